@@ -1,0 +1,312 @@
+/*
+ * The on-disk format, version 1: everything the shim writes and the analyzer reads.
+ *
+ * A trace directory holds
+ *
+ *   session          struct mt_session, mapped by every process and the recorder
+ *   PID-N.info       struct mt_info, the chunk states, then a log of records (mapped by the process)
+ *   PID-N.nodes      the call tree: struct mt_node by id (mapped by the process)
+ *   PID-N.ring       chunks of raw events (mapped by the process; may live in another directory)
+ *   PID-N.trace      compressed blocks, written by the recorder alone
+ *
+ * N counts the images one pid has run: 0, then 1 after an exec. When a process has ended and all its chunks
+ * are encoded, the recorder appends its nodes and its info to PID-N.trace and removes the other three files.
+ *
+ * Glossary
+ *   tick      one unit of the session's clock (see mt_session.clock)
+ *   slot      32 bytes of a chunk: an event, or the extension of the event before it
+ *   ring      a sequence of slots written by one thread at a time; a thread that ends leaves its ring to the next
+ *   position  index of a slot in its ring since the process started: chunk.seq * MT_CHUNK_SLOTS + slot
+ *   node      a call stack, as (caller's node, return address); 0 is "no stack"
+ *
+ * All integers are little endian. docs/FORMAT.md says the same byte by byte.
+ */
+#ifndef MT_FORMAT_H
+#define MT_FORMAT_H
+
+#include <stdint.h>
+
+#define MT_VERSION 1
+
+#define MT_SESSION_MAGIC "MTSESS1\n"
+#define MT_INFO_MAGIC    "MTINFO1\n"
+#define MT_TRACE_MAGIC   "MTTRAC1\n"
+#define MT_CHUNK_MAGIC   0x4b43544du /* "MTCK" */
+#define MT_BLOCK_MAGIC   0x4b42544du /* "MTBK" */
+
+/* ---- session ------------------------------------------------------------------------------------------- */
+
+enum mt_clock {
+	MT_CLOCK_TSC = 1,       /* x86-64 time stamp counter, where the kernel itself trusts it */
+	MT_CLOCK_MONOTONIC = 2, /* CLOCK_MONOTONIC in nanoseconds */
+	MT_CLOCK_CNTVCT = 3,    /* aarch64 virtual counter */
+};
+
+enum mt_session_flag {
+	MT_SESSION_NO_RECORDER = 1, /* none may be started: the first process is PID 1 or a subreaper */
+	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` is the recorder and writes the exit of its child */
+};
+
+/* First 4096 bytes of the file "session". Fields after `ring_dir` change while the session lives. */
+struct mt_session {
+	char     magic[8];
+	uint32_t version;
+	uint32_t bytes;            /* sizeof(struct mt_session) */
+	uint64_t start_ticks;      /* one moment on three clocks */
+	uint64_t start_mono_ns;
+	uint64_t start_real_ns;
+	uint32_t clock;            /* enum mt_clock */
+	uint32_t page_bytes;
+	uint64_t limit_bytes;      /* of the whole directory; 0 = none */
+	uint64_t keep_free_bytes;  /* of the file system */
+	char     boot_id[40];
+	char     host[64];
+	char     ring_dir[1024];   /* absolute; empty = the trace directory */
+	uint32_t flags;            /* enum mt_session_flag, atomic or */
+	uint32_t recorder_pid;     /* 0 = none; set by the recorder that holds the lock on "session" */
+	uint64_t recorder_beat_ns; /* CLOCK_MONOTONIC of the recorder's last round */
+	uint64_t used_bytes;       /* atomic: disk charged by every process and the recorder */
+	uint64_t unrecorded;       /* atomic: processes that were seen and could not be recorded */
+};
+
+/* ---- process: PID-N.info ------------------------------------------------------------------------------- */
+
+enum mt_origin { MT_ORIGIN_EXEC = 1, MT_ORIGIN_FORK = 2 };
+
+enum mt_exit {
+	MT_EXIT_NONE = 0,   /* running, or ended without a word (killed, or the machine died) */
+	MT_EXIT_CODE = 1,   /* exit_code is the status */
+	MT_EXIT_SIGNAL = 2, /* exit_code is the signal */
+	MT_EXIT_EXEC = 3,   /* replaced by another image; its heap ended, nothing leaked */
+};
+
+enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
+
+#define MT_NO_PARENT UINT32_MAX
+
+/* First 4096 bytes of PID-N.info. Fields from `exit_kind` on change while the process lives; each counter
+ * only grows and is written with a relaxed atomic add. */
+struct mt_info {
+	char     magic[8];
+	uint32_t version;
+	uint32_t bytes;         /* sizeof(struct mt_info) */
+	uint32_t pid;
+	uint32_t image;         /* N of PID-N */
+	uint32_t parent_pid;    /* getppid() when it started */
+	uint32_t parent_image;  /* with MT_ORIGIN_FORK: the parent's N; else MT_NO_PARENT */
+	uint32_t origin;        /* enum mt_origin */
+	uint32_t clock;
+	uint64_t start_ticks;   /* one moment on three clocks */
+	uint64_t start_mono_ns;
+	uint64_t start_real_ns;
+	uint64_t boot_start;    /* field 22 of /proc/PID/stat, so that a reused pid is noticed */
+	uint64_t pid_ns;        /* inode of /proc/self/ns/pid: pids are only comparable within one */
+	uint64_t fork_ticks;    /* the parent's events before this are inherited */
+	uint32_t fork_exact;    /* 0: no fork handler ran (raw clone); fork_ticks is late */
+	uint32_t node_base;     /* ids below belong to the parent's tree */
+	uint32_t stacks;        /* enum mt_stacks */
+	uint32_t depth;         /* frames kept */
+	uint64_t sample_bytes;
+
+	uint32_t exit_kind;     /* enum mt_exit */
+	int32_t  exit_code;
+	uint64_t end_ticks;     /* 0 = unknown */
+	uint64_t pair_ticks;    /* the latest moment known on both clocks, to tell a tick's length */
+	uint64_t pair_mono_ns;
+	uint64_t log_bytes;     /* published bytes of the record log */
+	uint32_t node_end;      /* published: ids below have been handed out (own ones from node_base) */
+	uint32_t chunks;        /* chunks in the ring file */
+	uint32_t rings;
+	uint32_t threads;       /* threads that recorded at least one event */
+	uint64_t lost_events;       /* dropped: disk full, limit reached, no file could be made */
+	uint64_t truncated_stacks;  /* stacks cut at depth, at an unreadable frame, or at the end of the tree */
+	uint64_t unwritten_bytes;   /* log records that did not fit */
+	uint64_t faults;            /* internal inconsistencies; too many turn the shim off */
+	uint32_t off;               /* the kill switch fired */
+	uint32_t seccomp;           /* a seccomp filter was installed: no files after that */
+};
+
+#define MT_INFO_STATES   4096u     /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
+#define MT_MAX_CHUNKS    65536u
+#define MT_INFO_LOG      0x20000u  /* offset of the record log */
+#define MT_LOG_STEP      0x10000u  /* the log grows by this */
+
+/* A log record: header, payload, padded with zeros to 8 bytes. Strings end with NUL. */
+enum mt_record_type {
+	MT_REC_PROGRAM = 1,  /* payload: exe\0 argv[0]\0 argv[1]\0 ... */
+	MT_REC_ENV = 2,      /* payload: NAME=VALUE\0 ... of the printed list in cli.md only */
+	MT_REC_HOOK = 3,     /* struct mt_rec_hook, then the name\0 */
+	MT_REC_MODULE = 4,   /* struct mt_rec_module, then build id, then path\0 */
+	MT_REC_UNMODULE = 5, /* struct mt_rec_unmodule */
+	MT_REC_THREAD = 6,   /* struct mt_rec_thread, then the name\0; a later one for the same index replaces it */
+	MT_REC_FILE = 7,     /* struct mt_rec_file, then the path\0 of a mapped file */
+	MT_REC_CHILD = 8,    /* struct mt_rec_child: a wait of this process said how a child ended */
+};
+
+struct mt_record {
+	uint16_t type;
+	uint16_t reserved;
+	uint32_t bytes;  /* with header and padding */
+	uint64_t ticks;
+};
+
+struct mt_rec_hook { uint32_t id; uint32_t reserved; };
+
+/* Node ids tell the time: a node's pc belongs to the module that covered it when the node was made, that is
+ * the one with node_from <= id that was not unloaded (MT_REC_UNMODULE.node_until <= id) before. */
+struct mt_rec_module {
+	uint64_t bias;       /* run-time address minus the address in the ELF file */
+	uint64_t start, end; /* of its mapped segments */
+	uint32_t node_from;
+	uint32_t build_id_bytes;
+};
+
+struct mt_rec_unmodule {
+	uint64_t start;
+	uint32_t node_until;
+	uint32_t reserved;
+};
+
+struct mt_rec_thread { uint32_t index; uint32_t tid; };
+
+struct mt_rec_file { uint32_t id; uint32_t reserved; };
+
+struct mt_rec_child { uint32_t pid; uint32_t kind; int32_t code; uint32_t reserved; };
+
+/* ---- call tree: PID-N.nodes ---------------------------------------------------------------------------- */
+
+#define MT_NODE_EXACT 1u /* pc is the interrupted instruction, not a return address: look it up as it is */
+
+/* At offset id - node_base (in units of 16). parent < id always; the same (parent, pc) may occur twice. */
+struct mt_node {
+	uint64_t pc;
+	uint32_t parent;
+	uint32_t flags;
+};
+
+#define MT_NODE_STEP 65536u     /* nodes a file grows by; node_base is a multiple of it */
+#define MT_MAX_NODES 16777216u  /* ids fit 24 bits */
+
+/* ---- ring: PID-N.ring ---------------------------------------------------------------------------------- */
+
+enum mt_chunk_state {
+	MT_CHUNK_FREE = 0,    /* not used yet, or its events are in PID-N.trace */
+	MT_CHUNK_FILLING = 1, /* a thread appends; `used` slots are valid */
+	MT_CHUNK_FULL = 2,    /* waits for the recorder; read it raw until then */
+};
+
+#define MT_CHUNK_BYTES 262144u
+#define MT_CHUNK_SLOTS 8190u /* (MT_CHUNK_BYTES - sizeof(struct mt_chunk)) / sizeof(struct mt_event) */
+
+/* Chunk i is at offset i * MT_CHUNK_BYTES of the ring file. */
+struct mt_chunk {
+	uint32_t magic;
+	uint32_t ring;
+	uint64_t seq;    /* chunk number within its ring: 0, 1, ... */
+	uint32_t used;   /* published slots (release store; the reader loads with acquire) */
+	uint32_t thread; /* thread index that owned the ring at slot 0 */
+	uint64_t reserved[5];
+};
+
+enum mt_kind {
+	MT_NONE = 0,
+	MT_ALLOC = 1,  /* addr, size, node: heap block */
+	MT_FREE = 2,   /* addr: stamped before the real call */
+	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), node; size = 0 */
+	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
+	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
+	MT_UNMAP = 6,  /* addr, size: stamped before the real call */
+	MT_EXT = 7,    /* extension of the slot before; never alone */
+	MT_THREAD = 8, /* addr = thread index that owns the ring from here on */
+	MT_LOST = 9,   /* addr = events this ring lost just before this one */
+};
+
+/* One slot. */
+struct mt_event {
+	uint64_t ticks;
+	uint64_t addr;
+	uint64_t size : 48;
+	uint64_t hook : 10; /* id of MT_REC_HOOK */
+	uint64_t kind : 6;  /* enum mt_kind */
+	uint32_t node;      /* native stack */
+	uint32_t node2;     /* stack in the language above it (Python); 0 = none */
+};
+
+#define MT_MAX_SIZE ((1ull << 48) - 1)
+
+enum mt_map_flag {
+	MT_MAP_ANON = 1,
+	MT_MAP_SHARED = 2,
+	MT_MAP_FIXED = 4,   /* replaced whatever was mapped there */
+	MT_MAP_MEMFD = 8,   /* file is a memfd or shared memory object */
+	MT_MAP_MOVED = 16,  /* by mremap: `old` is where it was */
+	MT_MAP_KEPT = 32,   /* mremap with MREMAP_DONTUNMAP or old size 0: the old range stays */
+};
+
+/* Second slot of MT_MAP, in the shape of an event whose kind is MT_EXT. */
+struct mt_ext_map {
+	uint64_t old;    /* with MT_MAP_MOVED; else 0 */
+	uint64_t offset; /* in the file */
+	uint32_t prot : 8; /* PROT_* */
+	uint32_t flags : 24; /* enum mt_map_flag */
+	uint32_t kind_ext;   /* MT_EXT << 26: lies where an event has its kind */
+	uint32_t file;   /* id of MT_REC_FILE; 0 = none or unknown */
+	uint32_t reserved;
+};
+
+/* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */
+
+/* The file is a struct mt_trace_header, then blocks back to back. A block that is cut off or fails its
+ * checksum ends the readable part; what it would have covered is still in the ring if the process's machine
+ * was not restarted in between. */
+struct mt_trace_header {
+	char     magic[8];
+	uint32_t version;
+	uint32_t bytes;  /* sizeof(struct mt_trace_header) */
+	uint32_t pid;
+	uint32_t image;
+	uint64_t reserved;
+};
+
+enum mt_block_type {
+	MT_BLOCK_EVENTS = 1, /* events of all rings in causal order */
+	MT_BLOCK_NODES = 2,  /* the whole call tree */
+	MT_BLOCK_INFO = 3,   /* struct mt_info, then the record log without gap */
+	MT_BLOCK_END = 4,    /* empty: the process ended and everything is above; the raw files may be gone */
+};
+
+/* What an events block replaces: slots [from, to) of a ring. */
+struct mt_cover {
+	uint32_t ring;
+	uint32_t thread; /* thread index that owned the ring at `from` */
+	uint64_t from, to;
+};
+
+/* Followed by `covers` struct mt_cover, then `payload_bytes`. crc is CRC-32 (zlib) of the header with crc = 0,
+ * the covers and the payload. Every block decodes alone. */
+struct mt_block {
+	uint32_t magic;
+	uint32_t type;        /* enum mt_block_type */
+	uint32_t crc;
+	uint32_t covers;
+	uint64_t payload_bytes;
+	uint64_t count;       /* slots, nodes, or bytes of info, before compression */
+	uint64_t first_ticks; /* events: of the first; times in the block never run backwards */
+	uint64_t last_ticks;
+	uint32_t shift;       /* events: times are multiples of 2^shift ticks */
+	uint32_t columns;     /* events, nodes: how many */
+};
+
+_Static_assert(sizeof(struct mt_session) <= 4096, "session header is one page");
+_Static_assert(sizeof(struct mt_info) <= 4096, "info header is one page");
+_Static_assert(sizeof(struct mt_record) == 16, "record header");
+_Static_assert(sizeof(struct mt_node) == 16, "node");
+_Static_assert(sizeof(struct mt_chunk) == 64, "chunk header is two slots");
+_Static_assert(sizeof(struct mt_event) == 32, "slot");
+_Static_assert(sizeof(struct mt_ext_map) == 32, "slot");
+_Static_assert(sizeof(struct mt_chunk) + MT_CHUNK_SLOTS * sizeof(struct mt_event) <= MT_CHUNK_BYTES, "chunk");
+_Static_assert(sizeof(struct mt_trace_header) == 32, "trace header");
+_Static_assert(sizeof(struct mt_block) == 56, "block header");
+_Static_assert(sizeof(struct mt_cover) == 24, "cover");
+
+#endif
