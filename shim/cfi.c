@@ -47,7 +47,7 @@ static void set_cfa(struct run *r, uint64_t reg, int64_t n)
 static void run_cfa(struct run *r, uint8_t op)
 {
 	struct mt_cfi_row *row = &r->c->row;
-	int64_t scale = r->c->fde.data_align;
+	int64_t scale = r->c->eh.fde.data_align;
 	uint64_t reg;
 
 	switch (op) {
@@ -62,7 +62,7 @@ static void run_cfa(struct run *r, uint8_t op)
 
 static void run_register(struct run *r, uint8_t op)
 {
-	int64_t scale = r->c->fde.data_align;
+	int64_t scale = r->c->eh.fde.data_align;
 	uint64_t reg = mt_dwarf_uleb(&r->d);
 
 	switch (op) {
@@ -92,11 +92,11 @@ static void run_state(struct run *r, uint8_t op)
 
 static void run_extended(struct run *r, uint8_t op)
 {
-	uint64_t unit = r->c->fde.code_align;
+	uint64_t unit = r->c->eh.fde.code_align;
 
 	switch (op) {
 	case 0x00: break;
-	case 0x01: r->loc = mt_dwarf_pointer(&r->d, r->c->fde.pc_enc, NULL); break;
+	case 0x01: r->loc = mt_dwarf_pointer(&r->d, r->c->eh.fde.pc_enc, NULL); break;
 	case 0x02: r->loc += mt_dwarf_uint(&r->d, 1) * unit; break;
 	case 0x03: r->loc += mt_dwarf_uint(&r->d, 2) * unit; break;
 	case 0x04: r->loc += mt_dwarf_uint(&r->d, 4) * unit; break;
@@ -118,8 +118,8 @@ static bool run(struct run *r)
 		uint8_t low = op & 0x3f;
 		switch (op >> 6) {
 		case 0: run_extended(r, op); break;
-		case 1: r->loc += low * r->c->fde.code_align; break;
-		case 2: set(r, low, MT_CFI_AT, (int64_t)mt_dwarf_uleb(&r->d) * r->c->fde.data_align); break;
+		case 1: r->loc += low * r->c->eh.fde.code_align; break;
+		case 2: set(r, low, MT_CFI_AT, (int64_t)mt_dwarf_uleb(&r->d) * r->c->eh.fde.data_align); break;
 		case 3: restore(r, low); break;
 		}
 	}
@@ -128,15 +128,15 @@ static bool run(struct run *r)
 
 bool mt_cfi_run(struct mt_cfi *c, uint64_t pc)
 {
-	struct run r = { .c = c, .d = c->fde.initial, .loc = c->fde.start, .pc = pc };
+	struct run r = { .c = c, .d = c->eh.fde.initial, .loc = c->eh.fde.start, .pc = pc };
 
 	__builtin_memset(&c->row, 0, sizeof(c->row));
 	c->row.cfa_reg = MT_CFI_SP;
-	if (c->fde.ra != MT_CFI_RA || !run(&r))
+	if (c->eh.fde.ra != MT_CFI_RA || !run(&r))
 		return false;
 	c->initial = c->row;
-	r.d = c->fde.code;
-	r.loc = c->fde.start;
+	r.d = c->eh.fde.code;
+	r.loc = c->eh.fde.start;
 	return run(&r);
 }
 

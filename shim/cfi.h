@@ -41,11 +41,11 @@ struct mt_cfi_row {
 /* A row being worked out, with what DW_CFA_remember_state keeps: too large for the stack of a hook. */
 struct mt_cfi {
 	struct mt_cfi_row row, initial, saved[8];
-	struct mt_fde fde;
+	struct mt_eh_scratch eh; /* eh.fde: the entry */
 	uint64_t stack[32]; /* of an expression */
 };
 
-/* Works out c->row for `pc`, which c->fde covers. False if the instructions are damaged or unknown. */
+/* Works out c->row for `pc`, which c->eh.fde covers. False if the instructions are damaged or unknown. */
 bool mt_cfi_run(struct mt_cfi *c, uint64_t pc);
 
 /* Reads 8 bytes that may be unreadable; false if they are. */

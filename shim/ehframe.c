@@ -83,14 +83,16 @@ static void list_refresh(void)
 
 /* A reader takes the list only if it was whole before and after (pairs with list_refresh). The list isn't
  * sorted: a few hundred modules are compared once per new pc. */
-static bool list_find(uint64_t pc, struct module *out)
+static bool list_find(struct mt_eh_scratch *s, uint64_t pc)
 {
 	uint32_t version = __atomic_load_n(&list_version, __ATOMIC_ACQUIRE);
 	bool found = false;
 
 	for (uint32_t i = 0, n = module_count; i < n && i < MAX_MODULES && !found; i++) {
-		*out = modules[i];
-		found = pc >= out->start && pc < out->end;
+		s->start = modules[i].start;
+		s->end = modules[i].end;
+		s->hdr = modules[i].hdr;
+		found = pc >= s->start && pc < s->end;
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return found && !(version & 1) && version == __atomic_load_n(&list_version, __ATOMIC_RELAXED);
@@ -98,15 +100,18 @@ static bool list_find(uint64_t pc, struct module *out)
 
 /* ---- modules ---- */
 
-static bool find_module(uint64_t pc, struct module *m)
+static bool find_module(struct mt_eh_scratch *s, uint64_t pc)
 {
-	struct found_object o;
+	struct found_object *o = (struct found_object *)s->object;
 
+	_Static_assert(sizeof(*o) <= sizeof(s->object), "room for glibc's answer");
 	if (!find_object)
-		return list_find(pc, m);
-	if (find_object((void *)(uintptr_t)pc, &o))
+		return list_find(s, pc);
+	if (find_object((void *)(uintptr_t)pc, o))
 		return false;
-	*m = (struct module){ (uintptr_t)o.start, (uintptr_t)o.end, o.eh_frame };
+	s->start = (uintptr_t)o->start;
+	s->end = (uintptr_t)o->end;
+	s->hdr = o->eh_frame;
 	return true;
 }
 
@@ -129,76 +134,77 @@ void mt_ehframe_forget(void)
 		list_refresh();
 }
 
-bool mt_ehframe_in_module(uint64_t pc)
+bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc)
 {
-	struct module m;
-
-	return find_module(pc, &m);
+	return find_module(s, pc);
 }
 
 /* ---- entries ---- */
 
 /* The CIE: what all FDEs that point to it have in common. */
-static bool read_cie(const uint8_t *at, const uint8_t *limit, struct mt_fde *f, bool *augmented)
+static __attribute__((noinline)) bool read_cie(struct mt_eh_scratch *s, const uint8_t *at, bool *augmented)
 {
-	struct mt_dwarf d = { at, limit };
-	uint64_t length = mt_dwarf_uint(&d, 4), n;
+	struct mt_fde *f = &s->fde;
+	struct mt_dwarf *d = &s->d;
+	uint64_t length, n;
 	const char *aug;
 	uint8_t version;
 
-	if (length >= 0xfffffff0u || length > (uint64_t)(d.end - d.p) || mt_dwarf_uint(&d, 4) != 0)
+	*d = (struct mt_dwarf){ at, (const uint8_t *)(uintptr_t)s->end };
+	length = mt_dwarf_uint(d, 4);
+	if (length >= 0xfffffff0u || length > (uint64_t)(d->end - d->p) || mt_dwarf_uint(d, 4) != 0)
 		return false;
-	d.end = at + 4 + length;
-	version = (uint8_t)mt_dwarf_uint(&d, 1);
-	aug = (const char *)d.p;
-	while (mt_dwarf_uint(&d, 1))
+	d->end = at + 4 + length;
+	version = (uint8_t)mt_dwarf_uint(d, 1);
+	aug = (const char *)d->p;
+	while (mt_dwarf_uint(d, 1))
 		;
-	f->code_align = mt_dwarf_uleb(&d);
-	f->data_align = mt_dwarf_sleb(&d);
-	f->ra = (uint32_t)(version == 1 ? mt_dwarf_uint(&d, 1) : mt_dwarf_uleb(&d));
+	f->code_align = mt_dwarf_uleb(d);
+	f->data_align = mt_dwarf_sleb(d);
+	f->ra = (uint32_t)(version == 1 ? mt_dwarf_uint(d, 1) : mt_dwarf_uleb(d));
 	f->pc_enc = 0;
 	f->signal = false;
 	*augmented = aug[0] == 'z';
 	if (!*augmented && aug[0])
 		return false;
-	n = *augmented ? mt_dwarf_uleb(&d) : 0;
-	f->initial = d;
+	n = *augmented ? mt_dwarf_uleb(d) : 0;
+	f->initial = *d;
 	mt_dwarf_skip(&f->initial, n);
 	for (; *aug; aug++) {
 		if (*aug == 'R')
-			f->pc_enc = (uint8_t)mt_dwarf_uint(&d, 1);
+			f->pc_enc = (uint8_t)mt_dwarf_uint(d, 1);
 		else if (*aug == 'L')
-			mt_dwarf_skip(&d, 1);
+			mt_dwarf_skip(d, 1);
 		else if (*aug == 'P')
-			mt_dwarf_pointer(&d, (uint8_t)mt_dwarf_uint(&d, 1), NULL);
+			mt_dwarf_pointer(d, (uint8_t)mt_dwarf_uint(d, 1), NULL);
 		else if (*aug == 'S')
 			f->signal = true;
 	}
-	return d.p <= f->initial.p;
+	return d->p <= f->initial.p;
 }
 
 /* The FDE at `at`; false if it is none, is damaged, or does not cover pc. */
-static bool read_fde(const uint8_t *at, const struct module *m, uint64_t pc, struct mt_fde *f)
+static __attribute__((noinline)) bool read_fde(struct mt_eh_scratch *s, const uint8_t *at, uint64_t pc)
 {
-	const uint8_t *limit = (const uint8_t *)(uintptr_t)m->end, *cie;
-	struct mt_dwarf d = { at, limit };
-	uint64_t length = mt_dwarf_uint(&d, 4);
-	int64_t back;
+	struct mt_fde *f = &s->fde;
+	struct mt_dwarf *d = &f->code;
+	uint64_t length;
+	const uint8_t *cie;
 	bool augmented;
 
-	if (length == 0 || length >= 0xfffffff0u || length > (uint64_t)(d.end - d.p))
+	*d = (struct mt_dwarf){ at, (const uint8_t *)(uintptr_t)s->end };
+	length = mt_dwarf_uint(d, 4);
+	if (length == 0 || length >= 0xfffffff0u || length > (uint64_t)(d->end - d->p))
 		return false;
-	d.end = d.p + length;
-	cie = d.p;
-	back = (int64_t)mt_dwarf_uint(&d, 4);
-	cie -= back;
-	if (!back || (uintptr_t)cie < m->start || !read_cie(cie, limit, f, &augmented))
+	d->end = d->p + length;
+	cie = d->p;
+	cie -= mt_dwarf_uint(d, 4);
+	if (cie == at + 4 || (uintptr_t)cie < s->start || !read_cie(s, cie, &augmented))
 		return false;
-	f->start = mt_dwarf_pointer(&d, f->pc_enc, NULL);
-	f->end = f->start + mt_dwarf_plain(&d, f->pc_enc & 0x0f);
+	f->start = mt_dwarf_pointer(d, f->pc_enc, NULL);
+	f->end = f->start + mt_dwarf_plain(d, f->pc_enc & 0x0f);
 	if (augmented)
-		mt_dwarf_skip(&d, mt_dwarf_uleb(&d));
-	f->code = d;
+		mt_dwarf_skip(d, mt_dwarf_uleb(d));
 	return pc >= f->start && pc < f->end;
 }
 
@@ -226,7 +232,7 @@ static const uint8_t *search_table(const uint8_t *hdr, const uint8_t *table, uin
 	return hdr + table_at(table, low * 2 + 1);
 }
 
-static bool scan_all(const uint8_t *at, const struct module *m, uint64_t pc, struct mt_fde *f)
+static bool scan_all(struct mt_eh_scratch *m, const uint8_t *at, uint64_t pc)
 {
 	struct mt_dwarf d = { at, (const uint8_t *)(uintptr_t)m->end };
 
@@ -235,33 +241,39 @@ static bool scan_all(const uint8_t *at, const struct module *m, uint64_t pc, str
 		uint64_t length = mt_dwarf_uint(&d, 4);
 		if (length == 0 || length >= 0xfffffff0u)
 			return false;
-		if (read_fde(entry, m, pc, f))
+		if (read_fde(m, entry, pc))
 			return true;
 		mt_dwarf_skip(&d, length);
 	}
 	return false;
 }
 
-enum mt_eh mt_ehframe_find(uint64_t pc, struct mt_fde *f)
+/* The module is known. */
+static bool find_entry(struct mt_eh_scratch *s, uint64_t pc)
 {
-	struct module m;
-	struct mt_dwarf d;
-	const uint8_t *frames;
+	const uint8_t *hdr = s->hdr, *frames;
+	struct mt_dwarf *d = &s->d;
 	uint64_t count;
-	bool known = find_module(pc, &m);
+
+	if (!hdr || hdr[0] != 1)
+		return false;
+	*d = (struct mt_dwarf){ hdr + 4, (const uint8_t *)(uintptr_t)s->end };
+	frames = (const uint8_t *)(uintptr_t)mt_dwarf_pointer(d, hdr[1], hdr);
+	count = mt_dwarf_pointer(d, hdr[2], hdr);
+	if (hdr[3] == (MT_PE_DATAREL | MT_PE_SDATA4) && count && count <= (uint64_t)(d->end - d->p) / 8)
+		return read_fde(s, search_table(hdr, d->p, count, pc), pc);
+	return frames && scan_all(s, frames, pc);
+}
+
+enum mt_eh mt_ehframe_find(struct mt_eh_scratch *s, uint64_t pc)
+{
+	bool known = find_module(s, pc);
 
 	if (!known && !find_object) {
 		list_refresh();
-		known = find_module(pc, &m);
+		known = find_module(s, pc);
 	}
 	if (!known)
 		return MT_EH_NO_MODULE;
-	if (!m.hdr || m.hdr[0] != 1)
-		return MT_EH_UNCOVERED;
-	d = (struct mt_dwarf){ m.hdr + 4, (const uint8_t *)(uintptr_t)m.end };
-	frames = (const uint8_t *)(uintptr_t)mt_dwarf_pointer(&d, m.hdr[1], m.hdr);
-	count = mt_dwarf_pointer(&d, m.hdr[2], m.hdr);
-	if (m.hdr[3] == (MT_PE_DATAREL | MT_PE_SDATA4) && count && count <= (uint64_t)(d.end - d.p) / 8)
-		return read_fde(search_table(m.hdr, d.p, count, pc), &m, pc, f) ? MT_EH_FOUND : MT_EH_UNCOVERED;
-	return frames && scan_all(frames, &m, pc, f) ? MT_EH_FOUND : MT_EH_UNCOVERED;
+	return find_entry(s, pc) ? MT_EH_FOUND : MT_EH_UNCOVERED;
 }

@@ -19,6 +19,15 @@ struct mt_fde {
 	bool signal;             /* the kernel's trampoline: its caller was interrupted, it didn't call */
 };
 
+/* Working memory of a look-up, too large for the stack of a hook. */
+struct mt_eh_scratch {
+	struct mt_fde fde; /* the result */
+	uint64_t start, end; /* of the module */
+	const uint8_t *hdr;  /* its .eh_frame_hdr, or NULL */
+	uint64_t object[16]; /* what glibc says */
+	struct mt_dwarf d;
+};
+
 enum mt_eh { MT_EH_FOUND, MT_EH_UNCOVERED /* a module without an entry for pc */, MT_EH_NO_MODULE };
 
 /* Constructor time: finds glibc's own look-up (2.35 or later) or lists the modules. */
@@ -26,10 +35,10 @@ void mt_ehframe_boot(void);
 
 /* Async-signal-safe with glibc >= 2.35. With older ones a pc outside the known modules takes the loader's
  * short lock for its list (dl_iterate_phdr). */
-enum mt_eh mt_ehframe_find(uint64_t pc, struct mt_fde *fde);
+enum mt_eh mt_ehframe_find(struct mt_eh_scratch *s, uint64_t pc);
 
 /* Is pc in a module? Never takes a lock. */
-bool mt_ehframe_in_module(uint64_t pc);
+bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc);
 
 /* Modules went away. */
 void mt_ehframe_forget(void);

@@ -81,9 +81,10 @@ void mt_rules_wipe(void)
 
 /* ---- from a row of .eh_frame to a rule ---- */
 
+/* Offsets from the CFA: a kept frame holds the distance of two of them in 16 bits, times 8. */
 static bool small(int64_t n)
 {
-	return n > -(1 << 30) && n < 1 << 30;
+	return n >= -(1 << 17) && n < 1 << 17;
 }
 
 /* CFA = *(fp + n), as gcc writes it: DW_OP_breg<fp> n, DW_OP_deref. */
@@ -100,7 +101,7 @@ static bool cfa_in_cell(const struct mt_cfi_row *row, int32_t *n)
 		return false;
 	off = mt_dwarf_sleb(&d);
 	*n = (int32_t)off;
-	return small(off) && d.p + 1 == d.end && *d.p == 0x06;
+	return off >= -4096 && off < 4096 && d.p + 1 == d.end && *d.p == 0x06;
 }
 
 /* Caller's fp = *fp: DW_OP_breg<fp> 0. */
@@ -134,7 +135,7 @@ static struct mt_rule rule_of(const struct mt_cfi_row *row, bool signal)
 	}
 	if (how_fp == MT_CFI_AT && small(row->n[MT_CFI_FP]))
 		r.fp = (int32_t)row->n[MT_CFI_FP];
-	if ((how_fp != MT_CFI_SAME && !r.fp) || !small(row->cfa_n))
+	if ((how_fp != MT_CFI_SAME && !r.fp) || row->cfa_n < 0 || row->cfa_n > INT32_MAX)
 		return (struct mt_rule){ .kind = MT_RULE_WIDE };
 	r.cfa = (int32_t)row->cfa_n;
 	r.kind = row->cfa_reg == MT_CFI_SP ? MT_RULE_SP : row->cfa_reg == MT_CFI_FP ? MT_RULE_FP : MT_RULE_WIDE;
@@ -216,11 +217,11 @@ struct mt_rule mt_rules_make(struct mt_cfi *c, uint64_t pc, bool exact, uint32_t
 
 	if (!mt_rules_possible(pc))
 		return r;
-	found = mt_ehframe_find(look, &c->fde);
+	found = mt_ehframe_find(&c->eh, look);
 	if (found != MT_EH_FOUND)
 		r = bare(pc, exact, found == MT_EH_UNCOVERED);
 	else if (mt_cfi_run(c, look))
-		r = rule_of(&c->row, c->fde.signal);
+		r = rule_of(&c->row, c->eh.fde.signal);
 	packed = r.kind != MT_RULE_NONE ? pack(&r) : 0;
 	if (packed)
 		put(mt_rules_key(pc, exact), epoch, packed);

@@ -40,6 +40,12 @@ struct frame {
 	uint32_t node;  /* 0: not looked up yet */
 };
 
+/* Where a walk is. `exact`: pc is the next instruction rather than a return address. */
+struct cursor {
+	uint64_t pc, sp, fp, lr;
+	bool exact;
+};
+
 #define MEMO_WAYS 4
 #define MEMO_SETS_MIN 16u
 #define MEMO_SETS_MAX 4096u
@@ -66,6 +72,8 @@ struct mt_unwind {
 	unsigned barrier;   /* new frames below this index are not to be kept */
 	int join;           /* index of the kept frame that was reached, or -1 */
 	bool cut;
+	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
+	struct frame found;
 	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
 	struct mt_range *ground; /* which of the two the walk is on */
 
@@ -75,12 +83,6 @@ struct mt_unwind {
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
 	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(64)));
-};
-
-/* Where a walk is. `exact`: pc is the next instruction rather than a return address. */
-struct cursor {
-	uint64_t pc, sp, fp, lr;
-	bool exact;
 };
 
 static uint32_t epoch;
@@ -196,7 +198,7 @@ static bool full_step(struct mt_unwind *u, struct cursor *c)
 	uint64_t look = c->exact ? c->pc : c->pc - 1, cfa;
 	const struct mt_cfi_row *row = &u->cfi.row;
 
-	if (mt_ehframe_find(look, &u->cfi.fde) != MT_EH_FOUND || u->cfi.fde.signal || !mt_cfi_run(&u->cfi, look))
+	if (mt_ehframe_find(&u->cfi.eh, look) != MT_EH_FOUND || u->cfi.eh.fde.signal || !mt_cfi_run(&u->cfi, look))
 		return false;
 	cfa = u->regs[row->cfa_reg] + (uint64_t)row->cfa_n;
 	if (row->cfa_is_expr &&
@@ -238,18 +240,19 @@ static inline __attribute__((always_inline)) void full_here(uint64_t *regs, stru
  * values of registers between here and the hook are our own frames' business, which have tables, too. */
 static __attribute__((noinline)) bool full_from_here(struct mt_unwind *u, struct cursor *c)
 {
-	struct cursor f;
+	struct cursor *f = &u->inner;
 
 	if (u->barrier)
 		return false; /* the walk has crossed a signal frame */
-	full_here(u->regs, &f);
-	mt_range_enter(&u->range, f.sp); /* can only grow: our own frames adjoin it */
-	while (f.sp < c->sp)
-		if (!full_step(u, &f))
+	full_here(u->regs, f);
+	mt_range_enter(&u->range, f->sp); /* can only grow: our own frames adjoin it */
+	while (f->sp < c->sp)
+		if (!full_step(u, f))
 			return false;
-	if (f.sp != c->sp || f.pc != c->pc)
+	if (f->sp != c->sp || f->pc != c->pc || !full_step(u, f))
 		return false;
-	return full_step(u, &f) && (*c = f, true);
+	*c = *f;
+	return true;
 }
 
 /* ---- walk ---- */
@@ -372,55 +375,64 @@ static enum step step_full(struct mt_unwind *u, struct cursor *c)
 	return STEP_JUMP;
 }
 
-static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u, struct mt_rule r, struct cursor *c,
-                                                     struct frame *f)
-{
-	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(c->pc))
-		r = mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
-	switch (r.kind) {
-	case MT_RULE_END: return STEP_END;
-	case MT_RULE_CELL: return step_cell(u, &r, c, f);
-	case MT_RULE_SIGNAL: return step_signal(u, c);
-	case MT_RULE_BARE: return step_bare(u, c, f);
-	case MT_RULE_WIDE: return step_full(u, c);
-	default: return STEP_CUT;
-	}
-}
-
 /* aarch64: an interrupted function whose return address is still in a register. Nobody can verify that later. */
-static __attribute__((noinline)) enum step step_leaf(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c,
-                                                     struct frame *f, uint64_t cfa)
+static enum step step_leaf(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
 {
-	if (!c->exact || r->fp || cfa < c->sp)
+	uint64_t cfa = (r->kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r->cfa;
+
+	if (!c->exact || r->fp || r->ra || cfa < c->sp)
 		return STEP_CUT;
 	f->slot = 0;
 	f->ra = c->lr;
+	f->fp = c->fp;
+	f->fp_at = 0;
 	u->barrier = u->new_count + 1;
 	c->sp = cfa;
 	return STEP_FRAME;
 }
 
-/* Nearly all frames: CFA = register + offset. */
-static inline enum step step(struct mt_unwind *u, struct mt_rule r, struct cursor *c, struct frame *f)
+static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u, struct mt_rule r)
 {
-	uint64_t cfa;
+	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(&u->cfi.eh, u->at.pc))
+		r = mt_rules_make(&u->cfi, u->at.pc, u->at.exact, u->epoch);
+	switch (r.kind) {
+	case MT_RULE_END: return STEP_END;
+	case MT_RULE_CELL: return step_cell(u, &r, &u->at, &u->found);
+	case MT_RULE_SIGNAL: return step_signal(u, &u->at);
+	case MT_RULE_BARE: return step_bare(u, &u->at, &u->found);
+	case MT_RULE_WIDE: return step_full(u, &u->at);
+	case MT_RULE_SP: case MT_RULE_FP: return step_leaf(u, &r, &u->at, &u->found);
+	default: return STEP_CUT;
+	}
+}
+
+/* Nearly all frames: CFA = register + offset. */
+static inline __attribute__((always_inline)) enum step step(struct mt_unwind *u, struct mt_rule r, struct cursor *c,
+                                                            struct frame *f)
+{
+	uint64_t cfa = (r.kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r.cfa, cell;
+	enum step s;
 
 	f->flags = 0;
 	f->node = 0;
-	if (r.kind != MT_RULE_SP && r.kind != MT_RULE_FP)
-		return step_rare(u, r, c, f);
-	cfa = (r.kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r.cfa;
+	if (r.kind - MT_RULE_SP > MT_RULE_FP - MT_RULE_SP || r.ra == 0) {
+		u->at = *c;
+		u->found = *f;
+		s = step_rare(u, r);
+		*c = u->at;
+		*f = u->found;
+		return s;
+	}
 	f->slot = cfa + (uint64_t)(int64_t)r.ra;
 	f->fp = c->fp;
 	f->fp_at = 0;
-	if (r.ra == 0)
-		return step_leaf(u, &r, c, f, cfa);
 	if (cfa <= c->sp || !mt_range_has(u->ground, f->slot))
 		return STEP_CUT;
 	if (r.fp) {
-		if (!mt_range_has(u->ground, cfa + (uint64_t)(int64_t)r.fp))
+		cell = cfa + (uint64_t)(int64_t)r.fp;
+		if (!mt_range_has(u->ground, cell))
 			return STEP_CUT;
-		f->fp = load(cfa + (uint64_t)(int64_t)r.fp);
+		f->fp = load(cell);
 		f->fp_at = (int16_t)((r.fp - r.ra) / 8);
 	}
 	f->ra = load(f->slot);
@@ -439,7 +451,7 @@ static void drop_last(struct mt_unwind *u)
 }
 
 /* From `at` outwards until a kept frame, the end, or `depth` frames. */
-static void walk(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
+static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
 {
 	struct cursor c = { at->pc, at->sp, at->fp, at->lr, true };
 	int candidate = may_join ? (int)u->kept_count - 1 : -1;
@@ -536,7 +548,7 @@ static void memo_put(struct mt_unwind *u, uint64_t h, uint32_t node)
 }
 
 /* Looks frames up in the tree, from the outermost that has no node yet. */
-static uint32_t resolve(struct mt_unwind *u, uint64_t h)
+static __attribute__((noinline)) uint32_t resolve(struct mt_unwind *u, uint64_t h)
 {
 	unsigned kept = u->kept_count, from = kept, unkept = u->ground == &u->range ? u->barrier : u->new_count;
 	uint32_t node = 0, child;
@@ -581,10 +593,20 @@ static bool too_deep(const struct mt_unwind *u)
 	return (unsigned)(u->join + 1) + u->new_count > u->depth;
 }
 
+/* The walk is done: the node of what it found. */
+static __attribute__((noinline)) uint32_t conclude(struct mt_unwind *u)
+{
+	u->stats.captures++;
+	u->stats.joined += u->join >= 0;
+	u->stats.frames += u->new_count;
+	u->cut |= u->join >= 0 && u->kept_cut;
+	u->kept_full = u->frames == u->depth;
+	return find_node(u, absorb(u));
+}
+
 uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated)
 {
 	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), node;
-	uint64_t h;
 
 	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now || u->kept_full)
 		u->kept_count = 0;
@@ -592,13 +614,7 @@ uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *
 	walk(u, at, true);
 	if (u->join >= 0 && too_deep(u))
 		walk(u, at, false);
-	u->stats.captures++;
-	u->stats.joined += u->join >= 0;
-	u->stats.frames += u->new_count;
-	u->cut |= u->join >= 0 && u->kept_cut;
-	h = absorb(u);
-	u->kept_full = u->frames == u->depth;
-	node = find_node(u, h);
+	node = conclude(u);
 	*truncated = *truncated || u->cut;
 	return node;
 }
