@@ -164,12 +164,12 @@ static int operand_bytes(const uint8_t *modrm)
 	return 1 + sib + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* Does a call instruction end at p? */
-static bool after_call(const uint8_t *p)
+/* Does a call instruction end at p? So many bytes before p can be read. */
+static bool after_call(const uint8_t *p, int readable)
 {
-	if (p[-5] == 0xe8)
+	if (readable >= 5 && p[-5] == 0xe8)
 		return true;
-	for (int n = 2; n <= 7; n++)
+	for (int n = 2; n <= 7 && n <= readable; n++)
 		if (p[-n] == 0xff && (p[1 - n] >> 3 & 7) == 2 && operand_bytes(p - n + 1) == n - 1)
 			return true;
 	return false;
@@ -184,9 +184,12 @@ static bool is_sigreturn(const uint8_t *p)
 }
 
 /* bl, blr, or blr with authentication */
-static bool after_call(const uint8_t *p)
+static bool after_call(const uint8_t *p, int readable)
 {
 	uint32_t op;
+
+	if (readable < 4)
+		return false;
 
 	__builtin_memcpy(&op, p - 4, 4);
 	return (op & 0xfc000000) == 0x94000000 || (op & 0xfffffc1f) == 0xd63f0000 || (op & 0xfefff800) == 0xd63f0800;
@@ -199,12 +202,13 @@ static struct mt_rule bare(uint64_t pc, bool exact, bool in_module)
 {
 	struct mt_rule r = { .kind = MT_RULE_NONE, .cfa = in_module ? 0 : MT_RULE_JIT, .ra = -8 };
 	const uint8_t *p = (const uint8_t *)(uintptr_t)pc;
+	int before = mt_range_probe(pc - 8) ? 8 : (int)(pc % 8);
 
-	if (!mt_range_probe(pc - 8) || !mt_range_probe(pc + 8))
+	if (!mt_range_probe(pc))
 		return r;
-	if (is_sigreturn(p))
+	if (mt_range_probe(pc + 8) && is_sigreturn(p))
 		r.kind = MT_RULE_SIGNAL;
-	else if (exact || after_call(p))
+	else if (exact || after_call(p, before))
 		r.kind = MT_RULE_BARE;
 	return r;
 }
@@ -218,6 +222,12 @@ struct mt_rule mt_rules_make(struct mt_cfi *c, uint64_t pc, bool exact, uint32_t
 	if (!mt_rules_possible(pc))
 		return r;
 	found = mt_ehframe_find(&c->eh, look);
+	if (found == MT_EH_UNCOVERED && !exact) {
+		/* A function nobody called, but made to be returned to, like makecontext's last: pc is its start. */
+		look = pc;
+		if (mt_ehframe_find(&c->eh, look) == MT_EH_FOUND && c->eh.fde.start == pc)
+			found = MT_EH_FOUND;
+	}
 	if (found != MT_EH_FOUND)
 		r = bare(pc, exact, found == MT_EH_UNCOVERED);
 	else if (mt_cfi_run(c, look))

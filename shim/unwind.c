@@ -158,9 +158,12 @@ void mt_unwind_unmapped(void)
 
 /* ---- full interpreter: all registers, all that DWARF can say ---- */
 
-static bool load_checked(void *range, uint64_t addr, uint64_t *out)
+/* On the stack we are on, or the one the walk has come to through a signal. */
+static bool load_checked(void *arg, uint64_t addr, uint64_t *out)
 {
-	if (!mt_range_has(range, addr))
+	struct mt_unwind *u = arg;
+
+	if (!mt_range_has(&u->range, addr) && (u->ground != &u->other || !mt_range_has(&u->other, addr)))
 		return false;
 	*out = load(addr);
 	return true;
@@ -174,21 +177,49 @@ static bool full_register(struct mt_unwind *u, unsigned reg, uint64_t cfa, uint6
 
 	switch (row->how[reg]) {
 	case MT_CFI_AT:
-		if (!load_checked(u->ground, cfa + (uint64_t)n, &v))
+		if (!load_checked(u, cfa + (uint64_t)n, &v))
 			return false;
 		break;
 	case MT_CFI_IS: v = cfa + (uint64_t)n; break;
 	case MT_CFI_REGISTER: v = n >= 0 && n < MT_CFI_REGS ? u->regs[n] : 0; break;
 	case MT_CFI_AT_EXPR:
-		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u->ground, &v) ||
-		    !load_checked(u->ground, v, &v))
+		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v) ||
+		    !load_checked(u, v, &v))
 			return false;
 		break;
 	case MT_CFI_IS_EXPR:
-		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u->ground, &v))
+		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v))
 			return false;
 	}
 	u->next[reg] = v;
+	return true;
+}
+
+/* Out of a signal handler: the kernel left the interrupted registers on the handler's stack, at sp. */
+static bool full_signal(struct mt_unwind *u, struct cursor *c)
+{
+#if defined(__x86_64__)
+	static const uint8_t place[MT_CFI_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+	uint64_t saved = c->sp + offsetof(ucontext_t, uc_mcontext.gregs);
+
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		if (!load_checked(u, saved + 8 * place[i], &u->regs[i]))
+			return false;
+	c->pc = u->regs[MT_CFI_RA];
+#elif defined(__aarch64__)
+	uint64_t saved = c->sp + sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.regs);
+
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		if (!load_checked(u, saved + 8 * i, &u->regs[i]))
+			return false;
+	if (!load_checked(u, saved + 8 * 32, &c->pc))
+		return false;
+#endif
+	c->sp = u->regs[MT_CFI_SP];
+	c->fp = u->regs[MT_CFI_FP];
+	c->lr = u->regs[MT_CFI_RA];
+	c->exact = true;
 	return true;
 }
 
@@ -198,11 +229,13 @@ static bool full_step(struct mt_unwind *u, struct cursor *c)
 	uint64_t look = c->exact ? c->pc : c->pc - 1, cfa;
 	const struct mt_cfi_row *row = &u->cfi.row;
 
-	if (mt_ehframe_find(&u->cfi.eh, look) != MT_EH_FOUND || u->cfi.eh.fde.signal || !mt_cfi_run(&u->cfi, look))
+	if (mt_rules_get(&u->cfi, c->pc, c->exact, u->epoch).kind == MT_RULE_SIGNAL)
+		return full_signal(u, c);
+	if (mt_ehframe_find(&u->cfi.eh, look) != MT_EH_FOUND || !mt_cfi_run(&u->cfi, look))
 		return false;
 	cfa = u->regs[row->cfa_reg] + (uint64_t)row->cfa_n;
 	if (row->cfa_is_expr &&
-	    !mt_cfi_eval(&u->cfi, row->cfa_n, u->regs, c->pc, 0, load_checked, u->ground, &cfa))
+	    !mt_cfi_eval(&u->cfi, row->cfa_n, u->regs, c->pc, 0, load_checked, u, &cfa))
 		return false;
 	for (unsigned i = 0; i < MT_CFI_REGS; i++)
 		if (!full_register(u, i, cfa, c->pc))
@@ -242,14 +275,12 @@ static __attribute__((noinline)) bool full_from_here(struct mt_unwind *u, struct
 {
 	struct cursor *f = &u->inner;
 
-	if (u->barrier)
-		return false; /* the walk has crossed a signal frame */
 	full_here(u->regs, f);
 	mt_range_enter(&u->range, f->sp); /* can only grow: our own frames adjoin it */
-	while (f->sp < c->sp)
-		if (!full_step(u, f))
+	for (unsigned n = u->depth + 32; f->sp != c->sp || f->pc != c->pc; n--)
+		if (!n || !full_step(u, f))
 			return false;
-	if (f->sp != c->sp || f->pc != c->pc || !full_step(u, f))
+	if (!full_step(u, f))
 		return false;
 	*c = *f;
 	return true;
@@ -297,23 +328,11 @@ static inline bool joins(struct mt_unwind *u, const struct frame *f, int *candid
 
 enum step { STEP_FRAME, STEP_JUMP /* *c is set, no frame to compare */, STEP_END, STEP_CUT };
 
-/* Out of a signal handler: the kernel left the interrupted registers on the handler's stack, at sp. */
 static enum step step_signal(struct mt_unwind *u, struct cursor *c)
 {
-#if defined(__x86_64__)
-	uint64_t regs = c->sp + offsetof(ucontext_t, uc_mcontext.gregs);
-	uint64_t pc = regs + 8 * REG_RIP, sp = regs + 8 * REG_RSP, fp = regs + 8 * REG_RBP, lr = pc;
-#elif defined(__aarch64__)
-	uint64_t regs = c->sp + sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.regs);
-	uint64_t pc = regs + 8 * 32, sp = regs + 8 * 31, fp = regs + 8 * 29, lr = regs + 8 * 30;
-#endif
-	struct frame *f;
-
-	if (!mt_range_has(u->ground, pc) || !mt_range_has(u->ground, sp) || !mt_range_has(u->ground, fp))
+	if (!full_signal(u, c))
 		return STEP_CUT;
-	*c = (struct cursor){ load(pc), load(sp), load(fp), load(lr), true };
-	f = push(u);
-	*f = (struct frame){ .ra = c->pc, .flags = EXACT };
+	*push(u) = (struct frame){ .ra = c->pc, .flags = EXACT };
 	u->barrier = u->new_count;
 	if (u->ground == &u->range && !mt_range_has(u->ground, c->sp)) {
 		u->ground = &u->other;

@@ -1,9 +1,11 @@
 /*
  * A preload that captures a stack at every allocation and compares it with libunwind's whole stack.
  *
- * UNWIND_MODE: verify (default), capture (ours only), libunwind (theirs only), none. UNWIND_REPORT: file that
+ * UNWIND_MODE: verify (default: unw_backtrace), step (unw_step on a stack of its own: slow, right after dlclose and
+ * on small stacks), capture (ours only), libunwind (theirs only), none. UNWIND_REPORT: file that
  * gets one line of key=value at exit, appended; else stderr. UNWIND_SHOW: how many differences to print.
  */
+#pragma GCC visibility push(default)
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,13 +25,17 @@
 #define DEPTH 512
 #define MOST 4096
 
-enum mode { NONE, VERIFY, CAPTURE, LIBUNWIND };
+enum mode { NONE, VERIFY, STEP, CAPTURE, LIBUNWIND };
 
 struct thread {
 	struct mt_unwind *unwind;
 	int busy;
 	uint64_t ours[MOST];
 	void *theirs[MOST];
+	int theirs_count;
+	unw_context_t context;
+	unw_cursor_t cursor;
+	char stack[1 << 18] __attribute__((aligned(16)));
 };
 
 extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, size_t);
@@ -94,10 +100,23 @@ static int is_ours(uint64_t pc)
 	return pc >= (uintptr_t)__ehdr_start && pc < (uintptr_t)_end;
 }
 
+static void step_all(struct thread *t)
+{
+	unw_word_t pc;
+
+	t->theirs_count = 0;
+	unw_init_local(&t->cursor, &t->context);
+	do {
+		unw_get_reg(&t->cursor, UNW_REG_IP, &pc);
+		if (pc)
+			t->theirs[t->theirs_count++] = (void *)pc;
+	} while (t->theirs_count < MOST && unw_step(&t->cursor) > 0);
+}
+
 static void compare(struct thread *t, uint32_t node, bool cut)
 {
 	int ours = (int)test_tree_path(node, t->ours, MOST);
-	int theirs = unw_backtrace(t->theirs, MOST), skip = 0, same;
+	int theirs = t->theirs_count, skip = 0, same;
 	uint64_t *pc = (uint64_t *)t->theirs;
 
 	while (skip < theirs && is_ours(pc[skip]))
@@ -112,6 +131,38 @@ static void compare(struct thread *t, uint32_t node, bool cut)
 	fprintf(stderr, "difference%s:\n", cut ? ", cut" : "");
 	print_stack("ours", t->ours, ours);
 	print_stack("libunwind", pc + skip, theirs);
+}
+
+struct job {
+	struct thread *t;
+	uint32_t node;
+	bool cut;
+};
+
+static void verify_there(struct job *job)
+{
+	step_all(job->t);
+	compare(job->t, job->node, job->cut);
+}
+
+static __attribute__((noinline)) void verify(struct thread *t, uint32_t node, bool cut)
+{
+	struct job job = { t, node, cut };
+
+	if (mode == VERIFY) {
+		t->theirs_count = unw_backtrace(t->theirs, MOST);
+		compare(t, node, cut);
+		return;
+	}
+	unw_getcontext(&t->context);
+#if defined(__x86_64__)
+	__asm__ volatile("movq %%rsp, %%rbx\n\tmovq %0, %%rsp\n\tcall *%1\n\tmovq %%rbx, %%rsp"
+	                 :
+	                 : "r"(t->stack + sizeof(t->stack)), "r"(verify_there), "D"(&job)
+	                 : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+#else
+	verify_there(&job);
+#endif
 }
 
 static inline __attribute__((always_inline)) void record(void)
@@ -132,8 +183,8 @@ static inline __attribute__((always_inline)) void record(void)
 		MT_REGS_HERE(regs);
 		node = mt_unwind_capture(t->unwind, &regs, &cut);
 		truncated += cut;
-		if (mode == VERIFY)
-			compare(t, node, cut);
+		if (mode == VERIFY || mode == STEP)
+			verify(t, node, cut);
 	}
 	errno = kept;
 	t->busy = 0;
@@ -144,12 +195,12 @@ __attribute__((constructor)) static void start(void)
 	const char *m = getenv("UNWIND_MODE"), *s = getenv("UNWIND_SHOW");
 	void *warm[4];
 
-	mode = !m || !strcmp(m, "verify") ? VERIFY : !strcmp(m, "capture") ? CAPTURE : !strcmp(m, "libunwind") ? LIBUNWIND : NONE;
+	mode = !m || !strcmp(m, "verify") ? VERIFY : !strcmp(m, "step") ? STEP : !strcmp(m, "capture") ? CAPTURE : !strcmp(m, "libunwind") ? LIBUNWIND : NONE;
 	show = s ? atoi(s) : show;
 	pthread_key_create(&key, thread_ends);
 	test_tree_start();
 	mt_unwind_boot();
-	if (mode == LIBUNWIND || mode == VERIFY) {
+	if (mode == LIBUNWIND || mode == VERIFY || mode == STEP) {
 		unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_PER_THREAD);
 		unw_backtrace(warm, 4);
 	}
@@ -234,7 +285,7 @@ int dlclose(void *handle)
 		real = (int (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "dlclose");
 	ret = real(handle);
 	mt_unwind_flush();
-	if (mode == VERIFY)
+	if (mode == VERIFY || mode == STEP)
 		unw_flush_cache(unw_local_addr_space, 0, 0);
 	return ret;
 }
