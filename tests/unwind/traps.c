@@ -86,6 +86,66 @@ static int trap_alloca(void)
 	return 0;
 }
 
+/* ---- frames that moved and left their return address behind ----
+ *
+ * outer() makes room for n bytes and calls middle(), which makes room for the rest, so that everything further in
+ * stays where it is. The return address of the other call of middle() is still where it was: in memory that
+ * nobody has written since. Only the frame pointer (or the cell of the realigned frame) tells. */
+
+FRAME static void inner(size_t n)
+{
+	char *p = alloca(n);
+
+	__asm__ volatile("" : : "r"(p) : "memory");
+	leaf();
+	if (sink & 4)
+		leaf();
+	STAY;
+}
+
+FRAME static void middle(size_t n)
+{
+	char *p = alloca(n);
+
+	__asm__ volatile("" : : "r"(p) : "memory");
+	inner(64);
+	STAY;
+}
+
+FRAME static void middle_realigned(size_t n)
+{
+	__attribute__((aligned(256))) volatile char room[256];
+	char *p = alloca(n);
+
+	__asm__ volatile("" : : "r"(p), "r"(room) : "memory");
+	inner(64);
+	STAY;
+}
+
+FRAME static void outer(unsigned which, void (*f)(size_t), size_t n, size_t m)
+{
+	char *p = alloca(n);
+
+	__asm__ volatile("" : : "r"(p) : "memory");
+	if (which) {
+		f(m);
+		sink++;
+	} else {
+		f(m);
+		sink = sink * 3;
+	}
+	STAY;
+}
+
+static int trap_stale(void)
+{
+	for (unsigned i = 0; i < 4000; i++)
+		outer(i & 1, middle, i & 1 ? 64 : 128, i & 1 ? 128 : 64);
+	for (unsigned i = 0; i < 2000; i++)
+		outer(i & 1, middle_realigned, 16 * (i / 2 % 16) + (i & 1) * 16, 64);
+	return 0;
+}
+
 /* ---- noreturn call at a function's end ---- */
 
 static jmp_buf back;
@@ -570,7 +630,7 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } traps[] = {
-	{ "alloca", trap_alloca }, { "noreturn", trap_noreturn }, { "realigned", trap_realigned }, { "deep", trap_deep },
+	{ "alloca", trap_alloca }, { "stale", trap_stale }, { "noreturn", trap_noreturn }, { "realigned", trap_realigned }, { "deep", trap_deep },
 	{ "around-depth", trap_around_depth }, { "signal", trap_signal }, { "altstack", trap_altstack },
 	{ "altstack-inside", trap_altstack_inside }, { "anywhere", trap_anywhere }, { "coroutines", trap_coroutines },
 	{ "longjmp", trap_longjmp }, { "threads", trap_threads }, { "fork", trap_fork },
