@@ -31,11 +31,19 @@ static uint32_t wide_index(const struct mt_rule *r)
 	return i;
 }
 
-struct mt_rule mt_rules_unpack_wide(uint64_t word)
+struct mt_rule mt_rules_unpack(uint64_t word)
 {
-	/* pairs with the release in wide_index: the word was stored after it, by a thread that saw it */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return wide[word & (MAX_WIDE - 1)];
+	struct mt_rule r = { .kind = mt_rules_kind(word) };
+
+	if (r.kind == MT_RULE_WIDE) {
+		/* pairs with the release in wide_index: the word was stored after it, by a thread that saw it */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		return wide[word & (MAX_WIDE - 1)];
+	}
+	r.cfa = (int32_t)mt_rules_cfa(word);
+	r.fp = -(int32_t)mt_rules_saved(word) * 8;
+	r.ra = -(int32_t)mt_rules_ra(word);
+	return r;
 }
 
 /* The low 25 bits of a word, or 0 if the rule can't be kept. */

@@ -54,8 +54,6 @@ struct mt_rule mt_rules_make(struct mt_cfi *scratch, uint64_t pc, bool exact, ui
 /* Modules went away: forgets everything. The caller has raised the epoch. */
 void mt_rules_wipe(void);
 
-struct mt_rule mt_rules_unpack_wide(uint64_t word);
-
 /* 48 bits from which pc and exact can be told. User space ends at 2^47 (x86-64) or 2^48 (aarch64, pc / 4). */
 static inline uint64_t mt_rules_key(uint64_t pc, bool exact)
 {
@@ -81,34 +79,54 @@ static inline uint32_t mt_rules_set(uint64_t key)
 	return (uint32_t)(key ^ key >> 13 ^ key >> 26) & (MT_RULES_SETS - 1);
 }
 
-static inline struct mt_rule mt_rules_unpack(uint64_t word)
+static inline enum mt_rule_kind mt_rules_kind(uint64_t word)
 {
-	struct mt_rule r = { .kind = (uint32_t)(word >> 22) & 7 };
-
-	r.cfa = (int32_t)((word >> 9) & 0x1fff) * 8;
-	r.fp = -(int32_t)(word & 0x1ff) * 8;
-#if defined(__x86_64__)
-	r.ra = -8;
-#else
-	r.ra = r.fp ? r.fp + 8 : 0;
-#endif
-	return r;
+	return (word >> 22) & 7;
 }
 
-static inline struct mt_rule mt_rules_get(struct mt_cfi *scratch, uint64_t pc, bool exact, uint32_t epoch)
+/* Of a word of kind MT_RULE_SP or MT_RULE_FP: the CFA's offset, the place of the saved fp below the CFA in units of 8
+ * bytes (0: not saved), the place of the return address below the CFA in bytes. */
+static inline uint32_t mt_rules_cfa(uint64_t word)
+{
+	return (uint32_t)(word >> 9 & 0x1fff) * 8;
+}
+
+static inline uint32_t mt_rules_saved(uint64_t word)
+{
+	return word & 0x1ff;
+}
+
+static inline uint32_t mt_rules_ra(uint64_t word)
+{
+#if defined(__x86_64__)
+	(void)word;
+	return 8;
+#else
+	return mt_rules_saved(word) * 8 - 8; /* a pair: frame pointer, link register */
+#endif
+}
+
+/* The word for a pc, or 0. */
+static inline uint64_t mt_rules_find(uint64_t pc, bool exact, uint32_t epoch)
 {
 	uint64_t key = mt_rules_key(pc, exact), want = (key >> MT_RULES_SETS_LOG) << 4 | (epoch & 15);
 	const uint64_t *set = mt_rules[mt_rules_set(key)];
 
 	for (int i = 0; i < MT_RULES_WAYS; i++) {
 		uint64_t word = __atomic_load_n(&set[i], __ATOMIC_RELAXED);
-		if (word >> 25 == want && word) {
-			if (((word >> 22) & 7) >= MT_RULE_WIDE)
-				return mt_rules_unpack_wide(word);
-			return mt_rules_unpack(word);
-		}
+		if (word >> 25 == want && word)
+			return word;
 	}
-	return mt_rules_make(scratch, pc, exact, epoch);
+	return 0;
+}
+
+struct mt_rule mt_rules_unpack(uint64_t word);
+
+static inline struct mt_rule mt_rules_get(struct mt_cfi *scratch, uint64_t pc, bool exact, uint32_t epoch)
+{
+	uint64_t word = mt_rules_find(pc, exact, epoch);
+
+	return word ? mt_rules_unpack(word) : mt_rules_make(scratch, pc, exact, epoch);
 }
 
 #endif

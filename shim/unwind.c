@@ -46,6 +46,8 @@ struct cursor {
 	bool exact;
 };
 
+enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT };
+
 #define MEMO_WAYS 4
 #define MEMO_SETS_MIN 16u
 #define MEMO_SETS_MAX 4096u
@@ -68,7 +70,8 @@ struct mt_unwind {
 	struct mt_range range; /* holds all kept slots and cells */
 
 	struct frame *new;  /* frames of the capture being made that are not kept ones, innermost first */
-	unsigned new_count, frames;
+	unsigned new_count;
+	unsigned cells;     /* new entries that are no frames */
 	unsigned barrier;   /* new frames below this index are not to be kept */
 	int join;           /* index of the kept frame that was reached, or -1 */
 	bool cut;
@@ -286,48 +289,14 @@ static __attribute__((noinline)) bool full_from_here(struct mt_unwind *u, struct
 	return true;
 }
 
-/* ---- walk ---- */
+/* ---- rare steps ---- */
 
 static inline struct frame *push(struct mt_unwind *u)
 {
 	return &u->new[u->new_count++];
 }
 
-/* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
- * same? If not, frames from the first that doesn't on are of no use. All of them lie in u->range. */
-static bool still_there(const struct mt_unwind *u, int top, int *usable)
-{
-	for (int i = 0; i < top; i++) {
-		const struct frame *f = &u->kept[i];
-		if (load(f->slot) != f->ra || load(f->slot + (uint64_t)(f->fp_at * 8)) != (f->fp_at ? f->fp : f->ra)) {
-			*usable = i - 1;
-			return false;
-		}
-	}
-	return true;
-}
-
-/* A frame was found. True if it is a kept one and everything outside of it is, too. */
-static inline bool joins(struct mt_unwind *u, const struct frame *f, int *candidate)
-{
-	int j = *candidate;
-	struct frame *k;
-
-	while (j >= 0 && u->kept[j].slot < f->slot)
-		j--;
-	*candidate = j;
-	if (j < 0)
-		return false;
-	k = &u->kept[j];
-	if (k->slot != f->slot || k->ra != f->ra || k->fp != f->fp || !still_there(u, j, candidate))
-		return false;
-	k->fp_at = f->fp_at; /* another function may have saved the same frame pointer elsewhere */
-	u->join = j;
-	return true;
-}
-
-enum step { STEP_FRAME, STEP_JUMP /* *c is set, no frame to compare */, STEP_END, STEP_CUT };
-
+/* Out of a signal handler, onto the stack of the code that it interrupted. */
 static enum step step_signal(struct mt_unwind *u, struct cursor *c)
 {
 	if (!full_signal(u, c))
@@ -356,6 +325,7 @@ static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct 
 	if (cfa <= c->sp || !mt_range_has(u->ground, cfa + (uint64_t)(int64_t)r->ra))
 		return STEP_CUT;
 	*push(u) = (struct frame){ .slot = cell, .ra = cfa, .flags = CELL };
+	u->cells++;
 	if (fp_at >= 0 || fp_at < INT16_MIN)
 		return STEP_CUT;
 	f->slot = cfa + (uint64_t)(int64_t)r->ra;
@@ -394,79 +364,122 @@ static enum step step_full(struct mt_unwind *u, struct cursor *c)
 	return STEP_JUMP;
 }
 
-/* aarch64: an interrupted function whose return address is still in a register. Nobody can verify that later. */
-static enum step step_leaf(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
+/* CFA = register + offset, as in walk(), but with numbers that don't fit into a word; or (aarch64) the return address of
+ * an interrupted function is still in its register, which nobody can verify later. */
+static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
 {
 	uint64_t cfa = (r->kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r->cfa;
+	uint64_t cell = cfa + (uint64_t)(int64_t)r->fp;
 
-	if (!c->exact || r->fp || r->ra || cfa < c->sp)
+	if (cfa < c->sp || (cfa == c->sp && !c->exact) || (!r->ra && !c->exact))
 		return STEP_CUT;
-	f->slot = 0;
-	f->ra = c->lr;
-	f->fp = c->fp;
-	f->fp_at = 0;
-	u->barrier = u->new_count + 1;
-	c->sp = cfa;
-	return STEP_FRAME;
-}
-
-static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u, struct mt_rule r)
-{
-	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(&u->cfi.eh, u->at.pc))
-		r = mt_rules_make(&u->cfi, u->at.pc, u->at.exact, u->epoch);
-	switch (r.kind) {
-	case MT_RULE_END: return STEP_END;
-	case MT_RULE_CELL: return step_cell(u, &r, &u->at, &u->found);
-	case MT_RULE_SIGNAL: return step_signal(u, &u->at);
-	case MT_RULE_BARE: return step_bare(u, &u->at, &u->found);
-	case MT_RULE_WIDE: return step_full(u, &u->at);
-	case MT_RULE_SP: case MT_RULE_FP: return step_leaf(u, &r, &u->at, &u->found);
-	default: return STEP_CUT;
-	}
-}
-
-/* Nearly all frames: CFA = register + offset. */
-static inline __attribute__((always_inline)) enum step step(struct mt_unwind *u, struct mt_rule r, struct cursor *c,
-                                                            struct frame *f)
-{
-	uint64_t cfa = (r.kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r.cfa, cell;
-	enum step s;
-
-	f->flags = 0;
-	f->node = 0;
-	if (r.kind - MT_RULE_SP > MT_RULE_FP - MT_RULE_SP || r.ra == 0) {
-		u->at = *c;
-		u->found = *f;
-		s = step_rare(u, r);
-		*c = u->at;
-		*f = u->found;
-		return s;
-	}
-	f->slot = cfa + (uint64_t)(int64_t)r.ra;
-	f->fp = c->fp;
-	f->fp_at = 0;
-	if (cfa <= c->sp || !mt_range_has(u->ground, f->slot))
+	*f = (struct frame){ .slot = cfa + (uint64_t)(int64_t)r->ra, .ra = c->lr, .fp = c->fp };
+	if (!r->ra)
+		u->barrier = u->new_count + 1;
+	else if (!load_checked(u, f->slot, &f->ra))
 		return STEP_CUT;
-	if (r.fp) {
-		cell = cfa + (uint64_t)(int64_t)r.fp;
-		if (!mt_range_has(u->ground, cell))
-			return STEP_CUT;
-		f->fp = load(cell);
-		f->fp_at = (int16_t)((r.fp - r.ra) / 8);
-	}
-	f->ra = load(f->slot);
+	if (r->fp && !load_checked(u, cell, &f->fp))
+		return STEP_CUT;
+	f->fp_at = r->fp ? (int16_t)((r->fp - r->ra) / 8) : 0;
 	c->sp = cfa;
 	return STEP_FRAME;
 }
 
 /* What was taken for a return address doesn't lie behind a call in any code: it was no frame. */
-static void drop_last(struct mt_unwind *u)
+static enum step drop_last(struct mt_unwind *u)
 {
-	u->cut = true;
-	if (u->new_count && !(u->new[u->new_count - 1].flags & (EXACT | CELL))) {
+	if (u->new_count && !(u->new[u->new_count - 1].flags & (EXACT | CELL)))
 		u->new_count--;
-		u->frames--;
+	return STEP_CUT;
+}
+
+/* All but the most common rules. From u->at to u->at and u->found. */
+static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u, uint64_t word)
+{
+	struct cursor *c = &u->at;
+	struct mt_rule r;
+
+	r = word ? mt_rules_unpack(word) : mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
+	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(&u->cfi.eh, c->pc))
+		r = mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
+	if (r.kind == MT_RULE_END)
+		return STEP_END;
+	if (r.kind == MT_RULE_NONE)
+		return drop_last(u);
+	if (u->new_count - u->cells == u->depth)
+		return STEP_CUT;
+	u->found = (struct frame){ 0 };
+	switch (r.kind) {
+	case MT_RULE_SP: case MT_RULE_FP: return step_wide(u, &r, c, &u->found);
+	case MT_RULE_CELL: return step_cell(u, &r, c, &u->found);
+	case MT_RULE_SIGNAL: return step_signal(u, c);
+	case MT_RULE_BARE: return step_bare(u, c, &u->found);
+	default: return step_full(u, c);
 	}
+}
+
+/* ---- walk ---- */
+
+/* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
+ * same? If not, returns the index of the first that doesn't, else `top`. All of them lie in u->range. */
+static inline int still_there(const struct mt_unwind *u, int top)
+{
+	int i;
+
+	for (i = 0; i < top; i++) {
+		const struct frame *f = &u->kept[i];
+		if (load(f->slot) != f->ra || load(f->slot + (uint64_t)(f->fp_at * 8)) != (f->fp_at ? f->fp : f->ra))
+			break;
+	}
+	return i;
+}
+
+/* Is f a kept frame, and everything outside of it as it was? *candidate: the innermost kept frame that can be it. */
+static inline bool joins(struct mt_unwind *u, const struct frame *f, int *candidate)
+{
+	int j = *candidate, good;
+	struct frame *k;
+
+	while (j >= 0 && u->kept[j].slot < f->slot)
+		j--;
+	*candidate = j;
+	if (j < 0)
+		return false;
+	k = &u->kept[j];
+	if (k->slot != f->slot || k->ra != f->ra || k->fp != f->fp)
+		return false;
+	good = still_there(u, j);
+	if (good < j) {
+		*candidate = good - 1;
+		return false;
+	}
+	k->fp_at = f->fp_at; /* another function may have saved the same frame pointer elsewhere */
+	u->join = j;
+	return true;
+}
+
+/* The common rule, CFA = register + offset. False if the stack can't be so. */
+static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint64_t word, struct cursor *c, struct frame *f)
+{
+	uint64_t cfa = (mt_rules_kind(word) == MT_RULE_SP ? c->sp : c->fp) + mt_rules_cfa(word);
+	uint32_t saved = mt_rules_saved(word);
+
+	f->slot = cfa - mt_rules_ra(word);
+	f->fp = c->fp;
+	f->fp_at = 0;
+	f->flags = 0;
+	f->node = 0;
+	if (cfa <= c->sp || !mt_range_has(u->ground, f->slot))
+		return false;
+	if (saved) {
+		if (!mt_range_has(u->ground, cfa - 8 * saved))
+			return false;
+		f->fp = load(cfa - 8 * saved);
+		f->fp_at = (int16_t)((int32_t)(mt_rules_ra(word) / 8) - (int32_t)saved);
+	}
+	f->ra = load(f->slot);
+	c->sp = cfa;
+	return true;
 }
 
 /* From `at` outwards until a kept frame, the end, or `depth` frames. */
@@ -477,27 +490,23 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 	struct frame f;
 	enum step s;
 
-	u->new_count = u->frames = u->barrier = 0;
+	u->new_count = u->cells = u->barrier = 0;
 	u->join = -1;
 	u->cut = false;
 	u->ground = &u->range;
 	for (;;) {
-		struct mt_rule r = mt_rules_get(&u->cfi, c.pc, c.exact, u->epoch);
-		if (r.kind == MT_RULE_END)
-			return;
-		if (r.kind == MT_RULE_NONE) {
-			drop_last(u);
-			return;
-		}
-		if (u->frames == u->depth) {
-			u->cut = true;
-			return;
-		}
-		s = step(u, r, &c, &f);
-		if (s == STEP_JUMP) {
-			u->frames++;
-			candidate = may_join && u->ground == &u->range ? (int)u->kept_count - 1 : -1;
-			continue;
+		uint64_t word = mt_rules_find(c.pc, c.exact, u->epoch);
+		if (mt_rules_kind(word) - MT_RULE_SP <= MT_RULE_FP - MT_RULE_SP) {
+			s = u->new_count - u->cells < u->depth && step(u, word, &c, &f) ? STEP_FRAME : STEP_CUT;
+		} else {
+			u->at = c;
+			s = step_rare(u, word);
+			c = u->at;
+			f = u->found;
+			if (s == STEP_JUMP) {
+				candidate = may_join && u->ground == &u->range ? (int)u->kept_count - 1 : -1;
+				continue;
+			}
 		}
 		u->cut = s == STEP_CUT;
 		if (s != STEP_FRAME || !f.ra)
@@ -505,12 +514,11 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 		c.pc = strip(f.ra);
 		c.fp = f.fp;
 		c.exact = false;
-		if (u->frames == 0 && c.pc - own_start < own_end - own_start)
+		if (u->new_count == 0 && c.pc - own_start < own_end - own_start)
 			continue;
 		if (joins(u, &f, &candidate))
 			return;
-		*push(u) = f;
-		u->frames++;
+		u->new[u->new_count++] = f;
 	}
 }
 
@@ -619,7 +627,7 @@ static __attribute__((noinline)) uint32_t conclude(struct mt_unwind *u)
 	u->stats.joined += u->join >= 0;
 	u->stats.frames += u->new_count;
 	u->cut |= u->join >= 0 && u->kept_cut;
-	u->kept_full = u->frames == u->depth;
+	u->kept_full = u->new_count - u->cells == u->depth;
 	return find_node(u, absorb(u));
 }
 
