@@ -20,6 +20,7 @@
  * not kept. A stack deeper than `depth` keeps its innermost frames; it is then walked anew each time, because which frame
  * is the outermost one shown depends on the innermost.
  */
+#include <signal.h>
 #include <ucontext.h>
 
 #include "format/format.h"
@@ -340,6 +341,13 @@ static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct 
  * above. A frame pointer of 0 marks the outermost frame. */
 static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *f)
 {
+#if defined(__aarch64__)
+	if (c->exact) { /* a stub or a leaf: it has no frame yet */
+		*f = (struct frame){ .ra = c->lr, .fp = c->fp };
+		u->barrier = u->new_count + 1;
+		return STEP_FRAME;
+	}
+#endif
 	if (c->fp == 0)
 		return STEP_END;
 	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
@@ -371,7 +379,9 @@ static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct 
 	uint64_t cfa = (r->kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r->cfa;
 	uint64_t cell = cfa + (uint64_t)(int64_t)r->fp;
 
-	if (cfa < c->sp || (cfa == c->sp && !c->exact) || (!r->ra && !c->exact))
+	if (!r->ra && !c->exact)
+		return STEP_END; /* called by nobody, like makecontext's last function */
+	if (cfa < c->sp || (cfa == c->sp && !c->exact))
 		return STEP_CUT;
 	*f = (struct frame){ .slot = cfa + (uint64_t)(int64_t)r->ra, .ra = c->lr, .fp = c->fp };
 	if (!r->ra)
