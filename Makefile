@@ -66,7 +66,7 @@ TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
 PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
 PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c))) \
             $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
-BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
+BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c)) $(patsubst %.c,$(B)/%.so,$(wildcard tests/bench/*.c))
 TESTS    ?=
 
 $(UNITS): $(B)/%: %.c $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
@@ -85,9 +85,13 @@ $(B)/tests/programs/%: tests/programs/%.cc
 $(PLUGINS): $(B)/%.so: %.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
-$(BENCHES): $(B)/%: %.c
+BENCH_FLAGS_C = -std=c11 -O2 -g -fno-omit-frame-pointer $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d
+$(filter-out %.so,$(BENCHES)): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 -g -fno-omit-frame-pointer $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
+	$(CC) $(BENCH_FLAGS_C) -o $@ $< -lpthread
+$(filter %.so,$(BENCHES)): $(B)/%.so: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
 
 tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(PLUGINS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
@@ -95,13 +99,14 @@ asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
 asan-tests: $(B)/memtrace $(UNITS)
 
+RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-check; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
 run-tests: tests asan
-	@B=$(B) VENV=$(VENV) CC='$(CC)' tests/run $(TEST_FLAGS) $(TESTS)
+	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
-check-asan: asan;    @B=$(B) VENV=$(VENV) tests/run $(B)/asan/tests/unit
-check-tsan: $(TSAN); @B=$(B) VENV=$(VENV) tests/run $(TSAN)
+check-asan: asan;    @$(RUN) asan
+check-tsan: $(TSAN); @$(RUN) tsan_
 
 golden: tests
 	tests/cases/golden.py --refresh
