@@ -49,12 +49,17 @@ class Tracer:
 NONE = Tracer("none")
 STACKS = Tracer("memtrace", env={})
 NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
-HEAPTRACK = Tracer("heaptrack", ["heaptrack", "--record-only", "-o", "@"])
+HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
 MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
 
 
 def peers():
-    found = [HEAPTRACK] if shutil.which("heaptrack") else []
+    found = []
+    if shutil.which("heaptrack"):
+        usage = subprocess.run(["heaptrack", "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
+        if "--record-only" in usage:  # newer ones print their analysis otherwise
+            HEAPTRACK.prefix.insert(1, "--record-only")
+        found.append(HEAPTRACK)
     has_memray = subprocess.run([PYTHON, "-c", "import memray"], stderr=subprocess.DEVNULL, check=False).returncode == 0
     return found + ([MEMRAY] if has_memray else [])
 
