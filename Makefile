@@ -64,8 +64,8 @@ $(B)/.deps: scripts/deps
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
 PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
-PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c))) \
-            $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
+PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c tests/golden/*.c)))
+CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
 BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c)) $(patsubst %.c,$(B)/%.so,$(wildcard tests/bench/*.c))
 TESTS    ?=
 
@@ -76,10 +76,10 @@ $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(LDFLAGS) -lpthread
 # Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
-$(filter-out %.cc,$(PROGRAMS)): $(B)/%: %.c
+$(PROGRAMS): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread
-$(B)/tests/programs/%: tests/programs/%.cc
+$(CPP_PROGRAMS): $(B)/%: %.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread
 $(PLUGINS): $(B)/%.so: %.c
@@ -93,7 +93,7 @@ $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(PLUGINS)
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
@@ -135,7 +135,7 @@ clean:
 distclean:
 	rm -rf $(B)
 
--include $(SHIM:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(PLUGINS) $(BENCHES))
+-include $(SHIM:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
 .PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check \
 	setup-bench demo bench install clean distclean
 .DELETE_ON_ERROR:
