@@ -23,7 +23,8 @@ struct mt_real mt_real;
 
 static char pool[POOL_BYTES] __attribute__((aligned(4096)));
 static size_t pool_used;
-static __thread int resolving;
+/* volatile: dlsym is declared as a leaf that never calls back, but it does, through malloc */
+static __thread volatile int resolving;
 
 void *mt_boot_alloc(size_t align, size_t bytes)
 {

@@ -175,7 +175,6 @@ static uint64_t pid_namespace(void)
 
 static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_image, uint64_t fork_ticks)
 {
-	memcpy(info->magic, MT_INFO_MAGIC, 8);
 	info->version = MT_VERSION;
 	info->bytes = sizeof(*info);
 	info->pid = mt_process.pid;
@@ -296,6 +295,9 @@ static int start_files(enum mt_origin origin, uint32_t parent_image, uint64_t fo
 	mt_modules_start();
 	mt_ring_reserve(1);
 	mt_process_pair_clocks();
+	/* last: an info file without its magic belongs to a process that never began */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(info->magic, MT_INFO_MAGIC, 8);
 	return 1;
 }
 
