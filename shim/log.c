@@ -26,7 +26,7 @@ int mt_log_reserve(size_t bytes)
 		uint32_t i = (uint32_t)(capacity / MT_LOG_STEP);
 		if (i == MAX_SEGMENTS || (i && mt_process_sandboxed()) || !mt_process_charge(MT_LOG_STEP, i == 0))
 			return 0;
-		segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, 0);
+		segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_EXTEND);
 		if (!segment[i]) {
 			mt_process_refund(MT_LOG_STEP);
 			return 0;

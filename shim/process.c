@@ -90,7 +90,7 @@ void mt_process_refund(uint64_t bytes)
 	__atomic_fetch_sub(&mt_process.session->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, int create)
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how)
 {
 	char path[sizeof(mt_process.path) / 4];
 	size_t stem = (size_t)(mt_process.path_end - mt_process.path);
@@ -99,7 +99,7 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, int create)
 		return NULL;
 	memcpy(path, mt_process.path, stem);
 	mt_put(path + stem, path + sizeof(path), ext);
-	return mt_sys_map_file(path, offset, bytes, create);
+	return mt_sys_map_file(path, offset, bytes, how);
 }
 
 /* ---- the info file ---- */
@@ -141,7 +141,7 @@ static struct mt_info *make_info_file(void)
 		set_stem(image);
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
-		info = mt_process_map("info", 0, MT_INFO_LOG, 1);
+		info = mt_process_map("info", 0, MT_INFO_LOG, MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;

@@ -77,7 +77,7 @@ int mt_process_charge(uint64_t bytes, int first);
 void mt_process_refund(uint64_t bytes);
 
 /* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"). */
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, int create);
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how);
 
 static inline void mt_count(uint64_t *counter, uint64_t n)
 {

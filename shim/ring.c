@@ -69,38 +69,36 @@ static int claim_free(uint32_t *index)
 	return 0;
 }
 
-/* Adds a chunk to the file. Two threads may reserve the same place at once; one of them wins it. */
+/* Adds a chunk to the file; the caller holds the lock. */
 static int grow(void)
 {
-	uint32_t i = __atomic_load_n(&mt_process.info->chunks, __ATOMIC_ACQUIRE), expected = i;
+	uint32_t i = mt_process.info->chunks;
 	struct mt_chunk *chunk;
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() || !mt_process_charge(MT_CHUNK_BYTES, i == 0))
 		return 0;
-	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, i == 0);
+	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, i ? MT_EXTEND : MT_CREATE);
 	if (!chunk) {
 		mt_process_refund(MT_CHUNK_BYTES);
 		return 0;
 	}
-	if (!__atomic_compare_exchange_n(&mt_process.info->chunks, &expected, i + 1, 0, __ATOMIC_ACQ_REL,
-	                                 __ATOMIC_RELAXED)) {
-		mt_sys_unmap(chunk, MT_CHUNK_BYTES);
-		mt_process_refund(MT_CHUNK_BYTES);
-		return 1; /* somebody else made one: look again */
-	}
 	__atomic_store_n(&chunk_at[i], chunk, __ATOMIC_RELEASE);
+	__atomic_store_n(&mt_process.info->chunks, i + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
+/* While one thread makes a chunk, others may have been given one back. */
 static int find_chunk(uint32_t *index)
 {
-	for (int tries = 0; tries < 64; tries++) {
-		if (claim_free(index))
-			return 1;
-		if (!grow())
-			return 0;
+	int found = claim_free(index);
+
+	if (!found && mt_lock_take(&mt_process.lock)) {
+		found = claim_free(index);
+		while (!found && grow())
+			found = claim_free(index);
+		mt_lock_drop(&mt_process.lock);
 	}
-	return 0;
+	return found;
 }
 
 static void make_ready(struct mt_ring *ring)
@@ -165,8 +163,9 @@ static int next_chunk(struct mt_ring *ring)
 
 static void put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {
-	memcpy(ring->slots + ring->used, slots, n * sizeof(*slots));
-	ring->used += n;
+	ring->slots[ring->used++] = slots[0];
+	if (n == 2)
+		ring->slots[ring->used++] = slots[1];
 	/* pairs with the reader's acquire: the slots below are whole */
 	__atomic_store_n(&ring->chunk->used, ring->used, __ATOMIC_RELEASE);
 }
@@ -281,6 +280,13 @@ void mt_ring_leave(struct mt_ring *ring, int ends)
 
 void mt_ring_reserve(uint32_t chunks)
 {
-	while (chunks--)
-		grow();
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		while (chunks-- && grow())
+			;
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
 }

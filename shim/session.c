@@ -118,13 +118,13 @@ static int make_trace_directory(void)
 	return !mt_sys_failed(ret);
 }
 
-static struct mt_session *map_session(int create)
+static struct mt_session *map_session(enum mt_open how)
 {
 	char path[1024];
 	char *end = path + sizeof(path), *at = mt_put(path, end, mt_process.session_path);
 
 	mt_put(at, end, "/session");
-	return mt_sys_map_file(path, 0, SESSION_BYTES, create);
+	return mt_sys_map_file(path, 0, SESSION_BYTES, how);
 }
 
 static int join(void)
@@ -132,7 +132,7 @@ static int join(void)
 	struct mt_session *s;
 
 	mt_put(mt_process.session_path, mt_process.session_path + sizeof(mt_process.session_path), mt_config.session);
-	s = map_session(0);
+	s = map_session(MT_OPEN);
 	if (!s)
 		return 0;
 	if (memcmp(s->magic, MT_SESSION_MAGIC, 8) || s->version != MT_VERSION) {
@@ -147,7 +147,7 @@ static int join(void)
 int mt_session_open(void)
 {
 	if (!mt_config.session[0] || !join()) {
-		if (!make_trace_directory() || !(mt_process.session = map_session(1))) {
+		if (!make_trace_directory() || !(mt_process.session = map_session(MT_CREATE))) {
 			mt_say("cannot make a trace directory: ", mt_config.output);
 			return 0;
 		}

@@ -44,23 +44,23 @@ static int exceeds_file_limit(uint64_t end)
 	return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
 }
 
-/* File systems without fallocate get real zeros. */
 static int write_zeros(int fd, uint64_t offset, size_t bytes)
 {
-	static const char zeros[4096];
+	static const char zeros[256 * 1024]; /* never touched: the kernel's zero page */
 
 	while (bytes) {
 		size_t n = bytes < sizeof(zeros) ? bytes : sizeof(zeros);
 		long done = MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
-		if (done <= 0)
+		if (done <= 0 && done != -EINTR)
 			return -1;
-		offset += (uint64_t)done;
-		bytes -= (size_t)done;
+		offset += (uint64_t)(done > 0 ? done : 0);
+		bytes -= (size_t)(done > 0 ? done : 0);
 	}
 	return 0;
 }
 
-static int reserve(int fd, uint64_t offset, size_t bytes)
+/* A file system without fallocate has its blocks once the zeros are written, as far as it can promise. */
+static int reserve(int fd, uint64_t offset, size_t bytes, enum mt_open how)
 {
 	long ret;
 
@@ -69,9 +69,9 @@ static int reserve(int fd, uint64_t offset, size_t bytes)
 	do
 		ret = MT_SYS4(SYS_fallocate, fd, 0, offset, bytes);
 	while (ret == -EINTR);
-	if (ret == -EOPNOTSUPP || ret == -ENOSYS)
-		return write_zeros(fd, offset, bytes);
-	return mt_sys_failed(ret) ? -1 : 0;
+	if (mt_sys_failed(ret) && ret != -EOPNOTSUPP && ret != -ENOSYS)
+		return -1;
+	return how == MT_OPEN ? 0 : write_zeros(fd, offset, bytes);
 }
 
 /* MAP_POPULATE only read-faults a shared mapping; the first store to each page would still fault. */
@@ -83,20 +83,20 @@ void mt_sys_populate(void *p, size_t bytes)
 		__atomic_fetch_add((char *)p + at, 0, __ATOMIC_RELAXED);
 }
 
-void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, int create)
+void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, enum mt_open how)
 {
-	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0);
+	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (how == MT_CREATE ? O_CREAT | O_EXCL : 0);
 	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, flags, 0600);
 	long p = -1;
 
 	if (mt_sys_failed(fd))
 		return NULL;
-	if (reserve((int)fd, offset, bytes) == 0)
+	if (reserve((int)fd, offset, bytes, how) == 0)
 		p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
 	MT_SYS1(SYS_close, fd);
 	if (!mt_sys_failed(p))
 		return (void *)p;
-	if (create)
+	if (how == MT_CREATE)
 		MT_SYS3(SYS_unlinkat, AT_FDCWD, path, 0);
 	return NULL;
 }

@@ -144,7 +144,7 @@ static int map_segment(uint32_t i)
 		return 1;
 	if (i + run > SEGMENTS || mt_process_sandboxed() || !mt_process_charge(run * bytes, own == 0))
 		return 0;
-	seg = mt_process_map("nodes", (uint64_t)own * bytes, run * bytes, own == 0);
+	seg = mt_process_map("nodes", (uint64_t)own * bytes, run * bytes, own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
 		mt_process_refund(run * bytes);
 		return 0;
