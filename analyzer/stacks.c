@@ -307,16 +307,29 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 	return true;
 }
 
-struct stack_site stacks_site(struct stacks *s, uint32_t id)
+static bool hidden_language(const struct frame *f, unsigned flags)
+{
+	bool python = f->language && strcmp(f->language, "python") == 0;
+	return flags & (python ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+}
+
+bool stack_shows(const struct stack_walk *w, unsigned flags)
+{
+	return !hidden_language(w->frame, flags) && (w->class == FRAME_PLAIN || flags & STACK_ALL_FRAMES);
+}
+
+struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
 	struct stack_site site = { 0 };
 	const struct frame *innermost = NULL, *glue = NULL;
 	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
+		if (hidden_language(w.frame, flags))
+			continue;
 		if (!innermost)
 			innermost = w.frame;
 		if (!glue && w.class == FRAME_GLUE && w.frame->name)
 			glue = w.frame;
-		if (w.class != FRAME_PLAIN)
+		if (!stack_shows(&w, flags))
 			continue;
 		if (!site.frame)
 			site.frame = w.frame;

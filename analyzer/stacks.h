@@ -44,11 +44,20 @@ struct stack_walk {
 };
 bool stack_step(struct stacks *, struct stack_walk *);
 
+enum stack_flag {
+	STACK_ALL_FRAMES = 1, /* plumbing too */
+	STACK_NO_NATIVE = 2,
+	STACK_NO_PYTHON = 4,
+};
+
+/* Whether a walk's frame is to be shown under these flags. */
+bool stack_shows(const struct stack_walk *, unsigned flags);
+
 /* The frame that says who wanted the memory, and the next one outwards that says something. NULL = none. */
 struct stack_site {
 	const struct frame *frame, *caller;
 };
-struct stack_site stacks_site(struct stacks *, uint32_t id);
+struct stack_site stacks_site(struct stacks *, uint32_t id, unsigned flags);
 
 /* Modules of looked-up frames that are no longer there, or are others now: for what a report says about itself. */
 struct stack_gaps {
