@@ -76,15 +76,5 @@ static int report(struct view *v)
 int cmd_report(int argc, char **argv)
 {
 	struct options o = { 0 };
-	struct view v;
-	int e = options_parse(&spec, &o, argc, argv);
-	if (e == 0) {
-		e = view_open(&v, &o);
-		if (e == 0) {
-			e = report(&v);
-			view_close(&v);
-		}
-	}
-	options_free(&o);
-	return e > 0 ? 0 : e;
+	return view_command(&spec, &o, argc, argv, report);
 }

@@ -86,7 +86,7 @@ json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind
 	json_object_set_new(site, "bytes", json_bytes(o->bytes));
 	json_object_set_new(site, "blocks", json_bytes(o->blocks));
 	json_object_set_new(site, "category", json_text("unknown"));
-	json_object_set_new(site, "kind", json_text(kind_name(kind)));
+	json_object_set_new(site, "memory", json_text(kind_name(kind)));
 	if (o->label)
 		json_object_set_new(site, "label", json_text(o->label));
 	json_object_set_new(site, "processes", json_integer(o->processes));

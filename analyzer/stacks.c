@@ -253,7 +253,7 @@ static const struct rule {
 #undef RULE
 };
 
-static bool matches(const char *pattern, const char *text)
+bool pattern_matches(const char *pattern, const char *text)
 {
 	while (*pattern && *pattern == *text)
 		pattern++, text++;
@@ -269,7 +269,7 @@ enum frame_class frame_classify(const struct frame *f)
 	if (!text)
 		return FRAME_PLAIN;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].what == what && matches(rules[i].pattern, text))
+		if (rules[i].what == what && pattern_matches(rules[i].pattern, text))
 			return rules[i].class;
 	return FRAME_PLAIN;
 }

@@ -31,6 +31,9 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 /* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
 size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
 
+/* Whether a pattern of rules.def (a * at its end stands for anything) matches. */
+bool pattern_matches(const char *pattern, const char *text);
+
 enum frame_class frame_classify(const struct frame *);
 
 /* Walks all frames outwards:  for (struct stack_walk w = { .next = id }; stack_step(stacks, &w); ) ... w.frame ... */

@@ -147,6 +147,22 @@ void view_close(struct view *v)
 	*v = (struct view){ 0 };
 }
 
+int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v))
+{
+	struct view v;
+	int e = options_parse(spec, values, argc, argv);
+	if (e == 0)
+		e = view_open(&v, values);
+	else
+		return e > 0 ? 0 : e;
+	if (e == 0) {
+		e = f(&v);
+		view_close(&v);
+	}
+	options_free(values);
+	return e;
+}
+
 bool view_has(const struct view *v, const struct process *p)
 {
 	return !v->processes || v->processes[p->id];

@@ -20,6 +20,10 @@ struct view {
 /* Opens the trace and picks processes and kinds. On error nothing is left open. */
 int view_open(struct view *v, const struct options *o);
 
+/* A whole command: parses argv into `values`, which begins with a struct options, opens the trace, calls f. Returns what
+ * a command returns. */
+int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v));
+
 /* Completes the query by --from, --to and --by, and runs the model. */
 int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
