@@ -4,7 +4,7 @@
 #define LEAST_BYTES 65536  /* in all; less is noise even where it is steady */
 #define LEAST_PART 0.02    /* of what was there already */
 #define JUMP_PART 0.7      /* of the growth in one window */
-#define RISING_PART 0.6    /* of the windows are above the one before */
+#define FALLING_PART 0.4   /* of the windows are below the one before: no growth */
 
 const char *growth_name(enum growth_kind kind)
 {
@@ -48,24 +48,40 @@ static double largest_rise(const uint64_t *values, size_t count)
 	return most;
 }
 
-static size_t rising_windows(const uint64_t *values, size_t count)
+static size_t falling_windows(const uint64_t *values, size_t count)
 {
-	size_t rising = 0;
+	size_t falling = 0;
 	for (size_t i = 1; i < count; i++)
-		rising += values[i] > values[i - 1];
-	return rising;
+		falling += values[i] < values[i - 1];
+	return falling;
+}
+
+static uint64_t lowest(const uint64_t *values, size_t from, size_t to)
+{
+	uint64_t low = values[from];
+	for (size_t i = from; i < to; i++)
+		low = values[i] < low ? values[i] : low;
+	return low;
+}
+
+/* Only what lifts the low points counts: waves of any amplitude come back to theirs. */
+static double lifted(const uint64_t *values, size_t count)
+{
+	size_t quarter = count / 4;
+	return (double)lowest(values, count - quarter, count) - (double)lowest(values, 0, quarter);
 }
 
 static enum growth_kind classify(const uint64_t *values, size_t count)
 {
 	size_t last = count - 1, middle = last / 2;
 	double all = rise(values, 0, last), early = rise(values, 0, middle), late = rise(values, middle, last);
-	if (all < LEAST_BYTES || all < LEAST_PART * (double)values[0])
+	double low = lifted(values, count);
+	if (all < LEAST_BYTES || low < LEAST_BYTES || low < LEAST_PART * (double)values[0])
 		return GROWTH_NONE;
 	if (largest_rise(values, count) > JUMP_PART * all)
 		return GROWTH_JUMP;
-	if ((double)rising_windows(values, count) < RISING_PART * (double)last)
-		return late < all / 4 && early > 0 ? GROWTH_SATURATING : GROWTH_NONE;
+	if ((double)falling_windows(values, count) > FALLING_PART * (double)last)
+		return GROWTH_NONE;
 	if (late < 0.4 * early)
 		return GROWTH_SATURATING;
 	return late > 1.8 * early ? GROWTH_ACCELERATING : GROWTH_LINEAR;
