@@ -49,7 +49,7 @@ struct leaks {
 	size_t count;
 	uint64_t bytes, blocks;               /* of the heap, without benign ones */
 	uint64_t benign_bytes, benign_blocks;
-	bool ended;            /* some process ended by itself; else what is listed was just in use */
+	uint64_t in_use;       /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 
 /* ---- what is no leak ----------------------------------------------------------------------------------- */
@@ -137,14 +137,16 @@ static void find_growth(const struct view *v, struct leak *leak)
 
 /* ---- building ------------------------------------------------------------------------------------------ */
 
-static bool any_ended(const struct view *v)
+/* What a process held that was killed, or runs, is no leak. */
+static uint64_t held_at_death(const struct view *v)
 {
+	uint64_t bytes = 0;
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
 		const struct process *p = reader_process(v->reader, id);
-		if (view_has(v, p) && p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE)
-			return true;
+		if (view_has(v, p) && p->exit_kind != MT_EXIT_CODE)
+			bytes += model_process(v->model, id)->kind[MODEL_HEAP].live_bytes;
 	}
-	return false;
+	return bytes;
 }
 
 static int worse(const void *a, const void *b)
@@ -172,13 +174,13 @@ static void add_leak(struct leaks *l, const struct owner *o, enum model_kind kin
 
 static int leaks_init(struct leaks *l, struct view *v)
 {
-	*l = (struct leaks){ .view = v, .ended = any_ended(v) };
+	*l = (struct leaks){ .view = v, .in_use = held_at_death(v) };
 	size_t count = 0;
 	int e = 0;
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
 		if (!(v->kinds & 1u << kind))
 			continue;
-		e = l->ended ? view_owners_of_ended(v, kind, &l->sites[kind]) : view_owners(v, SITES_LIVE, kind, &l->sites[kind]);
+		e = view_owners(v, SITES_LIVE, kind, &l->sites[kind]);
 		count += e == 0 ? l->sites[kind]->count : 0;
 	}
 	if (e < 0)
@@ -296,9 +298,10 @@ static void print_growing(const struct leaks *l)
 
 static void print_screen(const struct leaks *l)
 {
-	printf("%s%s  %s in %s blocks%s%s\n", output_begin(STYLE_HEAD), l->ended ? "ALIVE WHEN PROCESSES ENDED" : "IN USE AT THE END",
-	       BYTES(l->bytes), COUNT(l->blocks),
-	       l->ended ? "" : " (no process ended by itself: this was in use, not leaked)", output_end(STYLE_HEAD));
+	printf("%sALIVE AT THE END  %s in %s blocks%s\n", output_begin(STYLE_HEAD), BYTES(l->bytes), COUNT(l->blocks),
+	       output_end(STYLE_HEAD));
+	if (l->in_use)
+		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
 	if (l->benign_bytes)
 		printf("  not counted: %s in %s blocks that loader, libraries and interpreter keep until the end\n",
 		       BYTES(l->benign_bytes), COUNT(l->benign_blocks));
@@ -335,7 +338,7 @@ static int print_json(const struct leaks *l)
 		json_array_append_new(sites, json_leak(l, &l->list[i]));
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(l->view->reader)));
-	json_object_set_new(root, "ended", json_boolean(l->ended));
+	json_object_set_new(root, "in_use_bytes", json_bytes(l->in_use));
 	json_object_set_new(root, "bytes", json_bytes(l->bytes));
 	json_object_set_new(root, "blocks", json_bytes(l->blocks));
 	json_object_set_new(root, "benign_bytes", json_bytes(l->benign_bytes));

@@ -36,22 +36,6 @@ static bool is_time(const struct when *w)
 	return w->kind != WHEN_UNSET && w->kind != WHEN_PEAK && w->kind != WHEN_END;
 }
 
-/* A process that was over by then holds nothing, whatever it left behind. */
-static int drop_ended(struct view *v, uint64_t ns)
-{
-	unsigned count = reader_processes(v->reader);
-	if (!v->processes) {
-		v->processes = malloc((count + 1) * sizeof(*v->processes));
-		if (!v->processes)
-			return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-		memset(v->processes, 1, (count + 1) * sizeof(*v->processes));
-	}
-	for (unsigned id = 0; id < count; id++)
-		if (reader_process(v->reader, id)->end_ns < ns)
-			v->processes[id] = false;
-	return 0;
-}
-
 static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
 {
 	const struct when *when = &v->options->at;
@@ -203,11 +187,8 @@ static int peak(struct view *v)
 	struct model_query q = MODEL_QUERY_ALL;
 	const struct when *at = &v->options->at;
 	int e = is_time(at) ? options_resolve(at, v->reader, &q.until_ns) : 0;
-	uint64_t until = q.until_ns;
 	if (e == 0)
 		e = view_run(v, &q);
-	if (e == 0 && is_time(at))
-		e = drop_ended(v, until);
 	return e < 0 ? e : show(v);
 }
 

@@ -44,7 +44,7 @@ static void each_line(const struct view *v, void (*f)(void *arg, const struct li
 
 static double bucket_start(const struct view *v, const struct model_series *s, uint32_t i)
 {
-	return (double)(s->first + i) * (double)model_timeline_width_ns(v->model) / 1e9;
+	return (double)view_bucket_ns(v, s->first + i) / 1e9;
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------------------- */
@@ -91,28 +91,15 @@ static uint64_t highest(const struct model_series *s)
 	return most;
 }
 
-/* The highest value in each of the chart's columns. */
-static uint64_t *resample(const struct chart *c, const struct model_series *s)
-{
-	uint64_t *values = calloc(c->columns + 1, sizeof(*values));
-	uint64_t width = model_timeline_width_ns(c->view->model), end = model_end_ns(c->view->model);
-	double scale = end ? (double)width / (double)end * (double)c->columns : 0;
-	for (uint32_t i = 0; values && i < s->count; i++) {
-		double from = (double)(s->first + i) * scale, to = (double)(s->first + i + 1) * scale;
-		for (size_t k = (size_t)from; k < c->columns && (double)k < to; k++)
-			if (s->buckets[i].high > values[k])
-				values[k] = s->buckets[i].high;
-	}
-	return values;
-}
-
 static void chart_line(void *arg, const struct line *l)
 {
 	struct chart *c = arg;
 	uint64_t most = highest(l->series);
 	if (most == 0)
 		return;
-	uint64_t *values = resample(c, l->series);
+	uint64_t *values = calloc(c->columns, sizeof(*values));
+	if (values)
+		view_resample(c->view, l->series, values, c->columns);
 	char *sparks = values ? output_sparkline(values, c->columns, most) : NULL;
 	char *name = l->process ? output_format("%u %s", l->process->pid, l->process->name) : output_format("all on %s", l->host->name);
 	table_row(c->table, (const char *[]){ name, kind_name(l->kind), sparks, BYTES(l->series->buckets[l->series->count - 1].last),
@@ -124,7 +111,7 @@ static void chart_line(void *arg, const struct line *l)
 
 static void print_chart(struct view *v)
 {
-	char *title = output_format("0 s to %s", DURATION(model_end_ns(v->model)));
+	char *title = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
 	const struct column columns[] = {
 		{ "PROCESS", LEFT, true }, { "", LEFT, false }, { title, LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
 	};

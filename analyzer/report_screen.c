@@ -238,23 +238,10 @@ static struct ranked *rank_processes(const struct view *v, unsigned *count)
 	return list;
 }
 
-/* The greatest values of a series in `count` equal stretches of the whole run. */
-static void stretch(const struct model_series *s, uint64_t width_ns, uint64_t end_ns, uint64_t *values, size_t count)
-{
-	memset(values, 0, count * sizeof(*values));
-	for (uint32_t i = 0; i < s->count; i++) {
-		double from = (double)(s->first + i) * (double)width_ns / (double)end_ns * (double)count;
-		double to = (double)(s->first + i + 1) * (double)width_ns / (double)end_ns * (double)count;
-		for (size_t k = from > 0 ? (size_t)from : 0; k < count && (double)k < to; k++)
-			if (s->buckets[i].high > values[k])
-				values[k] = s->buckets[i].high;
-	}
-}
-
 static char *process_sparkline(const struct view *v, const struct model_process *m, uint64_t max)
 {
-	uint64_t values[SPARKS], end = model_end_ns(v->model);
-	stretch(&m->timeline[MODEL_HEAP], model_timeline_width_ns(v->model), end ? end : 1, values, SPARKS);
+	uint64_t values[SPARKS];
+	view_resample(v, &m->timeline[MODEL_HEAP], values, SPARKS);
 	return output_sparkline(values, SPARKS, max);
 }
 

@@ -102,7 +102,9 @@ static int check_by(const struct options *o)
 
 int view_open(struct view *v, const struct options *o)
 {
-	*v = (struct view){ .options = o };
+	*v = (struct view){ .options = o, .by = o->by };
+	if (o->by == BY_UNSET)
+		v->by = o->json ? BY_STACK : BY_SITE;
 	int e = check_by(o);
 	if (e == 0)
 		e = pick_kinds(v);
@@ -128,7 +130,8 @@ int view_run(struct view *v, struct model_query *q)
 		e = options_resolve(&o->to, v->reader, &q->until_ns);
 	if (e < 0)
 		return e;
-	q->split = split_of(o->by);
+	v->from_ns = q->from_ns;
+	q->split = split_of(v->by);
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
 	output_progress_end();
@@ -212,7 +215,7 @@ static struct sites_query query_of(const struct view *v, enum sites_measure meas
 	return (struct sites_query){
 		.measure = measure,
 		.kind = kind,
-		.by = v->options->by,
+		.by = v->by,
 		.filter = v->options->filter,
 		.flags = view_flags(v->options),
 		.processes = v->processes,
@@ -230,4 +233,22 @@ int view_owners_of_ended(const struct view *v, enum model_kind kind, struct site
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+uint64_t view_bucket_ns(const struct view *v, uint32_t bucket)
+{
+	return v->from_ns + bucket * model_timeline_width_ns(v->model);
+}
+
+void view_resample(const struct view *v, const struct model_series *s, uint64_t *values, size_t count)
+{
+	uint64_t end = model_end_ns(v->model), span = end > v->from_ns ? end - v->from_ns : 1;
+	double scale = (double)model_timeline_width_ns(v->model) / (double)span * (double)count;
+	memset(values, 0, count * sizeof(*values));
+	for (uint32_t i = 0; i < s->count; i++) {
+		double from = (double)(s->first + i) * scale, to = (double)(s->first + i + 1) * scale;
+		for (size_t k = (size_t)from; k < count && (double)k < to; k++)
+			if (s->buckets[i].high > values[k])
+				values[k] = s->buckets[i].high;
+	}
 }

@@ -15,6 +15,8 @@ struct view {
 	bool *processes;   /* by id; NULL = all */
 	unsigned selected; /* how many of them */
 	unsigned kinds;    /* bit per enum model_kind, as --device says */
+	enum by by;        /* --by; else sites for eyes, and stacks for programs, which can add them up themselves */
+	uint64_t from_ns;  /* --from */
 };
 
 /* Opens the trace and picks processes and kinds. On error nothing is left open. */
@@ -35,7 +37,15 @@ struct model_totals view_totals(const struct view *v, enum model_kind kind);
 
 /* Owners by --by, --filter and the frame options. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out);
+
+/* Live bytes that processes left which exited by themselves, by owner. */
 int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out);
+
+/* When a bucket of a timeline begins. */
+uint64_t view_bucket_ns(const struct view *v, uint32_t bucket);
+
+/* The highest value of a timeline in each of `count` equal stretches of the time looked at. */
+void view_resample(const struct view *v, const struct model_series *s, uint64_t *values, size_t count);
 
 /* enum stack_flag as the options say. */
 unsigned view_flags(const struct options *o);
