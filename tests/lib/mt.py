@@ -22,10 +22,10 @@ import time
 import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
+BUILD = os.path.join(TOP, os.environ.get("B", "build"))
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
-VENV = os.environ.get("VENV", os.path.join(BUILD, "venv"))
+VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
 WAIT = 60  # seconds after which a command hangs
 
 
@@ -221,9 +221,6 @@ def same(command, preload=(), env=None, intact=True, **options):
 
 
 # ---- traces ---------------------------------------------------------------------------------------------------
-
-SESSION_RECORDER = struct.Struct("<I")
-
 
 class Trace:
     def __init__(self, path):
