@@ -14,6 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Pointers are compared and logged after realloc and free on purpose. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#pragma GCC diagnostic ignored "-Wuse-after-free"
+#endif
+
 /* vsnprintf with integers and strings does not allocate. */
 __attribute__((format(printf, 1, 2), unused)) static void say(const char *format, ...)
 {
