@@ -307,6 +307,29 @@ class Trace:
         return self.json(command, "-n", "100000")["sites"]
 
 
+def tally(text):
+    """The numbers of a program's TALLY line (tests/programs/tally.h)."""
+    for line in text.splitlines():
+        if line.startswith("TALLY "):
+            words = line.split()[1:]
+            return {k: int(v) for k, v in zip(words[::2], words[1::2])}
+    fail("no TALLY in %r" % text[-300:])
+
+
+def match(figures, wanted, overhead=None):
+    """The report's figures are the tally (plus what the same program does without the operations counted)."""
+    wrong = {k: (figures[k], v + (overhead or {}).get(k, 0)) for k, v in wanted.items()
+             if figures[k] != v + (overhead or {}).get(k, 0)}
+    check(not wrong, "report, tally: %s" % wrong)
+
+
+def blocks_of(sites, function, library=None):
+    """Live (bytes, blocks) of all stacks that go through a function."""
+    rows = [s for s in sites if any(f["function"] == function and library in (None, os.path.basename(f["library"] or ""))
+                                    for f in s["stack"])]
+    return sum(s["bytes"] for s in rows), sum(s["blocks"] for s in rows)
+
+
 def alive(pid):
     try:
         with open("/proc/%d/stat" % pid) as file:
