@@ -50,7 +50,9 @@ struct model_query {
 
 struct model_totals {
 	uint64_t allocations, frees, allocated_bytes;
-	uint64_t live_bytes, live_blocks;   /* at the end of the pass; of an ended process: when it ended; 0 after an exec */
+	/* At the end of the pass. Of a process that has ended: when it ended; but 0 after an exec (its heap ended, nothing
+	 * leaked), and 0 if query.until_ns is given (it was not alive at that moment). Sums over processes likewise. */
+	uint64_t live_bytes, live_blocks;
 	uint64_t peak_bytes, peak_blocks, peak_ns;
 	uint64_t temporary;                 /* freed before the same thread's next allocation */
 	uint64_t failed, failed_bytes_max;
@@ -67,7 +69,7 @@ struct model_bin {
 	uint64_t live_blocks, live_bytes;
 };
 
-/* What a map is. Of `reserved` only the size is known: address space with PROT_NONE, in no other figure. */
+/* What a map is. Reservations (PROT_NONE) count as calls, but their bytes and blocks are in no other figure. */
 enum model_map_class { MAP_ANON = 0, MAP_FILE, MAP_MEMFD, MAP_SHARED, MAP_RESERVED, MAP_CLASSES };
 struct model_map_sum { uint64_t bytes, blocks, peak_bytes; };
 
@@ -77,8 +79,8 @@ struct model_bucket {
 	uint64_t blocks; /* at its end */
 };
 
-/* Buckets of `width_ns` from time first * width_ns on; at most the number its maker says. Buckets of all series of one
- * use (timelines; growth) have the same width, so index first + i means the same moment everywhere. */
+/* Bucket i covers model_*_width_ns() from time query.from_ns + (first + i) * width on. All series of one use (timelines;
+ * growth) have the same width, so first + i means the same moment everywhere, and at most enum below of them. */
 struct model_series {
 	uint32_t first, count, room;
 	struct model_bucket *buckets;
@@ -123,7 +125,7 @@ struct model_process {
 	uint64_t events;                             /* slots seen */
 	uint64_t lost_events;                        /* as the stream said (MT_LOST) */
 	uint64_t odd_undos;                          /* undo records without their free */
-	bool started, ended;                         /* by the end of the pass */
+	bool started, ended;                         /* by the end of the pass; a process that still runs has not ended */
 };
 
 struct model_host {
@@ -153,7 +155,7 @@ uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or
 unsigned model_failures(const struct model *m);
 const struct model_failure *model_failure(const struct model *m, unsigned i);
 
-/* A site's live block: start .. start + size. Order is unspecified. */
+/* One live block. Order is unspecified. */
 struct model_block {
 	uint64_t addr, size, ns;
 	uint32_t site;    /* index in the process's sites; UINT32_MAX if inherited */

@@ -97,8 +97,6 @@ struct process {
 	uint64_t skipped_slots;         /* event slots that are gone or were unreadable. Grows while reading */
 	bool off;                       /* the shim turned itself off */
 	bool seccomp;                   /* no new files after a filter was installed */
-
-	struct process_state_private *own; /* the reader's */
 };
 
 enum reader_flag {
