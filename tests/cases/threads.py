@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Threads: destructors that run late, many short lives, rings that are used again."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def case_destructors_at_thread_end():
+    trace = mt.same([mt.program("lateends"), "50"])
+    tally = mt.tally(mt.plain([mt.program("lateends"), "50"]).out)
+    # pthread_create allocates for itself: as much as with no work, less what is reused.
+    host = trace.host
+    mt.between(0, host["allocations"] - tally["allocations"], 3, "allocations by pthread_create itself")
+    mt.equal(host["live_blocks"] - tally["live_blocks"], host["allocations"] - tally["allocations"] -
+             (host["frees"] - tally["frees"]), "live blocks of pthread_create")
+    mt.equal(host["frees"], tally["frees"])
+
+
+def case_10000_threads():
+    trace = mt.same([mt.program("threads10k"), "10000"])
+    mt.equal(mt.blocks_of(trace.sites(), "leave_one"), (1000000, 10000))
+    mt.equal(trace.processes[0]["threads"], 10001)
+    mt.check(trace.bytes() < 16 << 20, "%d bytes of trace: are rings reused?" % trace.bytes())
+
+
+def case_modules_come_and_go():
+    a, b = mt.program("libmod_a.so"), mt.program("libmod_b.so")
+    trace = mt.same([mt.program("dlloop"), "100", a, b])
+    sites = trace.sites()
+    mt.equal(mt.blocks_of(sites, "module_a_leaf", "libmod_a.so"), (100000, 100))
+    mt.equal(mt.blocks_of(sites, "module_b_leaf", "libmod_b.so"), (200000, 100))
+    mt.equal(mt.blocks_of(sites, "use")[1] >= 200, True, "stacks reach the program")
+
+
+mt.main()
