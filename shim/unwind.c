@@ -56,12 +56,14 @@ enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT 
 /* The cache of stacks: a set is a cache line. It starts small, since untouched pages cost nothing. */
 struct memo {
 	uint64_t hash;
-	uint32_t node, frames;
+	uint32_t node, reserved;
 };
 
 struct mt_unwind {
 	uint32_t epoch;
 	unsigned depth;
+	uint64_t thread;  /* thread pointer of the last user: rings change hands */
+	bool busy;        /* a capture is being made, or was left by longjmp out of a signal handler */
 
 	struct frame *kept; /* outermost first */
 	uint64_t *hash;     /* of the stack up to each kept frame */
@@ -82,11 +84,10 @@ struct mt_unwind {
 	struct mt_range *ground; /* which of the two the walk is on */
 
 	uint32_t memo_mask, memo_turn;
-	uint64_t total; /* frames of the last capture */
 	struct mt_unwind_stats stats;
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
-	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(64)));
+	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));
 };
 
 static uint32_t epoch;
@@ -108,6 +109,24 @@ static inline uint64_t strip(uint64_t ra)
 #else
 	return ra;
 #endif
+}
+
+static inline uint64_t thread_pointer(void)
+{
+	uint64_t tp;
+
+#if defined(__x86_64__)
+	__asm__("movq %%fs:0, %0" : "=r"(tp));
+#elif defined(__aarch64__)
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
+#endif
+	return tp;
+}
+
+/* The compiler may not move stores across this; a signal handler sees them in order. */
+static inline void in_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /* ---- start ---- */
@@ -546,7 +565,6 @@ static uint64_t absorb(struct mt_unwind *u)
 	unsigned n = (unsigned)(u->join + 1), first = u->ground == &u->range ? u->barrier : u->new_count;
 	uint64_t h = n ? u->hash[n - 1] : ((uint64_t)u->epoch + 1) * 0xD6E8FEB86659FD93ull;
 
-	u->total = n + u->new_count;
 	u->kept_cut = u->cut || (n && u->kept_cut);
 	for (unsigned i = u->new_count; i-- > 0;) {
 		const struct frame *f = &u->new[i];
@@ -569,6 +587,7 @@ static inline struct memo *memo_set(struct mt_unwind *u, uint64_t h)
 /* Random replacement: a loop over more stacks than there is room for would make any order miss always. */
 static void memo_put(struct mt_unwind *u, uint64_t h, uint32_t node)
 {
+	unsigned way = MEMO_WAYS;
 	struct memo *set;
 
 	u->stats.missed++;
@@ -576,12 +595,15 @@ static void memo_put(struct mt_unwind *u, uint64_t h, uint32_t node)
 	if (u->memo_mask < MEMO_SETS_MAX - 1 && u->stats.missed > 2 * (u->memo_mask + 1))
 		u->memo_mask = u->memo_mask * 2 + 1;
 	set = memo_set(u, h);
-	for (int i = 0; i < MEMO_WAYS; i++)
-		if (!set[i].node) {
-			set[i] = (struct memo){ h, node, 0 };
-			return;
-		}
-	set[u->memo_turn >> 30] = (struct memo){ h, node, 0 };
+	for (unsigned i = 0; i < MEMO_WAYS && way == MEMO_WAYS; i++)
+		way = set[i].node ? MEMO_WAYS : i;
+	set += way < MEMO_WAYS ? way : u->memo_turn >> 30;
+	/* never a hash with another one's node, even if we are left in the middle */
+	set->node = 0;
+	in_order();
+	set->hash = h;
+	in_order();
+	set->node = node;
 }
 
 /* Looks frames up in the tree, from the outermost that has no node yet. */
@@ -641,10 +663,22 @@ static __attribute__((noinline)) uint32_t conclude(struct mt_unwind *u)
 	return find_node(u, absorb(u));
 }
 
+/* Another thread's state, or one that was left in the middle of a capture, is as good as none. */
+static __attribute__((noinline)) void start_anew(struct mt_unwind *u, uint64_t thread)
+{
+	u->kept_count = 0;
+	u->range = (struct mt_range){ 0 };
+	u->thread = thread;
+}
+
 uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated)
 {
 	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), node;
 
+	if (u->busy || u->thread != thread_pointer())
+		start_anew(u, thread_pointer());
+	u->busy = true;
+	in_order();
 	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now || u->kept_full)
 		u->kept_count = 0;
 	u->epoch = now;
@@ -653,6 +687,8 @@ uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *
 		walk(u, at, false);
 	node = conclude(u);
 	*truncated = *truncated || u->cut;
+	in_order();
+	u->busy = false;
 	return node;
 }
 

@@ -28,7 +28,7 @@ struct mt_regs {
 #endif
 
 /* A thread's state; used by one capture at a time. A signal handler that interrupts a capture of its thread must
- * not start another one with the same state. */
+ * not start another one with the same state, unless it never returns to it. */
 struct mt_unwind;
 
 struct mt_unwind_stats {
@@ -38,7 +38,9 @@ struct mt_unwind_stats {
 /* Constructor time. */
 void mt_unwind_boot(void);
 
-/* Bytes of zeroed memory for stacks of up to `depth` frames; little of it is touched by a thread with little to do. */
+#define MT_UNWIND_ALIGN 64
+
+/* Bytes of zeroed memory, aligned to MT_UNWIND_ALIGN, for stacks of up to `depth` frames; little of it is touched by a thread with little to do. */
 size_t mt_unwind_bytes(unsigned depth);
 void mt_unwind_init(struct mt_unwind *u, unsigned depth);
 

@@ -41,7 +41,7 @@ struct thread {
 	unw_context_t context;
 	unw_cursor_t cursor;
 #endif
-	char stack[1 << 18] __attribute__((aligned(16)));
+	char stack[1 << 18] __attribute__((aligned(MT_UNWIND_ALIGN)));
 };
 
 extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, size_t);
