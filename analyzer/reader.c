@@ -428,6 +428,17 @@ static void fill_exits(struct reader *r)
 	}
 }
 
+/* `memtrace run` saw how its child ended; the child's last image is the one that did. */
+static void fill_root_exit(struct image *im)
+{
+	const struct mt_session *h = &im->session->head;
+	if (!h->root_exit_kind || im->info.pid != h->root_pid || im->process.exit_kind != MT_EXIT_NONE)
+		return;
+	im->process.exit_kind = h->root_exit_kind == MT_EXIT_SIGNAL ? MT_EXIT_SIGNAL : MT_EXIT_CODE;
+	im->process.exit_code = h->root_exit_code;
+	im->process.state = PROCESS_ENDED;
+}
+
 static int load_images(struct reader *r)
 {
 	int e = 0;
@@ -444,6 +455,7 @@ static int load_images(struct reader *r)
 	fill_exits(r);
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
+		fill_root_exit(im);
 		if (im->process.exit_kind != MT_EXIT_NONE)
 			im->process.state = PROCESS_ENDED;
 		set_end(im);
