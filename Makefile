@@ -1,29 +1,141 @@
-# memtrace: `make` builds, `make demo` shows it, `make check` tests it.
-CFLAGS   ?= -O2 -g
-WARN      = -Wall -Wextra -Werror
-CPPFLAGS += -I. -D_GNU_SOURCE
-B         = build
-VENV     ?= $(B)/venv
+# memtrace
+#
+#   make              build/libmemtrace.so and build/memtrace
+#   make demo         installs what is missing, builds, traces examples/train.py, prints the report
+#   make check        installs what is missing, builds, runs every test; ends with `N passed, N failed`
+#   make check-long   ... and the tests that take minutes
+#   make bench        ratios to the same run without a tracer, under heaptrack and under memray
+#   make golden       records tests/golden anew (its changes are a commit of their own)
+#   make install      PREFIX=/usr/local DESTDIR=
+#   make clean        everything but the Python environment; distclean: that too
+#
+# Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, SAN = sanitizers (address,undefined),
+# VENV, PYTHON, TORCH_INDEX for the Python environment (scripts/setup); TESTS = the tests that check runs.
 
-SHIM     := $(wildcard shim/*.c shim/*.S)
-ANALYZER := $(wildcard analyzer/*.c format/*.c)
-LIBS      = -ldw -lelf -ljansson -lzstd -lz -liberty -lm -lpthread
+B       ?= build
+VENV    ?= build/venv
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CFLAGS  ?= -O2 -g
+WARN     = -Wall -Wextra -Werror
+CPPFLAGS += -I. -D_GNU_SOURCE
+LIBS     = -ldw -lelf -ljansson -lzstd -lz -liberty -lm -lpthread
+
+ifdef SAN
+override CFLAGS  += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+override LDFLAGS += -fsanitize=$(SAN)
+endif
+
+SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
+ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c format/*.c))
+COMPILE   = $(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
 
 all: $(B)/libmemtrace.so $(B)/memtrace
 
-# Initial-exec TLS because the general model may allocate on first use, inside malloc.
-$(B)/libmemtrace.so: $(SHIM:%=$(B)/%.o)
-	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -o $@ $^ $(LDFLAGS)
-$(B)/shim/%.o: shim/%
-	@mkdir -p $(@D)
-	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin -MMD -c -o $@ $<
+# ---- the two products ----
 
-$(B)/memtrace: $(ANALYZER:%=$(B)/%.o)
+# Initial-exec TLS because the general model may allocate on first use, inside malloc. -fno-builtin because gcc
+# turns malloc + memset in our calloc into calloc. nodelete: hooks may be running when somebody calls dlclose.
+SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
+
+$(B)/libmemtrace.so: $(SHIM)
+	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -o $@ $^ $(LDFLAGS)
+$(SHIM): $(B)/%.o: %
+	@mkdir -p $(@D)
+	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
+
+$(B)/memtrace: $(ANALYZER)
 	$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
-$(B)/analyzer/%.o $(B)/format/%.o: CPPFLAGS += -I.
-$(B)/%.c.o: %.c
+$(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
-	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -c -o $@ $<
+	$(COMPILE) -c -o $@ $<
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all
+# Names the package of a missing header before the compiler stumbles over it.
+$(B)/.deps: scripts/deps
+	@CC='$(CC)' scripts/deps
+	@mkdir -p $(@D) && touch $@
+
+# ---- tests ----
+
+# tests/unit/test_*.c   a program each, with everything of the analyzer but main
+# tests/unit/tsan_*.c   a program each under ThreadSanitizer; includes the shim's file that it tests, since a shim
+#                       that is linked in would replace malloc
+# tests/programs/*.c    run under the shim by tests/cases; lib*.c are shared objects, *.cc are C++
+UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
+TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
+PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
+PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c tests/golden/*.c)))
+CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
+BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c)) $(patsubst %.c,$(B)/%.so,$(wildcard tests/bench/*.c))
+TESTS    ?=
+
+$(UNITS): $(B)/%: %.c $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
+	@mkdir -p $(@D)
+	$(COMPILE) -MF $@.d -o $@ $< $(filter %.o,$^) $(LDFLAGS) $(LIBS)
+$(TSAN): $(B)/%: %.c
+	@mkdir -p $(@D)
+	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(LDFLAGS) -lpthread
+# Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
+$(PROGRAMS): $(B)/%: %.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread
+$(CPP_PROGRAMS): $(B)/%: %.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread
+$(PLUGINS): $(B)/%.so: %.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O1 -g -fPIC -shared -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
+BENCH_FLAGS_C = -std=c11 -O2 -g -fno-omit-frame-pointer $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d
+$(filter-out %.so,$(BENCHES)): $(B)/%: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_FLAGS_C) -o $@ $< -lpthread
+$(filter %.so,$(BENCHES)): $(B)/%.so: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
+
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS)
+# The analyzer and its unit tests once more, where a wild read ends the program.
+asan:
+	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
+asan-tests: $(B)/memtrace $(UNITS)
+
+RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' CC='$(CC)' tests/run
+check:      setup-check; @$(MAKE) --no-print-directory run-tests
+check-long: setup-check; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
+run-tests: tests asan
+	@$(RUN) $(TEST_FLAGS) $(TESTS)
+
+check-asan: asan;    @$(RUN) asan
+check-tsan: $(TSAN); @$(RUN) tsan_
+
+golden: tests
+	tests/cases/golden.py --refresh
+
+# ---- use ----
+
+setup-demo:  ; @VENV=$(VENV) scripts/setup build demo
+setup-check: ; @VENV=$(VENV) scripts/setup build demo check $(if $(CI),ci)
+setup-bench: ; @VENV=$(VENV) scripts/setup build demo bench
+
+demo: setup-demo
+	@$(MAKE) --no-print-directory all
+	scripts/demo $(B) $(VENV)
+
+bench: setup-bench
+	@$(MAKE) --no-print-directory all $(BENCHES)
+	@B=$(B) VENV=$(VENV) tests/bench/run $(BENCH_FLAGS)
+
+install: all
+	install -D -m 755 $(B)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
+	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
+	$(if $(wildcard memtrace.h),install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h)
+
+clean:
+	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} +
+distclean:
+	rm -rf $(B)
+
+-include $(SHIM:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
+.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check \
+	setup-bench demo bench install clean distclean
+.DELETE_ON_ERROR:

@@ -6,8 +6,11 @@
  *   session          struct mt_session, mapped by every process and the recorder
  *   PID-N.info       struct mt_info, the chunk states, then a log of records (mapped by the process)
  *   PID-N.nodes      the call tree: struct mt_node by id (mapped by the process)
- *   PID-N.ring       chunks of raw events (mapped by the process; may live in another directory)
+ *   PID-N.ring       chunks of raw events (mapped by the process)
  *   PID-N.trace      compressed blocks, written by the recorder alone
+ *
+ * If session.ring_dir is set, .info, .nodes and .ring are there instead, as NAME.PID-N.info and so on, NAME
+ * being the last part of the trace directory's path.
  *
  * N counts the images one pid has run: 0, then 1 after an exec. When a process has ended and all its chunks
  * are encoded, the recorder appends its nodes and its info to PID-N.trace and removes the other three files.
@@ -61,7 +64,7 @@ struct mt_session {
 	uint64_t keep_free_bytes;  /* of the file system */
 	char     boot_id[40];
 	char     host[64];
-	char     ring_dir[1024];   /* absolute; empty = the trace directory */
+	char     ring_dir[1024];   /* of the mapped files; absolute; empty = the trace directory */
 	uint32_t flags;            /* enum mt_session_flag, atomic or */
 	uint32_t recorder_pid;     /* 0 = none; set by the recorder that holds the lock on "session" */
 	uint64_t recorder_beat_ns; /* CLOCK_MONOTONIC of the recorder's last round */
@@ -184,7 +187,7 @@ struct mt_node {
 	uint32_t flags;
 };
 
-#define MT_NODE_STEP 65536u     /* nodes a file grows by; node_base is a multiple of it */
+#define MT_NODE_STEP 4096u      /* nodes a file grows by; node_base is a multiple of it */
 #define MT_MAX_NODES 16777216u  /* ids fit 24 bits */
 
 /* ---- ring: PID-N.ring ---------------------------------------------------------------------------------- */
@@ -212,7 +215,7 @@ enum mt_kind {
 	MT_NONE = 0,
 	MT_ALLOC = 1,  /* addr, size, node: heap block */
 	MT_FREE = 2,   /* addr: stamped before the real call */
-	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), node; size = 0 */
+	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP; node */
 	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
 	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
 	MT_UNMAP = 6,  /* addr, size: stamped before the real call */

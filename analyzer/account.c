@@ -1,0 +1,411 @@
+#include "analyzer/account.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+#define GROWTH_BYTES 4096u /* sites below never get a growth series */
+
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+static void note_growth(struct account *a, struct model_site *s, uint64_t before)
+{
+	if (!s->growth) {
+		if (s->live_bytes < GROWTH_BYTES || !(s->growth = calloc(1, sizeof(*s->growth))))
+			return;
+	}
+	series_note(s->growth, &a->model->growth, before, s->live_bytes, s->live_blocks);
+}
+
+static void change_site(struct account *a, struct change c)
+{
+	struct model_site *s = &a->sites.sites[c.site];
+	uint64_t before = s->live_bytes;
+	tally_touch(s, a->kind[c.kind].number, a->host->kind[c.kind].number);
+	s->live_bytes += (uint64_t)c.bytes;
+	s->live_blocks += (uint64_t)c.blocks;
+	if (a->model->query.growth && a->model->from_reached)
+		note_growth(a, s, before);
+}
+
+static void change_tally(struct tally *t, struct change c, uint64_t ns)
+{
+	if (c.bytes >= 0)
+		tally_rise(t, (uint64_t)c.bytes, ns);
+	else
+		tally_drop(t, (uint64_t)-c.bytes);
+	t->totals.live_blocks += (uint64_t)c.blocks;
+}
+
+void account_change(struct account *a, struct change c, uint64_t ns)
+{
+	struct tally *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
+	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
+	if (c.bytes < 0) {
+		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
+		tally_settle(own);
+		tally_settle(host);
+	}
+	if (c.site != BLOCK_NO_SITE)
+		change_site(a, c);
+	change_tally(own, c, ns);
+	change_tally(host, c, ns);
+	if (!a->model->from_reached)
+		return;
+	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
+	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes,
+		    host->totals.live_blocks);
+}
+
+int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
+{
+	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind };
+	if (a->model->query.split == MODEL_SPLIT_THREAD)
+		key.split = thread;
+	else if (a->model->query.split == MODEL_SPLIT_SIZE)
+		key.split = account_bin(s->size);
+	return tally_site(&a->sites, &key, a->kind[kind].number, a->host->kind[kind].number);
+}
+
+/* A successful call that returned a block. */
+void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes)
+{
+	a->kind[kind].totals.allocations++;
+	a->kind[kind].totals.allocated_bytes += bytes;
+	a->sites.sites[site].allocations++;
+	a->sites.sites[site].allocated_bytes += bytes;
+}
+
+int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr)
+{
+	int e = vec_reserve(a->last[kind], a->last_room[kind], thread + 1ul);
+	if (!e)
+		a->last[kind][thread] = addr;
+	return e;
+}
+
+struct ring_state *account_ring(struct account *a, uint32_t ring)
+{
+	return vec_reserve(a->rings, a->ring_room, ring + 1ul) ? NULL : &a->rings[ring];
+}
+
+/* ---- heap ------------------------------------------------------------------------------------------------ */
+
+/* Takes the block out of everything that is live. `delta` -1 to end it, 1 to bring it back. */
+static void move_block(struct account *a, const struct block *b, int64_t delta, uint64_t ns)
+{
+	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
+	int64_t bytes = delta * (int64_t)b->size;
+	if (b->inherited) {
+		t->inherited_bytes += (uint64_t)bytes;
+		t->inherited_blocks += (uint64_t)delta;
+		return;
+	}
+	struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
+	bin->live_bytes += (uint64_t)bytes;
+	bin->live_blocks += (uint64_t)delta;
+	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta }, ns);
+}
+
+static void count_temporary(struct account *a, const struct block *b, uint64_t delta)
+{
+	a->kind[MODEL_HEAP].totals.temporary += delta;
+	a->sites.sites[b->site].temporary += delta;
+	a->seen.bins[account_bin(b->size)].temporary += delta;
+}
+
+static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
+{
+	struct block *old = blocks_find(&a->heap, s->addr);
+	if (old) {
+		a->kind[MODEL_HEAP].totals.missed_frees++;
+		move_block(a, old, -1, ns);
+		blocks_remove(&a->heap, old);
+	}
+	int64_t site = account_site(a, MODEL_HEAP, s, thread);
+	if (site < 0)
+		return (int)site;
+	struct block b = { .addr = s->addr, .size = s->size, .ns = ns, .site = (uint32_t)site, .thread = thread };
+	account_count(a, MODEL_HEAP, b.site, b.size);
+	a->seen.bins[account_bin(b.size)].allocations++;
+	move_block(a, &b, 1, ns);
+	int e = account_set_last(a, MODEL_HEAP, thread, s->addr);
+	return e ? e : blocks_put(&a->heap, &b);
+}
+
+static int heap_free(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = account_ring(a, ring);
+	if (!state)
+		return -MT_EMEMORY;
+	struct undo *u = &state->frees[state->next++ % UNDO_DEPTH];
+	struct block *b = blocks_find(&a->heap, s->addr);
+	*u = (struct undo){ .block.addr = s->addr };
+	if (!b) {
+		a->kind[MODEL_HEAP].totals.unknown_frees++;
+		return 0;
+	}
+	u->known = true;
+	u->block = *b;
+	u->temporary = !b->inherited && a->last[MODEL_HEAP][b->thread] == b->addr;
+	a->kind[MODEL_HEAP].totals.frees++;
+	if (u->temporary)
+		count_temporary(a, b, 1);
+	move_block(a, b, -1, ns);
+	blocks_remove(&a->heap, b);
+	return 0;
+}
+
+static int restore(struct account *a, struct undo *u, uint64_t ns)
+{
+	struct block b = u->block;
+	u->block.addr = 0;
+	if (!u->known) {
+		a->kind[MODEL_HEAP].totals.unknown_frees--;
+		return 0;
+	}
+	if (blocks_find(&a->heap, b.addr)) {
+		a->seen.odd_undos++;
+		return 0;
+	}
+	a->kind[MODEL_HEAP].totals.frees--;
+	if (u->temporary)
+		count_temporary(a, &b, (uint64_t)-1);
+	move_block(a, &b, 1, ns);
+	return blocks_put(&a->heap, &b);
+}
+
+static int undo(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = account_ring(a, ring);
+	if (!state)
+		return -MT_EMEMORY;
+	for (unsigned i = 1; i <= UNDO_DEPTH; i++) {
+		struct undo *u = &state->frees[(state->next - i) % UNDO_DEPTH];
+		if (u->block.addr == s->addr)
+			return restore(a, u, ns);
+	}
+	int found = maps_undo(a, s->addr, ring, ns);
+	if (!found)
+		a->seen.odd_undos++;
+	return found < 0 ? found : 0;
+}
+
+/* ---- failures -------------------------------------------------------------------------------------------- */
+
+static uint64_t failure_hash(uint32_t process, const struct mt_event *s)
+{
+	uint64_t h = ((uint64_t)process << 32 | s->node) * 0x9E3779B97F4A7C15ull;
+	h ^= ((uint64_t)s->node2 << 10 | s->hook) * 0xD6E8FEB86659FD93ull;
+	h ^= h >> 32;
+	return h * 0x9E3779B97F4A7C15ull >> 20;
+}
+
+static bool failure_is(const struct model_failure *f, uint32_t process, const struct mt_event *s)
+{
+	return f->process == process && f->node == s->node && f->node2 == s->node2 && f->hook == s->hook;
+}
+
+static int grow_failures(struct model *m)
+{
+	size_t mask = m->failure_index ? 2 * m->failure_mask + 1 : 63;
+	uint32_t *index = calloc(mask + 1, sizeof(*index));
+	if (!index)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (uint32_t n = 0; n < m->failure_count; n++) {
+		const struct model_failure *f = &m->failures[n];
+		struct mt_event key = { .node = f->node, .node2 = f->node2, .hook = f->hook & 1023 };
+		size_t i = failure_hash(f->process, &key) & mask;
+		while (index[i])
+			i = (i + 1) & mask;
+		index[i] = n + 1;
+	}
+	free(m->failure_index);
+	m->failure_index = index;
+	m->failure_mask = mask;
+	return 0;
+}
+
+static struct model_failure *find_failure(struct model *m, uint32_t process, const struct mt_event *s)
+{
+	if ((!m->failure_index || m->failure_count * 2 >= m->failure_mask) && grow_failures(m))
+		return NULL;
+	size_t i = failure_hash(process, s) & m->failure_mask;
+	for (; m->failure_index[i]; i = (i + 1) & m->failure_mask)
+		if (failure_is(&m->failures[m->failure_index[i] - 1], process, s))
+			return &m->failures[m->failure_index[i] - 1];
+	if (vec_reserve(m->failures, m->failure_room, m->failure_count + 1))
+		return NULL;
+	struct model_failure *f = &m->failures[m->failure_count++];
+	*f = (struct model_failure){ .process = process, .node = s->node, .node2 = s->node2, .hook = s->hook };
+	m->failure_index[i] = (uint32_t)m->failure_count;
+	return f;
+}
+
+static bool is_map_hook(const struct account *a, unsigned hook)
+{
+	const char *name = process_hook(a->seen.process, hook);
+	return name[0] == 'm' && (name[1] == 'm' || name[1] == 'r'); /* mmap, mmap64, mremap */
+}
+
+static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
+{
+	struct model_totals *t = &a->kind[is_map_hook(a, s->hook) ? MODEL_MAP : MODEL_HEAP].totals;
+	struct model_failure *f = find_failure(a->model, a->seen.process->id, s);
+	if (!f)
+		return -MT_EMEMORY;
+	t->failed++;
+	if (s->addr > t->failed_bytes_max)
+		t->failed_bytes_max = s->addr;
+	if (!f->count++)
+		f->first_ns = ns;
+	f->last_ns = ns;
+	f->last_bytes = s->addr;
+	if (s->addr > f->largest_bytes)
+		f->largest_bytes = s->addr;
+	return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+{
+	a->seen.events++;
+	switch (s->kind) {
+	case MT_ALLOC: return heap_alloc(a, s, thread, ns);
+	case MT_FREE:  return heap_free(a, s, ring, ns);
+	case MT_UNDO:  return undo(a, s, ring, ns);
+	case MT_MAP:   return maps_map(a, s, ring, thread, ns);
+	case MT_UNMAP: return maps_unmap(a, s, ring, ns);
+	case MT_FAIL:  return fail(a, s, ns);
+	case MT_LOST:
+		a->seen.lost_events += s->addr;
+		return 0;
+	default:
+		return 0; /* MT_THREAD is the reader's business, MT_EXT its map's */
+	}
+}
+
+int account_inherit(struct account *a, const struct account *parent)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		const struct model_totals *from = &parent->kind[k].totals;
+		struct model_totals *to = &a->kind[k].totals;
+		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
+		to->inherited_blocks = from->live_blocks + from->inherited_blocks;
+	}
+	if (!a->seen.process->has_events)
+		return 0; /* nobody will ask for single blocks */
+	int e = blocks_inherit(&a->heap, &parent->heap);
+	return e ? e : ranges_inherit(&a->maps, &parent->maps);
+}
+
+static void see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
+{
+	if (site == BLOCK_NO_SITE)
+		return;
+	struct model_site *s = &a->sites.sites[site];
+	if (ns < s->oldest_ns)
+		s->oldest_ns = ns;
+	if (ns < a->model->query.from_ns)
+		return;
+	s->since_bytes += bytes;
+	s->since_blocks++;
+}
+
+static int see_range(void *arg, const struct range *r)
+{
+	if (!r->inherited && r->class != MAP_RESERVED)
+		see_block(arg, r->site, r->ns, r->end - r->start);
+	return 0;
+}
+
+/* oldest_ns and since_* of each site, from its live blocks. */
+void account_look(struct account *a)
+{
+	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
+		const struct block *b = &a->heap.entries[i];
+		if (b->addr && !b->inherited)
+			see_block(a, b->site, b->ns, b->size);
+	}
+	ranges_each(&a->maps, see_range, a);
+}
+
+static void drop_blocks(struct account *a)
+{
+	blocks_fini(&a->heap);
+	ranges_fini(&a->maps);
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		free(a->last[k]);
+		a->last[k] = NULL;
+		a->last_room[k] = 0;
+	}
+	for (size_t i = 0; i < a->ring_room; i++)
+		free(a->rings[i].unmap.ranges);
+	free(a->rings);
+	a->rings = NULL;
+	a->ring_room = 0;
+}
+
+/* Nothing is live any more; what was at the peaks is kept by the sites. */
+static void clear_live(struct account *a)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		a->kind[k].totals.live_bytes = a->kind[k].totals.live_blocks = 0;
+		a->kind[k].totals.inherited_bytes = a->kind[k].totals.inherited_blocks = 0;
+	}
+	for (size_t i = 0; i < a->sites.count; i++)
+		a->sites.sites[i].live_bytes = a->sites.sites[i].live_blocks = 0;
+	for (int b = 0; b < MODEL_BINS; b++)
+		a->seen.bins[b].live_bytes = a->seen.bins[b].live_blocks = 0;
+	for (int c = 0; c < MAP_CLASSES; c++)
+		a->seen.map[c].bytes = a->seen.map[c].blocks = 0;
+}
+
+static void leave_host(struct account *a)
+{
+	struct host_account *host = a->host;
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		struct tally *own = &a->kind[k], *sum = &host->kind[k];
+		uint64_t before = sum->totals.live_bytes;
+		tally_settle(own);
+		tally_settle(sum);
+		for (size_t i = 0; i < a->sites.count; i++)
+			if (a->sites.sites[i].kind == (uint32_t)k)
+				tally_touch(&a->sites.sites[i], own->number, sum->number);
+		a->host_number_at_end[k] = sum->number;
+		sum->totals.live_bytes -= own->totals.live_bytes;
+		sum->totals.live_blocks -= own->totals.live_blocks;
+		series_note(&host->timeline[k], &a->model->timeline, before, sum->totals.live_bytes,
+			    sum->totals.live_blocks);
+		if (a->seen.timeline[k].count)
+			series_note(&a->seen.timeline[k], &a->model->timeline, own->totals.live_bytes,
+				    own->totals.live_bytes, own->totals.live_blocks);
+	}
+	for (int c = 0; c < MAP_CLASSES; c++) {
+		host->map[c].bytes -= a->seen.map[c].bytes;
+		host->map[c].blocks -= a->seen.map[c].blocks;
+	}
+}
+
+int account_end(struct account *a, bool keep_live)
+{
+	if (a->seen.ended)
+		return 0;
+	leave_host(a);
+	a->seen.ended = true;
+	if (keep_live)
+		account_look(a);
+	else
+		clear_live(a);
+	if (!keep_live || !a->model->query.keep_blocks)
+		drop_blocks(a);
+	return 0;
+}
+
+void account_fini(struct account *a)
+{
+	drop_blocks(a);
+	tally_sites_fini(&a->sites);
+	for (int k = 0; k < MODEL_KINDS; k++)
+		series_fini(&a->seen.timeline[k]);
+}

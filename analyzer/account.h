@@ -1,0 +1,103 @@
+/* The books of one process: what its events do to heap and maps, and to the sums of its host. model.c feeds it. */
+#ifndef MT_ACCOUNT_H
+#define MT_ACCOUNT_H
+
+#include "analyzer/blocks.h"
+#include "analyzer/model.h"
+#include "analyzer/ranges.h"
+#include "analyzer/series.h"
+#include "analyzer/tally.h"
+
+/* A free that may still be undone. */
+struct undo {
+	struct block block;      /* addr 0 = nothing */
+	bool known, temporary;
+};
+
+/* An unmapping that may still be undone, or continued as a move. */
+struct unmapping {
+	uint64_t start, end;     /* end 0 = nothing */
+	struct range *ranges;    /* whole ones, as they were before */
+	size_t count, room;
+};
+
+enum { UNDO_DEPTH = 4 };
+
+struct ring_state {
+	struct undo frees[UNDO_DEPTH];
+	unsigned next;
+	struct unmapping unmap;
+};
+
+struct host_account {
+	struct model_host seen;  /* what model_host() shows; filled at the end */
+	struct tally kind[MODEL_KINDS];
+	struct model_map_sum map[MAP_CLASSES];
+	struct model_series timeline[MODEL_KINDS];
+};
+
+struct account {
+	struct model_process seen; /* what model_process() shows; kind, sites and timeline are filled at the end */
+	struct model *model;
+	struct host_account *host;
+	struct tally kind[MODEL_KINDS];
+	struct tally_sites sites;
+	struct blocks heap;
+	struct ranges maps;
+	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
+	size_t last_room[MODEL_KINDS];
+	struct ring_state *rings;
+	size_t ring_room;
+	uint64_t host_number_at_end[MODEL_KINDS];
+};
+
+/* What all accounts share. */
+struct model {
+	struct model_query query;
+	struct reader *reader;
+	struct account *accounts;
+	size_t account_count;
+	struct host_account *hosts;
+	size_t host_count;
+	struct axis timeline, growth;
+	struct model_failure *failures;
+	size_t failure_count, failure_room;
+	uint32_t *failure_index;
+	size_t failure_mask;
+	uint64_t end_ns;
+	uint64_t page;
+	bool from_reached;
+};
+
+/* One slot (MT_MAP: with its extension behind it). */
+int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+
+/* What the parent had, marked as inherited. */
+int account_inherit(struct account *a, const struct account *parent);
+
+/* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
+int account_end(struct account *a, bool keep_live);
+/* Fills oldest_ns and since_* of the sites from the live blocks. */
+void account_look(struct account *a);
+void account_fini(struct account *a);
+
+/* maps.c: the map kind. */
+int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns);
+/* 1 = that was it, 0 = no such unmapping. */
+int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns);
+
+/* account.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
+struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; };
+void account_change(struct account *a, struct change c, uint64_t ns);
+int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
+void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes);
+int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr);
+struct ring_state *account_ring(struct account *a, uint32_t ring);
+
+static inline unsigned account_bin(uint64_t size)
+{
+	return size ? 64u - (unsigned)__builtin_clzll(size) : 0;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* The live blocks of one heap, by address: open addressing with linear probing, 32 bytes an entry. */
+#ifndef MT_BLOCKS_H
+#define MT_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_NO_SITE UINT32_MAX
+
+struct block {
+	uint64_t addr;            /* 0 = empty entry */
+	uint64_t size : 48;
+	uint64_t inherited : 1;
+	uint64_t ns;              /* when it was allocated */
+	uint32_t site, thread;
+};
+
+struct blocks {
+	struct block *entries;    /* NULL or mask + 1 of them */
+	size_t mask, count;
+};
+
+static inline size_t blocks_hash(uint64_t addr)
+{
+	return (size_t)((addr >> 4) * 0x9E3779B97F4A7C15ull >> 20);
+}
+
+/* Brings the entry's cache line in, some events before it is needed. */
+static inline void blocks_prefetch(const struct blocks *t, uint64_t addr)
+{
+	if (t->entries)
+		__builtin_prefetch(&t->entries[blocks_hash(addr) & t->mask], 1);
+}
+
+/* NULL if there is none. Valid until the next put or remove. */
+struct block *blocks_find(const struct blocks *t, uint64_t addr);
+
+/* Adds a block whose address isn't there yet (addr != 0). 0 or -MT_EMEMORY. */
+int blocks_put(struct blocks *t, const struct block *b);
+
+/* Takes out what blocks_find() returned. */
+void blocks_remove(struct blocks *t, struct block *b);
+
+/* *to becomes a copy with every block marked inherited. */
+int blocks_inherit(struct blocks *to, const struct blocks *from);
+void blocks_fini(struct blocks *t);
+
+#endif

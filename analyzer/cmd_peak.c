@@ -1,0 +1,199 @@
+/* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
+#include "analyzer/error.h"
+#include "analyzer/json.h"
+#include "analyzer/output.h"
+#include "analyzer/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_OWNERS 10
+#define DEFAULT_JSON_OWNERS 1000
+#define STACKS_EACH 2
+#define FRAMES_EACH 14
+
+
+static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+
+static const struct option_spec spec = {
+	"memtrace peak [--at TIME] [options] [DIR...]",
+	"Everything that was alive at one moment, by owner: at the peak (the default: of the heap and of mappings each at\n"
+	"their own), at the end (of each process), or at a time.",
+	rows, 0,
+};
+
+/* One kind of memory at the moment. */
+struct moment {
+	enum model_kind kind;
+	enum sites_measure measure;
+	uint64_t ns;
+	struct sites *sites;
+};
+
+static bool is_time(const struct when *w)
+{
+	return w->kind != WHEN_UNSET && w->kind != WHEN_PEAK && w->kind != WHEN_END;
+}
+
+static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
+{
+	const struct when *when = &v->options->at;
+	*at = (struct moment){ .kind = kind, .measure = SITES_LIVE, .ns = model_end_ns(v->model) };
+	if (when->kind == WHEN_UNSET || when->kind == WHEN_PEAK) {
+		at->measure = SITES_HOST_PEAK;
+		at->ns = view_totals(v, kind).peak_ns;
+	}
+	return view_owners(v, at->measure, kind, &at->sites);
+}
+
+/* ---- screen -------------------------------------------------------------------------------------------- */
+
+static void print_frames(struct stacks *s, uint32_t stack, unsigned flags)
+{
+	static const struct column columns[] = { { NULL, LEFT, true }, { NULL, LEFT, true } };
+	struct table *t = table_new(columns, 2, 16);
+	unsigned shown = 0, hidden = 0;
+	for (struct stack_walk w = { .next = stack }; stack_step(s, &w); ) {
+		if (!stack_shows(&w, flags))
+			continue;
+		if (shown++ >= FRAMES_EACH && !(flags & STACK_ALL_FRAMES)) {
+			hidden++;
+			continue;
+		}
+		char *text = frame_text(w.frame), *where = frame_where(w.frame);
+		char *line = output_format("< %s", text ? text : "");
+		table_row(t, (const char *[]){ line, where });
+		free(text);
+		free(where);
+		free(line);
+	}
+	if (hidden) {
+		char *more = output_format("  %u more outwards: --all-frames", hidden);
+		table_note(t, 0, more ? more : "");
+		free(more);
+	}
+	table_print(t);
+}
+
+static void print_stacks(struct view *v, const struct owner *o)
+{
+	unsigned flags = view_flags(v->options);
+	size_t shown = o->stack_count < STACKS_EACH ? o->stack_count : STACKS_EACH;
+	for (size_t i = 0; i < shown; i++) {
+		const struct owner_stack *stack = &o->stacks[i];
+		if (o->stack_count > 1)
+			printf("%s%14s  in %s blocks, by%s\n", output_begin(STYLE_FAINT), BYTES(stack->bytes), COUNT(stack->blocks),
+			       output_end(STYLE_FAINT));
+		print_frames(v->stacks, stack->stack, flags);
+	}
+	if (o->stack_count > shown)
+		printf("%s%14s  by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), "", COUNT(o->stack_count - shown),
+		       output_end(STYLE_FAINT));
+}
+
+static void print_owner(struct view *v, const struct owner *o, uint64_t all)
+{
+	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
+	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
+	char *line = output_format("%s%s%s", text ? text : "", where && *where ? "   " : "", where ? where : "");
+	char *clean = line ? output_clean(line) : NULL;
+	char *fitted = clean ? output_fit(clean, output_width() - 34) : NULL;
+	printf("%12s %6s %%  %9s  %s%s%s\n", BYTES(o->bytes), PERCENT(o->bytes, all), COUNT(o->blocks), output_begin(STYLE_HEAD),
+	       fitted ? fitted : "", output_end(STYLE_HEAD));
+	free(fitted);
+	free(clean);
+	free(line);
+	free(where);
+	free(text);
+	print_stacks(v, o);
+}
+
+static const char *moment_name(const struct view *v, const struct moment *at)
+{
+	if (at->measure == SITES_HOST_PEAK)
+		return v->processes && v->selected > 1 ? "each process at its own peak" : "at its peak";
+	return is_time(&v->options->at) ? "" : "when each process ended";
+}
+
+static void print_moment(struct view *v, const struct moment *at)
+{
+	const struct sites *s = at->sites;
+	size_t most = v->options->rows ? v->options->rows : DEFAULT_OWNERS;
+	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), at->kind == MODEL_HEAP ? "HEAP" : "MAPPED",
+	       BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
+	       output_end(STYLE_HEAD));
+	uint64_t shown = 0;
+	for (size_t i = 0; i < s->count && i < most; i++) {
+		print_owner(v, &s->owners[i], s->bytes);
+		shown += s->owners[i].bytes;
+	}
+	if (s->count > most)
+		printf("%12s %6s %%  by %s other owners: -n ROWS\n", BYTES(s->bytes - shown), PERCENT(s->bytes - shown, s->bytes),
+		       COUNT(s->count - most));
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static json_t *json_moment(const struct moment *at)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "at_s", json_seconds(at->ns));
+	json_object_set_new(o, "bytes", json_bytes(at->sites->bytes));
+	json_object_set_new(o, "blocks", json_bytes(at->sites->blocks));
+	return o;
+}
+
+static int print_json(struct view *v, const struct moment *moments, int count)
+{
+	size_t most = v->options->rows ? v->options->rows : DEFAULT_JSON_OWNERS;
+	json_t *root = json_object(), *sites = json_array();
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
+	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
+	for (int i = 0; i < count; i++) {
+		const struct sites *s = moments[i].sites;
+		json_object_set_new(root, moments[i].kind == MODEL_HEAP ? "host" : "map", json_moment(&moments[i]));
+		for (size_t k = 0; k < s->count && k < most; k++)
+			json_array_append_new(sites, json_owner(v->stacks, &s->owners[k], moments[i].kind, view_flags(v->options)));
+	}
+	json_object_set_new(root, "sites", sites);
+	return json_print(root);
+}
+
+/* ---- command ------------------------------------------------------------------------------------------- */
+
+static int show(struct view *v)
+{
+	struct moment moments[MODEL_KINDS] = { 0 };
+	int count = 0, e = 0;
+	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
+		if (v->kinds & 1u << kind)
+			e = find_moment(v, &moments[count++], kind);
+	if (e == 0 && v->options->json)
+		e = print_json(v, moments, count);
+	else
+		for (int i = 0; e == 0 && i < count; i++) {
+			printf("%s", i ? "\n" : "");
+			print_moment(v, &moments[i]);
+		}
+	for (int i = 0; i < count; i++)
+		sites_free(moments[i].sites);
+	return e;
+}
+
+static int peak(struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	const struct when *at = &v->options->at;
+	int e = is_time(at) ? options_resolve(at, v->reader, &q.until_ns) : 0;
+	if (e == 0)
+		e = view_run(v, &q);
+	return e < 0 ? e : show(v);
+}
+
+int cmd_peak(int argc, char **argv)
+{
+	struct options o = { 0 };
+	return view_command(&spec, &o, argc, argv, peak);
+}

@@ -1,0 +1,80 @@
+/* memtrace report: what happened, on one screen. */
+#include "analyzer/error.h"
+#include "analyzer/report.h"
+
+#include <string.h>
+
+static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+
+static const struct option_spec spec = {
+	"memtrace report [options] [DIR...]",
+	"What happened, on one screen: totals, processes, memory over time, who owned most at the peak, and what was\n"
+	"lost while recording.",
+	rows, 0,
+};
+
+struct losses report_losses(const struct view *v)
+{
+	struct losses l = { .complete = reader_complete(v->reader) };
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct process *p = reader_process(v->reader, id);
+		const struct model_process *m = model_process(v->model, id);
+		l.events += p->lost_events;
+		l.truncated_stacks += p->truncated_stacks;
+		l.unwritten_bytes += p->unwritten_bytes;
+		l.skipped_slots += p->skipped_slots;
+		l.turned_off += p->off;
+		for (int kind = 0; kind < MODEL_KINDS; kind++)
+			l.missed_frees += m->kind[kind].missed_frees;
+	}
+	for (unsigned i = 0; i < reader_notes(v->reader); i++)
+		l.notes += reader_note(v->reader, i)->code != MT_OK;
+	l.unrecorded = reader_unrecorded(v->reader);
+	l.complete = l.complete && !l.events && !l.skipped_slots && !l.unrecorded && !l.turned_off;
+	return l;
+}
+
+static void report_fini(struct report *r)
+{
+	for (int kind = 0; kind < MODEL_KINDS; kind++)
+		sites_free(r->owners[kind]);
+	sites_free(r->temporary);
+	sites_free(r->survivors);
+}
+
+static int report_init(struct report *r, const struct view *v)
+{
+	*r = (struct report){ .view = v };
+	int e = 0;
+	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
+		if (v->kinds & 1u << kind)
+			e = view_owners(v, SITES_HOST_PEAK, kind, &r->owners[kind]);
+	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
+		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, &r->temporary);
+	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
+		e = view_owners_of_ended(v, MODEL_HEAP, &r->survivors);
+	r->losses = report_losses(v);
+	return e;
+}
+
+static int report(struct view *v)
+{
+	struct report r;
+	struct model_query q = MODEL_QUERY_ALL;
+	int e = view_run(v, &q);
+	if (e < 0)
+		return e;
+	e = report_init(&r, v);
+	if (e == 0 && v->options->json)
+		e = report_print_json(&r);
+	else if (e == 0)
+		report_print(&r);
+	report_fini(&r);
+	return e;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct options o = { 0 };
+	return view_command(&spec, &o, argc, argv, report);
+}

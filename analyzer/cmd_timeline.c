@@ -1,0 +1,198 @@
+/* memtrace timeline: live bytes over time, as bars on a terminal, as CSV in a pipe. */
+#include "analyzer/error.h"
+#include "analyzer/json.h"
+#include "analyzer/output.h"
+#include "analyzer/view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+
+static const struct option_spec spec = {
+	"memtrace timeline [options] [DIR...]",
+	"Live bytes over time of each process and of all: a bar chart on a terminal, CSV when piped (time in seconds;\n"
+	"lowest, highest and last live bytes, and blocks, of each stretch).",
+	rows, 0,
+};
+
+struct line {
+	const struct process *process; /* NULL = the sum over a host's processes */
+	const struct reader_host *host;
+	enum model_kind kind;
+	const struct model_series *series;
+};
+
+/* Calls f for each series that was asked for: sums first. */
+static void each_line(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
+{
+	for (int kind = 0; kind < MODEL_KINDS; kind++) {
+		if (!(v->kinds & 1u << kind))
+			continue;
+		for (unsigned i = 0; !v->processes && i < reader_hosts(v->reader); i++) {
+			const struct model_host *h = model_host(v->model, i);
+			f(arg, &(struct line){ NULL, h->host, kind, &h->timeline[kind] });
+		}
+		for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+			const struct model_process *m = model_process(v->model, id);
+			if (view_has(v, m->process))
+				f(arg, &(struct line){ m->process, m->process->host, kind, &m->timeline[kind] });
+		}
+	}
+}
+
+static double bucket_start(const struct view *v, const struct model_series *s, uint32_t i)
+{
+	return (double)view_bucket_ns(v, s->first + i) / 1e9;
+}
+
+/* ---- CSV ----------------------------------------------------------------------------------------------- */
+
+/* Quoted where it needs to be. */
+static void print_field(const char *text)
+{
+	char *clean = output_clean(text);
+	putchar('"');
+	for (const char *c = clean ? clean : ""; *c; c++)
+		printf(*c == '"' ? "\"\"" : "%c", *c);
+	putchar('"');
+	free(clean);
+}
+
+static void csv_line(void *arg, const struct line *l)
+{
+	const struct view *v = arg;
+	for (uint32_t i = 0; i < l->series->count; i++) {
+		const struct model_bucket *b = &l->series->buckets[i];
+		printf("%.6f,", bucket_start(v, l->series, i));
+		if (l->process)
+			printf("%u,", l->process->pid);
+		else
+			printf("all,");
+		print_field(l->process ? l->process->name : l->host->name);
+		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", kind_name(l->kind), b->low, b->high, b->last, b->blocks);
+	}
+}
+
+/* ---- terminal ------------------------------------------------------------------------------------------ */
+
+struct chart {
+	const struct view *view;
+	struct table *table;
+	size_t columns;
+};
+
+static uint64_t highest(const struct model_series *s)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < s->count; i++)
+		most = s->buckets[i].high > most ? s->buckets[i].high : most;
+	return most;
+}
+
+static void chart_line(void *arg, const struct line *l)
+{
+	struct chart *c = arg;
+	uint64_t most = highest(l->series);
+	if (most == 0)
+		return;
+	uint64_t *values = calloc(c->columns, sizeof(*values));
+	if (values)
+		view_resample(c->view, l->series, values, c->columns);
+	char *sparks = values ? output_sparkline(values, c->columns, most) : NULL;
+	char *name = l->process ? output_format("%u %s", l->process->pid, l->process->name) : output_format("all on %s", l->host->name);
+	table_row(c->table, (const char *[]){ name, kind_name(l->kind), sparks, BYTES(l->series->buckets[l->series->count - 1].last),
+					      BYTES(most) });
+	free(name);
+	free(sparks);
+	free(values);
+}
+
+static void print_chart(struct view *v)
+{
+	char *title = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
+	const struct column columns[] = {
+		{ "PROCESS", LEFT, true }, { "", LEFT, false }, { title, LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
+	};
+	int room = output_width() - 52;
+	struct chart c = { v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room) };
+	each_line(v, chart_line, &c);
+	table_print(c.table);
+	free(title);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+struct json_lines {
+	const struct view *view;
+	json_t *list;
+};
+
+static json_t *json_points(const struct view *v, const struct model_series *s)
+{
+	json_t *points = json_array();
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct model_bucket *b = &s->buckets[i];
+		json_t *point = json_object();
+		json_object_set_new(point, "time_s", json_real(bucket_start(v, s, i)));
+		json_object_set_new(point, "low_bytes", json_bytes(b->low));
+		json_object_set_new(point, "high_bytes", json_bytes(b->high));
+		json_object_set_new(point, "live_bytes", json_bytes(b->last));
+		json_object_set_new(point, "live_blocks", json_bytes(b->blocks));
+		json_array_append_new(points, point);
+	}
+	return points;
+}
+
+static void json_line(void *arg, const struct line *l)
+{
+	struct json_lines *lines = arg;
+	json_t *o = json_object();
+	json_object_set_new(o, "process", l->process ? json_integer(l->process->id) : json_null());
+	json_object_set_new(o, "pid", l->process ? json_integer(l->process->pid) : json_null());
+	json_object_set_new(o, "name", json_text(l->process ? l->process->name : l->host->name));
+	json_object_set_new(o, "kind", json_text(kind_name(l->kind)));
+	json_object_set_new(o, "points", json_points(lines->view, l->series));
+	json_array_append_new(lines->list, o);
+}
+
+static int print_json(struct view *v)
+{
+	struct json_lines lines = { v, json_array() };
+	json_t *root = json_object();
+	each_line(v, json_line, &lines);
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
+	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(v->model)));
+	json_object_set_new(root, "series", lines.list);
+	return json_print(root);
+}
+
+/* ---- command ------------------------------------------------------------------------------------------- */
+
+static int timeline(struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	enum by by = v->options->by;
+	if (by != BY_UNSET && by != BY_PROCESS)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process");
+	int e = view_run(v, &q);
+	if (e < 0)
+		return e;
+	if (v->options->json)
+		return print_json(v);
+	if (output_is_terminal()) {
+		print_chart(v);
+		return 0;
+	}
+	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks\n");
+	each_line(v, csv_line, v);
+	return 0;
+}
+
+int cmd_timeline(int argc, char **argv)
+{
+	struct options o = { 0 };
+	return view_command(&spec, &o, argc, argv, timeline);
+}

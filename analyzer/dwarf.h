@@ -1,0 +1,29 @@
+/* What DWARF says about one address: the function, its source line, and what was inlined into it. */
+#ifndef MT_ANALYZER_DWARF_H
+#define MT_ANALYZER_DWARF_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Strings live as long as the Dwarf. */
+struct source {
+	const char *linkage; /* mangled name; NULL where the language has none */
+	const char *name;
+	const char *file;
+	uint32_t line;
+	int language;        /* DW_LANG_*; 0 = unknown */
+	bool inlined;        /* into the next one */
+};
+
+struct dwarf_index;
+
+/* NULL when there is no memory. Reads one entry per compilation unit, so call it when a first look-up comes. */
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf);
+void dwarf_index_free(struct dwarf_index *);
+
+/* Innermost first; returns how many of `max` were filled, 0 when nothing covers `address`. */
+size_t dwarf_find(struct dwarf_index *, uint64_t address, struct source *out, size_t max);
+
+#endif

@@ -1,0 +1,62 @@
+#include "analyzer/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct row {
+	const char *what, *advice;
+	int status;
+} rows[] = {
+	[MT_OK] = { "no error", "nothing", 0 },
+#define X(code, status, what, advice) [code] = { what, advice, status },
+	ERROR_MAP(X)
+#undef X
+};
+
+static _Thread_local struct error latest;
+
+static const struct row *row_of(int code)
+{
+	if (code < 0)
+		code = -code;
+	return &rows[code < MT_ECODES ? code : MT_EFORMAT];
+}
+
+const char *error_text(int code) { return row_of(code)->what; }
+const char *error_advice(int code) { return row_of(code)->advice; }
+int error_exit_status(int code) { return row_of(code)->status; }
+const struct error *error_get(void) { return &latest; }
+void error_put(const struct error *from) { latest = *from; }
+
+int error_set(int code, const char *file, int64_t offset, const char *format, ...)
+{
+	latest.code = code;
+	latest.offset = offset;
+	snprintf(latest.file, sizeof(latest.file), "%s", file ? file : "");
+	snprintf(latest.why, sizeof(latest.why), "%s", error_text(code));
+	if (format) {
+		va_list args;
+		va_start(args, format);
+		vsnprintf(latest.why, sizeof(latest.why), format, args);
+		va_end(args);
+	}
+	return -code;
+}
+
+int error_errno(int code, const char *file, int64_t offset)
+{
+	return error_set(code, file, offset, "%s: %s", error_text(code), strerror(errno));
+}
+
+void error_print(void)
+{
+	fprintf(stderr, "memtrace: ");
+	if (*latest.file)
+		fprintf(stderr, "%s: ", latest.file);
+	if (latest.offset != ERROR_NO_OFFSET)
+		fprintf(stderr, "offset %" PRId64 ": ", latest.offset);
+	fprintf(stderr, "%s; %s\n", latest.why, error_advice(latest.code));
+}

@@ -1,0 +1,68 @@
+#include "analyzer/file.h"
+
+#include "analyzer/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int file_refresh(struct file *f)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	if (!S_ISREG(st.st_mode))
+		return error_set(MT_EFORMAT, f->path, ERROR_NO_OFFSET, "is not a regular file");
+	f->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int file_open(struct file *f, const char *dir, const char *name)
+{
+	*f = FILE_CLOSED;
+	if (asprintf(&f->path, "%s/%s", dir, name) < 0) {
+		f->path = NULL;
+		return error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL);
+	}
+	/* O_NONBLOCK: opening a fifo must not wait for a writer */
+	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (f->fd < 0)
+		return errno == ENOENT ? 0 : error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	int e = file_refresh(f);
+	if (e) {
+		close(f->fd);
+		f->fd = -1;
+	}
+	return e;
+}
+
+void file_close(struct file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->path);
+	*f = FILE_CLOSED;
+}
+
+int file_read(const struct file *f, uint64_t offset, void *to, size_t n)
+{
+	char *at = to;
+	while (n) {
+		ssize_t got = pread(f->fd, at, n, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_errno(MT_EIO, f->path, (int64_t)offset);
+		if (!got)
+			return error_set(offset ? MT_ECUT : MT_EEMPTY, f->path, (int64_t)offset,
+					 offset ? "is cut off here, %zu bytes are missing" : "is empty", n);
+		at += got;
+		offset += (uint64_t)got;
+		n -= (size_t)got;
+	}
+	return 0;
+}

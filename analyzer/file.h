@@ -1,0 +1,29 @@
+/* A file of a trace, read by position only: nothing is mapped, so a file that shrinks or a disk that fails is an error
+ * and never a signal. Errors name the file and the offset. */
+#ifndef MT_FILE_H
+#define MT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct file {
+	int fd;         /* -1 = not open */
+	uint64_t size;  /* when it was opened or last refreshed */
+	char *path;     /* owned; set even if the file is not there */
+};
+
+/* 0, also when there is no such file (then fd is -1), or an error: not a regular file, not readable. */
+int file_open(struct file *f, const char *dir, const char *name);
+void file_close(struct file *f); /* keeps nothing; {0} with fd -1 is fine */
+static inline bool file_is_open(const struct file *f) { return f->fd >= 0; }
+
+/* Looks at the size again: files of a running process grow. */
+int file_refresh(struct file *f);
+
+/* All n bytes or an error; MT_ECUT names the place where the file ends. */
+int file_read(const struct file *f, uint64_t offset, void *to, size_t n);
+
+#define FILE_CLOSED ((struct file){ .fd = -1 })
+
+#endif

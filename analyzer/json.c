@@ -1,0 +1,106 @@
+#include "analyzer/json.h"
+
+#include "analyzer/error.h"
+#include "analyzer/output.h"
+#include "analyzer/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+json_t *json_bytes(uint64_t n)
+{
+	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+json_t *json_seconds(uint64_t ns)
+{
+	return json_real((double)ns / 1e9);
+}
+
+json_t *json_text(const char *text)
+{
+	if (!text)
+		return json_null();
+	char *clean = output_clean(text);
+	json_t *value = clean ? json_string(clean) : NULL;
+	free(clean);
+	return value;
+}
+
+json_t *json_time(uint64_t real_ns)
+{
+	struct tm tm;
+	char text[64];
+	time_t seconds = (time_t)(real_ns / 1000000000u);
+	if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm))
+		return json_null();
+	return json_sprintf("%s.%03uZ", text, (unsigned)(real_ns / 1000000 % 1000));
+}
+
+json_t *json_totals(const struct model_totals *t)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "peak_bytes", json_bytes(t->peak_bytes));
+	json_object_set_new(o, "peak_s", json_seconds(t->peak_ns));
+	json_object_set_new(o, "live_bytes", json_bytes(t->live_bytes));
+	json_object_set_new(o, "live_blocks", json_bytes(t->live_blocks));
+	json_object_set_new(o, "allocations", json_bytes(t->allocations));
+	json_object_set_new(o, "frees", json_bytes(t->frees));
+	json_object_set_new(o, "allocated_bytes", json_bytes(t->allocated_bytes));
+	json_object_set_new(o, "temporary", json_bytes(t->temporary));
+	json_object_set_new(o, "failed", json_bytes(t->failed));
+	json_object_set_new(o, "inherited_bytes", json_bytes(t->inherited_bytes));
+	json_object_set_new(o, "inherited_blocks", json_bytes(t->inherited_blocks));
+	return o;
+}
+
+static json_t *json_frame(const struct frame *f)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "function", json_text(f->function));
+	json_object_set_new(o, "file", json_text(f->file));
+	json_object_set_new(o, "line", f->line ? json_integer(f->line) : json_null());
+	json_object_set_new(o, "library", json_text(f->library));
+	json_object_set_new(o, "language", json_text(f->language));
+	json_object_set_new(o, "inlined", json_boolean(f->inlined));
+	json_object_set_new(o, "offset", json_bytes(f->offset));
+	return o;
+}
+
+json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags)
+{
+	json_t *frames = json_array();
+	for (struct stack_walk w = { .next = stack }; stack_step(s, &w); )
+		if (stack_shows(&w, flags))
+			json_array_append_new(frames, json_frame(w.frame));
+	const struct frame *only = json_array_size(frames) ? NULL : stacks_site(s, stack, flags).frame;
+	if (only)
+		json_array_append_new(frames, json_frame(only));
+	return frames;
+}
+
+json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags)
+{
+	json_t *site = json_object();
+	json_object_set_new(site, "bytes", json_bytes(o->bytes));
+	json_object_set_new(site, "blocks", json_bytes(o->blocks));
+	json_object_set_new(site, "category", json_text("unknown"));
+	json_object_set_new(site, "memory", json_text(kind_name(kind)));
+	if (o->label)
+		json_object_set_new(site, "label", json_text(o->label));
+	json_object_set_new(site, "processes", json_integer(o->processes));
+	json_object_set_new(site, "stacks", json_bytes(o->stack_count));
+	json_object_set_new(site, "stack", json_stack(s, o->stacks->stack, flags));
+	return site;
+}
+
+int json_print(json_t *root)
+{
+	int status = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+	json_decref(root);
+	if (status != 0)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	putchar('\n');
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* JSON of what several commands print. All return new references; NULL when there is no memory, which jansson's
+ * setters pass on as a missing key. */
+#ifndef MT_ANALYZER_JSON_H
+#define MT_ANALYZER_JSON_H
+
+#include "analyzer/sites.h"
+
+#include <jansson.h>
+
+json_t *json_bytes(uint64_t n);
+json_t *json_seconds(uint64_t ns);
+json_t *json_text(const char *text);     /* cleaned; null for NULL */
+json_t *json_time(uint64_t real_ns);     /* ISO 8601, UTC */
+json_t *json_totals(const struct model_totals *t);
+json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
+
+/* {"bytes", "blocks", "category", "stack", ...} of one owner: the stack is that of its largest part. */
+json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags);
+
+/* Prints and releases. 0, or a negative error when there was no memory on the way. */
+int json_print(json_t *root);
+
+#endif

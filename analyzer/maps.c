@@ -1,0 +1,219 @@
+/* The map kind: ranges that are mapped, replaced, cut into pieces, moved and unmapped. */
+#include "analyzer/account.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+static uint64_t range_end(const struct account *a, uint64_t start, uint64_t bytes)
+{
+	uint64_t page = a->model->page, end = (start + bytes + page - 1) & ~(page - 1);
+	return end < start ? UINT64_MAX & ~(page - 1) : end;
+}
+
+/* ---- what is live ---------------------------------------------------------------------------------------- */
+
+static void change_sum(struct model_map_sum *sum, int64_t bytes, int64_t blocks)
+{
+	sum->bytes += (uint64_t)bytes;
+	sum->blocks += (uint64_t)blocks;
+	if (sum->bytes > sum->peak_bytes)
+		sum->peak_bytes = sum->bytes;
+}
+
+static void change(struct account *a, const struct range *r, int64_t bytes, int64_t blocks, uint64_t ns)
+{
+	if (r->inherited) {
+		if (r->class != MAP_RESERVED) {
+			a->kind[MODEL_MAP].totals.inherited_bytes += (uint64_t)bytes;
+			a->kind[MODEL_MAP].totals.inherited_blocks += (uint64_t)blocks;
+		}
+		return;
+	}
+	change_sum(&a->seen.map[r->class], bytes, blocks);
+	change_sum(&a->host->map[r->class], bytes, blocks);
+	if (r->class != MAP_RESERVED)
+		account_change(a, (struct change){ MODEL_MAP, r->site, bytes, blocks }, ns);
+}
+
+static int put(struct account *a, const struct range *r, uint64_t ns)
+{
+	change(a, r, (int64_t)(r->end - r->start), 1, ns);
+	return ranges_put(&a->maps, r);
+}
+
+static void take(struct account *a, const struct range *r, uint64_t ns)
+{
+	change(a, r, -(int64_t)(r->end - r->start), -1, ns);
+	ranges_remove(&a->maps, r);
+}
+
+/* ---- cutting --------------------------------------------------------------------------------------------- */
+
+/* Takes [start, end) out of one range; what is left and right of it stays. Bytes and blocks change once, by the difference,
+ * so that no peak is made on the way. */
+static int cut_range(struct account *a, const struct range *r, uint64_t start, uint64_t end, uint64_t ns)
+{
+	const struct range whole = *r;
+	struct range left = whole, right = whole;
+	left.end = start > whole.start ? start : whole.start;
+	right.start = end < whole.end ? end : whole.end;
+	int64_t kept = (int64_t)(left.end - left.start + right.end - right.start);
+	int64_t pieces = (left.end > left.start) + (right.end > right.start);
+	change(a, &whole, kept - (int64_t)(whole.end - whole.start), pieces - 1, ns);
+	ranges_remove(&a->maps, r);
+	int e = left.end > left.start ? ranges_put(&a->maps, &left) : 0;
+	return e || right.end == right.start ? e : ranges_put(&a->maps, &right);
+}
+
+/* Frees [start, end) and remembers in *saved (unless NULL) what lay there. Returns the number of ranges or an error. */
+static int64_t cut(struct account *a, uint64_t start, uint64_t end, struct unmapping *saved, uint64_t ns)
+{
+	int64_t n = 0;
+	for (const struct range *r; (r = ranges_overlap(&a->maps, start, end)) != NULL; n++) {
+		int e = saved ? vec_reserve(saved->ranges, saved->room, saved->count + 1) : 0;
+		if (e)
+			return e;
+		if (saved)
+			saved->ranges[saved->count++] = *r;
+		e = cut_range(a, r, start, end, ns);
+		if (e)
+			return e;
+	}
+	return n;
+}
+
+/* ---- temporaries ----------------------------------------------------------------------------------------- */
+
+/* Unmapped whole, and its thread has mapped nothing since. */
+static uint64_t temporaries(const struct account *a, const struct unmapping *u)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < u->count; i++) {
+		const struct range *r = &u->ranges[i];
+		if (!r->inherited && r->start >= u->start && r->end <= u->end && r->thread < a->last_room[MODEL_MAP] &&
+		    a->last[MODEL_MAP][r->thread] == r->start)
+			n++;
+	}
+	return n;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = account_ring(a, ring);
+	struct model_totals *t = &a->kind[MODEL_MAP].totals;
+	if (!state)
+		return -MT_EMEMORY;
+	struct unmapping *u = &state->unmap;
+	u->start = s->addr;
+	u->end = range_end(a, s->addr, s->size);
+	u->count = 0;
+	int64_t n = cut(a, u->start, u->end, u, ns);
+	if (n < 0)
+		return (int)n;
+	t->frees += n > 0;
+	t->unknown_frees += n == 0;
+	t->temporary += temporaries(a, u);
+	return 0;
+}
+
+int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = account_ring(a, ring);
+	struct model_totals *t = &a->kind[MODEL_MAP].totals;
+	if (!state)
+		return -MT_EMEMORY;
+	struct unmapping *u = &state->unmap;
+	if (!u->end || u->start != addr)
+		return 0;
+	t->frees -= u->count > 0;
+	t->unknown_frees -= u->count == 0;
+	t->temporary -= temporaries(a, u);
+	u->end = 0;
+	for (size_t i = 0; i < u->count; i++) {
+		/* the pieces that were left of it, then the whole again */
+		for (const struct range *r; (r = ranges_overlap(&a->maps, u->ranges[i].start, u->ranges[i].end)) != NULL;)
+			take(a, r, ns);
+		int e = put(a, &u->ranges[i], ns);
+		if (e)
+			return e;
+	}
+	return 1;
+}
+
+/* What the range at `old` was: just unmapped for the move by the same thread, or still there. */
+static bool origin_of(const struct account *a, struct unmapping *u, const struct mt_ext_map *ext, struct range *from)
+{
+	if (ext->flags & MT_MAP_KEPT) {
+		const struct range *r = ranges_overlap(&a->maps, ext->old, ext->old + 1);
+		if (r)
+			*from = *r;
+		return r;
+	}
+	if (!u->end || u->start != ext->old)
+		return false;
+	for (size_t i = 0; i < u->count; i++)
+		if (u->ranges[i].start <= ext->old && ext->old < u->ranges[i].end) {
+			*from = u->ranges[i];
+			u->end = 0;
+			return true;
+		}
+	return false;
+}
+
+static uint8_t class_of(const struct mt_ext_map *ext)
+{
+	if (!ext->prot)
+		return MAP_RESERVED;
+	if (ext->flags & MT_MAP_MEMFD)
+		return MAP_MEMFD;
+	if (!(ext->flags & MT_MAP_ANON))
+		return MAP_FILE;
+	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
+}
+
+/* A moved mapping keeps what it is, where and when it was made; a second view of one only what it is. */
+static void describe(const struct account *a, struct unmapping *u, const struct mt_ext_map *ext, struct range *r)
+{
+	struct range from;
+	r->class = class_of(ext);
+	r->prot = (uint8_t)ext->prot;
+	r->file = ext->file;
+	if (!(ext->flags & MT_MAP_MOVED))
+		return;
+	if (!origin_of(a, u, ext, &from)) {
+		r->class = MAP_ANON; /* of a mapping from before the recording began: the likeliest */
+		return;
+	}
+	r->class = from.class;
+	r->prot = from.prot;
+	r->file = from.file;
+	if (from.inherited || ext->flags & MT_MAP_KEPT)
+		return;
+	r->site = from.site;
+	r->ns = from.ns;
+}
+
+int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+{
+	struct mt_ext_map ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	struct ring_state *state = account_ring(a, ring);
+	int64_t site = state ? account_site(a, MODEL_MAP, s, thread) : -MT_EMEMORY;
+	if (site < 0)
+		return (int)site;
+	struct range r = { .start = s->addr, .end = range_end(a, s->addr, s->size), .ns = ns, .site = (uint32_t)site,
+			   .thread = thread };
+	if (r.end == r.start)
+		return 0;
+	describe(a, &state->unmap, &ext, &r);
+	int64_t replaced = cut(a, r.start, r.end, NULL, ns);
+	if (replaced < 0)
+		return (int)replaced;
+	if (!(ext.flags & MT_MAP_FIXED))
+		a->kind[MODEL_MAP].totals.missed_frees += (uint64_t)replaced;
+	account_count(a, MODEL_MAP, r.site, r.class == MAP_RESERVED ? 0 : r.end - r.start);
+	int e = account_set_last(a, MODEL_MAP, thread, r.start);
+	return e ? e : put(a, &r, ns);
+}

@@ -1,0 +1,21 @@
+/* Raw events of one image in one order: the rings are merged by time, a free before anything else at the same tick, and
+ * within a ring position is order whatever the ticks say. */
+#ifndef MT_MERGE_H
+#define MT_MERGE_H
+
+#include "analyzer/image.h"
+#include "analyzer/slot.h"
+
+struct merge;
+
+/* `covered` says per ring (of `rings`) how far blocks hold its events; slots before that are left out. */
+int merge_new(struct merge **out, struct image *im, const uint64_t *covered, size_t rings, struct slot_limits limits);
+void merge_free(struct merge *m);
+
+/* Up to `room` (>= 2) slots; *count = 0 at the end. A mapping's two slots stay together. */
+int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t room, size_t *count);
+
+/* The thread that owns the ring where merging begins; UINT32_MAX = unknown. */
+uint32_t merge_first_thread(const struct merge *m, uint32_t ring);
+
+#endif

@@ -1,0 +1,391 @@
+/* Drives the books of all processes with the reader's stream, and shows the result. */
+#include "analyzer/model.h"
+
+#include "analyzer/account.h"
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+enum { PREFETCH = 8, PROGRESS_STEPS = 256 };
+
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+static void halve_timelines(struct model *m)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		for (size_t i = 0; i < m->account_count; i++)
+			series_halve(&m->accounts[i].seen.timeline[k]);
+		for (size_t i = 0; i < m->host_count; i++)
+			series_halve(&m->hosts[i].timeline[k]);
+	}
+}
+
+static void halve_growth(struct model *m)
+{
+	for (size_t i = 0; i < m->account_count; i++)
+		for (size_t s = 0; s < m->accounts[i].sites.count; s++)
+			if (m->accounts[i].sites.sites[s].growth)
+				series_halve(m->accounts[i].sites.sites[s].growth);
+}
+
+/* Figures begin now: counts and peaks of before are forgotten, what is live stays. */
+static void restart_account(struct account *a, uint64_t ns)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		if (a->seen.ended)
+			a->kind[k].totals = (struct model_totals){ 0 };
+		tally_restart(&a->kind[k], ns);
+	}
+	for (size_t i = 0; i < a->sites.count; i++) {
+		struct model_site *s = &a->sites.sites[i];
+		s->allocations = s->allocated_bytes = s->temporary = 0;
+		if (a->seen.ended)
+			s->live_bytes = s->live_blocks = 0;
+	}
+	for (int b = 0; b < MODEL_BINS; b++) {
+		struct model_bin *bin = &a->seen.bins[b];
+		*bin = (struct model_bin){ .live_bytes = bin->live_bytes, .live_blocks = bin->live_blocks };
+		if (a->seen.ended)
+			*bin = (struct model_bin){ 0 };
+	}
+	for (int c = 0; c < MAP_CLASSES; c++)
+		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
+	a->seen.events = a->seen.lost_events = 0;
+}
+
+static void reach_from(struct model *m)
+{
+	for (size_t i = 0; i < m->account_count; i++)
+		restart_account(&m->accounts[i], m->query.from_ns);
+	for (size_t i = 0; i < m->host_count; i++) {
+		for (int k = 0; k < MODEL_KINDS; k++)
+			tally_restart(&m->hosts[i].kind[k], m->query.from_ns);
+		for (int c = 0; c < MAP_CLASSES; c++)
+			m->hosts[i].map[c].peak_bytes = m->hosts[i].map[c].bytes;
+	}
+	m->failure_count = 0;
+	free(m->failure_index);
+	m->failure_index = NULL;
+	m->from_reached = true;
+}
+
+static void move_to(struct model *m, uint64_t ns)
+{
+	m->end_ns = ns;
+	if (ns < m->query.from_ns)
+		return;
+	if (!m->from_reached)
+		reach_from(m);
+	for (unsigned n = axis_advance(&m->timeline, ns); n; n--)
+		halve_timelines(m);
+	for (unsigned n = axis_advance(&m->growth, ns); n; n--)
+		halve_growth(m);
+}
+
+/* ---- the pass -------------------------------------------------------------------------------------------- */
+
+static int start(struct model *m, const struct process *p)
+{
+	struct account *a = &m->accounts[p->id];
+	a->seen.started = true;
+	return p->parent && m->accounts[p->parent->id].seen.started ? account_inherit(a, &m->accounts[p->parent->id]) : 0;
+}
+
+/* A process that still runs keeps what it has: only its trace ends here. */
+static int end(struct model *m, const struct process *p)
+{
+	if (p->state == PROCESS_RUNNING)
+		return 0;
+	bool keep_live = p->exit_kind != MT_EXIT_EXEC && m->query.until_ns == UINT64_MAX;
+	return account_end(&m->accounts[p->id], keep_live);
+}
+
+/* Returns 1 when query.until_ns is passed. */
+static int events(struct model *m, const struct reader_step *step)
+{
+	struct account *a = &m->accounts[step->process->id];
+	uint64_t ticks = 0, ns = step->ns;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct mt_event *s = &step->slots[i];
+		if (i + PREFETCH < step->count)
+			blocks_prefetch(&a->heap, step->slots[i + PREFETCH].addr);
+		if (s->kind == MT_EXT)
+			continue;
+		if (s->ticks != ticks) {
+			ticks = s->ticks;
+			ns = process_ns(step->process, ticks);
+			if (ns > m->query.until_ns)
+				return 1;
+			move_to(m, ns);
+		}
+		if (m->query.on_event)
+			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
+		int e = account_slot(a, s, step->rings[i], step->threads[i], ns);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+static int take_step(struct model *m, const struct reader_step *step)
+{
+	if (step->ns > m->query.until_ns)
+		return 1;
+	switch (step->what) {
+	case READER_START:
+		move_to(m, step->ns);
+		return start(m, step->process);
+	case READER_EVENTS:
+		return events(m, step);
+	case READER_EXIT:
+		move_to(m, step->ns);
+		return end(m, step->process);
+	}
+	return 0;
+}
+
+static int pass(struct model *m)
+{
+	struct reader_step step;
+	unsigned steps = 0;
+	int e;
+	while ((e = reader_next(m->reader, &step)) > 0) {
+		e = take_step(m, &step);
+		if (e)
+			return e;
+		if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
+			m->query.on_progress(reader_progress(m->reader));
+	}
+	return e;
+}
+
+/* ---- the result ------------------------------------------------------------------------------------------ */
+
+static void finish_sites(struct account *a)
+{
+	for (size_t i = 0; i < a->sites.count; i++) {
+		struct model_site *s = &a->sites.sites[i];
+		uint64_t host_number = a->host->kind[s->kind].number;
+		if (!a->seen.ended) {
+			tally_touch(s, a->kind[s->kind].number, host_number);
+		} else if (a->host_number_at_end[s->kind] != host_number) {
+			s->host_peak_bytes = s->host_peak_blocks = 0;
+		}
+		if (s->growth)
+			series_note(s->growth, &a->model->growth, s->live_bytes, s->live_bytes, s->live_blocks);
+	}
+	a->seen.sites = a->sites.sites;
+	a->seen.site_count = (uint32_t)a->sites.count;
+}
+
+static void add_totals(struct model_totals *to, const struct model_totals *t)
+{
+	to->allocations += t->allocations;
+	to->frees += t->frees;
+	to->allocated_bytes += t->allocated_bytes;
+	to->live_bytes += t->live_bytes;
+	to->live_blocks += t->live_blocks;
+	to->temporary += t->temporary;
+	to->failed += t->failed;
+	to->missed_frees += t->missed_frees;
+	to->unknown_frees += t->unknown_frees;
+	if (t->failed_bytes_max > to->failed_bytes_max)
+		to->failed_bytes_max = t->failed_bytes_max;
+}
+
+static void finish_account(struct account *a)
+{
+	finish_sites(a);
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		struct model_totals *sum = &a->host->seen.kind[k];
+		struct model_series *line = &a->seen.timeline[k];
+		a->seen.kind[k] = a->kind[k].totals;
+		add_totals(sum, &a->kind[k].totals);
+		if (line->count && !a->seen.ended)
+			series_note(line, &a->model->timeline, a->kind[k].totals.live_bytes, a->kind[k].totals.live_bytes,
+				    a->kind[k].totals.live_blocks);
+	}
+}
+
+/* Sums over processes, with the peak that only the pass could see. */
+static void finish_host(struct model *m, struct host_account *h)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		const struct model_totals *alive = &h->kind[k].totals;
+		struct model_totals *seen = &h->seen.kind[k];
+		seen->peak_bytes = alive->peak_bytes;
+		seen->peak_blocks = alive->peak_blocks;
+		seen->peak_ns = alive->peak_ns;
+		if (h->timeline[k].count)
+			series_note(&h->timeline[k], &m->timeline, alive->live_bytes, alive->live_bytes, alive->live_blocks);
+		h->seen.timeline[k] = h->timeline[k];
+	}
+	memcpy(h->seen.map, h->map, sizeof(h->map));
+}
+
+static void finish(struct model *m)
+{
+	if (m->query.until_ns != UINT64_MAX)
+		move_to(m, m->query.until_ns);
+	for (size_t i = 0; i < m->host_count; i++)
+		for (int k = 0; k < MODEL_KINDS; k++)
+			tally_settle(&m->hosts[i].kind[k]);
+	for (size_t i = 0; i < m->account_count; i++) {
+		struct account *a = &m->accounts[i];
+		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
+			tally_settle(&a->kind[k]);
+		if (!a->seen.ended)
+			account_look(a);
+		finish_account(a);
+	}
+	for (size_t i = 0; i < m->host_count; i++)
+		finish_host(m, &m->hosts[i]);
+}
+
+static int set_up(struct model *m)
+{
+	m->account_count = reader_processes(m->reader);
+	m->host_count = reader_hosts(m->reader);
+	m->accounts = calloc(m->account_count + 1, sizeof(*m->accounts));
+	m->hosts = calloc(m->host_count + 1, sizeof(*m->hosts));
+	if (!m->accounts || !m->hosts)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < m->host_count; i++)
+		m->hosts[i].seen.host = reader_host(m->reader, i);
+	for (unsigned i = 0; i < m->account_count; i++) {
+		struct account *a = &m->accounts[i];
+		a->model = m;
+		a->seen.process = reader_process(m->reader, i);
+		a->host = &m->hosts[a->seen.process->host->index];
+	}
+	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
+	axis_init(&m->growth, m->query.from_ns, 24, MODEL_GROWTH_BUCKETS);
+	m->from_reached = m->query.from_ns == 0;
+	m->page = 4096;
+	return 0;
+}
+
+int model_run(struct model **out, struct reader *r, const struct model_query *q)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	*out = NULL;
+	if (!m)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	m->query = *q;
+	m->reader = r;
+	int e = set_up(m);
+	if (!e)
+		e = pass(m);
+	if (e < 0) {
+		model_free(m);
+		return e;
+	}
+	finish(m);
+	*out = m;
+	return 0;
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; m->accounts && i < m->account_count; i++)
+		account_fini(&m->accounts[i]);
+	for (size_t i = 0; m->hosts && i < m->host_count; i++)
+		for (int k = 0; k < MODEL_KINDS; k++)
+			series_fini(&m->hosts[i].timeline[k]);
+	free(m->accounts);
+	free(m->hosts);
+	free(m->failures);
+	free(m->failure_index);
+	free(m);
+}
+
+const struct model_process *model_process(const struct model *m, unsigned id) { return &m->accounts[id].seen; }
+const struct model_host *model_host(const struct model *m, unsigned index) { return &m->hosts[index].seen; }
+uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
+uint64_t model_growth_width_ns(const struct model *m) { return 1ull << m->growth.shift; }
+uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
+unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
+const struct model_failure *model_failure(const struct model *m, unsigned i) { return &m->failures[i]; }
+
+struct model_totals model_totals(const struct model *m, enum model_kind kind)
+{
+	struct model_totals t = { 0 };
+	for (size_t i = 0; i < m->host_count; i++) {
+		const struct model_totals *h = &m->hosts[i].seen.kind[kind];
+		add_totals(&t, h);
+		if (h->peak_bytes > t.peak_bytes) {
+			t.peak_bytes = h->peak_bytes;
+			t.peak_blocks = h->peak_blocks;
+			t.peak_ns = h->peak_ns;
+		}
+	}
+	return t;
+}
+
+struct model_map_sum model_map_sum(const struct model *m, enum model_map_class class)
+{
+	struct model_map_sum sum = { 0 };
+	for (size_t i = 0; i < m->host_count; i++) {
+		const struct model_map_sum *h = &m->hosts[i].map[class];
+		sum.peak_bytes = h->peak_bytes > sum.peak_bytes ? h->peak_bytes : sum.peak_bytes;
+	}
+	for (size_t i = 0; i < m->account_count; i++) {
+		sum.bytes += m->accounts[i].seen.map[class].bytes;
+		sum.blocks += m->accounts[i].seen.map[class].blocks;
+	}
+	return sum;
+}
+
+void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])
+{
+	memset(bins, 0, MODEL_BINS * sizeof(*bins));
+	for (size_t i = 0; i < m->account_count; i++)
+		for (int b = 0; b < MODEL_BINS; b++) {
+			const struct model_bin *from = &m->accounts[i].seen.bins[b];
+			bins[b].allocations += from->allocations;
+			bins[b].temporary += from->temporary;
+			bins[b].live_blocks += from->live_blocks;
+			bins[b].live_bytes += from->live_bytes;
+		}
+}
+
+/* ---- single blocks --------------------------------------------------------------------------------------- */
+
+struct visit {
+	int (*f)(void *arg, const struct model_block *b);
+	void *arg;
+};
+
+static int visit_range(void *arg, const struct range *r)
+{
+	const struct visit *v = arg;
+	const struct model_block b = {
+		.addr = r->start, .size = r->end - r->start, .ns = r->ns, .site = r->inherited ? UINT32_MAX : r->site,
+		.thread = r->thread, .inherited = r->inherited, .class = (enum model_map_class)r->class,
+		.prot = r->prot, .file = r->file,
+	};
+	return v->f(v->arg, &b);
+}
+
+static int visit_heap(const struct blocks *heap, const struct visit *v)
+{
+	int e = 0;
+	for (size_t i = 0; heap->entries && i <= heap->mask && !e; i++) {
+		const struct block *b = &heap->entries[i];
+		if (!b->addr)
+			continue;
+		const struct model_block seen = { .addr = b->addr, .size = b->size, .ns = b->ns, .site = b->site,
+						  .thread = b->thread, .inherited = b->inherited };
+		e = v->f(v->arg, &seen);
+	}
+	return e;
+}
+
+int model_each_block(const struct model *m, unsigned process, enum model_kind kind,
+		     int (*f)(void *arg, const struct model_block *b), void *arg)
+{
+	struct visit v = { f, arg };
+	const struct account *a = &m->accounts[process];
+	return kind == MODEL_HEAP ? visit_heap(&a->heap, &v) : ranges_each(&a->maps, visit_range, &v);
+}

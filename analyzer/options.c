@@ -1,0 +1,371 @@
+#include "analyzer/options.h"
+
+#include "analyzer/error.h"
+#include "analyzer/reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+int options_bytes(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	errno = 0;
+	double v = strtod(text, &end);
+	if (end == text || errno || !(v >= 0))
+		return -MT_EUSAGE;
+	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	if (*end && !unit)
+		return -MT_EUSAGE;
+	if (unit) {
+		v = ldexp(v, 10 * (int)(unit - units + 1));
+		end++;
+		end += *end == 'i';
+		end += *end == 'B';
+	}
+	if (*end || v >= 0x1p63)
+		return -MT_EUSAGE;
+	*bytes = (uint64_t)v;
+	return 0;
+}
+
+static int parse_number(const char *text, uint64_t *n)
+{
+	char *end;
+	errno = 0;
+	*n = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno ? 0 : -MT_EUSAGE;
+}
+
+static int parse_seconds(const char *text, int64_t *ns)
+{
+	char *end;
+	double v = strtod(text, &end);
+	if (end == text || (*end && strcmp(end, "s")) || !(fabs(v) < 9e9))
+		return -MT_EUSAGE;
+	*ns = (int64_t)(v * 1e9);
+	return 0;
+}
+
+/* 2026-11-21T03:00:00.25Z, 2026-11-21 03:00, with Z as UTC and without as local time. */
+static int parse_wall(const char *text, int64_t *ns)
+{
+	struct tm tm = { .tm_isdst = -1 };
+	double fraction = 0;
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M", &tm);
+	if (!rest)
+		rest = strptime(text, "%Y-%m-%d %H:%M", &tm);
+	if (!rest)
+		return -MT_EUSAGE;
+	if (*rest == ':') {
+		char *end;
+		fraction = strtod(rest + 1, &end);
+		rest = end;
+	}
+	if (!(fraction >= 0 && fraction < 61) || (*rest && strcmp(rest, "Z")))
+		return -MT_EUSAGE;
+	time_t seconds = *rest == 'Z' ? timegm(&tm) : mktime(&tm);
+	*ns = (int64_t)seconds * 1000000000 + (int64_t)(fraction * 1e9);
+	return 0;
+}
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+int options_when(const char *text, struct when *w)
+{
+	*w = (struct when){ .text = text };
+	if (!strcmp(text, "peak"))
+		w->kind = WHEN_PEAK;
+	else if (!strcmp(text, "end"))
+		w->kind = WHEN_END;
+	else if (!strcmp(text, "oom"))
+		w->kind = WHEN_OOM;
+	else if (has_prefix(text, "phase:"))
+		w->kind = WHEN_PHASE;
+	else if (has_prefix(text, "oom:") && !parse_number(text + 4, &w->number))
+		w->kind = WHEN_OOM;
+	else if (has_prefix(text, "step:") && !parse_number(text + 5, &w->number))
+		w->kind = WHEN_STEP;
+	else if (!parse_seconds(text, &w->ns))
+		w->kind = WHEN_SECONDS;
+	else if (!parse_wall(text, &w->ns))
+		w->kind = WHEN_WALL;
+	return w->kind == WHEN_UNSET ? -MT_EUSAGE : 0;
+}
+
+int options_resolve(const struct when *w, const struct reader *r, uint64_t *ns)
+{
+	int64_t t = w->ns;
+	switch (w->kind) {
+	case WHEN_UNSET:
+		return 0;
+	case WHEN_END:
+	case WHEN_PEAK:
+		*ns = UINT64_MAX;
+		return 0;
+	case WHEN_WALL:
+		t -= (int64_t)reader_origin_real_ns(r);
+		/* fall through */
+	case WHEN_SECONDS:
+		*ns = t < 0 ? 0 : (uint64_t)t;
+		return 0;
+	default:
+		return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "this trace holds no such mark");
+	}
+}
+
+static int parse_by(const char *text, enum by *by)
+{
+	static const char *const names[] = {
+		[BY_STACK] = "stack", [BY_SITE] = "site", [BY_FUNCTION] = "function", [BY_FILE] = "file",
+		[BY_LIBRARY] = "library", [BY_CATEGORY] = "category", [BY_THREAD] = "thread",
+		[BY_PROCESS] = "process", [BY_SIZE] = "size", [BY_PHASE] = "phase",
+	};
+	for (unsigned i = 1; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(text, names[i])) {
+			*by = (enum by)i;
+			return 0;
+		}
+	return -MT_EUSAGE;
+}
+
+/* text is NULL where the option came without a value. */
+static int set_value(const struct option_row *row, void *values, const char *text)
+{
+	void *at = (char *)values + row->offset;
+	switch (row->type) {
+	case OPTION_FLAG:
+		*(bool *)at = true;
+		return 0;
+	case OPTION_STRING:
+		*(const char **)at = text;
+		return 0;
+	case OPTION_NUMBER:
+		return parse_number(text, at);
+	case OPTION_BYTES:
+		return options_bytes(text, at);
+	case OPTION_SWITCH:
+		if (text && strcmp(text, "0") && strcmp(text, "1"))
+			return -MT_EUSAGE;
+		*(int *)at = !text || *text == '1';
+		return 0;
+	case OPTION_WHEN:
+		return options_when(text, at);
+	case OPTION_BY:
+		return parse_by(text, at);
+	}
+	return -MT_EUSAGE;
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------- */
+
+static void print_row(const struct option_row *row)
+{
+	char left[64];
+	int n = row->letter ? snprintf(left, sizeof(left), "-%c, ", row->letter) : snprintf(left, sizeof(left), "    ");
+	const char *join = row->argument ? (row->type == OPTION_SWITCH ? "=" : " ") : "";
+	snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", row->name, join, row->argument ? row->argument : "");
+	printf("  %-28s %s\n", left, row->help);
+}
+
+static void print_help(const struct option_spec *spec)
+{
+	printf("usage: %s\n\n%s\n\n", spec->usage, spec->what);
+	for (const struct option_row *row = spec->rows; row->name; row++)
+		print_row(row);
+	printf("  -h, --help                   this text\n");
+}
+
+static const struct option_row *find_long(const struct option_spec *spec, const char *name, size_t length)
+{
+	for (const struct option_row *row = spec->rows; row->name; row++)
+		if (strlen(row->name) == length && !strncmp(row->name, name, length))
+			return row;
+	return NULL;
+}
+
+static const struct option_row *find_letter(const struct option_spec *spec, char letter)
+{
+	for (const struct option_row *row = spec->rows; row->name; row++)
+		if (row->letter && row->letter == letter)
+			return row;
+	return NULL;
+}
+
+static int usage_error(const char *word, const char *what)
+{
+	return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "%s", what);
+}
+
+struct parser {
+	const struct option_spec *spec;
+	void *values;
+	int argc, i;
+	char **argv;
+};
+
+static int take(struct parser *p, const struct option_row *row, const char *word, const char *text)
+{
+	bool wants = row->argument && row->type != OPTION_SWITCH;
+	if (text && !row->argument)
+		return usage_error(word, "takes no value");
+	if (wants && !text) {
+		if (p->i + 1 >= p->argc)
+			return usage_error(word, "needs a value");
+		text = p->argv[++p->i];
+	}
+	if (set_value(row, p->values, text))
+		return usage_error(word, "bad value");
+	return 0;
+}
+
+static int parse_long(struct parser *p, const char *word)
+{
+	const char *name = word + 2, *equals = strchr(name, '=');
+	size_t length = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option_row *row = find_long(p->spec, name, length);
+	if (!row)
+		return usage_error(word, "no such option");
+	return take(p, row, word, equals ? equals + 1 : NULL);
+}
+
+/* -v, -vx, -n5, -n 5 */
+static int parse_letters(struct parser *p, const char *word)
+{
+	for (const char *c = word + 1; *c; c++) {
+		const struct option_row *row = find_letter(p->spec, *c);
+		if (!row)
+			return usage_error(word, "no such option");
+		if (row->argument && row->type != OPTION_SWITCH)
+			return take(p, row, word, c[1] ? c + 1 : NULL);
+		int e = take(p, row, word, NULL);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+/* Moves the words that are no options to the front of argv + 1 and returns how many there are. */
+static int parse_words(struct parser *p, int *words)
+{
+	bool options = true;
+	*words = 0;
+	for (p->i = 1; p->i < p->argc; p->i++) {
+		char *word = p->argv[p->i];
+		if (options && !strcmp(word, "--")) {
+			options = false;
+		} else if (!options || word[0] != '-' || !word[1]) {
+			p->argv[1 + (*words)++] = word;
+		} else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+			print_help(p->spec);
+			return 1;
+		} else {
+			int e = word[1] == '-' ? parse_long(p, word) : parse_letters(p, word);
+			if (e)
+				return e;
+		}
+	}
+	return 0;
+}
+
+int options_parse_rest(const struct option_spec *spec, void *values, int argc, char **argv, int *rest)
+{
+	struct parser p = { spec, values, argc, 1, argv };
+	for (; p.i < argc; p.i++) {
+		const char *word = argv[p.i];
+		if (!strcmp(word, "--")) {
+			p.i++;
+			break;
+		}
+		if (word[0] != '-' || !word[1])
+			break;
+		if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+			print_help(spec);
+			return 1;
+		}
+		int e = word[1] == '-' ? parse_long(&p, word) : parse_letters(&p, word);
+		if (e)
+			return e;
+	}
+	*rest = p.i;
+	return 0;
+}
+
+/* ---- directories ------------------------------------------------------------------------------------------- */
+
+/* The newest directory here that holds a session. */
+static char *newest_trace(void)
+{
+	DIR *d = opendir(".");
+	if (!d)
+		return NULL;
+	char *best = NULL;
+	struct timespec best_time = { 0 };
+	for (struct dirent *entry; (entry = readdir(d));) {
+		char path[512];
+		struct stat st;
+		if (strncmp(entry->d_name, "memtrace", 8) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/session", entry->d_name);
+		if (stat(path, &st) || !S_ISREG(st.st_mode) || stat(entry->d_name, &st))
+			continue;
+		bool newer = st.st_mtim.tv_sec > best_time.tv_sec ||
+			     (st.st_mtim.tv_sec == best_time.tv_sec && st.st_mtim.tv_nsec > best_time.tv_nsec);
+		if (best && !newer)
+			continue;
+		free(best);
+		best = strdup(entry->d_name);
+		best_time = st.st_mtim;
+	}
+	closedir(d);
+	return best;
+}
+
+static int take_dirs(struct options *o, int words, char **argv)
+{
+	o->dirs = calloc((size_t)words + 1, sizeof(*o->dirs));
+	if (!o->dirs)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	o->ndirs = words;
+	for (int i = 0; i < words; i++)
+		o->dirs[i] = argv[i];
+	if (words)
+		return 0;
+	o->newest = newest_trace();
+	if (!o->newest)
+		return error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no memtrace directory here");
+	o->dirs[o->ndirs++] = o->newest;
+	return 0;
+}
+
+int options_parse(const struct option_spec *spec, void *values, int argc, char **argv)
+{
+	struct parser p = { spec, values, argc, 1, argv };
+	int words;
+	int e = parse_words(&p, &words);
+	if (e)
+		return e;
+	if (!(spec->flags & OPTIONS_NO_DIRS))
+		return take_dirs(values, words, argv + 1);
+	return words ? usage_error(argv[1], "unexpected word") : 0;
+}
+
+void options_free(struct options *o)
+{
+	free(o->dirs);
+	free(o->newest);
+	o->dirs = NULL;
+	o->newest = NULL;
+}

@@ -1,0 +1,253 @@
+#include "analyzer/output.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_WIDTH 100
+#define LEAST_WIDTH 60
+
+/* ---- the terminal -------------------------------------------------------------------------------------- */
+
+bool output_is_terminal(void)
+{
+	static int known = -1;
+	if (known < 0)
+		known = isatty(STDOUT_FILENO);
+	return known;
+}
+
+int output_width(void)
+{
+	struct winsize size;
+	if (!output_is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+		return DEFAULT_WIDTH;
+	return size.ws_col < LEAST_WIDTH ? LEAST_WIDTH : size.ws_col;
+}
+
+static bool has_colours(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return output_is_terminal() && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
+
+const char *output_begin(enum output_style style)
+{
+	static const char *const codes[] = {
+		[STYLE_NONE] = "", [STYLE_HEAD] = "\033[1m", [STYLE_BAD] = "\033[1;31m", [STYLE_FAINT] = "\033[2m",
+	};
+	return has_colours() ? codes[style] : "";
+}
+
+const char *output_end(enum output_style style)
+{
+	return style != STYLE_NONE && has_colours() ? "\033[0m" : "";
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool bar_shown;
+
+void output_progress(double done)
+{
+	static double start, last;
+	double now = seconds();
+	if (start == 0)
+		start = now;
+	if (!isatty(STDERR_FILENO) || now - start < 1 || now - last < 0.1)
+		return;
+	int filled = (int)(done * 40);
+	fprintf(stderr, "\rreading  [%.*s%*s] %3.0f %%", filled, "########################################", 40 - filled,
+		"", done * 100);
+	fflush(stderr);
+	bar_shown = true;
+	last = now;
+}
+
+void output_progress_end(void)
+{
+	if (bar_shown)
+		fprintf(stderr, "\r\033[K");
+	bar_shown = false;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+const char *output_bytes(struct number *out, uint64_t bytes)
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+	if (bytes < 1024) {
+		snprintf(out->text, sizeof(out->text), "%" PRIu64 " B", bytes);
+		return out->text;
+	}
+	while (value >= 1023.95 && unit + 1 < sizeof(units) / sizeof(*units)) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(out->text, sizeof(out->text), "%.*f %s", unit >= 2 ? 2 : 1, value, units[unit]);
+	return out->text;
+}
+
+const char *output_count(struct number *out, uint64_t count)
+{
+	if (count >= 10000000000u)
+		snprintf(out->text, sizeof(out->text), "%.1f G", (double)count / 1e9);
+	else if (count >= 10000000u)
+		snprintf(out->text, sizeof(out->text), "%.1f M", (double)count / 1e6);
+	else if (count >= 1000000u)
+		snprintf(out->text, sizeof(out->text), "%u,%03u,%03u", (unsigned)(count / 1000000),
+			 (unsigned)(count / 1000 % 1000), (unsigned)(count % 1000));
+	else if (count >= 1000u)
+		snprintf(out->text, sizeof(out->text), "%u,%03u", (unsigned)(count / 1000), (unsigned)(count % 1000));
+	else
+		snprintf(out->text, sizeof(out->text), "%u", (unsigned)count);
+	return out->text;
+}
+
+const char *output_percent(struct number *out, uint64_t part, uint64_t all)
+{
+	snprintf(out->text, sizeof(out->text), "%.1f", all ? 100.0 * (double)part / (double)all : 0.0);
+	return out->text;
+}
+
+const char *output_duration(struct number *out, uint64_t ns)
+{
+	uint64_t s = ns / 1000000000u;
+	if (s >= 100)
+		snprintf(out->text, sizeof(out->text), "%02" PRIu64 ":%02u:%02u", s / 3600, (unsigned)(s / 60 % 60),
+			 (unsigned)(s % 60));
+	else
+		snprintf(out->text, sizeof(out->text), "%.*f s", s >= 10 ? 1 : s >= 1 ? 2 : 3, (double)ns / 1e9);
+	return out->text;
+}
+
+static char *size_text(uint64_t size)
+{
+	static const char units[] = " KMGTPE";
+	size_t unit = 0;
+	while (size >= 1024 && size % 1024 == 0 && unit + 1 < sizeof(units) - 1) {
+		size /= 1024;
+		unit++;
+	}
+	return unit ? output_format("%" PRIu64 "%c", size, units[unit]) : output_format("%" PRIu64, size);
+}
+
+char *output_size_class(unsigned bin)
+{
+	if (bin <= 1)
+		return output_format("%u", bin);
+	uint64_t low = 1ull << (bin - 1);
+	if (bin <= 10)
+		return output_format("%" PRIu64 "-%" PRIu64, low, 2 * low - 1);
+	char *from = size_text(low), *to = size_text(2 * low);
+	char *text = output_format("%s-%s", from ? from : "?", to ? to : "?");
+	free(from);
+	free(to);
+	return text;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------- */
+
+char *output_format(const char *format, ...)
+{
+	char *text;
+	va_list args;
+	va_start(args, format);
+	int n = vasprintf(&text, format, args);
+	va_end(args);
+	return n < 0 ? NULL : text;
+}
+
+/* Bytes of the UTF-8 character at `s`; 0 if there is no valid one. */
+static int utf8_length(const unsigned char *s)
+{
+	int n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3 : *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
+	for (int i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) || (*s == 0xf0 && s[1] < 0x90) ||
+	    (*s == 0xf4 && s[1] >= 0x90))
+		return 0;
+	return n;
+}
+
+static bool is_control(const unsigned char *s)
+{
+	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0);
+}
+
+char *output_clean(const char *text)
+{
+	const unsigned char *in = (const unsigned char *)text;
+	char *out = malloc(strlen(text) + 1), *end = out;
+	if (!out)
+		return NULL;
+	while (*in) {
+		int n = utf8_length(in);
+		if (n == 0 || is_control(in)) {
+			*end++ = '?';
+			in += n ? n : 1;
+			continue;
+		}
+		memcpy(end, in, (size_t)n);
+		end += n;
+		in += n;
+	}
+	*end = '\0';
+	return out;
+}
+
+int output_columns(const char *text)
+{
+	int columns = 0;
+	for (; *text; text++)
+		columns += (*text & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Where character number n of the text begins. */
+static const char *character(const char *text, int n)
+{
+	for (; *text; text++)
+		if ((*text & 0xc0) != 0x80 && n-- == 0)
+			break;
+	return text;
+}
+
+char *output_fit(const char *text, int columns)
+{
+	int width = output_columns(text);
+	if (width <= columns)
+		return strdup(text);
+	if (columns < 8)
+		return strndup(text, (size_t)(character(text, columns) - text));
+	int right = (columns - 2) / 2, left = columns - 2 - right;
+	return output_format("%.*s..%s", (int)(character(text, left) - text), text, character(text, width - right));
+}
+
+char *output_sparkline(const uint64_t *values, size_t count, uint64_t max)
+{
+	static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	char *line = malloc(count * 3 + 1), *end = line;
+	if (!line)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		double part = max ? (double)values[i] / (double)max : 0;
+		int bar = values[i] == 0 ? 0 : 1 + (int)(part * 7 + 0.5);
+		end = stpcpy(end, bars[bar > 8 ? 8 : bar]);
+	}
+	*end = '\0';
+	return line;
+}

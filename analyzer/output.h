@@ -1,0 +1,85 @@
+/*
+ * What goes on the screen: numbers for humans, tables that fit, colours only where they are seen.
+ *
+ * Text from a trace (names, paths) passes output_clean() before it is printed: it may hold anything.
+ */
+#ifndef MT_ANALYZER_OUTPUT_H
+#define MT_ANALYZER_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- the terminal ---- */
+
+bool output_is_terminal(void); /* stdout */
+int output_width(void);        /* columns; 100 when it is no terminal */
+
+enum output_style { STYLE_NONE, STYLE_HEAD, STYLE_BAD, STYLE_FAINT };
+
+/* Escape sequences, or "" where there are no colours. */
+const char *output_begin(enum output_style);
+const char *output_end(enum output_style);
+
+/* Shows a bar on stderr when reading takes longer than a second on a terminal; fits model_query.on_progress. */
+void output_progress(double done);
+void output_progress_end(void);
+
+/* ---- numbers; all write into the caller's buffer and return it ---- */
+
+struct number { char text[32]; };
+
+#define BYTES(n)    (output_bytes(&(struct number){ "" }, n))
+#define COUNT(n)    (output_count(&(struct number){ "" }, n))
+#define PERCENT(a, b) (output_percent(&(struct number){ "" }, a, b))
+#define DURATION(n) (output_duration(&(struct number){ "" }, n))
+
+const char *output_bytes(struct number *, uint64_t bytes);           /* 12.3 MiB */
+const char *output_count(struct number *, uint64_t count);           /* 1,234,567 or 123.4 M */
+const char *output_percent(struct number *, uint64_t part, uint64_t all);
+const char *output_duration(struct number *, uint64_t ns);           /* 0.123 s, 12.3 s, 00:41:12 */
+
+/* Sizes of the model's bin i: "32-63", "1-2K". Allocated, NULL when there is no memory. */
+char *output_size_class(unsigned bin);
+
+/* ---- text; allocated, NULL when there is no memory ---- */
+
+char *output_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Valid UTF-8 without control characters. */
+char *output_clean(const char *text);
+
+/* Columns it takes. */
+int output_columns(const char *text);
+
+/* The same text in at most `columns`: its middle becomes "..". */
+char *output_fit(const char *text, int columns);
+
+/* One character per value, `max` the highest bar. */
+char *output_sparkline(const uint64_t *values, size_t count, uint64_t max);
+
+/* ---- tables ---- */
+
+enum align { LEFT, RIGHT };
+
+struct column {
+	const char *title;
+	enum align align;
+	bool flexible; /* gets narrower when the table is too wide */
+};
+
+struct table;
+
+/* `columns` must outlive the table; `indent` spaces stand before each row. */
+struct table *table_new(const struct column *columns, int count, int indent);
+
+/* As many strings as columns; copied and cleaned. NULL is an empty cell. */
+void table_row(struct table *, const char *const *cells);
+
+/* A line under the latest row, over all columns, faint, behind `indent` more spaces. */
+void table_note(struct table *, int indent, const char *text);
+
+/* Prints, without titles if all are NULL, and frees. */
+void table_print(struct table *);
+
+#endif

@@ -1,0 +1,27 @@
+/* The report: its data, and its two forms. */
+#ifndef MT_ANALYZER_REPORT_H
+#define MT_ANALYZER_REPORT_H
+
+#include "analyzer/view.h"
+
+/* What is missing, over the selected processes. */
+struct losses {
+	uint64_t events, truncated_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
+	unsigned turned_off; /* processes whose shim gave up */
+	unsigned notes;      /* of the reader, that cost something */
+	bool complete;
+};
+struct losses report_losses(const struct view *v);
+
+struct report {
+	const struct view *view;
+	struct losses losses;
+	struct sites *owners[MODEL_KINDS]; /* at the peak; NULL = not wanted */
+	struct sites *temporary;
+	struct sites *survivors;           /* heap of processes that exited by themselves */
+};
+
+void report_print(const struct report *r);
+int report_print_json(const struct report *r);
+
+#endif

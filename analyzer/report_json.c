@@ -1,0 +1,156 @@
+/* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The key
+ * "host" is the memory of the host; its name is "hostname". */
+#include "analyzer/json.h"
+#include "analyzer/report.h"
+
+#include <string.h>
+
+#define DEFAULT_SITES 20
+
+static json_t *json_exit(const struct process *p)
+{
+	static const char *const kinds[] = {
+		[MT_EXIT_NONE] = "unknown", [MT_EXIT_CODE] = "exit", [MT_EXIT_SIGNAL] = "signal", [MT_EXIT_EXEC] = "exec",
+	};
+	uint32_t kind = p->exit_kind <= MT_EXIT_EXEC ? p->exit_kind : MT_EXIT_NONE;
+	bool has_code = kind == MT_EXIT_CODE || kind == MT_EXIT_SIGNAL;
+	json_t *o = json_object();
+	json_object_set_new(o, "kind", json_string(kinds[kind]));
+	json_object_set_new(o, "code", has_code ? json_integer(p->exit_code) : json_null());
+	return o;
+}
+
+static json_t *json_command(const struct process *p)
+{
+	json_t *words = json_array();
+	for (unsigned i = 0; p && i < p->argc; i++)
+		json_array_append_new(words, json_text(p->argv[i]));
+	return words;
+}
+
+static const char *state_name(const struct process *p)
+{
+	return p->state == PROCESS_RUNNING ? "running" : p->state == PROCESS_ENDED ? "ended" : "gone";
+}
+
+static json_t *json_pinned(void)
+{
+	return json_totals(&(struct model_totals){ 0 });
+}
+
+static json_t *json_process(const struct model_process *m)
+{
+	const struct process *p = m->process;
+	json_t *o = json_object();
+	json_object_set_new(o, "id", json_integer(p->id));
+	json_object_set_new(o, "hostname", json_text(p->host->name));
+	json_object_set_new(o, "pid", json_integer(p->pid));
+	json_object_set_new(o, "ppid", json_integer(p->ppid));
+	json_object_set_new(o, "image", json_integer(p->image));
+	json_object_set_new(o, "name", json_text(p->name));
+	json_object_set_new(o, "command", json_command(p));
+	json_object_set_new(o, "start_s", json_seconds(p->start_ns));
+	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
+	json_object_set_new(o, "state", json_string(state_name(p)));
+	json_object_set_new(o, "exit", json_exit(p));
+	json_object_set_new(o, "host", json_totals(&m->kind[MODEL_HEAP]));
+	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
+	json_object_set_new(o, "pinned", json_pinned());
+	json_object_set_new(o, "rss_peak_bytes", json_null());
+	json_object_set_new(o, "swap_peak_bytes", json_null());
+	json_object_set_new(o, "threads", json_integer(p->threads));
+	return o;
+}
+
+static json_t *json_processes(const struct view *v)
+{
+	json_t *list = json_array();
+	for (unsigned id = 0; id < reader_processes(v->reader); id++)
+		if (view_has(v, reader_process(v->reader, id)))
+			json_array_append_new(list, json_process(model_process(v->model, id)));
+	return list;
+}
+
+/* Nothing samples the system yet. */
+static json_t *json_system(void)
+{
+	static const char *const keys[] = {
+		"memory_bytes", "limit_bytes", "available_min_bytes", "swap_peak_bytes", "oom_kills", "ledger",
+	};
+	json_t *o = json_object();
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		json_object_set_new(o, keys[i], json_null());
+	return o;
+}
+
+static json_t *json_losses(const struct losses *l)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "events", json_bytes(l->events));
+	json_object_set_new(o, "truncated_stacks", json_bytes(l->truncated_stacks));
+	json_object_set_new(o, "unwritten_bytes", json_bytes(l->unwritten_bytes));
+	json_object_set_new(o, "missed_frees", json_bytes(l->missed_frees));
+	json_object_set_new(o, "unrecorded_processes", json_bytes(l->unrecorded));
+	json_object_set_new(o, "skipped_slots", json_bytes(l->skipped_slots));
+	return o;
+}
+
+static json_t *json_unknown(void)
+{
+	json_t *list = json_array();
+	json_array_append_new(list, json_string("resident memory and swap: nothing sampled them"));
+	json_array_append_new(list, json_string("pinned and device memory: not recorded by this version"));
+	return list;
+}
+
+static json_t *json_sites(const struct report *r)
+{
+	json_t *list = json_array();
+	const struct options *o = r->view->options;
+	size_t most = o->rows ? o->rows : DEFAULT_SITES;
+	for (int kind = 0; kind < MODEL_KINDS; kind++)
+		for (size_t i = 0; r->owners[kind] && i < r->owners[kind]->count && i < most; i++)
+			json_array_append_new(list, json_owner(r->view->stacks, &r->owners[kind]->owners[i], kind,
+							       view_flags(o)));
+	return list;
+}
+
+static void set_head(json_t *o, const struct report *r)
+{
+	const struct reader *reader = r->view->reader;
+	const struct process *first = reader_processes(reader) ? reader_process(reader, 0) : NULL;
+	json_object_set_new(o, "version", json_integer(1));
+	json_object_set_new(o, "status", json_string(r->losses.complete ? "ok" : "inconclusive"));
+	json_object_set_new(o, "command", json_command(first));
+	json_object_set_new(o, "hostname", json_text(reader_hosts(reader) ? reader_host(reader, 0)->name : NULL));
+	json_object_set_new(o, "start", json_time(reader_origin_real_ns(reader)));
+	json_object_set_new(o, "duration_s", json_seconds(reader_duration_ns(reader)));
+	json_object_set_new(o, "complete", json_boolean(r->losses.complete));
+}
+
+static void set_empty(json_t *o)
+{
+	static const char *const lists[] = { "devices", "phases", "copies", "verdicts", "ruled_out" };
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		json_object_set_new(o, lists[i], json_array());
+	json_object_set_new(o, "steps", json_null());
+	json_object_set_new(o, "categories", json_object());
+}
+
+int report_print_json(const struct report *r)
+{
+	const struct view *v = r->view;
+	struct model_totals heap = view_totals(v, MODEL_HEAP), map = view_totals(v, MODEL_MAP);
+	json_t *o = json_object();
+	set_head(o, r);
+	json_object_set_new(o, "processes", json_processes(v));
+	json_object_set_new(o, "host", json_totals(&heap));
+	json_object_set_new(o, "map", json_totals(&map));
+	json_object_set_new(o, "pinned", json_pinned());
+	json_object_set_new(o, "system", json_system());
+	set_empty(o);
+	json_object_set_new(o, "unknown", json_unknown());
+	json_object_set_new(o, "losses", json_losses(&r->losses));
+	json_object_set_new(o, "sites", json_sites(r));
+	return json_print(o);
+}

@@ -1,0 +1,58 @@
+/*
+ * Owners: the model's sites, added up by what the user wants to see them by. An owner's members are the stacks it
+ * consists of, merged over processes.
+ */
+#ifndef MT_ANALYZER_SITES_H
+#define MT_ANALYZER_SITES_H
+
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/stacks.h"
+
+enum sites_measure {
+	SITES_LIVE,      /* at the end of the model's pass */
+	SITES_PEAK,      /* at each process's own peak */
+	SITES_HOST_PEAK, /* at the peak of the sum over processes */
+	SITES_SINCE,     /* live, and allocated since query.from_ns */
+	SITES_TEMPORARY, /* blocks that were freed at once; bytes are all that the site allocated */
+};
+
+struct sites_query {
+	enum sites_measure measure;
+	enum model_kind kind;
+	enum by by;             /* BY_UNSET = BY_SITE */
+	const char *filter;     /* extended regular expression; NULL = all */
+	unsigned flags;         /* enum stack_flag */
+	const bool *processes;  /* by id; NULL = all */
+	bool ended_only;        /* only processes that ended by themselves */
+};
+
+struct owner_stack {
+	uint32_t stack;
+	uint64_t bytes, blocks;
+};
+
+struct owner {
+	char *label;                 /* what it is grouped by, or NULL: then `frame` says it */
+	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
+	const struct frame *caller;
+	uint64_t bytes, blocks;
+	unsigned processes;          /* that have a part in it */
+	struct owner_stack *stacks;  /* largest first */
+	size_t stack_count;
+	const struct model_site **members; /* all model sites in it */
+	size_t member_count;
+};
+
+struct sites {
+	struct owner *owners; /* largest first */
+	size_t count;
+	uint64_t bytes, blocks; /* of all owners */
+};
+
+/* 0, -MT_EUSAGE (a filter that is no regular expression) or -MT_EMEMORY. Frames are borrowed from `stacks`. */
+int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,
+		const struct sites_query *q);
+void sites_free(struct sites *);
+
+#endif

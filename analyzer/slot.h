@@ -1,0 +1,41 @@
+/* Is a slot possible at all? Used where slots come from a file. */
+#ifndef MT_SLOT_H
+#define MT_SLOT_H
+
+#include "analyzer/image.h"
+#include "format/format.h"
+
+/* Ticks behind this are no time that can have been: a day from now. Per image, see stream_new(). */
+struct slot_limits {
+	uint64_t ticks;
+};
+
+/* NULL, or what is wrong with s. `next` is the slot behind it or NULL. */
+static inline const char *slot_problem(const struct mt_event *s, const struct mt_event *next, const struct slot_limits *l)
+{
+	if (s->ticks > l->ticks)
+		return "a time in the future";
+	switch (s->kind) {
+	case MT_ALLOC:
+	case MT_FREE:
+	case MT_UNDO:
+		return s->addr ? NULL : "no address";
+	case MT_FAIL:
+	case MT_LOST:
+		return NULL;
+	case MT_MAP:
+		if (!next || next->kind != MT_EXT)
+			return "a mapping without its second slot";
+		/* fall through */
+	case MT_UNMAP:
+		return s->addr + s->size < s->addr ? "a range beyond the end of memory" : NULL;
+	case MT_EXT:
+		return "a second slot without a first";
+	case MT_THREAD:
+		return s->addr < IMAGE_MAX_THREADS ? NULL : "an impossible thread";
+	default:
+		return "an unknown kind";
+	}
+}
+
+#endif

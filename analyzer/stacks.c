@@ -1,0 +1,360 @@
+#include "analyzer/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CLASS_BITS 2
+#define CLASSES_KEPT 31 /* a node's first frames; one more pair of bits says that they are known */
+
+struct node {
+	uint32_t outer;
+	uint32_t frame_count; /* 0 = not looked up yet */
+	struct symbol_module *module;
+	uint64_t address;     /* in the module's file; of a return address 1 less */
+	const struct frame *frames;
+	uint64_t classes;
+};
+
+/* What is known of one process: its nodes' ids here, and its modules. */
+struct process_map {
+	uint32_t *ids;
+	struct symbol_module **modules;
+};
+
+struct stacks {
+	struct symbols *symbols;
+	struct node *nodes; /* 0 is not used */
+	uint32_t count, room;
+	uint32_t *table;    /* open addressing; ids */
+	uint32_t table_size;
+	struct process_map *maps; /* by process id */
+	unsigned map_count;
+	uint32_t *chain;    /* of stacks_of: nodes on the way outwards */
+	size_t chain_room;
+};
+
+struct stacks *stacks_new(void)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->symbols = symbols_new();
+	s->room = s->table_size = 1024;
+	s->count = 1;
+	s->nodes = calloc(s->room, sizeof(*s->nodes));
+	s->table = calloc(s->table_size, sizeof(*s->table));
+	if (!s->symbols || !s->nodes || !s->table) {
+		stacks_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->map_count; i++) {
+		free(s->maps[i].ids);
+		free(s->maps[i].modules);
+	}
+	symbols_free(s->symbols);
+	free(s->maps);
+	free(s->nodes);
+	free(s->table);
+	free(s->chain);
+	free(s);
+}
+
+/* ---- the merged tree ----------------------------------------------------------------------------------- */
+
+static uint32_t hash_node(uint32_t outer, const struct symbol_module *module, uint64_t address)
+{
+	uint64_t h = (uint64_t)(uintptr_t)module * 0x9e3779b97f4a7c15u ^ address * 0xc2b2ae3d27d4eb4fu ^ outer;
+	h ^= h >> 29;
+	h *= 0xbf58476d1ce4e5b9u;
+	return (uint32_t)(h >> 32);
+}
+
+static bool grow_table(struct stacks *s)
+{
+	uint32_t size = s->table_size * 2;
+	uint32_t *table = calloc(size, sizeof(*table));
+	if (!table)
+		return false;
+	for (uint32_t id = 1; id < s->count; id++) {
+		struct node *n = &s->nodes[id];
+		uint32_t i = hash_node(n->outer, n->module, n->address) & (size - 1);
+		while (table[i])
+			i = (i + 1) & (size - 1);
+		table[i] = id;
+	}
+	free(s->table);
+	s->table = table;
+	s->table_size = size;
+	return true;
+}
+
+static bool make_room(struct stacks *s)
+{
+	if (s->count == s->room) {
+		struct node *nodes = realloc(s->nodes, (size_t)s->room * 2 * sizeof(*nodes));
+		if (!nodes)
+			return false;
+		s->nodes = nodes;
+		s->room *= 2;
+	}
+	return s->count < s->table_size / 2 || grow_table(s);
+}
+
+static uint32_t add_node(struct stacks *s, uint32_t outer, struct symbol_module *module, uint64_t address)
+{
+	if (!make_room(s))
+		return outer;
+	uint32_t i = hash_node(outer, module, address) & (s->table_size - 1);
+	for (; s->table[i]; i = (i + 1) & (s->table_size - 1)) {
+		struct node *n = &s->nodes[s->table[i]];
+		if (n->outer == outer && n->module == module && n->address == address)
+			return s->table[i];
+	}
+	s->nodes[s->count] = (struct node){ .outer = outer, .module = module, .address = address };
+	return s->table[i] = s->count++;
+}
+
+/* ---- from a process's nodes ---------------------------------------------------------------------------- */
+
+static struct process_map *map_of(struct stacks *s, const struct process *p)
+{
+	if (p->id >= s->map_count) {
+		struct process_map *maps = realloc(s->maps, (p->id + 1) * sizeof(*maps));
+		if (!maps)
+			return NULL;
+		memset(maps + s->map_count, 0, (p->id + 1 - s->map_count) * sizeof(*maps));
+		s->maps = maps;
+		s->map_count = p->id + 1;
+	}
+	struct process_map *map = &s->maps[p->id];
+	if (!map->ids && p->node_end > p->node_base)
+		map->ids = calloc(p->node_end - p->node_base, sizeof(*map->ids));
+	if (!map->modules && p->module_count)
+		map->modules = calloc(p->module_count, sizeof(*map->modules));
+	return map;
+}
+
+/* A forked child's lower nodes are its parent's. */
+static const struct process *owner_of(const struct process *p, uint32_t node)
+{
+	while (node < p->node_base && p->parent)
+		p = p->parent;
+	return p;
+}
+
+static uint32_t *known_id(struct stacks *s, const struct process *p, uint32_t node)
+{
+	struct process_map *map = map_of(s, p);
+	if (!map || !map->ids || node < p->node_base || node >= p->node_end)
+		return NULL;
+	return &map->ids[node - p->node_base];
+}
+
+static struct symbol_module *module_of(struct stacks *s, const struct process *p, const struct process_module *m)
+{
+	struct process_map *map = map_of(s, p);
+	size_t i = (size_t)(m - p->modules);
+	if (!map || !map->modules || i >= p->module_count)
+		return NULL;
+	if (!map->modules[i])
+		map->modules[i] = symbols_module(s->symbols, &(struct module_id){
+			.path = m->path,
+			.build_id = m->build_id,
+			.build_id_bytes = m->build_id_bytes,
+			.seen_ns = p->start_real_ns + (process_ns(p, m->ticks) - p->start_ns),
+		});
+	return map->modules[i];
+}
+
+static uint32_t merge_node(struct stacks *s, const struct process *p, uint32_t node, uint32_t outer)
+{
+	const struct mt_node *n = process_node(p, node);
+	const struct process_module *m = reader_module_of(p, node);
+	if (!n)
+		return outer;
+	uint64_t pc = n->flags & MT_NODE_EXACT ? n->pc : n->pc - 1;
+	return add_node(s, outer, m ? module_of(s, p, m) : NULL, m ? pc - m->bias : pc);
+}
+
+static bool chain_push(struct stacks *s, size_t count, uint32_t node)
+{
+	if (count == s->chain_room) {
+		size_t room = s->chain_room ? s->chain_room * 2 : 256;
+		uint32_t *chain = realloc(s->chain, room * sizeof(*chain));
+		if (!chain)
+			return false;
+		s->chain = chain;
+		s->chain_room = room;
+	}
+	s->chain[count] = node;
+	return true;
+}
+
+uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uint32_t node2)
+{
+	(void)node2; /* spliced in at the interpreter's frames once traces have it */
+	size_t count = 0;
+	uint32_t id = 0;
+	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
+		uint32_t *known = known_id(s, owner_of(p, node), node);
+		if (known && (id = *known))
+			break;
+		if (!chain_push(s, count, node))
+			break;
+		count++;
+	}
+	while (count--) {
+		const struct process *owner = owner_of(p, s->chain[count]);
+		uint32_t *known = known_id(s, owner, s->chain[count]);
+		id = merge_node(s, owner, s->chain[count], id);
+		if (known)
+			*known = id;
+	}
+	return id;
+}
+
+uint32_t stacks_count(const struct stacks *s)
+{
+	return s->count;
+}
+
+uint32_t stacks_outer(const struct stacks *s, uint32_t id)
+{
+	return s->nodes[id].outer;
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------- */
+
+size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)
+{
+	struct node *n = &s->nodes[id];
+	if (!n->frame_count)
+		n->frame_count = (uint32_t)symbols_find(s->symbols, n->module, n->address, &n->frames);
+	*frames = n->frames;
+	return n->frame_count;
+}
+
+enum rule_what { FUNCTION, LIBRARY };
+
+static const struct rule {
+	enum frame_class class;
+	enum rule_what what;
+	const char *pattern;
+} rules[] = {
+#define RULE(class, what, pattern) { FRAME_##class, what, pattern },
+#include "analyzer/rules.def"
+#undef RULE
+};
+
+bool pattern_matches(const char *pattern, const char *text)
+{
+	while (*pattern && *pattern == *text)
+		pattern++, text++;
+	return *pattern == '*' || *pattern == *text;
+}
+
+enum frame_class frame_classify(const struct frame *f)
+{
+	const char *slash = f->library ? strrchr(f->library, '/') : NULL;
+	const char *library = slash ? slash + 1 : f->library;
+	enum rule_what what = f->name ? FUNCTION : LIBRARY;
+	const char *text = f->name ? f->name : library;
+	if (!text)
+		return FRAME_PLAIN;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (rules[i].what == what && pattern_matches(rules[i].pattern, text))
+			return rules[i].class;
+	return FRAME_PLAIN;
+}
+
+static enum frame_class class_of(struct stacks *s, uint32_t id, size_t i)
+{
+	const uint64_t known = 1ull << 63;
+	const struct frame *frames;
+	size_t count = stacks_frames(s, id, &frames);
+	struct node *n = &s->nodes[id];
+	if (i >= CLASSES_KEPT)
+		return frame_classify(&frames[i]);
+	if (!(n->classes & known)) {
+		for (size_t k = 0; k < count && k < CLASSES_KEPT; k++)
+			n->classes |= (uint64_t)frame_classify(&frames[k]) << k * CLASS_BITS;
+		n->classes |= known;
+	}
+	return n->classes >> i * CLASS_BITS & ((1 << CLASS_BITS) - 1);
+}
+
+bool stack_step(struct stacks *s, struct stack_walk *w)
+{
+	if (w->index + 1 < w->count) {
+		w->index++;
+	} else {
+		if (!w->next)
+			return false;
+		w->id = w->next;
+		w->count = stacks_frames(s, w->id, &w->frames);
+		w->index = 0;
+		w->next = s->nodes[w->id].outer;
+	}
+	w->frame = &w->frames[w->index];
+	w->class = class_of(s, w->id, w->index);
+	return true;
+}
+
+static bool hidden_language(const struct frame *f, unsigned flags)
+{
+	bool python = f->language && strcmp(f->language, "python") == 0;
+	return flags & (python ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+}
+
+bool stack_shows(const struct stack_walk *w, unsigned flags)
+{
+	return !hidden_language(w->frame, flags) && (w->class == FRAME_PLAIN || flags & STACK_ALL_FRAMES);
+}
+
+struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
+{
+	struct stack_site site = { 0 };
+	const struct frame *innermost = NULL, *glue = NULL;
+	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
+		if (hidden_language(w.frame, flags))
+			continue;
+		if (!innermost)
+			innermost = w.frame;
+		if (!glue && w.class == FRAME_GLUE && w.frame->name)
+			glue = w.frame;
+		if (!stack_shows(&w, flags))
+			continue;
+		if (!site.frame)
+			site.frame = w.frame;
+		else if (!w.frame->function || w.frame->function != site.frame->function)
+			site.caller = w.frame;
+	}
+	if (!site.frame)
+		site.frame = glue ? glue : innermost;
+	return site;
+}
+
+struct stack_gaps stacks_gaps(const struct stacks *s)
+{
+	struct stack_gaps gaps = { 0 };
+	for (struct symbol_module *m = NULL; (m = symbols_next(s->symbols, m)); ) {
+		const char *path = symbols_path(m);
+		if (path[0] != '/')
+			continue;
+		if (symbols_state(m) == SYMBOLS_MISSING) {
+			gaps.missing++;
+			gaps.missing_path = path;
+		} else if (symbols_state(m) == SYMBOLS_REPLACED) {
+			gaps.replaced++;
+			gaps.replaced_path = path;
+		}
+	}
+	return gaps;
+}

@@ -1,0 +1,72 @@
+/*
+ * Stacks ready to be shown. Nodes of the processes' call trees are merged into one tree: a node of it is (outer
+ * node, module, address in the module), so that the same code in several processes, loaded at different addresses,
+ * or recorded twice, is one node. Frames are looked up when they are first asked for.
+ *
+ * Memory: what is asked for, not what the processes recorded.
+ */
+#ifndef MT_ANALYZER_STACKS_H
+#define MT_ANALYZER_STACKS_H
+
+#include "analyzer/reader.h"
+#include "analyzer/symbols.h"
+
+enum frame_class { FRAME_PLAIN = 0, FRAME_GLUE, FRAME_START, FRAME_ALLOCATOR };
+
+struct stacks;
+
+struct stacks *stacks_new(void);
+void stacks_free(struct stacks *);
+
+/* The stack of an event of this process, as an id in the merged tree; 0 = none. node2, the stack in the language
+ * above, is 0 in traces of this version. */
+uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
+
+/* How many ids there are: they are dense. */
+uint32_t stacks_count(const struct stacks *);
+
+/* The next one outwards; 0 behind the last. */
+uint32_t stacks_outer(const struct stacks *, uint32_t id);
+
+/* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
+size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
+
+/* Whether a pattern of rules.def (a * at its end stands for anything) matches. */
+bool pattern_matches(const char *pattern, const char *text);
+
+enum frame_class frame_classify(const struct frame *);
+
+/* Walks all frames outwards:  for (struct stack_walk w = { .next = id }; stack_step(stacks, &w); ) ... w.frame ... */
+struct stack_walk {
+	uint32_t next;             /* set this to begin; 0 ends */
+	const struct frame *frame;
+	enum frame_class class;    /* of frame */
+	uint32_t id;               /* of the stack whose innermost address frame is of */
+	const struct frame *frames;
+	size_t index, count;       /* of frame in frames */
+};
+bool stack_step(struct stacks *, struct stack_walk *);
+
+enum stack_flag {
+	STACK_ALL_FRAMES = 1, /* plumbing too */
+	STACK_NO_NATIVE = 2,
+	STACK_NO_PYTHON = 4,
+};
+
+/* Whether a walk's frame is to be shown under these flags. */
+bool stack_shows(const struct stack_walk *, unsigned flags);
+
+/* The frame that says who wanted the memory, and the next one outwards that says something. NULL = none. */
+struct stack_site {
+	const struct frame *frame, *caller;
+};
+struct stack_site stacks_site(struct stacks *, uint32_t id, unsigned flags);
+
+/* Modules of looked-up frames that are no longer there, or are others now: for what a report says about itself. */
+struct stack_gaps {
+	unsigned missing, replaced;
+	const char *missing_path, *replaced_path; /* of one of them */
+};
+struct stack_gaps stacks_gaps(const struct stacks *);
+
+#endif

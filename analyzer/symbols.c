@@ -1,0 +1,483 @@
+/*
+ * libdwfl finds the pieces (separate debug files by build id or .gnu_debuglink, .gnu_debugdata) and is then left
+ * alone: its look-ups are linear in the number of symbols, and libtorch_cpu has 450,000. Functions with DWARF
+ * come from dwarf.c; the others from one array per module, sorted by address when its first symbol is wanted.
+ *
+ * A symbol counts only within its size. Taking the nearest one below, as many tools do, names a wrong function
+ * wherever a library is stripped to its exported symbols.
+ */
+#include "analyzer/symbols.h"
+
+#include "analyzer/dwarf.h"
+#include "analyzer/names.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#define MAX_FRAMES 64       /* inlined at one address */
+#define UNSIZED_REACH 4096u /* assembly without .size: as far as the next symbol, but not further than this */
+
+struct symbol {
+	uint64_t start, end;
+	const char *name; /* mangled; of the mapped file */
+	uint32_t rank;    /* of aliases at one address the lowest is shown */
+};
+
+struct text {
+	UT_hash_handle hh;
+	char string[];
+};
+
+/* The names made from one symbol. */
+struct name {
+	UT_hash_handle hh;
+	const char *function, *shown, *language;
+	char symbol[];
+};
+
+struct place {
+	UT_hash_handle hh;
+	struct {
+		struct symbol_module *module;
+		uint64_t address;
+	} key;
+	size_t count;
+	struct frame frames[];
+};
+
+struct symbol_module {
+	UT_hash_handle hh;
+	enum symbol_state state;
+	uint64_t seen_ns;
+	const char *path;
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	struct dwarf_index *dwarf; /* NULL: none */
+	uint64_t dwarf_bias;       /* of addresses in a separate debug file */
+	struct symbol *symbols;
+	size_t symbol_count;
+	bool symbols_read;
+	size_t key_bytes;
+	size_t build_id_bytes;
+	unsigned char key[]; /* build id, then path */
+};
+
+struct symbols {
+	struct symbol_module *modules;
+	struct place *places;
+	struct name *names;
+	struct text *texts;
+	char *debug_path;
+	Dwfl_Callbacks callbacks;
+};
+
+struct symbols *symbols_new(void)
+{
+	static char debug_path[] = ":.debug:/usr/lib/debug";
+	struct symbols *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	unsetenv("DEBUGINFOD_URLS"); /* offline means offline: libdwfl would ask servers for each module */
+	s->debug_path = debug_path;
+	s->callbacks = (Dwfl_Callbacks){
+		.find_elf = dwfl_build_id_find_elf,
+		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.debuginfo_path = &s->debug_path,
+	};
+	return s;
+}
+
+static void module_free(struct symbol_module *m)
+{
+	dwarf_index_free(m->dwarf);
+	if (m->dwfl)
+		dwfl_end(m->dwfl);
+	free(m->symbols);
+	free(m);
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	struct place *place, *next_place;
+	HASH_ITER(hh, s->places, place, next_place) {
+		HASH_DEL(s->places, place);
+		free(place);
+	}
+	struct symbol_module *module, *next_module;
+	HASH_ITER(hh, s->modules, module, next_module) {
+		HASH_DEL(s->modules, module);
+		module_free(module);
+	}
+	struct name *name, *next_name;
+	HASH_ITER(hh, s->names, name, next_name) {
+		HASH_DEL(s->names, name);
+		free(name);
+	}
+	struct text *text, *next_text;
+	HASH_ITER(hh, s->texts, text, next_text) {
+		HASH_DEL(s->texts, text);
+		free(text);
+	}
+	free(s);
+}
+
+/* ---- strings ------------------------------------------------------------------------------------------- */
+
+static const char *intern(struct symbols *s, const char *string)
+{
+	struct text *text;
+	if (!string)
+		return NULL;
+	size_t n = strlen(string);
+	HASH_FIND(hh, s->texts, string, n, text);
+	if (text)
+		return text->string;
+	text = malloc(sizeof(*text) + n + 1);
+	if (!text)
+		return NULL;
+	memcpy(text->string, string, n + 1);
+	HASH_ADD_KEYPTR(hh, s->texts, text->string, n, text);
+	return text->string;
+}
+
+static const char *intern_and_free(struct symbols *s, char *string)
+{
+	const char *kept = intern(s, string);
+	free(string);
+	return kept;
+}
+
+static const struct name *name_of(struct symbols *s, const char *symbol)
+{
+	struct name *name;
+	size_t n = strlen(symbol);
+	HASH_FIND(hh, s->names, symbol, n, name);
+	if (name)
+		return name;
+	name = calloc(1, sizeof(*name) + n + 1);
+	if (!name)
+		return NULL;
+	memcpy(name->symbol, symbol, n + 1);
+	char *demangled = name_demangle(symbol);
+	name->function = intern(s, demangled ? demangled : symbol);
+	name->shown = intern_and_free(s, name_shorten(demangled ? demangled : symbol));
+	name->language = demangled ? name_language(symbol) : NULL;
+	free(demangled);
+	HASH_ADD_KEYPTR(hh, s->names, name->symbol, n, name);
+	return name;
+}
+
+static void set_name(struct symbols *s, struct frame *frame, const char *symbol)
+{
+	const struct name *name = symbol ? name_of(s, symbol) : NULL;
+	if (!name)
+		return;
+	frame->function = name->function;
+	frame->name = name->shown;
+	if (name->language)
+		frame->language = name->language;
+}
+
+/* ---- modules ------------------------------------------------------------------------------------------- */
+
+struct symbol_module *symbols_module(struct symbols *s, const struct module_id *id)
+{
+	size_t path_bytes = strlen(id->path) + 1, n = id->build_id_bytes + path_bytes;
+	struct symbol_module *m = calloc(1, sizeof(*m) + n), *known;
+	if (!m)
+		return NULL;
+	if (id->build_id_bytes)
+		memcpy(m->key, id->build_id, id->build_id_bytes);
+	memcpy(m->key + id->build_id_bytes, id->path, path_bytes);
+	HASH_FIND(hh, s->modules, m->key, n, known);
+	if (known) {
+		free(m);
+		return known;
+	}
+	m->path = (const char *)m->key + id->build_id_bytes;
+	m->key_bytes = n;
+	m->build_id_bytes = id->build_id_bytes;
+	m->seen_ns = id->seen_ns;
+	HASH_ADD_KEYPTR(hh, s->modules, m->key, n, m);
+	return m;
+}
+
+enum symbol_state symbols_state(const struct symbol_module *m)
+{
+	return m->state;
+}
+
+const char *symbols_path(const struct symbol_module *m)
+{
+	return m->path;
+}
+
+struct symbol_module *symbols_next(const struct symbols *s, const struct symbol_module *m)
+{
+	return m ? m->hh.next : s->modules;
+}
+
+/* A regular file, or -1. A path from a trace may name anything, also a pipe that would block. */
+static int open_module(const char *path, struct stat *st)
+{
+	if (path[0] != '/')
+		return -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool is_as_recorded(const struct symbol_module *m, Elf *elf, const struct stat *st)
+{
+	const void *id;
+	ssize_t n = dwelf_elf_gnu_build_id(elf, &id);
+	if (n > 0 || m->build_id_bytes)
+		return n > 0 && (size_t)n == m->build_id_bytes && memcmp(id, m->key, (size_t)n) == 0;
+	uint64_t modified = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+	return m->seen_ns == 0 || modified <= m->seen_ns;
+}
+
+/* Takes fd. */
+static enum symbol_state check_module(const struct symbol_module *m, int fd, const struct stat *st)
+{
+	enum symbol_state state = SYMBOLS_REPLACED;
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && is_as_recorded(m, elf, st))
+		state = SYMBOLS_READ;
+	elf_end(elf);
+	close(fd);
+	return state;
+}
+
+static void load_dwarf(struct symbol_module *m)
+{
+	Dwarf_Addr bias = 0;
+	Dwarf *dwarf = dwfl_module_getdwarf(m->module, &bias);
+	if (!dwarf)
+		return;
+	m->dwarf = dwarf_index_new(dwarf);
+	m->dwarf_bias = bias;
+}
+
+static void load_module(struct symbols *s, struct symbol_module *m)
+{
+	struct stat st;
+	int fd = open_module(m->path, &st);
+	m->state = fd < 0 ? SYMBOLS_MISSING : check_module(m, fd, &st);
+	if (m->state != SYMBOLS_READ)
+		return;
+	m->dwfl = dwfl_begin(&s->callbacks);
+	if (!m->dwfl)
+		return;
+	m->module = dwfl_report_elf(m->dwfl, m->path, m->path, -1, 0, true);
+	dwfl_report_end(m->dwfl, NULL, NULL);
+	if (m->module)
+		load_dwarf(m);
+}
+
+/* ---- symbol tables ------------------------------------------------------------------------------------- */
+
+static uint32_t rank_of(const GElf_Sym *sym, const char *name)
+{
+	uint32_t underscores = (uint32_t)strspn(name, "_");
+	uint32_t binding = GELF_ST_BIND(sym->st_info) == STB_GLOBAL ? 0 : GELF_ST_BIND(sym->st_info) == STB_WEAK ? 1 : 2;
+	return (sym->st_size == 0) * 1000 + binding * 100 + (underscores < 99 ? underscores : 99);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (y->rank > x->rank) - (y->rank < x->rank); /* the best alias last, where the search arrives */
+}
+
+static bool is_code(const GElf_Sym *sym, GElf_Word section)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+	return section != SHN_UNDEF && section != SHN_ABS && section != SHN_COMMON && sym->st_value != 0 &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size == 0));
+}
+
+static bool add_symbol(struct symbol_module *m, int i)
+{
+	GElf_Sym sym;
+	GElf_Addr address;
+	GElf_Word section;
+	const char *name = dwfl_module_getsym_info(m->module, i, &sym, &address, &section, NULL, NULL);
+	if (!name || !*name || *name == '$' || !is_code(&sym, section)) /* $x, $d: aarch64's mapping symbols */
+		return false;
+	m->symbols[m->symbol_count++] = (struct symbol){
+		.start = address,
+		.end = address + sym.st_size,
+		.name = name,
+		.rank = rank_of(&sym, name),
+	};
+	return true;
+}
+
+static void bound_unsized(struct symbol *symbols, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct symbol *s = &symbols[i];
+		size_t next = i + 1;
+		if (s->end != s->start)
+			continue;
+		while (next < count && symbols[next].start == s->start)
+			next++;
+		s->end = s->start + UNSIZED_REACH;
+		if (next < count && symbols[next].start < s->end)
+			s->end = symbols[next].start;
+	}
+}
+
+/* Only a complete table says where an unsized symbol ends: the next one of a stripped library may be far off. */
+static bool has_full_table(Dwfl_Module *module)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(module, &bias);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
+static void read_symbols(struct symbol_module *m)
+{
+	m->symbols_read = true;
+	int count = m->module ? dwfl_module_getsymtab(m->module) : 0;
+	if (count <= 0)
+		return;
+	m->symbols = malloc((size_t)count * sizeof(*m->symbols));
+	if (!m->symbols)
+		return;
+	for (int i = 0; i < count; i++)
+		add_symbol(m, i);
+	qsort(m->symbols, m->symbol_count, sizeof(*m->symbols), by_address);
+	if (has_full_table(m->module))
+		bound_unsized(m->symbols, m->symbol_count);
+}
+
+static const struct symbol *find_symbol(struct symbol_module *m, uint64_t address)
+{
+	if (!m->symbols_read)
+		read_symbols(m);
+	size_t low = 0, high = m->symbol_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (m->symbols[mid].start <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (size_t i = low; i > 0 && low - i < 16; i--) /* aliases, and a symbol within another */
+		if (address < m->symbols[i - 1].end)
+			return &m->symbols[i - 1];
+	return NULL;
+}
+
+/* ---- look-up ------------------------------------------------------------------------------------------- */
+
+static const char *language_name(int code)
+{
+	switch (code) {
+	case 0: return NULL;
+	case DW_LANG_C: case DW_LANG_C89: case DW_LANG_C99: case DW_LANG_C11: return "c";
+	case DW_LANG_C_plus_plus: case DW_LANG_C_plus_plus_03: case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14: return "c++";
+	case DW_LANG_Rust: return "rust";
+	case DW_LANG_Fortran77: case DW_LANG_Fortran90: case DW_LANG_Fortran95: case DW_LANG_Fortran03:
+	case DW_LANG_Fortran08: return "fortran";
+	case DW_LANG_Go: return "go";
+	case DW_LANG_D: return "d";
+	case DW_LANG_Ada83: case DW_LANG_Ada95: return "ada";
+	case DW_LANG_Mips_Assembler: return "assembly";
+	}
+	return NULL;
+}
+
+static void set_source(struct symbols *s, struct frame *frame, const struct source *source)
+{
+	frame->language = language_name(source->language);
+	frame->file = intern(s, source->file);
+	frame->line = source->line;
+	frame->inlined = source->inlined;
+	set_name(s, frame, source->linkage ? source->linkage : source->name);
+}
+
+/* Lambdas and local functions have no linkage name in DWARF, so a symbol says more than its bare "operator()". */
+static bool wants_symbol(const struct frame *frame, const struct source *source)
+{
+	return !frame->function || (!source->linkage && !source->inlined && frame->language &&
+				    strcmp(frame->language, "c") != 0);
+}
+
+static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)
+{
+	struct source sources[MAX_FRAMES] = { 0 };
+	size_t count = m->dwarf ? dwarf_find(m->dwarf, address - m->dwarf_bias, sources, MAX_FRAMES) : 0;
+	for (size_t i = 0; i < count; i++)
+		set_source(s, &frames[i], &sources[i]);
+	size_t last = count ? count - 1 : 0;
+	if (wants_symbol(&frames[last], &sources[last])) {
+		const struct symbol *symbol = find_symbol(m, address);
+		set_name(s, &frames[last], symbol ? symbol->name : NULL);
+	}
+	return last + 1;
+}
+
+static size_t look_up(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)
+{
+	size_t count = 1;
+	if (m && m->state == SYMBOLS_UNREAD)
+		load_module(s, m);
+	if (m && m->state == SYMBOLS_READ)
+		count = resolve(s, m, address, frames);
+	for (size_t i = 0; i < count; i++) {
+		frames[i].library = m ? m->path : NULL;
+		frames[i].offset = address;
+	}
+	return count;
+}
+
+static struct place *place_add(struct symbols *s, struct symbol_module *m, uint64_t address)
+{
+	struct frame frames[MAX_FRAMES] = { 0 };
+	size_t count = look_up(s, m, address, frames);
+	struct place *place = calloc(1, sizeof(*place) + count * sizeof(*frames));
+	if (!place)
+		return NULL;
+	place->key.module = m;
+	place->key.address = address;
+	place->count = count;
+	memcpy(place->frames, frames, count * sizeof(*frames));
+	HASH_ADD(hh, s->places, key, sizeof(place->key), place);
+	return place;
+}
+
+size_t symbols_find(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame **frames)
+{
+	static const struct frame unknown;
+	struct place *place, key = { .key = { m, address } };
+	HASH_FIND(hh, s->places, &key.key, sizeof(key.key), place);
+	if (!place)
+		place = place_add(s, m, address);
+	*frames = place ? place->frames : &unknown;
+	return place ? place->count : 1;
+}

@@ -1,0 +1,88 @@
+#include "analyzer/tally.h"
+
+#include "analyzer/vec.h"
+
+void tally_restart(struct tally *t, uint64_t ns)
+{
+	const struct model_totals old = t->totals;
+	t->totals = (struct model_totals){
+		.live_bytes = old.live_bytes, .live_blocks = old.live_blocks,
+		.inherited_bytes = old.inherited_bytes, .inherited_blocks = old.inherited_blocks,
+		.peak_bytes = old.live_bytes, .peak_blocks = old.live_blocks, .peak_ns = ns,
+	};
+	t->rise_ns = ns;
+	t->number++;
+}
+
+static uint64_t hash(const struct model_site *key)
+{
+	uint64_t h = ((uint64_t)key->node << 32 | key->node2) * 0x9E3779B97F4A7C15ull;
+	h ^= ((uint64_t)key->split << 8 | key->kind) * 0xD6E8FEB86659FD93ull;
+	h ^= h >> 32;
+	return h * 0x9E3779B97F4A7C15ull >> 20;
+}
+
+static bool same(const struct model_site *a, const struct model_site *b)
+{
+	return a->node == b->node && a->node2 == b->node2 && a->split == b->split && a->kind == b->kind;
+}
+
+static int grow(struct tally_sites *t)
+{
+	size_t mask = t->index ? 2 * t->mask + 1 : 255;
+	uint32_t *index = calloc(mask + 1, sizeof(*index));
+	if (!index)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (uint32_t n = 0; n < t->count; n++) {
+		size_t i = hash(&t->sites[n]) & mask;
+		while (index[i])
+			i = (i + 1) & mask;
+		index[i] = n + 1;
+	}
+	free(t->index);
+	t->index = index;
+	t->mask = mask;
+	return 0;
+}
+
+static int64_t add(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number)
+{
+	int e = vec_reserve(t->sites, t->room, t->count + 1);
+	if (e)
+		return e;
+	struct model_site *s = &t->sites[t->count];
+	*s = *key;
+	s->peak_stamp = number;
+	s->host_stamp = host_number;
+	s->oldest_ns = UINT64_MAX;
+	return (int64_t)t->count++;
+}
+
+int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number)
+{
+	if (!t->index || t->count * 2 >= t->mask) {
+		int e = grow(t);
+		if (e)
+			return e;
+	}
+	size_t i = hash(key) & t->mask;
+	for (; t->index[i]; i = (i + 1) & t->mask)
+		if (same(&t->sites[t->index[i] - 1], key))
+			return t->index[i] - 1;
+	int64_t n = add(t, key, number, host_number);
+	if (n >= 0)
+		t->index[i] = (uint32_t)n + 1;
+	return n;
+}
+
+void tally_sites_fini(struct tally_sites *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->sites[i].growth) {
+			series_fini(t->sites[i].growth);
+			free(t->sites[i].growth);
+		}
+	free(t->sites);
+	free(t->index);
+	*t = (struct tally_sites){ 0 };
+}

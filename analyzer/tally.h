@@ -1,0 +1,74 @@
+/*
+ * Sums with a peak, and the sites that share in them.
+ *
+ * A peak is only counted when a drop follows it: until then the live value itself is the highest. Its number tells sites
+ * whether what they saved belongs to the latest peak (see model.h).
+ */
+#ifndef MT_TALLY_H
+#define MT_TALLY_H
+
+#include "analyzer/model.h"
+#include "analyzer/series.h"
+
+/* A live sum. `totals` holds live and peak values, the rest is how they come about. */
+struct tally {
+	struct model_totals totals;
+	uint64_t number;       /* of the latest counted peak */
+	uint64_t rise_ns;      /* when it last grew */
+};
+
+/* Call before anything gets smaller, and at the end. */
+static inline void tally_settle(struct tally *t)
+{
+	if (t->totals.live_bytes <= t->totals.peak_bytes)
+		return;
+	t->totals.peak_bytes = t->totals.live_bytes;
+	t->totals.peak_blocks = t->totals.live_blocks;
+	t->totals.peak_ns = t->rise_ns;
+	t->number++;
+}
+
+static inline void tally_rise(struct tally *t, uint64_t bytes, uint64_t ns)
+{
+	t->totals.live_bytes += bytes;
+	t->rise_ns = bytes ? ns : t->rise_ns;
+}
+
+static inline void tally_drop(struct tally *t, uint64_t bytes)
+{
+	tally_settle(t);
+	t->totals.live_bytes -= bytes;
+}
+
+/* Forgets peak and counts, keeps what is live: figures begin here. */
+void tally_restart(struct tally *t, uint64_t ns);
+
+/* The sites of one process. */
+struct tally_sites {
+	struct model_site *sites;
+	size_t count, room;
+	uint32_t *index;       /* hash of (node, node2, split, kind) to number of the site + 1 */
+	size_t mask;
+};
+
+/* The site's number, made if it is new; -MT_EMEMORY as an int64_t. Stamps of a new one say "was empty at the peak". */
+int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number);
+
+/* Before the live value of a site changes. */
+static inline void tally_touch(struct model_site *s, uint64_t number, uint64_t host_number)
+{
+	if (s->peak_stamp != number) {
+		s->peak_stamp = number;
+		s->peak_bytes = s->live_bytes;
+		s->peak_blocks = s->live_blocks;
+	}
+	if (s->host_stamp != host_number) {
+		s->host_stamp = host_number;
+		s->host_peak_bytes = s->live_bytes;
+		s->host_peak_blocks = s->live_blocks;
+	}
+}
+
+void tally_sites_fini(struct tally_sites *t);
+
+#endif

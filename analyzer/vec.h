@@ -1,0 +1,27 @@
+/* Growing arrays: vec_reserve() makes room for `need` elements of a plain pointer with a separate capacity. */
+#ifndef MT_VEC_H
+#define MT_VEC_H
+
+#include "analyzer/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns 0 or -MT_EMEMORY; new elements are zero. */
+static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size_t size)
+{
+	if (need <= *room)
+		return 0;
+	size_t n = *room * 2 > need ? *room * 2 : need < 8 ? 8 : need;
+	void *p = realloc(*base, n * size);
+	if (!p)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	memset((char *)p + *room * size, 0, (n - *room) * size);
+	*base = p;
+	*room = n;
+	return 0;
+}
+
+#define vec_reserve(base, room, need) vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)))
+
+#endif

@@ -1,0 +1,254 @@
+#include "analyzer/view.h"
+
+#include "analyzer/error.h"
+#include "analyzer/output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALL_KINDS ((1u << MODEL_KINDS) - 1)
+
+const char *kind_name(enum model_kind kind)
+{
+	return kind == MODEL_HEAP ? "heap" : "map";
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+char *frame_text(const struct frame *f)
+{
+	if (f->name)
+		return output_format("%s", f->name);
+	if (f->library)
+		return output_format("%s+0x%" PRIx64, base_name(f->library), f->offset);
+	return output_format("0x%" PRIx64, f->offset);
+}
+
+char *frame_where(const struct frame *f)
+{
+	if (f->file && f->line)
+		return output_format("%s:%u", base_name(f->file), f->line);
+	if (f->file)
+		return output_format("%s", base_name(f->file));
+	return output_format("%s", f->name && f->library ? base_name(f->library) : "");
+}
+
+const char *exit_text(const struct process *p, char *out, size_t size)
+{
+	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
+	if (p->state == PROCESS_RUNNING)
+		snprintf(out, size, "running");
+	else if (p->exit_kind == MT_EXIT_CODE)
+		snprintf(out, size, "exit %d", p->exit_code);
+	else if (signal)
+		snprintf(out, size, "SIG%s", signal);
+	else if (p->exit_kind == MT_EXIT_SIGNAL)
+		snprintf(out, size, "signal %d", p->exit_code);
+	else
+		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "no word");
+	return out;
+}
+
+static int pick_kinds(struct view *v)
+{
+	const char *device = v->options->device;
+	if (!device) {
+		v->kinds = ALL_KINDS;
+		return 0;
+	}
+	if (!strcmp(device, "host") || !strcmp(device, "heap"))
+		v->kinds = 1u << MODEL_HEAP;
+	else if (!strcmp(device, "map"))
+		v->kinds = 1u << MODEL_MAP;
+	else
+		return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET, "%s: this trace has host and map only", device);
+	return 0;
+}
+
+static int pick_processes(struct view *v)
+{
+	unsigned count = reader_processes(v->reader);
+	const char *what = v->options->process;
+	v->selected = count;
+	if (!what)
+		return 0;
+	v->processes = calloc(count + 1, sizeof(*v->processes));
+	if (!v->processes)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	v->selected = 0;
+	for (unsigned id = 0; (id = reader_find(v->reader, what, id)) < count; id++) {
+		v->processes[id] = true;
+		v->selected++;
+	}
+	if (v->selected == 0)
+		return error_set(MT_EUSAGE, "--process", ERROR_NO_OFFSET, "%s: no process of this trace; "
+				 "memtrace report lists them", what);
+	return 0;
+}
+
+static int check_by(const struct options *o)
+{
+	if (o->by == BY_CATEGORY || o->by == BY_PHASE)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "%s is not known of host memory yet",
+				 o->by == BY_PHASE ? "phase" : "category");
+	return 0;
+}
+
+int view_open(struct view *v, const struct options *o)
+{
+	*v = (struct view){ .options = o, .by = o->by };
+	if (o->by == BY_UNSET)
+		v->by = o->json ? BY_STACK : BY_SITE;
+	int e = check_by(o);
+	if (e == 0)
+		e = pick_kinds(v);
+	if (e == 0)
+		e = reader_open(&v->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	if (e == 0)
+		e = pick_processes(v);
+	if (e < 0)
+		view_close(v);
+	return e;
+}
+
+static enum model_split split_of(enum by by)
+{
+	return by == BY_THREAD ? MODEL_SPLIT_THREAD : by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
+}
+
+int view_run(struct view *v, struct model_query *q)
+{
+	const struct options *o = v->options;
+	int e = options_resolve(&o->from, v->reader, &q->from_ns);
+	if (e == 0)
+		e = options_resolve(&o->to, v->reader, &q->until_ns);
+	if (e < 0)
+		return e;
+	v->from_ns = q->from_ns;
+	q->split = split_of(v->by);
+	q->on_progress = output_progress;
+	e = model_run(&v->model, v->reader, q);
+	output_progress_end();
+	if (e < 0)
+		return e;
+	v->stacks = stacks_new();
+	return v->stacks ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+}
+
+void view_close(struct view *v)
+{
+	stacks_free(v->stacks);
+	model_free(v->model);
+	reader_close(v->reader);
+	free(v->processes);
+	*v = (struct view){ 0 };
+}
+
+int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v))
+{
+	struct view v;
+	int e = options_parse(spec, values, argc, argv);
+	if (e == 0)
+		e = view_open(&v, values);
+	else
+		return e > 0 ? 0 : e;
+	if (e == 0) {
+		e = f(&v);
+		view_close(&v);
+	}
+	options_free(values);
+	return e;
+}
+
+bool view_has(const struct view *v, const struct process *p)
+{
+	return !v->processes || v->processes[p->id];
+}
+
+static void add_totals(struct model_totals *sum, const struct model_totals *t)
+{
+	sum->allocations += t->allocations;
+	sum->frees += t->frees;
+	sum->allocated_bytes += t->allocated_bytes;
+	sum->live_bytes += t->live_bytes;
+	sum->live_blocks += t->live_blocks;
+	sum->temporary += t->temporary;
+	sum->failed += t->failed;
+	sum->missed_frees += t->missed_frees;
+	sum->unknown_frees += t->unknown_frees;
+	if (t->failed_bytes_max > sum->failed_bytes_max)
+		sum->failed_bytes_max = t->failed_bytes_max;
+	if (t->peak_bytes > sum->peak_bytes) {
+		sum->peak_bytes = t->peak_bytes;
+		sum->peak_blocks = t->peak_blocks;
+		sum->peak_ns = t->peak_ns;
+	}
+}
+
+struct model_totals view_totals(const struct view *v, enum model_kind kind)
+{
+	struct model_totals sum = { 0 };
+	if (!v->processes)
+		return model_totals(v->model, kind);
+	for (unsigned id = 0; id < reader_processes(v->reader); id++)
+		if (v->processes[id])
+			add_totals(&sum, &model_process(v->model, id)->kind[kind]);
+	return sum;
+}
+
+unsigned view_flags(const struct options *o)
+{
+	return (o->all_frames ? STACK_ALL_FRAMES : 0) | (o->no_native ? STACK_NO_NATIVE : 0) |
+	       (o->no_python ? STACK_NO_PYTHON : 0);
+}
+
+static struct sites_query query_of(const struct view *v, enum sites_measure measure, enum model_kind kind)
+{
+	if (measure == SITES_HOST_PEAK && v->processes)
+		measure = SITES_PEAK;
+	return (struct sites_query){
+		.measure = measure,
+		.kind = kind,
+		.by = v->by,
+		.filter = v->options->filter,
+		.flags = view_flags(v->options),
+		.processes = v->processes,
+	};
+}
+
+int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out)
+{
+	struct sites_query q = query_of(v, measure, kind);
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out)
+{
+	struct sites_query q = query_of(v, SITES_LIVE, kind);
+	q.ended_only = true;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+uint64_t view_bucket_ns(const struct view *v, uint32_t bucket)
+{
+	return v->from_ns + bucket * model_timeline_width_ns(v->model);
+}
+
+void view_resample(const struct view *v, const struct model_series *s, uint64_t *values, size_t count)
+{
+	uint64_t end = model_end_ns(v->model), span = end > v->from_ns ? end - v->from_ns : 1;
+	double scale = (double)model_timeline_width_ns(v->model) / (double)span * (double)count;
+	memset(values, 0, count * sizeof(*values));
+	for (uint32_t i = 0; i < s->count; i++) {
+		double from = (double)(s->first + i) * scale, to = (double)(s->first + i + 1) * scale;
+		for (size_t k = (size_t)from; k < count && (double)k < to; k++)
+			if (s->buckets[i].high > values[k])
+				values[k] = s->buckets[i].high;
+	}
+}

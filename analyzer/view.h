@@ -1,0 +1,62 @@
+/* What the commands that read a trace have in common: open it, narrow it down as the options say, run the model. */
+#ifndef MT_ANALYZER_VIEW_H
+#define MT_ANALYZER_VIEW_H
+
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/sites.h"
+#include "analyzer/stacks.h"
+
+struct view {
+	const struct options *options;
+	struct reader *reader;
+	struct model *model;
+	struct stacks *stacks;
+	bool *processes;   /* by id; NULL = all */
+	unsigned selected; /* how many of them */
+	unsigned kinds;    /* bit per enum model_kind, as --device says */
+	enum by by;        /* --by; else sites for eyes, and stacks for programs, which can add them up themselves */
+	uint64_t from_ns;  /* --from */
+};
+
+/* Opens the trace and picks processes and kinds. On error nothing is left open. */
+int view_open(struct view *v, const struct options *o);
+
+/* A whole command: parses argv into `values`, which begins with a struct options, opens the trace, calls f. Returns what
+ * a command returns. */
+int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v));
+
+/* Completes the query by --from, --to and --by, and runs the model. */
+int view_run(struct view *v, struct model_query *q);
+void view_close(struct view *v);
+
+bool view_has(const struct view *v, const struct process *p);
+
+/* Figures of what is selected. Of several selected processes the peak is the greatest of their own peaks. */
+struct model_totals view_totals(const struct view *v, enum model_kind kind);
+
+/* Owners by --by, --filter and the frame options. */
+int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out);
+
+/* Live bytes that processes left which exited by themselves, by owner. */
+int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out);
+
+/* When a bucket of a timeline begins. */
+uint64_t view_bucket_ns(const struct view *v, uint32_t bucket);
+
+/* The highest value of a timeline in each of `count` equal stretches of the time looked at. */
+void view_resample(const struct view *v, const struct model_series *s, uint64_t *values, size_t count);
+
+/* enum stack_flag as the options say. */
+unsigned view_flags(const struct options *o);
+
+/* "at::native::add", "libfoo.so+0x1234"; and where that is: "main.c:12", "libfoo.so", "". Allocated. */
+char *frame_text(const struct frame *f);
+char *frame_where(const struct frame *f);
+
+/* "exit 0", "SIGKILL", "running", ... into the caller's buffer. */
+const char *exit_text(const struct process *p, char *out, size_t size);
+
+const char *kind_name(enum model_kind kind); /* "heap", "map" */
+
+#endif

@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
+
+usage: decode.py DIR
+
+It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
+programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
+"""
+import ctypes
+import ctypes.util
+import heapq
+import os
+import re
+import struct
+import sys
+import zlib
+
+
+class Bad(Exception):
+    """file, offset, what is wrong"""
+
+    def __init__(self, path, offset, what):
+        super().__init__("%s: offset %d: %s" % (path, offset, what))
+
+
+# ---- structures -------------------------------------------------------------------------------------------------
+
+
+class Layout:
+    """A C struct of little-endian fields in natural alignment: `fields` is "code name, code name, ...", code as in struct."""
+
+    def __init__(self, fields):
+        codes, self.names = zip(*(f.split() for f in fields.split(",")))
+        self.struct = struct.Struct("<" + "".join(codes))
+        self.size = self.struct.size
+
+    def read(self, data, offset=0):
+        return Record(self.names, self.struct.unpack_from(data, offset))
+
+
+class Record:
+    def __init__(self, names, values):
+        self.__dict__.update(zip(names, values))
+
+
+SESSION = Layout(
+    "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
+    "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
+    "Q unrecorded")
+INFO = Layout(
+    "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
+    "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
+    "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
+    "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp")
+RECORD = Layout("H type, H reserved, I bytes, Q ticks")
+NODE = Layout("Q pc, I parent, I flags")
+CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
+EVENT = Layout("Q ticks, Q addr, Q packed, I node, I node2")
+EXT_MAP = Layout("Q old, Q offset, I prot_flags, I kind_ext, I file, I reserved")
+TRACE = Layout("8s magic, I version, I bytes, I pid, I image, Q reserved")
+BLOCK = Layout(
+    "I magic, I type, I crc, I covers, Q payload_bytes, Q count, Q first_ticks, Q last_ticks, I shift, I columns")
+COVER = Layout("I ring, I thread, Q start, Q end")
+
+INFO_STATES, INFO_LOG = 4096, 0x20000
+CHUNK_BYTES, CHUNK_SLOTS = 262144, 8190
+CHUNK_MAGIC, BLOCK_MAGIC = 0x4B43544D, 0x4B42544D
+CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
+BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END = range(1, 5)
+NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
+
+# ---- compression ------------------------------------------------------------------------------------------------
+
+
+def load_zstd():
+    lib = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+    lib.ZSTD_decompress.restype = ctypes.c_size_t
+    lib.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    lib.ZSTD_isError.argtypes = [ctypes.c_size_t]
+    return lib
+
+
+ZSTD = load_zstd()
+
+
+def decompress(data, size):
+    """Exactly `size` bytes, or None."""
+    out = ctypes.create_string_buffer(size or 1)
+    got = ZSTD.ZSTD_decompress(out, size, data, len(data))
+    return None if ZSTD.ZSTD_isError(got) or got != size else out.raw[:size]
+
+
+# ---- files ------------------------------------------------------------------------------------------------------
+
+
+def load(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Block:
+    def __init__(self, path, data, offset):
+        self.path, self.offset = path, offset
+        if offset + BLOCK.size > len(data):
+            raise Bad(path, offset, "a block is cut off")
+        self.__dict__.update(BLOCK.read(data, offset).__dict__)
+        self.total_bytes = BLOCK.size + self.covers * COVER.size + self.payload_bytes
+        if self.magic != BLOCK_MAGIC:
+            raise Bad(path, offset, "no block begins here")
+        if offset + self.total_bytes > len(data):
+            raise Bad(path, offset, "a block is cut off")
+        whole = bytearray(data[offset:offset + self.total_bytes])
+        whole[8:12] = bytes(4)
+        if zlib.crc32(whole) != self.crc:
+            raise Bad(path, offset, "a block's checksum is wrong")
+        at = BLOCK.size
+        self.cover = [COVER.read(whole, at + i * COVER.size) for i in range(self.covers)]
+        self.payload = bytes(whole[at + self.covers * COVER.size:])
+
+
+def trace_blocks(path):
+    """The blocks of a PID-N.trace."""
+    data = load(path)
+    if len(data) < TRACE.size or data[:8] != b"MTTRAC1\n":
+        raise Bad(path, 0, "not a trace file")
+    at, blocks = TRACE.read(data).bytes, []
+    while at < len(data):
+        blocks.append(Block(path, data, at))
+        at += blocks[-1].total_bytes
+    return blocks
+# ---- a process --------------------------------------------------------------------------------------------------
+
+
+class Event:
+    """One event: a slot, and for a mapping the slot behind it."""
+
+    __slots__ = ("ring", "ticks", "addr", "size", "hook", "kind", "node", "node2", "ext")
+
+    def __init__(self, ring, ticks, addr, size, hook, kind, node, node2, ext=None):
+        self.ring, self.ticks, self.addr, self.size = ring, ticks, addr, size
+        self.hook, self.kind, self.node, self.node2, self.ext = hook, kind, node, node2, ext
+
+
+def slots_to_events(slots):
+    """slots: (ring, 32 bytes) in order."""
+    events = []
+    for ring, raw in slots:
+        slot = EVENT.read(raw)
+        kind = slot.packed >> 58
+        if kind == EXT:
+            events[-1].ext = EXT_MAP.read(raw)
+            continue
+        events.append(Event(ring, slot.ticks, slot.addr, slot.packed & (1 << 48) - 1, slot.packed >> 48 & 0x3FF, kind, slot.node, slot.node2))
+    return events
+
+
+class Process:
+    """One image: PID-N.info, .nodes and .ring as long as they are there, and PID-N.trace."""
+
+    def __init__(self, folder, name):
+        self.path = os.path.join(folder, name)
+        self.blocks = trace_blocks(self.path + ".trace") if self.has("trace") else []
+        self.read_info()
+        self.read_log()
+
+    def has(self, extension):
+        return os.path.exists(self.path + "." + extension)
+
+    def block(self, kind):
+        found = [b for b in self.blocks if b.type == kind]
+        return found[-1] if found else None
+
+    def read_info(self):
+        if self.has("info"):
+            data = load(self.path + ".info")
+            self.info = INFO.read(data)
+            self.states = data[INFO_STATES:INFO_STATES + self.info.chunks]
+            self.log = data[INFO_LOG:INFO_LOG + self.info.log_bytes]
+        else:
+            block = self.block(BLOCK_INFO)
+            if not block:
+                raise Bad(self.path + ".trace", 0, "the process has no info")
+            data = decode_info(block)
+            self.info, self.states, self.log = INFO.read(data), b"", data[self.info_bytes(data):]
+        if self.info.magic != b"MTINFO1\n" or self.info.version != 1:
+            raise Bad(self.path + ".info", 0, "not an info of version 1")
+
+    @staticmethod
+    def info_bytes(data):
+        return INFO.read(data).bytes
+
+    # the log
+
+    def read_log(self):
+        self.exe, self.argv, self.env = "", [], []
+        self.modules, self.hooks, self.files, self.threads, self.children = [], {}, {}, {}, []
+        at = 0
+        while at < len(self.log):
+            record = RECORD.read(self.log, at)
+            handler = self.HANDLERS.get(record.type)
+            if handler:
+                handler(self, self.log[at + RECORD.size:at + record.bytes])
+            at += record.bytes
+
+    def take_program(self, data):
+        self.exe, *self.argv = strings(data)
+
+    def take_env(self, data):
+        self.env = strings(data)
+
+    def take_hook(self, data):
+        self.hooks[struct.unpack_from("<I", data)[0]] = text(data, 8)
+
+    def take_module(self, data):
+        bias, start, end, node_from, id_bytes = struct.unpack_from("<QQQII", data)
+        self.modules.append([start, end, bias, node_from, None, data[32:32 + id_bytes].hex(), text(data, 32 + id_bytes)])
+
+    def take_unmodule(self, data):
+        start, node_until = struct.unpack_from("<QI", data)
+        for module in reversed(self.modules):
+            if module[0] == start and module[4] is None:
+                module[4] = node_until
+                return
+
+    def take_thread(self, data):
+        index, tid = struct.unpack_from("<II", data)
+        known = self.threads.get(index, (0, ""))[0]
+        self.threads[index] = (tid or known, text(data, 8))
+
+    def take_file(self, data):
+        self.files[struct.unpack_from("<I", data)[0]] = text(data, 8)
+
+    def take_child(self, data):
+        self.children.append(struct.unpack_from("<IIi", data))
+
+    HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
+                7: take_file, 8: take_child}
+
+    # the events
+
+    def events(self):
+        """In causal order; times never run backwards."""
+        covered, events = {}, []
+        for block in self.blocks:
+            if block.type == BLOCK_EVENTS:
+                events += slots_to_events(decode_events(block))
+                for cover in block.cover:
+                    covered[cover.ring] = max(covered.get(cover.ring, 0), cover.end)
+        events += self.raw_events(covered)
+        last = self.info.fork_ticks
+        for event in events:
+            last = event.ticks = max(event.ticks, last)
+        return events
+
+    def raw_events(self, covered):
+        """What no block covers: rings merged by time, at equal times what gives memory back first."""
+        rings = {ring: slots_to_events(slots) for ring, slots in self.raw_slots(covered).items()}
+        return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in (FREE, UNMAP), e.ring))
+
+    def raw_slots(self, covered):
+        data = load(self.path + ".ring") if self.has("ring") else b""
+        chunks = []
+        for i, state in enumerate(self.states):
+            chunk = CHUNK.read(data, i * CHUNK_BYTES) if state != CHUNK_FREE else None
+            if chunk and chunk.used:
+                if chunk.magic != CHUNK_MAGIC:
+                    raise Bad(self.path + ".ring", i * CHUNK_BYTES, "no chunk begins here")
+                chunks.append((chunk.ring, chunk.seq, chunk.used, i * CHUNK_BYTES + CHUNK.size))
+        rings = {}
+        for ring, seq, used, at in sorted(chunks):
+            for slot in range(used):
+                if seq * CHUNK_SLOTS + slot >= covered.get(ring, 0):
+                    start = at + slot * EVENT.size
+                    rings.setdefault(ring, []).append((ring, data[start:start + EVENT.size]))
+        return rings
+
+
+def text(data, offset):
+    return data[offset:data.index(0, offset)].decode(errors="surrogateescape")
+
+
+def strings(data):
+    """Strings one behind the other; the padding after the last is not a string."""
+    found, at = [], 0
+    while at < len(data) and not (data[at] == 0 and len(data) - at < 8):
+        end = data.index(0, at)
+        found.append(data[at:end].decode(errors="surrogateescape"))
+        at = end + 1
+    return found
+
+
+# ---- the text ---------------------------------------------------------------------------------------------------
+
+EXITS = ["unknown", "exit", "signal", "exec"]
+
+
+def quoted(string):
+    out = re.sub(r'(["\\])', r"\\\1", string)
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: "\\u%04x" % ord(m.group()), out) + '"'
+
+
+def facts(number, process):
+    info = process.info
+    yield ("process %d %d %d origin %s parent %d %d clock %d start %d fork %d nodes %d %d stacks %s depth %d sample %d exit %s %d"
+           % (number, info.pid, info.image, "fork" if info.origin == 2 else "exec", info.parent_pid, info.parent_image,
+              info.clock, info.start_ticks, info.fork_ticks, info.node_base, info.node_end,
+              ["all", "sample", "none"][info.stacks], info.depth, info.sample_bytes, EXITS[info.exit_kind], info.exit_code))
+    yield " ".join(["program %d" % number] + [quoted(s) for s in [process.exe] + process.argv])
+    yield " ".join(["env %d" % number] + [quoted(s) for s in process.env])
+    for start, end, bias, node_from, node_until, build_id, path in process.modules:
+        yield "module %d 0x%x 0x%x 0x%x %d %s %s %s" % (
+            number, start, end, bias, node_from, "-" if node_until is None else node_until, build_id or "-", quoted(path))
+    for key, name in sorted(process.hooks.items()):
+        yield "hook %d %d %s" % (number, key, quoted(name))
+    for key, path in sorted(process.files.items()):
+        yield "file %d %d %s" % (number, key, quoted(path))
+    for index, (tid, name) in sorted(process.threads.items()):
+        yield "thread %d %d %d %s" % (number, index, tid, quoted(name))
+    for pid, kind, code in process.children:
+        yield "child %d %d %s %d" % (number, pid, EXITS[kind], code)
+
+
+def line(number, hooks, e):
+    hook = hooks.get(e.hook, "?")
+    stack = "%s %d %d" % (hook, e.node, e.node2)
+    what = {ALLOC: "alloc", FREE: "free", FAIL: "fail", UNDO: "undo", MAP: "map", UNMAP: "unmap", THREAD: "owner", LOST: "lost"}[e.kind]
+    head = "%s %d %d %d" % (what, number, e.ticks, e.ring)
+    if e.kind == ALLOC:
+        return "%s 0x%x %d %s" % (head, e.addr, e.size, stack)
+    if e.kind == FAIL:
+        return "%s %d %s" % (head, e.addr, stack)
+    if e.kind == MAP:
+        x = e.ext
+        return "%s 0x%x %d %s 0x%x 0x%x %d %d 0x%x" % (
+            head, e.addr, e.size, stack, x.prot_flags & 0xFF, x.prot_flags >> 8, x.file, x.offset, x.old)
+    if e.kind == UNMAP:
+        return "%s 0x%x %d %s" % (head, e.addr, e.size, hook)
+    if e.kind in (FREE, UNDO):
+        return "%s 0x%x %s" % (head, e.addr, hook)
+    return "%s %d" % (head, e.addr)
+
+
+def dump(folder):
+    """Facts of all processes in order of start, then the events of all, which have one clock, in order of time."""
+    session = load(os.path.join(folder, "session"))
+    if session[:8] != b"MTSESS1\n" or SESSION.read(session).version != 1:
+        raise Bad(os.path.join(folder, "session"), 0, "not a session of version 1")
+    names = {m.group(1) for m in (re.match(r"(\d+-\d+)\.(info|trace)$", n) for n in os.listdir(folder)) if m}
+    processes = [Process(folder, name) for name in names]
+    processes.sort(key=lambda p: (p.info.fork_ticks or p.info.start_ticks, p.info.pid, p.info.image))
+    streams = []
+    for number, process in enumerate(processes):
+        yield from facts(number, process)
+        streams.append([(e.ticks, number, e) for e in process.events()])
+    for _, number, event in heapq.merge(*streams, key=lambda item: item[:2]):
+        yield line(number, processes[number].hooks, event)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    try:
+        for record in dump(sys.argv[1]):
+            print(record, file=out)
+        out.flush()
+    except Bad as bad:
+        out.flush()
+        print("decode.py: " + str(bad), file=sys.stderr)
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

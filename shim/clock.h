@@ -1,0 +1,58 @@
+/*
+ * Ticks: the time stamp of every event, comparable across the threads and processes of a session.
+ *
+ * The kernel's own choice of clock source tells whether the TSC is synchronised and stable; where it isn't,
+ * CLOCK_MONOTONIC (vDSO) is used. A free is stamped before the real call and an allocation after it, the
+ * latter with an ordered read: a plain one may be executed before the allocator's own loads, and was seen to
+ * stamp a block's allocation before the free that made room for it.
+ */
+#ifndef MT_CLOCK_H
+#define MT_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "format/format.h"
+
+extern uint32_t mt_clock; /* enum mt_clock */
+
+void mt_clock_choose(void);
+
+static inline uint64_t mt_clock_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t mt_ticks(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_expect(mt_clock == MT_CLOCK_TSC, 1))
+		return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	if (__builtin_expect(mt_clock == MT_CLOCK_CNTVCT, 1)) {
+		uint64_t ticks;
+		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+		return ticks;
+	}
+#endif
+	return mt_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Not before everything that precedes it in the program has been executed. */
+static inline uint64_t mt_ticks_ordered(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_expect(mt_clock == MT_CLOCK_TSC, 1)) {
+		unsigned cpu;
+		return __builtin_ia32_rdtscp(&cpu);
+	}
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+	return mt_ticks();
+}
+
+#endif

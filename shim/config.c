@@ -1,0 +1,189 @@
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "format/format.h"
+#include "shim/config.h"
+#include "shim/sys.h"
+
+struct mt_config mt_config;
+
+char *mt_put(char *at, char *end, const char *s)
+{
+	while (*s && at + 1 < end)
+		*at++ = *s++;
+	*at = 0;
+	return at;
+}
+
+char *mt_put_number(char *at, char *end, uint64_t n)
+{
+	char digits[21];
+	int i = 20;
+
+	digits[i] = 0;
+	do
+		digits[--i] = (char)('0' + n % 10);
+	while ((n /= 10) != 0);
+	return mt_put(at, end, digits + i);
+}
+
+void mt_say(const char *what, const char *detail)
+{
+	char line[512], *at = line, *end = line + sizeof(line) - 1;
+
+	if (!mt_config.verbose)
+		return;
+	at = mt_put(at, end, "memtrace: ");
+	at = mt_put(at, end, what);
+	at = mt_put(at, end, detail);
+	*at++ = '\n';
+	MT_SYS3(SYS_write, 2, line, at - line);
+}
+
+static uint64_t bytes_of(const char *s, uint64_t otherwise)
+{
+	char *end;
+	uint64_t n;
+
+	if (!s || !*s)
+		return otherwise;
+	n = strtoull(s, &end, 10);
+	switch (*end | 0x20) {
+	case 'k': return n << 10;
+	case 'm': return n << 20;
+	case 'g': return n << 30;
+	case 't': return n << 40;
+	}
+	return end == s ? otherwise : n;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* AT_EXECFN is what was passed to execve: for a `#!` script the script, while argv[0] is its interpreter. */
+static void find_program(void)
+{
+	const char *path = (const char *)getauxval(AT_EXECFN);
+
+	mt_put(mt_config.program, mt_config.program + sizeof(mt_config.program), path ? base_name(path) : "program");
+}
+
+static int glob_matches(const char *glob, size_t n, const char *s)
+{
+	if (n == 0)
+		return *s == 0;
+	if (*glob == '*')
+		return glob_matches(glob + 1, n - 1, s) || (*s && glob_matches(glob, n, s + 1));
+	return *s && (*glob == '?' || *glob == *s) && glob_matches(glob + 1, n - 1, s + 1);
+}
+
+/* `globs`: separated by commas, colons or blanks. */
+static int excluded(const char *globs)
+{
+	while (globs && *globs) {
+		size_t n = strcspn(globs, ",: ");
+		if (n && glob_matches(globs, n, mt_config.program))
+			return 1;
+		globs += n + (globs[n] != 0);
+	}
+	return 0;
+}
+
+static const char *first_set(const char *const *names)
+{
+	for (; *names; names++) {
+		const char *value = getenv(*names);
+		if (value && *value)
+			return value;
+	}
+	return "0";
+}
+
+static char *put_placeholder(char *at, char *end, char which)
+{
+	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL };
+	static const char *const jobs[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", NULL };
+	struct utsname names;
+
+	switch (which) {
+	case 'n': return mt_put(at, end, mt_config.program);
+	case 'p': return mt_put_number(at, end, mt_sys_pid());
+	case 'r': return mt_put(at, end, first_set(ranks));
+	case 'j': return mt_put(at, end, first_set(jobs));
+	case 'h':
+		names.nodename[0] = 0;
+		uname(&names);
+		return mt_put(at, end, names.nodename);
+	}
+	return at;
+}
+
+static char *put_absolute(char *at, char *end, const char *path)
+{
+	char cwd[PATH_MAX];
+
+	if (*path != '/' && MT_SYS2(SYS_getcwd, cwd, sizeof(cwd)) > 0) {
+		at = mt_put(at, end, cwd);
+		at = mt_put(at, end, "/");
+	}
+	return at;
+}
+
+static void expand_output(const char *pattern)
+{
+	char *end = mt_config.output + sizeof(mt_config.output) - 8; /* room for ".2" */
+	char *at = put_absolute(mt_config.output, end, pattern);
+
+	for (; *pattern && at + 1 < end; pattern++) {
+		if (*pattern == '%' && pattern[1])
+			at = put_placeholder(at, end, *++pattern);
+		else
+			*at++ = *pattern;
+		*at = 0;
+	}
+}
+
+static const char *setting(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : otherwise;
+}
+
+static uint32_t stacks_of(const char *s)
+{
+	return !strcmp(s, "none") ? MT_STACKS_NONE : !strcmp(s, "sample") ? MT_STACKS_SAMPLE : MT_STACKS_ALL;
+}
+
+void mt_config_read(void)
+{
+	struct mt_config *c = &mt_config;
+	const char *ring_dir = getenv("MEMTRACE_RING_DIR");
+	char *end = c->ring_dir + sizeof(c->ring_dir);
+
+	find_program();
+	c->verbose = *setting("MEMTRACE_VERBOSE", "0") != '0';
+	c->off = getauxval(AT_SECURE) != 0 || excluded(getenv("MEMTRACE_EXCLUDE"));
+	c->children = *setting("MEMTRACE_CHILDREN", "1") != '0';
+	c->paused = *setting("MEMTRACE_PAUSED", "0") != '0';
+	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
+	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
+	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
+	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 512);
+	if (c->depth < 1 || c->depth > 4096)
+		c->depth = 512;
+	c->limit_bytes = bytes_of(getenv("MEMTRACE_LIMIT"), 4ull << 30);
+	c->keep_free_bytes = bytes_of(getenv("MEMTRACE_KEEP_FREE"), 1ull << 30);
+	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));
+	if (ring_dir && *ring_dir)
+		mt_put(put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
+	expand_output(setting("MEMTRACE_OUTPUT", "memtrace-%n-%h-%p"));
+}

@@ -1,0 +1,36 @@
+/* What MEMTRACE_* asks for. Read once per image from the environment; see cli.md for the meaning. */
+#ifndef MT_CONFIG_H
+#define MT_CONFIG_H
+
+#include <limits.h>
+#include <stdint.h>
+
+struct mt_config {
+	char     session[PATH_MAX];  /* of the parent; empty in the first process */
+	char     output[PATH_MAX];   /* pattern expanded, absolute */
+	char     ring_dir[1024];     /* absolute; empty = the output */
+	char     program[256];       /* what the user typed: the script rather than its interpreter */
+	uint64_t limit_bytes;        /* 0 = none */
+	uint64_t keep_free_bytes;
+	uint64_t sample_bytes;
+	uint32_t stacks;             /* enum mt_stacks */
+	uint32_t depth;
+	uint8_t  off;                /* this program is not recorded: secure execution, or excluded */
+	uint8_t  children;
+	uint8_t  paused;
+	uint8_t  python_allocators;  /* PYTHONMALLOC=malloc for children and ourselves */
+	uint8_t  verbose;
+};
+
+extern struct mt_config mt_config;
+
+void mt_config_read(void);
+
+/* One line on stderr if MEMTRACE_VERBOSE is set; never anything otherwise. Strings only. */
+void mt_say(const char *what, const char *detail);
+
+/* Bounded string building without libc's locale machinery; all return the end of the string in dst. */
+char *mt_put(char *at, char *end, const char *s);
+char *mt_put_number(char *at, char *end, uint64_t n);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * How a process and its children end.
+ *
+ * A vfork child runs these hooks in its parent's memory: what would tell the parent's end is skipped there
+ * (mt_process_is_owner), since only the pid differs.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/hooks.h"
+#include "shim/log.h"
+#include "shim/modules.h"
+#include "shim/process.h"
+
+#define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
+
+MT_EXPORT _Noreturn void _exit(int status)
+{
+	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	MT_SYS1(SYS_exit_group, status);
+	__builtin_unreachable();
+}
+
+MT_EXPORT _Noreturn void _Exit(int status)
+{
+	_exit(status);
+}
+
+MT_EXPORT _Noreturn void quick_exit(int status)
+{
+	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	if (READY(quick_exit))
+		mt_real.quick_exit(status);
+	_exit(status);
+}
+
+MT_EXPORT _Noreturn void abort(void)
+{
+	mt_process_ends(MT_EXIT_SIGNAL, SIGABRT);
+	if (READY(abort))
+		mt_real.abort();
+	MT_SYS2(SYS_kill, mt_sys_pid(), SIGKILL);
+	__builtin_unreachable();
+}
+
+/* ---- exec ---- */
+
+#define EXEC(name, params, args)                      \
+	MT_EXPORT int name params                     \
+	{                                             \
+		int ret;                              \
+		if (!READY(name))                     \
+			return errno = ENOSYS, -1;    \
+		mt_process_ends(MT_EXIT_EXEC, 0);     \
+		ret = mt_real.name args;              \
+		mt_process_goes_on();                 \
+		return ret;                           \
+	}
+
+EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
+EXEC(execv, (const char *path, char *const argv[]), (path, argv))
+EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
+EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
+EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
+
+/* ---- children ---- */
+
+static void note_child(pid_t pid, int status)
+{
+	struct mt_rec_child rec = { .pid = (uint32_t)pid };
+
+	if (WIFEXITED(status)) {
+		rec.kind = MT_EXIT_CODE;
+		rec.code = WEXITSTATUS(status);
+	} else if (WIFSIGNALED(status)) {
+		rec.kind = MT_EXIT_SIGNAL;
+		rec.code = WTERMSIG(status);
+	}
+	if (rec.kind && mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_log_add(MT_REC_CHILD, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
+}
+
+#define WAIT(name, params, args)                                       \
+	MT_EXPORT pid_t name params                                    \
+	{                                                              \
+		int mine = 0;                                          \
+		pid_t pid;                                             \
+		if (!READY(name))                                      \
+			return errno = ECHILD, -1;                     \
+		if (!status)                                           \
+			status = &mine;                                \
+		pid = mt_real.name args;                               \
+		if (pid > 0)                                           \
+			note_child(pid, *status);                      \
+		return pid;                                            \
+	}
+
+WAIT(wait, (int *status), (status))
+WAIT(waitpid, (pid_t id, int *status, int options), (id, status, options))
+WAIT(wait3, (int *status, int options, struct rusage *usage), (status, options, usage))
+WAIT(wait4, (pid_t id, int *status, int options, struct rusage *usage), (id, status, options, usage))
+
+MT_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	int ret;
+
+	if (!READY(waitid))
+		return errno = ECHILD, -1;
+	ret = mt_real.waitid(type, id, info, options);
+	if (ret == 0 && info && info->si_pid && !(options & WNOWAIT)) {
+		if (info->si_code == CLD_EXITED)
+			note_child(info->si_pid, (info->si_status & 0xff) << 8);
+		else if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
+			note_child(info->si_pid, info->si_status & 0x7f);
+	}
+	return ret;
+}
+
+/* ---- modules ---- */
+
+MT_EXPORT int dlclose(void *handle)
+{
+	int ret, kept;
+
+	if (!READY(dlclose))
+		return -1;
+	ret = mt_real.dlclose(handle);
+	kept = errno;
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_modules_check();
+	errno = kept;
+	return ret;
+}
+
+/* ---- sandboxes ---- */
+
+/* libc declares it with an ellipsis; all five arguments are registers either way. */
+MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	if (option == PR_SET_SECCOMP)
+		mt_process_before_sandbox();
+	if (READY(prctl))
+		return mt_real.prctl(option, a, b, c, d);
+	return errno = ENOSYS, -1;
+}
+
+/* Called by the assembly of syscall.S. */
+void mt_before_seccomp(void);
+void mt_before_seccomp(void)
+{
+	int kept = errno;
+
+	mt_process_before_sandbox();
+	errno = kept;
+}
+
+void *mt_real_syscall(void);
+void *mt_real_syscall(void)
+{
+	return READY(syscall) ? (void *)(uintptr_t)mt_real.syscall : NULL;
+}

@@ -1,0 +1,63 @@
+/*
+ * Hooks, from one table. A row of hooks_host.def is all it takes to trace one more function:
+ *
+ *   RET(name, parameters, arguments, bytes)  returns the block or NULL; the wrapper is generated
+ *   HAND(type, name, parameters)             has its own body in a .c file
+ *
+ * The table gives the hook's id, its name in the trace, its wrapper and the pointer to the real function.
+ */
+#ifndef MT_HOOKS_H
+#define MT_HOOKS_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#define MT_EXPORT __attribute__((visibility("default")))
+
+/* The address a hook returns to: the first frame of its stack. */
+#define MT_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
+enum mt_hook {
+	MT_HOOK_none,
+#define RET(name, params, args, bytes) MT_HOOK_##name,
+#define HAND(type, name, params) MT_HOOK_##name,
+#include "shim/hooks_host.def"
+#undef RET
+#undef HAND
+	MT_HOOKS
+};
+
+extern const char *const mt_hook_names[MT_HOOKS];
+
+/* The next function of each name in the loader's order: another preloaded allocator, or libc. NULL where the
+ * system has none. */
+struct mt_real {
+#define RET(name, params, args, bytes) void *(*name) params;
+#define HAND(type, name, params) type (*name) params;
+#include "shim/hooks_host.def"
+#include "shim/hooks_process.def"
+#undef RET
+#undef HAND
+};
+
+extern struct mt_real mt_real;
+
+/* Looks the real functions up on first use; dlsym may itself allocate, which the bootstrap pool serves.
+ * Returns 0 while a look-up is under way in this thread. */
+int mt_boot(void);
+
+/* The module of the real allocator if it is not libc: [start, end) of its mapping, else 0. Set by
+ * mt_boot_allocator() in the constructor. */
+extern uintptr_t mt_allocator_start, mt_allocator_end;
+void mt_boot_allocator(void);
+
+/* The pool: blocks are never given back. Zeroed. NULL when it is used up. */
+void *mt_boot_alloc(size_t align, size_t bytes);
+int mt_boot_owns(const void *p);
+size_t mt_boot_size(const void *p);
+
+#endif

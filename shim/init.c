@@ -1,0 +1,91 @@
+/* Constructor, fork handlers and exit handlers: the only places where the shim does anything on its own. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/clock.h"
+#include "shim/config.h"
+#include "shim/hooks.h"
+#include "shim/modules.h"
+#include "shim/process.h"
+#include "shim/record.h"
+#include "shim/recorder.h"
+#include "shim/session.h"
+#include "shim/stack.h"
+
+/* Our handler is registered before anybody's and so runs last, closest to the fork. */
+static void before_fork(void)
+{
+	mt_process.fork_ticks = mt_ticks();
+}
+
+static void after_fork_in_parent(void)
+{
+	mt_process.fork_ticks = 0;
+}
+
+/* For kernels that can't wipe a page: there the state word is an ordinary one. */
+static void after_fork_in_child(void)
+{
+	if (mt_process.pid != mt_sys_pid() && mt_process_state() != MT_STATE_OFF) {
+		__atomic_store_n(mt_state, MT_STATE_NEW, __ATOMIC_RELAXED);
+		mt_record_reset();
+	}
+}
+
+/* Registered first, so it runs after the program's own exit handlers; later frees are still recorded. */
+static void at_exit(int status, void *unused)
+{
+	(void)unused;
+	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+}
+
+static void set_up(void)
+{
+	mt_boot_allocator();
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	on_exit(at_exit, NULL);
+	mt_session_export();
+	if (mt_config.python_allocators)
+		setenv("PYTHONMALLOC", "malloc", 1);
+	mt_recorder_boot();
+	mt_record_boot();
+	if (mt_config.stacks != MT_STACKS_NONE)
+		mt_stack_boot();
+	mt_modules_check();
+}
+
+__attribute__((constructor)) static void init(void)
+{
+	mt_boot();
+	mt_record_mute(1);
+	mt_process_enter();
+	if (mt_process_state() != MT_STATE_OFF)
+		set_up();
+	mt_record_mute(0);
+}
+
+/* Nothing is closed: other libraries' destructors still free. */
+__attribute__((destructor)) static void fini(void)
+{
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner()) {
+		mt_process.info->end_ticks = mt_ticks();
+		mt_process_pair_clocks();
+	}
+}
+
+MT_EXPORT void memtrace_start(void);
+MT_EXPORT void memtrace_stop(void);
+
+MT_EXPORT void memtrace_start(void)
+{
+	uint32_t paused = MT_STATE_PAUSED;
+
+	__atomic_compare_exchange_n(mt_state, &paused, MT_STATE_ACTIVE, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+MT_EXPORT void memtrace_stop(void)
+{
+	uint32_t active = MT_STATE_ACTIVE;
+
+	__atomic_compare_exchange_n(mt_state, &active, MT_STATE_PAUSED, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}

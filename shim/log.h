@@ -1,0 +1,24 @@
+/* The record log of PID-N.info: facts that are not events. Written under mt_process.lock, read by anyone. */
+#ifndef MT_LOG_H
+#define MT_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+
+struct mt_part { const void *data; size_t bytes; };
+
+/* Forgets the mapping of a parent's log. */
+void mt_log_reset(void);
+
+/* Makes room for `bytes` more, so that writing needs no system call. */
+int mt_log_reserve(size_t bytes);
+
+/* Appends one record made of `n` parts. The caller holds mt_process.lock with signals blocked. */
+void mt_log_write(uint16_t type, const struct mt_part *parts, int n);
+
+/* The same, taking the lock. */
+void mt_log_add(uint16_t type, const struct mt_part *parts, int n);
+
+#endif

@@ -1,0 +1,181 @@
+/* Mappings: mmap, mremap, munmap, with what is behind them. glibc's own arenas and the loader's segments don't
+ * come through here; smaps tells their sum. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/config.h"
+#include "shim/hooks.h"
+#include "shim/log.h"
+#include "shim/process.h"
+#include "shim/record.h"
+
+#define FILE_SLOTS 4096
+
+/* Names already recorded: id by hash of the path. A collision of 64-bit hashes would confuse two names. */
+static struct { uint64_t hash; uint32_t id; } files[FILE_SLOTS];
+static uint32_t file_count;
+
+static uint64_t hash_name(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	while (*s)
+		h = (h ^ (uint8_t)*s++) * 0x100000001b3ull;
+	return h | 1;
+}
+
+/* Under the lock. */
+static uint32_t file_id(const char *path)
+{
+	uint64_t hash = hash_name(path);
+	struct mt_rec_file rec = { 0, 0 };
+
+	for (uint32_t n = 0, i = hash % FILE_SLOTS; n < FILE_SLOTS; n++, i = (i + 1) % FILE_SLOTS) {
+		if (files[i].hash == hash)
+			return files[i].id;
+		if (!files[i].hash) {
+			rec.id = files[i].id = ++file_count;
+			files[i].hash = hash;
+			mt_log_write(MT_REC_FILE, (struct mt_part[]){ { &rec, sizeof(rec) },
+			                                              { path, strlen(path) + 1 } }, 2);
+			return rec.id;
+		}
+	}
+	return 0; /* more names than we keep: unknown */
+}
+
+static const char *name_of(int fd)
+{
+	static char link[32], path[PATH_MAX]; /* under the lock */
+	char *end = link + sizeof(link);
+	long n;
+
+	mt_put_number(mt_put(link, end, "/proc/self/fd/"), end, (unsigned)fd);
+	n = MT_SYS4(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return NULL;
+	path[n] = 0;
+	return path;
+}
+
+static uint32_t describe_file(int fd, uint32_t *flags)
+{
+	uint64_t signals;
+	uint32_t id = 0;
+
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_process_sandboxed())
+		return 0;
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		const char *name = name_of(fd);
+		if (name) {
+			if (!strncmp(name, "/memfd:", 7) || !strncmp(name, "/dev/shm/", 9))
+				*flags |= MT_MAP_MEMFD;
+			id = file_id(name);
+		}
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+	return id;
+}
+
+static size_t whole_pages(size_t n)
+{
+	size_t page = mt_process.session ? mt_process.session->page_bytes : 4096;
+
+	return (n + page - 1) & ~(page - 1);
+}
+
+static void note_map(unsigned hook, void *p, size_t n, int prot, int how, int fd, off_t offset, const void *caller)
+{
+	struct mt_ext_map ext = { .offset = (uint64_t)offset, .prot = (uint8_t)prot };
+	uint32_t flags = 0;
+
+	if (p == MAP_FAILED) {
+		mt_record_fail(hook, MT_MAP, n, caller);
+		return;
+	}
+	flags |= how & MAP_ANONYMOUS ? MT_MAP_ANON : 0;
+	flags |= (how & MAP_TYPE) == MAP_PRIVATE ? 0 : MT_MAP_SHARED;
+	flags |= how & MAP_FIXED ? MT_MAP_FIXED : 0;
+	if (!(how & MAP_ANONYMOUS))
+		ext.file = describe_file(fd, &flags);
+	ext.flags = flags;
+	mt_record_map(hook, p, whole_pages(n), &ext, caller);
+}
+
+static void *real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+	long p;
+
+	if (mt_real.mmap || (mt_boot() && mt_real.mmap))
+		return mt_real.mmap(at, n, prot, flags, fd, offset);
+	p = MT_SYS6(SYS_mmap, at, n, prot, flags, fd, offset);
+	if (!mt_sys_failed(p))
+		return (void *)p;
+	errno = (int)-p;
+	return MAP_FAILED;
+}
+
+MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+	void *p = real_mmap(at, n, prot, flags, fd, offset);
+	int kept = errno;
+
+	note_map(MT_HOOK_mmap, p, n, prot, flags, fd, offset, MT_CALLER);
+	errno = kept;
+	return p;
+}
+
+MT_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
+{
+	void *p = real_mmap(at, n, prot, flags, fd, offset);
+	int kept = errno;
+
+	note_map(MT_HOOK_mmap64, p, n, prot, flags, fd, offset, MT_CALLER);
+	errno = kept;
+	return p;
+}
+
+MT_EXPORT int munmap(void *p, size_t n)
+{
+	int ret;
+
+	mt_record_unmap(MT_HOOK_munmap, p, whole_pages(n));
+	ret = mt_real.munmap || (mt_boot() && mt_real.munmap) ? mt_real.munmap(p, n) : -1;
+	if (ret)
+		mt_record_undo(MT_HOOK_munmap, p);
+	return ret;
+}
+
+/* An unmapping of the old range, then a mapping of the new one that keeps what it is a mapping of. */
+MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
+{
+	struct mt_ext_map ext = { .old = (uintptr_t)p, .flags = MT_MAP_MOVED };
+	int keeps = old_n == 0 || (flags & 4 /* MREMAP_DONTUNMAP */);
+	void *target, *q;
+	va_list args;
+
+	va_start(args, flags);
+	target = flags & MREMAP_FIXED || keeps ? va_arg(args, void *) : NULL;
+	va_end(args);
+	if (keeps)
+		ext.flags |= MT_MAP_KEPT;
+	else
+		mt_record_unmap(MT_HOOK_mremap, p, whole_pages(old_n));
+	if (flags & MREMAP_FIXED)
+		ext.flags |= MT_MAP_FIXED;
+	q = mt_real.mremap || (mt_boot() && mt_real.mremap) ? mt_real.mremap(p, old_n, n, flags, target) : MAP_FAILED;
+	if (q == MAP_FAILED) {
+		if (!keeps)
+			mt_record_undo(MT_HOOK_mremap, p);
+		mt_record_fail(MT_HOOK_mremap, MT_MAP, n, MT_CALLER);
+		return q;
+	}
+	mt_record_map(MT_HOOK_mremap, q, whole_pages(n), &ext, MT_CALLER);
+	return q;
+}

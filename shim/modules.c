@@ -1,0 +1,247 @@
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+
+#include "format/format.h"
+#include "shim/log.h"
+#include "shim/modules.h"
+#include "shim/process.h"
+#include "shim/stack.h"
+#include "shim/tree.h"
+
+#define MAX_MODULES 16384
+
+struct module {
+	uint64_t start, end;
+	uint32_t seen; /* the scan that last found it */
+};
+
+/* Sorted by start. Changed under mt_process.lock between two increments of `version`; readers look, and look
+ * again if it was odd or has changed. */
+static struct module known[MAX_MODULES];
+static uint32_t count, version, scan_number;
+static unsigned long long adds, subs; /* of the loader, at the last scan */
+static uint64_t own_start, own_end;
+
+/* Index of the first module that ends above pc. */
+static uint32_t lower_bound(uint64_t pc, uint32_t n)
+{
+	uint32_t low = 0;
+
+	while (low < n) {
+		uint32_t mid = low + (n - low) / 2;
+		if (known[mid].end <= pc)
+			low = mid + 1;
+		else
+			n = mid;
+	}
+	return low;
+}
+
+static int is_known(uint64_t pc)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		uint32_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
+		uint32_t n = __atomic_load_n(&count, __ATOMIC_RELAXED), i = lower_bound(pc, n);
+		int found = i < n && known[i].start <= pc;
+
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(before & 1) && __atomic_load_n(&version, __ATOMIC_RELAXED) == before)
+			return found;
+	}
+	return 1; /* somebody is scanning right now */
+}
+
+static void change_begin(void)
+{
+	__atomic_fetch_add(&version, 1, __ATOMIC_ACQ_REL);
+}
+
+static void change_end(void)
+{
+	__atomic_fetch_add(&version, 1, __ATOMIC_RELEASE);
+}
+
+static size_t note_build_id(const uint8_t *note, size_t bytes, const uint8_t **id)
+{
+	while (bytes >= sizeof(ElfW(Nhdr))) {
+		const ElfW(Nhdr) *head = (const void *)note;
+		size_t name = (head->n_namesz + 3u) & ~3u, desc = (head->n_descsz + 3u) & ~3u;
+
+		if (sizeof(*head) + name + desc > bytes)
+			return 0;
+		if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == 4 && !memcmp(head + 1, "GNU", 4)) {
+			*id = (const uint8_t *)(head + 1) + name;
+			return head->n_descsz;
+		}
+		note += sizeof(*head) + name + desc;
+		bytes -= sizeof(*head) + name + desc;
+	}
+	return 0;
+}
+
+static size_t build_id_of(const struct dl_phdr_info *info, const uint8_t **id)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		size_t n;
+		if (ph->p_type == PT_NOTE &&
+		    (n = note_build_id((const uint8_t *)info->dlpi_addr + ph->p_vaddr, ph->p_filesz, id)) != 0)
+			return n;
+	}
+	return 0;
+}
+
+static void extent_of(const struct dl_phdr_info *info, uint64_t *start, uint64_t *end)
+{
+	*start = UINT64_MAX;
+	*end = 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uint64_t low = info->dlpi_addr + ph->p_vaddr;
+		if (ph->p_type != PT_LOAD)
+			continue;
+		*start = low < *start ? low : *start;
+		*end = low + ph->p_memsz > *end ? low + ph->p_memsz : *end;
+	}
+}
+
+/* The path as others can open it: absolute, the main program by its real name. */
+static void write_module(const struct dl_phdr_info *info, uint64_t start, uint64_t end)
+{
+	static char path[2 * PATH_MAX]; /* under the lock */
+	const uint8_t *id = NULL;
+	const char *name = info->dlpi_name;
+	size_t id_bytes = build_id_of(info, &id), used = 0;
+	struct mt_rec_module rec = { info->dlpi_addr, start, end, mt_tree_end(), (uint32_t)id_bytes };
+	long n;
+
+	if (!*name) {
+		n = MT_SYS4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, PATH_MAX - 1);
+		path[n > 0 ? n : 0] = 0;
+		name = path;
+	} else if (*name != '/' && strchr(name, '/') && (n = MT_SYS2(SYS_getcwd, path, PATH_MAX)) > 0) {
+		used = (size_t)n;
+		path[used - 1] = '/';
+		strncpy(path + used, name, PATH_MAX - 1);
+		name = path;
+	}
+	mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { id, id_bytes },
+	                                                { name, strlen(name) + 1 } }, 3);
+}
+
+static void insert(uint32_t at, struct module m)
+{
+	change_begin();
+	memmove(&known[at + 1], &known[at], (count - at) * sizeof(known[0]));
+	known[at] = m;
+	__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
+	change_end();
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *first)
+{
+	uint64_t start, end;
+	uint32_t i;
+
+	(void)size;
+	if (*(int *)first) {
+		*(int *)first = 0;
+		adds = info->dlpi_adds;
+		subs = info->dlpi_subs;
+	}
+	extent_of(info, &start, &end);
+	if (start >= end)
+		return 0;
+	i = lower_bound(start, count);
+	if (i < count && known[i].start == start && known[i].end == end) {
+		known[i].seen = scan_number;
+	} else if (count < MAX_MODULES) {
+		write_module(info, start, end);
+		insert(i, (struct module){ start, end, scan_number });
+	}
+	return 0;
+}
+
+static void drop_unseen(void)
+{
+	for (uint32_t i = count; i-- > 0;) {
+		struct mt_rec_unmodule rec = { known[i].start, mt_tree_end(), 0 };
+		uint64_t end = known[i].end;
+
+		if (known[i].seen == scan_number)
+			continue;
+		change_begin();
+		memmove(&known[i], &known[i + 1], (count - i - 1) * sizeof(known[0]));
+		__atomic_store_n(&count, count - 1, __ATOMIC_RELAXED);
+		change_end();
+		mt_log_write(MT_REC_UNMODULE, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
+		mt_tree_forget(rec.start, end);
+		mt_stack_flush();
+	}
+}
+
+static void scan(void)
+{
+	uint64_t signals;
+	int first = 1;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		unsigned long long gone = subs;
+		scan_number++;
+		dl_iterate_phdr(visit, &first);
+		if (subs != gone)
+			drop_unseen();
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+}
+
+void mt_modules_start(void)
+{
+	count = 0;
+	subs = 0;
+	scan();
+	for (uint32_t i = 0; i < count; i++)
+		if ((uint64_t)(uintptr_t)mt_modules_start >= known[i].start &&
+		    (uint64_t)(uintptr_t)mt_modules_start < known[i].end) {
+			own_start = known[i].start;
+			own_end = known[i].end;
+		}
+}
+
+static int loader_counts(struct dl_phdr_info *info, size_t size, void *out)
+{
+	unsigned long long *counts = out;
+
+	(void)size;
+	counts[0] = info->dlpi_adds;
+	counts[1] = info->dlpi_subs;
+	return 1;
+}
+
+static int loader_changed(void)
+{
+	unsigned long long counts[2] = { adds, subs };
+
+	dl_iterate_phdr(loader_counts, counts);
+	return counts[0] != adds || counts[1] != subs;
+}
+
+void mt_modules_meet(uint64_t pc)
+{
+	if (!is_known(pc) && loader_changed())
+		scan();
+}
+
+void mt_modules_check(void)
+{
+	if (loader_changed())
+		scan();
+}
+
+int mt_modules_is_own(uint64_t pc)
+{
+	return pc >= own_start && pc < own_end;
+}

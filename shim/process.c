@@ -1,0 +1,404 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "shim/clock.h"
+#include "shim/config.h"
+#include "shim/hooks.h"
+#include "shim/log.h"
+#include "shim/modules.h"
+#include "shim/process.h"
+#include "shim/record.h"
+#include "shim/recorder.h"
+#include "shim/ring.h"
+#include "shim/session.h"
+#include "shim/stack.h"
+#include "shim/tree.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+struct mt_process mt_process;
+
+static uint32_t plain_state; /* until the wiped page exists, and where the kernel can't wipe */
+uint32_t *mt_state = &plain_state;
+static uint32_t entering; /* pid of the process in which a thread is in mt_process_enter */
+
+int mt_process_is_owner(void)
+{
+	return mt_process.info && mt_process.pid == mt_sys_pid();
+}
+
+static void set_state(enum mt_state state)
+{
+	/* release: who sees ACTIVE sees the files mapped */
+	__atomic_store_n(mt_state, state, __ATOMIC_RELEASE);
+}
+
+void mt_process_off(void)
+{
+	if (mt_process.info)
+		__atomic_store_n(&mt_process.info->off, 1, __ATOMIC_RELAXED);
+	set_state(MT_STATE_OFF);
+}
+
+static void count_faults(uint64_t n)
+{
+	if (mt_process.info && __atomic_add_fetch(&mt_process.info->faults, n, __ATOMIC_RELAXED) >= MT_MAX_FAULTS)
+		mt_process_off();
+}
+
+void mt_process_fault(void)
+{
+	count_faults(1);
+}
+
+void mt_process_stuck(void)
+{
+	count_faults(MT_MAX_FAULTS / 3);
+}
+
+void mt_process_lost(uint64_t events)
+{
+	if (mt_process.info)
+		mt_count(&mt_process.info->lost_events, events);
+}
+
+/* ---- disk ---- */
+
+/* The first piece of each kind is granted whatever the file system has left: a process without files could
+ * not even say that it lost everything. */
+int mt_process_charge(uint64_t bytes, int first)
+{
+	struct mt_session *s = mt_process.session;
+	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED);
+	struct statfs fs;
+
+	if (first)
+		return 1;
+	/* the other half is for what the recorder writes */
+	if (s->limit_bytes && used > s->limit_bytes / 2)
+		goto refuse;
+	if (!mt_sys_failed(MT_SYS2(SYS_statfs, mt_process.directory, &fs)) &&
+	    (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + bytes)
+		goto refuse;
+	return 1;
+refuse:
+	mt_process_refund(bytes);
+	return 0;
+}
+
+void mt_process_refund(uint64_t bytes)
+{
+	__atomic_fetch_sub(&mt_process.session->used_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how)
+{
+	char path[sizeof(mt_process.path) / 4];
+	size_t stem = (size_t)(mt_process.path_end - mt_process.path);
+
+	if (stem + 8 > sizeof(path))
+		return NULL;
+	memcpy(path, mt_process.path, stem);
+	mt_put(path + stem, path + sizeof(path), ext);
+	return mt_sys_map_file(path, offset, bytes, how);
+}
+
+/* ---- the info file ---- */
+
+static void set_stem(uint32_t image)
+{
+	struct mt_process *p = &mt_process;
+	char *end = p->path + sizeof(p->path), *at = mt_put(p->path, end, p->directory);
+	const char *name = strrchr(p->session_path, '/');
+
+	at = mt_put(at, end, "/");
+	if (p->session->ring_dir[0]) { /* a directory shared with other sessions */
+		at = mt_put(at, end, name ? name + 1 : "memtrace");
+		at = mt_put(at, end, ".");
+	}
+	at = mt_put_number(at, end, p->pid);
+	at = mt_put(at, end, "-");
+	at = mt_put_number(at, end, image);
+	p->path_end = mt_put(at, end, ".");
+}
+
+static int file_exists(const char *ext)
+{
+	int there;
+
+	mt_put(mt_process.path_end, mt_process.path + sizeof(mt_process.path), ext);
+	there = !mt_sys_failed(MT_SYS4(SYS_faccessat, AT_FDCWD, mt_process.path, F_OK, 0));
+	*mt_process.path_end = 0;
+	return there;
+}
+
+/* PID-N with the first N that no earlier image or process of this number has. A finished one has only its
+ * .trace left, which may be in the session's directory rather than here. */
+static struct mt_info *make_info_file(void)
+{
+	for (uint32_t image = 0; image < 100000; image++) {
+		struct mt_info *info;
+
+		set_stem(image);
+		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
+			continue;
+		info = mt_process_map("info", 0, MT_INFO_LOG, MT_CREATE);
+		if (info || !file_exists("info")) {
+			mt_process.image = image;
+			return info;
+		}
+	}
+	return NULL;
+}
+
+/* Field 22 of /proc/self/stat: the only way to tell a reused pid. The name in field 2 may hold anything, so
+ * count from the last parenthesis. */
+static uint64_t boot_start(void)
+{
+	char text[1024], *at;
+	uint64_t n = 0;
+
+	if (mt_sys_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')))
+		return 0;
+	for (int field = 2; field < 22 && at; field++)
+		at = strchr(at + 1, ' ');
+	for (at = at ? at + 1 : at; at && *at >= '0' && *at <= '9'; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
+static uint64_t pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_image, uint64_t fork_ticks)
+{
+	info->version = MT_VERSION;
+	info->bytes = sizeof(*info);
+	info->pid = mt_process.pid;
+	info->image = mt_process.image;
+	info->parent_pid = (uint32_t)MT_SYS0(SYS_getppid);
+	info->parent_image = parent_image;
+	info->origin = origin;
+	info->clock = mt_clock;
+	info->boot_start = boot_start();
+	info->pid_ns = pid_namespace();
+	info->fork_ticks = fork_ticks;
+	info->stacks = mt_config.stacks;
+	info->depth = mt_config.depth;
+	info->sample_bytes = mt_config.sample_bytes;
+	info->start_real_ns = mt_clock_ns(CLOCK_REALTIME);
+	info->start_mono_ns = mt_clock_ns(CLOCK_MONOTONIC);
+	info->start_ticks = mt_ticks();
+}
+
+void mt_process_pair_clocks(void)
+{
+	struct mt_info *info = mt_process.info;
+
+	info->pair_mono_ns = mt_clock_ns(CLOCK_MONOTONIC);
+	info->pair_ticks = mt_ticks();
+}
+
+/* ---- what is said once ---- */
+
+static void log_program(void)
+{
+	static char text[32768]; /* first the path of the executable, then the arguments */
+	long exe = MT_SYS4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", text, PATH_MAX);
+	size_t used = exe > 0 ? (size_t)exe : 0;
+
+	text[used++] = 0;
+	used += (size_t)(exe = mt_sys_read_file("/proc/self/cmdline", text + used, sizeof(text) - used)) < sizeof(text)
+	                ? (size_t)exe : 0;
+	if (text[used - 1])
+		text[used++] = 0;
+	mt_log_add(MT_REC_PROGRAM, (struct mt_part[]){ { text, used } }, 1);
+}
+
+static int is_listed(const char *setting)
+{
+	static const char *const listed[] = { "PYTORCH_", "CUDA_VISIBLE_DEVICES=", "ASCEND_", "MALLOC_", "OMP_",
+	                                      "LD_PRELOAD=", "PYTHONMALLOC=" };
+
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+		if (!strncmp(setting, listed[i], strlen(listed[i])))
+			return i == 0 ? strstr(setting, "ALLOC_CONF=") != NULL
+			       : i == 2 ? strstr(setting, "_VISIBLE_DEVICES=") != NULL : 1;
+	return 0;
+}
+
+static void log_environment(void)
+{
+	struct mt_part parts[32];
+	int n = 0;
+
+	for (char **e = environ; e && *e && n < 32; e++)
+		if (is_listed(*e))
+			parts[n++] = (struct mt_part){ *e, strlen(*e) + 1 };
+	if (n)
+		mt_log_add(MT_REC_ENV, parts, n);
+}
+
+static void log_hooks(void)
+{
+	for (uint32_t i = 1; i < MT_HOOKS; i++) {
+		struct mt_rec_hook rec = { i, 0 };
+		mt_log_add(MT_REC_HOOK, (struct mt_part[]){ { &rec, sizeof(rec) },
+		                                            { mt_hook_names[i], strlen(mt_hook_names[i]) + 1 } }, 2);
+	}
+}
+
+/* ---- entering ---- */
+
+static int make_state_page(void)
+{
+	uint32_t *page;
+
+	if (mt_state != &plain_state)
+		return 1;
+	page = mt_sys_pages(4096);
+	if (!page)
+		return 0;
+	if (mt_sys_failed(MT_SYS3(SYS_madvise, page, 4096, MADV_WIPEONFORK)))
+		mt_sys_unmap(page, 4096); /* old kernel: the fork handler resets the plain word */
+	else
+		mt_state = page;
+	return 1;
+}
+
+static int start_files(enum mt_origin origin, uint32_t parent_image, uint64_t fork_ticks, uint32_t node_base)
+{
+	struct mt_info *info;
+
+	mt_process_charge(MT_INFO_LOG, 1);
+	info = make_info_file();
+	if (!info) {
+		mt_count(&mt_process.session->unrecorded, 1);
+		return 0;
+	}
+	mt_sys_populate(info, 8192); /* the header and the first chunks' states */
+	mt_process.info = info;
+	mt_process.states = (uint8_t *)info + MT_INFO_STATES;
+	fill_info(info, origin, parent_image, fork_ticks);
+	info->fork_exact = fork_ticks != 0;
+	if (origin == MT_ORIGIN_FORK && !fork_ticks)
+		info->fork_ticks = info->start_ticks;
+	info->node_base = node_base;
+	if (!mt_tree_start(node_base))
+		mt_say("no call tree: ", mt_process.path);
+	log_program();
+	log_environment();
+	log_hooks();
+	mt_modules_start();
+	mt_ring_reserve(1);
+	mt_process_pair_clocks();
+	/* last: an info file without its magic belongs to a process that never began */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(info->magic, MT_INFO_MAGIC, 8);
+	return 1;
+}
+
+static int enter_image(void)
+{
+	if (!environ) /* the loader is still at work; libc knows nothing yet */
+		return -1;
+	mt_config_read();
+	if (mt_config.off || (mt_config.session[0] && !mt_config.children))
+		return 0;
+	mt_clock_choose();
+	if (!mt_session_open())
+		return 0;
+	return start_files(MT_ORIGIN_EXEC, MT_NO_PARENT, 0, 0);
+}
+
+/* Nothing of the parent's files may be written from here on: they are still mapped. */
+static int enter_child(void)
+{
+	struct mt_info *parent = mt_process.info;
+	uint32_t base = (mt_tree_end() + MT_NODE_STEP - 1) & ~(MT_NODE_STEP - 1), image = mt_process.image;
+	uint64_t fork_ticks = mt_process.fork_ticks;
+
+	mt_process.lock.word = 0;
+	mt_process.fork_ticks = 0;
+	mt_process.info = NULL;
+	mt_record_reset();
+	mt_ring_reset();
+	mt_log_reset();
+	mt_sys_unmap(parent, MT_INFO_LOG);
+	if (!mt_config.children)
+		return 0;
+	return start_files(MT_ORIGIN_FORK, image, fork_ticks, base);
+}
+
+int mt_process_enter(void)
+{
+	uint32_t pid, other = __atomic_load_n(&entering, __ATOMIC_RELAXED);
+	int ok;
+
+	if (mt_process_sandboxed()) {
+		set_state(MT_STATE_OFF);
+		return 0;
+	}
+	pid = mt_sys_pid();
+	if (other == pid ||
+	    !__atomic_compare_exchange_n(&entering, &other, pid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 0;
+	if (mt_process_state() == MT_STATE_NEW) {
+		int forked = mt_process.pid != 0 && mt_process.pid != pid;
+		mt_process.pid = pid;
+		make_state_page();
+		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
+		if (ok >= 0)
+			set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
+		if (ok > 0)
+			mt_recorder_start_timer();
+	}
+	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
+	return mt_process_state() == MT_STATE_ACTIVE;
+}
+
+/* ---- leaving ---- */
+
+void mt_process_ends(enum mt_exit kind, int code)
+{
+	uint32_t state = mt_process_state();
+
+	if ((state != MT_STATE_ACTIVE && state != MT_STATE_PAUSED) || !mt_process_is_owner())
+		return;
+	mt_process.info->exit_code = code;
+	mt_process.info->end_ticks = mt_ticks();
+	mt_process_pair_clocks();
+	__atomic_store_n(&mt_process.info->exit_kind, kind, __ATOMIC_RELEASE);
+}
+
+void mt_process_goes_on(void)
+{
+	mt_process_ends(MT_EXIT_NONE, 0);
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_process.info->end_ticks = 0;
+}
+
+void mt_process_before_sandbox(void)
+{
+	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed())
+		return;
+	mt_recorder_want();
+	mt_ring_reserve(16);
+	mt_tree_reserve();
+	mt_log_reserve(MT_LOG_STEP / 2);
+	mt_process.info->seccomp = 1;
+	__atomic_store_n(&mt_process.sandboxed, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,96 @@
+/*
+ * The traced process: its place in the session, its files, and whether this very process may record.
+ *
+ * A fork can happen behind our back (raw clone, _Fork), so every event tests one word that the kernel wipes
+ * in a child (MADV_WIPEONFORK). A wiped word sends the child's first event to mt_process_enter(), which gives
+ * it its own files and, as the base of its call tree, its parent's nodes.
+ */
+#ifndef MT_PROCESS_H
+#define MT_PROCESS_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "format/format.h"
+#include "shim/sys.h"
+
+enum mt_state {
+	MT_STATE_NEW = 0,    /* nothing is known: the first event, or the first in a forked child */
+	MT_STATE_ACTIVE = 1,
+	MT_STATE_OFF = 2,    /* not to be recorded, or given up */
+	MT_STATE_PAUSED = 3,
+};
+
+struct mt_process {
+	struct mt_session *session;
+	struct mt_info *info;       /* NULL unless recording was set up in this or a parent process */
+	uint8_t *states;            /* enum mt_chunk_state per chunk */
+	uint32_t pid;
+	uint32_t image;
+	uint64_t fork_ticks;        /* stamped in the parent just before a fork; 0 = no fork under way */
+	uint32_t sandboxed;         /* a seccomp filter is or will be in force: no system calls that may kill */
+	char session_path[PATH_MAX]; /* the trace directory */
+	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
+	char path[PATH_MAX + 64];   /* of the raw files, up to "PID-N."; extensions are appended at path_end */
+	char *path_end;
+	struct mt_lock lock;        /* slow paths: log, call tree growth, modules */
+};
+
+extern struct mt_process mt_process;
+
+/* The word every event tests. Points to a static word until the wiped page exists. */
+extern uint32_t *mt_state;
+
+static inline uint32_t mt_process_state(void)
+{
+	return __atomic_load_n(mt_state, __ATOMIC_RELAXED);
+}
+
+static inline int mt_process_sandboxed(void)
+{
+	return __atomic_load_n(&mt_process.sandboxed, __ATOMIC_RELAXED) != 0;
+}
+
+/* First event of an image or of a forked child: reads the configuration, joins or makes the session, makes the
+ * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. */
+int mt_process_enter(void);
+
+/* Stops recording for good in this process, in a way the trace shows. */
+void mt_process_off(void);
+
+/* An inconsistency that should not exist was survived; after MT_MAX_FAULTS the shim turns itself off. */
+#define MT_MAX_FAULTS 100
+void mt_process_fault(void);
+
+/* A lock was waited for in vain, which stalls the program: a few of these turn the shim off. */
+void mt_process_stuck(void);
+
+/* How the process ends, as far as an exit hook knows. `end` 0 withdraws it (exec failed). */
+void mt_process_ends(enum mt_exit kind, int code);
+void mt_process_goes_on(void);
+
+/* True in the process that owns the files, false in a vfork child that borrows its memory. */
+int mt_process_is_owner(void);
+
+/* A moment on both clocks, for the length of a tick. */
+void mt_process_pair_clocks(void);
+
+/* Disk: may the session grow by so many bytes? Counts them if so. */
+int mt_process_charge(uint64_t bytes, int first);
+void mt_process_refund(uint64_t bytes);
+
+/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"). */
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how);
+
+static inline void mt_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* Events that could not be recorded, for whatever reason. */
+void mt_process_lost(uint64_t events);
+
+/* Before a seccomp filter comes into force: make what will be needed while it is still allowed. */
+void mt_process_before_sandbox(void);
+
+#endif

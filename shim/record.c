@@ -1,0 +1,270 @@
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "shim/clock.h"
+#include "shim/config.h"
+#include "shim/process.h"
+#include "shim/record.h"
+#include "shim/recorder.h"
+#include "shim/ring.h"
+#include "shim/stack.h"
+#include "shim/tree.h"
+
+/* Initial-exec TLS (see Makefile): the other models may allocate on a thread's first access, inside malloc. */
+static __thread struct {
+	struct mt_ring *ring;
+	const char *busy;  /* frame that is recording; NULL = none; &muted = what comes is not the program's */
+	uint32_t thread;   /* index, once the ring was left */
+	uint8_t ended;     /* the ring was left for good: borrow one for each late event */
+	uint8_t rounds;    /* of thread-exit handlers so far */
+} self;
+
+static const char muted;
+static pthread_key_t exit_key;
+static uint8_t has_exit_key;
+
+/* ---- interrupted by a signal handler while recording ---- */
+
+/* A handler that left by longjmp leaves `busy` behind. Its frame is gone if we are now called from further out
+ * on the same stack. */
+static int is_stale(const char *frame)
+{
+	stack_t alt = { 0 };
+
+	if (frame <= self.busy || mt_process_sandboxed())
+		return 0;
+	return mt_sys_failed(MT_SYS2(SYS_sigaltstack, NULL, &alt)) || !(alt.ss_flags & SS_ONSTACK);
+}
+
+static void keep_pending(const struct mt_event *slots, uint32_t n)
+{
+	struct mt_ring *ring = self.ring;
+	uint32_t i;
+
+	if (!ring || __atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) + n > MT_PENDING) {
+		mt_process_lost(1);
+		return;
+	}
+	/* handlers nest: one that interrupts us here is done before we go on */
+	i = __atomic_fetch_add(&ring->pending_count, n, __ATOMIC_RELAXED);
+	if (i + n <= MT_PENDING)
+		memcpy(&ring->pending[i], slots, n * sizeof(*slots));
+}
+
+static void write_pending(struct mt_ring *ring)
+{
+	uint32_t done = 0, count = __atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED);
+
+	do {
+		while (done < count && done < MT_PENDING) {
+			uint32_t n = done + 1 < count && ring->pending[done + 1].kind == MT_EXT ? 2 : 1;
+			mt_ring_write(ring, &ring->pending[done], n);
+			done += n;
+		}
+	} while (!__atomic_compare_exchange_n(&ring->pending_count, &count, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+/* ---- one event ---- */
+
+static struct mt_ring *take_ring(void)
+{
+	if (!self.ring) {
+		self.ring = mt_ring_take(self.ended ? self.thread : MT_NEW_THREAD);
+		if (self.ring && has_exit_key && !self.ended)
+			pthread_setspecific(exit_key, &self);
+	}
+	return self.ring;
+}
+
+/* Poisson sampling over bytes: the distance to the next sample is exponential, so a block of n bytes has a
+ * stack with probability 1 - exp(-n / mean). log2 by table-free bit tricks is exact enough for a mean. */
+static uint64_t next_sample(struct mt_ring *ring)
+{
+	uint64_t x = ring->random;
+	double u, e = 0;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	ring->random = x;
+	u = (double)((x >> 11) | 1) / 9007199254740992.0; /* (0, 1) */
+	while (u < 0.5) {
+		u *= 2;
+		e += 0.693147180559945309;
+	}
+	/* -ln(u) on [0.5, 1): series in y = (1-u)/(1+u), error below 1e-9 */
+	double y = (1 - u) / (1 + u), z = y * y;
+	e += 2 * y * (1 + z * (1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z / 13))))));
+	return (uint64_t)(e * (double)mt_config.sample_bytes);
+}
+
+static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
+{
+	if (e->kind != MT_ALLOC || mt_config.stacks == MT_STACKS_ALL)
+		return 1;
+	if (mt_config.stacks == MT_STACKS_NONE)
+		return 0;
+	if (e->size >= mt_config.sample_bytes)
+		return 1;
+	if (ring->sample_left > e->size) {
+		ring->sample_left -= e->size;
+		return 0;
+	}
+	ring->sample_left = next_sample(ring);
+	return 1;
+}
+
+static uint32_t stack_of(struct mt_ring *ring, const struct mt_event *e, const void *caller)
+{
+	uint32_t node;
+	int truncated = 0;
+
+	if (wants_stack(ring, e)) {
+		node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
+		if (truncated)
+			mt_count(&mt_process.info->truncated_stacks, 1);
+		return node;
+	}
+	if (mt_config.stacks == MT_STACKS_NONE)
+		return 0;
+	node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, 0);
+	return node == MT_NODE_FAILED ? 0 : node;
+}
+
+/* Everything that is not the plain case: not recording, a new process, a handler that interrupted us. */
+static __attribute__((noinline)) int may_record(const struct mt_event *slots, uint32_t n, const char *frame)
+{
+	uint32_t state = mt_process_state();
+
+	if (self.busy == &muted)
+		return 0;
+	if (self.busy && state == MT_STATE_ACTIVE) {
+		if (!is_stale(frame)) {
+			keep_pending(slots, n);
+			return 0;
+		}
+		self.busy = NULL;
+	}
+	if (state == MT_STATE_NEW && !self.busy) {
+		self.busy = &muted;
+		mt_process_enter();
+		self.busy = NULL;
+	}
+	return mt_process_state() == MT_STATE_ACTIVE;
+}
+
+static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
+{
+	const char *frame = __builtin_frame_address(0);
+	struct mt_ring *ring;
+
+	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy, 0) && !may_record(slots, n, frame))
+		return;
+	self.busy = frame;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ring = self.ring ? self.ring : take_ring();
+	if (__builtin_expect(ring != NULL, 1)) {
+		if (caller)
+			slots->node = stack_of(ring, slots, caller);
+		mt_ring_write(ring, slots, n);
+		if (__builtin_expect(__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) != 0, 0))
+			write_pending(ring);
+		if (__builtin_expect(slots->ticks >= mt_recorder_due, 0))
+			mt_recorder_want();
+		if (__builtin_expect(self.ended, 0)) {
+			self.ring = NULL;
+			mt_ring_leave(ring, 0);
+		}
+	} else {
+		mt_process_lost(1);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.busy = NULL;
+}
+
+/* ---- what the hooks call ---- */
+
+void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller)
+{
+	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
+
+	record(&e, 1, caller);
+}
+
+void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller)
+{
+	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
+	                      .kind = MT_ALLOC };
+
+	record(&e, 1, caller);
+}
+
+void mt_record_free(unsigned hook, const void *p)
+{
+	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
+
+	record(&e, 1, NULL);
+}
+
+void mt_record_undo(unsigned hook, const void *p)
+{
+	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_UNDO };
+
+	record(&e, 1, NULL);
+}
+
+void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller)
+{
+	struct mt_event e[2] = { { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
+	                           .kind = MT_MAP } };
+
+	memcpy(&e[1], ext, sizeof(*ext));
+	e[1].kind = MT_EXT;
+	record(e, 2, caller);
+}
+
+void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
+{
+	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
+	                      .kind = MT_UNMAP };
+
+	record(&e, 1, NULL);
+}
+
+/* ---- threads ---- */
+
+/* Other keys' destructors still free: the ring is left in the last round only, and what comes even later (the
+ * C library's own clean-up) borrows a ring for each event. */
+static void thread_ends(void *unused)
+{
+	(void)unused;
+	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(exit_key, &self);
+		return;
+	}
+	if (self.ring && mt_process_state() == MT_STATE_ACTIVE) {
+		struct mt_ring *ring = self.ring;
+		self.thread = ring->thread;
+		self.ended = 1;
+		self.ring = NULL;
+		mt_ring_leave(ring, 1);
+	}
+}
+
+void mt_record_mute(int on)
+{
+	self.busy = on ? &muted : NULL;
+}
+
+void mt_record_boot(void)
+{
+	has_exit_key = pthread_key_create(&exit_key, thread_ends) == 0;
+}
+
+void mt_record_reset(void)
+{
+	self.ring = NULL;
+	self.ended = 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * From a hook to the ring. Every function here keeps errno, never allocates, and may be called in a signal
+ * handler, at any depth, before the constructors and after the destructors.
+ *
+ * Order: a free (unmap) is recorded before the real call and an allocation after it. So whoever gets the
+ * address next is stamped later, and what has returned to the program is in the ring.
+ */
+#ifndef MT_RECORD_H
+#define MT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+
+/* `caller` is the hook's return address, for stacks that can't be captured. `kind`: what failed. */
+void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller);
+void mt_record_free(unsigned hook, const void *p);
+void mt_record_undo(unsigned hook, const void *p);
+void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
+void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
+void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller);
+
+/* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
+void mt_record_mute(int on);
+
+/* Makes threads leave their rings when they end; constructor time. */
+void mt_record_boot(void);
+
+/* Forgets the calling thread's ring: it belonged to the parent of a fork. */
+void mt_record_reset(void);
+
+#endif

@@ -1,0 +1,160 @@
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/clock.h"
+#include "shim/config.h"
+#include "shim/process.h"
+#include "shim/recorder.h"
+
+#define STACK_BYTES (64 * 1024)
+#define SILENT_NS 5000000000ull /* a recorder that has not been round for so long is taken for dead */
+#define MAX_TRIES 3
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+uint64_t mt_recorder_due = UINT64_MAX;
+
+static char program[PATH_MAX];
+static char *const recorder_env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
+static uint32_t tries, starting;
+
+/* ---- in the clones, which share our memory: raw system calls on own stacks only ---- */
+
+static int become_recorder(void *stack)
+{
+	char *argv[] = { program, "record", mt_process.session_path, NULL };
+	/* the kernel's struct sigaction: handler, flags, restorer, mask */
+	unsigned long by_default[4] = { 0, 0, 0, 0 };
+	uint64_t none = 0;
+	long fd;
+
+	(void)stack;
+	for (int sig = 1; sig < 65; sig++)
+		MT_SYS4(SYS_rt_sigaction, sig, by_default, NULL, sizeof(none));
+	MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	if (mt_sys_failed(MT_SYS3(SYS_close_range, 0, ~0u, 0)))
+		for (int i = 0; i < 1024; i++)
+			MT_SYS1(SYS_close, i);
+	fd = MT_SYS3(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+	if (fd == 0) {
+		MT_SYS3(SYS_dup3, 0, 1, 0);
+		MT_SYS3(SYS_dup3, 0, 2, 0);
+	}
+	MT_SYS1(SYS_chdir, "/");
+	MT_SYS3(SYS_execve, program, argv, recorder_env);
+	MT_SYS1(SYS_exit_group, 127);
+	return 0;
+}
+
+static int leave_family(void *stack)
+{
+	MT_SYS0(SYS_setsid);
+	clone(become_recorder, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL);
+	MT_SYS1(SYS_exit_group, 0);
+	return 0;
+}
+
+/* ---- in the target ---- */
+
+static int would_come_back(void)
+{
+	int reaper = 0;
+
+	MT_SYS2(SYS_prctl, PR_GET_CHILD_SUBREAPER, &reaper);
+	return reaper || mt_sys_pid() == 1;
+}
+
+static void start(void)
+{
+	char *stacks = mt_sys_pages(2 * STACK_BYTES);
+	int kept = errno, child, status;
+	uint64_t signals;
+
+	if (!stacks)
+		return;
+	mt_sys_block_signals(&signals);
+	child = clone(leave_family, stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, stacks);
+	/* it has exited already; a clone without exit signal is only seen by a wait that asks for it */
+	if (child > 0)
+		MT_SYS4(SYS_wait4, child, &status, __WCLONE, NULL);
+	mt_sys_restore_signals(&signals);
+	mt_sys_unmap(stacks, 2 * STACK_BYTES);
+	errno = kept;
+}
+
+static int seems_alive(const struct mt_session *s)
+{
+	uint64_t beat = __atomic_load_n(&s->recorder_beat_ns, __ATOMIC_RELAXED);
+
+	return __atomic_load_n(&s->recorder_pid, __ATOMIC_RELAXED) &&
+	       mt_clock_ns(CLOCK_MONOTONIC) - beat < SILENT_NS;
+}
+
+void mt_recorder_want(void)
+{
+	struct mt_session *s = mt_process.session;
+	uint32_t idle = 0;
+
+	mt_recorder_due = UINT64_MAX;
+	if (!s || (s->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED)) || mt_process_sandboxed() ||
+	    !mt_process_is_owner() || tries >= MAX_TRIES || seems_alive(s) || !program[0])
+		return;
+	if (!__atomic_compare_exchange_n(&starting, &idle, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	if (!would_come_back()) {
+		tries++;
+		start();
+	}
+	__atomic_store_n(&starting, 0, __ATOMIC_RELEASE);
+}
+
+/* The tick's length is not known yet and need not be: 2^31 cycles are 0.5 to 1 second. */
+void mt_recorder_start_timer(void)
+{
+	uint64_t second = mt_clock == MT_CLOCK_TSC ? 1ull << 31 : 1000000000;
+
+#if defined(__aarch64__)
+	if (mt_clock == MT_CLOCK_CNTVCT)
+		__asm__("mrs %0, cntfrq_el0" : "=r"(second));
+#endif
+	tries = 0;
+	starting = 0;
+	mt_recorder_due = mt_process.info->start_ticks + second;
+}
+
+static int try_program(const char *dir, size_t dir_bytes, const char *name)
+{
+	if (dir_bytes + strlen(name) + 1 > sizeof(program))
+		return 0;
+	memcpy(program, dir, dir_bytes);
+	strcpy(program + dir_bytes, name);
+	if (!mt_sys_failed(MT_SYS4(SYS_faccessat, AT_FDCWD, program, X_OK, 0)))
+		return 1;
+	program[0] = 0;
+	return 0;
+}
+
+/* Beside the library in a build tree, in ../bin when installed. */
+void mt_recorder_boot(void)
+{
+	static char path[PATH_MAX];
+	Dl_info self;
+	const char *slash;
+
+	if (!dladdr((void *)(uintptr_t)mt_recorder_boot, &self) || !realpath(self.dli_fname, path))
+		return;
+	slash = strrchr(path, '/');
+	if (slash && !try_program(path, (size_t)(slash - path), "/memtrace") &&
+	    !try_program(path, (size_t)(slash - path), "/../bin/memtrace"))
+		mt_say("no recorder beside ", path);
+}

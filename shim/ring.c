@@ -1,0 +1,295 @@
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "shim/clock.h"
+#include "shim/log.h"
+#include "shim/process.h"
+#include "shim/recorder.h"
+#include "shim/ring.h"
+#include "shim/stack.h"
+
+#define MAX_RINGS 65536
+#define READY 1024u                  /* slots made writable at a time: 8 pages */
+#define RETRY_NS (20 * 1000 * 1000u) /* after a refusal */
+#define HOT_CHUNKS 64u               /* 16 MiB of full chunks may stay resident in the target */
+
+/* Private to the process; entries are set once, before anybody can see the chunk as free. */
+static struct mt_chunk *chunk_at[MT_MAX_CHUNKS];
+static struct mt_ring *rings[MAX_RINGS];
+static uint32_t hint;
+
+static uint64_t ring_bytes(void)
+{
+	return (sizeof(struct mt_ring) + mt_stack_bytes() + 4095) & ~4095ull;
+}
+
+struct mt_stack *mt_ring_stack(struct mt_ring *ring)
+{
+	return (struct mt_stack *)(ring + 1);
+}
+
+void mt_ring_reset(void)
+{
+	for (uint32_t i = 0; i < MT_MAX_CHUNKS && chunk_at[i]; i++) {
+		mt_sys_unmap(chunk_at[i], MT_CHUNK_BYTES);
+		chunk_at[i] = NULL;
+	}
+	for (uint32_t i = 0; i < MAX_RINGS && rings[i]; i++) {
+		mt_sys_unmap(rings[i], ring_bytes());
+		rings[i] = NULL;
+	}
+	hint = 0;
+}
+
+/* ---- chunks ---- */
+
+/* The state byte decides who owns a chunk: this CAS pairs with the recorder's release of FREE, after which it
+ * reads nothing of the chunk any more. */
+static int claim(uint32_t i)
+{
+	uint8_t state = MT_CHUNK_FREE;
+
+	return __atomic_load_n(&chunk_at[i], __ATOMIC_ACQUIRE) &&
+	       __atomic_compare_exchange_n(&mt_process.states[i], &state, MT_CHUNK_FILLING, 0, __ATOMIC_ACQUIRE,
+	                                   __ATOMIC_RELAXED);
+}
+
+static int claim_free(uint32_t *index)
+{
+	uint32_t n = __atomic_load_n(&mt_process.info->chunks, __ATOMIC_ACQUIRE);
+	uint32_t first = __atomic_load_n(&hint, __ATOMIC_RELAXED); /* any value is right */
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = (first + k) % n;
+		if (__atomic_load_n(&mt_process.states[i], __ATOMIC_RELAXED) == MT_CHUNK_FREE && claim(i)) {
+			__atomic_store_n(&hint, i + 1, __ATOMIC_RELAXED);
+			*index = i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Adds a chunk to the file; the caller holds the lock. */
+static int grow(void)
+{
+	uint32_t i = mt_process.info->chunks;
+	struct mt_chunk *chunk;
+
+	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() || !mt_process_charge(MT_CHUNK_BYTES, i == 0))
+		return 0;
+	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, i ? MT_EXTEND : MT_CREATE);
+	if (!chunk) {
+		mt_process_refund(MT_CHUNK_BYTES);
+		return 0;
+	}
+	__atomic_store_n(&chunk_at[i], chunk, __ATOMIC_RELEASE);
+	__atomic_store_n(&mt_process.info->chunks, i + 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* While one thread makes a chunk, others may have been given one back. */
+static int find_chunk(uint32_t *index)
+{
+	int found = claim_free(index);
+
+	if (!found && mt_lock_take(&mt_process.lock)) {
+		found = claim_free(index);
+		while (!found && grow())
+			found = claim_free(index);
+		mt_lock_drop(&mt_process.lock);
+	}
+	return found;
+}
+
+static void make_ready(struct mt_ring *ring)
+{
+	/* the chunk's header takes the place of two slots */
+	uint32_t done = ring->ready ? ring->ready + 2 : 0;
+
+	if (!mt_process_sandboxed())
+		mt_sys_populate((struct mt_event *)ring->chunk + done, READY * sizeof(struct mt_event));
+	ring->ready = done + READY - 2;
+}
+
+static void open_chunk(struct mt_ring *ring, uint32_t index)
+{
+	struct mt_chunk *chunk = chunk_at[index];
+
+	/* `used` first: until the new header is whole, a reader finds nothing here to take */
+	__atomic_store_n(&chunk->used, 0, __ATOMIC_RELEASE);
+	chunk->ring = ring->index;
+	chunk->seq = ring->seq++;
+	chunk->thread = ring->thread;
+	chunk->magic = MT_CHUNK_MAGIC;
+	ring->chunk = chunk;
+	ring->chunk_index = index;
+	ring->slots = (struct mt_event *)(chunk + 1);
+	ring->used = 0;
+	ring->ready = 0;
+	make_ready(ring);
+}
+
+/* Pages of a full chunk leave the target's resident set beyond a stock: they live on in the page cache. */
+static void close_chunk(struct mt_ring *ring)
+{
+	if (ring->chunk->magic != MT_CHUNK_MAGIC || ring->chunk->ring != ring->index || ring->chunk->seq + 1 != ring->seq)
+		mt_process_fault(); /* the target wrote over it, or two threads share a ring */
+	__atomic_store_n(&mt_process.states[ring->chunk_index], MT_CHUNK_FULL, __ATOMIC_RELEASE);
+	if (ring->chunk_index >= HOT_CHUNKS && !mt_process_sandboxed())
+		MT_SYS3(SYS_madvise, ring->chunk, MT_CHUNK_BYTES, 4 /* MADV_DONTNEED */);
+	ring->slots = NULL;
+	mt_process_pair_clocks();
+	mt_recorder_want();
+}
+
+static int next_chunk(struct mt_ring *ring)
+{
+	uint64_t now = mt_clock_ns(CLOCK_MONOTONIC_COARSE), signals;
+	uint32_t index;
+	int found;
+
+	if (ring->slots)
+		close_chunk(ring);
+	if (now < ring->retry_ns)
+		return 0;
+	mt_sys_block_signals(&signals);
+	found = find_chunk(&index);
+	if (found)
+		open_chunk(ring, index);
+	mt_sys_restore_signals(&signals);
+	ring->retry_ns = found ? 0 : now + RETRY_NS;
+	return found;
+}
+
+/* ---- events ---- */
+
+static void put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
+{
+	ring->slots[ring->used++] = slots[0];
+	if (n == 2)
+		ring->slots[ring->used++] = slots[1];
+	/* pairs with the reader's acquire: the slots below are whole */
+	__atomic_store_n(&ring->chunk->used, ring->used, __ATOMIC_RELEASE);
+}
+
+/* Slots are about to cross `ready`, or there is no chunk. */
+static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
+{
+	while (ring->slots && ring->used + n > ring->ready && ring->ready < MT_CHUNK_SLOTS)
+		make_ready(ring);
+	if (ring->slots && ring->used + n <= ring->ready)
+		return 1;
+	if (!next_chunk(ring))
+		return 0;
+	if (ring->lost) {
+		struct mt_event e = { .ticks = ticks, .addr = ring->lost, .kind = MT_LOST };
+		ring->lost = 0;
+		put(ring, &e, 1);
+	}
+	return 1;
+}
+
+void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
+{
+	if (__builtin_expect(!ring->slots || ring->used + n > ring->ready, 0) && !make_room(ring, n, slots->ticks)) {
+		ring->lost++;
+		mt_process_lost(1);
+		return;
+	}
+	put(ring, slots, n);
+}
+
+/* ---- who has which ring ---- */
+
+/* Records the thread's name if it has changed; most threads are named only after they have started. */
+static void note_name(struct mt_ring *ring, int always)
+{
+	struct mt_rec_thread rec = { ring->thread, 0 };
+	char name[16] = "";
+
+	if (!mt_process_sandboxed()) {
+		rec.tid = mt_sys_tid();
+		MT_SYS2(SYS_prctl, PR_GET_NAME, name);
+	}
+	if (!always && (!*name || !strncmp(name, ring->name, sizeof(name))))
+		return;
+	memcpy(ring->name, name, sizeof(name));
+	mt_log_add(MT_REC_THREAD, (struct mt_part[]){ { &rec, sizeof(rec) }, { name, strnlen(name, 15) + 1 } }, 2);
+}
+
+static struct mt_ring *make_ring(uint32_t i)
+{
+	struct mt_ring *ring = mt_sys_pages(ring_bytes()), *none = NULL;
+
+	if (!ring)
+		return NULL;
+	ring->index = i;
+	ring->owner = 1;
+	ring->random = mt_ticks() | 1;
+	if (!__atomic_compare_exchange_n(&rings[i], &none, ring, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		mt_sys_unmap(ring, ring_bytes());
+		return NULL;
+	}
+	__atomic_fetch_add(&mt_process.info->rings, 1, __ATOMIC_RELAXED);
+	return ring;
+}
+
+static struct mt_ring *find_ring(void)
+{
+	for (uint32_t i = 0; i < MAX_RINGS; i++) {
+		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
+		uint32_t idle = 0;
+
+		if (!ring) {
+			if (mt_process_sandboxed())
+				return NULL;
+			if ((ring = make_ring(i)) != NULL)
+				return ring;
+			ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
+			if (!ring)
+				return NULL;
+		}
+		/* acquire pairs with the release in mt_ring_leave: the last owner's events are ours to continue */
+		if (__atomic_compare_exchange_n(&ring->owner, &idle, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return ring;
+	}
+	return NULL;
+}
+
+struct mt_ring *mt_ring_take(uint32_t thread)
+{
+	struct mt_ring *ring = find_ring();
+	struct mt_event e = { .ticks = mt_ticks(), .kind = MT_THREAD };
+
+	if (!ring)
+		return NULL;
+	ring->thread = thread;
+	if (thread == MT_NEW_THREAD) {
+		ring->thread = __atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
+		note_name(ring, 1);
+	}
+	e.addr = ring->thread;
+	mt_ring_write(ring, &e, 1);
+	return ring;
+}
+
+void mt_ring_leave(struct mt_ring *ring, int ends)
+{
+	if (ends)
+		note_name(ring, 0);
+	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+}
+
+void mt_ring_reserve(uint32_t chunks)
+{
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		while (chunks-- && grow())
+			;
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+}

@@ -1,0 +1,54 @@
+/*
+ * Rings: where a thread's events go. A ring is a chain of 256 KiB chunks of PID-N.ring, written by one thread
+ * at a time without any lock; a thread that ends leaves its ring to the next one.
+ */
+#ifndef MT_RING_H
+#define MT_RING_H
+
+#include <stdint.h>
+
+#include "format/format.h"
+
+#define MT_PENDING 64 /* slots kept for signal handlers that interrupt us; more are counted as lost */
+
+struct mt_ring {
+	struct mt_event *slots; /* of the chunk being filled; NULL = none could be had */
+	uint32_t used;          /* next slot */
+	uint32_t ready;         /* slots whose pages are writable */
+	struct mt_chunk *chunk;
+	uint32_t chunk_index;
+	uint32_t index;         /* number of the ring */
+	uint64_t seq;           /* of the next chunk */
+	uint32_t owner;         /* 1 while a thread has it; taken with a CAS */
+	uint32_t thread;        /* index of the thread that has it */
+	uint64_t lost;          /* since the last event that could be written */
+	uint64_t retry_ns;      /* no attempt to get a chunk before */
+	uint64_t sample_left;   /* bytes until the next sampled stack */
+	uint64_t random;
+	uint32_t pending_count;
+	char     name[16];      /* the thread's, as last recorded */
+	struct mt_event pending[MT_PENDING];
+	/* struct mt_stack follows */
+};
+
+/* Takes an idle ring or makes one, and announces the calling thread in it: a new one, or one that has left its
+ * ring and comes back (its exit handlers free). NULL if there is no memory. */
+#define MT_NEW_THREAD UINT32_MAX
+struct mt_ring *mt_ring_take(uint32_t thread);
+
+/* Leaves the ring to whoever comes next; `ends`: the thread is about to end. */
+void mt_ring_leave(struct mt_ring *ring, int ends);
+
+/* Appends `n` (1 or 2) slots that belong together; they become visible at once. */
+void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);
+
+/* Memory of the ring's previous stack capture. */
+struct mt_stack *mt_ring_stack(struct mt_ring *ring);
+
+/* Start of an image or a forked child: forgets rings and mappings of the parent. */
+void mt_ring_reset(void);
+
+/* Before a sandbox forbids files: makes a stock of chunks, which a recorder keeps emptying. */
+void mt_ring_reserve(uint32_t chunks);
+
+#endif

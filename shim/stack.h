@@ -1,0 +1,23 @@
+/* Stack capture behind one call. What is behind it (libunwind now) is nobody else's business. */
+#ifndef MT_STACK_H
+#define MT_STACK_H
+
+#include <stdint.h>
+
+struct mt_stack; /* one ring's memory of its previous capture; lives in pages the ring owns */
+
+/* Constructor time only: loads the unwinder privately. Never called from inside an allocation, where dlopen
+ * could wait for a constructor that waits for us. */
+void mt_stack_boot(void);
+
+/* Bytes of one struct mt_stack for the configured depth. */
+uint64_t mt_stack_bytes(void);
+
+/* The caller's stack as a node, frames of this library left out; `caller` is the return address of the hook.
+ * Sets *truncated if frames are missing. Async-signal-safe; errno is kept. */
+uint32_t mt_stack_capture(struct mt_stack *stack, uint64_t caller, int *truncated);
+
+/* Modules went away: previous captures must not be joined any more. */
+void mt_stack_flush(void);
+
+#endif

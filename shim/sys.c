@@ -1,0 +1,158 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "shim/process.h"
+#include "shim/sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+uint32_t mt_sys_pid(void)
+{
+	return (uint32_t)MT_SYS0(SYS_getpid);
+}
+
+uint32_t mt_sys_tid(void)
+{
+	return (uint32_t)MT_SYS0(SYS_gettid);
+}
+
+void *mt_sys_pages(size_t bytes)
+{
+	long p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return mt_sys_failed(p) ? NULL : (void *)p;
+}
+
+void mt_sys_unmap(void *p, size_t bytes)
+{
+	MT_SYS2(SYS_munmap, p, bytes);
+}
+
+/* Growing past RLIMIT_FSIZE would raise SIGXFSZ, which kills by default: ask first. */
+static int exceeds_file_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	if (mt_sys_failed(MT_SYS4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)))
+		return 0;
+	return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+}
+
+static int write_zeros(int fd, uint64_t offset, size_t bytes)
+{
+	static const char zeros[256 * 1024]; /* never touched: the kernel's zero page */
+
+	while (bytes) {
+		size_t n = bytes < sizeof(zeros) ? bytes : sizeof(zeros);
+		long done = MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
+		if (done <= 0 && done != -EINTR)
+			return -1;
+		offset += (uint64_t)(done > 0 ? done : 0);
+		bytes -= (size_t)(done > 0 ? done : 0);
+	}
+	return 0;
+}
+
+/* A file system without fallocate has its blocks once the zeros are written, as far as it can promise. */
+static int reserve(int fd, uint64_t offset, size_t bytes, enum mt_open how)
+{
+	long ret;
+
+	if (exceeds_file_limit(offset + bytes))
+		return -1;
+	do
+		ret = MT_SYS4(SYS_fallocate, fd, 0, offset, bytes);
+	while (ret == -EINTR);
+	if (mt_sys_failed(ret) && ret != -EOPNOTSUPP && ret != -ENOSYS)
+		return -1;
+	return how == MT_OPEN ? 0 : write_zeros(fd, offset, bytes);
+}
+
+/* MAP_POPULATE only read-faults a shared mapping; the first store to each page would still fault. */
+void mt_sys_populate(void *p, size_t bytes)
+{
+	if (!mt_sys_failed(MT_SYS3(SYS_madvise, p, bytes, MADV_POPULATE_WRITE)))
+		return;
+	for (size_t at = 0; at < bytes; at += 4096)
+		__atomic_fetch_add((char *)p + at, 0, __ATOMIC_RELAXED);
+}
+
+void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, enum mt_open how)
+{
+	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (how == MT_CREATE ? O_CREAT | O_EXCL : 0);
+	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, flags, 0600);
+	long p = -1;
+
+	if (mt_sys_failed(fd))
+		return NULL;
+	if (reserve((int)fd, offset, bytes, how) == 0)
+		p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+	MT_SYS1(SYS_close, fd);
+	if (!mt_sys_failed(p))
+		return (void *)p;
+	if (how == MT_CREATE)
+		MT_SYS3(SYS_unlinkat, AT_FDCWD, path, 0);
+	return NULL;
+}
+
+long mt_sys_read_file(const char *path, char *buf, size_t size)
+{
+	long fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	long n;
+
+	buf[0] = 0;
+	if (mt_sys_failed(fd))
+		return fd;
+	while (used + 1 < size && (n = MT_SYS3(SYS_read, fd, buf + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	MT_SYS1(SYS_close, fd);
+	buf[used] = 0;
+	return (long)used;
+}
+
+void mt_sys_block_signals(uint64_t *old)
+{
+	uint64_t all = ~0ull;
+
+	*old = 0;
+	if (!mt_process_sandboxed())
+		MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, old, sizeof(all));
+}
+
+void mt_sys_restore_signals(const uint64_t *old)
+{
+	if (!mt_process_sandboxed())
+		MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, sizeof(*old));
+}
+
+/* 0 free, 1 held, 2 held and somebody waits (the classic three-state futex lock). */
+int mt_lock_take(struct mt_lock *lock)
+{
+	uint32_t word = 0;
+
+	/* acquire pairs with the release in mt_lock_drop */
+	if (__atomic_compare_exchange_n(&lock->word, &word, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 1;
+	for (int tries = 0; tries < 200; tries++) {
+		struct timespec wait = { 0, 10 * 1000 * 1000 };
+		if (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) == 0)
+			return 1;
+		if (!mt_process_sandboxed())
+			MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
+	}
+	mt_process_stuck();
+	return 0;
+}
+
+void mt_lock_drop(struct mt_lock *lock)
+{
+	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2 && !mt_process_sandboxed())
+		MT_SYS3(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1);
+}

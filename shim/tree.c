@@ -1,0 +1,252 @@
+#include <string.h>
+
+#include "format/format.h"
+#include "shim/modules.h"
+#include "shim/process.h"
+#include "shim/tree.h"
+
+#define SEGMENTS (MT_MAX_NODES / MT_NODE_STEP)
+#define INDEX_START (1u << 13)
+#define MAX_DEAD 4096
+#define AHEAD 2048u /* nodes whose pages are made writable at a time */
+
+/* An entry is 0 or a node's id in the low 24 bits with 40 bits of its hash above. A match is verified against
+ * the node, so that a stack is never another one's by accident. */
+struct index {
+	uint64_t mask;
+	uint64_t used;
+	uint64_t entry[];
+};
+
+static struct mt_node *segment[SEGMENTS];
+static struct index *table;
+static uint32_t base, failed;
+static struct { uint64_t start, end; uint32_t until; } dead[MAX_DEAD];
+static uint32_t dead_count;
+
+static inline struct mt_node *node_at(uint32_t id)
+{
+	struct mt_node *seg = __atomic_load_n(&segment[id / MT_NODE_STEP], __ATOMIC_ACQUIRE);
+
+	return seg ? &seg[id % MT_NODE_STEP] : NULL;
+}
+
+static inline uint64_t hash_of(uint32_t parent, uint64_t pc)
+{
+	uint64_t h = (pc ^ (uint64_t)parent << 40) * 0x9E3779B97F4A7C15ull + parent;
+
+	h ^= h >> 29;
+	h *= 0xD6E8FEB86659FD93ull;
+	return h ^ h >> 32;
+}
+
+static struct index *index_new(uint64_t slots)
+{
+	struct index *idx = mt_sys_pages(sizeof(*idx) + slots * sizeof(idx->entry[0]));
+
+	if (idx)
+		idx->mask = slots - 1;
+	return idx;
+}
+
+/* Only `entry` is given back: a thread may still be probing the old table, finds it empty, and makes a node
+ * twice. The header stays readable. */
+static void index_retire(struct index *idx)
+{
+	uint64_t bytes = (idx->mask + 1) * sizeof(idx->entry[0]);
+
+	if (bytes > 8192)
+		MT_SYS3(SYS_madvise, ((uintptr_t)idx->entry + 4095) & ~(uintptr_t)4095, bytes - 8192, 4 /* DONTNEED */);
+}
+
+static void index_put(struct index *idx, uint64_t hash, uint32_t id)
+{
+	uint64_t value = (hash & ~0xffffffull) | id;
+
+	for (uint64_t i = hash & idx->mask, n = 0; n <= idx->mask; i = (i + 1) & idx->mask, n++) {
+		uint64_t empty = 0;
+		/* release: who finds the id finds the node written; pairs with the acquire in find() */
+		if (__atomic_compare_exchange_n(&idx->entry[i], &empty, value, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+			__atomic_fetch_add(&idx->used, 1, __ATOMIC_RELAXED);
+			return;
+		}
+	}
+}
+
+static uint32_t find(const struct index *idx, uint64_t hash, uint32_t parent, uint64_t pc)
+{
+	uint64_t value;
+
+	for (uint64_t i = hash & idx->mask, n = 0; n <= idx->mask; i = (i + 1) & idx->mask, n++) {
+		value = __atomic_load_n(&idx->entry[i], __ATOMIC_ACQUIRE);
+		if (!value)
+			break;
+		if ((value ^ hash) >> 24 == 0) {
+			const struct mt_node *node = node_at((uint32_t)(value & 0xffffff));
+			if (node && node->pc == pc && node->parent == parent)
+				return (uint32_t)(value & 0xffffff);
+		}
+	}
+	return 0;
+}
+
+static int is_dead(uint32_t id, uint64_t pc)
+{
+	for (uint32_t i = 0; i < dead_count; i++)
+		if (id < dead[i].until && pc >= dead[i].start && pc < dead[i].end)
+			return 1;
+	return 0;
+}
+
+static int index_is_full(const struct index *idx)
+{
+	return __atomic_load_n(&idx->used, __ATOMIC_RELAXED) * 4 > (idx->mask + 1) * 3;
+}
+
+/* Rebuilds the index from the nodes themselves; the caller holds the lock. */
+static void index_rebuild(uint64_t slots)
+{
+	struct index *old = table, *idx = index_new(slots);
+	uint32_t end = mt_tree_end();
+
+	if (!idx)
+		return;
+	for (uint32_t id = 1; id < end; id++) {
+		const struct mt_node *node = node_at(id);
+		if (!node) {
+			id |= MT_NODE_STEP - 1; /* a gap between the parent's ids and ours */
+			continue;
+		}
+		/* acquire pairs with add(): a node that another thread is just making has no pc yet, or all it says */
+		uint64_t pc = __atomic_load_n(&node->pc, __ATOMIC_ACQUIRE);
+		if (pc && !is_dead(id, pc))
+			index_put(idx, hash_of(node->parent, pc), id);
+	}
+	__atomic_store_n(&table, idx, __ATOMIC_RELEASE);
+	if (old)
+		index_retire(old);
+}
+
+static void grow_index(void)
+{
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		if (index_is_full(table))
+			index_rebuild((table->mask + 1) * 2);
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+}
+
+/* Maps segment i, and the ones after it when the tree is large already: fewer, larger mappings. */
+static int map_segment(uint32_t i)
+{
+	uint32_t own = i - base / MT_NODE_STEP, run = own < 16 ? 1 : 16;
+	size_t bytes = MT_NODE_STEP * sizeof(struct mt_node);
+	struct mt_node *seg;
+
+	if (segment[i])
+		return 1;
+	if (i + run > SEGMENTS || mt_process_sandboxed() || !mt_process_charge(run * bytes, own == 0))
+		return 0;
+	seg = mt_process_map("nodes", (uint64_t)own * bytes, run * bytes, own ? MT_EXTEND : MT_CREATE);
+	if (!seg) {
+		mt_process_refund(run * bytes);
+		return 0;
+	}
+	for (uint32_t k = 0; k < run; k++)
+		__atomic_store_n(&segment[i + k], seg + (uint64_t)k * MT_NODE_STEP, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* The file must reach ids that are handed out; a file that can't grow ends the tree for good. */
+static int reach(uint32_t id)
+{
+	uint64_t signals;
+	int ok = 0;
+
+	if (id >= MT_MAX_NODES)
+		return 0;
+	if (__atomic_load_n(&segment[id / MT_NODE_STEP], __ATOMIC_ACQUIRE))
+		return 1;
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		ok = map_segment(id / MT_NODE_STEP);
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+	return ok;
+}
+
+static uint32_t add(uint32_t parent, uint64_t pc, uint32_t flags)
+{
+	uint32_t id;
+	struct mt_node *node;
+
+	if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
+		return MT_NODE_FAILED;
+	mt_modules_meet(pc);
+	id = __atomic_fetch_add(&mt_process.info->node_end, 1, __ATOMIC_RELAXED);
+	if (!reach(id)) {
+		__atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+		return MT_NODE_FAILED;
+	}
+	node = node_at(id);
+	if (id % AHEAD == 0)
+		mt_sys_populate(node, AHEAD * sizeof(*node));
+	node->parent = parent;
+	node->flags = flags;
+	__atomic_store_n(&node->pc, pc, __ATOMIC_RELEASE);
+	return id;
+}
+
+uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
+{
+	uint64_t hash = hash_of(parent, pc);
+	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	uint32_t id = find(idx, hash, parent, pc);
+
+	if (id)
+		return id;
+	id = add(parent, pc, flags);
+	if (id == MT_NODE_FAILED)
+		return id;
+	index_put(idx, hash, id);
+	if (index_is_full(idx))
+		grow_index();
+	return id;
+}
+
+int mt_tree_start(uint32_t first)
+{
+	base = first;
+	failed = 0;
+	if (!table && !(table = index_new(INDEX_START)))
+		return 0;
+	__atomic_store_n(&mt_process.info->node_end, first ? first : 1, __ATOMIC_RELAXED);
+	return map_segment(first / MT_NODE_STEP);
+}
+
+void mt_tree_forget(uint64_t start, uint64_t end)
+{
+	uint32_t i = dead_count < MAX_DEAD ? dead_count++ : MAX_DEAD - 1;
+
+	dead[i].start = start;
+	dead[i].end = end;
+	dead[i].until = mt_tree_end();
+	index_rebuild(table->mask + 1);
+}
+
+uint32_t mt_tree_end(void)
+{
+	uint32_t end = __atomic_load_n(&mt_process.info->node_end, __ATOMIC_RELAXED);
+
+	return end < MT_MAX_NODES ? end : MT_MAX_NODES;
+}
+
+void mt_tree_reserve(void)
+{
+	reach((mt_tree_end() | (MT_NODE_STEP - 1)) + 1);
+}

@@ -1,0 +1,29 @@
+/*
+ * The call tree: a stack is a node, a node is (parent, pc). Nodes live in a mapped file and are never changed;
+ * the index that finds a child by (parent, pc) is private memory. Everything is lock-free: a lost race makes
+ * a second node for the same (parent, pc), which costs 16 bytes and no truth.
+ */
+#ifndef MT_TREE_H
+#define MT_TREE_H
+
+#include <stdint.h>
+
+#define MT_NODE_FAILED UINT32_MAX
+
+/* Makes an empty tree whose ids start at `base`; ids below are the parent's and stay readable. */
+int mt_tree_start(uint32_t base);
+
+/* The node for a frame at `pc` called from `parent`, or MT_NODE_FAILED when the tree is full or the disk is. */
+uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags);
+
+/* Code at [start, end) is gone: nodes with a pc there will not be found again, so that other code that is
+ * loaded at the same place gets nodes of its own. */
+void mt_tree_forget(uint64_t start, uint64_t end);
+
+/* Ids handed out so far; a forked child's tree starts at or after it. */
+uint32_t mt_tree_end(void);
+
+/* Makes room for new nodes, before a sandbox forbids files. */
+void mt_tree_reserve(void);
+
+#endif

@@ -1,0 +1,182 @@
+"""Measuring: tracers, runs that count every process a tracer leaves behind, medians, and a table of ratios."""
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.path.join(TOP, os.environ.get("B", "build")))
+VENV = os.path.abspath(os.path.join(TOP, os.environ.get("VENV", "build/venv")))
+PYTHON = os.path.join(VENV, "bin/python")
+MEMTRACE = os.path.join(BUILD, "memtrace")
+SHIM = os.path.join(BUILD, "libmemtrace.so")
+CHURN = os.path.join(BUILD, "tests/bench/churn")
+HERE = os.path.join(TOP, "tests/bench")
+SETTLE = 120  # seconds that a recorder may work on after its target ended
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """A recorder is an orphan in a session of its own: as its adoptive parent we learn what CPU time it took."""
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("prctl")
+
+
+class Tracer:
+    """How a command is run under something: preloaded, or behind a prefix."""
+
+    def __init__(self, name, prefix=(), env=None, python_only=False):
+        self.name, self.prefix, self.env, self.python_only = name, prefix, env, python_only
+
+    def command(self, command, folder):
+        if self.python_only:
+            assert command[0] == PYTHON
+            command = command[1:]
+        return [p.replace("@", os.path.join(folder, "t")) for p in self.prefix] + command
+
+    def environment(self, folder):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k != "LD_PRELOAD"}
+        if self.env is not None:
+            env.update(self.env, LD_PRELOAD=SHIM, MEMTRACE_OUTPUT=os.path.join(folder, "t"))
+        return env
+
+
+NONE = Tracer("none")
+STACKS = Tracer("memtrace", env={})
+NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
+HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
+MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
+
+
+def peers():
+    found = []
+    if shutil.which("heaptrack"):
+        usage = subprocess.run(["heaptrack", "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
+        if "--record-only" in usage:  # newer ones print their analysis otherwise
+            HEAPTRACK.prefix.insert(1, "--record-only")
+        found.append(HEAPTRACK)
+    has_memray = subprocess.run([PYTHON, "-c", "import memray"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return found + ([MEMRAY] if has_memray else [])
+
+
+class Run:
+    """One finished run: what it printed as `bench NAME VALUE`, its wall time, and CPU seconds with and without helpers."""
+
+    def __init__(self, folder, status, wall, own, total, values):
+        self.folder, self.status, self.wall, self.own, self.total = folder, status, wall, own, total
+        self.values = values
+
+    def __getitem__(self, name):
+        return self.values[name]
+
+    @property
+    def trace(self):
+        return os.path.join(self.folder, "t")
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def cpu(usage):
+    return usage.ru_utime + usage.ru_stime
+
+
+def reap(pid):
+    """Waits for the command and then for every orphan it left; returns status, end time, and CPU of it and of all."""
+    status = end = own = None
+    total, deadline = 0.0, None
+    while True:
+        try:
+            done, code, usage = os.wait4(-1, 0 if end is None else os.WNOHANG)
+        except ChildProcessError:
+            return status, end, own, total
+        if done == 0:
+            if time.monotonic() > deadline:
+                raise TimeoutError("a process outlives its target by %d s" % SETTLE)
+            time.sleep(0.01)
+            continue
+        total += cpu(usage)
+        if done == pid:
+            status, end, own = code, time.monotonic(), cpu(usage)
+            deadline = end + SETTLE
+
+
+def parse(text):
+    words = (line.split() for line in text.splitlines() if line.startswith("bench "))
+    return {w[1]: float(w[2]) for w in words if len(w) == 3}
+
+
+def run(tracer, command, scratch):
+    folder = tempfile.mkdtemp(prefix="run-", dir=scratch)
+    with open(os.path.join(folder, "output"), "w+b") as output:
+        start = time.monotonic()
+        child = subprocess.Popen(tracer.command(command, folder), env=tracer.environment(folder), cwd=folder,
+                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        status, end, own, total = reap(child.pid)
+        child.returncode = status  # reaped behind its back
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if status != 0:
+        raise RuntimeError("%s under %s: status %d: %s" % (command, tracer.name, status, text[-400:]))
+    return Run(folder, status, end - start, own, total, parse(text))
+
+
+def report(run_):
+    """The JSON report of a run's trace."""
+    done = subprocess.run([MEMTRACE, "report", "--json", run_.trace], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def host_events(figures):
+    """Events of the host heap and of mappings; an event is an allocation, a free, or one that failed."""
+    return sum(figures[kind].get(key, 0) for kind in ("host", "map") for key in ("allocations", "frees", "failed"))
+
+
+def disk_bytes(folder):
+    return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+
+
+class Samples:
+    """Values of one cell."""
+
+    def __init__(self, values):
+        self.values = sorted(values)
+
+    @property
+    def median(self):
+        return statistics.median(self.values)
+
+    def ratio(self, base):
+        """Against the median of the base, with the spread of its own values."""
+        low, mid, high = (v / base.median for v in (self.values[0], self.median, self.values[-1]))
+        spread = " (%.2f-%.2f)" % (low, high) if len(self.values) > 1 else ""
+        return "%.2fx%s" % (mid, spread)
+
+
+class Table:
+    """Rows as they come: a long run shows what it has."""
+
+    COLUMNS = ["none", "memtrace", "no stacks", "heaptrack", "memray"]
+
+    def __init__(self, out):
+        self.out = out
+        self.line("", self.COLUMNS, "target")
+
+    def line(self, name, cells, target=""):
+        print("%-44s %11s" % (name, cells[0]) + "".join(" %19s" % c for c in cells[1:]) + "   " + target, file=self.out, flush=True)
+
+    def ratios(self, name, cells, unit, target="", scale=1.0):
+        """cells: tracer name -> Samples; the first column is the plain run's figure, the others are multiples of it."""
+        base = cells["none"]
+        row = ["%.4g %s" % (base.median * scale, unit)]
+        row += [cells[c].ratio(base) if c in cells else "-" for c in self.COLUMNS[1:]]
+        self.line(name, row, target)
+
+    def figures(self, name, cells, target=""):
+        """cells: tracer name -> text."""
+        self.line(name, [cells.get(c, "-") for c in self.COLUMNS], target)

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The build itself: other compilers, the layers, what is installed, and the message about a missing header."""
+# timeout: 300
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def make(folder, *arguments):
+    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CC", "CFLAGS")}
+    done = mt.execute(["make", "-C", mt.TOP, "B=" + folder, *arguments], env=env, timeout=280)
+    mt.check(done.status == 0, "make %s: %s" % (" ".join(arguments), done.err[-600:]))
+    return done
+
+
+def compiler(*names):
+    for name in names:
+        if shutil.which(name):
+            return name
+    mt.skip("%s is not installed" % names[0])
+
+
+def case_clang_builds_everything():
+    clang = compiler("clang", *("clang-%d" % n for n in range(22, 13, -1)))
+    make(mt.scratch("clang"), "CC=" + clang, "all")
+
+
+def case_cross_compiles_the_shim_for_aarch64():
+    folder = mt.scratch("aarch64")
+    make(folder, "CC=" + compiler("aarch64-linux-gnu-gcc"), folder + "/libmemtrace.so")
+    head = subprocess.run(["readelf", "-h", folder + "/libmemtrace.so"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    mt.check("AArch64" in head, "not an aarch64 file: " + head)
+
+
+def case_layers_are_kept_apart():
+    done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), mt.BUILD], cwd=mt.TOP)
+    mt.equal((done.status, done.out), (0, ""), "scripts/layers")
+
+
+def case_install_puts_files_in_their_places():
+    folder = mt.scratch("install")
+    make(mt.BUILD, "install", "PREFIX=/opt/x", "DESTDIR=" + folder)
+    found = sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, fs in os.walk(folder) for f in fs)
+    mt.check({"opt/x/bin/memtrace", "opt/x/lib/libmemtrace.so"} <= set(found), "installed: %s" % found)
+
+
+def case_installed_command_finds_the_shim():
+    folder = mt.scratch("install")
+    make(mt.BUILD, "install", "PREFIX=/", "DESTDIR=" + folder)
+    done = mt.execute([folder + "/bin/memtrace", "run", "-o", folder + "/t", "--", "/bin/true"])
+    mt.equal(done.status, 0, "status of memtrace run: %s" % done)
+
+
+def case_missing_header_names_its_package():
+    # A compiler that finds no header stands for a machine without the packages.
+    cc = os.path.join(mt.scratch("cc"), "cc")
+    with open(cc, "w", encoding="utf-8") as script:
+        script.write("#!/bin/sh\nexit 1\n")
+    os.chmod(cc, 0o755)
+    done = mt.execute([os.path.join(mt.TOP, "scripts/deps")], env=mt.clean_env(CC=cc))
+    mt.equal(done.status, 1, "status")
+    mt.check("<zstd.h> is missing; it is in the Debian package libzstd-dev" in done.err, done.err)
+
+
+mt.main()

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""The corner cases of the malloc family give what they give without the shim, and are counted to the byte."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def counted(preload, *arguments):
+    command = [mt.program("corners"), *arguments]
+    want, got = mt.plain(command, preload=preload), mt.shimmed(command, preload=preload)
+    mt.compare(want, got)
+    mt.check("FAILED" not in want.out, "the program fails by itself: %s" % want)
+    got.trace.intact()
+    mt.match(got.trace.host, mt.tally(got.out))
+    return got.trace
+
+
+def case_glibc():
+    counted([], "glibc")
+
+
+def case_through_libc():
+    trace = mt.same([mt.program("corners"), "libc"])
+    mt.check(trace.host["allocations"] > counted([]).host["allocations"], "strdup and asprintf are not seen")
+
+
+@mt.variants("libjemalloc.so.2", "libtcmalloc_minimal.so.4")
+def case_behind(name):
+    library = mt.library(name)
+    command = [mt.program("corners")]
+    want, got = mt.plain(command, preload=[library]), mt.shimmed(command, preload=[library])
+    mt.compare(want, got)
+    got.trace.intact()
+    # The allocator may allocate for itself before main; what main does is on top of that, exactly.
+    idle = mt.shimmed(["true"], preload=[library]).trace.intact().host
+    mt.match(got.trace.host, mt.tally(got.out), idle)
+
+
+def case_behind_by_bare_name():
+    mt.library("libjemalloc.so.2")
+    mt.same([mt.program("corners")], preload=["libjemalloc.so.2"])
+
+
+def case_reentrant_allocator():
+    """calloc and realloc of the next allocator call our malloc and free."""
+    counted([mt.program("libreenter.so")])
+
+
+def case_dlsym_that_allocates():
+    counted([mt.program("libdlsymcalloc.so")])
+
+
+def case_blocks_from_before():
+    trace = mt.same([mt.program("early")], preload=[mt.program("libearly.so")])
+    mt.equal(trace.host["live_blocks"], 0, "live blocks after everything was freed")
+
+
+def case_failures_keep_their_size():
+    """PTRDIFF_MAX bytes were asked for; the record has all 64 bits, and a stack."""
+    trace = mt.same([mt.program("corners")])
+    done = trace.tool("dump")
+    mt.equal(done.status, 0)
+    for size in (2 ** 63 - 1, 2 ** 63):
+        mt.check(any(str(size) in line for line in done.out.splitlines() if "fail" in line.lower()),
+                 "no failure of %d bytes in the dump" % size)
+
+
+def case_cxx():
+    trace = mt.same([mt.program("news")])
+    mt.check(trace.host["failed"] >= 10, "failing operator new isn't there")
+
+
+mt.main()

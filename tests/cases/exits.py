@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""However a program ends, everything it did before is in the trace, and the report knows how it ended."""
+import os
+import signal
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+# mode, how it ends, exit handlers run, quick_exit handlers run
+MODES = [("return", ("exit", 7), 1, 0), ("exit", ("exit", 8), 1, 0), ("_exit", ("exit", 9), 0, 0), ("_Exit", ("exit", 10), 0, 0),
+         ("exit_group", ("exit", 11), 0, 0), ("quick_exit", ("exit", 12), 0, 1), ("abort", ("signal", signal.SIGABRT), 0, 0),
+         ("segv", ("signal", signal.SIGSEGV), 0, 0), ("term", ("signal", signal.SIGTERM), 0, 0),
+         ("kill", ("signal", signal.SIGKILL), 0, 0), ("execfail", ("exit", 3), 1, 0), ("thread", ("exit", 5), 1, 0),
+         ("pthread_exit", ("exit", 0), 1, 0)]
+# What no exit hook can see is known from a traced parent or `memtrace run`.
+UNSEEN = ("exit_group", "abort", "segv", "term", "kill", "pthread_exit")
+
+
+def everything_is_there(trace, mode, atexit, quick):
+    sites = trace.sites()
+    times = 2 if mode == "pthread_exit" else 1
+    mt.equal(mt.blocks_of(sites, "before"), (50000 * times, 1000 * times), "blocks of before")
+    mt.equal(mt.blocks_of(sites, "in_atexit"), (600 * atexit, 10 * atexit), "blocks of the exit handler")
+    mt.equal(mt.blocks_of(sites, "in_destructor"), (800 * atexit, 10 * atexit), "blocks of the destructor")
+    mt.equal(mt.blocks_of(sites, "in_quick_exit"), (700 * quick, 10 * quick), "blocks of the quick_exit handler")
+
+
+@mt.variants(*MODES)
+def case_alone(mode, how, atexit, quick):
+    trace = mt.same([mt.program("exits"), mode])
+    everything_is_there(trace, mode, atexit, quick)
+    found = trace.processes[0]["exit"]
+    if not (mode in UNSEEN and found["kind"] == "unknown"):
+        mt.equal((found["kind"], found["code"]), how)
+
+
+@mt.variants(*MODES)
+def case_supervised(mode, how, atexit, quick):
+    want, got = mt.plain([mt.program("exits"), mode]), mt.supervised([mt.program("exits"), mode])
+    mt.equal(got.status, want.status if want.status >= 0 else 128 - want.status, "exit status of memtrace run")
+    mt.check(got.out.startswith(want.out), "output is %r, not %r" % (got.out[:200], want.out))
+    got.trace.intact()
+    everything_is_there(got.trace, mode, atexit, quick)
+    found = got.trace.processes[0]["exit"]
+    mt.equal((found["kind"], found["code"]), how)
+
+
+def case_exec():
+    trace = mt.same([mt.program("exits"), "exec"])
+    first, second = trace.processes
+    mt.equal((first["pid"], first["exit"]["kind"]), (second["pid"], "exec"))
+    mt.equal((second["exit"]["kind"], second["exit"]["code"]), ("exit", 7))
+    mt.equal(first["host"]["live_blocks"], 0, "blocks of the image that is gone")
+    mt.equal(first["host"]["allocations"], 1000)
+    mt.equal(second["host"]["live_blocks"], 1020)
+
+
+def case_library_that_ends_after_the_shim():
+    trace = mt.same([mt.program("early")], preload=[mt.program("libearly.so")])
+    host = trace.host
+    mt.check(host["frees"] >= 64 + 64, "frees of the last destructor are missing: %s" % host)
+    mt.equal(host["live_blocks"], 0)
+
+
+mt.main()

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Process trees: each way to make a child, what children inherit, and that nobody is forgotten."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+FORKS = mt.program("forks")
+
+
+def parent_and_child(trace):
+    mt.equal(len(trace.processes), 2, "processes")
+    parent = [p for p in trace.processes if not p["host"]["inherited_blocks"]]
+    child = [p for p in trace.processes if p["host"]["inherited_blocks"]]
+    mt.equal((len(parent), len(child)), (1, 1), "parents and children")
+    mt.equal(child[0]["ppid"], parent[0]["pid"])
+    return parent[0], child[0]
+
+
+@mt.variants("fork", "_Fork", "clone")
+def case_forked(how):
+    parent, child = parent_and_child(mt.same([FORKS, how]))
+    mt.equal((parent["host"]["live_blocks"], parent["host"]["live_bytes"]), (1000, 100000))
+    mt.equal((child["host"]["inherited_blocks"], child["host"]["inherited_bytes"]), (750, 75000))
+    mt.equal((child["host"]["frees"], child["host"]["allocations"]), (250, 10))
+    mt.equal((child["host"]["live_blocks"], child["host"]["live_bytes"]), (10, 300))
+    mt.equal((child["exit"]["kind"], child["exit"]["code"]), ("exit", 5))
+
+
+def case_inherited_blocks_are_summed_once():
+    trace = mt.same([FORKS, "fork"])
+    mt.equal((trace.host["live_bytes"], trace.host["live_blocks"]), (100300, 1010))
+    mt.equal(mt.blocks_of(trace.sites(), "parent_blocks"), (100000, 1000))
+    mt.equal(mt.blocks_of(trace.sites(), "child_work"), (300, 10))
+
+
+@mt.variants("spawn", "vforkexec")
+def case_spawned(how):
+    trace = mt.same([FORKS, how])
+    mt.equal(len(trace.processes), 2, "processes")
+    parent = [p for p in trace.processes if p["host"]["allocations"] >= 1000]
+    child = [p for p in trace.processes if p["host"]["allocations"] == 0]
+    mt.equal((len(parent), len(child)), (1, 1), "parents and children")
+    mt.equal((child[0]["ppid"], child[0]["exit"]), (parent[0]["pid"], {"kind": "exit", "code": 0}))
+
+
+def case_vfork_without_exec():
+    trace = mt.same([FORKS, "vfork"])
+    mt.equal(len(trace.processes), 1, "processes")
+    host = trace.host
+    mt.equal((host["live_blocks"], host["live_bytes"]), (1000 - 250 + 10, 75300))
+
+
+def case_fork_among_threads():
+    trace = mt.same([FORKS, "threads"])
+    mt.equal(len(trace.processes), 21, "processes")
+    for child in sorted(trace.processes, key=lambda p: p["id"])[1:]:
+        mt.equal((child["host"]["allocations"], child["host"]["frees"]), (1000, 1000), "of a child")
+        # 1,000 blocks and what pthread_create holds; up to one call in flight in each of three threads
+        mt.between(1000, child["host"]["inherited_blocks"], 1010, "inherited")
+
+
+def case_chain_of_execs():
+    trace = mt.same([FORKS, "chain", "20"])
+    mt.equal(len(trace.processes), 21, "images")
+    mt.equal(len({p["pid"] for p in trace.processes}), 1, "pids")
+    mt.equal([p["exit"]["kind"] for p in sorted(trace.processes, key=lambda p: p["start_s"])], ["exec"] * 20 + ["exit"])
+
+
+def case_daemon():
+    trace = mt.same([FORKS, "daemon"])
+    # The process between them does nothing, so it may leave no trace.
+    mt.between(2, len(trace.processes), 3, "processes")
+    mt.equal(mt.blocks_of(trace.sites(), "child_work"), (300, 10))
+
+
+def case_system():
+    trace = mt.same([FORKS, "system"])
+    mt.equal(sorted(p["name"] for p in trace.processes), ["forks", "sh"])
+
+
+def case_children_can_be_left_out():
+    trace = mt.same([FORKS, "fork"], env={"MEMTRACE_CHILDREN": "0"})
+    mt.equal(len(trace.processes), 1, "processes")
+    trace = mt.same([FORKS, "system"], env={"MEMTRACE_CHILDREN": "0"})
+    mt.equal([p["name"] for p in trace.processes], ["forks"])
+
+
+def case_excluded_by_name():
+    trace = mt.same(["sh", "-c", FORKS + " fork; ls /; true"], env={"MEMTRACE_EXCLUDE": "ls:fork?"})
+    names = {p["name"] for p in trace.processes}
+    mt.check("sh" in names and not {"ls", "forks"} & names, "recorded %s" % names)
+
+
+mt.main()

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Golden traces of each format version: `memtrace dump` and the independent decoder print the text that is kept.
+
+golden.py --refresh records them anew, for a new format version; the change is a commit of its own.
+"""
+import difflib
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import golden_traces
+import mt
+
+DECODE = os.path.join(mt.TOP, "scripts/decode.py")
+LIMIT = 200 << 10
+
+
+def dump(trace):
+    return mt.execute([mt.MEMTRACE, "dump", trace])
+
+
+def decode(trace):
+    return mt.execute([sys.executable, DECODE, trace])
+
+
+def same_text(done, want):
+    mt.equal(done.status, 0, "status of %s" % done)
+    difference = list(difflib.unified_diff(want.splitlines(), done.out.splitlines(), "golden", "got", n=0, lineterm=""))
+    mt.check(not difference, "%d lines differ: %s" % (len(difference), " | ".join(difference[:8])))
+
+
+@mt.variants(*((n, how) for n in golden_traces.NAMES for how in ("dump", "decode")))
+def case_text(name, how):
+    with open(golden_traces.text(name), encoding="utf-8") as file:
+        same_text(globals()[how](golden_traces.unpack(name, mt.scratch("golden"))), file.read())
+
+
+@mt.variants(*((n,) for n in golden_traces.NAMES))
+def case_small(name):
+    mt.between(1, os.path.getsize(golden_traces.archive(name)) + os.path.getsize(golden_traces.text(name)), LIMIT, "bytes of " + name)
+
+
+# ---- recording them ---------------------------------------------------------------------------------------------
+
+
+def patch(path, offset, size, text):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(struct.pack("%ds" % size, text))
+
+
+def scrub(trace):
+    """Which machine it was is nobody's business, and no process here must seem to be one of the trace's."""
+    session = os.path.join(trace, "session")
+    patch(session, mt.session_offset("boot_id"), 40, b"00000000-0000-0000-0000-000000000000")
+    patch(session, mt.session_offset("host"), 64, b"golden")
+
+
+def record(how):
+    """Under a path that is the same on every machine."""
+    home = "/tmp/memtrace-golden"
+    shutil.rmtree(home, ignore_errors=True)
+    os.mkdir(home)
+    for file in (mt.SHIM, mt.MEMTRACE, os.path.join(mt.BUILD, "tests/golden/record")):
+        shutil.copy(file, home)
+    env = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": home + "/libmemtrace.so", "MEMTRACE_OUTPUT": home + "/trace"}
+    subprocess.run([home + "/record", how], env=env, cwd=home, check=False)
+    mt.Trace(home + "/trace").settle()
+    return home + "/trace"
+
+
+def refresh():
+    for how in ("killed", "final", "tree"):
+        trace = record(how)
+        scrub(trace)
+        golden_traces.pack(how, trace)
+        done = dump(trace)
+        mt.equal(done.status, 0, "status of %s" % done)
+        with open(golden_traces.text(how), "w", encoding="utf-8") as file:
+            file.write(done.out)
+        print("%-8s %7d bytes, %d lines" % (how, os.path.getsize(golden_traces.archive(how)), done.out.count("\n")))
+    mt.Scratch.remove()
+
+
+if sys.argv[1:] == ["--refresh"]:
+    refresh()
+else:
+    mt.main()

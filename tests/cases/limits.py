@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Where nothing can be written, or too little: the program runs as without the shim, and the report says what is missing."""
+import os
+import resource
+import shutil
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+BUSY = [mt.program("busy"), "400000", "3000", "300"]
+COUNT = 400000
+
+
+def run(output=None, env=None, command=BUSY, **options):
+    want = mt.plain(command, **options)
+    got = mt.shimmed(command, output=output, env=env, **options)
+    mt.compare(want, got)
+    return got.trace
+
+
+def lossy(trace, count=COUNT):
+    """Every operation is in the trace or counted as lost."""
+    trace.settle()
+    report, host = trace.report, trace.host
+    lost = report["losses"]["events"]
+    mt.check(lost > 0, "nothing is said to be missing: %s" % report["losses"])
+    mt.equal(report["complete"], False, "complete")
+    mt.between(2 * count - 3000 - 10, host["allocations"] + host["frees"] + lost, 2 * count + 10,
+               "allocations %d + frees %d + lost %d" % (host["allocations"], host["frees"], lost))
+    text = trace.tool("report").out
+    mt.check("lost" in text.lower() or "missing" in text.lower(), "the report does not say so: %s" % text)
+
+
+class Mounted:
+    """A small file system of its own."""
+
+    def __init__(self, kind, bytes_, read_only=False):
+        mt.need_root()
+        self.path = mt.scratch("mount")
+        options = "ro" if read_only else "rw"
+        if kind == "tmpfs":
+            command = ["mount", "-t", "tmpfs", "-o", "size=%d,%s" % (bytes_, options), "none", self.path]
+        else:
+            image = os.path.join(mt.scratch(), "image")
+            with open(image, "wb") as file:
+                file.truncate(bytes_)
+            made = mt.plain([mt.need("mkfs.ext4"), "-q", "-F", "-m", "0", image])
+            mt.equal(made.status, 0, made.err)
+            command = ["mount", "-o", "loop," + options, image, self.path]
+        done = mt.plain(command)
+        if done.status:
+            mt.skip("mount: %s" % done.err.strip())
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "-l", self.path])
+
+
+@mt.variants(("tmpfs", 2 << 20), ("tmpfs", 300 << 10), ("tmpfs", 8 << 10), ("ext4", 6 << 20))
+def case_disk_full(kind, bytes_):
+    with Mounted(kind, bytes_) as path:
+        trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, timeout=60)
+        trace.settle()
+        if trace.files(".info") or trace.files(".trace"):
+            lossy(trace)
+
+
+def case_other_files_fill_the_disk():
+    """The free space goes away while chunks are being made."""
+    with Mounted("tmpfs", 24 << 20) as path:
+        filler = "dd if=/dev/zero of=%s/fill bs=64k status=none 2>/dev/null & " % path
+        command = ["sh", "-c", filler + " ".join(BUSY) + "; s=$?; wait; exit $s"]
+        trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, command)
+        mt.equal(trace.tool("check", "--force").status in (0, 1), True)
+
+
+def case_keep_free():
+    with Mounted("tmpfs", 64 << 20) as path:
+        lossy(run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "63M"}))
+
+
+def case_disk_limit():
+    trace = run(env={"MEMTRACE_LIMIT": "1M"})
+    lossy(trace)
+    mt.check(trace.bytes() <= 2 << 20, "%d bytes where 1 MiB was allowed" % trace.bytes())
+
+
+@mt.variants("mount", "directory")
+def case_read_only(what):
+    if what == "mount":
+        with Mounted("tmpfs", 1 << 20, read_only=True) as path:
+            mt.check(not run(os.path.join(path, "t")).exists(), "a trace on a read-only mount?")
+    else:
+        mt.check(not run("/proc/nothing/t").exists(), "a trace in /proc?")
+
+
+def case_output_is_a_file():
+    path = os.path.join(mt.scratch(), "file")
+    open(path, "w").close()
+    run(path)
+    mt.equal(os.path.getsize(path), 0)
+    mt.Trace(path + ".2").intact()
+
+
+def limited(what, value):
+    def set_limit():
+        resource.setrlimit(what, (value, value))
+    return set_limit
+
+
+@mt.variants(0, 4096, 100000, 1 << 20)
+def case_rlimit_fsize(value):
+    """Growing a file past the limit would raise SIGXFSZ."""
+    trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    # Our own capture files obey the limit too: 4 KiB of output at most, so print little (busy does).
+    preexec = limited(resource.RLIMIT_FSIZE, value)
+    want = subprocess.run(BUSY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=preexec, env=mt.clean_env())
+    got = subprocess.run(BUSY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=preexec,
+                         env=mt.shim_env(trace.path), timeout=60)
+    mt.equal((got.returncode, got.stdout, got.stderr), (want.returncode, want.stdout, want.stderr))
+    trace.settle()
+    if trace.files(".info") or trace.files(".trace"):
+        lossy(trace)
+    else:
+        mt.check(value < 1 << 20, "nothing was recorded: %s" % trace.files())
+
+
+@mt.variants(3, 4, 5, 8)
+def case_rlimit_nofile(value):
+    def preexec():
+        os.closerange(3, 256)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
+    run_with = lambda env: subprocess.run([BUSY[0]] + BUSY[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+                                          close_fds=False, preexec_fn=preexec, timeout=60)
+    trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    # The loader needs descriptors itself: link time decides whether it runs at all.
+    want, got = run_with(mt.clean_env()), run_with(mt.shim_env(trace.path))
+    if want.returncode != 7:
+        mt.skip("the loader itself needs more than %d descriptors" % value)
+    mt.equal((got.returncode, got.stdout), (want.returncode, want.stdout))
+    if b"cannot be preloaded" not in got.stderr:
+        mt.equal(got.stderr, want.stderr)
+    if trace.files(".info") or trace.files(".trace"):
+        trace.settle()
+        mt.equal(trace.tool("check").status in (0, 1), True)
+
+
+def case_descriptors_run_out_later():
+    command = ["sh", "-c", "ulimit -n 6; exec " + " ".join(BUSY)]
+    trace = run(command=command)
+    trace.settle()
+    mt.equal(trace.process("busy")["host"]["allocations"] + trace.report["losses"]["events"] >= COUNT, True)
+
+
+@mt.variants(60, 100, 200)
+def case_rlimit_as(mib):
+    """Address space that is too small for what the shim would like to have."""
+    preexec = limited(resource.RLIMIT_AS, mib << 20)
+    trace = run(preexec_fn=preexec)
+    trace.settle()
+    host, lost = trace.host, trace.report["losses"]["events"]
+    mt.between(2 * COUNT - 3010, host["allocations"] + host["frees"] + lost, 2 * COUNT + 10, "operations known")
+
+
+def as_nobody(command):
+    return [mt.need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "--", *command]
+
+
+def reachable(path):
+    """Can nobody get there? If not, what is needed is copied to a place where it can."""
+    return mt.plain(as_nobody(["test", "-r", path])).status == 0
+
+
+def case_unprivileged():
+    mt.need_root()
+    folder = mt.scratch("open")
+    for name in (mt.SHIM, mt.MEMTRACE, BUSY[0]):
+        if os.path.exists(name):
+            shutil.copy(name, folder)
+    os.chmod(folder, 0o777)
+    os.chmod(os.path.dirname(folder), 0o755)
+    command = as_nobody([os.path.join(folder, "busy")] + BUSY[1:])
+    shim, output = os.path.join(folder, "libmemtrace.so"), os.path.join(folder, "t")
+    if not reachable(shim):
+        mt.skip("nobody can't reach %s" % folder)
+    want = mt.plain(command, cwd=folder)
+    # Preloaded into the program alone: its first process is nobody's.
+    got = mt.plain(["env", *as_nobody([])[:-1], "--", "env", "LD_PRELOAD=" + shim, "MEMTRACE_OUTPUT=" + output,
+                    os.path.join(folder, "busy")] + BUSY[1:], cwd=folder)
+    mt.compare(want, got)
+    trace = mt.Trace(output)
+    trace.intact()
+    mt.equal(trace.process("busy")["host"]["allocations"], COUNT)
+    mt.equal({os.stat(os.path.join(output, f)).st_uid for f in trace.files()}, {65534})
+
+
+def case_privileges_are_dropped():
+    """root starts it, the rest runs as nobody, who may not write to the session."""
+    mt.need_root()
+    if not reachable(BUSY[0]) or not reachable(mt.SHIM):
+        mt.skip("nobody can't reach %s" % BUSY[0])
+    trace = run(command=as_nobody(BUSY))
+    mt.check(trace.exists(), "no trace")
+
+
+mt.main()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The variables and where the trace goes."""
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+BUSY = [mt.program("busy"), "20000", "1000", "300"]
+
+
+def case_output_exists():
+    output = os.path.join(mt.scratch(), "t")
+    for expect in (output, output + ".2", output + ".3"):
+        mt.shimmed(BUSY, output=output)
+        mt.Trace(expect).intact()
+    mt.check(not os.path.exists(output + ".4"), "too many")
+
+
+def case_default_name():
+    cwd = mt.scratch()
+    mt.plain(BUSY, env={"LD_PRELOAD": mt.SHIM}, cwd=cwd)
+    mt.check(len(os.listdir(cwd)) == 1 and re.fullmatch(r"memtrace-busy-[^/]+-\d+", os.listdir(cwd)[0]), os.listdir(cwd))
+    done = mt.execute([mt.MEMTRACE, "report", "--json"], cwd=cwd)
+    mt.equal(json.loads(done.out)["host"]["allocations"], 20000, "of the newest trace in the working directory")
+
+
+def case_patterns():
+    cwd = mt.scratch()
+    env = {"LD_PRELOAD": mt.SHIM, "RANK": "3", "SLURM_JOB_ID": "99", "MEMTRACE_OUTPUT": "a/b/%n-%h-%p-%r-%j-%%"}
+    mt.plain(BUSY, env=env, cwd=cwd)
+    found = os.listdir(os.path.join(cwd, "a/b"))
+    mt.check(len(found) == 1 and re.fullmatch(r"busy-%s-\d+-3-99-%%" % re.escape(os.uname().nodename), found[0]), found)
+
+
+@mt.variants("all", "none", "sample")
+def case_totals_in_every_mode(stacks):
+    trace = mt.same(BUSY, env={"MEMTRACE_STACKS": stacks})
+    mt.equal((trace.host["allocations"], trace.host["live_blocks"], trace.host["frees"]), (20000, 1000, 19000))
+
+
+def case_depth():
+    trace = mt.same(BUSY, env={"MEMTRACE_DEPTH": "3"})
+    mt.equal(trace.host["allocations"], 20000)
+    deepest = max(len([f for f in s["stack"] if not f["inlined"]]) for s in trace.sites())
+    mt.between(2, deepest, 3, "frames")
+    mt.check(trace.report["losses"]["truncated_stacks"] > 0, "no stack is counted as truncated")
+
+
+def case_stacks():
+    """12 calls deep, with function, file and line."""
+    trace = mt.same(BUSY)
+    sites = [s for s in trace.sites() if any(f["function"] == "busy" for f in s["stack"])]
+    mt.check(sites, "no stack through busy()")
+    for site in sites:
+        names = [f["function"] for f in site["stack"]]
+        mt.equal((names.count("deep"), names.count("main")), (13, 1), "frames in %s" % names)
+        mt.check(all(f["file"].endswith("busy.c") and f["line"] > 0 for f in site["stack"] if f["function"] == "deep"),
+                 "file and line: %s" % site["stack"][0])
+
+
+def case_paused():
+    trace = mt.same(BUSY, env={"MEMTRACE_PAUSED": "1"})
+    mt.equal(trace.host["allocations"], 0)
+
+
+def case_secret_environment():
+    trace = mt.same(BUSY, env={"MY_TOKEN": "hunter2secret", "OMP_NUM_THREADS": "3"})
+    found = set()
+    for name in trace.files():
+        with open(os.path.join(trace.path, name), "rb") as file:
+            data = file.read()
+        found |= {word for word in (b"hunter2secret", b"OMP_NUM_THREADS=3") if word in data}
+    mt.equal(found, {b"OMP_NUM_THREADS=3"}, "found in the raw trace")
+
+
+def case_verbose_only_on_stderr():
+    want, got = mt.plain(BUSY), mt.shimmed(BUSY, env={"MEMTRACE_VERBOSE": "1"})
+    mt.equal((got.status, got.out), (want.status, want.out))
+    mt.check("memtrace" in got.err, "nothing was said")
+
+
+def case_quiet_by_default():
+    mt.equal(mt.shimmed(BUSY).err, "")
+
+
+def case_mappings():
+    trace = mt.same([mt.program("mapped")])
+    m = trace.report["map"]
+    anon, shared, file, memfd = (1 << 20) - (256 << 10), 3 << 20, 8192, 1 << 20
+    mt.equal(m["live_bytes"], anon + shared + file + memfd, "live mapped bytes")
+    mt.equal(trace.host["live_bytes"], 0, "mappings counted as heap")
+
+
+mt.main()

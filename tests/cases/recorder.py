@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""The recorder: missing, killed, not allowed, refused; and that it leaves a complete, small trace when it is there."""
+import os
+import shutil
+import signal
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+BUSY = [mt.program("busy"), "300000", "2000", "300", "1500"]
+COUNT = 600000
+
+
+def complete(trace, count=COUNT):
+    trace.intact()
+    mt.equal((trace.host["allocations"], trace.host["live_blocks"]), (count, 2000))
+
+
+def case_present():
+    trace = mt.same(BUSY)
+    complete(trace)
+    mt.check(not trace.files(".ring") and len(trace.files(".trace")) == 1, "left over: %s" % trace.files())
+    mt.check(trace.bytes() < 32 * COUNT, "%d bytes for %d events" % (trace.bytes(), 2 * COUNT))
+
+
+def case_missing():
+    alone = os.path.join(mt.scratch(), "libmemtrace.so")
+    shutil.copy(mt.SHIM, alone)
+    want, got = mt.plain(BUSY), mt.shimmed(BUSY, shim=alone)
+    mt.compare(want, got)
+    mt.check(got.trace.files(".ring") and not got.trace.files(".trace"), "files are %s" % got.trace.files())
+    complete(got.trace)
+
+
+def case_run_supervises():
+    want, got = mt.plain(BUSY), mt.supervised(BUSY)
+    mt.equal(got.status, want.status)
+    mt.check(got.out.startswith(want.out), "output is %r" % got.out[:100])
+    complete(got.trace)
+
+
+def case_stopped_and_killed():
+    """The target doesn't wait for a recorder that hangs, and survives its end."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    import subprocess
+    child = subprocess.Popen(BUSY, env=mt.shim_env(output), cwd=mt.scratch(), stdout=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while not trace.recorder() and child.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    recorder = trace.recorder()
+    mt.check(recorder, "no recorder came")
+    os.kill(recorder, signal.SIGSTOP)
+    out = child.communicate(timeout=30)[0]
+    mt.equal((child.returncode, out.decode()), (7, mt.plain(BUSY).out))
+    os.kill(recorder, signal.SIGKILL)
+    while mt.alive(recorder):
+        time.sleep(0.01)
+    complete(trace)
+
+
+def case_pid_1():
+    mt.need_root()
+    unshare = [mt.need("unshare"), "-p", "-f", "--mount-proc"]
+    probe = mt.plain(unshare + ["true"])
+    if probe.status:
+        mt.skip("unshare -p: %s" % probe.err.strip())
+    output = os.path.join(mt.scratch("trace"), "t")
+    # env sets LD_PRELOAD inside, so that unshare itself isn't the first process
+    inner = unshare + ["env", "LD_PRELOAD=" + mt.SHIM, "MEMTRACE_OUTPUT=" + output, mt.program("waits")]
+    want, got = mt.plain(unshare + [mt.program("waits")]), mt.plain(inner)
+    mt.compare(want, got)
+    trace = mt.Trace(output)
+    trace.intact()
+    mt.check(trace.files(".ring"), "PID 1 got a recorder: %s" % trace.files())
+    mt.check(trace.host["allocations"] >= 100000, "allocations: %s" % trace.host)
+
+
+def case_read_while_it_runs():
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    import subprocess
+    child = subprocess.Popen([mt.program("busy"), "200000", "2000", "300", "3000"], env=mt.shim_env(output),
+                             cwd=mt.scratch(), stdout=subprocess.DEVNULL)
+    time.sleep(1.5)
+    mt.equal(child.poll(), None, "the program has ended")
+    host = trace.json("report")["host"]
+    child.kill()
+    child.wait()
+    mt.equal((host["allocations"], host["live_blocks"]), (200000, 2000))
+
+
+mt.main()

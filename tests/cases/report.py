@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""What the reading commands say about a program whose owners are known (tests/programs/owners.cc)."""
+import csv
+import functools
+import io
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+SOURCE = os.path.join(mt.TOP, "tests/programs/owners.cc")
+MIB, LINES = 1 << 20, 1000 * 1024
+
+
+@functools.lru_cache(None)
+def recorded(*arguments):
+    trace = mt.shimmed([mt.program("owners"), *arguments]).trace
+    return trace.settle()
+
+
+def text(trace, *arguments, status=0):
+    done = trace.tool(*arguments)
+    mt.equal(done.status, status, "status of %s (%s)" % (arguments, done.err))
+    return done.out
+
+
+def line_of(words):
+    """The number of the source line that holds these words."""
+    with open(SOURCE) as file:
+        return next(i for i, line in enumerate(file, 1) if words in line)
+
+
+def through(sites, function):
+    return [s for s in sites if any((f["function"] or "").startswith(function) for f in s["stack"])]
+
+
+def total(sites, function, key="bytes"):
+    return sum(s[key] for s in through(sites, function))
+
+
+# ---- report -----------------------------------------------------------------------------------------------------
+
+
+def case_report_is_one_screen():
+    screen = text(recorded(), "report").splitlines()
+    mt.check(len(screen) <= 45, "the report has %d lines" % len(screen))
+    wide = [line for line in screen if len(line) > 100]
+    mt.check(not wide, "wider than 100 columns: %r" % wide)
+    mt.check("\033" not in "".join(screen), "escape sequences in a pipe")
+
+
+def case_report_names_the_owner_by_function_and_line():
+    screen = text(recorded(), "report")
+    owners = screen[screen.index("LARGEST OWNERS"):].splitlines()
+    mt.check(re.search(r"8\.0\d? MiB .* load_weights +owners\.cc:\d+", owners[1]), "the first owner is %r" % owners[1])
+    mt.check("main" in owners[2], "its caller is %r" % owners[2])
+
+
+def case_report_says_what_failed():
+    screen = text(recorded(), "report")
+    mt.check(re.search(r"FAILED.*malloc.*1024\.0 TiB|FAILED.*malloc.*1\.00 PiB", screen), "no failure in %r" % screen[:600])
+    mt.check("ask_too_much" in screen, "its site is missing")
+
+
+def case_report_json_has_the_documented_keys():
+    report = recorded().json("report")
+    keys = {"version", "status", "command", "host", "start", "duration_s", "complete", "processes", "map", "pinned", "system", "devices",
+            "phases", "steps", "categories", "copies", "verdicts", "ruled_out", "unknown", "losses"}
+    mt.check(keys <= report.keys(), "missing: %s" % (keys - report.keys()))
+    mt.equal((report["version"], report["status"], report["complete"]), (1, "ok", True))
+    mt.equal((report["devices"], report["verdicts"], report["steps"]), ([], [], None))
+    process = report["processes"][0]
+    keys = {"id", "pid", "ppid", "name", "command", "start_s", "end_s", "exit", "host", "map", "pinned", "rss_peak_bytes",
+            "swap_peak_bytes", "threads"}
+    mt.check(keys <= process.keys(), "missing in a process: %s" % (keys - process.keys()))
+    figures = {"peak_bytes", "peak_s", "live_bytes", "live_blocks", "allocations", "frees", "allocated_bytes", "temporary", "failed",
+               "inherited_bytes", "inherited_blocks"}
+    for kind in ("host", "map", "pinned"):
+        mt.check(figures <= report[kind].keys() and figures <= process[kind].keys(), "figures missing in " + kind)
+    mt.check(set(report["losses"]) >= {"events", "truncated_stacks", "unwritten_bytes", "missed_frees", "unrecorded_processes"},
+             "losses are %s" % report["losses"])
+
+
+def case_report_figures():
+    report = recorded().json("report")
+    parent, child = report["processes"]
+    mt.between(8 * MIB, report["host"]["peak_bytes"], 8 * MIB + 200000, "peak")
+    mt.between(LINES, parent["host"]["live_bytes"], LINES + 200000, "live bytes")
+    mt.check(parent["host"]["temporary"] >= 1000, "%d temporaries" % parent["host"]["temporary"])
+    mt.equal(parent["host"]["failed"], 1)
+    mt.equal((child["exit"]["kind"], child["exit"]["code"]), ("exit", 3))
+    mt.equal(child["host"]["inherited_blocks"], parent["host"]["live_blocks"], "blocks inherited")
+    mt.between(4 * MIB, parent["map"]["live_bytes"], 8 * MIB, "mapped")
+
+
+def case_one_process_alone():
+    child = recorded().json("report")["processes"][1]
+    report = recorded().json("report", "--process", str(child["pid"]))
+    mt.equal([p["pid"] for p in report["processes"]], [child["pid"]])
+    mt.equal(report["host"]["peak_bytes"], child["host"]["peak_bytes"])
+
+
+# ---- peak -------------------------------------------------------------------------------------------------------
+
+
+def case_peak_adds_up():
+    trace = recorded()
+    peak = trace.json("peak", "-n", "100000")
+    heap = [s for s in peak["sites"] if s["memory"] == "heap"]
+    mt.equal(sum(s["bytes"] for s in heap), trace.json("report")["host"]["peak_bytes"], "sum of sites")
+    mt.equal(total(heap, "load_weights"), 8 * MIB, "bytes of load_weights")
+
+
+def case_peak_frames_have_lines():
+    site = through(recorded().json("peak")["sites"], "load_weights")[0]
+    frame = next(f for f in site["stack"] if f["function"].startswith("load_weights"))
+    mt.equal(os.path.basename(frame["file"]), "owners.cc")
+    mt.equal(frame["line"], line_of("weights.reserve(n)"))
+    mt.equal((frame["language"], frame["inlined"]), ("c++", False))
+
+
+def case_peak_at_the_end():
+    sites = recorded().json("peak", "--at", "end", "-n", "100000")["sites"]
+    mt.equal(total(sites, "keep_line"), LINES, "bytes of keep_line")
+    mt.equal(total(sites, "keep_line", "blocks"), 1000, "blocks of keep_line")
+    mt.equal(total([s for s in sites if s["memory"] == "map"], "map_pages"), 4 * MIB, "mapped")
+
+
+def case_peak_at_a_moment():
+    trace = recorded("1")
+    middle = trace.json("report")["duration_s"] / 2
+    some = total(trace.json("peak", "--at", str(middle), "-n", "100000")["sites"], "keep_line", "blocks")
+    mt.between(100, some, 900, "blocks half-way")
+
+
+def case_peak_filtered():
+    sites = recorded().json("peak", "--at", "end", "--filter", "^keep_li", "-n", "100000")["sites"]
+    mt.equal(sum(s["bytes"] for s in sites), LINES)
+    done = recorded().tool("peak", "--filter", "(")
+    mt.equal(done.status, 2, "status of a filter that is no regular expression")
+    mt.equal(len(done.err.splitlines()), 1, "lines of the error")
+
+
+@mt.variants("stack", "site", "function", "file", "library", "thread", "process", "size")
+def case_peak_by(key):
+    sites = recorded().json("peak", "--by", key, "--device", "host", "-n", "100000")["sites"]
+    mt.equal(sum(s["bytes"] for s in sites), recorded().json("report")["host"]["peak_bytes"], "sum")
+    text(recorded(), "peak", "--by", key)
+
+
+# ---- leaks ------------------------------------------------------------------------------------------------------
+
+
+def case_leaks():
+    sites = recorded().json("leaks", "-n", "100000")["sites"]
+    mt.equal((total(sites, "keep_line"), total(sites, "keep_line", "blocks")), (LINES, 1000))
+    mt.equal(total(sites, "touch_temporary"), 0)
+    screen = text(recorded(), "leaks")
+    mt.check(re.search(r"1000\.0 KiB.*1,000.*keep_line +owners\.cc:%d" % line_of("malloc(bytes)"), screen), "screen: %r" % screen)
+
+
+def case_leaks_find_growth():
+    sites = through(recorded("2").json("leaks")["sites"], "keep_line")
+    mt.equal(sites[0]["kind"], "linear")
+    mt.between(LINES * 0.3, sites[0]["slope_bytes_per_s"], LINES * 0.6, "slope")
+
+
+@mt.variants(("1G", 0), ("100K", 1), ("1K/s", 1), ("1G/s", 0), ("1G,1K/s", 1), ("1M/step", 1), ("much", 2))
+def case_leaks_fail_over(limit, status):
+    text(recorded("2"), "leaks", "--fail-over", limit, status=status)
+
+
+def case_killed_programs_did_not_leak():
+    trace = recorded("0.2", "kill")
+    screen = text(trace, "leaks")
+    mt.check("in use, not leaked" in screen, "screen: %r" % screen[:300])
+
+
+# ---- timeline ---------------------------------------------------------------------------------------------------
+
+
+def case_timeline_is_csv_in_a_pipe():
+    rows = list(csv.DictReader(io.StringIO(text(recorded("1"), "timeline"))))
+    heap = [r for r in rows if r["kind"] == "heap" and r["pid"] == "all"]
+    times = [float(r["time_s"]) for r in heap]
+    mt.check(times == sorted(times) and len(times) > 10, "times: %s" % times[:10])
+    mt.equal(max(int(r["high_bytes"]) for r in heap), recorded("1").json("report")["host"]["peak_bytes"])
+
+
+def case_timeline_json():
+    timeline = recorded("1").json("timeline")
+    series = [s for s in timeline["series"] if s["pid"] is None and s["kind"] == "heap"]
+    mt.equal(len(series), 1)
+    mt.check(series[0]["points"], "no points")
+
+
+# ---- everywhere -------------------------------------------------------------------------------------------------
+
+
+@mt.variants("report", "peak", "leaks", "timeline")
+def case_help(command):
+    done = mt.execute([mt.MEMTRACE, command, "--help"])
+    mt.equal(done.status, 0)
+    mt.check(done.out.startswith("usage: memtrace " + command) or "memtrace " + command in done.out, "help: %r" % done.out[:200])
+
+
+@mt.variants("report", "peak", "leaks", "timeline")
+def case_errors_are_one_line(command):
+    for arguments in (["/nowhere"], ["--nonsense"], ["--device", "cuda:0", recorded().path], ["--process", "nobody", recorded().path]):
+        done = mt.execute([mt.MEMTRACE, command, *arguments])
+        mt.check(done.status in (2, 3), "status of %s is %d" % (arguments, done.status))
+        mt.equal(len(done.err.splitlines()), 1, "lines of %r" % done.err)
+
+
+@mt.variants("report", "peak", "leaks", "timeline")
+def case_json_is_json(command):
+    json.loads(mt.execute([mt.MEMTRACE, command, "--json", recorded().path]).out)
+
+
+if __name__ == "__main__":
+    mt.main()

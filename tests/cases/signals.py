@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Allocation in signal handlers that interrupt the shim anywhere: nothing is lost that isn't counted."""
+# serial: timers
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def storm(mode, loops):
+    cwd = mt.scratch()
+    done = mt.shimmed([mt.program("sigstorm"), mode, str(loops)], preload=[mt.program("libbump.so")], cwd=cwd)
+    mt.equal((done.status, done.out, done.err), (0, "", ""))
+    done.trace.settle()
+    mt.equal(done.trace.tool("check").status, 0, "status of check")
+    with open(os.path.join(cwd, "tally")) as file:
+        return done.trace, mt.tally(file.read())
+
+
+def case_handlers_allocate():
+    trace, tally = storm("storm", 300000)
+    lost, host = trace.report["losses"]["events"], trace.host
+    missing = sum(max(0, tally[k] - host[k]) for k in ("allocations", "frees"))
+    mt.check(missing <= lost, "%d operations are missing, %d counted as lost" % (missing, lost))
+    mt.check(lost < tally["allocations"] / 100, "%d of %d were lost" % (lost, tally["allocations"]))
+    mt.check(host["allocations"] <= tally["allocations"] + 5, "too many: %s, %s" % (host, tally))
+
+
+def case_siglongjmp_out_of_handlers():
+    trace, tally = storm("jump", 300)
+    bytes_after, after = mt.blocks_of(trace.sites(), "after_jumps")
+    mt.equal((after, bytes_after), (10000, 770000), "what was allocated after the jumps")
+    # An operation that was jumped out of may be recorded but not tallied, or counted as lost.
+    lost = trace.report["losses"]["events"]
+    mt.between(tally["allocations"] - lost, trace.host["allocations"], tally["allocations"] + 1000, "allocations")
+
+
+def case_small_alternate_stack():
+    trace = mt.same([mt.program("altstack")])
+    mt.equal(trace.host["allocations"], 200 * 200)
+
+
+mt.main()

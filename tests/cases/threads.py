@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Threads: destructors that run late, many short lives, rings that are used again."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def case_destructors_at_thread_end():
+    trace = mt.same([mt.program("lateends"), "50"])
+    tally = mt.tally(mt.plain([mt.program("lateends"), "50"]).out)
+    # pthread_create and the list of thread_local destructors allocate too.
+    idle = mt.same([mt.program("lateends"), "50", "idle"])
+    mt.match(trace.host, tally, idle.host)
+
+
+def case_10000_threads():
+    trace = mt.same([mt.program("threads10k"), "10000"])
+    mt.equal(mt.blocks_of(trace.sites(), "leave_one"), (1000000, 10000))
+    mt.equal(trace.processes[0]["threads"], 10001)
+    mt.check(trace.bytes() < 16 << 20, "%d bytes of trace: are rings reused?" % trace.bytes())
+
+
+def case_modules_come_and_go():
+    a, b = mt.program("libmod_a.so"), mt.program("libmod_b.so")
+    trace = mt.same([mt.program("dlloop"), "100", a, b])
+    sites = trace.sites()
+    mt.equal(mt.blocks_of(sites, "module_a_leaf", "libmod_a.so"), (100000, 100))
+    mt.equal(mt.blocks_of(sites, "module_b_leaf", "libmod_b.so"), (200000, 100))
+    mt.equal(mt.blocks_of(sites, "use")[1] >= 200, True, "stacks reach the program")
+
+
+mt.main()

@@ -1,0 +1,404 @@
+"""What the cases share: run a command with and without the shim, compare, and read what was recorded.
+
+    import mt
+    def case_malloc():
+        trace = mt.same([mt.program("busy"), "100"])      # output and status equal a plain run's
+        mt.equal(trace.host["allocations"], 100)
+    mt.main()
+
+Each function case_* is one check: it passes unless it raises. mt.fail() and mt.equal() raise with the why, mt.skip() ends it as skipped.
+Every run gets a fresh working directory; the trace goes next to it.
+"""
+import functools
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, os.environ.get("B", "build"))
+SHIM = os.path.join(BUILD, "libmemtrace.so")
+MEMTRACE = os.path.join(BUILD, "memtrace")
+VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
+WAIT = 60  # seconds after which a command hangs
+
+
+class Fail(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def fail(why):
+    raise Fail(why)
+
+
+def skip(why):
+    raise Skip(why)
+
+
+def equal(got, want, what=""):
+    if got != want:
+        fail("%s%s%r, not %r" % (what, " is " if what else "", got, want))
+
+
+def check(truth, why):
+    if not truth:
+        fail(why)
+
+
+def between(low, value, high, what=""):
+    if not low <= value <= high:
+        fail("%s is %r, not within %r and %r" % (what or "value", value, low, high))
+
+
+# ---- running --------------------------------------------------------------------------------------------------
+
+
+def program(name):
+    path = os.path.join(BUILD, "tests/programs", name)
+    if not os.path.exists(path):
+        fail("%s is not built" % path)
+    return path
+
+
+def library(name):
+    """Full path of a shared library of this machine, or skip."""
+    listing = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
+    for line in listing.splitlines():
+        words = line.split()
+        if words and words[0] == name and "x32" not in line:
+            return words[-1]
+    skip("%s is not installed" % name)
+
+
+def need(command):
+    found = shutil.which(command) or shutil.which(command, path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if not found:
+        skip("%s is not installed" % command)
+    return found
+
+
+def need_root():
+    if os.geteuid() != 0:
+        skip("needs root")
+
+
+def python():
+    """A real python binary (not a wrapper script), that of the virtual environment when there is one."""
+    for path in (os.path.join(VENV, "bin/python"), sys.executable):
+        if os.path.exists(path):
+            return path
+    skip("no python")
+
+
+@functools.lru_cache(None)
+def has_module(name):
+    return subprocess.run([python(), "-c", "import " + name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Scratch:
+    """One temporary directory for the whole test, removed at its end."""
+    root = None
+
+    @classmethod
+    def dir(cls, prefix="run"):
+        if cls.root is None:
+            cls.root = tempfile.mkdtemp(prefix="memtrace-test-")
+        return tempfile.mkdtemp(prefix=prefix + "-", dir=cls.root)
+
+    @classmethod
+    def remove(cls):
+        if cls.root is not None:
+            shutil.rmtree(cls.root, ignore_errors=True)
+
+
+def scratch(prefix="run"):
+    return Scratch.dir(prefix)
+
+
+def clean_env(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k != "LD_PRELOAD"}
+    env.update({k: v for k, v in more.items() if v is not None})
+    return env
+
+
+def shim_env(output, preload=(), shim=None, **more):
+    """The environment of `LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=... command`."""
+    return clean_env(LD_PRELOAD=" ".join([shim or SHIM, *preload]), MEMTRACE_OUTPUT=output, **more)
+
+
+class Done:
+    """A finished command."""
+
+    def __init__(self, command, status, out, err):
+        self.command, self.status, self.out, self.err = command, status, out, err
+
+    def __repr__(self):
+        return "%s: status %d, stdout %r, stderr %r" % (self.command, self.status, self.out[-600:], self.err[-600:])
+
+
+def execute(command, env=None, cwd=None, stdin=None, timeout=WAIT, **popen):
+    """Output goes to files: a recorder or stray child that kept a pipe open would make us wait."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
+        if stdin is not None:
+            given.write(stdin)
+            given.seek(0)
+        child = subprocess.Popen(command, env=env or clean_env(), cwd=cwd or scratch(), stdin=given, stdout=out,
+                                 stderr=err, start_new_session=True, **popen)
+        try:
+            status = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            where = stuck(child.pid)
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            err.seek(0)
+            fail("%s hangs (%s) after printing to stderr %r" % (command, where, err.read()[-400:]))
+        out.seek(0)
+        err.seek(0)
+        return Done(command, status, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
+
+
+def stuck(pid):
+    """Where a hanging process stands, as far as the kernel tells."""
+    try:
+        with open("/proc/%d/wchan" % pid) as file:
+            return "wchan " + file.read()
+    except OSError as error:
+        return str(error)
+
+
+def plain(command, preload=(), env=None, **options):
+    more = dict(env or {})
+    if preload:
+        more["LD_PRELOAD"] = " ".join(preload)
+    return execute(command, env=clean_env(**more), **options)
+
+
+def shimmed(command, preload=(), env=None, output=None, shim=None, **options):
+    """Runs under the shim; the result has .trace (whose directory may not exist if nothing could be recorded)."""
+    output = output or os.path.join(scratch("trace"), "t")
+    done = execute(command, env=shim_env(output, preload, shim, **(env or {})), **options)
+    done.trace = Trace(output)
+    return done
+
+
+def supervised(command, *options, env=None, **more):
+    """`memtrace run`; its own report goes to stdout after the command's output."""
+    output = os.path.join(scratch("trace"), "t")
+    done = execute([MEMTRACE, "run", "-o", output, *options, "--", *command], env=clean_env(**(env or {})), **more)
+    done.trace = Trace(output)
+    return done
+
+
+def compare(want, got):
+    for what in ("status", "out", "err"):
+        a, b = getattr(want, what), getattr(got, what)
+        if a != b:
+            fail("%s under the shim is %r, without it %r (%s)" % (what, clip(b), clip(a), got))
+
+
+def clip(value):
+    return value if not isinstance(value, str) or len(value) < 600 else value[:200] + " ... " + value[-400:]
+
+
+def same(command, preload=(), env=None, intact=True, **options):
+    """Output and exit status are what they are without the shim; returns the trace, which must be intact."""
+    want = plain(command, preload=preload, env=env, **options)
+    got = shimmed(command, preload=preload, env=env, **options)
+    compare(want, got)
+    if intact:
+        got.trace.intact()
+    return got.trace
+
+
+# ---- traces ---------------------------------------------------------------------------------------------------
+
+class Trace:
+    def __init__(self, path):
+        self.path = path
+        self._report = None
+
+    def exists(self):
+        return os.path.isdir(self.path)
+
+    def files(self, ending=""):
+        return sorted(f for f in os.listdir(self.path) if f.endswith(ending)) if self.exists() else []
+
+    def bytes(self):
+        """Disk the trace takes."""
+        return sum(os.lstat(os.path.join(self.path, f)).st_blocks * 512 for f in self.files())
+
+    def recorder(self):
+        """Pid of the recorder at work, or 0."""
+        try:
+            with open(os.path.join(self.path, "session"), "rb") as file:
+                head = file.read(4096)
+        except OSError:
+            return 0
+        pid = struct.unpack_from("<I", head, session_offset("recorder_pid"))[0]
+        return pid if pid and alive(pid) else 0
+
+    def settle(self, seconds=30):
+        """Waits until no recorder works on it any more."""
+        end = time.monotonic() + seconds
+        while self.recorder():
+            if time.monotonic() > end:
+                fail("the recorder %d of %s goes on %d s after the last process ended" % (self.recorder(), self.path, seconds))
+            time.sleep(0.02)
+        return self
+
+    def tool(self, *arguments, timeout=WAIT):
+        command, *options = arguments
+        return execute([MEMTRACE, command, *options, self.path], timeout=timeout)
+
+    def json(self, *arguments):
+        done = self.tool(*arguments, "--json")
+        if done.status != 0:
+            fail("memtrace failed: %s" % done)
+        try:
+            return json.loads(done.out)
+        except ValueError as error:
+            fail("memtrace %s printed no JSON: %s: %r" % (" ".join(arguments), error, done.out[:300]))
+
+    @property
+    def report(self):
+        if self._report is None:
+            self.settle()
+            self._report = self.json("report")
+        return self._report
+
+    @property
+    def host(self):
+        return self.report["host"]
+
+    @property
+    def processes(self):
+        return self.report["processes"]
+
+    def process(self, name=None, pid=None):
+        found = [p for p in self.processes if name in (None, p["name"]) and pid in (None, p["pid"])]
+        if len(found) != 1:
+            fail("%d processes are %s/%s: %s" % (len(found), name, pid, [(p["pid"], p["name"]) for p in self.processes]))
+        return found[0]
+
+    def losses(self):
+        return {k: v for k, v in self.report["losses"].items() if v}
+
+    def intact(self):
+        """`memtrace check` has no complaint and nothing was lost."""
+        check(self.exists(), "there is no trace at %s" % self.path)
+        self.settle()
+        done = self.tool("check")
+        check(done.status == 0, "memtrace check complains: %s" % done)
+        lost = {k: v for k, v in self.losses().items() if k != "truncated_stacks"}
+        check(not lost, "something was lost: %s" % lost)
+        return self
+
+    def sites(self, command="leaks"):
+        return self.json(command, "-n", "100000")["sites"]
+
+
+def tally(text):
+    """The numbers of a program's TALLY line (tests/programs/tally.h)."""
+    for line in text.splitlines():
+        if line.startswith("TALLY "):
+            words = line.split()[1:]
+            return {k: int(v) for k, v in zip(words[::2], words[1::2])}
+    fail("no TALLY in %r" % text[-300:])
+
+
+def match(figures, wanted, overhead=None):
+    """The report's figures are the tally (plus what the same program does without the operations counted)."""
+    wrong = {k: (figures[k], v + (overhead or {}).get(k, 0)) for k, v in wanted.items()
+             if figures[k] != v + (overhead or {}).get(k, 0)}
+    check(not wrong, "report, tally: %s" % wrong)
+
+
+def blocks_of(sites, function, library=None):
+    """Live (bytes, blocks) of all stacks that go through a function."""
+    rows = [s for s in sites if any(f["function"] == function and library in (None, os.path.basename(f["library"] or ""))
+                                    for f in s["stack"])]
+    return sum(s["bytes"] for s in rows), sum(s["blocks"] for s in rows)
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@functools.lru_cache(None)
+def session_offset(field):
+    return offsets("struct mt_session", field)
+
+
+@functools.lru_cache(None)
+def offsets(struct_name, field):
+    """The offset of a field, asked of the compiler so that format.h stays the only place that knows."""
+    source = '#include <stdio.h>\n#include <stddef.h>\n#include "format/format.h"\n' \
+             'int main(void) { printf("%%zu", offsetof(%s, %s)); }' % (struct_name, field)
+    folder = scratch("offset")
+    binary = os.path.join(folder, "a")
+    subprocess.run(["cc", "-I" + TOP, "-x", "c", "-", "-o", binary], input=source.encode(), check=True)
+    return int(subprocess.run([binary], stdout=subprocess.PIPE, check=True).stdout)
+
+
+# ---- main -----------------------------------------------------------------------------------------------------
+
+
+def run_case(name, function, arguments=()):
+    try:
+        function(*arguments)
+        print("ok - " + name)
+        return True
+    except Skip as why:
+        print("skip - %s: %s" % (name, why))
+        return True
+    except Fail as why:
+        print("not ok - %s: %s" % (name, why))
+    except Exception as error:  # a case that breaks is a failed case, the others still run
+        where = traceback.extract_tb(error.__traceback__)
+        print("not ok - %s: %s: %s at %s" % (name, type(error).__name__, error,
+                                            ", ".join("%s:%d" % (os.path.basename(f.filename), f.lineno) for f in where[-4:])))
+    finally:
+        sys.stdout.flush()
+    return False
+
+
+def main(prefix="case_"):
+    """Runs the functions case_* of the test's module (those named on the command line) and exits."""
+    module = sys.modules["__main__"]
+    good, wanted = True, sys.argv[1:]
+    base = os.path.splitext(os.path.basename(module.__file__))[0]
+    try:
+        for name, function in list(vars(module).items()):
+            if not name.startswith(prefix) or not callable(function):
+                continue
+            short = name[len(prefix):]
+            if wanted and short not in wanted:
+                continue
+            for arguments in getattr(function, "variants", [()]):
+                label = " ".join([base, short.replace("_", " ")] + [str(a) for a in arguments])
+                good &= run_case(label, function, arguments)
+    finally:
+        Scratch.remove() if not os.environ.get("KEEP") else print("# kept " + str(Scratch.root))
+    sys.exit(0 if good else 1)
+
+
+def variants(*tuples):
+    """Runs the case once per tuple of arguments."""
+    def mark(function):
+        function.variants = [t if isinstance(t, tuple) else (t,) for t in tuples]
+        return function
+    return mark

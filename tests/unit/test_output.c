@@ -1,0 +1,78 @@
+#include "analyzer/output.h"
+#include "tests/unit/test.h"
+
+static bool same(const char *a, const char *b)
+{
+	if (a && b && strcmp(a, b) == 0)
+		return true;
+	printf("# \"%s\" is not \"%s\"\n", a ? a : "(null)", b ? b : "(null)");
+	return false;
+}
+
+static bool same_and_free(char *a, const char *b)
+{
+	bool is = same(a, b);
+	free(a);
+	return is;
+}
+
+TEST(bytes_have_three_or_four_digits)
+{
+	CHECK(same(BYTES(0), "0 B"));
+	CHECK(same(BYTES(1023), "1023 B"));
+	CHECK(same(BYTES(1024), "1.0 KiB"));
+	CHECK(same(BYTES(1048575), "1.0 MiB"));
+	CHECK(same(BYTES(3111649280), "2.90 GiB"));
+	CHECK(same(BYTES(UINT64_MAX), "16.00 EiB"));
+}
+
+TEST(counts_are_grouped)
+{
+	CHECK(same(COUNT(999), "999"));
+	CHECK(same(COUNT(1000), "1,000"));
+	CHECK(same(COUNT(1234567), "1,234,567"));
+	CHECK(same(COUNT(12345678), "12.3 M"));
+	CHECK(same(COUNT(123456789012), "123.5 G"));
+}
+
+TEST(durations_are_seconds_then_clocks)
+{
+	CHECK(same(DURATION(1234567), "0.001 s"));
+	CHECK(same(DURATION(12345678901), "12.3 s"));
+	CHECK(same(DURATION(2472000000000), "00:41:12"));
+}
+
+TEST(size_classes_are_ranges)
+{
+	CHECK(same_and_free(output_size_class(0), "0"));
+	CHECK(same_and_free(output_size_class(1), "1"));
+	CHECK(same_and_free(output_size_class(6), "32-63"));
+	CHECK(same_and_free(output_size_class(11), "1K-2K"));
+	CHECK(same_and_free(output_size_class(48), "128T-256T"));
+}
+
+TEST(hostile_text_is_made_harmless)
+{
+	CHECK(same_and_free(output_clean("a\033[31mb\tc\n"), "a?[31mb?c?"));
+	CHECK(same_and_free(output_clean("na\xc3\xafve \xe2\x96\x88"), "naïve █"));
+	CHECK(same_and_free(output_clean("\xff\xc3"), "??"));
+	CHECK(same_and_free(output_clean("\xc2\x9b"), "?"));
+}
+
+TEST(text_is_fitted_in_columns_not_bytes)
+{
+	CHECK_EQ(output_columns("█▁é"), 3);
+	CHECK(same_and_free(output_fit("abcdefghij", 10), "abcdefghij"));
+	CHECK(same_and_free(output_fit("abcdefghijk", 10), "abcd..hijk"));
+	CHECK(same_and_free(output_fit("ééééééééééé", 10), "éééé..éééé"));
+	CHECK(same_and_free(output_fit("abcdefghijk", 3), "abc"));
+}
+
+TEST(sparklines_scale)
+{
+	uint64_t values[] = { 0, 1, 50, 100 };
+	CHECK(same_and_free(output_sparkline(values, 4, 100), " ▁▅█"));
+	CHECK(same_and_free(output_sparkline(values, 1, 0), " "));
+}
+
+TEST_MAIN
