@@ -165,7 +165,7 @@ def case_cut_at_1000_random_places():
 def case_random_bits():
     chance, attempts = random.Random(SEED), []
     traces = originals()
-    while len(attempts) < 600:
+    while len(attempts) < 1500:
         original = chance.choice(traces)
         file = chance.choice(original.files)
         position = chance.choice([chance.randrange(used(original.data[file])), chance.randrange(min(512, len(original.data[file])))])
