@@ -288,6 +288,15 @@ static void take_samples(struct image *im)
 		clock_sample(c, clock_now(c->kind), clock_mono_ns(), 0);
 }
 
+/* A file to name when a clock makes no sense: any of its sessions or infos may be the one that is wrong. */
+static const char *clock_file(const struct reader *r, const struct clock *c)
+{
+	size_t i = 0;
+	while (r->images[i]->clock != c)
+		i++;
+	return r->images[i]->session->file.path;
+}
+
 static int settle_clocks(struct reader *r)
 {
 	r->hosts = calloc(r->image_count + 1, sizeof(*r->hosts));
@@ -305,8 +314,8 @@ static int settle_clocks(struct reader *r)
 	}
 	for (size_t i = 0; i < r->clock_count; i++)
 		if (clock_settle(&r->clocks[i])) {
-			error_set(MT_EFORMAT, NULL, ERROR_NO_OFFSET, "clocks of host %s contradict each other",
-				  r->hosts[r->clocks[i].host].name);
+			error_set(MT_EFORMAT, clock_file(r, &r->clocks[i]), ERROR_NO_OFFSET,
+				  "clocks of host %s contradict each other", r->hosts[r->clocks[i].host].name);
 			int e = reader_damage(r);
 			if (e)
 				return e;
