@@ -22,25 +22,28 @@ static int open_one(struct image *im, struct file *f, const char *dir, const cha
 	return e ? reader_damage(im->reader) : 0;
 }
 
-/* The ring may live on another disk; a copied directory may have it beside the rest. */
-static int open_ring(struct image *im)
+/* Raw files may live on another disk, named after the session; in a copied directory they may lie beside the rest. */
+static int open_raw(struct image *im, struct file *f, const char *extension)
 {
-	const char *ring_dir = im->session->head.ring_dir;
-	int e = open_one(im, &im->raw.file, im->session->dir, "ring");
-	if (e || file_is_open(&im->raw.file) || !*ring_dir)
+	const struct session *s = im->session;
+	int e = open_one(im, f, s->dir, extension);
+	if (e || file_is_open(f) || !s->raw_prefix)
 		return e;
-	file_close(&im->raw.file);
-	return open_one(im, &im->raw.file, ring_dir, "ring");
+	char name[600];
+	file_close(f);
+	snprintf(name, sizeof(name), "%s%s.%s", s->raw_prefix, im->name, extension);
+	e = file_open(f, s->head.ring_dir, name);
+	return e ? reader_damage(im->reader) : 0;
 }
 
 /* The trace comes last: raw files vanish once everything is in it. */
 static int open_files(struct image *im)
 {
-	int e = open_one(im, &im->info_file, im->session->dir, "info");
+	int e = open_raw(im, &im->info_file, "info");
 	if (!e)
-		e = open_one(im, &im->node_file, im->session->dir, "nodes");
+		e = open_raw(im, &im->node_file, "nodes");
 	if (!e)
-		e = open_ring(im);
+		e = open_raw(im, &im->raw.file, "ring");
 	if (!e)
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
 	return e;
@@ -80,7 +83,8 @@ static int check_info(struct image *im, const struct mt_info *info, const char *
 	return 0;
 }
 
-/* Killed while it was being set up: files without contents, and not one event. That is no damage. */
+/* Killed while it was being set up: the info's magic is written last, so it has none and there is not one event. That
+ * is no damage. */
 static bool is_unborn(const struct image *im)
 {
 	struct mt_info info = { 0 };
@@ -90,10 +94,11 @@ static bool is_unborn(const struct image *im)
 	if (file_is_open(&im->raw.file) && im->raw.file.size >= sizeof(chunk) &&
 	    (file_read(&im->raw.file, 0, &chunk, sizeof(chunk)) || chunk.magic))
 		return false;
-	if (im->info_file.size >= sizeof(info) && file_read(&im->info_file, 0, &info, sizeof(info)))
+	if (im->info_file.size && im->info_file.size < MT_INFO_LOG)
 		return false;
-	return !memcmp(info.magic, (char[8]){ 0 }, sizeof(info.magic)) && file_is_open(&im->info_file) &&
-	       (file_is_open(&im->raw.file) || im->info_file.size == 0 || im->info_file.size >= MT_INFO_LOG);
+	if (im->info_file.size && file_read(&im->info_file, 0, &info, sizeof(info)))
+		return false;
+	return !memcmp(info.magic, (char[8]){ 0 }, sizeof(info.magic));
 }
 
 static int read_info_file(struct image *im, struct mt_info *info)
@@ -147,10 +152,7 @@ static int load_head(struct image *im)
 	if (file_is_open(&im->info_file)) {
 		e = read_info_file(im, &im->info);
 		if (e && is_unborn(im)) {
-			make_up_info(im);
-			im->info.node_end = 0;
-			reader_remark(im->reader, MT_OK, im->info_file.path, ERROR_NO_OFFSET,
-				      "the process ended before it recorded anything");
+			im->unborn = true;
 			return 0;
 		}
 	} else {
@@ -177,6 +179,9 @@ static void set_facts(struct image *im)
 	p->image = info->image;
 	p->ppid = info->parent_pid;
 	p->origin = info->origin;
+	p->parent_image = info->parent_image;
+	p->clock = info->clock;
+	p->start_ticks = info->start_ticks;
 	p->fork_exact = info->fork_exact != 0;
 	p->stacks = info->stacks;
 	p->depth = info->depth;
@@ -186,8 +191,8 @@ static void set_facts(struct image *im)
 	p->fork_ticks = info->origin == MT_ORIGIN_FORK ? info->fork_ticks : 0;
 	p->node_base = info->node_base;
 	p->node_end = info->node_end < MT_MAX_NODES ? info->node_end : MT_MAX_NODES;
-	p->exit_kind = info->exit_kind;
-	p->exit_code = info->exit_code;
+	p->exit_kind = p->own_exit_kind = info->exit_kind;
+	p->exit_code = p->own_exit_code = info->exit_code;
 	p->lost_events = info->lost_events;
 	p->truncated_stacks = info->truncated_stacks;
 	p->unwritten_bytes = info->unwritten_bytes;

@@ -10,9 +10,6 @@
 #include "analyzer/reader.h"
 #include "format/codec.h"
 
-struct child_exit { uint32_t pid, kind; int32_t code; uint64_t ticks; };
-struct mapped_file { uint32_t id; const char *path; };
-
 /* Where a block lies in PID-N.trace. */
 struct trace_block {
 	uint64_t offset, bytes;
@@ -52,6 +49,7 @@ struct session {
 	bool here;                  /* of this boot of this machine */
 	bool recorder;              /* a recorder may be at work right now */
 	const char *dir;
+	char *raw_prefix;           /* with a ring directory: its raw files are raw_prefix + "PID-N.info" there; else NULL */
 };
 
 struct image {
@@ -62,6 +60,7 @@ struct image {
 	char name[32];              /* "PID-N" */
 	struct mt_info info;
 	bool info_known;
+	bool unborn;                /* killed before it recorded anything */
 	uint64_t sign_of_life;      /* ticks of the last one known */
 
 	struct file info_file, node_file;
@@ -73,20 +72,20 @@ struct image {
 	const char *hooks[1024];
 	const char **argv, **env;
 	size_t argv_room, env_room;
-	struct mapped_file *files;  /* sorted by id */
+	struct process_mapped_file *files;
 	size_t file_count, file_room;
 	struct process_thread *threads; /* by index; unknown ones have no name */
 	size_t thread_count, thread_room;
 	struct process_module *modules;
 	size_t module_count, module_room;
-	struct child_exit *exits;
+	struct process_child *exits;
 	size_t exit_count, exit_room;
 	struct mt_node *nodes;      /* own ones */
 };
 
 static inline struct image *image_of(const struct process *p) { return (struct image *)(uintptr_t)p; }
 
-#define IMAGE_MAX_THREADS (1u << 22)
+#define IMAGE_MAX_THREADS (1u << 22) /* of one process, ever: bounds tables that are indexed by thread */
 
 /* Opens the files of PID-N and reads the head of its info. */
 int image_open(struct image *im, const char *name);

@@ -145,7 +145,7 @@ static int take_file(struct image *im, const struct record *rec)
 		return -MT_EFORMAT;
 	int e = vec_reserve(im->files, im->file_room, im->file_count + 1);
 	if (!e)
-		im->files[im->file_count++] = (struct mapped_file){ f.id, path };
+		im->files[im->file_count++] = (struct process_mapped_file){ f.id, path };
 	return e;
 }
 
@@ -156,7 +156,7 @@ static int take_child(struct image *im, const struct record *rec)
 		return -MT_EFORMAT;
 	int e = vec_reserve(im->exits, im->exit_room, im->exit_count + 1);
 	if (!e)
-		im->exits[im->exit_count++] = (struct child_exit){ c.pid, c.kind, c.code, rec->head.ticks };
+		im->exits[im->exit_count++] = (struct process_child){ c.pid, c.kind, c.code, rec->head.ticks };
 	return e;
 }
 
@@ -177,7 +177,7 @@ static int take(struct image *im, const struct record *rec)
 
 static int compare_files(const void *a, const void *b)
 {
-	uint32_t x = ((const struct mapped_file *)a)->id, y = ((const struct mapped_file *)b)->id;
+	uint32_t x = ((const struct process_mapped_file *)a)->id, y = ((const struct process_mapped_file *)b)->id;
 	return (x > y) - (x < y);
 }
 
@@ -213,5 +213,10 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 		qsort(im->files, im->file_count, sizeof(*im->files), compare_files);
 	im->process.modules = im->modules;
 	im->process.module_count = (unsigned)im->module_count;
+	im->process.files = im->files;
+	im->process.file_count = (unsigned)im->file_count;
+	im->process.children = im->exits;
+	im->process.child_count = (unsigned)im->exit_count;
+	im->process.thread_end = (unsigned)im->thread_count;
 	return e;
 }

@@ -123,6 +123,16 @@ static void look_around(struct session *s)
 	s->recorder = s->here && s->head.recorder_pid && (fresh || !kill((pid_t)s->head.recorder_pid, 0) || errno == EPERM);
 }
 
+/* Raw files in a ring directory, which sessions share, begin with the name of the trace directory. */
+static int set_raw_prefix(struct session *s)
+{
+	char *path = realpath(s->dir, NULL);
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	int n = !*s->head.ring_dir || !slash ? 0 : asprintf(&s->raw_prefix, "%s.", slash + 1);
+	free(path);
+	return n < 0 ? error_set(MT_EMEMORY, s->dir, ERROR_NO_OFFSET, NULL) : 0;
+}
+
 static int open_session(struct reader *r, struct session *s, const char *dir)
 {
 	s->dir = dir;
@@ -136,7 +146,7 @@ static int open_session(struct reader *r, struct session *s, const char *dir)
 	s->known = !e;
 	if (!e) {
 		look_around(s);
-		return 0;
+		return set_raw_prefix(s);
 	}
 	s->head = (struct mt_session){ .clock = MT_CLOCK_MONOTONIC, .start_ticks = 1, .start_mono_ns = 1 };
 	return reader_damage(r);
@@ -165,23 +175,31 @@ struct names { char (*list)[32]; size_t count, room; };
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-static int list_images(const char *dir, struct names *names)
+static int list_images(DIR *d, const char *prefix, struct names *names)
 {
-	DIR *d = opendir(dir);
-	if (!d)
-		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
 	int e = 0;
 	for (struct dirent *entry; !e && (entry = readdir(d));) {
-		size_t n = image_name(entry->d_name);
+		const char *file = entry->d_name;
+		if (strncmp(file, prefix, strlen(prefix)) != 0)
+			continue;
+		file += strlen(prefix);
+		size_t n = image_name(file);
 		if (!n)
 			continue;
 		e = vec_reserve(names->list, names->room, names->count + 1);
 		if (!e)
-			snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, entry->d_name);
+			snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, file);
 	}
+	return e;
+}
+
+static int list_raw_images(const struct session *s, struct names *names)
+{
+	DIR *d = s->raw_prefix ? opendir(s->head.ring_dir) : NULL;
+	if (!d)
+		return 0; /* of another machine: what has ended is in the directory itself */
+	int e = list_images(d, s->raw_prefix, names);
 	closedir(d);
-	if (names->count)
-		qsort(names->list, names->count, sizeof(*names->list), compare_names);
 	return e;
 }
 
@@ -194,20 +212,40 @@ static int open_image(struct reader *r, struct session *s, const char *name)
 	im->reader = r;
 	im->session = s;
 	e = image_open(im, name);
-	/* its files were removed, all of them, since the directory was listed: nothing was recorded in it */
+	if (!e && im->unborn) {
+		reader_remark(r, MT_OK, im->info_file.path, ERROR_NO_OFFSET, "ended before it recorded anything");
+		image_close(im);
+		return 0;
+	}
 	r->images[r->image_count++] = im;
+	return e;
+}
+
+static int open_images(struct reader *r, struct session *s, struct names *names)
+{
+	int e = 0;
+	if (names->count)
+		qsort(names->list, names->count, sizeof(*names->list), compare_names);
+	for (size_t i = 0; !e && i < names->count; i++)
+		if (!i || strcmp(names->list[i], names->list[i - 1]) != 0)
+			e = open_image(r, s, names->list[i]);
 	return e;
 }
 
 static int open_directory(struct reader *r, struct session *s, const char *dir)
 {
 	struct names names = { 0 };
-	int e = list_images(dir, &names);
+	DIR *d = opendir(dir);
+	if (!d)
+		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
+	int e = open_session(r, s, dir);
 	if (!e)
-		e = open_session(r, s, dir);
-	for (size_t i = 0; !e && i < names.count; i++)
-		if (!i || strcmp(names.list[i], names.list[i - 1]) != 0)
-			e = open_image(r, s, names.list[i]);
+		e = list_images(d, "", &names);
+	closedir(d);
+	if (!e)
+		e = list_raw_images(s, &names);
+	if (!e)
+		e = open_images(r, s, &names);
 	free(names.list);
 	return e;
 }
@@ -372,7 +410,7 @@ static void fill_exits(struct reader *r)
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i], *before = NULL;
 		for (size_t k = 0; k < im->exit_count; k++) {
-			const struct child_exit *x = &im->exits[k];
+			const struct process_child *x = &im->exits[k];
 			struct image *child = find_image(r, im, x->pid, UINT32_MAX, x->ticks);
 			if (!child || child->info.exit_kind != MT_EXIT_NONE || child->process.state == PROCESS_RUNNING)
 				continue;
@@ -464,8 +502,10 @@ void reader_close(struct reader *r)
 		stream_free(r->sources[i].stream);
 	for (size_t i = 0; i < r->image_count; i++)
 		image_close(r->images[i]);
-	for (size_t i = 0; i < r->session_count; i++)
+	for (size_t i = 0; i < r->session_count; i++) {
+		free(r->sessions[i].raw_prefix);
 		file_close(&r->sessions[i].file);
+	}
 	codec_free(r->codec);
 	free(r->sessions);
 	free(r->images);

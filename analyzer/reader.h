@@ -58,6 +58,18 @@ enum process_state {
 	PROCESS_GONE,        /* ended without a word: killed, or the machine died */
 };
 
+/* How a child ended, as a wait of this process was told. */
+struct process_child {
+	uint32_t pid, kind; /* enum mt_exit */
+	int32_t code;
+	uint64_t ticks;
+};
+
+struct process_mapped_file {
+	uint32_t id;
+	const char *path;
+};
+
 /* One image a pid ran. Plain data, read only for everybody but the reader. Strings are never NULL. */
 struct process {
 	unsigned id;                    /* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
@@ -66,6 +78,7 @@ struct process {
 	const struct process *parent;   /* forked from, and its nodes below node_base are that one's; or NULL */
 	const struct process *creator;  /* the process that started it: parent, the image before an exec, ppid's; or NULL */
 	uint32_t origin;                /* enum mt_origin */
+	uint32_t parent_image;          /* with MT_ORIGIN_FORK; else MT_NO_PARENT */
 	bool fork_exact;
 	const char *exe;
 	const char *name;               /* basename of argv[0], or of the executable; "?" if unknown */
@@ -78,6 +91,8 @@ struct process {
 	enum process_state state;
 	uint32_t exit_kind;             /* enum mt_exit; filled in from the parent's wait where it said nothing itself */
 	int32_t exit_code;
+	uint32_t own_exit_kind;         /* what it said itself */
+	int32_t own_exit_code;
 	uint32_t stacks;                /* enum mt_stacks */
 	uint32_t depth;
 	uint64_t sample_bytes;
@@ -86,7 +101,15 @@ struct process {
 	const struct process_module *modules;
 	unsigned module_count;
 
-	uint64_t fork_ticks;
+	const struct process_child *children;
+	unsigned child_count;
+	const struct process_mapped_file *files;  /* sorted by id */
+	unsigned file_count;
+	unsigned thread_end;            /* indices below may be known to process_thread() */
+
+	uint32_t clock;                 /* enum mt_clock */
+	uint64_t start_ticks;
+	uint64_t fork_ticks;            /* 0 if it is no fork */
 	uint32_t node_base, node_end;   /* ids of its own: [node_base, node_end) */
 	const struct mt_node *nodes;    /* of node_base; NULL if it has none. Use process_node() */
 	bool has_events;

@@ -49,10 +49,20 @@ void mt_process_off(void)
 	set_state(MT_STATE_OFF);
 }
 
+static void count_faults(uint64_t n)
+{
+	if (mt_process.info && __atomic_add_fetch(&mt_process.info->faults, n, __ATOMIC_RELAXED) >= MT_MAX_FAULTS)
+		mt_process_off();
+}
+
 void mt_process_fault(void)
 {
-	if (__atomic_add_fetch(&mt_process.info->faults, 1, __ATOMIC_RELAXED) >= MT_MAX_FAULTS)
-		mt_process_off();
+	count_faults(1);
+}
+
+void mt_process_stuck(void)
+{
+	count_faults(MT_MAX_FAULTS / 3);
 }
 
 void mt_process_lost(uint64_t events)

@@ -62,6 +62,9 @@ void mt_process_off(void);
 #define MT_MAX_FAULTS 100
 void mt_process_fault(void);
 
+/* A lock was waited for in vain, which stalls the program: a few of these turn the shim off. */
+void mt_process_stuck(void);
+
 /* How the process ends, as far as an exit hook knows. `end` 0 withdraws it (exec failed). */
 void mt_process_ends(enum mt_exit kind, int code);
 void mt_process_goes_on(void);

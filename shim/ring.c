@@ -132,6 +132,8 @@ static void open_chunk(struct mt_ring *ring, uint32_t index)
 /* Pages of a full chunk leave the target's resident set beyond a stock: they live on in the page cache. */
 static void close_chunk(struct mt_ring *ring)
 {
+	if (ring->chunk->magic != MT_CHUNK_MAGIC || ring->chunk->ring != ring->index || ring->chunk->seq + 1 != ring->seq)
+		mt_process_fault(); /* the target wrote over it, or two threads share a ring */
 	__atomic_store_n(&mt_process.states[ring->chunk_index], MT_CHUNK_FULL, __ATOMIC_RELEASE);
 	if (ring->chunk_index >= HOT_CHUNKS && !mt_process_sandboxed())
 		MT_SYS3(SYS_madvise, ring->chunk, MT_CHUNK_BYTES, 4 /* MADV_DONTNEED */);

@@ -147,6 +147,7 @@ int mt_lock_take(struct mt_lock *lock)
 		if (!mt_process_sandboxed())
 			MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
 	}
+	mt_process_stuck();
 	return 0;
 }
 

@@ -1,0 +1,150 @@
+/* memtrace check: is everything there, and does it fit together? Reads all of it, stepping over damage, so that one run
+ * names all that is wrong. */
+#include "analyzer/error.h"
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/reader.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct option_row rows[] = {
+	OPTIONS_ROW_JSON,
+	OPTIONS_END
+};
+
+static const struct option_spec spec = {
+	"memtrace check [--json] [DIR...]",
+	"Reads every file of a trace, checks it, and says what is missing or damaged.\n"
+	"Exit status: 0 complete, 1 something is lost or wrong, 3 no trace that could be read.",
+	rows, 0
+};
+
+/* What was found; printed as it comes, counted for the exit status. */
+struct findings {
+	bool json;
+	unsigned problems, remarks;
+};
+
+static void put_json_text(const char *s)
+{
+	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+		printf(*c == '"' || *c == '\\' ? "\\%c" : *c < 0x20 || *c == 0x7f ? "\\u%04x" : "%c", *c);
+}
+
+static void find(struct findings *f, bool problem, const char *where, int64_t offset, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void find(struct findings *f, bool problem, const char *where, int64_t offset, const char *format, ...)
+{
+	char what[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	bool first = !f->problems && !f->remarks;
+	*(problem ? &f->problems : &f->remarks) += 1;
+	if (!f->json) {
+		printf("%s%s", problem ? "" : "note: ", where);
+		if (offset != ERROR_NO_OFFSET)
+			printf(": offset %" PRId64, offset);
+		printf(": %s\n", what);
+		return;
+	}
+	printf("%s{\"problem\":%s,\"where\":\"", first ? "" : ",", problem ? "true" : "false");
+	put_json_text(where);
+	printf("\",\"offset\":");
+	printf(offset == ERROR_NO_OFFSET ? "null" : "%" PRId64, offset);
+	printf(",\"what\":\"");
+	put_json_text(what);
+	printf("\"}");
+}
+
+static void find_count(struct findings *f, bool problem, const char *where, uint64_t n, const char *what)
+{
+	if (n)
+		find(f, problem, where, ERROR_NO_OFFSET, "%" PRIu64 " %s", n, what);
+}
+
+static void check_process(struct findings *f, const struct model_process *mp)
+{
+	const struct process *p = mp->process;
+	const struct model_totals *heap = &mp->kind[MODEL_HEAP], *map = &mp->kind[MODEL_MAP];
+	char where[64];
+	snprintf(where, sizeof(where), "process %" PRIu32 "-%" PRIu32, p->pid, p->image);
+	uint64_t lost = p->lost_events > mp->lost_events ? p->lost_events : mp->lost_events;
+	find_count(f, true, where, lost, "events were lost while recording");
+	find_count(f, true, where, p->skipped_slots, "events are missing or unreadable");
+	find_count(f, true, where, p->bad_nodes, "events have a stack that is missing");
+	find_count(f, true, where, p->unwritten_bytes, "bytes of records could not be written");
+	find_count(f, true, where, p->faults, "inconsistencies inside the recording library");
+	find_count(f, true, where, p->off, "time the recording library turned itself off");
+	find_count(f, true, where, mp->odd_undos, "calls were taken back that were never seen");
+	find_count(f, true, where, heap->missed_frees, "blocks were freed unseen (their address was allocated again)");
+	find_count(f, false, where, heap->unknown_frees, "frees of blocks from before the recording");
+	find_count(f, false, where, map->missed_frees, "mappings were removed unseen (something else was mapped there)");
+	find_count(f, false, where, p->truncated_stacks, "stacks were cut");
+	if (p->state == PROCESS_RUNNING)
+		find(f, false, where, ERROR_NO_OFFSET, "still running");
+	if (p->origin == MT_ORIGIN_FORK && !p->parent)
+		find(f, false, where, ERROR_NO_OFFSET, "its parent is not in this trace: what it inherited is unknown");
+}
+
+static void check_notes(struct findings *f, const struct reader *r)
+{
+	for (unsigned i = 0; i < reader_notes(r); i++) {
+		const struct reader_note *n = reader_note(r, i);
+		find(f, n->code != MT_OK, n->file, n->offset, "%s", n->text);
+	}
+	find_count(f, true, "session", reader_unrecorded(r), "processes were seen but not recorded");
+}
+
+static uint64_t count_events(const struct reader *r, const struct model *m)
+{
+	uint64_t n = 0;
+	for (unsigned id = 0; id < reader_processes(r); id++)
+		n += model_process(m, id)->events;
+	return n;
+}
+
+static int check(struct reader *r, struct findings *f)
+{
+	struct model *m;
+	struct model_query q = MODEL_QUERY_ALL;
+	int e = model_run(&m, r, &q);
+	if (e)
+		return e;
+	if (f->json)
+		printf("{\"version\":1,\"findings\":[");
+	check_notes(f, r);
+	for (unsigned id = 0; id < reader_processes(r); id++)
+		check_process(f, model_process(m, id));
+	uint64_t events = count_events(r, m);
+	bool complete = !f->problems && reader_complete(r);
+	if (f->json)
+		printf("],\"processes\":%u,\"events\":%" PRIu64 ",\"complete\":%s}\n", reader_processes(r), events,
+		       complete ? "true" : "false");
+	else
+		printf("%u processes, %" PRIu64 " events: %s\n", reader_processes(r), events,
+		       complete ? "complete" : "not complete");
+	model_free(m);
+	return !complete;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct findings f = { 0 };
+	struct reader *r = NULL;
+	int e = options_parse(&spec, &o, argc, argv);
+	if (e)
+		return e < 0 ? e : 0;
+	f.json = o.json;
+	e = reader_open(&r, o.dirs, o.ndirs, READER_FORCE);
+	if (!e)
+		e = check(r, &f);
+	reader_close(r);
+	options_free(&o);
+	return e;
+}

@@ -1,0 +1,438 @@
+/*
+ * memtrace dump: the records of a trace as text, one a line. The lines are a contract: scripts/decode.py prints the same from
+ * the documented format alone.
+ *
+ *   process ID PID IMAGE origin ORIGIN parent PPID PARENT_IMAGE clock CLOCK start TICKS fork TICKS nodes BASE END stacks MODE
+ *           depth N sample N exit KIND CODE
+ *   program ID EXE ARG...       env ID SETTING...      hook ID NUMBER NAME      file ID NUMBER PATH
+ *   module ID START END BIAS NODE_FROM NODE_UNTIL BUILD_ID PATH                 (NODE_UNTIL "-": still loaded)
+ *   thread ID INDEX TID NAME    child ID PID KIND CODE
+ *   node ID NUMBER PARENT PC FLAGS                                              (with --nodes)
+ *   alloc ID TICKS RING ADDR SIZE HOOK NODE NODE2      free ID TICKS RING ADDR HOOK
+ *   fail ID TICKS RING BYTES HOOK NODE NODE2           undo ID TICKS RING ADDR HOOK
+ *   map ID TICKS RING ADDR SIZE HOOK NODE NODE2 PROT FLAGS FILE OFFSET OLD      unmap ID TICKS RING ADDR SIZE HOOK
+ *   owner ID TICKS RING THREAD  lost ID TICKS RING EVENTS
+ *
+ * ID counts processes in order of start. Numbers are decimal but for addresses and flags (0x); strings are JSON's. With
+ * --json each line is an object with the same names.
+ */
+#include "analyzer/error.h"
+#include "analyzer/options.h"
+#include "analyzer/reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dump_options {
+	struct options common;
+	bool nodes;
+	bool events_only;
+};
+
+static const struct option_row rows[] = {
+	OPTIONS_ROW_JSON,
+	OPTIONS_ROW_PROCESS,
+	OPTIONS_ROW_TIMES,
+	OPTIONS_ROW_ROWS,
+	{ "nodes", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, nodes), "also the call tree" },
+	{ "events", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, events_only), "only events" },
+	OPTIONS_ROW_FORCE,
+	OPTIONS_END
+};
+
+static const struct option_spec spec = {
+	"memtrace dump [options] [DIR...]",
+	"The records of a trace as text, one a line: what is known of each process, then its events in order of time.\n"
+	"-n limits the events.",
+	rows, 0
+};
+
+/* ---- one line -------------------------------------------------------------------------------------------- */
+
+static bool json;
+
+static void put_text(const char *s)
+{
+	putchar('"');
+	for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			printf("\\%c", *c);
+		else if (*c < 0x20 || *c == 0x7f)
+			printf("\\u%04x", *c);
+		else
+			putchar(*c);
+	}
+	putchar('"');
+}
+
+static void put_hex(const unsigned char *bytes, unsigned n)
+{
+	if (json || !n)
+		putchar(json ? '"' : '-');
+	for (unsigned i = 0; i < n; i++)
+		printf("%02x", bytes[i]);
+	if (json)
+		putchar('"');
+}
+
+static void begin(const char *record, unsigned process)
+{
+	printf(json ? "{\"record\":\"%s\",\"process\":%u" : "%s %u", record, process);
+}
+
+static void end(void)
+{
+	puts(json ? "}" : "");
+}
+
+/* The separator and, in JSON, the name. */
+static void name(const char *key)
+{
+	if (json)
+		printf(",\"%s\":", key);
+	else
+		putchar(' ');
+}
+
+static void number(const char *key, uint64_t n)
+{
+	name(key);
+	printf("%" PRIu64, n);
+}
+
+static void address(const char *key, uint64_t n)
+{
+	name(key);
+	printf(json ? "%" PRIu64 : "0x%" PRIx64, n);
+}
+
+static void word(const char *key, const char *s)
+{
+	name(key);
+	printf(json ? "\"%s\"" : "%s", s);
+}
+
+static void text(const char *key, const char *s)
+{
+	name(key);
+	put_text(s);
+}
+
+/* A label that only text has: in JSON the keys say as much. */
+static void label(const char *s)
+{
+	if (!json)
+		printf(" %s", s);
+}
+
+static void list(const char *key, const char *const *strings)
+{
+	if (json)
+		printf(",\"%s\":[", key);
+	for (int i = 0; strings[i]; i++) {
+		if (!json || i)
+			putchar(json ? ',' : ' ');
+		put_text(strings[i]);
+	}
+	if (json)
+		putchar(']');
+}
+
+/* ---- facts ----------------------------------------------------------------------------------------------- */
+
+static const char *exit_name(uint32_t kind)
+{
+	static const char *const names[] = { "unknown", "exit", "signal", "exec" };
+	return names[kind <= MT_EXIT_EXEC ? kind : 0];
+}
+
+static void dump_process(const struct process *p)
+{
+	static const char *const stacks[] = { "all", "sample", "none" };
+	begin("process", p->id);
+	number("pid", p->pid);
+	number("image", p->image);
+	label("origin");
+	word("origin", p->origin == MT_ORIGIN_FORK ? "fork" : "exec");
+	label("parent");
+	number("ppid", p->ppid);
+	number("parent_image", p->parent_image);
+	label("clock");
+	number("clock", p->clock);
+	label("start");
+	number("start_ticks", p->start_ticks);
+	label("fork");
+	number("fork_ticks", p->fork_ticks);
+	label("nodes");
+	number("node_base", p->node_base);
+	number("node_end", p->node_end);
+	label("stacks");
+	word("stacks", stacks[p->stacks]);
+	label("depth");
+	number("depth", p->depth);
+	label("sample");
+	number("sample_bytes", p->sample_bytes);
+	label("exit");
+	word("exit", exit_name(p->own_exit_kind));
+	name("code");
+	printf("%" PRId32, p->own_exit_code);
+	end();
+}
+
+static void dump_program(const struct process *p)
+{
+	begin("program", p->id);
+	text("exe", p->exe);
+	list("argv", p->argv);
+	end();
+	begin("env", p->id);
+	list("env", p->env);
+	end();
+}
+
+static void dump_module(const struct process *p, const struct process_module *m)
+{
+	begin("module", p->id);
+	address("start", m->start);
+	address("end", m->end);
+	address("bias", m->bias);
+	number("node_from", m->node_from);
+	if (m->node_until == UINT32_MAX) {
+		name("node_until");
+		printf(json ? "null" : "-");
+	} else {
+		number("node_until", m->node_until);
+	}
+	name("build_id");
+	put_hex(m->build_id, m->build_id_bytes);
+	text("path", m->path);
+	end();
+}
+
+static void dump_hooks(const struct process *p)
+{
+	for (unsigned i = 0; i < 1024; i++) {
+		const char *hook = process_hook(p, i);
+		if (!strcmp(hook, "?"))
+			continue;
+		begin("hook", p->id);
+		number("id", i);
+		text("name", hook);
+		end();
+	}
+}
+
+static void dump_files(const struct process *p)
+{
+	for (unsigned i = 0; i < p->file_count; i++) {
+		begin("file", p->id);
+		number("id", p->files[i].id);
+		text("path", p->files[i].path);
+		end();
+	}
+}
+
+static void dump_threads(const struct process *p)
+{
+	for (uint32_t i = 0; i < p->thread_end; i++) {
+		const struct process_thread *t = process_thread(p, i);
+		if (!t)
+			continue;
+		begin("thread", p->id);
+		number("index", t->index);
+		number("tid", t->tid);
+		text("name", t->name);
+		end();
+	}
+}
+
+static void dump_children(const struct process *p)
+{
+	for (unsigned i = 0; i < p->child_count; i++) {
+		begin("child", p->id);
+		number("pid", p->children[i].pid);
+		word("exit", exit_name(p->children[i].kind));
+		name("code");
+		printf("%" PRId32, p->children[i].code);
+		end();
+	}
+}
+
+static void dump_nodes(const struct process *p)
+{
+	for (uint32_t id = p->node_base; id < p->node_end; id++) {
+		const struct mt_node *n = process_node(p, id);
+		if (!n)
+			continue;
+		begin("node", p->id);
+		number("id", id);
+		number("parent", n->parent);
+		address("pc", n->pc);
+		address("flags", n->flags);
+		end();
+	}
+}
+
+static void dump_facts(const struct dump_options *o, const struct process *p)
+{
+	dump_process(p);
+	dump_program(p);
+	for (unsigned i = 0; i < p->module_count; i++)
+		dump_module(p, &p->modules[i]);
+	dump_hooks(p);
+	dump_files(p);
+	dump_threads(p);
+	dump_children(p);
+	if (o->nodes)
+		dump_nodes(p);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+static void put_nodes(const struct process *p, const struct mt_event *s)
+{
+	word("hook", process_hook(p, s->hook));
+	number("node", s->node);
+	number("node2", s->node2);
+}
+
+static void put_map(const struct process *p, const struct mt_event *s)
+{
+	struct mt_ext_map ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	address("addr", s->addr);
+	number("size", s->size);
+	put_nodes(p, s);
+	address("prot", ext.prot);
+	address("flags", ext.flags);
+	number("file", ext.file);
+	number("offset", ext.offset);
+	address("old", ext.old);
+}
+
+static void put_slot(const struct process *p, const struct mt_event *s)
+{
+	switch (s->kind) {
+	case MT_ALLOC:
+		address("addr", s->addr);
+		number("size", s->size);
+		put_nodes(p, s);
+		break;
+	case MT_FAIL:
+		number("bytes", s->addr);
+		put_nodes(p, s);
+		break;
+	case MT_MAP:
+		put_map(p, s);
+		break;
+	case MT_UNMAP:
+		address("addr", s->addr);
+		number("size", s->size);
+		word("hook", process_hook(p, s->hook));
+		break;
+	case MT_FREE:
+	case MT_UNDO:
+		address("addr", s->addr);
+		word("hook", process_hook(p, s->hook));
+		break;
+	case MT_THREAD:
+		number("thread", s->addr);
+		break;
+	case MT_LOST:
+		number("events", s->addr);
+		break;
+	}
+}
+
+static void dump_slot(const struct process *p, const struct mt_event *s, uint32_t ring)
+{
+	static const char *const kinds[] = {
+		[MT_ALLOC] = "alloc", [MT_FREE] = "free", [MT_FAIL] = "fail", [MT_UNDO] = "undo", [MT_MAP] = "map",
+		[MT_UNMAP] = "unmap", [MT_THREAD] = "owner", [MT_LOST] = "lost",
+	};
+	begin(kinds[s->kind], p->id);
+	number("ticks", s->ticks);
+	number("ring", ring);
+	put_slot(p, s);
+	end();
+}
+
+struct selection {
+	const bool *wanted;  /* by process */
+	uint64_t from, to;
+	uint64_t left;       /* events that may still be printed */
+};
+
+static void dump_step(const struct reader_step *step, struct selection *sel)
+{
+	const struct process *p = step->process;
+	for (size_t i = 0; i < step->count && sel->left; i++) {
+		const struct mt_event *s = &step->slots[i];
+		if (s->kind == MT_EXT)
+			continue;
+		uint64_t ns = process_ns(p, s->ticks);
+		if (ns < sel->from || ns > sel->to)
+			continue;
+		dump_slot(p, s, step->rings[i]);
+		sel->left--;
+	}
+}
+
+static int dump_events(struct reader *r, struct selection *sel)
+{
+	struct reader_step step;
+	int e = 0;
+	while (sel->left && (e = reader_next(r, &step)) > 0)
+		if (step.what == READER_EVENTS && sel->wanted[step.process->id])
+			dump_step(&step, sel);
+	return e < 0 ? e : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------- */
+
+static void dump_notes(const struct reader *r)
+{
+	for (unsigned i = 0; i < reader_notes(r); i++) {
+		const struct reader_note *n = reader_note(r, i);
+		fprintf(stderr, "memtrace: %s: %s\n", n->file, n->text);
+	}
+}
+
+static int dump(const struct dump_options *o, struct reader *r, bool *wanted)
+{
+	struct selection sel = { .wanted = wanted, .to = UINT64_MAX };
+	sel.left = o->common.rows ? o->common.rows : UINT64_MAX;
+	int e = options_resolve(&o->common.from, r, &sel.from);
+	if (!e)
+		e = options_resolve(&o->common.to, r, &sel.to);
+	if (e)
+		return e;
+	for (unsigned id = 0; (id = reader_find(r, o->common.process, id)) < reader_processes(r); id++) {
+		wanted[id] = true;
+		if (!o->events_only)
+			dump_facts(o, reader_process(r, id));
+	}
+	return dump_events(r, &sel);
+}
+
+int cmd_dump(int argc, char **argv)
+{
+	struct dump_options o = { 0 };
+	struct reader *r = NULL;
+	int e = options_parse(&spec, &o, argc, argv);
+	if (e)
+		return e < 0 ? e : 0;
+	json = o.common.json;
+	e = reader_open(&r, o.common.dirs, o.common.ndirs, o.common.force ? READER_FORCE : 0);
+	bool *wanted = e ? NULL : calloc(reader_processes(r), sizeof(*wanted));
+	if (!e)
+		e = wanted ? dump(&o, r, wanted) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		dump_notes(r);
+	free(wanted);
+	reader_close(r);
+	options_free(&o.common);
+	return e;
+}
