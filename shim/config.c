@@ -174,6 +174,7 @@ void mt_config_read(void)
 	c->off = getauxval(AT_SECURE) != 0 || excluded(getenv("MEMTRACE_EXCLUDE"));
 	c->children = *setting("MEMTRACE_CHILDREN", "1") != '0';
 	c->paused = *setting("MEMTRACE_PAUSED", "0") != '0';
+	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
 	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
 	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
 	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 512);

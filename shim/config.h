@@ -18,6 +18,7 @@ struct mt_config {
 	uint8_t  off;                /* this program is not recorded: secure execution, or excluded */
 	uint8_t  children;
 	uint8_t  paused;
+	uint8_t  python_allocators;  /* PYTHONMALLOC=malloc for children and ourselves */
 	uint8_t  verbose;
 };
 
