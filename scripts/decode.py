@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
 
-usage: decode.py DIR
+usage: decode.py [--nodes] DIR
 
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
@@ -128,3 +128,263 @@ def trace_blocks(path):
         blocks.append(Block(path, data, at))
         at += blocks[-1].total_bytes
     return blocks
+# ---- a process --------------------------------------------------------------------------------------------------
+
+
+class Event:
+    """One event: a slot, and for a mapping the slot behind it."""
+
+    __slots__ = ("ring", "ticks", "addr", "size", "hook", "kind", "node", "node2", "ext")
+
+    def __init__(self, ring, ticks, addr, size, hook, kind, node, node2, ext=None):
+        self.ring, self.ticks, self.addr, self.size = ring, ticks, addr, size
+        self.hook, self.kind, self.node, self.node2, self.ext = hook, kind, node, node2, ext
+
+
+def slots_to_events(slots):
+    """slots: (ring, 32 bytes) in order."""
+    events = []
+    for ring, raw in slots:
+        slot = EVENT.read(raw)
+        kind = slot.packed >> 58
+        if kind == EXT:
+            events[-1].ext = EXT_MAP.read(raw)
+            continue
+        events.append(Event(ring, slot.ticks, slot.addr, slot.packed & (1 << 48) - 1, slot.packed >> 48 & 0x3FF, kind, slot.node, slot.node2))
+    return events
+
+
+class Process:
+    """One image: PID-N.info, .nodes and .ring as long as they are there, and PID-N.trace."""
+
+    def __init__(self, folder, name):
+        self.path = os.path.join(folder, name)
+        self.blocks = trace_blocks(self.path + ".trace") if self.has("trace") else []
+        self.read_info()
+        self.read_log()
+
+    def has(self, extension):
+        return os.path.exists(self.path + "." + extension)
+
+    def block(self, kind):
+        found = [b for b in self.blocks if b.type == kind]
+        return found[-1] if found else None
+
+    def read_info(self):
+        if self.has("info"):
+            data = load(self.path + ".info")
+            self.info = INFO.read(data)
+            self.states = data[INFO_STATES:INFO_STATES + self.info.chunks]
+            self.log = data[INFO_LOG:INFO_LOG + self.info.log_bytes]
+        else:
+            block = self.block(BLOCK_INFO)
+            if not block:
+                raise Bad(self.path + ".trace", 0, "the process has no info")
+            data = decode_info(block)
+            self.info, self.states, self.log = INFO.read(data), b"", data[self.info_bytes(data):]
+        if self.info.magic != b"MTINFO1\n" or self.info.version != 1:
+            raise Bad(self.path + ".info", 0, "not an info of version 1")
+
+    @staticmethod
+    def info_bytes(data):
+        return INFO.read(data).bytes
+
+    # the log
+
+    def read_log(self):
+        self.exe, self.argv, self.env = "", [], []
+        self.modules, self.hooks, self.files, self.threads, self.children = [], {}, {}, {}, []
+        at = 0
+        while at < len(self.log):
+            record = RECORD.read(self.log, at)
+            handler = self.HANDLERS.get(record.type)
+            if handler:
+                handler(self, self.log[at + RECORD.size:at + record.bytes])
+            at += record.bytes
+
+    def take_program(self, data):
+        self.exe, *self.argv = strings(data)
+
+    def take_env(self, data):
+        self.env = strings(data)
+
+    def take_hook(self, data):
+        self.hooks[struct.unpack_from("<I", data)[0]] = text(data, 8)
+
+    def take_module(self, data):
+        bias, start, end, node_from, id_bytes = struct.unpack_from("<QQQII", data)
+        self.modules.append([start, end, bias, node_from, None, data[32:32 + id_bytes].hex(), text(data, 32 + id_bytes)])
+
+    def take_unmodule(self, data):
+        start, node_until = struct.unpack_from("<QI", data)
+        for module in reversed(self.modules):
+            if module[0] == start and module[4] is None:
+                module[4] = node_until
+                return
+
+    def take_thread(self, data):
+        index, tid = struct.unpack_from("<II", data)
+        known = self.threads.get(index, (0, ""))[0]
+        self.threads[index] = (tid or known, text(data, 8))
+
+    def take_file(self, data):
+        self.files[struct.unpack_from("<I", data)[0]] = text(data, 8)
+
+    def take_child(self, data):
+        self.children.append(struct.unpack_from("<IIi", data))
+
+    HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
+                7: take_file, 8: take_child}
+
+    # the call tree
+
+    def nodes(self):
+        """(id, node) of its own ones; 0 means no stack."""
+        base, end = self.info.node_base, self.info.node_end
+        if self.has("nodes"):
+            data = load(self.path + ".nodes")
+        else:
+            block = self.block(BLOCK_NODES)
+            data = decode_nodes(block) if block else b""
+        return [(i, NODE.read(data, (i - base) * NODE.size)) for i in range(max(base, 1), end)]
+
+    # the events
+
+    def events(self):
+        """In causal order; times never run backwards."""
+        covered, events = {}, []
+        for block in self.blocks:
+            if block.type == BLOCK_EVENTS:
+                events += slots_to_events(decode_events(block))
+                for cover in block.cover:
+                    covered[cover.ring] = max(covered.get(cover.ring, 0), cover.end)
+        events += self.raw_events(covered)
+        last = self.info.fork_ticks
+        for event in events:
+            last = event.ticks = max(event.ticks, last)
+        return events
+
+    def raw_events(self, covered):
+        """What no block covers: rings merged by time, at equal times what gives memory back first."""
+        rings = {ring: slots_to_events(slots) for ring, slots in self.raw_slots(covered).items()}
+        return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in (FREE, UNMAP), e.ring))
+
+    def raw_slots(self, covered):
+        data = load(self.path + ".ring") if self.has("ring") else b""
+        chunks = []
+        for i, state in enumerate(self.states):
+            chunk = CHUNK.read(data, i * CHUNK_BYTES) if state != CHUNK_FREE else None
+            if chunk and chunk.used:
+                if chunk.magic != CHUNK_MAGIC:
+                    raise Bad(self.path + ".ring", i * CHUNK_BYTES, "no chunk begins here")
+                chunks.append((chunk.ring, chunk.seq, chunk.used, i * CHUNK_BYTES + CHUNK.size))
+        rings = {}
+        for ring, seq, used, at in sorted(chunks):
+            for slot in range(used):
+                if seq * CHUNK_SLOTS + slot >= covered.get(ring, 0):
+                    start = at + slot * EVENT.size
+                    rings.setdefault(ring, []).append((ring, data[start:start + EVENT.size]))
+        return rings
+
+
+def text(data, offset):
+    return data[offset:data.index(0, offset)].decode(errors="surrogateescape")
+
+
+def strings(data):
+    """Strings one behind the other; the padding after the last is not a string."""
+    found, at = [], 0
+    while at < len(data) and not (data[at] == 0 and len(data) - at < 8):
+        end = data.index(0, at)
+        found.append(data[at:end].decode(errors="surrogateescape"))
+        at = end + 1
+    return found
+
+
+# ---- the text ---------------------------------------------------------------------------------------------------
+
+EXITS = ["unknown", "exit", "signal", "exec"]
+
+
+def quoted(string):
+    out = re.sub(r'(["\\])', r"\\\1", string)
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: "\\u%04x" % ord(m.group()), out) + '"'
+
+
+def facts(number, process, with_nodes):
+    info = process.info
+    yield ("process %d %d %d origin %s parent %d %d clock %d start %d fork %d nodes %d %d stacks %s depth %d sample %d exit %s %d"
+           % (number, info.pid, info.image, "fork" if info.origin == 2 else "exec", info.parent_pid, info.parent_image,
+              info.clock, info.start_ticks, info.fork_ticks, info.node_base, info.node_end,
+              ["all", "sample", "none"][info.stacks], info.depth, info.sample_bytes, EXITS[info.exit_kind], info.exit_code))
+    yield " ".join(["program %d" % number] + [quoted(s) for s in [process.exe] + process.argv])
+    yield " ".join(["env %d" % number] + [quoted(s) for s in process.env])
+    for start, end, bias, node_from, node_until, build_id, path in process.modules:
+        yield "module %d 0x%x 0x%x 0x%x %d %s %s %s" % (
+            number, start, end, bias, node_from, "-" if node_until is None else node_until, build_id or "-", quoted(path))
+    for key, name in sorted(process.hooks.items()):
+        yield "hook %d %d %s" % (number, key, quoted(name))
+    for key, path in sorted(process.files.items()):
+        yield "file %d %d %s" % (number, key, quoted(path))
+    for index, (tid, name) in sorted(process.threads.items()):
+        yield "thread %d %d %d %s" % (number, index, tid, quoted(name))
+    for pid, kind, code in process.children:
+        yield "child %d %d %s %d" % (number, pid, EXITS[kind], code)
+    for key, node in process.nodes() if with_nodes else ():
+        yield "node %d %d %d 0x%x 0x%x" % (number, key, node.parent, node.pc, node.flags)
+
+
+def line(number, hooks, e):
+    hook = hooks.get(e.hook, "?")
+    stack = "%s %d %d" % (hook, e.node, e.node2)
+    what = {ALLOC: "alloc", FREE: "free", FAIL: "fail", UNDO: "undo", MAP: "map", UNMAP: "unmap", THREAD: "owner", LOST: "lost"}[e.kind]
+    head = "%s %d %d %d" % (what, number, e.ticks, e.ring)
+    if e.kind == ALLOC:
+        return "%s 0x%x %d %s" % (head, e.addr, e.size, stack)
+    if e.kind == FAIL:
+        return "%s %d %s" % (head, e.addr, stack)
+    if e.kind == MAP:
+        x = e.ext
+        return "%s 0x%x %d %s 0x%x 0x%x %d %d 0x%x" % (
+            head, e.addr, e.size, stack, x.prot_flags & 0xFF, x.prot_flags >> 8, x.file, x.offset, x.old)
+    if e.kind == UNMAP:
+        return "%s 0x%x %d %s" % (head, e.addr, e.size, hook)
+    if e.kind in (FREE, UNDO):
+        return "%s 0x%x %s" % (head, e.addr, hook)
+    return "%s %d" % (head, e.addr)
+
+
+def dump(folder, with_nodes):
+    """Facts of all processes in order of start, then the events of all, which have one clock, in order of time."""
+    session = load(os.path.join(folder, "session"))
+    if session[:8] != b"MTSESS1\n" or SESSION.read(session).version != 1:
+        raise Bad(os.path.join(folder, "session"), 0, "not a session of version 1")
+    names = {m.group(1) for m in (re.match(r"(\d+-\d+)\.(info|trace)$", n) for n in os.listdir(folder)) if m}
+    processes = [Process(folder, name) for name in names]
+    processes.sort(key=lambda p: (p.info.fork_ticks or p.info.start_ticks, p.info.pid, p.info.image))
+    streams = []
+    for number, process in enumerate(processes):
+        yield from facts(number, process, with_nodes)
+        streams.append([(e.ticks, number, e) for e in process.events()])
+    for _, number, event in heapq.merge(*streams, key=lambda item: item[:2]):
+        yield line(number, processes[number].hooks, event)
+
+
+def main():
+    with_nodes = "--nodes" in sys.argv
+    folders = [a for a in sys.argv[1:] if a != "--nodes"]
+    if len(folders) != 1:
+        sys.exit(__doc__)
+    out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    try:
+        for record in dump(folders[0], with_nodes):
+            print(record, file=out)
+        out.flush()
+    except Bad as bad:
+        out.flush()
+        print("decode.py: " + str(bad), file=sys.stderr)
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

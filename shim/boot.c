@@ -4,6 +4,7 @@
  * real allocator.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "shim/hooks.h"
@@ -73,4 +74,31 @@ int mt_boot(void)
 	mt_real = found;
 	resolving = 0;
 	return found.malloc != NULL;
+}
+
+uintptr_t mt_allocator_start, mt_allocator_end;
+
+static int find_allocator(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	uintptr_t target = (uintptr_t)mt_real.malloc;
+
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + ph->p_vaddr;
+		if (ph->p_type == PT_LOAD && target >= start && target < start + ph->p_memsz) {
+			mt_allocator_start = start;
+			mt_allocator_end = start + ph->p_memsz; /* its code: one segment */
+			return 1;
+		}
+	}
+	return 0;
+}
+
+void mt_boot_allocator(void)
+{
+	/* glibc's own name for it; another libc is not known to re-enter either way */
+	if ((void *)(uintptr_t)mt_real.malloc != dlsym(RTLD_DEFAULT, "__libc_malloc"))
+		dl_iterate_phdr(find_allocator, NULL);
 }

@@ -50,6 +50,11 @@ extern struct mt_real mt_real;
  * Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);
 
+/* The module of the real allocator if it is not libc: [start, end) of its mapping, else 0. Set by
+ * mt_boot_allocator() in the constructor. */
+extern uintptr_t mt_allocator_start, mt_allocator_end;
+void mt_boot_allocator(void);
+
 /* The pool: blocks are never given back. Zeroed. NULL when it is used up. */
 void *mt_boot_alloc(size_t align, size_t bytes);
 int mt_boot_owns(const void *p);

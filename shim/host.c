@@ -32,15 +32,38 @@ static void *boot_aligned_alloc(size_t align, size_t n) { return mt_boot_alloc(a
 static void *boot_valloc(size_t n) { return mt_boot_alloc(4096, n); }
 static void *boot_pvalloc(size_t n) { return mt_boot_alloc(4096, n); }
 
-#define RET(name, params, args, bytes)                 \
-	MT_EXPORT void *name params                    \
-	{                                              \
-		void *p;                               \
-		if (!READY(name))                      \
-			return boot_##name args;       \
-		p = mt_real.name args;                 \
-		note(MT_HOOK_##name, p, bytes, MT_CALLER); \
-		return p;                              \
+/* Some allocators call the public malloc inside their own calloc or realloc. That call, made by the allocator
+ * while the thread is in it, is a part of the outer one. (A signal handler's call comes from elsewhere.) glibc
+ * never does it and pays one test of a constant. */
+static __thread uint8_t inside;
+
+static inline int is_nested(const void *caller)
+{
+	return __builtin_expect(mt_allocator_end != 0, 0) && inside &&
+	       (uintptr_t)caller - mt_allocator_start < mt_allocator_end - mt_allocator_start;
+}
+
+/* Evaluates a call of the real allocator. */
+#define REAL(call)                              \
+	({                                      \
+		uint8_t outer = inside;         \
+		inside = 1;                     \
+		__typeof__(call) ret_ = (call); \
+		inside = outer;                 \
+		ret_;                           \
+	})
+
+#define RET(name, params, args, bytes)                                     \
+	MT_EXPORT void *name params                                        \
+	{                                                                  \
+		void *p;                                                   \
+		if (!READY(name))                                          \
+			return boot_##name args;                           \
+		if (is_nested(MT_CALLER))                                  \
+			return mt_real.name args;                          \
+		p = REAL(mt_real.name args);                               \
+		note(MT_HOOK_##name, p, bytes, MT_CALLER);                 \
+		return p;                                                  \
 	}
 #define HAND(type, name, params)
 #include "shim/hooks_host.def"
@@ -53,7 +76,9 @@ MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 
 	if (!READY(posix_memalign))
 		return (*out = mt_boot_alloc(align, n)) ? 0 : ENOMEM;
-	ret = mt_real.posix_memalign(out, align, n);
+	if (is_nested(MT_CALLER))
+		return mt_real.posix_memalign(out, align, n);
+	ret = REAL(mt_real.posix_memalign(out, align, n));
 	note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER);
 	return ret;
 }
@@ -80,9 +105,11 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller)
 		return move_from_pool(hook, old, n, caller);
 	if (!READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
+	if (is_nested(caller))
+		return mt_real.realloc(old, n);
 	if (old)
 		mt_record_free(hook, old);
-	p = mt_real.realloc(old, n);
+	p = REAL(mt_real.realloc(old, n));
 	if (p) {
 		mt_record_alloc(hook, p, n, caller);
 	} else if (n || !old) {
@@ -111,32 +138,38 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 	return reallocate(MT_HOOK_reallocarray, p, bytes, MT_CALLER);
 }
 
-MT_EXPORT void free(void *p)
+/* Everything but the real call, which differs. */
+static int begin_free(unsigned hook, const void *p, const void *caller)
 {
 	if (!p || mt_boot_owns(p) || !READY(free))
-		return;
-	mt_record_free(MT_HOOK_free, p);
-	mt_real.free(p);
+		return 0;
+	if (!is_nested(caller))
+		mt_record_free(hook, p);
+	return 1;
+}
+
+MT_EXPORT void free(void *p)
+{
+	if (begin_free(MT_HOOK_free, p, MT_CALLER))
+		REAL((mt_real.free(p), 0));
 }
 
 MT_EXPORT void free_sized(void *p, size_t n)
 {
-	if (!p || mt_boot_owns(p) || !READY(free))
+	if (!begin_free(MT_HOOK_free_sized, p, MT_CALLER))
 		return;
-	mt_record_free(MT_HOOK_free_sized, p);
 	if (mt_real.free_sized)
-		mt_real.free_sized(p, n);
+		REAL((mt_real.free_sized(p, n), 0));
 	else
-		mt_real.free(p);
+		REAL((mt_real.free(p), 0));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 {
-	if (!p || mt_boot_owns(p) || !READY(free))
+	if (!begin_free(MT_HOOK_free_aligned_sized, p, MT_CALLER))
 		return;
-	mt_record_free(MT_HOOK_free_aligned_sized, p);
 	if (mt_real.free_aligned_sized)
-		mt_real.free_aligned_sized(p, align, n);
+		REAL((mt_real.free_aligned_sized(p, align, n), 0));
 	else
-		mt_real.free(p);
+		REAL((mt_real.free(p), 0));
 }

@@ -41,9 +41,12 @@ static void at_exit(int status, void *unused)
 
 static void set_up(void)
 {
+	mt_boot_allocator();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	on_exit(at_exit, NULL);
 	mt_session_export();
+	if (mt_config.python_allocators)
+		setenv("PYTHONMALLOC", "malloc", 1);
 	mt_recorder_boot();
 	mt_record_boot();
 	if (mt_config.stacks != MT_STACKS_NONE)

@@ -85,7 +85,9 @@ static uint32_t describe_file(int fd, uint32_t *flags)
 
 static size_t whole_pages(size_t n)
 {
-	return (n + 4095) & ~(size_t)4095;
+	size_t page = mt_process.session ? mt_process.session->page_bytes : 4096;
+
+	return (n + page - 1) & ~(page - 1);
 }
 
 static void note_map(unsigned hook, void *p, size_t n, int prot, int how, int fd, off_t offset, const void *caller)

@@ -57,11 +57,12 @@ static int claim(uint32_t i)
 static int claim_free(uint32_t *index)
 {
 	uint32_t n = __atomic_load_n(&mt_process.info->chunks, __ATOMIC_ACQUIRE);
+	uint32_t first = __atomic_load_n(&hint, __ATOMIC_RELAXED); /* any value is right */
 
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t i = (hint + k) % n;
+		uint32_t i = (first + k) % n;
 		if (__atomic_load_n(&mt_process.states[i], __ATOMIC_RELAXED) == MT_CHUNK_FREE && claim(i)) {
-			hint = i + 1;
+			__atomic_store_n(&hint, i + 1, __ATOMIC_RELAXED);
 			*index = i;
 			return 1;
 		}

@@ -98,6 +98,11 @@ static int is_dead(uint32_t id, uint64_t pc)
 	return 0;
 }
 
+static int index_is_full(const struct index *idx)
+{
+	return __atomic_load_n(&idx->used, __ATOMIC_RELAXED) * 4 > (idx->mask + 1) * 3;
+}
+
 /* Rebuilds the index from the nodes themselves; the caller holds the lock. */
 static void index_rebuild(uint64_t slots)
 {
@@ -112,8 +117,10 @@ static void index_rebuild(uint64_t slots)
 			id |= MT_NODE_STEP - 1; /* a gap between the parent's ids and ours */
 			continue;
 		}
-		if (node->pc && !is_dead(id, node->pc))
-			index_put(idx, hash_of(node->parent, node->pc), id);
+		/* acquire pairs with add(): a node that another thread is just making has no pc yet, or all it says */
+		uint64_t pc = __atomic_load_n(&node->pc, __ATOMIC_ACQUIRE);
+		if (pc && !is_dead(id, pc))
+			index_put(idx, hash_of(node->parent, pc), id);
 	}
 	__atomic_store_n(&table, idx, __ATOMIC_RELEASE);
 	if (old)
@@ -126,7 +133,7 @@ static void grow_index(void)
 
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		if (table->used * 4 > (table->mask + 1) * 3)
+		if (index_is_full(table))
 			index_rebuild((table->mask + 1) * 2);
 		mt_lock_drop(&mt_process.lock);
 	}
@@ -191,7 +198,7 @@ static uint32_t add(uint32_t parent, uint64_t pc, uint32_t flags)
 		mt_sys_populate(node, AHEAD * sizeof(*node));
 	node->parent = parent;
 	node->flags = flags;
-	node->pc = pc;
+	__atomic_store_n(&node->pc, pc, __ATOMIC_RELEASE);
 	return id;
 }
 
@@ -207,13 +214,23 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 	if (id == MT_NODE_FAILED)
 		return id;
 	index_put(idx, hash, id);
-	if (idx->used * 4 > (idx->mask + 1) * 3)
+	if (index_is_full(idx))
 		grow_index();
 	return id;
 }
 
+/* A parent maps its file ahead of its nodes: from `first` on, what a forked child inherited is not its own. */
+static void drop_from(uint32_t first)
+{
+	for (uint32_t i = first / MT_NODE_STEP; i < SEGMENTS && segment[i]; i++) {
+		mt_sys_unmap(segment[i], MT_NODE_STEP * sizeof(struct mt_node));
+		segment[i] = NULL;
+	}
+}
+
 int mt_tree_start(uint32_t first)
 {
+	drop_from(first);
 	base = first;
 	failed = 0;
 	if (!table && !(table = index_new(INDEX_START)))

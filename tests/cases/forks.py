@@ -69,7 +69,8 @@ def case_chain_of_execs():
 
 def case_daemon():
     trace = mt.same([FORKS, "daemon"])
-    mt.equal(len(trace.processes), 3, "processes")
+    # The process between them does nothing, so it may leave no trace.
+    mt.between(2, len(trace.processes), 3, "processes")
     mt.equal(mt.blocks_of(trace.sites(), "child_work"), (300, 10))
 
 

@@ -76,7 +76,7 @@ def free_port():
 def benchmark(env, cwd):
     """Runs redis-server under env and a short benchmark against it; returns its exit status and what its data are."""
     port = str(free_port())
-    server = subprocess.Popen(["redis-server", "--port", port, "--save", "", "--io-threads", "2"], env=env, cwd=cwd,
+    server = subprocess.Popen(["redis-server", "--port", port, "--save", ""], env=env, cwd=cwd,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         client = ["redis-cli", "-p", port]

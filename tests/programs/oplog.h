@@ -21,9 +21,6 @@ struct op_record {
 struct oplog {
 	_Atomic uint64_t count;
 	uint64_t pid;
-	uint64_t parent;       /* index of the log whose process forked this one's, plus 1; 0 = none */
-	uint64_t parent_count; /* records of the parent's main thread at the fork */
-	uint64_t reserved;
 	struct op_record record[LOG_RECORDS];
 };
 

@@ -3,7 +3,7 @@
  *   oracle LOG SEED THREADS ROUNDS OPS FLAGS [PACE]
  *
  * FLAGS: m = also mappings, f = fork at barriers, b = a short-lived thread is born each round, h = blocks are handed from
- * thread to thread without locks. PACE = loops spun after each operation.
+ * thread to thread without locks, n = no spikes. PACE = loops spun after each operation.
  *
  * A round is OPS operations in each thread, then a barrier at which thread 0 alone allocates a block (and a mapping) that
  * is larger than everything the threads may hold, so that the peak is at a barrier, where it is exact. */
@@ -34,8 +34,8 @@ static struct worker workers[MAX_THREADS + 1];
 static _Atomic(char *) boxes[BOXES];
 static pthread_barrier_t barrier;
 static atomic_int stop;
-static unsigned threads, rounds, ops, pace, logs_used;
-static int with_maps, with_forks, with_births, with_boxes;
+static unsigned threads, rounds, ops, pace;
+static int with_maps, with_forks, with_births, with_boxes, with_spikes;
 
 static uint64_t rnd(struct worker *w)
 {
@@ -254,32 +254,30 @@ static void spike(void)
 }
 
 /* The child frees some of what it inherited from every thread and goes on with operations of its own. */
-static void child(struct worker *w, unsigned depth);
+static void child(struct worker *w, unsigned index);
 
-static void fork_here(struct worker *w, unsigned depth)
+/* The log of round R's child is THREADS + 2 R, the next one its own child's. */
+static void fork_here(struct worker *w, unsigned index)
 {
-	unsigned mine = oplog - oplogs, index = __atomic_add_fetch(&logs_used, 1, __ATOMIC_RELAXED);
-	if (index >= LOGS)
-		return;
-	uint64_t count = oplog->count;
-	pid_t pid = fork();
+	pid_t pid = index < LOGS - 1 ? fork() : -1;
+	int status = 0;
 	if (pid == 0) {
-		oplogs[index].parent = mine + 1;
-		oplogs[index].parent_count = count;
-		logs_used += 3 * depth; /* the grandchild's log; the parent may fork another child meanwhile */
 		oplog_use(index);
-		child(w, depth);
+		child(w, index);
 		_exit(0);
 	}
-	int status;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (status)
 		_exit(90);
 }
 
-static void child(struct worker *w, unsigned depth)
+static void child(struct worker *w, unsigned index)
 {
+	char *p = opaque(malloc(1)); /* a child that does nothing at all leaves no trace */
+	oplog_add(OP_ALLOC, p, 1, NULL, 0);
+	free(p);
+	oplog_add(OP_FREE, p, 1, NULL, 0);
 	for (unsigned t = 0; t < threads; t++)
 		for (unsigned i = t; i < SLOTS; i += 3)
 			if (workers[t].block[i].p)
@@ -287,8 +285,8 @@ static void child(struct worker *w, unsigned depth)
 	with_boxes = 0;
 	for (unsigned i = 0; i < ops; i++)
 		one(w);
-	if (depth < 1 && rnd(w) % 2)
-		fork_here(w, depth + 1);
+	if ((index - threads) % 4 == 0)
+		fork_here(w, index + 1);
 }
 
 static void *born(void *arg)
@@ -316,9 +314,10 @@ static void *work(void *arg)
 			atomic_store(&stop, 1);
 		pthread_barrier_wait(&barrier);
 		if (w->index == 0) {
-			spike();
+			if (with_spikes)
+				spike();
 			if (with_forks)
-				fork_here(w, 0);
+				fork_here(w, threads + 2 * r);
 			if (with_births) {
 				workers[MAX_THREADS].random = r * 77 + 5;
 				pthread_create(&workers[MAX_THREADS].thread, NULL, born, &workers[MAX_THREADS]);
@@ -345,8 +344,8 @@ int main(int argc, char **argv)
 	with_forks = !!strchr(argv[6], 'f');
 	with_births = !!strchr(argv[6], 'b');
 	with_boxes = !!strchr(argv[6], 'h');
+	with_spikes = !strchr(argv[6], 'n');
 	pace = argc > 7 ? atoi(argv[7]) : 0;
-	logs_used = threads;
 	pthread_barrier_init(&barrier, NULL, threads);
 	for (unsigned t = 0; t < threads; t++) {
 		workers[t].index = t;

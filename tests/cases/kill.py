@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+"""SIGKILL at 60 random moments (tests/long/kill.py: 200 more), a third each of the target, target and recorder, recorder."""
+# timeout: 400
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import killing
+import mt
+
+
+@mt.variants(1, 2, 3)
+def case_twenty_shots(seed):
+    killing.volley(20, seed)
+
+
+mt.main()
