@@ -5,7 +5,7 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
-enum { PREFETCH = 8, PROGRESS_STEPS = 256 };
+enum { PREFETCH = 16, PROGRESS_STEPS = 256 };
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
