@@ -170,7 +170,7 @@ static void print_stacks(struct view *v, const struct owner *o)
 
 static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 {
-	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
+	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *line = output_format("%s%s%s", text ? text : "", where && *where ? "   " : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;

@@ -182,26 +182,50 @@ static unsigned print_totals(const struct view *v)
 	return lines;
 }
 
-static unsigned print_failures(const struct view *v)
+static const struct model_failure *worst_failure(const struct view *v, uint64_t *count)
 {
 	const struct model_failure *worst = NULL;
+	*count = 0;
 	for (unsigned i = 0; i < model_failures(v->model); i++) {
 		const struct model_failure *f = model_failure(v->model, i);
+		if (!view_has(v, reader_process(v->reader, f->process)))
+			continue;
+		*count += f->count;
 		if (!worst || f->largest_bytes > worst->largest_bytes)
 			worst = f;
 	}
+	return worst;
+}
+
+static void print_site(enum output_style style, const char *before, const struct stack_site *site)
+{
+	char *text = site->frame ? frame_text(site->frame) : strdup("(no stack)");
+	char *where = site->frame ? frame_where(site->frame) : NULL;
+	char *caller = site->caller ? frame_text(site->caller) : NULL;
+	char *caller_where = site->caller ? frame_where(site->caller) : NULL;
+	print_line(style, output_format("%s%s  %s%s%s  %s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
+					caller ? caller : "", caller_where ? caller_where : ""));
+	free(text);
+	free(where);
+	free(caller);
+	free(caller_where);
+}
+
+static unsigned print_failures(const struct view *v)
+{
+	uint64_t count;
+	const struct model_failure *worst = worst_failure(v, &count);
 	if (!worst)
 		return 0;
 	const struct process *p = reader_process(v->reader, worst->process);
-	uint32_t stack = stacks_of(v->stacks, p, worst->node, worst->node2);
-	const struct frame *frame = stacks_site(v->stacks, stack, view_flags(v->options)).frame;
-	char *text = frame ? frame_text(frame) : NULL, *where = frame ? frame_where(frame) : NULL;
-	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s  %s  %s", process_hook(p, worst->hook),
-					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns),
-					    p->pid, p->name, text ? text : "", where ? where : ""));
-	free(text);
-	free(where);
-	return 1;
+	char *others = count > 1 ? output_format("; %s more failed", COUNT(count - 1)) : NULL;
+	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s%s", process_hook(p, worst->hook),
+					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns), p->pid,
+					    p->name, others ? others : ""));
+	free(others);
+	struct stack_site site = stacks_site(v->stacks, stacks_of(v->stacks, p, worst->node, worst->node2), view_flags(v->options));
+	print_site(STYLE_BAD, "        ", &site);
+	return 2;
 }
 
 /* ---- processes ----------------------------------------------------------------------------------------- */
@@ -308,7 +332,7 @@ static const struct column owner_columns[] = {
 
 static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 {
-	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
+	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *share = output_format("%s %%", PERCENT(o->bytes, all));
 	char *blocks = output_format("%s block%s", COUNT(o->blocks), o->blocks == 1 ? "" : "s");
@@ -413,7 +437,7 @@ static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned t
 static void print_sizes(const struct view *v)
 {
 	static const struct { const char *name; unsigned from, to; } groups[] = {
-		{ "below 64 B", 0, 6 }, { "256 B", 7, 8 }, { "1 KiB", 9, 10 }, { "4 KiB", 11, 12 }, { "64 KiB", 13, 16 },
+		{ "<64 B", 0, 6 }, { "256 B", 7, 8 }, { "1 KiB", 9, 10 }, { "4 KiB", 11, 12 }, { "64 KiB", 13, 16 },
 		{ "1 MiB", 17, 20 }, { "16 MiB", 21, 24 }, { "larger", 25, MODEL_BINS - 1 },
 	};
 	struct model_bin bins[MODEL_BINS];
@@ -422,13 +446,17 @@ static void print_sizes(const struct view *v)
 	printf("\n");
 	if (all == 0)
 		return;
-	printf("%sSIZES%s       %% of allocations", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
-	const char *comma = " ";
+	char *parts[sizeof(groups) / sizeof(*groups)] = { 0 };
+	size_t count = 0;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
-		if (part)
-			printf("%s %s %s", comma, groups[i].name, PERCENT(part, all));
-		comma = part ? "," : comma;
+		if (part > all / 1000)
+			parts[count++] = output_format("%s %s", groups[i].name, PERCENT(part, all));
+	}
+	printf("%s%-12s%s%% of allocations: ", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
+	for (size_t i = 0; i < count; i++) {
+		printf("%s%s", i ? ", " : "", parts[i] ? parts[i] : "");
+		free(parts[i]);
 	}
 	printf("\n");
 }
@@ -436,7 +464,7 @@ static void print_sizes(const struct view *v)
 /* One line: heading, facts, and the owner they are about. */
 static void print_best(const char *heading, const char *facts, const struct owner *o)
 {
-	char *text = o->frame ? frame_text(o->frame) : strdup("(no stack)"), *where = o->frame ? frame_where(o->frame) : NULL;
+	char *text = owner_text(o), *where = o->frame ? frame_where(o->frame) : NULL;
 	char *line = output_format("%s  %s  %s", facts, text ? text : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;
 	char *fitted = clean ? output_fit(clean, output_width() - 12) : NULL;
@@ -469,14 +497,28 @@ static void print_temporary(const struct report *r)
 	free(facts);
 }
 
+/* Without what libraries and interpreter keep, so that what is left may be a leak. */
 static void print_survivors(const struct report *r)
 {
 	const struct sites *s = r->survivors;
-	if (!s || s->count == 0)
+	const struct owner *most = NULL;
+	uint64_t bytes = 0, blocks = 0, folded = 0;
+	for (size_t i = 0; s && i < s->count; i++) {
+		const struct owner *o = &s->owners[i];
+		if (!most && !o->folded)
+			most = o;
+		bytes += o->folded ? 0 : o->bytes;
+		blocks += o->folded ? 0 : o->blocks;
+		folded += o->folded ? o->bytes : 0;
+	}
+	if (!most)
 		return;
-	char *facts = output_format("%s in %s blocks at exit, most (%s) of", BYTES(s->bytes), COUNT(s->blocks), BYTES(s->owners[0].bytes));
-	print_best("LEFT ALIVE", facts ? facts : "", &s->owners[0]);
+	char *beside = folded ? output_format(" beside %s of modules and libraries", BYTES(folded)) : strdup("");
+	char *facts = output_format("%s in %s block%s at exit%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
+				    beside ? beside : "", BYTES(most->bytes));
+	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
+	free(beside);
 }
 
 static void print_next(void)

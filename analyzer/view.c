@@ -39,6 +39,13 @@ char *frame_where(const struct frame *f)
 	return output_format("%s", f->name && f->library ? base_name(f->library) : "");
 }
 
+char *owner_text(const struct owner *o)
+{
+	if (o->label)
+		return strdup(o->label);
+	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
+}
+
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
 	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
@@ -228,10 +235,20 @@ int view_owners(const struct view *v, enum sites_measure measure, enum model_kin
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
-int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out)
+int view_survivors(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
+{
+	struct sites_query q = query_of(v, SITES_LIVE, kind);
+	q.fold = fold;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int view_leftovers(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
 {
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;
+	q.fold = fold;
+	if (q.by == BY_STACK)
+		q.by = BY_SITE;
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
