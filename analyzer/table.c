@@ -107,19 +107,6 @@ static void measure(const struct table *t, int *widths)
 		;
 }
 
-/* What is last in a function's or file's name says most. "< " before it is kept. */
-static char *fit_cell(const char *text, int columns)
-{
-	if (output_columns(text) <= columns || columns < 8)
-		return output_fit(text, columns);
-	bool arrow = strncmp(text, "< ", 2) == 0;
-	const char *tail = text;
-	for (int skip = output_columns(text) - (columns - 2 - 2 * arrow); *tail; tail++)
-		if ((*tail & 0xc0) != 0x80 && skip-- == 0)
-			break;
-	return output_format("%s..%s", arrow ? "< " : "", tail);
-}
-
 static void print_cells(const struct table *t, const int *widths, char *const *cells, enum output_style style)
 {
 	int last = t->count - 1, pending = t->indent;
@@ -127,7 +114,7 @@ static void print_cells(const struct table *t, const int *widths, char *const *c
 		last--; /* no blanks at the end of a line */
 	printf("%s", output_begin(style));
 	for (int i = 0; i <= last; i++) {
-		char *text = fit_cell(cells[i] ? cells[i] : "", widths[i]);
+		char *text = output_tail(cells[i] ? cells[i] : "", widths[i]);
 		int pad = widths[i] - (text ? output_columns(text) : 0);
 		if (t->columns[i].align == RIGHT)
 			pending += pad;
