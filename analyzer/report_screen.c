@@ -137,13 +137,13 @@ static unsigned print_totals(const struct view *v)
 		{ "live at end", RIGHT, false }, { "blocks", RIGHT, false }, { "allocations", RIGHT, false },
 		{ "frees", RIGHT, false }, { "temporary", RIGHT, false }, { "failed", RIGHT, false },
 	};
-	struct model_totals heap = view_totals(v, MODEL_HEAP), map = view_totals(v, MODEL_MAP);
+	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
 	struct table *t = table_new(columns, 9, 0);
 	if (v->kinds & 1u << MODEL_HEAP)
 		totals_row(t, "  heap (malloc)", &heap);
 	if (v->kinds & 1u << MODEL_MAP)
 		totals_row(t, "  mapped (mmap)", &map);
-	char *classes = map.peak_bytes && !v->processes ? map_classes(v) : NULL;
+	char *classes = map.peak_bytes ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	printf("\n");
@@ -174,8 +174,8 @@ static void print_site(enum output_style style, const char *before, const struct
 	char *where = site->frame ? frame_where(site->frame) : NULL;
 	char *caller = site->caller ? frame_text(site->caller) : NULL;
 	char *caller_where = site->caller ? frame_where(site->caller) : NULL;
-	print_line(style, output_format("%s%s  %s%s%s  %s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
-					caller ? caller : "", caller_where ? caller_where : ""));
+	print_line(style, output_format("%s%s  %s%s%s%s%s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
+					caller ? caller : "", caller ? "  " : "", caller_where ? caller_where : ""));
 	free(text);
 	free(where);
 	free(caller);
@@ -201,16 +201,6 @@ static unsigned print_failures(const struct view *v)
 
 /* ---- sizes, temporaries, survivors --------------------------------------------------------------------- */
 
-static void view_bins(const struct view *v, struct model_bin *bins)
-{
-	memset(bins, 0, MODEL_BINS * sizeof(*bins));
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct model_process *m = model_process(v->model, id);
-		for (int i = 0; i < MODEL_BINS && view_has(v, m->process); i++)
-			bins[i].allocations += m->bins[i].allocations;
-	}
-}
-
 static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned to)
 {
 	uint64_t sum = 0;
@@ -226,7 +216,7 @@ static void print_sizes(const struct view *v)
 		{ "1 MiB", 17, 20 }, { "16 MiB", 21, 24 }, { "larger", 25, MODEL_BINS - 1 },
 	};
 	struct model_bin bins[MODEL_BINS];
-	view_bins(v, bins);
+	model_bins(v->model, bins);
 	uint64_t all = sum_bins(bins, 0, MODEL_BINS - 1);
 	printf("\n");
 	if (all == 0)
@@ -250,7 +240,7 @@ static void print_sizes(const struct view *v)
 static void print_best(const char *heading, const char *facts, const struct owner *o)
 {
 	char *name = owner_text(o), *where = o->frame && o->frame->file ? frame_where(o->frame) : NULL;
-	char *line = output_format("%s  %s", name ? name : "", where ? where : "");
+	char *line = output_format("%s%s%s", name ? name : "", where ? "  " : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;
 	char *fitted = clean ? output_tail(clean, output_width() - 14 - output_columns(facts)) : NULL;
 	printf("%s%-12s%s%s  %s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), facts, fitted ? fitted : "");
@@ -273,7 +263,7 @@ static const struct owner *most_blocks(const struct sites *s)
 static void print_temporary(const struct report *r)
 {
 	const struct owner *o = most_blocks(r->temporary);
-	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
+	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
 	if (!o)
 		return;
 	char *facts = output_format("%s %% of allocations were freed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),

@@ -203,10 +203,8 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 		return 0;
 	if (r->view->options->rows || room < 3 + 2 * MIN_OWNERS)
 		room = r->view->options->rows ? UINT32_MAX - 4 : 3 + 2 * MIN_OWNERS;
-	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
-	char *heading = r->view->processes && r->view->selected > 1
-		? strdup("LARGEST OWNERS of the heap, each process at its own peak")
-		: output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
+	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
+	char *heading = output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
 	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
 	free(heading);
 	return lines;

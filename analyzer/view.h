@@ -32,9 +32,6 @@ void view_close(struct view *v);
 
 bool view_has(const struct view *v, const struct process *p);
 
-/* Figures of what is selected. Of several selected processes the peak is the greatest of their own peaks. */
-struct model_totals view_totals(const struct view *v, enum model_kind kind);
-
 /* Owners by --by, --filter and the frame options. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out);
 
