@@ -33,7 +33,7 @@ static void run(void *(*f)(void *), size_t stack)
 	void *r = NULL;
 	pthread_attr_init(&attr);
 	CHECK(!pthread_attr_setstacksize(&attr, stack));
-	CHECK(!pthread_create(&t, &attr, f, &attr) && !pthread_join(t, &r) && r == &attr);
+	CHECK(!pthread_create(&t, &attr, f, run) && !pthread_join(t, &r) && r == run);
 }
 
 int main(void)
