@@ -399,6 +399,7 @@ void mt_process_before_sandbox(void)
 	mt_ring_reserve(16);
 	mt_tree_reserve();
 	mt_log_reserve(MT_LOG_STEP / 2);
+	mt_stack_sandboxed();
 	mt_process.info->seccomp = 1;
 	__atomic_store_n(&mt_process.sandboxed, 1, __ATOMIC_RELAXED);
 }
