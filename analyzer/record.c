@@ -46,7 +46,7 @@ struct work {
 	int session_fd;
 	pid_t parent;
 	char raw_dir[4400];
-	char raw_prefix[300]; /* of file names in raw_dir */
+	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
 
 /* ---- the session ----------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void find_raw_files(struct work *w)
 	const char *slash = strrchr(w->r.dir, '/');
 	if (s->ring_dir[0]) {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
-		snprintf(w->raw_prefix, sizeof(w->raw_prefix), "%.255s.", slash ? slash + 1 : w->r.dir);
+		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
 	} else {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%s", w->r.dir);
 	}
