@@ -34,6 +34,7 @@
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)
 #define RETRY_NS       (1000 * MS)
+#define MAX_FAILURES   4          /* then a process that is over is left as it is */
 #define LINGER_NS      (1000 * MS) /* without any process, before we go */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
 #define TIGHT_FREE     (64ull << 20)
@@ -201,9 +202,15 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 	return !alive(p->pid, p->info->pid_ns, p->info->boot_start);
 }
 
+static void note_failure(struct record_process *p, uint64_t now)
+{
+	p->retry_ns = now + (p->failures ? RETRY_NS : 0);
+	p->given_up = ++p->failures >= MAX_FAILURES && p->over;
+}
+
 static int serve(struct work *w, struct record_process *p, uint64_t now)
 {
-	if (p->finished || now < p->retry_ns)
+	if (p->finished || p->given_up || now < p->retry_ns)
 		return 0;
 	int e = record_process_open(p, &w->r);
 	if (e) {
@@ -213,7 +220,9 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	see_whether_over(w, p);
 	e = record_process_round(p, &w->r);
 	if (e < 0)
-		p->retry_ns = now + RETRY_NS;
+		note_failure(p, now);
+	else
+		p->failures = 0;
 	return e > 0 ? e : 0;
 }
 
@@ -228,6 +237,14 @@ static void forget_finished(struct work *w)
 			link = &p->next;
 		}
 	}
+}
+
+static bool has_work(const struct work *w)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!p->given_up)
+			return true;
+	return false;
 }
 
 /* One round over all of them; returns how much there was to do. */
@@ -267,11 +284,11 @@ static void work_until_idle(struct work *w)
 	while (!told_to_stop) {
 		int done = work_round(w);
 		uint64_t now = ticks_mono_ns();
-		if (w->processes || is_supervised(w))
+		if (has_work(w) || is_supervised(w))
 			idle_since = now;
 		else if (now - idle_since > LINGER_NS)
 			return;
-		pause = done || !w->processes ? PAUSE_MIN_NS : pause * 5 / 4;
+		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
 		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
 	}
 }
@@ -281,7 +298,7 @@ static void work_to_the_end(struct work *w)
 	uint64_t end = ticks_mono_ns() + LAST_WORDS_NS;
 	do
 		work_round(w);
-	while (w->processes && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
+	while (has_work(w) && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
 }
 
 /* A process that begins after our last look must see that it has no recorder. */
@@ -293,7 +310,7 @@ static void work_off(struct work *w)
 			work_to_the_end(w);
 		set_present(w, false);
 		look_around(w);
-		if (told_to_stop || !w->processes)
+		if (told_to_stop || !has_work(w))
 			return;
 		set_present(w, true);
 	}
