@@ -187,7 +187,9 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 {
 	if (p->over || !p->info)
 		return;
-	p->over = was_replaced(w, p) || !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	p->over = life == ALIVE_NO;
+	p->unknown = life == ALIVE_UNKNOWN;
 }
 
 /* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. */
@@ -199,7 +201,7 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 		return true;
 	if (opened != 1 || !p->info || !p->info->boot_start || p->info->magic[0])
 		return false;
-	return !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	return alive(p->pid, p->info->pid_ns, p->info->boot_start) == ALIVE_NO;
 }
 
 static void note_failure(struct record_process *p, uint64_t now)
@@ -242,7 +244,7 @@ static void forget_finished(struct work *w)
 static bool has_work(const struct work *w)
 {
 	for (const struct record_process *p = w->processes; p; p = p->next)
-		if (!p->given_up)
+		if (!p->given_up && !p->unknown)
 			return true;
 	return false;
 }
