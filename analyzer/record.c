@@ -12,6 +12,7 @@
 #include "analyzer/error.h"
 #include "analyzer/record_process.h"
 #include "analyzer/ticks.h"
+#include "format/output_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ struct work {
 	int session_fd;
 	pid_t parent;
 	char raw_dir[4400];
-	char raw_prefix[300]; /* of file names in raw_dir */
+	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
 
 /* ---- the session ----------------------------------------------------------------------------------------- */
@@ -85,14 +86,13 @@ static bool is_of_this_boot(const struct mt_session *s)
 	return same;
 }
 
-/* As the shim names raw files: in a ring directory, which sessions share, after the trace directory. */
+/* As the shim names raw files: in a ring directory, which sessions share, after the session. */
 static void find_raw_files(struct work *w)
 {
 	const struct mt_session *s = w->r.session;
-	const char *slash = strrchr(w->r.dir, '/');
 	if (s->ring_dir[0]) {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
-		snprintf(w->raw_prefix, sizeof(w->raw_prefix), "%.255s.", slash ? slash + 1 : w->r.dir);
+		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
 	} else {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%s", w->r.dir);
 	}
@@ -274,6 +274,13 @@ static bool is_supervised(const struct work *w)
 	       getppid() == w->parent;
 }
 
+/* The trace was deleted under us. */
+static bool is_removed(const struct work *w)
+{
+	struct stat st;
+	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static void pause_for(uint64_t ns)
 {
 	struct timespec pause = { .tv_nsec = (long)ns };
@@ -288,7 +295,7 @@ static void work_until_idle(struct work *w)
 		uint64_t now = ticks_mono_ns();
 		if (has_work(w) || is_supervised(w))
 			idle_since = now;
-		else if (now - idle_since > LINGER_NS)
+		if (now - idle_since > LINGER_NS || is_removed(w))
 			return;
 		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
 		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
@@ -312,7 +319,7 @@ static void work_off(struct work *w)
 			work_to_the_end(w);
 		set_present(w, false);
 		look_around(w);
-		if (told_to_stop || !has_work(w))
+		if (told_to_stop || !has_work(w) || is_removed(w))
 			return;
 		set_present(w, true);
 	}
