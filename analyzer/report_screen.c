@@ -31,14 +31,16 @@ static void print_title(const struct view *v)
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
 	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
-	char *command = count ? report_command(reader_process(v->reader, 0), 36) : NULL;
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	print_line(STYLE_HEAD, output_format("memtrace report   %s   %u %s on %s%s   %s   %s", command ? command : "?", count,
-					      count == 1 ? "process" : "processes",
-					     hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "",
-					     start, DURATION(reader_duration_ns(v->reader))));
+	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",
+				    hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "", start,
+				    DURATION(reader_duration_ns(v->reader)));
+	int room = output_width() - (int)sizeof("memtrace report      ") - (facts ? output_columns(facts) : 0);
+	char *command = count ? report_command(reader_process(v->reader, 0), room > 12 ? room : 12) : NULL;
+	print_line(STYLE_HEAD, output_format("memtrace report   %s   %s", command ? command : "?", facts ? facts : ""));
 	free(command);
+	free(facts);
 }
 
 /* ---- what is missing ----------------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ static char *process_sparkline(const struct view *v, const struct model_process 
 /* A fork that still runs its parent's program is told by that. */
 static char *process_command(const struct process *p)
 {
-	char *command = report_command(p, 40);
+	char *command = report_command(p, 20);
 	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
 		return command;
 	char *text = output_format("fork of %u", p->creator->pid);
