@@ -374,12 +374,12 @@ static struct image *find_image(struct reader *r, const struct image *of, uint32
 	struct image *best = NULL;
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
-		if (im == of || im->info.pid != pid || im->process.host != of->process.host ||
-		    (im->info.pid_ns != of->info.pid_ns && im->info_known && of->info_known))
+		if (im == of || im->info.pid != pid || im->process.host != of->process.host)
 			continue;
 		if (image != UINT32_MAX && im->info.image == image && im->session == of->session)
 			return im;
-		if (image == UINT32_MAX && im->info.start_ticks <= ticks &&
+		bool comparable = im->info.pid_ns == of->info.pid_ns || !im->info_known || !of->info_known;
+		if (image == UINT32_MAX && comparable && im->info.start_ticks <= ticks &&
 		    (!best || im->info.start_ticks > best->info.start_ticks))
 			best = im;
 	}

@@ -99,8 +99,8 @@ struct mt_info {
 	uint32_t bytes;         /* sizeof(struct mt_info) */
 	uint32_t pid;
 	uint32_t image;         /* N of PID-N */
-	uint32_t parent_pid;    /* getppid() when it started */
-	uint32_t parent_image;  /* with MT_ORIGIN_FORK: the parent's N; else MT_NO_PARENT */
+	uint32_t parent_pid;    /* getppid() when it started; with MT_ORIGIN_FORK: the process it inherits from */
+	uint32_t parent_image;  /* with MT_ORIGIN_FORK: that one's N; else MT_NO_PARENT */
 	uint32_t origin;        /* enum mt_origin */
 	uint32_t clock;
 	uint64_t start_ticks;   /* one moment on three clocks */
