@@ -151,7 +151,7 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 
 static bool owner_caller(struct table *t, const struct owner *o)
 {
-	if (!o->caller)
+	if (!o->caller || o->folded)
 		return false;
 	char *text = frame_text(o->caller), *where = frame_where(o->caller);
 	char *line = output_format("< %s", text ? text : "");
