@@ -79,16 +79,20 @@ static unsigned print_incomplete(const struct report *r)
 	return lines + print_notes(r->view);
 }
 
+static void print_gap(const char *what, unsigned count, const char *path)
+{
+	char *more = count > 1 ? output_format(" and %u more", count - 1) : strdup("");
+	if (count)
+		print_line(STYLE_BAD, output_format("%s: %s%s", what, path, more ? more : ""));
+	free(more);
+}
+
 /* What makes a report less telling, though no figure is wrong. */
 static void print_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	if (g.replaced)
-		print_line(STYLE_BAD, output_format("no symbols for %u module%s replaced since the recording: %s%s", g.replaced,
-						    g.replaced > 1 ? "s" : "", g.replaced_path, g.replaced > 1 ? ", ..." : ""));
-	if (g.missing)
-		print_line(STYLE_BAD, output_format("no symbols for %u module%s not on this machine: %s%s", g.missing,
-						    g.missing > 1 ? "s" : "", g.missing_path, g.missing > 1 ? ", ..." : ""));
+	print_gap("replaced since, so without symbols", g.replaced, g.replaced_path);
+	print_gap("not on this machine, so without symbols", g.missing, g.missing_path);
 	if (r->losses.truncated_stacks)
 		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 						      "unwound)", COUNT(r->losses.truncated_stacks)));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_PROCESSES 5
-#define MAX_OWNERS 8
+#define MAX_OWNERS 10
 #define MIN_OWNERS 3
 #define SPARKS 16
 #define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
