@@ -38,9 +38,15 @@ all: $(B)/libmemtrace.so $(B)/memtrace
 # turns malloc + memset in our calloc into calloc. nodelete: hooks may be running when somebody calls dlclose.
 SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 
-$(B)/libmemtrace.so: $(SHIM)
+# What both sides share as code rather than structs is compiled twice.
+SHIM_SHARED = $(B)/shim/format/output_name.c.o
+
+$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED)
 	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -o $@ $^ $(LDFLAGS)
 $(SHIM): $(B)/%.o: %
+	@mkdir -p $(@D)
+	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
+$(SHIM_SHARED): $(B)/shim/%.o: %
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
@@ -135,7 +141,7 @@ clean:
 distclean:
 	rm -rf $(B)
 
--include $(SHIM:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
+-include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
 .PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check \
 	setup-bench demo bench install clean distclean
 .DELETE_ON_ERROR:

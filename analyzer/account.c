@@ -40,7 +40,7 @@ void account_change(struct account *a, struct change c, uint64_t ns)
 {
 	struct tally *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
 	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
-	if (c.bytes < 0) {
+	if (c.bytes <= 0) {
 		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
 		tally_settle(own);
 		tally_settle(host);
@@ -241,15 +241,9 @@ static struct model_failure *find_failure(struct model *m, uint32_t process, con
 	return f;
 }
 
-static bool is_map_hook(const struct account *a, unsigned hook)
-{
-	const char *name = process_hook(a->seen.process, hook);
-	return name[0] == 'm' && (name[1] == 'm' || name[1] == 'r'); /* mmap, mmap64, mremap */
-}
-
 static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 {
-	struct model_totals *t = &a->kind[is_map_hook(a, s->hook) ? MODEL_MAP : MODEL_HEAP].totals;
+	struct model_totals *t = &a->kind[s->size == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
 	struct model_failure *f = find_failure(a->model, a->seen.process->id, s);
 	if (!f)
 		return -MT_EMEMORY;

@@ -9,7 +9,7 @@
  *   thread ID INDEX TID NAME    child ID PID KIND CODE
  *   node ID NUMBER PARENT PC FLAGS                                              (with --nodes)
  *   alloc ID TICKS RING ADDR SIZE HOOK NODE NODE2      free ID TICKS RING ADDR HOOK
- *   fail ID TICKS RING BYTES HOOK NODE NODE2           undo ID TICKS RING ADDR HOOK
+ *   fail ID TICKS RING BYTES KIND HOOK NODE NODE2      undo ID TICKS RING ADDR HOOK
  *   map ID TICKS RING ADDR SIZE HOOK NODE NODE2 PROT FLAGS FILE OFFSET OLD      unmap ID TICKS RING ADDR SIZE HOOK
  *   owner ID TICKS RING THREAD  lost ID TICKS RING EVENTS
  *
@@ -322,6 +322,7 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 		break;
 	case MT_FAIL:
 		number("bytes", s->addr);
+		word("kind", s->size == MT_MAP ? "map" : "heap");
 		put_nodes(p, s);
 		break;
 	case MT_MAP:

@@ -218,10 +218,12 @@ static void leak_caller(struct table *t, const struct owner *o)
 
 static char *growth_text(const struct leak *leak)
 {
-	if (leak->growth.kind == GROWTH_NONE)
+	enum growth_kind kind = leak->growth.kind;
+	if (kind == GROWTH_NONE)
 		return NULL;
-	double rate = fabs(leak->growth.bytes_per_s);
-	return output_format("%s %s/s", growth_name(leak->growth.kind), BYTES((uint64_t)rate));
+	if (kind == GROWTH_JUMP)
+		return output_format("%s %s", growth_name(kind), BYTES(leak->growth.bytes));
+	return output_format("%s %s/s", growth_name(kind), BYTES((uint64_t)fabs(leak->growth.bytes_per_s)));
 }
 
 static void leak_row(struct table *t, const struct leak *leak, uint64_t all)

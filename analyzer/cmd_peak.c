@@ -11,7 +11,7 @@
 #define DEFAULT_OWNERS 10
 #define DEFAULT_JSON_OWNERS 1000
 #define STACKS_EACH 2
-#define FRAMES_EACH 14
+#define FRAMES_EACH 8
 
 
 static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
@@ -49,47 +49,123 @@ static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
 
 /* ---- screen -------------------------------------------------------------------------------------------- */
 
+static void frame_row(struct table *t, const struct frame *f, unsigned times)
+{
+	char *text = frame_text(f), *where = frame_where(f);
+	char *line = times > 1 ? output_format("< %s (%u times)", text ? text : "", times) : output_format("< %s", text ? text : "");
+	table_row(t, (const char *[]){ line, where });
+	free(text);
+	free(where);
+	free(line);
+}
+
+static bool same_function(const struct frame *a, const struct frame *b)
+{
+	return a->function && a->function == b->function;
+}
+
+/* Recursion takes one row. */
 static void print_frames(struct stacks *s, uint32_t stack, unsigned flags)
 {
 	static const struct column columns[] = { { NULL, LEFT, true }, { NULL, LEFT, true } };
 	struct table *t = table_new(columns, 2, 16);
-	unsigned shown = 0, hidden = 0;
-	for (struct stack_walk w = { .next = stack }; stack_step(s, &w); ) {
+	const struct frame *last = NULL;
+	unsigned times = 0, rows = 0, most = flags & STACK_ALL_FRAMES ? UINT32_MAX : FRAMES_EACH;
+	for (struct stack_walk w = { .next = stack }; rows < most && stack_step(s, &w); ) {
 		if (!stack_shows(&w, flags))
 			continue;
-		if (shown++ >= FRAMES_EACH && !(flags & STACK_ALL_FRAMES)) {
-			hidden++;
+		if (last && same_function(last, w.frame)) {
+			times++;
 			continue;
 		}
-		char *text = frame_text(w.frame), *where = frame_where(w.frame);
-		char *line = output_format("< %s", text ? text : "");
-		table_row(t, (const char *[]){ line, where });
-		free(text);
-		free(where);
-		free(line);
+		if (last) {
+			frame_row(t, last, times);
+			rows++;
+		}
+		last = w.frame;
+		times = 1;
 	}
-	if (hidden) {
-		char *more = output_format("  %u more outwards: --all-frames", hidden);
-		table_note(t, 0, more ? more : "");
-		free(more);
-	}
+	if (last && rows < most)
+		frame_row(t, last, times);
+	else if (last)
+		table_note(t, 2, "and outwards: --all-frames");
 	table_print(t);
+}
+
+/* A stack as it is shown: several that differ in plumbing only look the same. */
+struct path {
+	uint64_t look;
+	struct owner_stack sum;
+};
+
+static uint64_t look_of(struct stacks *s, uint32_t stack, unsigned flags)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a over what is printed */
+	for (struct stack_walk w = { .next = stack }; stack_step(s, &w); ) {
+		const struct frame *f = w.frame;
+		if (!stack_shows(&w, flags))
+			continue;
+		uint64_t words[] = { (uint64_t)(uintptr_t)(f->function ? f->function : f->library),
+				     (uint64_t)(uintptr_t)f->file, f->function ? f->line : f->offset };
+		for (size_t i = 0; i < 3; i++)
+			hash = (hash ^ words[i]) * 1099511628211u;
+	}
+	return hash;
+}
+
+static int by_look(const void *a, const void *b)
+{
+	const struct path *x = a, *y = b;
+	if (x->look != y->look)
+		return x->look < y->look ? -1 : 1;
+	return (y->sum.bytes > x->sum.bytes) - (y->sum.bytes < x->sum.bytes);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct path *x = a, *y = b;
+	if (x->sum.bytes != y->sum.bytes)
+		return x->sum.bytes > y->sum.bytes ? -1 : 1;
+	return (x->sum.stack > y->sum.stack) - (x->sum.stack < y->sum.stack);
+}
+
+/* The owner's stacks, those that look the same as one, largest first. NULL when there is no memory. */
+static struct path *paths_of(struct view *v, const struct owner *o, size_t *count)
+{
+	struct path *paths = calloc(o->stack_count + 1, sizeof(*paths));
+	*count = 0;
+	if (!paths)
+		return NULL;
+	for (size_t i = 0; i < o->stack_count; i++)
+		paths[i] = (struct path){ look_of(v->stacks, o->stacks[i].stack, view_flags(v->options)), o->stacks[i] };
+	qsort(paths, o->stack_count, sizeof(*paths), by_look);
+	for (size_t i = 0; i < o->stack_count; i++) {
+		if (*count && paths[*count - 1].look == paths[i].look) {
+			paths[*count - 1].sum.bytes += paths[i].sum.bytes;
+			paths[*count - 1].sum.blocks += paths[i].sum.blocks;
+		} else {
+			paths[(*count)++] = paths[i];
+		}
+	}
+	qsort(paths, *count, sizeof(*paths), by_bytes);
+	return paths;
 }
 
 static void print_stacks(struct view *v, const struct owner *o)
 {
-	unsigned flags = view_flags(v->options);
-	size_t shown = o->stack_count < STACKS_EACH ? o->stack_count : STACKS_EACH;
-	for (size_t i = 0; i < shown; i++) {
-		const struct owner_stack *stack = &o->stacks[i];
-		if (o->stack_count > 1)
-			printf("%s%14s  in %s blocks, by%s\n", output_begin(STYLE_FAINT), BYTES(stack->bytes), COUNT(stack->blocks),
-			       output_end(STYLE_FAINT));
-		print_frames(v->stacks, stack->stack, flags);
+	size_t count;
+	struct path *paths = paths_of(v, o, &count);
+	for (size_t i = 0; i < count && i < STACKS_EACH; i++) {
+		const struct owner_stack *sum = &paths[i].sum;
+		if (count > 1)
+			printf("%s%14s in %s block%s by%s\n", output_begin(STYLE_FAINT), BYTES(sum->bytes), COUNT(sum->blocks),
+			       sum->blocks == 1 ? "" : "s", output_end(STYLE_FAINT));
+		print_frames(v->stacks, sum->stack, view_flags(v->options));
 	}
-	if (o->stack_count > shown)
-		printf("%s%14s  by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), "", COUNT(o->stack_count - shown),
+	if (count > STACKS_EACH)
+		printf("%s%14s by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), "", COUNT(count - STACKS_EACH),
 		       output_end(STYLE_FAINT));
+	free(paths);
 }
 
 static void print_owner(struct view *v, const struct owner *o, uint64_t all)

@@ -191,6 +191,8 @@ static void cut_clone_suffix(char *name)
 
 char *name_shorten(const char *name)
 {
+	if (strncmp(name, "__GI_", 5) == 0) /* glibc's internal alias */
+		name += 5;
 	struct shortening s = { .in = name, .out = malloc(2 * strlen(name) + 8) }; /* <> becomes <..> */
 	if (!s.out)
 		return NULL;

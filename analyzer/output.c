@@ -100,19 +100,27 @@ const char *output_bytes(struct number *out, uint64_t bytes)
 	return out->text;
 }
 
+const char *output_exact(struct number *out, uint64_t count)
+{
+	char digits[24], *to = out->text;
+	int n = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return out->text;
+}
+
 const char *output_count(struct number *out, uint64_t count)
 {
 	if (count >= 10000000000u)
 		snprintf(out->text, sizeof(out->text), "%.1f G", (double)count / 1e9);
 	else if (count >= 10000000u)
 		snprintf(out->text, sizeof(out->text), "%.1f M", (double)count / 1e6);
-	else if (count >= 1000000u)
-		snprintf(out->text, sizeof(out->text), "%u,%03u,%03u", (unsigned)(count / 1000000),
-			 (unsigned)(count / 1000 % 1000), (unsigned)(count % 1000));
-	else if (count >= 1000u)
-		snprintf(out->text, sizeof(out->text), "%u,%03u", (unsigned)(count / 1000), (unsigned)(count % 1000));
 	else
-		snprintf(out->text, sizeof(out->text), "%u", (unsigned)count);
+		output_exact(out, count);
 	return out->text;
 }
 
@@ -235,6 +243,14 @@ char *output_fit(const char *text, int columns)
 		return strndup(text, (size_t)(character(text, columns) - text));
 	int right = (columns - 2) / 2, left = columns - 2 - right;
 	return output_format("%.*s..%s", (int)(character(text, left) - text), text, character(text, width - right));
+}
+
+char *output_cut(const char *text, int columns)
+{
+	if (output_columns(text) <= columns)
+		return strdup(text);
+	int kept = columns > 2 ? columns - 2 : 0;
+	return output_format("%.*s..", (int)(character(text, kept) - text), text);
 }
 
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max)

@@ -31,11 +31,13 @@ struct number { char text[32]; };
 
 #define BYTES(n)    (output_bytes(&(struct number){ "" }, n))
 #define COUNT(n)    (output_count(&(struct number){ "" }, n))
+#define EXACT(n)    (output_exact(&(struct number){ "" }, n))
 #define PERCENT(a, b) (output_percent(&(struct number){ "" }, a, b))
 #define DURATION(n) (output_duration(&(struct number){ "" }, n))
 
 const char *output_bytes(struct number *, uint64_t bytes);           /* 12.3 MiB */
 const char *output_count(struct number *, uint64_t count);           /* 1,234,567 or 123.4 M */
+const char *output_exact(struct number *, uint64_t count);           /* all digits, grouped */
 const char *output_percent(struct number *, uint64_t part, uint64_t all);
 const char *output_duration(struct number *, uint64_t ns);           /* 0.123 s, 12.3 s, 00:41:12 */
 
@@ -54,6 +56,9 @@ int output_columns(const char *text);
 
 /* The same text in at most `columns`: its middle becomes "..". */
 char *output_fit(const char *text, int columns);
+
+/* The same text in at most `columns`: its end becomes "..". */
+char *output_cut(const char *text, int columns);
 
 /* One character per value, `max` the highest bar. */
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max);

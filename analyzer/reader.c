@@ -288,6 +288,15 @@ static void take_samples(struct image *im)
 		clock_sample(c, clock_now(c->kind), clock_mono_ns(), 0);
 }
 
+/* A file to name when a clock makes no sense: any of its sessions or infos may be the one that is wrong. */
+static const char *clock_file(const struct reader *r, const struct clock *c)
+{
+	size_t i = 0;
+	while (r->images[i]->clock != c)
+		i++;
+	return r->images[i]->session->file.path;
+}
+
 static int settle_clocks(struct reader *r)
 {
 	r->hosts = calloc(r->image_count + 1, sizeof(*r->hosts));
@@ -305,8 +314,8 @@ static int settle_clocks(struct reader *r)
 	}
 	for (size_t i = 0; i < r->clock_count; i++)
 		if (clock_settle(&r->clocks[i])) {
-			error_set(MT_EFORMAT, NULL, ERROR_NO_OFFSET, "clocks of host %s contradict each other",
-				  r->hosts[r->clocks[i].host].name);
+			error_set(MT_EFORMAT, clock_file(r, &r->clocks[i]), ERROR_NO_OFFSET,
+				  "clocks of host %s contradict each other", r->hosts[r->clocks[i].host].name);
 			int e = reader_damage(r);
 			if (e)
 				return e;
@@ -428,6 +437,17 @@ static void fill_exits(struct reader *r)
 	}
 }
 
+/* `memtrace run` saw how its child ended; the child's last image is the one that did. */
+static void fill_root_exit(struct image *im)
+{
+	const struct mt_session *h = &im->session->head;
+	if (!h->root_exit_kind || im->info.pid != h->root_pid || im->process.exit_kind != MT_EXIT_NONE)
+		return;
+	im->process.exit_kind = h->root_exit_kind == MT_EXIT_SIGNAL ? MT_EXIT_SIGNAL : MT_EXIT_CODE;
+	im->process.exit_code = h->root_exit_code;
+	im->process.state = PROCESS_ENDED;
+}
+
 static int load_images(struct reader *r)
 {
 	int e = 0;
@@ -444,6 +464,7 @@ static int load_images(struct reader *r)
 	fill_exits(r);
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
+		fill_root_exit(im);
 		if (im->process.exit_kind != MT_EXIT_NONE)
 			im->process.state = PROCESS_ENDED;
 		set_end(im);

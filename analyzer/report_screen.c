@@ -14,7 +14,8 @@
 #define MAX_OWNERS 8
 #define MIN_OWNERS 3
 #define MAX_MAPS 2
-#define SPARKS 24
+#define SPARKS 16
+#define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
 
 static void print_heading(const char *text)
 {
@@ -35,7 +36,8 @@ static void print_line(enum output_style style, char *text)
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-static char *command_line(const struct process *p)
+/* The command without the folders of what it names, so that it can be recognized in few columns. */
+static char *command_line(const struct process *p, int columns)
 {
 	char *text = NULL;
 	size_t size;
@@ -43,11 +45,13 @@ static char *command_line(const struct process *p)
 	if (!f)
 		return NULL;
 	for (unsigned i = 0; i < p->argc; i++)
-		fprintf(f, "%s%s", i ? " " : "", p->argv[i]);
+		fprintf(f, "%s%s", i ? " " : "", base_name(p->argv[i]));
 	if (p->argc == 0)
 		fprintf(f, "%s", p->name);
 	fclose(f);
-	return text;
+	char *fitted = output_cut(text, columns);
+	free(text);
+	return fitted;
 }
 
 static void print_title(const struct view *v)
@@ -56,15 +60,13 @@ static void print_title(const struct view *v)
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
 	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
-	char *command = count ? command_line(reader_process(v->reader, 0)) : NULL;
-	char *short_command = output_fit(command ? command : "?", 40);
+	char *command = count ? command_line(reader_process(v->reader, 0), 36) : NULL;
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	print_line(STYLE_HEAD, output_format("memtrace report   %s   %u %s on %s%s   %s   %s", short_command ? short_command : "?",
-					     count, count == 1 ? "process" : "processes",
+	print_line(STYLE_HEAD, output_format("memtrace report   %s   %u %s on %s%s   %s   %s", command ? command : "?", count,
+					      count == 1 ? "process" : "processes",
 					     hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "",
 					     start, DURATION(reader_duration_ns(v->reader))));
-	free(short_command);
 	free(command);
 }
 
@@ -105,34 +107,24 @@ static unsigned print_incomplete(const struct report *r)
 }
 
 /* What makes a report less telling, though no figure is wrong. */
-static unsigned print_gaps(const struct report *r)
+static void print_gaps(const struct report *r)
 {
-	unsigned lines = 0;
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	if (g.replaced) {
+	if (g.replaced)
 		print_line(STYLE_BAD, output_format("no symbols for %u module%s replaced since the recording: %s%s", g.replaced,
 						    g.replaced > 1 ? "s" : "", g.replaced_path, g.replaced > 1 ? ", ..." : ""));
-		lines++;
-	}
-	if (g.missing) {
+	if (g.missing)
 		print_line(STYLE_BAD, output_format("no symbols for %u module%s not on this machine: %s%s", g.missing,
 						    g.missing > 1 ? "s" : "", g.missing_path, g.missing > 1 ? ", ..." : ""));
-		lines++;
-	}
-	if (r->losses.truncated_stacks) {
-		print_line(STYLE_FAINT, output_format("%s stacks were cut at their outer end (MEMTRACE_DEPTH, or code that "
-						      "can't be unwound)", COUNT(r->losses.truncated_stacks)));
-		lines++;
-	}
-	return lines;
+	if (r->losses.truncated_stacks)
+		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
+						      "unwound)", COUNT(r->losses.truncated_stacks)));
 }
 
-static unsigned print_losses(const struct report *r)
+static unsigned count_gaps(const struct report *r)
 {
-	unsigned lines = 0;
-	if (!r->losses.complete)
-		lines += print_incomplete(r);
-	return lines + print_gaps(r);
+	struct stack_gaps g = stacks_gaps(r->view->stacks);
+	return (g.replaced > 0) + (g.missing > 0) + (r->losses.truncated_stacks > 0);
 }
 
 /* ---- totals -------------------------------------------------------------------------------------------- */
@@ -151,16 +143,20 @@ static char *map_classes(const struct view *v)
 	};
 	char *text = NULL;
 	size_t size;
+	unsigned classes = 0;
 	FILE *f = open_memstream(&text, &size);
 	if (!f)
 		return NULL;
 	for (int class = 0; class < MAP_CLASSES; class++) {
 		struct model_map_sum sum = model_map_sum(v->model, class);
 		if (sum.peak_bytes)
-			fprintf(f, "%s%s %s", ftell(f) ? ", " : "mapped at most: ", names[class], BYTES(sum.peak_bytes));
+			fprintf(f, "%s%s %s", classes++ ? ", " : "mapped at most: ", names[class], BYTES(sum.peak_bytes));
 	}
 	fclose(f);
-	return text;
+	if (classes > 1)
+		return text;
+	free(text);
+	return NULL;
 }
 
 static unsigned print_totals(const struct view *v)
@@ -200,8 +196,8 @@ static unsigned print_failures(const struct view *v)
 	uint32_t stack = stacks_of(v->stacks, p, worst->node, worst->node2);
 	const struct frame *frame = stacks_site(v->stacks, stack, view_flags(v->options)).frame;
 	char *text = frame ? frame_text(frame) : NULL, *where = frame ? frame_where(frame) : NULL;
-	print_line(STYLE_BAD, output_format("FAILED: %s of %s bytes (%s) at %s  pid %u %s  %s  %s", process_hook(p, worst->hook),
-					    COUNT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns),
+	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s  %s  %s", process_hook(p, worst->hook),
+					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns),
 					    p->pid, p->name, text ? text : "", where ? where : ""));
 	free(text);
 	free(where);
@@ -245,11 +241,14 @@ static char *process_sparkline(const struct view *v, const struct model_process 
 	return output_sparkline(values, SPARKS, max);
 }
 
+/* A fork that still runs its parent's program is told by that. */
 static char *process_command(const struct process *p)
 {
-	char *line = command_line(p);
-	char *text = line ? output_fit(line, 48) : NULL;
-	free(line);
+	char *command = command_line(p, 40);
+	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
+		return command;
+	char *text = output_format("fork of %u", p->creator->pid);
+	free(command);
 	return text;
 }
 
@@ -257,10 +256,9 @@ static void process_row(struct table *t, const struct view *v, const struct mode
 {
 	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(v, m, max);
 	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
-	char *pid = output_format("%s%u", m->process->origin == MT_ORIGIN_FORK ? "+" : "", m->process->pid);
+	char *pid = output_format("%u", m->process->pid);
 	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(heap->live_bytes), BYTES(map->peak_bytes),
-				       COUNT(heap->allocations), COUNT(m->process->threads),
-				       exit_text(m->process, exit, sizeof(exit)), sparks });
+				       COUNT(heap->allocations), exit_text(m->process, exit, sizeof(exit)), sparks });
 	free(command);
 	free(sparks);
 	free(pid);
@@ -277,7 +275,7 @@ static void folded_row(struct table *t, const struct ranked *list, unsigned coun
 		allocations += m->kind[MODEL_HEAP].allocations;
 	}
 	char *text = output_format("%u more, none above", count);
-	table_row(t, (const char *[]){ "", text, BYTES(most), BYTES(live), BYTES(maps), COUNT(allocations), NULL, NULL, NULL });
+	table_row(t, (const char *[]){ "", text, BYTES(most), BYTES(live), BYTES(maps), COUNT(allocations), NULL, NULL });
 	free(text);
 }
 
@@ -285,12 +283,11 @@ static unsigned print_processes(const struct view *v)
 {
 	static const struct column columns[] = {
 		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
-		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "thr", RIGHT, false }, { "exit", LEFT, false },
-		{ "heap over time", LEFT, false },
+		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
 	};
 	unsigned count, shown = MAX_PROCESSES;
 	struct ranked *list = rank_processes(v, &count);
-	struct table *t = table_new(columns, 9, 0);
+	struct table *t = table_new(columns, 8, 0);
 	if (count <= shown + 1)
 		shown = count;
 	for (unsigned i = 0; list && i < shown; i++)
@@ -335,17 +332,37 @@ static bool owner_caller(struct table *t, const struct owner *o)
 	return true;
 }
 
-static unsigned print_owners(const struct sites *s, const char *heading, unsigned most_lines, unsigned most)
+/* The rest in one line, if it is worth one. */
+static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
+{
+	uint64_t bytes = 0;
+	for (size_t i = shown; i < s->count; i++)
+		bytes += s->owners[i].bytes;
+	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
+		return 0;
+	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s others", COUNT(s->count - shown));
+	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
+	free(share);
+	free(text);
+	return 1;
+}
+
+/* As many owners as fit into that many lines with heading and rest. */
+static unsigned print_owners(const struct sites *s, const char *heading, unsigned most_lines, unsigned most, bool all)
 {
 	struct table *t = table_new(owner_columns, 5, 2);
-	unsigned lines = 2;
+	unsigned lines = 3;
+	size_t i;
 	print_heading(heading);
-	for (size_t i = 0; i < s->count && i < most && lines + 2 <= most_lines; i++) {
+	for (i = 0; i < s->count && i < most && lines + 2 <= most_lines; i++) {
+		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
+			break;
 		owner_row(t, &s->owners[i], s->bytes);
 		lines += 1 + owner_caller(t, &s->owners[i]);
 	}
+	lines += print_rest(t, s, i);
 	table_print(t);
-	return lines;
+	return lines - 1;
 }
 
 static unsigned print_heap_owners(const struct report *r, unsigned room)
@@ -354,13 +371,13 @@ static unsigned print_heap_owners(const struct report *r, unsigned room)
 	unsigned most = r->view->options->rows ? (unsigned)r->view->options->rows : MAX_OWNERS;
 	if (!s || s->count == 0)
 		return 0;
-	if (r->view->options->rows || room < 2 + 2 * MIN_OWNERS)
-		room = r->view->options->rows ? UINT32_MAX - 4 : 2 + 2 * MIN_OWNERS;
+	if (r->view->options->rows || room < 3 + 2 * MIN_OWNERS)
+		room = r->view->options->rows ? UINT32_MAX - 4 : 3 + 2 * MIN_OWNERS;
 	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
 	char *heading = r->view->processes && r->view->selected > 1
 		? strdup("LARGEST OWNERS of the heap, each process at its own peak")
 		: output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
-	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most);
+	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
 	free(heading);
 	return lines;
 }
@@ -370,7 +387,7 @@ static unsigned print_map_owners(const struct report *r)
 	const struct sites *s = r->owners[MODEL_MAP];
 	if (!s || s->bytes == 0)
 		return 0;
-	return print_owners(s, "LARGEST MAPPINGS at their peak", 2 + 2 * MAX_MAPS, MAX_MAPS);
+	return print_owners(s, "LARGEST MAPPINGS at their peak", 3 + 2 * MAX_MAPS, MAX_MAPS, false);
 }
 
 /* ---- sizes, temporaries, survivors --------------------------------------------------------------------- */
@@ -393,42 +410,42 @@ static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned t
 	return sum;
 }
 
-/* "<64 48 %  64-255 31 %  ..." */
-static unsigned print_sizes(const struct view *v)
+static void print_sizes(const struct view *v)
 {
 	static const struct { const char *name; unsigned from, to; } groups[] = {
-		{ "to 63 B", 0, 6 }, { "to 255", 7, 8 }, { "to 1K", 9, 10 }, { "to 4K", 11, 12 }, { "to 64K", 13, 16 },
-		{ "to 1M", 17, 20 }, { "to 16M", 21, 24 }, { "more", 25, MODEL_BINS - 1 },
+		{ "below 64 B", 0, 6 }, { "256 B", 7, 8 }, { "1 KiB", 9, 10 }, { "4 KiB", 11, 12 }, { "64 KiB", 13, 16 },
+		{ "1 MiB", 17, 20 }, { "16 MiB", 21, 24 }, { "larger", 25, MODEL_BINS - 1 },
 	};
 	struct model_bin bins[MODEL_BINS];
 	view_bins(v, bins);
 	uint64_t all = sum_bins(bins, 0, MODEL_BINS - 1);
+	printf("\n");
 	if (all == 0)
-		return 0;
-	printf("\n%sSIZES%s  %% of allocations:", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
+		return;
+	printf("%sSIZES%s       %% of allocations", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
+	const char *comma = " ";
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
 		if (part)
-			printf("  %s %s", groups[i].name, PERCENT(part, all));
+			printf("%s %s %s", comma, groups[i].name, PERCENT(part, all));
+		comma = part ? "," : comma;
 	}
 	printf("\n");
-	return 2;
 }
 
-static unsigned print_best(const char *heading, const char *facts, const struct owner *o)
+/* One line: heading, facts, and the owner they are about. */
+static void print_best(const char *heading, const char *facts, const struct owner *o)
 {
-	char *text = o->frame ? frame_text(o->frame) : NULL, *where = o->frame ? frame_where(o->frame) : NULL;
-	char *line = output_format("  %s  %s  %s  %s", facts, text ? text : "", where ? where : "", "");
-	printf("%s%s%s", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD));
+	char *text = o->frame ? frame_text(o->frame) : strdup("(no stack)"), *where = o->frame ? frame_where(o->frame) : NULL;
+	char *line = output_format("%s  %s  %s", facts, text ? text : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;
-	char *fitted = clean ? output_fit(clean, output_width() - output_columns(heading)) : NULL;
-	printf("%s\n", fitted ? fitted : "");
+	char *fitted = clean ? output_fit(clean, output_width() - 12) : NULL;
+	printf("%s%-12s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), fitted ? fitted : "");
 	free(fitted);
 	free(clean);
 	free(line);
 	free(text);
 	free(where);
-	return 1;
 }
 
 static const struct owner *most_blocks(const struct sites *s)
@@ -440,29 +457,26 @@ static const struct owner *most_blocks(const struct sites *s)
 	return best;
 }
 
-static unsigned print_temporary(const struct report *r)
+static void print_temporary(const struct report *r)
 {
 	const struct owner *o = most_blocks(r->temporary);
-	if (!o)
-		return 0;
 	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
-	char *facts = output_format("%s %% of allocations were freed at once; most (%s) in", PERCENT(heap.temporary, heap.allocations),
+	if (!o)
+		return;
+	char *facts = output_format("%s %% of allocations were freed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),
 				    COUNT(o->blocks));
-	unsigned lines = print_best("TEMPORARY", facts ? facts : "", o);
+	print_best("TEMPORARY", facts ? facts : "", o);
 	free(facts);
-	return lines;
 }
 
-static unsigned print_survivors(const struct report *r)
+static void print_survivors(const struct report *r)
 {
 	const struct sites *s = r->survivors;
 	if (!s || s->count == 0)
-		return 0;
-	char *facts = output_format("%s in %s blocks when processes exited by themselves; most (%s) of", BYTES(s->bytes),
-				    COUNT(s->blocks), BYTES(s->owners[0].bytes));
-	unsigned lines = print_best("LEFT ALIVE", facts ? facts : "", &s->owners[0]);
+		return;
+	char *facts = output_format("%s in %s blocks at exit, most (%s) of", BYTES(s->bytes), COUNT(s->blocks), BYTES(s->owners[0].bytes));
+	print_best("LEFT ALIVE", facts ? facts : "", &s->owners[0]);
 	free(facts);
-	return lines;
 }
 
 static void print_next(void)
@@ -474,15 +488,15 @@ static void print_next(void)
 void report_print(const struct report *r)
 {
 	const unsigned tail = 5; /* sizes, temporaries, survivors, next */
-	unsigned maps = r->owners[MODEL_MAP] && r->owners[MODEL_MAP]->bytes ? 2 + 2 * MAX_MAPS : 0;
+	unsigned maps = r->owners[MODEL_MAP] && r->owners[MODEL_MAP]->bytes ? 3 + 2 * MAX_MAPS : 0;
 	print_title(r->view);
-	unsigned lines = 1 + print_losses(r) + print_failures(r->view);
+	unsigned lines = 1 + (r->losses.complete ? 0 : print_incomplete(r)) + print_failures(r->view) + count_gaps(r);
 	lines += print_totals(r->view) + print_processes(r->view);
 	print_heap_owners(r, SCREEN_LINES > lines + tail + maps ? SCREEN_LINES - lines - tail - maps : 0);
 	print_map_owners(r);
-	if (print_sizes(r->view) == 0)
-		printf("\n");
+	print_sizes(r->view);
 	print_temporary(r);
 	print_survivors(r);
+	print_gaps(r);
 	print_next();
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLASS_BITS 2
-#define CLASSES_KEPT 31 /* a node's first frames; one more pair of bits says that they are known */
+#define CLASS_BITS 3
+#define CLASSES_KEPT 21 /* a node's first frames; the last bit says that they are known */
 
 struct node {
 	uint32_t outer;
@@ -318,17 +318,33 @@ bool stack_shows(const struct stack_walk *w, unsigned flags)
 	return !hidden_language(w->frame, flags) && (w->class == FRAME_PLAIN || flags & STACK_ALL_FRAMES);
 }
 
+/* What to show of a stack in which every frame is plumbing. */
+struct fallback {
+	const struct frame *innermost, *object, *glue;
+	bool inside; /* still at the inner end */
+};
+
+static void fall_back(struct fallback *f, const struct stack_walk *w)
+{
+	if (!f->innermost) {
+		f->innermost = w->frame;
+		f->inside = true;
+	}
+	f->inside = f->inside && (w->class == FRAME_OBJECT || w->class == FRAME_ALLOCATOR);
+	if (f->inside && w->class == FRAME_OBJECT)
+		f->object = w->frame;
+	if (!f->glue && w->class == FRAME_GLUE && w->frame->name)
+		f->glue = w->frame;
+}
+
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
 	struct stack_site site = { 0 };
-	const struct frame *innermost = NULL, *glue = NULL;
+	struct fallback f = { 0 };
 	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
 		if (hidden_language(w.frame, flags))
 			continue;
-		if (!innermost)
-			innermost = w.frame;
-		if (!glue && w.class == FRAME_GLUE && w.frame->name)
-			glue = w.frame;
+		fall_back(&f, &w);
 		if (!stack_shows(&w, flags))
 			continue;
 		if (!site.frame)
@@ -337,7 +353,7 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 			site.caller = w.frame;
 	}
 	if (!site.frame)
-		site.frame = glue ? glue : innermost;
+		site.frame = f.object ? f.object : f.glue ? f.glue : f.innermost;
 	return site;
 }
 

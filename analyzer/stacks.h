@@ -11,7 +11,7 @@
 #include "analyzer/reader.h"
 #include "analyzer/symbols.h"
 
-enum frame_class { FRAME_PLAIN = 0, FRAME_GLUE, FRAME_START, FRAME_ALLOCATOR };
+enum frame_class { FRAME_PLAIN = 0, FRAME_GLUE, FRAME_START, FRAME_OBJECT, FRAME_ALLOCATOR };
 
 struct stacks;
 

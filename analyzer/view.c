@@ -15,7 +15,7 @@ const char *kind_name(enum model_kind kind)
 	return kind == MODEL_HEAP ? "heap" : "map";
 }
 
-static const char *base_name(const char *path)
+const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;

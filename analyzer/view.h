@@ -54,6 +54,9 @@ unsigned view_flags(const struct options *o);
 char *frame_text(const struct frame *f);
 char *frame_where(const struct frame *f);
 
+/* Without its folders. */
+const char *base_name(const char *path);
+
 /* "exit 0", "SIGKILL", "running", ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);
 

@@ -47,7 +47,7 @@ enum mt_clock {
 
 enum mt_session_flag {
 	MT_SESSION_NO_RECORDER = 1, /* none may be started: the first process is PID 1 or a subreaper */
-	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` is the recorder and writes the exit of its child */
+	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
 /* First 4096 bytes of the file "session". Fields after `ring_dir` change while the session lives. */
@@ -70,6 +70,10 @@ struct mt_session {
 	uint64_t recorder_beat_ns; /* CLOCK_MONOTONIC of the recorder's last round */
 	uint64_t used_bytes;       /* atomic: disk charged by every process and the recorder */
 	uint64_t unrecorded;       /* atomic: processes that were seen and could not be recorded */
+	uint32_t root_pid;         /* the child of `memtrace run` ... */
+	uint32_t root_exit_kind;   /* ... and how it ended (enum mt_exit) */
+	int32_t  root_exit_code;
+	uint32_t reserved;
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
 
-usage: decode.py DIR
+usage: decode.py [--nodes] DIR
 
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
@@ -236,6 +236,18 @@ class Process:
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
                 7: take_file, 8: take_child}
 
+    # the call tree
+
+    def nodes(self):
+        """(id, node) of its own ones; 0 means no stack."""
+        base, end = self.info.node_base, self.info.node_end
+        if self.has("nodes"):
+            data = load(self.path + ".nodes")
+        else:
+            block = self.block(BLOCK_NODES)
+            data = decode_nodes(block) if block else b""
+        return [(i, NODE.read(data, (i - base) * NODE.size)) for i in range(max(base, 1), end)]
+
     # the events
 
     def events(self):
@@ -299,7 +311,7 @@ def quoted(string):
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: "\\u%04x" % ord(m.group()), out) + '"'
 
 
-def facts(number, process):
+def facts(number, process, with_nodes):
     info = process.info
     yield ("process %d %d %d origin %s parent %d %d clock %d start %d fork %d nodes %d %d stacks %s depth %d sample %d exit %s %d"
            % (number, info.pid, info.image, "fork" if info.origin == 2 else "exec", info.parent_pid, info.parent_image,
@@ -318,6 +330,8 @@ def facts(number, process):
         yield "thread %d %d %d %s" % (number, index, tid, quoted(name))
     for pid, kind, code in process.children:
         yield "child %d %d %s %d" % (number, pid, EXITS[kind], code)
+    for key, node in process.nodes() if with_nodes else ():
+        yield "node %d %d %d 0x%x 0x%x" % (number, key, node.parent, node.pc, node.flags)
 
 
 def line(number, hooks, e):
@@ -340,7 +354,7 @@ def line(number, hooks, e):
     return "%s %d" % (head, e.addr)
 
 
-def dump(folder):
+def dump(folder, with_nodes):
     """Facts of all processes in order of start, then the events of all, which have one clock, in order of time."""
     session = load(os.path.join(folder, "session"))
     if session[:8] != b"MTSESS1\n" or SESSION.read(session).version != 1:
@@ -350,18 +364,20 @@ def dump(folder):
     processes.sort(key=lambda p: (p.info.fork_ticks or p.info.start_ticks, p.info.pid, p.info.image))
     streams = []
     for number, process in enumerate(processes):
-        yield from facts(number, process)
+        yield from facts(number, process, with_nodes)
         streams.append([(e.ticks, number, e) for e in process.events()])
     for _, number, event in heapq.merge(*streams, key=lambda item: item[:2]):
         yield line(number, processes[number].hooks, event)
 
 
 def main():
-    if len(sys.argv) != 2:
+    with_nodes = "--nodes" in sys.argv
+    folders = [a for a in sys.argv[1:] if a != "--nodes"]
+    if len(folders) != 1:
         sys.exit(__doc__)
     out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
-        for record in dump(sys.argv[1]):
+        for record in dump(folders[0], with_nodes):
             print(record, file=out)
         out.flush()
     except Bad as bad:

@@ -2,34 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "format/format.h"
+#include "format/output_name.h"
 #include "shim/config.h"
 #include "shim/sys.h"
 
 struct mt_config mt_config;
-
-char *mt_put(char *at, char *end, const char *s)
-{
-	while (*s && at + 1 < end)
-		*at++ = *s++;
-	*at = 0;
-	return at;
-}
-
-char *mt_put_number(char *at, char *end, uint64_t n)
-{
-	char digits[21];
-	int i = 20;
-
-	digits[i] = 0;
-	do
-		digits[--i] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	return mt_put(at, end, digits + i);
-}
 
 void mt_say(const char *what, const char *detail)
 {
@@ -61,19 +41,12 @@ static uint64_t bytes_of(const char *s, uint64_t otherwise)
 	return end == s ? otherwise : n;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* AT_EXECFN is what was passed to execve: for a `#!` script the script, while argv[0] is its interpreter. */
 static void find_program(void)
 {
 	const char *path = (const char *)getauxval(AT_EXECFN);
 
-	mt_put(mt_config.program, mt_config.program + sizeof(mt_config.program), path ? base_name(path) : "program");
+	mt_put(mt_config.program, mt_config.program + sizeof(mt_config.program), path ? mt_base_name(path) : "program");
 }
 
 static int glob_matches(const char *glob, size_t n, const char *s)
@@ -95,60 +68,6 @@ static int excluded(const char *globs)
 		globs += n + (globs[n] != 0);
 	}
 	return 0;
-}
-
-static const char *first_set(const char *const *names)
-{
-	for (; *names; names++) {
-		const char *value = getenv(*names);
-		if (value && *value)
-			return value;
-	}
-	return "0";
-}
-
-static char *put_placeholder(char *at, char *end, char which)
-{
-	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL };
-	static const char *const jobs[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", NULL };
-	struct utsname names;
-
-	switch (which) {
-	case 'n': return mt_put(at, end, mt_config.program);
-	case 'p': return mt_put_number(at, end, mt_sys_pid());
-	case 'r': return mt_put(at, end, first_set(ranks));
-	case 'j': return mt_put(at, end, first_set(jobs));
-	case 'h':
-		names.nodename[0] = 0;
-		uname(&names);
-		return mt_put(at, end, names.nodename);
-	}
-	return at;
-}
-
-static char *put_absolute(char *at, char *end, const char *path)
-{
-	char cwd[PATH_MAX];
-
-	if (*path != '/' && MT_SYS2(SYS_getcwd, cwd, sizeof(cwd)) > 0) {
-		at = mt_put(at, end, cwd);
-		at = mt_put(at, end, "/");
-	}
-	return at;
-}
-
-static void expand_output(const char *pattern)
-{
-	char *end = mt_config.output + sizeof(mt_config.output) - 8; /* room for ".2" */
-	char *at = put_absolute(mt_config.output, end, pattern);
-
-	for (; *pattern && at + 1 < end; pattern++) {
-		if (*pattern == '%' && pattern[1])
-			at = put_placeholder(at, end, *++pattern);
-		else
-			*at++ = *pattern;
-		*at = 0;
-	}
 }
 
 static const char *setting(const char *name, const char *otherwise)
@@ -184,6 +103,6 @@ void mt_config_read(void)
 	c->keep_free_bytes = bytes_of(getenv("MEMTRACE_KEEP_FREE"), 1ull << 30);
 	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));
 	if (ring_dir && *ring_dir)
-		mt_put(put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
-	expand_output(setting("MEMTRACE_OUTPUT", "memtrace-%n-%h-%p"));
+		mt_put(mt_put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
+	mt_output_name(c->output, sizeof(c->output), setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT), c->program, mt_sys_pid());
 }

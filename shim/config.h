@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdint.h>
 
+#include "format/output_name.h"
+
 struct mt_config {
 	char     session[PATH_MAX];  /* of the parent; empty in the first process */
 	char     output[PATH_MAX];   /* pattern expanded, absolute */
@@ -28,9 +30,5 @@ void mt_config_read(void);
 
 /* One line on stderr if MEMTRACE_VERBOSE is set; never anything otherwise. Strings only. */
 void mt_say(const char *what, const char *detail);
-
-/* Bounded string building without libc's locale machinery; all return the end of the string in dst. */
-char *mt_put(char *at, char *end, const char *s);
-char *mt_put_number(char *at, char *end, uint64_t n);
 
 #endif

@@ -5,6 +5,7 @@
  * (mt_process_is_owner), since only the pid differs.
  */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -139,25 +140,38 @@ MT_EXPORT int dlclose(void *handle)
 
 /* ---- sandboxes ---- */
 
+/* Strict mode also takes the time stamp counter away, and with it every clock that needs no system call. */
+static void before_seccomp(int strict)
+{
+	int kept = errno;
+
+	if (strict)
+		mt_process_off();
+	else
+		mt_process_before_sandbox();
+	errno = kept;
+}
+
 /* libc declares it with an ellipsis; all five arguments are registers either way. */
 MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
 int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	if (option == PR_SET_SECCOMP)
-		mt_process_before_sandbox();
+		before_seccomp(a == SECCOMP_MODE_STRICT);
+	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
+		mt_process_off();
 	if (READY(prctl))
 		return mt_real.prctl(option, a, b, c, d);
 	return errno = ENOSYS, -1;
 }
 
-/* Called by the assembly of syscall.S. */
-void mt_before_seccomp(void);
-void mt_before_seccomp(void)
+/* Called by the assembly of syscall.S with the arguments of syscall(). */
+void mt_before_seccomp(long number, long operation);
+void mt_before_seccomp(long number, long operation)
 {
-	int kept = errno;
-
-	mt_process_before_sandbox();
-	errno = kept;
+	(void)number;
+	if (operation != SECCOMP_GET_ACTION_AVAIL && operation != SECCOMP_GET_NOTIF_SIZES)
+		before_seccomp(operation == SECCOMP_SET_MODE_STRICT);
 }
 
 void *mt_real_syscall(void);

@@ -44,7 +44,7 @@ static void set_state(enum mt_state state)
 
 void mt_process_off(void)
 {
-	if (mt_process.info)
+	if (mt_process_is_owner())
 		__atomic_store_n(&mt_process.info->off, 1, __ATOMIC_RELAXED);
 	set_state(MT_STATE_OFF);
 }

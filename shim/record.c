@@ -186,8 +186,16 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 
 /* ---- what the hooks call ---- */
 
+/* Before any clock is read: a strict sandbox has none. */
+static inline int is_off(void)
+{
+	return __builtin_expect(mt_process_state() == MT_STATE_OFF, 0);
+}
+
 void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller)
 {
+	if (is_off())
+		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
 	record(&e, 1, caller);
@@ -195,6 +203,8 @@ void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *
 
 void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller)
 {
+	if (is_off())
+		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                      .kind = MT_ALLOC };
 
@@ -203,6 +213,8 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 
 void mt_record_free(unsigned hook, const void *p)
 {
+	if (is_off())
+		return;
 	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
 	record(&e, 1, NULL);
@@ -210,6 +222,8 @@ void mt_record_free(unsigned hook, const void *p)
 
 void mt_record_undo(unsigned hook, const void *p)
 {
+	if (is_off())
+		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_UNDO };
 
 	record(&e, 1, NULL);
@@ -217,6 +231,8 @@ void mt_record_undo(unsigned hook, const void *p)
 
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller)
 {
+	if (is_off())
+		return;
 	struct mt_event e[2] = { { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                           .kind = MT_MAP } };
 
@@ -227,6 +243,8 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 {
+	if (is_off())
+		return;
 	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                      .kind = MT_UNMAP };
 

@@ -1,10 +1,8 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -56,13 +54,14 @@ static void choose_ring_dir(struct mt_session *s)
 		s->ring_dir[0] = 0;
 }
 
-static void fill(struct mt_session *s)
+static void fill(struct mt_session *s, uint32_t flags)
 {
 	struct utsname names;
 	char id[64];
 	int reaper = 0;
 
 	s->version = MT_VERSION;
+	s->flags = flags;
 	s->bytes = sizeof(*s);
 	s->clock = mt_clock;
 	s->page_bytes = (uint32_t)getauxval(AT_PAGESZ);
@@ -86,38 +85,6 @@ static void fill(struct mt_session *s)
 	memcpy(s->magic, MT_SESSION_MAGIC, 8);
 }
 
-static long make_directory(const char *path)
-{
-	return MT_SYS3(SYS_mkdirat, AT_FDCWD, path, 0700);
-}
-
-static void make_parents(char *path)
-{
-	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = 0;
-		make_directory(path);
-		*at = '/';
-	}
-}
-
-/* The directory must be new: NAME, NAME.2, NAME.3 ... */
-static int make_trace_directory(void)
-{
-	char *path = mt_process.session_path, *end = path + sizeof(mt_process.session_path);
-	char *stem = mt_put(path, end, mt_config.output);
-	long ret = make_directory(path);
-
-	if (ret == -ENOENT) {
-		make_parents(path);
-		ret = make_directory(path);
-	}
-	for (uint64_t n = 2; ret == -EEXIST && n < 100000; n++) {
-		mt_put_number(mt_put(stem, end, "."), end, n);
-		ret = make_directory(path);
-	}
-	return !mt_sys_failed(ret);
-}
-
 static struct mt_session *map_session(enum mt_open how)
 {
 	char path[1024];
@@ -127,35 +94,51 @@ static struct mt_session *map_session(enum mt_open how)
 	return mt_sys_map_file(path, 0, SESSION_BYTES, how);
 }
 
-static int join(void)
+static int is_session(const struct mt_session *s)
+{
+	return s && !memcmp(s->magic, MT_SESSION_MAGIC, 8) && s->version == MT_VERSION;
+}
+
+/* Maps the session of MEMTRACE_SESSION. A directory that has no session file yet was made by `memtrace run`, which
+ * also sees to the recorder. */
+static struct mt_session *join(void)
 {
 	struct mt_session *s;
 
 	mt_put(mt_process.session_path, mt_process.session_path + sizeof(mt_process.session_path), mt_config.session);
 	s = map_session(MT_OPEN);
-	if (!s)
-		return 0;
-	if (memcmp(s->magic, MT_SESSION_MAGIC, 8) || s->version != MT_VERSION) {
-		mt_sys_unmap(s, SESSION_BYTES);
-		return 0;
+	if (is_session(s)) {
+		mt_clock = s->clock; /* one clock for all, whatever this process would have chosen */
+		return s;
 	}
-	mt_clock = s->clock; /* one clock for all, whatever this process would have chosen */
-	mt_process.session = s;
-	return 1;
+	if (s)
+		mt_sys_unmap(s, SESSION_BYTES);
+	else if ((s = map_session(MT_CREATE)) != NULL)
+		fill(s, MT_SESSION_SUPERVISED);
+	return is_session(s) ? s : NULL;
+}
+
+static struct mt_session *begin(void)
+{
+	char *path = mt_process.session_path;
+	struct mt_session *s = NULL;
+
+	mt_put(path, path + sizeof(mt_process.session_path), mt_config.output);
+	if (mt_output_make(path, sizeof(mt_process.session_path)) == 0 && (s = map_session(MT_CREATE)) != NULL)
+		fill(s, 0);
+	mt_say(s ? "recording to " : "cannot make a trace directory: ", path);
+	return s;
 }
 
 int mt_session_open(void)
 {
-	if (!mt_config.session[0] || !join()) {
-		if (!make_trace_directory() || !(mt_process.session = map_session(MT_CREATE))) {
-			mt_say("cannot make a trace directory: ", mt_config.output);
-			return 0;
-		}
-		fill(mt_process.session);
-		mt_say("recording to ", mt_process.session_path);
-	}
+	struct mt_session *s = mt_config.session[0] ? join() : NULL;
+
+	if (!s && !(s = begin()))
+		return 0;
+	mt_process.session = s;
 	mt_put(mt_process.directory, mt_process.directory + sizeof(mt_process.directory),
-	       mt_process.session->ring_dir[0] ? mt_process.session->ring_dir : mt_process.session_path);
+	       s->ring_dir[0] ? s->ring_dir : mt_process.session_path);
 	return 1;
 }
 

@@ -220,8 +220,18 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 	return id;
 }
 
+/* A parent maps its file ahead of its nodes: from `first` on, what a forked child inherited is not its own. */
+static void drop_from(uint32_t first)
+{
+	for (uint32_t i = first / MT_NODE_STEP; i < SEGMENTS && segment[i]; i++) {
+		mt_sys_unmap(segment[i], MT_NODE_STEP * sizeof(struct mt_node));
+		segment[i] = NULL;
+	}
+}
+
 int mt_tree_start(uint32_t first)
 {
+	drop_from(first);
 	base = first;
 	failed = 0;
 	if (!table && !(table = index_new(INDEX_START)))

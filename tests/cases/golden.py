@@ -19,11 +19,11 @@ LIMIT = 200 << 10
 
 
 def dump(trace):
-    return mt.execute([mt.MEMTRACE, "dump", trace])
+    return mt.execute([mt.MEMTRACE, "dump", "--nodes", trace])
 
 
 def decode(trace):
-    return mt.execute([sys.executable, DECODE, trace])
+    return mt.execute([sys.executable, DECODE, "--nodes", trace])
 
 
 def same_text(done, want):

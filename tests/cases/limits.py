@@ -70,11 +70,17 @@ def case_disk_full(kind, bytes_):
 
 def case_other_files_fill_the_disk():
     """The free space goes away while chunks are being made."""
-    with Mounted("tmpfs", 24 << 20) as path:
-        filler = "dd if=/dev/zero of=%s/fill bs=64k status=none 2>/dev/null & " % path
-        command = ["sh", "-c", filler + " ".join(BUSY) + "; s=$?; wait; exit $s"]
-        trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, command)
-        mt.equal(trace.tool("check", "--force").status in (0, 1), True)
+    with Mounted("tmpfs", 40 << 20) as path:
+        filler = "(sleep 0.4; exec dd if=/dev/zero of=%s/fill bs=64k status=none 2>/dev/null) & " % path
+        command = ["sh", "-c", filler + " ".join(BUSY) + " 800; s=$?; wait; exit $s"]
+        want = mt.plain(command)
+        os.unlink(os.path.join(path, "fill"))
+        got = mt.shimmed(command, output=os.path.join(path, "t"), env={"MEMTRACE_KEEP_FREE": "0"})
+        mt.compare(want, got)
+        trace = got.trace
+        done = trace.settle().tool("check")
+        mt.check(done.status in (0, 1), str(done))
+        mt.check(trace.process("busy")["host"]["allocations"] >= COUNT, "what fitted is not there")
 
 
 def case_keep_free():

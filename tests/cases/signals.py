@@ -12,7 +12,8 @@ def storm(mode, loops):
     done = mt.shimmed([mt.program("sigstorm"), mode, str(loops)], preload=[mt.program("libbump.so")], cwd=cwd)
     mt.equal((done.status, done.out, done.err), (0, "", ""))
     done.trace.settle()
-    mt.equal(done.trace.tool("check").status, 0, "status of check")
+    # 1 where something was lost, and counted
+    mt.check(done.trace.tool("check").status in (0, 1), "check fails")
     with open(os.path.join(cwd, "tally")) as file:
         return done.trace, mt.tally(file.read())
 

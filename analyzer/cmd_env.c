@@ -1,0 +1,36 @@
+/* memtrace env: the settings as shell commands, for launchers that start the programs themselves. */
+#include "analyzer/record_options.h"
+
+#include <stdio.h>
+
+static const struct option_row rows[] = { RECORD_ROWS, OPTIONS_END };
+
+static const struct option_spec spec = {
+	"eval $(memtrace env [options])",
+	"Prints what makes every program started from this shell record itself: for torchrun, accelerate, deepspeed,\n"
+	"srun, ray or a kernel.json.",
+	rows, OPTIONS_NO_DIRS
+};
+
+static int print_export(const char *name, const char *value, void *unused)
+{
+	(void)unused;
+	printf("export %s='", name);
+	for (; *value; value++)
+		if (*value == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*value);
+	puts("';");
+	return 0;
+}
+
+int cmd_env(int argc, char **argv)
+{
+	struct record_options o = { 0 };
+	int e = options_parse(&spec, &o, argc, argv);
+
+	if (e)
+		return e > 0 ? 0 : e;
+	return record_options_apply(&o, print_export, NULL);
+}

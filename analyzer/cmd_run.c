@@ -1,0 +1,155 @@
+/* memtrace run: makes the session, starts the recorder and the command, waits for both, reports. The terminal and its
+ * signals stay the command's; whatever is printed comes after it has ended, on stderr. */
+#include "analyzer/error.h"
+#include "analyzer/preloadable.h"
+#include "analyzer/record_options.h"
+#include "analyzer/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int cmd_report(int argc, char **argv);
+
+static const struct option_row rows[] = {
+	RECORD_ROWS,
+	{ "no-report", 0, NULL, OPTION_FLAG, offsetof(struct record_options, no_report), "only record" },
+	OPTIONS_END
+};
+
+static const struct option_spec spec = {
+	"memtrace run [options] -- COMMAND [ARGUMENT...]",
+	"Runs the command with every allocation of it and its children recorded, then prints the report on stderr.\n"
+	"Exit status: the command's (128 + signal if it was killed); 2 or 3 if it could not be run.",
+	rows, OPTIONS_NO_DIRS | OPTIONS_STOP
+};
+
+static pid_t child;
+
+static void pass_on(int sig)
+{
+	if (child > 0)
+		kill(child, sig);
+}
+
+/* Ctrl-C and Ctrl-\ reach the whole foreground group; what is sent to us alone is passed on. */
+static void leave_signals_to_child(void)
+{
+	static const int passed[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+	struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		sigaction(passed[i], &action, NULL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+}
+
+static int set_variable(const char *name, const char *value, void *unused)
+{
+	(void)unused;
+	return setenv(name, value, 1) ? error_errno(MT_ERUN, name, ERROR_NO_OFFSET) : 0;
+}
+
+/* Its own session, so that the terminal's signals don't reach it. */
+static pid_t start_recorder(const char *dir)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setsid();
+		unsetenv("LD_PRELOAD");
+		execl("/proc/self/exe", "memtrace", "record", dir, (char *)NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static pid_t start_command(char **argv, const struct record_options *o, const char *dir)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (record_options_apply(o, set_variable, NULL) == 0) {
+			setenv("MEMTRACE_SESSION", dir, 1);
+			execvp(argv[0], argv);
+		}
+		fprintf(stderr, "memtrace: %s: %s\n", argv[0], strerror(errno));
+		_exit(errno == ENOENT ? 127 : 126);
+	}
+	return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static int report_on(const char *dir)
+{
+	char *argv[] = { "report", (char *)dir, NULL };
+
+	fflush(stdout);
+	if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return error_errno(MT_EOUTPUT, "stderr", ERROR_NO_OFFSET);
+	return cmd_report(2, argv);
+}
+
+static void stop(pid_t recorder)
+{
+	if (recorder > 0) {
+		kill(recorder, SIGTERM);
+		wait_for(recorder);
+	}
+}
+
+/* Returns the command's exit status, or an error. */
+static int record_command(char **argv, const struct record_options *o, const char *dir)
+{
+	pid_t recorder = 0;
+	int status, recorded;
+
+	child = start_command(argv, o, dir);
+	if (child < 0)
+		return error_errno(MT_ERUN, argv[0], ERROR_NO_OFFSET);
+	leave_signals_to_child();
+	recorded = session_wait(dir, child);
+	if (recorded)
+		recorder = start_recorder(dir);
+	status = wait_for(child);
+	if (recorded)
+		session_end(dir, child, status);
+	else
+		rmdir(dir);
+	stop(recorder);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct record_options o = { 0 };
+	char dir[SESSION_PATH];
+	int first, status, e = options_parse_rest(&spec, &o, argc, argv, &first);
+
+	if (e)
+		return e > 0 ? 0 : e;
+	if (first >= argc)
+		return error_set(MT_EUSAGE, "run", ERROR_NO_OFFSET, "no command is given");
+	if ((e = preloadable(argv[first])) || (e = session_make(dir, &o, argv[first])))
+		return e;
+	status = record_command(argv + first, &o, dir);
+	if (status < 0)
+		return status;
+	if (access(dir, F_OK))
+		fprintf(stderr, "memtrace: %s: nothing was recorded; see --verbose\n", argv[first]);
+	else if (!o.no_report && report_on(dir) < 0)
+		error_print();
+	return status;
+}

@@ -1,0 +1,22 @@
+/* The session of `memtrace run`: a directory made here, whose session file the first process writes. */
+#ifndef MT_ANALYZER_SESSION_H
+#define MT_ANALYZER_SESSION_H
+
+#include <sys/types.h>
+
+#define SESSION_PATH 4096
+
+struct record_options;
+
+/* Makes a new trace directory for `command` as the options (else the environment) say. dir: SESSION_PATH bytes, gets
+ * its absolute path. */
+int session_make(char *dir, const struct record_options *o, const char *command);
+
+/* Waits until the first process has written the session file or `pid` has ended. Returns 1 if it is there. */
+int session_wait(const char *dir, pid_t pid);
+
+/* Notes how the child of `memtrace run` ended; `status` as from waitpid. From then on a process that lacks a recorder
+ * starts one itself. */
+int session_end(const char *dir, pid_t pid, int status);
+
+#endif
