@@ -57,7 +57,7 @@ struct model {
 	struct reader *reader;
 	struct account *accounts;
 	size_t account_count;
-	struct host_account *hosts;
+	struct host_account *hosts; /* and one more, for the processes whose sums nobody wants */
 	size_t host_count;
 	struct axis timeline, growth;
 	struct model_failure *failures;

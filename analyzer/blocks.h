@@ -17,20 +17,22 @@ struct block {
 };
 
 struct blocks {
-	struct block *entries;    /* NULL or mask + 1 of them */
+	struct block *entries;    /* NULL or mask + 1 of them, two to a cache line */
 	size_t mask, count;
+	unsigned shift;           /* 64 - log2(mask + 1) */
 };
 
-static inline size_t blocks_hash(uint64_t addr)
+/* Where the search for an address begins: the product's upper bits, which all of the address went into. */
+static inline size_t blocks_home(const struct blocks *t, uint64_t addr)
 {
-	return (size_t)((addr >> 4) * 0x9E3779B97F4A7C15ull >> 20);
+	return (size_t)(addr * 0x9E3779B97F4A7C15ull >> t->shift);
 }
 
 /* Brings the entry's cache line in, some events before it is needed. */
 static inline void blocks_prefetch(const struct blocks *t, uint64_t addr)
 {
 	if (t->entries)
-		__builtin_prefetch(&t->entries[blocks_hash(addr) & t->mask], 1);
+		__builtin_prefetch(&t->entries[blocks_home(t, addr)], 1);
 }
 
 /* NULL if there is none. Valid until the next put or remove. */

@@ -1,4 +1,5 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
+#include "analyzer/benign.h"
 #include "analyzer/error.h"
 #include "analyzer/growth.h"
 #include "analyzer/json.h"
@@ -51,32 +52,6 @@ struct leaks {
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t in_use;       /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
-
-/* ---- what is no leak ----------------------------------------------------------------------------------- */
-
-static const struct benign {
-	const char *pattern, *why;
-} benign[] = {
-#define BENIGN(pattern, why) { pattern, why },
-#include "analyzer/benign.def"
-#undef BENIGN
-};
-
-static const char *benign_frame(const struct frame *f)
-{
-	for (size_t i = 0; f->name && i < sizeof(benign) / sizeof(*benign); i++)
-		if (pattern_matches(benign[i].pattern, f->name))
-			return benign[i].why;
-	return NULL;
-}
-
-static const char *benign_stack(struct stacks *s, uint32_t stack)
-{
-	const char *why = NULL;
-	for (struct stack_walk w = { .next = stack }; !why && stack_step(s, &w); )
-		why = benign_frame(w.frame);
-	return why;
-}
 
 /* ---- growth -------------------------------------------------------------------------------------------- */
 
@@ -159,13 +134,19 @@ static int worse(const void *a, const void *b)
 	return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
+static bool is_steady(const struct leak *leak)
+{
+	return leak->growth.kind == GROWTH_LINEAR || leak->growth.kind == GROWTH_ACCELERATING;
+}
+
 static void add_leak(struct leaks *l, const struct owner *o, enum model_kind kind)
 {
 	struct leak *leak = &l->list[l->count++];
-	*leak = (struct leak){ .owner = o, .kind = kind, .benign = benign_stack(l->view->stacks, o->stacks->stack) };
+	*leak = (struct leak){ .owner = o, .kind = kind };
 	find_growth(l->view, leak);
-	if (leak->growing)
-		leak->benign = NULL; /* a cache that grows is worth a look */
+	if (!is_steady(leak)) /* a cache that grows on is worth a look */
+		leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, o->stacks->stack)
+						       : o->folded ? o->label : NULL;
 	if (kind != MODEL_HEAP)
 		return;
 	*(leak->benign ? &l->benign_bytes : &l->bytes) += o->bytes;
@@ -180,7 +161,7 @@ static int leaks_init(struct leaks *l, struct view *v)
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
 		if (!(v->kinds & 1u << kind))
 			continue;
-		e = view_owners(v, SITES_LIVE, kind, &l->sites[kind]);
+		e = view_survivors(v, kind, benign_stack, &l->sites[kind]);
 		count += e == 0 ? l->sites[kind]->count : 0;
 	}
 	if (e < 0)
@@ -221,15 +202,15 @@ static char *growth_text(const struct leak *leak)
 	enum growth_kind kind = leak->growth.kind;
 	if (kind == GROWTH_NONE)
 		return NULL;
-	if (kind == GROWTH_JUMP)
-		return output_format("%s %s", growth_name(kind), BYTES(leak->growth.bytes));
+	if (!is_steady(leak))
+		return output_format("%s", growth_name(kind));
 	return output_format("%s %s/s", growth_name(kind), BYTES((uint64_t)fabs(leak->growth.bytes_per_s)));
 }
 
 static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 {
 	const struct owner *o = leak->owner;
-	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
+	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *share = output_format("%s %%", PERCENT(o->bytes, all)), *growth = growth_text(leak);
 	table_row(t, (const char *[]){ BYTES(o->bytes), leak->kind == MODEL_MAP ? "map" : share, COUNT(o->blocks), growth, text, where });
@@ -279,8 +260,7 @@ static void print_growing(const struct leaks *l)
 	size_t growing = 0;
 	const struct leak *most = NULL;
 	for (size_t i = 0; i < l->count; i++) {
-		enum growth_kind kind = l->list[i].growth.kind;
-		if (kind != GROWTH_LINEAR && kind != GROWTH_ACCELERATING)
+		if (!is_steady(&l->list[i]))
 			continue;
 		growing++;
 		if (!most || l->list[i].growth.bytes > most->growth.bytes)
@@ -291,11 +271,22 @@ static void print_growing(const struct leaks *l)
 		return;
 	}
 	const struct process *p = reader_process(l->view->reader, most->process);
-	char *text = most->owner->frame ? frame_text(most->owner->frame) : strdup("(no stack)");
+	char *text = owner_text(most->owner);
 	printf("%sGROWTH  %zu site%s steadily; most: %s by %s/s in %u %s, %s, certainty %s%s\n", output_begin(STYLE_BAD), growing,
 	       growing == 1 ? " grows" : "s grow", text ? text : "", BYTES((uint64_t)fabs(most->growth.bytes_per_s)), p->pid, p->name,
 	       growth_name(most->growth.kind), certainty_name(most->growth.certainty), output_end(STYLE_BAD));
 	free(text);
+}
+
+static void print_benign(const struct leaks *l)
+{
+	if (!l->benign_bytes)
+		return;
+	printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++)
+		if (l->list[i].benign && l->list[i].kind == MODEL_HEAP)
+			printf("%s%s %s", shown++ ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].owner->bytes));
+	printf("\n");
 }
 
 static void print_screen(const struct leaks *l)
@@ -304,9 +295,7 @@ static void print_screen(const struct leaks *l)
 	       output_end(STYLE_HEAD));
 	if (l->in_use)
 		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
-	if (l->benign_bytes)
-		printf("  not counted: %s in %s blocks that loader, libraries and interpreter keep until the end\n",
-		       BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	print_benign(l);
 	print_growing(l);
 	print_kind(l, MODEL_HEAP, "\nHEAP");
 	print_kind(l, MODEL_MAP, "\nMAPPED");
@@ -389,8 +378,7 @@ static double fastest(const struct leaks *l)
 {
 	double most = 0;
 	for (size_t i = 0; i < l->count; i++) {
-		enum growth_kind kind = l->list[i].growth.kind;
-		if ((kind == GROWTH_LINEAR || kind == GROWTH_ACCELERATING) && l->list[i].growth.bytes_per_s > most)
+		if (is_steady(&l->list[i]) && l->list[i].growth.bytes_per_s > most)
 			most = l->list[i].growth.bytes_per_s;
 	}
 	return most;

@@ -42,7 +42,7 @@ static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
 	*at = (struct moment){ .kind = kind, .measure = SITES_LIVE, .ns = model_end_ns(v->model) };
 	if (when->kind == WHEN_UNSET || when->kind == WHEN_PEAK) {
 		at->measure = SITES_HOST_PEAK;
-		at->ns = view_totals(v, kind).peak_ns;
+		at->ns = model_totals(v->model, kind).peak_ns;
 	}
 	return view_owners(v, at->measure, kind, &at->sites);
 }
@@ -170,7 +170,7 @@ static void print_stacks(struct view *v, const struct owner *o)
 
 static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 {
-	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
+	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *line = output_format("%s%s%s", text ? text : "", where && *where ? "   " : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;
@@ -188,7 +188,7 @@ static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 static const char *moment_name(const struct view *v, const struct moment *at)
 {
 	if (at->measure == SITES_HOST_PEAK)
-		return v->processes && v->selected > 1 ? "each process at its own peak" : "at its peak";
+		return "at its peak";
 	return is_time(&v->options->at) ? "" : "when each process ended";
 }
 

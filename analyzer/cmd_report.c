@@ -1,4 +1,5 @@
 /* memtrace report: what happened, on one screen. */
+#include "analyzer/benign.h"
 #include "analyzer/error.h"
 #include "analyzer/report.h"
 
@@ -52,7 +53,7 @@ static int report_init(struct report *r, const struct view *v)
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
-		e = view_owners_of_ended(v, MODEL_HEAP, &r->survivors);
+		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
 	r->losses = report_losses(v);
 	return e;
 }

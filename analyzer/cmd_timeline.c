@@ -30,7 +30,7 @@ static void each_line(const struct view *v, void (*f)(void *arg, const struct li
 	for (int kind = 0; kind < MODEL_KINDS; kind++) {
 		if (!(v->kinds & 1u << kind))
 			continue;
-		for (unsigned i = 0; !v->processes && i < reader_hosts(v->reader); i++) {
+		for (unsigned i = 0; i < reader_hosts(v->reader); i++) {
 			const struct model_host *h = model_host(v->model, i);
 			f(arg, &(struct line){ NULL, h->host, kind, &h->timeline[kind] });
 		}

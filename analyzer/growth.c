@@ -3,6 +3,7 @@
 #define LEAST_WINDOWS 6
 #define LEAST_BYTES 65536  /* in all; less is noise even where it is steady */
 #define LEAST_PART 0.02    /* of what was there already */
+#define LEAST_RISES 4      /* fewer are single events */
 #define JUMP_PART 0.7      /* of the growth in one window */
 #define FALLING_PART 0.4   /* of the windows are below the one before: no growth */
 
@@ -56,6 +57,14 @@ static size_t falling_windows(const uint64_t *values, size_t count)
 	return falling;
 }
 
+static size_t rising_windows(const uint64_t *values, size_t count)
+{
+	size_t rising = 0;
+	for (size_t i = 1; i < count; i++)
+		rising += values[i] > values[i - 1];
+	return rising;
+}
+
 static uint64_t lowest(const uint64_t *values, size_t from, size_t to)
 {
 	uint64_t low = values[from];
@@ -82,8 +91,10 @@ static enum growth_kind classify(const uint64_t *values, size_t count)
 		return GROWTH_JUMP;
 	if ((double)falling_windows(values, count) > FALLING_PART * (double)last)
 		return GROWTH_NONE;
-	if (late < 0.4 * early)
+	if (late < 0.4 * early || rise(values, last - last / 4, last) < 0.3 * all / 4)
 		return GROWTH_SATURATING;
+	if (rising_windows(values, count) < LEAST_RISES)
+		return GROWTH_JUMP;
 	return late > 1.8 * early ? GROWTH_ACCELERATING : GROWTH_LINEAR;
 }
 

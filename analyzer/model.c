@@ -5,7 +5,7 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
-enum { PREFETCH = 8, PROGRESS_STEPS = 256 };
+enum { PREFETCH = 16, PROGRESS_STEPS = 256 };
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
@@ -14,7 +14,7 @@ static void halve_timelines(struct model *m)
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		for (size_t i = 0; i < m->account_count; i++)
 			series_halve(&m->accounts[i].seen.timeline[k]);
-		for (size_t i = 0; i < m->host_count; i++)
+		for (size_t i = 0; i <= m->host_count; i++)
 			series_halve(&m->hosts[i].timeline[k]);
 	}
 }
@@ -56,7 +56,7 @@ static void reach_from(struct model *m)
 {
 	for (size_t i = 0; i < m->account_count; i++)
 		restart_account(&m->accounts[i], m->query.from_ns);
-	for (size_t i = 0; i < m->host_count; i++) {
+	for (size_t i = 0; i <= m->host_count; i++) {
 		for (int k = 0; k < MODEL_KINDS; k++)
 			tally_restart(&m->hosts[i].kind[k], m->query.from_ns);
 		for (int c = 0; c < MAP_CLASSES; c++)
@@ -226,7 +226,7 @@ static void finish(struct model *m)
 {
 	if (m->query.until_ns != UINT64_MAX)
 		move_to(m, m->query.until_ns);
-	for (size_t i = 0; i < m->host_count; i++)
+	for (size_t i = 0; i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			tally_settle(&m->hosts[i].kind[k]);
 	for (size_t i = 0; i < m->account_count; i++) {
@@ -237,8 +237,13 @@ static void finish(struct model *m)
 			account_look(a);
 		finish_account(a);
 	}
-	for (size_t i = 0; i < m->host_count; i++)
+	for (size_t i = 0; i <= m->host_count; i++)
 		finish_host(m, &m->hosts[i]);
+}
+
+static bool is_wanted(const struct model *m, size_t id)
+{
+	return !m->query.processes || m->query.processes[id];
 }
 
 static int set_up(struct model *m)
@@ -255,7 +260,7 @@ static int set_up(struct model *m)
 		struct account *a = &m->accounts[i];
 		a->model = m;
 		a->seen.process = reader_process(m->reader, i);
-		a->host = &m->hosts[a->seen.process->host->index];
+		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
 	}
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
 	axis_init(&m->growth, m->query.from_ns, 24, MODEL_GROWTH_BUCKETS);
@@ -290,7 +295,7 @@ void model_free(struct model *m)
 		return;
 	for (size_t i = 0; m->accounts && i < m->account_count; i++)
 		account_fini(&m->accounts[i]);
-	for (size_t i = 0; m->hosts && i < m->host_count; i++)
+	for (size_t i = 0; m->hosts && i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			series_fini(&m->hosts[i].timeline[k]);
 	free(m->accounts);
@@ -331,6 +336,8 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 		sum.peak_bytes = h->peak_bytes > sum.peak_bytes ? h->peak_bytes : sum.peak_bytes;
 	}
 	for (size_t i = 0; i < m->account_count; i++) {
+		if (!is_wanted(m, i))
+			continue;
 		sum.bytes += m->accounts[i].seen.map[class].bytes;
 		sum.blocks += m->accounts[i].seen.map[class].blocks;
 	}
@@ -341,7 +348,7 @@ void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])
 {
 	memset(bins, 0, MODEL_BINS * sizeof(*bins));
 	for (size_t i = 0; i < m->account_count; i++)
-		for (int b = 0; b < MODEL_BINS; b++) {
+		for (int b = 0; b < MODEL_BINS && is_wanted(m, i); b++) {
 			const struct model_bin *from = &m->accounts[i].seen.bins[b];
 			bins[b].allocations += from->allocations;
 			bins[b].temporary += from->temporary;

@@ -36,6 +36,7 @@ struct model_block;
 struct model_query {
 	uint64_t until_ns;  /* stop there: live is what was alive at that moment (--at, --to). UINT64_MAX = the end */
 	uint64_t from_ns;   /* counts, peaks, failures and timelines begin here; live blocks of before are known (--from) */
+	const bool *processes; /* by id: whose sums and common peak are wanted; NULL = all. Must outlive the model */
 	enum model_split split;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool growth;        /* record site.growth */

@@ -245,6 +245,15 @@ char *output_fit(const char *text, int columns)
 	return output_format("%.*s..%s", (int)(character(text, left) - text), text, character(text, width - right));
 }
 
+char *output_tail(const char *text, int columns)
+{
+	int width = output_columns(text);
+	bool arrow = strncmp(text, "< ", 2) == 0;
+	if (width <= columns || columns < 8)
+		return output_fit(text, columns);
+	return output_format("%s..%s", arrow ? "< " : "", character(text, width - (columns - (arrow ? 4 : 2))));
+}
+
 char *output_cut(const char *text, int columns)
 {
 	if (output_columns(text) <= columns)

@@ -57,6 +57,10 @@ int output_columns(const char *text);
 /* The same text in at most `columns`: its middle becomes "..". */
 char *output_fit(const char *text, int columns);
 
+/* The same text in at most `columns`: its beginning becomes "..". What is last in the name of a function or file says
+ * most. "< " before it is kept. */
+char *output_tail(const char *text, int columns);
+
 /* The same text in at most `columns`: its end becomes "..". */
 char *output_cut(const char *text, int columns);
 

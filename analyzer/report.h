@@ -21,6 +21,16 @@ struct report {
 	struct sites *survivors;           /* heap of processes that exited by themselves */
 };
 
+#define REPORT_MAPS 2 /* largest mappings that are shown */
+
+/* Parts of the screen; they return the lines they took. `room` is how many there are. */
+unsigned report_print_processes(const struct view *v);
+unsigned report_print_heap_owners(const struct report *r, unsigned room);
+unsigned report_print_map_owners(const struct report *r);
+
+/* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */
+char *report_command(const struct process *p, int columns);
+
 void report_print(const struct report *r);
 int report_print_json(const struct report *r);
 

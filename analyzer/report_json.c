@@ -140,7 +140,7 @@ static void set_empty(json_t *o)
 int report_print_json(const struct report *r)
 {
 	const struct view *v = r->view;
-	struct model_totals heap = view_totals(v, MODEL_HEAP), map = view_totals(v, MODEL_MAP);
+	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
 	json_t *o = json_object();
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(v));

@@ -10,17 +10,6 @@
 #include <time.h>
 
 #define SCREEN_LINES 45
-#define MAX_PROCESSES 5
-#define MAX_OWNERS 8
-#define MIN_OWNERS 3
-#define MAX_MAPS 2
-#define SPARKS 16
-#define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
-
-static void print_heading(const char *text)
-{
-	printf("\n%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD));
-}
 
 /* Frees `text`. */
 static void print_line(enum output_style style, char *text)
@@ -36,31 +25,13 @@ static void print_line(enum output_style style, char *text)
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-/* The command without the folders of what it names, so that it can be recognized in few columns. */
-static char *command_line(const struct process *p, int columns)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	if (!f)
-		return NULL;
-	for (unsigned i = 0; i < p->argc; i++)
-		fprintf(f, "%s%s", i ? " " : "", base_name(p->argv[i]));
-	if (p->argc == 0)
-		fprintf(f, "%s", p->name);
-	fclose(f);
-	char *fitted = output_cut(text, columns);
-	free(text);
-	return fitted;
-}
-
 static void print_title(const struct view *v)
 {
 	struct tm tm = { 0 };
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
 	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
-	char *command = count ? command_line(reader_process(v->reader, 0), 36) : NULL;
+	char *command = count ? report_command(reader_process(v->reader, 0), 36) : NULL;
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	print_line(STYLE_HEAD, output_format("memtrace report   %s   %u %s on %s%s   %s   %s", command ? command : "?", count,
@@ -166,13 +137,13 @@ static unsigned print_totals(const struct view *v)
 		{ "live at end", RIGHT, false }, { "blocks", RIGHT, false }, { "allocations", RIGHT, false },
 		{ "frees", RIGHT, false }, { "temporary", RIGHT, false }, { "failed", RIGHT, false },
 	};
-	struct model_totals heap = view_totals(v, MODEL_HEAP), map = view_totals(v, MODEL_MAP);
+	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
 	struct table *t = table_new(columns, 9, 0);
 	if (v->kinds & 1u << MODEL_HEAP)
 		totals_row(t, "  heap (malloc)", &heap);
 	if (v->kinds & 1u << MODEL_MAP)
 		totals_row(t, "  mapped (mmap)", &map);
-	char *classes = map.peak_bytes && !v->processes ? map_classes(v) : NULL;
+	char *classes = map.peak_bytes ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	printf("\n");
@@ -182,225 +153,53 @@ static unsigned print_totals(const struct view *v)
 	return lines;
 }
 
-static unsigned print_failures(const struct view *v)
+static const struct model_failure *worst_failure(const struct view *v, uint64_t *count)
 {
 	const struct model_failure *worst = NULL;
+	*count = 0;
 	for (unsigned i = 0; i < model_failures(v->model); i++) {
 		const struct model_failure *f = model_failure(v->model, i);
+		if (!view_has(v, reader_process(v->reader, f->process)))
+			continue;
+		*count += f->count;
 		if (!worst || f->largest_bytes > worst->largest_bytes)
 			worst = f;
 	}
+	return worst;
+}
+
+static void print_site(enum output_style style, const char *before, const struct stack_site *site)
+{
+	char *text = site->frame ? frame_text(site->frame) : strdup("(no stack)");
+	char *where = site->frame ? frame_where(site->frame) : NULL;
+	char *caller = site->caller ? frame_text(site->caller) : NULL;
+	char *caller_where = site->caller ? frame_where(site->caller) : NULL;
+	print_line(style, output_format("%s%s  %s%s%s%s%s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
+					caller ? caller : "", caller ? "  " : "", caller_where ? caller_where : ""));
+	free(text);
+	free(where);
+	free(caller);
+	free(caller_where);
+}
+
+static unsigned print_failures(const struct view *v)
+{
+	uint64_t count;
+	const struct model_failure *worst = worst_failure(v, &count);
 	if (!worst)
 		return 0;
 	const struct process *p = reader_process(v->reader, worst->process);
-	uint32_t stack = stacks_of(v->stacks, p, worst->node, worst->node2);
-	const struct frame *frame = stacks_site(v->stacks, stack, view_flags(v->options)).frame;
-	char *text = frame ? frame_text(frame) : NULL, *where = frame ? frame_where(frame) : NULL;
-	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s  %s  %s", process_hook(p, worst->hook),
-					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns),
-					    p->pid, p->name, text ? text : "", where ? where : ""));
-	free(text);
-	free(where);
-	return 1;
-}
-
-/* ---- processes ----------------------------------------------------------------------------------------- */
-
-struct ranked {
-	const struct model_process *m;
-	uint64_t weight;
-};
-
-static int heavier(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return (x->m->process->id > y->m->process->id) - (x->m->process->id < y->m->process->id);
-}
-
-static struct ranked *rank_processes(const struct view *v, unsigned *count)
-{
-	unsigned all = reader_processes(v->reader);
-	struct ranked *list = calloc(all + 1, sizeof(*list));
-	*count = 0;
-	for (unsigned id = 0; list && id < all; id++) {
-		const struct model_process *m = model_process(v->model, id);
-		if (view_has(v, m->process))
-			list[(*count)++] = (struct ranked){ m, m->kind[MODEL_HEAP].peak_bytes };
-	}
-	if (list)
-		qsort(list, *count, sizeof(*list), heavier);
-	return list;
-}
-
-static char *process_sparkline(const struct view *v, const struct model_process *m, uint64_t max)
-{
-	uint64_t values[SPARKS];
-	view_resample(v, &m->timeline[MODEL_HEAP], values, SPARKS);
-	return output_sparkline(values, SPARKS, max);
-}
-
-/* A fork that still runs its parent's program is told by that. */
-static char *process_command(const struct process *p)
-{
-	char *command = command_line(p, 40);
-	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
-		return command;
-	char *text = output_format("fork of %u", p->creator->pid);
-	free(command);
-	return text;
-}
-
-static void process_row(struct table *t, const struct view *v, const struct model_process *m, uint64_t max)
-{
-	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(v, m, max);
-	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
-	char *pid = output_format("%u", m->process->pid);
-	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(heap->live_bytes), BYTES(map->peak_bytes),
-				       COUNT(heap->allocations), exit_text(m->process, exit, sizeof(exit)), sparks });
-	free(command);
-	free(sparks);
-	free(pid);
-}
-
-static void folded_row(struct table *t, const struct ranked *list, unsigned count)
-{
-	uint64_t most = 0, live = 0, allocations = 0, maps = 0;
-	for (unsigned i = 0; i < count; i++) {
-		const struct model_process *m = list[i].m;
-		most = list[i].weight > most ? list[i].weight : most;
-		live += m->kind[MODEL_HEAP].live_bytes;
-		maps = m->kind[MODEL_MAP].peak_bytes > maps ? m->kind[MODEL_MAP].peak_bytes : maps;
-		allocations += m->kind[MODEL_HEAP].allocations;
-	}
-	char *text = output_format("%u more, none above", count);
-	table_row(t, (const char *[]){ "", text, BYTES(most), BYTES(live), BYTES(maps), COUNT(allocations), NULL, NULL });
-	free(text);
-}
-
-static unsigned print_processes(const struct view *v)
-{
-	static const struct column columns[] = {
-		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
-		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
-	};
-	unsigned count, shown = MAX_PROCESSES;
-	struct ranked *list = rank_processes(v, &count);
-	struct table *t = table_new(columns, 8, 0);
-	if (count <= shown + 1)
-		shown = count;
-	for (unsigned i = 0; list && i < shown; i++)
-		process_row(t, v, list[i].m, list[0].weight);
-	if (list && count > shown)
-		folded_row(t, list + shown, count - shown);
-	printf("\n");
-	table_print(t);
-	free(list);
-	return 2 + shown + (count > shown);
-}
-
-/* ---- owners -------------------------------------------------------------------------------------------- */
-
-static const struct column owner_columns[] = {
-	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, LEFT, true }, { NULL, LEFT, true },
-};
-
-static void owner_row(struct table *t, const struct owner *o, uint64_t all)
-{
-	char *text = o->label ? strdup(o->label) : o->frame ? frame_text(o->frame) : strdup("(no stack)");
-	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
-	char *share = output_format("%s %%", PERCENT(o->bytes, all));
-	char *blocks = output_format("%s block%s", COUNT(o->blocks), o->blocks == 1 ? "" : "s");
-	table_row(t, (const char *[]){ BYTES(o->bytes), share, blocks, text, where });
-	free(text);
-	free(where);
-	free(share);
-	free(blocks);
-}
-
-static bool owner_caller(struct table *t, const struct owner *o)
-{
-	if (!o->caller)
-		return false;
-	char *text = frame_text(o->caller), *where = frame_where(o->caller);
-	char *line = output_format("< %s", text ? text : "");
-	table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
-	free(text);
-	free(where);
-	free(line);
-	return true;
-}
-
-/* The rest in one line, if it is worth one. */
-static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
-{
-	uint64_t bytes = 0;
-	for (size_t i = shown; i < s->count; i++)
-		bytes += s->owners[i].bytes;
-	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
-		return 0;
-	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s others", COUNT(s->count - shown));
-	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
-	free(share);
-	free(text);
-	return 1;
-}
-
-/* As many owners as fit into that many lines with heading and rest. */
-static unsigned print_owners(const struct sites *s, const char *heading, unsigned most_lines, unsigned most, bool all)
-{
-	struct table *t = table_new(owner_columns, 5, 2);
-	unsigned lines = 3;
-	size_t i;
-	print_heading(heading);
-	for (i = 0; i < s->count && i < most && lines + 2 <= most_lines; i++) {
-		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
-			break;
-		owner_row(t, &s->owners[i], s->bytes);
-		lines += 1 + owner_caller(t, &s->owners[i]);
-	}
-	lines += print_rest(t, s, i);
-	table_print(t);
-	return lines - 1;
-}
-
-static unsigned print_heap_owners(const struct report *r, unsigned room)
-{
-	const struct sites *s = r->owners[MODEL_HEAP];
-	unsigned most = r->view->options->rows ? (unsigned)r->view->options->rows : MAX_OWNERS;
-	if (!s || s->count == 0)
-		return 0;
-	if (r->view->options->rows || room < 3 + 2 * MIN_OWNERS)
-		room = r->view->options->rows ? UINT32_MAX - 4 : 3 + 2 * MIN_OWNERS;
-	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
-	char *heading = r->view->processes && r->view->selected > 1
-		? strdup("LARGEST OWNERS of the heap, each process at its own peak")
-		: output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
-	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
-	free(heading);
-	return lines;
-}
-
-static unsigned print_map_owners(const struct report *r)
-{
-	const struct sites *s = r->owners[MODEL_MAP];
-	if (!s || s->bytes == 0)
-		return 0;
-	return print_owners(s, "LARGEST MAPPINGS at their peak", 3 + 2 * MAX_MAPS, MAX_MAPS, false);
+	char *others = count > 1 ? output_format("; %s more failed", COUNT(count - 1)) : NULL;
+	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s%s", process_hook(p, worst->hook),
+					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns), p->pid,
+					    p->name, others ? others : ""));
+	free(others);
+	struct stack_site site = stacks_site(v->stacks, stacks_of(v->stacks, p, worst->node, worst->node2), view_flags(v->options));
+	print_site(STYLE_BAD, "        ", &site);
+	return 2;
 }
 
 /* ---- sizes, temporaries, survivors --------------------------------------------------------------------- */
-
-static void view_bins(const struct view *v, struct model_bin *bins)
-{
-	memset(bins, 0, MODEL_BINS * sizeof(*bins));
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct model_process *m = model_process(v->model, id);
-		for (int i = 0; i < MODEL_BINS && view_has(v, m->process); i++)
-			bins[i].allocations += m->bins[i].allocations;
-	}
-}
 
 static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned to)
 {
@@ -413,22 +212,26 @@ static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned t
 static void print_sizes(const struct view *v)
 {
 	static const struct { const char *name; unsigned from, to; } groups[] = {
-		{ "below 64 B", 0, 6 }, { "256 B", 7, 8 }, { "1 KiB", 9, 10 }, { "4 KiB", 11, 12 }, { "64 KiB", 13, 16 },
+		{ "<64 B", 0, 6 }, { "256 B", 7, 8 }, { "1 KiB", 9, 10 }, { "4 KiB", 11, 12 }, { "64 KiB", 13, 16 },
 		{ "1 MiB", 17, 20 }, { "16 MiB", 21, 24 }, { "larger", 25, MODEL_BINS - 1 },
 	};
 	struct model_bin bins[MODEL_BINS];
-	view_bins(v, bins);
+	model_bins(v->model, bins);
 	uint64_t all = sum_bins(bins, 0, MODEL_BINS - 1);
 	printf("\n");
 	if (all == 0)
 		return;
-	printf("%sSIZES%s       %% of allocations", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
-	const char *comma = " ";
+	char *parts[sizeof(groups) / sizeof(*groups)] = { 0 };
+	size_t count = 0;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
-		if (part)
-			printf("%s %s %s", comma, groups[i].name, PERCENT(part, all));
-		comma = part ? "," : comma;
+		if (part > all / 1000)
+			parts[count++] = output_format("%s %s", groups[i].name, PERCENT(part, all));
+	}
+	printf("%s%-12s%s%% of allocations: ", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
+	for (size_t i = 0; i < count; i++) {
+		printf("%s%s", i ? ", " : "", parts[i] ? parts[i] : "");
+		free(parts[i]);
 	}
 	printf("\n");
 }
@@ -436,15 +239,15 @@ static void print_sizes(const struct view *v)
 /* One line: heading, facts, and the owner they are about. */
 static void print_best(const char *heading, const char *facts, const struct owner *o)
 {
-	char *text = o->frame ? frame_text(o->frame) : strdup("(no stack)"), *where = o->frame ? frame_where(o->frame) : NULL;
-	char *line = output_format("%s  %s  %s", facts, text ? text : "", where ? where : "");
+	char *name = owner_text(o), *where = o->frame && o->frame->file ? frame_where(o->frame) : NULL;
+	char *line = output_format("%s%s%s", name ? name : "", where ? "  " : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL;
-	char *fitted = clean ? output_fit(clean, output_width() - 12) : NULL;
-	printf("%s%-12s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), fitted ? fitted : "");
+	char *fitted = clean ? output_tail(clean, output_width() - 14 - output_columns(facts)) : NULL;
+	printf("%s%-12s%s%s  %s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), facts, fitted ? fitted : "");
 	free(fitted);
 	free(clean);
 	free(line);
-	free(text);
+	free(name);
 	free(where);
 }
 
@@ -460,7 +263,7 @@ static const struct owner *most_blocks(const struct sites *s)
 static void print_temporary(const struct report *r)
 {
 	const struct owner *o = most_blocks(r->temporary);
-	struct model_totals heap = view_totals(r->view, MODEL_HEAP);
+	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
 	if (!o)
 		return;
 	char *facts = output_format("%s %% of allocations were freed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),
@@ -469,13 +272,26 @@ static void print_temporary(const struct report *r)
 	free(facts);
 }
 
+/* Without what libraries and interpreter keep, so that what is left may be a leak. */
 static void print_survivors(const struct report *r)
 {
 	const struct sites *s = r->survivors;
-	if (!s || s->count == 0)
+	const struct owner *most = NULL;
+	uint64_t bytes = 0, blocks = 0;
+	bool folded = false;
+	for (size_t i = 0; s && i < s->count; i++) {
+		const struct owner *o = &s->owners[i];
+		if (!most && !o->folded)
+			most = o;
+		bytes += o->folded ? 0 : o->bytes;
+		blocks += o->folded ? 0 : o->blocks;
+		folded = folded || o->folded;
+	}
+	if (!most)
 		return;
-	char *facts = output_format("%s in %s blocks at exit, most (%s) of", BYTES(s->bytes), COUNT(s->blocks), BYTES(s->owners[0].bytes));
-	print_best("LEFT ALIVE", facts ? facts : "", &s->owners[0]);
+	char *facts = output_format("%s in %s block%s at exit%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
+				    folded ? " (libraries' aside)" : "", BYTES(most->bytes));
+	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
 }
 
@@ -488,12 +304,12 @@ static void print_next(void)
 void report_print(const struct report *r)
 {
 	const unsigned tail = 5; /* sizes, temporaries, survivors, next */
-	unsigned maps = r->owners[MODEL_MAP] && r->owners[MODEL_MAP]->bytes ? 3 + 2 * MAX_MAPS : 0;
+	unsigned maps = r->owners[MODEL_MAP] && r->owners[MODEL_MAP]->bytes ? 3 + 2 * REPORT_MAPS : 0;
 	print_title(r->view);
 	unsigned lines = 1 + (r->losses.complete ? 0 : print_incomplete(r)) + print_failures(r->view) + count_gaps(r);
-	lines += print_totals(r->view) + print_processes(r->view);
-	print_heap_owners(r, SCREEN_LINES > lines + tail + maps ? SCREEN_LINES - lines - tail - maps : 0);
-	print_map_owners(r);
+	lines += print_totals(r->view) + report_print_processes(r->view);
+	report_print_heap_owners(r, SCREEN_LINES > lines + tail + maps ? SCREEN_LINES - lines - tail - maps : 0);
+	report_print_map_owners(r);
 	print_sizes(r->view);
 	print_temporary(r);
 	print_survivors(r);

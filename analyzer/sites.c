@@ -175,10 +175,16 @@ static struct owner *new_owner(struct builder *b)
 	return &s->owners[s->count++];
 }
 
+static const char *fold_of(const struct builder *b, uint32_t stack)
+{
+	return b->query->fold && b->query->by != BY_STACK ? b->query->fold(b->stacks, stack) : NULL;
+}
+
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, size_t *index)
 {
 	struct stack_site where = stacks_site(b->stacks, stack, b->query->flags);
-	struct key key = key_of(b, site, stack, where.frame);
+	const char *fold = fold_of(b, stack);
+	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, where.frame);
 	struct entry *entry;
 	HASH_FIND(hh, b->entries, &key, sizeof(key), entry);
 	if (entry) {
@@ -191,7 +197,8 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 		free(entry);
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
-	owner->label = label_of(b, site, where.frame);
+	owner->folded = fold != NULL;
+	owner->label = fold ? output_format("%s", fold) : label_of(b, site, where.frame);
 	owner->frame = where.frame;
 	entry->key = key;
 	*index = entry->owner = b->sites->count - 1;

@@ -25,6 +25,8 @@ struct sites_query {
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
+	/* Stacks for which it says something become one owner of that label; NULL = none. Not with BY_STACK. */
+	const char *(*fold)(struct stacks *, uint32_t stack);
 };
 
 struct owner_stack {
@@ -34,6 +36,7 @@ struct owner_stack {
 
 struct owner {
 	char *label;                 /* what it is grouped by, or NULL: then `frame` says it */
+	bool folded;                 /* by query.fold */
 	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
 	const struct frame *caller;
 	uint64_t bytes, blocks;

@@ -181,14 +181,26 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 
 /* ---- both ------------------------------------------------------------------------------------------------ */
 
+/* Who owns a ring of which no block has told anything yet. */
+static int meet_rings(struct stream *s)
+{
+	int e = 0;
+	for (uint32_t ring = 0; !e && ring < MT_MAX_CHUNKS; ring++) {
+		bool known = ring < s->covered_room && s->covered[ring];
+		uint32_t thread = merge_first_thread(s->merge, ring);
+		if (!known && thread != UINT32_MAX)
+			e = set_owner(s, ring, thread);
+	}
+	return e;
+}
+
 static int load_raw(struct stream *s, size_t *count)
 {
 	int e = make_room(s, RAW_BATCH);
 	if (!e && !s->merge) {
 		e = merge_new(&s->merge, s->image, s->covered, s->covered_room, s->limits);
-		for (uint32_t ring = 0; !e && ring < MT_MAX_CHUNKS; ring++)
-			if (merge_first_thread(s->merge, ring) != UINT32_MAX && ring >= s->covered_room)
-				e = set_owner(s, ring, merge_first_thread(s->merge, ring));
+		if (!e)
+			e = meet_rings(s);
 	}
 	return e ? e : merge_next(s->merge, s->slots, s->rings, s->room, count);
 }

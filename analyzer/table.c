@@ -114,7 +114,7 @@ static void print_cells(const struct table *t, const int *widths, char *const *c
 		last--; /* no blanks at the end of a line */
 	printf("%s", output_begin(style));
 	for (int i = 0; i <= last; i++) {
-		char *text = output_fit(cells[i] ? cells[i] : "", widths[i]);
+		char *text = output_tail(cells[i] ? cells[i] : "", widths[i]);
 		int pad = widths[i] - (text ? output_columns(text) : 0);
 		if (t->columns[i].align == RIGHT)
 			pending += pad;

@@ -39,6 +39,13 @@ char *frame_where(const struct frame *f)
 	return output_format("%s", f->name && f->library ? base_name(f->library) : "");
 }
 
+char *owner_text(const struct owner *o)
+{
+	if (o->label)
+		return strdup(o->label);
+	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
+}
+
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
 	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
@@ -131,6 +138,7 @@ int view_run(struct view *v, struct model_query *q)
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
+	q->processes = v->processes;
 	q->split = split_of(v->by);
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
@@ -171,37 +179,6 @@ bool view_has(const struct view *v, const struct process *p)
 	return !v->processes || v->processes[p->id];
 }
 
-static void add_totals(struct model_totals *sum, const struct model_totals *t)
-{
-	sum->allocations += t->allocations;
-	sum->frees += t->frees;
-	sum->allocated_bytes += t->allocated_bytes;
-	sum->live_bytes += t->live_bytes;
-	sum->live_blocks += t->live_blocks;
-	sum->temporary += t->temporary;
-	sum->failed += t->failed;
-	sum->missed_frees += t->missed_frees;
-	sum->unknown_frees += t->unknown_frees;
-	if (t->failed_bytes_max > sum->failed_bytes_max)
-		sum->failed_bytes_max = t->failed_bytes_max;
-	if (t->peak_bytes > sum->peak_bytes) {
-		sum->peak_bytes = t->peak_bytes;
-		sum->peak_blocks = t->peak_blocks;
-		sum->peak_ns = t->peak_ns;
-	}
-}
-
-struct model_totals view_totals(const struct view *v, enum model_kind kind)
-{
-	struct model_totals sum = { 0 };
-	if (!v->processes)
-		return model_totals(v->model, kind);
-	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (v->processes[id])
-			add_totals(&sum, &model_process(v->model, id)->kind[kind]);
-	return sum;
-}
-
 unsigned view_flags(const struct options *o)
 {
 	return (o->all_frames ? STACK_ALL_FRAMES : 0) | (o->no_native ? STACK_NO_NATIVE : 0) |
@@ -210,8 +187,6 @@ unsigned view_flags(const struct options *o)
 
 static struct sites_query query_of(const struct view *v, enum sites_measure measure, enum model_kind kind)
 {
-	if (measure == SITES_HOST_PEAK && v->processes)
-		measure = SITES_PEAK;
 	return (struct sites_query){
 		.measure = measure,
 		.kind = kind,
@@ -228,10 +203,20 @@ int view_owners(const struct view *v, enum sites_measure measure, enum model_kin
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
-int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out)
+int view_survivors(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
+{
+	struct sites_query q = query_of(v, SITES_LIVE, kind);
+	q.fold = fold;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int view_leftovers(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
 {
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;
+	q.fold = fold;
+	if (q.by == BY_STACK)
+		q.by = BY_SITE;
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 

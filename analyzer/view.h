@@ -32,14 +32,14 @@ void view_close(struct view *v);
 
 bool view_has(const struct view *v, const struct process *p);
 
-/* Figures of what is selected. Of several selected processes the peak is the greatest of their own peaks. */
-struct model_totals view_totals(const struct view *v, enum model_kind kind);
-
 /* Owners by --by, --filter and the frame options. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out);
 
-/* Live bytes that processes left which exited by themselves, by owner. */
-int view_owners_of_ended(const struct view *v, enum model_kind kind, struct sites **out);
+/* What is live at the end, with sites_query.fold. */
+int view_survivors(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out);
+
+/* Of that, what processes left behind that exited by themselves. */
+int view_leftovers(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out);
 
 /* When a bucket of a timeline begins. */
 uint64_t view_bucket_ns(const struct view *v, uint32_t bucket);
@@ -53,6 +53,9 @@ unsigned view_flags(const struct options *o);
 /* "at::native::add", "libfoo.so+0x1234"; and where that is: "main.c:12", "libfoo.so", "". Allocated. */
 char *frame_text(const struct frame *f);
 char *frame_where(const struct frame *f);
+
+/* The owner's label, or its site, or "(no stack)". Allocated. */
+char *owner_text(const struct owner *o);
 
 /* Without its folders. */
 const char *base_name(const char *path);

@@ -12,6 +12,7 @@
 #include "shim/log.h"
 #include "shim/process.h"
 #include "shim/record.h"
+#include "shim/stack.h"
 
 #define FILE_SLOTS 4096
 
@@ -149,6 +150,7 @@ MT_EXPORT int munmap(void *p, size_t n)
 	ret = mt_real.munmap || (mt_boot() && mt_real.munmap) ? mt_real.munmap(p, n) : -1;
 	if (ret)
 		mt_record_undo(MT_HOOK_munmap, p);
+	mt_stack_unmapped();
 	return ret;
 }
 
@@ -176,6 +178,7 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 		mt_record_fail(MT_HOOK_mremap, MT_MAP, n, MT_CALLER);
 		return q;
 	}
+	mt_stack_unmapped();
 	mt_record_map(MT_HOOK_mremap, q, whole_pages(n), &ext, MT_CALLER);
 	return q;
 }

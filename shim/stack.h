@@ -1,4 +1,4 @@
-/* Stack capture behind one call. What is behind it (libunwind now) is nobody else's business. */
+/* Stack capture behind one call. What is behind it is nobody else's business. */
 #ifndef MT_STACK_H
 #define MT_STACK_H
 
@@ -6,8 +6,7 @@
 
 struct mt_stack; /* one ring's memory of its previous capture; lives in pages the ring owns */
 
-/* Constructor time only: loads the unwinder privately. Never called from inside an allocation, where dlopen
- * could wait for a constructor that waits for us. */
+/* Constructor time only. */
 void mt_stack_boot(void);
 
 /* Bytes of one struct mt_stack for the configured depth. */
@@ -19,5 +18,8 @@ uint32_t mt_stack_capture(struct mt_stack *stack, uint64_t caller, int *truncate
 
 /* Modules went away: previous captures must not be joined any more. */
 void mt_stack_flush(void);
+
+/* Memory was unmapped: it may have been next to a stack. */
+void mt_stack_unmapped(void);
 
 #endif

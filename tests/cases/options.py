@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
@@ -83,6 +84,28 @@ def case_verbose_only_on_stderr():
 
 def case_quiet_by_default():
     mt.equal(mt.shimmed(BUSY).err, "")
+
+
+def case_ring_directory():
+    rings = mt.scratch("rings")
+    env = {"MEMTRACE_RING_DIR": rings}
+    got = mt.shimmed([mt.program("exits"), "kill"], env=env)
+    mt.check(any(f.endswith(".ring") for f in os.listdir(rings)), "no rings in %s: %s" % (rings, os.listdir(rings)))
+    mt.check(not got.trace.files(".ring"), "rings are in %s" % got.trace.files())
+    got.trace.intact()
+    mt.equal(got.trace.host["allocations"], 1000)
+    got = mt.same([mt.program("busy"), "20000", "1000", "300", "1500"], env=env)
+    mt.equal(got.host["allocations"], 40000)
+
+
+def case_copied_elsewhere():
+    trace = mt.same(BUSY)
+    moved = mt.Trace(os.path.join(mt.scratch(), "elsewhere"))
+    shutil.copytree(trace.path, moved.path)
+    shutil.rmtree(trace.path)
+    same = lambda t: {k: v for k, v in t.host.items() if k != "peak_s"}
+    mt.equal(same(moved), same(trace))
+    mt.equal([s["stack"] for s in moved.sites()][:1] != [], True)
 
 
 def case_mappings():

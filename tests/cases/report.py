@@ -60,7 +60,7 @@ def case_report_names_the_owner_by_function_and_line():
 
 def case_report_says_what_failed():
     screen = text(recorded(), "report")
-    mt.check(re.search(r"FAILED.*malloc.*1024\.0 TiB|FAILED.*malloc.*1\.00 PiB", screen), "no failure in %r" % screen[:600])
+    mt.check("FAILED  malloc of 1,125,899,906,842,624 bytes (1.00 PiB)" in screen, "no failure in %r" % screen[:600])
     mt.check("ask_too_much" in screen, "its site is missing")
 
 
@@ -91,7 +91,7 @@ def case_report_figures():
     mt.check(parent["host"]["temporary"] >= 1000, "%d temporaries" % parent["host"]["temporary"])
     mt.equal(parent["host"]["failed"], 1)
     mt.equal((child["exit"]["kind"], child["exit"]["code"]), ("exit", 3))
-    mt.equal(child["host"]["inherited_blocks"], parent["host"]["live_blocks"], "blocks inherited")
+    mt.between(1001, child["host"]["inherited_blocks"], 1010, "blocks inherited")
     mt.between(4 * MIB, parent["map"]["live_bytes"], 8 * MIB, "mapped")
 
 

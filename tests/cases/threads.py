@@ -21,6 +21,12 @@ def case_10000_threads():
     mt.check(trace.bytes() < 16 << 20, "%d bytes of trace: are rings reused?" % trace.bytes())
 
 
+def case_small_and_deep_stacks():
+    trace = mt.same([mt.program("smallstacks")])
+    mt.between(20100, trace.host["allocations"], 20102, "allocations")
+    mt.check(trace.report["losses"]["truncated_stacks"] >= 100, "10,000 frames were not cut at 512")
+
+
 def case_modules_come_and_go():
     a, b = mt.program("libmod_a.so"), mt.program("libmod_b.so")
     trace = mt.same([mt.program("dlloop"), "100", a, b])

@@ -192,7 +192,7 @@ def shimmed(command, preload=(), env=None, output=None, shim=None, **options):
 
 
 def supervised(command, *options, env=None, **more):
-    """`memtrace run`; its own report goes to stdout after the command's output."""
+    """`memtrace run`; its own report goes to stderr after the command's output."""
     output = os.path.join(scratch("trace"), "t")
     done = execute([MEMTRACE, "run", "-o", output, *options, "--", *command], env=clean_env(**(env or {})), **more)
     done.trace = Trace(output)
@@ -244,6 +244,8 @@ class Trace:
                 head = file.read(4096)
         except OSError:
             return 0
+        if len(head) < 4096:
+            return 0  # is just being made
         pid = struct.unpack_from("<I", head, session_offset("recorder_pid"))[0]
         return pid if pid and alive(pid) else 0
 

@@ -19,6 +19,8 @@ static double cache(double x) { return 100 + 60 * (1 - (1 - x) * (1 - x) * (1 - 
 static double step(double x) { return x < 0.3 ? 100 : 160; }
 static double saw(double x) { return 100 + (int)(x * 31) % 4 * 10; }
 static double falling(double x) { return 100 - 50 * x; }
+static double import(double x) { return x < 0.6 ? 10 + 60 * x / 0.6 : 70 + x; }
+static double rare(double x) { return x < 0.3 ? 100 : x < 0.9 ? 130 : 160; }
 static double tiny(double x) { return 100 + 0.01 * x; }
 
 TEST(steady_growth_is_linear)
@@ -42,9 +44,15 @@ TEST(a_cache_that_fills_is_saturating)
 	CHECK_EQ(of(cache, 31).kind, GROWTH_SATURATING);
 }
 
-TEST(one_step_is_a_jump)
+TEST(what_stopped_growing_is_saturating)
+{
+	CHECK_EQ(of(import, 31).kind, GROWTH_SATURATING);
+}
+
+TEST(few_steps_are_jumps)
 {
 	CHECK_EQ(of(step, 31).kind, GROWTH_JUMP);
+	CHECK_EQ(of(rare, 31).kind, GROWTH_JUMP);
 }
 
 TEST(what_does_not_grow_is_none)

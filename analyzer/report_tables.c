@@ -1,0 +1,219 @@
+/* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
+#include "analyzer/output.h"
+#include "analyzer/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PROCESSES 5
+#define MAX_OWNERS 8
+#define MIN_OWNERS 3
+#define SPARKS 16
+#define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
+
+static void print_heading(const char *text)
+{
+	printf("\n%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD));
+}
+
+char *report_command(const struct process *p, int columns)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return NULL;
+	for (unsigned i = 0; i < p->argc; i++)
+		fprintf(f, "%s%s", i ? " " : "", base_name(p->argv[i]));
+	if (p->argc == 0)
+		fprintf(f, "%s", p->name);
+	fclose(f);
+	char *fitted = output_cut(text, columns);
+	free(text);
+	return fitted;
+}
+
+/* ---- processes ----------------------------------------------------------------------------------------- */
+
+struct ranked {
+	const struct model_process *m;
+	uint64_t weight;
+};
+
+static int heavier(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return (x->m->process->id > y->m->process->id) - (x->m->process->id < y->m->process->id);
+}
+
+static struct ranked *rank_processes(const struct view *v, unsigned *count)
+{
+	unsigned all = reader_processes(v->reader);
+	struct ranked *list = calloc(all + 1, sizeof(*list));
+	*count = 0;
+	for (unsigned id = 0; list && id < all; id++) {
+		const struct model_process *m = model_process(v->model, id);
+		if (view_has(v, m->process))
+			list[(*count)++] = (struct ranked){ m, m->kind[MODEL_HEAP].peak_bytes };
+	}
+	if (list)
+		qsort(list, *count, sizeof(*list), heavier);
+	return list;
+}
+
+static char *process_sparkline(const struct view *v, const struct model_process *m, uint64_t max)
+{
+	uint64_t values[SPARKS];
+	view_resample(v, &m->timeline[MODEL_HEAP], values, SPARKS);
+	return output_sparkline(values, SPARKS, max);
+}
+
+/* A fork that still runs its parent's program is told by that. */
+static char *process_command(const struct process *p)
+{
+	char *command = report_command(p, 40);
+	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
+		return command;
+	char *text = output_format("fork of %u", p->creator->pid);
+	free(command);
+	return text;
+}
+
+static void process_row(struct table *t, const struct view *v, const struct model_process *m, uint64_t max)
+{
+	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(v, m, max);
+	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
+	char *pid = output_format("%u", m->process->pid);
+	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(heap->live_bytes), BYTES(map->peak_bytes),
+				       COUNT(heap->allocations), exit_text(m->process, exit, sizeof(exit)), sparks });
+	free(command);
+	free(sparks);
+	free(pid);
+}
+
+static void folded_row(struct table *t, const struct ranked *list, unsigned count)
+{
+	uint64_t most = 0, live = 0, allocations = 0, maps = 0;
+	for (unsigned i = 0; i < count; i++) {
+		const struct model_process *m = list[i].m;
+		most = list[i].weight > most ? list[i].weight : most;
+		live += m->kind[MODEL_HEAP].live_bytes;
+		maps = m->kind[MODEL_MAP].peak_bytes > maps ? m->kind[MODEL_MAP].peak_bytes : maps;
+		allocations += m->kind[MODEL_HEAP].allocations;
+	}
+	char *text = output_format("%u more, none above", count);
+	table_row(t, (const char *[]){ "", text, BYTES(most), BYTES(live), BYTES(maps), COUNT(allocations), NULL, NULL });
+	free(text);
+}
+
+unsigned report_print_processes(const struct view *v)
+{
+	static const struct column columns[] = {
+		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
+		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
+	};
+	unsigned count, shown = MAX_PROCESSES;
+	struct ranked *list = rank_processes(v, &count);
+	struct table *t = table_new(columns, 8, 0);
+	if (count <= shown + 1)
+		shown = count;
+	for (unsigned i = 0; list && i < shown; i++)
+		process_row(t, v, list[i].m, list[0].weight);
+	if (list && count > shown)
+		folded_row(t, list + shown, count - shown);
+	printf("\n");
+	table_print(t);
+	free(list);
+	return 2 + shown + (count > shown);
+}
+
+/* ---- owners -------------------------------------------------------------------------------------------- */
+
+static const struct column owner_columns[] = {
+	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, LEFT, true }, { NULL, LEFT, true },
+};
+
+static void owner_row(struct table *t, const struct owner *o, uint64_t all)
+{
+	char *text = owner_text(o);
+	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
+	char *share = output_format("%s %%", PERCENT(o->bytes, all));
+	char *blocks = output_format("%s block%s", COUNT(o->blocks), o->blocks == 1 ? "" : "s");
+	table_row(t, (const char *[]){ BYTES(o->bytes), share, blocks, text, where });
+	free(text);
+	free(where);
+	free(share);
+	free(blocks);
+}
+
+static bool owner_caller(struct table *t, const struct owner *o)
+{
+	if (!o->caller)
+		return false;
+	char *text = frame_text(o->caller), *where = frame_where(o->caller);
+	char *line = output_format("< %s", text ? text : "");
+	table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
+	free(text);
+	free(where);
+	free(line);
+	return true;
+}
+
+/* The rest in one line, if it is worth one. */
+static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
+{
+	uint64_t bytes = 0;
+	for (size_t i = shown; i < s->count; i++)
+		bytes += s->owners[i].bytes;
+	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
+		return 0;
+	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s others", COUNT(s->count - shown));
+	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
+	free(share);
+	free(text);
+	return 1;
+}
+
+/* As many owners as fit into that many lines with heading and rest. */
+static unsigned print_owners(const struct sites *s, const char *heading, unsigned most_lines, unsigned most, bool all)
+{
+	struct table *t = table_new(owner_columns, 5, 2);
+	unsigned lines = 3;
+	size_t i;
+	print_heading(heading);
+	for (i = 0; i < s->count && i < most && lines + 2 <= most_lines; i++) {
+		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
+			break;
+		owner_row(t, &s->owners[i], s->bytes);
+		lines += 1 + owner_caller(t, &s->owners[i]);
+	}
+	lines += print_rest(t, s, i);
+	table_print(t);
+	return lines - 1;
+}
+
+unsigned report_print_heap_owners(const struct report *r, unsigned room)
+{
+	const struct sites *s = r->owners[MODEL_HEAP];
+	unsigned most = r->view->options->rows ? (unsigned)r->view->options->rows : MAX_OWNERS;
+	if (!s || s->count == 0)
+		return 0;
+	if (r->view->options->rows || room < 3 + 2 * MIN_OWNERS)
+		room = r->view->options->rows ? UINT32_MAX - 4 : 3 + 2 * MIN_OWNERS;
+	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
+	char *heading = output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
+	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
+	free(heading);
+	return lines;
+}
+
+unsigned report_print_map_owners(const struct report *r)
+{
+	const struct sites *s = r->owners[MODEL_MAP];
+	if (!s || s->bytes == 0)
+		return 0;
+	return print_owners(s, "LARGEST MAPPINGS at their peak", 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+}

@@ -1,0 +1,62 @@
+/* Incremental native unwinder. See unwind.c for how it works. */
+#ifndef MT_UNWIND_H
+#define MT_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Registers of a frame at one instruction. */
+struct mt_regs {
+	uint64_t pc, sp, fp, lr;
+};
+
+/* Takes the registers of the function it stands in. */
+#if defined(__x86_64__)
+#define MT_REGS_HERE(r)                                                                              \
+	__asm__ volatile("leaq 0f(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2\n0:"                \
+	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp)                               \
+	                 :                                                                           \
+	                 : "memory");                                                                \
+	(r).lr = 0
+#elif defined(__aarch64__)
+#define MT_REGS_HERE(r)                                                                              \
+	__asm__ volatile("mov %1, sp\n\tmov %2, x29\n\tmov %3, x30\n\tadr %0, 0f\n0:"                \
+	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).lr)                \
+	                 :                                                                           \
+	                 : "memory")
+#endif
+
+/* A thread's state; used by one capture at a time. A signal handler that interrupts a capture of its thread must
+ * not start another one with the same state, unless it never returns to it. */
+struct mt_unwind;
+
+struct mt_unwind_stats {
+	uint64_t captures, joined, frames, missed;
+};
+
+/* Constructor time. */
+void mt_unwind_boot(void);
+
+#define MT_UNWIND_ALIGN 64
+
+/* Bytes of zeroed memory, aligned to MT_UNWIND_ALIGN, for stacks of up to `depth` frames; little of it is touched by a thread with little to do. */
+size_t mt_unwind_bytes(unsigned depth);
+void mt_unwind_init(struct mt_unwind *u, unsigned depth);
+
+/* The stack of the caller of the frame at `at`, as a node of the call tree; frames of this library on top are left
+ * out. *truncated is set if frames are missing: more than `depth`, no way to go on, or no room in the tree.
+ * Async-signal-safe, takes no memory, leaves errno alone, uses less than 512 bytes of stack. */
+uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated);
+
+/* The frames of the last capture, innermost first, as far as they fit: for tests. */
+unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned room);
+struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
+
+/* Modules went away (dlclose): what was learnt from them is not used any more. */
+void mt_unwind_flush(void);
+
+/* Memory was unmapped or made unreadable (munmap, mremap, mprotect): it may have been next to a stack. */
+void mt_unwind_unmapped(void);
+
+#endif
