@@ -20,4 +20,7 @@ static inline int mt_peek_plausible(uintptr_t at)
 /* Copies through the kernel, which refuses where a load would be a fault. False if not all of it is there. */
 int mt_peek_copy(void *to, uintptr_t at, size_t bytes);
 
+/* The same for storing a word, whole at any moment. */
+int mt_peek_store(uintptr_t at, uintptr_t word);
+
 #endif

@@ -11,14 +11,15 @@
 #define MAX_TABLE 65535u /* bytes of a line table; what is beyond has no lines */
 #define MAX_TEXT 2048u   /* bytes of a file's or a function's name */
 
-/* `known` is id << 32 | stamp, so that both change at once when an address is used again. Entries are never
- * removed; a table that has become too small is replaced, and who still reads the old one asks again under the
- * lock. */
-struct entry { uintptr_t code; uint64_t known; };
+/* Entries are never removed, their ids are set to 0; a table that has become too small is replaced, and who still
+ * reads the old one asks again under the lock. */
+struct entry { uintptr_t code; uint32_t id; };
 struct table { uint64_t mask; struct entry entry[]; };
 
 static struct table *table;
 static uint32_t used, ids;
+static void (*real_dealloc)(void *);
+uint32_t mt_pycode_deaths;
 
 /* Scratch under the process lock. */
 static uint8_t lines[MAX_TABLE], raw[4 * MAX_TEXT];
@@ -39,14 +40,19 @@ static struct entry *slot_of(struct table *t, uintptr_t code)
 	}
 }
 
-/* A code object whose stamp is another one's is another code object. */
-static uint32_t look_up(uintptr_t code, uint32_t stamp)
+static struct entry *look_up(uintptr_t code)
 {
 	struct table *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	struct entry *e = t ? slot_of(t, code) : NULL;
-	uint64_t known = e && e->code ? __atomic_load_n(&e->known, __ATOMIC_ACQUIRE) : 0;
 
-	return (uint32_t)known == stamp ? (uint32_t)(known >> 32) : 0;
+	return e && e->code ? e : NULL;
+}
+
+static uint32_t id_of(uintptr_t code)
+{
+	struct entry *e = look_up(code);
+
+	return e ? __atomic_load_n(&e->id, __ATOMIC_ACQUIRE) : 0;
 }
 
 static struct table *new_table(uint64_t slots)
@@ -73,12 +79,12 @@ static int make_room(void)
 	return 1;
 }
 
-static void remember(uintptr_t code, uint32_t stamp, uint32_t id)
+static void remember(uintptr_t code, uint32_t id)
 {
 	struct entry *e = slot_of(table, code);
 
 	used += !e->code;
-	__atomic_store_n(&e->known, (uint64_t)id << 32 | stamp, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->id, id, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->code, code, __ATOMIC_RELEASE);
 }
 
@@ -185,31 +191,84 @@ static void record(const struct mt_pyruntime *rt, uintptr_t code, uint32_t id)
 	                                              { file, strlen(file) + 1 }, { name, strlen(name) + 1 } }, 4);
 }
 
-static uint32_t meet(const struct mt_pyruntime *rt, uintptr_t code, uint32_t stamp)
+static uint32_t meet(const struct mt_pyruntime *rt, uintptr_t code)
 {
-	uint32_t id = look_up(code, stamp);
+	uint32_t id = id_of(code);
 
 	careful = mt_pyruntime_careful(rt);
 	if (id || ids == MT_PY_MAX_CODE || word_at(code + rt->at.object_type) != rt->code_type || !make_room())
 		return id;
 	id = ++ids;
 	record(rt, code, id);
-	remember(code, stamp, id);
+	remember(code, id);
 	return id;
 }
 
-uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code, uint32_t stamp)
+uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code)
 {
-	uint32_t id = look_up(code, stamp);
+	uint32_t id = id_of(code);
 	uint64_t signals;
 
 	if (id)
 		return id;
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		id = meet(rt, code, stamp);
+		id = meet(rt, code);
 		mt_lock_drop(&mt_process.lock);
 	}
 	mt_sys_restore_signals(&signals);
 	return id;
+}
+
+/* ---- deaths ---- */
+
+/* Under the lock, so that the entry isn't just being copied to a larger table. */
+static void forget(uintptr_t code)
+{
+	uint64_t signals;
+	int locked;
+
+	mt_sys_block_signals(&signals);
+	locked = mt_lock_take(&mt_process.lock);
+	__atomic_store_n(&look_up(code)->id, 0, __ATOMIC_RELEASE);
+	if (locked)
+		mt_lock_drop(&mt_process.lock);
+	mt_sys_restore_signals(&signals);
+	/* release pairs with the acquire in a capture: who has seen the change asks for the id anew */
+	__atomic_fetch_add(&mt_pycode_deaths, 1, __ATOMIC_RELEASE);
+}
+
+static void on_death(void *code)
+{
+	if (id_of((uintptr_t)code))
+		forget((uintptr_t)code);
+	real_dealloc(code);
+}
+
+static int watch(const struct mt_pyruntime *rt)
+{
+	uintptr_t slot = rt->code_type + rt->at.type_dealloc, old = 0, new = (uintptr_t)on_death;
+
+	if (!mt_peek_copy(&old, slot, sizeof(old)) || !old)
+		return 0;
+	if (old == new)
+		return 1;
+	real_dealloc = (void (*)(void *))old;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return mt_peek_store(slot, new);
+}
+
+int mt_pycode_watch(struct mt_pyruntime *rt)
+{
+	uint64_t signals;
+	int ok = 0;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		ok = rt->watched || watch(rt);
+		rt->watched |= (uint32_t)ok;
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+	return ok;
 }

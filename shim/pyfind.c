@@ -30,12 +30,12 @@ static const struct { uint32_t version; const char *symbol; } marks[] = {
 static const struct described {
 	uint32_t version;
 	uint8_t words, state_frame, frame_previous, frame_code, frame_instr, frame_owner, code_filename, code_name, code_lines,
-		code_first_line, code_instr, object_type, bytes_size, bytes_data, text_state, text_length, text_ascii;
+		code_first_line, code_instr, object_type, type_name, bytes_size, bytes_data, text_state, text_length, text_ascii;
 } described[] = {
-	{ 0x30d, 71, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70 },
-	{ 0x30e, 81, 26, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80 },
+	{ 0x30d, 71, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 47, 65, 66, 68, 69, 70 },
+	{ 0x30e, 81, 26, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 53, 75, 76, 78, 79, 80 },
 };
-#define DESCRIBED_FREE_THREADED 2
+#define DESCRIBED_OFFSETS 3 /* the words before say which interpreter it is */
 
 static struct mt_pyruntime found;
 struct mt_pyruntime *mt_pyruntime;
@@ -62,14 +62,13 @@ static uint32_t version_of(const struct mt_symbols *s)
 
 static int read_description(const uint64_t *words, uint32_t version, struct mt_pylayout *at)
 {
-	const struct mt_pylayout *row = mt_pylayout_of(version);
 	const struct described *d = described;
 
 	while (d < described + COUNT(described) && d->version != version)
 		d++;
 	if (!words || memcmp(words, "xdebugpy", 8) || d == described + COUNT(described))
 		return 0;
-	for (unsigned i = DESCRIBED_FREE_THREADED + 1; i < d->words; i++)
+	for (unsigned i = DESCRIBED_OFFSETS; i < d->words; i++)
 		if (words[i] >= 1u << 20) /* no offset and no size of anything here */
 			return 0;
 	*at = (struct mt_pylayout){
@@ -78,11 +77,10 @@ static int read_description(const uint64_t *words, uint32_t version, struct mt_p
 		WORD(code_filename), WORD(code_name), WORD(code_lines), WORD(code_first_line), WORD(code_instr),
 		WORD(object_type), WORD(bytes_size), WORD(bytes_data), WORD(text_state), WORD(text_length), WORD(text_ascii),
 #undef WORD
-		.cframe_frame = NONE, .frame_entry = NONE, .code_version = NONE,
+		.cframe_frame = NONE, .frame_entry = NONE,
+		/* what is not described lies at a fixed distance */
+		.text_other = (uint16_t)(words[d->text_ascii] + 16), .type_dealloc = (uint16_t)(words[d->type_name] + 24),
 	};
-	at->text_other = at->text_ascii + 16;
-	if (row && !words[DESCRIBED_FREE_THREADED])
-		at->code_version = row->code_version;
 	return 1;
 }
 

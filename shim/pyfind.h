@@ -11,8 +11,8 @@
 struct mt_pylayout {
 	uint16_t state_frame, cframe_frame;
 	uint16_t frame_previous, frame_code, frame_instr, frame_owner, frame_entry;
-	uint16_t code_filename, code_name, code_lines, code_first_line, code_instr, code_version;
-	uint16_t object_type, bytes_size, bytes_data;
+	uint16_t code_filename, code_name, code_lines, code_first_line, code_instr;
+	uint16_t object_type, type_dealloc, bytes_size, bytes_data;
 	uint16_t text_length, text_state, text_ascii, text_other;
 };
 
@@ -21,6 +21,7 @@ struct mt_pylayout {
 struct mt_pyruntime {
 	struct mt_pylayout at;
 	uint32_t version;         /* 0x030b for 3.11 */
+	uint32_t watched;         /* code objects' deaths are seen: see pycode.c */
 	uintptr_t code_type, text_type;
 	void *(*this_state)(void); /* the calling thread's own state, whoever holds the GIL; no lock */
 	int (*is_finalizing)(void);

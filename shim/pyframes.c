@@ -4,8 +4,8 @@
  *
  *   1. new frames are read until one is met that is kept
  *   2. from there outwards each kept frame is compared with what is in its place now. A frame may have been left
- *      and another one entered at the same address, so code, instruction and link are looked at, and of the code
- *      object a stamp that tells it from one that had its address before
+ *      and another one entered at the same address, so code, instruction and link are looked at. That code is the
+ *      same when its address is the same is known from pycode.c, which watches code objects die
  *   3. frames from the outermost change inwards are looked up in the call tree
  *
  * What is read is the thread's own and doesn't change meanwhile: we are called by it. But the layout is a guess
@@ -26,14 +26,13 @@ struct frame {
 	uintptr_t at;
 	uintptr_t code;   /* 0: no Python frame but the mark of an evaluator entered from C */
 	uint64_t instr;   /* as the interpreter keeps it */
-	uint32_t stamp;   /* of code */
-	uint32_t entry : 1;
-	uint32_t node : 31; /* of this frame; a mark's is the next outer one's */
+	uint32_t entry;   /* where frames say so themselves: an evaluator was entered for it */
+	uint32_t node;    /* of this frame; a mark's is the next outer one's */
 };
 
 struct mt_python {
 	uint32_t n;           /* kept */
-	uint32_t room;
+	uint32_t deaths;      /* mt_pycode_deaths then */
 	struct frame frame[]; /* [0, room): kept, outermost first; [room, 2 room): new ones, innermost first */
 };
 
@@ -61,9 +60,9 @@ uint64_t mt_python_bytes(void)
 /* ---- reading ---- */
 
 #define READER(name, type) \
-	static inline int name(const struct walk *w, uintptr_t at, type *to) \
+	static inline __attribute__((always_inline)) int name(int careful, uintptr_t at, type *to) \
 	{ \
-		if (__builtin_expect(w->careful, 0)) \
+		if (careful) \
 			return mt_peek_copy(to, at, sizeof(*to)); \
 		memcpy(to, (const void *)at, sizeof(*to)); \
 		return 1; \
@@ -72,80 +71,46 @@ READER(read_word, uint64_t)
 READER(read_int, uint32_t)
 READER(read_byte, uint8_t)
 
-/* Length and last bytes of a str or bytes, whose data begin `head` bytes into it. */
-static uint64_t tail_of(const struct walk *w, uintptr_t object, uint32_t size_at, uint32_t head)
-{
-	uint64_t size, bytes;
-
-	if (!mt_peek_plausible(object) || !read_word(w, object + size_at, &size))
-		return 0;
-	if (!read_word(w, object + head + (size < 8 ? 0 : size - 8), &bytes))
-		return 0;
-	if (size < 8)
-		bytes &= (1ull << 8 * size) - 1;
-	return (bytes ^ size << 56) * 0x9E3779B97F4A7C15ull;
-}
-
-/* Tells a code object from others at the same address. Versions are unique where they exist; otherwise contents
- * are looked at, since a loop of compile and exec gets the same addresses for everything again and again. */
-static uint32_t stamp_of(const struct walk *w, uintptr_t code)
-{
-	const struct mt_pylayout *at = &w->rt->at;
-	uint64_t file = 0, name = 0, lines = 0, hash;
-	uint32_t version = 0, first = 0;
-
-	if (at->code_version != MT_PY_NONE && read_int(w, code + at->code_version, &version) && version)
-		return version;
-	read_word(w, code + at->code_filename, &file);
-	read_word(w, code + at->code_name, &name);
-	read_word(w, code + at->code_lines, &lines);
-	read_int(w, code + at->code_first_line, &first);
-	hash = tail_of(w, file, at->text_length, at->text_ascii) ^ first;
-	hash = (hash >> 7 | hash << 57) ^ tail_of(w, name, at->text_length, at->text_ascii);
-	hash = (hash >> 7 | hash << 57) ^ tail_of(w, lines, at->bytes_size, at->bytes_data);
-	return (uint32_t)(hash >> 32) ^ (uint32_t)hash;
-}
-
 static int is_code(const struct walk *w, uintptr_t object)
 {
 	uint64_t type;
 
-	return mt_peek_plausible(object) && read_word(w, object + w->rt->at.object_type, &type) && type == w->rt->code_type;
+	return read_word(1, object + w->rt->at.object_type, &type) && type == w->rt->code_type;
 }
 
-static inline int read_instr(const struct walk *w, struct frame *f)
-{
-	uint32_t last;
-
-	if (w->rt->version >= 0x30b)
-		return read_word(w, f->at + w->rt->at.frame_instr, &f->instr);
-	if (!read_int(w, f->at + w->rt->at.frame_instr, &last))
-		return 0;
-	f->instr = last;
-	return 1;
-}
-
-/* Everything but its node. False if there is no frame. */
-static inline int read_frame(const struct walk *w, uintptr_t at, struct frame *f, uintptr_t *previous)
+/* Everything but its node. False if there is no frame. Inlined for `careful` being a constant: this is what a
+ * capture consists of. */
+static inline __attribute__((always_inline)) int read_as(const struct walk *w, int careful, uintptr_t at, struct frame *f,
+                                                         uintptr_t *previous)
 {
 	const struct mt_pylayout *l = &w->rt->at;
 	uint8_t owner = 0, entry = 1;
+	uint32_t last = 0;
 
-	if (!mt_peek_plausible(at) || !read_word(w, at + l->frame_previous, previous))
+	if (!mt_peek_plausible(at) || !read_word(careful, at + l->frame_previous, previous))
 		return 0;
 	*f = (struct frame){ .at = at };
-	if (l->frame_owner != MT_PY_NONE && (!read_byte(w, at + l->frame_owner, &owner) || owner > 2))
+	if (l->frame_owner != MT_PY_NONE && (!read_byte(careful, at + l->frame_owner, &owner) || owner > 2))
 		return owner <= 4;
-	if (l->frame_entry != MT_PY_NONE)
-		read_byte(w, at + l->frame_entry, &entry);
+	if (l->frame_entry != MT_PY_NONE && !read_byte(careful, at + l->frame_entry, &entry))
+		return 0;
 	f->entry = entry;
-	if (!read_word(w, at + l->frame_code, &f->code) || !read_instr(w, f))
+	if (l->code_instr == MT_PY_NONE) {
+		if (!read_int(careful, at + l->frame_instr, &last))
+			return 0;
+		f->instr = last;
+	} else if (!read_word(careful, at + l->frame_instr, &f->instr)) {
+		return 0;
+	}
+	if (!read_word(careful, at + l->frame_code, &f->code))
 		return 0;
 	f->code &= ~(uintptr_t)7; /* references are tagged since 3.14 */
-	if (!mt_peek_plausible(f->code) || (w->careful && !is_code(w, f->code)))
-		return 0;
-	f->stamp = stamp_of(w, f->code);
-	return 1;
+	return mt_peek_plausible(f->code) && (!careful || is_code(w, f->code));
+}
+
+static int read_frame(const struct walk *w, uintptr_t at, struct frame *f, uintptr_t *previous)
+{
+	return w->careful ? read_as(w, 1, at, f, previous) : read_as(w, 0, at, f, previous);
 }
 
 static uintptr_t innermost(const struct walk *w, uintptr_t state)
@@ -153,9 +118,9 @@ static uintptr_t innermost(const struct walk *w, uintptr_t state)
 	const struct mt_pylayout *l = &w->rt->at;
 	uint64_t at = 0;
 
-	if (!mt_peek_plausible(state) || !read_word(w, state + l->state_frame, &at) || !at)
+	if (!mt_peek_plausible(state) || !read_word(w->careful, state + l->state_frame, &at) || !at)
 		return 0;
-	if (l->cframe_frame != MT_PY_NONE && (!mt_peek_plausible(at) || !read_word(w, at + l->cframe_frame, &at)))
+	if (l->cframe_frame != MT_PY_NONE && (!mt_peek_plausible(at) || !read_word(w->careful, at + l->cframe_frame, &at)))
 		return 0;
 	return at;
 }
@@ -164,7 +129,7 @@ static uintptr_t innermost(const struct walk *w, uintptr_t state)
 
 static inline int same(const struct frame *a, const struct frame *b)
 {
-	return a->at == b->at && a->code == b->code && a->instr == b->instr && a->stamp == b->stamp && a->entry == b->entry;
+	return a->at == b->at && a->code == b->code && a->instr == b->instr && a->entry == b->entry;
 }
 
 /* 1 + index of the kept frame at this address, as far as it is among the innermost. */
@@ -197,7 +162,7 @@ static int read_fresh(struct walk *w, uintptr_t at)
 
 /* Step 2. How many of the n kept frames, from the outermost on, are what they were; the others are brought up to
  * date. UINT32_MAX if they no longer follow each other. */
-static uint32_t check_kept(struct walk *w)
+static inline __attribute__((always_inline)) uint32_t check_as(struct walk *w, int careful)
 {
 	uint32_t good = w->n;
 
@@ -205,7 +170,7 @@ static uint32_t check_kept(struct walk *w)
 		struct frame now;
 		uintptr_t previous;
 
-		if (!read_frame(w, w->kept[i].at, &now, &previous) || previous != (i ? w->kept[i - 1].at : 0))
+		if (!read_as(w, careful, w->kept[i].at, &now, &previous) || previous != (i ? w->kept[i - 1].at : 0))
 			return UINT32_MAX;
 		if (!same(&now, &w->kept[i])) {
 			w->kept[i] = now;
@@ -213,6 +178,11 @@ static uint32_t check_kept(struct walk *w)
 		}
 	}
 	return good;
+}
+
+static uint32_t check_kept(struct walk *w)
+{
+	return w->careful ? check_as(w, 1) : check_as(w, 0);
 }
 
 /* Puts the new frames behind the kept ones. What lay there before is good as well if it is the same: after a way
@@ -272,6 +242,12 @@ static uint32_t offset_of(const struct walk *w, const struct frame *f)
 	return offset < 0 || offset > INT32_MAX ? 0 : (uint32_t)offset;
 }
 
+/* A mark with no frame of its own further in: the evaluator has left its frame and is clearing it. */
+static int is_idle(const struct walk *w, uint32_t i)
+{
+	return i + 1 == w->n || !w->kept[i + 1].code;
+}
+
 static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
 {
 	const struct frame *f = &w->kept[i];
@@ -279,8 +255,8 @@ static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
 	uint32_t id;
 
 	if (!f->code)
-		return outer;
-	id = mt_pycode_id(w->rt, f->code, f->stamp);
+		return is_idle(w, i) ? mt_tree_child(outer, MT_PY_FRAME | MT_PY_ENTRY, MT_NODE_PYTHON) : outer;
+	id = mt_pycode_id(w->rt, f->code);
 	if (!id)
 		return MT_NODE_FAILED;
 	return mt_tree_child(outer, pc | (uint64_t)id << 32 | offset_of(w, f), MT_NODE_PYTHON);
@@ -298,7 +274,7 @@ static uint32_t name_frames(struct walk *w, uint32_t good, int *truncated)
 			w->n = i;
 			return node;
 		}
-		w->kept[i].node = node = child & 0x7fffffff;
+		w->kept[i].node = node = child;
 	}
 	return node;
 }
@@ -313,13 +289,16 @@ static void judge(struct mt_pyruntime *rt, int right)
 
 static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, int *truncated)
 {
-	struct walk w = { .rt = rt, .kept = p->frame, .fresh = p->frame + room(), .n = p->n, .room = room(),
+	struct walk w = { .rt = rt, .kept = p->frame, .fresh = p->frame + room(), .room = room(),
 	                  .careful = mt_pyruntime_careful(rt) };
+	/* acquire pairs with the release in pycode.c */
+	uint32_t deaths = __atomic_load_n(&mt_pycode_deaths, __ATOMIC_ACQUIRE), good, node;
 	uintptr_t top = innermost(&w, state);
-	uint32_t good, node;
 
 	if (!top)
 		return 0;
+	w.n = p->deaths == deaths ? p->n : 0;
+	p->deaths = deaths;
 	p->n = 0; /* in case a signal handler never comes back */
 	good = update(&w, top);
 	if (w.careful)
@@ -338,5 +317,12 @@ uint32_t mt_python_capture(struct mt_python *p, int *truncated)
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
 	void *state = rt ? rt->this_state() : NULL;
 
-	return state ? capture(p, rt, (uintptr_t)state, truncated) : 0;
+	if (!state)
+		return 0;
+	if (__builtin_expect(!rt->watched, 0) && !mt_pycode_watch(rt)) {
+		mt_say("Python without frames: ", "code objects can't be watched");
+		mt_pyruntime = NULL;
+		return 0;
+	}
+	return capture(p, rt, (uintptr_t)state, truncated);
 }
