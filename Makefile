@@ -99,7 +99,9 @@ $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS)
+include tests/unwind/rules.mk
+
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests

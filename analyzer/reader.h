@@ -84,7 +84,7 @@ struct process_code {
 struct process {
 	unsigned id;                    /* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
 	const struct reader_host *host;
-	uint32_t pid, image, ppid;
+	uint32_t pid, image, ppid;      /* ppid: with MT_ORIGIN_FORK the process it inherits from */
 	const struct process *parent;   /* forked from, and its nodes below node_base are that one's; or NULL */
 	const struct process *creator;  /* the process that started it: parent, the image before an exec, ppid's; or NULL */
 	uint32_t origin;                /* enum mt_origin */

@@ -21,11 +21,17 @@ void mt_range_boot(void)
 	probing = MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
 }
 
+void mt_range_forbid(void)
+{
+	__atomic_store_n(&probing, false, __ATOMIC_RELAXED);
+}
+
 void mt_range_unmapped(void)
 {
 	/* relaxed: only a thread that runs on stale ground cares, and it learns of it no later than the unmapping
 	 * thread could have told it */
-	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&probing, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
 /* Deeper than before on the same stack, if every page in between can be read. */

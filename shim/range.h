@@ -24,6 +24,9 @@ struct mt_range {
 /* Constructor time: does the system call tell readable from unreadable here? (Not under qemu-user.) */
 void mt_range_boot(void);
 
+/* From now on system calls may kill: what is known to be readable stays so, and nothing is added. */
+void mt_range_forbid(void);
+
 /* Memory was unmapped or made unreadable: nothing is taken for readable any more. */
 void mt_range_unmapped(void);
 

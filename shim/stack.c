@@ -31,6 +31,11 @@ void mt_stack_flush(void)
 	mt_unwind_flush();
 }
 
+void mt_stack_sandboxed(void)
+{
+	mt_unwind_sandboxed();
+}
+
 void mt_stack_unmapped(void)
 {
 	mt_unwind_unmapped();

@@ -19,6 +19,9 @@ uint32_t mt_stack_capture(struct mt_stack *stack, uint64_t caller, int *truncate
 /* Modules went away: previous captures must not be joined any more. */
 void mt_stack_flush(void);
 
+/* A system call filter is about to be installed. */
+void mt_stack_sandboxed(void);
+
 /* Memory was unmapped: it may have been next to a stack. */
 void mt_stack_unmapped(void);
 

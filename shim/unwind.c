@@ -80,6 +80,7 @@ struct mt_unwind {
 	bool cut;
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;
+	struct mt_rule rule;
 	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
 	struct mt_range *ground; /* which of the two the walk is on */
 
@@ -172,6 +173,11 @@ void mt_unwind_flush(void)
 	mt_ehframe_forget();
 	mt_rules_wipe();
 	mt_range_unmapped();
+}
+
+void mt_unwind_sandboxed(void)
+{
+	mt_range_forbid();
 }
 
 void mt_unwind_unmapped(void)
@@ -422,13 +428,12 @@ static enum step drop_last(struct mt_unwind *u)
 	return STEP_CUT;
 }
 
-/* All but the most common rules. From u->at to u->at and u->found. */
-static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u, uint64_t word)
+/* All but the most common rules: u->rule, from u->at to u->at and u->found. */
+static __attribute__((noinline)) enum step step_rare(struct mt_unwind *u)
 {
 	struct cursor *c = &u->at;
-	struct mt_rule r;
+	struct mt_rule r = u->rule;
 
-	r = word ? mt_rules_unpack(word) : mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
 	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(&u->cfi.eh, c->pc))
 		r = mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
 	if (r.kind == MT_RULE_END)
@@ -529,7 +534,8 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 			s = u->new_count - u->cells < u->depth && step(u, word, &c, &f) ? STEP_FRAME : STEP_CUT;
 		} else {
 			u->at = c;
-			s = step_rare(u, word);
+			u->rule = word ? mt_rules_unpack(word) : mt_rules_make(&u->cfi, c.pc, c.exact, u->epoch);
+			s = step_rare(u);
 			c = u->at;
 			f = u->found;
 			if (s == STEP_JUMP) {

@@ -56,6 +56,10 @@ struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 /* Modules went away (dlclose): what was learnt from them is not used any more. */
 void mt_unwind_flush(void);
 
+/* A system call filter is about to be installed: no more of them. Stacks that are not known by then end at the page
+ * that they are on, and count as truncated. */
+void mt_unwind_sandboxed(void);
+
 /* Memory was unmapped or made unreadable (munmap, mremap, mprotect): it may have been next to a stack. */
 void mt_unwind_unmapped(void);
 

@@ -71,8 +71,8 @@ def case_disk_full(kind, bytes_):
 def case_other_files_fill_the_disk():
     """The free space goes away while chunks are being made."""
     with Mounted("tmpfs", 40 << 20) as path:
-        filler = "(sleep 0.4; exec dd if=/dev/zero of=%s/fill bs=64k status=none 2>/dev/null) & " % path
-        command = ["sh", "-c", filler + " ".join(BUSY) + " 800; s=$?; wait; exit $s"]
+        filler = "(sleep 1; exec dd if=/dev/zero of=%s/fill bs=64k status=none 2>/dev/null) & " % path
+        command = ["sh", "-c", filler + " ".join(BUSY) + " 1800; s=$?; wait; exit $s"]
         want = mt.plain(command)
         os.unlink(os.path.join(path, "fill"))
         got = mt.shimmed(command, output=os.path.join(path, "t"), env={"MEMTRACE_KEEP_FREE": "0"})

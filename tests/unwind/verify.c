@@ -49,7 +49,7 @@ extern void *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
 static enum mode mode;
 static int shown, show = 3, started;
-static _Atomic uint64_t captures, differ, longer, truncated, joined, missed, fresh;
+static _Atomic uint64_t captures, differ, longer, shorter, truncated, joined, missed, fresh;
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 static __thread int starting __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
@@ -155,6 +155,10 @@ static void compare(struct thread *t, uint32_t node, bool cut)
 		longer++; /* they gave up where we went on: libgcc has no guess about code without tables */
 		return;
 	}
+	if (cut && ours < same && !memcmp(t->ours, pc + skip, (size_t)ours * 8)) {
+		shorter++; /* we say so */
+		return;
+	}
 	differ++;
 	if (__atomic_fetch_add(&shown, 1, __ATOMIC_RELAXED) >= show)
 		return;
@@ -254,7 +258,7 @@ __attribute__((destructor)) static void stop(void)
 		sum(self);
 	started = 0;
 	out = path ? fopen(path, "a") : stderr;
-	fprintf(out, "captures=%lu differ=%lu longer=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu nodes=%u\n", captures, differ, longer,
+	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu nodes=%u\n", captures, differ, longer, shorter,
 	        truncated, joined, fresh, missed, test_tree_count());
 	if (path)
 		fclose(out);

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Every stack of programs with hard stacks, and of real ones, is compared with libunwind's (tests/unwind/verify.c)."""
+# timeout: 400
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+HERE = os.path.join(mt.BUILD, "tests/unwind")
+HOW = ("O0", "O2", "Os", "O3fp")
+# (trap, mode, captures at least, all | some | none of them cut). libunwind's fast path keeps rules across dlclose and
+# needs more than 8 KiB of stack; nobody can tell the right stack where there is neither table nor frame pointer.
+TRAPS = (
+    ("alloca", "verify", 30000, "none"), ("stale", "verify", 9000, "none"), ("noreturn", "verify", 14000, "none"),
+    ("realigned", "verify", 7000, "none"), ("deep", "verify", 6000, "some"), ("around-depth", "verify", 6000, "some"),
+    ("signal", "verify", 13000, "none"), ("altstack", "step", 19000, "none"), ("altstack-inside", "verify", 19000, "none"),
+    ("anywhere", "verify", 5000, "none"), ("coroutines", "verify", 68000, "none"), ("longjmp", "verify", 33000, "none"),
+    ("threads", "verify", 324000, "none"), ("fork", "verify", 500, "none"), ("jit", "verify", 2000, "none"),
+    ("rbx", "verify", 4000, "none"), ("frameless", "capture", 20000, "some"), ("wild-stack", "capture", 200, "all"),
+    ("dlclose", "step", 1600, "none"),
+)
+
+
+def verify(command, mode, least, cut="none", status=0):
+    report = os.path.join(mt.scratch(), "report")
+    done = mt.execute(command, timeout=300, env=mt.clean_env(
+        LD_PRELOAD=os.path.join(HERE, "libverify.so"), UNWIND_MODE=mode, UNWIND_REPORT=report, OMP_NUM_THREADS="1"))
+    mt.equal(done.status, status, "status of %s" % done)
+    totals = {}
+    with open(report) as file:  # a line for each process
+        for line in file:
+            for key, value in (pair.split("=") for pair in line.split()):
+                totals[key] = totals.get(key, 0) + int(value)
+    mt.equal(totals["differ"], 0, "%d captures; stacks that differ: %s" % (totals["captures"], done.err[:3000]))
+    mt.equal(totals["longer"], 0, "stacks where libunwind stopped early")
+    mt.check(totals["captures"] >= least, "only %d captures" % totals["captures"])
+    captures, truncated = totals["captures"], totals["truncated"]
+    good = {"none": truncated == 0, "some": 0 < truncated < captures, "all": truncated == captures, "any": True}
+    mt.check(good[cut], "%d of %d captures are cut" % (truncated, captures))
+    return totals
+
+
+def trap_case(name, mode, least, cut):
+    def case():
+        for how in HOW:
+            try:
+                verify([os.path.join(HERE, "traps-" + how), name, HERE], mode, least, cut)
+            except mt.Fail as why:
+                mt.fail("%s: %s" % (how, why))
+    return case
+
+
+for trap in TRAPS:
+    globals()["case_trap_" + trap[0].replace("-", "_")] = trap_case(*trap)
+
+
+def case_random_programs():
+    for how in HOW:
+        verify([os.path.join(HERE, "random-" + how)], "verify", 40000)
+
+
+def case_exceptions():
+    verify([os.path.join(HERE, "exceptions")], "verify", 50000)
+
+
+def case_perl():
+    verify([mt.need("perl"), "-e", "sub f { my $n = shift; return $n ? f($n - 1) . 'x' : sprintf '%d', rand 10 } "
+            "for (1..300) { my @a = sort { $a cmp $b } map { f($_ % 40) } 1..20; eval { die \"@a\" }; 'ab' x 9 =~ /(a|b)+/ }"],
+           "verify", 3000)
+
+
+def case_node():
+    # Compiled JavaScript has no unwind tables; where its frame pointers end is a matter of opinion.
+    script = "const t = []; for (let i = 0; i < 20000; i++) t.push(JSON.parse(JSON.stringify({i, s: 'x'.repeat(i % 99)}))); t.sort()"
+    totals = verify([mt.need("node"), "-e", script], "verify", 100000, "any")
+    mt.check(totals["truncated"] < totals["captures"] / 100, "cut: %s" % totals)
+
+
+def case_torch():
+    if not mt.has_module("torch"):
+        mt.skip("no torch")
+    script = """
+import torch, torch.nn as nn
+m = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 10)); opt = torch.optim.AdamW(m.parameters())
+for i in range(20):
+    opt.zero_grad(); nn.functional.cross_entropy(m(torch.randn(32, 64)), torch.randint(0, 10, (32,))).backward(); opt.step()
+"""
+    verify([mt.python(), "-c", script], "verify", 1000000)
+
+
+mt.main()
