@@ -12,6 +12,7 @@
 #include "analyzer/error.h"
 #include "analyzer/record_process.h"
 #include "analyzer/ticks.h"
+#include "format/output_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,6 +36,7 @@
 #define PAUSE_MAX_NS   (250 * MS)
 #define RETRY_NS       (1000 * MS)
 #define LINGER_NS      (1000 * MS) /* without any process, before we go */
+#define GIVE_UP_NS     (30000 * MS) /* all have ended, but what they left can't be written: it stays raw */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
 #define TIGHT_FREE     (64ull << 20)
 
@@ -84,11 +86,10 @@ static bool is_of_this_boot(const struct mt_session *s)
 	return same;
 }
 
-/* As the shim names raw files: in a ring directory, which sessions share, after the trace directory. */
+/* As the shim names raw files: in a ring directory, which sessions share, after the session. */
 static void find_raw_files(struct work *w)
 {
 	const struct mt_session *s = w->r.session;
-	const char *slash = strrchr(w->r.dir, '/');
 	if (s->ring_dir[0]) {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
 		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
@@ -255,6 +256,21 @@ static bool is_supervised(const struct work *w)
 	       getppid() == w->parent;
 }
 
+/* The trace was deleted under us. */
+static bool is_removed(const struct work *w)
+{
+	struct stat st;
+	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static bool has_living(const struct work *w)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!p->over)
+			return true;
+	return false;
+}
+
 static void pause_for(uint64_t ns)
 {
 	struct timespec pause = { .tv_nsec = (long)ns };
@@ -267,9 +283,9 @@ static void work_until_idle(struct work *w)
 	while (!told_to_stop) {
 		int done = work_round(w);
 		uint64_t now = ticks_mono_ns();
-		if (w->processes || is_supervised(w))
+		if (done || has_living(w) || is_supervised(w))
 			idle_since = now;
-		else if (now - idle_since > LINGER_NS)
+		else if (now - idle_since > (w->processes ? GIVE_UP_NS : LINGER_NS) || is_removed(w))
 			return;
 		pause = done || !w->processes ? PAUSE_MIN_NS : pause * 5 / 4;
 		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
@@ -293,7 +309,7 @@ static void work_off(struct work *w)
 			work_to_the_end(w);
 		set_present(w, false);
 		look_around(w);
-		if (told_to_stop || !w->processes)
+		if (told_to_stop || !has_living(w))
 			return;
 		set_present(w, true);
 	}
