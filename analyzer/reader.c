@@ -1,5 +1,6 @@
 /* Directories, who is whose parent, and one stream of all processes. */
 #include "analyzer/reader.h"
+#include "format/output_name.h"
 
 #include "analyzer/error.h"
 #include "analyzer/image.h"
@@ -126,11 +127,12 @@ static void look_around(struct session *s)
 /* Raw files in a ring directory, which sessions share, begin with the name of the trace directory. */
 static int set_raw_prefix(struct session *s)
 {
-	char *path = realpath(s->dir, NULL);
-	const char *slash = path ? strrchr(path, '/') : NULL;
-	int n = !*s->head.ring_dir || !slash ? 0 : asprintf(&s->raw_prefix, "%s.", slash + 1);
-	free(path);
-	return n < 0 ? error_set(MT_EMEMORY, s->dir, ERROR_NO_OFFSET, NULL) : 0;
+	char prefix[MT_RAW_PREFIX];
+	if (!*s->head.ring_dir)
+		return 0;
+	mt_raw_prefix(prefix, s->head.start_real_ns);
+	s->raw_prefix = strdup(prefix);
+	return s->raw_prefix ? 0 : error_set(MT_EMEMORY, s->file.path, ERROR_NO_OFFSET, NULL);
 }
 
 static int open_session(struct reader *r, struct session *s, const char *dir)

@@ -12,6 +12,7 @@
 #include "analyzer/error.h"
 #include "analyzer/record_process.h"
 #include "analyzer/ticks.h"
+#include "format/output_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,6 +35,7 @@
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)
 #define RETRY_NS       (1000 * MS)
+#define MAX_FAILURES   4          /* then a process that is over is left as it is */
 #define LINGER_NS      (1000 * MS) /* without any process, before we go */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
 #define TIGHT_FREE     (64ull << 20)
@@ -46,7 +48,7 @@ struct work {
 	int session_fd;
 	pid_t parent;
 	char raw_dir[4400];
-	char raw_prefix[300]; /* of file names in raw_dir */
+	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
 
 /* ---- the session ----------------------------------------------------------------------------------------- */
@@ -84,14 +86,13 @@ static bool is_of_this_boot(const struct mt_session *s)
 	return same;
 }
 
-/* As the shim names raw files: in a ring directory, which sessions share, after the trace directory. */
+/* As the shim names raw files: in a ring directory, which sessions share, after the session. */
 static void find_raw_files(struct work *w)
 {
 	const struct mt_session *s = w->r.session;
-	const char *slash = strrchr(w->r.dir, '/');
 	if (s->ring_dir[0]) {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
-		snprintf(w->raw_prefix, sizeof(w->raw_prefix), "%.255s.", slash ? slash + 1 : w->r.dir);
+		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
 	} else {
 		snprintf(w->raw_dir, sizeof(w->raw_dir), "%s", w->r.dir);
 	}
@@ -186,7 +187,9 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 {
 	if (p->over || !p->info)
 		return;
-	p->over = was_replaced(w, p) || !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	p->over = life == ALIVE_NO;
+	p->unknown = life == ALIVE_UNKNOWN;
 }
 
 /* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. */
@@ -198,12 +201,18 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 		return true;
 	if (opened != 1 || !p->info || !p->info->boot_start || p->info->magic[0])
 		return false;
-	return !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	return alive(p->pid, p->info->pid_ns, p->info->boot_start) == ALIVE_NO;
+}
+
+static void note_failure(struct record_process *p, uint64_t now)
+{
+	p->retry_ns = now + (p->failures ? RETRY_NS : 0);
+	p->given_up = ++p->failures >= MAX_FAILURES && p->over;
 }
 
 static int serve(struct work *w, struct record_process *p, uint64_t now)
 {
-	if (p->finished || now < p->retry_ns)
+	if (p->finished || p->given_up || now < p->retry_ns)
 		return 0;
 	int e = record_process_open(p, &w->r);
 	if (e) {
@@ -213,7 +222,9 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	see_whether_over(w, p);
 	e = record_process_round(p, &w->r);
 	if (e < 0)
-		p->retry_ns = now + RETRY_NS;
+		note_failure(p, now);
+	else
+		p->failures = 0;
 	return e > 0 ? e : 0;
 }
 
@@ -228,6 +239,14 @@ static void forget_finished(struct work *w)
 			link = &p->next;
 		}
 	}
+}
+
+static bool has_work(const struct work *w)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!p->given_up && !p->unknown)
+			return true;
+	return false;
 }
 
 /* One round over all of them; returns how much there was to do. */
@@ -255,6 +274,13 @@ static bool is_supervised(const struct work *w)
 	       getppid() == w->parent;
 }
 
+/* The trace was deleted under us. */
+static bool is_removed(const struct work *w)
+{
+	struct stat st;
+	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static void pause_for(uint64_t ns)
 {
 	struct timespec pause = { .tv_nsec = (long)ns };
@@ -267,11 +293,11 @@ static void work_until_idle(struct work *w)
 	while (!told_to_stop) {
 		int done = work_round(w);
 		uint64_t now = ticks_mono_ns();
-		if (w->processes || is_supervised(w))
+		if (has_work(w) || is_supervised(w))
 			idle_since = now;
-		else if (now - idle_since > LINGER_NS)
+		if (now - idle_since > LINGER_NS || is_removed(w))
 			return;
-		pause = done || !w->processes ? PAUSE_MIN_NS : pause * 5 / 4;
+		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
 		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
 	}
 }
@@ -281,7 +307,7 @@ static void work_to_the_end(struct work *w)
 	uint64_t end = ticks_mono_ns() + LAST_WORDS_NS;
 	do
 		work_round(w);
-	while (w->processes && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
+	while (has_work(w) && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
 }
 
 /* A process that begins after our last look must see that it has no recorder. */
@@ -293,7 +319,7 @@ static void work_off(struct work *w)
 			work_to_the_end(w);
 		set_present(w, false);
 		look_around(w);
-		if (told_to_stop || !w->processes)
+		if (told_to_stop || !has_work(w) || is_removed(w))
 			return;
 		set_present(w, true);
 	}

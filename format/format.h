@@ -9,8 +9,8 @@
  *   PID-N.ring       chunks of raw events (mapped by the process)
  *   PID-N.trace      compressed blocks, written by the recorder alone
  *
- * If session.ring_dir is set, .info, .nodes and .ring are there instead, as NAME.PID-N.info and so on, NAME
- * being the last part of the trace directory's path.
+ * If session.ring_dir is set, .info, .nodes and .ring are there instead, as memtrace-START.PID-N.info and so on, START
+ * being session.start_real_ns as 16 hexadecimal digits.
  *
  * N counts the images one pid has run: 0, then 1 after an exec. When a process has ended and all its chunks
  * are encoded, the recorder appends its nodes and its info to PID-N.trace and removes the other three files.

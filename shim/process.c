@@ -118,12 +118,12 @@ static void set_stem(uint32_t image)
 {
 	struct mt_process *p = &mt_process;
 	char *end = p->path + sizeof(p->path), *at = mt_put(p->path, end, p->directory);
-	const char *name = strrchr(p->session_path, '/');
+	char prefix[MT_RAW_PREFIX];
 
 	at = mt_put(at, end, "/");
 	if (p->session->ring_dir[0]) { /* a directory shared with other sessions */
-		at = mt_put(at, end, name ? name + 1 : "memtrace");
-		at = mt_put(at, end, ".");
+		mt_raw_prefix(prefix, p->session->start_real_ns);
+		at = mt_put(at, end, prefix);
 	}
 	at = mt_put_number(at, end, p->pid);
 	at = mt_put(at, end, "-");
