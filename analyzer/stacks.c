@@ -366,11 +366,11 @@ bool pattern_matches(const char *pattern, const char *text)
 	return *pattern == '*' || *pattern == *text;
 }
 
-<<<<<<< HEAD
 static bool is_python(const struct frame *f)
 {
 	return f->language && strcmp(f->language, "python") == 0;
-=======
+}
+
 enum { RULES = sizeof(rules) / sizeof(*rules) };
 
 static bool may_match(const struct rule *r, unsigned char first)
@@ -391,7 +391,6 @@ static const struct rule *const *rules_for(unsigned char first)
 		lists[first] = list;
 	}
 	return lists[first];
->>>>>>> report
 }
 
 enum frame_class frame_classify(const struct frame *f)
