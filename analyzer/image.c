@@ -403,6 +403,7 @@ void image_close(struct image *im)
 	free(im->argv);
 	free(im->env);
 	free(im->files);
+	free(im->codes);
 	free(im->threads);
 	free(im->modules);
 	free(im->exits);
