@@ -90,20 +90,21 @@ struct ring_state *account_ring(struct account *a, uint32_t ring)
 
 /* ---- heap ------------------------------------------------------------------------------------------------ */
 
-/* Takes the block out of everything that is live. `delta` -1 to end it, 1 to bring it back. */
+/* An own block begins to be live (delta 1) or ends (-1). */
 static void move_block(struct account *a, const struct block *b, int64_t delta, uint64_t ns)
 {
-	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
-	int64_t bytes = delta * (int64_t)b->size;
-	if (b->inherited) {
-		t->inherited_bytes += (uint64_t)bytes;
-		t->inherited_blocks += (uint64_t)delta;
-		return;
-	}
 	struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
+	int64_t bytes = delta * (int64_t)b->size;
 	bin->live_bytes += (uint64_t)bytes;
 	bin->live_blocks += (uint64_t)delta;
 	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta }, ns);
+}
+
+static void move_inherited(struct account *a, uint64_t size, int64_t delta)
+{
+	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
+	t->inherited_bytes += (uint64_t)delta * size;
+	t->inherited_blocks += (uint64_t)delta;
 }
 
 static void count_temporary(struct account *a, const struct block *b, uint64_t delta)
@@ -113,14 +114,25 @@ static void count_temporary(struct account *a, const struct block *b, uint64_t d
 	a->seen.bins[account_bin(b->size)].temporary += delta;
 }
 
-static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
+/* Something is there already: its free was not seen. */
+static void end_missed(struct account *a, uint64_t addr, uint64_t ns)
 {
-	struct block *old = blocks_find(&a->heap, s->addr);
+	struct block *old = blocks_find(&a->heap, addr);
+	uint64_t inherited = old ? LEGACY_GONE : legacy_take(&a->legacy, addr);
 	if (old) {
-		a->kind[MODEL_HEAP].totals.missed_frees++;
 		move_block(a, old, -1, ns);
 		blocks_remove(&a->heap, old);
+	} else if (inherited != LEGACY_GONE) {
+		move_inherited(a, inherited, -1);
+	} else {
+		return;
 	}
+	a->kind[MODEL_HEAP].totals.missed_frees++;
+}
+
+static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
+{
+	end_missed(a, s->addr, ns);
 	int64_t site = account_site(a, MODEL_HEAP, s, thread);
 	if (site < 0)
 		return (int)site;
@@ -132,6 +144,26 @@ static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thre
 	return e ? e : blocks_put(&a->heap, &b);
 }
 
+static void free_own(struct account *a, struct block *b, struct undo *u, uint64_t ns)
+{
+	u->block = *b;
+	u->known = true;
+	u->temporary = a->last[MODEL_HEAP][b->thread] == b->addr;
+	a->kind[MODEL_HEAP].totals.frees++;
+	if (u->temporary)
+		count_temporary(a, b, 1);
+	move_block(a, b, -1, ns);
+	blocks_remove(&a->heap, b);
+}
+
+static void free_inherited(struct account *a, uint64_t size, struct undo *u)
+{
+	u->block.size = size;
+	u->known = u->inherited = true;
+	a->kind[MODEL_HEAP].totals.frees++;
+	move_inherited(a, size, -1);
+}
+
 static int heap_free(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
 	struct ring_state *state = account_ring(a, ring);
@@ -139,39 +171,43 @@ static int heap_free(struct account *a, const struct mt_event *s, uint32_t ring,
 		return -MT_EMEMORY;
 	struct undo *u = &state->frees[state->next++ % UNDO_DEPTH];
 	struct block *b = blocks_find(&a->heap, s->addr);
+	uint64_t inherited = b ? LEGACY_GONE : legacy_take(&a->legacy, s->addr);
 	*u = (struct undo){ .block.addr = s->addr };
-	if (!b) {
+	if (b)
+		free_own(a, b, u, ns);
+	else if (inherited != LEGACY_GONE)
+		free_inherited(a, inherited, u);
+	else
 		a->kind[MODEL_HEAP].totals.unknown_frees++;
-		return 0;
-	}
-	u->known = true;
-	u->block = *b;
-	u->temporary = !b->inherited && a->last[MODEL_HEAP][b->thread] == b->addr;
-	a->kind[MODEL_HEAP].totals.frees++;
-	if (u->temporary)
-		count_temporary(a, b, 1);
-	move_block(a, b, -1, ns);
-	blocks_remove(&a->heap, b);
 	return 0;
 }
 
-static int restore(struct account *a, struct undo *u, uint64_t ns)
+static int restore_own(struct account *a, const struct undo *u, uint64_t ns)
 {
-	struct block b = u->block;
-	u->block.addr = 0;
-	if (!u->known) {
+	if (u->temporary)
+		count_temporary(a, &u->block, (uint64_t)-1);
+	move_block(a, &u->block, 1, ns);
+	return blocks_put(&a->heap, &u->block);
+}
+
+static int restore(struct account *a, struct undo *taken, uint64_t ns)
+{
+	const struct undo u = *taken;
+	taken->block.addr = 0;
+	if (!u.known) {
 		a->kind[MODEL_HEAP].totals.unknown_frees--;
 		return 0;
 	}
-	if (blocks_find(&a->heap, b.addr)) {
+	if (blocks_find(&a->heap, u.block.addr)) {
 		a->seen.odd_undos++;
 		return 0;
 	}
 	a->kind[MODEL_HEAP].totals.frees--;
-	if (u->temporary)
-		count_temporary(a, &b, (uint64_t)-1);
-	move_block(a, &b, 1, ns);
-	return blocks_put(&a->heap, &b);
+	if (!u.inherited)
+		return restore_own(a, &u, ns);
+	legacy_put_back(&a->legacy, u.block.addr, u.block.size);
+	move_inherited(a, u.block.size, 1);
+	return 0;
 }
 
 static int undo(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
@@ -289,7 +325,7 @@ int account_inherit(struct account *a, const struct account *parent)
 	}
 	if (!a->seen.process->has_events)
 		return 0; /* nobody will ask for single blocks */
-	int e = blocks_inherit(&a->heap, &parent->heap);
+	int e = legacy_init(&a->legacy, &parent->heap, &parent->legacy);
 	return e ? e : ranges_inherit(&a->maps, &parent->maps);
 }
 
@@ -318,7 +354,7 @@ void account_look(struct account *a)
 {
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
-		if (b->addr && !b->inherited)
+		if (b->addr)
 			see_block(a, b->site, b->ns, b->size);
 	}
 	ranges_each(&a->maps, see_range, a);
@@ -327,6 +363,7 @@ void account_look(struct account *a)
 static void drop_blocks(struct account *a)
 {
 	blocks_fini(&a->heap);
+	legacy_fini(&a->legacy);
 	ranges_fini(&a->maps);
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		free(a->last[k]);

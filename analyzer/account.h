@@ -10,8 +10,8 @@
 
 /* A free that may still be undone. */
 struct undo {
-	struct block block;      /* addr 0 = nothing */
-	bool known, temporary;
+	struct block block;      /* addr 0 = nothing; of an inherited one address and size */
+	bool known, inherited, temporary;
 };
 
 /* An unmapping that may still be undone, or continued as a move. */
@@ -43,6 +43,7 @@ struct account {
 	struct tally kind[MODEL_KINDS];
 	struct tally_sites sites;
 	struct blocks heap;
+	struct legacy legacy;      /* inherited part of the heap */
 	struct ranges maps;
 	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
 	size_t last_room[MODEL_KINDS];

@@ -77,26 +77,71 @@ void blocks_remove(struct blocks *t, struct block *b)
 	t->count--;
 }
 
-int blocks_inherit(struct blocks *to, const struct blocks *from)
-{
-	*to = *from;
-	if (!from->entries)
-		return 0;
-	to->entries = allocate(from->mask + 1);
-	if (!to->entries) {
-		*to = (struct blocks){ 0 };
-		return -MT_EMEMORY;
-	}
-	memcpy(to->entries, from->entries, (from->mask + 1) * sizeof(*to->entries));
-	for (size_t i = 0; i <= to->mask; i++) {
-		to->entries[i].inherited = 1;
-		to->entries[i].site = BLOCK_NO_SITE;
-	}
-	return 0;
-}
-
 void blocks_fini(struct blocks *t)
 {
 	free(t->entries);
 	*t = (struct blocks){ 0 };
+}
+
+/* ---- inherited ------------------------------------------------------------------------------------------- */
+
+/* The entry of an address, or the empty one where it would be. There always is one: room is more than count. */
+static struct legacy_entry *legacy_find(const struct legacy *l, uint64_t addr)
+{
+	size_t i = (size_t)((unsigned __int128)(addr * 0x9E3779B97F4A7C15ull) * l->room >> 64);
+	while (l->entries[i].addr && l->entries[i].addr != addr)
+		i = i + 1 < l->room ? i + 1 : 0;
+	return &l->entries[i];
+}
+
+static void legacy_add(struct legacy *l, uint64_t addr, uint64_t size)
+{
+	*legacy_find(l, addr) = (struct legacy_entry){ addr, size };
+	l->count++;
+}
+
+int legacy_init(struct legacy *l, const struct blocks *own, const struct legacy *inherited)
+{
+	*l = (struct legacy){ 0 };
+	if (!own->count && !inherited->count)
+		return 0;
+	l->room = (own->count + inherited->count) * 5 / 4 + 1;
+	l->entries = calloc(l->room, sizeof(*l->entries));
+	if (!l->entries)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; own->entries && i <= own->mask; i++)
+		if (own->entries[i].addr)
+			legacy_add(l, own->entries[i].addr, own->entries[i].size);
+	for (size_t i = 0; i < inherited->room; i++)
+		if (inherited->entries[i].addr && inherited->entries[i].size != LEGACY_GONE)
+			legacy_add(l, inherited->entries[i].addr, inherited->entries[i].size);
+	return 0;
+}
+
+void legacy_fini(struct legacy *l)
+{
+	free(l->entries);
+	*l = (struct legacy){ 0 };
+}
+
+uint64_t legacy_take(struct legacy *l, uint64_t addr)
+{
+	if (!l->count)
+		return LEGACY_GONE;
+	struct legacy_entry *e = legacy_find(l, addr);
+	if (!e->addr || e->size == LEGACY_GONE)
+		return LEGACY_GONE;
+	uint64_t size = e->size;
+	e->size = LEGACY_GONE;
+	l->count--;
+	return size;
+}
+
+void legacy_put_back(struct legacy *l, uint64_t addr, uint64_t size)
+{
+	struct legacy_entry *e = legacy_find(l, addr);
+	if (e->addr && e->size == LEGACY_GONE) {
+		e->size = size;
+		l->count++;
+	}
 }

@@ -10,8 +10,7 @@
 
 struct block {
 	uint64_t addr;            /* 0 = empty entry */
-	uint64_t size : 48;
-	uint64_t inherited : 1;
+	uint64_t size;
 	uint64_t ns;              /* when it was allocated */
 	uint32_t site, thread;
 };
@@ -44,8 +43,25 @@ int blocks_put(struct blocks *t, const struct block *b);
 /* Takes out what blocks_find() returned. */
 void blocks_remove(struct blocks *t, struct block *b);
 
-/* *to becomes a copy with every block marked inherited. */
-int blocks_inherit(struct blocks *to, const struct blocks *from);
 void blocks_fini(struct blocks *t);
+
+/* What a forked child has from its parent: address and size alone, 20 bytes a block, since every worker of a data loader
+ * has as many as its parent. Blocks only ever leave it, or come back. */
+struct legacy {
+	struct legacy_entry { uint64_t addr, size; } *entries; /* addr 0 = empty; size LEGACY_GONE = freed by the child */
+	size_t room, count;
+};
+
+#define LEGACY_GONE UINT64_MAX
+
+/* All of the parent's blocks: its own and what it has itself inherited. 0 or -MT_EMEMORY. */
+int legacy_init(struct legacy *l, const struct blocks *own, const struct legacy *inherited);
+void legacy_fini(struct legacy *l);
+
+/* The block's size, and it is gone; LEGACY_GONE if there is none. */
+uint64_t legacy_take(struct legacy *l, uint64_t addr);
+
+/* Brings back what legacy_take() took. */
+void legacy_put_back(struct legacy *l, uint64_t addr, uint64_t size);
 
 #endif

@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
+#include "analyzer/output.h"
 #include "analyzer/reader.h"
 
 #include <inttypes.h>
@@ -112,7 +113,9 @@ static int check(struct reader *r, struct findings *f)
 {
 	struct model *m;
 	struct model_query q = MODEL_QUERY_ALL;
+	q.on_progress = output_progress;
 	int e = model_run(&m, r, &q);
+	output_progress_end();
 	if (e)
 		return e;
 	if (f->json)

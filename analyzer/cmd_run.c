@@ -68,15 +68,13 @@ static pid_t start_recorder(const char *dir)
 	return pid;
 }
 
-static pid_t start_command(char **argv, const struct record_options *o, const char *dir)
+static pid_t start_command(char **argv, const char *dir)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		if (record_options_apply(o, set_variable, NULL) == 0) {
-			setenv("MEMTRACE_SESSION", dir, 1);
-			execvp(argv[0], argv);
-		}
+		setenv("MEMTRACE_SESSION", dir, 1);
+		execvp(argv[0], argv);
 		fprintf(stderr, "memtrace: %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? 127 : 126);
 	}
@@ -111,12 +109,12 @@ static void stop(pid_t recorder)
 }
 
 /* Returns the command's exit status, or an error. */
-static int record_command(char **argv, const struct record_options *o, const char *dir)
+static int record_command(char **argv, const char *dir)
 {
 	pid_t recorder = 0;
 	int status, recorded;
 
-	child = start_command(argv, o, dir);
+	child = start_command(argv, dir);
 	if (child < 0)
 		return error_errno(MT_ERUN, argv[0], ERROR_NO_OFFSET);
 	leave_signals_to_child();
@@ -142,9 +140,10 @@ int cmd_run(int argc, char **argv)
 		return e > 0 ? 0 : e;
 	if (first >= argc)
 		return error_set(MT_EUSAGE, "run", ERROR_NO_OFFSET, "no command is given");
-	if ((e = preloadable(argv[first])) || (e = session_make(dir, &o, argv[first])))
+	if ((e = record_options_apply(&o, set_variable, NULL)) || (e = preloadable(argv[first])) ||
+	    (e = session_make(dir, argv[first])))
 		return e;
-	status = record_command(argv + first, &o, dir);
+	status = record_command(argv + first, dir);
 	if (status < 0)
 		return status;
 	if (access(dir, F_OK))

@@ -1,6 +1,7 @@
 /* One image's files: which are there, which of them is to be believed, and what they say about the process. */
 #include "analyzer/image.h"
 
+#include "analyzer/alive.h"
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
@@ -402,6 +403,7 @@ void image_close(struct image *im)
 	free(im->argv);
 	free(im->env);
 	free(im->files);
+	free(im->codes);
 	free(im->threads);
 	free(im->modules);
 	free(im->exits);
@@ -409,23 +411,7 @@ void image_close(struct image *im)
 	free(im);
 }
 
-/* Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so start behind its last parenthesis. */
 bool image_is_alive(const struct image *im)
 {
-	char path[64], text[1024], state;
-	struct stat ns;
-	unsigned long long start;
-	if (!im->session->here || stat("/proc/self/ns/pid", &ns) || ns.st_ino != im->info.pid_ns)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", im->info.pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	size_t n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = 0;
-	const char *end = strrchr(text, ')');
-	return end && sscanf(end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-			     &state, &start) == 2 &&
-	       start == im->info.boot_start && state != 'Z' && state != 'X';
+	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start) == ALIVE_YES;
 }

@@ -383,7 +383,20 @@ static int visit_heap(const struct blocks *heap, const struct visit *v)
 		if (!b->addr)
 			continue;
 		const struct model_block seen = { .addr = b->addr, .size = b->size, .ns = b->ns, .site = b->site,
-						  .thread = b->thread, .inherited = b->inherited };
+						  .thread = b->thread };
+		e = v->f(v->arg, &seen);
+	}
+	return e;
+}
+
+static int visit_legacy(const struct legacy *l, const struct visit *v)
+{
+	int e = 0;
+	for (size_t i = 0; i < l->room && !e; i++) {
+		const struct legacy_entry *b = &l->entries[i];
+		if (!b->addr || b->size == LEGACY_GONE)
+			continue;
+		const struct model_block seen = { .addr = b->addr, .size = b->size, .site = UINT32_MAX, .inherited = true };
 		e = v->f(v->arg, &seen);
 	}
 	return e;
@@ -394,5 +407,8 @@ int model_each_block(const struct model *m, unsigned process, enum model_kind ki
 {
 	struct visit v = { f, arg };
 	const struct account *a = &m->accounts[process];
-	return kind == MODEL_HEAP ? visit_heap(&a->heap, &v) : ranges_each(&a->maps, visit_range, &v);
+	if (kind == MODEL_MAP)
+		return ranges_each(&a->maps, visit_range, &v);
+	int e = visit_heap(&a->heap, &v);
+	return e ? e : visit_legacy(&a->legacy, &v);
 }

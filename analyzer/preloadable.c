@@ -56,14 +56,15 @@ static int check_elf(const char *path, int fd, const Elf64_Ehdr *head)
 	return no(path, "is statically linked: LD_PRELOAD has no effect on it");
 }
 
+/* The kernel sets AT_SECURE where the program gets other ids or more rights than who starts it. */
 static int is_privileged(const char *path, int fd)
 {
 	struct stat st;
 
-	if (geteuid() == 0 && getuid() == 0) /* nothing to gain: the loader stays in its normal mode */
+	if (fstat(fd, &st))
 		return 0;
-	return (fstat(fd, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) && st.st_uid != geteuid()) ||
-	       getxattr(path, "security.capability", NULL, 0) > 0;
+	return ((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid()) ||
+	       (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
 static int check_file(const char *path, int depth)

@@ -1,5 +1,6 @@
 /* Directories, who is whose parent, and one stream of all processes. */
 #include "analyzer/reader.h"
+#include "format/output_name.h"
 
 #include "analyzer/error.h"
 #include "analyzer/image.h"
@@ -126,11 +127,12 @@ static void look_around(struct session *s)
 /* Raw files in a ring directory, which sessions share, begin with the name of the trace directory. */
 static int set_raw_prefix(struct session *s)
 {
-	char *path = realpath(s->dir, NULL);
-	const char *slash = path ? strrchr(path, '/') : NULL;
-	int n = !*s->head.ring_dir || !slash ? 0 : asprintf(&s->raw_prefix, "%s.", slash + 1);
-	free(path);
-	return n < 0 ? error_set(MT_EMEMORY, s->dir, ERROR_NO_OFFSET, NULL) : 0;
+	char prefix[MT_RAW_PREFIX];
+	if (!*s->head.ring_dir)
+		return 0;
+	mt_raw_prefix(prefix, s->head.start_real_ns);
+	s->raw_prefix = strdup(prefix);
+	return s->raw_prefix ? 0 : error_set(MT_EMEMORY, s->file.path, ERROR_NO_OFFSET, NULL);
 }
 
 static int open_session(struct reader *r, struct session *s, const char *dir)
@@ -374,12 +376,12 @@ static struct image *find_image(struct reader *r, const struct image *of, uint32
 	struct image *best = NULL;
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
-		if (im == of || im->info.pid != pid || im->process.host != of->process.host ||
-		    (im->info.pid_ns != of->info.pid_ns && im->info_known && of->info_known))
+		if (im == of || im->info.pid != pid || im->process.host != of->process.host)
 			continue;
 		if (image != UINT32_MAX && im->info.image == image && im->session == of->session)
 			return im;
-		if (image == UINT32_MAX && im->info.start_ticks <= ticks &&
+		bool comparable = im->info.pid_ns == of->info.pid_ns || !im->info_known || !of->info_known;
+		if (image == UINT32_MAX && comparable && im->info.start_ticks <= ticks &&
 		    (!best || im->info.start_ticks > best->info.start_ticks))
 			best = im;
 	}
@@ -641,7 +643,7 @@ static const struct process_module *module_at(const struct process *p, uint32_t 
 const struct process_module *reader_module_of(const struct process *p, uint32_t node)
 {
 	const struct mt_node *n = process_node(p, node);
-	if (!n)
+	if (!n || n->flags & MT_NODE_PYTHON)
 		return NULL;
 	uint64_t pc = n->pc - (n->flags & MT_NODE_EXACT ? 0 : 1);
 	while (p && node < p->node_base)
@@ -672,6 +674,27 @@ const char *process_file(const struct process *p, uint32_t file)
 			high = mid;
 	}
 	return low < im->file_count && im->files[low].id == file ? im->files[low].path : "";
+}
+
+static const struct process_code *own_code(const struct process *p, uint32_t code)
+{
+	unsigned low = 0, high = p->code_count;
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		if (p->codes[mid].id < code)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->code_count && p->codes[low].id == code ? &p->codes[low] : NULL;
+}
+
+const struct process_code *process_code(const struct process *p, uint32_t code)
+{
+	const struct process_code *found = NULL;
+	for (; p && !found; p = p->parent)
+		found = own_code(p, code);
+	return found;
 }
 
 const struct process_thread *process_thread(const struct process *p, uint32_t index)

@@ -70,11 +70,21 @@ struct process_mapped_file {
 	const char *path;
 };
 
+/* A Python code object: what its frames' nodes refer to. */
+struct process_code {
+	uint32_t id;
+	uint32_t version;     /* of CPython, 0x030b for 3.11 */
+	uint32_t first_line;
+	uint32_t table_bytes;
+	const unsigned char *table; /* lines by instruction, as that version keeps them */
+	const char *file, *name;
+};
+
 /* One image a pid ran. Plain data, read only for everybody but the reader. Strings are never NULL. */
 struct process {
 	unsigned id;                    /* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
 	const struct reader_host *host;
-	uint32_t pid, image, ppid;
+	uint32_t pid, image, ppid;      /* ppid: with MT_ORIGIN_FORK the process it inherits from */
 	const struct process *parent;   /* forked from, and its nodes below node_base are that one's; or NULL */
 	const struct process *creator;  /* the process that started it: parent, the image before an exec, ppid's; or NULL */
 	uint32_t origin;                /* enum mt_origin */
@@ -105,6 +115,8 @@ struct process {
 	unsigned child_count;
 	const struct process_mapped_file *files;  /* sorted by id */
 	unsigned file_count;
+	const struct process_code *codes;         /* sorted by id */
+	unsigned code_count;
 	unsigned thread_end;            /* indices below may be known to process_thread() */
 
 	uint32_t clock;                 /* enum mt_clock */
@@ -171,6 +183,7 @@ const struct process_module *reader_module_of(const struct process *p, uint32_t 
 
 const char *process_hook(const struct process *p, unsigned hook);     /* "malloc"; "?" if unknown */
 const char *process_file(const struct process *p, uint32_t file);     /* path of a mapped file; "" if unknown */
+const struct process_code *process_code(const struct process *p, uint32_t code); /* its own or its parent's; NULL if unknown */
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
 
 /* ---- events --------------------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ static struct model_bucket *push(struct model_series *s, uint64_t value, uint64_
 {
 	if (s->count == s->room) {
 		size_t room = s->room;
-		if (vec_reserve(s->buckets, room, s->count + 1u))
+		if (vec_reserve_raw(s->buckets, room, s->count + 1u))
 			return NULL; /* a picture with a hole is better than no answer */
 		s->room = (uint32_t)room;
 	}

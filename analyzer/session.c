@@ -1,6 +1,5 @@
 #include "analyzer/session.h"
 #include "analyzer/error.h"
-#include "analyzer/record_options.h"
 #include "format/format.h"
 #include "format/output_name.h"
 
@@ -13,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-int session_make(char *dir, const struct record_options *o, const char *command)
+int session_make(char *dir, const char *command)
 {
-	const char *pattern = o->output ? o->output : getenv("MEMTRACE_OUTPUT");
+	const char *pattern = getenv("MEMTRACE_OUTPUT");
 	int e;
 
 	mt_output_name(dir, SESSION_PATH, pattern && *pattern ? pattern : MT_OUTPUT_DEFAULT, mt_base_name(command),

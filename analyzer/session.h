@@ -6,11 +6,9 @@
 
 #define SESSION_PATH 4096
 
-struct record_options;
-
-/* Makes a new trace directory for `command` as the options (else the environment) say. dir: SESSION_PATH bytes, gets
+/* Makes a new trace directory for `command` as MEMTRACE_OUTPUT says. dir: SESSION_PATH bytes, gets
  * its absolute path. */
-int session_make(char *dir, const struct record_options *o, const char *command);
+int session_make(char *dir, const char *command);
 
 /* Waits until the first process has written the session file or `pid` has ended. Returns 1 if it is there. */
 int session_wait(const char *dir, pid_t pid);

@@ -18,8 +18,8 @@ struct stacks;
 struct stacks *stacks_new(void);
 void stacks_free(struct stacks *);
 
-/* The stack of an event of this process, as an id in the merged tree; 0 = none. node2, the stack in the language
- * above, is 0 in traces of this version. */
+/* The stack of an event of this process, as an id in the merged tree; 0 = none. The frames of node2, the stack in the
+ * language above, take the places of the frames of its interpreter (see python.h). */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
 /* How many ids there are: they are dense. */

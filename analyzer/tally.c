@@ -47,7 +47,7 @@ static int grow(struct tally_sites *t)
 
 static int64_t add(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number)
 {
-	int e = vec_reserve(t->sites, t->room, t->count + 1);
+	int e = vec_reserve_raw(t->sites, t->room, t->count + 1);
 	if (e)
 		return e;
 	struct model_site *s = &t->sites[t->count];

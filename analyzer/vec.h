@@ -1,4 +1,5 @@
-/* Growing arrays: vec_reserve() makes room for `need` elements of a plain pointer with a separate capacity. */
+/* Growing arrays: vec_reserve() makes room for `need` elements of a plain pointer with a separate capacity; new elements are
+ * zero. vec_reserve_raw() leaves them as they are, so that room that isn't used yet costs no memory. */
 #ifndef MT_VEC_H
 #define MT_VEC_H
 
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 0 or -MT_EMEMORY; new elements are zero. */
-static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size_t size)
+/* Returns 0 or -MT_EMEMORY. */
+static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size_t size, int clear)
 {
 	if (need <= *room)
 		return 0;
@@ -16,12 +17,14 @@ static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size
 	void *p = realloc(*base, n * size);
 	if (!p)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	memset((char *)p + *room * size, 0, (n - *room) * size);
+	if (clear)
+		memset((char *)p + *room * size, 0, (n - *room) * size);
 	*base = p;
 	*room = n;
 	return 0;
 }
 
-#define vec_reserve(base, room, need) vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)))
+#define vec_reserve(base, room, need)     vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 1)
+#define vec_reserve_raw(base, room, need) vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 0)
 
 #endif

@@ -119,3 +119,12 @@ int mt_output_make(char *dst, size_t size)
 	errno = kept;
 	return ret;
 }
+
+void mt_raw_prefix(char dst[MT_RAW_PREFIX], uint64_t start_real_ns)
+{
+	char *end = dst + MT_RAW_PREFIX, *at = mt_put(dst, end, "memtrace-");
+
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*at++ = "0123456789abcdef"[start_real_ns >> shift & 15];
+	mt_put(at, end, ".");
+}

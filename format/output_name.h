@@ -20,6 +20,11 @@ void mt_output_name(char *dst, size_t size, const char *pattern, const char *pro
 /* Makes the directory dst, else dst.2, dst.3 ...; parents too. dst gets the name that was free. 0 or -errno. */
 int mt_output_make(char *dst, size_t size);
 
+/* What the names of raw files in a ring directory begin with: "memtrace-", the session's start_real_ns in hex, ".". It
+ * is the session's own, whatever its directory is called now. */
+#define MT_RAW_PREFIX 32
+void mt_raw_prefix(char dst[MT_RAW_PREFIX], uint64_t start_real_ns);
+
 /* The part of a path after its last slash. */
 const char *mt_base_name(const char *path);
 

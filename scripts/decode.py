@@ -193,7 +193,7 @@ class Process:
 
     def read_log(self):
         self.exe, self.argv, self.env = "", [], []
-        self.modules, self.hooks, self.files, self.threads, self.children = [], {}, {}, {}, []
+        self.modules, self.hooks, self.files, self.threads, self.children, self.codes = [], {}, {}, {}, [], {}
         at = 0
         while at < len(self.log):
             record = RECORD.read(self.log, at)
@@ -233,8 +233,14 @@ class Process:
     def take_child(self, data):
         self.children.append(struct.unpack_from("<IIi", data))
 
+    def take_code(self, data):
+        number, version, first_line, table_bytes = struct.unpack_from("<IIII", data)
+        file = text(data, 16 + table_bytes)
+        name = text(data, 16 + table_bytes + len(file.encode(errors="surrogateescape")) + 1)
+        self.codes[number] = (version, first_line, file, name, data[16:16 + table_bytes])
+
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
-                7: take_file, 8: take_child}
+                7: take_file, 8: take_child, 9: take_code}
 
     # the call tree
 
@@ -330,6 +336,9 @@ def facts(number, process, with_nodes):
         yield "thread %d %d %d %s" % (number, index, tid, quoted(name))
     for pid, kind, code in process.children:
         yield "child %d %d %s %d" % (number, pid, EXITS[kind], code)
+    for key, (version, first_line, file, name, lines) in sorted(process.codes.items()):
+        yield "code %d %d 0x%x %d %s %s %s" % (
+            number, key, version, first_line, quoted(file), quoted(name), lines.hex() or "-")
     for key, node in process.nodes() if with_nodes else ():
         yield "node %d %d %d 0x%x 0x%x" % (number, key, node.parent, node.pc, node.flags)
 

@@ -118,12 +118,12 @@ static void set_stem(uint32_t image)
 {
 	struct mt_process *p = &mt_process;
 	char *end = p->path + sizeof(p->path), *at = mt_put(p->path, end, p->directory);
-	const char *name = strrchr(p->session_path, '/');
+	char prefix[MT_RAW_PREFIX];
 
 	at = mt_put(at, end, "/");
 	if (p->session->ring_dir[0]) { /* a directory shared with other sessions */
-		at = mt_put(at, end, name ? name + 1 : "memtrace");
-		at = mt_put(at, end, ".");
+		mt_raw_prefix(prefix, p->session->start_real_ns);
+		at = mt_put(at, end, prefix);
 	}
 	at = mt_put_number(at, end, p->pid);
 	at = mt_put(at, end, "-");
@@ -183,13 +183,14 @@ static uint64_t pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
-static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_image, uint64_t fork_ticks)
+static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image,
+                      uint64_t fork_ticks)
 {
 	info->version = MT_VERSION;
 	info->bytes = sizeof(*info);
 	info->pid = mt_process.pid;
 	info->image = mt_process.image;
-	info->parent_pid = (uint32_t)MT_SYS0(SYS_getppid);
+	info->parent_pid = parent_pid;
 	info->parent_image = parent_image;
 	info->origin = origin;
 	info->clock = mt_clock;
@@ -279,7 +280,8 @@ static int make_state_page(void)
 	return 1;
 }
 
-static int start_files(enum mt_origin origin, uint32_t parent_image, uint64_t fork_ticks, uint32_t node_base)
+static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image, uint64_t fork_ticks,
+                       uint32_t node_base)
 {
 	struct mt_info *info;
 
@@ -292,7 +294,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_image, uint64_t fo
 	mt_sys_populate(info, 8192); /* the header and the first chunks' states */
 	mt_process.info = info;
 	mt_process.states = (uint8_t *)info + MT_INFO_STATES;
-	fill_info(info, origin, parent_image, fork_ticks);
+	fill_info(info, origin, parent_pid, parent_image, fork_ticks);
 	info->fork_exact = fork_ticks != 0;
 	if (origin == MT_ORIGIN_FORK && !fork_ticks)
 		info->fork_ticks = info->start_ticks;
@@ -321,7 +323,7 @@ static int enter_image(void)
 	mt_clock_choose();
 	if (!mt_session_open())
 		return 0;
-	return start_files(MT_ORIGIN_EXEC, MT_NO_PARENT, 0, 0);
+	return start_files(MT_ORIGIN_EXEC, (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
 }
 
 /* Nothing of the parent's files may be written from here on: they are still mapped. */
@@ -329,6 +331,7 @@ static int enter_child(void)
 {
 	struct mt_info *parent = mt_process.info;
 	uint32_t base = (mt_tree_end() + MT_NODE_STEP - 1) & ~(MT_NODE_STEP - 1), image = mt_process.image;
+	uint32_t parent_pid = parent->pid; /* not getppid(): the parent may be gone, or one between us without events */
 	uint64_t fork_ticks = mt_process.fork_ticks;
 
 	mt_process.lock.word = 0;
@@ -340,7 +343,7 @@ static int enter_child(void)
 	mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)
 		return 0;
-	return start_files(MT_ORIGIN_FORK, image, fork_ticks, base);
+	return start_files(MT_ORIGIN_FORK, parent_pid, image, fork_ticks, base);
 }
 
 int mt_process_enter(void)

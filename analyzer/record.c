@@ -1,0 +1,415 @@
+/*
+ * One recorder serves a session: it holds a lock on the file "session", looks for processes, and gives each of them
+ * a round now and then.
+ *
+ * It may be killed at any moment. Whatever it knows is in the files: a block is either whole or cut off by the next
+ * recorder, a chunk is freed only after the block that holds it is written, and raw files are removed only after the
+ * last block. What fails (no space, no descriptors) is left raw and tried again.
+ */
+#include "analyzer/record.h"
+
+#include "analyzer/alive.h"
+#include "analyzer/error.h"
+#include "analyzer/record_process.h"
+#include "analyzer/ticks.h"
+#include "format/output_name.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#define MS             1000000ull
+#define HORIZON_NS     (10 * MS)  /* longer than a thread needs from an event's stamp to its publication */
+#define TIME_UNIT_NS   100        /* times are kept about this exact */
+#define PAUSE_MIN_NS   (20 * MS)
+#define PAUSE_MAX_NS   (250 * MS)
+#define RETRY_NS       (1000 * MS)
+#define MAX_FAILURES   4          /* then a process that is over is left as it is */
+#define LINGER_NS      (1000 * MS) /* without any process, before we go */
+#define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
+#define TIGHT_FREE     (64ull << 20)
+
+static volatile sig_atomic_t told_to_stop;
+
+struct work {
+	struct recorder r;
+	struct record_process *processes;
+	int session_fd;
+	pid_t parent;
+	char raw_dir[4400];
+	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
+};
+
+/* ---- the session ----------------------------------------------------------------------------------------- */
+
+static int map_session(struct work *w)
+{
+	char path[4400];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/session", w->r.dir);
+	w->session_fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (w->session_fd < 0 || fstat(w->session_fd, &st))
+		return error_errno(MT_ENOTRACE, path, ERROR_NO_OFFSET);
+	if (st.st_size < (off_t)sizeof(*w->r.session))
+		return error_set(MT_ECUT, path, ERROR_NO_OFFSET, NULL);
+	void *at = mmap(NULL, sizeof(*w->r.session), PROT_READ | PROT_WRITE, MAP_SHARED, w->session_fd, 0);
+	if (at == MAP_FAILED)
+		return error_errno(MT_EIO, path, ERROR_NO_OFFSET);
+	w->r.session = at;
+	if (memcmp(w->r.session->magic, MT_SESSION_MAGIC, sizeof(w->r.session->magic)))
+		return error_set(MT_EMAGIC, path, 0, NULL);
+	if (w->r.session->version != MT_VERSION)
+		return error_set(MT_EVERSION, path, 8, NULL);
+	return 0;
+}
+
+/* Pids and ticks of another machine or boot mean nothing here. */
+static bool is_of_this_boot(const struct mt_session *s)
+{
+	char id[64] = "";
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f)
+		return true;
+	bool same = !fgets(id, sizeof(id), f) || !strncmp(id, s->boot_id, 36);
+	fclose(f);
+	return same;
+}
+
+/* As the shim names raw files: in a ring directory, which sessions share, after the session. */
+static void find_raw_files(struct work *w)
+{
+	const struct mt_session *s = w->r.session;
+	if (s->ring_dir[0]) {
+		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
+		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
+	} else {
+		snprintf(w->raw_dir, sizeof(w->raw_dir), "%s", w->r.dir);
+	}
+	snprintf(w->r.raw_stem, sizeof(w->r.raw_stem), "%.4000s/%s", w->raw_dir, w->raw_prefix);
+}
+
+static void set_beat(struct work *w)
+{
+	__atomic_store_n(&w->r.session->recorder_beat_ns, ticks_mono_ns(), __ATOMIC_RELAXED);
+}
+
+static void set_present(struct work *w, bool present)
+{
+	set_beat(w);
+	__atomic_store_n(&w->r.session->recorder_pid, present ? (uint32_t)getpid() : 0, __ATOMIC_RELEASE);
+}
+
+/* The moment up to which this round takes events, and how long a tick is. */
+static void set_clock(struct work *w)
+{
+	const struct mt_session *s = w->r.session;
+	uint64_t ns = ticks_mono_ns() - s->start_mono_ns, ticks = ticks_now(s->clock) - s->start_ticks;
+	double per_ns = ns ? (double)ticks / (double)ns : 1;
+	uint64_t back = (uint64_t)(per_ns * HORIZON_NS);
+	w->r.horizon = s->start_ticks + (ticks > back ? ticks - back : 0);
+	w->r.shift = 0;
+	while (w->r.shift < 16 && (double)(2ull << w->r.shift) <= per_ns * TIME_UNIT_NS)
+		w->r.shift++;
+}
+
+static void set_tight(struct work *w)
+{
+	const struct mt_session *s = w->r.session;
+	struct statfs fs;
+	bool near_limit = s->limit_bytes && __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) > s->limit_bytes / 4;
+	bool near_full = !statfs(w->raw_dir, &fs) &&
+			 (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + TIGHT_FREE;
+	w->r.tight = near_limit || near_full;
+}
+
+/* ---- its processes --------------------------------------------------------------------------------------- */
+
+static bool is_known(const struct work *w, const char *name)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!strcmp(p->name, name))
+			return true;
+	return false;
+}
+
+/* PID-N.info, behind the prefix. */
+static void meet(struct work *w, const char *file)
+{
+	size_t prefix = strlen(w->raw_prefix);
+	uint32_t pid, image;
+	char name[32], wanted[64];
+	if (strncmp(file, w->raw_prefix, prefix) || sscanf(file + prefix, "%" SCNu32 "-%" SCNu32, &pid, &image) != 2)
+		return;
+	snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu32, pid, image);
+	snprintf(wanted, sizeof(wanted), "%s.info", name);
+	if (strcmp(file + prefix, wanted) || is_known(w, name))
+		return;
+	struct record_process *p = record_process_new(name, pid, image);
+	if (!p)
+		return;
+	p->next = w->processes;
+	w->processes = p;
+}
+
+static void look_around(struct work *w)
+{
+	DIR *dir = opendir(w->raw_dir);
+	if (!dir)
+		return;
+	for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+		meet(w, entry->d_name);
+	closedir(dir);
+}
+
+/* After an exec the process goes on under another image of the same pid. */
+static bool was_replaced(const struct work *w, const struct record_process *p)
+{
+	for (const struct record_process *q = w->processes; q; q = q->next)
+		if (q != p && q->info && q->pid == p->pid && q->image > p->image && q->info->pid_ns == p->info->pid_ns &&
+		    q->info->boot_start == p->info->boot_start && q->info->magic[0])
+			return true;
+	return false;
+}
+
+/* Once over it stays so; asked before the rings are looked at, so that nothing is appended after. */
+static void see_whether_over(const struct work *w, struct record_process *p)
+{
+	if (p->over || !p->info)
+		return;
+	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	p->over = life == ALIVE_NO;
+	p->unknown = life == ALIVE_UNKNOWN;
+}
+
+/* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. */
+static bool is_hopeless(const struct work *w, struct record_process *p, int opened)
+{
+	char path[4500];
+	snprintf(path, sizeof(path), "%s%s.info", w->r.raw_stem, p->name);
+	if (access(path, F_OK))
+		return true;
+	if (opened != 1 || !p->info || !p->info->boot_start || p->info->magic[0])
+		return false;
+	return alive(p->pid, p->info->pid_ns, p->info->boot_start) == ALIVE_NO;
+}
+
+static void note_failure(struct record_process *p, uint64_t now)
+{
+	p->retry_ns = now + (p->failures ? RETRY_NS : 0);
+	p->given_up = ++p->failures >= MAX_FAILURES && p->over;
+}
+
+static int serve(struct work *w, struct record_process *p, uint64_t now)
+{
+	if (p->finished || p->given_up || now < p->retry_ns)
+		return 0;
+	int e = record_process_open(p, &w->r);
+	if (e) {
+		p->finished = is_hopeless(w, p, e);
+		return 0;
+	}
+	see_whether_over(w, p);
+	e = record_process_round(p, &w->r);
+	if (e < 0)
+		note_failure(p, now);
+	else
+		p->failures = 0;
+	return e > 0 ? e : 0;
+}
+
+static void forget_finished(struct work *w)
+{
+	for (struct record_process **link = &w->processes; *link;) {
+		struct record_process *p = *link;
+		if (p->finished) {
+			*link = p->next;
+			record_process_free(p);
+		} else {
+			link = &p->next;
+		}
+	}
+}
+
+static bool has_work(const struct work *w)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!p->given_up && !p->unknown)
+			return true;
+	return false;
+}
+
+/* One round over all of them; returns how much there was to do. */
+static int work_round(struct work *w)
+{
+	int done = 0;
+	uint64_t now = ticks_mono_ns();
+	set_clock(w); /* before any ring is looked at */
+	set_tight(w);
+	look_around(w);
+	for (struct record_process *p = w->processes; p; p = p->next) {
+		done += serve(w, p, now);
+		set_beat(w);
+	}
+	forget_finished(w);
+	return done;
+}
+
+/* ---- how long --------------------------------------------------------------------------------------------- */
+
+/* `memtrace run` tells us when; if it is gone we are as any other recorder. */
+static bool is_supervised(const struct work *w)
+{
+	return (__atomic_load_n(&w->r.session->flags, __ATOMIC_RELAXED) & MT_SESSION_SUPERVISED) &&
+	       getppid() == w->parent;
+}
+
+/* The trace was deleted under us. */
+static bool is_removed(const struct work *w)
+{
+	struct stat st;
+	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static void pause_for(uint64_t ns)
+{
+	struct timespec pause = { .tv_nsec = (long)ns };
+	nanosleep(&pause, NULL);
+}
+
+static void work_until_idle(struct work *w)
+{
+	uint64_t idle_since = ticks_mono_ns(), pause = PAUSE_MIN_NS;
+	while (!told_to_stop) {
+		int done = work_round(w);
+		uint64_t now = ticks_mono_ns();
+		if (has_work(w) || is_supervised(w))
+			idle_since = now;
+		if (now - idle_since > LINGER_NS || is_removed(w))
+			return;
+		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
+		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
+	}
+}
+
+static void work_to_the_end(struct work *w)
+{
+	uint64_t end = ticks_mono_ns() + LAST_WORDS_NS;
+	do
+		work_round(w);
+	while (has_work(w) && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
+}
+
+/* A process that begins after our last look must see that it has no recorder. */
+static void work_off(struct work *w)
+{
+	for (;;) {
+		work_until_idle(w);
+		if (told_to_stop)
+			work_to_the_end(w);
+		set_present(w, false);
+		look_around(w);
+		if (told_to_stop || !has_work(w) || is_removed(w))
+			return;
+		set_present(w, true);
+	}
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------------------- */
+
+static void on_term(int sig)
+{
+	(void)sig;
+	told_to_stop = 1;
+}
+
+static void set_up_process(void)
+{
+	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ, SIGTSTP, SIGTTOU, SIGTTIN };
+	struct sigaction term = { .sa_handler = on_term };
+	struct rlimit files;
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	sigaction(SIGTERM, &term, NULL);
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	errno = 0;
+	if (nice(5) == -1 && errno)
+		errno = 0; /* then at full priority */
+	umask(077);
+}
+
+static int set_up(struct work *w)
+{
+	struct recorder *r = &w->r;
+	r->codec = codec_new();
+	r->cut = cut_new();
+	r->slots = malloc(RECORD_BLOCK_SLOTS * sizeof(*r->slots));
+	r->rings = malloc(RECORD_BLOCK_SLOTS * sizeof(*r->rings));
+	if (!r->codec || !r->cut || !r->slots || !r->rings)
+		return error_set(MT_EMEMORY, r->dir, ERROR_NO_OFFSET, NULL);
+	return 0;
+}
+
+static void tear_down(struct work *w)
+{
+	struct recorder *r = &w->r;
+	while (w->processes) {
+		struct record_process *p = w->processes;
+		w->processes = p->next;
+		record_process_free(p);
+	}
+	codec_free(r->codec);
+	cut_free(r->cut);
+	free(r->slots);
+	free(r->rings);
+	codec_buf_fini(&r->block);
+	if (r->session)
+		munmap(r->session, sizeof(*r->session));
+	if (w->session_fd >= 0)
+		close(w->session_fd);
+}
+
+static int run(struct work *w)
+{
+	int e = map_session(w);
+	if (e)
+		return e;
+	if (flock(w->session_fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? 0 : error_errno(MT_EIO, w->r.dir, ERROR_NO_OFFSET);
+	if (!is_of_this_boot(w->r.session))
+		return error_set(MT_ERUN, w->r.dir, ERROR_NO_OFFSET, "was recorded before this machine was started");
+	e = set_up(w);
+	if (e)
+		return e;
+	set_present(w, true);
+	find_raw_files(w);
+	work_off(w);
+	return 0;
+}
+
+int record_run(const char *dir)
+{
+	struct work w = { .r.dir = dir, .session_fd = -1, .parent = getppid() };
+	char *real = realpath(dir, NULL);
+	if (!real)
+		return error_errno(MT_ENOTRACE, dir, ERROR_NO_OFFSET);
+	w.r.dir = real;
+	set_up_process();
+	int e = run(&w);
+	tear_down(&w);
+	free(real);
+	return e;
+}

@@ -1,0 +1,54 @@
+/*
+ * A cut: the events of all rings of one process up to one moment, in one order.
+ *
+ * The moment (horizon) lies some milliseconds back and is chosen before any ring is looked at. So an event that is
+ * published later is causally later than everything in the cut, even if its thread was held up between stamp and
+ * publication and its tick is older: it goes into the next cut. That makes position in the trace causal order.
+ *
+ * Slots are read by position, not mapped: a file that is cut off must not kill the recorder.
+ */
+#ifndef MT_RECORD_CUT_H
+#define MT_RECORD_CUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+
+/* How far a ring is in the trace. */
+struct ring_place {
+	uint64_t position;
+	uint32_t thread;  /* that owns the ring there */
+	bool known;       /* thread is */
+};
+
+/* What the cut is made of. */
+struct cut_rings {
+	int fd;                    /* PID-N.ring */
+	uint8_t *states;           /* mapped */
+	uint32_t chunks;
+	bool ended;                /* nobody appends any more: everything is taken, and holes are skipped */
+	uint64_t horizon;          /* unless ended */
+	struct ring_place *places; /* by ring */
+	size_t place_room;
+};
+
+struct cut;
+
+struct cut *cut_new(void);
+void cut_free(struct cut *c);
+
+/* Looks at all chunks. 0 or an error; then cut_next() until it gives less than asked for. */
+int cut_begin(struct cut *c, struct cut_rings *r);
+
+/* Up to `room` (>= 2) slots; a mapping's two stay together. Returns how many there were. */
+size_t cut_next(struct cut *c, struct mt_event *slots, uint32_t *rings, size_t room);
+
+/* What the slots of the last cut_next() cover; borrowed. */
+const struct mt_cover *cut_covers(const struct cut *c, uint32_t *count);
+
+/* They are in the trace: notes the places and frees chunks that are wholly there. Returns how many became free. */
+uint32_t cut_commit(struct cut *c);
+
+#endif

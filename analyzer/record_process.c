@@ -1,0 +1,342 @@
+#include "analyzer/record_process.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+static void raw_path(const struct record_process *p, const struct recorder *r, const char *extension, char *path,
+		     size_t size)
+{
+	snprintf(path, size, "%s%s.%s", r->raw_stem, p->name, extension);
+}
+
+static int open_raw(const struct record_process *p, const struct recorder *r, const char *extension, int flags)
+{
+	char path[4500];
+	raw_path(p, r, extension, path, sizeof(path));
+	return open(path, flags | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+struct record_process *record_process_new(const char *name, uint32_t pid, uint32_t image)
+{
+	struct record_process *p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->pid = pid;
+	p->image = image;
+	p->ring_fd = p->trace.fd = -1;
+	return p;
+}
+
+void record_process_free(struct record_process *p)
+{
+	if (!p)
+		return;
+	if (p->info)
+		munmap(p->info, MT_INFO_LOG);
+	if (p->ring_fd >= 0)
+		close(p->ring_fd);
+	record_trace_close(&p->trace);
+	free(p->places);
+	free(p);
+}
+
+/* What an earlier recorder's block covers. */
+static int see_block(void *context, const struct mt_block *header, const struct mt_cover *covers)
+{
+	struct record_process *p = context;
+	for (uint32_t i = 0; i < header->covers; i++) {
+		const struct mt_cover *c = &covers[i];
+		if (c->ring >= MT_MAX_CHUNKS)
+			return error_set(MT_EFORMAT, p->trace.path, (int64_t)p->trace.end, "a block covers an impossible ring");
+		int e = vec_reserve(p->places, p->place_room, c->ring + 1ul);
+		if (e)
+			return e;
+		p->places[c->ring].position = c->to;
+	}
+	return 0;
+}
+
+static int map_info(struct record_process *p, const struct recorder *r)
+{
+	struct stat st;
+	int fd = open_raw(p, r, "info", O_RDWR), e = 0;
+	if (fd < 0)
+		return errno == ENOENT ? 1 : error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)MT_INFO_LOG) {
+		close(fd);
+		return 1;
+	}
+	void *at = mmap(NULL, MT_INFO_LOG, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		e = error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	else
+		p->info = at;
+	close(fd);
+	return e;
+}
+
+static bool is_recorded(const struct record_process *p)
+{
+	return !memcmp(p->info->magic, MT_INFO_MAGIC, sizeof(p->info->magic)) && p->info->version == MT_VERSION &&
+	       p->info->pid == p->pid && p->info->image == p->image;
+}
+
+int record_process_open(struct record_process *p, struct recorder *r)
+{
+	int e = p->info ? 0 : map_info(p, r);
+	if (!e && !is_recorded(p))
+		e = 1;
+	if (!e && p->ring_fd < 0)
+		p->ring_fd = open_raw(p, r, "ring", O_RDWR);
+	return e;
+}
+
+static int open_trace(struct record_process *p, const struct recorder *r)
+{
+	if (p->trace.fd >= 0)
+		return 0;
+	free(p->places);
+	p->places = NULL;
+	p->place_room = 0;
+	return record_trace_open(&p->trace, r->dir, p->name, p->pid, p->image, see_block, p);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------- */
+
+/* What a process that is over still takes, its raw files will give back and more. */
+static bool may_grow(const struct record_process *p, const struct recorder *r, uint64_t bytes)
+{
+	const struct mt_session *s = r->session;
+	struct statfs fs;
+	if (p->over)
+		return true;
+	if (s->limit_bytes && __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) + bytes > s->limit_bytes)
+		return false;
+	return fstatfs(p->trace.fd, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= s->keep_free_bytes + bytes;
+}
+
+static int append(struct record_process *p, struct recorder *r)
+{
+	if (!may_grow(p, r, r->block.size)) {
+		errno = ENOSPC;
+		return error_errno(MT_EOUTPUT, p->trace.path, (int64_t)p->trace.end);
+	}
+	int e = record_trace_append(&p->trace, &r->block);
+	if (!e)
+		__atomic_fetch_add(&r->session->used_bytes, r->block.size, __ATOMIC_RELAXED);
+	return e;
+}
+
+static int codec_failed(const struct record_process *p, int code)
+{
+	return error_set(code == -CODEC_EMEM ? MT_EMEMORY : MT_EFORMAT, p->name, ERROR_NO_OFFSET, "%s",
+			 codec_strerror(code));
+}
+
+/* Times never run backwards from block to block either. */
+static void clamp_first(const struct record_process *p, const struct recorder *r, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (r->slots[i].kind == MT_EXT)
+			continue;
+		if (r->slots[i].ticks < p->trace.last_ticks)
+			r->slots[i].ticks = p->trace.last_ticks;
+		return; /* the codec sees to the rest */
+	}
+}
+
+static int write_events(struct record_process *p, struct recorder *r, size_t count)
+{
+	uint32_t cover_count;
+	const struct mt_cover *covers = cut_covers(r->cut, &cover_count);
+	clamp_first(p, r, count);
+	int e = codec_encode_events(r->codec, r->slots, r->rings, (uint32_t)count, covers, cover_count, r->shift,
+				    &r->block);
+	if (e)
+		return codec_failed(p, e);
+	e = append(p, r);
+	if (e)
+		return e;
+	p->trace.last_ticks = ((const struct mt_block *)r->block.data)->last_ticks;
+	cut_commit(r->cut);
+	return 0;
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------- */
+
+static uint32_t chunk_count(const struct record_process *p)
+{
+	/* acquire pairs with the shim's release after the ring file has grown */
+	uint32_t n = __atomic_load_n(&p->info->chunks, __ATOMIC_ACQUIRE);
+	return n < MT_MAX_CHUNKS ? n : MT_MAX_CHUNKS;
+}
+
+static uint8_t *states(const struct record_process *p)
+{
+	return (uint8_t *)p->info + MT_INFO_STATES;
+}
+
+static uint32_t full_chunks(const struct record_process *p)
+{
+	uint32_t full = 0, n = chunk_count(p);
+	const uint8_t *state = states(p);
+	for (uint32_t i = 0; i < n; i++)
+		full += __atomic_load_n(&state[i], __ATOMIC_RELAXED) == MT_CHUNK_FULL;
+	return full;
+}
+
+/* Raw chunks are as safe as blocks, so only whole blocks are worth the work, unless chunks are running short. */
+static uint32_t wanted_slots(struct record_process *p, const struct recorder *r)
+{
+	uint64_t lost = __atomic_load_n(&p->info->lost_events, __ATOMIC_RELAXED), limit = r->session->limit_bytes;
+	uint32_t wanted = r->tight || lost != p->lost ? MT_CHUNK_SLOTS : RECORD_BLOCK_SLOTS;
+	p->lost = lost;
+	if (limit && limit / 8 / sizeof(struct mt_event) < wanted)
+		wanted = MT_CHUNK_SLOTS;
+	return wanted;
+}
+
+/* The cut in blocks of at least `least` slots; small ones where a large one did not fit on the disk. */
+static int write_cut(struct record_process *p, struct recorder *r, size_t least)
+{
+	size_t most = p->failures ? MT_CHUNK_SLOTS : RECORD_BLOCK_SLOTS;
+	int written = 0;
+	for (;;) {
+		size_t count = cut_next(r->cut, r->slots, r->rings, most);
+		if (!count || count + 1 < least) /* a mapping's two slots may not have fit */
+			return written;
+		int e = write_events(p, r, count);
+		if (e)
+			return e;
+		written++;
+	}
+}
+
+static int record_events(struct record_process *p, struct recorder *r)
+{
+	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
+	if (p->ring_fd < 0 || (!p->over && (uint64_t)full_chunks(p) * MT_CHUNK_SLOTS < wanted))
+		return 0;
+	int e = open_trace(p, r);
+	if (e || p->trace.complete)
+		return e;
+	struct cut_rings rings = { .fd = p->ring_fd, .states = states(p), .chunks = chunk_count(p), .ended = p->over,
+				   .horizon = r->horizon, .places = p->places, .place_room = p->place_room };
+	e = cut_begin(r->cut, &rings);
+	if (!e)
+		cut_commit(r->cut); /* what an earlier recorder wrote and did not come to free */
+	if (!e)
+		e = write_cut(p, r, wanted);
+	p->places = rings.places;
+	p->place_room = rings.place_room;
+	return e;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------- */
+
+static int write_nodes(struct record_process *p, struct recorder *r)
+{
+	struct stat st;
+	uint32_t end = p->info->node_end, base = p->info->node_base;
+	uint64_t count = end > MT_MAX_NODES ? MT_MAX_NODES : end;
+	int fd = open_raw(p, r, "nodes", O_RDONLY);
+	count = count > base ? count - base : 0;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	if (fstat(fd, &st) || (uint64_t)st.st_size / sizeof(struct mt_node) < count)
+		count = (uint64_t)st.st_size / sizeof(struct mt_node);
+	void *nodes = count ? mmap(NULL, count * sizeof(struct mt_node), PROT_READ, MAP_SHARED, fd, 0) : NULL;
+	close(fd);
+	if (nodes == MAP_FAILED)
+		return error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	int e = codec_encode_nodes(r->codec, nodes, (uint32_t)count, base, &r->block);
+	if (nodes)
+		munmap(nodes, count * sizeof(struct mt_node));
+	return e ? codec_failed(p, e) : append(p, r);
+}
+
+static int write_info(struct record_process *p, struct recorder *r)
+{
+	uint64_t bytes = p->info->log_bytes;
+	struct mt_info info = *p->info;
+	int fd = open_raw(p, r, "info", O_RDONLY);
+	if (fd < 0)
+		return error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	char *log = bytes < CODEC_MAX_INFO ? malloc(bytes + 1) : NULL;
+	ssize_t got = log ? pread(fd, log, bytes, MT_INFO_LOG) : -1;
+	close(fd);
+	if (!log || got < 0) {
+		free(log);
+		return error_set(MT_EIO, p->name, ERROR_NO_OFFSET, "the log can't be read");
+	}
+	info.log_bytes = (uint64_t)got & ~7ull;
+	int e = codec_encode_info(r->codec, &info, log, info.log_bytes, &r->block);
+	free(log);
+	return e ? codec_failed(p, e) : append(p, r);
+}
+
+static int write_end(struct record_process *p, struct recorder *r)
+{
+	int e = write_nodes(p, r);
+	if (!e)
+		e = write_info(p, r);
+	if (!e && (e = codec_encode_end(&r->block)) != 0)
+		e = codec_failed(p, e);
+	if (!e)
+		e = append(p, r);
+	p->trace.complete = !e;
+	return e;
+}
+
+static void remove_raw(const struct record_process *p, struct recorder *r, const char *extension)
+{
+	char path[4500];
+	struct stat st;
+	raw_path(p, r, extension, path, sizeof(path));
+	if (lstat(path, &st) == 0 && unlink(path) == 0)
+		__atomic_fetch_sub(&r->session->used_bytes, (uint64_t)st.st_size, __ATOMIC_RELAXED);
+}
+
+/* The info goes last: as long as it is there a later recorder looks after the rest. */
+static int finish(struct record_process *p, struct recorder *r)
+{
+	int e = open_trace(p, r);
+	if (!e && !p->trace.complete)
+		e = write_end(p, r);
+	if (e)
+		return e;
+	remove_raw(p, r, "ring");
+	remove_raw(p, r, "nodes");
+	remove_raw(p, r, "info");
+	p->finished = true;
+	return 0;
+}
+
+/* After an error the file is read again, so that it alone says how far things are. */
+static int start_over(struct record_process *p, int e)
+{
+	record_trace_close(&p->trace);
+	return e;
+}
+
+int record_process_round(struct record_process *p, struct recorder *r)
+{
+	int written = record_events(p, r);
+	if (written < 0)
+		return start_over(p, written);
+	int e = p->over ? finish(p, r) : 0;
+	return e ? start_over(p, e) : written + p->over;
+}

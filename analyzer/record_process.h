@@ -1,0 +1,59 @@
+/* One recorded process (an image of it) as the recorder sees it: its raw files on one side, PID-N.trace on the other. */
+#ifndef MT_RECORD_PROCESS_H
+#define MT_RECORD_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/record_cut.h"
+#include "analyzer/record_trace.h"
+#include "format/codec.h"
+
+#define RECORD_BLOCK_SLOTS 262144u
+
+/* What all processes share. */
+struct recorder {
+	const char *dir;            /* the trace directory */
+	char raw_stem[4400];        /* of raw files: directory, slash and perhaps the session's name */
+	struct mt_session *session; /* mapped */
+	struct codec *codec;
+	struct cut *cut;
+	struct mt_event *slots;     /* RECORD_BLOCK_SLOTS */
+	uint32_t *rings;
+	struct codec_buf block;
+	uint64_t horizon;           /* of this round */
+	unsigned shift;             /* times are kept in units of 2^shift ticks */
+	bool tight;                 /* disk is short: chunks are worth more than large blocks */
+};
+
+struct record_process {
+	struct record_process *next;
+	char name[32];              /* "PID-N" */
+	uint32_t pid, image;
+	struct mt_info *info;       /* mapped, MT_INFO_LOG bytes; NULL = not open */
+	int ring_fd;                /* -1 = none (yet) */
+	struct ring_place *places;
+	size_t place_room;
+	struct record_trace trace;
+	uint64_t lost;              /* info->lost_events as of the last round */
+	uint64_t retry_ns;          /* nothing is tried before: something failed */
+	unsigned failures;          /* in a row */
+	bool over;                  /* it has ended, or another image took its place */
+	bool unknown;               /* nobody can tell: served, but not waited for */
+	bool finished;              /* all of it is in the trace and the raw files are gone */
+	bool given_up;              /* it is over and can't be finished: the raw files stay */
+};
+
+/* A process whose info file was seen. NULL without memory. */
+struct record_process *record_process_new(const char *name, uint32_t pid, uint32_t image);
+void record_process_free(struct record_process *p);
+
+/* Opens what is there. 0; 1 = there is nothing to record yet; or an error. */
+int record_process_open(struct record_process *p, struct recorder *r);
+
+/* Encodes what is worth it; everything if the process is over, and then finishes it. Returns the number of blocks
+ * written or an error, after which all is as the files say, and it can be tried again. */
+int record_process_round(struct record_process *p, struct recorder *r);
+
+#endif

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""memtrace run and env: flags are the variables, the command is what it is, and nothing starts that would not be recorded."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+BUSY = [mt.program("busy"), "20000", "1000", "300"]
+TOUCH = "started"
+
+
+def refused(command, cwd, tool=mt.MEMTRACE):
+    """Nothing is started, one line says why."""
+    done = mt.execute([tool, "run", "--", *command], cwd=cwd)
+    mt.check(done.status in (2, 3), "exit status %s" % done)
+    mt.equal(len(done.err.splitlines()), 1, "lines in %r" % done.err)
+    mt.check(not os.path.exists(os.path.join(cwd, TOUCH)), "it was started all the same")
+    mt.equal([f for f in os.listdir(cwd) if f.startswith("memtrace-")], [], "traces left behind")
+
+
+def build_c(folder, *flags):
+    path = os.path.join(folder, "program")
+    source = '#include <fcntl.h>\nint main(void) { return open("%s", O_CREAT | O_WRONLY, 0600) < 0; }' % TOUCH
+    made = mt.execute(["cc", "-x", "c", "-", "-o", path, *flags], stdin=source.encode())
+    if made.status:
+        mt.skip("cc %s: %s" % (" ".join(flags), made.err.strip().splitlines()[-1]))
+    return path
+
+
+def case_missing_command():
+    refused(["/nonexistent/program"], mt.scratch())
+    refused(["nosuchcommandatall"], mt.scratch())
+
+
+def case_no_command():
+    mt.equal(mt.execute([mt.MEMTRACE, "run"]).status, 2)
+
+
+def case_static_program():
+    cwd = mt.scratch()
+    refused([build_c(cwd, "-static")], cwd)
+
+
+def case_setuid_program():
+    cwd = mt.scratch()
+    path = build_c(cwd)
+    os.chmod(path, 0o4755)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o4755)
+    else:
+        mt.skip("the program would be set-uid to ourselves: needs root")
+    refused([path], cwd)
+
+
+def case_library_is_missing():
+    cwd = mt.scratch()
+    tool = shutil.copy(mt.MEMTRACE, mt.scratch())
+    refused([build_c(cwd)], cwd, tool)
+
+
+def case_script():
+    cwd = mt.scratch()
+    path = os.path.join(cwd, "script")
+    with open(path, "w") as file:
+        file.write("#!/bin/sh\nexec %s\n" % " ".join(BUSY))
+    os.chmod(path, 0o755)
+    done = mt.supervised([path])
+    mt.equal((done.status, done.trace.process("busy")["host"]["allocations"]), (7, 20000))
+
+
+def case_flags():
+    done = mt.supervised(BUSY, "--depth=3", "--no-report")
+    mt.equal((done.status, done.err), (7, ""))
+    mt.between(2, max(len([f for f in s["stack"] if not f["inlined"]]) for s in done.trace.sites()), 3, "frames")
+    done = mt.supervised(["sh", "-c", " ".join(BUSY)], "--exclude", "busy", "--stacks", "none")
+    mt.equal([p["name"] for p in done.trace.processes], ["sh"])
+
+
+def case_streams():
+    """Standard input reaches the command, its output is not mixed with the report."""
+    done = mt.supervised(["sh", "-c", "cat; echo oops >&2"], stdin=b"given\n")
+    mt.equal((done.status, done.out), (0, "given\n"))
+    mt.check(done.err.startswith("oops\n") and "HOST MEMORY" in done.err, "stderr is %r" % done.err)
+
+
+@mt.variants("TERM", "HUP", "USR1")
+def case_signals_are_passed_on(name):
+    path = os.path.join(mt.scratch("trace"), "t")
+    cwd = mt.scratch()
+    script = "trap 'echo got it; exit 5' %s; : > ready; while :; do sleep 0.05; done" % name
+    child = subprocess.Popen([mt.MEMTRACE, "run", "-o", path, "--no-report", "--", "sh", "-c", script], cwd=cwd,
+                             env=mt.clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while not os.path.exists(os.path.join(cwd, "ready")) and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    child.send_signal(getattr(signal, "SIG" + name))
+    out, err = child.communicate(timeout=20)
+    mt.equal((child.returncode, out, err), (5, b"got it\n", b""))
+
+
+def case_default_signals():
+    """The command's own SIGINT and SIGQUIT work as usual."""
+    for sig in ("INT", "QUIT", "PIPE"):
+        want = mt.plain(["sh", "-c", "ulimit -c 0; kill -%s $$; echo alive" % sig])
+        got = mt.supervised(["sh", "-c", "ulimit -c 0; kill -%s $$; echo alive" % sig], "--no-report")
+        mt.equal((got.status, got.out), (128 - want.status, want.out), sig)
+
+
+def case_the_command_may_leave_children():
+    """`memtrace run` ends with the command; what goes on is recorded on."""
+    done = mt.supervised(["sh", "-c", "(sleep 0.7; %s) >/dev/null & echo left" % " ".join(BUSY)], "--no-report")
+    mt.equal((done.status, done.out), (0, "left\n"))
+    time.sleep(1.5)
+    mt.equal(mt.Trace(done.trace.path).process("busy")["host"]["allocations"], 20000)
+
+
+def case_env():
+    path = os.path.join(mt.scratch("trace"), "it's a trace")
+    script = 'eval "$(%s env -o "$1" --depth 4)"; shift; "$@"; echo $?' % mt.MEMTRACE
+    done = mt.plain(["sh", "-c", script, "sh", path, *BUSY])
+    mt.equal(done.out.splitlines()[-1], "7")
+    mt.equal(mt.Trace(path).intact().process("busy")["host"]["allocations"], 20000)
+
+
+def case_bad_options():
+    for bad in (["--stacks=some"], ["--limit=lots"], ["--nonsense"], ["--depth=0"]):
+        done = mt.execute([mt.MEMTRACE, "run", *bad, "--", "true"])
+        mt.equal((done.status, len(done.err.splitlines())), (2, 1), " ".join(bad))
+
+
+mt.main()
