@@ -1,0 +1,19 @@
+/*
+ * The Python frames of the calling thread as a node of the call tree. Nothing of the interpreter is called but
+ * what returns the thread's own state; neither the GIL nor any lock is taken, and nothing is allocated from the
+ * heap. Async-signal-safe.
+ */
+#ifndef MT_PYFRAMES_H
+#define MT_PYFRAMES_H
+
+#include <stdint.h>
+
+struct mt_python; /* one ring's memory of its previous capture; lives in pages the ring owns */
+
+/* Bytes of one struct mt_python for the configured depth. */
+uint64_t mt_python_bytes(void);
+
+/* 0 if the thread has no Python frames. Sets *truncated if some are missing. */
+uint32_t mt_python_capture(struct mt_python *python, int *truncated);
+
+#endif
