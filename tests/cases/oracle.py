@@ -202,4 +202,5 @@ def case_memtrace_run():
     compare(12, "mf", how=supervised)
 
 
-mt.main()
+if __name__ == "__main__":
+    mt.main()
