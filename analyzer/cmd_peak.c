@@ -44,7 +44,7 @@ static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
 		at->measure = SITES_HOST_PEAK;
 		at->ns = model_totals(v->model, kind).peak_ns;
 	}
-	return view_owners(v, at->measure, kind, &at->sites);
+	return view_owners(v, at->measure, kind, NULL, &at->sites);
 }
 
 /* ---- screen -------------------------------------------------------------------------------------------- */

@@ -413,5 +413,5 @@ void image_close(struct image *im)
 
 bool image_is_alive(const struct image *im)
 {
-	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start);
+	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start) == ALIVE_YES;
 }

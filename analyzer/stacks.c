@@ -446,6 +446,15 @@ static void fall_back(struct fallback *f, const struct stack_walk *w)
 		f->glue = w->frame;
 }
 
+/* Recursion, and CPython's pairs of f and f_impl. */
+static bool same_name(const struct frame *inner, const struct frame *outer)
+{
+	if (!inner->name || !outer->name)
+		return false;
+	size_t n = strlen(outer->name);
+	return strncmp(inner->name, outer->name, n) == 0 && (!inner->name[n] || strcmp(inner->name + n, "_impl") == 0);
+}
+
 /* A program in Python is read by its own lines: the innermost one of it, below that what was called to get the memory. */
 static void prefer_python(struct stack_site *site, const struct frame *python)
 {
@@ -473,7 +482,7 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 		}
 		if (!site.frame)
 			site.frame = w.frame;
-		else if ((!site.caller || python_is_thread(w.frame)) && (!w.frame->function || w.frame->function != site.frame->function))
+		else if ((!site.caller || python_is_thread(w.frame)) && !same_name(site.frame, w.frame))
 			site.caller = w.frame;
 	}
 	if (!site.frame)

@@ -194,9 +194,18 @@ static int meet_rings(struct stream *s)
 	return e;
 }
 
+/* No more than there are: a directory may hold thousands of small processes. */
+static size_t raw_batch(const struct raw *raw)
+{
+	size_t slots = 2;
+	for (size_t i = 0; i < raw->count && slots < RAW_BATCH; i++)
+		slots += raw->chunks[i].used;
+	return slots < RAW_BATCH ? slots : RAW_BATCH;
+}
+
 static int load_raw(struct stream *s, size_t *count)
 {
-	int e = make_room(s, RAW_BATCH);
+	int e = make_room(s, raw_batch(&s->image->raw));
 	if (!e && !s->merge) {
 		e = merge_new(&s->merge, s->image, s->covered, s->covered_room, s->limits);
 		if (!e)

@@ -122,7 +122,7 @@ def case_cut():
 def case_sample():
     """What has a stack in sample mode has the right one."""
     for version, path in interpreters():
-        check_stacks(path, "plain", "reuse", "generators", MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="1M")
+        check_stacks(path, "plain", "reuse", "generators", MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="500K")
 
 
 def case_lines():
