@@ -359,9 +359,33 @@ static const struct rule {
 
 bool pattern_matches(const char *pattern, const char *text)
 {
+	if (*pattern == '*')
+		return strstr(text, pattern + 1) != NULL;
 	while (*pattern && *pattern == *text)
 		pattern++, text++;
 	return *pattern == '*' || *pattern == *text;
+}
+
+enum { RULES = sizeof(rules) / sizeof(*rules) };
+
+static bool may_match(const struct rule *r, unsigned char first)
+{
+	return (unsigned char)*r->pattern == first || *r->pattern == '*';
+}
+
+/* The rules worth comparing with a text that begins so, in order; ends with NULL. */
+static const struct rule *const *rules_for(unsigned char first)
+{
+	static const struct rule **lists[256];
+	if (!lists[first]) {
+		size_t n = 0;
+		const struct rule **list = calloc(RULES + 1, sizeof(*list));
+		for (size_t i = 0; list && i < RULES; i++)
+			if (may_match(&rules[i], first))
+				list[n++] = &rules[i];
+		lists[first] = list;
+	}
+	return lists[first];
 }
 
 enum frame_class frame_classify(const struct frame *f)
@@ -374,11 +398,10 @@ enum frame_class frame_classify(const struct frame *f)
 	const char *library = slash ? slash + 1 : f->library;
 	enum rule_what what = f->name ? FUNCTION : LIBRARY;
 	const char *text = f->name ? f->name : library;
-	if (!text)
-		return FRAME_PLAIN;
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].what == what && pattern_matches(rules[i].pattern, text))
-			return rules[i].class;
+	const struct rule *const *r = text ? rules_for((unsigned char)*text) : NULL;
+	for (; r && *r; r++)
+		if ((*r)->what == what && pattern_matches((*r)->pattern, text))
+			return (*r)->class;
 	return FRAME_PLAIN;
 }
 
