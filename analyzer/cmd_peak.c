@@ -261,10 +261,7 @@ static int show(struct view *v)
 static int peak(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	const struct when *at = &v->options->at;
-	int e = is_time(at) ? options_resolve(at, v->reader, &q.until_ns) : 0;
-	if (e == 0)
-		e = view_run(v, &q);
+	int e = view_run(v, &q);
 	return e < 0 ? e : show(v);
 }
 

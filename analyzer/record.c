@@ -345,9 +345,6 @@ static void set_up_process(void)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	errno = 0;
-	if (nice(5) == -1 && errno)
-		errno = 0; /* then at full priority */
 	umask(077);
 }
 

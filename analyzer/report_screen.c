@@ -295,8 +295,8 @@ static void print_survivors(const struct report *r)
 	}
 	if (!most)
 		return;
-	char *facts = output_format("%s in %s block%s at exit%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
-				    folded ? " (libraries' aside)" : "", BYTES(most->bytes));
+	char *facts = output_format("%s in %s block%s%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
+				    folded ? " (not libraries')" : "", BYTES(most->bytes));
 	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
 }

@@ -359,29 +359,49 @@ static const struct rule {
 
 bool pattern_matches(const char *pattern, const char *text)
 {
+	if (*pattern == '*')
+		return strstr(text, pattern + 1) != NULL;
 	while (*pattern && *pattern == *text)
 		pattern++, text++;
 	return *pattern == '*' || *pattern == *text;
 }
 
-static bool is_python(const struct frame *f)
+enum { RULES = sizeof(rules) / sizeof(*rules) };
+
+static bool may_match(const struct rule *r, unsigned char first)
 {
-	return f->language && strcmp(f->language, "python") == 0;
+	return (unsigned char)*r->pattern == first || *r->pattern == '*';
+}
+
+/* The rules worth comparing with a text that begins so, in order; ends with NULL. */
+static const struct rule *const *rules_for(unsigned char first)
+{
+	static const struct rule **lists[256];
+	if (!lists[first]) {
+		size_t n = 0;
+		const struct rule **list = calloc(RULES + 1, sizeof(*list));
+		for (size_t i = 0; list && i < RULES; i++)
+			if (may_match(&rules[i], first))
+				list[n++] = &rules[i];
+		lists[first] = list;
+	}
+	return lists[first];
 }
 
 enum frame_class frame_classify(const struct frame *f)
 {
-	if (is_python(f))
+	if (python_is_thread(f))
+		return FRAME_PLAIN;
+	if (python_is_frame(f))
 		return python_is_plumbing(f) ? FRAME_GLUE : FRAME_PLAIN;
 	const char *slash = f->library ? strrchr(f->library, '/') : NULL;
 	const char *library = slash ? slash + 1 : f->library;
 	enum rule_what what = f->name ? FUNCTION : LIBRARY;
 	const char *text = f->name ? f->name : library;
-	if (!text)
-		return FRAME_PLAIN;
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].what == what && pattern_matches(rules[i].pattern, text))
-			return rules[i].class;
+	const struct rule *const *r = text ? rules_for((unsigned char)*text) : NULL;
+	for (; r && *r; r++)
+		if ((*r)->what == what && pattern_matches((*r)->pattern, text))
+			return (*r)->class;
 	return FRAME_PLAIN;
 }
 
@@ -420,7 +440,9 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 
 static bool hidden_language(const struct frame *f, unsigned flags)
 {
-	return flags & (is_python(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+	if (python_is_thread(f))
+		return false;
+	return flags & (python_is_frame(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
 }
 
 bool stack_shows(const struct stack_walk *w, unsigned flags)
@@ -477,13 +499,13 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 		fall_back(&f, &w);
 		if (!stack_shows(&w, flags))
 			continue;
-		if (is_python(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
+		if (python_is_frame(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
 			python = w.frame;
 			own = !python_is_library(w.frame->file);
 		}
 		if (!site.frame)
 			site.frame = w.frame;
-		else if (!site.caller && !same_name(site.frame, w.frame))
+		else if ((!site.caller || python_is_thread(w.frame)) && !same_name(site.frame, w.frame))
 			site.caller = w.frame;
 	}
 	if (!site.frame)

@@ -31,7 +31,7 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 /* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
 size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
 
-/* Whether a pattern of rules.def (a * at its end stands for anything) matches. */
+/* Whether a pattern of rules.def matches: TEXT, TEXT* for what begins so, or *TEXT for what contains it. */
 bool pattern_matches(const char *pattern, const char *text);
 
 enum frame_class frame_classify(const struct frame *);

@@ -135,6 +135,8 @@ int view_run(struct view *v, struct model_query *q)
 	int e = options_resolve(&o->from, v->reader, &q->from_ns);
 	if (e == 0)
 		e = options_resolve(&o->to, v->reader, &q->until_ns);
+	if (e == 0 && o->at.kind != WHEN_PEAK)
+		e = options_resolve(&o->at, v->reader, &q->until_ns);
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;

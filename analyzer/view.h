@@ -26,7 +26,7 @@ int view_open(struct view *v, const struct options *o);
  * a command returns. */
 int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v));
 
-/* Completes the query by --from, --to and --by, and runs the model. */
+/* Completes the query by --from, --to, --at and --by, and runs the model. */
 int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
 

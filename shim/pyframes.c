@@ -33,6 +33,8 @@ struct frame {
 struct mt_python {
 	uint32_t n;           /* kept */
 	uint32_t deaths;      /* mt_pycode_deaths then */
+	uint32_t thread;      /* of which thread_node is the node */
+	uint32_t thread_node; /* 0 = not made yet */
 	struct frame frame[]; /* [0, room): kept, outermost first; [room, 2 room): new ones, innermost first */
 };
 
@@ -311,18 +313,36 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 	return node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, int *truncated)
+static uint32_t name_thread(struct mt_python *p, uint32_t thread)
+{
+	if (!thread)
+		return 0;
+	if (!p->thread_node || p->thread != thread) {
+		uint32_t node = mt_tree_child(0, MT_PY_FRAME | thread, MT_NODE_PYTHON);
+		if (node == MT_NODE_FAILED)
+			return 0;
+		p->thread = thread;
+		p->thread_node = node;
+	}
+	return p->thread_node;
+}
+
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
-	void *state = rt ? rt->this_state() : NULL;
+	uint32_t node = 0;
+	void *state;
 
-	if (!state)
+	if (!rt)
 		return 0;
-	if (__builtin_expect(!rt->watched, 0) && !mt_pycode_watch(rt)) {
+	state = rt->this_state();
+	if (__builtin_expect(state && !rt->watched, 0) && !mt_pycode_watch(rt)) {
 		mt_say("Python without frames: ", "code objects can't be watched");
 		mt_pyruntime = NULL;
 		return 0;
 	}
-	return capture(p, rt, (uintptr_t)state, truncated);
+	if (state)
+		node = capture(p, rt, (uintptr_t)state, truncated);
+	return node ? node : name_thread(p, thread);
 }
