@@ -2,11 +2,17 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_NAMESPACE 0xEFFFFFFCu /* inode of the machine's own, which sees all others */
 
 struct proc_stat {
 	char state;
@@ -52,15 +58,17 @@ static bool other_thread_runs(const char *proc)
 	return found;
 }
 
-static bool runs(uint32_t pid, uint64_t start)
+static enum alive runs(uint32_t pid, uint64_t start)
 {
 	char proc[64], path[80];
 	struct proc_stat st;
 	snprintf(proc, sizeof(proc), "/proc/%" PRIu32, pid);
 	snprintf(path, sizeof(path), "%s/stat", proc);
-	if (!read_stat(path, &st) || st.start != start)
-		return false;
-	return !has_ended(st.state) || (st.threads > 1 && other_thread_runs(proc));
+	if (!read_stat(path, &st)) /* mounted with hidepid, it shows our own user's only */
+		return kill((pid_t)pid, 0) == 0 || errno == EPERM ? ALIVE_UNKNOWN : ALIVE_NO;
+	if (st.start != start)
+		return ALIVE_NO;
+	return !has_ended(st.state) || (st.threads > 1 && other_thread_runs(proc)) ? ALIVE_YES : ALIVE_NO;
 }
 
 static uint64_t namespace_of(const char *who)
@@ -90,24 +98,37 @@ static uint32_t inner_pid(const char *who)
 }
 
 /* A container's process has a number of ours too. Start times are equal in both, unless time namespaces differ. */
-static bool runs_in_namespace(uint32_t pid, uint64_t ns, uint64_t start)
+static enum alive search(uint32_t pid, uint64_t ns, uint64_t start, bool see_all)
 {
 	DIR *dir = opendir("/proc");
-	bool found = false;
+	enum alive found = see_all ? ALIVE_NO : ALIVE_UNKNOWN;
 	if (!dir)
-		return false;
-	for (struct dirent *entry; !found && (entry = readdir(dir)) != NULL;)
-		if (isdigit((unsigned char)*entry->d_name) && namespace_of(entry->d_name) == ns &&
-		    inner_pid(entry->d_name) == pid)
+		return ALIVE_UNKNOWN;
+	for (struct dirent *entry; found != ALIVE_YES && (entry = readdir(dir)) != NULL;) {
+		if (!isdigit((unsigned char)*entry->d_name) || namespace_of(entry->d_name) != ns)
+			continue;
+		found = ALIVE_NO; /* but the namespace is in sight */
+		if (inner_pid(entry->d_name) == pid)
 			found = runs((uint32_t)strtoul(entry->d_name, NULL, 10), start);
+	}
 	closedir(dir);
 	return found;
 }
 
-bool alive(uint32_t pid, uint64_t ns, uint64_t start)
+/* /proc may have been mounted in another pid namespace, and then shows its numbers. */
+static bool proc_is_ours(void)
+{
+	char text[32];
+	ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = 0;
+	return n > 0 && strtol(text, NULL, 10) == (long)getpid();
+}
+
+enum alive alive(uint32_t pid, uint64_t ns, uint64_t start)
 {
 	uint64_t own = namespace_of("self");
-	if (ns && own && ns != own)
-		return runs_in_namespace(pid, ns, start);
-	return runs(pid, start);
+	bool ours = proc_is_ours();
+	if (ours && (!ns || ns == own))
+		return runs(pid, start);
+	return search(pid, ns, start, ours && own == FIRST_NAMESPACE);
 }

@@ -7,6 +7,7 @@
  *   program ID EXE ARG...       env ID SETTING...      hook ID NUMBER NAME      file ID NUMBER PATH
  *   module ID START END BIAS NODE_FROM NODE_UNTIL BUILD_ID PATH                 (NODE_UNTIL "-": still loaded)
  *   thread ID INDEX TID NAME    child ID PID KIND CODE
+ *   code ID NUMBER VERSION FIRST_LINE FILE NAME LINES                           (LINES: its line table, in hexadecimal)
  *   node ID NUMBER PARENT PC FLAGS                                              (with --nodes)
  *   alloc ID TICKS RING ADDR SIZE HOOK NODE NODE2      free ID TICKS RING ADDR HOOK
  *   fail ID TICKS RING BYTES KIND HOOK NODE NODE2      undo ID TICKS RING ADDR HOOK
@@ -260,6 +261,22 @@ static void dump_children(const struct process *p)
 	}
 }
 
+static void dump_codes(const struct process *p)
+{
+	for (unsigned i = 0; i < p->code_count; i++) {
+		const struct process_code *c = &p->codes[i];
+		begin("code", p->id);
+		number("id", c->id);
+		address("version", c->version);
+		number("first_line", c->first_line);
+		text("file", c->file);
+		text("name", c->name);
+		name("lines");
+		put_hex(c->table, c->table_bytes);
+		end();
+	}
+}
+
 static void dump_nodes(const struct process *p)
 {
 	for (uint32_t id = p->node_base; id < p->node_end; id++) {
@@ -285,6 +302,7 @@ static void dump_facts(const struct dump_options *o, const struct process *p)
 	dump_files(p);
 	dump_threads(p);
 	dump_children(p);
+	dump_codes(p);
 	if (o->nodes)
 		dump_nodes(p);
 }

@@ -161,7 +161,7 @@ static int leaks_init(struct leaks *l, struct view *v)
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
 		if (!(v->kinds & 1u << kind))
 			continue;
-		e = view_survivors(v, kind, benign_stack, &l->sites[kind]);
+		e = view_owners(v, SITES_LIVE, kind, benign_stack, &l->sites[kind]);
 		count += e == 0 ? l->sites[kind]->count : 0;
 	}
 	if (e < 0)
@@ -187,7 +187,7 @@ static void leaks_fini(struct leaks *l)
 
 static void leak_caller(struct table *t, const struct owner *o)
 {
-	if (!o->caller)
+	if (!o->caller || o->folded)
 		return;
 	char *text = frame_text(o->caller), *where = frame_where(o->caller);
 	char *line = output_format("< %s", text ? text : "");

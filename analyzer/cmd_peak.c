@@ -44,7 +44,7 @@ static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
 		at->measure = SITES_HOST_PEAK;
 		at->ns = model_totals(v->model, kind).peak_ns;
 	}
-	return view_owners(v, at->measure, kind, &at->sites);
+	return view_owners(v, at->measure, kind, NULL, &at->sites);
 }
 
 /* ---- screen -------------------------------------------------------------------------------------------- */
@@ -261,10 +261,7 @@ static int show(struct view *v)
 static int peak(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	const struct when *at = &v->options->at;
-	int e = is_time(at) ? options_resolve(at, v->reader, &q.until_ns) : 0;
-	if (e == 0)
-		e = view_run(v, &q);
+	int e = view_run(v, &q);
 	return e < 0 ? e : show(v);
 }
 

@@ -43,15 +43,37 @@ static void report_fini(struct report *r)
 	sites_free(r->survivors);
 }
 
+static bool folds_most(const struct sites *s)
+{
+	uint64_t folded = 0;
+	for (size_t i = 0; i < s->count; i++)
+		folded += s->owners[i].folded ? s->owners[i].bytes : 0;
+	return folded > s->bytes / 10 * 9;
+}
+
+/* What modules and libraries need for themselves takes one row each, so that the rows are the program's; unless
+ * it is nearly all, as in a program that does its work while it is imported. */
+static int heap_owners(const struct view *v, struct sites **out)
+{
+	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
+	int e = view_owners(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_stack : NULL, out);
+	if (e < 0 || !folds || !folds_most(*out))
+		return e;
+	sites_free(*out);
+	*out = NULL;
+	return view_owners(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
+}
+
 static int report_init(struct report *r, const struct view *v)
 {
 	*r = (struct report){ .view = v };
 	int e = 0;
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
 		if (v->kinds & 1u << kind)
-			e = view_owners(v, SITES_HOST_PEAK, kind, &r->owners[kind]);
+			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
+				: view_owners(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
-		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, &r->temporary);
+		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
 	r->losses = report_losses(v);

@@ -433,6 +433,7 @@ void image_close(struct image *im)
 	free(im->argv);
 	free(im->env);
 	free(im->files);
+	free(im->codes);
 	free(im->threads);
 	free(im->modules);
 	free(im->exits);
@@ -442,5 +443,5 @@ void image_close(struct image *im)
 
 bool image_is_alive(const struct image *im)
 {
-	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start);
+	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start) == ALIVE_YES;
 }

@@ -74,6 +74,8 @@ struct image {
 	size_t argv_room, env_room;
 	struct process_mapped_file *files;
 	size_t file_count, file_room;
+	struct process_code *codes;
+	size_t code_count, code_room;
 	struct process_thread *threads; /* by index; unknown ones have no name */
 	size_t thread_count, thread_room;
 	struct process_module *modules;

@@ -160,6 +160,24 @@ static int take_child(struct image *im, const struct record *rec)
 	return e;
 }
 
+static int take_code(struct image *im, const struct record *rec)
+{
+	struct mt_rec_code c;
+	if (!fixed(rec, &c, sizeof(c)) || !c.id || c.table_bytes > rec->bytes - sizeof(c))
+		return -MT_EFORMAT;
+	const char *path = text(rec, sizeof(c) + c.table_bytes);
+	const char *name = path ? text(rec, sizeof(c) + c.table_bytes + strlen(path) + 1) : NULL;
+	if (!name)
+		return -MT_EFORMAT;
+	int e = vec_reserve(im->codes, im->code_room, im->code_count + 1);
+	if (!e)
+		im->codes[im->code_count++] = (struct process_code){
+			.id = c.id, .version = c.version, .first_line = c.first_line, .table_bytes = c.table_bytes,
+			.table = (const unsigned char *)rec->payload + sizeof(c), .file = path, .name = name,
+		};
+	return e;
+}
+
 static int take(struct image *im, const struct record *rec)
 {
 	switch (rec->head.type) {
@@ -171,6 +189,7 @@ static int take(struct image *im, const struct record *rec)
 	case MT_REC_THREAD:   return take_thread(im, rec);
 	case MT_REC_FILE:     return take_file(im, rec);
 	case MT_REC_CHILD:    return take_child(im, rec);
+	case MT_REC_CODE:     return take_code(im, rec);
 	default:              return -MT_EFORMAT;
 	}
 }
@@ -178,6 +197,12 @@ static int take(struct image *im, const struct record *rec)
 static int compare_files(const void *a, const void *b)
 {
 	uint32_t x = ((const struct process_mapped_file *)a)->id, y = ((const struct process_mapped_file *)b)->id;
+	return (x > y) - (x < y);
+}
+
+static int compare_codes(const void *a, const void *b)
+{
+	uint32_t x = ((const struct process_code *)a)->id, y = ((const struct process_code *)b)->id;
 	return (x > y) - (x < y);
 }
 
@@ -211,6 +236,10 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 	}
 	if (im->file_count)
 		qsort(im->files, im->file_count, sizeof(*im->files), compare_files);
+	if (im->code_count)
+		qsort(im->codes, im->code_count, sizeof(*im->codes), compare_codes);
+	im->process.codes = im->codes;
+	im->process.code_count = (unsigned)im->code_count;
 	im->process.modules = im->modules;
 	im->process.module_count = (unsigned)im->module_count;
 	im->process.files = im->files;

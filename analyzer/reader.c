@@ -655,7 +655,7 @@ static const struct process_module *module_at(const struct process *p, uint32_t 
 const struct process_module *reader_module_of(const struct process *p, uint32_t node)
 {
 	const struct mt_node *n = process_node(p, node);
-	if (!n)
+	if (!n || n->flags & MT_NODE_PYTHON)
 		return NULL;
 	uint64_t pc = n->pc - (n->flags & MT_NODE_EXACT ? 0 : 1);
 	while (p && node < p->node_base)
@@ -686,6 +686,27 @@ const char *process_file(const struct process *p, uint32_t file)
 			high = mid;
 	}
 	return low < im->file_count && im->files[low].id == file ? im->files[low].path : "";
+}
+
+static const struct process_code *own_code(const struct process *p, uint32_t code)
+{
+	unsigned low = 0, high = p->code_count;
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		if (p->codes[mid].id < code)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->code_count && p->codes[low].id == code ? &p->codes[low] : NULL;
+}
+
+const struct process_code *process_code(const struct process *p, uint32_t code)
+{
+	const struct process_code *found = NULL;
+	for (; p && !found; p = p->parent)
+		found = own_code(p, code);
+	return found;
 }
 
 const struct process_thread *process_thread(const struct process *p, uint32_t index)

@@ -70,6 +70,16 @@ struct process_mapped_file {
 	const char *path;
 };
 
+/* A Python code object: what its frames' nodes refer to. */
+struct process_code {
+	uint32_t id;
+	uint32_t version;     /* of CPython, 0x030b for 3.11 */
+	uint32_t first_line;
+	uint32_t table_bytes;
+	const unsigned char *table; /* lines by instruction, as that version keeps them */
+	const char *file, *name;
+};
+
 /* One image a pid ran. Plain data, read only for everybody but the reader. Strings are never NULL. */
 struct process {
 	unsigned id;                    /* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
@@ -105,6 +115,8 @@ struct process {
 	unsigned child_count;
 	const struct process_mapped_file *files;  /* sorted by id */
 	unsigned file_count;
+	const struct process_code *codes;         /* sorted by id */
+	unsigned code_count;
 	unsigned thread_end;            /* indices below may be known to process_thread() */
 
 	uint32_t clock;                 /* enum mt_clock */
@@ -171,6 +183,7 @@ const struct process_module *reader_module_of(const struct process *p, uint32_t 
 
 const char *process_hook(const struct process *p, unsigned hook);     /* "malloc"; "?" if unknown */
 const char *process_file(const struct process *p, uint32_t file);     /* path of a mapped file; "" if unknown */
+const struct process_code *process_code(const struct process *p, uint32_t code); /* its own or its parent's; NULL if unknown */
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
 
 /* ---- events --------------------------------------------------------------------------------------------- */

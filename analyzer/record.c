@@ -35,8 +35,8 @@
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)
 #define RETRY_NS       (1000 * MS)
+#define MAX_FAILURES   4          /* then a process that is over is left as it is */
 #define LINGER_NS      (1000 * MS) /* without any process, before we go */
-#define GIVE_UP_NS     (30000 * MS) /* all have ended, but what they left can't be written: it stays raw */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
 #define TIGHT_FREE     (64ull << 20)
 
@@ -47,6 +47,8 @@ struct work {
 	struct record_process *processes;
 	int session_fd;
 	pid_t parent;
+	int dir_fd;
+	char dir[32];
 	char raw_dir[4400];
 	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
@@ -187,7 +189,9 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 {
 	if (p->over || !p->info)
 		return;
-	p->over = was_replaced(w, p) || !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	p->over = life == ALIVE_NO;
+	p->unknown = life == ALIVE_UNKNOWN;
 }
 
 /* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. */
@@ -199,12 +203,18 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 		return true;
 	if (opened != 1 || !p->info || !p->info->boot_start || p->info->magic[0])
 		return false;
-	return !alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	return alive(p->pid, p->info->pid_ns, p->info->boot_start) == ALIVE_NO;
+}
+
+static void note_failure(struct record_process *p, uint64_t now)
+{
+	p->retry_ns = now + (p->failures ? RETRY_NS : 0);
+	p->given_up = ++p->failures >= MAX_FAILURES && p->over;
 }
 
 static int serve(struct work *w, struct record_process *p, uint64_t now)
 {
-	if (p->finished || now < p->retry_ns)
+	if (p->finished || p->given_up || now < p->retry_ns)
 		return 0;
 	int e = record_process_open(p, &w->r);
 	if (e) {
@@ -214,7 +224,9 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	see_whether_over(w, p);
 	e = record_process_round(p, &w->r);
 	if (e < 0)
-		p->retry_ns = now + RETRY_NS;
+		note_failure(p, now);
+	else
+		p->failures = 0;
 	return e > 0 ? e : 0;
 }
 
@@ -229,6 +241,14 @@ static void forget_finished(struct work *w)
 			link = &p->next;
 		}
 	}
+}
+
+static bool has_work(const struct work *w)
+{
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		if (!p->given_up && !p->unknown)
+			return true;
+	return false;
 }
 
 /* One round over all of them; returns how much there was to do. */
@@ -263,14 +283,6 @@ static bool is_removed(const struct work *w)
 	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
 }
 
-static bool has_living(const struct work *w)
-{
-	for (const struct record_process *p = w->processes; p; p = p->next)
-		if (!p->over)
-			return true;
-	return false;
-}
-
 static void pause_for(uint64_t ns)
 {
 	struct timespec pause = { .tv_nsec = (long)ns };
@@ -283,11 +295,11 @@ static void work_until_idle(struct work *w)
 	while (!told_to_stop) {
 		int done = work_round(w);
 		uint64_t now = ticks_mono_ns();
-		if (done || has_living(w) || is_supervised(w))
+		if (has_work(w) || is_supervised(w))
 			idle_since = now;
-		else if (now - idle_since > (w->processes ? GIVE_UP_NS : LINGER_NS) || is_removed(w))
+		if (now - idle_since > LINGER_NS || is_removed(w))
 			return;
-		pause = done || !w->processes ? PAUSE_MIN_NS : pause * 5 / 4;
+		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
 		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
 	}
 }
@@ -297,7 +309,7 @@ static void work_to_the_end(struct work *w)
 	uint64_t end = ticks_mono_ns() + LAST_WORDS_NS;
 	do
 		work_round(w);
-	while (w->processes && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
+	while (has_work(w) && ticks_mono_ns() < end && (pause_for(PAUSE_MIN_NS), 1));
 }
 
 /* A process that begins after our last look must see that it has no recorder. */
@@ -309,7 +321,7 @@ static void work_off(struct work *w)
 			work_to_the_end(w);
 		set_present(w, false);
 		look_around(w);
-		if (told_to_stop || !has_living(w))
+		if (told_to_stop || !has_work(w) || is_removed(w))
 			return;
 		set_present(w, true);
 	}
@@ -335,9 +347,6 @@ static void set_up_process(void)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	errno = 0;
-	if (nice(5) == -1 && errno)
-		errno = 0; /* then at full priority */
 	umask(077);
 }
 
@@ -390,16 +399,27 @@ static int run(struct work *w)
 	return 0;
 }
 
+/* The directory by descriptor, not by name: when it is removed and another trace begins in its place, that one's
+ * processes are not ours. */
+static int open_dir(struct work *w, const char *name)
+{
+	w->dir_fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->dir_fd < 0)
+		return error_errno(MT_ENOTRACE, name, ERROR_NO_OFFSET);
+	snprintf(w->dir, sizeof(w->dir), "/proc/self/fd/%d", w->dir_fd);
+	w->r.dir = w->dir;
+	return 0;
+}
+
 int record_run(const char *dir)
 {
-	struct work w = { .r.dir = dir, .session_fd = -1, .parent = getppid() };
-	char *real = realpath(dir, NULL);
-	if (!real)
-		return error_errno(MT_ENOTRACE, dir, ERROR_NO_OFFSET);
-	w.r.dir = real;
+	struct work w = { .session_fd = -1, .parent = getppid() };
+	int e = open_dir(&w, dir);
+	if (e)
+		return e;
 	set_up_process();
-	int e = run(&w);
+	e = run(&w);
 	tear_down(&w);
-	free(real);
+	close(w.dir_fd);
 	return e;
 }

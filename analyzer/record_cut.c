@@ -3,7 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
-#include <limits.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -364,6 +364,19 @@ static bool is_in_trace(const struct cut *c, const struct chunk *chunk)
 	return chunk_end(chunk) <= c->rings->places[chunk->ring].position;
 }
 
+/* Nobody will use the chunk again: gives its disk space back at once, which the next block may need. */
+static void give_back(const struct cut *c, const struct chunk *chunk)
+{
+	if (c->rings->ended && fallocate(c->rings->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					 (off_t)chunk->index * MT_CHUNK_BYTES, MT_CHUNK_BYTES))
+		return; /* then at the end */
+}
+
+static bool may_be_freed(const struct cut *c, const struct chunk *chunk)
+{
+	return chunk->state == MT_CHUNK_FULL || (chunk->state == MT_CHUNK_FILLING && c->rings->ended);
+}
+
 uint32_t cut_commit(struct cut *c)
 {
 	uint32_t freed = 0;
@@ -374,11 +387,12 @@ uint32_t cut_commit(struct cut *c)
 	}
 	for (size_t i = 0; i < c->chunk_count; i++) {
 		struct chunk *chunk = &c->chunks[i];
-		if (chunk->state != MT_CHUNK_FULL || !is_in_trace(c, chunk))
+		if (!may_be_freed(c, chunk) || !is_in_trace(c, chunk))
 			continue;
 		/* release: we have read all we want of it; pairs with the acquire of the thread that takes it */
 		__atomic_store_n(&c->rings->states[chunk->index], MT_CHUNK_FREE, __ATOMIC_RELEASE);
 		chunk->state = MT_CHUNK_FREE;
+		give_back(c, chunk);
 		freed++;
 	}
 	return freed;

@@ -100,7 +100,7 @@ int record_process_open(struct record_process *p, struct recorder *r)
 	if (!e && !is_recorded(p))
 		e = 1;
 	if (!e && p->ring_fd < 0)
-		p->ring_fd = open_raw(p, r, "ring", O_RDONLY);
+		p->ring_fd = open_raw(p, r, "ring", O_RDWR);
 	return e;
 }
 
@@ -209,12 +209,13 @@ static uint32_t wanted_slots(struct record_process *p, const struct recorder *r)
 	return wanted;
 }
 
-/* The cut in blocks of at least `least` slots. */
+/* The cut in blocks of at least `least` slots; small ones where a large one did not fit on the disk. */
 static int write_cut(struct record_process *p, struct recorder *r, size_t least)
 {
+	size_t most = p->failures ? MT_CHUNK_SLOTS : RECORD_BLOCK_SLOTS;
 	int written = 0;
 	for (;;) {
-		size_t count = cut_next(r->cut, r->slots, r->rings, RECORD_BLOCK_SLOTS);
+		size_t count = cut_next(r->cut, r->slots, r->rings, most);
 		if (!count || count + 1 < least) /* a mapping's two slots may not have fit */
 			return written;
 		int e = write_events(p, r, count);

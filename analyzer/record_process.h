@@ -38,8 +38,11 @@ struct record_process {
 	struct record_trace trace;
 	uint64_t lost;              /* info->lost_events as of the last round */
 	uint64_t retry_ns;          /* nothing is tried before: something failed */
+	unsigned failures;          /* in a row */
 	bool over;                  /* it has ended, or another image took its place */
+	bool unknown;               /* nobody can tell: served, but not waited for */
 	bool finished;              /* all of it is in the trace and the raw files are gone */
+	bool given_up;              /* it is over and can't be finished: the raw files stay */
 };
 
 /* A process whose info file was seen. NULL without memory. */

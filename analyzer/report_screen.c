@@ -31,14 +31,16 @@ static void print_title(const struct view *v)
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
 	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
-	char *command = count ? report_command(reader_process(v->reader, 0), 36) : NULL;
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	print_line(STYLE_HEAD, output_format("memtrace report   %s   %u %s on %s%s   %s   %s", command ? command : "?", count,
-					      count == 1 ? "process" : "processes",
-					     hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "",
-					     start, DURATION(reader_duration_ns(v->reader))));
+	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",
+				    hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "", start,
+				    DURATION(reader_duration_ns(v->reader)));
+	int room = output_width() - (int)sizeof("memtrace report      ") - (facts ? output_columns(facts) : 0);
+	char *command = count ? report_command(reader_process(v->reader, 0), room > 12 ? room : 12) : NULL;
+	print_line(STYLE_HEAD, output_format("memtrace report   %s   %s", command ? command : "?", facts ? facts : ""));
 	free(command);
+	free(facts);
 }
 
 /* ---- what is missing ----------------------------------------------------------------------------------- */
@@ -77,16 +79,20 @@ static unsigned print_incomplete(const struct report *r)
 	return lines + print_notes(r->view);
 }
 
+static void print_gap(const char *what, unsigned count, const char *path)
+{
+	char *more = count > 1 ? output_format(" and %u more", count - 1) : strdup("");
+	if (count)
+		print_line(STYLE_BAD, output_format("%s: %s%s", what, path, more ? more : ""));
+	free(more);
+}
+
 /* What makes a report less telling, though no figure is wrong. */
 static void print_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	if (g.replaced)
-		print_line(STYLE_BAD, output_format("no symbols for %u module%s replaced since the recording: %s%s", g.replaced,
-						    g.replaced > 1 ? "s" : "", g.replaced_path, g.replaced > 1 ? ", ..." : ""));
-	if (g.missing)
-		print_line(STYLE_BAD, output_format("no symbols for %u module%s not on this machine: %s%s", g.missing,
-						    g.missing > 1 ? "s" : "", g.missing_path, g.missing > 1 ? ", ..." : ""));
+	print_gap("replaced since, so without symbols", g.replaced, g.replaced_path);
+	print_gap("not on this machine, so without symbols", g.missing, g.missing_path);
 	if (r->losses.truncated_stacks)
 		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 						      "unwound)", COUNT(r->losses.truncated_stacks)));
@@ -289,8 +295,8 @@ static void print_survivors(const struct report *r)
 	}
 	if (!most)
 		return;
-	char *facts = output_format("%s in %s block%s at exit%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
-				    folded ? " (libraries' aside)" : "", BYTES(most->bytes));
+	char *facts = output_format("%s in %s block%s%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
+				    folded ? " (not libraries')" : "", BYTES(most->bytes));
 	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_PROCESSES 5
-#define MAX_OWNERS 8
+#define MAX_OWNERS 10
 #define MIN_OWNERS 3
 #define SPARKS 16
 #define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
@@ -74,7 +74,7 @@ static char *process_sparkline(const struct view *v, const struct model_process 
 /* A fork that still runs its parent's program is told by that. */
 static char *process_command(const struct process *p)
 {
-	char *command = report_command(p, 40);
+	char *command = report_command(p, 20);
 	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
 		return command;
 	char *text = output_format("fork of %u", p->creator->pid);
@@ -151,7 +151,7 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 
 static bool owner_caller(struct table *t, const struct owner *o)
 {
-	if (!o->caller)
+	if (!o->caller || o->folded)
 		return false;
 	char *text = frame_text(o->caller), *where = frame_where(o->caller);
 	char *line = output_format("< %s", text ? text : "");

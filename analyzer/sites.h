@@ -17,6 +17,9 @@ enum sites_measure {
 	SITES_TEMPORARY, /* blocks that were freed at once; bytes are all that the site allocated */
 };
 
+/* The label of the owner that this stack belongs to whatever its site is, one string each; NULL = its site's. */
+typedef const char *sites_fold(struct stacks *, uint32_t stack);
+
 struct sites_query {
 	enum sites_measure measure;
 	enum model_kind kind;
@@ -25,8 +28,7 @@ struct sites_query {
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
-	/* Stacks for which it says something become one owner of that label; NULL = none. Not with BY_STACK. */
-	const char *(*fold)(struct stacks *, uint32_t stack);
+	sites_fold *fold;       /* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */
 };
 
 struct owner_stack {

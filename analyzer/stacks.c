@@ -1,7 +1,10 @@
 #include "analyzer/stacks.h"
 
+#include "analyzer/python.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #define CLASS_BITS 3
 #define CLASSES_KEPT 21 /* a node's first frames; the last bit says that they are known */
@@ -13,6 +16,19 @@ struct node {
 	uint64_t address;     /* in the module's file; of a return address 1 less */
 	const struct frame *frames;
 	uint64_t classes;
+	enum { ASK, EVALUATOR, OTHER } kind;
+};
+
+/* In place of a module: address is that of the Python frame, plus PYTHON_ENTRY in stacks of Python frames alone. */
+static char python_mark;
+#define PYTHON ((struct symbol_module *)(void *)&python_mark)
+#define PYTHON_ENTRY 1u
+
+/* A native stack and a Python stack, and the one they are together. */
+struct splice {
+	UT_hash_handle hh;
+	uint64_t key;
+	uint32_t id;
 };
 
 /* What is known of one process: its nodes' ids here, and its modules. */
@@ -23,6 +39,8 @@ struct process_map {
 
 struct stacks {
 	struct symbols *symbols;
+	struct python *python;
+	struct splice *splices;
 	struct node *nodes; /* 0 is not used */
 	uint32_t count, room;
 	uint32_t *table;    /* open addressing; ids */
@@ -39,11 +57,12 @@ struct stacks *stacks_new(void)
 	if (!s)
 		return NULL;
 	s->symbols = symbols_new();
+	s->python = python_new();
 	s->room = s->table_size = 1024;
 	s->count = 1;
 	s->nodes = calloc(s->room, sizeof(*s->nodes));
 	s->table = calloc(s->table_size, sizeof(*s->table));
-	if (!s->symbols || !s->nodes || !s->table) {
+	if (!s->symbols || !s->python || !s->nodes || !s->table) {
 		stacks_free(s);
 		return NULL;
 	}
@@ -58,6 +77,12 @@ void stacks_free(struct stacks *s)
 		free(s->maps[i].ids);
 		free(s->maps[i].modules);
 	}
+	struct splice *splice, *next;
+	HASH_ITER(hh, s->splices, splice, next) {
+		HASH_DEL(s->splices, splice);
+		free(splice);
+	}
+	python_free(s->python);
 	symbols_free(s->symbols);
 	free(s->maps);
 	free(s->nodes);
@@ -173,12 +198,20 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 	return map->modules[i];
 }
 
+static uint32_t merge_python(struct stacks *s, const struct process *p, uint64_t pc, uint32_t outer)
+{
+	uint64_t address = (uintptr_t)python_frame(s->python, p, pc);
+	return add_node(s, outer, PYTHON, address | (pc & MT_PY_ENTRY ? PYTHON_ENTRY : 0));
+}
+
 static uint32_t merge_node(struct stacks *s, const struct process *p, uint32_t node, uint32_t outer)
 {
 	const struct mt_node *n = process_node(p, node);
 	const struct process_module *m = reader_module_of(p, node);
 	if (!n)
 		return outer;
+	if (n->flags & MT_NODE_PYTHON)
+		return merge_python(s, p, n->pc, outer);
 	uint64_t pc = n->flags & MT_NODE_EXACT ? n->pc : n->pc - 1;
 	return add_node(s, outer, m ? module_of(s, p, m) : NULL, m ? pc - m->bias : pc);
 }
@@ -197,9 +230,9 @@ static bool chain_push(struct stacks *s, size_t count, uint32_t node)
 	return true;
 }
 
-uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uint32_t node2)
+/* The stack of one node of the process's tree. */
+static uint32_t merge_stack(struct stacks *s, const struct process *p, uint32_t node)
 {
-	(void)node2; /* spliced in at the interpreter's frames once traces have it */
 	size_t count = 0;
 	uint32_t id = 0;
 	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
@@ -220,6 +253,88 @@ uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uin
 	return id;
 }
 
+static bool is_evaluator(struct stacks *s, uint32_t id)
+{
+	struct node *n = &s->nodes[id];
+	if (n->kind == ASK) {
+		const struct frame *frames;
+		size_t count = stacks_frames(s, id, &frames);
+		n->kind = python_is_evaluator(frames, count) ? EVALUATOR : OTHER;
+	}
+	return n->kind == EVALUATOR;
+}
+
+/* Puts Python frames from `*python` outwards at the end of the chain, up to the one that an evaluator was entered for
+ * or all of them. */
+static bool push_run(struct stacks *s, size_t *count, uint32_t *python, bool all)
+{
+	bool entry = false;
+	while (*python && (all || !entry)) {
+		const struct node *n = &s->nodes[*python];
+		entry = n->address & PYTHON_ENTRY;
+		if (n->address & ~(uint64_t)PYTHON_ENTRY && !chain_push(s, (*count)++, *python))
+			return false;
+		*python = n->outer;
+	}
+	return true;
+}
+
+static uint32_t *spliced_before(struct stacks *s, uint32_t native, uint32_t python)
+{
+	uint64_t key = (uint64_t)native << 32 | python;
+	struct splice *known;
+	HASH_FIND(hh, s->splices, &key, sizeof(key), known);
+	if (!known && (known = calloc(1, sizeof(*known))) != NULL) {
+		known->key = key;
+		HASH_ADD(hh, s->splices, key, sizeof(known->key), known);
+	}
+	return known ? &known->id : NULL;
+}
+
+static uint32_t add_chain(struct stacks *s, size_t from, size_t to, uint32_t id)
+{
+	while (to-- > from) {
+		struct node n = s->nodes[s->chain[to]];
+		id = add_node(s, id, n.module, n.module == PYTHON ? n.address & ~(uint64_t)PYTHON_ENTRY : n.address);
+	}
+	return id;
+}
+
+/* One stack of both, frame by frame from the inside: each evaluator frame is replaced by the Python frames it ran. What
+ * lies outwards of an evaluator is the same for many stacks, so those parts are remembered. */
+static uint32_t spliced(struct stacks *s, uint32_t native, uint32_t python)
+{
+	struct { uint32_t *id; size_t at; } parts[64];
+	size_t count = 0, n = 0;
+	uint32_t id = 0;
+	for (bool first = true; native; native = s->nodes[native].outer, first = false) {
+		bool evaluates = python && is_evaluator(s, native);
+		if ((first || evaluates) && n < sizeof(parts) / sizeof(*parts)) {
+			uint32_t *known = spliced_before(s, native, python);
+			if (known && (id = *known) != 0)
+				break;
+			parts[n].id = known;
+			parts[n++].at = count;
+		}
+		if (!(evaluates ? push_run(s, &count, &python, false) : chain_push(s, count++, native)))
+			return native;
+	}
+	if (!id && !push_run(s, &count, &python, true))
+		return native;
+	for (size_t end = count; n > 0; end = parts[n].at) {
+		id = add_chain(s, parts[--n].at, end, id);
+		if (parts[n].id)
+			*parts[n].id = id;
+	}
+	return id;
+}
+
+uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uint32_t node2)
+{
+	uint32_t native = merge_stack(s, p, node);
+	return node2 ? spliced(s, native, merge_stack(s, p, node2)) : native;
+}
+
 uint32_t stacks_count(const struct stacks *s)
 {
 	return s->count;
@@ -235,7 +350,10 @@ uint32_t stacks_outer(const struct stacks *s, uint32_t id)
 size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)
 {
 	struct node *n = &s->nodes[id];
-	if (!n->frame_count)
+	if (!n->frame_count && n->module == PYTHON) {
+		n->frames = (const struct frame *)(uintptr_t)(n->address & ~(uint64_t)PYTHON_ENTRY);
+		n->frame_count = n->frames != NULL;
+	} else if (!n->frame_count)
 		n->frame_count = (uint32_t)symbols_find(s->symbols, n->module, n->address, &n->frames);
 	*frames = n->frames;
 	return n->frame_count;
@@ -255,22 +373,49 @@ static const struct rule {
 
 bool pattern_matches(const char *pattern, const char *text)
 {
+	if (*pattern == '*')
+		return strstr(text, pattern + 1) != NULL;
 	while (*pattern && *pattern == *text)
 		pattern++, text++;
 	return *pattern == '*' || *pattern == *text;
 }
 
+enum { RULES = sizeof(rules) / sizeof(*rules) };
+
+static bool may_match(const struct rule *r, unsigned char first)
+{
+	return (unsigned char)*r->pattern == first || *r->pattern == '*';
+}
+
+/* The rules worth comparing with a text that begins so, in order; ends with NULL. */
+static const struct rule *const *rules_for(unsigned char first)
+{
+	static const struct rule **lists[256];
+	if (!lists[first]) {
+		size_t n = 0;
+		const struct rule **list = calloc(RULES + 1, sizeof(*list));
+		for (size_t i = 0; list && i < RULES; i++)
+			if (may_match(&rules[i], first))
+				list[n++] = &rules[i];
+		lists[first] = list;
+	}
+	return lists[first];
+}
+
 enum frame_class frame_classify(const struct frame *f)
 {
+	if (python_is_thread(f))
+		return FRAME_PLAIN;
+	if (python_is_frame(f))
+		return python_is_plumbing(f) ? FRAME_GLUE : FRAME_PLAIN;
 	const char *slash = f->library ? strrchr(f->library, '/') : NULL;
 	const char *library = slash ? slash + 1 : f->library;
 	enum rule_what what = f->name ? FUNCTION : LIBRARY;
 	const char *text = f->name ? f->name : library;
-	if (!text)
-		return FRAME_PLAIN;
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].what == what && pattern_matches(rules[i].pattern, text))
-			return rules[i].class;
+	const struct rule *const *r = text ? rules_for((unsigned char)*text) : NULL;
+	for (; r && *r; r++)
+		if ((*r)->what == what && pattern_matches((*r)->pattern, text))
+			return (*r)->class;
 	return FRAME_PLAIN;
 }
 
@@ -309,8 +454,9 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 
 static bool hidden_language(const struct frame *f, unsigned flags)
 {
-	bool python = f->language && strcmp(f->language, "python") == 0;
-	return flags & (python ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+	if (python_is_thread(f))
+		return false;
+	return flags & (python_is_frame(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
 }
 
 bool stack_shows(const struct stack_walk *w, unsigned flags)
@@ -337,23 +483,48 @@ static void fall_back(struct fallback *f, const struct stack_walk *w)
 		f->glue = w->frame;
 }
 
+/* Recursion, and CPython's pairs of f and f_impl. */
+static bool same_name(const struct frame *inner, const struct frame *outer)
+{
+	if (!inner->name || !outer->name)
+		return false;
+	size_t n = strlen(outer->name);
+	return strncmp(inner->name, outer->name, n) == 0 && (!inner->name[n] || strcmp(inner->name + n, "_impl") == 0);
+}
+
+/* A program in Python is read by its own lines: the innermost one of it, below that what was called to get the memory. */
+static void prefer_python(struct stack_site *site, const struct frame *python)
+{
+	if (!python || site->frame == python)
+		return;
+	site->caller = site->frame;
+	site->frame = python;
+}
+
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
 	struct stack_site site = { 0 };
 	struct fallback f = { 0 };
-	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
+	const struct frame *python = NULL;
+	bool own = false; /* python is of the program itself, not of a library */
+	for (struct stack_walk w = { .next = id }; stack_step(s, &w); ) {
 		if (hidden_language(w.frame, flags))
 			continue;
 		fall_back(&f, &w);
 		if (!stack_shows(&w, flags))
 			continue;
+		if (python_is_frame(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
+			python = w.frame;
+			own = !python_is_library(w.frame->file);
+		}
 		if (!site.frame)
 			site.frame = w.frame;
-		else if (!w.frame->function || w.frame->function != site.frame->function)
+		else if ((!site.caller || python_is_thread(w.frame)) && !same_name(site.frame, w.frame))
 			site.caller = w.frame;
 	}
 	if (!site.frame)
 		site.frame = f.object ? f.object : f.glue ? f.glue : f.innermost;
+	prefer_python(&site, python);
 	return site;
 }
 

@@ -18,8 +18,8 @@ struct stacks;
 struct stacks *stacks_new(void);
 void stacks_free(struct stacks *);
 
-/* The stack of an event of this process, as an id in the merged tree; 0 = none. node2, the stack in the language
- * above, is 0 in traces of this version. */
+/* The stack of an event of this process, as an id in the merged tree; 0 = none. The frames of node2, the stack in the
+ * language above, take the places of the frames of its interpreter (see python.h). */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
 /* How many ids there are: they are dense. */
@@ -31,7 +31,7 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 /* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
 size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
 
-/* Whether a pattern of rules.def (a * at its end stands for anything) matches. */
+/* Whether a pattern of rules.def matches: TEXT, TEXT* for what begins so, or *TEXT for what contains it. */
 bool pattern_matches(const char *pattern, const char *text);
 
 enum frame_class frame_classify(const struct frame *);

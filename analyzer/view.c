@@ -58,7 +58,7 @@ const char *exit_text(const struct process *p, char *out, size_t size)
 	else if (p->exit_kind == MT_EXIT_SIGNAL)
 		snprintf(out, size, "signal %d", p->exit_code);
 	else
-		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "no word");
+		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "killed?");
 	return out;
 }
 
@@ -135,6 +135,8 @@ int view_run(struct view *v, struct model_query *q)
 	int e = options_resolve(&o->from, v->reader, &q->from_ns);
 	if (e == 0)
 		e = options_resolve(&o->to, v->reader, &q->until_ns);
+	if (e == 0 && o->at.kind != WHEN_PEAK)
+		e = options_resolve(&o->at, v->reader, &q->until_ns);
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
@@ -197,20 +199,14 @@ static struct sites_query query_of(const struct view *v, enum sites_measure meas
 	};
 }
 
-int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out)
+int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out)
 {
 	struct sites_query q = query_of(v, measure, kind);
-	return sites_build(out, v->model, v->reader, v->stacks, &q);
-}
-
-int view_survivors(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
-{
-	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.fold = fold;
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
-int view_leftovers(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out)
+int view_leftovers(const struct view *v, enum model_kind kind, sites_fold *fold, struct sites **out)
 {
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;

@@ -26,20 +26,17 @@ int view_open(struct view *v, const struct options *o);
  * a command returns. */
 int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v));
 
-/* Completes the query by --from, --to and --by, and runs the model. */
+/* Completes the query by --from, --to, --at and --by, and runs the model. */
 int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
 
 bool view_has(const struct view *v, const struct process *p);
 
-/* Owners by --by, --filter and the frame options. */
-int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, struct sites **out);
+/* Owners by --by, --filter and the frame options; fold is sites_query.fold. */
+int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);
 
-/* What is live at the end, with sites_query.fold. */
-int view_survivors(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out);
-
-/* Of that, what processes left behind that exited by themselves. */
-int view_leftovers(const struct view *v, enum model_kind kind, const char *(*fold)(struct stacks *, uint32_t), struct sites **out);
+/* What processes left behind that exited by themselves, by site at the least. */
+int view_leftovers(const struct view *v, enum model_kind kind, sites_fold *fold, struct sites **out);
 
 /* When a bucket of a timeline begins. */
 uint64_t view_bucket_ns(const struct view *v, uint32_t bucket);
@@ -60,7 +57,7 @@ char *owner_text(const struct owner *o);
 /* Without its folders. */
 const char *base_name(const char *path);
 
-/* "exit 0", "SIGKILL", "running", ... into the caller's buffer. */
+/* "exit 0", "SIGKILL", "running", "killed?" (it ended without a word) ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);
 
 const char *kind_name(enum model_kind kind); /* "heap", "map" */

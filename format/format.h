@@ -148,6 +148,7 @@ enum mt_record_type {
 	MT_REC_THREAD = 6,   /* struct mt_rec_thread, then the name\0; a later one for the same index replaces it */
 	MT_REC_FILE = 7,     /* struct mt_rec_file, then the path\0 of a mapped file */
 	MT_REC_CHILD = 8,    /* struct mt_rec_child: a wait of this process said how a child ended */
+	MT_REC_CODE = 9,     /* struct mt_rec_code, then the line table, then file\0, then name\0 */
 };
 
 struct mt_record {
@@ -180,9 +181,29 @@ struct mt_rec_file { uint32_t id; uint32_t reserved; };
 
 struct mt_rec_child { uint32_t pid; uint32_t kind; int32_t code; uint32_t reserved; };
 
+/* A Python code object. A forked child goes on with ids above those its parent had then. */
+struct mt_rec_code {
+	uint32_t id;
+	uint32_t version;     /* of CPython, 0x030b for 3.11: says how the line table is to be read */
+	uint32_t first_line;
+	uint32_t table_bytes; /* co_lnotab before 3.10, co_linetable since */
+};
+
 /* ---- call tree: PID-N.nodes ---------------------------------------------------------------------------- */
 
-#define MT_NODE_EXACT 1u /* pc is the interrupted instruction, not a return address: look it up as it is */
+#define MT_NODE_EXACT 1u  /* pc is the interrupted instruction, not a return address: look it up as it is */
+#define MT_NODE_PYTHON 2u /* pc is no address but what MT_PY_* say */
+
+/* A Python frame's pc: the id of its code (MT_REC_CODE) and the offset in bytes of the instruction it is at. No
+ * native pc has the highest bit set, so the two kinds share a tree. ENTRY: the interpreter entered its evaluator
+ * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
+ * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is the whole stack of a
+ * thread that runs no Python in a process that does: MT_PY_OFFSET is the index of the thread. */
+#define MT_PY_FRAME  (1ull << 63)
+#define MT_PY_ENTRY  (1ull << 62)
+#define MT_PY_CODE(pc)   ((uint32_t)((pc) >> 32) & 0x3fffffffu)
+#define MT_PY_OFFSET(pc) ((uint32_t)(pc))
+#define MT_PY_MAX_CODE   0x3fffffffu
 
 /* At offset id - node_base (in units of 16). parent < id always; the same (parent, pc) may occur twice. */
 struct mt_node {

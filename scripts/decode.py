@@ -46,7 +46,7 @@ class Record:
 SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
-    "Q unrecorded")
+    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I reserved")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
@@ -68,6 +68,8 @@ CHUNK_MAGIC, BLOCK_MAGIC = 0x4B43544D, 0x4B42544D
 CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
 BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END = range(1, 5)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
+PLACE = 7  # the column of events that holds no varints
+U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 # ---- compression ------------------------------------------------------------------------------------------------
 
@@ -128,7 +130,53 @@ def trace_blocks(path):
         blocks.append(Block(path, data, at))
         at += blocks[-1].total_bytes
     return blocks
-# ---- a process --------------------------------------------------------------------------------------------------
+# ---- what blocks hold -------------------------------------------------------------------------------------------
+
+
+def columns(block):
+    """The decompressed columns of a block."""
+    at, found = 0, []
+    for _ in range(block.columns):
+        size, stored = struct.unpack_from("<II", block.payload, at)
+        data = decompress(block.payload[at + 8:at + 8 + stored], size) if size else b""
+        if data is None:
+            raise Bad(block.path, block.offset, "column %d does not decompress" % len(found))
+        found.append(data)
+        at += 8 + stored
+    if at != len(block.payload):
+        raise Bad(block.path, block.offset, "bytes are left over")
+    return found
+
+
+def varints(data):
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            yield value
+            value = shift = 0
+
+
+def signed(zigzag):
+    return -(zigzag + 1 >> 1) if zigzag & 1 else zigzag >> 1
+
+
+def decode_info(block):
+    return columns(block)[0]
+
+
+def decode_nodes(block):
+    """The bytes that PID-N.nodes had."""
+    parents, indexes, pcs, flags = map(varints, columns(block))
+    out, table, pc = bytearray(), [], 0
+    for i in range(block.count):
+        parent, index = next(parents), next(indexes)
+        if index == len(table):
+            pc = pc + signed(next(pcs)) & U64
+            table.append((pc, next(flags)))
+        out += struct.pack("<QII", table[index][0], block.first_ticks + i - parent & U32, table[index][1])
+    return bytes(out)
 
 
 class Event:
@@ -136,9 +184,124 @@ class Event:
 
     __slots__ = ("ring", "ticks", "addr", "size", "hook", "kind", "node", "node2", "ext")
 
-    def __init__(self, ring, ticks, addr, size, hook, kind, node, node2, ext=None):
+    def __init__(self, ring, ticks, addr, size, hook, kind, node, node2):
         self.ring, self.ticks, self.addr, self.size = ring, ticks, addr, size
-        self.hook, self.kind, self.node, self.node2, self.ext = hook, kind, node, node2, ext
+        self.hook, self.kind, self.node, self.node2, self.ext = hook, kind, node, node2, None
+
+
+class Lane:
+    """What a ring's slots predict of the next one."""
+
+    def __init__(self):
+        self.next = self.far = self.node = self.node2 = 0
+        self.freed = None
+        self.stacks = {}  # class -> freed blocks, the latest last
+
+
+def node_hash(node):
+    return (node * 0x9E3779B1 & U32) >> 16
+
+
+def size_class(size):
+    if size <= 24:
+        return 1
+    if size <= 1032:
+        return size + 7 >> 4
+    return 66 + (((size >> 4) * 0x9E3779B97F4A7C15 & U64) >> 32) % 62
+
+
+class EventDecoder:
+    def __init__(self, block):
+        raw = columns(block)
+        self.block = block
+        (self.table, self.ops, self.runs, self.times, self.sizes, self.nodes, self.nodes2, self.places, self.addresses,
+         self.frees, self.fars, self.others, self.exts) = [iter(c) if i == PLACE else varints(c) for i, c in enumerate(raw)]
+        self.operations = list(self.table)
+        self.lanes, self.follower, self.follower2, self.size_of = {}, {}, {}, {}
+        self.allocations = []  # (address, class)
+        self.other = 0
+
+    def events(self):
+        time, events, run = self.block.first_ticks >> self.block.shift, [], 0
+        for _ in range(self.block.count):
+            if not run:
+                ring, run = next(self.runs), next(self.runs) + 1
+            run -= 1
+            operation = self.operations[next(self.ops)]
+            kind, hook, fields = operation & 0x3F, operation >> 6 & 0x3FF, operation >> 16
+            if kind == EXT:
+                events[-1].ext = self.extension(hook)
+                continue
+            time += next(self.times)
+            event = Event(ring, time << self.block.shift, 0, 0, hook, kind, 0, 0)
+            self.decode(event, self.lanes.setdefault(ring % 1024, Lane()), fields)
+            events.append(event)
+        self.check_end(time)
+        return events
+
+    def check_end(self, time):
+        rest = (self.ops, self.runs, self.times, self.sizes, self.nodes, self.nodes2, self.places, self.addresses, self.frees,
+                self.fars, self.others, self.exts)
+        if any(next(column, None) is not None for column in rest) or time != self.block.last_ticks >> self.block.shift:
+            raise Bad(self.block.path, self.block.offset, "the block does not end where it says")
+
+    def extension(self, hook):
+        old, offset, size, low, high = (next(self.exts) for _ in range(5))
+        return EXT_MAP.read(struct.pack("<QQQII", old, offset, size | hook << 48 | EXT << 58, low, high))
+
+    def decode(self, event, lane, fields):
+        if fields & 2:
+            event.node = lane.node = self.node(self.nodes, self.follower, lane.node)
+        if fields & 4:
+            event.node2 = lane.node2 = self.node(self.nodes2, self.follower2, lane.node2)
+        if fields & 1:
+            key, size = node_hash(event.node), next(self.sizes)
+            event.size = self.size_of[key] = size or self.size_of.get(key, 0)
+        if event.kind == ALLOC:
+            event.addr = self.allocate(lane, event.size)
+        elif event.kind == FREE:
+            event.addr = self.free(lane)
+        else:
+            event.addr = self.other = self.other + signed(next(self.others)) & U64
+
+    @staticmethod
+    def node(column, follower, last):
+        key, value = node_hash(last), next(column)
+        follower[key] = last + signed(value - 1) if value else follower.get(key, 0)
+        return follower[key]
+
+    def allocate(self, lane, size):
+        place, key = next(self.places), size_class(size)
+        if place < 8:
+            address = lane.stacks[key].pop(-1 - place)
+        elif place == 8:
+            address, old = lane.freed
+            if lane.stacks[old] and lane.stacks[old][-1] == address:
+                lane.stacks[old].pop()
+        else:
+            address = self.difference(self.addresses, lane.next)
+        lane.next = address + (32 if size <= 24 else size + 23 & ~15) & U64
+        self.allocations.append((address, key))
+        return address
+
+    def free(self, lane):
+        distance = next(self.frees)
+        if not distance:
+            lane.far = self.difference(self.fars, lane.far)
+            return lane.far
+        address, key = self.allocations[-distance]
+        lane.stacks.setdefault(key, []).append(address)
+        lane.freed = address, key
+        return address
+
+    @staticmethod
+    def difference(column, last):
+        value = next(column)
+        low = next(column) if value & 1 else 0
+        return last + (signed(value >> 1) << 4) + low & U64
+
+
+# ---- a process --------------------------------------------------------------------------------------------------
 
 
 def slots_to_events(slots):
@@ -157,14 +320,22 @@ def slots_to_events(slots):
 class Process:
     """One image: PID-N.info, .nodes and .ring as long as they are there, and PID-N.trace."""
 
-    def __init__(self, folder, name):
+    def __init__(self, session, folder, name):
         self.path = os.path.join(folder, name)
+        self.raw_path = self.path
+        if text(session.ring_dir, 0) and not self.has("info"):
+            self.raw_path = os.path.join(text(session.ring_dir, 0), "memtrace-%016x.%s" % (session.start_real_ns, name))
         self.blocks = trace_blocks(self.path + ".trace") if self.has("trace") else []
+        self.info = None  # of a process that ended before it recorded anything
         self.read_info()
-        self.read_log()
+        if self.info:
+            self.read_log()
+
+    def file(self, extension):
+        return (self.path if extension == "trace" else self.raw_path) + "." + extension
 
     def has(self, extension):
-        return os.path.exists(self.path + "." + extension)
+        return os.path.exists(self.file(extension))
 
     def block(self, kind):
         found = [b for b in self.blocks if b.type == kind]
@@ -172,7 +343,9 @@ class Process:
 
     def read_info(self):
         if self.has("info"):
-            data = load(self.path + ".info")
+            data = load(self.file("info"))
+            if not any(data[:8]) and not self.blocks:
+                return
             self.info = INFO.read(data)
             self.states = data[INFO_STATES:INFO_STATES + self.info.chunks]
             self.log = data[INFO_LOG:INFO_LOG + self.info.log_bytes]
@@ -183,7 +356,7 @@ class Process:
             data = decode_info(block)
             self.info, self.states, self.log = INFO.read(data), b"", data[self.info_bytes(data):]
         if self.info.magic != b"MTINFO1\n" or self.info.version != 1:
-            raise Bad(self.path + ".info", 0, "not an info of version 1")
+            raise Bad(self.file("info"), 0, "not an info of version 1")
 
     @staticmethod
     def info_bytes(data):
@@ -193,7 +366,7 @@ class Process:
 
     def read_log(self):
         self.exe, self.argv, self.env = "", [], []
-        self.modules, self.hooks, self.files, self.threads, self.children = [], {}, {}, {}, []
+        self.modules, self.hooks, self.files, self.threads, self.children, self.codes = [], {}, {}, {}, [], {}
         at = 0
         while at < len(self.log):
             record = RECORD.read(self.log, at)
@@ -233,8 +406,14 @@ class Process:
     def take_child(self, data):
         self.children.append(struct.unpack_from("<IIi", data))
 
+    def take_code(self, data):
+        number, version, first_line, table_bytes = struct.unpack_from("<IIII", data)
+        file = text(data, 16 + table_bytes)
+        name = text(data, 16 + table_bytes + len(file.encode(errors="surrogateescape")) + 1)
+        self.codes[number] = (version, first_line, file, name, data[16:16 + table_bytes])
+
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
-                7: take_file, 8: take_child}
+                7: take_file, 8: take_child, 9: take_code}
 
     # the call tree
 
@@ -242,7 +421,7 @@ class Process:
         """(id, node) of its own ones; 0 means no stack."""
         base, end = self.info.node_base, self.info.node_end
         if self.has("nodes"):
-            data = load(self.path + ".nodes")
+            data = load(self.file("nodes"))
         else:
             block = self.block(BLOCK_NODES)
             data = decode_nodes(block) if block else b""
@@ -255,7 +434,7 @@ class Process:
         covered, events = {}, []
         for block in self.blocks:
             if block.type == BLOCK_EVENTS:
-                events += slots_to_events(decode_events(block))
+                events += EventDecoder(block).events()
                 for cover in block.cover:
                     covered[cover.ring] = max(covered.get(cover.ring, 0), cover.end)
         events += self.raw_events(covered)
@@ -270,13 +449,13 @@ class Process:
         return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in (FREE, UNMAP), e.ring))
 
     def raw_slots(self, covered):
-        data = load(self.path + ".ring") if self.has("ring") else b""
+        data = load(self.file("ring")) if self.has("ring") else b""
         chunks = []
         for i, state in enumerate(self.states):
             chunk = CHUNK.read(data, i * CHUNK_BYTES) if state != CHUNK_FREE else None
             if chunk and chunk.used:
                 if chunk.magic != CHUNK_MAGIC:
-                    raise Bad(self.path + ".ring", i * CHUNK_BYTES, "no chunk begins here")
+                    raise Bad(self.file("ring"), i * CHUNK_BYTES, "no chunk begins here")
                 chunks.append((chunk.ring, chunk.seq, chunk.used, i * CHUNK_BYTES + CHUNK.size))
         rings = {}
         for ring, seq, used, at in sorted(chunks):
@@ -330,6 +509,9 @@ def facts(number, process, with_nodes):
         yield "thread %d %d %d %s" % (number, index, tid, quoted(name))
     for pid, kind, code in process.children:
         yield "child %d %d %s %d" % (number, pid, EXITS[kind], code)
+    for key, (version, first_line, file, name, lines) in sorted(process.codes.items()):
+        yield "code %d %d 0x%x %d %s %s %s" % (
+            number, key, version, first_line, quoted(file), quoted(name), lines.hex() or "-")
     for key, node in process.nodes() if with_nodes else ():
         yield "node %d %d %d 0x%x 0x%x" % (number, key, node.parent, node.pc, node.flags)
 
@@ -342,7 +524,7 @@ def line(number, hooks, e):
     if e.kind == ALLOC:
         return "%s 0x%x %d %s" % (head, e.addr, e.size, stack)
     if e.kind == FAIL:
-        return "%s %d %s" % (head, e.addr, stack)
+        return "%s %d %s %s" % (head, e.addr, "map" if e.size == MAP else "heap", stack)
     if e.kind == MAP:
         x = e.ext
         return "%s 0x%x %d %s 0x%x 0x%x %d %d 0x%x" % (
@@ -354,13 +536,22 @@ def line(number, hooks, e):
     return "%s %d" % (head, e.addr)
 
 
+def listed(folder, session):
+    """Names of files of this session: its folder's, and those with its own prefix in the ring directory."""
+    ring_dir = text(session.ring_dir, 0)
+    own = "memtrace-%016x." % session.start_real_ns
+    return os.listdir(folder) + ([n for n in os.listdir(ring_dir) if n.startswith(own)] if os.path.isdir(ring_dir) else [])
+
+
 def dump(folder, with_nodes):
     """Facts of all processes in order of start, then the events of all, which have one clock, in order of time."""
-    session = load(os.path.join(folder, "session"))
-    if session[:8] != b"MTSESS1\n" or SESSION.read(session).version != 1:
-        raise Bad(os.path.join(folder, "session"), 0, "not a session of version 1")
-    names = {m.group(1) for m in (re.match(r"(\d+-\d+)\.(info|trace)$", n) for n in os.listdir(folder)) if m}
-    processes = [Process(folder, name) for name in names]
+    path = os.path.join(folder, "session")
+    data = load(path)
+    if data[:8] != b"MTSESS1\n" or len(data) < SESSION.size or SESSION.read(data).version != 1:
+        raise Bad(path, 0, "not a session of version 1")
+    session = SESSION.read(data)
+    names = {m.group(1) for m in (re.search(r"(\d+-\d+)\.(info|trace)$", n) for n in listed(folder, session)) if m}
+    processes = [p for p in (Process(session, folder, name) for name in names) if p.info]
     processes.sort(key=lambda p: (p.info.fork_ticks or p.info.start_ticks, p.info.pid, p.info.image))
     streams = []
     for number, process in enumerate(processes):

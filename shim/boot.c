@@ -15,9 +15,11 @@ const char *const mt_hook_names[MT_HOOKS] = {
 	"none",
 #define RET(name, params, args, bytes) #name,
 #define HAND(type, name, params) #name,
+#define OPT HAND
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
+#undef OPT
 };
 
 struct mt_real mt_real;
@@ -66,10 +68,12 @@ int mt_boot(void)
 	resolving = 1;
 #define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
 #define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
+#define OPT(type, name, params) found.name = NULL;
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
 #undef RET
 #undef HAND
+#undef OPT
 	/* two threads may both come here: they write the same */
 	mt_real = found;
 	resolving = 0;
@@ -96,8 +100,15 @@ static int find_allocator(struct dl_phdr_info *info, size_t size, void *unused)
 	return 0;
 }
 
-void mt_boot_allocator(void)
+void mt_boot_rest(void)
 {
+#define RET(name, params, args, bytes)
+#define HAND(type, name, params)
+#define OPT(type, name, params) mt_real.name = (type (*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
+#include "shim/hooks_host.def"
+#undef RET
+#undef HAND
+#undef OPT
 	/* glibc's own name for it; another libc is not known to re-enter either way */
 	if ((void *)(uintptr_t)mt_real.malloc != dlsym(RTLD_DEFAULT, "__libc_malloc"))
 		dl_iterate_phdr(find_allocator, NULL);

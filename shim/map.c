@@ -109,17 +109,33 @@ static void note_map(unsigned hook, void *p, size_t n, int prot, int how, int fd
 	mt_record_map(hook, p, whole_pages(n), &ext, caller);
 }
 
+/* Before the constructor has looked the real functions up, the kernel is asked directly. Looking up here could call
+ * malloc (dlerror's message), and the caller may be an allocator of the program's own that is just starting up. */
+static long result(long ret)
+{
+	if (!mt_sys_failed(ret))
+		return ret;
+	errno = (int)-ret;
+	return -1;
+}
+
 static void *real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
-	long p;
-
-	if (mt_real.mmap || (mt_boot() && mt_real.mmap))
+	if (mt_real.mmap)
 		return mt_real.mmap(at, n, prot, flags, fd, offset);
-	p = MT_SYS6(SYS_mmap, at, n, prot, flags, fd, offset);
-	if (!mt_sys_failed(p))
-		return (void *)p;
-	errno = (int)-p;
-	return MAP_FAILED;
+	return (void *)result(MT_SYS6(SYS_mmap, at, n, prot, flags, fd, offset));
+}
+
+static int real_munmap(void *p, size_t n)
+{
+	return mt_real.munmap ? mt_real.munmap(p, n) : (int)result(MT_SYS2(SYS_munmap, p, n));
+}
+
+static void *real_mremap(void *p, size_t old_n, size_t n, int flags, void *target)
+{
+	if (mt_real.mremap)
+		return mt_real.mremap(p, old_n, n, flags, target);
+	return (void *)result(MT_SYS6(SYS_mremap, p, old_n, n, flags, target, 0));
 }
 
 MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
@@ -147,7 +163,7 @@ MT_EXPORT int munmap(void *p, size_t n)
 	int ret;
 
 	mt_record_unmap(MT_HOOK_munmap, p, whole_pages(n));
-	ret = mt_real.munmap || (mt_boot() && mt_real.munmap) ? mt_real.munmap(p, n) : -1;
+	ret = real_munmap(p, n);
 	if (ret)
 		mt_record_undo(MT_HOOK_munmap, p);
 	mt_stack_unmapped();
@@ -171,7 +187,7 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 		mt_record_unmap(MT_HOOK_mremap, p, whole_pages(old_n));
 	if (flags & MREMAP_FIXED)
 		ext.flags |= MT_MAP_FIXED;
-	q = mt_real.mremap || (mt_boot() && mt_real.mremap) ? mt_real.mremap(p, old_n, n, flags, target) : MAP_FAILED;
+	q = real_mremap(p, old_n, n, flags, target);
 	if (q == MAP_FAILED) {
 		if (!keeps)
 			mt_record_undo(MT_HOOK_mremap, p);

@@ -6,6 +6,7 @@
 #include "shim/log.h"
 #include "shim/modules.h"
 #include "shim/process.h"
+#include "shim/pyfind.h"
 #include "shim/stack.h"
 #include "shim/tree.h"
 
@@ -158,6 +159,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *first)
 		known[i].seen = scan_number;
 	} else if (count < MAX_MODULES) {
 		write_module(info, start, end);
+		mt_pyfind_meet(info);
 		insert(i, (struct module){ start, end, scan_number });
 	}
 	return 0;
@@ -177,6 +179,7 @@ static void drop_unseen(void)
 		change_end();
 		mt_log_write(MT_REC_UNMODULE, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
 		mt_tree_forget(rec.start, end);
+		mt_pyfind_forget(rec.start, end);
 		mt_stack_flush();
 	}
 }

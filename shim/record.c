@@ -6,6 +6,7 @@
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/process.h"
+#include "shim/pyframes.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/ring.h"
@@ -116,21 +117,20 @@ static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 	return 1;
 }
 
-static uint32_t stack_of(struct mt_ring *ring, const struct mt_event *e, const void *caller)
+static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller)
 {
-	uint32_t node;
 	int truncated = 0;
 
 	if (wants_stack(ring, e)) {
-		node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
+		e->node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
+		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);
-		return node;
+	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {
+		e->node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, 0);
+		if (e->node == MT_NODE_FAILED)
+			e->node = 0;
 	}
-	if (mt_config.stacks == MT_STACKS_NONE)
-		return 0;
-	node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, 0);
-	return node == MT_NODE_FAILED ? 0 : node;
 }
 
 /* Everything that is not the plain case: not recording, a new process, a handler that interrupted us. */
@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 	ring = self.ring ? self.ring : take_ring();
 	if (__builtin_expect(ring != NULL, 1)) {
 		if (caller)
-			slots->node = stack_of(ring, slots, caller);
+			take_stacks(ring, slots, caller);
 		mt_ring_write(ring, slots, n);
 		if (__builtin_expect(__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) != 0, 0))
 			write_pending(ring);

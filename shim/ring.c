@@ -4,6 +4,7 @@
 #include "shim/clock.h"
 #include "shim/log.h"
 #include "shim/process.h"
+#include "shim/pyframes.h"
 #include "shim/recorder.h"
 #include "shim/ring.h"
 #include "shim/stack.h"
@@ -18,14 +19,24 @@ static struct mt_chunk *chunk_at[MT_MAX_CHUNKS];
 static struct mt_ring *rings[MAX_RINGS];
 static uint32_t hint;
 
+static uint64_t stack_bytes(void)
+{
+	return (mt_stack_bytes() + 63) & ~63ull;
+}
+
 static uint64_t ring_bytes(void)
 {
-	return (sizeof(struct mt_ring) + mt_stack_bytes() + 4095) & ~4095ull;
+	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
 }
 
 struct mt_stack *mt_ring_stack(struct mt_ring *ring)
 {
 	return (struct mt_stack *)(ring + 1);
+}
+
+struct mt_python *mt_ring_python(struct mt_ring *ring)
+{
+	return (struct mt_python *)((char *)(ring + 1) + stack_bytes());
 }
 
 void mt_ring_reset(void)

@@ -28,7 +28,7 @@ struct mt_ring {
 	uint32_t pending_count;
 	char     name[16];      /* the thread's, as last recorded */
 	struct mt_event pending[MT_PENDING];
-	/* struct mt_stack follows */
+	/* struct mt_stack and struct mt_python follow */
 };
 
 /* Takes an idle ring or makes one, and announces the calling thread in it: a new one, or one that has left its
@@ -42,8 +42,9 @@ void mt_ring_leave(struct mt_ring *ring, int ends);
 /* Appends `n` (1 or 2) slots that belong together; they become visible at once. */
 void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);
 
-/* Memory of the ring's previous stack capture. */
+/* Memory of the ring's previous stack captures. */
 struct mt_stack *mt_ring_stack(struct mt_ring *ring);
+struct mt_python *mt_ring_python(struct mt_ring *ring);
 
 /* Start of an image or a forked child: forgets rings and mappings of the parent. */
 void mt_ring_reset(void);

@@ -187,7 +187,8 @@ static uint32_t add(uint32_t parent, uint64_t pc, uint32_t flags)
 
 	if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
 		return MT_NODE_FAILED;
-	mt_modules_meet(pc);
+	if (!(flags & MT_NODE_PYTHON))
+		mt_modules_meet(pc);
 	id = __atomic_fetch_add(&mt_process.info->node_end, 1, __ATOMIC_RELAXED);
 	if (!reach(id)) {
 		__atomic_store_n(&failed, 1, __ATOMIC_RELAXED);

@@ -71,4 +71,9 @@ def case_cxx():
     mt.check(trace.host["failed"] >= 10, "failing operator new isn't there")
 
 
+def case_allocator_of_the_program_itself():
+    """It asks libc for memory under its own lock; a hook that allocates there would wait for ever."""
+    mt.same([mt.program("ownmalloc")])
+
+
 mt.main()

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
@@ -194,6 +195,46 @@ def case_timeline_json():
     series = [s for s in timeline["series"] if s["pid"] is None and s["kind"] == "heap"]
     mt.equal(len(series), 1)
     mt.check(series[0]["points"], "no points")
+
+
+# ---- what is missing --------------------------------------------------------------------------------------------
+
+
+def moved():
+    """A trace of a copy of the program, and where that copy is."""
+    binary = os.path.join(mt.scratch(), "owners")
+    shutil.copy(mt.program("owners"), binary)
+    return mt.shimmed([binary]).trace.settle(), binary
+
+
+def case_replaced_module_is_not_misread():
+    trace, binary = moved()
+    os.remove(binary)
+    shutil.copy(mt.program("busy"), binary)
+    screen = text(trace, "report")
+    mt.check("replaced since, so without symbols: " + binary[:20] in screen, "screen: %r" % screen[-600:])
+    mt.check(re.search(r"8\.0\d? MiB .* owners\+0x[0-9a-f]+", screen), "the owner isn't given as an offset")
+
+
+def case_missing_module():
+    trace, binary = moved()
+    os.remove(binary)
+    screen = text(trace, "report")
+    mt.check("not on this machine, so without symbols: " + binary[:20] in screen, "screen: %r" % screen[-600:])
+    mt.equal(trace.json("report")["status"], "ok", "status: no figure is wrong")
+
+
+def case_damage_is_said_first():
+    trace = recorded("1")
+    copy = os.path.join(mt.scratch(), "t")
+    shutil.copytree(trace.path, copy)
+    largest = max((os.path.join(copy, f) for f in os.listdir(copy) if f.endswith(".trace")), key=os.path.getsize)
+    os.truncate(largest, os.path.getsize(largest) - 100)
+    damaged = mt.Trace(copy)
+    mt.equal(damaged.tool("report").status, 3, "status without --force")
+    screen = text(damaged, "report", "--force").splitlines()
+    mt.check(screen[1].startswith("INCOMPLETE"), "second line: %r" % screen[1])
+    mt.equal(damaged.json("report", "--force")["status"], "inconclusive")
 
 
 # ---- everywhere -------------------------------------------------------------------------------------------------

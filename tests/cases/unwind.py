@@ -54,6 +54,11 @@ for trap in TRAPS:
     globals()["case_trap_" + trap[0].replace("-", "_")] = trap_case(*trap)
 
 
+def case_parts():
+    done = mt.execute([os.path.join(HERE, "small")])
+    mt.check(done.status == 0 and "not ok" not in done.out, done)
+
+
 def case_random_programs():
     for how in HOW:
         verify([os.path.join(HERE, "random-" + how)], "verify", 40000)

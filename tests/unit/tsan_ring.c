@@ -14,6 +14,7 @@
 #define CHUNKS 100   /* more than they fill: none is lost however slow the reader is */
 
 uint64_t mt_stack_bytes(void) { return 64; }
+uint64_t mt_python_bytes(void) { return 64; }
 void mt_recorder_want(void) {}
 void mt_log_add(uint16_t type, const struct mt_part *parts, int n) { (void)type; (void)parts; (void)n; }
 

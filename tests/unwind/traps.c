@@ -616,8 +616,8 @@ static int trap_wild_stack(void)
 		char *mem = mmap(NULL, 32768, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memset(mem, 0x41 + i % 3 * 0x7f, 28672);
 		mprotect(mem + 28672, 4096, PROT_NONE);
-		__asm__ volatile("movq %%rsp, %0\n\tmovq %1, %%rsp\n\tpush %%rbp\n\tmovq %2, %%rbp\n\tcall on_wild_stack\n\t"
-		                 "pop %%rbp\n\tmovq %0, %%rsp"
+		__asm__ volatile("movq %%rsp, %0\n\tmovq %1, %%rsp\n\tpush %%rbp\n\tpush %%rbp\n\tmovq %2, %%rbp\n\tcall on_wild_stack\n\t"
+		                 "pop %%rbp\n\tpop %%rbp\n\tmovq %0, %%rsp"
 		                 : "+m"(resume_sp) : "r"(mem + 28672 - i % 2 * 16), "r"((uintptr_t)mem + 28672 - 8)
 		                 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
 		munmap(mem, 32768);

@@ -1,0 +1,24 @@
+/*
+ * Python code objects by address: each is recorded once in the log, and known by an id from then on.
+ *
+ * A loop of compile and exec gets the same address for its code, its names and everything it consists of again and
+ * again, so nothing short of comparing contents on every capture could tell one code object from the next. Instead
+ * their deaths are watched: the type's tp_dealloc leads through this library, which forgets the address.
+ */
+#ifndef MT_PYCODE_H
+#define MT_PYCODE_H
+
+#include <stdint.h>
+
+#include "shim/pyfind.h"
+
+/* Begins to watch; once the interpreter runs. False if that is not possible, and ids can't be relied upon. */
+int mt_pycode_watch(struct mt_pyruntime *rt);
+
+/* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
+uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
+
+/* Changes when a code object that had an id has died: what was derived from addresses is to be derived anew. */
+extern uint32_t mt_pycode_deaths;
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The Python frames of the calling thread as a node of the call tree. Nothing of the interpreter is called but
+ * what returns the thread's own state; neither the GIL nor any lock is taken, and nothing is allocated from the
+ * heap. Async-signal-safe.
+ */
+#ifndef MT_PYFRAMES_H
+#define MT_PYFRAMES_H
+
+#include <stdint.h>
+
+struct mt_python; /* one ring's memory of its previous capture; lives in pages the ring owns */
+
+/* Bytes of one struct mt_python for the configured depth. */
+uint64_t mt_python_bytes(void);
+
+/* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names
+ * `thread` (its index). Sets *truncated if frames are missing. */
+uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, int *truncated);
+
+#endif
