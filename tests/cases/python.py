@@ -134,6 +134,13 @@ def case_lines():
         mt.check(done.status == 0, "%s: %s" % (version, done.out[:500]))
 
 
+def case_no_interpreter():
+    """Whatever wrong a guessed layout leads to, the program lives."""
+    trace = mt.same([mt.program("fakepython"), mt.program("libfakepython.so")], intact=False)
+    done = trace.tool("check")
+    mt.check(done.status == 0, "%s" % done)
+
+
 def case_offsets():
     """The table of offsets is what the headers say."""
     paths = [path for version, path in interpreters()]
