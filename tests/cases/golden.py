@@ -66,6 +66,13 @@ def case_blocks_and_raw_chunks_agree():
     same_text(decode(output), done.out)
 
 
+def case_python_program_agrees():
+    trace = mt.shimmed([mt.python(), "-c", "import json; kept = [bytearray(100 * i) for i in range(100)]"]).trace.settle()
+    done = dump(trace.path)
+    mt.equal(done.status, 0, "status of %s" % done)
+    same_text(decode(trace.path), done.out)
+
+
 # ---- recording them ---------------------------------------------------------------------------------------------
 
 
