@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGKILL at 60 random moments (tests/long/kill.py: 200 more), a third each of the target, target and recorder, recorder."""
+"""SIGKILL at 42 random moments (tests/long/kill.py: 200 more), a third each of the target, target and recorder, recorder."""
 # timeout: 400
 import os
 import sys
@@ -9,8 +9,8 @@ import mt
 
 
 @mt.variants(1, 2, 3)
-def case_twenty_shots(seed):
-    killing.volley(20, seed)
+def case_fourteen_shots(seed):
+    killing.volley(14, seed)
 
 
 mt.main()

@@ -16,6 +16,7 @@ def run(output=None, env=None, command=BUSY, **options):
     want = mt.plain(command, **options)
     got = mt.shimmed(command, output=output, env=env, **options)
     mt.compare(want, got)
+    got.trace.patience = 2
     return got.trace
 
 
@@ -31,7 +32,8 @@ def lossy(trace, count=COUNT):
     events, lost = known(trace)
     mt.check(lost > 0, "nothing is said to be missing: %s" % trace.report["losses"])
     mt.equal(trace.report["complete"], False, "complete")
-    mt.equal(events + lost, 2 * count - 3000, "%d in the trace, %d lost: the sum" % (events, lost))
+    # A few lost slots are no events of the program's: which thread owns a ring.
+    mt.between(2 * count - 3000, events + lost, 2 * count - 2990, "%d in the trace, %d lost: the sum" % (events, lost))
     text = trace.tool("report").out
     mt.check("lost" in text.lower(), "the report does not say so: %s" % text)
 
@@ -82,6 +84,7 @@ def case_other_files_fill_the_disk():
         got = mt.shimmed(command, output=os.path.join(path, "t"), env={"MEMTRACE_KEEP_FREE": "0"})
         mt.compare(want, got)
         trace = got.trace
+        trace.patience = 2
         done = trace.settle().tool("check")
         mt.check(done.status in (0, 1), str(done))
         mt.check(trace.process("busy")["host"]["allocations"] >= COUNT, "what fitted is not there")
@@ -125,6 +128,7 @@ def limited(what, value):
 def case_rlimit_fsize(value):
     """Growing a file past the limit would raise SIGXFSZ."""
     trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    trace.patience = 2
     # Our own capture files obey the limit too: 4 KiB of output at most, so print little (busy does).
     preexec = limited(resource.RLIMIT_FSIZE, value)
     want = subprocess.run(BUSY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=preexec, env=mt.clean_env())
@@ -146,6 +150,7 @@ def case_rlimit_nofile(value):
     run_with = lambda env: subprocess.run([BUSY[0]] + BUSY[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
                                           close_fds=False, preexec_fn=preexec, timeout=60)
     trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    trace.patience = 2
     # The loader needs descriptors itself: link time decides whether it runs at all.
     want, got = run_with(mt.clean_env()), run_with(mt.shim_env(trace.path))
     if want.returncode != 7:
@@ -171,7 +176,7 @@ def case_rlimit_as(mib):
     preexec = limited(resource.RLIMIT_AS, mib << 20)
     trace = run(preexec_fn=preexec)
     trace.settle()
-    mt.equal(sum(known(trace)), 2 * COUNT - 3000, "operations known")
+    mt.between(2 * COUNT - 3000, sum(known(trace)), 2 * COUNT - 2990, "operations known")
 
 
 def as_nobody(command):

@@ -1,6 +1,8 @@
 """SIGKILL at a random moment: whatever had returned before is in the trace."""
+import concurrent.futures
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -20,8 +22,9 @@ class Shot:
         self.log = os.path.join(cwd, "log")
         self.trace = mt.Trace(os.path.join(cwd, "t"))
         self.recorder_pid = 0
-        # Slow enough that the log holds what can be compared quickly, and that a recorder has work to do.
-        command = [mt.program("oracle"), self.log] + [str(a) for a in (seed, 3, 25, 500, flags, 8000)]
+        # Slow, so that a random moment is a different one; where the recorder is shot, with more than a block of events.
+        load = (25, 500, flags, 8000) if victim == "target" else (30, 1500, flags, 2000)
+        command = [mt.program("oracle"), self.log] + [str(a) for a in (seed, 3) + load]
         self.out = open(os.path.join(cwd, "out"), "w+")
         self.child = subprocess.Popen(command, env=mt.shim_env(self.trace.path), cwd=cwd, stdout=self.out, stderr=self.out)
         self.started = time.monotonic()
@@ -103,24 +106,22 @@ def moments(count, seed):
         yield seed * 1000 + i, VICTIMS[i % 3], moment, ("m", "mfb", "hb", "f")[i // 3 % 4]
 
 
-def volley(count, seed):
-    """Two at a time: most of the time is waiting."""
-    plan, compared, shots = list(moments(count, seed)), 0, []
-    while plan or shots:
-        while plan and len(shots) < 2:
-            shots.append(Shot(*plan.pop(0)))
-        shots.sort(key=lambda s: s.started + s.moment)
-        shot = shots.pop(0)
-        try:
-            shot.fire()
-            shot.finish()
-            compared += shot.examine()
-        except mt.Fail:
-            for other in shots:
-                other.child.kill()
-                other.child.wait()
-            raise
-        import shutil
+def shoot(plan):
+    shot = Shot(*plan)
+    try:
+        shot.fire()
+        shot.finish()
+        return shot.examine()
+    finally:
+        if shot.child.poll() is None:
+            shot.child.kill()
+            shot.child.wait()
         shutil.rmtree(os.path.dirname(shot.log), ignore_errors=True)
+
+
+def volley(count, seed):
+    """Some at a time: most of the time is waiting. A thread each, so that nobody's moment waits for another's end."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        compared = sum(pool.map(shoot, moments(count, seed)))
     print("# %d operations compared" % compared)
     mt.check(compared > 100 * count, "only %d operations were compared" % compared)

@@ -225,6 +225,7 @@ def same(command, preload=(), env=None, intact=True, **options):
 class Trace:
     def __init__(self, path):
         self.path = path
+        self.patience = None
         self._report = None
 
     def exists(self):
@@ -249,12 +250,15 @@ class Trace:
         pid = struct.unpack_from("<I", head, session_offset("recorder_pid"))[0]
         return pid if pid and alive(pid) else 0
 
-    def settle(self, seconds=30):
-        """Waits until no recorder works on it any more."""
-        end = time.monotonic() + seconds
+    def settle(self, seconds=40):
+        """Waits until no recorder works on it any more. (One that can't write what is left takes long to give up: set
+        .patience to read what there is after so many seconds.)"""
+        end = time.monotonic() + min(seconds, self.patience or seconds)
         while self.recorder():
             if time.monotonic() > end:
-                fail("the recorder %d of %s goes on %d s after the last process ended" % (self.recorder(), self.path, seconds))
+                check(self.patience, "the recorder %d of %s goes on %d s after the last process ended" %
+                      (self.recorder(), self.path, seconds))
+                break
             time.sleep(0.02)
         return self
 
