@@ -26,7 +26,7 @@ struct frame {
 	uintptr_t at;
 	uintptr_t code;   /* 0: no Python frame but the mark of an evaluator entered from C */
 	uint64_t instr;   /* as the interpreter keeps it */
-	uint32_t entry;   /* where frames say so themselves: an evaluator was entered for it */
+	uint32_t entry;   /* an evaluator was entered for it, where frames say so themselves; a mark's owner */
 	uint32_t node;    /* of this frame; a mark's is the next outer one's */
 };
 
@@ -45,6 +45,10 @@ struct walk {
 	uint32_t n, count, room; /* kept ones that stay; new ones; of each */
 	int careful, cut;
 };
+
+/* Who owns a mark: the evaluator, or since 3.14 other C code too. */
+#define OWNER_EVALUATOR 3
+#define OWNER_OTHER 4
 
 #define WINDOW 8       /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
@@ -93,7 +97,7 @@ static inline __attribute__((always_inline)) int read_as(const struct walk *w, i
 		return 0;
 	*f = (struct frame){ .at = at };
 	if (l->frame_owner != MT_PY_NONE && (!read_byte(careful, at + l->frame_owner, &owner) || owner > 2))
-		return owner <= 4;
+		return (f->entry = owner) <= OWNER_OTHER;
 	if (l->frame_entry != MT_PY_NONE && !read_byte(careful, at + l->frame_entry, &entry))
 		return 0;
 	f->entry = entry;
@@ -220,7 +224,9 @@ static uint32_t update(struct walk *w, uintptr_t top)
 			return UINT32_MAX;
 		good = 0;
 	}
-	return append(w, good, before);
+	good = append(w, good, before);
+	/* a mark's node depends on what is further in */
+	return good && !w->kept[good - 1].code ? good - 1 : good;
 }
 
 /* ---- nodes ---- */
@@ -247,7 +253,7 @@ static uint32_t offset_of(const struct walk *w, const struct frame *f)
 /* A mark with no frame of its own further in: the evaluator has left its frame and is clearing it. */
 static int is_idle(const struct walk *w, uint32_t i)
 {
-	return i + 1 == w->n || !w->kept[i + 1].code;
+	return w->kept[i].entry == OWNER_EVALUATOR && (i + 1 == w->n || !w->kept[i + 1].code);
 }
 
 static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)

@@ -325,10 +325,22 @@ def deaths():
         local = Dies()
         return 1
 
+    def ends_with_one(v):
+        local = Dies()
+
+    def takes_and_ends_with_one(v):
+        local = Dies()
+        take()
+        LIBC.malloc(16)  # the last capture with this frame; the next one is of __del__, when it has just been left
+        return v
+
     def argument(it):
         return 1
 
     leaves_one()
+    list(map(lambda v: leaves_one(), [1, 2]))
+    list(map(ends_with_one, [1, 2]))
+    sorted([1, 2], key=takes_and_ends_with_one)
     argument(Dies())
     thing = Dies()
     thing = None
