@@ -21,6 +21,18 @@ int file_refresh(struct file *f)
 	return 0;
 }
 
+static int open_path(struct file *f)
+{
+	/* O_NONBLOCK: opening a fifo must not wait for a writer */
+	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (f->fd < 0)
+		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	int e = file_refresh(f);
+	if (e)
+		file_suspend(f);
+	return e;
+}
+
 int file_open(struct file *f, const char *dir, const char *name)
 {
 	*f = FILE_CLOSED;
@@ -28,16 +40,20 @@ int file_open(struct file *f, const char *dir, const char *name)
 		f->path = NULL;
 		return error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL);
 	}
-	/* O_NONBLOCK: opening a fifo must not wait for a writer */
-	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (f->fd < 0)
-		return errno == ENOENT ? 0 : error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
-	int e = file_refresh(f);
-	if (e) {
+	int e = open_path(f);
+	return e && f->fd < 0 && errno == ENOENT ? 0 : e;
+}
+
+void file_suspend(struct file *f)
+{
+	if (f->fd >= 0)
 		close(f->fd);
-		f->fd = -1;
-	}
-	return e;
+	f->fd = -1;
+}
+
+int file_resume(struct file *f)
+{
+	return f->fd >= 0 ? 0 : open_path(f);
 }
 
 void file_close(struct file *f)

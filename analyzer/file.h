@@ -18,6 +18,11 @@ int file_open(struct file *f, const char *dir, const char *name);
 void file_close(struct file *f); /* keeps nothing; {0} with fd -1 is fine */
 static inline bool file_is_open(const struct file *f) { return f->fd >= 0; }
 
+/* Gives the descriptor back and takes one again, so that a trace of thousands of processes needs few at a time. A file that
+ * is gone by then is an error. */
+void file_suspend(struct file *f);
+int file_resume(struct file *f);
+
 /* Looks at the size again: files of a running process grow. */
 int file_refresh(struct file *f);
 

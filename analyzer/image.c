@@ -37,9 +37,18 @@ static int open_raw(struct image *im, struct file *f, const char *extension)
 	return e ? reader_damage(im->reader) : 0;
 }
 
+static void close_files(struct image *im)
+{
+	file_close(&im->info_file);
+	file_close(&im->node_file);
+	file_close(&im->raw.file);
+	file_close(&im->trace.file);
+}
+
 /* The trace comes last: raw files vanish once everything is in it. */
 static int open_files(struct image *im)
 {
+	close_files(im);
 	int e = open_raw(im, &im->info_file, "info");
 	if (!e)
 		e = open_raw(im, &im->node_file, "nodes");
@@ -217,6 +226,8 @@ int image_open(struct image *im, const char *name)
 		e = load_head(im);
 	if (!e)
 		set_facts(im);
+	file_suspend(&im->info_file);
+	image_suspend(im);
 	return e;
 }
 
@@ -365,10 +376,8 @@ static void set_sign_of_life(struct image *im)
 	im->process.has_events = t->count || im->raw.count;
 }
 
-int image_load(struct image *im)
+static int load_all(struct image *im)
 {
-	if (im->process.state == PROCESS_RUNNING)
-		im->raw.horizon = clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS);
 	int e = raw_snapshot(im);
 	/* the recorder may have begun it since we looked */
 	if (!e && !file_is_open(&im->trace.file)) {
@@ -381,20 +390,41 @@ int image_load(struct image *im)
 		e = check_ring_is_there(im);
 	if (!e)
 		e = load_log(im);
+	return e ? e : load_nodes(im);
+}
+
+int image_load(struct image *im)
+{
+	if (im->process.state == PROCESS_RUNNING)
+		im->raw.horizon = clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS);
+	int e = open_files(im);
 	if (!e)
-		e = load_nodes(im);
+		e = load_all(im);
 	set_sign_of_life(im);
+	file_suspend(&im->info_file);
+	image_suspend(im);
 	return e;
+}
+
+int image_resume(struct image *im)
+{
+	int e = im->trace.count ? file_resume(&im->trace.file) : 0;
+	bool in_file = im->raw.count && !im->session->recorder; /* else all was copied */
+	return e || !in_file ? e : file_resume(&im->raw.file);
+}
+
+void image_suspend(struct image *im)
+{
+	file_suspend(&im->node_file);
+	file_suspend(&im->raw.file);
+	file_suspend(&im->trace.file);
 }
 
 void image_close(struct image *im)
 {
 	if (!im)
 		return;
-	file_close(&im->info_file);
-	file_close(&im->node_file);
-	file_close(&im->raw.file);
-	file_close(&im->trace.file);
+	close_files(im);
 	for (size_t i = 0; i < im->raw.count; i++)
 		free(im->raw.chunks[i].copy);
 	free(im->raw.chunks);

@@ -89,12 +89,16 @@ static inline struct image *image_of(const struct process *p) { return (struct i
 
 #define IMAGE_MAX_THREADS (1u << 22) /* of one process, ever: bounds tables that are indexed by thread */
 
-/* Opens the files of PID-N and reads the head of its info. */
+/* Reads the head of PID-N's info. */
 int image_open(struct image *im, const char *name);
 
 /* Once clocks are settled: raw chunks, the index of the trace, log and nodes, in the order that misses nothing of a
  * running process. */
 int image_load(struct image *im);
+
+/* Takes descriptors for the events, and gives them back. */
+int image_resume(struct image *im);
+void image_suspend(struct image *im);
 void image_close(struct image *im);
 
 /* True if there is a pid like that here, started at the recorded time. */

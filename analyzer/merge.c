@@ -272,6 +272,11 @@ int merge_new(struct merge **out, struct image *im, const uint64_t *covered, siz
 	return e;
 }
 
+size_t merge_rings(const struct merge *m)
+{
+	return m->rings;
+}
+
 uint32_t merge_first_thread(const struct merge *m, uint32_t ring)
 {
 	return ring < m->rings ? m->first_thread[ring] : UINT32_MAX;

@@ -15,6 +15,9 @@ void merge_free(struct merge *m);
 /* Up to `room` (>= 2) slots; *count = 0 at the end. A mapping's two slots stay together. */
 int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t room, size_t *count);
 
+/* Rings it knows have numbers below. */
+size_t merge_rings(const struct merge *m);
+
 /* The thread that owns the ring where merging begins; UINT32_MAX = unknown. */
 uint32_t merge_first_thread(const struct merge *m, uint32_t ring);
 

@@ -2,9 +2,12 @@
 
 #include "analyzer/pylines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+
+static const char python_language[] = "python", thread_language[] = "thread";
 
 struct string {
 	UT_hash_handle hh;
@@ -50,19 +53,23 @@ void python_free(struct python *py)
 	free(py);
 }
 
-static const char *intern(struct python *py, const char *text)
+/* One address for each pair of texts, where the first is to be read. Names of functions are told apart by their files:
+ * many are called "forward" or "<module>". */
+static const char *intern(struct python *py, const char *text, const char *apart)
 {
-	size_t n = strlen(text);
-	struct string *found;
-	HASH_FIND(hh, py->strings, text, n, found);
-	if (found)
-		return found->text;
-	found = malloc(sizeof(*found) + n + 1);
-	if (!found)
+	size_t n = strlen(text), more = strlen(apart);
+	struct string *found, *new = malloc(sizeof(*new) + n + more + 2);
+	if (!new)
 		return NULL;
-	memcpy(found->text, text, n + 1);
-	HASH_ADD_KEYPTR(hh, py->strings, found->text, n, found);
-	return found->text;
+	memcpy(new->text, text, n + 1);
+	memcpy(new->text + n + 1, apart, more + 1);
+	HASH_FIND(hh, py->strings, new->text, n + more + 2, found);
+	if (found) {
+		free(new);
+		return found->text;
+	}
+	HASH_ADD_KEYPTR(hh, py->strings, new->text, n + more + 2, new);
+	return new->text;
 }
 
 /* "outer.<locals>.inner" becomes "outer.inner". */
@@ -75,12 +82,12 @@ static const char *short_name(struct python *py, const char *name)
 		return NULL;
 	for (char *at; (at = strstr(copy, mark)) != NULL; )
 		memmove(at, at + sizeof(mark) - 1, strlen(at + sizeof(mark) - 1) + 1);
-	result = intern(py, copy);
+	result = intern(py, copy, "");
 	free(copy);
 	return result;
 }
 
-static const struct frame *frame_at(struct python *py, struct place place)
+static const struct frame *frame_at(struct python *py, struct place place, const char *language)
 {
 	struct known *known;
 	HASH_FIND(hh, py->frames, &place, sizeof(place), known);
@@ -95,28 +102,54 @@ static const struct frame *frame_at(struct python *py, struct place place)
 		.name = short_name(py, place.function),
 		.file = place.file,
 		.line = (uint32_t)place.line,
-		.language = "python",
+		.language = language,
 	};
 	HASH_ADD(hh, py->frames, place, sizeof(place), known);
 	return &known->frame;
 }
 
-const struct frame *python_frame(struct python *py, const struct process *p, uint64_t pc)
+static const struct frame *thread_frame(struct python *py, const struct process *p, uint32_t index)
+{
+	const struct process_thread *t = process_thread(p, index);
+	struct place place;
+	char text[64];
+	memset(&place, 0, sizeof(place));
+	snprintf(text, sizeof(text), "thread %s", t && *t->name ? t->name : p->name);
+	place.function = intern(py, text, "");
+	return place.function ? frame_at(py, place, thread_language) : NULL;
+}
+
+static const struct frame *code_frame(struct python *py, const struct process *p, uint64_t pc)
 {
 	static const struct process_code lost = { .file = "?", .name = "?" };
 	const struct process_code *code = process_code(p, MT_PY_CODE(pc));
 	struct place place;
-	if (!MT_PY_CODE(pc))
-		return NULL;
 	if (!code)
 		code = &lost;
 	memset(&place, 0, sizeof(place));
-	place.function = intern(py, code->name);
-	place.file = intern(py, code->file);
+	place.function = intern(py, code->name, code->file);
+	place.file = intern(py, code->file, "");
 	place.line = pylines_find(code, MT_PY_OFFSET(pc));
 	if (!place.line)
 		place.line = code->first_line;
-	return place.function && place.file ? frame_at(py, place) : NULL;
+	return place.function && place.file ? frame_at(py, place, python_language) : NULL;
+}
+
+const struct frame *python_frame(struct python *py, const struct process *p, uint64_t pc)
+{
+	if (MT_PY_CODE(pc))
+		return code_frame(py, p, pc);
+	return pc & MT_PY_ENTRY ? NULL : thread_frame(py, p, MT_PY_OFFSET(pc));
+}
+
+bool python_is_frame(const struct frame *f)
+{
+	return f->language == python_language;
+}
+
+bool python_is_thread(const struct frame *f)
+{
+	return f->language == thread_language;
 }
 
 bool python_is_evaluator(const struct frame *frames, size_t count)

@@ -17,9 +17,15 @@ struct python;
 struct python *python_new(void);
 void python_free(struct python *);
 
-/* The frame for a node's pc of this process. One and the same for the same place in all processes; NULL for a pc that only
- * says that an evaluator was entered, or when there is no memory. */
+/* The frame for a node's pc of this process. One and the same for the same place in all processes; of a thread without
+ * Python a frame in the language "thread", with its name as function. NULL for a pc that only says that an evaluator was
+ * entered, or when there is no memory. */
 const struct frame *python_frame(struct python *, const struct process *p, uint64_t pc);
+
+bool python_is_frame(const struct frame *f);
+
+/* Whether it names a thread. */
+bool python_is_thread(const struct frame *f);
 
 /* Whether the innermost of these frames, or what it is inlined into, is an evaluator. */
 bool python_is_evaluator(const struct frame *frames, size_t count);

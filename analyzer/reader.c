@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 /* Where an image stands in the stream. Sources lie in a heap by the time of what they do next. */
 struct source {
@@ -502,6 +503,16 @@ static int open_all(struct reader *r, const char *const *dirs, int ndirs)
 	return e ? e : make_sources(r);
 }
 
+/* Each process that is alive at one point of the stream has two files open. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigned flags)
 {
 	struct reader *r = calloc(1, sizeof(*r));
@@ -509,6 +520,7 @@ int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigne
 	if (!r)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	r->flags = flags;
+	raise_file_limit();
 	int e = ndirs > 0 ? open_all(r, dirs, ndirs) : error_set(MT_ENOTRACE, NULL, ERROR_NO_OFFSET, NULL);
 	if (e)
 		reader_close(r);

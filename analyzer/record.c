@@ -47,6 +47,8 @@ struct work {
 	struct record_process *processes;
 	int session_fd;
 	pid_t parent;
+	int dir_fd;
+	char dir[32];
 	char raw_dir[4400];
 	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
@@ -397,16 +399,27 @@ static int run(struct work *w)
 	return 0;
 }
 
+/* The directory by descriptor, not by name: when it is removed and another trace begins in its place, that one's
+ * processes are not ours. */
+static int open_dir(struct work *w, const char *name)
+{
+	w->dir_fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->dir_fd < 0)
+		return error_errno(MT_ENOTRACE, name, ERROR_NO_OFFSET);
+	snprintf(w->dir, sizeof(w->dir), "/proc/self/fd/%d", w->dir_fd);
+	w->r.dir = w->dir;
+	return 0;
+}
+
 int record_run(const char *dir)
 {
-	struct work w = { .r.dir = dir, .session_fd = -1, .parent = getppid() };
-	char *real = realpath(dir, NULL);
-	if (!real)
-		return error_errno(MT_ENOTRACE, dir, ERROR_NO_OFFSET);
-	w.r.dir = real;
+	struct work w = { .session_fd = -1, .parent = getppid() };
+	int e = open_dir(&w, dir);
+	if (e)
+		return e;
 	set_up_process();
-	int e = run(&w);
+	e = run(&w);
 	tear_down(&w);
-	free(real);
+	close(w.dir_fd);
 	return e;
 }

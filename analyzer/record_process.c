@@ -198,15 +198,17 @@ static uint32_t full_chunks(const struct record_process *p)
 	return full;
 }
 
-/* Raw chunks are as safe as blocks, so only whole blocks are worth the work, unless chunks are running short. */
+/* Raw chunks are as safe as blocks, so only whole blocks are worth the work. Where the ring can't grow any more half of
+ * its chunks must do, and where events are being lost one. */
 static uint32_t wanted_slots(struct record_process *p, const struct recorder *r)
 {
-	uint64_t lost = __atomic_load_n(&p->info->lost_events, __ATOMIC_RELAXED), limit = r->session->limit_bytes;
-	uint32_t wanted = r->tight || lost != p->lost ? MT_CHUNK_SLOTS : RECORD_BLOCK_SLOTS;
+	uint64_t lost = __atomic_load_n(&p->info->lost_events, __ATOMIC_RELAXED);
+	uint32_t half = chunk_count(p) / 2 * MT_CHUNK_SLOTS, least = MT_CHUNK_SLOTS;
+	bool losing = lost != p->lost;
 	p->lost = lost;
-	if (limit && limit / 8 / sizeof(struct mt_event) < wanted)
-		wanted = MT_CHUNK_SLOTS;
-	return wanted;
+	if (losing || (r->tight && half < least))
+		return least;
+	return r->tight && half < RECORD_BLOCK_SLOTS ? half : RECORD_BLOCK_SLOTS;
 }
 
 /* The cut in blocks of at least `least` slots; small ones where a large one did not fit on the disk. */

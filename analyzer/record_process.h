@@ -24,7 +24,7 @@ struct recorder {
 	struct codec_buf block;
 	uint64_t horizon;           /* of this round */
 	unsigned shift;             /* times are kept in units of 2^shift ticks */
-	bool tight;                 /* disk is short: chunks are worth more than large blocks */
+	bool tight;                 /* disk is short: rings may not grow much longer */
 };
 
 struct record_process {

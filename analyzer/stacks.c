@@ -16,6 +16,7 @@ struct node {
 	uint64_t address;     /* in the module's file; of a return address 1 less */
 	const struct frame *frames;
 	uint64_t classes;
+	enum { ASK, EVALUATOR, OTHER } kind;
 };
 
 /* In place of a module: address is that of the Python frame, plus PYTHON_ENTRY in stacks of Python frames alone. */
@@ -254,9 +255,13 @@ static uint32_t merge_stack(struct stacks *s, const struct process *p, uint32_t 
 
 static bool is_evaluator(struct stacks *s, uint32_t id)
 {
-	const struct frame *frames;
-	size_t count = stacks_frames(s, id, &frames);
-	return python_is_evaluator(frames, count);
+	struct node *n = &s->nodes[id];
+	if (n->kind == ASK) {
+		const struct frame *frames;
+		size_t count = stacks_frames(s, id, &frames);
+		n->kind = python_is_evaluator(frames, count) ? EVALUATOR : OTHER;
+	}
+	return n->kind == EVALUATOR;
 }
 
 /* Puts Python frames from `*python` outwards at the end of the chain, up to the one that an evaluator was entered for
@@ -274,43 +279,52 @@ static bool push_run(struct stacks *s, size_t *count, uint32_t *python, bool all
 	return true;
 }
 
-/* The chain gets the nodes of both stacks, innermost first. */
-static bool interleave(struct stacks *s, size_t *count, uint32_t native, uint32_t python)
+static uint32_t *spliced_before(struct stacks *s, uint32_t native, uint32_t python)
 {
-	for (; native; native = s->nodes[native].outer) {
-		bool ok = python && is_evaluator(s, native) ? push_run(s, count, &python, false)
-							    : chain_push(s, (*count)++, native);
-		if (!ok)
-			return false;
+	uint64_t key = (uint64_t)native << 32 | python;
+	struct splice *known;
+	HASH_FIND(hh, s->splices, &key, sizeof(key), known);
+	if (!known && (known = calloc(1, sizeof(*known))) != NULL) {
+		known->key = key;
+		HASH_ADD(hh, s->splices, key, sizeof(known->key), known);
 	}
-	return push_run(s, count, &python, true);
+	return known ? &known->id : NULL;
 }
 
-static uint32_t splice(struct stacks *s, uint32_t native, uint32_t python)
+static uint32_t add_chain(struct stacks *s, size_t from, size_t to, uint32_t id)
 {
-	size_t count = 0;
-	uint32_t id = 0;
-	if (!interleave(s, &count, native, python))
-		return native;
-	while (count--) {
-		struct node n = s->nodes[s->chain[count]];
+	while (to-- > from) {
+		struct node n = s->nodes[s->chain[to]];
 		id = add_node(s, id, n.module, n.module == PYTHON ? n.address & ~(uint64_t)PYTHON_ENTRY : n.address);
 	}
 	return id;
 }
 
+/* One stack of both, frame by frame from the inside: each evaluator frame is replaced by the Python frames it ran. What
+ * lies outwards of an evaluator is the same for many stacks, so those parts are remembered. */
 static uint32_t spliced(struct stacks *s, uint32_t native, uint32_t python)
 {
-	uint64_t key = (uint64_t)native << 32 | python;
-	struct splice *known;
-	HASH_FIND(hh, s->splices, &key, sizeof(key), known);
-	if (known)
-		return known->id;
-	uint32_t id = splice(s, native, python);
-	known = malloc(sizeof(*known));
-	if (known) {
-		*known = (struct splice){ .key = key, .id = id };
-		HASH_ADD(hh, s->splices, key, sizeof(known->key), known);
+	struct { uint32_t *id; size_t at; } parts[64];
+	size_t count = 0, n = 0;
+	uint32_t id = 0;
+	for (bool first = true; native; native = s->nodes[native].outer, first = false) {
+		bool evaluates = python && is_evaluator(s, native);
+		if ((first || evaluates) && n < sizeof(parts) / sizeof(*parts)) {
+			uint32_t *known = spliced_before(s, native, python);
+			if (known && (id = *known) != 0)
+				break;
+			parts[n].id = known;
+			parts[n++].at = count;
+		}
+		if (!(evaluates ? push_run(s, &count, &python, false) : chain_push(s, count++, native)))
+			return native;
+	}
+	if (!id && !push_run(s, &count, &python, true))
+		return native;
+	for (size_t end = count; n > 0; end = parts[n].at) {
+		id = add_chain(s, parts[--n].at, end, id);
+		if (parts[n].id)
+			*parts[n].id = id;
 	}
 	return id;
 }
@@ -366,11 +380,6 @@ bool pattern_matches(const char *pattern, const char *text)
 	return *pattern == '*' || *pattern == *text;
 }
 
-static bool is_python(const struct frame *f)
-{
-	return f->language && strcmp(f->language, "python") == 0;
-}
-
 enum { RULES = sizeof(rules) / sizeof(*rules) };
 
 static bool may_match(const struct rule *r, unsigned char first)
@@ -395,7 +404,9 @@ static const struct rule *const *rules_for(unsigned char first)
 
 enum frame_class frame_classify(const struct frame *f)
 {
-	if (is_python(f))
+	if (python_is_thread(f))
+		return FRAME_PLAIN;
+	if (python_is_frame(f))
 		return python_is_plumbing(f) ? FRAME_GLUE : FRAME_PLAIN;
 	const char *slash = f->library ? strrchr(f->library, '/') : NULL;
 	const char *library = slash ? slash + 1 : f->library;
@@ -443,7 +454,9 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 
 static bool hidden_language(const struct frame *f, unsigned flags)
 {
-	return flags & (is_python(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+	if (python_is_thread(f))
+		return false;
+	return flags & (python_is_frame(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
 }
 
 bool stack_shows(const struct stack_walk *w, unsigned flags)
@@ -500,13 +513,13 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 		fall_back(&f, &w);
 		if (!stack_shows(&w, flags))
 			continue;
-		if (is_python(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
+		if (python_is_frame(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
 			python = w.frame;
 			own = !python_is_library(w.frame->file);
 		}
 		if (!site.frame)
 			site.frame = w.frame;
-		else if (!site.caller && !same_name(site.frame, w.frame))
+		else if ((!site.caller || python_is_thread(w.frame)) && !same_name(site.frame, w.frame))
 			site.caller = w.frame;
 	}
 	if (!site.frame)

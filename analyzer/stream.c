@@ -41,13 +41,14 @@ int stream_new(struct stream **out, struct image *im)
 	s->image = im;
 	s->limits.ticks = ticks < 0x1p63 ? (uint64_t)ticks : UINT64_MAX;
 	s->last_ticks = im->process.fork_ticks;
-	return 0;
+	return image_resume(im) ? reader_damage(im->reader) : 0;
 }
 
 void stream_free(struct stream *s)
 {
 	if (!s)
 		return;
+	image_suspend(s->image);
 	merge_free(s->merge);
 	codec_buf_fini(&s->block);
 	free(s->slots);
@@ -185,7 +186,7 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 static int meet_rings(struct stream *s)
 {
 	int e = 0;
-	for (uint32_t ring = 0; !e && ring < MT_MAX_CHUNKS; ring++) {
+	for (uint32_t ring = 0; !e && ring < merge_rings(s->merge); ring++) {
 		bool known = ring < s->covered_room && s->covered[ring];
 		uint32_t thread = merge_first_thread(s->merge, ring);
 		if (!known && thread != UINT32_MAX)

@@ -49,8 +49,7 @@ static void set_up(void)
 		setenv("PYTHONMALLOC", "malloc", 1);
 	mt_recorder_boot();
 	mt_record_boot();
-	if (mt_config.stacks != MT_STACKS_NONE)
-		mt_stack_boot();
+	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
 	mt_modules_check();
 }
 

@@ -26,13 +26,15 @@ struct frame {
 	uintptr_t at;
 	uintptr_t code;   /* 0: no Python frame but the mark of an evaluator entered from C */
 	uint64_t instr;   /* as the interpreter keeps it */
-	uint32_t entry;   /* where frames say so themselves: an evaluator was entered for it */
+	uint32_t entry;   /* an evaluator was entered for it, where frames say so themselves; a mark's owner */
 	uint32_t node;    /* of this frame; a mark's is the next outer one's */
 };
 
 struct mt_python {
 	uint32_t n;           /* kept */
 	uint32_t deaths;      /* mt_pycode_deaths then */
+	uint32_t thread;      /* of which thread_node is the node */
+	uint32_t thread_node; /* 0 = not made yet */
 	struct frame frame[]; /* [0, room): kept, outermost first; [room, 2 room): new ones, innermost first */
 };
 
@@ -43,6 +45,10 @@ struct walk {
 	uint32_t n, count, room; /* kept ones that stay; new ones; of each */
 	int careful, cut;
 };
+
+/* Who owns a mark: the evaluator, or since 3.14 other C code too. */
+#define OWNER_EVALUATOR 3
+#define OWNER_OTHER 4
 
 #define WINDOW 8       /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
@@ -91,7 +97,7 @@ static inline __attribute__((always_inline)) int read_as(const struct walk *w, i
 		return 0;
 	*f = (struct frame){ .at = at };
 	if (l->frame_owner != MT_PY_NONE && (!read_byte(careful, at + l->frame_owner, &owner) || owner > 2))
-		return owner <= 4;
+		return (f->entry = owner) <= OWNER_OTHER;
 	if (l->frame_entry != MT_PY_NONE && !read_byte(careful, at + l->frame_entry, &entry))
 		return 0;
 	f->entry = entry;
@@ -218,7 +224,9 @@ static uint32_t update(struct walk *w, uintptr_t top)
 			return UINT32_MAX;
 		good = 0;
 	}
-	return append(w, good, before);
+	good = append(w, good, before);
+	/* a mark's node depends on what is further in */
+	return good && !w->kept[good - 1].code ? good - 1 : good;
 }
 
 /* ---- nodes ---- */
@@ -245,7 +253,7 @@ static uint32_t offset_of(const struct walk *w, const struct frame *f)
 /* A mark with no frame of its own further in: the evaluator has left its frame and is clearing it. */
 static int is_idle(const struct walk *w, uint32_t i)
 {
-	return i + 1 == w->n || !w->kept[i + 1].code;
+	return w->kept[i].entry == OWNER_EVALUATOR && (i + 1 == w->n || !w->kept[i + 1].code);
 }
 
 static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
@@ -311,18 +319,36 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 	return node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, int *truncated)
+static uint32_t name_thread(struct mt_python *p, uint32_t thread)
+{
+	if (!thread)
+		return 0;
+	if (!p->thread_node || p->thread != thread) {
+		uint32_t node = mt_tree_child(0, MT_PY_FRAME | thread, MT_NODE_PYTHON);
+		if (node == MT_NODE_FAILED)
+			return 0;
+		p->thread = thread;
+		p->thread_node = node;
+	}
+	return p->thread_node;
+}
+
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
-	void *state = rt ? rt->this_state() : NULL;
+	uint32_t node = 0;
+	void *state;
 
-	if (!state)
+	if (!rt)
 		return 0;
-	if (__builtin_expect(!rt->watched, 0) && !mt_pycode_watch(rt)) {
+	state = rt->this_state();
+	if (__builtin_expect(state && !rt->watched, 0) && !mt_pycode_watch(rt)) {
 		mt_say("Python without frames: ", "code objects can't be watched");
 		mt_pyruntime = NULL;
 		return 0;
 	}
-	return capture(p, rt, (uintptr_t)state, truncated);
+	if (state)
+		node = capture(p, rt, (uintptr_t)state, truncated);
+	return node ? node : name_thread(p, thread);
 }

@@ -13,7 +13,8 @@ struct mt_python; /* one ring's memory of its previous capture; lives in pages t
 /* Bytes of one struct mt_python for the configured depth. */
 uint64_t mt_python_bytes(void);
 
-/* 0 if the thread has no Python frames. Sets *truncated if some are missing. */
-uint32_t mt_python_capture(struct mt_python *python, int *truncated);
+/* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names
+ * `thread` (its index). Sets *truncated if frames are missing. */
+uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, int *truncated);
 
 #endif

@@ -4,7 +4,8 @@
 #include "shim/sys.h"
 
 #define PAGE 4096ull             /* larger pages are tried more often than needed, which is harmless */
-#define MAX_STEP (64ull << 20)   /* no frame is larger; what lies further away isn't this stack */
+#define MAX_STEP (64ull << 20)   /* no frame is larger; what lies further out isn't this stack */
+#define MAX_DOWN (1ull << 20)    /* further in, another range is begun */
 
 static uint32_t generation;
 static bool probing;
@@ -37,7 +38,7 @@ void mt_range_unmapped(void)
 /* Deeper than before on the same stack, if every page in between can be read. */
 static bool extend_down(struct mt_range *r, uint64_t page)
 {
-	if (r->lo - page > MAX_STEP)
+	if (r->lo - page > MAX_DOWN)
 		return false;
 	for (uint64_t at = page + PAGE; at < r->lo; at += PAGE)
 		if (!mt_range_probe(at))

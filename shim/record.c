@@ -123,7 +123,7 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 
 	if (wants_stack(ring, e)) {
 		e->node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
-		e->node2 = mt_python_capture(mt_ring_python(ring), &truncated);
+		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);
 	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {

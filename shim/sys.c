@@ -132,23 +132,26 @@ void mt_sys_restore_signals(const uint64_t *old)
 		MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, sizeof(*old));
 }
 
-/* 0 free, 1 held, 2 held and somebody waits (the classic three-state futex lock). */
+/* 0 free, 1 held, 2 held and somebody waits (the classic three-state futex lock). Only time counts against the limit:
+ * being woken and losing the race to another thread is progress of the program. */
 int mt_lock_take(struct mt_lock *lock)
 {
 	uint32_t word = 0;
+	int waits = 0;
 
 	/* acquire pairs with the release in mt_lock_drop */
 	if (__atomic_compare_exchange_n(&lock->word, &word, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return 1;
-	for (int tries = 0; tries < 200; tries++) {
+	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0) {
 		struct timespec wait = { 0, 10 * 1000 * 1000 };
-		if (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) == 0)
-			return 1;
-		if (!mt_process_sandboxed())
-			MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
+		long ret = mt_process_sandboxed() ? -ETIMEDOUT
+		           : MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
+		if (ret == -ETIMEDOUT && ++waits == 300) {
+			mt_process_stuck();
+			return 0;
+		}
 	}
-	mt_process_stuck();
-	return 0;
+	return 1;
 }
 
 void mt_lock_drop(struct mt_lock *lock)

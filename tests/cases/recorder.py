@@ -91,4 +91,12 @@ def case_read_while_it_runs():
     mt.equal((host["allocations"], host["live_blocks"]), (200000, 2000))
 
 
+def case_trace_made_again_in_its_place():
+    """The first one's recorder lingers for a second; the second one's processes are not its."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    mt.shimmed(BUSY, output=output)
+    shutil.rmtree(output)
+    complete(mt.shimmed(BUSY, output=output).trace)
+
+
 mt.main()

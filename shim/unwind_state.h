@@ -1,0 +1,94 @@
+/* What unwind.c and unwind_step.c share, and nobody else. */
+#ifndef MT_UNWIND_STATE_H
+#define MT_UNWIND_STATE_H
+
+#include "format/format.h"
+#include "shim/range.h"
+#include "shim/rules.h"
+#include "shim/unwind.h"
+
+enum { EXACT = MT_NODE_EXACT, CELL = 2 };
+
+/* A frame of a capture. With CELL it is no frame but a word that one was found through: ra is its content. */
+struct frame {
+	uint64_t slot;  /* address of the return address */
+	uint64_t ra;    /* as stored there */
+	uint64_t fp;    /* frame pointer of the caller */
+	int16_t fp_at;  /* it was loaded from slot + 8 * fp_at; 0: the frame didn't save it */
+	uint16_t flags;
+	uint32_t node;  /* 0: not looked up yet */
+};
+
+/* Where a walk is. `exact`: pc is the next instruction rather than a return address. */
+struct cursor {
+	uint64_t pc, sp, fp, lr;
+	bool exact;
+};
+
+enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT };
+
+#define MEMO_WAYS 4
+#define MEMO_SETS_MIN 16u
+#define MEMO_SETS_MAX 4096u
+
+/* The cache of stacks: a set is a cache line. It starts small, since untouched pages cost nothing. */
+struct memo {
+	uint64_t hash;
+	uint32_t node, reserved;
+};
+
+struct mt_unwind {
+	uint32_t epoch;
+	unsigned depth;
+	uint64_t thread;  /* thread pointer of the last user: rings change hands */
+	bool busy;        /* a capture is being made, or was left by longjmp out of a signal handler */
+
+	struct frame *kept; /* outermost first */
+	uint64_t *hash;     /* of the stack up to each kept frame */
+	unsigned kept_count;
+	bool kept_cut;      /* the kept stack's outer end is not its real end */
+	bool kept_full;     /* ... because it has `depth` frames: it can't be joined */
+	struct mt_range range; /* holds all kept slots and cells */
+
+	struct frame *new;  /* frames of the capture being made that are not kept ones, innermost first */
+	unsigned new_count;
+	unsigned cells;     /* new entries that are no frames */
+	unsigned barrier;   /* new frames below this index are not to be kept */
+	int join;           /* index of the kept frame that was reached, or -1 */
+	bool cut;
+	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
+	struct frame found;
+	struct mt_rule rule;
+	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
+	struct mt_range *ground; /* which of the two the walk is on */
+
+	uint32_t memo_mask, memo_turn;
+	struct mt_unwind_stats stats;
+	struct mt_cfi cfi;
+	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
+	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));
+};
+
+/* One frame outwards by u->rule, which is not one of the common ones: from u->at to u->at and, with STEP_FRAME,
+ * u->found. */
+enum step mt_unwind_step(struct mt_unwind *u);
+
+static inline uint64_t load(uint64_t addr)
+{
+	return *(const volatile uint64_t *)(uintptr_t)addr;
+}
+
+/* A return address may carry a signature in its upper bits (pointer authentication). */
+static inline uint64_t strip(uint64_t ra)
+{
+#if defined(__aarch64__)
+	register uint64_t x30 __asm__("x30") = ra;
+
+	__asm__("hint #7" : "+r"(x30)); /* xpaclri: a no-op where there are no signatures */
+	return x30;
+#else
+	return ra;
+#endif
+}
+
+#endif

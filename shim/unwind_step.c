@@ -1,0 +1,280 @@
+/*
+ * The steps of a walk that are rare: out of signal handlers, out of frames that realigned the stack, through code without
+ * unwind tables, and by the full interpreter, which knows all registers.
+ *
+ * The walk itself knows only sp and fp. When a frame's place depends on another register (the dynamic loader's
+ * trampolines keep the CFA in rbx), the full interpreter starts in its own frame, where all registers that functions
+ * preserve are known, and goes outwards until it is where the walk is; then one frame further. That takes as many
+ * steps as the stack is deep, and happens about as often as a function is called for the first time.
+ */
+#include <signal.h>
+#include <stddef.h>
+#include <ucontext.h>
+
+#include "shim/unwind_state.h"
+
+/* ---- full interpreter: all registers, all that DWARF can say ---- */
+
+/* On the stack we are on, or the one the walk has come to through a signal. */
+static bool load_checked(void *arg, uint64_t addr, uint64_t *out)
+{
+	struct mt_unwind *u = arg;
+
+	if (!mt_range_has(&u->range, addr) && (u->ground != &u->other || !mt_range_has(&u->other, addr)))
+		return false;
+	*out = load(addr);
+	return true;
+}
+
+static bool full_register(struct mt_unwind *u, unsigned reg, uint64_t cfa, uint64_t pc)
+{
+	const struct mt_cfi_row *row = &u->cfi.row;
+	int64_t n = row->n[reg];
+	uint64_t v = u->regs[reg];
+
+	switch (row->how[reg]) {
+	case MT_CFI_AT:
+		if (!load_checked(u, cfa + (uint64_t)n, &v))
+			return false;
+		break;
+	case MT_CFI_IS: v = cfa + (uint64_t)n; break;
+	case MT_CFI_REGISTER: v = n >= 0 && n < MT_CFI_REGS ? u->regs[n] : 0; break;
+	case MT_CFI_AT_EXPR:
+		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v) ||
+		    !load_checked(u, v, &v))
+			return false;
+		break;
+	case MT_CFI_IS_EXPR:
+		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v))
+			return false;
+	}
+	u->next[reg] = v;
+	return true;
+}
+
+/* Out of a signal handler: the kernel left the interrupted registers on the handler's stack, at sp. */
+static bool full_signal(struct mt_unwind *u, struct cursor *c)
+{
+#if defined(__x86_64__)
+	static const uint8_t place[MT_CFI_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+	uint64_t saved = c->sp + offsetof(ucontext_t, uc_mcontext.gregs);
+
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		if (!load_checked(u, saved + 8 * place[i], &u->regs[i]))
+			return false;
+	c->pc = u->regs[MT_CFI_RA];
+#elif defined(__aarch64__)
+	uint64_t saved = c->sp + sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.regs);
+
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		if (!load_checked(u, saved + 8 * i, &u->regs[i]))
+			return false;
+	if (!load_checked(u, saved + 8 * 32, &c->pc))
+		return false;
+#endif
+	c->sp = u->regs[MT_CFI_SP];
+	c->fp = u->regs[MT_CFI_FP];
+	c->lr = u->regs[MT_CFI_RA];
+	c->exact = true;
+	return true;
+}
+
+/* u->regs, with pc in c: one frame outwards. */
+static bool full_step(struct mt_unwind *u, struct cursor *c)
+{
+	uint64_t look = c->exact ? c->pc : c->pc - 1, cfa;
+	const struct mt_cfi_row *row = &u->cfi.row;
+
+	if (mt_rules_get(&u->cfi, c->pc, c->exact, u->epoch).kind == MT_RULE_SIGNAL)
+		return full_signal(u, c);
+	if (mt_ehframe_find(&u->cfi.eh, look) != MT_EH_FOUND || !mt_cfi_run(&u->cfi, look))
+		return false;
+	cfa = u->regs[row->cfa_reg] + (uint64_t)row->cfa_n;
+	if (row->cfa_is_expr &&
+	    !mt_cfi_eval(&u->cfi, row->cfa_n, u->regs, c->pc, 0, load_checked, u, &cfa))
+		return false;
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		if (!full_register(u, i, cfa, c->pc))
+			return false;
+	if (row->how[MT_CFI_SP] == MT_CFI_SAME)
+		u->next[MT_CFI_SP] = cfa;
+	__builtin_memcpy(u->regs, u->next, sizeof(u->regs));
+	c->pc = strip(u->regs[MT_CFI_RA]);
+	c->sp = u->regs[MT_CFI_SP];
+	c->fp = u->regs[MT_CFI_FP];
+	c->exact = false;
+	return row->how[MT_CFI_RA] != MT_CFI_UNDEFINED;
+}
+
+/* The registers that a function must preserve, in the function this is inlined into. */
+static inline __attribute__((always_inline)) void full_here(uint64_t *regs, struct cursor *c)
+{
+	struct mt_regs here;
+
+#if defined(__x86_64__)
+	__asm__ volatile("movq %%rbx, 24(%0)\n\tmovq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\t"
+	                 "movq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)" : : "r"(regs) : "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("stp x19, x20, [%0, #152]\n\tstp x21, x22, [%0, #168]\n\tstp x23, x24, [%0, #184]\n\t"
+	                 "stp x25, x26, [%0, #200]\n\tstp x27, x28, [%0, #216]\n\tstr x30, [%0, #240]"
+	                 : : "r"(regs) : "memory");
+#endif
+	MT_REGS_HERE(here);
+	regs[MT_CFI_FP] = here.fp;
+	regs[MT_CFI_SP] = here.sp;
+	*c = (struct cursor){ here.pc, here.sp, here.fp, here.lr, true };
+}
+
+/* The walk has only sp and fp; other registers are found by going from here to where it is, then one further. The
+ * values of registers between here and the hook are our own frames' business, which have tables, too. */
+static __attribute__((noinline)) bool full_from_here(struct mt_unwind *u, struct cursor *c)
+{
+	struct cursor *f = &u->inner;
+
+	full_here(u->regs, f);
+	mt_range_enter(&u->range, f->sp); /* can only grow: our own frames adjoin it */
+	for (unsigned n = u->depth + 32; f->sp != c->sp || f->pc != c->pc; n--)
+		if (!n || !full_step(u, f))
+			return false;
+	if (!full_step(u, f))
+		return false;
+	*c = *f;
+	return true;
+}
+
+/* ---- rare steps ---- */
+
+static inline struct frame *push(struct mt_unwind *u)
+{
+	return &u->new[u->new_count++];
+}
+
+/* Out of a signal handler, onto the stack of the code that it interrupted. */
+static enum step step_signal(struct mt_unwind *u, struct cursor *c)
+{
+	if (!full_signal(u, c))
+		return STEP_CUT;
+	*push(u) = (struct frame){ .ra = c->pc, .flags = EXACT };
+	u->barrier = u->new_count;
+	if (u->ground == &u->range && !mt_range_has(u->ground, c->sp)) {
+		u->ground = &u->other;
+		u->other.hi = 0;
+	}
+	if (u->ground == &u->other && !mt_range_enter(u->ground, c->sp) && !mt_range_probe(c->sp))
+		return STEP_CUT;
+	return STEP_JUMP;
+}
+
+/* A function that realigned its stack: the CFA is in a cell, the caller's fp at fp. */
+static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
+{
+	uint64_t cell = c->fp + (uint64_t)(int64_t)r->cfa, cfa;
+	int64_t fp_at;
+
+	if (!mt_range_has(u->ground, cell) || !mt_range_has(u->ground, c->fp))
+		return STEP_CUT;
+	cfa = load(cell);
+	fp_at = (int64_t)(c->fp - (cfa + (uint64_t)(int64_t)r->ra)) / 8;
+	if (cfa <= c->sp || !mt_range_has(u->ground, cfa + (uint64_t)(int64_t)r->ra))
+		return STEP_CUT;
+	*push(u) = (struct frame){ .slot = cell, .ra = cfa, .flags = CELL };
+	u->cells++;
+	if (fp_at >= 0 || fp_at < INT16_MIN)
+		return STEP_CUT;
+	f->slot = cfa + (uint64_t)(int64_t)r->ra;
+	f->ra = load(f->slot);
+	f->fp = load(c->fp);
+	f->fp_at = (int16_t)fp_at;
+	c->sp = cfa;
+	return STEP_FRAME;
+}
+
+/* Code without unwind tables: if it has a frame pointer, fp points to the caller's, and the return address lies
+ * above. A frame pointer of 0 marks the outermost frame. */
+static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *f)
+{
+#if defined(__aarch64__)
+	if (c->exact) { /* a stub or a leaf: it has no frame yet */
+		*f = (struct frame){ .ra = c->lr, .fp = c->fp };
+		u->barrier = u->new_count + 1;
+		return STEP_FRAME;
+	}
+#endif
+	if (c->fp == 0)
+		return STEP_END;
+	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
+	    !mt_range_has(u->ground, c->fp + 8))
+		return STEP_CUT;
+	f->slot = c->fp + 8;
+	f->ra = load(f->slot);
+	f->fp = load(c->fp);
+	f->fp_at = -1;
+	c->sp = c->fp + 16;
+	return STEP_FRAME;
+}
+
+static enum step step_full(struct mt_unwind *u, struct cursor *c)
+{
+	if (!full_from_here(u, c))
+		return STEP_CUT;
+	if (!c->pc)
+		return STEP_END;
+	*push(u) = (struct frame){ .ra = c->pc };
+	u->barrier = u->new_count;
+	return STEP_JUMP;
+}
+
+/* CFA = register + offset, as in walk(), but with numbers that don't fit into a word; or (aarch64) the return address of
+ * an interrupted function is still in its register, which nobody can verify later. */
+static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
+{
+	uint64_t cfa = (r->kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r->cfa;
+	uint64_t cell = cfa + (uint64_t)(int64_t)r->fp;
+
+	if (!r->ra && !c->exact)
+		return STEP_END; /* called by nobody, like makecontext's last function */
+	if (cfa < c->sp || (cfa == c->sp && !c->exact))
+		return STEP_CUT;
+	*f = (struct frame){ .slot = cfa + (uint64_t)(int64_t)r->ra, .ra = c->lr, .fp = c->fp };
+	if (!r->ra)
+		u->barrier = u->new_count + 1;
+	else if (!load_checked(u, f->slot, &f->ra))
+		return STEP_CUT;
+	if (r->fp && !load_checked(u, cell, &f->fp))
+		return STEP_CUT;
+	f->fp_at = r->fp ? (int16_t)((r->fp - r->ra) / 8) : 0;
+	c->sp = cfa;
+	return STEP_FRAME;
+}
+
+/* What was taken for a return address doesn't lie behind a call in any code: it was no frame. */
+static enum step drop_last(struct mt_unwind *u)
+{
+	if (u->new_count && !(u->new[u->new_count - 1].flags & (EXACT | CELL)))
+		u->new_count--;
+	return STEP_CUT;
+}
+
+enum step mt_unwind_step(struct mt_unwind *u)
+{
+	struct cursor *c = &u->at;
+	struct mt_rule r = u->rule;
+
+	if (r.kind == MT_RULE_BARE && r.cfa == MT_RULE_JIT && mt_ehframe_in_module(&u->cfi.eh, c->pc))
+		r = mt_rules_make(&u->cfi, c->pc, c->exact, u->epoch);
+	if (r.kind == MT_RULE_END)
+		return STEP_END;
+	if (r.kind == MT_RULE_NONE)
+		return drop_last(u);
+	if (u->new_count - u->cells == u->depth)
+		return STEP_CUT;
+	u->found = (struct frame){ 0 };
+	switch (r.kind) {
+	case MT_RULE_SP: case MT_RULE_FP: return step_wide(u, &r, c, &u->found);
+	case MT_RULE_CELL: return step_cell(u, &r, c, &u->found);
+	case MT_RULE_SIGNAL: return step_signal(u, c);
+	case MT_RULE_BARE: return step_bare(u, c, &u->found);
+	default: return step_full(u, c);
+	}
+}
