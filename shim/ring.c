@@ -204,8 +204,11 @@ static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {
 	if (__builtin_expect(!ring->slots || ring->used + n > ring->ready, 0) && !make_room(ring, n, slots->ticks)) {
-		ring->lost++;
-		mt_process_lost(1);
+		/* who has the ring is in the next chunk's header anyway */
+		if (slots->kind != MT_THREAD) {
+			ring->lost++;
+			mt_process_lost(1);
+		}
 		return;
 	}
 	put(ring, slots, n);

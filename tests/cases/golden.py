@@ -3,12 +3,15 @@
 
 golden.py --refresh records them anew, for a new format version; the change is a commit of its own.
 """
+# timeout: 240
 import difflib
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import golden_traces
@@ -41,6 +44,33 @@ def case_text(name, how):
 @mt.variants(*((n,) for n in golden_traces.NAMES))
 def case_small(name):
     mt.between(1, os.path.getsize(golden_traces.archive(name)) + os.path.getsize(golden_traces.text(name)), LIMIT, "bytes of " + name)
+
+
+def case_blocks_and_raw_chunks_agree():
+    """Killed half-way with its recorder: blocks, and chunks that no block covers."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    child = subprocess.Popen([mt.program("busy"), "200000", "2000", "300", "3000"], env=mt.shim_env(output, MEMTRACE_LIMIT="64M"),
+                             stdout=subprocess.DEVNULL, cwd=mt.scratch())
+    trace = mt.Trace(output)
+    end = time.monotonic() + 20
+    while not trace.files(".trace") and time.monotonic() < end:
+        time.sleep(0.02)
+    recorder = trace.recorder()
+    child.kill()
+    if recorder:
+        os.kill(recorder, signal.SIGKILL)
+    child.wait()
+    mt.check(trace.files(".trace") and trace.files(".ring"), "this has not both: %s" % trace.files())
+    done = dump(output)
+    mt.equal(done.status, 0, "status of %s" % done)
+    same_text(decode(output), done.out)
+
+
+def case_python_program_agrees():
+    trace = mt.shimmed([mt.python(), "-c", "import json; kept = [bytearray(100 * i) for i in range(100)]"]).trace.settle()
+    done = dump(trace.path)
+    mt.equal(done.status, 0, "status of %s" % done)
+    same_text(decode(trace.path), done.out)
 
 
 # ---- recording them ---------------------------------------------------------------------------------------------
