@@ -180,9 +180,15 @@ static const char *fold_of(const struct builder *b, uint32_t stack)
 	return b->query->fold && b->query->by != BY_STACK ? b->query->fold(b->stacks, stack) : NULL;
 }
 
+/* Python files are no libraries: there the library below them is meant. */
+static unsigned site_flags(const struct builder *b)
+{
+	return b->query->flags | (b->query->by == BY_LIBRARY ? STACK_NO_PYTHON : 0);
+}
+
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, size_t *index)
 {
-	struct stack_site where = stacks_site(b->stacks, stack, b->query->flags);
+	struct stack_site where = stacks_site(b->stacks, stack, site_flags(b));
 	const char *fold = fold_of(b, stack);
 	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, where.frame);
 	struct entry *entry;
@@ -325,7 +331,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->processes = count_processes(o, seen);
 	free(seen);
 	qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
-	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, b->query->flags);
+	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, site_flags(b));
 	if (!o->label)
 		o->frame = where.frame;
 	o->caller = where.caller; /* of its largest stack */
