@@ -5,6 +5,7 @@
 #include "analyzer/options.h"
 #include "analyzer/output.h"
 #include "analyzer/reader.h"
+#include "analyzer/symbol_file.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -101,6 +102,12 @@ static void check_notes(struct findings *f, const struct reader *r)
 	find_count(f, true, "session", reader_unrecorded(r), "processes were seen but not recorded");
 }
 
+static void check_symbols(struct findings *f, const char *dir)
+{
+	if (symbol_file_read(NULL, dir) < 0)
+		find(f, true, error_get()->file, error_get()->offset, "%s", error_get()->why);
+}
+
 static uint64_t count_events(const struct reader *r, const struct model *m)
 {
 	uint64_t n = 0;
@@ -109,7 +116,7 @@ static uint64_t count_events(const struct reader *r, const struct model *m)
 	return n;
 }
 
-static int check(struct reader *r, struct findings *f)
+static int check(struct reader *r, struct findings *f, const struct options *o)
 {
 	struct model *m;
 	struct model_query q = MODEL_QUERY_ALL;
@@ -121,6 +128,8 @@ static int check(struct reader *r, struct findings *f)
 	if (f->json)
 		printf("{\"version\":1,\"findings\":[");
 	check_notes(f, r);
+	for (int i = 0; i < o->ndirs; i++)
+		check_symbols(f, o->dirs[i]);
 	for (unsigned id = 0; id < reader_processes(r); id++)
 		check_process(f, model_process(m, id));
 	uint64_t events = count_events(r, m);
@@ -146,7 +155,7 @@ int cmd_check(int argc, char **argv)
 	f.json = o.json;
 	e = reader_open(&r, o.dirs, o.ndirs, READER_FORCE);
 	if (!e)
-		e = check(r, &f);
+		e = check(r, &f, &o);
 	reader_close(r);
 	options_free(&o);
 	return e;

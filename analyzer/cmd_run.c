@@ -1,5 +1,6 @@
 /* memtrace run: makes the session, starts the recorder and the command, waits for both, reports. The terminal and its
  * signals stay the command's; whatever is printed comes after it has ended, on stderr. */
+#include "analyzer/cmd_symbolize.h"
 #include "analyzer/error.h"
 #include "analyzer/preloadable.h"
 #include "analyzer/record_options.h"
@@ -90,6 +91,19 @@ static int wait_for(pid_t pid)
 	return status;
 }
 
+/* In a process of its own: it is an extra, and whatever libraries the target had are read by it. */
+static void symbolize_quietly(const char *dir)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(symbolize(dir, &(struct symbolize_options){ .force = true, .quiet = true }) < 0);
+	if (pid > 0)
+		wait_for(pid);
+}
+
 static int report_on(const char *dir)
 {
 	char *argv[] = { "report", (char *)dir, NULL };
@@ -146,9 +160,12 @@ int cmd_run(int argc, char **argv)
 	status = record_command(argv + first, dir);
 	if (status < 0)
 		return status;
-	if (access(dir, F_OK))
+	if (access(dir, F_OK)) {
 		fprintf(stderr, "memtrace: %s: nothing was recorded; see --verbose\n", argv[first]);
-	else if (!o.no_report && report_on(dir) < 0)
+		return status;
+	}
+	symbolize_quietly(dir);
+	if (!o.no_report && report_on(dir) < 0)
 		error_print();
 	return status;
 }

@@ -91,6 +91,11 @@ void stacks_free(struct stacks *s)
 	free(s);
 }
 
+struct symbols *stacks_symbols(struct stacks *s)
+{
+	return s->symbols;
+}
+
 /* ---- the merged tree ----------------------------------------------------------------------------------- */
 
 static uint32_t hash_node(uint32_t outer, const struct symbol_module *module, uint64_t address)
@@ -184,6 +189,8 @@ static uint32_t *known_id(struct stacks *s, const struct process *p, uint32_t no
 
 static struct symbol_module *module_of(struct stacks *s, const struct process *p, const struct process_module *m)
 {
+	while (p->parent && (m < p->modules || m >= p->modules + p->module_count))
+		p = p->parent; /* what a parent had mapped at the fork */
 	struct process_map *map = map_of(s, p);
 	size_t i = (size_t)(m - p->modules);
 	if (!map || !map->modules || i >= p->module_count)
@@ -204,6 +211,12 @@ static uint32_t merge_python(struct stacks *s, const struct process *p, uint64_t
 	return add_node(s, outer, PYTHON, address | (pc & MT_PY_ENTRY ? PYTHON_ENTRY : 0));
 }
 
+static uint64_t address_of(const struct mt_node *n, const struct process_module *m)
+{
+	uint64_t pc = n->flags & MT_NODE_EXACT ? n->pc : n->pc - 1;
+	return m ? pc - m->bias : pc;
+}
+
 static uint32_t merge_node(struct stacks *s, const struct process *p, uint32_t node, uint32_t outer)
 {
 	const struct mt_node *n = process_node(p, node);
@@ -212,8 +225,17 @@ static uint32_t merge_node(struct stacks *s, const struct process *p, uint32_t n
 		return outer;
 	if (n->flags & MT_NODE_PYTHON)
 		return merge_python(s, p, n->pc, outer);
-	uint64_t pc = n->flags & MT_NODE_EXACT ? n->pc : n->pc - 1;
-	return add_node(s, outer, m ? module_of(s, p, m) : NULL, m ? pc - m->bias : pc);
+	return add_node(s, outer, m ? module_of(s, p, m) : NULL, address_of(n, m));
+}
+
+void stacks_look_up(struct stacks *s, const struct process *p)
+{
+	const struct frame *frames;
+	for (uint32_t node = p->node_base; node < p->node_end; node++) {
+		const struct process_module *m = reader_module_of(p, node);
+		if (m)
+			symbols_find(s->symbols, module_of(s, p, m), address_of(process_node(p, node), m), &frames);
+	}
 }
 
 static bool chain_push(struct stacks *s, size_t count, uint32_t node)

@@ -18,6 +18,11 @@ struct stacks;
 struct stacks *stacks_new(void);
 void stacks_free(struct stacks *);
 
+struct symbols *stacks_symbols(struct stacks *); /* borrowed */
+
+/* Looks up every address of the process's own call tree, so that symbols_places() has them. */
+void stacks_look_up(struct stacks *, const struct process *p);
+
 /* The stack of an event of this process, as an id in the merged tree; 0 = none. The frames of node2, the stack in the
  * language above, take the places of the frames of its interpreter (see python.h). */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);

@@ -9,7 +9,9 @@
 #include "analyzer/symbols.h"
 
 #include "analyzer/dwarf.h"
+#include "analyzer/error.h"
 #include "analyzer/names.h"
+#include "format/format.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -22,8 +24,10 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#define MAX_FRAMES 64       /* inlined at one address */
+#define MAX_FRAMES MT_SYMBOLS_MAX_FRAMES
 #define UNSIZED_REACH 4096u /* assembly without .size: as far as the next symbol, but not further than this */
+
+#define SERVERS "DEBUGINFOD_URLS"
 
 struct symbol {
 	uint64_t start, end;
@@ -49,6 +53,7 @@ struct place {
 		struct symbol_module *module;
 		uint64_t address;
 	} key;
+	bool told; /* by symbols_know() */
 	size_t count;
 	struct frame frames[];
 };
@@ -75,6 +80,7 @@ struct symbols {
 	struct place *places;
 	struct name *names;
 	struct text *texts;
+	char *servers; /* DEBUGINFOD_URLS as it was */
 	char *debug_path;
 	Dwfl_Callbacks callbacks;
 };
@@ -85,7 +91,9 @@ struct symbols *symbols_new(void)
 	struct symbols *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	unsetenv("DEBUGINFOD_URLS"); /* offline means offline: libdwfl would ask servers for each module */
+	const char *servers = getenv(SERVERS);
+	s->servers = servers ? strdup(servers) : NULL;
+	unsetenv(SERVERS); /* offline means offline: libdwfl would ask servers for each module */
 	s->debug_path = debug_path;
 	s->callbacks = (Dwfl_Callbacks){
 		.find_elf = dwfl_build_id_find_elf,
@@ -93,6 +101,12 @@ struct symbols *symbols_new(void)
 		.debuginfo_path = &s->debug_path,
 	};
 	return s;
+}
+
+void symbols_use_servers(struct symbols *s)
+{
+	if (s->servers)
+		setenv(SERVERS, s->servers, 1);
 }
 
 static void module_free(struct symbol_module *m)
@@ -128,6 +142,7 @@ void symbols_free(struct symbols *s)
 		HASH_DEL(s->texts, text);
 		free(text);
 	}
+	free(s->servers);
 	free(s);
 }
 
@@ -201,6 +216,8 @@ struct symbol_module *symbols_module(struct symbols *s, const struct module_id *
 	memcpy(m->key + id->build_id_bytes, id->path, path_bytes);
 	HASH_FIND(hh, s->modules, m->key, n, known);
 	if (known) {
+		if (!known->seen_ns) /* so far only told of */
+			known->seen_ns = id->seen_ns;
 		free(m);
 		return known;
 	}
@@ -215,6 +232,11 @@ struct symbol_module *symbols_module(struct symbols *s, const struct module_id *
 enum symbol_state symbols_state(const struct symbol_module *m)
 {
 	return m->state;
+}
+
+struct module_id symbols_id(const struct symbol_module *m)
+{
+	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns };
 }
 
 const char *symbols_path(const struct symbol_module *m)
@@ -456,10 +478,9 @@ static size_t look_up(struct symbols *s, struct symbol_module *m, uint64_t addre
 	return count;
 }
 
-static struct place *place_add(struct symbols *s, struct symbol_module *m, uint64_t address)
+static struct place *place_add(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame *frames,
+			       size_t count)
 {
-	struct frame frames[MAX_FRAMES] = { 0 };
-	size_t count = look_up(s, m, address, frames);
 	struct place *place = calloc(1, sizeof(*place) + count * sizeof(*frames));
 	if (!place)
 		return NULL;
@@ -471,13 +492,74 @@ static struct place *place_add(struct symbols *s, struct symbol_module *m, uint6
 	return place;
 }
 
+static struct place *place_find(struct symbols *s, struct symbol_module *m, uint64_t address)
+{
+	struct place *place, key = { .key = { m, address } };
+	HASH_FIND(hh, s->places, &key.key, sizeof(key.key), place);
+	return place;
+}
+
 size_t symbols_find(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame **frames)
 {
 	static const struct frame unknown;
-	struct place *place, key = { .key = { m, address } };
-	HASH_FIND(hh, s->places, &key.key, sizeof(key.key), place);
-	if (!place)
-		place = place_add(s, m, address);
+	struct place *place = place_find(s, m, address);
+	if (!place) {
+		struct frame found[MAX_FRAMES] = { 0 };
+		size_t count = look_up(s, m, address, found);
+		place = place_add(s, m, address, found, count);
+	}
 	*frames = place ? place->frames : &unknown;
 	return place ? place->count : 1;
+}
+
+/* ---- symbols that travel ------------------------------------------------------------------------------- */
+
+static struct frame own_frame(struct symbols *s, const struct symbol_module *m, uint64_t address, const struct frame *f)
+{
+	struct frame own = { .library = m->path, .offset = address, .line = f->line, .inlined = f->inlined };
+	set_name(s, &own, f->function);
+	own.file = intern(s, f->file);
+	own.language = intern(s, f->language);
+	return own;
+}
+
+int symbols_know(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame *frames, size_t count)
+{
+	struct frame own[MAX_FRAMES];
+	struct place *place = place_find(s, m, address);
+	if (count == 0 || count > MAX_FRAMES || (place && (place->told || m->state == SYMBOLS_READ)))
+		return 0;
+	if (place)
+		HASH_DEL(s->places, place);
+	free(place);
+	for (size_t i = 0; i < count; i++)
+		own[i] = own_frame(s, m, address, &frames[i]);
+	place = place_add(s, m, address, own, count);
+	if (!place)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	place->told = true;
+	return 0;
+}
+
+static int by_module_and_address(const void *a, const void *b)
+{
+	const struct symbol_place *x = a, *y = b;
+	const struct symbol_module *m = x->module, *n = y->module;
+	if (m == n)
+		return (x->address > y->address) - (x->address < y->address);
+	int order = memcmp(m->key, n->key, m->key_bytes < n->key_bytes ? m->key_bytes : n->key_bytes);
+	return order ? order : m->key_bytes < n->key_bytes ? -1 : 1;
+}
+
+int symbols_places(const struct symbols *s, struct symbol_place **places, size_t *count)
+{
+	*count = 0;
+	*places = calloc(HASH_COUNT(s->places) + 1, sizeof(**places));
+	if (!*places)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (const struct place *p = s->places; p; p = p->hh.next)
+		if (p->key.module && (p->told || p->key.module->state == SYMBOLS_READ))
+			(*places)[(*count)++] = (struct symbol_place){ p->key.module, p->key.address, p->frames, p->count };
+	qsort(*places, *count, sizeof(**places), by_module_and_address);
+	return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "analyzer/error.h"
 #include "analyzer/output.h"
+#include "analyzer/symbol_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,6 +130,14 @@ static enum model_split split_of(enum by by)
 	return by == BY_THREAD ? MODEL_SPLIT_THREAD : by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
 }
 
+/* No figure depends on it, so a damaged one is no reason to say nothing. */
+static void read_symbol_file(struct stacks *s, const char *dir)
+{
+	if (symbol_file_read(stacks_symbols(s), dir) < 0)
+		fprintf(stderr, "memtrace: note: %s: offset %" PRId64 ": %s; read without it\n", error_get()->file,
+			error_get()->offset, error_get()->why);
+}
+
 int view_run(struct view *v, struct model_query *q)
 {
 	const struct options *o = v->options;
@@ -148,7 +157,11 @@ int view_run(struct view *v, struct model_query *q)
 	if (e < 0)
 		return e;
 	v->stacks = stacks_new();
-	return v->stacks ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!v->stacks)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (int i = 0; i < o->ndirs; i++)
+		read_symbol_file(v->stacks, o->dirs[i]);
+	return 0;
 }
 
 void view_close(struct view *v)

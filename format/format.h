@@ -8,6 +8,7 @@
  *   PID-N.nodes      the call tree: struct mt_node by id (mapped by the process)
  *   PID-N.ring       chunks of raw events (mapped by the process)
  *   PID-N.trace      compressed blocks, written by the recorder alone
+ *   symbols          what the addresses of the call trees are; written by `memtrace symbolize`, may be missing
  *
  * If session.ring_dir is set, .info, .nodes and .ring are there instead, as memtrace-START.PID-N.info and so on, START
  * being session.start_real_ns as 16 hexadecimal digits.
@@ -34,6 +35,7 @@
 #define MT_SESSION_MAGIC "MTSESS1\n"
 #define MT_INFO_MAGIC    "MTINFO1\n"
 #define MT_TRACE_MAGIC   "MTTRAC1\n"
+#define MT_SYMBOLS_MAGIC "MTSYMB1\n"
 #define MT_CHUNK_MAGIC   0x4b43544du /* "MTCK" */
 #define MT_BLOCK_MAGIC   0x4b42544du /* "MTBK" */
 
@@ -325,9 +327,25 @@ struct mt_block {
 	uint32_t columns;     /* events, nodes: how many */
 };
 
+/* ---- symbols ------------------------------------------------------------------------------------------- */
+
+/* Followed by `stored_bytes`: one zstd frame of `plain_bytes` of varints, as docs/FORMAT.md lists them. The file is written
+ * under another name and renamed. crc is CRC-32 (zlib) of the header with crc = 0 and what follows it. */
+struct mt_symbol_file {
+	char     magic[8];
+	uint32_t version;
+	uint32_t crc;
+	uint64_t stored_bytes;
+	uint64_t plain_bytes;
+};
+
+#define MT_SYMBOLS_MAX_BYTES  (1u << 30) /* of plain_bytes */
+#define MT_SYMBOLS_MAX_FRAMES 64u        /* inlined at one address */
+
 _Static_assert(sizeof(struct mt_session) <= 4096, "session header is one page");
 _Static_assert(sizeof(struct mt_info) <= 4096, "info header is one page");
 _Static_assert(sizeof(struct mt_record) == 16, "record header");
+_Static_assert(sizeof(struct mt_symbol_file) == 32, "symbols header");
 _Static_assert(sizeof(struct mt_node) == 16, "node");
 _Static_assert(sizeof(struct mt_chunk) == 64, "chunk header is two slots");
 _Static_assert(sizeof(struct mt_event) == 32, "slot");

@@ -1,0 +1,85 @@
+/* memtrace symbolize: looks up every address of a trace's call trees and keeps the answers in the trace. Files that are here
+ * are read; what an earlier run found in files that are not here any more is kept. */
+#include "analyzer/cmd_symbolize.h"
+
+#include "analyzer/error.h"
+#include "analyzer/options.h"
+#include "analyzer/stacks.h"
+#include "analyzer/symbol_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct option_row rows[] = {
+	OPTIONS_ROW_FORCE,
+	OPTIONS_END
+};
+
+static const struct option_spec spec = {
+	"memtrace symbolize [--force] [DIR...]",
+	"Keeps function, file and line of every address of the trace in DIR/symbols, so that it reads the same on a\n"
+	"machine without the programs that were recorded. Where DEBUGINFOD_URLS is set, its servers are asked for\n"
+	"debug information. memtrace run does this by itself, without servers.",
+	rows, 0
+};
+
+static int say(const struct symbols *s, const char *dir)
+{
+	struct symbol_place *places;
+	size_t count, named = 0;
+	unsigned without = 0;
+	int e = symbols_places(s, &places, &count);
+	if (e)
+		return e;
+	for (size_t i = 0; i < count; i++)
+		named += places[i].frames->function != NULL;
+	free(places);
+	for (struct symbol_module *m = NULL; (m = symbols_next(s, m)); )
+		without += *symbols_path(m) == '/' &&
+			   (symbols_state(m) == SYMBOLS_MISSING || symbols_state(m) == SYMBOLS_REPLACED);
+	printf("%s: %zu addresses, %zu with a name", dir, count, named);
+	if (without)
+		printf("; files missing or replaced since: %u", without);
+	printf("\n");
+	return 0;
+}
+
+/* Old answers come last: a file that is here says more than what was known of it. */
+static int look_up_and_write(struct reader *r, struct stacks *stacks, const char *dir, const struct symbolize_options *o)
+{
+	struct symbols *s = stacks_symbols(stacks);
+	if (o->servers)
+		symbols_use_servers(s);
+	for (unsigned id = 0; id < reader_processes(r); id++)
+		stacks_look_up(stacks, reader_process(r, id));
+	if (symbol_file_read(s, dir) < 0 && !o->quiet)
+		fprintf(stderr, "memtrace: note: %s: %s; made anew\n", error_get()->file, error_get()->why);
+	int e = symbol_file_write(s, dir);
+	return e || o->quiet ? e : say(s, dir);
+}
+
+int symbolize(const char *dir, const struct symbolize_options *o)
+{
+	struct reader *r;
+	int e = reader_open(&r, &dir, 1, o->force ? READER_FORCE : 0);
+	if (e)
+		return e;
+	struct stacks *stacks = stacks_new();
+	e = stacks ? look_up_and_write(r, stacks, dir, o) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	stacks_free(stacks);
+	reader_close(r);
+	return e;
+}
+
+int cmd_symbolize(int argc, char **argv)
+{
+	struct options o = { 0 };
+	int e = options_parse(&spec, &o, argc, argv);
+	if (e)
+		return e < 0 ? e : 0;
+	for (int i = 0; !e && i < o.ndirs; i++)
+		e = symbolize(o.dirs[i], &(struct symbolize_options){ .servers = true, .force = o.force });
+	options_free(&o);
+	return e;
+}
