@@ -1,0 +1,181 @@
+/* One trace directory: its session, and which images it holds. */
+#include "analyzer/error.h"
+#include "analyzer/reader_own.h"
+#include "analyzer/vec.h"
+#include "format/output_name.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+/* ---- sessions -------------------------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b, size_t n)
+{
+	return strncmp(a, b, n) == 0;
+}
+
+static int check_session(struct session *s)
+{
+	const struct mt_session *h = &s->head;
+	const char *path = s->file.path;
+	if (memcmp(h->magic, MT_SESSION_MAGIC, sizeof(h->magic)) != 0)
+		return error_set(MT_EMAGIC, path, 0, NULL);
+	if (h->version != MT_VERSION)
+		return error_set(MT_EVERSION, path, 8, "was written by format version %" PRIu32 ", this reads %d", h->version,
+				 MT_VERSION);
+	if (h->bytes != sizeof(*h))
+		return error_set(MT_EFORMAT, path, 12, "header is %" PRIu32 " bytes long", h->bytes);
+	if (h->clock < MT_CLOCK_TSC || h->clock > MT_CLOCK_CNTVCT)
+		return error_set(MT_EFORMAT, path, offsetof(struct mt_session, clock), "clock is %" PRIu32, h->clock);
+	if (!memchr(h->boot_id, 0, sizeof(h->boot_id)) || !memchr(h->host, 0, sizeof(h->host)) ||
+	    !memchr(h->ring_dir, 0, sizeof(h->ring_dir)))
+		return error_set(MT_EFORMAT, path, offsetof(struct mt_session, boot_id), "a name has no end");
+	return 0;
+}
+
+static void look_around(struct session *s)
+{
+	char boot[40] = "";
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f)
+		return;
+	if (fgets(boot, sizeof(boot), f))
+		boot[strcspn(boot, "\n")] = 0;
+	fclose(f);
+	s->here = *boot && same_text(boot, s->head.boot_id, sizeof(boot));
+	uint64_t beat = s->head.recorder_beat_ns, now = clock_mono_ns();
+	bool fresh = beat && beat <= now && now - beat < 10ull * 1000000000;
+	s->recorder = s->here && s->head.recorder_pid && (fresh || !kill((pid_t)s->head.recorder_pid, 0) || errno == EPERM);
+}
+
+/* Raw files in a ring directory, which sessions share, begin with the name of the trace directory. */
+static int set_raw_prefix(struct session *s)
+{
+	char prefix[MT_RAW_PREFIX];
+	if (!*s->head.ring_dir)
+		return 0;
+	mt_raw_prefix(prefix, s->head.start_real_ns);
+	s->raw_prefix = strdup(prefix);
+	return s->raw_prefix ? 0 : error_set(MT_EMEMORY, s->file.path, ERROR_NO_OFFSET, NULL);
+}
+
+static int open_session(struct reader *r, struct session *s, const char *dir)
+{
+	s->dir = dir;
+	int e = file_open(&s->file, dir, "session");
+	if (!e && !file_is_open(&s->file))
+		e = error_set(MT_ENOTRACE, s->file.path, ERROR_NO_OFFSET, "is missing");
+	if (!e)
+		e = file_read(&s->file, 0, &s->head, sizeof(s->head));
+	if (!e)
+		e = check_session(s);
+	s->known = !e;
+	if (!e) {
+		look_around(s);
+		return set_raw_prefix(s);
+	}
+	s->head = (struct mt_session){ .clock = MT_CLOCK_MONOTONIC, .start_ticks = 1, .start_mono_ns = 1 };
+	return reader_damage(r);
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------- */
+
+/* "PID-N.info" and the like: its length without the extension, or 0. */
+static size_t image_name(const char *file)
+{
+	static const char *const extensions[] = { ".info", ".nodes", ".ring", ".trace" };
+	const char *c = file;
+	while (isdigit((unsigned char)*c))
+		c++;
+	if (c == file || *c != '-' || !isdigit((unsigned char)c[1]))
+		return 0;
+	for (c++; isdigit((unsigned char)*c); c++)
+		;
+	for (size_t i = 0; i < sizeof(extensions) / sizeof(*extensions); i++)
+		if (!strcmp(c, extensions[i]) && c - file < 24)
+			return (size_t)(c - file);
+	return 0;
+}
+
+struct names { char (*list)[32]; size_t count, room; };
+
+static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
+
+static int list_images(DIR *d, const char *prefix, struct names *names)
+{
+	int e = 0;
+	for (struct dirent *entry; !e && (entry = readdir(d));) {
+		const char *file = entry->d_name;
+		if (strncmp(file, prefix, strlen(prefix)) != 0)
+			continue;
+		file += strlen(prefix);
+		size_t n = image_name(file);
+		if (!n)
+			continue;
+		e = vec_reserve(names->list, names->room, names->count + 1);
+		if (!e)
+			snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, file);
+	}
+	return e;
+}
+
+static int list_raw_images(const struct session *s, struct names *names)
+{
+	DIR *d = s->raw_prefix ? opendir(s->head.ring_dir) : NULL;
+	if (!d)
+		return 0; /* of another machine: what has ended is in the directory itself */
+	int e = list_images(d, s->raw_prefix, names);
+	closedir(d);
+	return e;
+}
+
+static int open_image(struct reader *r, struct session *s, const char *name)
+{
+	int e = vec_reserve(r->images, r->image_room, r->image_count + 1);
+	struct image *im = e ? NULL : calloc(1, sizeof(*im));
+	if (!im)
+		return error_set(MT_EMEMORY, s->dir, ERROR_NO_OFFSET, NULL);
+	im->reader = r;
+	im->session = s;
+	e = image_open(im, name);
+	if (!e && im->unborn) {
+		reader_remark(r, MT_OK, im->info_file.path, ERROR_NO_OFFSET, "ended before it recorded anything");
+		image_close(im);
+		return 0;
+	}
+	r->images[r->image_count++] = im;
+	return e;
+}
+
+static int open_images(struct reader *r, struct session *s, struct names *names)
+{
+	int e = 0;
+	if (names->count)
+		qsort(names->list, names->count, sizeof(*names->list), compare_names);
+	for (size_t i = 0; !e && i < names->count; i++)
+		if (!i || strcmp(names->list[i], names->list[i - 1]) != 0)
+			e = open_image(r, s, names->list[i]);
+	return e;
+}
+
+int directory_open(struct reader *r, struct session *s, const char *dir)
+{
+	struct names names = { 0 };
+	DIR *d = opendir(dir);
+	if (!d)
+		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
+	int e = open_session(r, s, dir);
+	if (!e)
+		e = list_images(d, "", &names);
+	closedir(d);
+	if (!e)
+		e = list_raw_images(s, &names);
+	if (!e)
+		e = open_images(r, s, &names);
+	free(names.list);
+	return e;
+}

@@ -1,0 +1,120 @@
+/* Who is whose parent, and how everybody ended. */
+#include "analyzer/error.h"
+#include "analyzer/reader_own.h"
+
+#include <stdlib.h>
+
+static int compare_images(const void *a, const void *b)
+{
+	const struct image *x = *(struct image *const *)a, *y = *(struct image *const *)b;
+	if (x->process.start_real_ns != y->process.start_real_ns)
+		return x->process.start_real_ns < y->process.start_real_ns ? -1 : 1;
+	if (x->info.pid != y->info.pid)
+		return x->info.pid < y->info.pid ? -1 : 1;
+	return (x->info.image > y->info.image) - (x->info.image < y->info.image);
+}
+
+/* An image of this pid on the same host and session; image UINT32_MAX = the latest that started by `ticks`. */
+static struct image *find_image(struct reader *r, const struct image *of, uint32_t pid, uint32_t image, uint64_t ticks)
+{
+	struct image *best = NULL;
+	for (size_t i = 0; i < r->image_count; i++) {
+		struct image *im = r->images[i];
+		if (im == of || im->info.pid != pid || im->process.host != of->process.host)
+			continue;
+		if (image != UINT32_MAX && im->info.image == image && im->session == of->session)
+			return im;
+		bool comparable = im->info.pid_ns == of->info.pid_ns || !im->info_known || !of->info_known;
+		if (image == UINT32_MAX && comparable && im->info.start_ticks <= ticks &&
+		    (!best || im->info.start_ticks > best->info.start_ticks))
+			best = im;
+	}
+	return best;
+}
+
+/* Loops can't be: a parent's ids end where the child's begin, and it started no later. */
+static void link_parent(struct reader *r, struct image *im)
+{
+	struct process *p = &im->process;
+	const struct mt_info *info = &im->info;
+	struct image *before = NULL;
+	if (info->origin == MT_ORIGIN_FORK) {
+		before = find_image(r, im, info->parent_pid, info->parent_image, 0);
+		bool fits = before && before->process.id < p->id;
+		p->parent = fits ? &before->process : NULL;
+	} else if (info->image) {
+		before = find_image(r, im, info->pid, info->image - 1, 0);
+	} else {
+		before = find_image(r, im, info->parent_pid, UINT32_MAX, info->start_ticks);
+	}
+	p->creator = before && before->process.id < p->id ? &before->process : NULL;
+}
+
+static void set_end(struct image *im)
+{
+	struct process *p = &im->process;
+	p->start_ns = clock_ns(im->clock, image_start_ticks(im));
+	p->end_ns = clock_ns(im->clock, im->sign_of_life);
+	if (p->end_ns < p->start_ns)
+		p->end_ns = p->start_ns;
+}
+
+/* An image that was replaced says so; a child that was killed can't, but its parent's wait may have. */
+static void fill_exits(struct reader *r)
+{
+	for (size_t i = 0; i < r->image_count; i++) {
+		struct image *im = r->images[i], *before = NULL;
+		for (size_t k = 0; k < im->exit_count; k++) {
+			const struct process_child *x = &im->exits[k];
+			struct image *child = find_image(r, im, x->pid, UINT32_MAX, x->ticks);
+			if (!child || child->info.exit_kind != MT_EXIT_NONE || child->process.state == PROCESS_RUNNING)
+				continue;
+			child->process.exit_kind = x->kind;
+			child->process.exit_code = x->code;
+			child->sign_of_life = x->ticks > child->sign_of_life ? x->ticks : child->sign_of_life;
+		}
+		if (im->info.origin == MT_ORIGIN_EXEC && im->info.image)
+			before = find_image(r, im, im->info.pid, im->info.image - 1, 0);
+		if (before && before->info.boot_start == im->info.boot_start) {
+			before->process.exit_kind = MT_EXIT_EXEC;
+			if (before->sign_of_life > im->info.start_ticks || !before->info.end_ticks)
+				before->sign_of_life = im->info.start_ticks;
+		}
+	}
+}
+
+/* `memtrace run` saw how its child ended; the child's last image is the one that did. */
+static void fill_root_exit(struct image *im)
+{
+	const struct mt_session *h = &im->session->head;
+	if (!h->root_exit_kind || im->info.pid != h->root_pid || im->process.exit_kind != MT_EXIT_NONE)
+		return;
+	im->process.exit_kind = h->root_exit_kind == MT_EXIT_SIGNAL ? MT_EXIT_SIGNAL : MT_EXIT_CODE;
+	im->process.exit_code = h->root_exit_code;
+	im->process.state = PROCESS_ENDED;
+}
+
+int kin_load(struct reader *r)
+{
+	int e = 0;
+	qsort(r->images, r->image_count, sizeof(*r->images), compare_images);
+	for (size_t i = 0; i < r->image_count; i++) {
+		r->images[i]->process.id = (unsigned)i;
+		r->images[i]->process.state = image_is_alive(r->images[i]) ? PROCESS_RUNNING : PROCESS_GONE;
+	}
+	for (size_t i = 0; !e && i < r->image_count; i++)
+		e = image_load(r->images[i]);
+	if (e)
+		return e;
+	for (size_t i = 0; i < r->image_count; i++)
+		link_parent(r, r->images[i]);
+	fill_exits(r);
+	for (size_t i = 0; i < r->image_count; i++) {
+		struct image *im = r->images[i];
+		fill_root_exit(im);
+		if (im->process.exit_kind != MT_EXIT_NONE)
+			im->process.state = PROCESS_ENDED;
+		set_end(im);
+	}
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* What reader.c and its parts share: directory.c finds and opens, hosts.c knows clocks, kin.c who is whose parent, sources.c
+ * makes one stream of all processes. Nobody else includes this. */
+#ifndef MT_READER_OWN_H
+#define MT_READER_OWN_H
+
+#include "analyzer/image.h"
+#include "analyzer/reader.h"
+#include "analyzer/stream.h"
+
+/* Where an image stands in the stream. Sources lie in a heap by the time of what they do next. */
+struct source {
+	struct image *image;
+	enum reader_what next;    /* 0 = nothing more */
+	uint64_t ticks, ns;
+	struct stream *stream;
+	struct batch batch;
+	size_t at;
+};
+
+struct reader {
+	unsigned flags;
+	struct session *sessions;
+	size_t session_count;
+	struct image **images;
+	size_t image_count, image_room;
+	struct reader_host *hosts;
+	size_t host_count, host_room;
+	struct clock *clocks;     /* one per image at most; never moves */
+	size_t clock_count;
+	uint64_t origin_real_ns;
+	struct reader_note *notes;
+	size_t note_count, note_room;
+	uint64_t notes_dropped;
+	struct codec *codec;
+	struct source *sources;
+	struct source **heap;
+	size_t heap_count;
+};
+
+/* directory.c: everything that lies in `dir`, into r->images. */
+int directory_open(struct reader *r, struct session *s, const char *dir);
+
+/* hosts.c: which processes share a machine and its clock, and what time it was. */
+int hosts_settle(struct reader *r);
+
+/* When it began: a forked child with what it inherited. */
+uint64_t image_start_ticks(const struct image *im);
+
+/* kin.c: numbers the processes, loads them, finds parents and how everybody ended. */
+int kin_load(struct reader *r);
+
+/* sources.c */
+int sources_make(struct reader *r);
+void sources_free(struct reader *r);
+
+#endif

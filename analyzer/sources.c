@@ -1,0 +1,171 @@
+/* One stream of all processes: a heap of what each does next. */
+#include "analyzer/error.h"
+#include "analyzer/reader_own.h"
+
+#include <stdlib.h>
+
+/* Order of steps: time; on one clock the ticks themselves; a process begins before anything else happens and ends after
+ * everything did. */
+static bool source_before(const struct source *a, const struct source *b)
+{
+	if (a->image->clock == b->image->clock && a->ticks != b->ticks)
+		return a->ticks < b->ticks;
+	if (a->image->clock != b->image->clock && a->ns != b->ns)
+		return a->ns < b->ns;
+	if (a->next != b->next)
+		return a->next < b->next;
+	return a->image->process.id < b->image->process.id;
+}
+
+static void sift_down(struct reader *r, size_t i)
+{
+	struct source *s = r->heap[i];
+	for (size_t child; (child = 2 * i + 1) < r->heap_count; i = child) {
+		if (child + 1 < r->heap_count && source_before(r->heap[child + 1], r->heap[child]))
+			child++;
+		if (!source_before(r->heap[child], s))
+			break;
+		r->heap[i] = r->heap[child];
+	}
+	r->heap[i] = s;
+}
+
+static void set_time(struct source *s, uint64_t ticks)
+{
+	s->ticks = ticks;
+	s->ns = clock_ns(s->image->clock, ticks);
+}
+
+int sources_make(struct reader *r)
+{
+	r->sources = calloc(r->image_count, sizeof(*r->sources));
+	r->heap = calloc(r->image_count, sizeof(*r->heap));
+	if (!r->sources || !r->heap)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; i < r->image_count; i++) {
+		struct source *s = &r->sources[i];
+		s->image = r->images[i];
+		s->next = READER_START;
+		set_time(s, image_start_ticks(s->image));
+		r->heap[r->heap_count++] = s;
+	}
+	for (size_t i = r->heap_count / 2; i-- > 0;)
+		sift_down(r, i);
+	return 0;
+}
+
+void sources_free(struct reader *r)
+{
+	for (size_t i = 0; r->sources && i < r->image_count; i++)
+		stream_free(r->sources[i].stream);
+	free(r->sources);
+	free(r->heap);
+}
+
+/* Gets the next batch, or prepares for the exit. */
+static int refill(struct source *s)
+{
+	int e = stream_next(s->stream, &s->batch);
+	if (e)
+		return e;
+	s->at = 0;
+	if (s->batch.count) {
+		s->next = READER_EVENTS;
+		uint64_t ticks = s->batch.slots[0].ticks;
+		set_time(s, ticks > s->ticks ? ticks : s->ticks);
+		return 0;
+	}
+	s->next = READER_EXIT;
+	set_time(s, s->image->sign_of_life > s->ticks ? s->image->sign_of_life : s->ticks);
+	return 0;
+}
+
+/* How many slots of the source come before what every other one does next. */
+static size_t run_length(struct reader *r, const struct source *s)
+{
+	const struct source *other = NULL;
+	for (size_t i = 1; i <= 2 && i < r->heap_count; i++)
+		if (!other || source_before(r->heap[i], other))
+			other = r->heap[i];
+	if (!other)
+		return s->batch.count - s->at;
+	struct source probe = *s;
+	size_t n = s->at + 1;
+	for (; n < s->batch.count; n++) {
+		if (s->batch.slots[n].kind == MT_EXT || s->batch.slots[n].ticks <= probe.ticks)
+			continue;
+		set_time(&probe, s->batch.slots[n].ticks);
+		if (source_before(other, &probe))
+			break;
+	}
+	return n - s->at;
+}
+
+static int step_start(struct source *s, struct reader_step *step)
+{
+	*step = (struct reader_step){ .what = READER_START, .process = &s->image->process, .ns = s->ns };
+	int e = stream_new(&s->stream, s->image);
+	return e ? e : refill(s);
+}
+
+static int step_events(struct reader *r, struct source *s, struct reader_step *step)
+{
+	size_t n = run_length(r, s);
+	*step = (struct reader_step){ .what = READER_EVENTS, .process = &s->image->process, .ns = s->ns,
+				      .slots = s->batch.slots + s->at, .rings = s->batch.rings + s->at,
+				      .threads = s->batch.threads + s->at, .count = n };
+	s->at += n;
+	if (s->at < s->batch.count && s->batch.slots[s->at].ticks > s->ticks)
+		set_time(s, s->batch.slots[s->at].ticks);
+	return 0;
+}
+
+static void step_exit(struct source *s, struct reader_step *step)
+{
+	*step = (struct reader_step){ .what = READER_EXIT, .process = &s->image->process, .ns = s->ns };
+	if (s->ns > s->image->process.end_ns)
+		s->image->process.end_ns = s->ns;
+	stream_free(s->stream);
+	s->stream = NULL;
+	s->next = 0;
+}
+
+int reader_next(struct reader *r, struct reader_step *step)
+{
+	int e = 0;
+	/* the batch that was handed out is only replaced now, so that it was valid until this call */
+	while (r->heap_count && r->heap[0]->next == READER_EVENTS && r->heap[0]->at == r->heap[0]->batch.count) {
+		e = refill(r->heap[0]);
+		if (e)
+			return e;
+		sift_down(r, 0);
+	}
+	if (!r->heap_count)
+		return 0;
+	struct source *s = r->heap[0];
+	if (s->next == READER_START)
+		e = step_start(s, step);
+	else if (s->next == READER_EVENTS)
+		e = step_events(r, s, step);
+	else
+		step_exit(s, step);
+	if (e)
+		return e;
+	if (!s->next)
+		r->heap[0] = r->heap[--r->heap_count];
+	if (r->heap_count)
+		sift_down(r, 0);
+	return 1;
+}
+
+double reader_progress(const struct reader *r)
+{
+	double done = 0, all = 0;
+	for (size_t i = 0; i < r->image_count; i++) {
+		const struct source *s = &r->sources[i];
+		double weight = (double)s->image->trace.count + (double)s->image->raw.count / 16 + 0.01;
+		all += weight;
+		done += weight * (!s->next ? 1 : s->stream ? stream_progress(s->stream) : 0);
+	}
+	return all > 0 ? done / all : 1;
+}
