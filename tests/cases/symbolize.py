@@ -168,15 +168,50 @@ def build_id(path):
     return listing.split("Build ID: ")[1].split()[0]
 
 
+def strip_to(program, debug):
+    os.makedirs(os.path.dirname(debug), exist_ok=True)
+    for command in (["objcopy", "--only-keep-debug", program, debug], ["strip", program]):
+        mt.equal(mt.execute(command).status, 0, command)
+
+
+def case_debug_file_by_build_id():
+    mt.need("objcopy")
+    r = Recorded()
+    known = build_id(r.library)
+    debug = "/usr/lib/debug/.build-id/%s/%s.debug" % (known[:2], known[2:])
+    try:
+        strip_to(r.library, debug)
+    except PermissionError:
+        mt.skip("needs root to write to /usr/lib/debug")
+    try:
+        r.shimmed()
+        symbolize(r.trace)
+    finally:
+        os.unlink(debug)
+        if not os.listdir(os.path.dirname(debug)):
+            os.rmdir(os.path.dirname(debug))
+    r.forget()
+    mt.check("inlined" in functions(r.trace), functions(r.trace))
+
+
+def case_debug_file_by_link():
+    mt.need("objcopy")
+    r = Recorded()
+    strip_to(r.library, r.library + ".debug")
+    mt.equal(mt.execute(["objcopy", "--add-gnu-debuglink=" + r.library + ".debug", r.library]).status, 0)
+    r.shimmed()
+    symbolize(r.trace)
+    r.forget()
+    mt.check("inlined" in functions(r.trace), functions(r.trace))
+
+
 def case_debug_information_of_a_server():
     """Only symbolize asks, and only when it is told whom."""
     mt.library("libdebuginfod.so.1")
     mt.need("objcopy")
     r = Recorded()
     served = os.path.join(mt.scratch("served"), "buildid", build_id(r.library))
-    os.makedirs(served)
-    for command in (["objcopy", "--only-keep-debug", r.library, served + "/debuginfo"], ["strip", r.library]):
-        mt.equal(mt.execute(command).status, 0, command)
+    strip_to(r.library, served + "/debuginfo")
     r.shimmed()
     cache = mt.scratch("cache")
     env = {"DEBUGINFOD_URLS": "file://" + os.path.dirname(os.path.dirname(served)), "DEBUGINFOD_CACHE_PATH": cache}
