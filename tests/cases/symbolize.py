@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""memtrace symbolize: a trace reads the same where its programs are gone. Damage to DIR/symbols costs names, never figures."""
+import json
+import os
+import shutil
+import stat
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+LIBRARY = """
+#include <stdlib.h>
+static inline __attribute__((always_inline)) void *inlined(size_t n) { void *volatile p = malloc(n); return p; }
+__attribute__((noinline)) void *from_library(size_t n) { void *volatile p = inlined(n); return p; }
+"""
+PROGRAM = """
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/wait.h>
+void *from_library(size_t);
+__attribute__((noinline)) static void keep(int n) { for (int i = 0; i < n; i++) { void *volatile p = from_library(1000); (void)p; } }
+int main(void) { keep(10); if (!fork()) { keep(5); _exit(0); } wait(0); return 0; }
+"""
+READS = (["report"], ["peak", "-n", "1000"], ["leaks", "-n", "1000"], ["peak", "--all-frames", "--by", "library"])
+
+
+def build(folder, name, source, *flags):
+    path = os.path.join(folder, name)
+    with open(path + ".c", "w") as file:
+        file.write(source)
+    done = mt.execute(["cc", "-O1", "-g", "-Wl,--build-id", path + ".c", "-o", path, *flags])
+    mt.equal(done.status, 0, "status of cc: %s" % done.err)
+    return path
+
+
+class Recorded:
+    """A program with a library of its own, recorded where it was built; forget() removes both."""
+
+    def __init__(self):
+        self.home = mt.scratch("home")
+        self.library = build(self.home, "libown.so", LIBRARY, "-shared", "-fPIC")
+        self.program = build(self.home, "own", PROGRAM, self.library)
+        self.trace = mt.Trace(os.path.join(mt.scratch(), "t"))
+
+    def shimmed(self):
+        mt.shimmed([self.program], output=self.trace.path)
+        self.trace.settle()
+        return self
+
+    def forget(self):
+        shutil.rmtree(self.home)
+
+    @property
+    def symbols(self):
+        return os.path.join(self.trace.path, "symbols")
+
+
+def without_times(value):
+    """Nanoseconds differ in the last digit, since clocks are compared anew in each reading."""
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_times(v) for v in value]
+    return None if isinstance(value, float) else value
+
+
+def readings(trace):
+    return [without_times(trace.json(*words)) for words in READS]
+
+
+def functions(trace):
+    return {f["function"] for site in trace.sites("peak") for f in site["stack"]}
+
+
+def symbolize(trace, **env):
+    done = mt.execute([mt.MEMTRACE, "symbolize", trace.path], env=mt.clean_env(**env))
+    mt.equal((done.status, done.err, len(done.out.splitlines())), (0, "", 1), "of symbolize: %s" % done)
+
+
+def case_reads_the_same_without_the_programs():
+    r = Recorded().shimmed()
+    before = readings(r.trace)
+    mt.check({"inlined", "from_library", "keep", "main"} <= functions(r.trace), functions(r.trace))
+    symbolize(r.trace)
+    mt.equal(stat.S_IMODE(os.stat(r.symbols).st_mode), 0o600, "mode of symbols")
+    mt.equal(readings(r.trace), before, "with symbols and files")
+    r.forget()
+    mt.equal(readings(r.trace), before, "without the files")
+    r.trace.intact()
+    elsewhere = mt.Trace(os.path.join(mt.scratch(), "copy"))
+    shutil.copytree(r.trace.path, elsewhere.path)
+    shutil.rmtree(r.trace.path)
+    mt.equal(readings(elsewhere), before, "of a copy")
+
+
+def case_run_does_it_by_itself():
+    r = Recorded()
+    done = mt.execute([mt.MEMTRACE, "run", "--no-report", "-o", r.trace.path, "--", r.program], env=mt.clean_env())
+    mt.equal((done.status, done.out, done.err), (0, "", ""))
+    before = readings(r.trace)
+    r.forget()
+    mt.equal(readings(r.trace), before)
+
+
+def case_another_build_in_its_place():
+    r = Recorded().shimmed()
+    symbolize(r.trace)
+    before = readings(r.trace)
+    shutil.copy(mt.program("busy"), r.library)
+    mt.equal(readings(r.trace), before)
+
+
+def case_again_keeps_what_is_gone():
+    r = Recorded().shimmed()
+    symbolize(r.trace)
+    before = readings(r.trace)
+    r.forget()
+    symbolize(r.trace)
+    mt.equal(readings(r.trace), before)
+
+
+def damaged(data):
+    yield "empty", b"", 0
+    yield "cut in the header", data[:20], 20
+    yield "cut", data[:-1], len(data) - 1
+    yield "foreign", b"#!/bin/sh\n" + data, 0
+    yield "longer", data + b"x", len(data) + 1
+    yield "of another version", data[:8] + b"\x09" + data[9:], 8
+    for at in (12, 33, len(data) // 2, len(data) - 1):
+        yield "flipped at %d" % at, data[:at] + bytes([data[at] ^ 4]) + data[at + 1:], None
+
+
+def case_damage_costs_names_only():
+    r = Recorded().shimmed()
+    before = readings(r.trace)
+    symbolize(r.trace)
+    with open(r.symbols, "rb") as file:
+        data = file.read()
+    for what, bad, offset in damaged(data):
+        with open(r.symbols, "wb") as file:
+            file.write(bad)
+        done = r.trace.tool("check")
+        mt.equal((done.status, done.err), (1, ""), "check of symbols that are %s: %s" % (what, done))
+        line = done.out.splitlines()[0]
+        mt.check(line.startswith(r.symbols + ": offset "), "%s: %r" % (what, line))
+        mt.check(offset is None or line.startswith("%s: offset %d:" % (r.symbols, offset)), "%s: %r" % (what, line))
+        done = r.trace.tool("peak", "-n", "1000", "--json")
+        mt.equal((done.status, len(done.err.splitlines())), (0, 1), "peak: %s" % done)
+        mt.check(r.symbols in done.err, done.err)
+        mt.equal(without_times(json.loads(done.out)), before[1], "peak with symbols that are %s" % what)
+    mt.equal(mt.execute([mt.MEMTRACE, "symbolize", r.trace.path]).status, 0)
+    with open(r.symbols, "rb") as file:
+        mt.check(file.read() == data, "made anew it differs")
+
+
+def case_unwritable():
+    if os.geteuid() == 0:
+        mt.skip("root writes everywhere")
+    r = Recorded().shimmed()
+    os.chmod(r.trace.path, 0o500)
+    done = r.trace.tool("symbolize")
+    os.chmod(r.trace.path, 0o700)
+    mt.equal((done.status, len(done.err.splitlines())), (3, 1), done)
+
+
+def build_id(path):
+    listing = mt.execute(["readelf", "-nW", path]).out
+    return listing.split("Build ID: ")[1].split()[0]
+
+
+def strip_to(program, debug):
+    os.makedirs(os.path.dirname(debug), exist_ok=True)
+    for command in (["objcopy", "--only-keep-debug", program, debug], ["strip", program]):
+        mt.equal(mt.execute(command).status, 0, command)
+
+
+def case_debug_file_by_build_id():
+    mt.need("objcopy")
+    r = Recorded()
+    known = build_id(r.library)
+    debug = "/usr/lib/debug/.build-id/%s/%s.debug" % (known[:2], known[2:])
+    try:
+        strip_to(r.library, debug)
+    except PermissionError:
+        mt.skip("needs root to write to /usr/lib/debug")
+    try:
+        r.shimmed()
+        symbolize(r.trace)
+    finally:
+        os.unlink(debug)
+        if not os.listdir(os.path.dirname(debug)):
+            os.rmdir(os.path.dirname(debug))
+    r.forget()
+    mt.check("inlined" in functions(r.trace), functions(r.trace))
+
+
+def case_debug_file_by_link():
+    mt.need("objcopy")
+    r = Recorded()
+    strip_to(r.library, r.library + ".debug")
+    mt.equal(mt.execute(["objcopy", "--add-gnu-debuglink=" + r.library + ".debug", r.library]).status, 0)
+    r.shimmed()
+    symbolize(r.trace)
+    r.forget()
+    mt.check("inlined" in functions(r.trace), functions(r.trace))
+
+
+def case_debug_information_of_a_server():
+    """Only symbolize asks, and only when it is told whom."""
+    mt.library("libdebuginfod.so.1")
+    mt.need("objcopy")
+    r = Recorded()
+    served = os.path.join(mt.scratch("served"), "buildid", build_id(r.library))
+    strip_to(r.library, served + "/debuginfo")
+    r.shimmed()
+    cache = mt.scratch("cache")
+    env = {"DEBUGINFOD_URLS": "file://" + os.path.dirname(os.path.dirname(served)), "DEBUGINFOD_CACHE_PATH": cache}
+    done = mt.execute([mt.MEMTRACE, "peak", "--json", r.trace.path], env=mt.clean_env(**env))
+    mt.check(done.status == 0 and '"inlined"' not in done.out.replace('"inlined":', ""), "peak asked the server")
+    symbolize(r.trace)
+    mt.check("inlined" not in functions(r.trace), "symbolize asked though no server is named")
+    symbolize(r.trace, **env)
+    mt.check("inlined" in functions(r.trace), "the server's answer isn't used: %s" % functions(r.trace))
+    r.forget()
+    mt.check("inlined" in functions(r.trace), "the server's answer is not kept")
+
+
+mt.main()
