@@ -1,4 +1,5 @@
 #include "analyzer/record_process.h"
+#include "analyzer/ticks.h"
 
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
@@ -175,6 +176,9 @@ static int write_events(struct record_process *p, struct recorder *r, size_t cou
 	return 0;
 }
 
+#define BURST_NS     1000000000ull
+#define BURST_CHUNKS 2048u /* 512 MiB of page cache, 17 million events */
+
 /* ---- a round --------------------------------------------------------------------------------------------- */
 
 static uint32_t chunk_count(const struct record_process *p)
@@ -227,10 +231,32 @@ static int write_cut(struct record_process *p, struct recorder *r, size_t least)
 	}
 }
 
+/* A burst gets all cores: its events are left in the ring for a second, unless they are many or space is short. Who has
+ * been writing lately goes on, so that a program which never pauses has its chunks back at once. */
+static bool is_burst(struct record_process *p, uint32_t chunks, uint32_t wanted)
+{
+	uint64_t now = ticks_mono_ns();
+	if (wanted < RECORD_BLOCK_SLOTS || chunks > BURST_CHUNKS || now - p->wrote_ns < BURST_NS) {
+		p->burst_ns = 0;
+		return false;
+	}
+	if (!p->burst_ns)
+		p->burst_ns = now;
+	return now - p->burst_ns < BURST_NS;
+}
+
+static bool has_work(struct record_process *p, uint32_t wanted)
+{
+	if (p->ring_fd < 0 || p->over)
+		return p->ring_fd >= 0;
+	uint32_t chunks = full_chunks(p);
+	return (uint64_t)chunks * MT_CHUNK_SLOTS >= wanted && !is_burst(p, chunks, wanted);
+}
+
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
-	if (p->ring_fd < 0 || (!p->over && (uint64_t)full_chunks(p) * MT_CHUNK_SLOTS < wanted))
+	if (!has_work(p, wanted))
 		return 0;
 	int e = open_trace(p, r);
 	if (e || p->trace.complete)
@@ -244,6 +270,8 @@ static int record_events(struct record_process *p, struct recorder *r)
 		e = write_cut(p, r, wanted);
 	p->places = rings.places;
 	p->place_room = rings.place_room;
+	if (e > 0)
+		p->wrote_ns = ticks_mono_ns();
 	return e;
 }
 

@@ -37,6 +37,8 @@ struct record_process {
 	size_t place_room;
 	struct record_trace trace;
 	uint64_t lost;              /* info->lost_events as of the last round */
+	uint64_t wrote_ns;          /* when it last got a block; 0 = never */
+	uint64_t burst_ns;          /* since when there is a block's worth that is left to wait; 0 = there is none */
 	uint64_t retry_ns;          /* nothing is tried before: something failed */
 	unsigned failures;          /* in a row */
 	bool over;                  /* it has ended, or another image took its place */
