@@ -8,6 +8,7 @@
 
 #define CLASS_BITS 3
 #define CLASSES_KEPT 21 /* a node's first frames; the last bit says that they are known */
+#define LOOKS 16384     /* addresses whose classes are at hand: most are in many stacks */
 
 struct node {
 	uint32_t outer;
@@ -16,7 +17,9 @@ struct node {
 	uint64_t address;     /* in the module's file; of a return address 1 less */
 	const struct frame *frames;
 	uint64_t classes;
+	const struct frame *voice; /* see voice_of() */
 	enum { ASK, EVALUATOR, OTHER } kind;
+	bool voiced, own; /* the voice is of the program itself */
 };
 
 /* In place of a module: address is that of the Python frame, plus PYTHON_ENTRY in stacks of Python frames alone. */
@@ -47,8 +50,9 @@ struct stacks {
 	uint32_t table_size;
 	struct process_map *maps; /* by process id */
 	unsigned map_count;
-	uint32_t *chain;    /* of stacks_of: nodes on the way outwards */
+	uint32_t *chain;    /* scratch: nodes on the way outwards */
 	size_t chain_room;
+	struct look { const struct frame *frames; uint64_t classes; bool own; } looks[LOOKS];
 };
 
 struct stacks *stacks_new(void)
@@ -441,19 +445,30 @@ enum frame_class frame_classify(const struct frame *f)
 	return FRAME_PLAIN;
 }
 
+#define CLASSES_KNOWN (1ull << 63)
+
+/* Own: Python code of the program itself. */
+static const struct look *look_at(struct stacks *s, const struct frame *frames, size_t count)
+{
+	struct look *look = &s->looks[((uintptr_t)frames / sizeof(*frames) * 0x9e3779b97f4a7c15u >> 32) % LOOKS];
+	if (look->frames == frames)
+		return look;
+	*look = (struct look){ .frames = frames, .classes = CLASSES_KNOWN };
+	for (size_t k = 0; k < count && k < CLASSES_KEPT; k++)
+		look->classes |= (uint64_t)frame_classify(&frames[k]) << k * CLASS_BITS;
+	look->own = count && python_is_frame(frames) && !python_is_library(frames->file);
+	return look;
+}
+
 static enum frame_class class_of(struct stacks *s, uint32_t id, size_t i)
 {
-	const uint64_t known = 1ull << 63;
 	const struct frame *frames;
 	size_t count = stacks_frames(s, id, &frames);
 	struct node *n = &s->nodes[id];
 	if (i >= CLASSES_KEPT)
 		return frame_classify(&frames[i]);
-	if (!(n->classes & known)) {
-		for (size_t k = 0; k < count && k < CLASSES_KEPT; k++)
-			n->classes |= (uint64_t)frame_classify(&frames[k]) << k * CLASS_BITS;
-		n->classes |= known;
-	}
+	if (!(n->classes & CLASSES_KNOWN))
+		n->classes = look_at(s, frames, count)->classes;
 	return n->classes >> i * CLASS_BITS & ((1 << CLASS_BITS) - 1);
 }
 
@@ -523,30 +538,63 @@ static void prefer_python(struct stack_site *site, const struct frame *python)
 	site->frame = python;
 }
 
-struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
+/* What Python says of a stack: its innermost frame of the program itself, else of a library; a thread without Python frames is
+ * named by its outermost frame. Known for every stack outwards of one that was asked for, so each node is visited once. */
+static const struct frame *voice_of(struct stacks *s, uint32_t id)
+{
+	size_t count = 0;
+	for (; id && !s->nodes[id].voiced; id = s->nodes[id].outer)
+		if (!chain_push(s, count++, id))
+			return NULL;
+	const struct frame *voice = id ? s->nodes[id].voice : NULL, *frames;
+	bool own = id && s->nodes[id].own;
+	while (count--) {
+		id = s->chain[count];
+		if (s->nodes[id].module == PYTHON && stacks_frames(s, id, &frames) && class_of(s, id, 0) == FRAME_PLAIN &&
+		    (!own || look_at(s, frames, 1)->own)) {
+			voice = frames;
+			own = look_at(s, frames, 1)->own;
+		}
+		s->nodes[id].voice = voice;
+		s->nodes[id].own = own;
+		s->nodes[id].voiced = true;
+	}
+	return voice;
+}
+
+/* The frames that Python does not speak for, from the inside; as few as it takes. */
+static struct stack_site native_site(struct stacks *s, uint32_t id, unsigned flags, const struct frame *voice)
 {
 	struct stack_site site = { 0 };
 	struct fallback f = { 0 };
-	const struct frame *python = NULL;
-	bool own = false; /* python is of the program itself, not of a library */
-	for (struct stack_walk w = { .next = id }; stack_step(s, &w); ) {
+	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
 		if (hidden_language(w.frame, flags))
 			continue;
 		fall_back(&f, &w);
 		if (!stack_shows(&w, flags))
 			continue;
-		if (python_is_frame(w.frame) && !own && (!python || !python_is_library(w.frame->file))) {
-			python = w.frame;
-			own = !python_is_library(w.frame->file);
-		}
 		if (!site.frame)
 			site.frame = w.frame;
-		else if ((!site.caller || python_is_thread(w.frame)) && !same_name(site.frame, w.frame))
+		else if (!same_name(site.frame, w.frame))
 			site.caller = w.frame;
+		if (voice && python_is_frame(voice) && site.frame != voice)
+			break;
 	}
 	if (!site.frame)
 		site.frame = f.object ? f.object : f.glue ? f.glue : f.innermost;
-	prefer_python(&site, python);
+	return site;
+}
+
+struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
+{
+	const struct frame *voice = voice_of(s, id);
+	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
+		voice = NULL;
+	struct stack_site site = native_site(s, id, flags, voice);
+	if (voice && python_is_thread(voice) && !same_name(site.frame, voice))
+		site.caller = voice;
+	else if (voice && python_is_frame(voice))
+		prefer_python(&site, voice);
 	return site;
 }
 
