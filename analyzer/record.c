@@ -129,7 +129,8 @@ static void set_tight(struct work *w)
 {
 	const struct mt_session *s = w->r.session;
 	struct statfs fs;
-	bool near_limit = s->limit_bytes && __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) > s->limit_bytes / 4;
+	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
+	bool near_limit = s->limit_bytes && (used > s->limit_bytes / 4 * 3 || used - w->r.trace_bytes > s->limit_bytes / 4);
 	bool near_full = !statfs(w->raw_dir, &fs) &&
 			 (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + TIGHT_FREE;
 	w->r.tight = near_limit || near_full;
@@ -393,6 +394,7 @@ static int run(struct work *w)
 	e = set_up(w);
 	if (e)
 		return e;
+	w->r.trace_bytes = (uint64_t)w->r.session->trace_mib << 20;
 	set_present(w, true);
 	find_raw_files(w);
 	work_off(w);

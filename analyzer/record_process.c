@@ -136,9 +136,12 @@ static int append(struct record_process *p, struct recorder *r)
 		return error_errno(MT_EOUTPUT, p->trace.path, (int64_t)p->trace.end);
 	}
 	int e = record_trace_append(&p->trace, &r->block);
-	if (!e)
-		__atomic_fetch_add(&r->session->used_bytes, r->block.size, __ATOMIC_RELAXED);
-	return e;
+	if (e)
+		return e;
+	__atomic_fetch_add(&r->session->used_bytes, r->block.size, __ATOMIC_RELAXED);
+	r->trace_bytes += r->block.size;
+	__atomic_store_n(&r->session->trace_mib, (uint32_t)(r->trace_bytes >> 20), __ATOMIC_RELAXED);
+	return 0;
 }
 
 static int codec_failed(const struct record_process *p, int code)

@@ -17,6 +17,7 @@ struct recorder {
 	const char *dir;            /* the trace directory */
 	char raw_stem[4400];        /* of raw files: directory, slash and perhaps the session's name */
 	struct mt_session *session; /* mapped */
+	uint64_t trace_bytes;       /* in blocks, of all processes so far */
 	struct codec *codec;
 	struct cut *cut;
 	struct mt_event *slots;     /* RECORD_BLOCK_SLOTS */

@@ -75,7 +75,7 @@ struct mt_session {
 	uint32_t root_pid;         /* the child of `memtrace run` ... */
 	uint32_t root_exit_kind;   /* ... and how it ended (enum mt_exit) */
 	int32_t  root_exit_code;
-	uint32_t reserved;
+	uint32_t trace_mib;        /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */

@@ -78,13 +78,14 @@ void mt_process_lost(uint64_t events)
 int mt_process_charge(uint64_t bytes, int first)
 {
 	struct mt_session *s = mt_process.session;
-	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED);
+	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED), raw;
 	struct statfs fs;
 
 	if (first)
 		return 1;
-	/* the other half is for what the recorder writes */
-	if (s->limit_bytes && used > s->limit_bytes / 2)
+	/* raw files may have half of it; the rest is for what the recorder writes */
+	raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
+	if (s->limit_bytes && (used > s->limit_bytes || raw > s->limit_bytes / 2))
 		goto refuse;
 	if (!mt_sys_failed(MT_SYS2(SYS_statfs, mt_process.directory, &fs)) &&
 	    (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + bytes)
