@@ -41,6 +41,7 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	course_free(r->course);
 }
 
 static bool folds_most(const struct sites *s)
@@ -66,8 +67,8 @@ static int heap_owners(const struct view *v, struct sites **out)
 
 static int report_init(struct report *r, const struct view *v)
 {
-	*r = (struct report){ .view = v };
-	int e = 0;
+	int e = course_run(r->course, v);
+	r->view = v;
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -82,12 +83,14 @@ static int report_init(struct report *r, const struct view *v)
 
 static int report(struct view *v)
 {
-	struct report r;
 	struct model_query q = MODEL_QUERY_ALL;
+	struct report r = { .course = course_new() };
+	if (!r.course)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	course_attach(r.course, &q);
 	int e = view_run(v, &q);
-	if (e < 0)
-		return e;
-	e = report_init(&r, v);
+	if (e == 0)
+		e = report_init(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)

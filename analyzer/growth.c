@@ -13,7 +13,8 @@
 #define LEAST_BYTES 65536  /* in all; less is noise even where it is steady */
 #define FEW 12             /* points: too few for shapes with a place of their own */
 #define TRIM_POINTS 16     /* from here on a start-up can be told from the rest */
-#define TRIM_PART 4        /* at most 1/4 is start-up */
+#define TRIM_PART 4        /* at most 1/4 is start-up ... */
+#define END_PART 8         /* ... and 1/8 the end of the program */
 #define FLOOR 0.002        /* least noise, of the range: allocations come in blocks */
 #define PENALTY 1.5        /* times log(points), a parameter */
 #define SATURATED 0.35     /* slope at the end against that at the beginning */
@@ -100,6 +101,18 @@ static double lifted(const struct points *p)
 {
 	size_t quarter = p->n / 4 ? p->n / 4 : 1;
 	return lowest(p->y, p->n - quarter, p->n) - lowest(p->y, 0, quarter);
+}
+
+/* Drops the last points if they are a fall: the program frees what it has before it ends. */
+static void drop_end(struct points *p)
+{
+	size_t most = p->n / END_PART;
+	if (p->n < TRIM_POINTS)
+		return;
+	double before = lowest(p->y, p->n / 2, p->n - most);
+	while (most-- > 0 && p->y[p->n - 1] < before)
+		p->n--;
+	set_scale(p, 0);
 }
 
 /* Drops the first points as far as a curve through the others doesn't lead back to them. */
@@ -362,7 +375,10 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 	struct growth g = { .kind = GROWTH_NONE };
 	struct points p;
 	struct choice c;
-	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count) || lifted(&p) < LEAST_BYTES)
+	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count))
+		return g;
+	drop_end(&p);
+	if (lifted(&p) < LEAST_BYTES)
 		return g;
 	drop_start(&p);
 	g.from_x = g.x = p.x0;

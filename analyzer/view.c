@@ -125,9 +125,9 @@ int view_open(struct view *v, const struct options *o)
 	return e;
 }
 
-static enum model_split split_of(enum by by)
+enum model_split view_split(const struct view *v)
 {
-	return by == BY_THREAD ? MODEL_SPLIT_THREAD : by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
+	return v->by == BY_THREAD ? MODEL_SPLIT_THREAD : v->by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
 }
 
 /* No figure depends on it, so a damaged one is no reason to say nothing. */
@@ -149,8 +149,9 @@ int view_run(struct view *v, struct model_query *q)
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
+	v->until_ns = q->until_ns;
 	q->processes = v->processes;
-	q->split = split_of(v->by);
+	q->split = view_split(v);
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
 	output_progress_end();
