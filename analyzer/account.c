@@ -36,6 +36,17 @@ static void change_tally(struct tally *t, struct change c, uint64_t ns)
 	t->totals.live_blocks += (uint64_t)c.blocks;
 }
 
+static void report_change(const struct account *a, const struct change *c, uint64_t ns)
+{
+	const struct model_site *s = c->site == BLOCK_NO_SITE ? NULL : &a->sites.sites[c->site];
+	const struct model_change change = {
+		.process = a->seen.process, .kind = c->kind, .site = c->site, .node = s ? s->node : 0, .node2 = s ? s->node2 : 0,
+		.thread = c->thread, .addr = c->addr, .bytes = c->bytes, .blocks = c->blocks,
+		.process_bytes = a->kind[c->kind].totals.live_bytes, .ns = ns,
+	};
+	a->model->query.on_change(a->model->query.arg, &change);
+}
+
 void account_change(struct account *a, struct change c, uint64_t ns)
 {
 	struct tally *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
@@ -49,6 +60,8 @@ void account_change(struct account *a, struct change c, uint64_t ns)
 		change_site(a, c);
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
+	if (a->model->query.on_change)
+		report_change(a, &c, ns);
 	if (!a->model->from_reached)
 		return;
 	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
@@ -109,7 +122,7 @@ static void move_block(struct account *a, const struct block *b, int64_t delta, 
 	int64_t bytes = delta * (int64_t)b->size;
 	bin->live_bytes += (uint64_t)bytes;
 	bin->live_blocks += (uint64_t)delta;
-	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta }, ns);
+	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread }, ns);
 }
 
 static void move_inherited(struct account *a, uint64_t size, int64_t delta)

@@ -89,7 +89,7 @@ int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint6
 int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns);
 
 /* account.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
-struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; };
+struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; uint64_t addr; uint32_t thread; };
 void account_change(struct account *a, struct change c, uint64_t ns);
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
 void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes);

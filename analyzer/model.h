@@ -23,15 +23,26 @@
 
 #include "analyzer/reader.h"
 
-enum model_kind { MODEL_HEAP = 0, MODEL_MAP = 1, MODEL_KINDS };
+enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_KINDS };
+
+/* One change of what is live, as the pass makes it. */
+struct model_change {
+	const struct process *process;
+	enum model_kind kind;
+	uint32_t site;          /* index in the process's sites, which may still move; UINT32_MAX = inherited or unknown */
+	uint32_t node, node2;   /* of the site */
+	uint32_t thread;        /* index of the one that allocated it */
+	uint64_t addr;          /* of the block, or of the part of a mapping that changes */
+	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
+	uint64_t process_bytes; /* live of that kind in that process afterwards */
+	uint64_t ns;
+};
 
 enum model_split {
 	MODEL_SPLIT_NONE = 0,
 	MODEL_SPLIT_THREAD, /* sites are also told apart by the allocating thread's index: site.split */
 	MODEL_SPLIT_SIZE,   /* ... by size class: site.split is the index of the histogram bin */
 };
-
-struct model_block;
 
 /* What to look at. Zero fields but until_ns mean everything. */
 struct model_query {
@@ -43,6 +54,8 @@ struct model_query {
 	bool growth;        /* record site.growth */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
+	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
+	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
 	/* Called now and then with 0..1, for a progress bar; NULL = none. */
 	void (*on_progress)(double done);

@@ -216,6 +216,19 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 	record(e, 2, caller);
 }
 
+void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
+                      const void *caller)
+{
+	if (is_off())
+		return;
+	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(), .addr = addr,
+	                           .size = size, .hook = hook, .kind = kind } };
+
+	memcpy(&e[1], ext, sizeof(*ext));
+	e[1].kind = MT_EXT;
+	record(e, 2, caller);
+}
+
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 {
 	if (is_off())
