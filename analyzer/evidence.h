@@ -30,7 +30,7 @@ static inline uint64_t evidence_or(uint64_t figure, uint64_t otherwise)
 	return evidence_known(figure) ? figure : otherwise;
 }
 
-enum evidence_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
+enum evidence_failure { FAILURE_UNKNOWN = 0, FAILURE_CAUGHT, FAILURE_FATAL };
 enum evidence_caller { CALLER_POOL = 0, CALLER_COMM, CALLER_LIBRARY, CALLER_PROGRAM };
 
 /* The failure that is to be explained: of several the last fatal one. */
@@ -45,7 +45,7 @@ struct evidence_request {
 	unsigned retries;           /* that succeeded elsewhere in the run */
 	enum evidence_caller caller;
 	const char *caller_name;    /* "NCCL"; NULL = the pool or the program */
-	enum evidence_outcome outcome;
+	enum evidence_failure outcome;
 	uint64_t ran_on_ns;         /* how long the process lived afterwards */
 };
 

@@ -114,7 +114,7 @@ static int by_rank(const void *a, const void *b)
 
 static bool was_caught(const struct verdict *v)
 {
-	return v->device && v->device->request.failed && v->device->request.outcome == OUTCOME_CAUGHT;
+	return v->device && v->device->request.failed && v->device->request.outcome == FAILURE_CAUGHT;
 }
 
 static enum verdict_status status_of(const struct verdicts *v, const struct evidence *e)
@@ -124,7 +124,7 @@ static enum verdict_status status_of(const struct verdicts *v, const struct evid
 		if (!was_caught(&v->held[i]) && verdict_certainty(v->held[i].confidence) > CERTAINTY_LOW)
 			return STATUS_PROBLEM;
 	for (size_t i = 0; i < e->devices.count; i++)
-		failed |= e->devices.items[i].request.failed && e->devices.items[i].request.outcome != OUTCOME_CAUGHT;
+		failed |= e->devices.items[i].request.failed && e->devices.items[i].request.outcome != FAILURE_CAUGHT;
 	return failed || !e->complete ? STATUS_INCONCLUSIVE : STATUS_OK;
 }
 

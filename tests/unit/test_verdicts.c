@@ -34,7 +34,7 @@ static void begin(double total, double request, double free_gib, double allocate
 	device.request.bytes = device.request.block_bytes = G(request);
 	device.request.driver_failures = 2;
 	device.request.failures = 1;
-	device.request.outcome = OUTCOME_FATAL;
+	device.request.outcome = FAILURE_FATAL;
 	device.pool.known = true;
 	device.pool.allocated = G(allocated);
 	device.pool.reserved = G(reserved);
@@ -280,7 +280,7 @@ TEST(driver_failures_are_evidence_not_ooms)
 TEST(caught_failure_is_explained_but_no_problem)
 {
 	begin(23.69, 2.50, 1.89, 21.45, 21.50);
-	device.request.outcome = OUTCOME_CAUGHT;
+	device.request.outcome = FAILURE_CAUGHT;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK_EQ(found.status, STATUS_OK);
