@@ -137,7 +137,8 @@ bench: setup-bench
 install: all
 	install -D -m 755 $(B)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
 	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
-	$(if $(wildcard memtrace.h),install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h)
+	install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h
+	install -D -m 644 scripts/memtrace.py $(DESTDIR)$(PREFIX)/share/memtrace/memtrace.py
 
 clean:
 	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} +

@@ -69,9 +69,21 @@ void account_change(struct account *a, struct change c, uint64_t ns)
 		    host->totals.live_blocks);
 }
 
+/* See model_site.sampled. */
+static uint64_t sampled(const struct process *p, const struct mt_event *s)
+{
+	if (p->stacks != MT_STACKS_SAMPLE || s->kind != MT_ALLOC || s->size >= p->sample_bytes)
+		return 0;
+	const struct mt_node *n = process_node(p, s->node);
+	if (!n)
+		return 0; /* the call tree was full: nothing is known of any stack */
+	return n->flags & MT_NODE_CALLER ? MODEL_UNSAMPLED : s->size ? s->size : 1;
+}
+
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
 {
-	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind };
+	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind,
+				  .sampled = sampled(a->seen.process, s) };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = thread;
 	else if (a->model->query.split == MODEL_SPLIT_SIZE)

@@ -9,7 +9,8 @@
  *
  * Glossary
  *   kind     heap (malloc family) or map (mmap as hooks saw it); nothing is counted in both, and they are never added
- *   site     a stack that allocated, in one process, of one kind: (process, kind, node, node2)
+ *   site     a stack that allocated, in one process, of one kind: (process, kind, node, node2); where stacks are sampled
+ *            blocks of different sizes are different sites, since they stand for different numbers of others
  *   block    one live allocation; of kind map: one contiguous range (a partial unmap makes two of one)
  *   own      everything but what a forked child inherited; all figures are own unless they are called inherited
  *
@@ -102,11 +103,15 @@ struct model_series {
 
 enum { MODEL_TIMELINE_BUCKETS = 512, MODEL_GROWTH_BUCKETS = 32 };
 
+#define MODEL_UNSAMPLED UINT64_MAX
+
 struct model_site {
 	uint32_t process;   /* id */
 	uint32_t node, node2;
 	uint32_t split;     /* see enum model_split */
 	uint32_t kind;      /* enum model_kind */
+	uint64_t sampled;   /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
+	                     * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
 	uint64_t allocations, allocated_bytes, temporary;
 	uint64_t live_bytes, live_blocks;
 	uint64_t oldest_ns; /* allocation time of its oldest live block; UINT64_MAX = none. Valid after model_run() */

@@ -47,6 +47,13 @@ char *owner_text(const struct owner *o)
 	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
 }
 
+char *owner_range(const struct owner *o)
+{
+	if (!o->estimated)
+		return NULL;
+	return output_format("%s to %s", BYTES(o->sum.bytes_low), BYTES(o->sum.bytes_high));
+}
+
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
 	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;

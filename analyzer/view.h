@@ -54,6 +54,12 @@ char *frame_where(const struct frame *f);
 /* The owner's label, or its site, or "(no stack)". Allocated. */
 char *owner_text(const struct owner *o);
 
+/* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
+char *owner_range(const struct owner *o);
+
+/* For tables with such ranges. */
+#define SAMPLED_NOTE "stacks were sampled: totals are exact, owners are estimates in their 95 % ranges"
+
 /* Without its folders. */
 const char *base_name(const char *path);
 

@@ -212,6 +212,7 @@ struct mt_rec_name { uint32_t id; uint32_t reserved; };
 
 #define MT_NODE_EXACT 1u  /* pc is the interrupted instruction, not a return address: look it up as it is */
 #define MT_NODE_PYTHON 2u /* pc is no address but what MT_PY_* say */
+#define MT_NODE_CALLER 4u /* all that is kept of a stack that was not sampled: the function that asked for the block */
 
 /* A Python frame's pc: the id of its code (MT_REC_CODE) and the offset in bytes of the instruction it is at. No
  * native pc has the highest bit set, so the two kinds share a tree. ENTRY: the interpreter entered its evaluator

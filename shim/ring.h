@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/sample.h"
 
 #define MT_PENDING 64 /* slots kept for signal handlers that interrupt us; more are counted as lost */
 
@@ -23,8 +24,7 @@ struct mt_ring {
 	uint32_t thread;        /* index of the thread that has it */
 	uint64_t lost;          /* since the last event that could be written */
 	uint64_t retry_ns;      /* no attempt to get a chunk before */
-	uint64_t sample_left;   /* bytes until the next sampled stack */
-	uint64_t random;
+	struct mt_sample sample;
 	uint32_t pending_count;
 	char     name[16];      /* the thread's, as last recorded */
 	struct mt_event pending[MT_PENDING];
