@@ -102,8 +102,9 @@ $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 
 include tests/unwind/rules.mk
 include tests/standin/cuda/rules.mk
+include tests/standin/ascend/rules.mk
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
