@@ -104,8 +104,9 @@ $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 
 include tests/unwind/rules.mk
 include tests/standin/cuda/rules.mk
+include tests/standin/ascend/rules.mk
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
@@ -150,7 +151,8 @@ bench: setup-bench
 install: all
 	install -D -m 755 $(B)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
 	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
-	$(if $(wildcard memtrace.h),install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h)
+	install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h
+	install -D -m 644 scripts/memtrace.py $(DESTDIR)$(PREFIX)/share/memtrace/memtrace.py
 
 clean:
 	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +

@@ -277,6 +277,29 @@ static void dump_codes(const struct process *p)
 	}
 }
 
+static void dump_devices(const struct process *p)
+{
+	for (unsigned i = 0; i < p->device_count; i++) {
+		const struct process_device *d = &p->devices[i];
+		begin("device", p->id);
+		number("id", d->id);
+		number("backend", d->backend);
+		number("ordinal", d->ordinal);
+		number("total", d->total_bytes);
+		text("uuid", d->uuid);
+		text("name", d->name);
+		end();
+	}
+	for (uint32_t i = 1; i < process_marks(p); i++) {
+		if (!*process_mark(p, i))
+			continue;
+		begin("name", p->id);
+		number("id", i);
+		text("name", process_mark(p, i));
+		end();
+	}
+}
+
 static void dump_nodes(const struct process *p)
 {
 	for (uint32_t id = p->node_base; id < p->node_end; id++) {
@@ -303,6 +326,7 @@ static void dump_facts(const struct dump_options *o, const struct process *p)
 	dump_threads(p);
 	dump_children(p);
 	dump_codes(p);
+	dump_devices(p);
 	if (o->nodes)
 		dump_nodes(p);
 }
@@ -328,6 +352,22 @@ static void put_map(const struct process *p, const struct mt_event *s)
 	number("file", ext.file);
 	number("offset", ext.offset);
 	address("old", ext.old);
+}
+
+/* Device events and marks all have the same columns. */
+static void put_device(const struct process *p, const struct mt_event *s)
+{
+	struct mt_ext_device ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	address("addr", s->addr);
+	number("size", s->size);
+	put_nodes(p, s);
+	number("class", ext.class);
+	number("device", ext.device);
+	number("source", ext.source);
+	address("stream", ext.stream);
+	number("other", ext.other);
+	number("status", ext.status);
 }
 
 static void put_slot(const struct process *p, const struct mt_event *s)
@@ -362,6 +402,8 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 	case MT_LOST:
 		number("events", s->addr);
 		break;
+	default:
+		put_device(p, s);
 	}
 }
 
@@ -370,6 +412,9 @@ static void dump_slot(const struct process *p, const struct mt_event *s, uint32_
 	static const char *const kinds[] = {
 		[MT_ALLOC] = "alloc", [MT_FREE] = "free", [MT_FAIL] = "fail", [MT_UNDO] = "undo", [MT_MAP] = "map",
 		[MT_UNMAP] = "unmap", [MT_THREAD] = "owner", [MT_LOST] = "lost",
+		[MT_DEVICE_ALLOC] = "device-alloc", [MT_DEVICE_FREE] = "device-free", [MT_DEVICE_FAIL] = "device-fail",
+		[MT_DEVICE_UNDO] = "device-undo", [MT_DEVICE_MAP] = "device-map", [MT_DEVICE_UNMAP] = "device-unmap",
+		[MT_DEVICE_RESET] = "device-reset", [MT_DEVICE_INFO] = "device-info", [MT_MARK] = "mark",
 	};
 	begin(kinds[s->kind], p->id);
 	number("ticks", s->ticks);

@@ -168,6 +168,14 @@ static void print_stacks(struct view *v, const struct owner *o)
 	free(paths);
 }
 
+static void print_range(const struct owner *o)
+{
+	char *range = owner_range(o);
+	if (range)
+		printf("%s%14s %s, with 95 %% certainty%s\n", output_begin(STYLE_FAINT), "", range, output_end(STYLE_FAINT));
+	free(range);
+}
+
 static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 {
 	char *text = owner_text(o);
@@ -182,6 +190,7 @@ static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 	free(line);
 	free(where);
 	free(text);
+	print_range(o);
 	print_stacks(v, o);
 }
 
@@ -199,14 +208,15 @@ static void print_moment(struct view *v, const struct moment *at)
 	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), at->kind == MODEL_HEAP ? "HEAP" : "MAPPED",
 	       BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
 	       output_end(STYLE_HEAD));
-	uint64_t shown = 0;
-	for (size_t i = 0; i < s->count && i < most; i++) {
+	uint64_t rest = 0;
+	if (s->estimated)
+		printf("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
+	for (size_t i = 0; i < s->count && i < most; i++)
 		print_owner(v, &s->owners[i], s->bytes);
-		shown += s->owners[i].bytes;
-	}
+	for (size_t i = most; i < s->count; i++)
+		rest += s->owners[i].bytes;
 	if (s->count > most)
-		printf("%12s %6s %%  by %s other owners: -n ROWS\n", BYTES(s->bytes - shown), PERCENT(s->bytes - shown, s->bytes),
-		       COUNT(s->count - most));
+		printf("%12s %6s %%  by %s other owners: -n ROWS\n", BYTES(rest), PERCENT(rest, s->bytes), COUNT(s->count - most));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */

@@ -437,6 +437,8 @@ void image_close(struct image *im)
 	free(im->threads);
 	free(im->modules);
 	free(im->exits);
+	free(im->devices);
+	free(im->names);
 	free(im->nodes);
 	free(im);
 }

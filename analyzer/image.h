@@ -80,6 +80,10 @@ struct image {
 	size_t thread_count, thread_room;
 	struct process_module *modules;
 	size_t module_count, module_room;
+	struct process_device *devices;
+	size_t device_count, device_room;
+	const char **names;         /* of marks, by id; NULL = none */
+	size_t name_room;
 	struct process_child *exits;
 	size_t exit_count, exit_room;
 	struct mt_node *nodes;      /* own ones */
@@ -88,6 +92,8 @@ struct image {
 static inline struct image *image_of(const struct process *p) { return (struct image *)(uintptr_t)p; }
 
 #define IMAGE_MAX_THREADS (1u << 22) /* of one process, ever: bounds tables that are indexed by thread */
+
+#define IMAGE_MAX_NAMES (1u << 20) /* different texts of marks */
 
 /* Reads the head of PID-N's info. */
 int image_open(struct image *im, const char *name);

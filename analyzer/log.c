@@ -178,6 +178,34 @@ static int take_code(struct image *im, const struct record *rec)
 	return e;
 }
 
+static int take_device(struct image *im, const struct record *rec)
+{
+	struct mt_rec_device d;
+	const char *uuid = text(rec, sizeof(d));
+	const char *name = uuid ? text(rec, sizeof(d) + strlen(uuid) + 1) : NULL;
+	if (!fixed(rec, &d, sizeof(d)) || !name || !d.id || d.id > UINT16_MAX)
+		return -MT_EFORMAT;
+	int e = vec_reserve(im->devices, im->device_room, im->device_count + 1);
+	if (!e)
+		im->devices[im->device_count++] = (struct process_device){
+			.id = d.id, .backend = d.backend, .ordinal = d.ordinal, .total_bytes = d.total_bytes,
+			.uuid = uuid, .name = name,
+		};
+	return e;
+}
+
+static int take_name(struct image *im, const struct record *rec)
+{
+	struct mt_rec_name n;
+	const char *name = text(rec, sizeof(n));
+	if (!fixed(rec, &n, sizeof(n)) || !name || !n.id || n.id >= IMAGE_MAX_NAMES)
+		return -MT_EFORMAT;
+	int e = vec_reserve(im->names, im->name_room, n.id + 1ul);
+	if (!e)
+		im->names[n.id] = name;
+	return e;
+}
+
 static int take(struct image *im, const struct record *rec)
 {
 	switch (rec->head.type) {
@@ -190,6 +218,8 @@ static int take(struct image *im, const struct record *rec)
 	case MT_REC_FILE:     return take_file(im, rec);
 	case MT_REC_CHILD:    return take_child(im, rec);
 	case MT_REC_CODE:     return take_code(im, rec);
+	case MT_REC_DEVICE:   return take_device(im, rec);
+	case MT_REC_NAME:     return take_name(im, rec);
 	default:              return -MT_EFORMAT;
 	}
 }
@@ -246,6 +276,8 @@ int log_parse(struct image *im, const char *file, uint64_t file_offset)
 	im->process.file_count = (unsigned)im->file_count;
 	im->process.children = im->exits;
 	im->process.child_count = (unsigned)im->exit_count;
+	im->process.devices = im->devices;
+	im->process.device_count = (unsigned)im->device_count;
 	im->process.thread_end = (unsigned)im->thread_count;
 	return e;
 }

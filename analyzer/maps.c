@@ -32,7 +32,7 @@ static void change(struct account *a, const struct range *r, int64_t bytes, int6
 	change_sum(&a->seen.map[r->class], bytes, blocks);
 	change_sum(&a->host->map[r->class], bytes, blocks);
 	if (r->class != MAP_RESERVED)
-		account_change(a, (struct change){ MODEL_MAP, r->site, bytes, blocks }, ns);
+		account_change(a, (struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread }, ns);
 }
 
 static int put(struct account *a, const struct range *r, uint64_t ns)

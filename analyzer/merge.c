@@ -60,7 +60,7 @@ static int check_window(struct merge *m, struct cursor *c, const struct raw_chun
 			continue;
 		}
 		c->window[kept++] = *s;
-		if (s->kind == MT_MAP)
+		if (mt_has_ext(s->kind))
 			c->window[kept++] = c->window[++i];
 	}
 	c->count = kept;
@@ -117,7 +117,7 @@ static int load(struct merge *m, struct cursor *c)
 		if (n > WINDOW)
 			n = WINDOW;
 		int e = read_slots(m, chunk, first, c->window, n);
-		if (!e && n > 1 && first + n < chunk->used && c->window[n - 1].kind == MT_MAP)
+		if (!e && n > 1 && first + n < chunk->used && mt_has_ext(c->window[n - 1].kind))
 			n--; /* its second slot comes along next time */
 		if (e) {
 			c->chunk = c->end;
@@ -137,7 +137,7 @@ static int load(struct merge *m, struct cursor *c)
 
 static bool is_free(const struct mt_event *e)
 {
-	return e->kind == MT_FREE || e->kind == MT_UNMAP;
+	return mt_gives_back(e->kind);
 }
 
 static bool before(const struct cursor *a, const struct cursor *b)
@@ -186,7 +186,7 @@ int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t 
 	int e = 0;
 	while (!e && m->heap_count && n + 2 <= room) {
 		struct cursor *c = m->heap[0];
-		bool pair = c->window[c->at].kind == MT_MAP;
+		bool pair = mt_has_ext(c->window[c->at].kind);
 		for (int i = 0; i <= pair; i++) {
 			rings[n] = c->ring;
 			slots[n++] = c->window[c->at++];

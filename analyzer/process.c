@@ -49,6 +49,22 @@ const char *process_hook(const struct process *p, unsigned hook)
 	return name ? name : "?";
 }
 
+const struct process_device *process_device(const struct process *p, uint32_t id)
+{
+	for (unsigned i = 0; i < p->device_count; i++)
+		if (p->devices[i].id == id)
+			return &p->devices[i];
+	return NULL;
+}
+
+const char *process_mark(const struct process *p, uint32_t name)
+{
+	const struct image *im = image_of(p);
+	return name < im->name_room && im->names[name] ? im->names[name] : "";
+}
+
+uint32_t process_marks(const struct process *p) { return (uint32_t)image_of(p)->name_room; }
+
 const char *process_file(const struct process *p, uint32_t file)
 {
 	const struct image *im = image_of(p);

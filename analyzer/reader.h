@@ -70,6 +70,15 @@ struct process_mapped_file {
 	const char *path;
 };
 
+/* A device under the name this process has for it. Strings are never NULL. */
+struct process_device {
+	uint32_t id;          /* mt_ext_device.device */
+	uint32_t backend;     /* enum mt_backend */
+	uint32_t ordinal;     /* N of cuda:N, npu:N */
+	uint64_t total_bytes; /* 0 = unknown */
+	const char *uuid, *name;
+};
+
 /* A Python code object: what its frames' nodes refer to. */
 struct process_code {
 	uint32_t id;
@@ -117,6 +126,8 @@ struct process {
 	unsigned file_count;
 	const struct process_code *codes;         /* sorted by id */
 	unsigned code_count;
+	const struct process_device *devices;     /* in order of first use */
+	unsigned device_count;
 	unsigned thread_end;            /* indices below may be known to process_thread() */
 
 	uint32_t clock;                 /* enum mt_clock */
@@ -182,6 +193,9 @@ const struct mt_node *process_node(const struct process *p, uint32_t id);
 const struct process_module *reader_module_of(const struct process *p, uint32_t node);
 
 const char *process_hook(const struct process *p, unsigned hook);     /* "malloc"; "?" if unknown */
+const struct process_device *process_device(const struct process *p, uint32_t id); /* NULL if unknown */
+const char *process_mark(const struct process *p, uint32_t name);        /* text of a mark; "" if unknown */
+uint32_t process_marks(const struct process *p);                         /* ids of marks' texts are below */
 const char *process_file(const struct process *p, uint32_t file);     /* path of a mapped file; "" if unknown */
 const struct process_code *process_code(const struct process *p, uint32_t code); /* its own or its parent's; NULL if unknown */
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
@@ -200,7 +214,7 @@ struct reader_step {
 	enum reader_what what;
 	const struct process *process;
 	uint64_t ns;                   /* of START and EXIT */
-	const struct mt_event *slots;  /* MT_MAP is followed by its MT_EXT; MT_EXT never comes first */
+	const struct mt_event *slots;  /* mt_has_ext() ones are followed by their MT_EXT, which never comes first */
 	const uint32_t *rings;         /* slots[i]'s ring */
 	const uint32_t *threads;       /* and the index of the thread that owned it then */
 	size_t count;

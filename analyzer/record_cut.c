@@ -143,7 +143,7 @@ static uint64_t chunk_end(const struct chunk *chunk)
 
 static bool frees(const struct mt_event *event)
 {
-	return event->kind == MT_FREE || event->kind == MT_UNMAP;
+	return mt_gives_back(event->kind);
 }
 
 /* A free comes before an allocation of the same tick: it was stamped before the real call, the other one after. */
@@ -340,7 +340,7 @@ size_t cut_next(struct cut *c, struct mt_event *slots, uint32_t *rings, size_t r
 		if (take(c, cursor, &slots[n]))
 			break;
 		rings[n++] = cursor->ring;
-		if (slots[n - 1].kind == MT_MAP && has_extension(c, cursor)) {
+		if (mt_has_ext(slots[n - 1].kind) && has_extension(c, cursor)) {
 			if (take(c, cursor, &slots[n]))
 				break;
 			rings[n++] = cursor->ring;

@@ -15,6 +15,8 @@ static inline const char *slot_problem(const struct mt_event *s, const struct mt
 {
 	if (s->ticks > l->ticks)
 		return "a time in the future";
+	if (mt_has_ext(s->kind) && (!next || next->kind != MT_EXT))
+		return "no second slot";
 	switch (s->kind) {
 	case MT_ALLOC:
 	case MT_FREE:
@@ -22,12 +24,19 @@ static inline const char *slot_problem(const struct mt_event *s, const struct mt
 		return s->addr ? NULL : "no address";
 	case MT_FAIL:
 	case MT_LOST:
+	case MT_DEVICE_FAIL:
+	case MT_DEVICE_RESET:
+	case MT_DEVICE_INFO:
+	case MT_MARK:
 		return NULL;
+	case MT_DEVICE_ALLOC:
+	case MT_DEVICE_FREE:
+	case MT_DEVICE_UNDO:
+		return s->addr ? NULL : "no address";
 	case MT_MAP:
-		if (!next || next->kind != MT_EXT)
-			return "a mapping without its second slot";
-		/* fall through */
+	case MT_DEVICE_MAP:
 	case MT_UNMAP:
+	case MT_DEVICE_UNMAP:
 		return s->addr + s->size < s->addr ? "a range beyond the end of memory" : NULL;
 	case MT_EXT:
 		return "a second slot without a first";

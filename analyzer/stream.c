@@ -150,7 +150,7 @@ static int check_slots(struct stream *s, const struct trace_block *b, size_t *co
 			s->image->process.skipped_slots++;
 			continue;
 		}
-		int pair = s->slots[i].kind == MT_MAP;
+		int pair = mt_has_ext(s->slots[i].kind);
 		for (int k = 0; k <= pair; k++, kept++) {
 			s->slots[kept] = s->slots[i + k];
 			s->rings[kept] = s->rings[i];

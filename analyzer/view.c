@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_KINDS ((1u << MODEL_KINDS) - 1)
+#define HOST_KINDS (1u << MODEL_HEAP | 1u << MODEL_MAP)
 
 const char *kind_name(enum model_kind kind)
 {
-	return kind == MODEL_HEAP ? "heap" : "map";
+	static const char *const names[MODEL_KINDS] = {
+		[MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned", [MODEL_DEVICE] = "device", [MODEL_POOL] = "pool",
+	};
+	return names[kind];
 }
 
 const char *base_name(const char *path)
@@ -47,6 +50,13 @@ char *owner_text(const struct owner *o)
 	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
 }
 
+char *owner_range(const struct owner *o)
+{
+	if (!o->estimated)
+		return NULL;
+	return output_format("%s to %s", BYTES(o->sum.bytes_low), BYTES(o->sum.bytes_high));
+}
+
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
 	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
@@ -67,7 +77,7 @@ static int pick_kinds(struct view *v)
 {
 	const char *device = v->options->device;
 	if (!device) {
-		v->kinds = ALL_KINDS;
+		v->kinds = HOST_KINDS;
 		return 0;
 	}
 	if (!strcmp(device, "host") || !strcmp(device, "heap"))

@@ -54,12 +54,18 @@ char *frame_where(const struct frame *f);
 /* The owner's label, or its site, or "(no stack)". Allocated. */
 char *owner_text(const struct owner *o);
 
+/* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
+char *owner_range(const struct owner *o);
+
+/* For tables with such ranges. */
+#define SAMPLED_NOTE "stacks were sampled: totals are exact, owners are estimates in their 95 % ranges"
+
 /* Without its folders. */
 const char *base_name(const char *path);
 
 /* "exit 0", "SIGKILL", "running", "killed?" (it ended without a word) ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);
 
-const char *kind_name(enum model_kind kind); /* "heap", "map" */
+const char *kind_name(enum model_kind kind); /* "heap", "map", "pinned", "device", "pool" */
 
 #endif

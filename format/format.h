@@ -52,7 +52,10 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
-/* First 4096 bytes of the file "session". Fields after `ring_dir` change while the session lives. */
+#define MT_SESSION_PAGE  4096u
+#define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
+
+/* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while the session lives. */
 struct mt_session {
 	char     magic[8];
 	uint32_t version;
@@ -76,6 +79,8 @@ struct mt_session {
 	uint32_t root_exit_kind;   /* ... and how it ended (enum mt_exit) */
 	int32_t  root_exit_code;
 	uint32_t trace_mib;        /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
+	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
+	uint32_t reserved;
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -151,6 +156,8 @@ enum mt_record_type {
 	MT_REC_FILE = 7,     /* struct mt_rec_file, then the path\0 of a mapped file */
 	MT_REC_CHILD = 8,    /* struct mt_rec_child: a wait of this process said how a child ended */
 	MT_REC_CODE = 9,     /* struct mt_rec_code, then the line table, then file\0, then name\0 */
+	MT_REC_DEVICE = 10,  /* struct mt_rec_device, then uuid\0, then the model's name\0 */
+	MT_REC_NAME = 11,    /* struct mt_rec_name, then the text\0 of a mark */
 };
 
 struct mt_record {
@@ -191,16 +198,31 @@ struct mt_rec_code {
 	uint32_t table_bytes; /* co_lnotab before 3.10, co_linetable since */
 };
 
+enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2 };
+
+/* A device as this process calls it. Processes share a device if backend and uuid (of one host) are the same. */
+struct mt_rec_device {
+	uint32_t id;          /* what mt_ext_device.device says; 1, 2, ...: 0 there is "no device" */
+	uint32_t backend;     /* enum mt_backend */
+	uint32_t ordinal;     /* N of the process's cuda:N or npu:N */
+	uint32_t reserved;
+	uint64_t total_bytes; /* as the driver says; 0 = unknown */
+};
+
+struct mt_rec_name { uint32_t id; uint32_t reserved; };
+
 /* ---- call tree: PID-N.nodes ---------------------------------------------------------------------------- */
 
 #define MT_NODE_EXACT 1u  /* pc is the interrupted instruction, not a return address: look it up as it is */
 #define MT_NODE_PYTHON 2u /* pc is no address but what MT_PY_* say */
+#define MT_NODE_CALLER 4u /* all that is kept of a stack that was not sampled: the function that asked for the block */
 
 /* A Python frame's pc: the id of its code (MT_REC_CODE) and the offset in bytes of the instruction it is at. No
  * native pc has the highest bit set, so the two kinds share a tree. ENTRY: the interpreter entered its evaluator
  * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
- * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is the whole stack of a
- * thread that runs no Python in a process that does: MT_PY_OFFSET is the index of the thread. */
+ * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is a thread, MT_PY_OFFSET its
+ * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack that
+ * gave the thread its work: of autograd's threads, that which called backward(). */
 #define MT_PY_FRAME  (1ull << 63)
 #define MT_PY_ENTRY  (1ull << 62)
 #define MT_PY_CODE(pc)   ((uint32_t)((pc) >> 32) & 0x3fffffffu)
@@ -249,7 +271,29 @@ enum mt_kind {
 	MT_EXT = 7,    /* extension of the slot before; never alone */
 	MT_THREAD = 8, /* addr = thread index that owns the ring from here on */
 	MT_LOST = 9,   /* addr = events this ring lost just before this one */
+
+	/* Each of these is followed by an MT_EXT slot with struct mt_ext_device. */
+	MT_DEVICE_ALLOC = 10, /* addr = address or handle, size, node: memory of the ext's class */
+	MT_DEVICE_FREE = 11,  /* addr; stamped before the real call */
+	MT_DEVICE_FAIL = 12,  /* addr = requested bytes (all 64 bits), node; an MT_DEVICE_INFO comes before it where it is known */
+	MT_DEVICE_UNDO = 13,  /* addr: this ring's last MT_DEVICE_FREE or _UNMAP of addr and class did not happen */
+	MT_DEVICE_MAP = 14,   /* addr, size, node: a physical handle (ext.stream) is mapped there */
+	MT_DEVICE_UNMAP = 15, /* addr, size; stamped before the real call */
+	MT_DEVICE_RESET = 16, /* what the process had of class `addr` (0 = any) on that device is gone */
+	MT_DEVICE_INFO = 17,  /* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
+	MT_MARK = 18,         /* addr = value, size = id of MT_REC_NAME; ext.class is an enum mt_mark */
 };
+
+static inline int mt_has_ext(unsigned kind)
+{
+	return kind == MT_MAP || (kind >= MT_DEVICE_ALLOC && kind <= MT_MARK);
+}
+
+/* Gives something back: published before the real call, so of equal times it comes first. */
+static inline int mt_gives_back(unsigned kind)
+{
+	return kind == MT_FREE || kind == MT_UNMAP || kind == MT_DEVICE_FREE || kind == MT_DEVICE_UNMAP;
+}
 
 /* One slot. */
 struct mt_event {
@@ -281,6 +325,45 @@ struct mt_ext_map {
 	uint32_t flags : 24; /* enum mt_map_flag */
 	uint32_t kind_ext;   /* MT_EXT << 26: lies where an event has its kind */
 	uint32_t file;   /* id of MT_REC_FILE; 0 = none or unknown */
+	uint32_t reserved;
+};
+
+/* What a device event is about. Addresses of different classes and devices are not the same thing. */
+enum mt_class {
+	MT_CLASS_DEVICE = 1,     /* linear memory of the device */
+	MT_CLASS_MANAGED = 2,    /* moves between device and host */
+	MT_CLASS_ASYNC = 3,      /* stream-ordered, from a pool of the driver's */
+	MT_CLASS_ARRAY = 4,      /* addr is a handle */
+	MT_CLASS_PHYSICAL = 5,   /* virtual memory API: addr is a handle, bytes are charged to the device */
+	MT_CLASS_RESERVED = 6,   /* ... an address range without memory */
+	MT_CLASS_ALIAS = 7,      /* memory of another process (IPC, imported handles): no new bytes */
+	MT_CLASS_PINNED = 8,     /* host memory that the driver allocated and locked */
+	MT_CLASS_REGISTERED = 9, /* host memory of the program's that is locked: no new bytes */
+	MT_CLASS_POOL = 10,      /* block of the framework's caching allocator, inside the above */
+	MT_CLASS_WORKSPACE = 11, /* the same, of a second pool (Ascend's workspaces) */
+	MT_CLASSES
+};
+
+enum mt_mark {
+	MT_MARK_POINT = 1, /* at this moment: size = name */
+	MT_MARK_STEP = 2,  /* addr = number of the step that begins */
+	MT_MARK_BEGIN = 3, /* a phase begins; phases of one thread nest */
+	MT_MARK_END = 4,   /* name 0: the innermost */
+	MT_MARK_LABEL = 5, /* the block at `addr` is called `size` */
+};
+
+enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
+
+/* Second slot of MT_DEVICE_* and MT_MARK, in the shape of an event whose kind is MT_EXT. */
+struct mt_ext_device {
+	uint64_t stream; /* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
+	uint64_t other;  /* MAP: offset in the handle; FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and
+	                  * _END of NVTX, MSTX: the range's id, 0 = of this thread's stack */
+	uint32_t class : 8;   /* enum mt_class or enum mt_mark */
+	uint32_t device : 16; /* MT_REC_DEVICE.id; 0 = none (the host, unknown) */
+	uint32_t source : 8;  /* enum mt_mark_source */
+	uint32_t kind_ext;    /* MT_EXT << 26 */
+	uint32_t status;      /* FAIL: what the API returned */
 	uint32_t reserved;
 };
 
@@ -350,6 +433,7 @@ _Static_assert(sizeof(struct mt_node) == 16, "node");
 _Static_assert(sizeof(struct mt_chunk) == 64, "chunk header is two slots");
 _Static_assert(sizeof(struct mt_event) == 32, "slot");
 _Static_assert(sizeof(struct mt_ext_map) == 32, "slot");
+_Static_assert(sizeof(struct mt_ext_device) == 32, "slot");
 _Static_assert(sizeof(struct mt_chunk) + MT_CHUNK_SLOTS * sizeof(struct mt_event) <= MT_CHUNK_BYTES, "chunk");
 _Static_assert(sizeof(struct mt_trace_header) == 32, "trace header");
 _Static_assert(sizeof(struct mt_block) == 56, "block header");

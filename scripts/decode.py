@@ -46,7 +46,7 @@ class Record:
 SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
-    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib")
+    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I reserved")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
@@ -57,6 +57,7 @@ NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
 EVENT = Layout("Q ticks, Q addr, Q packed, I node, I node2")
 EXT_MAP = Layout("Q old, Q offset, I prot_flags, I kind_ext, I file, I reserved")
+EXT_DEVICE = Layout("Q stream, Q other, I what, I kind_ext, I status, I reserved")
 TRACE = Layout("8s magic, I version, I bytes, I pid, I image, Q reserved")
 BLOCK = Layout(
     "I magic, I type, I crc, I covers, Q payload_bytes, Q count, Q first_ticks, Q last_ticks, I shift, I columns")
@@ -68,6 +69,10 @@ CHUNK_MAGIC, BLOCK_MAGIC = 0x4B43544D, 0x4B42544D
 CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
 BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END = range(1, 5)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
+DEVICE_FREE, DEVICE_UNMAP = 11, 15
+GIVES_BACK = (FREE, UNMAP, DEVICE_FREE, DEVICE_UNMAP)
+WORDS = ("none", "alloc", "free", "fail", "undo", "map", "unmap", "ext", "owner", "lost", "device-alloc", "device-free", "device-fail",
+         "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark")
 PLACE = 7  # the column of events that holds no varints
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
@@ -247,7 +252,7 @@ class EventDecoder:
 
     def extension(self, hook):
         old, offset, size, low, high = (next(self.exts) for _ in range(5))
-        return EXT_MAP.read(struct.pack("<QQQII", old, offset, size | hook << 48 | EXT << 58, low, high))
+        return struct.pack("<QQQII", old, offset, size | hook << 48 | EXT << 58, low, high)
 
     def decode(self, event, lane, fields):
         if fields & 2:
@@ -311,7 +316,7 @@ def slots_to_events(slots):
         slot = EVENT.read(raw)
         kind = slot.packed >> 58
         if kind == EXT:
-            events[-1].ext = EXT_MAP.read(raw)
+            events[-1].ext = raw
             continue
         events.append(Event(ring, slot.ticks, slot.addr, slot.packed & (1 << 48) - 1, slot.packed >> 48 & 0x3FF, kind, slot.node, slot.node2))
     return events
@@ -367,6 +372,7 @@ class Process:
     def read_log(self):
         self.exe, self.argv, self.env = "", [], []
         self.modules, self.hooks, self.files, self.threads, self.children, self.codes = [], {}, {}, {}, [], {}
+        self.devices, self.names = [], {}
         at = 0
         while at < len(self.log):
             record = RECORD.read(self.log, at)
@@ -412,8 +418,15 @@ class Process:
         name = text(data, 16 + table_bytes + len(file.encode(errors="surrogateescape")) + 1)
         self.codes[number] = (version, first_line, file, name, data[16:16 + table_bytes])
 
+    def take_device(self, data):
+        number, backend, ordinal, _, total = struct.unpack_from("<IIIIQ", data)
+        self.devices.append((number, backend, ordinal, total, *strings(data[24:])[:2]))
+
+    def take_name(self, data):
+        self.names[struct.unpack_from("<I", data)[0]] = text(data, 8)
+
     HANDLERS = {1: take_program, 2: take_env, 3: take_hook, 4: take_module, 5: take_unmodule, 6: take_thread,
-                7: take_file, 8: take_child, 9: take_code}
+                7: take_file, 8: take_child, 9: take_code, 10: take_device, 11: take_name}
 
     # the call tree
 
@@ -446,7 +459,7 @@ class Process:
     def raw_events(self, covered):
         """What no block covers: rings merged by time, at equal times what gives memory back first."""
         rings = {ring: slots_to_events(slots) for ring, slots in self.raw_slots(covered).items()}
-        return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in (FREE, UNMAP), e.ring))
+        return heapq.merge(*rings.values(), key=lambda e: (e.ticks, e.kind not in GIVES_BACK, e.ring))
 
     def raw_slots(self, covered):
         data = load(self.file("ring")) if self.has("ring") else b""
@@ -512,6 +525,10 @@ def facts(number, process, with_nodes):
     for key, (version, first_line, file, name, lines) in sorted(process.codes.items()):
         yield "code %d %d 0x%x %d %s %s %s" % (
             number, key, version, first_line, quoted(file), quoted(name), lines.hex() or "-")
+    for key, backend, ordinal, total, uuid, name in process.devices:
+        yield "device %d %d %d %d %d %s %s" % (number, key, backend, ordinal, total, quoted(uuid), quoted(name))
+    for key, name in sorted(process.names.items()):
+        yield "name %d %d %s" % (number, key, quoted(name))
     for key, node in process.nodes() if with_nodes else ():
         yield "node %d %d %d 0x%x 0x%x" % (number, key, node.parent, node.pc, node.flags)
 
@@ -519,16 +536,19 @@ def facts(number, process, with_nodes):
 def line(number, hooks, e):
     hook = hooks.get(e.hook, "?")
     stack = "%s %d %d" % (hook, e.node, e.node2)
-    what = {ALLOC: "alloc", FREE: "free", FAIL: "fail", UNDO: "undo", MAP: "map", UNMAP: "unmap", THREAD: "owner", LOST: "lost"}[e.kind]
-    head = "%s %d %d %d" % (what, number, e.ticks, e.ring)
+    head = "%s %d %d %d" % (WORDS[e.kind], number, e.ticks, e.ring)
     if e.kind == ALLOC:
         return "%s 0x%x %d %s" % (head, e.addr, e.size, stack)
     if e.kind == FAIL:
         return "%s %d %s %s" % (head, e.addr, "map" if e.size == MAP else "heap", stack)
     if e.kind == MAP:
-        x = e.ext
+        x = EXT_MAP.read(e.ext)
         return "%s 0x%x %d %s 0x%x 0x%x %d %d 0x%x" % (
             head, e.addr, e.size, stack, x.prot_flags & 0xFF, x.prot_flags >> 8, x.file, x.offset, x.old)
+    if e.kind > LOST:
+        x = EXT_DEVICE.read(e.ext)
+        return "%s 0x%x %d %s %d %d %d 0x%x %d %d" % (
+            head, e.addr, e.size, stack, x.what & 0xFF, x.what >> 8 & 0xFFFF, x.what >> 24, x.stream, x.other, x.status)
     if e.kind == UNMAP:
         return "%s 0x%x %d %s" % (head, e.addr, e.size, hook)
     if e.kind in (FREE, UNDO):

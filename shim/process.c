@@ -12,6 +12,7 @@
 #include "shim/config.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
+#include "shim/mark.h"
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/record.h"
@@ -341,6 +342,7 @@ static int enter_child(void)
 	mt_record_reset();
 	mt_ring_reset();
 	mt_log_reset();
+	mt_mark_reset();
 	mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)
 		return 0;

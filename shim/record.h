@@ -19,7 +19,13 @@ void mt_record_free(unsigned hook, const void *p);
 void mt_record_undo(unsigned hook, const void *p);
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
+/* A device event or a mark: `kind` is one of MT_DEVICE_* or MT_MARK, `ext` is copied. `caller` NULL = without a stack. */
+void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
+                      const void *caller);
 void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller);
+
+/* The calling thread's stacks, as an event of it would have them. 0 if it is not recorded, or without stacks. */
+int mt_record_stacks(uint32_t *native, uint32_t *python);
 
 /* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
 void mt_record_mute(int on);

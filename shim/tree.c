@@ -73,7 +73,7 @@ static void index_put(struct index *idx, uint64_t hash, uint32_t id)
 	}
 }
 
-static uint32_t find(const struct index *idx, uint64_t hash, uint32_t parent, uint64_t pc)
+static uint32_t find(const struct index *idx, uint64_t hash, const struct mt_node *wanted)
 {
 	uint64_t value;
 
@@ -83,7 +83,7 @@ static uint32_t find(const struct index *idx, uint64_t hash, uint32_t parent, ui
 			break;
 		if ((value ^ hash) >> 24 == 0) {
 			const struct mt_node *node = node_at((uint32_t)(value & 0xffffff));
-			if (node && node->pc == pc && node->parent == parent)
+			if (node && node->pc == wanted->pc && node->parent == wanted->parent && node->flags == wanted->flags)
 				return (uint32_t)(value & 0xffffff);
 		}
 	}
@@ -207,7 +207,7 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 {
 	uint64_t hash = hash_of(parent, pc);
 	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-	uint32_t id = find(idx, hash, parent, pc);
+	uint32_t id = find(idx, hash, &(struct mt_node){ pc, parent, flags });
 
 	if (id)
 		return id;
@@ -218,6 +218,14 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 	if (index_is_full(idx))
 		grow_index();
 	return id;
+}
+
+uint64_t mt_tree_pc(uint32_t id, uint32_t *parent)
+{
+	const struct mt_node *node = id < MT_MAX_NODES ? node_at(id) : NULL;
+
+	*parent = node ? node->parent : 0;
+	return node ? node->pc : 0;
 }
 
 /* A parent maps its file ahead of its nodes: from `first` on, what a forked child inherited is not its own. */
