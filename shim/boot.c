@@ -20,6 +20,8 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef RET
 #undef HAND
 #undef OPT
+#define HAND(library, name, params, args) #name,
+#include "shim/hooks_cuda.def"
 };
 
 struct mt_real mt_real;

@@ -1,5 +1,6 @@
 /*
- * Hooks, from one table. A row of hooks_host.def is all it takes to trace one more function:
+ * Hooks, from one table each for the host and the device libraries (hooks_cuda.def has columns of its own). A row is all it
+ * takes to trace one more function:
  *
  *   RET(name, parameters, arguments, bytes)  returns the block or NULL; the wrapper is generated
  *   HAND(type, name, parameters)             has its own body in a .c file
@@ -31,6 +32,8 @@ enum mt_hook {
 #undef RET
 #undef HAND
 #undef OPT
+#define HAND(library, name, params, args) MT_HOOK_##name,
+#include "shim/hooks_cuda.def"
 	MT_HOOKS
 };
 
