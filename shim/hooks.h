@@ -11,6 +11,7 @@
 #ifndef MT_HOOKS_H
 #define MT_HOOKS_H
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,11 @@ enum mt_hook {
 #undef OPT
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks_cuda.def"
+#define ACL(name, params, args, before, after) MT_HOOK_##name,
+#define LOW ACL
+#include "shim/hooks_acl.def"
+#undef ACL
+#undef LOW
 	MT_HOOKS
 };
 
