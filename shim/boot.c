@@ -22,6 +22,9 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef OPT
 #define HAND(library, name, params, args) #name,
 #include "shim/hooks_cuda.def"
+#define HAND(name, symbol) #name,
+#include "shim/hooks_pool.def"
+#undef HAND
 };
 
 struct mt_real mt_real;

@@ -34,6 +34,9 @@ enum mt_hook {
 #undef OPT
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks_cuda.def"
+#define HAND(name, symbol) MT_HOOK_##name,
+#include "shim/hooks_pool.def"
+#undef HAND
 	MT_HOOKS
 };
 
