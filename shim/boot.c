@@ -22,6 +22,9 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef OPT
 #define HAND(library, name, params, args) #name,
 #include "shim/hooks_cuda.def"
+#define HAND(name, symbol) #name,
+#include "shim/hooks_pool.def"
+#undef HAND
 #define ACL(name, params, args, before, after) #name,
 #define LOW ACL
 #include "shim/hooks_acl.def"

@@ -18,7 +18,7 @@
 void *(*mt_real_dlsym)(void *handle, const char *name);
 uint32_t mt_wrap_generation;
 
-static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_acl_table };
+static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 #define BUCKETS 1024u

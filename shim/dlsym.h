@@ -45,7 +45,7 @@ struct mt_wrapped {
 /* The tables that dlsym filters; a backend adds one row to `tables` in dlsym.c. */
 struct mt_wrap_table { const struct mt_wrapped *rows; size_t count; };
 
-extern const struct mt_wrap_table mt_cuda_table, mt_acl_table;
+extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 
 /* Grows when a real function went away with its library. */
 extern uint32_t mt_wrap_generation;
@@ -116,6 +116,7 @@ void mt_wrap_forget(void);
 	};
 
 /* Exports instance i under the name and version by which a program's relocation asks for it. */
-#define MT_LINK(i, name, version) __asm__(".symver mt_entry_" #i "_" #name ", " #name "@" version);
+#define MT_LINK(i, name, version) MT_LINK_AS(i, name, #name, version)
+#define MT_LINK_AS(i, name, symbol, version) __asm__(".symver mt_entry_" #i "_" #name ", " symbol "@" version);
 
 #endif

@@ -35,6 +35,9 @@ enum mt_hook {
 #undef OPT
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks_cuda.def"
+#define HAND(name, symbol) MT_HOOK_##name,
+#include "shim/hooks_pool.def"
+#undef HAND
 #define ACL(name, params, args, before, after) MT_HOOK_##name,
 #define LOW ACL
 #include "shim/hooks_acl.def"
