@@ -112,7 +112,7 @@ void *mt_wrap_real(const void *p)
 	for (size_t t = 0; mt_is_own(p) && t < TABLES; t++)
 		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
 			const struct mt_wrapped *row = &tables[t]->rows[i / MT_INSTANCES];
-			if (row->entries[i % MT_INSTANCES] == p)
+			if (row->entries && row->entries[i % MT_INSTANCES] == p)
 				return mt_slot_real(row, &row->slots[i % MT_INSTANCES]);
 		}
 	return NULL;
