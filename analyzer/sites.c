@@ -111,6 +111,7 @@ static bool passes_filter(struct builder *b, uint32_t stack)
 {
 	if (!b->query->filter)
 		return true;
+	stack = stacks_whole(b->stacks, stack);
 	if (!remember_matches(b))
 		return false;
 	for (; stack; stack = stacks_outer(b->stacks, stack))
@@ -204,9 +205,9 @@ static unsigned site_flags(const struct builder *b)
 
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, size_t *index)
 {
-	struct stack_site where = stacks_site(b->stacks, stack, site_flags(b));
 	const char *fold = fold_of(b, stack);
-	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, where.frame);
+	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
+	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
 	struct entry *entry;
 	HASH_FIND(hh, b->entries, &key, sizeof(key), entry);
 	if (entry) {
@@ -220,8 +221,8 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
 	owner->folded = fold != NULL;
-	owner->label = fold ? output_format("%s", fold) : label_of(b, site, where.frame);
-	owner->frame = where.frame;
+	owner->label = fold ? output_format("%s", fold) : label_of(b, site, frame);
+	owner->frame = frame;
 	entry->key = key;
 	*index = entry->owner = b->sites->count - 1;
 	HASH_ADD(hh, b->entries, key, sizeof(key), entry);
@@ -233,6 +234,8 @@ static int add_part(struct builder *b, const struct model_site *site, uint64_t b
 	const struct process *p = reader_process(b->reader, site->process);
 	struct part part = { .bytes = bytes, .blocks = blocks, .site = site };
 	part.stack = stacks_of(b->stacks, p, site->node, site->node2);
+	if (b->query->by == BY_STACK)
+		part.stack = stacks_whole(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
 		return 0;
 	int e = find_owner(b, site, part.stack, &part.owner);
