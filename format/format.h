@@ -52,7 +52,10 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
-/* First 4096 bytes of the file "session". Fields after `ring_dir` change while the session lives. */
+#define MT_SESSION_PAGE  4096u
+#define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
+
+/* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while the session lives. */
 struct mt_session {
 	char     magic[8];
 	uint32_t version;
