@@ -14,6 +14,7 @@
 
 B       ?= build
 VENV    ?= build/venv
+VENV_GPU ?= build/venv-gpu
 PREFIX  ?= /usr/local
 DESTDIR ?=
 CFLAGS  ?= -O2 -g
@@ -100,8 +101,10 @@ $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
 
 include tests/unwind/rules.mk
+include tests/standin/cuda/rules.mk
+include tests/standin/ascend/rules.mk
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS)
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests

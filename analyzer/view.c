@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_KINDS ((1u << MODEL_KINDS) - 1)
+#define HOST_KINDS (1u << MODEL_HEAP | 1u << MODEL_MAP)
 
 const char *kind_name(enum model_kind kind)
 {
-	return kind == MODEL_HEAP ? "heap" : "map";
+	static const char *const names[MODEL_KINDS] = {
+		[MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned", [MODEL_DEVICE] = "device", [MODEL_POOL] = "pool",
+	};
+	return names[kind];
 }
 
 const char *base_name(const char *path)
@@ -74,7 +77,7 @@ static int pick_kinds(struct view *v)
 {
 	const char *device = v->options->device;
 	if (!device) {
-		v->kinds = ALL_KINDS;
+		v->kinds = HOST_KINDS;
 		return 0;
 	}
 	if (!strcmp(device, "host") || !strcmp(device, "heap"))

@@ -66,6 +66,6 @@ const char *base_name(const char *path);
 /* "exit 0", "SIGKILL", "running", "killed?" (it ended without a word) ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);
 
-const char *kind_name(enum model_kind kind); /* "heap", "map" */
+const char *kind_name(enum model_kind kind); /* "heap", "map", "pinned", "device", "pool" */
 
 #endif

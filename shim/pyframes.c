@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/autograd.h"
 #include "shim/config.h"
 #include "shim/peek.h"
 #include "shim/pycode.h"
@@ -35,6 +36,10 @@ struct mt_python {
 	uint32_t deaths;      /* mt_pycode_deaths then */
 	uint32_t thread;      /* of which thread_node is the node */
 	uint32_t thread_node; /* 0 = not made yet */
+	uint32_t beginner;    /* the caller of thread_node */
+	uint32_t root;        /* the caller of the outermost kept frame */
+	uint8_t worker;       /* of autograd's engine */
+	uint8_t looks;        /* at whether it is one */
 	struct frame frame[]; /* [0, room): kept, outermost first; [room, 2 room): new ones, innermost first */
 };
 
@@ -52,6 +57,7 @@ struct walk {
 
 #define WINDOW 8       /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
+#define LOOKS 16
 
 static uint32_t room(void)
 {
@@ -271,9 +277,9 @@ static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
 }
 
 /* Step 3. */
-static uint32_t name_frames(struct walk *w, uint32_t good, int *truncated)
+static uint32_t name_frames(struct walk *w, uint32_t good, uint32_t root, int *truncated)
 {
-	uint32_t node = good ? w->kept[good - 1].node : 0;
+	uint32_t node = good ? w->kept[good - 1].node : root;
 
 	for (uint32_t i = good; i < w->n; i++) {
 		uint32_t child = node_of(w, i, node);
@@ -295,7 +301,7 @@ static void judge(struct mt_pyruntime *rt, int right)
 		mt_pyruntime = NULL;
 }
 
-static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, int *truncated)
+static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, uint32_t root, int *truncated)
 {
 	struct walk w = { .rt = rt, .kept = p->frame, .fresh = p->frame + room(), .room = room(),
 	                  .careful = mt_pyruntime_careful(rt) };
@@ -305,35 +311,50 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 
 	if (!top)
 		return 0;
-	w.n = p->deaths == deaths ? p->n : 0;
+	w.n = p->deaths == deaths && p->root == root ? p->n : 0;
 	p->deaths = deaths;
+	p->root = root;
 	p->n = 0; /* in case a signal handler never comes back */
 	good = update(&w, top);
 	if (w.careful)
 		judge(rt, good != UINT32_MAX);
 	if (good == UINT32_MAX)
 		return 0;
-	node = name_frames(&w, good, truncated);
+	node = name_frames(&w, good, root, truncated);
 	*truncated |= w.cut;
 	p->n = w.cut ? 0 : w.n; /* of a cut stack nothing can be told about what is further out */
 	return node;
 }
 
+/* Rings change hands. A thread of the engine is in a function that says so from its first allocations on. */
+static void meet_thread(struct mt_python *p, uint32_t thread, uint32_t native)
+{
+	if (p->thread != thread) {
+		p->thread = thread;
+		p->thread_node = p->beginner = 0;
+		p->worker = p->looks = 0;
+	}
+	if (!p->worker && p->looks < LOOKS) {
+		p->looks++;
+		p->worker = (uint8_t)mt_autograd_is_worker(native);
+	}
+}
+
 static uint32_t name_thread(struct mt_python *p, uint32_t thread)
 {
-	if (!thread)
-		return 0;
-	if (!p->thread_node || p->thread != thread) {
-		uint32_t node = mt_tree_child(0, MT_PY_FRAME | thread, MT_NODE_PYTHON);
+	uint32_t beginner = p->worker ? mt_autograd_caller() : 0;
+
+	if (!p->thread_node || p->beginner != beginner) {
+		uint32_t node = mt_tree_child(beginner, MT_PY_FRAME | thread, MT_NODE_PYTHON);
 		if (node == MT_NODE_FAILED)
 			return 0;
-		p->thread = thread;
+		p->beginner = beginner;
 		p->thread_node = node;
 	}
 	return p->thread_node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, uint32_t native, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
@@ -342,6 +363,8 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 
 	if (!rt)
 		return 0;
+	if (thread)
+		meet_thread(p, thread, native);
 	state = rt->this_state();
 	if (__builtin_expect(state && !rt->watched, 0) && !mt_pycode_watch(rt)) {
 		mt_say("Python without frames: ", "code objects can't be watched");
@@ -349,6 +372,6 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 		return 0;
 	}
 	if (state)
-		node = capture(p, rt, (uintptr_t)state, truncated);
-	return node ? node : name_thread(p, thread);
+		node = capture(p, rt, (uintptr_t)state, thread && p->worker ? name_thread(p, thread) : 0, truncated);
+	return node || !thread ? node : name_thread(p, thread);
 }

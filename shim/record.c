@@ -93,8 +93,12 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	int truncated = 0;
 
 	if (wants_stack(ring, e)) {
+		/* most threads are named only after they have started: look less and less often */
+		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
+			mt_ring_renamed(ring);
+		ring->captures++;
 		e->node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
-		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, &truncated);
+		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, e->node, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);
 	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {
@@ -233,6 +237,27 @@ void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 	                      .kind = MT_UNMAP };
 
 	record(&e, 1, NULL);
+}
+
+int mt_record_stacks(uint32_t *native, uint32_t *python)
+{
+	struct mt_ring *ring;
+	int truncated = 0;
+
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy || self.ended)
+		return 0;
+	self.busy = __builtin_frame_address(0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ring = take_ring();
+	if (ring) {
+		*native = mt_stack_capture(mt_ring_stack(ring), 0, &truncated);
+		*python = mt_python_capture(mt_ring_python(ring), ring->thread, *native, &truncated);
+		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
+			write_pending(ring);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.busy = NULL;
+	return ring != NULL;
 }
 
 /* ---- threads ---- */

@@ -273,6 +273,11 @@ static struct mt_ring *find_ring(void)
 	return NULL;
 }
 
+void mt_ring_renamed(struct mt_ring *ring)
+{
+	note_name(ring, 0);
+}
+
 struct mt_ring *mt_ring_take(uint32_t thread)
 {
 	struct mt_ring *ring = find_ring();
@@ -281,6 +286,7 @@ struct mt_ring *mt_ring_take(uint32_t thread)
 	if (!ring)
 		return NULL;
 	ring->thread = thread;
+	ring->captures = 0;
 	if (thread == MT_NEW_THREAD) {
 		ring->thread = __atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
 		note_name(ring, 1);

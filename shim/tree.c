@@ -220,6 +220,14 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 	return id;
 }
 
+uint64_t mt_tree_pc(uint32_t id, uint32_t *parent)
+{
+	const struct mt_node *node = id < MT_MAX_NODES ? node_at(id) : NULL;
+
+	*parent = node ? node->parent : 0;
+	return node ? node->pc : 0;
+}
+
 /* A parent maps its file ahead of its nodes: from `first` on, what a forked child inherited is not its own. */
 static void drop_from(uint32_t first)
 {

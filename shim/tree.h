@@ -16,6 +16,9 @@ int mt_tree_start(uint32_t base);
 /* The node for a frame at `pc` called from `parent`, or MT_NODE_FAILED when the tree is full or the disk is. */
 uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags);
 
+/* The frame's pc and its caller's node; 0 if there is no such node. */
+uint64_t mt_tree_pc(uint32_t id, uint32_t *parent);
+
 /* Code at [start, end) is gone: nodes with a pc there will not be found again, so that other code that is
  * loaded at the same place gets nodes of its own. */
 void mt_tree_forget(uint64_t start, uint64_t end);
