@@ -64,10 +64,12 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *share = output_format("%s %%", PERCENT(leak->bytes, all)), *growth = growth_text(leak);
+	char *range = leak->bytes == o->bytes ? owner_range(o) : NULL;
 	const char *part = leak->kind == MODEL_HEAP ? share : kind_name(leak->kind);
 	const char *oldest = leak->oldest_ns == UINT64_MAX ? NULL : DURATION(leak->oldest_ns);
-	table_row(t, (const char *[]){ BYTES(leak->bytes), part, COUNT(leak->blocks), oldest, growth, text, where });
+	table_row(t, (const char *[]){ BYTES(leak->bytes), part, range ? range : COUNT(leak->blocks), oldest, growth, text, where });
 	leak_caller(t, o);
+	free(range);
 	free(text);
 	free(where);
 	free(share);
@@ -190,9 +192,14 @@ static void print_screen(const struct leaks *l)
 	if (l->in_use)
 		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
 	print_benign(l);
+	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
+		printf("  %s\n", SAMPLED_NOTE);
 	print_growing(l);
 	print_kind(l, MODEL_HEAP, "\nHEAP");
 	print_kind(l, MODEL_MAP, "\nMAPPED");
+	print_kind(l, MODEL_PINNED, "\nPINNED");
+	print_kind(l, MODEL_POOL, "\nIN THE FRAMEWORK'S POOL");
+	print_kind(l, MODEL_DEVICE, "\nON DEVICES");
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */

@@ -286,9 +286,11 @@ const char *course_source(enum rhythm_source source)
 
 const char *course_track_name(const struct view *v, const struct process *p, uint32_t kind, uint32_t device, char *out, size_t size)
 {
-	(void)v;
+	const struct model_device *d = device < model_devices(v->model) ? model_device(v->model, device) : NULL;
 	(void)p;
-	(void)device;
-	snprintf(out, size, "%s", kind == MODEL_HEAP ? "host" : kind_name((enum model_kind)kind));
+	if (d)
+		snprintf(out, size, "%s%s", d->name, kind == MODEL_POOL ? " pool" : "");
+	else
+		snprintf(out, size, "%s", kind == MODEL_HEAP ? "host" : kind_name((enum model_kind)kind));
 	return out;
 }

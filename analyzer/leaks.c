@@ -86,12 +86,25 @@ static void add_live(struct leaks *l, const struct owner *o, enum model_kind kin
 	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(o) };
 	leak->trend = find_trend(l, o);
 	judge(l, leak);
-	if (kind != MODEL_HEAP)
+	if (kind != MODEL_HEAP || leak_counts(leak))
 		return;
-	uint64_t *bytes = leak->suppressed ? &l->suppressed_bytes : leak->benign ? &l->benign_bytes : &l->bytes;
-	uint64_t *blocks = leak->suppressed ? &l->suppressed_blocks : leak->benign ? &l->benign_blocks : &l->blocks;
-	*bytes += o->bytes;
-	*blocks += o->blocks;
+	*(leak->suppressed ? &l->suppressed_bytes : &l->benign_bytes) += o->bytes;
+	*(leak->suppressed ? &l->suppressed_blocks : &l->benign_blocks) += o->blocks;
+}
+
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+/* What counts, of a total that is exact even if its parts are estimates. */
+static void count_rest(struct leaks *l)
+{
+	const struct sites *heap = l->live[MODEL_HEAP];
+	if (!heap)
+		return;
+	l->bytes = rest_of(heap->bytes, l->benign_bytes + l->suppressed_bytes);
+	l->blocks = rest_of(heap->blocks, l->benign_blocks + l->suppressed_blocks);
 }
 
 /* ---- what grew, but was freed in the end ------------------------------------------------------------------ */
@@ -184,6 +197,7 @@ int leaks_init(struct leaks *l, struct view *v, struct course *course, struct su
 		leaks_fini(l);
 		return e;
 	}
+	count_rest(l);
 	find_groups(l);
 	qsort(l->list, l->count, sizeof(*l->list), worse);
 	return 0;

@@ -308,20 +308,15 @@ static void settle(struct run *r)
 
 static void change_live(struct run *r, const struct model_change *c)
 {
-#ifdef MODEL_NO_DEVICE
-	uint32_t device = c->device;
-#else
-	uint32_t device = UINT32_MAX;
-#endif
 	struct live_track *t = NULL;
 	for (size_t i = 0; i < r->track_count && !t; i++)
-		if (r->tracks[i].kind == c->kind && r->tracks[i].device == device)
+		if (r->tracks[i].kind == c->kind && r->tracks[i].device == c->device)
 			t = &r->tracks[i];
 	if (!t) {
 		if (vec_reserve(r->tracks, r->track_room, r->track_count + 1))
 			return;
 		t = &r->tracks[r->track_count++];
-		*t = (struct live_track){ .kind = c->kind, .device = device };
+		*t = (struct live_track){ .kind = c->kind,  .device = c->device };
 	}
 	t->live += (uint64_t)c->bytes;
 	if (t->live > t->peak) {

@@ -20,7 +20,7 @@ struct report {
 	const struct view *view;
 	struct course *course;
 	struct losses losses;
-	struct sites *owners[MODEL_KINDS]; /* at the peak; NULL = not wanted */
+	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
 };

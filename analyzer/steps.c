@@ -98,16 +98,6 @@ static struct book *book_of(struct steps *s, const struct process *p)
 	return s->books[p->id] = b;
 }
 
-static uint32_t change_device(const struct model_change *c)
-{
-#ifdef MODEL_NO_DEVICE
-	return c->device;
-#else
-	(void)c;
-	return UINT32_MAX;
-#endif
-}
-
 /* ---- sites --------------------------------------------------------------------------------------------- */
 
 static void set_low(struct site_book *s, uint32_t bucket, struct low low)
@@ -219,7 +209,7 @@ static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t devic
 
 static void change_track(struct book *b, const struct model_change *c)
 {
-	struct step_track *t = track_of(b, c->kind, change_device(c));
+	struct step_track *t = track_of(b, c->kind, c->device);
 	if (!t)
 		return;
 	t->live += (uint64_t)c->bytes;
@@ -565,7 +555,7 @@ static double bucket_x(const struct book *b, uint32_t bucket)
 	return middle - 0.5 + (double)b->pace.steps[0].number;
 }
 
-size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double *x, double *bytes, double *blocks)
+size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes, double *blocks)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
 	if (!b || !b->started || !b->pace.count || site >= b->site_count)
@@ -575,8 +565,8 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 		struct low low = site_low(&b->sites[site], i);
 		if (x)
 			x[i] = bucket_x(b, i);
-		bytes[i] += (double)low.bytes;
-		blocks[i] += (double)low.blocks;
+		bytes[i] += weight * (double)low.bytes;
+		blocks[i] += weight * (double)low.blocks;
 	}
 	return count;
 }

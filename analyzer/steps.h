@@ -67,9 +67,10 @@ double step_x(const struct pace *p, size_t entry);
 /* The entry that holds the step of this number, or p->count. */
 size_t step_find(const struct pace *p, uint64_t number);
 
-/* Low points of a site, by its index in the process: up to STEPS_BUCKETS points. Returns how many. Adds to what is in `bytes`
- * and `blocks`, so that sites of one process can be summed; x may be NULL. */
-size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double *x, double *bytes, double *blocks);
+/* Low points of a site, by its index in the process: up to STEPS_BUCKETS points. Returns how many. Adds them, times
+ * `weight`, to what is in `bytes` and `blocks`, so that sites of one process can be summed; x may be NULL. */
+size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
+		  double *blocks);
 
 /* When a mark of this name, or none: the step that it begins. */
 uint64_t step_number_in(const char *name, uint64_t otherwise);

@@ -16,7 +16,8 @@ static size_t add_up(const struct course *c, const struct view *v, const struct 
 	memset(t->bytes, 0, sizeof(t->bytes));
 	memset(blocks, 0, STEPS_BUCKETS * sizeof(*blocks));
 	for (size_t i = from; i < to; i++) {
-		size_t n = steps_site(course_steps(c), process, (uint32_t)(o->members[i] - first), t->x, t->bytes, blocks);
+		double weight = sites_weight(v->reader, o->members[i]);
+		size_t n = steps_site(course_steps(c), process, (uint32_t)(o->members[i] - first), weight, t->x, t->bytes, blocks);
 		points = n > points ? n : points;
 	}
 	return points;
@@ -68,16 +69,6 @@ static void look_ahead(struct trend *t, const struct view *v, const struct pace 
 	t->forecast = growth_forecast(&t->growth, limit - high + t->bytes[t->points - 1], 0);
 }
 
-static uint32_t device_of(const struct model_site *s)
-{
-#ifdef MODEL_NO_DEVICE
-	return s->device;
-#else
-	(void)s;
-	return UINT32_MAX;
-#endif
-}
-
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
 		 size_t to)
 {
@@ -95,7 +86,7 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->period_s = course_period(p);
 	t->forecast = (struct forecast){ false, INFINITY, INFINITY, INFINITY };
 	look_at_blocks(t, blocks);
-	look_ahead(t, v, p, o->members[from]->kind, device_of(o->members[from]));
+	look_ahead(t, v, p, o->members[from]->kind, o->members[from]->device);
 	t->growing = best->growing + 1;
 	bool better = growth_is_steady(&t->growth) > growth_is_steady(&best->growth) ||
 		      (growth_is_steady(&t->growth) == growth_is_steady(&best->growth) && t->growth.bytes > best->growth.bytes);

@@ -45,7 +45,8 @@ def case_install_puts_files_in_their_places():
     folder = mt.scratch("install")
     make(mt.BUILD, "install", "PREFIX=/opt/x", "DESTDIR=" + folder)
     found = sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, fs in os.walk(folder) for f in fs)
-    mt.check({"opt/x/bin/memtrace", "opt/x/lib/libmemtrace.so"} <= set(found), "installed: %s" % found)
+    wanted = {"bin/memtrace", "lib/libmemtrace.so", "include/memtrace.h", "share/memtrace/memtrace.py"}
+    mt.check({"opt/x/" + name for name in wanted} <= set(found), "installed: %s" % found)
 
 
 def case_installed_command_finds_the_shim():
