@@ -11,6 +11,7 @@ struct course {
 	struct rhythm *rhythm;
 	struct phases *phases;
 	struct steps *steps;
+	struct samples *samples;
 	struct reader *reader; /* of the second pass: its processes are what results point to */
 	/* Whom the query called before. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
@@ -39,6 +40,7 @@ void course_free(struct course *c)
 	steps_free(c->steps);
 	phases_free(c->phases);
 	rhythm_free(c->rhythm);
+	samples_close(c->samples);
 	reader_close(c->reader);
 	free(c);
 }
@@ -123,6 +125,8 @@ int course_run(struct course *c, const struct view *v)
 		return e;
 	steps_finish(c->steps);
 	phases_finish(c->phases);
+	if (samples_open(&c->samples, c->reader) < 0)
+		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 	return 0;
 }
 
@@ -154,6 +158,7 @@ int course_make(struct course **out, const struct view *v)
 const struct pace *course_pace(const struct course *c, unsigned process) { return steps_of(c->steps, process); }
 const struct phases *course_phases(const struct course *c) { return c->phases; }
 const struct steps *course_steps(const struct course *c) { return c->steps; }
+const struct samples *course_samples(const struct course *c) { return c->samples; }
 
 static uint64_t highest(const struct pace *p)
 {

@@ -12,6 +12,7 @@
 
 #include "analyzer/growth.h"
 #include "analyzer/phases.h"
+#include "analyzer/samples.h"
 #include "analyzer/steps.h"
 #include "analyzer/view.h"
 
@@ -32,6 +33,7 @@ int course_make(struct course **out, const struct view *v);
 const struct pace *course_pace(const struct course *c, unsigned process); /* NULL: it did nothing */
 const struct phases *course_phases(const struct course *c);
 const struct steps *course_steps(const struct course *c);
+const struct samples *course_samples(const struct course *c); /* NULL: none could be read */
 
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has steps. */
 const struct pace *course_main(const struct course *c, const struct view *v);

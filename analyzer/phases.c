@@ -316,7 +316,7 @@ static void change_live(struct run *r, const struct model_change *c)
 		if (vec_reserve(r->tracks, r->track_room, r->track_count + 1))
 			return;
 		t = &r->tracks[r->track_count++];
-		*t = (struct live_track){ .kind = c->kind,  .device = c->device };
+		*t = (struct live_track){ .kind = c->kind, .device = c->device };
 	}
 	t->live += (uint64_t)c->bytes;
 	if (t->live > t->peak) {

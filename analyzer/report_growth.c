@@ -69,7 +69,7 @@ static json_t *json_forecast(const struct forecast *f)
 	return o;
 }
 
-static json_t *json_growth(const struct view *v, const struct pace *p)
+static json_t *json_growth(const struct view *v, const struct course *c, const struct pace *p)
 {
 	json_t *o = json_object();
 	char name[64];
@@ -77,7 +77,7 @@ static json_t *json_growth(const struct view *v, const struct pace *p)
 		const struct step_track *t = &p->tracks[k];
 		struct growth g = course_growth(p, t);
 		double limit;
-		struct forecast f = trend_forecast(v, p, t, &g, &limit);
+		struct forecast f = trend_forecast(c, v, p, t, &g, &limit);
 		json_t *track = json_object();
 		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
 		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
@@ -113,7 +113,7 @@ static json_t *json_rare(const struct pace *p)
 	return o;
 }
 
-static json_t *json_steps(const struct view *v, const struct pace *p)
+static json_t *json_steps(const struct view *v, const struct course *c, const struct pace *p)
 {
 	if (!p)
 		return json_null();
@@ -129,7 +129,7 @@ static json_t *json_steps(const struct view *v, const struct pace *p)
 	json_object_set_new(o, "rare", json_rare(p));
 	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, SIZE_MAX));
 	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, SIZE_MAX));
-	json_object_set_new(o, "growth", json_growth(v, p));
+	json_object_set_new(o, "growth", json_growth(v, c, p));
 	json_object_set_new(o, "list", list);
 	return o;
 }
@@ -167,7 +167,7 @@ void report_json_course(json_t *o, const struct view *v, const struct course *c)
 		if (view_has(v, phases_get(phases, i)->process))
 			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
 	json_object_set_new(o, "phases", list);
-	json_object_set_new(o, "steps", json_steps(v, course_main(c, v)));
+	json_object_set_new(o, "steps", json_steps(v, c, course_main(c, v)));
 }
 
 /* ---- screen: growth ------------------------------------------------------------------------------------ */
@@ -211,10 +211,10 @@ static void print_places(const struct pace *p, const struct step_track *t)
 	printf("\n");
 }
 
-static unsigned print_forecast(const struct view *v, const struct grown *g)
+static unsigned print_forecast(const struct view *v, const struct course *c, const struct grown *g)
 {
 	double limit, period = course_period(g->pace);
-	struct forecast f = trend_forecast(v, g->pace, g->track, &g->growth, &limit);
+	struct forecast f = trend_forecast(c, v, g->pace, g->track, &g->growth, &limit);
 	bool stepped = g->pace->source != RHYTHM_NONE;
 	if (!f.ever)
 		return 0;
@@ -230,7 +230,7 @@ static unsigned print_forecast(const struct view *v, const struct grown *g)
 	return 1;
 }
 
-static unsigned print_growth(const struct view *v, const struct grown *g)
+static unsigned print_growth(const struct view *v, const struct course *c, const struct grown *g)
 {
 	const struct pace *p = g->pace;
 	const char *unit = p->source == RHYTHM_NONE ? "s" : "step";
@@ -248,7 +248,7 @@ static unsigned print_growth(const struct view *v, const struct grown *g)
 	if (g->growth.kind == GROWTH_ACCELERATING)
 		printf(", and every 100 %ss %s/%s more", unit, BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
 	printf("\n");
-	return 6 + print_forecast(v, g);
+	return 6 + print_forecast(v, c, g);
 }
 
 /* ---- screen: what grows -------------------------------------------------------------------------------- */
@@ -335,7 +335,7 @@ unsigned report_print_growth(const struct view *v, const struct course *c)
 	struct sites *s = NULL;
 	if (!g.pace)
 		return 0;
-	unsigned lines = print_growth(v, &g);
+	unsigned lines = print_growth(v, c, &g);
 	if (view_owners(v, SITES_PEAK, (enum model_kind)g.track->kind, NULL, &s) < 0)
 		return lines;
 	struct growing *list = calloc(s->count + 1, sizeof(*list));

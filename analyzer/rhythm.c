@@ -257,26 +257,84 @@ static double period_of(const struct beat *b)
 	return b->count > 1 ? (double)(b->last_ns - b->first_ns) / (double)(b->count - 1) : 0;
 }
 
-/* The least multiple of the steps' count that a good part of the loop's sites has: layers have larger ones, and what is
- * allocated in the first micro-step alone is rare. */
-static unsigned micro_steps(const struct watched *w)
+/* ---- micro-steps --------------------------------------------------------------------------------------- */
+
+enum { MOST_MICRO = 64, MOST_LINES = 64, MOST_CALLERS = 6 };
+
+/* The lines of the function that calls the optimizer, and how often the loop's sites below each recur in a step. */
+struct line_count { uint64_t pc; size_t times[MOST_MICRO + 1], all; };
+struct line_counts { struct line_count list[MOST_LINES]; size_t count; };
+
+/* The place in the function `frame` (the node of a call in it) that a stack goes through; 0 = none. */
+static uint64_t place_in(const struct watched *w, uint32_t node2, const struct mt_node *frame)
 {
-	enum { MOST = 64 };
-	size_t with[MOST + 1] = { 0 }, all = 0;
+	for (uint32_t id = node2; id;) {
+		const struct mt_node *node = process_node(w->process, id);
+		if (!node)
+			return 0;
+		if (node->parent == frame->parent && MT_PY_CODE(node->pc) == MT_PY_CODE(frame->pc))
+			return node->pc;
+		id = node->parent;
+	}
+	return 0;
+}
+
+static struct line_count *count_of(struct line_counts *c, uint64_t pc)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->list[i].pc == pc)
+			return &c->list[i];
+	if (c->count == MOST_LINES)
+		return NULL;
+	c->list[c->count] = (struct line_count){ .pc = pc };
+	return &c->list[c->count++];
+}
+
+static void count_lines(const struct watched *w, const struct mt_node *frame, struct line_counts *c)
+{
+	c->count = 0;
 	for (size_t i = 0; i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
-		if (!(w->beat.roles[i] & ROLE_LOOP) || t->call)
+		uint64_t pc = w->beat.roles[i] & ROLE_LOOP && !t->call ? place_in(w, t->node2, frame) : 0;
+		struct line_count *l = pc ? count_of(c, pc) : NULL;
+		if (!l)
 			continue;
 		double times = (double)t->count / (double)w->beat.count;
 		unsigned k = (unsigned)(times + 0.5);
-		all++;
-		if (k <= MOST && times > k * 0.98 && times < k * 1.02)
-			with[k]++;
+		l->all++;
+		if (k <= MOST_MICRO && times > k * 0.98 && times < k * 1.02)
+			l->times[k]++;
 	}
-	for (unsigned k = 1; k <= MOST; k++)
-		if (with[k] * 10 >= all && with[k])
+}
+
+/* The least number that a fair part of the line's sites has: layers have more, and what only the first micro-step allocates
+ * (gradients) is rare. */
+static unsigned times_of(const struct line_count *l)
+{
+	for (unsigned k = 1; k <= MOST_MICRO; k++)
+		if (l->times[k] * 5 >= l->all && l->times[k])
 			return k;
 	return 1;
+}
+
+/* How often most of what the function does happens in a step. */
+static unsigned micro_steps(const struct watched *w, uint32_t caller)
+{
+	struct line_counts *c = calloc(1, sizeof(*c));
+	size_t sites[MOST_MICRO + 1] = { 0 };
+	unsigned best = 1;
+	const struct mt_node *frame = process_node(w->process, caller);
+	for (int i = 0; c && frame && i < MOST_CALLERS; i++, frame = process_node(w->process, frame->parent)) {
+		count_lines(w, frame, c);
+		if (c->count >= 2)
+			break;
+	}
+	for (size_t i = 0; c && i < c->count; i++)
+		sites[times_of(&c->list[i])] += c->list[i].all;
+	for (unsigned k = 1; k <= MOST_MICRO; k++)
+		best = sites[k] > sites[best] ? k : best;
+	free(c);
+	return best;
 }
 
 static bool by_optimizer(struct watched *w)
@@ -298,7 +356,7 @@ static bool by_optimizer(struct watched *w)
 		else if (!t->call && is_in_loop(t, b, period))
 			b->roles[i] = ROLE_LOOP;
 	}
-	b->micro = micro_steps(w);
+	b->micro = micro_steps(w, call->node2);
 	return true;
 }
 

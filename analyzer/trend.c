@@ -1,5 +1,7 @@
 #include "analyzer/trend.h"
 
+#include "analyzer/ledger.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,15 +60,16 @@ static int by_process(const void *a, const void *b)
 }
 
 /* When its own growth has used up what its track has left. */
-static void look_ahead(struct trend *t, const struct view *v, const struct pace *p, uint32_t kind, uint32_t device)
+static void look_ahead(struct trend *t, const struct course *c, const struct view *v, const struct pace *p, const struct model_site *site)
 {
-	double limit, high = 0;
-	if (!growth_is_steady(&t->growth) || !trend_limit(v, p->process, kind, device, &limit))
-		return;
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].kind == kind && p->tracks[k].device == device && p->count)
-			high = (double)step_low(&p->tracks[k], p->count - 1) + course_amplitude(p, &p->tracks[k]);
-	t->forecast = growth_forecast(&t->growth, limit - high + t->bytes[t->points - 1], 0);
+	double limit;
+	for (size_t k = 0; k < p->track_count && growth_is_steady(&t->growth); k++) {
+		const struct step_track *track = &p->tracks[k];
+		if (track->kind != site->kind || track->device != site->device || !trend_limit(c, v, p, track, &limit))
+			continue;
+		double high = (double)step_low(track, p->count - 1) + course_amplitude(p, track);
+		t->forecast = growth_forecast(&t->growth, limit - high + t->bytes[t->points - 1], 0);
+	}
 }
 
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
@@ -86,7 +89,7 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->period_s = course_period(p);
 	t->forecast = (struct forecast){ false, INFINITY, INFINITY, INFINITY };
 	look_at_blocks(t, blocks);
-	look_ahead(t, v, p, o->members[from]->kind, o->members[from]->device);
+	look_ahead(t, c, v, p, o->members[from]);
 	t->growing = best->growing + 1;
 	bool better = growth_is_steady(&t->growth) > growth_is_steady(&best->growth) ||
 		      (growth_is_steady(&t->growth) == growth_is_steady(&best->growth) && t->growth.bytes > best->growth.bytes);
@@ -154,20 +157,80 @@ void trend_group(struct trend **list, size_t count)
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
 
-bool trend_limit(const struct view *v, const struct process *p, uint32_t kind, uint32_t device, double *limit)
+static double known(uint64_t bytes)
 {
-	(void)v;
-	(void)p;
-	(void)kind;
-	(void)device;
-	*limit = INFINITY;
-	return false;
+	return bytes == MODEL_UNKNOWN ? 0 : (double)bytes;
 }
 
-struct forecast trend_forecast(const struct view *v, const struct pace *p, const struct step_track *t, const struct growth *g,
-			       double *limit)
+/* What others, and for a pool what lies outside it, leave of the device: as of its last OOM, or its peak. */
+static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
 {
-	if (!trend_limit(v, p->process, t->kind, t->device, limit))
+	const struct model_device *d = model_device(v->model, t->device);
+	struct ledger l;
+	if (!d->total_bytes ||
+	    ledger_make(&l, v->model, v->reader, course_samples(c), v->stacks, d, ledger_moment(d, NULL)) < 0)
+		return false;
+	*limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
+	if (l.other_processes != MODEL_UNKNOWN)
+		*limit -= (double)l.other_processes;
+	else if (l.explained && l.unexplained > 0)
+		*limit -= (double)l.unexplained;
+	for (unsigned i = 0; i < l.process_count; i++) {
+		const struct ledger_process *one = &l.processes[i];
+		if (one->process && one->process->id == p->process->id)
+			*limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
+		else if (one->process)
+			*limit -= known(one->bytes);
+	}
+	ledger_fini(&l);
+	return true;
+}
+
+static void at_most(double *room, double more)
+{
+	if (more >= 0 && more < *room)
+		*room = more;
+}
+
+/* What control groups and the machine had left in the sample that was looked at latest while it ran. */
+static double host_room(const struct samples *s, const struct process *p, uint64_t ns)
+{
+	double room = INFINITY;
+	struct sample_state state;
+	for (unsigned i = 0; i < samples_subjects(s); i++) {
+		const struct sample_subject *d = samples_subject(s, i);
+		bool machine = d->kind == MT_SUBJECT_MACHINE;
+		if (d->host->index != p->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) || samples_at(s, ns, i, &state) < 0)
+			continue;
+		if (machine && state.known & 1ull << MT_MACHINE_available)
+			at_most(&room, (double)state.value[MT_MACHINE_available] +
+				       (state.known & 1ull << MT_MACHINE_swap_free ? (double)state.value[MT_MACHINE_swap_free] : 0));
+		if (!machine && state.known & 1ull << MT_CGROUP_limit && state.value[MT_CGROUP_limit] &&
+		    state.known & 1ull << MT_CGROUP_current)
+			at_most(&room, (double)state.value[MT_CGROUP_limit] - (double)state.value[MT_CGROUP_current] +
+				       (state.known & 1ull << MT_CGROUP_file ? (double)state.value[MT_CGROUP_file] : 0));
+	}
+	return room;
+}
+
+bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+{
+	*limit = INFINITY;
+	if (t->device != MODEL_NO_DEVICE)
+		return t->device < model_devices(v->model) && device_limit(c, v, p, t, limit);
+	if (!course_samples(c) || !p->count)
+		return false;
+	const struct step *last = &p->steps[p->count - 1];
+	*limit = host_room(course_samples(c), p->process, last->end_ns) + (double)step_high(t, p->count - 1);
+	return isfinite(*limit);
+}
+
+struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			       const struct growth *g, double *limit)
+{
+	if (!trend_limit(c, v, p, t, limit)) {
+		*limit = INFINITY;
 		return (struct forecast){ false, INFINITY, INFINITY, INFINITY };
+	}
 	return growth_forecast(g, *limit, course_amplitude(p, t));
 }

@@ -31,11 +31,13 @@ double trend_acceleration_per_s2(const struct trend *t);
 /* Numbers the groups of `count` trends. */
 void trend_group(struct trend **list, size_t count);
 
-/* What a track may hold before an allocation fails, in its own bytes. False: unknown. */
-bool trend_limit(const struct view *v, const struct process *p, uint32_t kind, uint32_t device, double *limit);
+/* How much a track of this process may hold before an allocation fails, in the track's own bytes: of a device what other processes
+ * and, of its pool, what lies outside the pool leave of it; of the host what the control group or the machine had left when
+ * it was looked at last. False: unknown. */
+bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit);
 
-/* When a track (its low points plus the usual amplitude of a step) meets that limit. */
-struct forecast trend_forecast(const struct view *v, const struct pace *p, const struct step_track *t, const struct growth *g,
-			       double *limit);
+/* When a track (its low points plus the usual amplitude of a step) meets that limit; *limit is infinite if it is unknown. */
+struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			       const struct growth *g, double *limit);
 
 #endif
