@@ -44,8 +44,8 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 # What both sides share as code rather than structs is compiled twice.
 SHIM_SHARED = $(B)/shim/format/output_name.c.o
 
-$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED)
-	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -o $@ $^ $(LDFLAGS)
+$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
+	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(SHIM): $(B)/%.o: %
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
