@@ -1,5 +1,6 @@
 #include "analyzer/account.h"
 
+#include "analyzer/devices.h"
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
@@ -16,18 +17,18 @@ static void note_growth(struct account *a, struct model_site *s, uint64_t before
 	series_note(s->growth, &a->model->growth, before, s->live_bytes, s->live_blocks);
 }
 
-static void change_site(struct account *a, struct change c)
+void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number)
 {
 	struct model_site *s = &a->sites.sites[c.site];
 	uint64_t before = s->live_bytes;
-	tally_touch(s, a->kind[c.kind].number, a->host->kind[c.kind].number);
+	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
 	s->live_blocks += (uint64_t)c.blocks;
 	if (a->model->query.growth && a->model->from_reached)
 		note_growth(a, s, before);
 }
 
-static void change_tally(struct tally *t, struct change c, uint64_t ns)
+void change_tally(struct tally *t, struct change c, uint64_t ns)
 {
 	if (c.bytes >= 0)
 		tally_rise(t, (uint64_t)c.bytes, ns);
@@ -36,32 +37,30 @@ static void change_tally(struct tally *t, struct change c, uint64_t ns)
 	t->totals.live_blocks += (uint64_t)c.blocks;
 }
 
-static void report_change(const struct account *a, const struct change *c, uint64_t ns)
+/* *told has what only the caller knows. */
+void account_tell(const struct account *a, struct model_change *told, const struct change *c, uint64_t ns)
 {
 	const struct model_site *s = c->site == BLOCK_NO_SITE ? NULL : &a->sites.sites[c->site];
-	const struct model_change change = {
-		.process = a->seen.process, .kind = c->kind, .site = c->site, .node = s ? s->node : 0, .node2 = s ? s->node2 : 0,
-		.thread = c->thread, .addr = c->addr, .bytes = c->bytes, .blocks = c->blocks,
-		.process_bytes = a->kind[c->kind].totals.live_bytes, .ns = ns,
-	};
-	a->model->query.on_change(a->model->query.arg, &change);
+	told->process = a->seen.process;
+	told->kind = c->kind;
+	told->site = c->site;
+	told->node = s ? s->node : 0;
+	told->node2 = s ? s->node2 : 0;
+	told->thread = c->thread;
+	told->addr = c->addr;
+	told->bytes = c->bytes;
+	told->blocks = c->blocks;
+	told->ns = ns;
+	a->model->query.on_change(a->model->query.arg, told);
 }
 
-void account_change(struct account *a, struct change c, uint64_t ns)
+/* Everything but sites, and the settling before. */
+static void change_sums(struct account *a, struct change c, uint64_t ns)
 {
 	struct tally *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
 	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
-	if (c.bytes <= 0) {
-		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
-		tally_settle(own);
-		tally_settle(host);
-	}
-	if (c.site != BLOCK_NO_SITE)
-		change_site(a, c);
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
-	if (a->model->query.on_change)
-		report_change(a, &c, ns);
 	if (!a->model->from_reached)
 		return;
 	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
@@ -69,9 +68,47 @@ void account_change(struct account *a, struct change c, uint64_t ns)
 		    host->totals.live_blocks);
 }
 
+static void settle(struct account *a, const struct change *c)
+{
+	if (c->bytes > 0)
+		return;
+	tally_settle(&a->kind[c->kind]);
+	tally_settle(&a->host->kind[c->kind]);
+}
+
+void account_change_sums(struct account *a, struct change c, uint64_t ns)
+{
+	settle(a, &c);
+	change_sums(a, c, ns);
+}
+
+void account_change(struct account *a, struct change c, uint64_t ns)
+{
+	/* before the site is touched: the number it is compared with must be that of the peak that ends here */
+	settle(a, &c);
+	if (c.site != BLOCK_NO_SITE)
+		account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
+	change_sums(a, c, ns);
+	if (a->model->query.on_change)
+		account_tell(a, &(struct model_change){ .process_bytes = a->kind[c.kind].totals.live_bytes, .device = MODEL_NO_DEVICE },
+			     &c, ns);
+}
+
+/* See model_site.sampled. */
+static uint64_t sampled(const struct process *p, const struct mt_event *s)
+{
+	if (p->stacks != MT_STACKS_SAMPLE || s->kind != MT_ALLOC || s->size >= p->sample_bytes)
+		return 0;
+	const struct mt_node *n = process_node(p, s->node);
+	if (!n)
+		return 0; /* the call tree was full: nothing is known of any stack */
+	return n->flags & MT_NODE_CALLER ? MODEL_UNSAMPLED : s->size ? s->size : 1;
+}
+
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
 {
-	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind };
+	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind,
+				  .device = MODEL_NO_DEVICE, .sampled = sampled(a->seen.process, s) };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = thread;
 	else if (a->model->query.split == MODEL_SPLIT_SIZE)
@@ -323,6 +360,15 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	case MT_LOST:
 		a->seen.lost_events += s->addr;
 		return 0;
+	case MT_DEVICE_ALLOC:
+	case MT_DEVICE_FREE:
+	case MT_DEVICE_FAIL:
+	case MT_DEVICE_UNDO:
+	case MT_DEVICE_MAP:
+	case MT_DEVICE_UNMAP:
+	case MT_DEVICE_RESET:
+	case MT_DEVICE_INFO:
+		return devices_slot(a, s, ring, thread, ns);
 	default:
 		return 0; /* MT_THREAD is the reader's business, MT_EXT its map's */
 	}
@@ -330,7 +376,7 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 
 int account_inherit(struct account *a, const struct account *parent)
 {
-	for (int k = 0; k < MODEL_KINDS; k++) {
+	for (int k = 0; k < MODEL_PINNED; k++) { /* a child can't use its parent's devices */
 		const struct model_totals *from = &parent->kind[k].totals;
 		struct model_totals *to = &a->kind[k].totals;
 		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
@@ -339,10 +385,12 @@ int account_inherit(struct account *a, const struct account *parent)
 	if (!a->seen.process->has_events)
 		return 0; /* nobody will ask for single blocks */
 	int e = legacy_init(&a->legacy, &parent->heap, &parent->legacy);
-	return e ? e : ranges_inherit(&a->maps, &parent->maps);
+	if (!e)
+		e = ranges_inherit(&a->maps, &parent->maps);
+	return e ? e : devices_inherit(a, parent);
 }
 
-static void see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
+void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
 {
 	if (site == BLOCK_NO_SITE)
 		return;
@@ -358,7 +406,7 @@ static void see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t by
 static int see_range(void *arg, const struct range *r)
 {
 	if (!r->inherited && r->class != MAP_RESERVED)
-		see_block(arg, r->site, r->ns, r->end - r->start);
+		account_see_block(arg, r->site, r->ns, r->end - r->start);
 	return 0;
 }
 
@@ -368,9 +416,10 @@ void account_look(struct account *a)
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
 		if (b->addr)
-			see_block(a, b->site, b->ns, b->size);
+			account_see_block(a, b->site, b->ns, b->size);
 	}
 	ranges_each(&a->maps, see_range, a);
+	devices_look(a);
 }
 
 static void drop_blocks(struct account *a)
@@ -383,11 +432,14 @@ static void drop_blocks(struct account *a)
 		a->last[k] = NULL;
 		a->last_room[k] = 0;
 	}
-	for (size_t i = 0; i < a->ring_room; i++)
+	for (size_t i = 0; i < a->ring_room; i++) {
 		free(a->rings[i].unmap.ranges);
+		memory_ring_fini(a->rings[i].device);
+	}
 	free(a->rings);
 	a->rings = NULL;
 	a->ring_room = 0;
+	devices_drop(a);
 }
 
 /* Nothing is live any more; what was at the peaks is kept by the sites. */
@@ -413,9 +465,6 @@ static void leave_host(struct account *a)
 		uint64_t before = sum->totals.live_bytes;
 		tally_settle(own);
 		tally_settle(sum);
-		for (size_t i = 0; i < a->sites.count; i++)
-			if (a->sites.sites[i].kind == (uint32_t)k)
-				tally_touch(&a->sites.sites[i], own->number, sum->number);
 		a->host_number_at_end[k] = sum->number;
 		sum->totals.live_bytes -= own->totals.live_bytes;
 		sum->totals.live_blocks -= own->totals.live_blocks;
@@ -424,6 +473,11 @@ static void leave_host(struct account *a)
 		if (a->seen.timeline[k].count)
 			series_note(&a->seen.timeline[k], &a->model->timeline, own->totals.live_bytes,
 				    own->totals.live_bytes, own->totals.live_blocks);
+	}
+	for (size_t i = 0; i < a->sites.count; i++) {
+		struct model_site *s = &a->sites.sites[i];
+		if (s->kind < MODEL_HOST_KINDS)
+			tally_touch(s, a->kind[s->kind].number, host->kind[s->kind].number);
 	}
 	for (int c = 0; c < MAP_CLASSES; c++) {
 		host->map[c].bytes -= a->seen.map[c].bytes;
@@ -436,6 +490,7 @@ int account_end(struct account *a, bool keep_live)
 	if (a->seen.ended)
 		return 0;
 	leave_host(a);
+	int e = devices_end(a, keep_live);
 	a->seen.ended = true;
 	if (keep_live)
 		account_look(a);
@@ -443,12 +498,13 @@ int account_end(struct account *a, bool keep_live)
 		clear_live(a);
 	if (!keep_live || !a->model->query.keep_blocks)
 		drop_blocks(a);
-	return 0;
+	return e;
 }
 
 void account_fini(struct account *a)
 {
 	drop_blocks(a);
+	devices_fini_account(a);
 	tally_sites_fini(&a->sites);
 	for (int k = 0; k < MODEL_KINDS; k++)
 		series_fini(&a->seen.timeline[k]);

@@ -27,6 +27,7 @@ struct ring_state {
 	struct undo frees[UNDO_DEPTH];
 	unsigned next;
 	struct unmapping unmap;
+	struct device_ring *device; /* devices.h; NULL = nothing of devices yet */
 };
 
 struct host_account {
@@ -50,6 +51,7 @@ struct account {
 	struct ring_state *rings;
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
+	struct device_books *devices; /* devices.h; NULL = no device event yet */
 };
 
 /* What all accounts share. */
@@ -65,6 +67,13 @@ struct model {
 	size_t failure_count, failure_room;
 	uint32_t *failure_index;
 	size_t failure_mask;
+	struct device **devices;
+	size_t device_count, device_room;
+	struct device **unlisted;  /* of events that name no device: shown once there is memory of it */
+	size_t unlisted_count, unlisted_room;
+	uint64_t device_events;
+	const struct model_oom **ooms; /* of all devices, in order of time; filled at the end */
+	uint64_t oom_total;
 	uint64_t end_ns;
 	uint64_t page;
 	bool from_reached;
@@ -91,6 +100,12 @@ int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns);
 /* account.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
 struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; uint64_t addr; uint32_t thread; };
 void account_change(struct account *a, struct change c, uint64_t ns);
+/* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
+void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number);
+void account_change_sums(struct account *a, struct change c, uint64_t ns);
+void account_tell(const struct account *a, struct model_change *told, const struct change *c, uint64_t ns);
+void change_tally(struct tally *t, struct change c, uint64_t ns);
+void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes);
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
 void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes);
 int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr);

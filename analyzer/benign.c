@@ -8,8 +8,9 @@ static const struct benign {
 #undef BENIGN
 };
 
-static const char *benign_frame(const struct frame *f)
+static const void *benign_frame(void *arg, const struct frame *f)
 {
+	(void)arg;
 	for (size_t i = 0; f->name && i < sizeof(benign) / sizeof(*benign); i++)
 		if (pattern_matches(benign[i].pattern, f->name))
 			return benign[i].why;
@@ -18,8 +19,5 @@ static const char *benign_frame(const struct frame *f)
 
 const char *benign_stack(struct stacks *s, uint32_t stack)
 {
-	const char *why = NULL;
-	for (struct stack_walk w = { .next = stack }; !why && stack_step(s, &w); )
-		why = benign_frame(w.frame);
-	return why;
+	return stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, benign_frame, NULL);
 }

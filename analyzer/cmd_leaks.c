@@ -56,7 +56,7 @@ struct leaks {
 /* ---- growth -------------------------------------------------------------------------------------------- */
 
 /* Lowest live bytes per window of the owner's members in one process, from where the first begins. */
-static uint64_t *add_members(const struct owner *o, size_t from, size_t to, size_t *count)
+static uint64_t *add_members(const struct view *v, const struct owner *o, size_t from, size_t to, size_t *count)
 {
 	uint32_t first = UINT32_MAX, end = 0;
 	for (size_t i = from; i < to; i++) {
@@ -70,8 +70,9 @@ static uint64_t *add_members(const struct owner *o, size_t from, size_t to, size
 	uint64_t *values = calloc(*count + 1, sizeof(*values));
 	for (size_t i = from; values && i < to; i++) {
 		const struct model_series *s = o->members[i]->growth;
+		double weight = sites_weight(v->reader, o->members[i]);
 		for (uint32_t k = 0; s && k < s->count; k++)
-			values[s->first + k - first] += s->buckets[k].low;
+			values[s->first + k - first] += (uint64_t)((double)s->buckets[k].low * weight);
 	}
 	return values;
 }
@@ -103,7 +104,7 @@ static void find_growth(const struct view *v, struct leak *leak)
 		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
 			;
 		size_t count;
-		uint64_t *values = add_members(o, from, to, &count);
+		uint64_t *values = add_members(v, o, from, to, &count);
 		struct growth g = growth_of(values, values ? count : 0, window_s);
 		free(values);
 		add_growth(leak, &g, o->members[from]->process);
@@ -147,10 +148,20 @@ static void add_leak(struct leaks *l, const struct owner *o, enum model_kind kin
 	if (!is_steady(leak)) /* a cache that grows on is worth a look */
 		leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, o->stacks->stack)
 						       : o->folded ? o->label : NULL;
-	if (kind != MODEL_HEAP)
+	if (kind != MODEL_HEAP || !leak->benign)
 		return;
-	*(leak->benign ? &l->benign_bytes : &l->bytes) += o->bytes;
-	*(leak->benign ? &l->benign_blocks : &l->blocks) += o->blocks;
+	l->benign_bytes += o->bytes;
+	l->benign_blocks += o->blocks;
+}
+
+/* What is not benign, of a total that is exact even if its parts are estimates. */
+static void count_rest(struct leaks *l)
+{
+	const struct sites *heap = l->sites[MODEL_HEAP];
+	if (!heap)
+		return;
+	l->bytes = heap->bytes > l->benign_bytes ? heap->bytes - l->benign_bytes : 0;
+	l->blocks = heap->blocks > l->benign_blocks ? heap->blocks - l->benign_blocks : 0;
 }
 
 static int leaks_init(struct leaks *l, struct view *v)
@@ -172,6 +183,7 @@ static int leaks_init(struct leaks *l, struct view *v)
 	for (int kind = 0; kind < MODEL_KINDS; kind++)
 		for (size_t i = 0; l->sites[kind] && i < l->sites[kind]->count; i++)
 			add_leak(l, &l->sites[kind]->owners[i], kind);
+	count_rest(l);
 	qsort(l->list, l->count, sizeof(*l->list), worse);
 	return 0;
 }
@@ -213,8 +225,11 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *share = output_format("%s %%", PERCENT(o->bytes, all)), *growth = growth_text(leak);
-	table_row(t, (const char *[]){ BYTES(o->bytes), leak->kind == MODEL_MAP ? "map" : share, COUNT(o->blocks), growth, text, where });
+	char *range = owner_range(o);
+	table_row(t, (const char *[]){ BYTES(o->bytes), leak->kind == MODEL_MAP ? "map" : share, range ? range : COUNT(o->blocks),
+				       growth, text, where });
 	leak_caller(t, o);
+	free(range);
 	free(text);
 	free(where);
 	free(share);
@@ -296,6 +311,8 @@ static void print_screen(const struct leaks *l)
 	if (l->in_use)
 		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
 	print_benign(l);
+	if (l->sites[MODEL_HEAP] && l->sites[MODEL_HEAP]->estimated)
+		printf("  %s\n", SAMPLED_NOTE);
 	print_growing(l);
 	print_kind(l, MODEL_HEAP, "\nHEAP");
 	print_kind(l, MODEL_MAP, "\nMAPPED");

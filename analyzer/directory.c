@@ -27,7 +27,7 @@ static int check_session(struct session *s)
 	if (h->version != MT_VERSION)
 		return error_set(MT_EVERSION, path, 8, "was written by format version %" PRIu32 ", this reads %d", h->version,
 				 MT_VERSION);
-	if (h->bytes != sizeof(*h))
+	if (h->bytes < MT_SESSION_LEAST || h->bytes > MT_SESSION_PAGE)
 		return error_set(MT_EFORMAT, path, 12, "header is %" PRIu32 " bytes long", h->bytes);
 	if (h->clock < MT_CLOCK_TSC || h->clock > MT_CLOCK_CNTVCT)
 		return error_set(MT_EFORMAT, path, offsetof(struct mt_session, clock), "clock is %" PRIu32, h->clock);

@@ -80,11 +80,21 @@ json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags)
 	return frames;
 }
 
+static void json_range(json_t *site, const struct owner_sum *s)
+{
+	json_object_set_new(site, "bytes_low", json_bytes(s->bytes_low));
+	json_object_set_new(site, "bytes_high", json_bytes(s->bytes_high));
+	json_object_set_new(site, "blocks_low", json_bytes(s->blocks_low));
+	json_object_set_new(site, "blocks_high", json_bytes(s->blocks_high));
+}
+
 json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags)
 {
 	json_t *site = json_object();
 	json_object_set_new(site, "bytes", json_bytes(o->bytes));
 	json_object_set_new(site, "blocks", json_bytes(o->blocks));
+	if (o->estimated)
+		json_range(site, &o->sum);
 	json_object_set_new(site, "category", json_text("unknown"));
 	json_object_set_new(site, "memory", json_text(kind_name(kind)));
 	if (o->label)

@@ -2,6 +2,7 @@
 #include "analyzer/model.h"
 
 #include "analyzer/account.h"
+#include "analyzer/devices.h"
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
@@ -17,6 +18,7 @@ static void halve_timelines(struct model *m)
 		for (size_t i = 0; i <= m->host_count; i++)
 			series_halve(&m->hosts[i].timeline[k]);
 	}
+	devices_halve(m);
 }
 
 static void halve_growth(struct model *m)
@@ -50,6 +52,7 @@ static void restart_account(struct account *a, uint64_t ns)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
 	a->seen.events = a->seen.lost_events = 0;
+	devices_restart_account(a, ns);
 }
 
 static void reach_from(struct model *m)
@@ -62,6 +65,7 @@ static void reach_from(struct model *m)
 		for (int c = 0; c < MAP_CLASSES; c++)
 			m->hosts[i].map[c].peak_bytes = m->hosts[i].map[c].bytes;
 	}
+	devices_restart(m, m->query.from_ns);
 	m->failure_count = 0;
 	free(m->failure_index);
 	m->failure_index = NULL;
@@ -95,11 +99,11 @@ static int end(struct model *m, const struct process *p)
 {
 	if (p->state == PROCESS_RUNNING)
 		return 0;
-	bool keep_live = p->exit_kind != MT_EXIT_EXEC && m->query.until_ns == UINT64_MAX;
+	bool keep_live = p->exit_kind != MT_EXIT_EXEC && m->query.until_ns == UINT64_MAX && !m->query.until_event;
 	return account_end(&m->accounts[p->id], keep_live);
 }
 
-/* Returns 1 when query.until_ns is passed. */
+/* Returns 1 when query.until_ns is passed, or query.until_event reached. */
 static int events(struct model *m, const struct reader_step *step)
 {
 	struct account *a = &m->accounts[step->process->id];
@@ -165,7 +169,9 @@ static void finish_sites(struct account *a)
 	for (size_t i = 0; i < a->sites.count; i++) {
 		struct model_site *s = &a->sites.sites[i];
 		uint64_t host_number = a->host->kind[s->kind].number;
-		if (!a->seen.ended) {
+		if (s->kind >= MODEL_HOST_KINDS) {
+			devices_finish_site(a, s);
+		} else if (!a->seen.ended) {
 			tally_touch(s, a->kind[s->kind].number, host_number);
 		} else if (a->host_number_at_end[s->kind] != host_number) {
 			s->host_peak_bytes = s->host_peak_blocks = 0;
@@ -222,7 +228,7 @@ static void finish_host(struct model *m, struct host_account *h)
 	memcpy(h->seen.map, h->map, sizeof(h->map));
 }
 
-static void finish(struct model *m)
+static int finish(struct model *m)
 {
 	if (m->query.until_ns != UINT64_MAX)
 		move_to(m, m->query.until_ns);
@@ -239,6 +245,7 @@ static void finish(struct model *m)
 	}
 	for (size_t i = 0; i <= m->host_count; i++)
 		finish_host(m, &m->hosts[i]);
+	return devices_finish(m);
 }
 
 static bool is_wanted(const struct model *m, size_t id)
@@ -266,7 +273,7 @@ static int set_up(struct model *m)
 	axis_init(&m->growth, m->query.from_ns, 24, MODEL_GROWTH_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
 	m->page = 4096;
-	return 0;
+	return devices_set_up(m);
 }
 
 int model_run(struct model **out, struct reader *r, const struct model_query *q)
@@ -280,11 +287,12 @@ int model_run(struct model **out, struct reader *r, const struct model_query *q)
 	int e = set_up(m);
 	if (!e)
 		e = pass(m);
+	if (e >= 0)
+		e = finish(m);
 	if (e < 0) {
 		model_free(m);
 		return e;
 	}
-	finish(m);
 	*out = m;
 	return 0;
 }
@@ -295,6 +303,7 @@ void model_free(struct model *m)
 		return;
 	for (size_t i = 0; m->accounts && i < m->account_count; i++)
 		account_fini(&m->accounts[i]);
+	devices_fini(m);
 	for (size_t i = 0; m->hosts && i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			series_fini(&m->hosts[i].timeline[k]);
@@ -370,7 +379,7 @@ static int visit_range(void *arg, const struct range *r)
 	const struct model_block b = {
 		.addr = r->start, .size = r->end - r->start, .ns = r->ns, .site = r->inherited ? UINT32_MAX : r->site,
 		.thread = r->thread, .inherited = r->inherited, .class = (enum model_map_class)r->class,
-		.prot = r->prot, .file = r->file,
+		.prot = r->prot, .file = r->file, .device = MODEL_NO_DEVICE,
 	};
 	return v->f(v->arg, &b);
 }
@@ -383,7 +392,7 @@ static int visit_heap(const struct blocks *heap, const struct visit *v)
 		if (!b->addr)
 			continue;
 		const struct model_block seen = { .addr = b->addr, .size = b->size, .ns = b->ns, .site = b->site,
-						  .thread = b->thread };
+						  .thread = b->thread, .device = MODEL_NO_DEVICE };
 		e = v->f(v->arg, &seen);
 	}
 	return e;
@@ -396,7 +405,8 @@ static int visit_legacy(const struct legacy *l, const struct visit *v)
 		const struct legacy_entry *b = &l->entries[i];
 		if (!b->addr || b->size == LEGACY_GONE)
 			continue;
-		const struct model_block seen = { .addr = b->addr, .size = b->size, .site = UINT32_MAX, .inherited = true };
+		const struct model_block seen = { .addr = b->addr, .size = b->size, .site = UINT32_MAX, .inherited = true,
+						  .device = MODEL_NO_DEVICE };
 		e = v->f(v->arg, &seen);
 	}
 	return e;
@@ -409,6 +419,8 @@ int model_each_block(const struct model *m, unsigned process, enum model_kind ki
 	const struct account *a = &m->accounts[process];
 	if (kind == MODEL_MAP)
 		return ranges_each(&a->maps, visit_range, &v);
+	if (kind != MODEL_HEAP)
+		return devices_each_block(a, kind, f, arg);
 	int e = visit_heap(&a->heap, &v);
 	return e ? e : visit_legacy(&a->legacy, &v);
 }

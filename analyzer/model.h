@@ -8,8 +8,12 @@
  *   ... model_process(m, id)->kind[MODEL_HEAP].peak_bytes ... model_free(m);
  *
  * Glossary
- *   kind     heap (malloc family) or map (mmap as hooks saw it); nothing is counted in both, and they are never added
- *   site     a stack that allocated, in one process, of one kind: (process, kind, node, node2)
+ *   kind     heap (malloc family), map (mmap as hooks saw it), pinned (host memory of a device's driver); device (what a
+ *            driver charged) and pool (blocks of a framework's allocator, which lie inside device memory). Nothing is counted
+ *            in two of the first four, and no two kinds are ever added
+ *   site     a stack that allocated, in one process, of one kind, on one device: (process, kind, device, node, node2);
+ *            where stacks are sampled blocks of different sizes are different sites, since they stand for different numbers
+ *            of others
  *   block    one live allocation; of kind map: one contiguous range (a partial unmap makes two of one)
  *   own      everything but what a forked child inherited; all figures are own unless they are called inherited
  *
@@ -22,7 +26,10 @@
 
 #include "analyzer/reader.h"
 
-enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_KINDS };
+enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_PINNED, MODEL_DEVICE, MODEL_POOL, MODEL_KINDS };
+#define MODEL_HOST_KINDS MODEL_DEVICE /* kinds below are memory of the host */
+
+#define MODEL_NO_DEVICE UINT32_MAX
 
 /* One change of what is live, as the pass makes it. */
 struct model_change {
@@ -33,7 +40,9 @@ struct model_change {
 	uint32_t thread;        /* index of the one that allocated it */
 	uint64_t addr;          /* of the block, or of the part of a mapping that changes */
 	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
-	uint64_t process_bytes; /* live of that kind in that process afterwards */
+	uint64_t process_bytes; /* live of that kind in that process afterwards; device and pool: on that device */
+	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
+	uint64_t device_bytes;  /* live of that kind on that device in all processes */
 	uint64_t ns;
 };
 
@@ -46,6 +55,7 @@ enum model_split {
 /* What to look at. Zero fields but until_ns mean everything. */
 struct model_query {
 	uint64_t until_ns;  /* stop there: live is what was alive at that moment (--at, --to). UINT64_MAX = the end */
+	uint64_t until_event; /* stop behind that device event (model_oom.event, model_device.peak.event); 0 = don't */
 	uint64_t from_ns;   /* counts, peaks, failures and timelines begin here; live blocks of before are known (--from) */
 	const bool *processes; /* by id: whose sums and common peak are wanted; NULL = all. Must outlive the model */
 	enum model_split split;
@@ -102,20 +112,28 @@ struct model_series {
 
 enum { MODEL_TIMELINE_BUCKETS = 512, MODEL_GROWTH_BUCKETS = 32 };
 
+#define MODEL_UNSAMPLED UINT64_MAX
+
 struct model_site {
 	uint32_t process;   /* id */
 	uint32_t node, node2;
 	uint32_t split;     /* see enum model_split */
 	uint32_t kind;      /* enum model_kind */
+	uint32_t device;    /* device and pool: index for model_device(); else MODEL_NO_DEVICE */
+	uint64_t sampled;   /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
+	                     * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
 	uint64_t allocations, allocated_bytes, temporary;
 	uint64_t live_bytes, live_blocks;
 	uint64_t oldest_ns; /* allocation time of its oldest live block; UINT64_MAX = none. Valid after model_run() */
-	/* Live at the process's peak of that kind, and at the peak of the host's sum. Valid after model_run(). */
+	/* Live at the process's peak of that kind, and at the peak of the host's sum. Device and pool: at the peak of that
+	 * kind of the process on that device, and of the device's sum over processes. Valid after model_run(). */
 	uint64_t peak_bytes, peak_blocks;
 	uint64_t host_peak_bytes, host_peak_blocks;
 	uint64_t since_bytes, since_blocks; /* live ones allocated at or after query.from_ns */
 	/* Live bytes over the run in few, coarse windows; NULL for sites that never held much. */
 	struct model_series *growth;
+
+	bool segments;      /* device: some of its allocations hold blocks of a pool */
 
 	uint64_t peak_stamp, host_stamp;    /* the model's */
 };
@@ -139,6 +157,8 @@ struct model_process {
 	uint64_t events;                             /* slots seen */
 	uint64_t lost_events;                        /* as the stream said (MT_LOST) */
 	uint64_t odd_undos;                          /* undo records without their free */
+	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */
+	uint64_t registered_bytes, registered_peak_bytes; /* memory of the program's own that a driver has locked */
 	bool started, ended;                         /* by the end of the pass; a process that still runs has not ended */
 };
 
@@ -149,7 +169,106 @@ struct model_host {
 	struct model_series timeline[MODEL_KINDS];
 };
 
+/* ---- devices --------------------------------------------------------------------------------------------- */
+
+/* Segments are the driver's allocations that hold the pool's blocks: an allocation in which a block ever began or lay, all
+ * that is mapped in one reserved range of addresses if some of it is. Reserved is the sum of their bytes. */
+enum model_layer {
+	LAYER_MEMORY = 0, /* all that the driver charged */
+	LAYER_POOL,       /* blocks in use */
+	LAYER_RESERVED,   /* segments */
+	LAYER_UNMAPPED,   /* physical memory (in LAYER_MEMORY) that is mapped nowhere */
+	MODEL_LAYERS
+};
+
+/* What one process has on one device. */
+struct model_share {
+	const struct process *process;
+	uint32_t device;                             /* index for model_device() */
+	uint32_t id, ordinal;                        /* of MT_REC_DEVICE: its own cuda:N */
+	struct model_totals layer[MODEL_LAYERS];     /* allocations of LAYER_RESERVED: segments */
+	struct model_series timeline[MODEL_LAYERS];
+	uint64_t first_ns;                           /* when it first had memory; UINT64_MAX = never */
+	uint64_t alias_bytes;                        /* other processes' memory it has opened; in no other figure */
+	uint64_t ooms, retries;                      /* as PyTorch counts num_ooms and num_alloc_retries */
+};
+
+/* What the processes had on a device at one moment. */
+struct model_part { uint32_t process; uint64_t layer[MODEL_LAYERS]; };
+struct model_moment {
+	uint64_t ns;
+	uint64_t event;                  /* for query.until_event; 0 = none */
+	uint64_t layer[MODEL_LAYERS];    /* over all traced processes */
+	uint64_t free_bytes, total_bytes; /* as its driver said then; MODEL_UNKNOWN, and total's from the device's record */
+	struct model_part *parts;        /* of processes that had something */
+	unsigned part_count;
+	/* Who has the memory that is in no segment. Of a site that also has segments nothing at the peak. */
+	struct model_outside { uint32_t process, site; uint64_t bytes; } *outside;
+	unsigned outside_count;
+};
+
+#define MODEL_UNKNOWN UINT64_MAX
+
+/* A call of the driver's that failed. */
+struct model_refusal {
+	uint64_t ns, bytes;
+	uint32_t node, node2, hook, status;
+};
+
+enum model_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
+enum { MODEL_REFUSALS = 3 };
+
+/* Memory ran out: of the pool, which had tried up to three calls of the driver's; or such a call by itself. */
+struct model_oom {
+	uint32_t process, device;        /* ids */
+	uint32_t thread, node, node2, hook;
+	bool pool;                       /* the pool gave up; else a call of the driver's outside it */
+	uint64_t requested_bytes;        /* what the program asked of the pool (rounded by it), or of the driver */
+	uint64_t block_bytes;            /* what the pool then asked of the driver; 0 = nothing */
+	uint64_t limit_bytes;            /* a cap of the pool's refused: reserved may not grow beyond about this; 0 = none */
+	uint64_t said_allocated, said_reserved; /* the framework's own figures; MODEL_UNKNOWN */
+	struct model_refusal refusals[MODEL_REFUSALS];
+	unsigned refusal_count;
+	unsigned retries;
+	enum model_outcome outcome;
+	struct model_moment at;
+	uint64_t allocated_bytes, reserved_bytes;   /* of that process on that device */
+	uint64_t largest_hole_bytes;     /* in its segments */
+	uint64_t whole_free_bytes;       /* of segments (mapped pages) without a block: what returning them would give */
+	uint64_t given;                  /* the model's */
+	struct layout *layout;           /* analyzer/layout.h: its segments then; kept for the first ones and the last, else NULL */
+};
+
+/* One device, for all processes that know it by this UUID; without one, of one process. */
+struct model_device {
+	uint32_t index;
+	const struct reader_host *host;
+	uint32_t backend;                /* enum mt_backend */
+	const char *uuid, *model;        /* "" = unknown */
+	char name[48];                   /* "cuda:0" where all its processes agree, else of the first one's */
+	uint64_t total_bytes;            /* 0 = unknown */
+	struct model_totals layer[MODEL_LAYERS];     /* sums, and peaks of the sums over processes */
+	struct model_series timeline[MODEL_LAYERS];
+	const struct model_share *const *shares;
+	unsigned share_count;
+	/* The greatest memory, and of moments with the same the one with the most in the pool. */
+	struct model_moment peak;
+	uint64_t ooms, retries;          /* all; of `oom` the first MODEL_OOMS - 1 and the last are kept */
+	const struct model_oom *oom;
+	unsigned oom_count;
+};
+
+enum { MODEL_OOMS = 100, MODEL_LAYOUTS = 4 };
+
 struct model;
+
+unsigned model_devices(const struct model *m);
+const struct model_device *model_device(const struct model *m, uint32_t index);
+/* The share of a process; NULL if it has none. */
+const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process);
+/* Those that are kept, of all devices in order of time, from 0 on. */
+unsigned model_ooms(const struct model *m);
+const struct model_oom *model_oom(const struct model *m, unsigned i);
 
 int model_run(struct model **out, struct reader *r, const struct model_query *q);
 void model_free(struct model *m);
@@ -177,6 +296,7 @@ struct model_block {
 	bool inherited;
 	enum model_map_class class; /* kind map only */
 	uint32_t prot, file;        /* kind map only */
+	uint32_t device;            /* index for model_device(); MODEL_NO_DEVICE of host memory */
 };
 
 /* Live blocks of one process; of an ended one only with query.keep_blocks. The callback returns 0 to go on. */

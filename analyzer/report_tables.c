@@ -141,7 +141,9 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *share = output_format("%s %%", PERCENT(o->bytes, all));
-	char *blocks = output_format("%s block%s", COUNT(o->blocks), o->blocks == 1 ? "" : "s");
+	char *blocks = owner_range(o);
+	if (!blocks)
+		blocks = output_format("%s block%s", COUNT(o->blocks), o->blocks == 1 ? "" : "s");
 	table_row(t, (const char *[]){ BYTES(o->bytes), share, blocks, text, where });
 	free(text);
 	free(where);
@@ -191,6 +193,10 @@ static unsigned print_owners(const struct sites *s, const char *heading, unsigne
 		lines += 1 + owner_caller(t, &s->owners[i]);
 	}
 	lines += print_rest(t, s, i);
+	if (s->estimated) {
+		table_note(t, 0, SAMPLED_NOTE);
+		lines++;
+	}
 	table_print(t);
 	return lines - 1;
 }

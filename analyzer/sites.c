@@ -1,8 +1,10 @@
 #include "analyzer/sites.h"
 
 #include "analyzer/error.h"
+#include "analyzer/estimate.h"
 #include "analyzer/output.h"
 
+#include <math.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,21 @@ struct builder {
 	regex_t regex;
 	unsigned char *matched; /* by stack: 0 unknown, 1 no, 2 yes */
 	uint32_t matched_room;
+	struct { uint64_t bytes, blocks; } all, small; /* exact sums: of everything, of what has sampled stacks or none */
 };
+
+double sites_weight(const struct reader *r, const struct model_site *site)
+{
+	if (site->sampled == 0 || site->sampled == MODEL_UNSAMPLED)
+		return 1;
+	return 1 / estimate_chance(site->sampled, reader_process(r, site->process)->sample_bytes);
+}
+
+/* Who is asked for is told by the stack. If not, every event says it, and there is nothing to estimate. */
+static bool is_by_stack(const struct sites_query *q)
+{
+	return q->filter || q->fold || (q->by != BY_THREAD && q->by != BY_PROCESS && q->by != BY_SIZE);
+}
 
 static void measure(const struct model_site *site, enum sites_measure how, uint64_t *bytes, uint64_t *blocks)
 {
@@ -95,6 +111,7 @@ static bool passes_filter(struct builder *b, uint32_t stack)
 {
 	if (!b->query->filter)
 		return true;
+	stack = stacks_whole(b->stacks, stack);
 	if (!remember_matches(b))
 		return false;
 	for (; stack; stack = stacks_outer(b->stacks, stack))
@@ -188,9 +205,9 @@ static unsigned site_flags(const struct builder *b)
 
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, size_t *index)
 {
-	struct stack_site where = stacks_site(b->stacks, stack, site_flags(b));
 	const char *fold = fold_of(b, stack);
-	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, where.frame);
+	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
+	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
 	struct entry *entry;
 	HASH_FIND(hh, b->entries, &key, sizeof(key), entry);
 	if (entry) {
@@ -204,8 +221,8 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
 	owner->folded = fold != NULL;
-	owner->label = fold ? output_format("%s", fold) : label_of(b, site, where.frame);
-	owner->frame = where.frame;
+	owner->label = fold ? output_format("%s", fold) : label_of(b, site, frame);
+	owner->frame = frame;
 	entry->key = key;
 	*index = entry->owner = b->sites->count - 1;
 	HASH_ADD(hh, b->entries, key, sizeof(key), entry);
@@ -217,6 +234,8 @@ static int add_part(struct builder *b, const struct model_site *site, uint64_t b
 	const struct process *p = reader_process(b->reader, site->process);
 	struct part part = { .bytes = bytes, .blocks = blocks, .site = site };
 	part.stack = stacks_of(b->stacks, p, site->node, site->node2);
+	if (b->query->by == BY_STACK)
+		part.stack = stacks_whole(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
 		return 0;
 	int e = find_owner(b, site, part.stack, &part.owner);
@@ -248,10 +267,16 @@ static int add_process(struct builder *b, const struct model_process *mp)
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
-		if (site->kind != b->query->kind)
+		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
 			continue;
 		measure(site, b->query->measure, &bytes, &blocks);
-		int e = blocks ? add_part(b, site, bytes, blocks) : 0;
+		b->all.bytes += bytes;
+		b->all.blocks += blocks;
+		b->small.bytes += site->sampled ? bytes : 0;
+		b->small.blocks += site->sampled ? blocks : 0;
+		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
+			continue;
+		int e = add_part(b, site, bytes, blocks);
 		if (e < 0)
 			return e;
 	}
@@ -291,19 +316,59 @@ static int larger_owner(const void *a, const void *b)
 	return (i > k) - (i < k);
 }
 
-/* Adds n parts, sorted by stack and process, to their owner. */
-static void fill_owner(struct owner *o, const struct part *parts, size_t n)
+/* What parts of an owner add up to: exactly known ones and estimates. */
+struct sums {
+	uint64_t bytes, blocks;
+	struct estimate bytes_sampled, blocks_sampled;
+};
+
+static void add_to_sums(const struct builder *b, struct sums *sums, struct owner_stack *stack, const struct part *part)
 {
+	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes;
+	if (!size || !is_by_stack(b->query)) {
+		sums->bytes += part->bytes;
+		sums->blocks += part->blocks;
+		stack->bytes += part->bytes;
+		stack->blocks += part->blocks;
+		return;
+	}
+	double weight = sites_weight(b->reader, part->site);
+	estimate_add_bytes(&sums->bytes_sampled, size, part->bytes / size, mean);
+	estimate_add_blocks(&sums->blocks_sampled, size, part->blocks, mean);
+	stack->bytes += (uint64_t)llround((double)part->bytes * weight);
+	stack->blocks += (uint64_t)llround((double)part->blocks * weight);
+}
+
+static uint64_t whole(double x)
+{
+	return (uint64_t)llround(x);
+}
+
+static void finish_sums(const struct builder *b, struct owner *o, const struct sums *sums)
+{
+	struct estimate_range bytes = estimate_range(&sums->bytes_sampled, (double)b->small.bytes);
+	struct estimate_range blocks = estimate_range(&sums->blocks_sampled, (double)b->small.blocks);
+	o->bytes = o->sum.bytes = sums->bytes + whole(sums->bytes_sampled.sum);
+	o->sum.bytes_low = sums->bytes + whole(bytes.low);
+	o->sum.bytes_high = sums->bytes + whole(bytes.high);
+	o->blocks = o->sum.blocks = sums->blocks + whole(fmin(sums->blocks_sampled.sum, (double)b->small.blocks));
+	o->sum.blocks_low = sums->blocks + whole(blocks.low);
+	o->sum.blocks_high = sums->blocks + whole(blocks.high);
+	o->estimated = sums->blocks_sampled.seen > 0;
+}
+
+/* Adds n parts, sorted by stack and process, to their owner. */
+static void fill_owner(const struct builder *b, struct owner *o, const struct part *parts, size_t n)
+{
+	struct sums sums = { 0 };
 	for (size_t i = 0; i < n; i++) {
 		const struct part *part = &parts[i];
 		if (i == 0 || part->stack != parts[i - 1].stack)
 			o->stacks[o->stack_count++] = (struct owner_stack){ .stack = part->stack };
-		o->stacks[o->stack_count - 1].bytes += part->bytes;
-		o->stacks[o->stack_count - 1].blocks += part->blocks;
-		o->bytes += part->bytes;
-		o->blocks += part->blocks;
+		add_to_sums(b, &sums, &o->stacks[o->stack_count - 1], part);
 		o->members[o->member_count++] = part->site;
 	}
+	finish_sums(b, o, &sums);
 }
 
 static unsigned count_processes(const struct owner *o, unsigned char *seen)
@@ -327,7 +392,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 		free(seen);
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
-	fill_owner(o, parts, n);
+	fill_owner(b, o, parts, n);
 	o->processes = count_processes(o, seen);
 	free(seen);
 	qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
@@ -337,6 +402,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->caller = where.caller; /* of its largest stack */
 	b->sites->bytes += o->bytes;
 	b->sites->blocks += o->blocks;
+	b->sites->estimated = b->sites->estimated || o->estimated;
 	return 0;
 }
 
@@ -350,6 +416,10 @@ static int finish_owners(struct builder *b)
 		int e = finish_owner(b, &b->sites->owners[b->parts[i].owner], &b->parts[i], n);
 		if (e < 0)
 			return e;
+	}
+	if (!b->query->filter) {
+		b->sites->bytes = b->all.bytes;
+		b->sites->blocks = b->all.blocks;
 	}
 	if (b->sites->count)
 		qsort(b->sites->owners, b->sites->count, sizeof(*b->sites->owners), larger_owner);

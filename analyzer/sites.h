@@ -23,12 +23,20 @@ typedef const char *sites_fold(struct stacks *, uint32_t stack);
 struct sites_query {
 	enum sites_measure measure;
 	enum model_kind kind;
+	const struct model_device *device; /* only sites on it; NULL = all */
 	enum by by;             /* BY_UNSET = BY_SITE */
 	const char *filter;     /* extended regular expression; NULL = all */
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
 	sites_fold *fold;       /* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */
+};
+
+/* Where stacks were sampled, bytes and blocks are estimates, and the other fields their 95 % intervals; exact figures are
+ * their own intervals. */
+struct owner_sum {
+	uint64_t bytes, bytes_low, bytes_high;
+	uint64_t blocks, blocks_low, blocks_high;
 };
 
 struct owner_stack {
@@ -41,7 +49,9 @@ struct owner {
 	bool folded;                 /* by query.fold */
 	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
 	const struct frame *caller;
-	uint64_t bytes, blocks;
+	uint64_t bytes, blocks;      /* as in sum */
+	bool estimated;              /* parts of it are */
+	struct owner_sum sum;
 	unsigned processes;          /* that have a part in it */
 	struct owner_stack *stacks;  /* largest first */
 	size_t stack_count;
@@ -52,8 +62,12 @@ struct owner {
 struct sites {
 	struct owner *owners; /* largest first */
 	size_t count;
-	uint64_t bytes, blocks; /* of all owners */
+	uint64_t bytes, blocks; /* of all owners; where they are estimates and there is no filter, the exact total all the same */
+	bool estimated;
 };
+
+/* By how much its members' bytes must be multiplied to stand for all blocks: 1 but for a site whose stacks were sampled. */
+double sites_weight(const struct reader *r, const struct model_site *site);
 
 /* 0, -MT_EUSAGE (a filter that is no regular expression) or -MT_EMEMORY. Frames are borrowed from `stacks`. */
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,

@@ -34,6 +34,13 @@ struct splice {
 	uint32_t id;
 };
 
+/* A native stack and a Python stack that were recorded together. Its id has the highest bit. */
+struct pair {
+	uint32_t native, python;
+	uint32_t whole; /* 0 = not needed yet */
+};
+#define PAIR (1u << 31)
+
 /* What is known of one process: its nodes' ids here, and its modules. */
 struct process_map {
 	uint32_t *ids;
@@ -44,6 +51,11 @@ struct stacks {
 	struct symbols *symbols;
 	struct python *python;
 	struct splice *splices;
+	struct pair *pairs;
+	uint32_t pair_count, pair_room;
+	uint32_t *pair_table; /* open addressing; index + 1 */
+	uint32_t pair_table_size;
+	struct memo { const void **answers; uint32_t room; const struct frame *asked[LOOKS]; const void *said[LOOKS]; } *memos[STACK_MEMOS];
 	struct node *nodes; /* 0 is not used */
 	uint32_t count, room;
 	uint32_t *table;    /* open addressing; ids */
@@ -86,6 +98,13 @@ void stacks_free(struct stacks *s)
 		HASH_DEL(s->splices, splice);
 		free(splice);
 	}
+	for (int i = 0; i < STACK_MEMOS; i++) {
+		if (s->memos[i])
+			free(s->memos[i]->answers);
+		free(s->memos[i]);
+	}
+	free(s->pairs);
+	free(s->pair_table);
 	python_free(s->python);
 	symbols_free(s->symbols);
 	free(s->maps);
@@ -347,6 +366,8 @@ static uint32_t spliced(struct stacks *s, uint32_t native, uint32_t python)
 	}
 	if (!id && !push_run(s, &count, &python, true))
 		return native;
+	if (n == 0 && !id) /* Python's stack alone */
+		return add_chain(s, 0, count, 0);
 	for (size_t end = count; n > 0; end = parts[n].at) {
 		id = add_chain(s, parts[--n].at, end, id);
 		if (parts[n].id)
@@ -355,10 +376,70 @@ static uint32_t spliced(struct stacks *s, uint32_t native, uint32_t python)
 	return id;
 }
 
+/* ---- pairs ----------------------------------------------------------------------------------------------- */
+
+static uint32_t hash_pair(uint32_t native, uint32_t python)
+{
+	return (uint32_t)((((uint64_t)native << 32 | python) * 0x9e3779b97f4a7c15u) >> 32);
+}
+
+static bool grow_pairs(struct stacks *s)
+{
+	uint32_t size = s->pair_table_size ? s->pair_table_size * 2 : 4096;
+	uint32_t *table = calloc(size, sizeof(*table));
+	struct pair *pairs = realloc(s->pairs, (size_t)size / 2 * sizeof(*pairs));
+	s->pairs = pairs ? pairs : s->pairs;
+	if (!table || !pairs) {
+		free(table);
+		return false;
+	}
+	for (uint32_t k = 0; k < s->pair_count; k++) {
+		uint32_t i = hash_pair(pairs[k].native, pairs[k].python) & (size - 1);
+		while (table[i])
+			i = (i + 1) & (size - 1);
+		table[i] = k + 1;
+	}
+	free(s->pair_table);
+	s->pair_table = table;
+	s->pair_table_size = size;
+	s->pair_room = size / 2;
+	return true;
+}
+
+static uint32_t pair_of(struct stacks *s, uint32_t native, uint32_t python)
+{
+	if (s->pair_count == s->pair_room && !grow_pairs(s))
+		return native;
+	uint32_t i = hash_pair(native, python) & (s->pair_table_size - 1);
+	for (; s->pair_table[i]; i = (i + 1) & (s->pair_table_size - 1)) {
+		const struct pair *p = &s->pairs[s->pair_table[i] - 1];
+		if (p->native == native && p->python == python)
+			return PAIR | (s->pair_table[i] - 1);
+	}
+	s->pairs[s->pair_count] = (struct pair){ .native = native, .python = python };
+	s->pair_table[i] = ++s->pair_count;
+	return PAIR | (s->pair_count - 1);
+}
+
+static const struct pair *is_pair(const struct stacks *s, uint32_t id)
+{
+	return id & PAIR ? &s->pairs[id & ~PAIR] : NULL;
+}
+
 uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uint32_t node2)
 {
 	uint32_t native = merge_stack(s, p, node);
-	return node2 ? spliced(s, native, merge_stack(s, p, node2)) : native;
+	return node2 ? pair_of(s, native, merge_stack(s, p, node2)) : native;
+}
+
+uint32_t stacks_whole(struct stacks *s, uint32_t id)
+{
+	if (!(id & PAIR))
+		return id;
+	struct pair *p = &s->pairs[id & ~PAIR];
+	if (!p->whole)
+		p->whole = spliced(s, p->native, p->python);
+	return p->whole;
 }
 
 uint32_t stacks_count(const struct stacks *s)
@@ -375,7 +456,7 @@ uint32_t stacks_outer(const struct stacks *s, uint32_t id)
 
 size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)
 {
-	struct node *n = &s->nodes[id];
+	struct node *n = &s->nodes[stacks_whole(s, id)];
 	if (!n->frame_count && n->module == PYTHON) {
 		n->frames = (const struct frame *)(uintptr_t)(n->address & ~(uint64_t)PYTHON_ENTRY);
 		n->frame_count = n->frames != NULL;
@@ -479,7 +560,7 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 	} else {
 		if (!w->next)
 			return false;
-		w->id = w->next;
+		w->id = stacks_whole(s, w->next);
 		w->count = stacks_frames(s, w->id, &w->frames);
 		w->index = 0;
 		w->next = s->nodes[w->id].outer;
@@ -585,8 +666,17 @@ static struct stack_site native_site(struct stacks *s, uint32_t id, unsigned fla
 	return site;
 }
 
+/* Python's lines speak for a stack wherever it can, and need no splicing to be found. */
+const struct frame *stacks_site_frame(struct stacks *s, uint32_t id, unsigned flags)
+{
+	const struct pair *p = flags & STACK_NO_PYTHON ? NULL : is_pair(s, id);
+	const struct frame *voice = p ? voice_of(s, p->python) : NULL;
+	return voice && python_is_frame(voice) && !python_is_thread(voice) ? voice : stacks_site(s, id, flags).frame;
+}
+
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
+	id = stacks_whole(s, id);
 	const struct frame *voice = voice_of(s, id);
 	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
 		voice = NULL;
@@ -596,6 +686,76 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 	else if (voice && python_is_frame(voice))
 		prefer_python(&site, voice);
 	return site;
+}
+
+/* ---- asking the frames of a stack ------------------------------------------------------------------------ */
+
+static struct memo *memo_of(struct stacks *s, enum stack_memo which)
+{
+	struct memo *m = s->memos[which] ? s->memos[which] : (s->memos[which] = calloc(1, sizeof(*m)));
+	if (!m || m->room >= s->count)
+		return m;
+	uint32_t room = s->room;
+	const void **answers = realloc(m->answers, room * sizeof(*answers));
+	if (!answers)
+		return NULL;
+	memset(answers + m->room, 0, (room - m->room) * sizeof(*answers));
+	m->answers = answers;
+	m->room = room;
+	return m;
+}
+
+static char nothing; /* the answer of a stack about which nothing is said; NULL = not asked yet */
+
+static const void *ask_frame(struct memo *m, const struct frame *f, stack_ask *ask, void *arg)
+{
+	size_t i = ((uintptr_t)f / sizeof(*f) * 0x9e3779b97f4a7c15u >> 32) % LOOKS;
+	if (m->asked[i] != f) {
+		m->asked[i] = f;
+		m->said[i] = ask(arg, f);
+	}
+	return m->said[i];
+}
+
+static const void *ask_node(struct stacks *s, struct memo *m, uint32_t id, stack_ask *ask, void *arg)
+{
+	const struct frame *frames;
+	const void *said = NULL;
+	size_t count = stacks_frames(s, id, &frames);
+	for (size_t i = 0; !said && i < count; i++)
+		said = ask_frame(m, &frames[i], ask, arg);
+	return said;
+}
+
+/* Outwards until a node is known, then back: chain_push() is for a moment ours. */
+static const void *ask_outwards(struct stacks *s, uint32_t id, enum stack_memo memo, bool stop, stack_ask *ask, void *arg)
+{
+	struct memo *m = memo_of(s, memo);
+	const void *said = NULL;
+	size_t count = 0;
+	if (!m)
+		return NULL;
+	for (; id && !said; id = s->nodes[id].outer) {
+		if (m->answers[id] || (stop && is_evaluator(s, id))) {
+			said = m->answers[id] ? m->answers[id] : &nothing;
+			break;
+		}
+		said = ask_node(s, m, id, ask, arg);
+		if (!chain_push(s, count++, id))
+			return NULL;
+	}
+	said = said ? said : &nothing;
+	while (count--)
+		m->answers[s->chain[count]] = said;
+	return said == &nothing ? NULL : said;
+}
+
+const void *stacks_ask(struct stacks *s, uint32_t id, enum stack_memo memo, enum stack_part part, stack_ask *ask, void *arg)
+{
+	const struct pair *p = is_pair(s, id);
+	if (part == PART_PYTHON)
+		return p ? ask_outwards(s, p->python, memo, false, ask, arg) : NULL;
+	return ask_outwards(s, p ? p->native : id, memo, part == PART_INNER, ask, arg);
 }
 
 struct stack_gaps stacks_gaps(const struct stacks *s)

@@ -23,15 +23,30 @@ struct symbols *stacks_symbols(struct stacks *); /* borrowed */
 /* Looks up every address of the process's own call tree, so that symbols_places() has them. */
 void stacks_look_up(struct stacks *, const struct process *p);
 
-/* The stack of an event of this process, as an id in the merged tree; 0 = none. The frames of node2, the stack in the
- * language above, take the places of the frames of its interpreter (see python.h). */
+/* The stack of an event of this process; 0 = none. The frames of node2, the stack in the language above, take the places of
+ * the frames of its interpreter (see python.h); that is only done when frames are asked for, as most stacks are never
+ * shown. So two ids may be the same stack: stacks_whole() of them is equal. */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
-/* How many ids there are: they are dense. */
+/* The same stack as an id in the merged tree. */
+uint32_t stacks_whole(struct stacks *, uint32_t id);
+
+/* How many ids of the merged tree there are: they are dense. */
 uint32_t stacks_count(const struct stacks *);
 
-/* The next one outwards; 0 behind the last. */
+/* The next one outwards; 0 behind the last. Of an id of the merged tree. */
 uint32_t stacks_outer(const struct stacks *, uint32_t id);
+
+/* What `ask` says of the first frame, from the inside, of which it says anything; NULL = of none. It is asked once per frame
+ * and the answer kept for all stacks outwards of it, so each memo belongs to one function and one arg. */
+enum stack_memo { MEMO_BENIGN = 0, MEMO_INNER, MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
+typedef const void *stack_ask(void *arg, const struct frame *);
+enum stack_part {
+	PART_NATIVE,    /* native frames alone */
+	PART_INNER,     /* those further in than the interpreter */
+	PART_PYTHON,    /* Python's frames alone; nothing where there are none */
+};
+const void *stacks_ask(struct stacks *, uint32_t id, enum stack_memo memo, enum stack_part part, stack_ask *ask, void *arg);
 
 /* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
 size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
@@ -66,6 +81,9 @@ struct stack_site {
 	const struct frame *frame, *caller;
 };
 struct stack_site stacks_site(struct stacks *, uint32_t id, unsigned flags);
+
+/* stacks_site().frame, cheaper. */
+const struct frame *stacks_site_frame(struct stacks *, uint32_t id, unsigned flags);
 
 /* Modules of looked-up frames that are no longer there, or are others now: for what a report says about itself. */
 struct stack_gaps {

@@ -17,14 +17,16 @@ void tally_restart(struct tally *t, uint64_t ns)
 static uint64_t hash(const struct model_site *key)
 {
 	uint64_t h = ((uint64_t)key->node << 32 | key->node2) * 0x9E3779B97F4A7C15ull;
-	h ^= ((uint64_t)key->split << 8 | key->kind) * 0xD6E8FEB86659FD93ull;
+	h ^= ((uint64_t)key->split << 32 ^ (uint64_t)key->device << 8 ^ key->kind) * 0xD6E8FEB86659FD93ull;
+	h ^= key->sampled * 0xC2B2AE3D27D4EB4Full;
 	h ^= h >> 32;
 	return h * 0x9E3779B97F4A7C15ull >> 20;
 }
 
 static bool same(const struct model_site *a, const struct model_site *b)
 {
-	return a->node == b->node && a->node2 == b->node2 && a->split == b->split && a->kind == b->kind;
+	return a->node == b->node && a->node2 == b->node2 && a->split == b->split && a->kind == b->kind &&
+	       a->device == b->device && a->sampled == b->sampled;
 }
 
 static int grow(struct tally_sites *t)

@@ -47,7 +47,7 @@ void tally_restart(struct tally *t, uint64_t ns);
 struct tally_sites {
 	struct model_site *sites;
 	size_t count, room;
-	uint32_t *index;       /* hash of (node, node2, split, kind) to number of the site + 1 */
+	uint32_t *index;       /* hash of (node, node2, split, kind, device) to number of the site + 1 */
 	size_t mask;
 };
 

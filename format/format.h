@@ -52,7 +52,10 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
-/* First 4096 bytes of the file "session". Fields after `ring_dir` change while the session lives. */
+#define MT_SESSION_PAGE  4096u
+#define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
+
+/* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while the session lives. */
 struct mt_session {
 	char     magic[8];
 	uint32_t version;
@@ -212,12 +215,14 @@ struct mt_rec_name { uint32_t id; uint32_t reserved; };
 
 #define MT_NODE_EXACT 1u  /* pc is the interrupted instruction, not a return address: look it up as it is */
 #define MT_NODE_PYTHON 2u /* pc is no address but what MT_PY_* say */
+#define MT_NODE_CALLER 4u /* all that is kept of a stack that was not sampled: the function that asked for the block */
 
 /* A Python frame's pc: the id of its code (MT_REC_CODE) and the offset in bytes of the instruction it is at. No
  * native pc has the highest bit set, so the two kinds share a tree. ENTRY: the interpreter entered its evaluator
  * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
- * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is the whole stack of a
- * thread that runs no Python in a process that does: MT_PY_OFFSET is the index of the thread. */
+ * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is a thread, MT_PY_OFFSET its
+ * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack that
+ * gave the thread its work: of autograd's threads, that which called backward(). */
 #define MT_PY_FRAME  (1ull << 63)
 #define MT_PY_ENTRY  (1ull << 62)
 #define MT_PY_CODE(pc)   ((uint32_t)((pc) >> 32) & 0x3fffffffu)

@@ -25,6 +25,11 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #define HAND(name, symbol) #name,
 #include "shim/hooks_pool.def"
 #undef HAND
+#define ACL(name, params, args, before, after) #name,
+#define LOW ACL
+#include "shim/hooks_acl.def"
+#undef ACL
+#undef LOW
 };
 
 struct mt_real mt_real;

@@ -96,6 +96,7 @@ void mt_config_read(void)
 	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
 	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
 	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
+	c->sample_seed = bytes_of(getenv("MEMTRACE_SAMPLE_SEED"), 0);
 	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 512);
 	if (c->depth < 1 || c->depth > 4096)
 		c->depth = 512;

@@ -15,6 +15,7 @@ struct mt_config {
 	uint64_t limit_bytes;        /* 0 = none */
 	uint64_t keep_free_bytes;
 	uint64_t sample_bytes;
+	uint64_t sample_seed;        /* 0 = another choice each time */
 	uint32_t stacks;             /* enum mt_stacks */
 	uint32_t depth;
 	uint8_t  off;                /* this program is not recorded: secure execution, or excluded */

@@ -18,7 +18,7 @@
 void *(*mt_real_dlsym)(void *handle, const char *name);
 uint32_t mt_wrap_generation;
 
-static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table };
+static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 #define BUCKETS 1024u
@@ -107,6 +107,17 @@ void *mt_wrap(const struct mt_wrapped *row, void *real)
 	return real;
 }
 
+void *mt_wrap_real(const void *p)
+{
+	for (size_t t = 0; mt_is_own(p) && t < TABLES; t++)
+		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
+			const struct mt_wrapped *row = &tables[t]->rows[i / MT_INSTANCES];
+			if (row->entries && row->entries[i % MT_INSTANCES] == p)
+				return mt_slot_real(row, &row->slots[i % MT_INSTANCES]);
+		}
+	return NULL;
+}
+
 static void *symbol(void *handle, const char *name, const char *version)
 {
 	void *found = version ? dlvsym(handle, name, version) : mt_real_dlsym(handle, name);
@@ -166,14 +177,23 @@ static void *find_linked(const struct mt_library *library, unsigned i, const cha
 	return found ? found : symbol_by_prefix(library, name, version);
 }
 
-/* What we look up leaves no error behind, and what it allocates is not the program's. */
+/* The text of the thread's last error is freed by the second call. */
+static void drop_error(void)
+{
+	dlerror();
+	dlerror();
+}
+
+/* What we look up leaves no error behind, and what it allocates is not the program's. An older error's text is: it is freed
+ * where that is seen. */
 #define QUIETLY(expression)                                           \
 	({                                                            \
 		int kept = errno;                                     \
 		__typeof__(expression) result;                        \
+		drop_error();                                         \
 		mt_record_mute(1);                                    \
 		result = (expression);                                \
-		dlerror();                                            \
+		drop_error();                                         \
 		mt_record_mute(0);                                    \
 		errno = kept;                                         \
 		result;                                               \

@@ -45,7 +45,7 @@ struct mt_wrapped {
 /* The tables that dlsym filters; a backend adds one row to `tables` in dlsym.c. */
 struct mt_wrap_table { const struct mt_wrapped *rows; size_t count; };
 
-extern const struct mt_wrap_table mt_cuda_table, mt_pool_table;
+extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 
 /* Grows when a real function went away with its library. */
 extern uint32_t mt_wrap_generation;
@@ -70,6 +70,9 @@ static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *s
 
 /* A function of the library if it is loaded already; it is never loaded, nor kept loaded. For the shim's own questions. */
 void *mt_library_symbol(const struct mt_library *library, const char *name);
+
+/* The real function behind a wrapper's address, or NULL if it is no wrapper's. */
+void *mt_wrap_real(const void *p);
 
 /* Is it code of the shim? */
 int mt_is_own(const void *p);

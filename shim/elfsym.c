@@ -67,9 +67,22 @@ static uint32_t find_linear(const struct mt_symbols *s, const char *name)
 	return 0;
 }
 
+static uint32_t find(const struct mt_symbols *s, const char *name)
+{
+	return s->gnu_hash ? find_gnu(s, name) : find_linear(s, name);
+}
+
 void *mt_symbols_find(const struct mt_symbols *s, const char *name)
 {
-	uint32_t i = s->gnu_hash ? find_gnu(s, name) : find_linear(s, name);
+	uint32_t i = find(s, name);
 
 	return i ? (void *)(s->bias + s->table[i].st_value) : NULL;
+}
+
+uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start)
+{
+	uint32_t i = find(s, name);
+
+	*start = i ? s->bias + s->table[i].st_value : 0;
+	return i ? *start + s->table[i].st_size : 0;
 }

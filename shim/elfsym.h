@@ -4,6 +4,7 @@
 #define MT_ELFSYM_H
 
 #include <link.h>
+#include <stdint.h>
 
 struct mt_symbols {
 	const ElfW(Sym) *table;
@@ -18,5 +19,8 @@ int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *out);
 
 /* Address of a symbol this module defines, or NULL. */
 void *mt_symbols_find(const struct mt_symbols *s, const char *name);
+
+/* Its end and *start, or both 0. */
+uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);
 
 #endif

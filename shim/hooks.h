@@ -11,6 +11,7 @@
 #ifndef MT_HOOKS_H
 #define MT_HOOKS_H
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,11 @@ enum mt_hook {
 #define HAND(name, symbol) MT_HOOK_##name,
 #include "shim/hooks_pool.def"
 #undef HAND
+#define ACL(name, params, args, before, after) MT_HOOK_##name,
+#define LOW ACL
+#include "shim/hooks_acl.def"
+#undef ACL
+#undef LOW
 	MT_HOOKS
 };
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/autograd.h"
 #include "shim/config.h"
 #include "shim/peek.h"
 #include "shim/pycode.h"
@@ -35,6 +36,10 @@ struct mt_python {
 	uint32_t deaths;      /* mt_pycode_deaths then */
 	uint32_t thread;      /* of which thread_node is the node */
 	uint32_t thread_node; /* 0 = not made yet */
+	uint32_t beginner;    /* the caller of thread_node */
+	uint32_t root;        /* the caller of the outermost kept frame */
+	uint8_t worker;       /* of autograd's engine */
+	uint8_t looks;        /* at whether it is one */
 	struct frame frame[]; /* [0, room): kept, outermost first; [room, 2 room): new ones, innermost first */
 };
 
@@ -52,6 +57,7 @@ struct walk {
 
 #define WINDOW 8       /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
+#define LOOKS 16
 
 static uint32_t room(void)
 {
@@ -70,7 +76,7 @@ uint64_t mt_python_bytes(void)
 	{ \
 		if (careful) \
 			return mt_peek_copy(to, at, sizeof(*to)); \
-		memcpy(to, (const void *)at, sizeof(*to)); \
+		__builtin_memcpy(to, (const void *)at, sizeof(*to)); \
 		return 1; \
 	}
 READER(read_word, uint64_t)
@@ -166,17 +172,43 @@ static int read_fresh(struct walk *w, uintptr_t at)
 	return 1;
 }
 
+/* Whether frame f, which was read before, is what it was and the next one outwards is at `previous`: the same as read_as()
+ * and comparing, with one branch. `wide`: how the interpreter keeps the instruction. */
+static inline __attribute__((always_inline)) int is_same(const struct mt_pylayout *l, int wide, const struct frame *f, uintptr_t previous)
+{
+	uint64_t before = 0, code = 0, instr = 0;
+	uint32_t narrow = 0;
+	uint8_t owner = 0, entry = (uint8_t)f->entry;
+
+	read_word(0, f->at + l->frame_previous, &before);
+	read_word(0, f->at + l->frame_code, &code);
+	if (wide)
+		read_word(0, f->at + l->frame_instr, &instr);
+	else
+		read_int(0, f->at + l->frame_instr, &narrow);
+	if (l->frame_owner != MT_PY_NONE)
+		read_byte(0, f->at + l->frame_owner, &owner);
+	if (l->frame_entry != MT_PY_NONE)
+		read_byte(0, f->at + l->frame_entry, &entry);
+	/* a mark's code is 0, so it never passes */
+	return ((before ^ previous) | ((code & ~7ull) ^ f->code) | (instr ^ (wide ? f->instr : 0)) | (narrow ^ (wide ? 0 : f->instr)) |
+	        (entry ^ f->entry) | (owner > 2)) == 0;
+}
+
 /* Step 2. How many of the n kept frames, from the outermost on, are what they were; the others are brought up to
  * date. UINT32_MAX if they no longer follow each other. */
-static inline __attribute__((always_inline)) uint32_t check_as(struct walk *w, int careful)
+static inline __attribute__((always_inline)) uint32_t check_as(struct walk *w, int careful, int wide)
 {
+	const struct mt_pylayout l = w->rt->at;
 	uint32_t good = w->n;
 
 	for (uint32_t i = w->n; i-- > 0;) {
+		uintptr_t outer = i ? w->kept[i - 1].at : 0, previous;
 		struct frame now;
-		uintptr_t previous;
 
-		if (!read_as(w, careful, w->kept[i].at, &now, &previous) || previous != (i ? w->kept[i - 1].at : 0))
+		if (!careful && is_same(&l, wide, &w->kept[i], outer))
+			continue;
+		if (!read_as(w, careful, w->kept[i].at, &now, &previous) || previous != outer)
 			return UINT32_MAX;
 		if (!same(&now, &w->kept[i])) {
 			w->kept[i] = now;
@@ -188,7 +220,9 @@ static inline __attribute__((always_inline)) uint32_t check_as(struct walk *w, i
 
 static uint32_t check_kept(struct walk *w)
 {
-	return w->careful ? check_as(w, 1) : check_as(w, 0);
+	if (w->careful)
+		return check_as(w, 1, 0);
+	return w->rt->at.code_instr != MT_PY_NONE ? check_as(w, 0, 1) : check_as(w, 0, 0);
 }
 
 /* Puts the new frames behind the kept ones. What lay there before is good as well if it is the same: after a way
@@ -271,9 +305,9 @@ static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
 }
 
 /* Step 3. */
-static uint32_t name_frames(struct walk *w, uint32_t good, int *truncated)
+static uint32_t name_frames(struct walk *w, uint32_t good, uint32_t root, int *truncated)
 {
-	uint32_t node = good ? w->kept[good - 1].node : 0;
+	uint32_t node = good ? w->kept[good - 1].node : root;
 
 	for (uint32_t i = good; i < w->n; i++) {
 		uint32_t child = node_of(w, i, node);
@@ -295,7 +329,7 @@ static void judge(struct mt_pyruntime *rt, int right)
 		mt_pyruntime = NULL;
 }
 
-static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, int *truncated)
+static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, uint32_t root, int *truncated)
 {
 	struct walk w = { .rt = rt, .kept = p->frame, .fresh = p->frame + room(), .room = room(),
 	                  .careful = mt_pyruntime_careful(rt) };
@@ -305,35 +339,50 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 
 	if (!top)
 		return 0;
-	w.n = p->deaths == deaths ? p->n : 0;
+	w.n = p->deaths == deaths && p->root == root ? p->n : 0;
 	p->deaths = deaths;
+	p->root = root;
 	p->n = 0; /* in case a signal handler never comes back */
 	good = update(&w, top);
 	if (w.careful)
 		judge(rt, good != UINT32_MAX);
 	if (good == UINT32_MAX)
 		return 0;
-	node = name_frames(&w, good, truncated);
+	node = name_frames(&w, good, root, truncated);
 	*truncated |= w.cut;
 	p->n = w.cut ? 0 : w.n; /* of a cut stack nothing can be told about what is further out */
 	return node;
 }
 
+/* Rings change hands. A thread of the engine is in a function that says so from its first allocations on. */
+static void meet_thread(struct mt_python *p, uint32_t thread, uint32_t native)
+{
+	if (p->thread != thread) {
+		p->thread = thread;
+		p->thread_node = p->beginner = 0;
+		p->worker = p->looks = 0;
+	}
+	if (!p->worker && p->looks < LOOKS) {
+		p->looks++;
+		p->worker = (uint8_t)mt_autograd_is_worker(native);
+	}
+}
+
 static uint32_t name_thread(struct mt_python *p, uint32_t thread)
 {
-	if (!thread)
-		return 0;
-	if (!p->thread_node || p->thread != thread) {
-		uint32_t node = mt_tree_child(0, MT_PY_FRAME | thread, MT_NODE_PYTHON);
+	uint32_t beginner = p->worker ? mt_autograd_caller() : 0;
+
+	if (!p->thread_node || p->beginner != beginner) {
+		uint32_t node = mt_tree_child(beginner, MT_PY_FRAME | thread, MT_NODE_PYTHON);
 		if (node == MT_NODE_FAILED)
 			return 0;
-		p->thread = thread;
+		p->beginner = beginner;
 		p->thread_node = node;
 	}
 	return p->thread_node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, uint32_t native, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
@@ -342,6 +391,8 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 
 	if (!rt)
 		return 0;
+	if (thread)
+		meet_thread(p, thread, native);
 	state = rt->this_state();
 	if (__builtin_expect(state && !rt->watched, 0) && !mt_pycode_watch(rt)) {
 		mt_say("Python without frames: ", "code objects can't be watched");
@@ -349,6 +400,6 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 		return 0;
 	}
 	if (state)
-		node = capture(p, rt, (uintptr_t)state, truncated);
-	return node ? node : name_thread(p, thread);
+		node = capture(p, rt, (uintptr_t)state, thread && p->worker ? name_thread(p, thread) : 0, truncated);
+	return node || !thread ? node : name_thread(p, thread);
 }

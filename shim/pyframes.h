@@ -14,7 +14,8 @@ struct mt_python; /* one ring's memory of its previous capture; lives in pages t
 uint64_t mt_python_bytes(void);
 
 /* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names
- * `thread` (its index). Sets *truncated if frames are missing. */
-uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, int *truncated);
+ * `thread` (its index). In threads of autograd's engine, as `native` (the native stack's node) tells, that node is the outermost
+ * frame's caller in any case, and its own caller is the Python stack that began the pass. Sets *truncated if frames are missing. */
+uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, uint32_t native, int *truncated);
 
 #endif

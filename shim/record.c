@@ -79,42 +79,13 @@ static struct mt_ring *take_ring(void)
 	return self.ring;
 }
 
-/* Poisson sampling over bytes: the distance to the next sample is exponential, so a block of n bytes has a
- * stack with probability 1 - exp(-n / mean). log2 by table-free bit tricks is exact enough for a mean. */
-static uint64_t next_sample(struct mt_ring *ring)
-{
-	uint64_t x = ring->random;
-	double u, e = 0;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	ring->random = x;
-	u = (double)((x >> 11) | 1) / 9007199254740992.0; /* (0, 1) */
-	while (u < 0.5) {
-		u *= 2;
-		e += 0.693147180559945309;
-	}
-	/* -ln(u) on [0.5, 1): series in y = (1-u)/(1+u), error below 1e-9 */
-	double y = (1 - u) / (1 + u), z = y * y;
-	e += 2 * y * (1 + z * (1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z / 13))))));
-	return (uint64_t)(e * (double)mt_config.sample_bytes);
-}
-
 static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 {
 	if (e->kind != MT_ALLOC || mt_config.stacks == MT_STACKS_ALL)
 		return 1;
 	if (mt_config.stacks == MT_STACKS_NONE)
 		return 0;
-	if (e->size >= mt_config.sample_bytes)
-		return 1;
-	if (ring->sample_left > e->size) {
-		ring->sample_left -= e->size;
-		return 0;
-	}
-	ring->sample_left = next_sample(ring);
-	return 1;
+	return e->size >= mt_config.sample_bytes || mt_sample_hits(&ring->sample, e->size, mt_config.sample_bytes);
 }
 
 static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller)
@@ -122,12 +93,16 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	int truncated = 0;
 
 	if (wants_stack(ring, e)) {
+		/* most threads are named only after they have started: look less and less often */
+		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
+			mt_ring_renamed(ring);
+		ring->captures++;
 		e->node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
-		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, &truncated);
+		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, e->node, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);
 	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {
-		e->node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, 0);
+		e->node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, MT_NODE_CALLER);
 		if (e->node == MT_NODE_FAILED)
 			e->node = 0;
 	}
@@ -243,7 +218,7 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 	struct mt_event e[2] = { { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                           .kind = MT_MAP } };
 
-	memcpy(&e[1], ext, sizeof(*ext));
+	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
 	record(e, 2, caller);
 }
@@ -256,7 +231,7 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
 	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(), .addr = addr,
 	                           .size = size, .hook = hook, .kind = kind } };
 
-	memcpy(&e[1], ext, sizeof(*ext));
+	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
 	record(e, 2, caller);
 }
@@ -269,6 +244,27 @@ void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 	                      .kind = MT_UNMAP };
 
 	record(&e, 1, NULL);
+}
+
+int mt_record_stacks(uint32_t *native, uint32_t *python)
+{
+	struct mt_ring *ring;
+	int truncated = 0;
+
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy || self.ended)
+		return 0;
+	self.busy = __builtin_frame_address(0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ring = take_ring();
+	if (ring) {
+		*native = mt_stack_capture(mt_ring_stack(ring), 0, &truncated);
+		*python = mt_python_capture(mt_ring_python(ring), ring->thread, *native, &truncated);
+		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
+			write_pending(ring);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.busy = NULL;
+	return ring != NULL;
 }
 
 /* ---- threads ---- */

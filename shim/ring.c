@@ -2,6 +2,7 @@
 #include <sys/prctl.h>
 
 #include "shim/clock.h"
+#include "shim/config.h"
 #include "shim/log.h"
 #include "shim/process.h"
 #include "shim/pyframes.h"
@@ -240,7 +241,8 @@ static struct mt_ring *make_ring(uint32_t i)
 		return NULL;
 	ring->index = i;
 	ring->owner = 1;
-	ring->random = mt_ticks() | 1;
+	mt_sample_start(&ring->sample, (mt_config.sample_seed ? mt_config.sample_seed : mt_ticks()) ^ (uint64_t)i << 48,
+	                mt_config.sample_bytes);
 	if (!__atomic_compare_exchange_n(&rings[i], &none, ring, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		mt_sys_unmap(ring, ring_bytes());
 		return NULL;
@@ -271,6 +273,11 @@ static struct mt_ring *find_ring(void)
 	return NULL;
 }
 
+void mt_ring_renamed(struct mt_ring *ring)
+{
+	note_name(ring, 0);
+}
+
 struct mt_ring *mt_ring_take(uint32_t thread)
 {
 	struct mt_ring *ring = find_ring();
@@ -279,6 +286,7 @@ struct mt_ring *mt_ring_take(uint32_t thread)
 	if (!ring)
 		return NULL;
 	ring->thread = thread;
+	ring->captures = 0;
 	if (thread == MT_NEW_THREAD) {
 		ring->thread = __atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
 		note_name(ring, 1);

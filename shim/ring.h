@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/sample.h"
 
 #define MT_PENDING 64 /* slots kept for signal handlers that interrupt us; more are counted as lost */
 
@@ -23,8 +24,8 @@ struct mt_ring {
 	uint32_t thread;        /* index of the thread that has it */
 	uint64_t lost;          /* since the last event that could be written */
 	uint64_t retry_ns;      /* no attempt to get a chunk before */
-	uint64_t sample_left;   /* bytes until the next sampled stack */
-	uint64_t random;
+	struct mt_sample sample;
+	uint32_t captures;      /* of stacks, by the thread that has it */
 	uint32_t pending_count;
 	char     name[16];      /* the thread's, as last recorded */
 	struct mt_event pending[MT_PENDING];
@@ -38,6 +39,9 @@ struct mt_ring *mt_ring_take(uint32_t thread);
 
 /* Leaves the ring to whoever comes next; `ends`: the thread is about to end. */
 void mt_ring_leave(struct mt_ring *ring, int ends);
+
+/* The thread may have a name by now. */
+void mt_ring_renamed(struct mt_ring *ring);
 
 /* Appends `n` (1 or 2) slots that belong together; they become visible at once. */
 void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);

@@ -7,12 +7,14 @@
 #include "tests/unit/tsan_stubs.h"
 
 #include "shim/ring.c"
+#include "shim/sample.c"
 
 #define WRITERS 4
 #define LIVES 5      /* threads that each writer starts, one after the other */
 #define EVENTS 20000 /* of one thread; every eighth takes two slots */
 #define CHUNKS 100   /* more than they fill: none is lost however slow the reader is */
 
+struct mt_config mt_config;
 uint64_t mt_stack_bytes(void) { return 64; }
 uint64_t mt_python_bytes(void) { return 64; }
 void mt_recorder_want(void) {}

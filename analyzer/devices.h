@@ -1,0 +1,176 @@
+/*
+ * The books of devices: what a process's device events do to its shares of devices and to the devices' sums. account.c
+ * hands over the slots, device_books.c keeps sums, device_memory.c knows what is where, device_ooms.c what failed.
+ *
+ * Addresses and handles are looked up per process and device: two devices may use the same ones. A free names the thread's
+ * current device, which need not be the block's, so the process's other devices are asked too.
+ */
+#ifndef MT_DEVICES_H
+#define MT_DEVICES_H
+
+#include "analyzer/account.h"
+
+/* What shares a name space of addresses or handles. */
+enum device_space { SPACE_LINEAR, SPACE_ARRAY, SPACE_ALIAS, SPACE_PINNED, SPACE_REGISTERED, SPACE_POOL, SPACE_WORKSPACE, SPACES };
+
+/* The driver's memory that a pool's block may lie in: a linear allocation, or a piece of physical memory where it is mapped.
+ * share.extents has its range, with the index of this in range.file. */
+struct extent {
+	uint64_t start, end;
+	uint64_t ns, event;       /* when the driver gave the memory */
+	uint32_t site, ring;
+	uint64_t bytes;           /* that it adds to what is reserved; 0 for the second view of physical memory */
+	uint32_t physical;        /* index + 1 of what is mapped here; 0 = a linear allocation */
+	bool pool;                /* it is a segment */
+	bool used;                /* the entry is */
+};
+
+struct device;
+
+struct share {
+	struct model_share seen;
+	struct account *account;
+	struct device *device;
+	struct tally layer[MODEL_LAYERS];
+	uint64_t at_peak[MODEL_LAYERS], at_peak_stamp; /* at the device's peak moment, see device_touch() */
+	uint64_t number_at_end[MODEL_LAYERS];
+	struct blocks space[SPACES];
+	struct ranges extents;
+	struct extent *extent;
+	size_t extent_count, extent_room;
+	uint32_t extent_free;     /* a list through .physical, index + 1 */
+	uint32_t last;            /* extent of the latest pool block, index + 1 */
+	uint64_t given;           /* successful allocations of any layer, ever */
+	bool has_pool;
+};
+
+/* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. */
+struct physical {
+	uint64_t handle, size, ns, event;
+	struct share *share;
+	uint32_t site, thread, ring;
+	uint32_t maps;
+	bool released, used;      /* its handle was given back; the entry holds something */
+};
+
+struct device_books {
+	struct share **shares;    /* by MT_REC_DEVICE.id; NULL = never used */
+	size_t share_room;
+	struct physical *physical;
+	size_t physical_count, physical_room;
+	uint32_t physical_free;   /* a list through .maps, index + 1 */
+	struct blocks handles;    /* of unreleased physical memory: site = index */
+	struct ranges reserved;   /* of addresses: class = it holds pool blocks */
+	struct legacy legacy;     /* what a forked child could free: addresses with their space in the upper bits */
+	struct oom_thread *threads; /* by ring: device_ooms.c */
+	size_t thread_room;
+};
+
+struct device {
+	struct model_device seen;
+	struct tally layer[MODEL_LAYERS];
+	struct model_moment peak; /* counted so far; parts come from the shares */
+	uint64_t peak_number;
+	uint64_t rise_ns, rise_event;
+	struct share **shares;
+	size_t share_count, share_room;
+	struct model_oom *ooms;
+	size_t oom_count, oom_room;
+	uint64_t oom_total;
+	unsigned layouts;         /* that were taken of failures */
+};
+
+/* What can be undone of a ring's latest frees. */
+struct device_undo {
+	uint64_t addr;            /* 0 = nothing */
+	unsigned class;
+	enum device_space space;
+	bool known, inherited, temporary, unmapping;
+	struct share *share;
+	struct block block;
+	struct range reservation;
+	struct gone { struct share *share; struct extent extent; struct physical physical; } *gone; /* what was there */
+	size_t gone_count, gone_room;
+};
+
+struct device_ring {
+	struct device_undo frees[UNDO_DEPTH];
+	unsigned next;
+};
+
+/* One MT_DEVICE_* slot with its extension. */
+struct device_event {
+	const struct mt_event *slot;
+	struct mt_ext_device ext;
+	uint32_t ring, thread;
+	uint64_t ns;
+};
+
+/* ---- device_books.c ---- */
+
+int devices_set_up(struct model *m);
+int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int devices_inherit(struct account *a, const struct account *parent);
+/* As account_end() does for the host. */
+int devices_end(struct account *a, bool keep_live);
+void devices_drop(struct account *a);
+void devices_look(struct account *a);
+void devices_restart(struct model *m, uint64_t ns);
+void devices_restart_account(struct account *a, uint64_t ns);
+void devices_halve(struct model *m);
+int devices_finish(struct model *m);
+void devices_finish_site(const struct account *a, struct model_site *s);
+int devices_each_block(const struct account *a, enum model_kind kind, int (*f)(void *arg, const struct model_block *b), void *arg);
+void devices_fini_account(struct account *a);
+void devices_fini(struct model *m);
+
+/* The share of this process on its device `id`, made if it is new; NULL = no memory. */
+struct share *share_of(struct account *a, uint32_t id);
+/* Its device is among those of the model from now on. 0 or -MT_EMEMORY. */
+int share_show(struct share *s);
+
+/* Was that address of a forked child's parent, and not freed here before? Then it is now; and back again. */
+bool devices_inherited(struct account *a, enum device_space space, uint64_t addr);
+void devices_bring_back(struct account *a, enum device_space space, uint64_t addr);
+
+/* Live bytes and blocks of a layer change by so much. LAYER_RESERVED has no sites. */
+void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns);
+/* A successful call that returned a block; site BLOCK_NO_SITE = none. */
+void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes);
+int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e);
+
+/* Everybody's memory on the device now. *at's lists are freed before. 0 or -MT_EMEMORY. */
+void moment_fini(struct model_moment *at);
+int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event);
+
+/* ---- device_memory.c ---- */
+
+int memory_alloc(struct account *a, const struct device_event *e);
+int memory_free(struct account *a, const struct device_event *e);
+int memory_map(struct account *a, const struct device_event *e);
+int memory_unmap(struct account *a, const struct device_event *e);
+int memory_undo(struct account *a, const struct device_event *e);
+int memory_reset(struct account *a, const struct device_event *e);
+/* Adds to at->outside what a share has outside segments. */
+int memory_outside(const struct share *s, struct model_moment *at, size_t *room);
+/* All of a share, without a word: when its process ended. */
+void memory_drop(struct share *s);
+void memory_fini(struct device_books *b);
+void memory_ring_fini(struct device_ring *r);
+
+/* ---- device_ooms.c ---- */
+
+int oom_info(struct account *a, const struct device_event *e);
+int oom_fail(struct account *a, const struct device_event *e);
+/* The pool got a block. `since` is when (device_events) the newest of the memory under it came to the same ring; 0 = never. */
+int oom_served(struct share *s, const struct device_event *e, uint64_t since);
+/* The driver gave memory. */
+void oom_given(struct share *s, const struct device_event *e);
+/* The process ended, or the pass: what failed and was not tried again stays as it is. */
+int ooms_settle(struct account *a);
+/* Those of all devices in order of time, and how they ended. */
+int ooms_finish(struct model *m);
+void ooms_fini(struct device *d);
+void ooms_fini_threads(struct device_books *b);
+
+#endif

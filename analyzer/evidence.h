@@ -1,0 +1,168 @@
+/*
+ * What the rules of verdicts look at, gathered in one place: plain figures, so that a rule is a pure function of them and
+ * is tested without a trace. A figure that nobody measured is EVIDENCE_UNKNOWN, never 0: a rule that needs it says so
+ * instead of guessing.
+ *
+ * Glossary
+ *   request   what was asked for and refused; `block` is what the pool then asked the driver for
+ *   hole      free bytes inside a segment of the pool that also holds blocks; a wholly free segment is cache, not a hole
+ *   neighbour another process on the same device, traced or not
+ *   growth    a group of sites that grow together
+ */
+#ifndef MT_EVIDENCE_H
+#define MT_EVIDENCE_H
+
+#include "analyzer/growth.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVIDENCE_UNKNOWN UINT64_MAX
+
+static inline bool evidence_known(uint64_t figure)
+{
+	return figure != EVIDENCE_UNKNOWN;
+}
+
+static inline uint64_t evidence_or(uint64_t figure, uint64_t otherwise)
+{
+	return evidence_known(figure) ? figure : otherwise;
+}
+
+enum evidence_failure { FAILURE_UNKNOWN = 0, FAILURE_CAUGHT, FAILURE_FATAL };
+enum evidence_caller { CALLER_POOL = 0, CALLER_COMM, CALLER_LIBRARY, CALLER_PROGRAM };
+
+/* The failure that is to be explained: of several the last fatal one. */
+struct evidence_request {
+	bool failed;
+	uint32_t pid;
+	uint64_t ns;
+	uint64_t bytes, block_bytes;
+	uint64_t limit_bytes;       /* the pool's own cap (memory fraction); UNKNOWN = none */
+	unsigned failures;          /* reports of the pool (or failed calls without one) */
+	unsigned driver_failures;   /* refused driver calls that belong to this one */
+	unsigned retries;           /* that succeeded elsewhere in the run */
+	enum evidence_caller caller;
+	const char *caller_name;    /* "NCCL"; NULL = the pool or the program */
+	enum evidence_failure outcome;
+	uint64_t ran_on_ns;         /* how long the process lived afterwards */
+};
+
+struct evidence_pool {
+	bool known;                 /* there is a pool, and its blocks were seen */
+	uint64_t reserved, allocated;
+	uint64_t largest_hole;
+	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
+	uint64_t unusable;          /* holes of private pools (CUDA graphs) that this request may not use */
+	bool expandable;
+	bool driver_pool;           /* cudaMallocAsync: the driver keeps what is freed */
+};
+
+struct evidence_neighbour {
+	uint32_t pid;
+	const char *name;           /* NULL = unknown */
+	uint64_t bytes;             /* at the failure */
+	uint64_t bytes_before;      /* when the failing process came; UNKNOWN = not sampled */
+	uint64_t pool_unused;       /* of a traced one, else UNKNOWN */
+	uint64_t since_ns;
+	bool before;                /* it was there before the trace */
+	bool traced;
+	const char *peak_phase;     /* of a traced one: where it needed most */
+	uint64_t peak_bytes;
+};
+
+/* Device memory of our own outside the pool. */
+struct evidence_part {
+	const char *name;           /* "context", "NCCL", "cuBLAS" ... */
+	uint64_t bytes;
+	bool fixed;                 /* contexts: nothing can be done about it */
+};
+
+struct evidence_growth {
+	const char *site;           /* "train.py:73 save_activation" */
+	unsigned sites;             /* in the group */
+	struct { enum growth_kind kind; enum growth_certainty certainty; } fit;
+	uint64_t bytes;             /* grown by */
+	double per_step, per_second;
+	double blocks_per_step;
+	uint64_t block_bytes;       /* mean */
+	double fails_step, fails_low, fails_high; /* 0 = no forecast */
+	uint64_t fails_ns;
+	bool file_backed;           /* pages that the kernel can drop */
+	bool freed_some;            /* else none of its blocks was ever freed */
+};
+
+struct evidence_phase {
+	const char *name;
+	uint32_t pid;
+	uint64_t begin_bytes;       /* live when it began; UNKNOWN allowed */
+	uint64_t peak_bytes;
+	bool failing;               /* the failure (else the peak) is in it */
+	unsigned times;             /* it ran */
+};
+
+struct evidence_copies {
+	uint64_t bytes;             /* of one copy, the largest */
+	uint64_t extra_bytes;       /* what dropping all but the largest would give back */
+	unsigned count;
+	const char *owners[4];      /* sites; NULL at the end */
+	unsigned blocks;            /* of one copy */
+};
+
+/* A list with its length; the parts are borrowed. */
+#define EVIDENCE_LIST(type) struct { const type *items; size_t count; }
+
+struct evidence_device {
+	const char *name;           /* "cuda:0" */
+	const char *uuid;
+	uint64_t total, free;       /* at the failure, else at the peak */
+	struct evidence_request request;
+	struct evidence_pool pool;
+	uint64_t own_other;         /* ours outside the pool */
+	EVIDENCE_LIST(struct evidence_part) parts;
+	bool neighbours_known;      /* somebody sampled the device's processes */
+	bool self_listed;           /* the sampler saw our own pid among them */
+	EVIDENCE_LIST(struct evidence_neighbour) neighbours;
+	int64_t unexplained;
+	bool growth_known;          /* the run was long enough to say */
+	EVIDENCE_LIST(struct evidence_growth) growth;
+	unsigned steps;
+	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
+	EVIDENCE_LIST(struct evidence_phase) phases;
+	bool copies_known;
+	EVIDENCE_LIST(struct evidence_copies) copies;
+};
+
+struct evidence_host {
+	bool sampled;               /* somebody sampled the system */
+	uint64_t memory, limit;     /* of the machine; of the cgroup, UNKNOWN = none */
+	uint64_t anon, file;        /* of the cgroup or machine, at the worst moment */
+	uint64_t available_min;
+	uint64_t swap_start, swap_peak, swap_total;
+	uint64_t rss_peak, rss_anon; /* of all traced processes, shared once; anon at the end */
+	uint64_t live;              /* what they had allocated then: heap and anonymous maps */
+	uint64_t live_peak;
+	uint64_t kept;              /* resident and not live: kept by allocators */
+	uint64_t shm_used, shm_total;
+	uint64_t private_dirty_growth; /* of workers: copied on write, without allocations */
+	unsigned oom_kills;         /* counted during the run */
+	bool killed;                /* a traced process got SIGKILL or ended without a word */
+	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
+	bool growth_known;
+	EVIDENCE_LIST(struct evidence_growth) growth;
+	bool copies_known;
+	EVIDENCE_LIST(struct evidence_copies) copies;
+};
+
+struct evidence {
+	struct evidence_host host;
+	EVIDENCE_LIST(struct evidence_device) devices;
+	bool complete;              /* nothing was lost while recording */
+};
+
+/* Everything unknown, nothing wrong. */
+struct evidence evidence_none(void);
+struct evidence_device evidence_device_none(void);
+
+#endif

@@ -1,0 +1,562 @@
+/*
+ * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
+ * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
+ */
+#include "analyzer/output.h"
+#include "analyzer/verdicts.h"
+
+#include <stdlib.h>
+
+#define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
+#define NOTABLE_HOLES 0.02
+#define PEAK_RATIO 1.15 /* of a phase to the next highest one */
+#define NEARLY_FULL 0.9
+#define SERIOUS 0.3     /* 1 - allocated/reserved */
+
+#define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
+
+/* The request against what there was for it. */
+struct balance {
+	uint64_t need;   /* of the driver, or in one piece of the pool */
+	uint64_t free;   /* that this process might still take */
+	uint64_t unused; /* in the pool, whole or in pieces, that this request could have used */
+	uint64_t least_short, most_short; /* if unused had been in one piece and with the rest; as it was */
+};
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t notable(const struct evidence_device *d)
+{
+	return (uint64_t)(NOTABLE * (double)evidence_or(d->total, 0));
+}
+
+static uint64_t pool_unused(const struct evidence_device *d)
+{
+	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), d->pool.unusable) : 0;
+}
+
+static bool is_capped(const struct evidence_device *d)
+{
+	return evidence_known(d->request.limit_bytes) && d->request.limit_bytes < evidence_or(d->total, EVIDENCE_UNKNOWN);
+}
+
+static struct balance balance_of(const struct evidence_device *d)
+{
+	const struct evidence_request *r = &d->request;
+	struct balance b = { .need = r->block_bytes > r->bytes ? r->block_bytes : r->bytes, .free = evidence_or(d->free, 0) };
+	if (is_capped(d) && d->pool.known && less(r->limit_bytes, d->pool.reserved) < b.free)
+		b.free = less(r->limit_bytes, d->pool.reserved);
+	if (r->caller == CALLER_POOL)
+		b.unused = pool_unused(d);
+	b.most_short = less(b.need, b.free);
+	b.least_short = less(r->bytes, b.free + b.unused);
+	return b;
+}
+
+static uint64_t neighbour_bytes(const struct evidence_device *d)
+{
+	uint64_t sum = 0;
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		sum += n->bytes;
+	return sum;
+}
+
+/* A cache that fills, and a jump, are not growth that goes on. Pages of files can be dropped. */
+static bool goes_on(const struct evidence_growth *g)
+{
+	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
+	       !g->file_backed;
+}
+
+static uint64_t growing_bytes(const struct evidence_device *d)
+{
+	uint64_t sum = 0;
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		sum += goes_on(g) ? g->bytes : 0;
+	return sum;
+}
+
+static uint64_t copied_bytes(const struct evidence_device *d)
+{
+	uint64_t sum = 0;
+	LIST_EACH(struct evidence_copies, c, d->copies)
+		sum += c->extra_bytes;
+	return sum;
+}
+
+/* Worth naming, and it would have fitted without. */
+static bool would_do(const struct evidence_device *d, uint64_t bytes)
+{
+	struct balance b = balance_of(d);
+	return bytes >= notable(d) && bytes > 0 && bytes >= b.least_short;
+}
+
+static double outcome_doubt(const struct evidence *e)
+{
+	return e->complete ? 1 : 0.8;
+}
+
+static enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
+{
+	out->bytes = bytes;
+	out->confidence = confidence * outcome_doubt(e);
+	return FINDING_HOLDS;
+}
+
+static enum finding ruled_out(struct verdict *out, char *why)
+{
+	out->evidence = why;
+	return FINDING_RULED_OUT;
+}
+
+static enum finding unknown(struct verdict *out, char *what)
+{
+	out->evidence = what;
+	return FINDING_UNKNOWN;
+}
+
+/* ---- limit --------------------------------------------------------------------------------------------- */
+
+static uint64_t needed(const struct evidence_device *d)
+{
+	return d->request.block_bytes > d->request.bytes ? d->request.block_bytes : d->request.bytes;
+}
+
+/* The pool gave up while the device had room. */
+static bool met_limit(const struct evidence_device *d)
+{
+	const struct evidence_request *r = &d->request;
+	return r->failed && r->caller == CALLER_POOL && evidence_known(d->free) && !r->driver_failures && d->free >= needed(d);
+}
+
+enum finding device_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_request *r = &d->request;
+	uint64_t need = needed(d);
+	if (!r->failed || r->caller != CALLER_POOL || !evidence_known(d->free))
+		return FINDING_NONE;
+	if (!met_limit(d))
+		return is_capped(d) || r->driver_failures
+			? ruled_out(out, output_format("%s was free, %s asked for: it was the device that was full", BYTES(d->free),
+						       BYTES(need)))
+			: FINDING_NONE;
+	out->advice = output_format("raise the cap (set_per_process_memory_fraction, or the pool's limit) or ask for less: %s of "
+				    "the device are free", BYTES(d->free));
+	if (is_capped(d) && d->pool.known) {
+		out->evidence = output_format("the pool may take %s; it had %s and wanted %s more while %s were free", BYTES(r->limit_bytes),
+					      BYTES(d->pool.reserved), BYTES(need), BYTES(d->free));
+		return holds(out, e, less(d->pool.reserved + need, r->limit_bytes), 0.97);
+	}
+	out->evidence = output_format("the pool gave up although %s were free and no driver call failed: it has a cap", BYTES(d->free));
+	return holds(out, e, need, 0.75);
+}
+
+/* ---- leak ---------------------------------------------------------------------------------------------- */
+
+static const struct evidence_growth *largest_growth(const struct evidence_device *d)
+{
+	const struct evidence_growth *most = NULL;
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (goes_on(g) && (!most || g->bytes > most->bytes))
+			most = g;
+	return most;
+}
+
+static char *why_not_growing(const struct evidence_device *d)
+{
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (g->fit.kind == GROWTH_SATURATING)
+			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (g->fit.kind == GROWTH_JUMP)
+			return output_format("%s came at once (%s) and stayed", BYTES(g->bytes), g->site ? g->site : "?");
+	if (d->growth.count)
+		return output_format("what grows is too little or too unsteady (%s, %s)", d->growth.items->site ? d->growth.items->site : "?",
+				     BYTES(d->growth.items->bytes));
+	if (d->steps)
+		return output_format("highs and lows of its %u steps are flat", d->steps);
+	return output_format("no site grows from beginning to end");
+}
+
+static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups)
+{
+	char *pace = g->per_step > 0 ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
+		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
+	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
+		    : output_format("%s keeps more", g->site ? g->site : "one site");
+	char *fails = g->fails_step > 0 ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
+		    : output_format("%s", "");
+	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
+				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
+				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
+	out->advice = output_format("%s keeps what it makes: find what holds it (a list, a graph through a loss, a hook registered again)",
+				    g->site ? g->site : "the site");
+	free(pace);
+	free(sites);
+	free(fails);
+}
+
+static double growth_confidence(const struct evidence_growth *g)
+{
+	return g->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7;
+}
+
+enum finding device_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	uint64_t grown = growing_bytes(d);
+	const struct evidence_growth *most = largest_growth(d);
+	if (!d->growth_known)
+		return d->request.failed ? unknown(out, output_format("growth on %s: the run is too short to say", d->name)) : FINDING_NONE;
+	if (!most)
+		return ruled_out(out, why_not_growing(d));
+	bool matters = d->request.failed ? would_do(d, grown) : grown >= notable(d) || most->fails_step > 0 || most->fails_ns > 0;
+	if (!matters)
+		return ruled_out(out, output_format("what grows (%s, %s) %s", most->site ? most->site : "?", BYTES(grown),
+						    d->request.failed ? "is not what was missing" : "is little and far from the limit"));
+	unsigned groups = 0;
+	LIST_EACH(struct evidence_growth, g, d->growth) {
+		if (goes_on(g) && groups < VERDICT_SITES)
+			out->sites[groups] = g->site;
+		groups += goes_on(g);
+	}
+	describe_growth(out, most, groups);
+	return holds(out, e, grown, growth_confidence(most));
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------- */
+
+char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
+{
+	unsigned owners = 0;
+	for (; owners < VERDICT_SITES && c->owners[owners]; owners++)
+		out->sites[owners] = c->owners[owners];
+	out->advice = output_format("drop %s of them before this point (del, gc.collect()), or share the storage: that gives back %s",
+				    c->count > 2 ? "all but one" : "one", BYTES(c->extra_bytes));
+	return output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
+			     BYTES(c->bytes), owners ? ": " : "", owners ? c->owners[0] : "");
+}
+
+enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	uint64_t extra = copied_bytes(d);
+	if (!d->copies_known)
+		return FINDING_NONE;
+	if (extra == 0)
+		return d->request.failed ? ruled_out(out, output_format("no two sets of blocks have the same sizes in the same order")) : FINDING_NONE;
+	if (!d->request.failed)
+		return FINDING_NONE;
+	if (!would_do(d, extra))
+		return ruled_out(out, output_format("dropping the copies would give %s, too little", BYTES(extra)));
+	out->evidence = copies_evidence(d->copies.items, out);
+	return holds(out, e, extra, d->copies.items->blocks >= 16 ? 0.9 : 0.75);
+}
+
+/* ---- other process ------------------------------------------------------------------------------------- */
+
+static bool neighbours_stayed(const struct evidence_device *d)
+{
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		if (!evidence_known(n->bytes_before) || n->bytes > n->bytes_before + notable(d) / 5)
+			return false;
+	return true;
+}
+
+static unsigned that_would_do(const struct evidence_device *d)
+{
+	unsigned count = 0;
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		count += would_do(d, n->bytes);
+	return count;
+}
+
+static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes)
+{
+	const struct evidence_neighbour *most = d->neighbours.items;
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		most = n->bytes > most->bytes ? n : most;
+	if (d->neighbours.count == 1)
+		return output_format("%u%s%s holds %s %% of %s; without it the request fits", most->pid, most->name ? " " : "",
+				     most->name ? most->name : "", PERCENT(bytes, d->total), d->name);
+	return output_format("%zu neighbours hold %s %% of %s, %u most (%s); without %s it fits", d->neighbours.count, PERCENT(bytes, d->total),
+			     d->name, most->pid, BYTES(most->bytes), that_would_do(d) == d->neighbours.count ? "any one of them"
+			     : that_would_do(d) ? "the largest" : "all of them");
+}
+
+/* Nobody sampled the processes: what is neither ours nor free may still be somebody's. */
+static enum finding unseen_neighbours(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	if (d->unexplained <= 0 || !would_do(d, (uint64_t)d->unexplained))
+		return d->neighbours_known
+			? ruled_out(out, output_format("%s was ours alone (its processes were sampled)", d->name))
+			: unknown(out, output_format("other processes on %s: nothing sampled them", d->name));
+	out->evidence = output_format("%s of %s were neither ours nor free: a process that was not seen (another pid namespace, or it "
+				      "ended)", BYTES((uint64_t)d->unexplained), d->name);
+	return holds(out, e, (uint64_t)d->unexplained, d->neighbours_known ? 0.6 : 0.5);
+}
+
+enum finding device_other_process(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	uint64_t bytes = neighbour_bytes(d);
+	if (!d->request.failed || met_limit(d))
+		return FINDING_NONE;
+	if (bytes == 0)
+		return unseen_neighbours(e, d, out);
+	if (!would_do(d, bytes))
+		return ruled_out(out, output_format("neighbours hold %s of %s: without them it does not fit either", BYTES(bytes), d->name));
+	if (would_do(d, growing_bytes(d)) && neighbours_stayed(d))
+		return ruled_out(out, output_format("the neighbours' %s were there before and did not change; what grew is our own", BYTES(bytes)));
+	out->evidence = neighbours_evidence(d, bytes);
+	out->advice = output_format("keep fewer processes on %s: %zu were on it", d->name, d->neighbours.count + 1);
+	return holds(out, e, bytes, d->self_listed ? 0.95 : 0.85);
+}
+
+/* ---- phase peak ---------------------------------------------------------------------------------------- */
+
+/* What the phase itself added to what was there before. */
+static uint64_t added(const struct evidence_phase *p)
+{
+	return evidence_known(p->begin_bytes) ? less(p->peak_bytes, p->begin_bytes) : p->peak_bytes;
+}
+
+struct phase_peak {
+	const struct evidence_phase *top, *next;
+	uint64_t most_added; /* by any other phase */
+};
+
+/* Of one process. `failed` adds what could not be had to the failing phase. */
+static struct phase_peak highest_phase(const struct evidence_device *d, uint32_t pid, bool failing_only)
+{
+	struct phase_peak f = { 0 };
+	LIST_EACH(struct evidence_phase, p, d->phases)
+		if (p->pid == pid && (failing_only ? p->failing : !f.top || p->peak_bytes > f.top->peak_bytes))
+			f.top = p;
+	LIST_EACH(struct evidence_phase, p, d->phases) {
+		if (p->pid != pid || p == f.top)
+			continue;
+		if (!f.next || p->peak_bytes > f.next->peak_bytes)
+			f.next = p;
+		f.most_added = added(p) > f.most_added ? added(p) : f.most_added;
+	}
+	return f;
+}
+
+static bool stands_out(const struct evidence_device *d, const struct phase_peak *f, uint64_t request)
+{
+	if (!f->top || !f->next)
+		return false;
+	uint64_t peak = f->top->peak_bytes + request;
+	return (double)peak >= PEAK_RATIO * (double)f->next->peak_bytes && peak - f->next->peak_bytes >= notable(d) &&
+	       added(f->top) + request > f->most_added;
+}
+
+static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	struct balance b = balance_of(d);
+	struct phase_peak f = highest_phase(d, d->request.pid, true);
+	uint64_t request = d->request.bytes;
+	if (!f.top || !f.next)
+		return FINDING_NONE;
+	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
+		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name, BYTES(f.next->peak_bytes)));
+	if (would_do(d, growing_bytes(d)))
+		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
+	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name, BYTES(f.top->peak_bytes + request),
+				      BYTES(f.next->peak_bytes), f.next->name);
+	out->advice = output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
+	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, 0.85);
+}
+
+/* A neighbour whose phase needs so much that there is no room for us beside it. */
+static enum finding neighbours_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours) {
+		struct phase_peak f = highest_phase(d, n->pid, false);
+		if (!n->traced || !stands_out(d, &f, 0) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
+			continue;
+		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
+					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
+		out->advice = output_format("two runs must not %s together: stagger them, or let it need less", f.top->name);
+		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes, f.top->failing ? 0.8 : 0.6);
+	}
+	return FINDING_NONE;
+}
+
+enum finding device_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	if (!d->request.failed)
+		return FINDING_NONE;
+	enum finding theirs = neighbours_phase_peak(e, d, out);
+	return theirs == FINDING_NONE ? own_phase_peak(e, d, out) : theirs;
+}
+
+/* ---- fragmentation ------------------------------------------------------------------------------------- */
+
+/* Nothing failed: pieces only matter where the device is nearly full of them. */
+static enum finding fragmented_so_far(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	uint64_t unused = pool_unused(d), holes = less(unused, evidence_or(d->pool.free_segments, 0));
+	double part = d->pool.reserved ? (double)holes / (double)d->pool.reserved : 0;
+	double taken = (double)less(d->total, evidence_or(d->free, 0));
+	if (unused < notable(d))
+		return FINDING_NONE;
+	if (part < SERIOUS || taken < NEARLY_FULL * (double)d->total)
+		return ruled_out(out, output_format("%s of %s reserved are unused, %s of it whole segments: a cache", BYTES(unused),
+						    BYTES(d->pool.reserved), BYTES(evidence_or(d->pool.free_segments, 0))));
+	out->evidence = output_format("%s of %s reserved lie in holes between blocks while %s is nearly full", BYTES(holes),
+				      BYTES(d->pool.reserved), d->name);
+	out->advice = output_format("expandable_segments:True may join up to %s", BYTES(holes));
+	return holds(out, e, holes, 0.55);
+}
+
+static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
+{
+	uint64_t hole = d->pool.largest_hole;
+	if (d->pool.unusable > b->unused)
+		return ruled_out(out, output_format("%s unused are in private pools (CUDA graphs), which this request may not use",
+						    BYTES(d->pool.unusable)));
+	return ruled_out(out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s", BYTES(b->unused),
+					    evidence_known(hole) ? ", largest hole " : "", evidence_known(hole) ? BYTES(hole) : "",
+					    BYTES(b->free), BYTES(d->request.bytes)));
+}
+
+enum finding device_fragmentation(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_request *r = &d->request;
+	struct balance b = balance_of(d);
+	if (!d->pool.known)
+		return r->failed && r->caller == CALLER_POOL && !d->pool.driver_pool
+			? unknown(out, output_format("blocks of the pool on %s: not recorded, so fragmentation can't be told", d->name))
+			: FINDING_NONE;
+	if (!r->failed)
+		return fragmented_so_far(e, d, out);
+	if (r->caller != CALLER_POOL || met_limit(d))
+		return FINDING_NONE;
+	if (b.least_short > 0 || b.need <= b.free)
+		return not_fragmented(d, &b, out);
+	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
+		return ruled_out(out, output_format("%s %% of what the pool reserved is unused (%s of %s)", PERCENT(b.unused, d->pool.reserved),
+						    BYTES(b.unused), BYTES(d->pool.reserved)));
+	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
+		return ruled_out(out, output_format("a hole of %s would have been large enough", BYTES(d->pool.largest_hole)));
+	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
+				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
+	if (d->pool.expandable)
+		out->advice = output_format("segments are expandable already: use fewer different sizes, or free the blocks that pin them "
+					    "(memtrace frag --at oom)");
+	else
+		out->advice = output_format("expandable_segments:True can win up to %s here", BYTES(b.unused));
+	return holds(out, e, b.unused, evidence_known(d->pool.largest_hole) ? 0.95 : 0.75);
+}
+
+/* ---- retained ------------------------------------------------------------------------------------------ */
+
+static uint64_t neighbours_unused(const struct evidence_device *d)
+{
+	uint64_t sum = 0;
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		sum += n->traced ? evidence_or(n->pool_unused, 0) : 0;
+	return sum;
+}
+
+enum finding device_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	uint64_t unused = pool_unused(d), theirs = neighbours_unused(d);
+	if (!d->request.failed)
+		return FINDING_NONE;
+	if (d->request.caller != CALLER_POOL && d->pool.known && would_do(d, unused)) {
+		out->evidence = output_format("%s asked beside the pool, which keeps %s that nothing uses", d->request.caller_name
+					      ? d->request.caller_name : "the program", BYTES(unused));
+		out->advice = output_format("give the pool's cache back before (torch.cuda.empty_cache()), or cap it so that %s stay free",
+					    BYTES(balance_of(d).need));
+		return holds(out, e, unused, 0.9);
+	}
+	if (would_do(d, theirs)) {
+		out->evidence = output_format("the pools of neighbours keep %s that they do not use", BYTES(theirs));
+		out->advice = output_format("let the neighbours give their cache back (empty_cache()) or cap their pools");
+		return holds(out, e, theirs, 0.85);
+	}
+	return FINDING_NONE;
+}
+
+/* ---- outside the pool ---------------------------------------------------------------------------------- */
+
+static uint64_t avoidable(const struct evidence_device *d, const struct evidence_part **most)
+{
+	uint64_t sum = 0;
+	*most = NULL;
+	LIST_EACH(struct evidence_part, p, d->parts) {
+		if (p->fixed)
+			continue;
+		sum += p->bytes;
+		*most = !*most || p->bytes > (*most)->bytes ? p : *most;
+	}
+	return sum;
+}
+
+enum finding device_outside_pool(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_part *most;
+	uint64_t bytes = avoidable(d, &most);
+	if (!d->request.failed || !d->pool.known)
+		return FINDING_NONE;
+	if (!evidence_known(d->own_other))
+		return unknown(out, output_format("memory of ours outside the pool on %s: not known", d->name));
+	if (!most || bytes < 2 * notable(d) || !would_do(d, bytes))
+		return ruled_out(out, output_format("%s of ours are outside the pool", BYTES(d->own_other)));
+	out->evidence = output_format("%s of ours lie outside the pool (%s %s); without them it fits", BYTES(bytes), most->name ? most->name : "?",
+				      BYTES(most->bytes));
+	out->advice = output_format("reduce what %s takes", most->name ? most->name : "it");
+	return holds(out, e, bytes, 0.85);
+}
+
+/* ---- capacity ------------------------------------------------------------------------------------------ */
+
+/* Some other rule says that it would have fitted. */
+static const char *other_cause(const struct evidence *e, const struct evidence_device *d)
+{
+	static const struct { verdict_rule *rule; const char *why; } others[] = {
+		{ device_limit, "the device had room: a cap was met" },
+		{ device_leak, "without what grew the request fits" },
+		{ device_copies, "without the copies the request fits" },
+		{ device_other_process, "without the neighbours the request fits" },
+		{ own_phase_peak, "the other phases fit" },
+		{ device_fragmentation, "enough is free, though in pieces" },
+		{ device_retained, "without what pools keep unused it fits" },
+		{ device_outside_pool, "without what is outside the pool it fits" },
+	};
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		struct verdict v = { 0 };
+		enum finding f = others[i].rule(e, d, &v);
+		free(v.evidence);
+		free(v.advice);
+		if (f == FINDING_HOLDS)
+			return others[i].why;
+	}
+	return NULL;
+}
+
+enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	struct balance b = balance_of(d);
+	if (!d->request.failed)
+		return FINDING_NONE;
+	if (!evidence_known(d->total) || !evidence_known(d->free))
+		return unknown(out, output_format("what was free on %s when it failed", d->name));
+	const char *cause = other_cause(e, d);
+	if (cause)
+		return ruled_out(out, output_format("%s", cause));
+	if (b.most_short == 0)
+		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name, BYTES(b.free)));
+	if (b.least_short < b.most_short && b.least_short > 0)
+		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s whatever is done", BYTES(d->request.bytes),
+					      BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
+	else
+		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
+					      BYTES(b.most_short), BYTES(b.unused));
+	out->advice = output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
+				    BYTES(b.most_short));
+	return holds(out, e, b.most_short, !d->neighbours_known ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+}

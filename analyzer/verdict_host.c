@@ -1,0 +1,209 @@
+/* The rules about the machine's own memory. */
+#include "analyzer/output.h"
+#include "analyzer/verdicts.h"
+
+#include <stdlib.h>
+
+#define NOTABLE 0.05      /* of the memory there is */
+#define SWAPPED 0.02      /* ... that went to swap during the run */
+#define LITTLE_LEFT 0.05
+#define KEPT 0.3          /* of what is resident */
+#define LEAST_KEPT (64ull << 20)
+
+#define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* What there is for the run: the cgroup's limit if it is the lower one. */
+static uint64_t bound(const struct evidence_host *h)
+{
+	return h->limit < h->memory ? h->limit : h->memory;
+}
+
+static bool part_of(uint64_t bytes, double part, uint64_t of)
+{
+	return evidence_known(of) && (double)bytes >= part * (double)of;
+}
+
+/* The kernel killed, or a request was refused. */
+static bool ended_badly(const struct evidence_host *h)
+{
+	return h->oom_kills > 0 || h->failed_bytes > 0;
+}
+
+static enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
+{
+	out->bytes = bytes;
+	out->confidence = e->complete ? confidence : confidence * 0.8;
+	return FINDING_HOLDS;
+}
+
+static enum finding ruled_out(struct verdict *out, char *why)
+{
+	out->evidence = why;
+	return FINDING_RULED_OUT;
+}
+
+/* ---- limit --------------------------------------------------------------------------------------------- */
+
+enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	(void)d;
+	if (!h->sampled || !evidence_known(h->limit) || !evidence_known(h->memory) || h->limit >= h->memory)
+		return FINDING_NONE;
+	if (!h->oom_kills)
+		return FINDING_NONE;
+	if (!part_of(evidence_or(h->anon, 0) + evidence_or(h->shm_used, 0), 0.8, h->limit))
+		return ruled_out(out, output_format("%s of the cgroup's %s were used by processes when something was killed",
+						    BYTES(evidence_or(h->anon, 0)), BYTES(h->limit)));
+	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use and the kernel killed %u", BYTES(h->limit),
+				      BYTES(h->memory), BYTES(evidence_or(h->anon, 0)), h->oom_kills);
+	out->advice = output_format("raise the limit of the container or job, or need less (memtrace peak)");
+	return holds(out, e, evidence_or(h->anon, h->limit), h->killed ? 0.95 : 0.7);
+}
+
+/* ---- leak ---------------------------------------------------------------------------------------------- */
+
+static bool goes_on(const struct evidence_growth *g)
+{
+	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
+	       !g->file_backed;
+}
+
+/* A leak matters by what it has cost, or by what it will. */
+static bool growth_matters(const struct evidence_host *h, const struct evidence_growth *g)
+{
+	uint64_t peak = evidence_or(h->live_peak, 0);
+	return g->fails_step > 0 || g->fails_ns > 0 || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
+	       part_of(g->bytes, NOTABLE, bound(h));
+}
+
+static char *why_not_growing(const struct evidence_host *h)
+{
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (g->file_backed)
+			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop", g->site ? g->site : "?", BYTES(g->bytes));
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (g->fit.kind == GROWTH_SATURATING)
+			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
+	if (evidence_or(h->private_dirty_growth, 0) > LEAST_KEPT)
+		return output_format("workers copied %s of their parent's pages by touching them; they allocated nothing",
+				     BYTES(h->private_dirty_growth));
+	return output_format("no site of the heap grows from beginning to end");
+}
+
+enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	const struct evidence_growth *most = NULL;
+	uint64_t grown = 0;
+	unsigned groups = 0;
+	(void)d;
+	if (!h->growth_known)
+		return FINDING_NONE;
+	LIST_EACH(struct evidence_growth, g, h->growth) {
+		if (!goes_on(g) || !growth_matters(h, g))
+			continue;
+		if (groups < VERDICT_SITES)
+			out->sites[groups] = g->site;
+		groups++;
+		grown += g->bytes;
+		most = !most || g->bytes > most->bytes ? g : most;
+	}
+	if (!most)
+		return ruled_out(out, why_not_growing(h));
+	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
+		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
+	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
+				      growth_name(most->fit.kind));
+	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s", most->site ? most->site : "that site");
+	free(pace);
+	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------- */
+
+char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
+
+/* Copies are a cause where something failed, or would soon. */
+enum finding host_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	uint64_t extra = 0;
+	(void)d;
+	LIST_EACH(struct evidence_copies, c, h->copies)
+		extra += c->extra_bytes;
+	bool tight = ended_badly(h) || (evidence_known(h->anon) && part_of(h->anon, 0.85, bound(h)));
+	if (!h->copies_known || !tight)
+		return FINDING_NONE;
+	if (!extra || !(part_of(extra, NOTABLE, bound(h)) || (h->failed_bytes && extra >= h->failed_bytes)))
+		return ruled_out(out, output_format("no large set of blocks is there twice"));
+	out->evidence = copies_evidence(h->copies.items, out);
+	return holds(out, e, extra, h->copies.items->blocks >= 16 ? 0.9 : 0.75);
+}
+
+/* ---- retained ------------------------------------------------------------------------------------------ */
+
+enum finding host_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	(void)d;
+	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
+		return FINDING_NONE;
+	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon))
+		return ruled_out(out, output_format("%s resident, %s of it live: allocators keep little", BYTES(h->rss_anon),
+						    BYTES(evidence_or(h->live, 0))));
+	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
+		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
+	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
+				      BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
+	out->advice = output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator (memtrace frag --device host)");
+	return holds(out, e, h->kept, 0.8);
+}
+
+/* ---- pressure ------------------------------------------------------------------------------------------ */
+
+static uint64_t swapped(const struct evidence_host *h)
+{
+	return evidence_known(h->swap_peak) ? less(h->swap_peak, evidence_or(h->swap_start, 0)) : 0;
+}
+
+static enum finding no_pressure(const struct evidence_host *h, struct verdict *out)
+{
+	uint64_t file = evidence_or(h->file, 0);
+	char *cache = file > less(h->memory, 0) / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
+	ruled_out(out, output_format("at least %s of %s available, swap grew by %s, nothing was killed%s", BYTES(evidence_or(h->available_min, 0)),
+				     BYTES(h->memory), BYTES(swapped(h)), cache ? cache : ""));
+	free(cache);
+	return FINDING_RULED_OUT;
+}
+
+enum finding host_pressure(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	(void)d;
+	if (!h->sampled || !evidence_known(h->memory)) {
+		out->evidence = output_format("resident memory, swap and the machine's free memory: nothing sampled them");
+		return FINDING_UNKNOWN;
+	}
+	bool swaps = swapped(h) && part_of(swapped(h), SWAPPED, h->memory);
+	bool scarce = evidence_known(h->available_min) && !part_of(h->available_min, LITTLE_LEFT, h->memory);
+	bool shm = evidence_known(h->shm_total) && h->shm_total && part_of(evidence_or(h->shm_used, 0), 0.95, h->shm_total);
+	bool killed = h->oom_kills && bound(h) == h->memory;
+	if (!swaps && !scarce && !shm && !killed)
+		return no_pressure(h, out);
+	if (shm && !swaps && !scarce && !killed) {
+		out->evidence = output_format("/dev/shm is full: %s of %s", BYTES(h->shm_used), BYTES(h->shm_total));
+		out->advice = output_format("docker run --shm-size, or fewer DataLoader workers and less prefetching");
+		return holds(out, e, h->shm_used, 0.85);
+	}
+	out->evidence = output_format("%s of %s were left at the worst moment, swap grew by %s%s", BYTES(evidence_or(h->available_min, 0)),
+				      BYTES(h->memory), BYTES(swapped(h)), killed ? ", the kernel killed" : "");
+	out->advice = output_format("need less of the machine's memory: the host ledger shows who has it");
+	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
+	return holds(out, e, swaps ? swapped(h) : used, killed || (swaps && scarce) ? 0.95 : swaps ? 0.85 : 0.8);
+}

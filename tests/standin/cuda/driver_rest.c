@@ -1,0 +1,17 @@
+/* Driver functions that programs link with and that don't work here. */
+#define R(name) __attribute__((visibility("default"))) long name(void) { return 801; /* not supported */ }
+R(cuLinkAddData_v2)
+R(cuLinkComplete)
+R(cuLinkCreate_v2)
+R(cuLinkDestroy)
+R(cuTensorMapEncodeTiled)
+R(cuMulticastCreate)
+R(cuMulticastAddDevice)
+R(cuMulticastBindMem)
+R(cuMulticastUnbind)
+R(cuMulticastGetGranularity)
+R(cuModuleGetGlobal_v2)
+R(cuStreamWriteValue32_v2)
+R(cuStreamWaitValue32_v2)
+R(cuMemMapArrayAsync)
+R(cuMemMapArrayAsync_ptsz)

@@ -1,0 +1,585 @@
+/* The rules of verdicts on figures made by hand: the incidents, and every situation that looks like another one. */
+#include "analyzer/verdicts.h"
+#include "tests/unit/test.h"
+
+#define MIB 1048576ull
+#define GIB 1073741824ull
+#define G(x) ((uint64_t)((x) * 1073741824.0))
+
+static struct evidence_device device;
+static struct evidence evidence;
+static struct verdicts found;
+static struct evidence_neighbour neighbours[3];
+static struct evidence_growth growths[2];
+static struct evidence_phase phases[6];
+static struct evidence_copies copies[1];
+static struct evidence_part parts[3];
+
+/* A device whose request the driver refused, with everything known and nothing else wrong. */
+static void begin(double total, double request, double free_gib, double allocated, double reserved)
+{
+	verdicts_fini(&found);
+	memset(neighbours, 0, sizeof(neighbours));
+	memset(growths, 0, sizeof(growths));
+	memset(phases, 0, sizeof(phases));
+	memset(copies, 0, sizeof(copies));
+	memset(parts, 0, sizeof(parts));
+	evidence = evidence_none();
+	device = evidence_device_none();
+	device.name = "cuda:0";
+	device.total = G(total);
+	device.free = G(free_gib);
+	device.request.failed = request > 0;
+	device.request.pid = 100;
+	device.request.bytes = device.request.block_bytes = G(request);
+	device.request.driver_failures = 2;
+	device.request.failures = 1;
+	device.request.outcome = FAILURE_FATAL;
+	device.pool.known = true;
+	device.pool.allocated = G(allocated);
+	device.pool.reserved = G(reserved);
+	device.pool.largest_hole = (G(reserved) - G(allocated)) / 2;
+	device.own_other = G(0.3);
+	device.neighbours_known = true;
+	device.growth_known = true;
+	device.copies_known = true;
+	device.steps = 200;
+	evidence.devices.items = &device;
+	evidence.devices.count = 1;
+}
+
+static void neighbour(int i, uint32_t pid, double gib, double before)
+{
+	neighbours[i] = (struct evidence_neighbour){ .pid = pid, .bytes = G(gib), .bytes_before = G(before), .pool_unused = EVIDENCE_UNKNOWN };
+	device.neighbours.items = neighbours;
+	device.neighbours.count = (size_t)i + 1;
+}
+
+static void growth(int i, enum growth_kind kind, enum growth_certainty certainty, double gib)
+{
+	growths[i] = (struct evidence_growth){ .site = "train.py:73 save", .sites = 1, .fit = { kind, certainty }, .bytes = G(gib), .per_step = 7e6 };
+	device.growth.items = growths;
+	device.growth.count = (size_t)i + 1;
+}
+
+static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
+{
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), failing, 1 };
+	device.phases.items = phases;
+	device.phases.count = (size_t)i + 1;
+}
+
+static void copied(double each, unsigned count, unsigned blocks)
+{
+	copies[0] = (struct evidence_copies){ .bytes = G(each), .extra_bytes = G(each * (count - 1)), .count = count, .blocks = blocks,
+					      .owners = { "run.py:10 load", "run.py:20 load" } };
+	device.copies.items = copies;
+	device.copies.count = 1;
+}
+
+static void judge(void)
+{
+	verdicts_fini(&found);
+	verdicts_find(&found, &evidence);
+}
+
+static const struct verdict *held(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.held_count; i++)
+		if (found.held[i].kind == kind)
+			return &found.held[i];
+	return NULL;
+}
+
+static bool out(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == kind)
+			return true;
+	return false;
+}
+
+static bool only(enum verdict_kind kind)
+{
+	return found.held_count == 1 && held(kind) && held(kind)->evidence && *held(kind)->evidence;
+}
+
+static bool says(const char *text, const char *part)
+{
+	bool yes = text && strstr(text, part);
+	if (!yes)
+		printf("# \"%s\" is not in \"%s\"\n", part, text ? text : "(null)");
+	return yes;
+}
+
+/* ---- the incidents ------------------------------------------------------------------------------------- */
+
+TEST(incident_1_copies_at_the_peak)
+{
+	begin(128, 2.898, 1.2, 122, 123.5);
+	copied(28, 4, 400);
+	phase(0, "t1", 100, 0, 28, false);
+	phase(1, "t2", 100, 28, 56, false);
+	phase(2, "t5", 100, 112, 122, true);
+	judge();
+	CHECK(only(VERDICT_COPIES));
+	CHECK_EQ(found.held[0].bytes, G(84));
+	CHECK(says(found.held[0].advice, "84.00 GiB"));
+	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_PHASE_PEAK) && out(VERDICT_FRAGMENTATION) && out(VERDICT_LEAK));
+	CHECK_EQ(found.status, STATUS_PROBLEM);
+}
+
+TEST(incident_2_neighbours_hold_it)
+{
+	begin(23.52, 32.0 / 1024, 28.25 / 1024, 7.61, 7.63);
+	neighbour(0, 3674110, 3.80, 3.80);
+	neighbour(1, 3808634, 11.44, 4.0);
+	device.request.bytes = device.request.block_bytes = 32 * MIB;
+	judge();
+	CHECK(only(VERDICT_OTHER_PROCESS));
+	CHECK_EQ(held(VERDICT_OTHER_PROCESS)->bytes, G(3.80) + G(11.44));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "64.8 %") && says(held(VERDICT_OTHER_PROCESS)->evidence, "any one of them"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "3 were on it"));
+}
+
+/* Same incident with a pool that has nothing unused: the user's verdict was fragmentation. */
+TEST(incident_2_is_no_fragmentation)
+{
+	begin(23.52, 32.0 / 1024, 28.25 / 1024, 7.63, 7.63);
+	neighbour(0, 3674110, 3.80, 3.80);
+	neighbour(1, 3808634, 11.44, 11.44);
+	judge();
+	CHECK(!held(VERDICT_FRAGMENTATION));
+	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_CAPACITY) && out(VERDICT_LEAK));
+}
+
+TEST(incident_2_neighbours_phase)
+{
+	begin(23.52, 32.0 / 1024, 28.25 / 1024, 7.63, 7.63);
+	neighbour(0, 3808634, 11.44, 4.0);
+	neighbours[0].traced = true;
+	phase(0, "train", 3808634, 4, 12, false);
+	phase(1, "evaluate", 3808634, 4, 15, false);
+	judge();
+	CHECK(held(VERDICT_OTHER_PROCESS) && held(VERDICT_PHASE_PEAK));
+	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence, "evaluate of neighbour 3808634 takes 15.00 GiB"));
+	CHECK_EQ(found.held[0].kind, VERDICT_OTHER_PROCESS);
+}
+
+TEST(incident_3_leak_accelerating)
+{
+	begin(24, 48.0 / 1024, 9.25 / 1024, 23.62, 23.70);
+	growth(0, GROWTH_ACCELERATING, CERTAINTY_HIGH, 6.67);
+	growths[0].fails_step = 1008;
+	growths[0].fails_low = 940;
+	growths[0].fails_high = 1090;
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating") && says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
+	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION) && out(VERDICT_OTHER_PROCESS));
+	CHECK_EQ(verdict_certainty(held(VERDICT_LEAK)->confidence), CERTAINTY_HIGH);
+}
+
+TEST(incident_3_opposite_capacity)
+{
+	begin(23.69, 2.50, 1.89, 21.45, 21.50);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(says(held(VERDICT_CAPACITY)->evidence, "short by 573.4 MiB to 624.6 MiB"));
+	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_LEAK) && out(VERDICT_OTHER_PROCESS) && out(VERDICT_COPIES));
+}
+
+static void host(double memory, double available, double swap, double anon)
+{
+	begin(24, 0, 20, 1, 1);
+	evidence.devices.count = 0;
+	evidence.host.sampled = true;
+	evidence.host.memory = G(memory);
+	evidence.host.available_min = G(available);
+	evidence.host.swap_start = 0;
+	evidence.host.swap_peak = G(swap);
+	evidence.host.swap_total = G(4);
+	evidence.host.anon = G(anon);
+	evidence.host.file = G(1);
+	evidence.host.rss_anon = G(anon);
+	evidence.host.live = evidence.host.live_peak = G(anon * 0.95);
+	evidence.host.kept = G(anon * 0.05);
+	evidence.host.growth_known = true;
+}
+
+TEST(incident_4_host_pressure)
+{
+	host(32, 1.2, 2.1, 28);
+	judge();
+	CHECK(only(VERDICT_HOST_PRESSURE));
+	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(2.1));
+	host(32, 9, 0, 21);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK_EQ(found.status, STATUS_OK);
+}
+
+/* ---- what looks like one thing and is another ---------------------------------------------------------- */
+
+TEST(retained_graph_is_one_group)
+{
+	begin(24, 0.05, 0.01, 23.6, 23.65);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 12);
+	growths[0].sites = 37;
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "37 sites grow in lock-step"));
+	CHECK(!strstr(held(VERDICT_LEAK)->evidence, "gelu"));
+}
+
+TEST(cache_that_fills_is_no_leak)
+{
+	begin(24, 0, 6, 17, 17.5);
+	growth(0, GROWTH_SATURATING, CERTAINTY_HIGH, 4);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_LEAK) && found.status == STATUS_OK);
+}
+
+TEST(first_step_is_a_jump_and_no_leak)
+{
+	begin(24, 0, 6, 17, 17.5);
+	growth(0, GROWTH_JUMP, CERTAINTY_MEDIUM, 4);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_LEAK));
+}
+
+TEST(uncertain_growth_is_no_leak)
+{
+	begin(24, 0, 6, 17, 17.5);
+	growth(0, GROWTH_LINEAR, CERTAINTY_LOW, 4);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+}
+
+/* Accumulation, evaluation and checkpoints leave low points alone: there is no growth to begin with. */
+TEST(flat_lows_are_no_leak)
+{
+	begin(24, 0, 6, 17, 17.5);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_LEAK));
+	CHECK(says(found.ruled_out[0].evidence, "200 steps are flat"));
+}
+
+TEST(driver_failures_are_evidence_not_ooms)
+{
+	begin(23.69, 2.50, 1.89, 21.45, 21.50);
+	device.request.driver_failures = 3;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK_EQ(device.request.failures, 1);
+}
+
+TEST(caught_failure_is_explained_but_no_problem)
+{
+	begin(23.69, 2.50, 1.89, 21.45, 21.50);
+	device.request.outcome = FAILURE_CAUGHT;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK_EQ(found.status, STATUS_OK);
+}
+
+TEST(memory_fraction_is_a_limit)
+{
+	begin(24, 1, 14, 9.2, 9.5);
+	device.request.driver_failures = 0;
+	device.request.limit_bytes = G(10);
+	judge();
+	CHECK(only(VERDICT_LIMIT));
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(0.5));
+	device.request.limit_bytes = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(only(VERDICT_LIMIT));
+	CHECK_EQ(verdict_certainty(held(VERDICT_LIMIT)->confidence), CERTAINTY_MEDIUM);
+}
+
+TEST(sum_fits_but_no_hole_does)
+{
+	begin(60, 25.96, 23.04, 33.5, 36.51);
+	device.pool.largest_hole = G(1.1);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(36.51) - G(33.5));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
+	CHECK(out(VERDICT_CAPACITY));
+	device.pool.expandable = true;
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
+}
+
+TEST(idle_cache_is_no_fragmentation)
+{
+	begin(24, 0, 2, 5, 21);
+	device.pool.free_segments = G(15.9);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_FRAGMENTATION));
+}
+
+TEST(holes_of_a_full_device_are_fragmentation)
+{
+	begin(24, 0, 0.5, 12, 23);
+	device.pool.free_segments = G(0.5);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+}
+
+TEST(driver_pool_is_not_judged_as_ours)
+{
+	begin(24, 4, 1, 0, 0);
+	device.pool = (struct evidence_pool){ .driver_pool = true, .largest_hole = EVIDENCE_UNKNOWN };
+	judge();
+	CHECK(!held(VERDICT_FRAGMENTATION) && !held(VERDICT_LEAK));
+	for (size_t i = 0; i < found.unknown_count; i++)
+		CHECK(found.unknown[i].kind != VERDICT_FRAGMENTATION);
+}
+
+TEST(private_pools_holes_are_unusable)
+{
+	begin(24, 2, 1, 18, 22);
+	device.pool.unusable = G(4);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_FRAGMENTATION));
+}
+
+TEST(nccl_beside_a_full_cache)
+{
+	begin(24, 0.5, 0.1, 8, 23.2);
+	device.request.caller = CALLER_COMM;
+	device.request.caller_name = "NCCL";
+	judge();
+	CHECK(only(VERDICT_RETAINED));
+	CHECK(says(held(VERDICT_RETAINED)->evidence, "NCCL"));
+	CHECK(out(VERDICT_CAPACITY));
+}
+
+TEST(serving_engine_takes_90_percent_at_once)
+{
+	begin(24, 0, 2.4, 21, 21.6);
+	growth(0, GROWTH_JUMP, CERTAINTY_HIGH, 21);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_LEAK));
+}
+
+TEST(neighbour_that_starts_later)
+{
+	begin(24, 1, 0.2, 9.9, 10);
+	neighbour(0, 200, 13.5, 0);
+	judge();
+	CHECK(only(VERDICT_OTHER_PROCESS));
+	CHECK(out(VERDICT_LEAK));
+}
+
+TEST(neighbour_that_left_before_the_sample)
+{
+	begin(24, 1, 0.2, 9.9, 10);
+	device.unexplained = (int64_t)G(13.5);
+	judge();
+	CHECK(only(VERDICT_OTHER_PROCESS));
+	CHECK_EQ(verdict_certainty(held(VERDICT_OTHER_PROCESS)->confidence), CERTAINTY_MEDIUM);
+}
+
+TEST(old_neighbour_is_not_the_cause_of_a_leak)
+{
+	begin(24, 0.05, 0.01, 13, 13.2);
+	neighbour(0, 200, 10.4, 10.4);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 11);
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(out(VERDICT_OTHER_PROCESS));
+}
+
+TEST(neighbours_nobody_sampled_are_unknown)
+{
+	begin(23.69, 2.50, 1.89, 21.45, 21.50);
+	device.neighbours_known = false;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK_EQ(found.unknown_count > 0, 1);
+	CHECK_EQ(verdict_certainty(held(VERDICT_CAPACITY)->confidence), CERTAINTY_MEDIUM);
+}
+
+TEST(neighbours_cache_is_retained)
+{
+	begin(24, 1, 0.2, 9.9, 10);
+	neighbour(0, 200, 13.5, 13.5);
+	neighbours[0].traced = true;
+	neighbours[0].pool_unused = G(9);
+	judge();
+	CHECK(held(VERDICT_RETAINED) && held(VERDICT_OTHER_PROCESS));
+}
+
+TEST(copies_on_purpose_are_small_or_apart)
+{
+	begin(23.69, 2.50, 1.89, 21.45, 21.50);
+	copied(0.2, 2, 40);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_COPIES));
+}
+
+TEST(copies_without_a_failure_are_nobodys_business)
+{
+	begin(24, 0, 3, 20, 20.5);
+	copied(9, 2, 40);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+}
+
+TEST(phase_that_needs_more_for_a_moment)
+{
+	begin(24, 3, 1, 22.5, 22.6);
+	phase(0, "train", 100, 8, 16, false);
+	phase(1, "evaluate", 100, 8, 22.5, true);
+	judge();
+	CHECK(only(VERDICT_PHASE_PEAK));
+	CHECK(out(VERDICT_CAPACITY));
+	phase(0, "train", 100, 8, 23.5, false);
+	phase(1, "evaluate", 100, 8, 22.5, true);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_PHASE_PEAK));
+}
+
+TEST(outside_the_pool)
+{
+	begin(24, 1, 0.3, 18, 18.2);
+	device.own_other = G(5);
+	parts[0] = (struct evidence_part){ "context", G(0.5), true };
+	parts[1] = (struct evidence_part){ "NCCL", G(4.5), false };
+	device.parts.items = parts;
+	device.parts.count = 2;
+	judge();
+	CHECK(only(VERDICT_OUTSIDE_POOL));
+	CHECK_EQ(held(VERDICT_OUTSIDE_POOL)->bytes, G(4.5));
+	parts[1].bytes = G(0.4);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_OUTSIDE_POOL));
+}
+
+static void host_growth(enum growth_kind kind, double gib)
+{
+	growth(0, kind, CERTAINTY_HIGH, gib);
+	evidence.host.growth.items = growths;
+	evidence.host.growth.count = 1;
+}
+
+TEST(mapped_files_are_no_leak)
+{
+	host(32, 20, 0, 4);
+	host_growth(GROWTH_LINEAR, 9);
+	growths[0].file_backed = true;
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_LEAK));
+}
+
+TEST(copy_on_write_is_no_leak)
+{
+	host(32, 20, 0, 4);
+	evidence.host.private_dirty_growth = G(3);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == VERDICT_LEAK)
+			CHECK(says(found.ruled_out[i].evidence, "workers copied 3.00 GiB"));
+}
+
+TEST(pinned_cache_that_fills_is_no_leak)
+{
+	host(32, 20, 0, 4);
+	host_growth(GROWTH_SATURATING, 1);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+}
+
+TEST(host_leak)
+{
+	host(32, 20, 0, 4);
+	host_growth(GROWTH_LINEAR, 2);
+	judge();
+	CHECK(only(VERDICT_LEAK));
+}
+
+TEST(arenas_after_a_spike_are_retained)
+{
+	host(32, 20, 0, 6);
+	evidence.host.live_peak = G(6);
+	evidence.host.live = G(1);
+	evidence.host.kept = G(5);
+	judge();
+	CHECK(only(VERDICT_RETAINED));
+	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(5));
+}
+
+TEST(page_cache_is_no_pressure)
+{
+	host(32, 12, 0, 4);
+	evidence.host.file = G(16);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK(out(VERDICT_HOST_PRESSURE));
+}
+
+TEST(cgroup_limit)
+{
+	host(32, 20, 0, 7.9);
+	evidence.host.limit = G(8);
+	evidence.host.oom_kills = 1;
+	evidence.host.killed = true;
+	judge();
+	CHECK(only(VERDICT_LIMIT));
+	CHECK_EQ(found.status, STATUS_PROBLEM);
+}
+
+TEST(shared_memory_full)
+{
+	host(32, 20, 0, 4);
+	evidence.host.shm_total = 64 * MIB;
+	evidence.host.shm_used = 64 * MIB;
+	judge();
+	CHECK(only(VERDICT_HOST_PRESSURE));
+	CHECK(says(held(VERDICT_HOST_PRESSURE)->evidence, "/dev/shm is full"));
+}
+
+TEST(nothing_known_is_said)
+{
+	begin(24, 0, 1, 1, 1);
+	evidence.devices.count = 0;
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK_EQ(found.unknown_count, 1);
+	CHECK_EQ(found.status, STATUS_OK);
+}
+
+TEST(failure_without_explanation_is_inconclusive)
+{
+	begin(24, 1, 20, 1, 1.5);
+	device.request.caller = CALLER_PROGRAM;
+	judge();
+	CHECK_EQ(found.held_count, 0);
+	CHECK_EQ(found.status, STATUS_INCONCLUSIVE);
+}
+
+TEST(losses_lower_the_confidence)
+{
+	begin(24, 48.0 / 1024, 9.25 / 1024, 23.62, 23.70);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 6.67);
+	evidence.complete = false;
+	judge();
+	CHECK(held(VERDICT_LEAK) && verdict_certainty(held(VERDICT_LEAK)->confidence) < CERTAINTY_HIGH);
+	verdicts_fini(&found);
+}
+
+TEST_MAIN
