@@ -3,7 +3,7 @@ embedding, twice its 16-bit twin, fails. Alive: params_dict (host), the training
 
 usage: incident1.py [--healthy]    loads once, and lets go of what is done with
 """
-# standin: DEVICES=1600M CONTEXT=40M
+# standin: DEVICES=1580M CONTEXT=40M
 import gc
 import sys
 
@@ -81,9 +81,10 @@ def main():
         infer(inference)
         tell(end=pool())
         return
+    answers = []
     with failing(WORDS * HIDDEN * 4):
-        logits = [infer(inference) for _ in range(4)]
-        del logits
+        while True:
+            answers.append(infer(inference))
 
 
 main()
