@@ -130,6 +130,13 @@ static __attribute__((noinline)) int may_record(const struct mt_event *slots, ui
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
 
+int mt_record_enter(void)
+{
+	struct mt_event none = { .kind = MT_NONE };
+
+	return !self.busy && (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
+}
+
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
                                                                const struct mt_frame *hook_frame)
 {
