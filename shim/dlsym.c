@@ -13,7 +13,6 @@
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/process.h"
-#include "shim/record.h"
 
 void *(*mt_real_dlsym)(void *handle, const char *name);
 uint32_t mt_wrap_generation;
@@ -191,10 +190,8 @@ static void drop_error(void)
 		int kept = errno;                                     \
 		__typeof__(expression) result;                        \
 		drop_error();                                         \
-		mt_record_mute(1);                                    \
 		result = (expression);                                \
 		drop_error();                                         \
-		mt_record_mute(0);                                    \
 		errno = kept;                                         \
 		result;                                               \
 	})
