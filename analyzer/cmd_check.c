@@ -86,11 +86,31 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, true, where, heap->missed_frees, "blocks were freed unseen (their address was allocated again)");
 	find_count(f, false, where, heap->unknown_frees, "frees of blocks from before the recording");
 	find_count(f, false, where, map->missed_frees, "mappings were removed unseen (something else was mapped there)");
+	find_count(f, true, where, mp->kind[MODEL_DEVICE].missed_frees, "device allocations were freed unseen (their address was "
+		   "allocated again)");
+	find_count(f, true, where, mp->kind[MODEL_POOL].missed_frees, "blocks of a device's pool were freed unseen");
+	find_count(f, true, where, mp->kind[MODEL_PINNED].missed_frees, "pinned blocks were freed unseen");
+	find_count(f, false, where, mp->kind[MODEL_DEVICE].unknown_frees + mp->kind[MODEL_POOL].unknown_frees +
+		   mp->kind[MODEL_PINNED].unknown_frees, "frees of device memory from before the recording");
 	find_count(f, false, where, p->truncated_stacks, "stacks were cut");
 	if (p->state == PROCESS_RUNNING)
 		find(f, false, where, ERROR_NO_OFFSET, "still running");
 	if (p->origin == MT_ORIGIN_FORK && !p->parent)
 		find(f, false, where, ERROR_NO_OFFSET, "its parent is not in this trace: what it inherited is unknown");
+}
+
+/* What a framework says of its pool must be what was seen of it. */
+static void check_oom(struct findings *f, const struct model *m, const struct reader *r, const struct model_oom *o)
+{
+	const struct process *p = reader_process(r, o->process);
+	char where[64];
+	snprintf(where, sizeof(where), "process %" PRIu32 "-%" PRIu32, p->pid, p->image);
+	if (o->said_allocated != MODEL_UNKNOWN && o->said_allocated != o->allocated_bytes)
+		find(f, true, where, ERROR_NO_OFFSET, "%s: the pool says it had %" PRIu64 " bytes in use when it ran out, %" PRIu64
+		     " were seen", model_device(m, o->device)->name, o->said_allocated, o->allocated_bytes);
+	if (o->said_reserved != MODEL_UNKNOWN && o->said_reserved != o->reserved_bytes)
+		find(f, true, where, ERROR_NO_OFFSET, "%s: the pool says it had %" PRIu64 " bytes reserved when it ran out, %" PRIu64
+		     " were seen", model_device(m, o->device)->name, o->said_reserved, o->reserved_bytes);
 }
 
 static void check_notes(struct findings *f, const struct reader *r)
@@ -128,6 +148,8 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 	if (f->json)
 		printf("{\"version\":1,\"findings\":[");
 	check_notes(f, r);
+	for (unsigned i = 0; i < model_ooms(m); i++)
+		check_oom(f, m, r, model_oom(m, i));
 	for (int i = 0; i < o->ndirs; i++)
 		check_symbols(f, o->dirs[i]);
 	for (unsigned id = 0; id < reader_processes(r); id++)

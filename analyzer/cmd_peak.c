@@ -18,14 +18,15 @@ static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
 
 static const struct option_spec spec = {
 	"memtrace peak [--at TIME] [options] [DIR...]",
-	"Everything that was alive at one moment, by owner: at the peak (the default: of the heap and of mappings each at\n"
-	"their own), at the end (of each process), or at a time.",
+	"Everything that was alive at one moment, by owner: at the peak (the default: each kind of memory and each device\n"
+	"at its own), at the end (of each process), at a time, or when device memory ran out (--at oom[:N]).",
 	rows, 0,
 };
 
 /* One kind of memory at the moment. */
 struct moment {
 	enum model_kind kind;
+	const struct model_device *device; /* NULL: memory of the host */
 	enum sites_measure measure;
 	uint64_t ns;
 	struct sites *sites;
@@ -36,15 +37,16 @@ static bool is_time(const struct when *w)
 	return w->kind != WHEN_UNSET && w->kind != WHEN_PEAK && w->kind != WHEN_END;
 }
 
-static int find_moment(struct view *v, struct moment *at, enum model_kind kind)
+static int find_moment(struct view *v, struct moment *at, enum model_kind kind, const struct model_device *d)
 {
 	const struct when *when = &v->options->at;
-	*at = (struct moment){ .kind = kind, .measure = SITES_LIVE, .ns = model_end_ns(v->model) };
+	*at = (struct moment){ .kind = kind, .device = d, .measure = SITES_LIVE, .ns = model_end_ns(v->model) };
 	if (when->kind == WHEN_UNSET || when->kind == WHEN_PEAK) {
 		at->measure = SITES_HOST_PEAK;
-		at->ns = model_totals(v->model, kind).peak_ns;
+		at->ns = d ? d->layer[kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY].peak_ns : model_totals(v->model, kind).peak_ns;
 	}
-	return view_owners(v, at->measure, kind, NULL, &at->sites);
+	return d ? view_device_owners(v, at->measure, kind, d->index, &at->sites)
+		 : view_owners(v, at->measure, kind, NULL, &at->sites);
 }
 
 /* ---- screen -------------------------------------------------------------------------------------------- */
@@ -203,11 +205,16 @@ static const char *moment_name(const struct view *v, const struct moment *at)
 
 static void print_moment(struct view *v, const struct moment *at)
 {
+	static const char *const titles[MODEL_KINDS] = {
+		[MODEL_HEAP] = "HEAP", [MODEL_MAP] = "MAPPED", [MODEL_PINNED] = "PINNED", [MODEL_DEVICE] = "DRIVER'S ALLOCATIONS",
+		[MODEL_POOL] = "POOL",
+	};
 	const struct sites *s = at->sites;
 	size_t most = v->options->rows ? v->options->rows : DEFAULT_OWNERS;
-	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), at->kind == MODEL_HEAP ? "HEAP" : "MAPPED",
-	       BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
+	char *title = at->device ? output_format("%s %s", at->device->name, titles[at->kind]) : strdup(titles[at->kind]);
+	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
 	       output_end(STYLE_HEAD));
+	free(title);
 	uint64_t rest = 0;
 	if (s->estimated)
 		printf("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
@@ -230,41 +237,82 @@ static json_t *json_moment(const struct moment *at)
 	return o;
 }
 
-static int print_json(struct view *v, const struct moment *moments, int count)
+/* "devices": [{"name", "uuid", "device": {moment}, "pool": {moment}}]. */
+static void add_device_moment(json_t *devices, const struct moment *at)
+{
+	size_t last = json_array_size(devices);
+	json_t *o = last ? json_array_get(devices, last - 1) : NULL;
+	if (!o || json_integer_value(json_object_get(o, "index")) != at->device->index) {
+		o = json_object();
+		json_object_set_new(o, "index", json_integer(at->device->index));
+		json_object_set_new(o, "name", json_text(at->device->name));
+		json_object_set_new(o, "uuid", json_text(at->device->uuid));
+		json_array_append_new(devices, o);
+	}
+	json_object_set_new(o, kind_name(at->kind), json_moment(at));
+}
+
+static void add_moment(struct view *v, json_t *root, json_t *devices, json_t *sites, const struct moment *at)
 {
 	size_t most = v->options->rows ? v->options->rows : DEFAULT_JSON_OWNERS;
-	json_t *root = json_object(), *sites = json_array();
+	if (at->device)
+		add_device_moment(devices, at);
+	else
+		json_object_set_new(root, at->kind == MODEL_HEAP ? "host" : kind_name(at->kind), json_moment(at));
+	for (size_t k = 0; k < at->sites->count && k < most; k++) {
+		json_t *site = json_owner(v->stacks, &at->sites->owners[k], at->kind, view_flags(v->options));
+		json_object_set_new(site, "device", json_text(at->device ? at->device->name : NULL));
+		json_object_set_new(site, "uuid", json_text(at->device ? at->device->uuid : NULL));
+		json_array_append_new(sites, site);
+	}
+}
+
+static int print_json(struct view *v, const struct moment *moments, size_t count)
+{
+	json_t *root = json_object(), *sites = json_array(), *devices = json_array();
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
-	for (int i = 0; i < count; i++) {
-		const struct sites *s = moments[i].sites;
-		json_object_set_new(root, moments[i].kind == MODEL_HEAP ? "host" : "map", json_moment(&moments[i]));
-		for (size_t k = 0; k < s->count && k < most; k++)
-			json_array_append_new(sites, json_owner(v->stacks, &s->owners[k], moments[i].kind, view_flags(v->options)));
-	}
+	for (size_t i = 0; i < count; i++)
+		add_moment(v, root, devices, sites, &moments[i]);
+	json_object_set_new(root, "devices", devices);
 	json_object_set_new(root, "sites", sites);
 	return json_print(root);
 }
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
+/* Moments of all kinds and devices that were asked for. Returns how many, or an error. */
+static int find_moments(struct view *v, struct moment *moments)
+{
+	int count = 0, e = 0;
+	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
+		if (v->kinds & 1u << kind)
+			e = find_moment(v, &moments[count++], kind, NULL);
+	for (unsigned i = 0; i < model_devices(v->model); i++)
+		for (int kind = MODEL_POOL; e == 0 && kind >= MODEL_DEVICE; kind--)
+			if (v->kinds & 1u << kind && view_has_device(v, i))
+				e = find_moment(v, &moments[count++], kind, model_device(v->model, i));
+	return e < 0 ? e : count;
+}
+
 static int show(struct view *v)
 {
-	struct moment moments[MODEL_KINDS] = { 0 };
-	int count = 0, e = 0;
-	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
-		if (v->kinds & 1u << kind)
-			e = find_moment(v, &moments[count++], kind);
+	size_t room = MODEL_HOST_KINDS + 2ul * model_devices(v->model);
+	struct moment *moments = calloc(room, sizeof(*moments));
+	int count = moments ? find_moments(v, moments) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL), e = count < 0 ? count : 0;
 	if (e == 0 && v->options->json)
-		e = print_json(v, moments, count);
+		e = print_json(v, moments, (size_t)count);
 	else
-		for (int i = 0; e == 0 && i < count; i++) {
-			printf("%s", i ? "\n" : "");
+		for (int i = 0, printed = 0; i < count; i++) {
+			if (moments[i].device && !moments[i].sites->bytes)
+				continue;
+			printf("%s", printed++ ? "\n" : "");
 			print_moment(v, &moments[i]);
 		}
-	for (int i = 0; i < count; i++)
+	for (size_t i = 0; moments && i < room; i++)
 		sites_free(moments[i].sites);
+	free(moments);
 	return e;
 }
 

@@ -37,7 +37,7 @@ struct losses report_losses(const struct view *v)
 
 static void report_fini(struct report *r)
 {
-	for (int kind = 0; kind < MODEL_KINDS; kind++)
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
@@ -68,7 +68,7 @@ static int report_init(struct report *r, const struct view *v)
 {
 	*r = (struct report){ .view = v };
 	int e = 0;
-	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
+	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
 				: view_owners(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);

@@ -12,34 +12,55 @@ static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
 
 static const struct option_spec spec = {
 	"memtrace timeline [options] [DIR...]",
-	"Live bytes over time of each process and of all: a bar chart on a terminal, CSV when piped (time in seconds;\n"
-	"lowest, highest and last live bytes, and blocks, of each stretch).",
+	"Live bytes over time of each process and of all, and per device: a bar chart on a terminal, CSV when piped (time\n"
+	"in seconds; lowest, highest and last live bytes, and blocks, of each stretch).",
 	rows, 0,
 };
 
 struct line {
 	const struct process *process; /* NULL = the sum over a host's processes */
 	const struct reader_host *host;
-	enum model_kind kind;
+	const char *what;              /* "heap" ... "device", "pool", "reserved" */
+	const struct model_device *device; /* or NULL */
 	const struct model_series *series;
 };
+
+static const char *const layers[] = { [LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved" };
+
+/* Each device's layers: the sum over processes, then the processes. */
+static void each_device_line(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
+{
+	for (unsigned i = 0; i < model_devices(v->model); i++) {
+		const struct model_device *d = model_device(v->model, i);
+		if (!view_has_device(v, i))
+			continue;
+		for (int k = 0; k <= LAYER_RESERVED; k++) {
+			f(arg, &(struct line){ NULL, d->host, layers[k], d, &d->timeline[k] });
+			for (unsigned n = 0; n < d->share_count; n++)
+				if (view_has(v, d->shares[n]->process))
+					f(arg, &(struct line){ d->shares[n]->process, d->host, layers[k], d, &d->shares[n]->timeline[k] });
+		}
+	}
+}
 
 /* Calls f for each series that was asked for: sums first. */
 static void each_line(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
 {
-	for (int kind = 0; kind < MODEL_KINDS; kind++) {
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
 		if (!(v->kinds & 1u << kind))
 			continue;
 		for (unsigned i = 0; i < reader_hosts(v->reader); i++) {
 			const struct model_host *h = model_host(v->model, i);
-			f(arg, &(struct line){ NULL, h->host, kind, &h->timeline[kind] });
+			f(arg, &(struct line){ NULL, h->host, kind_name(kind), NULL, &h->timeline[kind] });
 		}
 		for (unsigned id = 0; id < reader_processes(v->reader); id++) {
 			const struct model_process *m = model_process(v->model, id);
 			if (view_has(v, m->process))
-				f(arg, &(struct line){ m->process, m->process->host, kind, &m->timeline[kind] });
+				f(arg, &(struct line){ m->process, m->process->host, kind_name(kind), NULL, &m->timeline[kind] });
 		}
 	}
+	if (v->kinds & 1u << MODEL_DEVICE)
+		each_device_line(v, f, arg);
 }
 
 static double bucket_start(const struct view *v, const struct model_series *s, uint32_t i)
@@ -71,7 +92,10 @@ static void csv_line(void *arg, const struct line *l)
 		else
 			printf("all,");
 		print_field(l->process ? l->process->name : l->host->name);
-		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", kind_name(l->kind), b->low, b->high, b->last, b->blocks);
+		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last, b->blocks);
+		if (l->device)
+			print_field(*l->device->uuid ? l->device->uuid : l->device->name);
+		printf("\n");
 	}
 }
 
@@ -101,10 +125,12 @@ static void chart_line(void *arg, const struct line *l)
 	if (values)
 		view_resample(c->view, l->series, values, c->columns);
 	char *sparks = values ? output_sparkline(values, c->columns, most) : NULL;
+	char *what = l->device ? output_format("%s %s", l->what, l->device->name) : NULL;
 	char *name = l->process ? output_format("%u %s", l->process->pid, l->process->name) : output_format("all on %s", l->host->name);
-	table_row(c->table, (const char *[]){ name, kind_name(l->kind), sparks, BYTES(l->series->buckets[l->series->count - 1].last),
+	table_row(c->table, (const char *[]){ name, what ? what : l->what, sparks, BYTES(l->series->buckets[l->series->count - 1].last),
 					      BYTES(most) });
 	free(name);
+	free(what);
 	free(sparks);
 	free(values);
 }
@@ -152,7 +178,9 @@ static void json_line(void *arg, const struct line *l)
 	json_object_set_new(o, "process", l->process ? json_integer(l->process->id) : json_null());
 	json_object_set_new(o, "pid", l->process ? json_integer(l->process->pid) : json_null());
 	json_object_set_new(o, "name", json_text(l->process ? l->process->name : l->host->name));
-	json_object_set_new(o, "kind", json_text(kind_name(l->kind)));
+	json_object_set_new(o, "kind", json_text(l->what));
+	json_object_set_new(o, "device", json_text(l->device ? l->device->name : NULL));
+	json_object_set_new(o, "uuid", json_text(l->device ? l->device->uuid : NULL));
 	json_object_set_new(o, "points", json_points(lines->view, l->series));
 	json_array_append_new(lines->list, o);
 }
@@ -186,7 +214,7 @@ static int timeline(struct view *v)
 		print_chart(v);
 		return 0;
 	}
-	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks\n");
+	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
 	each_line(v, csv_line, v);
 	return 0;
 }

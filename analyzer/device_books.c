@@ -101,7 +101,8 @@ static struct share *share_new(struct account *a, uint32_t id)
 	s->account = a;
 	s->device = d;
 	s->at_peak_stamp = d->peak_number;
-	s->seen = (struct model_share){ .process = a->seen.process, .id = id, .ordinal = known ? known->ordinal : 0 };
+	s->seen = (struct model_share){ .process = a->seen.process, .id = id, .ordinal = known ? known->ordinal : 0,
+					  .first_ns = UINT64_MAX };
 	return s;
 }
 
@@ -188,16 +189,18 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 	if (c.bytes <= 0)
 		settle_all(s, layer);
 	share_touch(s);
-	if (c.site != BLOCK_NO_SITE && layer != LAYER_RESERVED)
+	if (c.site != BLOCK_NO_SITE)
 		account_change_site(s->account, c, own->number, sum->number);
 	change_tally(own, c, ns);
 	change_tally(sum, c, ns);
 	if (c.bytes > 0) {
+		if (s->seen.first_ns == UINT64_MAX)
+			s->seen.first_ns = ns;
 		s->device->rise_ns = ns;
 		s->device->rise_event = s->account->model->device_events;
 	}
 	note_series(s, layer, before, device_before);
-	if (layer == LAYER_RESERVED)
+	if (layer != LAYER_MEMORY && layer != LAYER_POOL)
 		return;
 	account_change_sums(s->account, c, ns);
 	if (s->account->model->query.on_change)
@@ -233,25 +236,74 @@ int64_t share_site(struct share *s, enum model_kind kind, const struct device_ev
 	return tally_site(&a->sites, &key, s->layer[layer].number, s->device->layer[layer].number);
 }
 
-int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event)
+static int by_site(const void *a, const void *b)
 {
-	*at = (struct model_moment){ .ns = ns, .event = event, .free_bytes = MODEL_UNKNOWN,
-				     .total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN };
+	const struct model_outside *x = a, *y = b;
+	uint64_t p = (uint64_t)x->process << 32 | x->site, q = (uint64_t)y->process << 32 | y->site;
+	return (p > q) - (p < q);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct model_outside *x = a, *y = b;
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_site(a, b);
+}
+
+/* One entry a site, largest first. */
+static void tidy_outside(struct model_moment *at)
+{
+	unsigned n = 0;
+	if (at->outside_count)
+		qsort(at->outside, at->outside_count, sizeof(*at->outside), by_site);
+	for (unsigned i = 0; i < at->outside_count; i++)
+		if (n && !by_site(&at->outside[n - 1], &at->outside[i]))
+			at->outside[n - 1].bytes += at->outside[i].bytes;
+		else
+			at->outside[n++] = at->outside[i];
+	at->outside_count = n;
+	if (n)
+		qsort(at->outside, n, sizeof(*at->outside), by_bytes);
+}
+
+void moment_fini(struct model_moment *at)
+{
+	free(at->parts);
+	free(at->outside);
+	at->parts = NULL;
+	at->outside = NULL;
+	at->part_count = at->outside_count = 0;
+}
+
+static int take_parts(const struct device *d, struct model_moment *at)
+{
+	size_t room = 0;
+	int e = 0;
 	at->parts = calloc(d->share_count + 1, sizeof(*at->parts));
 	if (!at->parts)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		at->layer[k] = d->layer[k].totals.live_bytes;
-	for (size_t i = 0; i < d->share_count; i++) {
+	for (size_t i = 0; i < d->share_count && !e; i++) {
 		const struct share *s = d->shares[i];
-		if (s->account->seen.ended)
+		if (s->account->seen.ended || !(s->layer[LAYER_MEMORY].totals.live_bytes | s->layer[LAYER_POOL].totals.live_bytes))
 			continue;
 		struct model_part *part = &at->parts[at->part_count++];
 		part->process = s->seen.process->id;
 		for (int k = 0; k < MODEL_LAYERS; k++)
 			part->layer[k] = s->layer[k].totals.live_bytes;
+		e = memory_outside(s, at, &room);
 	}
-	return 0;
+	return e;
+}
+
+int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event)
+{
+	moment_fini(at);
+	*at = (struct model_moment){ .ns = ns, .event = event, .free_bytes = MODEL_UNKNOWN,
+				     .total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN };
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		at->layer[k] = d->layer[k].totals.live_bytes;
+	int e = take_parts(d, at);
+	tidy_outside(at);
+	return e;
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -414,7 +466,7 @@ static void device_free(struct device *d)
 	for (int k = 0; k < MODEL_LAYERS; k++)
 		series_fini(&d->seen.timeline[k]);
 	ooms_fini(d);
-	free(d->peak.parts);
+	moment_fini(&d->peak);
 	free(d->shares);
 	free(d);
 }
@@ -505,6 +557,26 @@ void devices_finish_site(const struct account *a, struct model_site *site)
 	}
 }
 
+/* The sites' own peak is that of the device's memory, and so is the moment's. */
+static int finish_outside(struct device *d)
+{
+	size_t room = 0;
+	int e = 0;
+	for (size_t i = 0; i < d->share_count; i++) {
+		const struct account *a = d->shares[i]->account;
+		for (uint32_t n = 0; n < a->seen.site_count && !e; n++) {
+			const struct model_site *s = &a->seen.sites[n];
+			if (s->kind != MODEL_DEVICE || s->device != d->seen.index || s->segments || !s->host_peak_bytes)
+				continue;
+			e = vec_reserve_raw(d->peak.outside, room, d->peak.outside_count + 1ul);
+			if (!e)
+				d->peak.outside[d->peak.outside_count++] = (struct model_outside){ s->process, n, s->host_peak_bytes };
+		}
+	}
+	tidy_outside(&d->peak);
+	return e;
+}
+
 static int finish_peak(struct device *d)
 {
 	d->peak.parts = calloc(d->share_count + 1, sizeof(*d->peak.parts));
@@ -521,8 +593,9 @@ static int finish_peak(struct device *d)
 			d->peak.parts[d->peak.part_count++] = part;
 	}
 	d->peak.total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN;
+	int e = finish_outside(d);
 	d->seen.peak = d->peak;
-	return 0;
+	return e;
 }
 
 static void add_totals(struct model_totals *to, const struct model_totals *t)

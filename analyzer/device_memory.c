@@ -122,7 +122,7 @@ static void make_segment(struct share *s, struct extent *x, uint64_t ns)
 {
 	if (x->pool)
 		return;
-	x->pool = true;
+	x->pool = s->account->sites.sites[x->site].segments = true;
 	change_reserved(s, x, 1, ns);
 }
 
@@ -160,11 +160,25 @@ static uint64_t note_pool(struct share *s, uint64_t start, uint64_t end, uint32_
 
 /* ---- physical memory ------------------------------------------------------------------------------------- */
 
-static int charge(struct physical *p, int64_t delta, uint64_t ns)
+static void charge(struct physical *p, int64_t delta, uint64_t ns)
 {
 	const struct block b = { .addr = p->handle, .size = p->size, .site = p->site, .thread = p->thread };
 	move_block(p->share, SPACES, &b, delta, ns);
-	return 0;
+}
+
+/* It is (1) or is no longer (-1) mapped nowhere. */
+static void charge_unmapped(struct physical *p, int64_t delta, uint64_t ns)
+{
+	share_change(p->share, LAYER_UNMAPPED, (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0 }, ns);
+}
+
+static void count_maps(struct physical *p, int delta, uint64_t ns)
+{
+	if (!p->maps)
+		charge_unmapped(p, -1, ns);
+	p->maps += (uint32_t)delta;
+	if (!p->maps)
+		charge_unmapped(p, 1, ns);
 }
 
 /* Adds one, unreleased or not; returns its index or -MT_EMEMORY. */
@@ -183,12 +197,14 @@ static int64_t physical_put(struct account *a, const struct physical *p, uint64_
 	b->physical[i - 1] = *p;
 	b->physical[i - 1].used = true;
 	charge(&b->physical[i - 1], 1, ns);
+	charge_unmapped(&b->physical[i - 1], 1, ns);
 	return i - 1;
 }
 
 static void physical_drop(struct account *a, struct physical *p, uint64_t ns)
 {
 	struct device_books *b = a->devices;
+	charge_unmapped(p, -1, ns);
 	charge(p, -1, ns);
 	*p = (struct physical){ .maps = b->physical_free };
 	b->physical_free = (uint32_t)(p - b->physical) + 1;
@@ -268,8 +284,8 @@ static int unmap_extent(struct account *a, struct share *s, struct extent *x, st
 		return e;
 	if (u)
 		u->gone[u->gone_count++] = (struct gone){ s, *x, *p };
-	p->maps--;
 	extent_remove(s, x, ns);
+	count_maps(p, -1, ns);
 	drop_if_unused(a, p, ns);
 	return 0;
 }
@@ -390,7 +406,7 @@ int memory_map(struct account *a, const struct device_event *e)
 	struct extent x = { .start = start, .end = end, .ns = p->ns, .event = p->event, .site = p->site, .ring = p->ring,
 			    .bytes = p->maps ? 0 : e->slot->size, .physical = (uint32_t)(p - a->devices->physical) + 1,
 			    .pool = r && r->class };
-	p->maps++; /* before what lies there goes, which may be a view of the same */
+	count_maps(p, 1, e->ns); /* before what lies there goes, which may be a view of the same */
 	int error = clear_extents(s, start, end, e->ns);
 	return error ? error : extent_put(s, &x, e->ns);
 }
@@ -560,7 +576,7 @@ static int restore_gone(struct account *a, const struct gone *g, uint64_t ns)
 		p->released = false;
 		return physical_find(a, p->handle) ? 0 : hold_handle(a, p->handle, (uint32_t)i);
 	}
-	p->maps++;
+	count_maps(p, 1, ns);
 	x.physical = (uint32_t)i + 1;
 	return extent_put(g->share, &x, ns);
 }
@@ -668,6 +684,36 @@ int memory_reset(struct account *a, const struct device_event *e)
 		if (a->devices->shares[i] && (!e->ext.device || e->ext.device == i))
 			reset(a, a->devices->shares[i], (unsigned)class, e->ns);
 	return 0;
+}
+
+static int add_outside(const struct share *s, struct model_moment *at, size_t *room, uint32_t site, uint64_t bytes)
+{
+	if (at->outside_count && at->outside[at->outside_count - 1].site == site &&
+	    at->outside[at->outside_count - 1].process == s->seen.process->id) {
+		at->outside[at->outside_count - 1].bytes += bytes;
+		return 0;
+	}
+	int e = vec_reserve_raw(at->outside, *room, at->outside_count + 1ul);
+	if (!e)
+		at->outside[at->outside_count++] = (struct model_outside){ s->seen.process->id, site, bytes };
+	return e;
+}
+
+int memory_outside(const struct share *s, struct model_moment *at, size_t *room)
+{
+	const struct device_books *b = s->account->devices;
+	const struct blocks *arrays = &s->space[SPACE_ARRAY];
+	int e = 0;
+	for (size_t i = 0; i < s->extent_count && !e; i++)
+		if (s->extent[i].used && !s->extent[i].pool && s->extent[i].bytes)
+			e = add_outside(s, at, room, s->extent[i].site, s->extent[i].bytes);
+	for (size_t i = 0; arrays->entries && i <= arrays->mask && !e; i++)
+		if (arrays->entries[i].addr)
+			e = add_outside(s, at, room, arrays->entries[i].site, arrays->entries[i].size);
+	for (size_t i = 0; i < b->physical_count && !e; i++)
+		if (b->physical[i].used && b->physical[i].share == s && !b->physical[i].maps)
+			e = add_outside(s, at, room, b->physical[i].site, b->physical[i].size);
+	return e;
 }
 
 void memory_drop(struct share *s)

@@ -42,9 +42,8 @@ static struct oom_thread *thread_of(struct account *a, uint32_t ring)
 static void oom_fini(struct model_oom *o)
 {
 	layout_free(o->layout);
-	free(o->at.parts);
+	moment_fini(&o->at);
 	o->layout = NULL;
-	o->at.parts = NULL;
 }
 
 /* The first ones and the last. */
@@ -125,7 +124,6 @@ static int see_layout(struct model_oom *o, struct share *s)
 /* The device and the process's part of it as they are now. */
 static int see(struct model_oom *o, struct share *s, const struct oom_thread *t, const struct device_event *e)
 {
-	free(o->at.parts);
 	int error = device_moment(s->device, &o->at, e->ns, s->account->model->device_events);
 	if (error)
 		return error;

@@ -139,7 +139,8 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes);
 int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e);
 
-/* Everybody's memory on the device now. 0 or -MT_EMEMORY. */
+/* Everybody's memory on the device now. *at's lists are freed before. 0 or -MT_EMEMORY. */
+void moment_fini(struct model_moment *at);
 int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event);
 
 /* ---- device_memory.c ---- */
@@ -150,6 +151,8 @@ int memory_map(struct account *a, const struct device_event *e);
 int memory_unmap(struct account *a, const struct device_event *e);
 int memory_undo(struct account *a, const struct device_event *e);
 int memory_reset(struct account *a, const struct device_event *e);
+/* Adds to at->outside what a share has outside segments. */
+int memory_outside(const struct share *s, struct model_moment *at, size_t *room);
 /* All of a share, without a word: when its process ended. */
 void memory_drop(struct share *s);
 void memory_fini(struct device_books *b);

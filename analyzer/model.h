@@ -133,6 +133,8 @@ struct model_site {
 	/* Live bytes over the run in few, coarse windows; NULL for sites that never held much. */
 	struct model_series *growth;
 
+	bool segments;      /* device: some of its allocations hold blocks of a pool */
+
 	uint64_t peak_stamp, host_stamp;    /* the model's */
 };
 
@@ -171,7 +173,13 @@ struct model_host {
 
 /* Segments are the driver's allocations that hold the pool's blocks: an allocation in which a block ever began or lay, all
  * that is mapped in one reserved range of addresses if some of it is. Reserved is the sum of their bytes. */
-enum model_layer { LAYER_MEMORY = 0, LAYER_POOL, LAYER_RESERVED, MODEL_LAYERS };
+enum model_layer {
+	LAYER_MEMORY = 0, /* all that the driver charged */
+	LAYER_POOL,       /* blocks in use */
+	LAYER_RESERVED,   /* segments */
+	LAYER_UNMAPPED,   /* physical memory (in LAYER_MEMORY) that is mapped nowhere */
+	MODEL_LAYERS
+};
 
 /* What one process has on one device. */
 struct model_share {
@@ -180,6 +188,7 @@ struct model_share {
 	uint32_t id, ordinal;                        /* of MT_REC_DEVICE: its own cuda:N */
 	struct model_totals layer[MODEL_LAYERS];     /* allocations of LAYER_RESERVED: segments */
 	struct model_series timeline[MODEL_LAYERS];
+	uint64_t first_ns;                           /* when it first had memory; UINT64_MAX = never */
 	uint64_t alias_bytes;                        /* other processes' memory it has opened; in no other figure */
 	uint64_t ooms, retries;                      /* as PyTorch counts num_ooms and num_alloc_retries */
 };
@@ -191,8 +200,11 @@ struct model_moment {
 	uint64_t event;                  /* for query.until_event; 0 = none */
 	uint64_t layer[MODEL_LAYERS];    /* over all traced processes */
 	uint64_t free_bytes, total_bytes; /* as its driver said then; MODEL_UNKNOWN, and total's from the device's record */
-	struct model_part *parts;
+	struct model_part *parts;        /* of processes that had something */
 	unsigned part_count;
+	/* Who has the memory that is in no segment. Of a site that also has segments nothing at the peak. */
+	struct model_outside { uint32_t process, site; uint64_t bytes; } *outside;
+	unsigned outside_count;
 };
 
 #define MODEL_UNKNOWN UINT64_MAX

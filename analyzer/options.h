@@ -86,9 +86,9 @@ struct option_row {
 	{ "to", 0, "TIME", OPTION_WHEN, offsetof(struct options, to), "until then" }
 #define OPTIONS_READ \
 	OPTIONS_ROW_JSON, OPTIONS_ROW_PROCESS, \
-	{ "device", 0, "DEVICE", OPTION_STRING, offsetof(struct options, device), "host, map" }, \
+	{ "device", 0, "DEVICE", OPTION_STRING, offsetof(struct options, device), "host, map, pinned, cuda:N, npu:N, UUID" }, \
 	OPTIONS_ROW_TIMES, \
-	{ "at", 0, "TIME", OPTION_WHEN, offsetof(struct options, at), "that moment: seconds, ISO time, peak, end" }, \
+	{ "at", 0, "TIME", OPTION_WHEN, offsetof(struct options, at), "that moment: seconds, ISO time, peak, end, oom[:N]" }, \
 	OPTIONS_ROW_ROWS, \
 	{ "by", 0, "KEY", OPTION_BY, offsetof(struct options, by), \
 	  "stack, site, function, file, library, category, thread, process, size, phase" }, \

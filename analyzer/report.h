@@ -16,7 +16,7 @@ struct losses report_losses(const struct view *v);
 struct report {
 	const struct view *view;
 	struct losses losses;
-	struct sites *owners[MODEL_KINDS]; /* at the peak; NULL = not wanted */
+	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
 };

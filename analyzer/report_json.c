@@ -1,5 +1,6 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The key
  * "host" is the memory of the host; its name is "hostname". */
+#include "analyzer/devices_json.h"
 #include "analyzer/json.h"
 #include "analyzer/report.h"
 
@@ -33,11 +34,6 @@ static const char *state_name(const struct process *p)
 	return p->state == PROCESS_RUNNING ? "running" : p->state == PROCESS_ENDED ? "ended" : "gone";
 }
 
-static json_t *json_pinned(void)
-{
-	return json_totals(&(struct model_totals){ 0 });
-}
-
 static json_t *json_process(const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -55,7 +51,8 @@ static json_t *json_process(const struct model_process *m)
 	json_object_set_new(o, "exit", json_exit(p));
 	json_object_set_new(o, "host", json_totals(&m->kind[MODEL_HEAP]));
 	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
-	json_object_set_new(o, "pinned", json_pinned());
+	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
+	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "rss_peak_bytes", json_null());
 	json_object_set_new(o, "swap_peak_bytes", json_null());
 	json_object_set_new(o, "threads", json_integer(p->threads));
@@ -99,7 +96,6 @@ static json_t *json_unknown(void)
 {
 	json_t *list = json_array();
 	json_array_append_new(list, json_string("resident memory and swap: nothing sampled them"));
-	json_array_append_new(list, json_string("pinned and device memory: not recorded by this version"));
 	return list;
 }
 
@@ -108,7 +104,7 @@ static json_t *json_sites(const struct report *r)
 	json_t *list = json_array();
 	const struct options *o = r->view->options;
 	size_t most = o->rows ? o->rows : DEFAULT_SITES;
-	for (int kind = 0; kind < MODEL_KINDS; kind++)
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		for (size_t i = 0; r->owners[kind] && i < r->owners[kind]->count && i < most; i++)
 			json_array_append_new(list, json_owner(r->view->stacks, &r->owners[kind]->owners[i], kind,
 							       view_flags(o)));
@@ -130,7 +126,7 @@ static void set_head(json_t *o, const struct report *r)
 
 static void set_empty(json_t *o)
 {
-	static const char *const lists[] = { "devices", "phases", "copies", "verdicts", "ruled_out" };
+	static const char *const lists[] = { "phases", "copies", "verdicts", "ruled_out" };
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		json_object_set_new(o, lists[i], json_array());
 	json_object_set_new(o, "steps", json_null());
@@ -141,13 +137,15 @@ int report_print_json(const struct report *r)
 {
 	const struct view *v = r->view;
 	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
+	struct model_totals pinned = model_totals(v->model, MODEL_PINNED);
 	json_t *o = json_object();
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(v));
 	json_object_set_new(o, "host", json_totals(&heap));
 	json_object_set_new(o, "map", json_totals(&map));
-	json_object_set_new(o, "pinned", json_pinned());
+	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system());
+	json_object_set_new(o, "devices", json_devices(v));
 	set_empty(o);
 	json_object_set_new(o, "unknown", json_unknown());
 	json_object_set_new(o, "losses", json_losses(&r->losses));

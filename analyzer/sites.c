@@ -267,7 +267,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
-		if (site->kind != b->query->kind)
+		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
 			continue;
 		measure(site, b->query->measure, &bytes, &blocks);
 		b->all.bytes += bytes;

@@ -23,6 +23,7 @@ typedef const char *sites_fold(struct stacks *, uint32_t stack);
 struct sites_query {
 	enum sites_measure measure;
 	enum model_kind kind;
+	const struct model_device *device; /* only sites on it; NULL = all */
 	enum by by;             /* BY_UNSET = BY_SITE */
 	const char *filter;     /* extended regular expression; NULL = all */
 	unsigned flags;         /* enum stack_flag */

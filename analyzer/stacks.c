@@ -366,6 +366,8 @@ static uint32_t spliced(struct stacks *s, uint32_t native, uint32_t python)
 	}
 	if (!id && !push_run(s, &count, &python, true))
 		return native;
+	if (n == 0 && !id) /* Python's stack alone */
+		return add_chain(s, 0, count, 0);
 	for (size_t end = count; n > 0; end = parts[n].at) {
 		id = add_chain(s, parts[--n].at, end, id);
 		if (parts[n].id)

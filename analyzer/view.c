@@ -84,8 +84,10 @@ static int pick_kinds(struct view *v)
 		v->kinds = 1u << MODEL_HEAP;
 	else if (!strcmp(device, "map"))
 		v->kinds = 1u << MODEL_MAP;
+	else if (!strcmp(device, "pinned"))
+		v->kinds = 1u << MODEL_PINNED;
 	else
-		return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET, "%s: this trace has host and map only", device);
+		v->kinds = 1u << MODEL_DEVICE | 1u << MODEL_POOL;
 	return 0;
 }
 
@@ -120,7 +122,7 @@ static int check_by(const struct options *o)
 
 int view_open(struct view *v, const struct options *o)
 {
-	*v = (struct view){ .options = o, .by = o->by };
+	*v = (struct view){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
 	if (o->by == BY_UNSET)
 		v->by = o->json ? BY_STACK : BY_SITE;
 	int e = check_by(o);
@@ -148,14 +150,43 @@ static void read_symbol_file(struct stacks *s, const char *dir)
 			error_get()->offset, error_get()->why);
 }
 
+/* The time that an option names. */
+static int resolve(struct view *v, const struct when *w, uint64_t *ns)
+{
+	uint64_t event;
+	return w->kind == WHEN_OOM ? view_find_oom(v, w, &event, ns) : options_resolve(w, v->reader, ns);
+}
+
+/* The moment of --at: device events are told apart where times are not. */
+static int resolve_at(struct view *v, struct model_query *q)
+{
+	const struct when *at = &v->options->at;
+	uint64_t ns;
+	if (at->kind == WHEN_OOM)
+		return view_find_oom(v, at, &q->until_event, &ns);
+	return at->kind == WHEN_PEAK ? 0 : options_resolve(at, v->reader, &q->until_ns);
+}
+
+/* Without --device, what there is. */
+static int settle_kinds(struct view *v)
+{
+	if (v->options->device)
+		return view_pick_device(v);
+	if (model_totals(v->model, MODEL_PINNED).allocations)
+		v->kinds |= 1u << MODEL_PINNED;
+	if (model_devices(v->model))
+		v->kinds |= 1u << MODEL_DEVICE | 1u << MODEL_POOL;
+	return 0;
+}
+
 int view_run(struct view *v, struct model_query *q)
 {
 	const struct options *o = v->options;
-	int e = options_resolve(&o->from, v->reader, &q->from_ns);
+	int e = resolve(v, &o->from, &q->from_ns);
 	if (e == 0)
-		e = options_resolve(&o->to, v->reader, &q->until_ns);
-	if (e == 0 && o->at.kind != WHEN_PEAK)
-		e = options_resolve(&o->at, v->reader, &q->until_ns);
+		e = resolve(v, &o->to, &q->until_ns);
+	if (e == 0)
+		e = resolve_at(v, q);
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
@@ -164,6 +195,8 @@ int view_run(struct view *v, struct model_query *q)
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
 	output_progress_end();
+	if (e == 0)
+		e = settle_kinds(v);
 	if (e < 0)
 		return e;
 	v->stacks = stacks_new();
@@ -226,6 +259,13 @@ int view_owners(const struct view *v, enum sites_measure measure, enum model_kin
 {
 	struct sites_query q = query_of(v, measure, kind);
 	q.fold = fold;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
+int view_device_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, uint32_t device, struct sites **out)
+{
+	struct sites_query q = query_of(v, measure, kind);
+	q.device = model_device(v->model, device);
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 

@@ -14,7 +14,8 @@ struct view {
 	struct stacks *stacks;
 	bool *processes;   /* by id; NULL = all */
 	unsigned selected; /* how many of them */
-	unsigned kinds;    /* bit per enum model_kind, as --device says */
+	unsigned kinds;    /* bit per enum model_kind, as --device says, or what the trace has. Complete after view_run() */
+	uint32_t device;   /* --device as an index for model_device(); MODEL_NO_DEVICE = all. Valid after view_run() */
 	enum by by;        /* --by; else sites for eyes, and stacks for programs, which can add them up themselves */
 	uint64_t from_ns;  /* --from */
 };
@@ -31,6 +32,18 @@ int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
 
 bool view_has(const struct view *v, const struct process *p);
+bool view_has_device(const struct view *v, uint32_t device);
+
+/* view_device.c. Of the --device that is a device: which one it is in this model; v->device. */
+int view_pick_device(struct view *v);
+/* The event at which the pass has to stop for --at oom[:N], or for the peak of --device, from a pass of its own. */
+int view_find_oom(struct view *v, const struct when *w, uint64_t *event, uint64_t *ns);
+int view_find_peak(struct view *v, uint64_t *event);
+/* Does --device name a device rather than memory of the host? */
+bool view_wants_device(const struct options *o);
+
+/* The same of device memory on one device. */
+int view_device_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, uint32_t device, struct sites **out);
 
 /* Owners by --by, --filter and the frame options; fold is sites_query.fold. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);

@@ -123,7 +123,7 @@ static SYNTH_UNUSED void synth_text(struct synth_process *p, uint16_t type, cons
 
 static SYNTH_UNUSED struct synth_process *synth_process(struct synth *s, uint32_t pid, uint32_t image)
 {
-	static const char *const hooks[] = { NULL, "malloc", "free", "mmap" };
+	static const char *const hooks[] = { NULL, "malloc", "free", "mmap", "cudaMalloc" };
 	struct synth_process *p = calloc(1, sizeof(*p));
 	if (!p)
 		abort();
@@ -137,7 +137,7 @@ static SYNTH_UNUSED struct synth_process *synth_process(struct synth *s, uint32_
 	p->next = s->processes;
 	s->processes = p;
 	synth_record(p, MT_REC_PROGRAM, SYNTH_START, "/bin/synth", 11, "synth\0--fast", 13);
-	for (uint32_t i = 1; i < 4; i++)
+	for (uint32_t i = 1; i < 5; i++)
 		synth_text(p, MT_REC_HOOK, &(struct mt_rec_hook){ i, 0 }, 8, hooks[i]);
 	synth_text(p, MT_REC_THREAD, &(struct mt_rec_thread){ 0, pid }, 8, "main");
 	return p;
@@ -214,6 +214,48 @@ static SYNTH_UNUSED void synth_unmap(struct synth_process *p, uint32_t ring, uin
 					       .kind = MT_UNMAP });
 }
 
+/* ---- devices --------------------------------------------------------------------------------------------- */
+
+/* `uuid` as CUDA or Ascend ordinal `id` - 1, under number `id`. */
+static SYNTH_UNUSED void synth_device(struct synth_process *p, uint32_t id, uint32_t backend, const char *uuid, uint64_t total)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text), "%s%cStand-in", uuid, 0);
+	synth_record(p, MT_REC_DEVICE, SYNTH_START, &(struct mt_rec_device){ .id = id, .backend = backend, .ordinal = id - 1,
+		     .total_bytes = total }, sizeof(struct mt_rec_device), text, (size_t)n + 1);
+}
+
+static SYNTH_UNUSED void synth_ext(struct synth_process *p, uint32_t ring, struct mt_event e, struct mt_ext_device ext)
+{
+	struct mt_event second;
+	memcpy(&second, &ext, sizeof(second));
+	second.kind = MT_EXT;
+	synth_slot(p, ring, e);
+	synth_slot(p, ring, second);
+}
+
+/* Device events of a common shape; size and node where they have a meaning. */
+static SYNTH_UNUSED void synth_dev(struct synth_process *p, uint32_t ring, uint64_t ticks, enum mt_kind kind, enum mt_class class,
+				   uint32_t device, uint64_t addr, uint64_t size, uint32_t node)
+{
+	synth_ext(p, ring, (struct mt_event){ .ticks = ticks, .addr = addr, .size = size & MT_MAX_SIZE, .kind = kind & 63, .node = node,
+					      .hook = 4 },
+		  (struct mt_ext_device){ .class = class & 255, .device = device & 0xffff });
+}
+
+static SYNTH_UNUSED void synth_dev_map(struct synth_process *p, uint32_t ring, uint64_t ticks, uint32_t device, uint64_t addr,
+				       uint64_t size, uint64_t handle)
+{
+	synth_ext(p, ring, (struct mt_event){ .ticks = ticks, .addr = addr, .size = size & MT_MAX_SIZE, .kind = MT_DEVICE_MAP },
+		  (struct mt_ext_device){ .class = MT_CLASS_PHYSICAL, .device = device & 0xffff, .stream = handle });
+}
+
+static SYNTH_UNUSED void synth_dev_info(struct synth_process *p, uint32_t ring, uint64_t ticks, uint32_t device, uint64_t free_bytes,
+					uint64_t total)
+{
+	synth_dev(p, ring, ticks, MT_DEVICE_INFO, MT_CLASS_DEVICE, device, free_bytes, total, 0);
+}
+
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
 static void synth_name(const struct synth_process *p, const char *extension, char name[64])
@@ -229,7 +271,7 @@ static uint64_t *synth_positions(const struct synth_process *p, uint64_t *next)
 		abort();
 	for (size_t i = 0; i < p->count; i++) {
 		uint64_t *n = &next[p->slots[i].ring];
-		if (p->slots[i].event.kind == MT_MAP && *n % MT_CHUNK_SLOTS == MT_CHUNK_SLOTS - 1)
+		if (mt_has_ext(p->slots[i].event.kind) && *n % MT_CHUNK_SLOTS == MT_CHUNK_SLOTS - 1)
 			++*n;
 		at[i] = (*n)++;
 	}

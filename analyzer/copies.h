@@ -1,0 +1,54 @@
+/*
+ * Is something there several times? Copies of a model are sets of blocks with the same sizes in the same order of
+ * allocation, made through different calls, or one after the other through the same one. A cast is a copy at twice or
+ * half the size.
+ *
+ * What has the same sizes for another reason is not meant: gradients, optimizer state, activations (the caller leaves
+ * them out); equal layers of one model (a period must be longer than a layer); other devices and processes.
+ */
+#ifndef MT_COPIES_H
+#define MT_COPIES_H
+
+#include "analyzer/stacks.h"
+
+struct copy_block {
+	uint64_t size;
+	uint64_t order;   /* of allocation; blocks may be given in any */
+	uint32_t space;   /* device and process: only blocks of one space are compared */
+	uint32_t stack;   /* id of the merged tree */
+};
+
+struct copy_owner {
+	uint64_t bytes;
+	unsigned blocks;
+	uint32_t stack;   /* the common part of its blocks' stacks */
+	uint32_t largest; /* the stack of its largest block */
+};
+
+enum { COPY_OWNERS = 16 };
+
+struct copy_set {
+	uint32_t space;
+	unsigned count;            /* of owners: the copies */
+	struct copy_owner owners[COPY_OWNERS]; /* largest first */
+	uint64_t bytes;            /* of all of them */
+	uint64_t extra_bytes;      /* without the largest */
+};
+
+struct copies {
+	struct copy_set *sets;     /* largest extra_bytes first */
+	size_t count;
+};
+
+/* Reorders the blocks. Blocks below `least_block` are ignored, and sets whose copies have less than `least_bytes`. */
+int copies_find(struct copies *c, struct stacks *s, struct copy_block *blocks, size_t count, uint64_t least_block,
+		uint64_t least_bytes);
+void copies_fini(struct copies *c);
+
+/* Same sizes in the same order, but for a few; exposed for its tests. */
+bool copies_same(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
+
+/* The length of the part that repeats, if these are whole repetitions of something long and varied enough; else 0. */
+size_t copies_period(const uint64_t *sizes, size_t count);
+
+#endif

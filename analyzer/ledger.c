@@ -1,0 +1,153 @@
+#include "analyzer/ledger.h"
+
+#include "analyzer/vec.h"
+
+static bool known(uint64_t figure) { return figure != MODEL_UNKNOWN; }
+
+const struct model_moment *ledger_moment(const struct model_device *d, const struct model_oom **oom)
+{
+	const struct model_oom *last = d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+	if (oom)
+		*oom = last;
+	return last ? &last->at : &d->peak;
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------- */
+
+static struct ledger_process *add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name)
+{
+	size_t room = l->process_count; /* few: no need to grow in steps */
+	struct ledger_process *list = realloc(l->processes, (room + 1) * sizeof(*list));
+	if (!list)
+		return NULL;
+	l->processes = list;
+	list[l->process_count] = (struct ledger_process){ .process = p, .pid = pid, .name = name };
+	return &list[l->process_count++];
+}
+
+static int take_traced(struct ledger *l, const struct model *m, const struct reader *r)
+{
+	for (unsigned i = 0; i < l->at->part_count; i++) {
+		const struct model_part *part = &l->at->parts[i];
+		const struct process *p = reader_process(r, part->process);
+		const struct model_share *share = model_share(m, l->device->index, part->process);
+		struct ledger_process *row = add_process(l, p, p->pid, p->name);
+		if (!row)
+			return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+		row->bytes = part->layer[LAYER_MEMORY];
+		row->pool_allocated = part->layer[LAYER_POOL];
+		row->pool_free = part->layer[LAYER_RESERVED] > row->pool_allocated ? part->layer[LAYER_RESERVED] - row->pool_allocated : 0;
+		row->other = part->layer[LAYER_MEMORY] > part->layer[LAYER_RESERVED]
+				     ? part->layer[LAYER_MEMORY] - part->layer[LAYER_RESERVED] : 0;
+		row->since_ns = share ? share->first_ns : l->ns;
+	}
+	return 0;
+}
+
+static int larger_process(const void *a, const void *b)
+{
+	const struct ledger_process *x = a, *y = b;
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* ---- who has what lies outside segments ------------------------------------------------------------------ */
+
+static const struct { const char *library, *name; } libraries[] = {
+	{ "libnccl", "NCCL" }, { "libcublas", "cuBLAS" }, { "libcudnn", "cuDNN" }, { "libcusparse", "cuSPARSE" },
+	{ "libcusolver", "cuSOLVER" }, { "libcufft", "cuFFT" }, { "libcurand", "cuRAND" }, { "libnvshmem", "NVSHMEM" },
+	{ "libhccl", "HCCL" }, { "libopapi", "CANN operators" }, { "libge_", "GE" }, { "libatb", "ATB" },
+	{ "libtriton", "Triton" }, { "libcupy", "CuPy" },
+};
+
+static const char *library_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
+		if (!strncmp(base, libraries[i].library, strlen(libraries[i].library)))
+			return libraries[i].name;
+	return NULL;
+}
+
+/* The first library with a name from the inside; else NULL, the program's own. */
+static const char *caller_of(struct stacks *stacks, const struct process *p, const struct model_site *s)
+{
+	const char *name = NULL;
+	for (struct stack_walk w = { .next = stacks_of(stacks, p, s->node, s->node2) }; !name && stack_step(stacks, &w);)
+		if (w.frame->library)
+			name = library_name(w.frame->library);
+	return name;
+}
+
+static int add_part(struct ledger *l, const char *name, uint64_t bytes, bool context)
+{
+	for (unsigned i = 0; i < l->part_count; i++) {
+		struct ledger_part *p = &l->parts[i];
+		if (p->context == context && (p->name == name || (p->name && name && !strcmp(p->name, name)))) {
+			p->bytes += bytes;
+			return 0;
+		}
+	}
+	struct ledger_part *list = realloc(l->parts, (l->part_count + 1) * sizeof(*list));
+	if (!list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	l->parts = list;
+	list[l->part_count++] = (struct ledger_part){ name, bytes, context };
+	return 0;
+}
+
+static int larger_part(const void *a, const void *b)
+{
+	const struct ledger_part *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static int take_outside(struct ledger *l, const struct model *m, const struct reader *r, struct stacks *stacks)
+{
+	uint64_t left = l->other_own;
+	int e = 0;
+	for (unsigned i = 0; i < l->at->outside_count && left && !e; i++) {
+		const struct model_outside *o = &l->at->outside[i];
+		const struct process *p = reader_process(r, o->process);
+		uint64_t bytes = o->bytes < left ? o->bytes : left;
+		e = add_part(l, caller_of(stacks, p, &model_process(m, o->process)->sites[o->site]), bytes, false);
+		left -= bytes;
+	}
+	return e || !left ? e : add_part(l, NULL, left, false);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+static void add_up(struct ledger *l)
+{
+	uint64_t parts = l->pool_allocated + l->pool_free + l->other_own + (known(l->other_processes) ? l->other_processes : 0);
+	l->explained = known(l->total) && known(l->free);
+	if (l->explained)
+		l->unexplained = (int64_t)(l->total - l->free - parts);
+}
+
+int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
+		struct stacks *stacks, const struct model_device *d, const struct model_moment *at)
+{
+	*l = (struct ledger){ .device = d, .at = at, .ns = at->ns, .total = at->total_bytes, .free = at->free_bytes,
+			      .pool_allocated = at->layer[LAYER_POOL], .pool_reserved = at->layer[LAYER_RESERVED],
+			      .unmapped = at->layer[LAYER_UNMAPPED], .other_processes = MODEL_UNKNOWN };
+	(void)samples;
+	l->pool_free = l->pool_reserved > l->pool_allocated ? l->pool_reserved - l->pool_allocated : 0;
+	l->other_own = at->layer[LAYER_MEMORY] > l->pool_reserved ? at->layer[LAYER_MEMORY] - l->pool_reserved : 0;
+	int e = take_traced(l, m, r);
+	if (!e)
+		e = take_outside(l, m, r, stacks);
+	add_up(l);
+	if (l->process_count)
+		qsort(l->processes, l->process_count, sizeof(*l->processes), larger_process);
+	if (l->part_count)
+		qsort(l->parts, l->part_count, sizeof(*l->parts), larger_part);
+	return e;
+}
+
+void ledger_fini(struct ledger *l)
+{
+	free(l->processes);
+	free(l->parts);
+	*l = (struct ledger){ 0 };
+}

@@ -1,0 +1,59 @@
+/*
+ * The account of a device at one moment, in which every byte has a row:
+ *
+ *   pool_allocated + pool_free + other_own + other_processes + free + unexplained = total
+ *
+ * over all traced processes. A figure that nobody measured is MODEL_UNKNOWN; then nothing is said about what is unexplained.
+ * Where only the driver's free bytes are known but not who else is there, other_processes is unknown, counts as 0, and what
+ * others hold is in the unexplained part.
+ */
+#ifndef MT_LEDGER_H
+#define MT_LEDGER_H
+
+#include "analyzer/model.h"
+#include "analyzer/samples.h"
+#include "analyzer/stacks.h"
+
+struct ledger_process {
+	const struct process *process; /* NULL: not traced */
+	uint32_t pid;
+	const char *name;              /* "?" = unknown */
+	uint64_t bytes;
+	uint64_t pool_allocated, pool_free, other; /* of a traced one; other: with its context */
+	uint64_t since_ns;
+	bool before;                   /* it was there when the recording began */
+};
+
+/* Memory of the traced processes outside segments. */
+struct ledger_part {
+	const char *name;              /* "NCCL", "cuBLAS", "context", a library, or NULL: the program's own calls. Static or the stacks' */
+	uint64_t bytes;
+	bool context;                  /* what the driver says beyond what was allocated */
+};
+
+struct ledger {
+	const struct model_device *device;
+	const struct model_moment *at;
+	uint64_t ns;
+	uint64_t total, free;          /* MODEL_UNKNOWN */
+	uint64_t pool_allocated, pool_reserved, pool_free;
+	uint64_t other_own;
+	uint64_t unmapped;             /* of other_own: physical memory that is mapped nowhere */
+	uint64_t other_processes;      /* untraced ones; MODEL_UNKNOWN */
+	bool explained;                /* `unexplained` means something */
+	int64_t unexplained;
+	struct ledger_process *processes; /* largest first */
+	unsigned process_count;
+	struct ledger_part *parts;     /* largest first */
+	unsigned part_count;
+};
+
+/* At an OOM's moment, or the device's peak. `samples` may be NULL. 0 or an error; ledger_fini() either way. */
+int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
+		struct stacks *stacks, const struct model_device *d, const struct model_moment *at);
+void ledger_fini(struct ledger *l);
+
+/* The moment the report shows: the device's last OOM, else its peak. *oom (unless NULL) is that one, or NULL. */
+const struct model_moment *ledger_moment(const struct model_device *d, const struct model_oom **oom);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The single blocks that are alive at the moments a report is about: the peak of each host's heap, and of each device the
+ * last failure, else its peak. A second pass collects them, since only a first one can say when that is.
+ *
+ *   struct moments *m = moments_new(reader, model_of_the_first_pass);
+ *   ... model_query.on_event = moments_event, .on_change = moments_change, .arg = m; model_run() again ...
+ *   moments_each(m, ...) with the second pass's model; moments_free(m);
+ *
+ * Memory: the live set. Blocks of the heap below MOMENT_LEAST_HEAP are left out: they are millions, and sites say enough.
+ */
+#ifndef MT_MOMENTS_H
+#define MT_MOMENTS_H
+
+#include "analyzer/model.h"
+
+enum { MOMENT_LEAST_HEAP = 4096 };
+
+struct moments;
+
+/* One block that was alive then. */
+struct moment_block {
+	const struct process *process;
+	enum model_kind kind;      /* heap; device and pool */
+	uint32_t device;           /* MODEL_NO_DEVICE: the heap */
+	uint32_t site;             /* index in the process's sites; UINT32_MAX = unknown */
+	uint64_t addr, size, ns;
+	uint64_t order;            /* of allocation, over all blocks */
+	const char *label;         /* what the program called it; NULL = nothing */
+};
+
+/* `m` is the first pass's and is only looked at here. NULL when there is no memory. */
+struct moments *moments_new(const struct reader *r, const struct model *m);
+void moments_free(struct moments *);
+
+/* Of the host's heap's peak, or of the moment of a device. */
+uint64_t moments_host_ns(const struct moments *, unsigned host);
+uint64_t moments_device_ns(const struct moments *, uint32_t device);
+
+void moments_event(struct moments *, const struct process *p, const struct mt_event *slot);
+void moments_change(struct moments *, const struct model_change *c);
+
+/* The error that collecting met, once: 0 or -MT_EMEMORY. */
+int moments_error(const struct moments *);
+
+/* All blocks of all moments, in no order; the callback returns 0 to go on. */
+int moments_each(const struct moments *, int (*f)(void *arg, const struct moment_block *), void *arg);
+
+#endif
