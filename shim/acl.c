@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/output_name.h"
+#include "shim/acl.h"
 #include "shim/device.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
@@ -143,6 +144,11 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 static uint32_t device_id(int ordinal)
 {
 	return ordinal < 0 ? 0 : mt_device_id(MT_BACKEND_ASCEND, (unsigned)ordinal, describe);
+}
+
+uint32_t mt_acl_device(int ordinal)
+{
+	return device_id(ordinal);
 }
 
 /* ---- the words of the table ---- */

@@ -44,8 +44,10 @@ class Run:
         if want:
             mt.compare(want, self.done)
         self.trace = self.done.trace
-        with open(path) as file:
-            self.log = [json.loads(line) for line in file]
+        self.log = []
+        if os.path.exists(path):
+            with open(path) as file:
+                self.log = [json.loads(line) for line in file]
 
     def records(self, kind=None):
         self.trace.settle()
