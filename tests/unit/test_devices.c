@@ -603,7 +603,7 @@ TEST(a_pool_that_gives_up_without_asking_has_a_limit)
 	const struct model_oom *o = model_oom(f.m, 0);
 	CHECK_EQ(o->refusal_count, 0);
 	CHECK_EQ(o->limit_bytes, 22 * MIB);
-	CHECK_EQ(o->retries, 0);
+	CHECK_EQ(o->retries, 1);
 	CHECK_EQ(o->outcome, OUTCOME_CAUGHT);
 	end(&f);
 }
