@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
+#include "analyzer/system.h"
 #include "analyzer/view.h"
 
 /* What is missing, over the selected processes. */
@@ -15,6 +16,7 @@ struct losses report_losses(const struct view *v);
 
 struct report {
 	const struct view *view;
+	struct system *system;
 	struct losses losses;
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
@@ -22,6 +24,9 @@ struct report {
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
+
+/* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
+unsigned report_print_host(const struct report *r, unsigned room);
 
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);

@@ -3,10 +3,11 @@
  * fail when told to. -DDRIVER makes libcuda.so.1, otherwise a libcudart whose functions enter the driver as the vendor's do: by
  * cuGetProcAddress, which it finds with dlsym.
  *
- * What was called is written to the file that FAKE_LOG names: function, address.
+ * What was called is written to the file that FAKE_LOG names: library (NAME), function, address.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 
 #include "shim/cuda_abi.h"
 
+#ifndef NAME
+#define NAME "libcuda.so.1"
+#endif
 #define API __attribute__((visibility("default")))
 typedef CUresult status_CUDA;
 typedef cudaError_t status_CUDART;
@@ -27,7 +31,7 @@ static void say(const char *name, uint64_t address)
 	if (fd == -2)
 		fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
 	if (fd >= 0)
-		dprintf(fd, "%s %#llx\n", name, (unsigned long long)address);
+		dprintf(fd, "%s %s %#llx\n", NAME, name, (unsigned long long)address);
 }
 
 #ifdef DRIVER
@@ -119,6 +123,8 @@ static uint64_t next(void)
 #define BODY(library, name, params, address)                                  \
 	library(API status_##library name params {                            \
 		int result = STATUS;                                          \
+		if (result < 0)                                               \
+			raise(SIGALRM);                                       \
 		ENTER();                                                      \
 		if (!result) { address; }                                     \
 		return (status_##library)result;                              \
