@@ -41,6 +41,7 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	system_close(r->system);
 }
 
 static bool folds_most(const struct sites *s)
@@ -84,10 +85,20 @@ static int report(struct view *v)
 {
 	struct report r;
 	struct model_query q = MODEL_QUERY_ALL;
-	int e = view_run(v, &q);
+	struct system *system;
+	int e = system_open(&system, v->reader);
 	if (e < 0)
 		return e;
+	q.level_ns = system_ns(system);
+	e = view_run(v, &q);
+	if (e >= 0)
+		e = system_settle(system, v->model);
+	if (e < 0) {
+		system_close(system);
+		return e;
+	}
 	e = report_init(&r, v);
+	r.system = system;
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)

@@ -323,6 +323,20 @@ static int take(struct account *a, const struct device_event *e)
 	}
 }
 
+static int look(struct model *m, uint64_t ns)
+{
+	int e = 0;
+	for (size_t i = 0; i < m->query.peek_count && !e; i++) {
+		struct model_peek *p = &m->query.peeks[i];
+		if (p->event != m->device_events || p->device >= m->device_count)
+			continue;
+		p->ns = ns;
+		layout_free(p->layout);
+		e = layout_take(&p->layout, m, p->device, UINT32_MAX);
+	}
+	return e;
+}
+
 int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
 {
 	struct device_event e = { .slot = s, .ring = ring, .thread = thread, .ns = ns };
@@ -332,6 +346,8 @@ int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	memcpy(&e.ext, s + 1, sizeof(e.ext));
 	m->device_events++;
 	int error = take(a, &e);
+	if (!error && m->query.peek_count)
+		error = look(m, ns);
 	return error ? error : m->query.until_event && m->device_events >= m->query.until_event;
 }
 
@@ -473,11 +489,11 @@ static void device_free(struct device *d)
 
 void devices_fini(struct model *m)
 {
-	for (size_t i = 0; i < m->device_count; i++)
-		device_free(m->devices[i]);
 	for (size_t i = 0; i < m->unlisted_count; i++)
 		if (m->unlisted[i] && m->unlisted[i]->seen.index == MODEL_NO_DEVICE)
 			device_free(m->unlisted[i]);
+	for (size_t i = 0; i < m->device_count; i++)
+		device_free(m->devices[i]);
 	free(m->devices);
 	free(m->unlisted);
 	free(m->ooms);
@@ -701,7 +717,7 @@ static int each_physical(const struct account *a, int (*f)(void *arg, const stru
 	int e = 0;
 	for (size_t i = 0; i < a->devices->physical_count && !e; i++) {
 		const struct physical *p = &a->devices->physical[i];
-		if (p->used)
+		if (p->used && p->share->seen.id)
 			e = f(arg, &(struct model_block){ .addr = p->handle, .size = p->size, .ns = p->ns, .site = p->site,
 							  .thread = p->thread, .device = p->share->device->seen.index });
 	}

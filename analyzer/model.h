@@ -52,6 +52,14 @@ enum model_split {
 	MODEL_SPLIT_SIZE,   /* ... by size class: site.split is the index of the histogram bin */
 };
 
+/* A look at a device (all of its processes) right behind device event `event`. The caller frees the layout. */
+struct model_peek {
+	uint32_t device;
+	uint64_t event;
+	struct layout *layout; /* analyzer/layout.h; NULL if the pass did not get there */
+	uint64_t ns;
+};
+
 /* What to look at. Zero fields but until_ns mean everything. */
 struct model_query {
 	uint64_t until_ns;  /* stop there: live is what was alive at that moment (--at, --to). UINT64_MAX = the end */
@@ -59,8 +67,12 @@ struct model_query {
 	uint64_t from_ns;   /* counts, peaks, failures and timelines begin here; live blocks of before are known (--from) */
 	const bool *processes; /* by id: whose sums and common peak are wanted; NULL = all. Must outlive the model */
 	enum model_split split;
+	/* Moments at which the layout of a device is wanted, filled in on the way; they must outlive the pass. */
+	struct model_peek *peeks;
+	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool growth;        /* record site.growth */
+	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
@@ -146,6 +158,14 @@ struct model_failure {
 	uint64_t first_ns, last_ns;
 };
 
+/* What a process had alive at query.level_ns; nothing if it did not live then. */
+struct model_level {
+	bool taken;
+	uint64_t live[MODEL_HOST_KINDS];
+	uint64_t map[MAP_CLASSES];
+	uint64_t registered_bytes;
+};
+
 struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
@@ -160,6 +180,7 @@ struct model_process {
 	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */
 	uint64_t registered_bytes, registered_peak_bytes; /* memory of the program's own that a driver has locked */
 	bool started, ended;                         /* by the end of the pass; a process that still runs has not ended */
+	struct model_level level;
 };
 
 struct model_host {

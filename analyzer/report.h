@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
+#include "analyzer/system.h"
 #include "analyzer/view.h"
 
 /* What is missing, over the selected processes. */
@@ -15,6 +16,7 @@ struct losses report_losses(const struct view *v);
 
 struct report {
 	const struct view *view;
+	struct system *system;
 	struct losses losses;
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
@@ -23,10 +25,20 @@ struct report {
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
 
+/* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
+unsigned report_print_host(const struct report *r, unsigned room);
+
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
 unsigned report_print_map_owners(const struct report *r);
+
+/* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
+ * it did, or at the peak of the fullest device; all devices; their processes over time. */
+unsigned report_print_ooms(const struct view *v);
+unsigned report_print_ledger(const struct view *v);
+unsigned report_print_devices(const struct view *v);
+unsigned report_print_device_times(const struct view *v);
 
 /* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */
 char *report_command(const struct process *p, int columns);
