@@ -89,6 +89,7 @@ static int report(struct view *v)
 	int e = system_open(&system, v->reader);
 	if (e < 0)
 		return e;
+	v->samples = system_samples(system);
 	q.level_ns = system_ns(system);
 	e = view_run(v, &q);
 	if (e >= 0)
