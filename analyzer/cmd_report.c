@@ -41,6 +41,7 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	explain_free(r->explain);
 }
 
 static bool folds_most(const struct sites *s)
@@ -77,7 +78,7 @@ static int report_init(struct report *r, const struct view *v)
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
 	r->losses = report_losses(v);
-	return e;
+	return e < 0 ? e : explain_make(&r->explain, v, r->losses.complete);
 }
 
 static int report(struct view *v)

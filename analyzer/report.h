@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
+#include "analyzer/explain.h"
 #include "analyzer/view.h"
 
 /* What is missing, over the selected processes. */
@@ -19,6 +20,7 @@ struct report {
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
+	struct explain *explain;
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
