@@ -4,13 +4,15 @@
 #   make demo         installs what is missing, builds, traces examples/train.py, prints the report
 #   make check        installs what is missing, builds, runs every test; ends with `N passed, N failed`
 #   make check-long   ... and the tests that take minutes
+#   make demo-gpu     PyTorch until it runs out of device memory, on a GPU or on the stand-in, and the report
+#   make check-gpu    the device tests on a real NVIDIA GPU, with the PyTorch of GPU_PYTHON
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
-#   make clean        everything but the Python environment; distclean: that too
+#   make clean        everything but the Python environments; distclean: that too
 #
 # Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, SAN = sanitizers (address,undefined),
-# VENV, PYTHON, TORCH_INDEX for the Python environment (scripts/setup); TESTS = the tests that check runs.
+# VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
 
 B       ?= build
 VENV    ?= build/venv
@@ -42,8 +44,8 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 # What both sides share as code rather than structs is compiled twice.
 SHIM_SHARED = $(B)/shim/format/output_name.c.o
 
-$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED)
-	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -o $@ $^ $(LDFLAGS)
+$(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
+	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(SHIM): $(B)/%.o: %
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
@@ -110,7 +112,7 @@ asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
 asan-tests: $(B)/memtrace $(UNITS)
 
-RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' CC='$(CC)' tests/run
+RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' VENV_GPU='$(abspath $(VENV_GPU))' CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-check; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
 run-tests: tests asan
@@ -125,12 +127,22 @@ golden: tests
 # ---- use ----
 
 setup-demo:  ; @VENV=$(VENV) scripts/setup build demo
-setup-check: ; @VENV=$(VENV) scripts/setup build demo check $(if $(CI),ci)
+setup-check: ; @VENV=$(VENV) VENV_GPU=$(VENV_GPU) scripts/setup build demo check gpu $(if $(CI),ci)
+setup-gpu:   ; @VENV_GPU=$(VENV_GPU) scripts/setup build gpu
 setup-bench: ; @VENV=$(VENV) scripts/setup build demo bench
 
 demo: setup-demo
 	@$(MAKE) --no-print-directory all
 	scripts/demo $(B) $(VENV)
+
+demo-gpu: setup-gpu
+	@$(MAKE) --no-print-directory all standin
+	scripts/demo-gpu $(B) $(VENV_GPU)
+
+# On a machine with a real GPU: GPU_PYTHON has PyTorch with CUDA. GPU_FLAGS=--standin tries the test itself without one.
+GPU_PYTHON ?= python3
+check-gpu: all
+	@B='$(abspath $(B))' tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
 
 bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES)
@@ -143,11 +155,11 @@ install: all
 	install -D -m 644 scripts/memtrace.py $(DESTDIR)$(PREFIX)/share/memtrace/memtrace.py
 
 clean:
-	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} +
+	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
 distclean:
 	rm -rf $(B)
 
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
-.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check \
-	setup-bench demo bench install clean distclean
+.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-gpu \
+	setup-bench demo demo-gpu check-gpu bench install clean distclean
 .DELETE_ON_ERROR:

@@ -98,7 +98,7 @@ static uint32_t inner_pid(const char *who)
 }
 
 /* A container's process has a number of ours too. Start times are equal in both, unless time namespaces differ. */
-static enum alive search(uint32_t pid, uint64_t ns, uint64_t start, bool see_all)
+static enum alive search(uint32_t pid, uint64_t ns, uint64_t start, bool see_all, uint32_t *number)
 {
 	DIR *dir = opendir("/proc");
 	enum alive found = see_all ? ALIVE_NO : ALIVE_UNKNOWN;
@@ -108,8 +108,10 @@ static enum alive search(uint32_t pid, uint64_t ns, uint64_t start, bool see_all
 		if (!isdigit((unsigned char)*entry->d_name) || namespace_of(entry->d_name) != ns)
 			continue;
 		found = ALIVE_NO; /* but the namespace is in sight */
-		if (inner_pid(entry->d_name) == pid)
-			found = runs((uint32_t)strtoul(entry->d_name, NULL, 10), start);
+		if (inner_pid(entry->d_name) != pid)
+			continue;
+		*number = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		found = runs(*number, start);
 	}
 	closedir(dir);
 	return found;
@@ -124,11 +126,29 @@ static bool proc_is_ours(void)
 	return n > 0 && strtol(text, NULL, 10) == (long)getpid();
 }
 
-enum alive alive(uint32_t pid, uint64_t ns, uint64_t start)
+bool alive_sees_all(void)
+{
+	return proc_is_ours() && namespace_of("self") == FIRST_NAMESPACE;
+}
+
+static enum alive locate(uint32_t pid, uint64_t ns, uint64_t start, uint32_t *number)
 {
 	uint64_t own = namespace_of("self");
 	bool ours = proc_is_ours();
+	*number = pid;
 	if (ours && (!ns || ns == own))
 		return runs(pid, start);
-	return search(pid, ns, start, ours && own == FIRST_NAMESPACE);
+	return search(pid, ns, start, ours && own == FIRST_NAMESPACE, number);
+}
+
+enum alive alive(uint32_t pid, uint64_t ns, uint64_t start)
+{
+	uint32_t number;
+	return locate(pid, ns, start, &number);
+}
+
+uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start)
+{
+	uint32_t number;
+	return locate(pid, ns, start, &number) == ALIVE_YES ? number : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef MT_ALIVE_H
 #define MT_ALIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum alive {
@@ -13,5 +14,11 @@ enum alive {
 /* Process `pid`, as numbered in the pid namespace whose inode is `ns`, that started at `start` (field 22 of
  * /proc/PID/stat). A reused pid and a zombie are not alive; a process whose first thread alone has ended is. */
 enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
+
+/* Its number in our /proc, or 0 if it can't be found there. */
+uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start);
+
+/* Are we in the machine's first pid namespace, and /proc is its? */
+bool alive_sees_all(void);
 
 #endif

@@ -11,7 +11,9 @@
 #include "analyzer/alive.h"
 #include "analyzer/error.h"
 #include "analyzer/record_process.h"
+#include "analyzer/record_samples.h"
 #include "analyzer/ticks.h"
+#include "analyzer/vec.h"
 #include "format/output_name.h"
 
 #include <dirent.h>
@@ -45,6 +47,10 @@ static volatile sig_atomic_t told_to_stop;
 struct work {
 	struct recorder r;
 	struct record_process *processes;
+	struct sampler *sampler;          /* NULL = no samples */
+	struct sampler_process *sampled;  /* whom it looks at */
+	size_t sampled_room;
+	bool hangs;                       /* a sampler that could not be stopped still uses the session */
 	int session_fd;
 	pid_t parent;
 	int dir_fd;
@@ -252,6 +258,20 @@ static bool has_work(const struct work *w)
 	return false;
 }
 
+static void tell_sampler(struct work *w)
+{
+	size_t count = 0;
+	for (const struct record_process *p = w->processes; p && w->sampler; p = p->next) {
+		if (!p->info || p->over || p->given_up || vec_reserve_raw(w->sampled, w->sampled_room, count + 1))
+			continue;
+		struct sampler_process *to = &w->sampled[count++];
+		*to = (struct sampler_process){ .pid = p->pid, .pid_ns = p->info->pid_ns, .boot_start = p->info->boot_start };
+		snprintf(to->info, sizeof(to->info), "%s%s.info", w->r.raw_stem, p->name);
+	}
+	if (w->sampler)
+		sampler_processes(w->sampler, w->sampled, count);
+}
+
 /* One round over all of them; returns how much there was to do. */
 static int work_round(struct work *w)
 {
@@ -264,6 +284,7 @@ static int work_round(struct work *w)
 		done += serve(w, p, now);
 		set_beat(w);
 	}
+	tell_sampler(w);
 	forget_finished(w);
 	return done;
 }
@@ -317,9 +338,12 @@ static void work_to_the_end(struct work *w)
 static void work_off(struct work *w)
 {
 	for (;;) {
+		w->sampler = sampler_start(w->r.dir, w->r.session);
 		work_until_idle(w);
 		if (told_to_stop)
 			work_to_the_end(w);
+		w->hangs |= !sampler_stop(w->sampler);
+		w->sampler = NULL;
 		set_present(w, false);
 		look_around(w);
 		if (told_to_stop || !has_work(w) || is_removed(w))
@@ -366,6 +390,7 @@ static int set_up(struct work *w)
 static void tear_down(struct work *w)
 {
 	struct recorder *r = &w->r;
+	free(w->sampled);
 	while (w->processes) {
 		struct record_process *p = w->processes;
 		w->processes = p->next;
@@ -376,7 +401,7 @@ static void tear_down(struct work *w)
 	free(r->slots);
 	free(r->rings);
 	codec_buf_fini(&r->block);
-	if (r->session)
+	if (r->session && !w->hangs)
 		munmap(r->session, sizeof(*r->session));
 	if (w->session_fd >= 0)
 		close(w->session_fd);

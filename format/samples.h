@@ -7,7 +7,7 @@
  *   1 SUBJECT  kind, key, key2, key3, bytes, text, bytes, text2    something that figures are about; numbered 0, 1, ...
  *   2 TIME     microseconds since the block's latest TIME, or since its first_ns
  *   3 FIGURES  subject, mask of fields, zigzag difference of each     since the subject's latest in this block, or 0
- *   4 GONE     subject                                                it ended; never again in this block
+ *   4 GONE     subject                                                it ended, or is not looked at until more figures come
  *
  * Figures belong to the latest TIME. A field that isn't in the mask was not looked at. Every block decodes alone; a block
  * that is cut off or fails its checksum ends the file. What is known of a subject from an earlier block stays true.
@@ -81,7 +81,8 @@ enum mt_subject {
 
 #define MT_DEVICE_FIELDS(X) X(total, B) X(used, B) X(free, B) X(reserved, B)
 
-#define MT_DEVICE_PROCESS_FIELDS(X) X(bytes, B)
+/* known: 0 = the driver only tells that it is there. */
+#define MT_DEVICE_PROCESS_FIELDS(X) X(bytes, B) X(known, N)
 
 #define MT_FIELD_LISTS(L)                                                                          \
 	L(MT_SUBJECT_MACHINE, MACHINE) L(MT_SUBJECT_CGROUP, CGROUP) L(MT_SUBJECT_PROCESS, PROCESS) \

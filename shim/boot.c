@@ -20,6 +20,16 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef RET
 #undef HAND
 #undef OPT
+#define HAND(library, name, params, args) #name,
+#include "shim/hooks_cuda.def"
+#define HAND(name, symbol) #name,
+#include "shim/hooks_pool.def"
+#undef HAND
+#define ACL(name, params, args, before, after) #name,
+#define LOW ACL
+#include "shim/hooks_acl.def"
+#undef ACL
+#undef LOW
 };
 
 struct mt_real mt_real;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
 #include "shim/modules.h"
@@ -134,6 +135,7 @@ MT_EXPORT int dlclose(void *handle)
 	kept = errno;
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
+	mt_wrap_forget();
 	errno = kept;
 	return ret;
 }

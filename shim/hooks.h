@@ -1,5 +1,6 @@
 /*
- * Hooks, from one table. A row of hooks_host.def is all it takes to trace one more function:
+ * Hooks, from one table each for the host and the device libraries (hooks_cuda.def has columns of its own). A row is all it
+ * takes to trace one more function:
  *
  *   RET(name, parameters, arguments, bytes)  returns the block or NULL; the wrapper is generated
  *   HAND(type, name, parameters)             has its own body in a .c file
@@ -10,6 +11,7 @@
 #ifndef MT_HOOKS_H
 #define MT_HOOKS_H
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +33,16 @@ enum mt_hook {
 #undef RET
 #undef HAND
 #undef OPT
+#define HAND(library, name, params, args) MT_HOOK_##name,
+#include "shim/hooks_cuda.def"
+#define HAND(name, symbol) MT_HOOK_##name,
+#include "shim/hooks_pool.def"
+#undef HAND
+#define ACL(name, params, args, before, after) MT_HOOK_##name,
+#define LOW ACL
+#include "shim/hooks_acl.def"
+#undef ACL
+#undef LOW
 	MT_HOOKS
 };
 

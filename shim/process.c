@@ -10,6 +10,7 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/device.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
 #include "shim/mark.h"
@@ -255,13 +256,21 @@ static void log_environment(void)
 		mt_log_add(MT_REC_ENV, parts, n);
 }
 
+/* Under one lock: there are more than a hundred. */
 static void log_hooks(void)
 {
-	for (uint32_t i = 1; i < MT_HOOKS; i++) {
-		struct mt_rec_hook rec = { i, 0 };
-		mt_log_add(MT_REC_HOOK, (struct mt_part[]){ { &rec, sizeof(rec) },
-		                                            { mt_hook_names[i], strlen(mt_hook_names[i]) + 1 } }, 2);
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		for (uint32_t i = 1; i < MT_HOOKS; i++) {
+			struct mt_rec_hook rec = { i, 0 };
+			mt_log_write(MT_REC_HOOK, (struct mt_part[]){ { &rec, sizeof(rec) },
+			                                              { mt_hook_names[i], strlen(mt_hook_names[i]) + 1 } }, 2);
+		}
+		mt_lock_drop(&mt_process.lock);
 	}
+	mt_sys_restore_signals(&signals);
 }
 
 /* ---- entering ---- */
@@ -342,6 +351,7 @@ static int enter_child(void)
 	mt_record_reset();
 	mt_ring_reset();
 	mt_log_reset();
+	mt_device_reset();
 	mt_mark_reset();
 	mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)

@@ -130,6 +130,13 @@ static __attribute__((noinline)) int may_record(const struct mt_event *slots, ui
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
 
+int mt_record_enter(void)
+{
+	struct mt_event none = { .kind = MT_NONE };
+
+	return !self.busy && (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
+}
+
 static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
 {
 	const char *frame = __builtin_frame_address(0);
@@ -211,7 +218,7 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 	struct mt_event e[2] = { { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                           .kind = MT_MAP } };
 
-	memcpy(&e[1], ext, sizeof(*ext));
+	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
 	record(e, 2, caller);
 }
@@ -224,7 +231,7 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
 	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(), .addr = addr,
 	                           .size = size, .hook = hook, .kind = kind } };
 
-	memcpy(&e[1], ext, sizeof(*ext));
+	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
 	record(e, 2, caller);
 }

@@ -24,6 +24,9 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
                       const void *caller);
 void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller);
 
+/* Would an event be recorded now? Enters a process that is new. */
+int mt_record_enter(void);
+
 /* The calling thread's stacks, as an event of it would have them. 0 if it is not recorded, or without stacks. */
 int mt_record_stacks(uint32_t *native, uint32_t *python);
 

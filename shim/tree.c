@@ -7,7 +7,9 @@
 
 #define SEGMENTS (MT_MAX_NODES / MT_NODE_STEP)
 #define INDEX_START (1u << 13)
+#define SMALL (1u << 20) /* slots up to which an index grows fourfold */
 #define MAX_DEAD 4096
+#define HUGE (4u << 20) /* bytes of an index from which on it has huge pages */
 #define AHEAD 2048u /* nodes whose pages are made writable at a time */
 
 /* An entry is 0 or a node's id in the low 24 bits with 40 bits of its hash above. A match is verified against
@@ -40,9 +42,13 @@ static inline uint64_t hash_of(uint32_t parent, uint64_t pc)
 	return h ^ h >> 32;
 }
 
+/* A large index is used all over: in small pages each look-up would miss the cache of the page tables, too. */
 static struct index *index_new(uint64_t slots)
 {
 	struct index *idx = mt_sys_pages(sizeof(*idx) + slots * sizeof(idx->entry[0]));
+
+	if (idx && slots * sizeof(idx->entry[0]) >= HUGE)
+		MT_SYS3(SYS_madvise, idx, slots * sizeof(idx->entry[0]), 14 /* MADV_HUGEPAGE */);
 
 	if (idx)
 		idx->mask = slots - 1;
@@ -103,9 +109,32 @@ static int index_is_full(const struct index *idx)
 	return __atomic_load_n(&idx->used, __ATOMIC_RELAXED) * 4 > (idx->mask + 1) * 3;
 }
 
+/* Entries on their way into an index, whose slots are being fetched meanwhile. */
+struct batch {
+	uint32_t count;
+	struct { uint64_t hash; uint32_t id; } entry[MT_TREE_PATH];
+};
+
+static void batch_flush(struct index *idx, struct batch *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		index_put(idx, b->entry[i].hash, b->entry[i].id);
+	b->count = 0;
+}
+
+static void batch_add(struct index *idx, struct batch *b, uint64_t hash, uint32_t id)
+{
+	if (b->count == MT_TREE_PATH)
+		batch_flush(idx, b);
+	b->entry[b->count].hash = hash;
+	b->entry[b->count++].id = id;
+	__builtin_prefetch(&idx->entry[hash & idx->mask], 1);
+}
+
 /* Rebuilds the index from the nodes themselves; the caller holds the lock. */
 static void index_rebuild(uint64_t slots)
 {
+	static struct batch batch; /* under the lock */
 	struct index *old = table, *idx = index_new(slots);
 	uint32_t end = mt_tree_end();
 
@@ -117,11 +146,12 @@ static void index_rebuild(uint64_t slots)
 			id |= MT_NODE_STEP - 1; /* a gap between the parent's ids and ours */
 			continue;
 		}
-		/* acquire pairs with add(): a node that another thread is just making has no pc yet, or all it says */
+		/* acquire pairs with write_node(): a node that another thread is just making has no pc yet, or all it says */
 		uint64_t pc = __atomic_load_n(&node->pc, __ATOMIC_ACQUIRE);
 		if (pc && !is_dead(id, pc))
-			index_put(idx, hash_of(node->parent, pc), id);
+			batch_add(idx, &batch, hash_of(node->parent, pc), id);
 	}
+	batch_flush(idx, &batch);
 	__atomic_store_n(&table, idx, __ATOMIC_RELEASE);
 	if (old)
 		index_retire(old);
@@ -134,7 +164,7 @@ static void grow_index(void)
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
 		if (index_is_full(table))
-			index_rebuild((table->mask + 1) * 2);
+			index_rebuild((table->mask + 1) * (table->mask < SMALL ? 4 : 2));
 		mt_lock_drop(&mt_process.lock);
 	}
 	mt_sys_restore_signals(&signals);
@@ -180,44 +210,87 @@ static int reach(uint32_t id)
 	return ok;
 }
 
-static uint32_t add(uint32_t parent, uint64_t pc, uint32_t flags)
+static void write_node(uint32_t id, uint32_t parent, uint64_t pc, uint32_t flags)
 {
-	uint32_t id;
-	struct mt_node *node;
+	struct mt_node *node = node_at(id);
 
-	if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
-		return MT_NODE_FAILED;
-	if (!(flags & MT_NODE_PYTHON))
-		mt_modules_meet(pc);
-	id = __atomic_fetch_add(&mt_process.info->node_end, 1, __ATOMIC_RELAXED);
-	if (!reach(id)) {
-		__atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
-		return MT_NODE_FAILED;
-	}
-	node = node_at(id);
 	if (id % AHEAD == 0)
 		mt_sys_populate(node, AHEAD * sizeof(*node));
 	node->parent = parent;
 	node->flags = flags;
 	__atomic_store_n(&node->pc, pc, __ATOMIC_RELEASE);
-	return id;
+}
+
+/* The first of n new ids in a row, or MT_NODE_FAILED. */
+static uint32_t new_ids(uint32_t n)
+{
+	uint32_t first;
+
+	if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
+		return MT_NODE_FAILED;
+	first = __atomic_fetch_add(&mt_process.info->node_end, n, __ATOMIC_RELAXED);
+	if (reach(first) && reach(first + n - 1))
+		return first;
+	__atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+	return MT_NODE_FAILED;
+}
+
+/* This thread's new nodes that are not in the index yet: their slots, most of them in memory that no cache has, arrive
+ * until it needs the tree again. Who looks for one of them before makes it twice. */
+static __thread struct {
+	uint32_t dead; /* modules that were gone */
+	struct batch batch;
+} late;
+
+static void put_late(void)
+{
+	if (late.dead == __atomic_load_n(&dead_count, __ATOMIC_RELAXED))
+		batch_flush(__atomic_load_n(&table, __ATOMIC_ACQUIRE), &late.batch);
+	late.batch.count = 0;
+	late.dead = __atomic_load_n(&dead_count, __ATOMIC_RELAXED);
+}
+
+/* What lies in the index under one new node can't be there for the next, which is called from it: nothing is looked for. */
+static unsigned add_path(struct index *idx, uint32_t parent, struct mt_tree_frame *path, unsigned n)
+{
+	uint32_t first;
+
+	for (unsigned i = 0; i < n; i++)
+		if (!(path[i].flags & MT_NODE_PYTHON))
+			mt_modules_meet(path[i].pc);
+	first = new_ids(n);
+	if (first == MT_NODE_FAILED)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		path[i].node = first + i;
+		write_node(first + i, i ? first + i - 1 : parent, path[i].pc, path[i].flags);
+		batch_add(idx, &late.batch, hash_of(i ? first + i - 1 : parent, path[i].pc), first + i);
+	}
+	if (index_is_full(idx))
+		grow_index();
+	return n;
+}
+
+unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n)
+{
+	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	put_late();
+	for (unsigned i = 0; i < n; i++) {
+		struct mt_node wanted = { path[i].pc, parent, path[i].flags };
+		uint32_t id = find(idx, hash_of(parent, wanted.pc), &wanted);
+		if (!id)
+			return i + add_path(idx, parent, path + i, n - i);
+		parent = path[i].node = id;
+	}
+	return n;
 }
 
 uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 {
-	uint64_t hash = hash_of(parent, pc);
-	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-	uint32_t id = find(idx, hash, &(struct mt_node){ pc, parent, flags });
+	struct mt_tree_frame frame = { pc, flags, 0 };
 
-	if (id)
-		return id;
-	id = add(parent, pc, flags);
-	if (id == MT_NODE_FAILED)
-		return id;
-	index_put(idx, hash, id);
-	if (index_is_full(idx))
-		grow_index();
-	return id;
+	return mt_tree_path(parent, &frame, 1) ? frame.node : MT_NODE_FAILED;
 }
 
 uint64_t mt_tree_pc(uint32_t id, uint32_t *parent)
@@ -250,11 +323,12 @@ int mt_tree_start(uint32_t first)
 
 void mt_tree_forget(uint64_t start, uint64_t end)
 {
-	uint32_t i = dead_count < MAX_DEAD ? dead_count++ : MAX_DEAD - 1;
+	uint32_t i = dead_count < MAX_DEAD ? dead_count : MAX_DEAD - 1;
 
 	dead[i].start = start;
 	dead[i].end = end;
 	dead[i].until = mt_tree_end();
+	__atomic_store_n(&dead_count, i + 1, __ATOMIC_RELEASE);
 	index_rebuild(table->mask + 1);
 }
 

@@ -259,30 +259,54 @@ static void memo_put(struct mt_unwind *u, uint64_t h, uint32_t node)
 	set->node = node;
 }
 
-/* Looks frames up in the tree, from the outermost that has no node yet. */
-static __attribute__((noinline)) uint32_t resolve(struct mt_unwind *u, uint64_t h)
+/* The i-th frame from the outside, be it kept or not. */
+static inline struct frame *frame_at(struct mt_unwind *u, unsigned i, unsigned unkept)
 {
-	unsigned kept = u->kept_count, from = kept, unkept = u->ground == &u->range ? u->barrier : u->new_count;
-	uint32_t node = 0, child;
-	struct frame *f;
+	return i < u->kept_count ? &u->kept[i] : &u->new[unkept - 1 - (i - u->kept_count)];
+}
 
-	while (from > 0 && !u->kept[from - 1].node)
-		from--;
-	if (from > 0)
-		node = u->kept[from - 1].node;
-	for (unsigned i = from; i < kept + unkept; i++) {
-		f = i < kept ? &u->kept[i] : &u->new[unkept - 1 - (i - kept)];
+/* Nodes for frames from *i on, called from `node`, as many as go at once. The last one's node. *i is where to go on, or
+ * UINT32_MAX when the tree is full. */
+static uint32_t resolve_some(struct mt_unwind *u, unsigned *i, unsigned unkept, uint32_t node)
+{
+	unsigned end = u->kept_count + unkept, n = 0, from = *i, done;
+
+	for (; *i < end && n < MT_TREE_PATH; ++*i) {
+		const struct frame *f = frame_at(u, *i, unkept);
+		if (!(f->flags & CELL))
+			u->path[n++] = (struct mt_tree_frame){ strip(f->ra), f->flags & EXACT, 0 };
+	}
+	done = n ? mt_tree_path(node, u->path, n) : 0;
+	n = 0;
+	for (; from < *i; from++) {
+		struct frame *f = frame_at(u, from, unkept);
 		if (!(f->flags & CELL)) {
-			child = mt_tree_child(node, strip(f->ra), f->flags & EXACT);
-			if (child == MT_NODE_FAILED) {
+			if (n == done) {
 				u->cut = true;
+				*i = UINT32_MAX;
 				return node;
 			}
-			node = child;
+			node = u->path[n++].node;
 		}
 		f->node = node;
 	}
-	memo_put(u, h, node);
+	return node;
+}
+
+/* Looks frames up in the tree, from the outermost that has no node yet. */
+static __attribute__((noinline)) uint32_t resolve(struct mt_unwind *u, uint64_t h)
+{
+	unsigned i = u->kept_count, unkept = u->ground == &u->range ? u->barrier : u->new_count;
+	uint32_t node = 0;
+
+	while (i > 0 && !u->kept[i - 1].node)
+		i--;
+	if (i > 0)
+		node = u->kept[i - 1].node;
+	while (i < u->kept_count + unkept)
+		node = resolve_some(u, &i, unkept, node);
+	if (i != UINT32_MAX)
+		memo_put(u, h, node);
 	return node;
 }
 

@@ -5,6 +5,7 @@
 #include "format/format.h"
 #include "shim/range.h"
 #include "shim/rules.h"
+#include "shim/tree.h"
 #include "shim/unwind.h"
 
 enum { EXACT = MT_NODE_EXACT, CELL = 2 };
@@ -64,6 +65,7 @@ struct mt_unwind {
 
 	uint32_t memo_mask, memo_turn;
 	struct mt_unwind_stats stats;
+	struct mt_tree_frame path[MT_TREE_PATH]; /* on their way to the tree */
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
 	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));

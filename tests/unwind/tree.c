@@ -64,6 +64,17 @@ uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags)
 	return id < FEW / 2 ? find(few, FEW - 1, h, want, id) : find(many, MANY - 1, h, want, id);
 }
 
+unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t id = mt_tree_child(parent, path[i].pc, path[i].flags);
+		if (id == MT_NODE_FAILED)
+			return i;
+		parent = path[i].node = id;
+	}
+	return n;
+}
+
 const struct test_node *test_tree_node(uint32_t id)
 {
 	return &nodes[id];

@@ -4,14 +4,14 @@
 #   layered   libascendcl.so needs libacl_rt.so, which forwards to twins in libruntime.so
 ASCEND      = $(B)/standin/ascend
 ASCEND_LIB  = $(foreach how,flat old layered,$(ASCEND)/$(how)/cann/lib64/$(1))
-ASCEND_C    = $(CC) -std=c11 -O1 -g -fPIC -fvisibility=hidden $(WARN) $(CPPFLAGS)
+ASCEND_C    = $(CC) -std=c11 -O1 -g -fPIC $(WARN) $(CPPFLAGS)
 ASCEND_DEPS = $(wildcard tests/standin/ascend/*) tests/standin/cuda/shared.c tests/standin/cuda/shared.h
 ASCEND_S    = tests/standin/ascend
 ASCEND_TESTS := $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
 
 $(ASCEND)/flat/cann/lib64/libascendcl.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
-	$(ASCEND_C) -Wno-missing-prototypes -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_S)/acl.c $(ASCEND_S)/rt.c $(ASCEND_S)/hal.c tests/standin/cuda/shared.c \
+	$(ASCEND_C) -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_S)/acl.c $(ASCEND_S)/rt.c $(ASCEND_S)/hal.c tests/standin/cuda/shared.c \
 		-Wl,--version-script=$(ASCEND_S)/flat.map -lpthread
 $(ASCEND)/%/cann/lib64/libascend_hal.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
@@ -30,3 +30,14 @@ $(ASCEND)/layered/cann/lib64/libascendcl.so: $(ASCEND)/layered/cann/lib64/libacl
 $(ASCEND)/%/cann/lib64/libms_tools_ext.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
 	$(ASCEND_C) -shared -o $@ -Wl,-soname,libms_tools_ext.so $(ASCEND_S)/mstx.c -ldl -lpthread
+# What the tests run: FOLDER/client-WAY, and client-WAY-twin where there are twins.
+ASCEND_CLIENTS := $(foreach way,linked handle default,$(foreach how,flat old layered,$(ASCEND)/$(how)/client-$(way)) $(ASCEND)/layered/client-$(way)-twin)
+ASCEND_WAY = $(word 1,$(subst -, ,$(patsubst client-%,%,$(notdir $@))))
+ASCEND_LOW_flat    =
+ASCEND_LOW_old     = -lruntime -lascend_hal
+ASCEND_LOW_layered = -lruntime -lascend_hal
+$(ASCEND_CLIENTS): $(ASCEND)/%: $(call ASCEND_LIB,libascendcl.so) tests/standin/ascend/client.c
+	$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -D$(shell echo $(ASCEND_WAY) | tr a-z A-Z) $(if $(findstring twin,$@),-DTWIN) \
+		-o $@ tests/standin/ascend/client.c -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
+		$(if $(findstring linked,$@),-lascendcl $(if $(findstring layered,$@),-lacl_rt) $(ASCEND_LOW_$(notdir $(@D)))) -ldl -lpthread
+ASCEND_TESTS += $(ASCEND_CLIENTS)

@@ -23,12 +23,12 @@ $(B)/standin/libcudart.so.%: $(call STANDIN_OF,runtime_rest) $(B)/tests/standin/
 	@mkdir -p $(@D) && echo '$(@F) { global: *; };' >$(B)/tests/standin/cuda/$(@F).map
 	$(STANDIN_LINK) -Wl,--version-script=$(B)/tests/standin/cuda/$(@F).map -Wl,-rpath,'$$ORIGIN'
 
-standin: $(STANDIN_CUDA) $(if $(TORCH_GPU),$(B)/standin/.torch)
 # Torch's libraries look in site-packages/nvidia/cu13/lib before anywhere else.
+TORCH_LOOKS   = $(TORCH_GPU)/../../nvidia/cu13/lib
+standin: $(STANDIN_CUDA) $(if $(TORCH_GPU),$(B)/standin/.torch)
+	$(if $(TORCH_GPU),@mkdir -p $(dir $(TORCH_LOOKS)) && ln -sfn $(abspath $(B)/standin) $(TORCH_LOOKS))
 $(B)/standin/.torch: tests/standin/cuda/stubs.py $(call STANDIN_OF,maths) $(wildcard $(TORCH_GPU)/libtorch_cuda.so) | $(STANDIN_CUDA)
 	CC='$(CC)' tests/standin/cuda/stubs.py $(TORCH_GPU) $(B)/standin $(call STANDIN_OF,maths)
-	mkdir -p $(TORCH_GPU)/../../nvidia/cu13
-	ln -sfn $(abspath $(B)/standin) $(TORCH_GPU)/../../nvidia/cu13/lib
 	touch $@
 
 # The compiler compares the declarations with NVIDIA's. CUDA_HOME, CUDA12_HOME: toolkits or pip's nvidia-cuda-runtime.

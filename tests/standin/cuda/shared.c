@@ -94,6 +94,7 @@ static void *map_file(int fd)
 	void *start = (void *)syscall(SYS_mmap, NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (start != MAP_FAILED && ((struct shared *)start)->magic != MAGIC)
 		init_lock(start);
+	flock(fd, LOCK_UN); /* closing it wouldn't do: the mapping keeps the open file, and its lock, alive */
 	return start;
 }
 
@@ -110,7 +111,7 @@ static void open_file(void)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	void *start = fd < 0 ? MAP_FAILED : map_file(fd);
 	if (fd >= 0)
-		close(fd); /* unlocks too */
+		close(fd);
 	if (start == MAP_FAILED) { /* nobody to share with, but it works */
 		fprintf(stderr, "stand-in: %s: %s\n", path, strerror(errno));
 		start = sd_map(NULL, sizeof(struct shared), 0);

@@ -1,0 +1,43 @@
+/* What the files of the CUDA hooks share. */
+#ifndef MT_CUDA_H
+#define MT_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/cuda_abi.h"
+#include "shim/dlsym.h"
+
+extern const struct mt_library mt_lib_CUDA, mt_lib_CUDART;
+
+/* ---- cuda_driver.c: questions to the driver, if it is loaded. None of them initialises it, none touches the runtime's last
+ * error, all are asked inside of a device call (mt_call_begin). ---- */
+
+/* Ordinal of the thread's current device, -1 without a context. */
+int mt_cuda_current(void);
+
+/* Ordinal of the device that a pointer belongs to, -1 = unknown. */
+int mt_cuda_device_of(uint64_t p);
+
+/* Bytes of the allocation that a device address lies in; 0 = unknown. */
+uint64_t mt_cuda_range(uint64_t p);
+
+/* Nonzero if free and total of the device are known now; it must be the current one. */
+int mt_cuda_memory(int ordinal, uint64_t *free, uint64_t *total);
+
+/* Is the stream being captured into a graph? */
+int mt_cuda_capturing(uint64_t stream);
+
+/* Ordinal of a context's device, -1 = unknown; whether the device's primary context is alive. */
+int mt_cuda_context_device(CUcontext context);
+int mt_cuda_primary_alive(int ordinal);
+
+/* MT_REC_DEVICE.id of an ordinal; 0 for -1. */
+uint32_t mt_cuda_id(int ordinal);
+
+/* ---- cuda_array.c: what arrays take, from their descriptors. The driver's padding is not known. ---- */
+
+uint64_t mt_cuda_array_bytes(int format, unsigned channels, const uint64_t extent[3], unsigned levels, unsigned flags);
+uint64_t mt_cuda_texel_bytes(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels, unsigned flags);
+
+#endif

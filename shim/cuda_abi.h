@@ -1,0 +1,83 @@
+/* What the hooks need of CUDA's ABI, in our own words: only what is passed by value or looked into has its true shape. With
+ * MT_CUDA_VENDOR defined the toolkit's headers take its place, so that the compiler compares the hook table with them. */
+#ifndef MT_CUDA_ABI_H
+#define MT_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef MT_CUDA_VENDOR
+#define __CUDA_API_VERSION_INTERNAL /* every version of a function under its own name */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#else
+
+typedef int CUresult;
+typedef int cudaError_t;
+
+/* ---- driver ---- */
+typedef int CUdevice;
+typedef unsigned int CUdeviceptr_v1;
+typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef uint64_t cuuint64_t;
+typedef int CUmemAllocationHandleType;
+typedef int CUdriverProcAddressQueryResult;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
+typedef struct { char bytes[64]; } CUipcMemHandle;
+typedef struct { char bytes[16]; } CUuuid;
+typedef struct { int type, id; } CUmemLocation;
+typedef struct {
+	int type, requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	unsigned char allocFlags[8];
+} CUmemAllocationProp;
+typedef struct {
+	int allocType, handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned char reserved[56];
+} CUmemPoolProps;
+typedef struct {
+	CUmemPoolProps poolProps;
+	const void *accessDescs;
+	size_t accessDescCount, bytesize;
+	CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+typedef struct { unsigned Width, Height; int Format; unsigned NumChannels; } CUDA_ARRAY_DESCRIPTOR_v1;
+typedef struct { size_t Width, Height; int Format; unsigned NumChannels; } CUDA_ARRAY_DESCRIPTOR;
+typedef struct { unsigned Width, Height, Depth; int Format; unsigned NumChannels, Flags; } CUDA_ARRAY3D_DESCRIPTOR_v1;
+typedef struct { size_t Width, Height, Depth; int Format; unsigned NumChannels, Flags; } CUDA_ARRAY3D_DESCRIPTOR;
+
+/* ---- runtime ---- */
+typedef CUstream cudaStream_t;
+typedef CUmemoryPool cudaMemPool_t;
+typedef CUgraph cudaGraph_t;
+typedef CUgraphNode cudaGraphNode_t;
+typedef struct cudaArray *cudaArray_t;
+typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
+typedef struct { char bytes[64]; } cudaIpcMemHandle_t;
+struct cudaMemPoolPtrExportData;
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+struct cudaExtent { size_t width, height, depth; };
+struct cudaPitchedPtr { void *ptr; size_t pitch, xsize, ysize; };
+struct cudaChannelFormatDesc { int x, y, z, w, f; };
+struct cudaMemPoolProps { CUmemPoolProps driver; };
+struct cudaMemAllocNodeParams {
+	struct cudaMemPoolProps poolProps;
+	const void *accessDescs;
+	size_t accessDescCount, bytesize;
+	void *dptr;
+};
+
+#endif
+#endif

@@ -1,0 +1,69 @@
+/*
+ * What the hooks of all device libraries share: which call is the outermost, what the trace calls a device, and what a call
+ * that allocates or frees leaves in the trace.
+ */
+#ifndef MT_DEVICE_H
+#define MT_DEVICE_H
+
+#include <stdint.h>
+
+#include "format/format.h"
+#include "shim/process.h"
+
+/* ---- the outermost call ---- */
+
+/* The frame of the outermost device call this thread is in. A runtime's function enters the driver's, which are wrapped too:
+ * only the outermost is an event. A frame further in than ours was left by longjmp and is gone. */
+extern __thread const char *mt_device_call __attribute__((visibility("hidden")));
+
+/* Nonzero: this call is an event, mt_call_end() must follow. */
+static inline __attribute__((always_inline)) int mt_call_begin(void)
+{
+	const char *frame = __builtin_frame_address(0);
+
+	if (__builtin_expect(mt_process_state() == MT_STATE_OFF, 0) || (mt_device_call && frame <= mt_device_call))
+		return 0;
+	mt_device_call = frame;
+	return 1;
+}
+
+static inline void mt_call_end(void)
+{
+	mt_device_call = NULL;
+}
+
+/* ---- devices ---- */
+
+struct mt_device_facts {
+	char uuid[80];  /* "GPU-..."; empty = unknown */
+	char model[128];
+	uint64_t total; /* bytes; 0 = unknown */
+};
+
+/* Asks the driver, without initialising it. Keeps errno. */
+typedef void mt_describe(unsigned ordinal, struct mt_device_facts *facts);
+
+/* MT_REC_DEVICE.id of the process's device `ordinal`; recorded when it is first used in this process. 0 = more devices than we
+ * keep, or nothing is recorded now. */
+uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *describe);
+
+/* A forked child records its devices anew. */
+void mt_device_reset(void);
+
+/* ---- what a call did ---- */
+
+struct mt_deed {
+	unsigned hook;
+	enum mt_class class;
+	uint64_t addr, bytes, stream, other;
+	uint32_t device;      /* MT_REC_DEVICE.id or 0 */
+	const void *caller;
+};
+
+/* These keep errno. */
+void mt_device_note(enum mt_kind kind, const struct mt_deed *deed);
+
+/* After MT_DEVICE_INFO where free and total are known (total != 0); tells the recorder. */
+void mt_device_note_failure(const struct mt_deed *deed, uint32_t status, uint64_t free, uint64_t total);
+
+#endif

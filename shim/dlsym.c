@@ -1,0 +1,312 @@
+/*
+ * What dlsym.S asks, and which wrapper stands for which real function.
+ *
+ * A name of a hook table is looked up as the caller would: by handle, or in the global scope and then in the caller's own (a
+ * Python extension and what it links are in no global scope). If it isn't there, dlsym.S jumps to the real dlsym, so that dlerror
+ * says what it always says. RTLD_NEXT is not for us: who asks for the next function is an interposer itself.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "shim/dlsym.h"
+#include "shim/hooks.h"
+#include "shim/process.h"
+#include "shim/record.h"
+
+void *(*mt_real_dlsym)(void *handle, const char *name);
+uint32_t mt_wrap_generation;
+
+static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
+
+#define TABLES (sizeof(tables) / sizeof(tables[0]))
+#define BUCKETS 1024u
+
+static const struct mt_wrapped *buckets[BUCKETS];
+static uint8_t filled;  /* the buckets are */
+static uint8_t used;    /* a slot has been filled, ever */
+
+/* Called by dlsym.S. */
+void *mt_dlsym_boot(void);
+void *mt_dlsym_find(void *handle, const char *name, const void *caller);
+
+void *mt_dlsym_boot(void)
+{
+	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
+	void *found = NULL;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++)
+		found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+	mt_real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
+	return found;
+}
+
+int mt_is_own(const void *p)
+{
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern const char _end[] __attribute__((visibility("hidden")));
+
+	return (const char *)p >= __ehdr_start && (const char *)p < _end;
+}
+
+/* ---- rows by name ---- */
+
+static uint32_t hash_name(const char *s)
+{
+	uint32_t h = 0x811c9dc5u; /* FNV-1a */
+
+	while (*s)
+		h = (h ^ (uint8_t)*s++) * 0x01000193u;
+	return h ^ h >> 15;
+}
+
+/* Threads that fill at once write the same. */
+static void fill(void)
+{
+	for (size_t t = 0; t < TABLES; t++)
+		for (size_t i = 0; i < tables[t]->count; i++) {
+			const struct mt_wrapped *row = &tables[t]->rows[i], *there;
+			uint32_t at = hash_name(row->name);
+			while ((there = __atomic_load_n(&buckets[at % BUCKETS], __ATOMIC_RELAXED)) && there != row)
+				at++;
+			__atomic_store_n(&buckets[at % BUCKETS], row, __ATOMIC_RELAXED);
+		}
+	__atomic_store_n(&filled, 1, __ATOMIC_RELEASE);
+}
+
+const struct mt_wrapped *mt_wrap_row(const char *name)
+{
+	const struct mt_wrapped *row;
+
+	if (!__atomic_load_n(&filled, __ATOMIC_ACQUIRE))
+		fill();
+	for (uint32_t at = hash_name(name); (row = buckets[at % BUCKETS]) != NULL; at++)
+		if (!strcmp(row->name, name))
+			break;
+	return row;
+}
+
+/* ---- instances ---- */
+
+void *mt_wrap(const struct mt_wrapped *row, void *real)
+{
+	if (!real || mt_is_own(real))
+		return real;
+	__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < MT_INSTANCES; i++)
+		if (__atomic_load_n(&row->slots[i].real, __ATOMIC_RELAXED) == real)
+			return row->entries[i];
+	for (unsigned i = row->library->linked; i < MT_INSTANCES; i++) {
+		void *empty = NULL;
+		if (__atomic_compare_exchange_n(&row->slots[i].real, &empty, real, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+		    empty == real)
+			return row->entries[i];
+	}
+	mt_process_lost(1); /* five copies of one library: this one's calls go unseen */
+	return real;
+}
+
+void *mt_wrap_real(const void *p)
+{
+	for (size_t t = 0; mt_is_own(p) && t < TABLES; t++)
+		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
+			const struct mt_wrapped *row = &tables[t]->rows[i / MT_INSTANCES];
+			if (row->entries && row->entries[i % MT_INSTANCES] == p)
+				return mt_slot_real(row, &row->slots[i % MT_INSTANCES]);
+		}
+	return NULL;
+}
+
+static void *symbol(void *handle, const char *name, const char *version)
+{
+	void *found = version ? dlvsym(handle, name, version) : mt_real_dlsym(handle, name);
+
+	return mt_is_own(found) ? NULL : found;
+}
+
+/* The library keeps its count of users: what we look up is gone when the program lets go of it. */
+static void *symbol_in(const char *file, const char *name, const char *version)
+{
+	void *handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD), *found;
+
+	if (!handle)
+		return NULL;
+	found = symbol(handle, name, version);
+	mt_real.dlclose(handle);
+	return found;
+}
+
+struct search { const char *prefix; unsigned skip; char path[1024]; };
+
+static int is_library(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct search *s = data;
+	const char *base = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	base = base ? base + 1 : info->dlpi_name;
+	if (strncmp(base, s->prefix, strlen(s->prefix)) || strlen(info->dlpi_name) >= sizeof(s->path) || s->skip--)
+		return 0;
+	strcpy(s->path, info->dlpi_name);
+	return 1;
+}
+
+/* Under whatever name it was packed: libcudart-1a2b3c.so.12. */
+static void *symbol_by_prefix(const struct mt_library *library, const char *name, const char *version)
+{
+	struct search s = { .prefix = library->prefix };
+	void *found = NULL;
+
+	for (unsigned n = 0; n < 8 && !found; n++) {
+		s.skip = n;
+		if (!dl_iterate_phdr(is_library, &s))
+			break;
+		found = symbol_in(s.path, name, version);
+	}
+	return found;
+}
+
+static void *find_linked(const struct mt_library *library, unsigned i, const char *name)
+{
+	const char *version = library->link[i].version;
+	void *found = symbol(RTLD_NEXT, name, version);
+
+	if (!found)
+		found = symbol_in(library->link[i].soname, name, version);
+	return found ? found : symbol_by_prefix(library, name, version);
+}
+
+/* The text of the thread's last error is freed by the second call. */
+static void drop_error(void)
+{
+	dlerror();
+	dlerror();
+}
+
+/* What we look up leaves no error behind, and what it allocates is not the program's. An older error's text is: it is freed
+ * where that is seen. */
+#define QUIETLY(expression)                                           \
+	({                                                            \
+		int kept = errno;                                     \
+		__typeof__(expression) result;                        \
+		drop_error();                                         \
+		mt_record_mute(1);                                    \
+		result = (expression);                                \
+		drop_error();                                         \
+		mt_record_mute(0);                                    \
+		errno = kept;                                         \
+		result;                                               \
+	})
+
+static int is_ready(void)
+{
+	return (mt_real.dlclose || mt_boot()) && (mt_real_dlsym || mt_dlsym_boot());
+}
+
+void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot)
+{
+	unsigned i = (unsigned)(slot - row->slots);
+	void *real;
+
+	if (i >= row->library->linked || !is_ready())
+		return NULL;
+	real = QUIETLY(find_linked(row->library, i, row->name));
+	if (real) {
+		__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->real, real, __ATOMIC_RELAXED);
+	}
+	return real;
+}
+
+static void *find_anywhere(const struct mt_library *library, const char *name)
+{
+	void *found = NULL;
+
+	for (unsigned i = 0; i < library->linked && !found; i++)
+		found = symbol_in(library->link[i].soname, name, NULL);
+	if (!found)
+		found = symbol(RTLD_NEXT, name, NULL);
+	return found ? found : symbol_by_prefix(library, name, NULL);
+}
+
+void *mt_library_symbol(const struct mt_library *library, const char *name)
+{
+	return is_ready() ? QUIETLY(find_anywhere(library, name)) : NULL;
+}
+
+/* ---- dlsym ---- */
+
+/* What the caller's object sees beyond the global scope: its own dependencies. */
+static void *find_near(const void *caller, const char *name)
+{
+	Dl_info info;
+	void *handle, *found = NULL;
+
+	if (!dladdr(caller, &info) || !info.dli_fname || !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+		return NULL;
+	found = symbol(handle, name, NULL);
+	mt_real.dlclose(handle);
+	return found;
+}
+
+static void *find_default(const void *caller, const char *name)
+{
+	void *found = symbol(RTLD_DEFAULT, name, NULL);
+
+	return found ? found : find_near(caller, name);
+}
+
+void *mt_dlsym_find(void *handle, const char *name, const void *caller)
+{
+	const struct mt_wrapped *row = mt_wrap_row(name);
+	void *real;
+
+	if (!row || handle == RTLD_NEXT || !is_ready())
+		return NULL;
+	real = handle == RTLD_DEFAULT ? QUIETLY(find_default(caller, name)) : QUIETLY(mt_real_dlsym(handle, name));
+	return mt_wrap(row, real);
+}
+
+/* ---- libraries that went away ---- */
+
+static unsigned long long unloaded; /* objects, as the loader counts */
+
+static int count_unloaded(struct dl_phdr_info *info, size_t size, void *out)
+{
+	(void)size;
+	*(unsigned long long *)out = info->dlpi_subs;
+	return 1;
+}
+
+static int covers(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uintptr_t p = *(uintptr_t *)data;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    p - (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr) < info->dlpi_phdr[i].p_memsz)
+			return 1;
+	return 0;
+}
+
+void mt_wrap_forget(void)
+{
+	unsigned long long now = 0;
+
+	if (!__atomic_load_n(&used, __ATOMIC_RELAXED))
+		return;
+	dl_iterate_phdr(count_unloaded, &now);
+	if (__atomic_exchange_n(&unloaded, now, __ATOMIC_RELAXED) == now)
+		return;
+	for (size_t t = 0; t < TABLES; t++)
+		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
+			struct mt_slot *slot = &tables[t]->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];
+			uintptr_t real = (uintptr_t)__atomic_load_n(&slot->real, __ATOMIC_RELAXED);
+			if (real && !dl_iterate_phdr(covers, &real)) {
+				__atomic_store_n(&slot->real, NULL, __ATOMIC_RELAXED);
+				__atomic_add_fetch(&mt_wrap_generation, 1, __ATOMIC_RELAXED);
+			}
+		}
+}

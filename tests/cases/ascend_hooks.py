@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Every function of the Ascend hook table, reached in every way, is exactly one event: the stand-in's log is the truth."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import ascend
+import mt
+
+EVERY_WAY = [(shape, way) for shape in ascend.SHAPES for way in ascend.WAYS] + [("layered", way + "-twin") for way in ascend.WAYS]
+
+
+def run(shape, way, mode, **more):
+    found = ascend.Run([ascend.client(shape, way), mode], **more)
+    mt.equal(found.done.status, 0, "status (%s)" % found.done)
+    found.trace.intact()
+    return found
+
+
+@mt.variants(*EVERY_WAY)
+def case_matrix(shape, way):
+    done = run(shape, way, "all"), run(shape, way, "reset")
+    for r in done:
+        ascend.compare(r)
+    seen = {line["function"] for r in done for line in r.log}
+    missing = ascend.table(("ACL",)) - seen
+    mt.check(not missing, "not tried: %s" % sorted(missing))
+
+
+@mt.variants(*[(shape, way) for shape in ("old", "layered") for way in ascend.WAYS])
+def case_layers_below(shape, way):
+    """Called by themselves they are events; called by the upper layer (case matrix) they are not."""
+    found = run(shape, way, "low")
+    ascend.compare(found)
+    missing = ascend.table(("LOW",)) - {line["function"] for line in found.log}
+    mt.check(not missing, "not tried: %s" % sorted(missing))
+
+
+@mt.variants(*EVERY_WAY)
+def case_dladdr_names_the_real_library(shape, way):
+    """MindSpore looks for "cann" in the path of the library that dladdr(aclrtMalloc) names: same output as without the shim."""
+    found = run(shape, way, "where")
+    mt.equal(found.done.out.count("/cann/lib64/lib"), 6, "answers that name the stand-in in %r" % found.done.out)
+
+
+@mt.variants(*ascend.SHAPES)
+def case_threads(shape):
+    ascend.compare(run(shape, "handle", "threads"))
+
+
+@mt.variants(*ascend.SHAPES)
+def case_fork(shape):
+    found = run(shape, "linked", "fork")
+    ascend.compare(found)
+    mt.equal(len({line["pid"] for line in found.log}), 2, "processes in the log")
+    mt.equal(len({(d["process"], d["uuid"]) for d in found.devices()}), 2, "device records: one of each process")
+
+
+@mt.variants(*ascend.SHAPES)
+def case_exit_handlers(shape):
+    """What is allocated and freed in an exit handler, and after aclFinalize, is there."""
+    ascend.compare(run(shape, "handle", "finalize"))
+
+
+@mt.variants(*EVERY_WAY)
+def case_out_of_memory(shape, way):
+    found = run(shape, way, "oom")
+    ascend.compare(found)
+    events = next(iter(found.events().values()))
+    places = [i for i, e in enumerate(events) if e[0] == "fail"]
+    asked = [events[i][4] for i in places]
+    mt.equal(asked, [3111649280, 90 << 20, 900 << 20], "bytes of the failed requests")
+    infos = [events[i - 1] for i in places if events[i - 1][0] == "info"]
+    mt.equal([(e[3], e[4], e[5]) for e in infos], [("NPU-0", 60 << 20, 100 << 20)] * 2, "free and total of the current device")
+    stacks = [r for r in found.records("device-fail") if r["node"] == 0]
+    mt.check(not stacks, "a failure has no stack")
+
+
+@mt.variants(*ascend.SHAPES)
+def case_huge_pages_run_out_first(shape):
+    """The driver's first attempt fails, the second succeeds: one allocation and no failure."""
+    found = run(shape, "linked", "huge", MEMTRACE_STANDIN_HUGE="1")
+    ascend.compare(found)
+    mt.equal([e[0] for e in next(iter(found.events().values()))], ["alloc", "free"], "events")
+
+
+def case_other_errors_are_no_lack_of_memory():
+    command = [ascend.client("flat", "linked"), "huge"]
+    found = ascend.Run(command, MEMTRACE_STANDIN_FAIL="aclrtMalloc:1:507899")
+    ascend.compare(found)
+    mt.equal([e[0] for e in next(iter(found.events().values())) if e[0] == "fail"], [], "failures")
+
+
+def case_failed_free_leaves_the_block():
+    found = ascend.Run([ascend.client("layered", "linked"), "huge"], MEMTRACE_STANDIN_FAIL="aclrtFree:1:207002")
+    ascend.compare(found)
+    mt.equal([e[0] for e in next(iter(found.events().values()))], ["alloc", "free", "undo"], "events")
+
+
+def case_device_records():
+    found = run("flat", "linked", "all")
+    first = [d for d in found.devices() if d["ordinal"] == 0][0]
+    mt.equal((first["backend"], first["total"], first["uuid"], first["name"]), (2, 100 << 20, "NPU-0", "Ascend-stand-in"), "npu:0")
+
+
+def case_physical_numbers():
+    """npu:0 of a process is what ASCEND_RT_VISIBLE_DEVICES says, and in a container what it was given."""
+    found = ascend.Run([ascend.client("layered", "handle"), "threads"], devices="50M,60M,100M,200M", ASCEND_RT_VISIBLE_DEVICES="2,3",
+                       MEMTRACE_STANDIN_FIRST="4")
+    mt.equal({d["ordinal"]: d["uuid"] for d in found.devices()}, {0: "NPU-6", 1: "NPU-7"}, "devices")
+    ascend.compare(found, first=4)
+
+
+def case_no_ascend_no_symbol():
+    """Where the library isn't loaded nothing looks as if it were."""
+    code = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('aclrtMalloc', 'aclrtMallocImpl', 'rtMalloc', 'halMemAlloc')])"
+    done = mt.shimmed([mt.python(), "-c", code])
+    mt.equal(done.out.strip(), "[False, False, False, False]", "symbols found")
+
+
+mt.main()
