@@ -323,6 +323,20 @@ static int take(struct account *a, const struct device_event *e)
 	}
 }
 
+static int look(struct model *m, uint64_t ns)
+{
+	int e = 0;
+	for (size_t i = 0; i < m->query.peek_count && !e; i++) {
+		struct model_peek *p = &m->query.peeks[i];
+		if (p->event != m->device_events || p->device >= m->device_count)
+			continue;
+		p->ns = ns;
+		layout_free(p->layout);
+		e = layout_take(&p->layout, m, p->device, UINT32_MAX);
+	}
+	return e;
+}
+
 int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
 {
 	struct device_event e = { .slot = s, .ring = ring, .thread = thread, .ns = ns };
@@ -332,6 +346,8 @@ int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	memcpy(&e.ext, s + 1, sizeof(e.ext));
 	m->device_events++;
 	int error = take(a, &e);
+	if (!error && m->query.peek_count)
+		error = look(m, ns);
 	return error ? error : m->query.until_event && m->device_events >= m->query.until_event;
 }
 

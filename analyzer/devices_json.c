@@ -63,7 +63,7 @@ static json_t *json_ledger_at(const struct view *v, const struct model_device *d
 {
 	struct ledger l;
 	json_t *o = NULL;
-	if (!ledger_make(&l, v->model, v->reader, NULL, v->stacks, d, at))
+	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, at))
 		o = json_ledger(&l);
 	if (processes)
 		*processes = json_ledger_processes(&l);

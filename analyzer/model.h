@@ -52,6 +52,14 @@ enum model_split {
 	MODEL_SPLIT_SIZE,   /* ... by size class: site.split is the index of the histogram bin */
 };
 
+/* A look at a device (all of its processes) right behind device event `event`. The caller frees the layout. */
+struct model_peek {
+	uint32_t device;
+	uint64_t event;
+	struct layout *layout; /* analyzer/layout.h; NULL if the pass did not get there */
+	uint64_t ns;
+};
+
 /* What to look at. Zero fields but until_ns mean everything. */
 struct model_query {
 	uint64_t until_ns;  /* stop there: live is what was alive at that moment (--at, --to). UINT64_MAX = the end */
@@ -59,6 +67,9 @@ struct model_query {
 	uint64_t from_ns;   /* counts, peaks, failures and timelines begin here; live blocks of before are known (--from) */
 	const bool *processes; /* by id: whose sums and common peak are wanted; NULL = all. Must outlive the model */
 	enum model_split split;
+	/* Moments at which the layout of a device is wanted, filled in on the way; they must outlive the pass. */
+	struct model_peek *peeks;
+	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool growth;        /* record site.growth */
 	/* Called for each slot before it is accounted for; NULL = none. */

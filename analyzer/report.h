@@ -30,6 +30,13 @@ unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
 unsigned report_print_map_owners(const struct report *r);
 
+/* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
+ * it did, or at the peak of the fullest device; all devices; their processes over time. */
+unsigned report_print_ooms(const struct view *v);
+unsigned report_print_ledger(const struct view *v);
+unsigned report_print_devices(const struct view *v);
+unsigned report_print_device_times(const struct view *v);
+
 /* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */
 char *report_command(const struct process *p, int columns);
 

@@ -4,6 +4,7 @@
 
 #include "analyzer/model.h"
 #include "analyzer/options.h"
+#include "analyzer/samples.h"
 #include "analyzer/sites.h"
 #include "analyzer/stacks.h"
 
@@ -12,6 +13,7 @@ struct view {
 	struct reader *reader;
 	struct model *model;
 	struct stacks *stacks;
+	struct samples *samples; /* what was seen of the system; NULL = nothing was */
 	bool *processes;   /* by id; NULL = all */
 	unsigned selected; /* how many of them */
 	unsigned kinds;    /* bit per enum model_kind, as --device says, or what the trace has. Complete after view_run() */

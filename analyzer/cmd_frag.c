@@ -1,0 +1,181 @@
+/* memtrace frag: how blocks lie in what was reserved for them, on devices and in heaps. */
+#include "analyzer/error.h"
+#include "analyzer/frag.h"
+#include "analyzer/output.h"
+#include "analyzer/vec.h"
+
+#include <stdlib.h>
+
+static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+
+static const struct option_spec spec = {
+	"memtrace frag [--at TIME] [options] [DIR...]",
+	"How blocks lie in the memory that was reserved for them: per device its segments, their holes and whose blocks keep\n"
+	"them from going back; per process the arenas of its heap. At each time device memory ran out, else at the device's\n"
+	"peak; heaps when the process ended. --at peak, oom[:N], end or a time says otherwise.",
+	rows, 0,
+};
+
+static void fini(struct frag *f)
+{
+	for (size_t i = 0; i < f->device_count; i++) {
+		if (f->devices[i].own)
+			layout_free(f->devices[i].layout);
+		free(f->devices[i].pins);
+	}
+	for (size_t i = 0; i < f->heap_count; i++)
+		arenas_fini(&f->heaps[i].arenas);
+	free(f->devices);
+	free(f->heaps);
+}
+
+/* ---- devices --------------------------------------------------------------------------------------------- */
+
+static int add_device(struct frag *f, struct frag_device d)
+{
+	int e = vec_reserve(f->devices, f->device_room, f->device_count + 1);
+	if (!e)
+		e = pins_find(d.layout, &d.pins, &d.pin_count);
+	if (e && d.own)
+		layout_free(d.layout);
+	if (!e)
+		f->devices[f->device_count++] = d;
+	return e;
+}
+
+static int add_ooms(struct frag *f, const struct model_device *d)
+{
+	int e = 0;
+	for (unsigned i = 0; i < d->oom_count && !e; i++) {
+		const struct model_oom *o = &d->oom[i];
+		const struct process *p = reader_process(f->view->reader, o->process);
+		unsigned number = i + 1 < d->oom_count ? i + 1 : (unsigned)d->ooms;
+		if (o->layout && view_has(f->view, p))
+			e = add_device(f, (struct frag_device){ .device = d, .moment = "oom", .number = number, .oom = o, .process = p,
+								.ns = o->at.ns, .layout = o->layout });
+	}
+	return e;
+}
+
+/* As the pass left it: at the time or OOM that was asked for, or at the end. */
+static int add_now(struct frag *f, const struct model_device *d)
+{
+	const struct when *at = &f->view->options->at;
+	const bool oom = at->kind == WHEN_OOM;
+	struct frag_device now = { .device = d, .moment = oom ? "oom" : at->kind == WHEN_UNSET || at->kind == WHEN_END ? "end" : "time",
+				   .ns = model_end_ns(f->view->model), .own = true };
+	unsigned count = model_ooms(f->view->model);
+	const struct model_oom *last = oom && count ? model_oom(f->view->model, count - 1) : NULL;
+	if (last && last->device == d->index) {
+		now.oom = last;
+		now.number = (unsigned)d->ooms;
+		now.process = reader_process(f->view->reader, last->process);
+		now.ns = last->at.ns;
+	} else if (oom && view_wants_device(f->view->options) == false && !d->layer[LAYER_POOL].live_bytes) {
+		return 0;
+	}
+	int e = layout_take(&now.layout, f->view->model, d->index, now.process ? now.process->id : UINT32_MAX);
+	return e ? e : add_device(f, now);
+}
+
+/* Peaks need a second pass, which looks at each device when it is there. */
+static int add_peaks(struct frag *f, struct model_peek *peeks, size_t count)
+{
+	const struct options *o = f->view->options;
+	struct model_query q = MODEL_QUERY_ALL;
+	struct reader *r = NULL;
+	struct model *m = NULL;
+	q.peeks = peeks;
+	q.peek_count = count;
+	q.on_progress = output_progress;
+	int e = reader_open(&r, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	if (!e)
+		e = model_run(&m, r, &q);
+	output_progress_end();
+	model_free(m);
+	reader_close(r);
+	for (size_t i = 0; i < count; i++) {
+		struct layout *l = peeks[i].layout;
+		const struct model_device *d = model_device(f->view->model, peeks[i].device);
+		if (e < 0 || !l)
+			layout_free(l);
+		else
+			e = add_device(f, (struct frag_device){ .device = d, .moment = "peak", .ns = d->peak.ns, .layout = l, .own = true });
+	}
+	return e;
+}
+
+static bool has_pool(const struct model_device *d)
+{
+	return d->layer[LAYER_POOL].peak_bytes || d->ooms;
+}
+
+static int add_devices(struct frag *f)
+{
+	const struct model *m = f->view->model;
+	const enum when_kind at = f->view->options->at.kind;
+	struct model_peek *peeks = calloc(model_devices(m) + 1ul, sizeof(*peeks));
+	size_t count = 0;
+	int e = peeks ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < model_devices(m) && !e; i++) {
+		const struct model_device *d = model_device(m, i);
+		if (!view_has_device(f->view, i) || !has_pool(d))
+			continue;
+		if (at == WHEN_UNSET && d->ooms)
+			e = add_ooms(f, d);
+		else if ((at == WHEN_UNSET || at == WHEN_PEAK) && d->peak.event)
+			peeks[count++] = (struct model_peek){ .device = i, .event = d->peak.event };
+		else
+			e = add_now(f, d);
+	}
+	if (!e && count)
+		e = add_peaks(f, peeks, count);
+	free(peeks);
+	return e;
+}
+
+/* ---- heaps ----------------------------------------------------------------------------------------------- */
+
+static int add_heaps(struct frag *f)
+{
+	const struct view *v = f->view;
+	int e = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader) && !e; id++) {
+		const struct model_process *p = model_process(v->model, id);
+		if (!view_has(v, p->process) || !p->kind[MODEL_HEAP].allocations || p->process->exit_kind == MT_EXIT_EXEC)
+			continue;
+		e = vec_reserve(f->heaps, f->heap_room, f->heap_count + 1);
+		if (e)
+			break;
+		struct frag_heap *h = &f->heaps[f->heap_count++];
+		*h = (struct frag_heap){ .process = p, .resident = MODEL_UNKNOWN };
+		e = arenas_find(&h->arenas, v->model, p->process);
+	}
+	return e;
+}
+
+/* ---- command --------------------------------------------------------------------------------------------- */
+
+static int frag(struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	struct frag f = { .view = v };
+	q.keep_blocks = true;
+	int e = view_run(v, &q);
+	if (e == 0 && v->kinds & 1u << MODEL_DEVICE)
+		e = add_devices(&f);
+	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
+		e = add_heaps(&f);
+	if (e == 0 && v->options->json)
+		e = frag_print_json(&f);
+	else if (e == 0)
+		frag_print(&f);
+	fini(&f);
+	return e;
+}
+
+int cmd_frag(int argc, char **argv)
+{
+	struct options o = { 0 };
+	return view_command(&spec, &o, argc, argv, frag);
+}

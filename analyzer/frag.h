@@ -1,0 +1,55 @@
+/* What memtrace frag shows: gathered by cmd_frag.c, printed by frag_screen.c and frag_json.c. */
+#ifndef MT_FRAG_H
+#define MT_FRAG_H
+
+#include "analyzer/arenas.h"
+#include "analyzer/layout.h"
+#include "analyzer/pins.h"
+#include "analyzer/view.h"
+
+/* A device at one moment. */
+struct frag_device {
+	const struct model_device *device;
+	const char *moment;           /* "oom", "peak", "end" or "time" */
+	unsigned number;              /* of the OOM on its device, from 1; 0 = none */
+	const struct model_oom *oom;  /* NULL = none */
+	const struct process *process; /* whose segments; NULL = of all processes */
+	uint64_t ns;
+	struct layout *layout;
+	bool own;                     /* the layout is ours to free */
+	struct pin *pins;
+	size_t pin_count;
+};
+
+/* The heap of a process, when it ended or at the time that was asked for. */
+struct frag_heap {
+	const struct model_process *process;
+	struct arenas arenas;
+	uint64_t resident;            /* anonymous pages, as sampled; MODEL_UNKNOWN */
+};
+
+struct frag {
+	struct view *view;
+	struct frag_device *devices;
+	size_t device_count, device_room;
+	struct frag_heap *heaps;
+	size_t heap_count, heap_room;
+};
+
+void frag_print(const struct frag *f);
+int frag_print_json(const struct frag *f);
+
+/* 1 - allocated / reserved. */
+static inline double frag_share(uint64_t allocated, uint64_t reserved)
+{
+	return reserved > allocated ? 1.0 - (double)allocated / (double)reserved : 0;
+}
+
+/* Would what was asked for fit into free memory if wholly free segments went back first? */
+static inline bool frag_fits(const struct frag_device *d)
+{
+	uint64_t asked = d->oom ? d->oom->block_bytes ? d->oom->block_bytes : d->oom->requested_bytes : 0;
+	return d->oom && d->oom->at.free_bytes != MODEL_UNKNOWN && d->oom->at.free_bytes + d->layout->idle >= asked;
+}
+
+#endif

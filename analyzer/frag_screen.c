@@ -1,0 +1,224 @@
+#include "analyzer/frag.h"
+#include "analyzer/output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
+
+static char *site_text(const struct view *v, uint32_t process, uint32_t site)
+{
+	const struct process *p = reader_process(v->reader, process);
+	const struct model_site *s = site == UINT32_MAX ? NULL : &model_process(v->model, process)->sites[site];
+	if (!s)
+		return strdup("(unknown)");
+	struct stack_site where = stacks_site(v->stacks, stacks_of(v->stacks, p, s->node, s->node2), view_flags(v->options));
+	char *text = where.frame ? frame_text(where.frame) : strdup("(no stack)");
+	char *place = where.frame ? frame_where(where.frame) : NULL;
+	char *caller = where.caller ? frame_text(where.caller) : NULL, *caller_place = where.caller ? frame_where(where.caller) : NULL;
+	char *line = output_format("%s%s%s%s%s%s%s", text ? text : "", place && *place ? "  " : "", place ? place : "", caller ? "  < " : "",
+				   caller ? caller : "", caller_place && *caller_place ? "  " : "", caller_place ? caller_place : "");
+	free(text);
+	free(place);
+	free(caller);
+	free(caller_place);
+	return line;
+}
+
+/* ---- devices --------------------------------------------------------------------------------------------- */
+
+static void print_head(const struct frag *f, const struct frag_device *d)
+{
+	const struct layout *l = d->layout;
+	char *when = d->oom ? output_format("out of memory, %u of %s", d->number, COUNT(d->device->ooms)) : strdup(d->moment);
+	char *who = d->process ? output_format("   pid %u %s", d->process->pid, d->process->name) : strdup("");
+	printf("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who ? who : "", DURATION(d->ns),
+	       when ? when : "", output_end(STYLE_HEAD));
+	printf("  reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks\n", BYTES(l->reserved), BYTES(l->allocated),
+	       100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count), COUNT(l->block_count));
+	printf("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
+	if (l->stray)
+		printf("   in no segment that was seen: %s", BYTES(l->stray));
+	printf("\n");
+	free(when);
+	free(who);
+	(void)f;
+}
+
+static void print_request(const struct frag_device *d)
+{
+	const struct model_oom *o = d->oom;
+	uint64_t asked = o->block_bytes ? o->block_bytes : o->requested_bytes, unused = d->layout->reserved - d->layout->allocated;
+	printf("  asked %s", BYTES(o->requested_bytes));
+	if (o->block_bytes && o->block_bytes != o->requested_bytes)
+		printf(" (of the driver %s)", BYTES(o->block_bytes));
+	if (o->at.free_bytes != MODEL_UNKNOWN)
+		printf("   the driver had %s free", BYTES(o->at.free_bytes));
+	printf(": ");
+	if (d->layout->largest_hole >= o->requested_bytes)
+		printf("the largest hole would have done (another stream's, or another size class's)\n");
+	else if (unused >= o->requested_bytes)
+		printf("%s are unused, but no hole is large enough\n", BYTES(unused));
+	else
+		printf("all holes together are smaller\n");
+	if (d->layout->idle && o->at.free_bytes != MODEL_UNKNOWN)
+		printf("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + d->layout->idle),
+		       frag_fits(d) ? "enough" : o->at.free_bytes + d->layout->idle < asked ? "too little" : "");
+}
+
+/* How full each stretch is: one character each, from empty to full. */
+static char *map_of(const struct layout_segment *s)
+{
+	static const char *const full[] = { "·", "░", "▒", "▓", "█" };
+	double used[MAP] = { 0 }, width = (double)s->size / MAP;
+	for (uint32_t i = 0; i < s->block_count; i++) {
+		double from = (double)(s->blocks[i].addr - s->addr) / width, to = from + (double)s->blocks[i].size / width;
+		for (int k = (int)from; k < MAP && k < to; k++)
+			used[k] += (to < k + 1 ? to : k + 1) - (from > k ? from : k);
+	}
+	char *text = malloc(MAP * 4), *at = text;
+	for (int k = 0; k < MAP && text; k++) {
+		const char *c = full[used[k] < 1e-6 ? 0 : used[k] > 0.999 ? 4 : 1 + (int)(used[k] * 3)];
+		memcpy(at, c, strlen(c) + 1);
+		at += strlen(c);
+	}
+	return text;
+}
+
+static int emptier(const void *a, const void *b)
+{
+	const struct layout_segment *x = *(const struct layout_segment *const *)a, *y = *(const struct layout_segment *const *)b;
+	uint64_t p = x->size - x->used, q = y->size - y->used;
+	return p != q ? (p < q ? 1 : -1) : (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static void print_segments(const struct frag *f, const struct layout *l)
+{
+	static const struct column columns[] = {
+		{ "SEGMENT", LEFT, false }, { "size", RIGHT, false }, { "in use", RIGHT, false }, { "hole", RIGHT, false },
+		{ "blocks", RIGHT, false }, { "low to high address", LEFT, false },
+	};
+	size_t most = f->view->options->rows ? f->view->options->rows : SEGMENTS;
+	const struct layout_segment **order = calloc(l->segment_count + 1, sizeof(*order));
+	for (size_t i = 0; i < l->segment_count && order; i++)
+		order[i] = &l->segments[i];
+	if (!order || !l->segment_count) {
+		free(order);
+		return;
+	}
+	qsort(order, l->segment_count, sizeof(*order), emptier);
+	struct table *t = table_new(columns, 6, 2);
+	for (size_t i = 0; i < l->segment_count && i < most; i++) {
+		const struct layout_segment *s = order[i];
+		char *name = output_format("0x%" PRIx64 "%s", s->addr, s->expandable ? " grows" : ""), *map = map_of(s);
+		table_row(t, (const char *[]){ name, BYTES(s->size), BYTES(s->used), BYTES(s->hole), COUNT(s->block_count), map });
+		free(name);
+		free(map);
+	}
+	table_print(t);
+	if (l->segment_count > most)
+		printf("  %s more, with less unused: -n ROWS\n", COUNT(l->segment_count - most));
+	free(order);
+}
+
+static void print_pins(const struct frag *f, const struct frag_device *d)
+{
+	static const struct column columns[] = {
+		{ "PINNED BY", LEFT, true }, { "holds", RIGHT, false }, { "blocks", RIGHT, false }, { "segments", RIGHT, false },
+		{ "keeps back", RIGHT, false }, { "alone", RIGHT, false },
+	};
+	size_t most = f->view->options->rows ? f->view->options->rows : PINS;
+	if (!d->pin_count)
+		return;
+	struct table *t = table_new(columns, 6, 2);
+	for (size_t i = 0; i < d->pin_count && i < most; i++) {
+		const struct pin *p = &d->pins[i];
+		char *text = site_text(f->view, p->process, p->site);
+		table_row(t, (const char *[]){ text, BYTES(p->held), COUNT(p->blocks), COUNT(p->segments), BYTES(p->pinned),
+					       BYTES(p->alone) });
+		free(text);
+	}
+	table_print(t);
+	if (d->pin_count > most)
+		printf("  %s more sites: -n ROWS\n", COUNT(d->pin_count - most));
+}
+
+static void print_device(const struct frag *f, const struct frag_device *d)
+{
+	print_head(f, d);
+	if (d->oom)
+		print_request(d);
+	print_segments(f, d->layout);
+	print_pins(f, d);
+}
+
+/* ---- heaps ----------------------------------------------------------------------------------------------- */
+
+static void arena_row(struct table *t, const struct arena *a)
+{
+	static const char *const kinds[] = { [ARENA_MAIN] = "main heap", [ARENA_THREAD] = "arena", [ARENA_MAPPED] = "own pages" };
+	bool mapped = a->kind == ARENA_MAPPED;
+	uint64_t span = a->end - a->start;
+	char *name = mapped ? strdup(kinds[a->kind]) : output_format("%s 0x%" PRIx64, kinds[a->kind], a->start);
+	table_row(t, (const char *[]){ name, mapped ? "" : BYTES(span), BYTES(a->live), COUNT(a->blocks),
+				       mapped ? "" : PERCENT(span > a->live ? span - a->live : 0, span), mapped ? "" : BYTES(a->largest_hole) });
+	free(name);
+}
+
+static void print_tops(const struct frag *f, const struct frag_heap *h, const struct arena *a)
+{
+	for (unsigned i = 0; i < a->tops; i++) {
+		const struct model_block *b = &a->top[i];
+		char *site = site_text(f->view, h->process->process->id, b->site);
+		char *line = output_format("    top %u: %s from %s, %s empty below it, by %s", i + 1, BYTES(b->size), DURATION(b->ns),
+					   BYTES(a->below[i]), site ? site : "");
+		char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
+		printf("%s%s%s\n", output_begin(STYLE_FAINT), fitted ? fitted : "", output_end(STYLE_FAINT));
+		free(fitted);
+		free(clean);
+		free(line);
+		free(site);
+	}
+}
+
+static void print_heap(const struct frag *f, const struct frag_heap *h)
+{
+	static const struct column columns[] = {
+		{ "HEAP", LEFT, true }, { "span", RIGHT, false }, { "live", RIGHT, false }, { "blocks", RIGHT, false },
+		{ "empty %", RIGHT, false }, { "largest hole", RIGHT, false },
+	};
+	const struct process *p = h->process->process;
+	size_t most = f->view->options->rows ? f->view->options->rows : HEAPS;
+	printf("%s%u %s%s   live %s in %s blocks, spread over %s", output_begin(STYLE_HEAD), p->pid, p->name, output_end(STYLE_HEAD),
+	       BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
+	if (h->resident != MODEL_UNKNOWN)
+		printf("   resident (anonymous) %s", BYTES(h->resident));
+	printf("\n");
+	struct table *t = table_new(columns, 6, 2);
+	for (size_t i = 0; i < h->arenas.count && i < most; i++)
+		arena_row(t, &h->arenas.list[i]);
+	table_print(t);
+	if (h->arenas.count > most)
+		printf("  %s more: -n ROWS\n", COUNT(h->arenas.count - most));
+	if (h->arenas.count && h->arenas.list[0].kind == ARENA_MAIN)
+		print_tops(f, h, &h->arenas.list[0]);
+}
+
+void frag_print(const struct frag *f)
+{
+	size_t most = f->view->options->rows ? f->view->options->rows : HEAPS;
+	for (size_t i = 0; i < f->device_count; i++) {
+		printf("%s", i ? "\n" : "");
+		print_device(f, &f->devices[i]);
+	}
+	for (size_t i = 0; i < f->heap_count && i < most; i++) {
+		printf("%s", i || f->device_count ? "\n" : "");
+		print_heap(f, &f->heaps[i]);
+	}
+	if (f->heap_count > most)
+		printf("%s more processes: --process PID, -n ROWS\n", COUNT(f->heap_count - most));
+	if (!f->device_count && !f->heap_count)
+		printf("nothing to show: no pool on a device, no heap\n");
+}

@@ -1,0 +1,379 @@
+/* The report's parts about devices: what failed, where the memory was then, and how it got there. */
+#include "analyzer/ledger.h"
+#include "analyzer/output.h"
+#include "analyzer/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
+
+/* ---- names ----------------------------------------------------------------------------------------------- */
+
+/* "GPU 0", as the process calls it; NULL = as the first one does. */
+static char *device_title(const struct view *v, const struct model_device *d, const struct process *p)
+{
+	const struct model_share *s = p ? model_share(v->model, d->index, p->id) : NULL;
+	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_CUDA ? "GPU" : "DEVICE";
+	if (!s && !d->share_count)
+		return output_format("%s %s", kind, d->name);
+	return output_format("%s %u", kind, s ? s->ordinal : d->shares[0]->ordinal);
+}
+
+/* "GPU-5f1c2a" of "GPU-5f1c2a00-...". */
+static char *short_uuid(const struct model_device *d)
+{
+	const char *dash = strchr(d->uuid, '-');
+	int n = dash ? (int)(dash - d->uuid) + 7 : 10;
+	return output_format("%.*s", n, d->uuid);
+}
+
+/* ---- what failed ----------------------------------------------------------------------------------------- */
+
+/* The failure that is to be explained: the last fatal one, else the last one. */
+static const struct model_oom *worst_oom(const struct model_device *d)
+{
+	for (unsigned i = d->oom_count; i-- > 0;)
+		if (d->oom[i].outcome == OUTCOME_FATAL)
+			return &d->oom[i];
+	return d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+}
+
+static char *outcome_text(const struct model_oom *o, const struct process *p)
+{
+	char exit[32];
+	if (o->outcome == OUTCOME_CAUGHT)
+		return output_format("caught: the run went on");
+	if (o->outcome == OUTCOME_FATAL)
+		return output_format("uncaught, %s", exit_text(p, exit, sizeof(exit)));
+	return output_format("%s", p->state == PROCESS_RUNNING ? "still running" : "how it ended is not known");
+}
+
+static void print_fitted(enum output_style style, char *text)
+{
+	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
+	printf("%s%s%s\n", output_begin(style), fitted ? fitted : "", output_end(style));
+	free(fitted);
+	free(clean);
+	free(text);
+}
+
+static void print_oom_head(const struct view *v, const struct model_device *d, const struct model_oom *o)
+{
+	const struct process *p = reader_process(v->reader, o->process);
+	char *title = device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
+	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup("");
+	print_fitted(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
+					      o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
+					      p->name, DURATION(o->at.ns), outcome));
+	free(title);
+	free(uuid);
+	free(outcome);
+	free(identity);
+}
+
+static char *free_text(const struct model_oom *o)
+{
+	uint64_t asked = o->block_bytes ? o->block_bytes : o->requested_bytes, left = o->at.free_bytes;
+	if (left == MODEL_UNKNOWN)
+		return strdup("");
+	if (left < asked)
+		return output_format("   free %s   short by %s", BYTES(left), BYTES(asked - left));
+	return output_format("   free %s, which would do", BYTES(left));
+}
+
+static void print_oom_figures(const struct model_oom *o)
+{
+	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
+			      ? output_format(" (a segment of %s)", BYTES(o->block_bytes)) : strdup("");
+	char *left = free_text(o);
+	const char *cache = o->pool && o->retries ? " (after the pool had returned its cache)" : "";
+	print_fitted(STYLE_BAD, output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
+					      block ? block : "", left ? left : "", cache));
+	free(block);
+	free(left);
+	if (o->limit_bytes)
+		print_fitted(STYLE_BAD, output_format("  refused by the pool itself: it may not reserve much more than %s",
+						      BYTES(o->limit_bytes)));
+}
+
+/* The stack in one line, outermost first, as far as it says something: "train.py:131 main > model.py:212 forward". */
+static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
+{
+	const struct frame *frames[FRAMES];
+	const struct process *p = reader_process(v->reader, o->process);
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stacks_of(v->stacks, p, o->node, o->node2) }; count < FRAMES && stack_step(v->stacks, &w);)
+		if (stack_shows(&w, view_flags(v->options)) && w.class == FRAME_PLAIN)
+			frames[count++] = w.frame;
+	char *line = strdup(" ");
+	for (unsigned i = count; i-- > 0 && line;) {
+		char *text = frame_text(frames[i]), *where = frame_where(frames[i]);
+		char *more = output_format("%s %s%s%s%s", line, where ? where : "", where && *where ? " " : "", text ? text : "", i ? " >" : "");
+		free(text);
+		free(where);
+		free(line);
+		line = more;
+	}
+	if (count)
+		print_fitted(STYLE_BAD, line);
+	else
+		free(line);
+	return count > 0;
+}
+
+static unsigned print_oom(const struct view *v, const struct model_device *d, const struct model_oom *o)
+{
+	print_oom_head(v, d, o);
+	print_oom_figures(o);
+	unsigned lines = 2 + (o->limit_bytes != 0) + print_oom_stack(v, o);
+	if (d->ooms <= 1)
+		return lines;
+	print_fitted(STYLE_NONE, output_format("  %s more before: memtrace report --json lists them; memtrace frag --at oom:N",
+					       COUNT(d->ooms - 1)));
+	return lines + 1;
+}
+
+unsigned report_print_ooms(const struct view *v)
+{
+	unsigned lines = 0, shown = 0;
+	for (unsigned i = 0; i < model_devices(v->model) && shown < 2; i++) {
+		const struct model_device *d = model_device(v->model, i);
+		const struct model_oom *o = view_has_device(v, i) ? worst_oom(d) : NULL;
+		if (!o || (v->processes && !v->processes[o->process]))
+			continue;
+		printf("%s", lines ? "" : "\n");
+		lines += print_oom(v, d, o) + !shown++;
+	}
+	return lines;
+}
+
+/* ---- where the memory was -------------------------------------------------------------------------------- */
+
+struct unit { const char *name; double bytes; int digits; };
+
+static struct unit unit_of(uint64_t total)
+{
+	static const struct unit gib = { "GiB", 1 << 30, 2 }, mib = { "MiB", 1 << 20, 1 };
+	return total != MODEL_UNKNOWN && total >= 8ull << 30 ? gib : mib;
+}
+
+struct ledger_table {
+	struct table *table;
+	struct unit unit;
+	uint64_t total;
+	unsigned rows;
+};
+
+static void ledger_row(struct ledger_table *t, const char *who, const char *name, const char *what, int64_t bytes, const char *since,
+		       const char *seen)
+{
+	char *figure = output_format("%.*f", t->unit.digits, (double)bytes / t->unit.bytes);
+	char *percent = t->total != MODEL_UNKNOWN && t->total ? output_format("%.1f", 100.0 * (double)bytes / (double)t->total) : NULL;
+	table_row(t->table, (const char *[]){ who, name, what, figure, percent, since, seen });
+	free(figure);
+	free(percent);
+	t->rows++;
+}
+
+static char *parts_text(const struct ledger *l)
+{
+	struct unit unit = unit_of(l->total);
+	char *text = strdup("");
+	for (unsigned i = 0; i < l->part_count && i < 4 && text; i++) {
+		const struct ledger_part *p = &l->parts[i];
+		char *more = output_format("%s%s%s %.*f", text, i ? ", " : "", p->name ? p->name : "program", unit.digits,
+					   (double)p->bytes / unit.bytes);
+		free(text);
+		text = more;
+	}
+	return text;
+}
+
+/* A process in its parts. */
+static void detailed_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, const char *who, const char *since)
+{
+	char *pid = output_format("%u", p->pid);
+	if (p->pool_allocated || p->pool_free) {
+		ledger_row(t, pid, who, "blocks in use", (int64_t)p->pool_allocated, since, "its trace");
+		ledger_row(t, NULL, NULL, "unused in pool", (int64_t)p->pool_free, NULL, NULL);
+	}
+	char *parts = l->part_count ? parts_text(l) : NULL;
+	if (p->other || !p->pool_allocated)
+		ledger_row(t, p->pool_allocated || p->pool_free ? NULL : pid, p->pool_allocated || p->pool_free ? NULL : who,
+			   "outside pool", (int64_t)p->other, NULL, parts);
+	free(parts);
+	free(pid);
+}
+
+static void process_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, bool detailed, const char *who)
+{
+	char *since = p->before ? strdup("before") : output_format("%s", DURATION(p->since_ns));
+	char *pid = output_format("%u", p->pid);
+	if (detailed)
+		detailed_rows(t, l, p, who, since);
+	else
+		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace" : "NVML only, no trace");
+	free(since);
+	free(pid);
+}
+
+static void fill_ledger(struct ledger_table *t, const struct ledger *l, uint32_t subject)
+{
+	uint64_t others = 0, count = 0;
+	for (unsigned i = 0; i < l->process_count; i++) {
+		const struct ledger_process *p = &l->processes[i];
+		bool detailed = p->process && (subject == UINT32_MAX ? i == 0 : p->process->id == subject);
+		if (i < ROWS || detailed) {
+			process_rows(t, l, p, detailed, l->process_count > 1 && subject != UINT32_MAX ? "this process" : p->name);
+			continue;
+		}
+		others += p->bytes;
+		count++;
+	}
+	char *rest = output_format("%" PRIu64 " more", count);
+	if (count)
+		ledger_row(t, rest, NULL, "neighbours", (int64_t)others, NULL, NULL);
+	free(rest);
+	if (l->free != MODEL_UNKNOWN)
+		ledger_row(t, "free", NULL, NULL, (int64_t)l->free, NULL, NULL);
+	if (l->explained)
+		ledger_row(t, "unexplained", NULL, NULL, l->unexplained, NULL,
+			   l->other_processes == MODEL_UNKNOWN && l->unexplained > 0 ? "others: not sampled" : NULL);
+	if (l->total != MODEL_UNKNOWN)
+		ledger_row(t, "total", NULL, NULL, (int64_t)l->total, NULL, NULL);
+}
+
+static unsigned print_ledger(const struct view *v, const struct ledger *l, const struct model_oom *o)
+{
+	struct unit unit = unit_of(l->total);
+	const struct process *p = o ? reader_process(v->reader, o->process) : NULL;
+	char *device = device_title(v, l->device, p);
+	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
+	char *when = output_format("%s", DURATION(l->ns));
+	const struct column columns[] = {
+		{ title ? title : "", LEFT, false }, { "", LEFT, true }, { when ? when : "", LEFT, false }, { unit.name, RIGHT, false },
+		{ "%", RIGHT, false }, { "since", RIGHT, false }, { "seen by", LEFT, true },
+	};
+	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, 0 };
+	fill_ledger(&t, l, o ? o->process : UINT32_MAX);
+	printf("\n");
+	table_print(t.table);
+	free(device);
+	free(title);
+	free(when);
+	return t.rows + 2;
+}
+
+/* The device to show: where it failed fatally, where it failed, or the fullest one. */
+static const struct model_device *subject_of(const struct view *v)
+{
+	const struct model_device *best = NULL;
+	double most = -1;
+	for (unsigned i = 0; i < model_devices(v->model); i++) {
+		const struct model_device *d = model_device(v->model, i);
+		const struct model_oom *o = worst_oom(d);
+		double weight = d->total_bytes ? (double)d->layer[LAYER_MEMORY].peak_bytes / (double)d->total_bytes : 0;
+		weight += o ? o->outcome == OUTCOME_FATAL ? 200 : 100 : 0;
+		if (view_has_device(v, i) && weight > most && (d->layer[LAYER_MEMORY].peak_bytes || o)) {
+			best = d;
+			most = weight;
+		}
+	}
+	return best;
+}
+
+unsigned report_print_ledger(const struct view *v)
+{
+	const struct model_device *d = subject_of(v);
+	const struct model_oom *o = d ? worst_oom(d) : NULL;
+	struct ledger l;
+	unsigned lines = 0;
+	if (!d)
+		return 0;
+	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak))
+		lines = print_ledger(v, &l, o);
+	ledger_fini(&l);
+	return lines;
+}
+
+/* ---- all devices ----------------------------------------------------------------------------------------- */
+
+static void device_row(struct table *t, const struct model_device *d)
+{
+	const struct model_totals *memory = &d->layer[LAYER_MEMORY], *pool = &d->layer[LAYER_POOL], *reserved = &d->layer[LAYER_RESERVED];
+	char *uuid = short_uuid(d), *processes = output_format("%u", d->share_count);
+	table_row(t, (const char *[]){ d->name, uuid, d->total_bytes ? BYTES(d->total_bytes) : "?", BYTES(memory->peak_bytes),
+				       DURATION(memory->peak_ns), pool->allocations ? BYTES(pool->peak_bytes) : "-",
+				       pool->allocations ? BYTES(reserved->peak_bytes) : "-", COUNT(memory->allocations),
+				       pool->allocations ? COUNT(pool->allocations) : "-", processes, d->ooms ? COUNT(d->ooms) : "-" });
+	free(uuid);
+	free(processes);
+}
+
+unsigned report_print_devices(const struct view *v)
+{
+	static const struct column columns[] = {
+		{ "DEVICES", LEFT, false }, { "", LEFT, true }, { "total", RIGHT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
+		{ "pool's peak", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
+		{ "processes", RIGHT, false }, { "failed", RIGHT, false },
+	};
+	struct table *t = NULL;
+	unsigned rows = 0;
+	for (unsigned i = 0; i < model_devices(v->model); i++) {
+		const struct model_device *d = model_device(v->model, i);
+		if (!view_has_device(v, i) || !(d->layer[LAYER_MEMORY].peak_bytes || d->ooms) || (t && rows >= 2 * ROWS))
+			continue;
+		if (!t)
+			t = table_new(columns, 11, 0);
+		device_row(t, d);
+		rows++;
+	}
+	if (!t)
+		return 0;
+	printf("\n");
+	table_print(t);
+	return rows + 2;
+}
+
+/* ---- over time ------------------------------------------------------------------------------------------- */
+
+static void time_row(struct table *t, const struct view *v, const struct model_share *s, uint64_t most)
+{
+	uint64_t values[SPARKS];
+	const struct model_series *line = &s->timeline[LAYER_MEMORY];
+	view_resample(v, line, values, SPARKS);
+	char *sparks = output_sparkline(values, SPARKS, most), *who = output_format("%u %s", s->process->pid, s->process->name);
+	table_row(t, (const char *[]){ who, sparks, line->count ? BYTES(line->buckets[line->count - 1].last) : "-",
+				       BYTES(s->layer[LAYER_MEMORY].peak_bytes) });
+	free(sparks);
+	free(who);
+}
+
+unsigned report_print_device_times(const struct view *v)
+{
+	const struct model_device *d = subject_of(v);
+	unsigned rows = 0;
+	if (!d)
+		return 0;
+	const struct model_oom *o = worst_oom(d);
+	char *title = device_title(v, d, o ? reader_process(v->reader, o->process) : NULL), *head = output_format("OVER TIME  %s", title ? title : "");
+	char *span = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
+	const struct column columns[] = {
+		{ head ? head : "", LEFT, true }, { span ? span : "", LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
+	};
+	struct table *t = table_new(columns, 4, 0);
+	for (unsigned i = 0; i < d->share_count && rows < ROWS; i++)
+		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && view_has(v, d->shares[i]->process)) {
+			time_row(t, v, d->shares[i], d->layer[LAYER_MEMORY].peak_bytes);
+			rows++;
+		}
+	printf("\n");
+	table_print(t);
+	free(title);
+	free(head);
+	free(span);
+	return rows + 2;
+}
