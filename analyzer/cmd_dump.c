@@ -13,10 +13,12 @@
  *   fail ID TICKS RING BYTES KIND HOOK NODE NODE2      undo ID TICKS RING ADDR HOOK
  *   map ID TICKS RING ADDR SIZE HOOK NODE NODE2 PROT FLAGS FILE OFFSET OLD      unmap ID TICKS RING ADDR SIZE HOOK
  *   owner ID TICKS RING THREAD  lost ID TICKS RING EVENTS
+ *   sample, gone: see dump_samples.c                                            (with --samples, alone)
  *
  * ID counts processes in order of start. Numbers are decimal but for addresses and flags (0x); strings are JSON's. With
  * --json each line is an object with the same names.
  */
+#include "analyzer/dump_samples.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
 #include "analyzer/reader.h"
@@ -30,6 +32,7 @@ struct dump_options {
 	struct options common;
 	bool nodes;
 	bool events_only;
+	bool samples;
 };
 
 static const struct option_row rows[] = {
@@ -39,6 +42,7 @@ static const struct option_row rows[] = {
 	OPTIONS_ROW_ROWS,
 	{ "nodes", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, nodes), "also the call tree" },
 	{ "events", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, events_only), "only events" },
+	{ "samples", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, samples), "only what was seen of the system" },
 	OPTIONS_ROW_FORCE,
 	OPTIONS_END
 };
@@ -490,6 +494,13 @@ int cmd_dump(int argc, char **argv)
 		return e < 0 ? e : 0;
 	json = o.common.json;
 	e = reader_open(&r, o.common.dirs, o.common.ndirs, o.common.force ? READER_FORCE : 0);
+	if (!e && o.samples) {
+		e = dump_samples(r, json);
+		dump_notes(r);
+		reader_close(r);
+		options_free(&o.common);
+		return e;
+	}
 	bool *wanted = e ? NULL : calloc(reader_processes(r), sizeof(*wanted));
 	if (!e)
 		e = wanted ? dump(&o, r, wanted) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);

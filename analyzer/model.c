@@ -85,6 +85,25 @@ static void move_to(struct model *m, uint64_t ns)
 		halve_growth(m);
 }
 
+/* Just before the first thing that happens after query.level_ns. */
+static void take_level(struct account *a)
+{
+	struct model_level *l = &a->seen.level;
+	l->taken = true;
+	for (int k = 0; k < MODEL_HOST_KINDS; k++)
+		l->live[k] = a->kind[k].totals.live_bytes;
+	for (int c = 0; c < MAP_CLASSES; c++)
+		l->map[c] = a->seen.map[c].bytes;
+	l->registered_bytes = a->seen.registered_bytes;
+}
+
+static inline void pass_level(struct account *a, uint64_t ns)
+{
+	uint64_t level = a->model->query.level_ns;
+	if (level && ns > level && !a->seen.level.taken && a->seen.started && a->seen.process->start_ns <= level)
+		take_level(a);
+}
+
 /* ---- the pass -------------------------------------------------------------------------------------------- */
 
 static int start(struct model *m, const struct process *p)
@@ -120,6 +139,7 @@ static int events(struct model *m, const struct reader_step *step)
 			if (ns > m->query.until_ns)
 				return 1;
 			move_to(m, ns);
+			pass_level(a, ns);
 		}
 		if (m->query.on_event)
 			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
@@ -142,6 +162,7 @@ static int take_step(struct model *m, const struct reader_step *step)
 		return events(m, step);
 	case READER_EXIT:
 		move_to(m, step->ns);
+		pass_level(&m->accounts[step->process->id], step->ns);
 		return end(m, step->process);
 	}
 	return 0;
@@ -200,6 +221,8 @@ static void add_totals(struct model_totals *to, const struct model_totals *t)
 
 static void finish_account(struct account *a)
 {
+	if (!a->seen.ended)
+		pass_level(a, UINT64_MAX); /* nothing happened after it */
 	finish_sites(a);
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct model_totals *sum = &a->host->seen.kind[k];

@@ -72,6 +72,7 @@ struct model_query {
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool growth;        /* record site.growth */
+	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
@@ -157,6 +158,14 @@ struct model_failure {
 	uint64_t first_ns, last_ns;
 };
 
+/* What a process had alive at query.level_ns; nothing if it did not live then. */
+struct model_level {
+	bool taken;
+	uint64_t live[MODEL_HOST_KINDS];
+	uint64_t map[MAP_CLASSES];
+	uint64_t registered_bytes;
+};
+
 struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
@@ -171,6 +180,7 @@ struct model_process {
 	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */
 	uint64_t registered_bytes, registered_peak_bytes; /* memory of the program's own that a driver has locked */
 	bool started, ended;                         /* by the end of the pass; a process that still runs has not ended */
+	struct model_level level;
 };
 
 struct model_host {

@@ -448,7 +448,7 @@ static void sample(struct sampler *s)
 			end_target(s, s->targets[i]);
 	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
-	s->grows = last && after > before && (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
+	s->grows = before && after > before && (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
 }
 
 /* ---- when ------------------------------------------------------------------------------------------------ */
@@ -569,6 +569,7 @@ struct sampler *sampler_start(const char *dir, struct mt_session *session)
 	s->session = session;
 	s->burst = EVENT_BURST;
 	s->failures = failures(s);
+	s->now = ticks_mono_ns() - EVENT_PERIOD_NS; /* the first look is when it is told of a process */
 	s->file = samples_file_new(dir, session);
 	s->cgroups = cgroups_new();
 	s->own_namespace = alive_sees_all();

@@ -1,4 +1,7 @@
-/* DIR/samples as the recorder writes it: subjects are kept with their latest figures, so that a block can begin anew. */
+/*
+ * DIR/samples as the recorder writes it. A block every ten seconds is all that may be lost; a zstd stream over many of them
+ * makes them small (110 bytes a second of a process were 35), and beginning a new one now and then lets a reader begin there.
+ */
 #include "analyzer/record_samples_own.h"
 
 #include "analyzer/vec.h"
@@ -14,18 +17,21 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define ZSTD_LEVEL  9 /* of a few KiB every ten seconds */
-#define FLUSH_NS    (10ull * 1000000000)
-#define FLUSH_BYTES (256u << 10)
+#define ZSTD_LEVEL   9 /* of a few KiB every ten seconds */
+#define ZSTD_WINDOW  18
+#define FLUSH_NS     (10ull * 1000000000)
+#define FLUSH_BYTES  (256u << 10)
+#define STREAM_PARTS 120
+#define STREAM_BYTES (4u << 20)
 #define MAX_TEXT    1000u
 #define MAX_SHARE   16 /* of the disk limit that samples may take */
 
 struct subject {
 	struct subject_key key; /* texts are owned */
 	uint64_t seen_ns;
-	uint32_t number;        /* in this block + 1; 0 = not in it */
+	uint32_t number;        /* in this stream + 1; 0 = not in it */
 	bool gone;
-	uint64_t sent[MT_SAMPLES_MAX_FIELDS]; /* values as last written in this block */
+	uint64_t sent[MT_SAMPLES_MAX_FIELDS]; /* values as last written in this stream */
 };
 
 struct samples_file {
@@ -40,7 +46,9 @@ struct samples_file {
 	size_t bytes, plain_room;
 	uint64_t now;         /* of what is added */
 	uint64_t first_ns, last_ns; /* of the block; first 0 = it is empty */
-	uint32_t block_subjects, block_figures;
+	uint64_t time;        /* of the stream so far; 0 = it is new */
+	uint32_t stream_subjects, part;
+	size_t stream_bytes;
 	uint64_t dropped;     /* blocks that did not fit */
 };
 
@@ -58,6 +66,7 @@ struct samples_file *samples_file_new(const char *dir, struct mt_session *sessio
 		return NULL;
 	}
 	ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+	ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_windowLog, ZSTD_WINDOW);
 	return f;
 }
 
@@ -141,14 +150,17 @@ static bool put_time(struct samples_file *f)
 {
 	if (!reserve(f, 2 * VARINT_MAX))
 		return false;
-	if (!f->first_ns)
-		f->first_ns = f->last_ns = f->now;
-	uint64_t us = (f->now - f->last_ns) / 1000;
+	if (!f->time)
+		f->time = f->now;
+	uint64_t us = (f->now - f->time) / 1000;
 	if (us) {
 		put(f, MT_SAMPLES_TIME);
 		put(f, us);
-		f->last_ns += us * 1000;
+		f->time += us * 1000;
 	}
+	if (!f->first_ns)
+		f->first_ns = f->time;
+	f->last_ns = f->time;
 	return true;
 }
 
@@ -156,7 +168,7 @@ static bool put_subject(struct samples_file *f, struct subject *s)
 {
 	if (s->number)
 		return true;
-	if (f->block_subjects == MT_SAMPLES_MAX_SUBJECTS || !reserve(f, 8 * VARINT_MAX + 2 * MAX_TEXT))
+	if (f->stream_subjects == MT_SAMPLES_MAX_SUBJECTS || !reserve(f, 8 * VARINT_MAX + 2 * MAX_TEXT))
 		return false;
 	put(f, MT_SAMPLES_SUBJECT);
 	put(f, s->key.kind);
@@ -164,7 +176,7 @@ static bool put_subject(struct samples_file *f, struct subject *s)
 		put(f, s->key.key[i]);
 	put_text(f, s->key.text);
 	put_text(f, s->key.text2);
-	s->number = ++f->block_subjects;
+	s->number = ++f->stream_subjects;
 	memset(s->sent, 0, sizeof(s->sent));
 	return true;
 }
@@ -191,7 +203,6 @@ void samples_file_add(struct samples_file *f, const struct subject_key *key, con
 		}
 	s->seen_ns = f->now;
 	s->gone = false;
-	f->block_figures++;
 }
 
 static void end_subject(struct samples_file *f, struct subject *s)
@@ -307,16 +318,23 @@ static bool append(struct samples_file *f, const uint8_t *block, size_t bytes)
 	return true;
 }
 
+/* All of the block, so that the stream can be decoded up to here. */
+static size_t pack(struct samples_file *f, uint8_t *to, size_t room)
+{
+	ZSTD_inBuffer in = { f->plain, f->bytes, 0 };
+	ZSTD_outBuffer out = { to, room, 0 };
+	size_t left = ZSTD_compressStream2(f->zstd, &out, &in, ZSTD_e_flush);
+	return ZSTD_isError(left) || left ? 0 : out.pos;
+}
+
 static bool write_block(struct samples_file *f)
 {
-	struct mt_samples_block head = {
-		.magic = MT_SAMPLES_BLOCK_MAGIC, .plain_bytes = (uint32_t)f->bytes, .first_ns = f->first_ns, .last_ns = f->last_ns,
-		.subjects = f->block_subjects, .figures = f->block_figures,
-	};
-	size_t room = ZSTD_compressBound(f->bytes);
+	struct mt_samples_block head = { .magic = MT_SAMPLES_BLOCK_MAGIC, .plain_bytes = (uint32_t)f->bytes, .first_ns = f->first_ns,
+					 .last_ns = f->last_ns, .part = f->part };
+	size_t room = ZSTD_compressBound(f->bytes) + 256;
 	uint8_t *block = malloc(sizeof(head) + room);
-	size_t n = block ? ZSTD_compress2(f->zstd, block + sizeof(head), room, f->plain, f->bytes) : 0;
-	bool ok = block && !ZSTD_isError(n) && open_file(f);
+	size_t n = block ? pack(f, block + sizeof(head), room) : 0;
+	bool ok = n && open_file(f);
 	if (ok) {
 		head.stored_bytes = (uint32_t)n;
 		memcpy(block, &head, sizeof(head));
@@ -328,8 +346,8 @@ static bool write_block(struct samples_file *f)
 	return ok;
 }
 
-/* The gone are forgotten with the block that says so. */
-static void forget(struct samples_file *f)
+/* The gone are forgotten with the stream that says so. */
+static void begin_stream(struct samples_file *f)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < f->count; i++) {
@@ -341,17 +359,25 @@ static void forget(struct samples_file *f)
 		}
 	}
 	f->count = kept;
+	f->time = 0;
+	f->stream_subjects = f->part = 0;
+	f->stream_bytes = 0;
+	ZSTD_CCtx_reset(f->zstd, ZSTD_reset_session_only);
 }
 
+/* A stream of which a block could not be written ends there. */
 void samples_file_flush(struct samples_file *f, bool now)
 {
 	if (!f->bytes || (!now && f->now - f->first_ns < FLUSH_NS * samples_file_coarseness(f) && f->bytes < FLUSH_BYTES))
 		return;
-	f->dropped += !write_block(f);
+	bool ok = write_block(f);
+	f->dropped += !ok;
+	f->stream_bytes += f->bytes;
+	f->part++;
 	f->bytes = 0;
 	f->first_ns = 0;
-	f->block_subjects = f->block_figures = 0;
-	forget(f);
+	if (!ok || f->part == STREAM_PARTS || f->stream_bytes > STREAM_BYTES)
+		begin_stream(f);
 }
 
 /* A trace may well be larger than its limit in the end, when its processes' raw files turn into blocks; what counts is

@@ -51,8 +51,10 @@ struct sample_subject {
 struct sample {
 	const struct sample_subject *subject;
 	uint64_t ns;
-	uint64_t fields;         /* looked at in this sample (in samples_at(): at any time up to then) */
-	const uint64_t *value;   /* by field; those of earlier samples stay */
+	uint64_t mono_ns;        /* the same as its machine's CLOCK_MONOTONIC */
+	uint64_t fields;         /* looked at in this sample */
+	uint64_t known;          /* ... or in an earlier one of this pass */
+	const uint64_t *value;   /* by field, of the known ones; borrowed until f returns */
 	bool gone;               /* nothing more: it has ended */
 };
 
@@ -87,7 +89,7 @@ int samples_each(const struct samples *s, uint64_t from_ns, uint64_t to_ns, int 
 
 /* All subjects as of a moment: state[i] is samples_subject(i)'s. What was looked at more than `back_ns` before is unknown
  * unless it is the subject's latest at all (0 = 5 minutes). */
-int samples_states(const struct samples *s, uint64_t ns, uint64_t back_ns, struct sample_state *state);
+int samples_states(const struct samples *s, uint64_t ns, uint64_t back_ns, struct sample_state *state); /* all of them */
 int samples_at(const struct samples *s, uint64_t ns, unsigned subject, struct sample_state *state);
 
 /* A field over time in `count` equal stretches of [from_ns, to_ns): the highest value in each (a stretch without a sample has

@@ -1,16 +1,17 @@
 /*
  * The file `samples` of a trace directory: what the recorder saw of the system, now and then. It alone writes it.
  *
- * struct mt_samples_header, then blocks back to back: struct mt_samples_block and `stored_bytes`, one zstd frame of
- * `plain_bytes` of varints (format/varint.h), which are items:
+ * struct mt_samples_header, then blocks back to back: struct mt_samples_block and `stored_bytes` of a zstd stream. A block
+ * with part 0 begins a stream; those with part 1, 2, ... behind it go on with it, and each ends with a flush, so that it can
+ * be decoded once it is there. Blocks are `plain_bytes` of varints (format/varint.h), which are items:
  *
  *   1 SUBJECT  kind, key, key2, key3, bytes, text, bytes, text2    something that figures are about; numbered 0, 1, ...
- *   2 TIME     microseconds since the block's latest TIME, or since its first_ns
- *   3 FIGURES  subject, mask of fields, zigzag difference of each     since the subject's latest in this block, or 0
+ *   2 TIME     microseconds since the stream's latest TIME, or since its first_ns
+ *   3 FIGURES  subject, mask of fields, zigzag difference of each     since the subject's latest in this stream, or 0
  *   4 GONE     subject                                                it ended, or is not looked at until more figures come
  *
- * Figures belong to the latest TIME. A field that isn't in the mask was not looked at. Every block decodes alone; a block
- * that is cut off or fails its checksum ends the file. What is known of a subject from an earlier block stays true.
+ * Figures belong to the latest TIME. A field that isn't in the mask was not looked at. Subjects are numbered anew in each stream,
+ * and every stream decodes alone. A block that is cut off ends the file. What an earlier stream said of a subject stays true.
  *
  * The tables: X(name, unit). A field's number is its place. Units: K = 1024 bytes, B = bytes, N = a count, U = microseconds.
  */
@@ -36,12 +37,13 @@ struct mt_samples_block {
 	uint32_t stored_bytes;
 	uint32_t plain_bytes;
 	uint64_t first_ns, last_ns;
-	uint32_t subjects;
-	uint32_t figures;   /* FIGURES items */
+	uint32_t part;      /* of its stream */
+	uint32_t reserved;
 };
 
-#define MT_SAMPLES_MAX_PLAIN (16u << 20)
-#define MT_SAMPLES_MAX_SUBJECTS 65536u  /* in a block */
+#define MT_SAMPLES_MAX_PLAIN (16u << 20) /* bytes of a block */
+#define MT_SAMPLES_MAX_SUBJECTS 65536u /* in a stream */
+#define MT_SAMPLES_MAX_WINDOW 20 /* log2 of the zstd streams' */
 
 enum mt_samples_item { MT_SAMPLES_SUBJECT = 1, MT_SAMPLES_TIME = 2, MT_SAMPLES_FIGURES = 3, MT_SAMPLES_GONE = 4 };
 

@@ -1,0 +1,525 @@
+/* One pass over the samples for extremes and for the ledger's moment; then all subjects as of that moment. */
+#include "analyzer/system.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+#define SECOND 1000000000ull
+#define LATE_NS (5 * SECOND)  /* the kernel counts a kill before the death is seen */
+#define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate */
+
+struct system {
+	struct reader *reader;
+	struct samples *samples;
+	const struct reader_host *host;
+	struct sample_state *states; /* of subjects, at the ledger's moment */
+	struct system_process *processes;
+	uint64_t ns;
+	struct system_facts facts;
+	struct system_ledger ledger;
+	struct system_other *others;
+	size_t other_count, other_room;
+};
+
+/* ---- the pass over all samples --------------------------------------------------------------------------- */
+
+/* Per subject: what it adds to what is in memory right now, and the image it is of. */
+struct share {
+	uint64_t bytes;
+	const struct process *image;
+	uint64_t image_until;
+};
+
+struct pass {
+	struct system *s;
+	struct share *shares;
+	uint64_t sum;          /* of the shares of traced processes of our host */
+	uint64_t most, most_ns;
+};
+
+static bool has(const struct sample *x, unsigned field) { return x->known >> field & 1; }
+
+/* What it takes for itself: with shared pages divided where that is known. */
+static uint64_t own_share(const struct sample *x)
+{
+	uint64_t anon = x->value[MT_PROCESS_rss_anon], shmem = x->value[MT_PROCESS_rss_shmem], swap = x->value[MT_PROCESS_swap];
+	if (has(x, MT_PROCESS_pss_anon) && x->value[MT_PROCESS_anonymous])
+		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
+	if (has(x, MT_PROCESS_pss_shmem) && x->value[MT_PROCESS_pss_shmem] < shmem)
+		shmem = x->value[MT_PROCESS_pss_shmem];
+	return anon + shmem + swap;
+}
+
+static const struct process *image_at(struct pass *p, const struct sample *x)
+{
+	struct share *sh = &p->shares[x->subject->index];
+	if (sh->image && x->ns < sh->image_until)
+		return sh->image;
+	sh->image = samples_process(p->s->samples, x->subject, x->ns);
+	sh->image_until = sh->image && sh->image->exit_kind == MT_EXIT_EXEC ? sh->image->end_ns : UINT64_MAX;
+	return sh->image;
+}
+
+static void raise(uint64_t *most, uint64_t *at, uint64_t value, uint64_t ns)
+{
+	if (*most == SYSTEM_UNKNOWN || value > *most) {
+		*most = value;
+		if (at)
+			*at = ns;
+	}
+}
+
+static void take_process(struct pass *p, const struct sample *x)
+{
+	struct share *sh = &p->shares[x->subject->index];
+	uint64_t before = sh->bytes;
+	if (!x->subject->traced)
+		return;
+	sh->bytes = x->gone ? 0 : own_share(x);
+	if (x->subject->host == p->s->host)
+		p->sum += sh->bytes - before;
+	const struct process *image = x->gone ? NULL : image_at(p, x);
+	if (!image)
+		return;
+	struct system_process *out = &p->s->processes[image->id];
+	uint64_t rss = x->value[MT_PROCESS_rss], peak = x->value[MT_PROCESS_rss_peak];
+	raise(&out->rss_peak, &out->rss_peak_ns, peak > rss ? peak : rss, x->ns);
+	raise(&out->swap_peak, NULL, x->value[MT_PROCESS_swap], x->ns);
+	if (x->fields >> MT_PROCESS_private_dirty & 1) {
+		if (out->dirty_first == SYSTEM_UNKNOWN)
+			out->dirty_first = x->value[MT_PROCESS_private_dirty];
+		out->dirty_last = x->value[MT_PROCESS_private_dirty];
+	}
+}
+
+/* It comes last in each sample. */
+static void take_machine(struct pass *p, const struct sample *x)
+{
+	struct system_facts *f = &p->s->facts;
+	if (x->subject->host != p->s->host || x->gone)
+		return;
+	uint64_t swap = x->value[MT_MACHINE_swap_total] - x->value[MT_MACHINE_swap_free];
+	if (!f->sampled)
+		f->swap_start = swap;
+	f->sampled = true;
+	f->memory = x->value[MT_MACHINE_total];
+	f->swap_total = x->value[MT_MACHINE_swap_total];
+	raise(&f->swap_peak, &f->swap_peak_ns, swap, x->ns);
+	raise(&f->shm_peak, NULL, x->value[MT_MACHINE_shm_used], x->ns);
+	f->shm_total = x->value[MT_MACHINE_shm_total];
+	if (has(x, MT_MACHINE_available) && x->value[MT_MACHINE_available] < f->available_min) {
+		f->available_min = x->value[MT_MACHINE_available];
+		f->available_min_ns = x->ns;
+	}
+	if (p->sum > p->most) {
+		p->most = p->sum;
+		p->most_ns = x->ns;
+	}
+}
+
+static int take(void *arg, const struct sample *x)
+{
+	if (x->subject->kind == MT_SUBJECT_PROCESS)
+		take_process(arg, x);
+	else if (x->subject->kind == MT_SUBJECT_MACHINE)
+		take_machine(arg, x);
+	return 0;
+}
+
+/* ---- who was killed --------------------------------------------------------------------------------------- */
+
+struct kills { uint64_t from_ns, to_ns, first, last; bool any; unsigned subject, field; };
+
+/* The counter's value before the window, and the last within. */
+static int take_kills(void *arg, const struct sample *x)
+{
+	struct kills *k = arg;
+	if (x->subject->index != k->subject || !(x->fields >> k->field & 1))
+		return 0;
+	uint64_t value = x->value[k->field];
+	if (!k->any || x->ns <= k->from_ns)
+		k->first = value;
+	k->last = value;
+	k->any = true;
+	return 0;
+}
+
+static int kills_between(const struct system *s, unsigned subject, unsigned field, uint64_t from_ns, uint64_t to_ns, uint64_t *out)
+{
+	struct kills k = { .subject = subject, .field = field, .from_ns = from_ns, .to_ns = to_ns };
+	int e = samples_each(s->samples, from_ns > 60 * SECOND ? from_ns - 60 * SECOND : 0, to_ns, take_kills, &k);
+	*out = k.any && k.last > k.first ? k.last - k.first : 0;
+	return e;
+}
+
+static bool may_be_killed(const struct process *p)
+{
+	return p->state == PROCESS_GONE || (p->exit_kind == MT_EXIT_SIGNAL && p->exit_code == 9);
+}
+
+static const struct sample_subject *cgroup_of(const struct system *s, const struct sample_subject *process)
+{
+	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, process->host, i)) < samples_subjects(s->samples); i++)
+		if (!strcmp(samples_subject(s->samples, i)->text2, process->text2))
+			return samples_subject(s->samples, i);
+	return NULL;
+}
+
+/* How many others died without a word in the same moments: so many kills explain all of them. */
+static uint64_t deaths_between(const struct system *s, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t n = 0;
+	for (unsigned i = 0; i < reader_processes(s->reader); i++) {
+		const struct process *p = reader_process(s->reader, i);
+		n += may_be_killed(p) && p->end_ns >= from_ns && p->end_ns <= to_ns;
+	}
+	return n;
+}
+
+static int judge(struct system *s, struct system_process *out)
+{
+	const struct sample_subject *d = samples_of_process(s->samples, out->process);
+	uint64_t kills = 0, from, to;
+	int e = 0;
+	if (!d || !may_be_killed(out->process))
+		return 0;
+	from = d->last_ns;
+	to = (d->gone_ns != UINT64_MAX ? d->gone_ns : d->last_ns) + LATE_NS;
+	const struct sample_subject *group = cgroup_of(s, d);
+	if (group && group->known >> MT_CGROUP_oom_kills & 1)
+		e = kills_between(s, group->index, MT_CGROUP_oom_kills, from, to, &kills);
+	unsigned machine = samples_find(s->samples, MT_SUBJECT_MACHINE, d->host, 0);
+	if (!e && !kills && machine < samples_subjects(s->samples)) {
+		e = kills_between(s, machine, MT_MACHINE_oom_kills, from, to, &kills);
+		kills = kills ? 1 : 0; /* the victim may have been any process of the machine */
+		out->oom_killed = kills ? SYSTEM_MAYBE_KILLED : SYSTEM_NOT_KILLED;
+		return e;
+	}
+	if (kills)
+		out->oom_killed = kills >= deaths_between(s, from, to) ? SYSTEM_KILLED : SYSTEM_MAYBE_KILLED;
+	return e;
+}
+
+/* ---- the moment ------------------------------------------------------------------------------------------ */
+
+static void choose_moment(struct system *s, const struct pass *p)
+{
+	s->ns = p->most_ns;
+	s->facts.traced_peak = p->most;
+	s->facts.traced_peak_ns = p->most_ns;
+	uint64_t killed_ns = 0;
+	for (unsigned i = 0; i < reader_processes(s->reader); i++) {
+		const struct sample_subject *d = samples_of_process(s->samples, reader_process(s->reader, i));
+		if (d && d->host == s->host && s->processes[i].oom_killed && d->last_ns > killed_ns)
+			killed_ns = d->last_ns;
+	}
+	if (killed_ns)
+		s->ns = killed_ns;
+}
+
+static void set_unknown(struct system *s)
+{
+	s->facts = (struct system_facts){
+		.memory = SYSTEM_UNKNOWN, .limit = SYSTEM_UNKNOWN, .available_min = SYSTEM_UNKNOWN, .swap_total = SYSTEM_UNKNOWN,
+		.swap_start = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN, .swapped_out = SYSTEM_UNKNOWN, .oom_kills = SYSTEM_UNKNOWN,
+		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_anon = SYSTEM_UNKNOWN,
+		.cgroup_file = SYSTEM_UNKNOWN, .cgroup_current = SYSTEM_UNKNOWN, .cgroup_peak = SYSTEM_UNKNOWN,
+		.stalled_ns = SYSTEM_UNKNOWN, .traced_peak = SYSTEM_UNKNOWN,
+	};
+	for (unsigned i = 0; i < reader_processes(s->reader); i++)
+		s->processes[i] = (struct system_process){
+			.process = reader_process(s->reader, i), .rss_peak = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN,
+			.dirty_first = SYSTEM_UNKNOWN, .dirty_last = SYSTEM_UNKNOWN, .rss = SYSTEM_UNKNOWN, .anon = SYSTEM_UNKNOWN,
+			.file = SYSTEM_UNKNOWN, .shmem = SYSTEM_UNKNOWN, .pss = SYSTEM_UNKNOWN, .swap = SYSTEM_UNKNOWN,
+			.private_dirty = SYSTEM_UNKNOWN, .size = SYSTEM_UNKNOWN, .unseen_map = SYSTEM_UNKNOWN,
+		};
+}
+
+static int look(struct system *s)
+{
+	struct pass p = { .s = s, .shares = calloc(samples_subjects(s->samples) + 1ul, sizeof(*p.shares)) };
+	int e = p.shares ? samples_each(s->samples, 0, UINT64_MAX, take, &p) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; !e && i < reader_processes(s->reader); i++)
+		e = judge(s, &s->processes[i]);
+	if (!e)
+		choose_moment(s, &p);
+	free(p.shares);
+	return e;
+}
+
+int system_open(struct system **out, struct reader *r)
+{
+	struct system *s = calloc(1, sizeof(*s));
+	int e = 0;
+	*out = NULL;
+	if (s) {
+		s->reader = r;
+		s->host = reader_hosts(r) ? reader_host(r, 0) : NULL;
+		s->processes = calloc(reader_processes(r) + 1ul, sizeof(*s->processes));
+	}
+	if (!s || !s->processes)
+		e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		e = samples_open(&s->samples, r);
+	if (!e) {
+		set_unknown(s);
+		e = look(s);
+	}
+	if (e)
+		system_close(s);
+	else
+		*out = s;
+	return e;
+}
+
+void system_close(struct system *s)
+{
+	if (!s)
+		return;
+	samples_close(s->samples);
+	free(s->states);
+	free(s->processes);
+	free(s->others);
+	free(s);
+}
+
+/* ---- at the moment: processes ----------------------------------------------------------------------------- */
+
+static uint64_t known(const struct sample_state *x, unsigned field)
+{
+	return x->known >> field & 1 ? x->value[field] : SYSTEM_UNKNOWN;
+}
+
+static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t otherwise)
+{
+	return x->known >> field & 1 ? x->value[field] : otherwise;
+}
+
+/* Sums over traced processes, shared pages once. */
+struct sums { uint64_t anon, file, shmem, live, pinned, swap; };
+
+static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
+{
+	bool rolled = x->known >> MT_PROCESS_pss_anon & 1;
+	uint64_t anon = known_or(x, MT_PROCESS_rss_anon, 0), file = known_or(x, MT_PROCESS_rss_file, 0);
+	uint64_t shmem = known_or(x, MT_PROCESS_rss_shmem, 0);
+	if (rolled && x->value[MT_PROCESS_anonymous])
+		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
+	if (rolled) {
+		file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
+	}
+	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
+	sums->anon += anon;
+	sums->file += file;
+	sums->shmem += shmem;
+	sums->swap += known_or(x, MT_PROCESS_swap_pss, known_or(x, MT_PROCESS_swap, 0));
+	out->rss = known(x, MT_PROCESS_rss);
+	out->anon = known(x, MT_PROCESS_rss_anon);
+	out->file = known(x, MT_PROCESS_rss_file);
+	out->shmem = known(x, MT_PROCESS_rss_shmem);
+	out->pss = known(x, MT_PROCESS_pss);
+	out->swap = known(x, MT_PROCESS_swap);
+	out->private_dirty = known(x, MT_PROCESS_private_dirty);
+	out->size = known(x, MT_PROCESS_size);
+}
+
+static void add_level(const struct model *m, struct system_process *out, struct sums *sums)
+{
+	const struct model_level *l = &model_process(m, out->process->id)->level;
+	uint64_t mapped = 0;
+	if (!l->taken)
+		return;
+	out->live_heap = l->live[MODEL_HEAP];
+	out->live_map = l->map[MAP_ANON];
+	for (int c = 0; c < MAP_CLASSES; c++)
+		mapped += l->map[c];
+	if (out->size != SYSTEM_UNKNOWN)
+		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
+	sums->live += out->live_heap + out->live_map;
+	sums->pinned += l->live[MODEL_PINNED];
+}
+
+static void take_processes(struct system *s, const struct model *m, struct sums *sums)
+{
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_PROCESS || d->host != s->host || !x->last_ns || x->gone || !d->traced)
+			continue;
+		const struct process *p = samples_process(s->samples, d, s->ns);
+		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
+			continue;
+		add_process(s, x, &s->processes[p->id], sums);
+		add_level(m, &s->processes[p->id], sums);
+	}
+}
+
+static int compare_others(const void *a, const void *b)
+{
+	uint64_t x = ((const struct system_other *)a)->rss, y = ((const struct system_other *)b)->rss;
+	return (x < y) - (x > y);
+}
+
+static int take_others(struct system *s)
+{
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_PROCESS || d->host != s->host || !x->last_ns || x->gone || d->traced)
+			continue;
+		int e = vec_reserve(s->others, s->other_room, s->other_count + 1);
+		if (e)
+			return e;
+		s->others[s->other_count++] = (struct system_other){ d->pid, d->text, known_or(x, MT_PROCESS_rss, 0),
+								    known_or(x, MT_PROCESS_swap, 0) };
+	}
+	if (s->other_count)
+		qsort(s->others, s->other_count, sizeof(*s->others), compare_others);
+	return 0;
+}
+
+/* ---- at the moment: the ledger ----------------------------------------------------------------------------- */
+
+static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+/* The state of the cgroup with a limit that is fullest, or NULL. */
+static const struct sample_state *tightest(const struct system *s, const struct sample_subject **out)
+{
+	const struct sample_state *best = NULL;
+	double fullest = -1;
+	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, i)) < samples_subjects(s->samples); i++) {
+		const struct sample_state *x = &s->states[i];
+		uint64_t limit = known_or(x, MT_CGROUP_limit, 0);
+		if (!limit || limit >= s->facts.memory)
+			continue;
+		double full = (double)known_or(x, MT_CGROUP_current, 0) / (double)limit;
+		if (full > fullest) {
+			fullest = full;
+			best = x;
+			*out = samples_subject(s->samples, i);
+		}
+	}
+	return best;
+}
+
+static void split_anon(struct system_ledger *l, const struct sums *sums)
+{
+	l->live = lower(sums->live, sums->anon);
+	l->kept = sums->anon - l->live;
+	l->not_resident = sums->live - l->live;
+	l->swapped = sums->swap;
+}
+
+static void make_machine_ledger(struct system *s, const struct sums *sums, const struct sample_state *x)
+{
+	struct system_ledger *l = &s->ledger;
+	uint64_t cached = known_or(x, MT_MACHINE_cached, 0), shmem = known_or(x, MT_MACHINE_shmem, 0);
+	l->total = known_or(x, MT_MACHINE_total, 0);
+	split_anon(l, sums);
+	l->other_processes = less(known_or(x, MT_MACHINE_anon, 0), sums->anon);
+	l->shared = lower(sums->shmem, shmem);
+	l->shm_files = shmem - l->shared;
+	l->mapped_files = lower(sums->file, less(cached, shmem));
+	l->page_cache = less(cached, shmem) - l->mapped_files + known_or(x, MT_MACHINE_buffers, 0) + known_or(x, MT_MACHINE_swap_cached, 0);
+	l->kernel = known_or(x, MT_MACHINE_slab_reclaimable, 0) + known_or(x, MT_MACHINE_slab_unreclaimable, 0) +
+		    known_or(x, MT_MACHINE_kernel_stacks, 0) + known_or(x, MT_MACHINE_page_tables, 0) +
+		    known_or(x, MT_MACHINE_per_cpu, 0) + known_or(x, MT_MACHINE_huge_pages, 0);
+	l->free = known_or(x, MT_MACHINE_free, 0);
+}
+
+static void make_cgroup_ledger(struct system *s, const struct sums *sums, const struct sample_state *x)
+{
+	struct system_ledger *l = &s->ledger;
+	uint64_t current = known_or(x, MT_CGROUP_current, 0), anon = known_or(x, MT_CGROUP_anon, 0);
+	uint64_t file = known_or(x, MT_CGROUP_file, 0), shmem = known_or(x, MT_CGROUP_shmem, 0);
+	l->total = known_or(x, MT_CGROUP_limit, 0);
+	split_anon(l, sums);
+	l->other_processes = less(anon, sums->anon);
+	l->shared = lower(sums->shmem, shmem);
+	l->shm_files = shmem - l->shared;
+	l->mapped_files = lower(sums->file, file);
+	l->page_cache = file - l->mapped_files;
+	l->kernel = known_or(x, MT_CGROUP_kernel, 0);
+	l->free = less(l->total, current);
+}
+
+/* A driver's pinned memory is in no process's account, but a stand-in's or another allocator's may be: it is a row of its own only
+ * as far as the other rows leave room for it. */
+static void explain(struct system_ledger *l, const struct sums *sums)
+{
+	int64_t rest = (int64_t)l->total - (int64_t)(l->live + l->kept + l->mapped_files + l->shared + l->shm_files +
+						     l->other_processes + l->page_cache + l->kernel + l->free);
+	if (!l->cgroup && rest >= (int64_t)sums->pinned)
+		l->pinned = sums->pinned;
+	l->unexplained = rest - (int64_t)l->pinned;
+}
+
+static uint64_t counted(const struct sample_subject *d, unsigned field)
+{
+	return d && d->known >> field & 1 ? d->last[field].value - d->first[field].value : SYSTEM_UNKNOWN;
+}
+
+static void take_facts(struct system *s, const struct sample_subject *machine, const struct sample_subject *group,
+		       const struct sample_state *x)
+{
+	struct system_facts *f = &s->facts;
+	const struct sample_subject *any = group;
+	unsigned i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, 0);
+	if (!any && i < samples_subjects(s->samples))
+		any = samples_subject(s->samples, i);
+	f->swapped_out = counted(machine, MT_MACHINE_swapped_out);
+	f->stalled_ns = counted(machine, MT_MACHINE_psi_some);
+	f->oom_kills = counted(any, MT_CGROUP_oom_kills);
+	if (f->oom_kills == SYSTEM_UNKNOWN || !f->oom_kills)
+		for (unsigned p = 0; p < reader_processes(s->reader); p++)
+			if (s->processes[p].oom_killed)
+				f->oom_kills = counted(machine, MT_MACHINE_oom_kills);
+	if (f->oom_kills == SYSTEM_UNKNOWN)
+		f->oom_kills = counted(machine, MT_MACHINE_oom_kills);
+	if (!group)
+		return;
+	f->limit = known(x, MT_CGROUP_limit);
+	f->cgroup_anon = known(x, MT_CGROUP_anon);
+	f->cgroup_file = known(x, MT_CGROUP_file);
+	f->cgroup_current = known(x, MT_CGROUP_current);
+	f->cgroup_peak = known(x, MT_CGROUP_peak);
+}
+
+int system_settle(struct system *s, const struct model *m)
+{
+	struct sums sums = { 0 };
+	const struct sample_subject *group = NULL;
+	unsigned machine = s->host ? samples_find(s->samples, MT_SUBJECT_MACHINE, s->host, 0) : samples_subjects(s->samples);
+	if (!s->facts.sampled || machine == samples_subjects(s->samples))
+		return 0;
+	s->states = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->states));
+	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		e = take_others(s);
+	if (e)
+		return e;
+	take_processes(s, m, &sums);
+	const struct sample_state *x = tightest(s, &group);
+	s->ledger.known = true;
+	s->ledger.ns = s->ns;
+	s->ledger.cgroup = group ? group->text : NULL;
+	if (group)
+		make_cgroup_ledger(s, &sums, x);
+	else
+		make_machine_ledger(s, &sums, &s->states[machine]);
+	explain(&s->ledger, &sums);
+	take_facts(s, samples_subject(s->samples, machine), group, x);
+	return 0;
+}
+
+/* ---- interface ------------------------------------------------------------------------------------------- */
+
+const struct samples *system_samples(const struct system *s) { return s->samples; }
+uint64_t system_ns(const struct system *s) { return s->ns; }
+const struct system_facts *system_facts(const struct system *s) { return &s->facts; }
+const struct system_ledger *system_ledger(const struct system *s) { return &s->ledger; }
+const struct system_process *system_process(const struct system *s, unsigned id) { return &s->processes[id]; }
+unsigned system_others(const struct system *s) { return (unsigned)s->other_count; }
+const struct system_other *system_other(const struct system *s, unsigned i) { return &s->others[i]; }
