@@ -42,6 +42,7 @@ static void report_fini(struct report *r)
 	sites_free(r->temporary);
 	sites_free(r->survivors);
 	explain_free(r->explain);
+	course_free(r->course);
 }
 
 static bool folds_most(const struct sites *s)
@@ -67,8 +68,11 @@ static int heap_owners(const struct view *v, struct sites **out)
 
 static int report_init(struct report *r, const struct view *v)
 {
-	*r = (struct report){ .view = v };
-	int e = 0;
+	r->view = v;
+	r->losses = report_losses(v);
+	int e = explain_new(&r->explain, v, r->course, NULL, r->losses.complete);
+	if (e == 0)
+		e = course_run(r->course, v);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -77,18 +81,19 @@ static int report_init(struct report *r, const struct view *v)
 		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
-	r->losses = report_losses(v);
-	return e < 0 ? e : explain_make(&r->explain, v, r->losses.complete);
+	return e < 0 ? e : explain_make(r->explain);
 }
 
 static int report(struct view *v)
 {
-	struct report r;
 	struct model_query q = MODEL_QUERY_ALL;
+	struct report r = { .course = course_new() };
+	if (!r.course)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	course_attach(r.course, &q);
 	int e = view_run(v, &q);
-	if (e < 0)
-		return e;
-	e = report_init(&r, v);
+	if (e == 0)
+		e = report_init(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)

@@ -88,24 +88,6 @@ static void on_change(void *arg, const struct model_change *c)
 	moments_change(arg, c);
 }
 
-static int second_pass(struct explain *x)
-{
-	const struct view *v = x->view;
-	struct reader *r;
-	struct model *m = NULL;
-	struct model_query q = MODEL_QUERY_ALL;
-	q.on_event = on_event;
-	q.on_change = on_change;
-	q.arg = x->parts->moments;
-	q.until_ns = model_end_ns(v->model);
-	int e = reader_open(&r, v->options->dirs, v->options->ndirs, v->options->force ? READER_FORCE : 0);
-	if (e == 0)
-		e = model_run(&m, r, &q);
-	model_free(m);
-	reader_close(r);
-	return e < 0 ? e : moments_error(x->parts->moments);
-}
-
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
 static enum category category_of(struct explain *x, const struct moment_block *b, uint32_t stack)
@@ -310,33 +292,35 @@ static int set_up(struct explain *x)
 	return categories_new(&x->parts->categories, v->stacks, rules && *rules ? rules : NULL);
 }
 
-int explain_make(struct explain **out, const struct view *v, bool complete)
+int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete)
 {
 	struct explain *x = calloc(1, sizeof(*x));
-	*out = NULL;
+	*out = x;
 	if (!x || !(x->parts = calloc(1, sizeof(*x->parts)))) {
 		free(x);
+		*out = NULL;
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
 	x->view = v;
+	x->course = c;
+	x->system = s;
 	x->complete = complete;
 	int e = set_up(x);
 	if (e == 0)
-		e = second_pass(x);
+		course_watch(c, on_event, on_change, x->parts->moments);
+	return e;
+}
+
+int explain_make(struct explain *x)
+{
+	int e = moments_error(x->parts->moments);
 	if (e == 0) {
 		count_heap(x);
 		e = look_at_blocks(x);
 	}
 	if (e == 0)
 		e = evidence_make(x);
-	if (e == 0)
-		e = verdicts_find(&x->verdicts, &x->evidence);
-	if (e < 0) {
-		explain_free(x);
-		return e;
-	}
-	*out = x;
-	return 0;
+	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);
 }
 
 void explain_free(struct explain *x)

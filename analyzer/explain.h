@@ -3,16 +3,20 @@
  * modules know of one trace into struct evidence, and asks the rules.
  *
  *   struct explain *x;
- *   int e = explain_make(&x, v);       behind view_run(); v must outlive it
- *   ... x->verdicts, x->categories ... explain_free(x);
+ *   int e = explain_new(&x, v, course, samples, complete);    behind view_run(); all of it must outlive x
+ *   e = course_run(course, v);                                which collects for x, too
+ *   e = explain_make(x);
+ *   ... x->verdicts, x->spaces ... explain_free(x);
  */
 #ifndef MT_EXPLAIN_H
 #define MT_EXPLAIN_H
 
 #include "analyzer/categories.h"
 #include "analyzer/copies.h"
+#include "analyzer/course.h"
 #include "analyzer/ledger.h"
 #include "analyzer/moments.h"
+#include "analyzer/system.h"
 #include "analyzer/verdicts.h"
 #include "analyzer/view.h"
 
@@ -31,6 +35,8 @@ struct explain_space {
 
 struct explain {
 	const struct view *view;
+	const struct course *course;
+	struct system *system;               /* NULL: nothing sampled the system */
 	bool complete;
 	struct explain_space *spaces;        /* the host (all hosts together), then the devices by index */
 	unsigned space_count;
@@ -40,8 +46,10 @@ struct explain {
 	struct explain_parts *parts;         /* what the above borrows */
 };
 
-/* `complete`: nothing was lost while recording. */
-int explain_make(struct explain **out, const struct view *v, bool complete);
+/* `complete`: nothing was lost while recording. Watches the course's second pass. */
+int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete);
+
+int explain_make(struct explain *x);
 void explain_free(struct explain *x); /* NULL is fine */
 
 /* "train.py:73 save" of a stack; owned by `x`. */

@@ -120,8 +120,6 @@ static void set_head(json_t *o, const struct report *r)
 
 static void set_why(json_t *o, struct explain *x)
 {
-	json_object_set_new(o, "phases", json_array());
-	json_object_set_new(o, "steps", json_null());
 	json_object_set_new(o, "categories", json_categories(x));
 	json_object_set_new(o, "copies", json_copies(x));
 	json_object_set_new(o, "verdicts", json_verdicts(x));
@@ -142,6 +140,7 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system());
 	json_object_set_new(o, "devices", json_devices(v));
+	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));
 	json_object_set_new(o, "sites", json_sites(r));
