@@ -168,7 +168,7 @@ static uint32_t device_id(int ordinal)
 /* What was free is only known of the current device. */
 static void failed(struct call *c, int ordinal)
 {
-	size_t left, total = 0;
+	size_t left = 0, total = 0;
 
 	if (c->deed.device && current_device() == ordinal && !memory_info(&left, &total))
 		total = 0;

@@ -3,6 +3,7 @@
 #include "shim/clock.h"
 #include "shim/sys.h"
 
+uint32_t mt_clock_shared;
 uint32_t mt_clock = MT_CLOCK_MONOTONIC;
 
 void mt_clock_choose(void)

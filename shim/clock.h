@@ -16,6 +16,11 @@
 
 extern uint32_t mt_clock; /* enum mt_clock */
 
+/* More than one thread has recorded. Until then the order in which events are written is the order of events, and stamps
+ * need none. A thread sets it before its first event, so who gets a block it freed sees it set: on x86-64 a load
+ * does not overtake an earlier one, here that which found the block free. */
+extern uint32_t mt_clock_shared;
+
 void mt_clock_choose(void);
 
 static inline uint64_t mt_clock_ns(clockid_t id)
@@ -47,7 +52,7 @@ static inline uint64_t mt_ticks_ordered(void)
 #if defined(__x86_64__)
 	if (__builtin_expect(mt_clock == MT_CLOCK_TSC, 1)) {
 		unsigned cpu;
-		return __builtin_ia32_rdtscp(&cpu);
+		return __atomic_load_n(&mt_clock_shared, __ATOMIC_RELAXED) ? __builtin_ia32_rdtscp(&cpu) : __builtin_ia32_rdtsc();
 	}
 #elif defined(__aarch64__)
 	__asm__ volatile("isb" ::: "memory");

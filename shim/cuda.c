@@ -84,12 +84,12 @@ static __attribute__((noinline)) void note_allocation(struct mt_deed *deed, int 
 {
 	int kept = errno;
 
+	if (deed->class == MT_CLASS_ASYNC && mt_cuda_capturing(deed->stream))
+		deed->class = MT_CLASS_RESERVED;
 	if (status) {
 		note_failure(deed, mt_cuda_current(), status);
 	} else if (deed->addr) { /* nothing was asked for: there is no block */
 		deed->device = mt_cuda_id(device_of(deed));
-		if (deed->class == MT_CLASS_ASYNC && mt_cuda_capturing(deed->stream))
-			deed->class = MT_CLASS_RESERVED;
 		mt_device_note(MT_DEVICE_ALLOC, deed);
 	}
 	errno = kept;

@@ -8,7 +8,7 @@
 #define BACKENDS 3u
 #define ORDINALS 64u
 
-__thread const char *mt_device_call;
+__thread struct mt_call mt_device_call;
 
 static uint16_t ids[BACKENDS][ORDINALS]; /* written under mt_process.lock */
 static uint16_t count;

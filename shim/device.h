@@ -12,24 +12,32 @@
 
 /* ---- the outermost call ---- */
 
-/* The frame of the outermost device call this thread is in. A runtime's function enters the driver's, which are wrapped too:
- * only the outermost is an event. A frame further in than ours was left by longjmp and is gone. */
-extern __thread const char *mt_device_call __attribute__((visibility("hidden")));
+/* The outermost device call this thread is in: its frame, and the return address in it. A runtime's function enters the driver's,
+ * which are wrapped too: only the outermost is an event. One that was left by longjmp is known by lying further in than we are,
+ * or by its memory having been used for something else since. */
+struct mt_call { const uintptr_t *frame; uintptr_t ret; };
 
-/* Nonzero: this call is an event, mt_call_end() must follow. */
+extern __thread struct mt_call mt_device_call __attribute__((visibility("hidden")));
+
+#define MT_CALL_DEPTH ((uintptr_t)1 << 20) /* bytes of stack between two that nest */
+
+/* Nonzero: this call is an event, mt_call_end() must follow. On both machines a frame begins with the caller's frame pointer
+ * and the return address. */
 static inline __attribute__((always_inline)) int mt_call_begin(void)
 {
-	const char *frame = __builtin_frame_address(0);
+	const uintptr_t *frame = __builtin_frame_address(0), *outer = mt_device_call.frame;
 
-	if (__builtin_expect(mt_process_state() == MT_STATE_OFF, 0) || (mt_device_call && frame <= mt_device_call))
+	if (__builtin_expect(mt_process_state() == MT_STATE_OFF, 0) ||
+	    (outer && outer != frame && (uintptr_t)outer - (uintptr_t)frame < MT_CALL_DEPTH && outer[1] == mt_device_call.ret))
 		return 0;
-	mt_device_call = frame;
+	mt_device_call.frame = frame;
+	mt_device_call.ret = frame[1];
 	return 1;
 }
 
 static inline void mt_call_end(void)
 {
-	mt_device_call = NULL;
+	mt_device_call.frame = NULL;
 }
 
 /* ---- devices ---- */

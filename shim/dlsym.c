@@ -3,7 +3,7 @@
  *
  * A name of a hook table is looked up as the caller would: by handle, or in the global scope and then in the caller's own (a
  * Python extension and what it links are in no global scope). If it isn't there, dlsym.S jumps to the real dlsym, so that dlerror
- * says what it always says. RTLD_NEXT is not for us: who asks for the next function is an interposer itself.
+ * says what it always says. RTLD_NEXT is for us only if the caller was loaded before us: another tool's wrapper, or the program.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/process.h"
-#include "shim/record.h"
 
 void *(*mt_real_dlsym)(void *handle, const char *name);
 uint32_t mt_wrap_generation;
@@ -191,10 +190,8 @@ static void drop_error(void)
 		int kept = errno;                                     \
 		__typeof__(expression) result;                        \
 		drop_error();                                         \
-		mt_record_mute(1);                                    \
 		result = (expression);                                \
 		drop_error();                                         \
-		mt_record_mute(0);                                    \
 		errno = kept;                                         \
 		result;                                               \
 	})
@@ -257,14 +254,38 @@ static void *find_default(const void *caller, const char *name)
 	return found ? found : find_near(caller, name);
 }
 
+/* Returns 1 at the caller's object, 2 at ours, whichever is first in the loader's order. */
+static int is_either(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uintptr_t caller = *(uintptr_t *)data, own = (uintptr_t)is_either;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, bytes = info->dlpi_phdr[i].p_memsz;
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && (caller - start < bytes || own - start < bytes))
+			return caller - start < bytes ? 1 : 2;
+	}
+	return 0;
+}
+
+static void *find_next(const void *caller, const char *name)
+{
+	return dl_iterate_phdr(is_either, &caller) == 1 ? symbol(RTLD_NEXT, name, NULL) : NULL;
+}
+
 void *mt_dlsym_find(void *handle, const char *name, const void *caller)
 {
 	const struct mt_wrapped *row = mt_wrap_row(name);
 	void *real;
 
-	if (!row || handle == RTLD_NEXT || !is_ready())
+	if (!row || !is_ready())
 		return NULL;
-	real = handle == RTLD_DEFAULT ? QUIETLY(find_default(caller, name)) : QUIETLY(mt_real_dlsym(handle, name));
+	if (handle == RTLD_NEXT)
+		real = QUIETLY(find_next(caller, name));
+	else if (handle == RTLD_DEFAULT)
+		real = QUIETLY(find_default(caller, name));
+	else
+		real = QUIETLY(mt_real_dlsym(handle, name));
 	return mt_wrap(row, real);
 }
 

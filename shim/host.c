@@ -16,10 +16,10 @@ static inline size_t mt_product(size_t k, size_t n)
 /* A pointer that is not there yet: look everything up, or be served by the pool meanwhile. */
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
-static inline void note(unsigned hook, const void *p, size_t bytes, const void *caller)
+static inline void note(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
 {
 	if (__builtin_expect(p != NULL, 1))
-		mt_record_alloc(hook, p, bytes, caller);
+		mt_record_alloc(hook, p, bytes, caller, frame);
 	else
 		mt_record_fail(hook, MT_ALLOC, bytes, caller);
 }
@@ -62,7 +62,7 @@ static inline int is_nested(const void *caller)
 		if (is_nested(MT_CALLER))                                  \
 			return mt_real.name args;                          \
 		p = REAL(mt_real.name args);                               \
-		note(MT_HOOK_##name, p, bytes, MT_CALLER);                 \
+		note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME);       \
 		return p;                                                  \
 	}
 #define HAND(type, name, params)
@@ -81,7 +81,7 @@ MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 	if (is_nested(MT_CALLER))
 		return mt_real.posix_memalign(out, align, n);
 	ret = REAL(mt_real.posix_memalign(out, align, n));
-	note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER);
+	note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
 	return ret;
 }
 
@@ -93,7 +93,7 @@ static void *move_from_pool(unsigned hook, const void *old, size_t n, const void
 	if (p)
 		memcpy(p, old, kept < n ? kept : n);
 	if (!mt_boot_owns(p))
-		note(hook, p, n, caller);
+		note(hook, p, n, caller, NULL);
 	return p;
 }
 
@@ -113,7 +113,7 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller)
 		mt_record_free(hook, old);
 	p = REAL(mt_real.realloc(old, n));
 	if (p) {
-		mt_record_alloc(hook, p, n, caller);
+		mt_record_alloc(hook, p, n, caller, NULL);
 	} else if (n || !old) {
 		if (old)
 			mt_record_undo(hook, old);

@@ -88,7 +88,7 @@ static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 	return e->size >= mt_config.sample_bytes || mt_sample_hits(&ring->sample, e->size, mt_config.sample_bytes);
 }
 
-static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller)
+static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller, const struct mt_frame *frame)
 {
 	int truncated = 0;
 
@@ -97,7 +97,7 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
 			mt_ring_renamed(ring);
 		ring->captures++;
-		e->node = mt_stack_capture(mt_ring_stack(ring), (uint64_t)(uintptr_t)caller, &truncated);
+		e->node = mt_stack_capture(mt_ring_stack(ring), caller, frame, &truncated);
 		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, e->node, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);
@@ -137,7 +137,8 @@ int mt_record_enter(void)
 	return !self.busy && (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
 }
 
-static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
+static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
+                                                               const struct mt_frame *hook_frame)
 {
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
@@ -149,7 +150,7 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 	ring = self.ring ? self.ring : take_ring();
 	if (__builtin_expect(ring != NULL, 1)) {
 		if (caller)
-			take_stacks(ring, slots, caller);
+			take_stacks(ring, slots, caller, hook_frame);
 		mt_ring_write(ring, slots, n);
 		if (__builtin_expect(__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) != 0, 0))
 			write_pending(ring);
@@ -164,6 +165,11 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = NULL;
+}
+
+static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
+{
+	record_from(slots, n, caller, NULL);
 }
 
 /* ---- what the hooks call ---- */
@@ -183,14 +189,14 @@ void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *
 	record(&e, 1, caller);
 }
 
-void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller)
+void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
 {
 	if (is_off())
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                      .kind = MT_ALLOC };
 
-	record(&e, 1, caller);
+	record_from(&e, 1, caller, frame);
 }
 
 void mt_record_free(unsigned hook, const void *p)
@@ -257,7 +263,7 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = take_ring();
 	if (ring) {
-		*native = mt_stack_capture(mt_ring_stack(ring), 0, &truncated);
+		*native = mt_stack_capture(mt_ring_stack(ring), NULL, NULL, &truncated);
 		*python = mt_python_capture(mt_ring_python(ring), ring->thread, *native, &truncated);
 		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
 			write_pending(ring);

@@ -12,9 +12,11 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/stack.h"
 
-/* `caller` is the hook's return address, for stacks that can't be captured. `kind`: what failed. */
-void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller);
+/* `caller` is the hook's return address, for stacks that can't be captured; `frame` is MT_FRAME in the hook, which is still there
+ * (no tail call), or NULL. `kind`: what failed. */
+void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
 void mt_record_free(unsigned hook, const void *p);
 void mt_record_undo(unsigned hook, const void *p);
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);

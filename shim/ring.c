@@ -151,6 +151,7 @@ static void close_chunk(struct mt_ring *ring)
 	if (ring->chunk_index >= HOT_CHUNKS && !mt_process_sandboxed())
 		MT_SYS3(SYS_madvise, ring->chunk, MT_CHUNK_BYTES, 4 /* MADV_DONTNEED */);
 	ring->slots = NULL;
+	ring->ready = 0;
 	mt_process_pair_clocks();
 	mt_recorder_want();
 }
@@ -176,15 +177,6 @@ static int next_chunk(struct mt_ring *ring)
 
 /* ---- events ---- */
 
-static void put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
-{
-	ring->slots[ring->used++] = slots[0];
-	if (n == 2)
-		ring->slots[ring->used++] = slots[1];
-	/* pairs with the reader's acquire: the slots below are whole */
-	__atomic_store_n(&ring->chunk->used, ring->used, __ATOMIC_RELEASE);
-}
-
 /* Slots are about to cross `ready`, or there is no chunk. */
 static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 {
@@ -197,14 +189,14 @@ static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 	if (ring->lost) {
 		struct mt_event e = { .ticks = ticks, .addr = ring->lost, .kind = MT_LOST };
 		ring->lost = 0;
-		put(ring, &e, 1);
+		mt_ring_put(ring, &e, 1);
 	}
 	return 1;
 }
 
-void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
+void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
 {
-	if (__builtin_expect(!ring->slots || ring->used + n > ring->ready, 0) && !make_room(ring, n, slots->ticks)) {
+	if (!make_room(ring, n, slots->ticks)) {
 		/* who has the ring is in the next chunk's header anyway */
 		if (slots->kind != MT_THREAD) {
 			ring->lost++;
@@ -212,7 +204,7 @@ void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t 
 		}
 		return;
 	}
-	put(ring, slots, n);
+	mt_ring_put(ring, slots, n);
 }
 
 /* ---- who has which ring ---- */
@@ -289,6 +281,9 @@ struct mt_ring *mt_ring_take(uint32_t thread)
 	ring->captures = 0;
 	if (thread == MT_NEW_THREAD) {
 		ring->thread = __atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
+		/* before any event of this thread: see clock.h */
+		if (ring->thread)
+			__atomic_store_n(&mt_clock_shared, 1, __ATOMIC_SEQ_CST);
 		note_name(ring, 1);
 	}
 	e.addr = ring->thread;

@@ -15,7 +15,7 @@
 struct mt_ring {
 	struct mt_event *slots; /* of the chunk being filled; NULL = none could be had */
 	uint32_t used;          /* next slot */
-	uint32_t ready;         /* slots whose pages are writable */
+	uint32_t ready;         /* slots whose pages are writable; 0 without a chunk */
 	struct mt_chunk *chunk;
 	uint32_t chunk_index;
 	uint32_t index;         /* number of the ring */
@@ -43,8 +43,26 @@ void mt_ring_leave(struct mt_ring *ring, int ends);
 /* The thread may have a name by now. */
 void mt_ring_renamed(struct mt_ring *ring);
 
+/* The rest of mt_ring_write: slots are about to cross `ready`. */
+void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);
+
+static inline void mt_ring_put(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
+{
+	ring->slots[ring->used++] = slots[0];
+	if (n == 2)
+		ring->slots[ring->used++] = slots[1];
+	/* pairs with the reader's acquire: the slots below are whole */
+	__atomic_store_n(&ring->chunk->used, ring->used, __ATOMIC_RELEASE);
+}
+
 /* Appends `n` (1 or 2) slots that belong together; they become visible at once. */
-void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n);
+static inline void mt_ring_write(struct mt_ring *ring, const struct mt_event *slots, uint32_t n)
+{
+	if (__builtin_expect(ring->used + n <= ring->ready, 1))
+		mt_ring_put(ring, slots, n);
+	else
+		mt_ring_write_on(ring, slots, n);
+}
 
 /* Memory of the ring's previous stack captures. */
 struct mt_stack *mt_ring_stack(struct mt_ring *ring);

@@ -41,20 +41,24 @@ void mt_stack_unmapped(void)
 	mt_unwind_unmapped();
 }
 
-uint32_t mt_stack_capture(struct mt_stack *s, uint64_t caller, int *truncated)
+uint32_t mt_stack_capture(struct mt_stack *s, const void *caller, const struct mt_frame *frame, int *truncated)
 {
 	struct mt_regs here;
 	bool cut = false;
 	uint32_t node;
 
-	MT_REGS_HERE(here);
+	if (frame) {
+		here = (struct mt_regs){ frame->ra, (uintptr_t)(frame + 1), frame->fp, 0, true };
+	} else {
+		MT_REGS_HERE(here);
+	}
 	if (!s->ready) {
 		mt_unwind_init(unwinder(s), mt_config.depth);
 		s->ready = 1;
 	}
 	node = mt_unwind_capture(unwinder(s), &here, &cut);
 	if (!node) {
-		node = mt_tree_child(0, caller, 0);
+		node = mt_tree_child(0, (uintptr_t)caller, 0);
 		node = node == MT_NODE_FAILED ? 0 : node;
 		cut = true;
 	}

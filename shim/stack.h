@@ -12,9 +12,20 @@ void mt_stack_boot(void);
 /* Bytes of one struct mt_stack for the configured depth. */
 uint64_t mt_stack_bytes(void);
 
-/* The caller's stack as a node, frames of this library left out; `caller` is the return address of the hook.
- * Sets *truncated if frames are missing. Async-signal-safe; errno is kept. */
-uint32_t mt_stack_capture(struct mt_stack *stack, uint64_t caller, int *truncated);
+/* Where a hook was called from: what lies at its frame pointer. It saves going outwards through our own functions. */
+struct mt_frame {
+	uint64_t fp; /* the caller's */
+	uint64_t ra;
+};
+#if defined(__x86_64__)
+#define MT_FRAME ((const struct mt_frame *)__builtin_frame_address(0))
+#else
+#define MT_FRAME ((const struct mt_frame *)0) /* it doesn't tell where the caller's frame ends */
+#endif
+
+/* The caller's stack as a node, frames of this library left out; `caller` is the return address of the hook, `frame` its
+ * MT_FRAME or NULL. Sets *truncated if frames are missing. Async-signal-safe; errno is kept. */
+uint32_t mt_stack_capture(struct mt_stack *stack, const void *caller, const struct mt_frame *frame, int *truncated);
 
 /* Modules went away: previous captures must not be joined any more. */
 void mt_stack_flush(void);

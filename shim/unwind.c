@@ -166,7 +166,7 @@ static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint
 /* From `at` outwards until a kept frame, the end, or `depth` frames. */
 static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
 {
-	struct cursor c = { at->pc, at->sp, at->fp, at->lr, true };
+	struct cursor c = { at->pc, at->sp, at->fp, at->lr, !at->called };
 	int candidate = may_join ? (int)u->kept_count - 1 : -1;
 	struct frame f;
 	enum step s;
@@ -175,6 +175,12 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 	u->join = -1;
 	u->cut = false;
 	u->ground = &u->range;
+	if (at->called) {
+		f = (struct frame){ .slot = at->sp - 8, .ra = at->pc, .fp = at->fp, .fp_at = -1 };
+		if (!mt_range_has(u->ground, f.slot) || joins(u, &f, &candidate))
+			return;
+		u->new[u->new_count++] = f;
+	}
 	for (;;) {
 		uint64_t word = mt_rules_find(c.pc, c.exact, u->epoch);
 		if (mt_rules_kind(word) - MT_RULE_SP <= MT_RULE_FP - MT_RULE_SP) {
@@ -330,7 +336,7 @@ static bool too_deep(const struct mt_unwind *u)
 }
 
 /* The walk is done: the node of what it found. */
-static __attribute__((noinline)) uint32_t conclude(struct mt_unwind *u)
+static inline uint32_t conclude(struct mt_unwind *u)
 {
 	u->stats.captures++;
 	u->stats.joined += u->join >= 0;

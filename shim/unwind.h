@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Registers of a frame at one instruction. */
+/* Registers of a frame: at one instruction, or, with `called`, as they will be when a call made from it returns to pc;
+ * x86-64: then the return address is below sp, and fp below that. */
 struct mt_regs {
 	uint64_t pc, sp, fp, lr;
+	bool called;
 };
 
 /* Takes the registers of the function it stands in. */
@@ -18,13 +20,15 @@ struct mt_regs {
 	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp)                               \
 	                 :                                                                           \
 	                 : "memory");                                                                \
-	(r).lr = 0
+	(r).lr = 0;                                                                                  \
+	(r).called = false
 #elif defined(__aarch64__)
 #define MT_REGS_HERE(r)                                                                              \
 	__asm__ volatile("mov %1, sp\n\tmov %2, x29\n\tmov %3, x30\n\tadr %0, 0f\n0:"                \
 	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).lr)                \
 	                 :                                                                           \
-	                 : "memory")
+	                 : "memory");                                                                \
+	(r).called = false
 #endif
 
 /* A thread's state; used by one capture at a time. A signal handler that interrupts a capture of its thread must
@@ -44,7 +48,7 @@ void mt_unwind_boot(void);
 size_t mt_unwind_bytes(unsigned depth);
 void mt_unwind_init(struct mt_unwind *u, unsigned depth);
 
-/* The stack of the caller of the frame at `at`, as a node of the call tree; frames of this library on top are left
+/* The stack of the caller of the frame at `at` (`called`: the stack from `at` on), as a node of the call tree; frames of this library on top are left
  * out. *truncated is set if frames are missing: more than `depth`, no way to go on, or no room in the tree.
  * Async-signal-safe, takes no memory, leaves errno alone, uses less than 512 bytes of stack. */
 uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated);

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The shim's dlsym is the C library's for everyone but the names of its tables: same results, same errors, same caller."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt  # noqa: E402
+from fakecuda import *  # noqa: E402,F403
+
+
+def case_without_libraries():
+    """A program that only asks whether CUDA is there is told what it is told without us, in the same words; and about other names."""
+    path = os.path.join(mt.scratch("absent"), "absent")
+    cc("-o", path, os.path.join(SOURCES, "absent.c"), "-ldl")
+    trace = mt.same([path])
+    mt.equal(raw_events(trace), [])
+
+
+def between():
+    path = os.path.join(libraries(), "between.so")
+    if not os.path.exists(path):
+        cc("-shared", "-fPIC", "-o", path, os.path.join(SOURCES, "between.c"), "-ldl")
+    return path
+
+
+def wrapped(*preload):
+    path = program("next", libraries() + "/libcuda.so.1", source="next.c")
+    env = {"LD_LIBRARY_PATH": libraries(), "MEMTRACE_OUTPUT": os.path.join(mt.scratch("trace"), "t"), "LD_PRELOAD": " ".join(preload)}
+    return mt.execute([path], env=mt.clean_env(**env)), mt.Trace(env["MEMTRACE_OUTPUT"])
+
+
+def case_next():
+    """Another preloaded library asks for the next function after itself and gets it, wherever it stands: after us, where our wrapper calls
+    it, or before us, where it calls our wrapper. Either way the call is one event."""
+    want, _ = wrapped(between())
+    mt.equal((want.status, want.out), (0, "rand wrapped\nallocate 0\nfree 0\nbetween: 1\n"))
+    for order in ((mt.SHIM, between()), (between(), mt.SHIM)):
+        got, trace = wrapped(*order)
+        mt.compare(want, got)
+        mt.equal([(e[0], e[2], e[4]) for e in events(trace.intact())],
+                 [("device-alloc", "cuMemAlloc_v2", 70), ("device-free", "cuMemFree_v2", 0)])
+
+
+mt.main()

@@ -1,0 +1,68 @@
+"""A scenario's own accounting, in PyTorch's and the driver's words: what a report of it must say. Printed as lines `ACCOUNT {json}`,
+of which tests/lib/gpu.py makes one dictionary.
+"""
+import contextlib
+import json
+
+import torch
+
+MIB, GIB = 1 << 20, 1 << 30
+FLOAT = 4
+
+
+def tell(**facts):
+    print("ACCOUNT " + json.dumps(facts), flush=True)
+
+
+def bytes_of(count, device=0):
+    """A tensor of so many bytes that nobody writes to."""
+    return torch.empty(int(count), dtype=torch.uint8, device="cuda:%d" % device)
+
+
+def pool(device=0):
+    """The caching allocator's figures now."""
+    stats = torch.cuda.memory_stats(device)
+    blocks = [b for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]]
+    free, total = torch.cuda.mem_get_info(device)
+    return {"allocated_bytes": stats["allocated_bytes.all.current"], "reserved_bytes": stats["reserved_bytes.all.current"],
+            "largest_hole_bytes": max([b["size"] for b in blocks if b["state"] == "inactive"], default=0),
+            "free_bytes": free, "total_bytes": total, "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
+            "peak_allocated_bytes": stats["allocated_bytes.all.peak"], "peak_reserved_bytes": stats["reserved_bytes.all.peak"],
+            "allocations": stats["allocation.all.allocated"], "frees": stats["allocation.all.freed"]}
+
+
+def asked_of_pool(requested):
+    """What a request takes of a block."""
+    return max(512, (requested + 511) // 512 * 512)
+
+
+@contextlib.contextmanager
+def failing(requested, outcome="fatal", device=0, **more):
+    """The allocation within fails; its circumstances are told while everything is still alive. REQUESTED may be a function."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        size = requested(error) if callable(requested) else requested
+        tell(oom=dict(pool(device), requested_bytes=size, device=device, outcome=outcome, **more))
+        if outcome == "fatal":
+            raise
+    else:
+        raise SystemExit("it did not run out of memory")
+
+
+def asked(error):
+    """Bytes of the request as the message rounds them; for requests that only the framework knows."""
+    words = str(error).split("Tried to allocate ")[1].split()
+    return float(words[0]) * {"bytes": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": GIB}[words[1].rstrip(".")]
+
+
+def fill(reserved, device=0):
+    """One block, such that the pool has so many bytes reserved."""
+    return bytes_of((reserved - torch.cuda.memory_reserved(device)) // (2 * MIB) * 2 * MIB, device)
+
+
+def hole(kept, lost, device=0):
+    """A block of KEPT bytes whose segment has a hole of LOST more."""
+    whole = bytes_of(kept + lost, device)
+    del whole
+    return bytes_of(kept, device)

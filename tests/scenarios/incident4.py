@@ -1,0 +1,56 @@
+"""Host RAM (incident 4, bytes / 64): PyArrow's pool, DataLoader's prefetch, model, optimizer, pinned memory and accumulation, in one
+process with two workers.
+
+usage: incident4.py [--healthy]    reads the table in batches and prefetches one
+"""
+# standin: DEVICES=2G,2G,2G CONTEXT=64M
+import os
+import sys
+
+import pyarrow as pa
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from account import MIB, tell
+
+HEALTHY = "--healthy" in sys.argv
+ROWS = 64
+SAMPLE = 3 * MIB
+
+
+class Samples(Dataset):
+    def __len__(self):
+        return ROWS
+
+    def __getitem__(self, i):
+        return torch.full((SAMPLE,), i % 100, dtype=torch.uint8)
+
+
+def load_table():
+    size = 24 if HEALTHY else 144
+    return [pa.array(range(MIB // 8), type=pa.int64()) for _ in range(size)]
+
+
+def accumulate(total, batch):
+    total.append(batch.to(torch.float16))
+    return total if len(total) < 6 else []
+
+
+def main():
+    torch.set_num_threads(1)
+    table = load_table()
+    model = [torch.ones(12 * MIB // 4) for _ in range(4)]
+    optimizer = [torch.ones(12 * MIB // 4) for _ in range(4)]
+    pinned = [torch.empty(8 * MIB, dtype=torch.uint8).pin_memory() for _ in range(3)]
+    loader = DataLoader(Samples(), batch_size=1, num_workers=2, prefetch_factor=1 if HEALTHY else 8, multiprocessing_context="fork")
+    total, seen, workers = [], 0, []
+    for batch in loader:
+        total = accumulate(total, batch)
+        seen += batch.numel()
+        workers = workers or [w.pid for w in getattr(loader._iterator, "_workers", [])] if loader._iterator else workers
+    tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),
+         arrow_backend=pa.default_memory_pool().backend_name, table=len(table), model_bytes=sum(t.nbytes for t in model),
+         optimizer_bytes=sum(t.nbytes for t in optimizer), pinned_bytes=sum(t.nbytes for t in pinned), prefetched_bytes=seen)
+
+
+main()
