@@ -43,6 +43,7 @@ static void report_fini(struct report *r)
 	sites_free(r->survivors);
 	explain_free(r->explain);
 	course_free(r->course);
+	system_close(r->system);
 }
 
 static bool folds_most(const struct sites *s)
@@ -70,7 +71,7 @@ static int report_init(struct report *r, const struct view *v)
 {
 	r->view = v;
 	r->losses = report_losses(v);
-	int e = explain_new(&r->explain, v, r->course, NULL, r->losses.complete);
+	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
 	if (e == 0)
 		e = course_run(r->course, v);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
@@ -90,9 +91,15 @@ static int report(struct view *v)
 	struct report r = { .course = course_new() };
 	if (!r.course)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	course_attach(r.course, &q);
-	int e = view_run(v, &q);
-	if (e == 0)
+	int e = system_open(&r.system, v->reader);
+	if (e == 0) {
+		q.level_ns = system_ns(r.system);
+		course_attach(r.course, &q);
+		e = view_run(v, &q);
+	}
+	if (e >= 0)
+		e = system_settle(r.system, v->model);
+	if (e >= 0)
 		e = report_init(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);

@@ -489,11 +489,11 @@ static void device_free(struct device *d)
 
 void devices_fini(struct model *m)
 {
-	for (size_t i = 0; i < m->device_count; i++)
-		device_free(m->devices[i]);
 	for (size_t i = 0; i < m->unlisted_count; i++)
 		if (m->unlisted[i] && m->unlisted[i]->seen.index == MODEL_NO_DEVICE)
 			device_free(m->unlisted[i]);
+	for (size_t i = 0; i < m->device_count; i++)
+		device_free(m->devices[i]);
 	free(m->devices);
 	free(m->unlisted);
 	free(m->ooms);
@@ -717,7 +717,7 @@ static int each_physical(const struct account *a, int (*f)(void *arg, const stru
 	int e = 0;
 	for (size_t i = 0; i < a->devices->physical_count && !e; i++) {
 		const struct physical *p = &a->devices->physical[i];
-		if (p->used)
+		if (p->used && p->share->seen.id)
 			e = f(arg, &(struct model_block){ .addr = p->handle, .size = p->size, .ns = p->ns, .site = p->site,
 							  .thread = p->thread, .device = p->share->device->seen.index });
 	}

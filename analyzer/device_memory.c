@@ -160,16 +160,19 @@ static uint64_t note_pool(struct share *s, uint64_t start, uint64_t end, uint32_
 
 /* ---- physical memory ------------------------------------------------------------------------------------- */
 
+static enum device_space space_of_physical(const struct physical *p) { return p->share->seen.id ? SPACES : SPACE_PINNED; }
+
 static void charge(struct physical *p, int64_t delta, uint64_t ns)
 {
 	const struct block b = { .addr = p->handle, .size = p->size, .site = p->site, .thread = p->thread };
-	move_block(p->share, SPACES, &b, delta, ns);
+	move_block(p->share, space_of_physical(p), &b, delta, ns);
 }
 
 /* It is (1) or is no longer (-1) mapped nowhere. */
 static void charge_unmapped(struct physical *p, int64_t delta, uint64_t ns)
 {
-	share_change(p->share, LAYER_UNMAPPED, (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0 }, ns);
+	if (p->share->seen.id)
+		share_change(p->share, LAYER_UNMAPPED, (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0 }, ns);
 }
 
 static void count_maps(struct physical *p, int delta, uint64_t ns)
@@ -236,23 +239,44 @@ static int hold_handle(struct account *a, uint64_t handle, uint32_t index)
 	return blocks_put(&a->devices->handles, &(struct block){ .addr = handle, .site = index });
 }
 
+static int64_t site_of(struct share *s, enum device_space space, const struct device_event *e);
+static void count_given(struct share *s, enum device_space space, uint32_t site, uint64_t bytes);
+
 static int alloc_physical(struct account *a, struct share *s, const struct device_event *e)
 {
 	struct physical *old = physical_find(a, e->slot->addr);
+	enum device_space space = s->seen.id ? SPACES : SPACE_PINNED;
 	if (old) {
-		count(a, old->share, SPACES, COUNT_MISSED, 1);
+		count(a, old->share, space, COUNT_MISSED, 1);
 		release(a, old, e->ns);
 	}
-	int64_t site = share_site(s, MODEL_DEVICE, e);
+	int64_t site = site_of(s, space, e);
 	if (site < 0)
 		return (int)site;
-	share_count(s, LAYER_MEMORY, (uint32_t)site, e->slot->size);
-	s->given++;
+	count_given(s, space, (uint32_t)site, e->slot->size);
 	oom_given(s, e);
 	int64_t i = physical_put(a, &(struct physical){ .handle = e->slot->addr, .size = e->slot->size, .ns = e->ns,
 				 .event = a->model->device_events, .share = s, .site = (uint32_t)site, .thread = e->thread,
 				 .ring = e->ring }, e->ns);
 	return i < 0 ? (int)i : hold_handle(a, e->slot->addr, (uint32_t)i);
+}
+
+/* A handle that was asked for again, of memory that is known: one more reference. 1 = so it is, 0 = it is another's memory. */
+static int retain(struct account *a, const struct device_event *e)
+{
+	struct device_books *b = a->devices;
+	struct physical *p = physical_find(a, e->slot->addr);
+	if (p) {
+		p->retained++;
+		return 1;
+	}
+	for (size_t i = 0; i < b->physical_count; i++)
+		if (b->physical[i].used && b->physical[i].released && b->physical[i].handle == e->slot->addr) {
+			b->physical[i].released = false;
+			int error = hold_handle(a, e->slot->addr, (uint32_t)i);
+			return error ? error : 1;
+		}
+	return 0;
 }
 
 /* ---- what lies where something new is -------------------------------------------------------------------- */
@@ -390,8 +414,9 @@ int memory_alloc(struct account *a, const struct device_event *e)
 	if (e->ext.class == MT_CLASS_RESERVED)
 		return reserve(a, e);
 	struct share *s = share_of(a, e->ext.device);
-	if (!s)
-		return -MT_EMEMORY;
+	int known = s ? e->ext.class == MT_CLASS_ALIAS ? retain(a, e) : 0 : -MT_EMEMORY;
+	if (known)
+		return known < 0 ? known : 0;
 	return e->ext.class == MT_CLASS_PHYSICAL ? alloc_physical(a, s, e) : alloc_block(a, s, space_of(e->ext.class), e);
 }
 
@@ -490,9 +515,15 @@ static int free_physical(struct account *a, const struct device_event *e, struct
 	if (error)
 		return error;
 	u->gone[u->gone_count++] = (struct gone){ .share = p->share, .physical = *p };
-	u->known = true;
+	u->known = p->retained == 0;
+	u->reference = !u->known;
 	u->share = p->share;
-	count(a, p->share, SPACES, COUNT_FREES, 1);
+	u->space = space_of_physical(p);
+	if (u->reference) {
+		p->retained--;
+		return 0;
+	}
+	count(a, p->share, u->space, COUNT_FREES, 1);
 	release(a, p, e->ns);
 	return 0;
 }
@@ -500,7 +531,7 @@ static int free_physical(struct account *a, const struct device_event *e, struct
 static int unreserve(struct account *a, const struct device_event *e, struct device_undo *u)
 {
 	const struct range *r = reservation_at(a, e->slot->addr);
-	if (!r)
+	if (!r || r->start != e->slot->addr)
 		return 0;
 	u->known = true;
 	u->reservation = *r;
@@ -574,6 +605,7 @@ static int restore_gone(struct account *a, const struct gone *g, uint64_t ns)
 	struct physical *p = &a->devices->physical[i];
 	if (!x.used) {
 		p->released = false;
+		p->retained = g->physical.retained;
 		return physical_find(a, p->handle) ? 0 : hold_handle(a, p->handle, (uint32_t)i);
 	}
 	count_maps(p, 1, ns);
@@ -615,7 +647,7 @@ static int restore(struct account *a, struct device_undo *u, uint64_t ns)
 	}
 	if (u->known)
 		count(a, u->share, u->space, COUNT_FREES, (uint64_t)-1);
-	else if (!u->unmapping)
+	else if (!u->unmapping && !u->reference)
 		count(a, u->share, u->space, COUNT_UNKNOWN, (uint64_t)-1);
 	for (size_t i = 0; i < u->gone_count && !e; i++)
 		e = restore_gone(a, &u->gone[i], ns);

@@ -184,6 +184,7 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 {
 	struct model_oom o = oom_of(s, e);
 	o.pool = s->has_pool = true;
+	o.retries = 1; /* a pool gives up after it has returned its cache, whether it asked the driver then or knew its limit */
 	int error = 0;
 	if (t->waits && (t->share != s || e->ns - t->last_ns >= POOL_RETRY_NS))
 		error = decide(t);
@@ -191,7 +192,6 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 		memcpy(o.refusals, t->oom.refusals, sizeof(o.refusals));
 		o.refusal_count = t->oom.refusal_count;
 		o.block_bytes = t->oom.block_bytes;
-		o.retries = 1;
 	}
 	forget(t);
 	if (e->ext.stream || e->ext.other) {

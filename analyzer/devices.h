@@ -44,12 +44,14 @@ struct share {
 	bool has_pool;
 };
 
-/* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. */
+/* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. That of the host (no device)
+ * is pinned memory. */
 struct physical {
 	uint64_t handle, size, ns, event;
 	struct share *share;
 	uint32_t site, thread, ring;
 	uint32_t maps;
+	uint32_t retained;        /* references to the handle beyond the first */
 	bool released, used;      /* its handle was given back; the entry holds something */
 };
 
@@ -85,7 +87,8 @@ struct device_undo {
 	uint64_t addr;            /* 0 = nothing */
 	unsigned class;
 	enum device_space space;
-	bool known, inherited, temporary, unmapping;
+	bool known, inherited, temporary;
+	bool unmapping, reference; /* an unmapping; one of several references to a handle */
 	struct share *share;
 	struct block block;
 	struct range reservation;

@@ -4,6 +4,7 @@
 
 #include "analyzer/course.h"
 #include "analyzer/explain.h"
+#include "analyzer/system.h"
 #include "analyzer/view.h"
 
 #include <jansson.h>
@@ -20,6 +21,7 @@ struct losses report_losses(const struct view *v);
 struct report {
 	const struct view *view;
 	struct course *course;
+	struct system *system;
 	struct losses losses;
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
@@ -28,6 +30,9 @@ struct report {
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
+
+/* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
+unsigned report_print_host(const struct report *r, unsigned room);
 
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);

@@ -4,6 +4,7 @@
 #include "analyzer/explain_json.h"
 #include "analyzer/json.h"
 #include "analyzer/report.h"
+#include "analyzer/system_json.h"
 
 #include <string.h>
 
@@ -35,7 +36,7 @@ static const char *state_name(const struct process *p)
 	return p->state == PROCESS_RUNNING ? "running" : p->state == PROCESS_ENDED ? "ended" : "gone";
 }
 
-static json_t *json_process(const struct model_process *m)
+static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
 	json_t *o = json_object();
@@ -54,31 +55,19 @@ static json_t *json_process(const struct model_process *m)
 	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
-	json_object_set_new(o, "rss_peak_bytes", json_null());
-	json_object_set_new(o, "swap_peak_bytes", json_null());
+	json_system_process(o, r->system, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));
 	return o;
 }
 
-static json_t *json_processes(const struct view *v)
+static json_t *json_processes(const struct report *r)
 {
+	const struct view *v = r->view;
 	json_t *list = json_array();
 	for (unsigned id = 0; id < reader_processes(v->reader); id++)
 		if (view_has(v, reader_process(v->reader, id)))
-			json_array_append_new(list, json_process(model_process(v->model, id)));
+			json_array_append_new(list, json_process(r, model_process(v->model, id)));
 	return list;
-}
-
-/* Nothing samples the system yet. */
-static json_t *json_system(void)
-{
-	static const char *const keys[] = {
-		"memory_bytes", "limit_bytes", "available_min_bytes", "swap_peak_bytes", "oom_kills", "ledger",
-	};
-	json_t *o = json_object();
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		json_object_set_new(o, keys[i], json_null());
-	return o;
 }
 
 static json_t *json_losses(const struct losses *l)
@@ -134,11 +123,11 @@ int report_print_json(const struct report *r)
 	struct model_totals pinned = model_totals(v->model, MODEL_PINNED);
 	json_t *o = json_object();
 	set_head(o, r);
-	json_object_set_new(o, "processes", json_processes(v));
+	json_object_set_new(o, "processes", json_processes(r));
 	json_object_set_new(o, "host", json_totals(&heap));
 	json_object_set_new(o, "map", json_totals(&map));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
-	json_object_set_new(o, "system", json_system());
+	json_object_set_new(o, "system", json_system(r->system));
 	json_object_set_new(o, "devices", json_devices(v));
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);

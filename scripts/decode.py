@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
 
-usage: decode.py [--nodes] DIR
+usage: decode.py [--nodes | --samples] DIR
 
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
@@ -79,11 +79,19 @@ U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 # ---- compression ------------------------------------------------------------------------------------------------
 
 
+class StreamBuffer(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t), ("position", ctypes.c_size_t)]
+
+
 def load_zstd():
     lib = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
     lib.ZSTD_decompress.restype = ctypes.c_size_t
     lib.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     lib.ZSTD_isError.argtypes = [ctypes.c_size_t]
+    lib.ZSTD_createDStream.restype = ctypes.c_void_p
+    lib.ZSTD_freeDStream.argtypes = [ctypes.c_void_p]
+    lib.ZSTD_decompressStream.restype = ctypes.c_size_t
+    lib.ZSTD_decompressStream.argtypes = [ctypes.c_void_p, ctypes.POINTER(StreamBuffer), ctypes.POINTER(StreamBuffer)]
     return lib
 
 
@@ -95,6 +103,28 @@ def decompress(data, size):
     out = ctypes.create_string_buffer(size or 1)
     got = ZSTD.ZSTD_decompress(out, size, data, len(data))
     return None if ZSTD.ZSTD_isError(got) or got != size else out.raw[:size]
+
+
+class Stream:
+    """A zstd stream that comes in parts."""
+
+    def __init__(self):
+        self.stream = ZSTD.ZSTD_createDStream()
+
+    def __del__(self):
+        ZSTD.ZSTD_freeDStream(self.stream)
+
+    def decompress(self, data, size):
+        """All of `data`, which are exactly `size` bytes, or None."""
+        plain, given = ctypes.create_string_buffer(size or 1), ctypes.create_string_buffer(data, len(data))
+        out = StreamBuffer(ctypes.addressof(plain), size, 0)
+        source = StreamBuffer(ctypes.addressof(given), len(data), 0)
+        while source.position < source.size or out.position < out.size:
+            before = source.position + out.position
+            got = ZSTD.ZSTD_decompressStream(self.stream, ctypes.byref(out), ctypes.byref(source))
+            if ZSTD.ZSTD_isError(got) or source.position + out.position == before:
+                return None
+        return plain.raw[:size]
 
 
 # ---- files ------------------------------------------------------------------------------------------------------
@@ -493,6 +523,116 @@ def strings(data):
     return found
 
 
+# ---- samples of the system --------------------------------------------------------------------------------------
+
+SAMPLES_HEAD = Layout("8s magic, I version, I bytes, Q reserved, Q reserved2")
+SAMPLES_BLOCK = Layout("I magic, I crc, I stored_bytes, I plain_bytes, Q first_ns, Q last_ns, I part, I reserved")
+SAMPLES_MAGIC = 0x4253544D
+SUBJECT, TIME, FIGURES, GONE = 1, 2, 3, 4
+
+# By kind: its word, and its fields' names; a unit behind the name holds for the names after it too.
+SUBJECTS = {kind: (word, []) for kind, word in enumerate(
+    ("machine", "cgroup", "process", "mapping", "device", "device-process"), 1)}
+UNITS = {"K": 1024, "B": 1, "N": 1, "U": 1000}
+for kind, listing in {
+    1: "K total free available buffers cached shmem dirty writeback anon mapped slab_reclaimable slab_unreclaimable kernel_stacks "
+       "page_tables locked swap_total swap_free swap_cached huge_pages committed per_cpu shm_total shm_used swapped_in "
+       "swapped_out N oom_kills U psi_some psi_full",
+    2: "K limit current peak anon file shmem kernel file_mapped file_dirty file_inactive swap_limit swap high N limit_hits ooms "
+       "oom_kills U psi_some psi_full",
+    3: "K rss rss_anon rss_file rss_shmem rss_peak swap size locked page_tables huge_pages N threads minor_faults major_faults "
+       "K pss pss_anon pss_file pss_shmem shared_clean shared_dirty private_clean private_dirty anonymous swap_pss",
+    4: "K size rss pss anonymous swap locked",
+    5: "B total used free reserved",
+    6: "B bytes N known",
+}.items():
+    unit = None
+    for word in listing.split():
+        if word in UNITS:
+            unit = UNITS[word]
+        else:
+            SUBJECTS[kind][1].append((word, unit))
+
+
+class SampleReader:
+    """One stream's items; subjects are (kind, keys, texts)."""
+
+    def __init__(self, start):
+        self.stream, self.time, self.subjects, self.values = Stream(), start, [], []
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.plain[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def string(self):
+        size = self.varint()
+        self.at += size
+        return self.plain[self.at - size:self.at].decode(errors="surrogateescape")
+
+    def block(self, plain):
+        """(what, time, subject, [(field, value)])"""
+        self.plain, self.at = plain, 0
+        while self.at < len(plain):
+            item = self.varint()
+            if item == SUBJECT:
+                self.subjects.append((self.varint(), tuple(self.varint() for _ in range(3)), self.string(), self.string()))
+                self.values.append([0] * 64)
+            elif item == TIME:
+                self.time += self.varint() * 1000
+            elif item == FIGURES:
+                number, mask = self.varint(), self.varint()
+                fields = []
+                for i in range(64):
+                    if mask >> i & 1:
+                        self.values[number][i] = self.values[number][i] + signed(self.varint()) & U64
+                        name, unit = SUBJECTS[self.subjects[number][0]][1][i]
+                        fields.append((name, self.values[number][i] * unit))
+                yield "sample", self.time, self.subjects[number], fields
+            elif item == GONE:
+                yield "gone", self.time, self.subjects[self.varint()], []
+            else:
+                raise ValueError("item %d" % item)
+
+
+def sample_items(path):
+    data = load(path) if os.path.exists(path) else b""
+    at, reader = SAMPLES_HEAD.size, None
+    if data and (data[:8] != b"MTSAMP1\n" or SAMPLES_HEAD.read(data).version != 1):
+        raise Bad(path, 0, "no samples of version 1")
+    while at + SAMPLES_BLOCK.size <= len(data):
+        block = SAMPLES_BLOCK.read(data, at)
+        end = at + SAMPLES_BLOCK.size + block.stored_bytes
+        if end > len(data):
+            return
+        whole = data[at:at + 4] + bytes(4) + data[at + 8:end]
+        if block.magic != SAMPLES_MAGIC or zlib.crc32(whole) != block.crc:
+            raise Bad(path, at, "no block")
+        if not block.part:
+            reader = SampleReader(block.first_ns)
+        plain = reader.stream.decompress(data[at + SAMPLES_BLOCK.size:end], block.plain_bytes)
+        if plain is None:
+            raise Bad(path, at, "can't be decompressed")
+        yield from reader.block(plain)
+        at = end
+
+
+def sample_lines(folder):
+    items = list(sample_items(os.path.join(folder, "samples")))
+    names = {subject[1][:2]: subject[2:] for _, _, subject, _ in items if subject[0] == 3}  # the latest of a process counts
+    for what, time, (kind, keys, name, name2), fields in items:
+        pid = keys[0] if kind in (3, 4) else keys[1] if kind == 6 else 0
+        if kind == 3:
+            name, name2 = names[keys[:2]]
+        head = "%s %d %s %d %d 0x%x" % (what, time, SUBJECTS[kind][0], pid, keys[2] if kind == 6 else 0, keys[2] if kind == 4 else 0)
+        yield " ".join([head, quoted(name), quoted(name2)] + ["%s %d" % f for f in fields])
+
+
 # ---- the text ---------------------------------------------------------------------------------------------------
 
 EXITS = ["unknown", "exit", "signal", "exec"]
@@ -582,13 +722,13 @@ def dump(folder, with_nodes):
 
 
 def main():
-    with_nodes = "--nodes" in sys.argv
-    folders = [a for a in sys.argv[1:] if a != "--nodes"]
+    with_nodes, samples = "--nodes" in sys.argv, "--samples" in sys.argv
+    folders = [a for a in sys.argv[1:] if a not in ("--nodes", "--samples")]
     if len(folders) != 1:
         sys.exit(__doc__)
     out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
-        for record in dump(folders[0], with_nodes):
+        for record in sample_lines(folders[0]) if samples else dump(folders[0], with_nodes):
             print(record, file=out)
         out.flush()
     except Bad as bad:

@@ -358,6 +358,58 @@ TEST(a_handle_may_come_back_while_its_memory_is_still_mapped)
 	end(&f);
 }
 
+TEST(a_retained_handle_is_one_more_reference)
+{
+	struct fixture f;
+	begin(&f);
+	create(&f, 7, 2 * MIB);
+	map(&f, 0x100000000, 2 * MIB, 7);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_ALIAS, 7, 0, 1);
+	dev(&f, f.p, 0, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, 0x100000000, 2 * MIB, 0);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 7, 0, 0);
+	CHECK_EQ(live(run(&f), LAYER_MEMORY), 2 * MIB);
+	dev(&f, f.p, 0, MT_DEVICE_UNDO, MT_CLASS_PHYSICAL, 7, 0, 0);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 7, 0, 0);
+	CHECK_EQ(live(run(&f), LAYER_MEMORY), 2 * MIB);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 7, 0, 0);
+	const struct model_device *d = run(&f);
+	CHECK_EQ(live(d, LAYER_MEMORY), 0);
+	CHECK_EQ(d->layer[LAYER_MEMORY].frees, 1);
+	CHECK_EQ(model_process(f.m, 0)->odd_undos, 0);
+	end(&f);
+}
+
+TEST(a_handle_is_retained_again_through_its_mapping)
+{
+	struct fixture f;
+	begin(&f);
+	create(&f, 7, 2 * MIB);
+	map(&f, 0x100000000, 2 * MIB, 7);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 7, 0, 0);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_ALIAS, 7, 0, 1);
+	dev(&f, f.p, 0, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, 0x100000000, 2 * MIB, 0);
+	CHECK_EQ(live(run(&f), LAYER_MEMORY), 2 * MIB);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 7, 0, 0);
+	CHECK_EQ(live(run(&f), LAYER_MEMORY), 0);
+	end(&f);
+}
+
+TEST(physical_memory_of_the_host_is_pinned)
+{
+	struct fixture f;
+	begin(&f);
+	synth_dev(f.p, 0, AT(f.now += 1000), MT_DEVICE_ALLOC, MT_CLASS_PHYSICAL, 0, 9, 2 * MIB, 3);
+	const struct model_device *d = run(&f);
+	CHECK_EQ(live(d, LAYER_MEMORY), 0);
+	CHECK_EQ(model_devices(f.m), 1);
+	CHECK_EQ(model_totals(f.m, MODEL_PINNED).live_bytes, 2 * MIB);
+	synth_dev(f.p, 0, AT(f.now += 1000), MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 0, 9, 0, 0);
+	run(&f);
+	CHECK_EQ(model_totals(f.m, MODEL_PINNED).live_bytes, 0);
+	CHECK_EQ(model_totals(f.m, MODEL_PINNED).frees, 1);
+	end(&f);
+}
+
 TEST(unmapping_and_releasing_can_be_undone)
 {
 	struct fixture f;
@@ -603,7 +655,7 @@ TEST(a_pool_that_gives_up_without_asking_has_a_limit)
 	const struct model_oom *o = model_oom(f.m, 0);
 	CHECK_EQ(o->refusal_count, 0);
 	CHECK_EQ(o->limit_bytes, 22 * MIB);
-	CHECK_EQ(o->retries, 0);
+	CHECK_EQ(o->retries, 1);
 	CHECK_EQ(o->outcome, OUTCOME_CAUGHT);
 	end(&f);
 }
@@ -685,6 +737,105 @@ TEST(changes_are_told_with_their_device)
 	CHECK_EQ(t.device, live(d, LAYER_MEMORY));
 	CHECK_EQ(t.count, 7);
 	end(&f);
+}
+
+/* ---- anything at all ------------------------------------------------------------------------------------- */
+
+static uint64_t next(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random >> 20;
+}
+
+/* Any event about a few addresses, classes, devices and rings: most make no sense after what came before. */
+static void any_event(struct fixture *f, struct synth_process *p, uint64_t *random)
+{
+	static const enum mt_kind kinds[] = {
+		MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_FREE, MT_DEVICE_FREE, MT_DEVICE_FAIL, MT_DEVICE_UNDO, MT_DEVICE_MAP,
+		MT_DEVICE_MAP, MT_DEVICE_UNMAP, MT_DEVICE_INFO, MT_DEVICE_ALLOC, MT_DEVICE_FREE, MT_DEVICE_UNDO,
+	};
+	enum mt_kind kind = kinds[next(random) % (sizeof(kinds) / sizeof(*kinds))];
+	uint64_t addr = 4096 * (1 + next(random) % 40), size = 4096 * (next(random) % 8), handle = 4096 * (1 + next(random) % 40);
+	uint32_t device = (uint32_t)(next(random) % 4), ring = (uint32_t)(next(random) % 3), node = (uint32_t)(1 + next(random) % 6);
+	enum mt_class class = (enum mt_class)(next(random) % (MT_CLASSES + 1));
+	if (next(random) % 500 == 0)
+		kind = MT_DEVICE_RESET, addr = next(random) % 2 ? class : 0;
+	if (kind == MT_DEVICE_MAP)
+		synth_dev_map(p, ring, AT(f->now += 1000), device, addr, size, handle);
+	else
+		synth_dev(p, ring, AT(f->now += 1000), kind, class, device, addr, size, node);
+}
+
+/* The sites' bytes add up to the share's, and what is in segments and beside them to the pool's. */
+static void check_books(const struct fixture *f, const struct model_device *d)
+{
+	uint64_t sum[MODEL_LAYERS] = { 0 };
+	for (unsigned i = 0; i < d->share_count; i++) {
+		const struct model_share *s = d->shares[i];
+		const struct model_process *p = model_process(f->m, s->process->id);
+		uint64_t live_bytes[2] = { 0 }, peak[2] = { 0 };
+		struct layout *l;
+		for (uint32_t n = 0; n < p->site_count; n++)
+			if (p->sites[n].device == d->index) {
+				live_bytes[p->sites[n].kind == MODEL_POOL] += p->sites[n].live_bytes;
+				peak[p->sites[n].kind == MODEL_POOL] += p->sites[n].peak_bytes;
+			}
+		for (int k = LAYER_MEMORY; k <= LAYER_POOL; k++) {
+			CHECK_EQ(live_bytes[k], s->layer[k].live_bytes);
+			CHECK_EQ(peak[k], s->layer[k].peak_bytes);
+		}
+		CHECK(s->layer[LAYER_UNMAPPED].live_bytes <= s->layer[LAYER_MEMORY].live_bytes);
+		CHECK_EQ(layout_take(&l, f->m, d->index, s->process->id), 0);
+		CHECK_EQ(l->reserved, s->layer[LAYER_RESERVED].live_bytes);
+		CHECK(l->allocated + l->stray >= s->layer[LAYER_POOL].live_bytes);
+		layout_free(l);
+		for (int k = 0; k < MODEL_LAYERS; k++)
+			sum[k] += s->layer[k].live_bytes;
+	}
+	for (int k = 0; k < MODEL_LAYERS; k++) {
+		CHECK_EQ(sum[k], d->layer[k].live_bytes);
+		CHECK(d->layer[k].peak_bytes >= d->layer[k].live_bytes || d->share_count > 1);
+		CHECK(d->layer[k].live_bytes < 1ull << 40);
+	}
+	uint64_t parts = 0;
+	for (unsigned i = 0; i < d->peak.part_count; i++)
+		parts += d->peak.parts[i].layer[LAYER_MEMORY];
+	CHECK_EQ(parts, d->peak.layer[LAYER_MEMORY]);
+	CHECK_EQ(d->peak.layer[LAYER_MEMORY], d->layer[LAYER_MEMORY].peak_bytes);
+}
+
+TEST(any_events_keep_the_books)
+{
+	for (uint64_t seed = 1; seed <= 30; seed++) {
+		struct fixture f;
+		uint64_t random = seed * 0x9E3779B97F4A7C15ull;
+		begin(&f);
+		synth_device(f.p, 2, CUDA, "GPU-b", MIB);
+		struct synth_process *other = second(&f, 200);
+		synth_node(other, 0, 0x9000);
+		synth_node(other, 0, 0xa000);
+		synth_node(other, 0, 0xb000);
+		synth_device(other, 2, CUDA, "GPU-a", MIB);
+		struct synth_process *child = NULL;
+		for (int i = 0; i < 3000; i++) {
+			if (i == 1500 && seed % 3 == 0) {
+				child = synth_fork(f.p, 300, AT(f.now += 1000));
+				f.now += 5000;
+			}
+			struct synth_process *p = child && next(&random) % 4 == 0 ? child : next(&random) % 3 ? f.p : other;
+			any_event(&f, p, &random);
+		}
+		struct model_query q = MODEL_QUERY_ALL;
+		q.keep_blocks = true;
+		if (seed % 4 == 1)
+			q.from_ns = f.now / 3;
+		run_form(&f, q, seed % 3 == 0 ? SYNTH_RAW : seed % 3 == 1 ? SYNTH_BLOCKS : SYNTH_MIXED);
+		for (unsigned i = 0; i < model_devices(f.m); i++)
+			check_books(&f, model_device(f.m, i));
+		end(&f);
+	}
 }
 
 TEST_MAIN

@@ -1,0 +1,149 @@
+/* HOST: where the memory of the machine, or what the cgroup may have of it, was; and the largest processes in it. */
+#include "analyzer/error.h"
+#include "analyzer/output.h"
+#include "analyzer/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_PROCESSES 6
+#define SHOWN 0.002 /* of the total; less is no row */
+
+struct line { const char *name; uint64_t bytes; const char *note; };
+
+static const char *gib(struct number *out, uint64_t bytes)
+{
+	return output_bytes(out, bytes);
+}
+
+#define BYTES_OR_NONE(n) ((n) == SYSTEM_UNKNOWN ? "-" : gib(&(struct number){ "" }, n))
+
+static char *heading(const struct system *s)
+{
+	const struct system_ledger *l = system_ledger(s);
+	const struct system_facts *f = system_facts(s);
+	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
+			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
+	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
+				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "");
+	free(swap);
+	return text;
+}
+
+static void print_clean(enum output_style style, char *text)
+{
+	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
+	if (fitted)
+		printf("%s%s%s\n", output_begin(style), fitted, output_end(style));
+	free(fitted);
+	free(clean);
+	free(text);
+}
+
+/* ---- the ledger: two rows side by side ---------------------------------------------------------------------- */
+
+static unsigned collect(const struct system_ledger *l, struct line *out)
+{
+	const struct line all[] = {
+		{ "live in this run", l->live, NULL }, { "kept by allocators", l->kept, NULL }, { "pinned", l->pinned, NULL },
+		{ "shared memory", l->shared, NULL }, { "mapped files", l->mapped_files, NULL },
+		{ "other files in shm", l->shm_files, NULL }, { "other processes", l->other_processes, NULL },
+		{ "page cache", l->page_cache, NULL }, { "kernel", l->kernel, NULL }, { "free", l->free, NULL },
+	};
+	unsigned n = 0;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if ((double)all[i].bytes >= SHOWN * (double)l->total || !strcmp(all[i].name, "free"))
+			out[n++] = all[i];
+	return n;
+}
+
+static char *cell(const char *name, const char *bytes, const char *share)
+{
+	return output_format("  %-20s %10s %5s %%", name, bytes, share);
+}
+
+static unsigned print_ledger(const struct system_ledger *l)
+{
+	struct line rows[10];
+	char *cells[11];
+	unsigned n = collect(l, rows), count = 0;
+	for (unsigned i = 0; i < n; i++)
+		cells[count++] = cell(rows[i].name, BYTES(rows[i].bytes), PERCENT(rows[i].bytes, l->total));
+	uint64_t size = (uint64_t)(l->unexplained < 0 ? -l->unexplained : l->unexplained);
+	char *signed_bytes = output_format("%s%s", l->unexplained < 0 ? "-" : "", BYTES(size));
+	cells[count++] = cell("unexplained", signed_bytes ? signed_bytes : "", PERCENT(size, l->total));
+	free(signed_bytes);
+	unsigned half = (count + 1) / 2;
+	for (unsigned i = 0; i < half; i++)
+		printf("%s%s\n", cells[i] ? cells[i] : "", i + half < count && cells[i + half] ? cells[i + half] : "");
+	for (unsigned i = 0; i < count; i++)
+		free(cells[i]);
+	return half;
+}
+
+/* ---- the processes ------------------------------------------------------------------------------------------ */
+
+static uint64_t weight(const struct system_process *p)
+{
+	return p->rss == SYSTEM_UNKNOWN ? 0 : p->anon + (p->swap == SYSTEM_UNKNOWN ? 0 : p->swap);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = weight(*(const struct system_process *const *)a), y = weight(*(const struct system_process *const *)b);
+	return (x < y) - (x > y);
+}
+
+static void add_row(struct table *t, const struct system_process *p)
+{
+	static const char *const killed[] = { "", "  OOM killer?", "  OOM killer" };
+	char *name = output_format("  %u %s%s", p->process->pid, p->process->name, killed[p->oom_killed]);
+	table_row(t, (const char *[]){ name, BYTES_OR_NONE(p->rss), BYTES_OR_NONE(p->pss), BYTES(p->live_heap + p->live_map),
+				       BYTES_OR_NONE(p->private_dirty), BYTES_OR_NONE(p->swap), BYTES_OR_NONE(p->rss_peak) });
+	free(name);
+}
+
+static unsigned print_processes(const struct report *r, unsigned room)
+{
+	static const struct column columns[] = {
+		{ "  IN MEMORY THEN", LEFT, true }, { "resident", RIGHT, false }, { "shared once", RIGHT, false }, { "live", RIGHT, false },
+		{ "private dirty", RIGHT, false }, { "swap", RIGHT, false }, { "most resident", RIGHT, false },
+	};
+	unsigned all = reader_processes(r->view->reader), n = 0;
+	const struct system_process **list = calloc(all + 1ul, sizeof(*list));
+	if (!list)
+		return 0;
+	for (unsigned i = 0; i < all; i++)
+		if (view_has(r->view, reader_process(r->view->reader, i)) && system_process(r->system, i)->rss != SYSTEM_UNKNOWN)
+			list[n++] = system_process(r->system, i);
+	qsort(list, n, sizeof(*list), compare);
+	unsigned shown = n < MOST_PROCESSES ? n : MOST_PROCESSES;
+	shown = shown < room ? shown : room;
+	struct table *t = table_new(columns, 7, 0);
+	for (unsigned i = 0; i < shown; i++)
+		add_row(t, list[i]);
+	table_print(t);
+	free(list);
+	return shown + 1;
+}
+
+/* Something that the figures are about: a single process that is a small part of the machine needs no such table. */
+static bool is_worth_it(const struct report *r)
+{
+	const struct system_ledger *l = system_ledger(r->system);
+	return l->known && l->total;
+}
+
+unsigned report_print_host(const struct report *r, unsigned room)
+{
+	const struct system_ledger *l = system_ledger(r->system);
+	if (!is_worth_it(r) || room < 6)
+		return 0;
+	printf("\n");
+	print_clean(STYLE_HEAD, heading(r->system));
+	unsigned lines = 2 + print_ledger(l);
+	if (room > lines + 2)
+		lines += print_processes(r, room - lines - 1);
+	return lines;
+}
