@@ -224,7 +224,7 @@ double course_amplitude(const struct pace *p, const struct step_track *t)
 	double rises[LATEST];
 	size_t n = 0;
 	for (size_t i = p->count; i-- > 0 && n < LATEST;)
-		if (!p->steps[i].partial)
+		if (!p->steps[i].partial && p->steps[i].rare * 2 <= p->steps[i].count)
 			rises[n++] = (double)(step_high(t, i) - step_low(t, i));
 	return median_of(rises, n);
 }

@@ -13,7 +13,6 @@
 #define MOST_STEPS 1000    /* entries of steps in the JSON */
 #define MOST_GROWING 3     /* owners on the screen */
 #define LEAST_PART 0.02    /* of a track's high point: growth below is for memtrace leaks */
-#define SLOW 1.5           /* times the usual length: not a plain step */
 
 /* ---- JSON: steps --------------------------------------------------------------------------------------- */
 
@@ -53,6 +52,7 @@ static json_t *json_step(const struct view *v, const struct pace *p, size_t i)
 	json_object_set_new(o, "begin_s", json_seconds(s->begin_ns));
 	json_object_set_new(o, "end_s", json_seconds(s->end_ns));
 	json_object_set_new(o, "partial", json_boolean(s->partial));
+	json_object_set_new(o, "rare", json_integer(s->rare));
 	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, i));
 	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, i));
 	return o;
@@ -93,23 +93,12 @@ static json_t *json_growth(const struct view *v, const struct course *c, const s
 	return o;
 }
 
-/* Steps that take much longer than usual: evaluation, checkpoints. */
 static json_t *json_rare(const struct pace *p)
 {
-	double period = course_period(p);
-	size_t count = 0;
-	uint64_t first = 0, last = 0;
-	for (size_t i = 0; i < p->count; i++) {
-		const struct step *s = &p->steps[i];
-		if (s->partial || (double)s->longest_ns < SLOW * period * 1e9)
-			continue;
-		first = count ? first : s->number;
-		last = s->number;
-		count++;
-	}
 	json_t *o = json_object();
-	json_object_set_new(o, "count", json_integer((json_int_t)count));
-	json_object_set_new(o, "every", count > 1 ? json_real((double)(last - first) / (double)(count - 1)) : json_null());
+	json_object_set_new(o, "count", json_bytes(p->rare));
+	json_object_set_new(o, "every", p->rare > 1 ? json_real((double)(p->rare_last - p->rare_first) / (double)(p->rare - 1))
+						    : json_null());
 	return o;
 }
 

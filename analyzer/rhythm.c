@@ -136,10 +136,17 @@ static uint32_t find_call(struct watched *w, uint32_t node2)
 	return (uint32_t)w->call_count;
 }
 
+/* Between an optimizer and who calls it: decorators, profilers' wrappers, schedulers that count. */
+static bool is_wrapper(const struct process_code *code)
+{
+	return strstr(code->file, "/optim") || strstr(code->file, "/torch/");
+}
+
 /* What the Python stack says about a site that is seen for the first time. The outermost optimizer counts. */
 static void look_at(struct watched *w, struct turn *t, uint32_t node2)
 {
 	uint32_t caller = 0;
+	bool wrapped = false; /* everything since the optimizer only led to it */
 	t->flags = SITE_KNOWN;
 	t->node2 = node2;
 	for (uint32_t id = node2; id;) {
@@ -149,8 +156,13 @@ static void look_at(struct watched *w, struct turn *t, uint32_t node2)
 			break;
 		if (code && is_import(code))
 			t->flags |= SITE_IMPORT;
-		if (code && is_optimizer(code))
-			caller = node->parent ? node->parent : id;
+		if (code && is_optimizer(code)) {
+			caller = id;
+			wrapped = true;
+		} else if (code && wrapped) {
+			caller = id;
+			wrapped = is_wrapper(code);
+		}
 		id = node->parent;
 	}
 	t->call = caller ? find_call(w, caller) : 0;

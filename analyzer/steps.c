@@ -7,6 +7,8 @@
 #define WINDOW_SHIFT 24   /* of the shortest windows of time: 17 ms */
 #define LENGTHS 32        /* of latest steps, whose median says what is usual */
 #define OVERDUE 1.5
+#define MORE_WORK 0.05    /* of the usual number of allocations ... */
+#define FAR 8.0           /* ... and times the median deviation from it: not a plain step */
 #define LEAST_BYTES 4096u /* sites that never hold as much at a low point get no history */
 
 enum site_state { SITE_FRESH = 0, SITE_OPEN, SITE_CLOSED };
@@ -34,7 +36,7 @@ struct book {
 	bool started, open, recording, beaten;
 	struct step now;
 	uint64_t overdue_ns, kept_end;
-	uint64_t lengths[LENGTHS];
+	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
 	unsigned length_count;
 };
 
@@ -279,7 +281,8 @@ static void join(struct step *to, const struct step *more)
 {
 	to->end_ns = more->end_ns;
 	to->count += more->count;
-	to->longest_ns = more->longest_ns > to->longest_ns ? more->longest_ns : to->longest_ns;
+	to->allocations += more->allocations;
+	to->rare += more->rare;
 	to->partial = more->partial;
 }
 
@@ -343,20 +346,36 @@ static int by_length(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static uint64_t usual_length(const struct book *b)
+/* The median of the latest steps. */
+static uint64_t usual(const struct book *b, const uint64_t *values)
 {
 	uint64_t sorted[LENGTHS];
 	size_t n = b->length_count < LENGTHS ? b->length_count : LENGTHS;
-	memcpy(sorted, b->lengths, n * sizeof(*sorted));
+	memcpy(sorted, values, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), by_length);
 	return n ? sorted[n / 2] : 0;
+}
+
+/* Far more allocations than in other steps, by how much those differ. */
+static void look_at_work(struct book *b)
+{
+	uint64_t apart[LENGTHS], work = usual(b, b->work);
+	for (unsigned i = 0; i < LENGTHS; i++)
+		apart[i] = b->work[i] > work ? b->work[i] - work : work - b->work[i];
+	double more = (double)b->now.allocations - (double)work;
+	if (b->length_count < 3 || more <= MORE_WORK * (double)work || more <= FAR * (double)usual(b, apart))
+		return;
+	b->now.rare = 1;
+	b->pace.rare_first = b->pace.rare++ ? b->pace.rare_first : b->now.number;
+	b->pace.rare_last = b->now.number;
 }
 
 static void end_step(struct book *b, uint64_t ns)
 {
 	b->now.end_ns = ns;
-	b->now.longest_ns = ns - b->now.begin_ns;
-	b->lengths[b->length_count++ % LENGTHS] = b->now.longest_ns;
+	look_at_work(b);
+	b->work[b->length_count % LENGTHS] = b->now.allocations;
+	b->lengths[b->length_count++ % LENGTHS] = ns - b->now.begin_ns;
 	put_step(b, false);
 	b->open = false;
 }
@@ -371,7 +390,7 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	b->started = b->open = b->recording = true;
 	b->beaten = false;
 	b->now = (struct step){ .number = number ? number : b->index + 1, .begin_ns = ns, .count = 1 };
-	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual_length(b)) : UINT64_MAX;
+	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
 	restart_tracks(b);
 }
 
@@ -442,6 +461,7 @@ void steps_change(struct steps *s, const struct model_change *c)
 		by_roles(b, c);
 	else if (b->pace.source == RHYTHM_NONE)
 		by_time(b, c->ns);
+	b->now.allocations += c->bytes > 0;
 	if (c->site != UINT32_MAX)
 		change_site(b, c);
 	change_track(b, c);
@@ -503,7 +523,6 @@ static void finish_book(struct book *b)
 	if (b->pace.source != RHYTHM_NONE || !b->now.end_ns)
 		b->now.end_ns = overdue ? b->kept_end : b->pace.process->end_ns;
 	b->now.end_ns = b->now.end_ns < b->now.begin_ns ? b->now.begin_ns : b->now.end_ns;
-	b->now.longest_ns = b->now.end_ns - b->now.begin_ns;
 	put_step(b, overdue);
 	b->open = false;
 }

@@ -19,8 +19,9 @@ enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = 128 };
 struct step {
 	uint64_t number;           /* of the first: as marked, or from 1 on */
 	uint64_t begin_ns, end_ns;
-	uint64_t longest_ns;       /* of the single ones */
+	uint64_t allocations;
 	uint32_t count;
+	uint32_t rare;             /* how many of them did more than steps do: evaluation, a checkpoint */
 	bool partial;              /* it was not finished: the process died, or runs */
 };
 
@@ -40,6 +41,7 @@ struct pace {
 	struct step *steps;
 	size_t count;
 	uint64_t total;            /* steps, joined ones counted singly */
+	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
 	struct step_track *tracks;
 	size_t track_count;
 };
