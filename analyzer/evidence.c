@@ -1,7 +1,7 @@
 /* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
 #include "analyzer/evidence.h"
 
-#include "analyzer/explain.h"
+#include "analyzer/evidence_time.h"
 #include "analyzer/output.h"
 #include "analyzer/vec.h"
 
@@ -128,7 +128,7 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
 {
 	const struct model_oom *oom = explain_failure(d);
-	int error = ledger_make(l, x->view->model, x->view->reader, NULL, x->view->stacks, d, oom ? &oom->at : &d->peak);
+	int error = ledger_make(l, x->view->model, x->view->reader, course_samples(x->course), x->view->stacks, d, oom ? &oom->at : &d->peak);
 	if (error < 0)
 		return error;
 	*e = evidence_device_none();
@@ -146,7 +146,9 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	if (error == 0)
 		error = set_parts(x, e, l);
 	e->copies_known = true;
-	return error < 0 ? error : set_copies(x, d->index, &e->copies.items, &e->copies.count);
+	if (error == 0)
+		error = set_copies(x, d->index, &e->copies.items, &e->copies.count);
+	return error < 0 ? error : evidence_time_device(x, e, d->index, oom);
 }
 
 static int set_devices(struct explain *x)
@@ -170,14 +172,76 @@ static int set_devices(struct explain *x)
 
 /* ---- host -------------------------------------------------------------------------------------------------- */
 
+/* What the allocators of the traced processes kept of what was resident when each was looked at last. */
+static uint64_t live_at(const struct explain *x, const struct process *p, enum model_kind kind, uint64_t ns)
+{
+	const struct model_series *line = &model_process(x->view->model, p->id)->timeline[kind];
+	uint64_t bucket = (ns > x->view->from_ns ? ns - x->view->from_ns : 0) / (model_timeline_width_ns(x->view->model) + 1);
+	if (!line->count || bucket < line->first)
+		return 0;
+	uint64_t i = bucket - line->first;
+	return line->buckets[i < line->count ? i : line->count - 1].high;
+}
+
+static void set_kept(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	const struct samples *samples = system_samples(x->system);
+	h->rss_anon = h->live = h->kept = 0;
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct process *p = reader_process(x->view->reader, id);
+		const struct sample_subject *s = samples_of_process(samples, p);
+		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) || samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
+			continue;
+		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
+		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
+		h->rss_anon += anon;
+		h->live += live < anon ? live : anon;
+		h->kept += live < anon ? anon - live : 0;
+	}
+}
+
+static void set_system(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	const struct system_facts *f = system_facts(x->system);
+	const struct system_ledger *l = system_ledger(x->system);
+	h->sampled = f->sampled;
+	if (!f->sampled)
+		return;
+	h->memory = f->memory;
+	h->limit = f->limit;
+	h->available_min = f->available_min;
+	h->swap_total = f->swap_total;
+	h->swap_start = f->swap_start;
+	h->swap_peak = f->swap_peak;
+	h->shm_total = f->shm_total;
+	h->shm_used = f->shm_peak;
+	h->rss_peak = f->traced_peak;
+	h->oom_kills = (unsigned)f->oom_kills;
+	h->anon = f->cgroup_anon;
+	h->file = f->cgroup_file;
+	if (l->known && !evidence_known(h->anon)) {
+		h->anon = l->live + l->kept + l->other_processes;
+		h->file = l->page_cache + l->mapped_files;
+	}
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++)
+		h->killed |= system_process(x->system, id)->oom_killed == SYSTEM_KILLED;
+	set_kept(x);
+}
+
 static int set_host(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
-	struct model_totals heap = model_totals(x->view->model, MODEL_HEAP);
-	h->live = heap.live_bytes;
-	h->live_peak = heap.peak_bytes;
+	h->live_peak = model_totals(x->view->model, MODEL_HEAP).peak_bytes;
+	for (unsigned i = 0; i < model_failures(x->view->model); i++)
+		h->failed_bytes = model_failure(x->view->model, i)->largest_bytes > h->failed_bytes
+					  ? model_failure(x->view->model, i)->largest_bytes : h->failed_bytes;
+	if (x->system)
+		set_system(x);
 	h->copies_known = true;
-	return set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	return e < 0 ? e : evidence_time_host(x);
 }
 
 int evidence_make(struct explain *x)
