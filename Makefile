@@ -22,6 +22,8 @@ DESTDIR ?=
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE
+# The shim under a name that the frameworks of Ascend look for; a link wouldn't do (see shim/mstx.c).
+POOL_SHIM = libmemtrace_libascend_kernel_hook.so
 LIBS     = -ldw -lelf -ljansson -lzstd -lz -liberty -lm -lpthread
 
 ifdef SAN
@@ -33,7 +35,7 @@ SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
 ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c format/*.c))
 COMPILE   = $(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
 
-all: $(B)/libmemtrace.so $(B)/memtrace
+all: $(B)/libmemtrace.so $(B)/$(POOL_SHIM) $(B)/memtrace
 
 # ---- the two products ----
 
@@ -46,6 +48,8 @@ SHIM_SHARED = $(B)/shim/format/output_name.c.o
 
 $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
 	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
+$(B)/$(POOL_SHIM): $(B)/libmemtrace.so
+	cp $< $@
 $(SHIM): $(B)/%.o: %
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
@@ -151,6 +155,7 @@ bench: setup-bench
 install: all
 	install -D -m 755 $(B)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
 	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
+	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/$(POOL_SHIM)
 	install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h
 	install -D -m 644 scripts/memtrace.py $(DESTDIR)$(PREFIX)/share/memtrace/memtrace.py
 

@@ -93,6 +93,7 @@ static int report(struct view *v)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	int e = system_open(&r.system, v->reader);
 	if (e == 0) {
+		v->samples = system_samples(r.system);
 		q.level_ns = system_ns(r.system);
 		course_attach(r.course, &q);
 		e = view_run(v, &q);

@@ -447,10 +447,12 @@ static struct share *share_known(const struct account *a, uint32_t id)
 static struct block *find_block(const struct account *a, const struct device_event *e, enum device_space space, struct share **s)
 {
 	struct block *b = NULL;
+	/* the framework says whose block it frees, unless it tells by mstx */
+	bool anywhere = (space != SPACE_POOL && space != SPACE_WORKSPACE) || !e->ext.device;
 	*s = share_known(a, e->ext.device);
 	if (*s && (b = blocks_find(&(*s)->space[space], e->slot->addr)) != NULL)
 		return b;
-	for (size_t i = 0; i < a->devices->share_room && space != SPACE_POOL && space != SPACE_WORKSPACE; i++)
+	for (size_t i = 0; i < a->devices->share_room && anywhere; i++)
 		if (a->devices->shares[i] && (b = blocks_find(&a->devices->shares[i]->space[space], e->slot->addr)) != NULL) {
 			*s = a->devices->shares[i];
 			return b;

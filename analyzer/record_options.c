@@ -29,6 +29,30 @@ static void find_library(char *path, size_t size)
 	}
 }
 
+/* What else is preloaded, without this library under either of its names: both would be two tracers. */
+static void put_others(char *at, size_t size, const char *list)
+{
+	static const char *const own[] = { "libmemtrace.so", "libmemtrace_libascend_kernel_hook.so" };
+
+	while (list && *(list += strspn(list, ": "))) {
+		size_t n = strcspn(list, ": ");
+		const char *base = memrchr(list, '/', n);
+		size_t length = base ? n - (size_t)(base + 1 - list) : n;
+		bool is_own = false;
+		base = base ? base + 1 : list;
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+			is_own |= length == strlen(own[i]) && !memcmp(base, own[i], length);
+		if (!is_own) {
+			int written = snprintf(at, size, " %.*s", (int)n, list);
+			if (written < 0 || (size_t)written >= size)
+				return;
+			at += written;
+			size -= (size_t)written;
+		}
+		list += n;
+	}
+}
+
 static int check_bytes(const char *option, const char *text)
 {
 	uint64_t n;
@@ -79,6 +103,7 @@ int record_options_apply(const struct record_options *o, int (*set)(const char *
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (variables[i].value && (e = set(variables[i].name, variables[i].value, context)))
 			return e;
-	snprintf(preload, sizeof(preload), "%s%s%s", library, others && *others ? " " : "", others ? others : "");
+	snprintf(preload, sizeof(preload), "%s", library);
+	put_others(preload + strlen(preload), sizeof(preload) - strlen(preload), others);
 	return set("LD_PRELOAD", preload, context);
 }

@@ -13,7 +13,7 @@ struct view {
 	struct reader *reader;
 	struct model *model;
 	struct stacks *stacks;
-	struct samples *samples; /* what was seen of the system; NULL = nothing was */
+	const struct samples *samples; /* what was seen of the system, borrowed; NULL = the command did not look */
 	bool *processes;   /* by id; NULL = all */
 	unsigned selected; /* how many of them */
 	unsigned kinds;    /* bit per enum model_kind, as --device says, or what the trace has. Complete after view_run() */

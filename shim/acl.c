@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/output_name.h"
+#include "shim/acl.h"
 #include "shim/device.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
@@ -127,6 +128,13 @@ static const char *model_name(void)
 	return name ? name : "";
 }
 
+static uint64_t sized; /* a bit for each ordinal whose total is recorded */
+
+static int is_sized(int ordinal)
+{
+	return ordinal < 0 || ordinal >= 64 || __atomic_load_n(&sized, __ATOMIC_RELAXED) >> ordinal & 1;
+}
+
 static void describe(unsigned ordinal, struct mt_device_facts *facts)
 {
 	char *end = facts->uuid + sizeof(facts->uuid);
@@ -135,14 +143,19 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 
 	mt_put_number(mt_put(facts->uuid, end, "NPU-"), end, (unsigned)physical_device((int)ordinal));
 	mt_put(facts->model, facts->model + sizeof(facts->model), model_name());
-	if (current_device() == (int)ordinal)
-		memory_info(&left, &facts->total);
+	if (current_device() == (int)ordinal && memory_info(&left, &facts->total) && ordinal < 64)
+		__atomic_fetch_or(&sized, 1ull << ordinal, __ATOMIC_RELAXED);
 	errno = kept;
 }
 
 static uint32_t device_id(int ordinal)
 {
 	return ordinal < 0 ? 0 : mt_device_id(MT_BACKEND_ASCEND, (unsigned)ordinal, describe);
+}
+
+uint32_t mt_acl_device(int ordinal)
+{
+	return device_id(ordinal);
 }
 
 /* ---- the words of the table ---- */
@@ -164,6 +177,19 @@ static uint32_t device_id(int ordinal)
 #define CLOSED(name) import_closed(call, name)
 #define SET(ordinal) device_set(call, ordinal)
 #define RESET(ordinal, force) device_reset(call, ordinal, force)
+
+/* A device that was first used without being the current one has no total in its record. */
+static void size_device(struct call *c, int ordinal)
+{
+	struct mt_deed deed = { .hook = c->deed.hook, .class = c->deed.class, .device = c->deed.device };
+	int kept = errno;
+
+	if (!memory_info(&deed.addr, &deed.bytes))
+		return;
+	__atomic_fetch_or(&sized, 1ull << ordinal, __ATOMIC_RELAXED);
+	mt_device_note(MT_DEVICE_INFO, &deed);
+	errno = kept;
+}
 
 /* What was free is only known of the current device. */
 static void failed(struct call *c, int ordinal)
@@ -189,6 +215,8 @@ static void made(struct call *c, enum mt_class class, void *const *out, uint64_t
 	} else {
 		c->deed.addr = (uintptr_t)*out;
 		mt_device_note(MT_DEVICE_ALLOC, &c->deed);
+		if (__builtin_expect(!is_sized(ordinal), 0) && current_device() == ordinal)
+			size_device(c, ordinal);
 	}
 }
 

@@ -30,6 +30,9 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW
+#define MSTX(name) #name,
+#include "shim/hooks_mstx.def"
+#undef MSTX
 };
 
 struct mt_real mt_real;

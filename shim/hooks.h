@@ -43,6 +43,9 @@ enum mt_hook {
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW
+#define MSTX(name) MT_HOOK_##name,
+#include "shim/hooks_mstx.def"
+#undef MSTX
 	MT_HOOKS
 };
 

@@ -6,6 +6,7 @@
 #include "shim/config.h"
 #include "shim/hooks.h"
 #include "shim/modules.h"
+#include "shim/mstx.h"
 #include "shim/process.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
@@ -47,6 +48,7 @@ static void set_up(void)
 	mt_session_export();
 	if (mt_config.python_allocators)
 		setenv("PYTHONMALLOC", "malloc", 1);
+	mt_mstx_boot();
 	mt_recorder_boot();
 	mt_record_boot();
 	mt_stack_boot(); /* in every mode: mapped memory always has stacks */

@@ -103,6 +103,14 @@ def case_device_records():
     mt.equal((first["backend"], first["total"], first["uuid"], first["name"]), (2, 100 << 20, "NPU-0", "Ascend-stand-in"), "npu:0")
 
 
+def case_every_device_has_a_size():
+    """npu:1 is first used by a thread whose current device is npu:0, which can't ask for its size."""
+    found = run("flat", "linked", "sizes")
+    mt.equal({d["uuid"]: d["total"] for d in found.devices()}["NPU-1"], 0, "what is known at first")
+    ascend.compare(found)
+    mt.equal({d["name"]: d["total_bytes"] for d in found.trace.report["devices"]}["npu:1"], 200 << 20, "what the report says")
+
+
 def case_physical_numbers():
     """npu:0 of a process is what ASCEND_RT_VISIBLE_DEVICES says, and in a container what it was given."""
     found = ascend.Run([ascend.client("layered", "handle"), "threads"], devices="50M,60M,100M,200M", ASCEND_RT_VISIBLE_DEVICES="2,3",
@@ -116,6 +124,24 @@ def case_no_ascend_no_symbol():
     code = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('aclrtMalloc', 'aclrtMallocImpl', 'rtMalloc', 'halMemAlloc')])"
     done = mt.shimmed([mt.python(), "-c", code])
     mt.equal(done.out.strip(), "[False, False, False, False]", "symbols found")
+
+
+def sums(log, device):
+    """Peak and end of what the stand-in has charged the process for."""
+    charged = [line["charged"] for line in log if line["device"] == device and line["op"] in ("alloc", "free", "reset", "dereference")]
+    return max(charged, default=0), charged[-1] if charged else 0
+
+
+@mt.variants(*[(shape, mode) for shape in ascend.SHAPES for mode in ("all", "threads", "reset")])
+def case_report_has_the_same_sums(shape, mode):
+    found = run(shape, "handle", mode)
+    devices = {d["uuid"]: d for d in found.trace.report["devices"]}
+    for number in (0, 1):
+        want = sums(found.log, number)
+        have = devices.get("NPU-%d" % number, {"peak_bytes": 0, "live_bytes": 0})
+        mt.equal((have["peak_bytes"], have["live_bytes"]), want, "peak and end of NPU-%d" % number)
+    pinned = sum(line["bytes"] for line in found.log if line["kind"] == "pinned" and line["op"] == "alloc")
+    mt.equal(found.trace.report["pinned"]["allocated_bytes"], pinned, "pinned memory")
 
 
 mt.main()

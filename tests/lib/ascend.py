@@ -44,8 +44,10 @@ class Run:
         if want:
             mt.compare(want, self.done)
         self.trace = self.done.trace
-        with open(path) as file:
-            self.log = [json.loads(line) for line in file]
+        self.log = []
+        if os.path.exists(path):
+            with open(path) as file:
+                self.log = [json.loads(line) for line in file]
 
     def records(self, kind=None):
         self.trace.settle()
@@ -126,3 +128,16 @@ def table(rows=("ACL", "LOW")):
     found = re.findall(r"^(ACL|LOW)\((\w+),(.*?)\)\n(?=ACL|LOW|\n|\Z)", text, flags=re.S | re.M)
     mt.check(len(found) > 40, "the hook table has %d rows" % len(found))
     return {function for kind, function, rest in found if kind in rows and not re.search(r"\b(SET|RETAIN)\(", rest)}
+
+
+def scenario(script, shim=None, **more):
+    """A program of tests/scenarios on a 64 GiB device with a context: the run and its own account."""
+    if not mt.has_module("numpy"):
+        mt.skip("numpy is not installed")
+    path = os.path.join(mt.TOP, "tests/scenarios", script)
+    run = Run([mt.python(), path], shim=shim, plain=False, devices="64G", MEMTRACE_STANDIN_CONTEXT="64M",
+              LD_LIBRARY_PATH=os.path.dirname(library(shape="layered")), **more)
+    for line in run.done.out.splitlines():
+        if line.startswith("ACCOUNT "):
+            return run, json.loads(line[8:])
+    mt.fail("the scenario printed no account: %s" % run.done)

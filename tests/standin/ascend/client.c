@@ -238,6 +238,16 @@ static void out_of_memory(void)
 	OK(aclrtFree, (p));
 }
 
+static void sizes(void)
+{
+	void *p, *q;
+
+	OK(aclrtMallocWithCfg, (&p, 4 * MIB, 0, &config));
+	OK(aclrtFree, (p));
+	OK(aclrtSetDevice, (1));
+	OK(aclrtMalloc, (&q, 5 * MIB, 0));
+}
+
 static void huge_pages(void)
 {
 	void *p;
@@ -356,7 +366,7 @@ static void where(void)
 
 static const struct { const char *name; void (*run)(void); } modes[] = {
 	{ "all", everything }, { "threads", threads }, { "oom", out_of_memory }, { "huge", huge_pages }, { "reset", reset },
-	{ "finalize", finalize }, { "fork", forked }, { "low", low }, { "where", where },
+	{ "finalize", finalize }, { "fork", forked }, { "low", low }, { "where", where }, { "sizes", sizes },
 };
 
 int main(int argc, char **argv)

@@ -41,3 +41,15 @@ $(ASCEND_CLIENTS): $(ASCEND)/%: $(call ASCEND_LIB,libascendcl.so) tests/standin/
 		-o $@ tests/standin/ascend/client.c -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
 		$(if $(findstring linked,$@),-lascendcl $(if $(findstring layered,$@),-lacl_rt) $(ASCEND_LOW_$(notdir $(@D)))) -ldl -lpthread
 ASCEND_TESTS += $(ASCEND_CLIENTS)
+# Pools and phases told through mstx, with and without a profiler that wants to hear of them too.
+ASCEND_TESTS += $(ASCEND)/flat/pools $(ASCEND)/flat/pools-profiled
+$(ASCEND)/flat/cann/lib64/libprofapi.so: tests/standin/ascend/profapi.c
+	@mkdir -p $(@D)
+	$(ASCEND_C) -shared -o $@ -Wl,-soname,libprofapi.so $<
+ASCEND_POOLS = $(CC) -std=c11 -O1 -g -fno-builtin $(WARN) $(CPPFLAGS) -o $@ $< -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
+	-Wl,--no-as-needed -lascendcl -lms_tools_ext
+$(ASCEND)/flat/pools: tests/standin/ascend/pools.c $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
+	$(ASCEND_POOLS)
+$(ASCEND)/flat/pools-profiled: tests/standin/ascend/pools.c $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so) \
+		$(ASCEND)/flat/cann/lib64/libprofapi.so
+	$(ASCEND_POOLS) -lprofapi
