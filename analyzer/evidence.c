@@ -137,6 +137,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->total = l->total;
 	e->free = l->free;
 	e->own_other = l->other_own;
+	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,
 					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
@@ -183,6 +184,14 @@ static uint64_t live_at(const struct explain *x, const struct process *p, enum m
 	return line->buckets[i < line->count ? i : line->count - 1].high;
 }
 
+/* No more than was freed: the rest was never recorded, or is no allocator's. */
+static uint64_t kept_of(const struct explain *x, const struct process *p, uint64_t anon, uint64_t live)
+{
+	const struct model_process *m = model_process(x->view->model, p->id);
+	uint64_t most = m->kind[MODEL_HEAP].peak_bytes, kept = anon > live ? anon - live : 0, freed = most > live ? most - live : 0;
+	return kept < freed ? kept : freed;
+}
+
 static void set_kept(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -198,7 +207,7 @@ static void set_kept(struct explain *x)
 		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
 		h->rss_anon += anon;
 		h->live += live < anon ? live : anon;
-		h->kept += live < anon ? anon - live : 0;
+		h->kept += kept_of(x, p, anon, live);
 		sampled++;
 	}
 	if (!sampled)

@@ -11,6 +11,8 @@
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
+#define CONTEXTS 0.05
+#define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
 #define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
@@ -290,16 +292,25 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 			     : that_would_do(d) ? "the largest" : "all of them");
 }
 
+static bool is_accounted_for(const struct evidence_device *d)
+{
+	return d->explained && (double)d->unexplained < CONTEXTS * (double)d->total;
+}
+
 /* Nobody sampled the processes: what is neither ours nor free may still be somebody's. */
 static enum finding unseen_neighbours(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
-	if (d->unexplained <= 0 || !would_do(d, (uint64_t)d->unexplained))
+	bool large = d->unexplained > 0 && would_do(d, (uint64_t)d->unexplained);
+	if (!large || (!d->neighbours_known && (double)d->unexplained < MUCH * (double)d->total))
 		return d->neighbours_known
 			? ruled_out(out, output_format("%s was ours alone (its processes were sampled)", d->name))
+			: is_accounted_for(d)
+			? ruled_out(out, output_format("all of %s but %s was ours or free: that is no more than contexts take", d->name,
+						       BYTES((uint64_t)(d->unexplained > 0 ? d->unexplained : 0))))
 			: unknown(out, output_format("other processes on %s: nothing sampled them", d->name));
 	out->evidence = output_format("%s of %s were neither ours nor free: a process that was not seen (another pid namespace, or it "
 				      "ended)", BYTES((uint64_t)d->unexplained), d->name);
-	return holds(out, e, (uint64_t)d->unexplained, d->neighbours_known ? 0.6 : 0.5);
+	return holds(out, e, (uint64_t)d->unexplained, 0.6);
 }
 
 enum finding device_other_process(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -455,6 +466,9 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
 						    BYTES(growing_bytes(d))));
+	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
+		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)", BYTES(b.unused),
+						    BYTES(copied_bytes(d))));
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
 				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
 	if (d->pool.expandable)
@@ -572,5 +586,5 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 					      BYTES(b.most_short), BYTES(b.unused));
 	out->advice = output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
 				    BYTES(b.most_short));
-	return holds(out, e, b.most_short, !d->neighbours_known ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+	return holds(out, e, b.most_short, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

@@ -539,9 +539,10 @@ HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "servin
 
 def pieces(c, truth):
     """Fragmentation by definition: what was unused and free was together enough, no hole was, and it is worth the name (2 % of
-    the device). Then it is no capacity. What leaks would have filled the holes, and under a cap the pool's rest is no hole."""
+    the device). Then it is no capacity. What leaks would have filled the holes, beside whole copies they are little, and under
+    a cap the pool's rest is no hole."""
     for pool in c.pools:
-        if not pool.refused or truth & {"leak", "limit"} or not truth:
+        if not pool.refused or truth & {"leak", "limit", "copies"} or not truth:
             continue
         asked, free, unused, hole = pool.refused
         if asked <= free + unused and hole < asked and unused >= 0.02 * c.total:
