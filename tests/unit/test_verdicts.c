@@ -581,6 +581,18 @@ TEST(cgroup_limit)
 	CHECK_EQ(found.status, STATUS_PROBLEM);
 }
 
+TEST(nearly_all_of_a_cgroup)
+{
+	host(64, 50, 0, 7.6);
+	evidence.host.limit = G(8);
+	judge();
+	CHECK(only(VERDICT_HOST_PRESSURE));
+	evidence.host.anon = G(4);
+	evidence.host.file = G(3.9);
+	judge();
+	CHECK_EQ(found.held_count, 0);
+}
+
 TEST(shared_memory_full)
 {
 	host(32, 20, 0, 4);
