@@ -258,8 +258,9 @@ static void set_system(struct explain *x)
 	h->shm_used = f->shm_peak;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
-	h->anon = f->cgroup_anon;
 	h->file = f->cgroup_file;
+	if (evidence_known(f->cgroup_current) && evidence_known(f->cgroup_file) && f->cgroup_current > f->cgroup_file)
+		h->anon = f->cgroup_current - f->cgroup_file; /* with shared memory and the kernel's: none of it gives way */
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;

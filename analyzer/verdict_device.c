@@ -369,9 +369,12 @@ static bool stands_out(const struct evidence_device *d, const struct phase_peak 
 }
 
 /* A line of the training loop is a part of each step; and before the loop has run there is nothing to compare with. */
-static bool is_phase(const struct evidence_phase *p)
+static bool is_phase(const struct evidence_device *d, const struct evidence_phase *p)
 {
-	return !p->line || (p->after_steps && p->times <= LOOPED);
+	unsigned times = 0;
+	LIST_EACH(struct evidence_phase, other, d->phases)
+		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
+	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= d->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -379,7 +382,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	if (!f.top || !f.next || !is_phase(f.top))
+	if (!f.top || !f.next || !is_phase(d, f.top))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
 		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name, BYTES(f.next->peak_bytes)));
@@ -396,7 +399,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 {
 	LIST_EACH(struct evidence_neighbour, n, d->neighbours) {
 		struct phase_peak f = highest_phase(d, n->pid, false);
-		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(f.top) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
+		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(d, f.top) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
