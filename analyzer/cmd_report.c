@@ -41,6 +41,7 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	course_free(r->course);
 	system_close(r->system);
 }
 
@@ -67,8 +68,8 @@ static int heap_owners(const struct view *v, struct sites **out)
 
 static int report_init(struct report *r, const struct view *v)
 {
-	*r = (struct report){ .view = v };
-	int e = 0;
+	int e = course_run(r->course, v);
+	r->view = v;
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -83,22 +84,21 @@ static int report_init(struct report *r, const struct view *v)
 
 static int report(struct view *v)
 {
-	struct report r;
 	struct model_query q = MODEL_QUERY_ALL;
-	struct system *system;
-	int e = system_open(&system, v->reader);
-	if (e < 0)
-		return e;
-	q.level_ns = system_ns(system);
-	e = view_run(v, &q);
-	if (e >= 0)
-		e = system_settle(system, v->model);
-	if (e < 0) {
-		system_close(system);
-		return e;
+	struct report r = { .course = course_new() };
+	if (!r.course)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = system_open(&r.system, v->reader);
+	if (e == 0) {
+		v->samples = system_samples(r.system);
+		q.level_ns = system_ns(r.system);
+		course_attach(r.course, &q);
+		e = view_run(v, &q);
 	}
-	e = report_init(&r, v);
-	r.system = system;
+	if (e >= 0)
+		e = system_settle(r.system, v->model);
+	if (e >= 0)
+		e = report_init(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)

@@ -116,10 +116,9 @@ static void set_head(json_t *o, const struct report *r)
 
 static void set_empty(json_t *o)
 {
-	static const char *const lists[] = { "phases", "copies", "verdicts", "ruled_out" };
+	static const char *const lists[] = { "copies", "verdicts", "ruled_out" };
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		json_object_set_new(o, lists[i], json_array());
-	json_object_set_new(o, "steps", json_null());
 	json_object_set_new(o, "categories", json_object());
 }
 
@@ -137,6 +136,7 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "system", json_system(r->system));
 	json_object_set_new(o, "devices", json_devices(v));
 	set_empty(o);
+	report_json_course(o, v, r->course);
 	json_object_set_new(o, "unknown", json_unknown(r));
 	json_object_set_new(o, "losses", json_losses(&r->losses));
 	json_object_set_new(o, "sites", json_sites(r));
