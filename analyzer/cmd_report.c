@@ -41,6 +41,7 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	explain_free(r->explain);
 	course_free(r->course);
 	system_close(r->system);
 }
@@ -68,8 +69,11 @@ static int heap_owners(const struct view *v, struct sites **out)
 
 static int report_init(struct report *r, const struct view *v)
 {
-	int e = course_run(r->course, v);
 	r->view = v;
+	r->losses = report_losses(v);
+	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
+	if (e == 0)
+		e = course_run(r->course, v);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -78,8 +82,7 @@ static int report_init(struct report *r, const struct view *v)
 		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
-	r->losses = report_losses(v);
-	return e;
+	return e < 0 ? e : explain_make(r->explain);
 }
 
 static int report(struct view *v)

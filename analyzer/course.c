@@ -17,6 +17,10 @@ struct course {
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
+	/* course_watch() */
+	void (*watch_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
+	void (*watch_change)(void *arg, const struct model_change *c);
+	void *watch_arg;
 };
 
 struct course *course_new(void)
@@ -74,10 +78,20 @@ void course_attach(struct course *c, struct model_query *q)
 	q->arg = c;
 }
 
+void course_watch(struct course *c, void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
+						     uint32_t thread),
+		  void (*on_change)(void *arg, const struct model_change *c), void *arg)
+{
+	c->watch_event = on_event;
+	c->watch_change = on_change;
+	c->watch_arg = arg;
+}
+
 static void second_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)
 {
 	struct course *c = arg;
-	(void)ring;
+	if (c->watch_event)
+		c->watch_event(c->watch_arg, p, slot, ring, thread);
 	steps_event(c->steps, p, slot, thread);
 	phases_event(c->phases, p, slot, thread);
 }
@@ -85,6 +99,8 @@ static void second_event(void *arg, const struct process *p, const struct mt_eve
 static void second_change(void *arg, const struct model_change *change)
 {
 	struct course *c = arg;
+	if (c->watch_change)
+		c->watch_change(c->watch_arg, change);
 	steps_change(c->steps, change);
 	phases_change(c->phases, change);
 }

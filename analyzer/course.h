@@ -24,6 +24,11 @@ void course_free(struct course *c);
 /* Has the query's pass watched; what it calls already is called before. */
 void course_attach(struct course *c, struct model_query *q);
 
+/* Whom the second pass calls beside the course: as the query of a model does. */
+void course_watch(struct course *c, void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
+						     uint32_t thread),
+		  void (*on_change)(void *arg, const struct model_change *c), void *arg);
+
 /* The second pass. 0 or -MT_E*. */
 int course_run(struct course *c, const struct view *v);
 

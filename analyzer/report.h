@@ -3,6 +3,7 @@
 #define MT_ANALYZER_REPORT_H
 
 #include "analyzer/course.h"
+#include "analyzer/explain.h"
 #include "analyzer/system.h"
 #include "analyzer/view.h"
 
@@ -25,6 +26,7 @@ struct report {
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
+	struct explain *explain;
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
