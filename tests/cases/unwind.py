@@ -68,6 +68,22 @@ def case_exceptions():
     verify([os.path.join(HERE, "exceptions")], "verify", 50000)
 
 
+def case_fibers():
+    """Coroutines of boost.context."""
+    path = os.path.join(HERE, "fibers")
+    if not os.path.exists(path):
+        mt.skip("no boost.context")
+    verify([path], "verify", 3000)
+
+
+def case_greenlets():
+    """Pieces of one stack that are copied to and fro. What lies outwards of a greenlet is whatever ran last: now and then nothing."""
+    if not mt.has_module("greenlet"):
+        mt.skip("no greenlet")
+    totals = verify([mt.python(), os.path.join(mt.TOP, "tests/programs/pystacks.py"), os.path.join(mt.scratch(), "log"), "greenlets"], "verify", 1000, "any")
+    mt.check(totals["truncated"] < totals["captures"] / 1000, "cut: %s" % totals)
+
+
 def case_perl():
     verify([mt.need("perl"), "-e", "sub f { my $n = shift; return $n ? f($n - 1) . 'x' : sprintf '%d', rand 10 } "
             "for (1..300) { my @a = sort { $a cmp $b } map { f($_ % 40) } 1..20; eval { die \"@a\" }; 'ab' x 9 =~ /(a|b)+/ }"],

@@ -7,8 +7,10 @@ UNWIND_FLAGS_O0   = -O0
 UNWIND_FLAGS_O2   = -O2
 UNWIND_FLAGS_Os   = -Os -fomit-frame-pointer
 UNWIND_FLAGS_O3fp = -O3 -fno-omit-frame-pointer
+# Where boost is.
+FIBERS := $(if $(wildcard /usr/include/boost/context/fiber.hpp),$(B)/tests/unwind/fibers)
 UNWIND_TESTS := $(B)/libmemtrace-verify.so $(B)/tests/unwind/libverify.so $(B)/tests/unwind/small $(B)/tests/unwind/libplugin0.so \
-                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/exceptions \
+                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/exceptions $(FIBERS) \
                 $(foreach how,$(UNWIND_HOW),$(B)/tests/unwind/traps-$(how) $(B)/tests/unwind/random-$(how))
 
 $(B)/tests/unwind/libverify.so: tests/unwind/verify.c tests/unwind/tree.c $(UNWINDER) $(UNWIND_HEADS)
@@ -36,3 +38,6 @@ $(B)/tests/unwind/exceptions: tests/unwind/exceptions.cc
 $(B)/tests/unwind/libplugin0.so $(B)/tests/unwind/libplugin1.so: tests/unwind/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(if $(findstring 0,$(notdir $@)),-DROOM=80,-DROOM=112) -o $@ $<
+$(B)/tests/unwind/fibers: tests/unwind/fibers.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $< -lboost_context
