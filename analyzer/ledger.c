@@ -14,7 +14,7 @@ const struct model_moment *ledger_moment(const struct model_device *d, const str
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
 
-static struct ledger_process *add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name)
+struct ledger_process *ledger_add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name)
 {
 	size_t room = l->process_count; /* few: no need to grow in steps */
 	struct ledger_process *list = realloc(l->processes, (room + 1) * sizeof(*list));
@@ -31,7 +31,7 @@ static int take_traced(struct ledger *l, const struct model *m, const struct rea
 		const struct model_part *part = &l->at->parts[i];
 		const struct process *p = reader_process(r, part->process);
 		const struct model_share *share = model_share(m, l->device->index, part->process);
-		struct ledger_process *row = add_process(l, p, p->pid, p->name);
+		struct ledger_process *row = ledger_add_process(l, p, p->pid, p->name);
 		if (!row)
 			return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 		row->bytes = part->layer[LAYER_MEMORY];
@@ -59,7 +59,7 @@ static const struct { const char *library, *name; } libraries[] = {
 	{ "libtriton", "Triton" }, { "libcupy", "CuPy" },
 };
 
-static const char *library_name(const char *path)
+const char *ledger_library(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
@@ -74,11 +74,11 @@ static const char *caller_of(struct stacks *stacks, const struct process *p, con
 	const char *name = NULL;
 	for (struct stack_walk w = { .next = stacks_of(stacks, p, s->node, s->node2) }; !name && stack_step(stacks, &w);)
 		if (w.frame->library)
-			name = library_name(w.frame->library);
+			name = ledger_library(w.frame->library);
 	return name;
 }
 
-static int add_part(struct ledger *l, const char *name, uint64_t bytes, bool context)
+int ledger_add_part(struct ledger *l, const char *name, uint64_t bytes, bool context)
 {
 	for (unsigned i = 0; i < l->part_count; i++) {
 		struct ledger_part *p = &l->parts[i];
@@ -109,10 +109,10 @@ static int take_outside(struct ledger *l, const struct model *m, const struct re
 		const struct model_outside *o = &l->at->outside[i];
 		const struct process *p = reader_process(r, o->process);
 		uint64_t bytes = o->bytes < left ? o->bytes : left;
-		e = add_part(l, caller_of(stacks, p, &model_process(m, o->process)->sites[o->site]), bytes, false);
+		e = ledger_add_part(l, caller_of(stacks, p, &model_process(m, o->process)->sites[o->site]), bytes, false);
 		left -= bytes;
 	}
-	return e || !left ? e : add_part(l, NULL, left, false);
+	return e || !left ? e : ledger_add_part(l, NULL, left, false);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
@@ -131,12 +131,13 @@ int ledger_make(struct ledger *l, const struct model *m, const struct reader *r,
 	*l = (struct ledger){ .device = d, .at = at, .ns = at->ns, .total = at->total_bytes, .free = at->free_bytes,
 			      .pool_allocated = at->layer[LAYER_POOL], .pool_reserved = at->layer[LAYER_RESERVED],
 			      .unmapped = at->layer[LAYER_UNMAPPED], .other_processes = MODEL_UNKNOWN };
-	(void)samples;
 	l->pool_free = l->pool_reserved > l->pool_allocated ? l->pool_reserved - l->pool_allocated : 0;
 	l->other_own = at->layer[LAYER_MEMORY] > l->pool_reserved ? at->layer[LAYER_MEMORY] - l->pool_reserved : 0;
 	int e = take_traced(l, m, r);
 	if (!e)
 		e = take_outside(l, m, r, stacks);
+	if (!e && samples)
+		e = ledger_take_samples(l, m, samples);
 	add_up(l);
 	if (l->process_count)
 		qsort(l->processes, l->process_count, sizeof(*l->processes), larger_process);

@@ -22,6 +22,7 @@ struct ledger_process {
 	uint64_t pool_allocated, pool_free, other; /* of a traced one; other: with its context */
 	uint64_t since_ns;
 	bool before;                   /* it was there when the recording began */
+	bool guessed;                  /* the driver's pid is of another namespace: it is this one by what it holds */
 };
 
 /* Memory of the traced processes outside segments. */
@@ -48,10 +49,18 @@ struct ledger {
 	unsigned part_count;
 };
 
+/* ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is there. */
+int ledger_take_samples(struct ledger *l, const struct model *m, const struct samples *samples);
+struct ledger_process *ledger_add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name);
+int ledger_add_part(struct ledger *l, const char *name, uint64_t bytes, bool context);
+
 /* At an OOM's moment, or the device's peak. `samples` may be NULL. 0 or an error; ledger_fini() either way. */
 int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
 		struct stacks *stacks, const struct model_device *d, const struct model_moment *at);
 void ledger_fini(struct ledger *l);
+
+/* "NCCL" for the path of its library; NULL for one that has no such name. */
+const char *ledger_library(const char *path);
 
 /* The moment the report shows: the device's last OOM, else its peak. *oom (unless NULL) is that one, or NULL. */
 const struct model_moment *ledger_moment(const struct model_device *d, const struct model_oom **oom);

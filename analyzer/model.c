@@ -341,6 +341,7 @@ const struct model_process *model_process(const struct model *m, unsigned id) { 
 const struct model_host *model_host(const struct model *m, unsigned index) { return &m->hosts[index].seen; }
 uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
 uint64_t model_growth_width_ns(const struct model *m) { return 1ull << m->growth.shift; }
+uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
 const struct model_failure *model_failure(const struct model *m, unsigned i) { return &m->failures[i]; }

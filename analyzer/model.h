@@ -304,6 +304,7 @@ void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS]);
 
 uint64_t model_timeline_width_ns(const struct model *m);
 uint64_t model_growth_width_ns(const struct model *m);
+uint64_t model_from_ns(const struct model *m); /* query.from_ns */
 uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or query.until_ns */
 
 unsigned model_failures(const struct model *m);

@@ -1,0 +1,240 @@
+/*
+ * What the driver says of a device's processes, every second or so, against what we know exactly at any time.
+ *
+ * The two are compared where nothing moves: a sample counts if the process's own memory was the same a little before and after.
+ * What the driver charges beyond that is the process's context, which hardly changes; so the nearest such sample will do.
+ */
+#include "analyzer/ledger.h"
+
+#include "analyzer/vec.h"
+
+#define BACK_NS  (120ull * 1000000000u)
+#define AHEAD_NS (5ull * 1000000000u)
+#define GUESS_BYTES (4ull << 30) /* no context is larger */
+
+/* The sample of a subject that is nearest to the ledger's moment, and the nearest while nothing moved. */
+struct seen {
+	const struct sample_subject *subject;
+	const struct model_share *share; /* of a traced process */
+	bool any, still, known;
+	uint64_t ns, bytes;
+	uint64_t still_ns, still_bytes, still_own;
+	bool gone;
+	uint64_t gone_ns;
+};
+
+struct look {
+	struct ledger *ledger;
+	const struct model *model;
+	const struct samples *samples;
+	struct seen *seen;
+	size_t count, room;
+};
+
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* ---- what was live at a time ----------------------------------------------------------------------------- */
+
+/* Live bytes in the stretch around `ns`; false if they changed. */
+static bool still_at(const struct model *m, const struct model_series *s, uint64_t ns, uint64_t *bytes)
+{
+	uint64_t width = model_timeline_width_ns(m), from = model_from_ns(m);
+	uint64_t at = ns > from ? (ns - from) / width : 0;
+	*bytes = 0;
+	if (!s->count || at + 1 < s->first)
+		return true; /* before it had anything */
+	if (at < s->first || at >= s->first + s->count) {
+		*bytes = at < s->first ? 0 : s->buckets[s->count - 1].last;
+		return false;
+	}
+	const struct model_bucket *b = &s->buckets[at - s->first];
+	*bytes = b->last;
+	for (uint64_t i = at ? at - 1 : 0; i <= at + 1; i++)
+		if (i >= s->first && i < s->first + s->count &&
+		    (s->buckets[i - s->first].low != *bytes || s->buckets[i - s->first].high != *bytes))
+			return false;
+	return at + 1 < s->first + s->count;
+}
+
+/* ---- gathering ------------------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct ledger *l, const struct sample_subject *d)
+{
+	return (d->kind == MT_SUBJECT_DEVICE || d->kind == MT_SUBJECT_DEVICE_PROCESS) && d->host == l->device->host &&
+	       d->backend == l->device->backend && *l->device->uuid && !strcmp(d->text, l->device->uuid);
+}
+
+static struct seen *seen_of(struct look *k, const struct sample_subject *d)
+{
+	for (size_t i = 0; i < k->count; i++)
+		if (k->seen[i].subject == d)
+			return &k->seen[i];
+	if (vec_reserve(k->seen, k->room, k->count + 1))
+		return NULL;
+	k->seen[k->count].subject = d;
+	return &k->seen[k->count++];
+}
+
+/* The share that a sample is about: of its process, or the device's sum for the device itself. */
+static const struct model_series *line_of(const struct look *k, struct seen *s, uint64_t ns)
+{
+	if (s->subject->kind == MT_SUBJECT_DEVICE)
+		return &k->ledger->device->timeline[LAYER_MEMORY];
+	const struct process *p = s->subject->traced ? samples_process(k->samples, s->subject, ns) : NULL;
+	s->share = p ? model_share(k->model, k->ledger->device->index, p->id) : s->share;
+	return s->share ? &s->share->timeline[LAYER_MEMORY] : NULL;
+}
+
+static void note_still(struct look *k, struct seen *s, uint64_t ns, uint64_t bytes)
+{
+	uint64_t own;
+	const struct model_series *line = line_of(k, s, ns);
+	if (!line || !still_at(k->model, line, ns, &own))
+		return;
+	if (s->still && distance(s->still_ns, k->ledger->ns) <= distance(ns, k->ledger->ns))
+		return;
+	s->still = true;
+	s->still_ns = ns;
+	s->still_bytes = bytes;
+	s->still_own = own;
+}
+
+static int take(void *arg, const struct sample *sample)
+{
+	struct look *k = arg;
+	const bool device = sample->subject->kind == MT_SUBJECT_DEVICE;
+	const unsigned field = device ? (unsigned)MT_DEVICE_free : (unsigned)MT_DEVICE_PROCESS_bytes;
+	if (!is_ours(k->ledger, sample->subject))
+		return 0;
+	struct seen *s = seen_of(k, sample->subject);
+	if (!s)
+		return -MT_EMEMORY;
+	if (sample->gone) {
+		s->gone = true;
+		s->gone_ns = sample->ns;
+		return 0;
+	}
+	if (!s->any || distance(sample->ns, k->ledger->ns) < distance(s->ns, k->ledger->ns)) {
+		s->any = true;
+		s->ns = sample->ns;
+		s->known = sample->fields & 1ull << field;
+		s->bytes = s->known ? sample->value[field] : 0;
+	}
+	if (sample->fields & 1ull << field)
+		note_still(k, s, sample->ns, sample->value[field]);
+	return 0;
+}
+
+/* ---- what follows ---------------------------------------------------------------------------------------- */
+
+static struct ledger_process *row_of(struct ledger *l, const struct process *p)
+{
+	for (unsigned i = 0; i < l->process_count; i++)
+		if (l->processes[i].process == p)
+			return &l->processes[i];
+	return NULL;
+}
+
+static int add_context(struct ledger *l, const struct seen *s, const struct process *p)
+{
+	struct ledger_process *row = row_of(l, p);
+	uint64_t context = s->still && s->still_bytes > s->still_own ? s->still_bytes - s->still_own : 0;
+	if (!row || !context)
+		return 0;
+	row->other += context;
+	row->bytes += context;
+	l->other_own += context;
+	return ledger_add_part(l, "context", context, true);
+}
+
+static bool has_sample(const struct look *k, const struct process *p)
+{
+	for (size_t i = 0; i < k->count; i++)
+		if (k->seen[i].share && k->seen[i].share->process == p)
+			return true;
+	return false;
+}
+
+/* A subject whose pid means nothing to us may be a traced process seen from outside its container: the one whose memory it
+ * exceeds by as little as a context takes. */
+static int guess(struct look *k, struct seen *s)
+{
+	struct ledger_process *best = NULL;
+	uint64_t best_more = GUESS_BYTES, own;
+	for (unsigned i = 0; i < k->ledger->process_count; i++) {
+		struct ledger_process *row = &k->ledger->processes[i];
+		const struct model_share *share = row->process ? model_share(k->model, k->ledger->device->index, row->process->id) : NULL;
+		if (!share || row->guessed || has_sample(k, row->process) || s->subject->first_ns + 2000000000u < row->process->start_ns)
+			continue;
+		if (!still_at(k->model, &share->timeline[LAYER_MEMORY], s->ns, &own) || s->bytes < own || s->bytes - own >= best_more)
+			continue;
+		best = row;
+		best_more = s->bytes - own;
+	}
+	if (!best)
+		return 0;
+	best->guessed = true;
+	best->other += best_more;
+	best->bytes += best_more;
+	k->ledger->other_own += best_more;
+	int e = best_more ? ledger_add_part(k->ledger, "context", best_more, true) : 0;
+	return e ? e : 1;
+}
+
+static int add_neighbour(struct ledger *l, const struct seen *s, uint64_t first_ns)
+{
+	const struct sample_subject *d = s->subject;
+	struct ledger_process *row = ledger_add_process(l, NULL, d->pid ? d->pid : d->other_pid, *d->text2 ? d->text2 : "?");
+	if (!row)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	row->bytes = s->bytes;
+	row->since_ns = d->first_ns;
+	row->before = d->first_ns <= first_ns;
+	l->other_processes += s->bytes;
+	return 0;
+}
+
+static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
+{
+	struct ledger *l = k->ledger;
+	if (s->share)
+		return add_context(l, s, s->share->process);
+	if (!s->any || (s->gone && s->gone_ns <= l->ns) || s->subject->traced)
+		return 0;
+	int guessed = s->subject->pid ? 0 : guess(k, s);
+	if (guessed)
+		return guessed < 0 ? guessed : 0;
+	if (!s->known) {
+		l->other_processes = MODEL_UNKNOWN; /* somebody is there, with we don't know how much */
+		return 0;
+	}
+	return l->other_processes == MODEL_UNKNOWN ? 0 : add_neighbour(l, s, first_ns);
+}
+
+/* The driver's free bytes, moved by what our own memory has changed since. */
+static void take_free(struct ledger *l, const struct seen *s)
+{
+	uint64_t now = l->at->layer[LAYER_MEMORY];
+	if (l->free != MODEL_UNKNOWN || !s->still)
+		return;
+	uint64_t all = s->still_bytes + s->still_own;
+	l->free = all > now ? all - now : 0;
+}
+
+int ledger_take_samples(struct ledger *l, const struct model *m, const struct samples *samples)
+{
+	struct look k = { .ledger = l, .model = m, .samples = samples };
+	uint64_t first_ns = UINT64_MAX;
+	int e = samples_each(samples, l->ns > BACK_NS ? l->ns - BACK_NS : 0, l->ns + AHEAD_NS, take, &k);
+	for (size_t i = 0; i < k.count && !e; i++)
+		if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE) {
+			first_ns = k.seen[i].subject->first_ns;
+			l->other_processes = 0;
+			take_free(l, &k.seen[i]);
+		}
+	for (size_t i = 0; i < k.count && !e; i++)
+		if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE_PROCESS)
+			e = take_process(&k, &k.seen[i], first_ns);
+	free(k.seen);
+	return e;
+}
