@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Every kind of CUDA memory on the stand-in devices: the trace's device events are what the stand-in driver's own log says, in order,
 with address or handle, bytes, device and class."""
+# timeout: 120
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu  # noqa: E402
 import mt  # noqa: E402
 from fakecuda import raw_events  # noqa: E402
 
@@ -13,6 +15,29 @@ PROGRAM = os.path.join(mt.TOP, "tests/programs/cuda_real.py")
 LIBRARIES = os.path.join(mt.BUILD, "standin")
 CLASSES = {"linear": 1, "managed": 2, "async": 3, "array": 4, "mipmapped": 4, "physical": 5, "reservation": 6, "pinned": 8, "registered": 9}
 ALIAS, PHYSICAL, RESERVED = 7, 5, 6
+
+
+PYTORCH = """
+import torch
+s = torch.cuda.Stream(1)
+x = [torch.empty(n * 100003, device="cuda:%d" % (n % 2)) for n in range(1, 12)]
+with torch.cuda.stream(s):
+    x += [torch.empty(n * 100019, device="cuda:1") for n in range(1, 9)]
+del x[::2]
+torch.cuda.empty_cache()
+pinned = [torch.empty(n, pin_memory=True) for n in (1000, 100000)]
+try:
+    torch.empty(1 << 33, device="cuda")
+except RuntimeError:
+    pass
+y = torch.ones(1000, device="cuda") + 1
+del x
+torch.cuda.empty_cache()
+"""
+SETTINGS = {
+    "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
+    "no caching": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+}
 
 
 def run(shim, *arguments):
@@ -72,15 +97,31 @@ def of_the_trace(events):
     return rows
 
 
-def case_every_kind():
-    done, log = run(True)
-    want, got = of_the_log(log), of_the_trace(raw_events(done.trace.intact()))
+def compare(want, got):
     for i, (a, b) in enumerate(zip(want, got)):
         if a[0] == "map" or a[4] == RESERVED:  # no device: a range, or that of the handle
             a, b = a[:3] + a[4:], b[:3] + b[4:]
         mt.equal(b, a, "event %d of %d" % (i, len(want)))
     mt.equal(len(got), len(want), "number of events")
+
+
+def case_every_kind():
+    done, log = run(True)
+    want = of_the_log(log)
+    compare(want, of_the_trace(raw_events(done.trace.intact())))
     mt.check(len(want) >= 50, "only %d" % len(want))
+
+
+def pytorch(settings):
+    """PyTorch where it leaves caching to the driver, or to nobody (gpu_pytorch.py has its own caching allocator)."""
+    folder = mt.scratch("standin")
+    log = os.path.join(folder, "log")
+    done = mt.shimmed([gpu.python(), "-c", PYTORCH], env={**gpu.environment(folder, log), **settings})
+    mt.equal(done.status, 0, "status of %s" % done)
+    events = [e for e in raw_events(done.trace.intact()) if e["class"] != 10]
+    want = of_the_log(gpu.read_log(log))
+    compare(want, of_the_trace(events))
+    mt.check(len(want) > 10, "only %d" % len(want))
 
 
 def case_the_driver_sees_the_same_calls():
@@ -91,4 +132,6 @@ def case_the_driver_sees_the_same_calls():
     mt.equal(calls(run(True)[1]), calls(run(False)[1]))
 
 
+for _name, _settings in SETTINGS.items():
+    globals()["case_pytorch_" + _name.replace(" ", "_")] = lambda settings=_settings: pytorch(settings)
 mt.main()
