@@ -27,11 +27,19 @@ static const struct rule builtin[] = {
 
 enum { BUILTIN = sizeof(builtin) / sizeof(*builtin) };
 
+/* What is said of a function in a file of a library: many frames differ in their lines alone. Strings of frames are interned. */
+struct answer {
+	const char *function, *file, *library; /* all NULL = free */
+	const struct rule *rule;
+};
+
 struct categories {
 	struct stacks *stacks;
 	struct rule *rules;     /* the user's, then the built-in ones */
 	size_t count, room;
 	char *text;             /* of the user's file; patterns point into it */
+	struct answer *answers; /* open addressing */
+	size_t answer_count, answer_mask;
 };
 
 const char *category_name(enum category c)
@@ -187,9 +195,8 @@ static const char *subject(const struct frame *f, enum rule_what what, char *buf
 	}
 }
 
-static const void *ask_frame(void *arg, const struct frame *f)
+static const struct rule *rule_of(const struct categories *c, const struct frame *f)
 {
-	const struct categories *c = arg;
 	char buffer[1024];
 	const char *texts[RULE_WHATS];
 	for (int what = 0; what < RULE_WHATS; what++)
@@ -200,6 +207,50 @@ static const void *ask_frame(void *arg, const struct frame *f)
 			return &c->rules[i];
 	}
 	return NULL;
+}
+
+static size_t hash_frame(const struct frame *f)
+{
+	uint64_t h = (uintptr_t)f->function * 0x9e3779b97f4a7c15u ^ (uintptr_t)f->file * 0xc2b2ae3d27d4eb4fu ^ (uintptr_t)f->library;
+	return (size_t)(h ^ h >> 29) * 0xbf58476d1ce4e5b9u >> 20;
+}
+
+static bool grow_answers(struct categories *c)
+{
+	size_t mask = c->answers ? 2 * c->answer_mask + 1 : 1023;
+	struct answer *answers = calloc(mask + 1, sizeof(*answers));
+	if (!answers)
+		return false;
+	for (size_t i = 0; c->answers && i <= c->answer_mask; i++) {
+		const struct answer *a = &c->answers[i];
+		struct frame f = { .function = a->function, .file = a->file, .library = a->library };
+		size_t k = hash_frame(&f) & mask;
+		if (!a->function && !a->file && !a->library)
+			continue;
+		while (answers[k].function || answers[k].file || answers[k].library)
+			k = (k + 1) & mask;
+		answers[k] = *a;
+	}
+	free(c->answers);
+	c->answers = answers;
+	c->answer_mask = mask;
+	return true;
+}
+
+static const void *ask_frame(void *arg, const struct frame *f)
+{
+	struct categories *c = arg;
+	if (!f->function && !f->file && !f->library)
+		return NULL;
+	if ((!c->answers || c->answer_count * 2 > c->answer_mask) && !grow_answers(c))
+		return rule_of(c, f);
+	size_t i = hash_frame(f) & c->answer_mask;
+	for (; c->answers[i].function || c->answers[i].file || c->answers[i].library; i = (i + 1) & c->answer_mask)
+		if (c->answers[i].function == f->function && c->answers[i].file == f->file && c->answers[i].library == f->library)
+			return c->answers[i].rule;
+	c->answers[i] = (struct answer){ f->function, f->file, f->library, rule_of(c, f) };
+	c->answer_count++;
+	return c->answers[i].rule;
 }
 
 static enum category by_lifetime(const struct categories *c, enum lifetime lifetime)
@@ -245,6 +296,7 @@ void categories_free(struct categories *c)
 {
 	if (!c)
 		return;
+	free(c->answers);
 	free(c->rules);
 	free(c->text);
 	free(c);

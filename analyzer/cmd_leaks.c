@@ -1,10 +1,8 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
-#include "analyzer/benign.h"
 #include "analyzer/error.h"
-#include "analyzer/growth.h"
 #include "analyzer/json.h"
+#include "analyzer/leaks.h"
 #include "analyzer/output.h"
-#include "analyzer/view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,12 +15,15 @@
 struct leaks_options {
 	struct options common;
 	const char *fail_over;
+	const char *suppressions;
 };
 
 static const struct option_row rows[] = {
 	OPTIONS_READ,
 	{ "fail-over", 0, "LIMITS", OPTION_STRING, offsetof(struct leaks_options, fail_over),
 	  "exit 1 if more is alive at the end (100M) or one site grows faster (1M/s, 1M/step)" },
+	{ "suppressions", 0, "FILE", OPTION_STRING, offsetof(struct leaks_options, suppressions),
+	  "lines leak:PATTERN, as LeakSanitizer reads them: what to leave out" },
 	OPTIONS_END
 };
 
@@ -33,168 +34,6 @@ static const struct option_spec spec = {
 	rows, 0,
 };
 
-/* An owner with what is known about it. */
-struct leak {
-	const struct owner *owner;
-	enum model_kind kind;
-	struct growth growth;
-	const char *benign;    /* why it is no leak, or NULL */
-	unsigned growing;      /* processes it grows in */
-	uint32_t process;      /* where it grows most */
-};
-
-struct leaks {
-	struct view *view;
-	struct sites *sites[MODEL_KINDS];
-	struct leak *list;     /* the worst first */
-	size_t count;
-	uint64_t bytes, blocks;               /* of the heap, without benign ones */
-	uint64_t benign_bytes, benign_blocks;
-	uint64_t in_use;       /* of the heap, in processes that did not exit by themselves: killed, or running */
-};
-
-/* ---- growth -------------------------------------------------------------------------------------------- */
-
-/* Lowest live bytes per window of the owner's members in one process, from where the first begins. */
-static uint64_t *add_members(const struct view *v, const struct owner *o, size_t from, size_t to, size_t *count)
-{
-	uint32_t first = UINT32_MAX, end = 0;
-	for (size_t i = from; i < to; i++) {
-		const struct model_series *s = o->members[i]->growth;
-		if (!s || s->count == 0)
-			continue;
-		first = s->first < first ? s->first : first;
-		end = s->first + s->count > end ? s->first + s->count : end;
-	}
-	*count = end > first ? end - first : 0;
-	uint64_t *values = calloc(*count + 1, sizeof(*values));
-	for (size_t i = from; values && i < to; i++) {
-		const struct model_series *s = o->members[i]->growth;
-		double weight = sites_weight(v->reader, o->members[i]);
-		for (uint32_t k = 0; s && k < s->count; k++)
-			values[s->first + k - first] += (uint64_t)((double)s->buckets[k].low * weight);
-	}
-	return values;
-}
-
-static void add_growth(struct leak *leak, const struct growth *g, uint32_t process)
-{
-	if (g->kind == GROWTH_NONE)
-		return;
-	leak->growing++;
-	if (leak->growing == 1 || g->bytes > leak->growth.bytes) {
-		leak->growth = *g;
-		leak->process = process;
-	}
-}
-
-static int by_process(const void *a, const void *b)
-{
-	const struct model_site *const *x = a, *const *y = b;
-	return ((*x)->process > (*y)->process) - ((*x)->process < (*y)->process);
-}
-
-/* Per process: workers that come and go one after the other would look like growth in their sum. */
-static void find_growth(const struct view *v, struct leak *leak)
-{
-	const struct owner *o = leak->owner;
-	double window_s = (double)model_growth_width_ns(v->model) / 1e9;
-	qsort(o->members, o->member_count, sizeof(*o->members), by_process);
-	for (size_t from = 0, to; from < o->member_count; from = to) {
-		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
-			;
-		size_t count;
-		uint64_t *values = add_members(v, o, from, to, &count);
-		struct growth g = growth_of(values, values ? count : 0, window_s);
-		free(values);
-		add_growth(leak, &g, o->members[from]->process);
-	}
-}
-
-/* ---- building ------------------------------------------------------------------------------------------ */
-
-/* What a process held that was killed, or runs, is no leak. */
-static uint64_t held_at_death(const struct view *v)
-{
-	uint64_t bytes = 0;
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct process *p = reader_process(v->reader, id);
-		if (view_has(v, p) && p->exit_kind != MT_EXIT_CODE)
-			bytes += model_process(v->model, id)->kind[MODEL_HEAP].live_bytes;
-	}
-	return bytes;
-}
-
-static int worse(const void *a, const void *b)
-{
-	const struct leak *x = a, *y = b;
-	if (!x->benign != !y->benign)
-		return x->benign ? 1 : -1;
-	if (x->owner->bytes != y->owner->bytes)
-		return x->owner->bytes > y->owner->bytes ? -1 : 1;
-	return (x->owner > y->owner) - (x->owner < y->owner);
-}
-
-static bool is_steady(const struct leak *leak)
-{
-	return leak->growth.kind == GROWTH_LINEAR || leak->growth.kind == GROWTH_ACCELERATING;
-}
-
-static void add_leak(struct leaks *l, const struct owner *o, enum model_kind kind)
-{
-	struct leak *leak = &l->list[l->count++];
-	*leak = (struct leak){ .owner = o, .kind = kind };
-	find_growth(l->view, leak);
-	if (!is_steady(leak)) /* a cache that grows on is worth a look */
-		leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, o->stacks->stack)
-						       : o->folded ? o->label : NULL;
-	if (kind != MODEL_HEAP || !leak->benign)
-		return;
-	l->benign_bytes += o->bytes;
-	l->benign_blocks += o->blocks;
-}
-
-/* What is not benign, of a total that is exact even if its parts are estimates. */
-static void count_rest(struct leaks *l)
-{
-	const struct sites *heap = l->sites[MODEL_HEAP];
-	if (!heap)
-		return;
-	l->bytes = heap->bytes > l->benign_bytes ? heap->bytes - l->benign_bytes : 0;
-	l->blocks = heap->blocks > l->benign_blocks ? heap->blocks - l->benign_blocks : 0;
-}
-
-static int leaks_init(struct leaks *l, struct view *v)
-{
-	*l = (struct leaks){ .view = v, .in_use = held_at_death(v) };
-	size_t count = 0;
-	int e = 0;
-	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
-		if (!(v->kinds & 1u << kind))
-			continue;
-		e = view_owners(v, SITES_LIVE, kind, benign_stack, &l->sites[kind]);
-		count += e == 0 ? l->sites[kind]->count : 0;
-	}
-	if (e < 0)
-		return e;
-	l->list = calloc(count + 1, sizeof(*l->list));
-	if (!l->list)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (int kind = 0; kind < MODEL_KINDS; kind++)
-		for (size_t i = 0; l->sites[kind] && i < l->sites[kind]->count; i++)
-			add_leak(l, &l->sites[kind]->owners[i], kind);
-	count_rest(l);
-	qsort(l->list, l->count, sizeof(*l->list), worse);
-	return 0;
-}
-
-static void leaks_fini(struct leaks *l)
-{
-	for (int kind = 0; kind < MODEL_KINDS; kind++)
-		sites_free(l->sites[kind]);
-	free(l->list);
-}
-
 /* ---- screen -------------------------------------------------------------------------------------------- */
 
 static void leak_caller(struct table *t, const struct owner *o)
@@ -203,7 +42,7 @@ static void leak_caller(struct table *t, const struct owner *o)
 		return;
 	char *text = frame_text(o->caller), *where = frame_where(o->caller);
 	char *line = output_format("< %s", text ? text : "");
-	table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, line, where });
+	table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, line, where });
 	free(text);
 	free(where);
 	free(line);
@@ -211,12 +50,12 @@ static void leak_caller(struct table *t, const struct owner *o)
 
 static char *growth_text(const struct leak *leak)
 {
-	enum growth_kind kind = leak->growth.kind;
-	if (kind == GROWTH_NONE)
+	const struct trend *t = leak->trend;
+	if (!t)
 		return NULL;
-	if (!is_steady(leak))
-		return output_format("%s", growth_name(kind));
-	return output_format("%s %s/s", growth_name(kind), BYTES((uint64_t)fabs(leak->growth.bytes_per_s)));
+	if (!leak_is_steady(leak))
+		return output_format("%s", growth_name(t->growth.kind));
+	return output_format("%s %s/%s", growth_name(t->growth.kind), BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
 }
 
 static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
@@ -224,10 +63,11 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 	const struct owner *o = leak->owner;
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
-	char *share = output_format("%s %%", PERCENT(o->bytes, all)), *growth = growth_text(leak);
-	char *range = owner_range(o);
-	table_row(t, (const char *[]){ BYTES(o->bytes), leak->kind == MODEL_MAP ? "map" : share, range ? range : COUNT(o->blocks),
-				       growth, text, where });
+	char *share = output_format("%s %%", PERCENT(leak->bytes, all)), *growth = growth_text(leak);
+	char *range = leak->bytes == o->bytes ? owner_range(o) : NULL;
+	const char *part = leak->kind == MODEL_HEAP ? share : kind_name(leak->kind);
+	const char *oldest = leak->oldest_ns == UINT64_MAX ? NULL : DURATION(leak->oldest_ns);
+	table_row(t, (const char *[]){ BYTES(leak->bytes), part, range ? range : COUNT(leak->blocks), oldest, growth, text, where });
 	leak_caller(t, o);
 	free(range);
 	free(text);
@@ -237,7 +77,7 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 }
 
 static const struct column leak_columns[] = {
-	{ "bytes", RIGHT, false }, { "%", RIGHT, false }, { "blocks", RIGHT, false }, { "growth", LEFT, false },
+	{ "bytes", RIGHT, false }, { "%", RIGHT, false }, { "blocks", RIGHT, false }, { "oldest", RIGHT, false }, { "growth", LEFT, false },
 	{ "allocated by", LEFT, true }, { "", LEFT, true },
 };
 
@@ -248,15 +88,15 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	struct table *t = NULL;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind != kind || leak->benign)
+		if (leak->kind != kind || !leak_counts(leak))
 			continue;
 		if (shown == most) {
 			more++;
-			rest += leak->owner->bytes;
+			rest += leak->bytes;
 			continue;
 		}
 		if (!t)
-			t = table_new(leak_columns, 6, 2);
+			t = table_new(leak_columns, 7, 2);
 		leak_row(t, leak, l->bytes);
 		shown++;
 	}
@@ -270,37 +110,78 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	table_print(t);
 }
 
-static void print_growing(const struct leaks *l)
+/* One line for each group, the fastest first; `shown` of them. */
+static const struct leak *fastest_but(const struct leaks *l, const unsigned *shown, size_t count)
 {
-	size_t growing = 0;
 	const struct leak *most = NULL;
 	for (size_t i = 0; i < l->count; i++) {
-		if (!is_steady(&l->list[i]))
-			continue;
-		growing++;
-		if (!most || l->list[i].growth.bytes > most->growth.bytes)
-			most = &l->list[i];
+		const struct leak *leak = &l->list[i];
+		bool seen = !leak_is_steady(leak) || leak->suppressed;
+		for (size_t k = 0; k < count && !seen; k++)
+			seen = leak->trend->group == shown[k];
+		if (!seen && (!most || leak->trend->growth.bytes > most->trend->growth.bytes))
+			most = leak;
 	}
-	if (!most) {
+	return most;
+}
+
+static void print_trend(const struct leaks *l, const struct leak *leak)
+{
+	const struct trend *t = leak->trend;
+	const struct process *p = reader_process(l->view->reader, t->process);
+	const char *unit = t->stepped ? "step" : "s";
+	char *text = owner_text(leak->owner);
+	size_t others = 0;
+	double rate = 0, error = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (leak_is_steady(&l->list[i]) && l->list[i].trend->group == t->group) {
+			others += &l->list[i] != leak;
+			rate += l->list[i].trend->growth.rate;
+			error += l->list[i].trend->growth.rate_error;
+		}
+	char *more = others ? output_format(" and %zu more in lock-step", others) : strdup("");
+	printf("  %s +/- %s a %s  %s%s, in %u %s; %s, certainty %s", BYTES((uint64_t)fabs(rate)), BYTES((uint64_t)fabs(error)), unit,
+	       text ? text : "", more ? more : "", p->pid, p->name, growth_name(t->growth.kind), certainty_name(t->growth.certainty));
+	if (t->how == TREND_MORE_BLOCKS)
+		printf("; more blocks (%.4g a %s, %s each)", t->blocks_per_x, unit, BYTES((uint64_t)t->mean_block_bytes));
+	else if (t->how == TREND_BIGGER_BLOCKS)
+		printf("; bigger blocks");
+	if (t->forecast.ever)
+		printf("; memory ends at %s %.0f", unit, t->forecast.x);
+	printf("\n");
+	free(text);
+	free(more);
+}
+
+static void print_growing(const struct leaks *l)
+{
+	enum { MOST = 5 };
+	unsigned groups[MOST];
+	size_t growing = 0, shown = 0;
+	for (size_t i = 0; i < l->count; i++)
+		growing += leak_is_steady(&l->list[i]) && !l->list[i].suppressed;
+	if (!growing) {
 		printf("GROWTH  no site grew steadily\n");
 		return;
 	}
-	const struct process *p = reader_process(l->view->reader, most->process);
-	char *text = owner_text(most->owner);
-	printf("%sGROWTH  %zu site%s steadily; most: %s by %s/s in %u %s, %s, certainty %s%s\n", output_begin(STYLE_BAD), growing,
-	       growing == 1 ? " grows" : "s grow", text ? text : "", BYTES((uint64_t)fabs(most->growth.bytes_per_s)), p->pid, p->name,
-	       growth_name(most->growth.kind), certainty_name(most->growth.certainty), output_end(STYLE_BAD));
-	free(text);
+	printf("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), growing, growing == 1 ? " grows" : "s grow",
+	       output_end(STYLE_BAD));
+	for (const struct leak *leak; shown < MOST && (leak = fastest_but(l, groups, shown)); shown++) {
+		groups[shown] = leak->trend->group;
+		print_trend(l, leak);
+	}
 }
 
 static void print_benign(const struct leaks *l)
 {
+	if (l->suppressed_bytes)
+		printf("  suppressed: %s in %s blocks\n", BYTES(l->suppressed_bytes), COUNT(l->suppressed_blocks));
 	if (!l->benign_bytes)
 		return;
 	printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
 	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++)
 		if (l->list[i].benign && l->list[i].kind == MODEL_HEAP)
-			printf("%s%s %s", shown++ ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].owner->bytes));
+			printf("%s%s %s", shown++ ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].bytes));
 	printf("\n");
 }
 
@@ -311,30 +192,60 @@ static void print_screen(const struct leaks *l)
 	if (l->in_use)
 		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
 	print_benign(l);
-	if (l->sites[MODEL_HEAP] && l->sites[MODEL_HEAP]->estimated)
+	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		printf("  %s\n", SAMPLED_NOTE);
 	print_growing(l);
 	print_kind(l, MODEL_HEAP, "\nHEAP");
 	print_kind(l, MODEL_MAP, "\nMAPPED");
+	print_kind(l, MODEL_PINNED, "\nPINNED");
+	print_kind(l, MODEL_POOL, "\nIN THE FRAMEWORK'S POOL");
+	print_kind(l, MODEL_DEVICE, "\nON DEVICES");
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
+static json_t *json_number(bool known, double n)
+{
+	return known && isfinite(n) ? json_real(n) : json_null();
+}
+
+static void set_growth(json_t *site, const struct trend *t)
+{
+	static const struct trend none = { .forecast = { false, INFINITY, INFINITY, INFINITY } };
+	static const char *const hows[] = { "unclear", "more blocks", "bigger blocks" };
+	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->stepped;
+	t = t ? t : &none;
+	const struct forecast *f = &t->forecast;
+	double per_s = stepped ? t->period_s : 1;
+	json_object_set_new(site, "slope_bytes_per_s", json_real(grows ? trend_per_second(t) : 0));
+	json_object_set_new(site, "slope_bytes_per_step", json_number(stepped, t->growth.rate));
+	json_object_set_new(site, "slope_error_per_step", json_number(stepped, t->growth.rate_error));
+	json_object_set_new(site, "acceleration", json_real(grows ? trend_acceleration_per_s2(t) : 0));
+	json_object_set_new(site, "acceleration_per_step", json_number(stepped, t->growth.acceleration));
+	json_object_set_new(site, "kind", json_string(growth_name(t->growth.kind)));
+	json_object_set_new(site, "certainty", json_string(certainty_name(t->growth.certainty)));
+	json_object_set_new(site, "grown_bytes", json_number(grows, t->growth.bytes));
+	json_object_set_new(site, "runs_out_at_s", json_number(f->ever && !stepped, f->x));
+	json_object_set_new(site, "runs_out_at_step", json_number(f->ever && stepped, f->x));
+	json_object_set_new(site, "blocks_per_step", json_number(steady && stepped, t->blocks_per_x));
+	json_object_set_new(site, "blocks_per_s", json_number(steady && per_s > 0, t->blocks_per_x / (per_s > 0 ? per_s : 1)));
+	json_object_set_new(site, "how", steady ? json_string(hows[t->how]) : json_null());
+	json_object_set_new(site, "group", steady ? json_integer(t->group) : json_null());
+}
+
 static json_t *json_leak(const struct leaks *l, const struct leak *leak)
 {
 	const struct owner *o = leak->owner;
-	const struct growth *g = &leak->growth;
 	json_t *site = json_owner(l->view->stacks, o, leak->kind, view_flags(l->view->options));
-	json_object_set_new(site, "slope_bytes_per_s", json_real(g->bytes_per_s));
-	json_object_set_new(site, "slope_bytes_per_step", json_null());
-	json_object_set_new(site, "acceleration", json_real(g->acceleration));
-	json_object_set_new(site, "kind", json_string(growth_name(g->kind)));
-	json_object_set_new(site, "certainty", json_string(certainty_name(g->certainty)));
-	json_object_set_new(site, "runs_out_at_s", json_null());
-	json_object_set_new(site, "runs_out_at_step", json_null());
-	json_object_set_new(site, "blocks_per_step", json_null());
-	json_object_set_new(site, "mean_block_bytes", json_bytes(o->blocks ? o->bytes / o->blocks : 0));
+	double mean = leak->trend && leak->trend->mean_block_bytes ? leak->trend->mean_block_bytes
+		: leak->blocks ? (double)leak->bytes / (double)leak->blocks : 0;
+	json_object_set_new(site, "bytes", json_bytes(leak->bytes));
+	json_object_set_new(site, "blocks", json_bytes(leak->blocks));
+	set_growth(site, leak->trend);
+	json_object_set_new(site, "mean_block_bytes", json_bytes((uint64_t)mean));
+	json_object_set_new(site, "oldest_s", leak->oldest_ns == UINT64_MAX ? json_null() : json_seconds(leak->oldest_ns));
 	json_object_set_new(site, "benign", json_text(leak->benign));
+	json_object_set_new(site, "suppressed", json_text(leak->suppressed));
 	return site;
 }
 
@@ -351,6 +262,8 @@ static int print_json(const struct leaks *l)
 	json_object_set_new(root, "blocks", json_bytes(l->blocks));
 	json_object_set_new(root, "benign_bytes", json_bytes(l->benign_bytes));
 	json_object_set_new(root, "benign_blocks", json_bytes(l->benign_blocks));
+	json_object_set_new(root, "suppressed_bytes", json_bytes(l->suppressed_bytes));
+	json_object_set_new(root, "suppressed_blocks", json_bytes(l->suppressed_blocks));
 	json_object_set_new(root, "sites", sites);
 	return json_print(root);
 }
@@ -358,8 +271,7 @@ static int print_json(const struct leaks *l)
 /* ---- limits -------------------------------------------------------------------------------------------- */
 
 struct limits {
-	uint64_t bytes, bytes_per_s; /* UINT64_MAX = none */
-	bool per_step;
+	uint64_t bytes, bytes_per_s, bytes_per_step; /* UINT64_MAX = none */
 };
 
 static int parse_limit(struct limits *limits, char *text)
@@ -376,13 +288,13 @@ static int parse_limit(struct limits *limits, char *text)
 	else if (strcmp(slash, "s") == 0)
 		limits->bytes_per_s = bytes;
 	else
-		limits->per_step = true;
+		limits->bytes_per_step = bytes;
 	return 0;
 }
 
 static int parse_limits(struct limits *limits, const char *text)
 {
-	*limits = (struct limits){ UINT64_MAX, UINT64_MAX, false };
+	*limits = (struct limits){ UINT64_MAX, UINT64_MAX, UINT64_MAX };
 	char *copy = strdup(text ? text : ""), *rest = copy;
 	int e = copy ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (char *word; e == 0 && text && (word = strsep(&rest, ",")); )
@@ -391,32 +303,26 @@ static int parse_limits(struct limits *limits, const char *text)
 	return e;
 }
 
-static double fastest(const struct leaks *l)
+static int too_fast(double rate, uint64_t limit, const char *unit)
 {
-	double most = 0;
-	for (size_t i = 0; i < l->count; i++) {
-		if (is_steady(&l->list[i]) && l->list[i].growth.bytes_per_s > most)
-			most = l->list[i].growth.bytes_per_s;
-	}
-	return most;
+	if (limit == UINT64_MAX || rate <= (double)limit)
+		return 0;
+	fprintf(stderr, "memtrace: leaks: a site grows by %s/%s, more than %s/%s\n", BYTES((uint64_t)rate), unit, BYTES(limit), unit);
+	return 1;
 }
 
 /* 1 when a limit is exceeded, or can't be checked: a check that could not look must not pass. */
 static int check_limits(const struct leaks *l, const struct limits *limits)
 {
-	int failed = 0;
-	double rate = fastest(l);
+	bool stepped;
+	double per_step = leaks_fastest_per_step(l, &stepped);
+	int failed = too_fast(leaks_fastest_per_second(l), limits->bytes_per_s, "s") | too_fast(per_step, limits->bytes_per_step, "step");
 	if (l->bytes > limits->bytes) {
 		fprintf(stderr, "memtrace: leaks: %s are alive at the end, more than %s\n", BYTES(l->bytes), BYTES(limits->bytes));
 		failed = 1;
 	}
-	if (limits->bytes_per_s != UINT64_MAX && rate > (double)limits->bytes_per_s) {
-		fprintf(stderr, "memtrace: leaks: a site grows by %s/s, more than %s/s\n", BYTES((uint64_t)rate),
-			BYTES(limits->bytes_per_s));
-		failed = 1;
-	}
-	if (limits->per_step) {
-		fprintf(stderr, "memtrace: leaks: this trace has no steps, so a limit per step can't be checked\n");
+	if (limits->bytes_per_step != UINT64_MAX && !stepped) {
+		fprintf(stderr, "memtrace: leaks: no steps were found in this trace, so a limit per step can't be checked\n");
 		failed = 1;
 	}
 	return failed;
@@ -424,22 +330,40 @@ static int check_limits(const struct leaks *l, const struct limits *limits)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
+static int run(struct view *v, struct leaks *l, const char *suppressions)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	struct suppress *suppress = NULL;
+	struct course *course = course_new();
+	int e = course ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (e == 0 && suppressions)
+		e = suppress_read(&suppress, suppressions);
+	if (e == 0) {
+		course_attach(course, &q);
+		e = view_run(v, &q);
+	}
+	if (e == 0)
+		e = course_run(course, v);
+	if (e == 0)
+		return leaks_init(l, v, course, suppress);
+	suppress_free(suppress);
+	course_free(course);
+	return e;
+}
+
 static int leaks(struct view *v)
 {
 	const struct leaks_options *o = (const struct leaks_options *)v->options;
-	struct model_query q = MODEL_QUERY_ALL;
 	struct limits limits;
 	struct leaks l;
-	q.growth = true;
 	int e = parse_limits(&limits, o->fail_over);
 	if (e == 0)
-		e = view_run(v, &q);
+		e = run(v, &l, o->suppressions);
 	if (e < 0)
 		return e;
-	e = leaks_init(&l, v);
-	if (e == 0 && v->options->json)
+	if (v->options->json)
 		e = print_json(&l);
-	else if (e == 0)
+	else
 		print_screen(&l);
 	if (e == 0)
 		e = check_limits(&l, &limits);

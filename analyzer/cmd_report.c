@@ -41,6 +41,8 @@ static void report_fini(struct report *r)
 		sites_free(r->owners[kind]);
 	sites_free(r->temporary);
 	sites_free(r->survivors);
+	explain_free(r->explain);
+	course_free(r->course);
 	system_close(r->system);
 }
 
@@ -67,8 +69,11 @@ static int heap_owners(const struct view *v, struct sites **out)
 
 static int report_init(struct report *r, const struct view *v)
 {
-	*r = (struct report){ .view = v };
-	int e = 0;
+	r->view = v;
+	r->losses = report_losses(v);
+	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
+	if (e == 0)
+		e = course_run(r->course, v);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -77,29 +82,26 @@ static int report_init(struct report *r, const struct view *v)
 		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
-	r->losses = report_losses(v);
-	return e;
+	return e < 0 ? e : explain_make(r->explain);
 }
 
 static int report(struct view *v)
 {
-	struct report r;
 	struct model_query q = MODEL_QUERY_ALL;
-	struct system *system;
-	int e = system_open(&system, v->reader);
-	if (e < 0)
-		return e;
-	v->samples = system_samples(system);
-	q.level_ns = system_ns(system);
-	e = view_run(v, &q);
-	if (e >= 0)
-		e = system_settle(system, v->model);
-	if (e < 0) {
-		system_close(system);
-		return e;
+	struct report r = { .course = course_new() };
+	if (!r.course)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = system_open(&r.system, v->reader);
+	if (e == 0) {
+		v->samples = system_samples(r.system);
+		q.level_ns = system_ns(r.system);
+		course_attach(r.course, &q);
+		e = view_run(v, &q);
 	}
-	e = report_init(&r, v);
-	r.system = system;
+	if (e >= 0)
+		e = system_settle(r.system, v->model);
+	if (e >= 0)
+		e = report_init(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)

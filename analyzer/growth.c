@@ -1,11 +1,27 @@
+/*
+ * Several shapes are fitted to the points - constant, line, parabola, two lines that meet, an exponential, levels with up to three
+ * jumps - and the one that explains most for its number of parameters wins (Bayes' information criterion, with a scale of
+ * noise that is the same for all: that of the best of them). What it is called follows from its slopes at both ends.
+ */
 #include "analyzer/growth.h"
 
-#define LEAST_WINDOWS 6
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS 128         /* more are joined by medians */
 #define LEAST_BYTES 65536  /* in all; less is noise even where it is steady */
-#define LEAST_PART 0.02    /* of what was there already */
-#define LEAST_RISES 4      /* fewer are single events */
-#define JUMP_PART 0.7      /* of the growth in one window */
-#define FALLING_PART 0.4   /* of the windows are below the one before: no growth */
+#define FEW 12             /* points: too few for shapes with a place of their own */
+#define TRIM_POINTS 16     /* from here on a start-up can be told from the rest */
+#define TRIM_PART 4        /* at most 1/4 is start-up ... */
+#define END_PART 8         /* ... and 1/8 the end of the program */
+#define FLOOR 0.002        /* least noise, of the range: allocations come in blocks */
+#define PENALTY 1.5        /* times log(points), a parameter */
+#define SATURATED 0.35     /* slope at the end against that at the beginning */
+#define FASTER 1.25
+#define LEAST_T 3.5        /* slope in standard errors */
+#define BENT_T 2.0         /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
+#define JUMPS 3
 
 const char *growth_name(enum growth_kind kind)
 {
@@ -19,110 +35,414 @@ const char *certainty_name(enum growth_certainty certainty)
 	return names[certainty];
 }
 
-/* Slope of the least-squares line, in bytes a window; *fit is its r squared. */
-static double line(const uint64_t *values, size_t count, double *fit)
+bool growth_is_steady(const struct growth *g)
 {
-	double n = (double)count, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
-	for (size_t i = 0; i < count; i++) {
-		double x = (double)i, y = (double)values[i];
-		sx += x;
-		sy += y;
-		sxx += x * x;
-		sxy += x * y;
-		syy += y * y;
+	return g->kind == GROWTH_LINEAR || g->kind == GROWTH_ACCELERATING;
+}
+
+/* ---- points -------------------------------------------------------------------------------------------- */
+
+/* The points that are looked at: t is (x - x0) / span. */
+struct points {
+	double x[POINTS], t[POINTS], y[POINTS];
+	size_t n;
+	double x0, span;
+};
+
+static void set_scale(struct points *p, size_t from)
+{
+	memmove(p->x, p->x + from, (p->n - from) * sizeof(*p->x));
+	memmove(p->y, p->y + from, (p->n - from) * sizeof(*p->y));
+	p->n -= from;
+	p->x0 = p->x[0];
+	p->span = p->x[p->n - 1] - p->x[0];
+	for (size_t i = 0; i < p->n; i++)
+		p->t[i] = (p->x[i] - p->x0) / p->span;
+}
+
+/* Medians of equal groups of points, so that a few that stick out are gone already. */
+static bool take_points(struct points *p, const double *x, const double *bytes, size_t count)
+{
+	size_t groups = count < POINTS ? count : POINTS;
+	double *ys = malloc((count + 1) * sizeof(*ys));
+	p->n = 0;
+	for (size_t g = 0; ys && g < groups; g++) {
+		size_t from = g * count / groups, to = (g + 1) * count / groups;
+		memcpy(ys, bytes + from, (to - from) * sizeof(*ys));
+		p->x[g] = (x[from] + x[to - 1]) / 2;
+		p->y[g] = median_of(ys, to - from);
+		p->n++;
 	}
-	double xx = n * sxx - sx * sx, xy = n * sxy - sx * sy, yy = n * syy - sy * sy;
-	*fit = xx > 0 && yy > 0 ? xy * xy / (xx * yy) : 0;
-	return xx > 0 ? xy / xx : 0;
+	free(ys);
+	if (p->n < GROWTH_LEAST_POINTS || p->x[p->n - 1] <= p->x[0])
+		return false;
+	set_scale(p, 0);
+	return true;
 }
 
-static double rise(const uint64_t *values, size_t from, size_t to)
+static double lowest(const double *y, size_t from, size_t to)
 {
-	return (double)values[to] - (double)values[from];
-}
-
-static double largest_rise(const uint64_t *values, size_t count)
-{
-	double most = 0;
-	for (size_t i = 1; i < count; i++)
-		most = rise(values, i - 1, i) > most ? rise(values, i - 1, i) : most;
-	return most;
-}
-
-static size_t falling_windows(const uint64_t *values, size_t count)
-{
-	size_t falling = 0;
-	for (size_t i = 1; i < count; i++)
-		falling += values[i] < values[i - 1];
-	return falling;
-}
-
-static size_t rising_windows(const uint64_t *values, size_t count)
-{
-	size_t rising = 0;
-	for (size_t i = 1; i < count; i++)
-		rising += values[i] > values[i - 1];
-	return rising;
-}
-
-static uint64_t lowest(const uint64_t *values, size_t from, size_t to)
-{
-	uint64_t low = values[from];
+	double low = y[from];
 	for (size_t i = from; i < to; i++)
-		low = values[i] < low ? values[i] : low;
+		low = y[i] < low ? y[i] : low;
 	return low;
 }
 
+static double range_of(const struct points *p)
+{
+	double high = p->y[0];
+	for (size_t i = 0; i < p->n; i++)
+		high = p->y[i] > high ? p->y[i] : high;
+	return high - lowest(p->y, 0, p->n);
+}
+
 /* Only what lifts the low points counts: waves of any amplitude come back to theirs. */
-static double lifted(const uint64_t *values, size_t count)
+static double lifted(const struct points *p)
 {
-	size_t quarter = count / 4;
-	return (double)lowest(values, count - quarter, count) - (double)lowest(values, 0, quarter);
+	size_t quarter = p->n / 4 ? p->n / 4 : 1;
+	return lowest(p->y, p->n - quarter, p->n) - lowest(p->y, 0, quarter);
 }
 
-static enum growth_kind classify(const uint64_t *values, size_t count)
+/* Drops the last points if they are a fall: the program frees what it has before it ends. */
+static void drop_end(struct points *p)
 {
-	size_t last = count - 1, middle = last / 2;
-	double all = rise(values, 0, last), early = rise(values, 0, middle), late = rise(values, middle, last);
-	double low = lifted(values, count);
-	if (all < LEAST_BYTES || low < LEAST_BYTES || low < LEAST_PART * (double)values[0])
-		return GROWTH_NONE;
-	if (largest_rise(values, count) > JUMP_PART * all)
-		return GROWTH_JUMP;
-	if ((double)falling_windows(values, count) > FALLING_PART * (double)last)
-		return GROWTH_NONE;
-	if (late < 0.4 * early || rise(values, last - last / 4, last) < 0.3 * all / 4)
-		return GROWTH_SATURATING;
-	if (rising_windows(values, count) < LEAST_RISES)
-		return GROWTH_JUMP;
-	return late > 1.8 * early ? GROWTH_ACCELERATING : GROWTH_LINEAR;
+	size_t most = p->n / END_PART;
+	if (p->n < TRIM_POINTS)
+		return;
+	double before = lowest(p->y, p->n / 2, p->n - most);
+	while (most-- > 0 && p->y[p->n - 1] < before)
+		p->n--;
+	set_scale(p, 0);
 }
 
-/* A straight line fits growth of any steady kind well enough to tell it from steps and noise. */
-static enum growth_certainty how_certain(enum growth_kind kind, size_t count, double fit)
+/* Drops the first points as far as a curve through the others doesn't lead back to them. */
+static void drop_start(struct points *p)
 {
-	double wanted = kind == GROWTH_LINEAR ? 0.98 : 0.85;
-	if (kind == GROWTH_NONE || kind == GROWTH_JUMP || count < 2 * LEAST_WINDOWS)
-		return count < 2 * LEAST_WINDOWS ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
-	return fit >= wanted ? CERTAINTY_HIGH : fit >= wanted - 0.15 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
+	if (p->n < TRIM_POINTS)
+		return;
+	size_t from = p->n / TRIM_PART, outside = 0;
+	struct fit f;
+	fit_make(&f, FIT_CURVE, 0, p->t + from, p->y + from, p->n - from);
+	double noise = fmax(f.scale, FLOOR * range_of(p));
+	for (size_t i = from; i-- > 0 && outside < 2;) {
+		double error = fit_value_error(&f, p->t[i]), far = fabs(p->y[i] - fit_value(&f, p->t[i]));
+		bool fits = far <= 4 * sqrt(noise * noise + error * error);
+		outside = fits ? 0 : outside + 1;
+		if (fits)
+			from = i;
+	}
+	if (from)
+		set_scale(p, from);
 }
 
-struct growth growth_of(const uint64_t *values, size_t count, double window_s)
+/* ---- levels -------------------------------------------------------------------------------------------- */
+
+/* Constant between jumps: segment i is the points [from[i], from[i + 1]). */
+struct levels {
+	size_t from[JUMPS + 2];
+	double level[JUMPS + 1];
+	int count;
+};
+
+static double squares(const struct points *p, size_t from, size_t to, double *mean)
+{
+	double sum = 0, all = 0;
+	for (size_t i = from; i < to; i++)
+		sum += p->y[i];
+	*mean = sum / (double)(to - from);
+	for (size_t i = from; i < to; i++)
+		all += (p->y[i] - *mean) * (p->y[i] - *mean);
+	return all;
+}
+
+/* What the best split of [from, to) wins, and where it is. */
+static double best_split(const struct points *p, size_t from, size_t to, size_t *at)
+{
+	double mean, whole = squares(p, from, to, &mean), best = 0;
+	for (size_t i = from + 1; i < to; i++) {
+		double left, right, won = whole - squares(p, from, i, &left) - squares(p, i, to, &right);
+		if (won > best) {
+			best = won;
+			*at = i;
+		}
+	}
+	return best;
+}
+
+static bool split_best(struct levels *l, const struct points *p)
+{
+	double best = 0;
+	size_t at = 0, found = 0;
+	int where = -1;
+	for (int s = 0; s < l->count; s++) {
+		double won = best_split(p, l->from[s], l->from[s + 1], &found);
+		if (won > best) {
+			best = won;
+			at = found;
+			where = s;
+		}
+	}
+	if (where < 0)
+		return false;
+	memmove(&l->from[where + 2], &l->from[where + 1], (size_t)(l->count - where) * sizeof(*l->from));
+	l->from[where + 1] = at;
+	l->count++;
+	return true;
+}
+
+static double levels_loss(struct levels *l, const struct points *p, double scale)
+{
+	double loss = 0;
+	for (int s = 0; s < l->count; s++) {
+		squares(p, l->from[s], l->from[s + 1], &l->level[s]);
+		for (size_t i = l->from[s]; i < l->from[s + 1]; i++) {
+			double r = (p->y[i] - l->level[s]) / scale;
+			loss += r * r > 9 ? 9 : r * r;
+		}
+	}
+	return loss;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------ */
+
+struct choice {
+	const struct points *p;
+	struct fit line, curve, best;
+	double scale, cost;       /* noise; of `best` */
+	bool jumps;               /* levels are better than all that */
+	double jump_bytes;
+};
+
+static double cost_of(const struct choice *c, const struct fit *f, double parameters)
+{
+	return fit_loss(f, c->p->t, c->p->y, c->p->n, c->scale) + PENALTY * parameters * log((double)c->p->n);
+}
+
+static void consider(struct choice *c, const struct fit *f, double parameters, double margin)
+{
+	double cost = cost_of(c, f, parameters) + margin;
+	if (cost < c->cost) {
+		c->cost = cost;
+		c->best = *f;
+	}
+}
+
+/* The place (of a bend, or of a decay) that leaves least. */
+static struct fit best_place(const struct points *p, enum fit_shape shape, const double *places, size_t count, double scale)
+{
+	struct fit best = { 0 }, f;
+	double least = INFINITY;
+	for (size_t i = 0; i < count; i++) {
+		fit_make(&f, shape, places[i], p->t, p->y, p->n);
+		double loss = fit_loss(&f, p->t, p->y, p->n, scale);
+		if (loss < least) {
+			least = loss;
+			best = f;
+		}
+	}
+	return best;
+}
+
+static void consider_levels(struct choice *c)
+{
+	struct levels l = { .from = { 0, c->p->n }, .count = 1 };
+	for (int jumps = 1; jumps <= (c->p->n < FEW ? 1 : JUMPS) && split_best(&l, c->p); jumps++) {
+		double cost = levels_loss(&l, c->p, c->scale) + PENALTY * (2 * jumps + 1) * log((double)c->p->n);
+		if (cost >= c->cost)
+			continue;
+		c->cost = cost;
+		c->jumps = true;
+		c->jump_bytes = l.level[l.count - 1] - l.level[0];
+	}
+}
+
+static void choose(struct choice *c, const struct points *p)
+{
+	static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
+	static const double decays[] = { 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6 }, growths[] = { -0.15, -0.2, -0.3, -0.4, -0.6 };
+	struct fit constant, bend, decay, growth;
+	double least = FLOOR * range_of(p);
+	*c = (struct choice){ .p = p, .cost = INFINITY };
+	fit_make(&constant, FIT_CONSTANT, 0, p->t, p->y, p->n);
+	fit_make(&c->line, FIT_LINE, 0, p->t, p->y, p->n);
+	fit_make(&c->curve, FIT_CURVE, 0, p->t, p->y, p->n);
+	c->scale = fmax(least, fmin(c->line.scale, c->curve.scale));
+	if (p->n >= FEW) {
+		bend = best_place(p, FIT_BEND, bends, sizeof(bends) / sizeof(*bends), c->scale);
+		decay = best_place(p, FIT_DECAY, decays, sizeof(decays) / sizeof(*decays), c->scale);
+		growth = best_place(p, FIT_DECAY, growths, sizeof(growths) / sizeof(*growths), c->scale);
+		c->scale = fmax(least, fmin(fmin(c->scale, bend.scale), fmin(decay.scale, growth.scale)));
+	}
+	consider(c, &constant, 1, 0);
+	consider(c, &c->line, 2, 0);
+	consider(c, &c->curve, 3, c->curve.beta[2] > 0 ? -2 : 0);
+	if (p->n >= FEW) {
+		consider(c, &bend, 4, 2);
+		consider(c, &decay, 3, 2);
+		consider(c, &growth, 3, 6);
+	}
+	consider_levels(c);
+}
+
+/* ---- naming -------------------------------------------------------------------------------------------- */
+
+static bool is_certain(double value, double error, const struct fit *f, double least)
+{
+	double wanted = fit_quantile(f->points, f->terms);
+	return value > (f->points >= FEW && wanted < least ? least : wanted) * error;
+}
+
+/* A straight line through the points from t on: what goes on after a bend. */
+static void name_line(struct growth *g, const struct points *p, double t)
+{
+	size_t from = 0;
+	while (from + GROWTH_LEAST_POINTS < p->n && p->t[from] < t)
+		from++;
+	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from);
+	g->from_x = p->x[from];
+	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, LEAST_T))
+		g->kind = GROWTH_LINEAR;
+}
+
+static void name_curve(struct growth *g, const struct choice *c)
+{
+	const struct fit *f = &c->curve;
+	double first = fit_slope(f, 0), last = fit_slope(f, 1), error = sqrt(f->cov[2][2]);
+	if (f->beta[2] < 0 && last < SATURATED * first)
+		g->kind = GROWTH_SATURATING;
+	else if (f->beta[2] < 0)
+		name_line(g, c->p, 0.4);
+	else if (last > FASTER * first && first > -0.2 * last && is_certain(f->beta[2], error, f, BENT_T))
+		g->kind = GROWTH_ACCELERATING;
+	else if (first > -0.2 * last)
+		name_line(g, c->p, 0);
+}
+
+static void name_other(struct growth *g, const struct choice *c)
+{
+	const struct fit *f = &c->best;
+	double first = fit_slope(f, 0), last = fit_slope(f, 1);
+	if (f->shape == FIT_DECAY && f->p < 0 && last > 0)
+		g->kind = GROWTH_ACCELERATING;
+	else if (first > 0 && last < SATURATED * first)
+		g->kind = GROWTH_SATURATING;
+	else if (last > 0)
+		name_line(g, c->p, f->shape == FIT_BEND ? f->p : 0.4);
+}
+
+static enum growth_certainty how_certain(const struct growth *g, size_t points)
+{
+	double error = fit_slope_error(&g->fit, 1), t = error > 0 ? fit_slope(&g->fit, 1) / error : INFINITY;
+	if (g->kind == GROWTH_NONE || g->kind == GROWTH_JUMP || g->kind == GROWTH_SATURATING)
+		return points < FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
+	if (points >= 20 && t >= 8)
+		return CERTAINTY_HIGH;
+	return t >= 4 && points >= 8 ? CERTAINTY_MEDIUM : t >= 8 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
+}
+
+static void set_rates(struct growth *g, const struct points *p)
+{
+	double quantile = fit_quantile(g->fit.points, g->fit.terms);
+	g->rate = fit_slope(&g->fit, 1) / g->span;
+	g->rate_error = quantile * fit_slope_error(&g->fit, 1) / g->span;
+	g->bytes = fit_value(&g->fit, 1) - fit_value(&g->fit, (g->from_x - p->x0) / p->span);
+	if (g->kind != GROWTH_ACCELERATING)
+		return;
+	double a = (fit_slope(&g->fit, 1) - fit_slope(&g->fit, 0)) / g->span / g->span;
+	g->acceleration = a;
+	g->acceleration_error = g->fit.shape == FIT_CURVE ? 2 * quantile * sqrt(g->fit.cov[2][2]) / g->span / g->span : a;
+}
+
+static void name(struct growth *g, const struct choice *c)
+{
+	g->fit = c->best;
+	if (c->jumps)
+		g->kind = c->jump_bytes > 4 * c->scale ? GROWTH_JUMP : GROWTH_NONE;
+	else if (c->best.shape == FIT_LINE)
+		name_line(g, c->p, 0);
+	else if (c->best.shape == FIT_CURVE)
+		name_curve(g, c);
+	else if (c->best.shape != FIT_CONSTANT)
+		name_other(g, c);
+	if (g->kind == GROWTH_JUMP)
+		g->bytes = c->jump_bytes;
+	else if (g->kind != GROWTH_NONE)
+		set_rates(g, c->p);
+}
+
+struct growth growth_of(const double *x, const double *bytes, size_t count)
 {
 	struct growth g = { .kind = GROWTH_NONE };
-	double fit, half_fit;
-	if (count < LEAST_WINDOWS || window_s <= 0)
+	struct points p;
+	struct choice c;
+	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count))
 		return g;
-	size_t middle = count / 2;
-	line(values, count, &fit);
-	g.kind = classify(values, count);
-	g.certainty = how_certain(g.kind, count, fit);
-	if (g.kind == GROWTH_NONE)
+	drop_end(&p);
+	if (lifted(&p) < LEAST_BYTES)
 		return g;
-	double late = line(values + middle, count - middle, &half_fit), early = line(values, middle, &half_fit);
-	g.bytes = values[count - 1] - values[0];
-	g.bytes_per_s = late / window_s;
-	if (g.kind == GROWTH_ACCELERATING)
-		g.acceleration = (late - early) / ((double)count / 2) / (window_s * window_s);
+	drop_start(&p);
+	g.from_x = g.x = p.x0;
+	g.span = p.span;
+	if (lifted(&p) < LEAST_BYTES)
+		return g;
+	choose(&c, &p);
+	name(&g, &c);
+	if (growth_is_steady(&g) && lifted(&p) < 0.3 * g.bytes)
+		g.kind = GROWTH_NONE;
+	g.certainty = how_certain(&g, p.n);
 	return g;
+}
+
+/* ---- forecast ------------------------------------------------------------------------------------------ */
+
+/* The curve, `errors` standard errors (its own and a single point's) above or below. */
+static double edge(const struct fit *f, double t, double errors)
+{
+	double own = fit_value_error(f, t);
+	return fit_value(f, t) + errors * sqrt(own * own + f->scale * f->scale);
+}
+
+/* The first t after `from` at which the edge reaches the limit. */
+static double crossing(const struct fit *f, double from, double limit, double errors)
+{
+	const double most = 100;
+	double t = from, step = 0.01;
+	if (edge(f, t, errors) >= limit)
+		return t;
+	while (edge(f, t + step, errors) < limit) {
+		t += step;
+		step *= 1.05;
+		if (t > most)
+			return INFINITY;
+	}
+	for (int i = 0; i < 40; i++) {
+		step /= 2;
+		t += edge(f, t + step, errors) < limit ? step : 0;
+	}
+	return t;
+}
+
+struct forecast growth_forecast(const struct growth *g, double limit, double amplitude)
+{
+	struct forecast f = { .x = INFINITY, .low = INFINITY, .high = INFINITY };
+	if (!growth_is_steady(g))
+		return f;
+	double quantile = fit_quantile(g->fit.points, g->fit.terms), level = limit - amplitude;
+	f.x = g->x + g->span * crossing(&g->fit, 1, level, 0);
+	f.low = g->x + g->span * crossing(&g->fit, 1, level, quantile);
+	f.high = g->x + g->span * crossing(&g->fit, 1, level, -quantile);
+	f.ever = isfinite(f.x);
+	return f;
+}
+
+struct forecast growth_straight(const double *x, const double *bytes, size_t count, double limit)
+{
+	struct growth g = { .kind = GROWTH_LINEAR };
+	struct points p;
+	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count))
+		return (struct forecast){ .x = INFINITY, .low = INFINITY, .high = INFINITY };
+	g.x = p.x0;
+	g.span = p.span;
+	fit_make(&g.fit, FIT_LINE, 0, p.t, p.y, p.n);
+	return growth_forecast(&g, limit, 0);
 }

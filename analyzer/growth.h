@@ -1,26 +1,58 @@
 /*
- * Does a series of live bytes grow, and how? An answer in plain terms from few, coarse windows; where they say too
- * little the answer is "none" or a low certainty.
+ * Does a series of live bytes grow, how, and when does it meet a limit? The series are low points of steps or of windows of
+ * time: whatever comes and goes within one is not in them.
+ *
+ *   linear        at a steady rate
+ *   accelerating  ever faster
+ *   saturating    ever slower, or it has stopped: a cache that fills
+ *   jump          at few moments, flat between them: a first step, a table that doubles
+ *   none          nothing that could be told from its noise
+ *
+ * The first points are left out where they don't belong to what follows (start-up), and single points that stick out
+ * (an evaluation) count little. All errors are half-widths of 95 % intervals.
  */
 #ifndef MT_ANALYZER_GROWTH_H
 #define MT_ANALYZER_GROWTH_H
 
+#include "analyzer/fit.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
+enum { GROWTH_LEAST_POINTS = 5 };
+
 struct growth {
 	enum growth_kind kind;
 	enum growth_certainty certainty;
-	double bytes_per_s;  /* over the second half, where a leak shows and a warm-up doesn't */
-	double acceleration; /* bytes per second squared; 0 unless accelerating */
-	uint64_t bytes;      /* from the first window to the last */
+	double rate, rate_error;                 /* bytes per unit of x, at the end of the series */
+	double acceleration, acceleration_error; /* bytes per unit of x squared; 0 unless accelerating */
+	double bytes;                            /* grown since `from_x` */
+	double from_x;                           /* what was before is start-up */
+	double x, span;                          /* `fit` is over t = (its x - x) / span */
+	struct fit fit;
 };
 
-/* `values` are the lowest live bytes of equal, consecutive windows. */
-struct growth growth_of(const uint64_t *values, size_t count, double window_s);
+/* `x` rises: numbers of steps, or seconds. */
+struct growth growth_of(const double *x, const double *bytes, size_t count);
+
+/* Linear or accelerating: what goes on will meet any limit. */
+bool growth_is_steady(const struct growth *g);
+
+struct forecast {
+	bool ever;        /* it meets the limit at all, within a hundred times what was seen */
+	double x;         /* when, and from when to when with 95 % */
+	double low, high; /* high is infinite where it may never */
+};
+
+/* When a steady growth meets the limit, `amplitude` above its low points; of others .ever is false. */
+struct forecast growth_forecast(const struct growth *g, double limit, double amplitude);
+
+/* The same if it went on in a straight line at its mean rate: what a forecast is to be better than. */
+struct forecast growth_straight(const double *x, const double *bytes, size_t count, double limit);
 
 const char *growth_name(enum growth_kind kind);
 const char *certainty_name(enum growth_certainty certainty);

@@ -59,7 +59,7 @@ static const struct { const char *library, *name; } libraries[] = {
 	{ "libtriton", "Triton" }, { "libcupy", "CuPy" },
 };
 
-static const char *library_name(const char *path)
+const char *ledger_library(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
@@ -74,7 +74,7 @@ static const char *caller_of(struct stacks *stacks, const struct process *p, con
 	const char *name = NULL;
 	for (struct stack_walk w = { .next = stacks_of(stacks, p, s->node, s->node2) }; !name && stack_step(stacks, &w);)
 		if (w.frame->library)
-			name = library_name(w.frame->library);
+			name = ledger_library(w.frame->library);
 	return name;
 }
 

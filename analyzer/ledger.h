@@ -59,6 +59,9 @@ int ledger_make(struct ledger *l, const struct model *m, const struct reader *r,
 		struct stacks *stacks, const struct model_device *d, const struct model_moment *at);
 void ledger_fini(struct ledger *l);
 
+/* "NCCL" for the path of its library; NULL for one that has no such name. */
+const char *ledger_library(const char *path);
+
 /* The moment the report shows: the device's last OOM, else its peak. *oom (unless NULL) is that one, or NULL. */
 const struct model_moment *ledger_moment(const struct model_device *d, const struct model_oom **oom);
 

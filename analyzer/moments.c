@@ -1,6 +1,7 @@
 #include "analyzer/moments.h"
 
 #include "analyzer/blocks.h"
+#include "analyzer/explain.h"
 #include "analyzer/vec.h"
 
 /* What one process has of one kind on one device. In the entries `thread` is the order of allocation: what allocated it is
@@ -52,7 +53,8 @@ static bool set_times(struct moments *m, const struct model *model)
 		m->host_ns[i] = model_host(model, i)->kind[MODEL_HEAP].peak_ns;
 	for (unsigned i = 0; i < m->devices; i++) {
 		const struct model_device *d = model_device(model, i);
-		m->device_ns[i] = d->oom_count ? d->oom[d->oom_count - 1].at.ns : d->peak.ns;
+		const struct model_oom *oom = explain_failure(d);
+		m->device_ns[i] = oom ? oom->at.ns : d->peak.ns;
 	}
 	return true;
 }

@@ -49,6 +49,7 @@ struct options {
 	uint64_t rows;       /* 0 = the command's default */
 	enum by by;
 	const char *filter;
+	const char *rules;   /* file of categories' rules */
 	bool no_python, no_native, all_frames;
 	bool force;
 	const char **dirs;   /* what was left on the command line, or the newest directory; owned */
@@ -93,6 +94,7 @@ struct option_row {
 	{ "by", 0, "KEY", OPTION_BY, offsetof(struct options, by), \
 	  "stack, site, function, file, library, category, thread, process, size, phase" }, \
 	{ "filter", 0, "REGEX", OPTION_STRING, offsetof(struct options, filter), "only stacks that match" }, \
+	{ "rules", 0, "FILE", OPTION_STRING, offsetof(struct options, rules), "more rules for categories (MEMTRACE_RULES)" }, \
 	{ "no-python", 0, NULL, OPTION_FLAG, offsetof(struct options, no_python), "without Python frames" }, \
 	{ "no-native", 0, NULL, OPTION_FLAG, offsetof(struct options, no_native), "without native frames" }, \
 	{ "all-frames", 0, NULL, OPTION_FLAG, offsetof(struct options, all_frames), "also frames that say little" }, \

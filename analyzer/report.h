@@ -2,8 +2,12 @@
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
+#include "analyzer/course.h"
+#include "analyzer/explain.h"
 #include "analyzer/system.h"
 #include "analyzer/view.h"
+
+#include <jansson.h>
 
 /* What is missing, over the selected processes. */
 struct losses {
@@ -16,11 +20,13 @@ struct losses report_losses(const struct view *v);
 
 struct report {
 	const struct view *view;
+	struct course *course;
 	struct system *system;
 	struct losses losses;
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
+	struct explain *explain;
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
@@ -42,6 +48,10 @@ unsigned report_print_device_times(const struct view *v);
 
 /* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */
 char *report_command(const struct process *p, int columns);
+
+/* report_growth.c: steps, phases, growth. Nothing is printed where nothing grows. */
+unsigned report_print_growth(const struct view *v, const struct course *c);
+void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
 void report_print(const struct report *r);
 int report_print_json(const struct report *r);

@@ -1,6 +1,7 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The key
  * "host" is the memory of the host; its name is "hostname". */
 #include "analyzer/devices_json.h"
+#include "analyzer/explain_json.h"
 #include "analyzer/json.h"
 #include "analyzer/report.h"
 #include "analyzer/system_json.h"
@@ -81,14 +82,6 @@ static json_t *json_losses(const struct losses *l)
 	return o;
 }
 
-static json_t *json_unknown(const struct report *r)
-{
-	json_t *list = json_array();
-	if (!system_facts(r->system)->sampled)
-		json_array_append_new(list, json_string("resident memory and swap: the run was too short for a sample, or had no recorder"));
-	return list;
-}
-
 static json_t *json_sites(const struct report *r)
 {
 	json_t *list = json_array();
@@ -106,7 +99,7 @@ static void set_head(json_t *o, const struct report *r)
 	const struct reader *reader = r->view->reader;
 	const struct process *first = reader_processes(reader) ? reader_process(reader, 0) : NULL;
 	json_object_set_new(o, "version", json_integer(1));
-	json_object_set_new(o, "status", json_string(r->losses.complete ? "ok" : "inconclusive"));
+	json_object_set_new(o, "status", json_string(status_name(r->explain->verdicts.status)));
 	json_object_set_new(o, "command", json_command(first));
 	json_object_set_new(o, "hostname", json_text(reader_hosts(reader) ? reader_host(reader, 0)->name : NULL));
 	json_object_set_new(o, "start", json_time(reader_origin_real_ns(reader)));
@@ -114,13 +107,13 @@ static void set_head(json_t *o, const struct report *r)
 	json_object_set_new(o, "complete", json_boolean(r->losses.complete));
 }
 
-static void set_empty(json_t *o)
+static void set_why(json_t *o, struct explain *x)
 {
-	static const char *const lists[] = { "phases", "copies", "verdicts", "ruled_out" };
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
-		json_object_set_new(o, lists[i], json_array());
-	json_object_set_new(o, "steps", json_null());
-	json_object_set_new(o, "categories", json_object());
+	json_object_set_new(o, "categories", json_categories(x));
+	json_object_set_new(o, "copies", json_copies(x));
+	json_object_set_new(o, "verdicts", json_verdicts(x));
+	json_object_set_new(o, "ruled_out", json_ruled_out(x));
+	json_object_set_new(o, "unknown", json_unknowns(x));
 }
 
 int report_print_json(const struct report *r)
@@ -136,8 +129,8 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system(r->system));
 	json_object_set_new(o, "devices", json_devices(v));
-	set_empty(o);
-	json_object_set_new(o, "unknown", json_unknown(r));
+	report_json_course(o, v, r->course);
+	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));
 	json_object_set_new(o, "sites", json_sites(r));
 	return json_print(o);

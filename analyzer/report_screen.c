@@ -315,7 +315,7 @@ void report_print(const struct report *r)
 	unsigned lines = 1 + (r->losses.complete ? 0 : print_incomplete(r)) + print_failures(r->view) + count_gaps(r);
 	lines += report_print_ooms(r->view) + report_print_ledger(r->view) + report_print_devices(r->view);
 	lines += report_print_device_times(r->view);
-	lines += print_totals(r->view) + report_print_processes(r->view);
+	lines += print_totals(r->view) + report_print_processes(r->view) + report_print_growth(r->view, r->course);
 	lines += report_print_host(r, SCREEN_LINES > lines + tail + maps + 8 ? SCREEN_LINES - lines - tail - maps - 8 : 0);
 	report_print_heap_owners(r, SCREEN_LINES > lines + tail + maps ? SCREEN_LINES - lines - tail - maps : 0);
 	report_print_map_owners(r);

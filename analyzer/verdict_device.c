@@ -400,7 +400,7 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 	uint64_t unused = pool_unused(d), holes = less(unused, evidence_or(d->pool.free_segments, 0));
 	double part = d->pool.reserved ? (double)holes / (double)d->pool.reserved : 0;
 	double taken = (double)less(d->total, evidence_or(d->free, 0));
-	if (unused < notable(d))
+	if (unused < notable(d) || !evidence_known(d->pool.free_segments))
 		return FINDING_NONE;
 	if (part < SERIOUS || taken < NEARLY_FULL * (double)d->total)
 		return ruled_out(out, output_format("%s of %s reserved are unused, %s of it whole segments: a cache", BYTES(unused),

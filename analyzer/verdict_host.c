@@ -187,7 +187,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	const struct evidence_host *h = &e->host;
 	(void)d;
 	if (!h->sampled || !evidence_known(h->memory)) {
-		out->evidence = output_format("resident memory, swap and the machine's free memory: nothing sampled them");
+		out->evidence = output_format("resident memory and swap: the run was too short for a sample, or had no recorder");
 		return FINDING_UNKNOWN;
 	}
 	bool swaps = swapped(h) && part_of(swapped(h), SWAPPED, h->memory);

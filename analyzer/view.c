@@ -1,5 +1,6 @@
 #include "analyzer/view.h"
 
+#include "analyzer/course.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
 #include "analyzer/symbol_file.h"
@@ -137,9 +138,9 @@ int view_open(struct view *v, const struct options *o)
 	return e;
 }
 
-static enum model_split split_of(enum by by)
+enum model_split view_split(const struct view *v)
 {
-	return by == BY_THREAD ? MODEL_SPLIT_THREAD : by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
+	return v->by == BY_THREAD ? MODEL_SPLIT_THREAD : v->by == BY_SIZE ? MODEL_SPLIT_SIZE : MODEL_SPLIT_NONE;
 }
 
 /* No figure depends on it, so a damaged one is no reason to say nothing. */
@@ -150,10 +151,34 @@ static void read_symbol_file(struct stacks *s, const char *dir)
 			error_get()->offset, error_get()->why);
 }
 
+enum edge { EDGE_BEGIN, EDGE_AT, EDGE_END };
+
+/* A step or phase: where it begins, where it ends; "at" a step is where it begins, at a phase where it has most memory. */
+static int resolve_stretch(struct view *v, const struct when *w, enum edge edge, uint64_t *ns)
+{
+	struct course *c;
+	uint64_t begin = 0, peak = 0, end = 0;
+	int e = course_make(&c, v);
+	if (e < 0)
+		return e;
+	if (w->kind == WHEN_STEP) {
+		e = course_step_time(c, v, w->number, w->text, &begin, &end);
+		peak = begin;
+	} else {
+		e = course_phase_time(c, v, w->text + sizeof("phase:") - 1, w->text, &begin, &peak, &end);
+	}
+	if (e == 0)
+		*ns = edge == EDGE_BEGIN ? begin : edge == EDGE_END ? end : peak;
+	course_free(c);
+	return e;
+}
+
 /* The time that an option names. */
-static int resolve(struct view *v, const struct when *w, uint64_t *ns)
+static int resolve(struct view *v, const struct when *w, enum edge edge, uint64_t *ns)
 {
 	uint64_t event;
+	if (w->kind == WHEN_STEP || w->kind == WHEN_PHASE)
+		return resolve_stretch(v, w, edge, ns);
 	return w->kind == WHEN_OOM ? view_find_oom(v, w, &event, ns) : options_resolve(w, v->reader, ns);
 }
 
@@ -164,7 +189,7 @@ static int resolve_at(struct view *v, struct model_query *q)
 	uint64_t ns;
 	if (at->kind == WHEN_OOM)
 		return view_find_oom(v, at, &q->until_event, &ns);
-	return at->kind == WHEN_PEAK ? 0 : options_resolve(at, v->reader, &q->until_ns);
+	return at->kind == WHEN_PEAK ? 0 : resolve(v, at, EDGE_AT, &q->until_ns);
 }
 
 /* Without --device, what there is. */
@@ -182,16 +207,17 @@ static int settle_kinds(struct view *v)
 int view_run(struct view *v, struct model_query *q)
 {
 	const struct options *o = v->options;
-	int e = resolve(v, &o->from, &q->from_ns);
+	int e = resolve(v, &o->from, EDGE_BEGIN, &q->from_ns);
 	if (e == 0)
-		e = resolve(v, &o->to, &q->until_ns);
+		e = resolve(v, &o->to, EDGE_END, &q->until_ns);
 	if (e == 0)
 		e = resolve_at(v, q);
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
+	v->until_ns = q->until_ns;
 	q->processes = v->processes;
-	q->split = split_of(v->by);
+	q->split = view_split(v);
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
 	output_progress_end();

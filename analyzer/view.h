@@ -20,6 +20,7 @@ struct view {
 	uint32_t device;   /* --device as an index for model_device(); MODEL_NO_DEVICE = all. Valid after view_run() */
 	enum by by;        /* --by; else sites for eyes, and stacks for programs, which can add them up themselves */
 	uint64_t from_ns;  /* --from */
+	uint64_t until_ns; /* --to, --at */
 };
 
 /* Opens the trace and picks processes and kinds. On error nothing is left open. */
@@ -32,6 +33,9 @@ int view_command(const struct option_spec *spec, void *values, int argc, char **
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
 int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
+
+/* How sites are told apart, as --by says. */
+enum model_split view_split(const struct view *v);
 
 bool view_has(const struct view *v, const struct process *p);
 bool view_has_device(const struct view *v, uint32_t device);

@@ -94,6 +94,7 @@ void mt_config_read(void)
 	c->children = *setting("MEMTRACE_CHILDREN", "1") != '0';
 	c->paused = *setting("MEMTRACE_PAUSED", "0") != '0';
 	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
+	c->python = *setting("MEMTRACE_PYTHON", "1") != '0';
 	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
 	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
 	c->sample_seed = bytes_of(getenv("MEMTRACE_SAMPLE_SEED"), 0);

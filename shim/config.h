@@ -22,6 +22,7 @@ struct mt_config {
 	uint8_t  children;
 	uint8_t  paused;
 	uint8_t  python_allocators;  /* PYTHONMALLOC=malloc for children and ourselves */
+	uint8_t  python;             /* 0: native frames alone */
 	uint8_t  verbose;
 };
 

@@ -125,7 +125,7 @@ void mt_pyfind_meet(const struct dl_phdr_info *info)
 	struct mt_symbols symbols;
 	void *this_state;
 
-	if (mt_pyruntime || !mt_symbols_of(info, &symbols))
+	if (!mt_config.python || mt_pyruntime || !mt_symbols_of(info, &symbols))
 		return;
 	this_state = mt_symbols_find(&symbols, "PyGILState_GetThisThreadState");
 	if (this_state)

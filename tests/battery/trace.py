@@ -284,7 +284,7 @@ class Samples:
             out += varint(3) + varint(subject) + varint(mask) + body
             count += 1
         frame = stored(bytes(out))
-        head = [0x4253544D, 0, len(frame), len(out), first, last, len(self.subjects), count]
+        head = [0x4253544D, 0, len(frame), len(out), first, last, 0, 0]
         head[1] = zlib.crc32(struct.pack("<IIIIQQII", *head) + frame)
         with open(os.path.join(path, "samples"), "wb") as f:
             f.write(struct.pack("<8sIIQQ", b"MTSAMP1\n", 1, 32, 0, 0) + struct.pack("<IIIIQQII", *head) + frame)

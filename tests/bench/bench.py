@@ -15,6 +15,7 @@ PYTHON = os.path.join(VENV, "bin/python")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 CHURN = os.path.join(BUILD, "tests/bench/churn")
+THROUGH = os.path.join(BUILD, "tests/bench/through")
 HERE = os.path.join(TOP, "tests/bench")
 SETTLE = 120  # seconds that a recorder may work on after its target ended
 
@@ -48,6 +49,8 @@ class Tracer:
 
 NONE = Tracer("none")
 STACKS = Tracer("memtrace", env={})
+SAMPLE = Tracer("sample", env={"MEMTRACE_STACKS": "sample"})
+NATIVE = Tracer("native", env={"MEMTRACE_PYTHON": "0"})
 NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
 HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
 MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
@@ -161,7 +164,7 @@ class Samples:
 class Table:
     """Rows as they come: a long run shows what it has."""
 
-    COLUMNS = ["none", "memtrace", "no stacks", "heaptrack", "memray"]
+    COLUMNS = ["none", "memtrace", "sample", "no stacks", "heaptrack", "memray"]
 
     def __init__(self, out):
         self.out = out

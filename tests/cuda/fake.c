@@ -26,10 +26,10 @@ typedef cudaError_t status_CUDART;
 static void say(const char *name, uint64_t address)
 {
 	static int fd = -2;
-	const char *path = getenv("FAKE_LOG");
+	const char *path;
 
 	if (fd == -2)
-		fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
+		fd = (path = getenv("FAKE_LOG")) ? open(path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
 	if (fd >= 0)
 		dprintf(fd, "%s %s %#llx\n", NAME, name, (unsigned long long)address);
 }

@@ -1,0 +1,317 @@
+#include "analyzer/course.h"
+
+#include "analyzer/error.h"
+#include "analyzer/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct course {
+	struct rhythm *rhythm;
+	struct phases *phases;
+	struct steps *steps;
+	struct samples *samples;
+	struct reader *reader; /* of the second pass: its processes are what results point to */
+	/* Whom the query called before. */
+	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
+	void (*on_change)(void *arg, const struct model_change *c);
+	void *arg;
+	/* course_watch() */
+	void (*watch_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
+	void (*watch_change)(void *arg, const struct model_change *c);
+	void *watch_arg;
+};
+
+struct course *course_new(void)
+{
+	struct course *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->rhythm = rhythm_new();
+	c->phases = phases_new();
+	c->steps = c->rhythm ? steps_new(c->rhythm) : NULL;
+	if (c->steps && c->phases)
+		return c;
+	course_free(c);
+	return NULL;
+}
+
+void course_free(struct course *c)
+{
+	if (!c)
+		return;
+	steps_free(c->steps);
+	phases_free(c->phases);
+	rhythm_free(c->rhythm);
+	samples_close(c->samples);
+	reader_close(c->reader);
+	free(c);
+}
+
+/* ---- passes -------------------------------------------------------------------------------------------- */
+
+static void first_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)
+{
+	struct course *c = arg;
+	if (c->on_event)
+		c->on_event(c->arg, p, slot, ring, thread);
+	rhythm_event(c->rhythm, p, slot);
+}
+
+static void first_change(void *arg, const struct model_change *change)
+{
+	struct course *c = arg;
+	if (c->on_change)
+		c->on_change(c->arg, change);
+	rhythm_change(c->rhythm, change);
+	phases_look(c->phases, change);
+}
+
+void course_attach(struct course *c, struct model_query *q)
+{
+	c->on_event = q->on_event;
+	c->on_change = q->on_change;
+	c->arg = q->arg;
+	q->on_event = first_event;
+	q->on_change = first_change;
+	q->arg = c;
+}
+
+void course_watch(struct course *c, void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
+						     uint32_t thread),
+		  void (*on_change)(void *arg, const struct model_change *c), void *arg)
+{
+	c->watch_event = on_event;
+	c->watch_change = on_change;
+	c->watch_arg = arg;
+}
+
+static void second_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)
+{
+	struct course *c = arg;
+	if (c->watch_event)
+		c->watch_event(c->watch_arg, p, slot, ring, thread);
+	steps_event(c->steps, p, slot, thread);
+	phases_event(c->phases, p, slot, thread);
+}
+
+static void second_change(void *arg, const struct model_change *change)
+{
+	struct course *c = arg;
+	if (c->watch_change)
+		c->watch_change(c->watch_arg, change);
+	steps_change(c->steps, change);
+	phases_change(c->phases, change);
+}
+
+static struct model_query query_of(const struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	if (v->model)
+		q.until_ns = v->until_ns;
+	q.split = view_split(v);
+	q.on_progress = output_progress;
+	return q;
+}
+
+static int pass(const struct view *v, struct model_query q, struct reader **reader)
+{
+	struct model *m;
+	const struct options *o = v->options;
+	reader_close(*reader);
+	*reader = NULL;
+	int e = reader_open(reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	if (e == 0)
+		e = model_run(&m, *reader, &q);
+	output_progress_end();
+	if (e == 0)
+		model_free(m);
+	return e;
+}
+
+int course_run(struct course *c, const struct view *v)
+{
+	struct model_query q = query_of(v);
+	q.on_event = second_event;
+	q.on_change = second_change;
+	q.arg = c;
+	int e = pass(v, q, &c->reader);
+	if (e < 0)
+		return e;
+	steps_finish(c->steps);
+	phases_finish(c->phases);
+	if (samples_open(&c->samples, c->reader) < 0)
+		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
+	return 0;
+}
+
+int course_make(struct course **out, const struct view *v)
+{
+	struct model_query q = query_of(v);
+	struct course *c = course_new();
+	*out = NULL;
+	if (!c)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	course_attach(c, &q);
+	int e = pass(v, q, &c->reader);
+	if (e == 0) {
+		struct reader *first = c->reader; /* the first pass's processes are still pointed to */
+		c->reader = NULL;
+		e = course_run(c, v);
+		reader_close(first);
+	}
+	if (e < 0) {
+		course_free(c);
+		return e;
+	}
+	*out = c;
+	return 0;
+}
+
+/* ---- what was found ------------------------------------------------------------------------------------ */
+
+const struct pace *course_pace(const struct course *c, unsigned process) { return steps_of(c->steps, process); }
+const struct phases *course_phases(const struct course *c) { return c->phases; }
+const struct steps *course_steps(const struct course *c) { return c->steps; }
+const struct samples *course_samples(const struct course *c) { return c->samples; }
+
+static uint64_t highest(const struct pace *p)
+{
+	uint64_t most = 0;
+	for (size_t k = 0; k < p->track_count; k++)
+		for (size_t i = 0; i < p->count; i++)
+			most = step_high(&p->tracks[k], i) > most ? step_high(&p->tracks[k], i) : most;
+	return most;
+}
+
+const struct pace *course_main(const struct course *c, const struct view *v)
+{
+	const struct pace *best = NULL;
+	uint64_t most = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct pace *p = course_pace(c, id);
+		if (!p || p->source == RHYTHM_NONE || !p->count || !view_has(v, reader_process(v->reader, id)))
+			continue;
+		uint64_t high = highest(p);
+		if (best && (p->source > best->source || (p->source == best->source && high <= most)))
+			continue;
+		best = p;
+		most = high;
+	}
+	return best;
+}
+
+struct growth course_growth(const struct pace *p, const struct step_track *t)
+{
+	size_t last = p->count, n = 0;
+	if (last && (p->source == RHYTHM_NONE || p->steps[last - 1].partial))
+		last--;
+	double *x = calloc(last + 1, sizeof(*x)), *y = calloc(last + 1, sizeof(*y));
+	for (size_t i = 0; x && y && i < last; i++) {
+		x[n] = step_x(p, i);
+		y[n++] = (double)step_low(t, i);
+	}
+	struct growth g = growth_of(x, y, x && y ? n : 0);
+	free(x);
+	free(y);
+	return g;
+}
+
+double course_amplitude(const struct pace *p, const struct step_track *t)
+{
+	enum { LATEST = 64 };
+	double rises[LATEST];
+	size_t n = 0;
+	for (size_t i = p->count; i-- > 0 && n < LATEST;)
+		if (!p->steps[i].partial && p->steps[i].rare * 2 <= p->steps[i].count)
+			rises[n++] = (double)(step_high(t, i) - step_low(t, i));
+	return median_of(rises, n);
+}
+
+double course_period(const struct pace *p)
+{
+	size_t n = 0;
+	double *lengths = calloc(p->count + 1, sizeof(*lengths)), period = 0;
+	for (size_t i = 0; lengths && p->source != RHYTHM_NONE && i < p->count; i++)
+		if (!p->steps[i].partial)
+			lengths[n++] = (double)(p->steps[i].end_ns - p->steps[i].begin_ns) / 1e9 / p->steps[i].count;
+	if (lengths)
+		period = median_of(lengths, n);
+	free(lengths);
+	return period;
+}
+
+int course_step_time(const struct course *c, const struct view *v, uint64_t number, const char *text, uint64_t *begin, uint64_t *end)
+{
+	const struct pace *p = course_main(c, v);
+	size_t i = p ? step_find(p, number) : 0;
+	if (!p)
+		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "no steps were found in this trace");
+	if (i == p->count)
+		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "this trace has steps %llu to %llu",
+				 (unsigned long long)p->steps[0].number,
+				 (unsigned long long)(p->steps[p->count - 1].number + p->steps[p->count - 1].count - 1));
+	const struct step *s = &p->steps[i];
+	double length = (double)(s->end_ns - s->begin_ns) / s->count;
+	*begin = s->begin_ns + (uint64_t)(length * (double)(number - s->number));
+	*end = number - s->number + 1 == s->count ? s->end_ns : *begin + (uint64_t)length;
+	return 0;
+}
+
+static const struct phase_track *greatest(const struct phase *p)
+{
+	const struct phase_track *best = NULL;
+	for (size_t k = 0; k < p->track_count; k++)
+		if (!best || p->tracks[k].peak_bytes > best->peak_bytes)
+			best = &p->tracks[k];
+	return best;
+}
+
+/* Of several visits: from the first to the last, and the peak of all. */
+int course_phase_time(const struct course *c, const struct view *v, const char *name, const char *text, uint64_t *begin,
+		      uint64_t *peak, uint64_t *end)
+{
+	uint64_t most = 0;
+	size_t first = phases_find(c->phases, name, 0);
+	*begin = UINT64_MAX;
+	*end = *peak = 0;
+	for (size_t i = first; i < phases_count(c->phases); i++) {
+		const struct phase *p = phases_get(c->phases, i), *found = phases_get(c->phases, first);
+		const struct phase_track *t = greatest(p);
+		if (strcmp(p->name, found->name) || p->process->id != found->process->id || !view_has(v, p->process))
+			continue;
+		*begin = p->begin_ns < *begin ? p->begin_ns : *begin;
+		*end = p->end_ns > *end ? p->end_ns : *end;
+		if (t && t->peak_bytes > most) {
+			most = t->peak_bytes;
+			*peak = t->peak_ns;
+		}
+	}
+	if (*begin == UINT64_MAX)
+		return error_set(MT_EUSAGE, text, ERROR_NO_OFFSET, "no phase of this trace is called so; memtrace timeline --by phase "
+				 "lists them");
+	if (!*peak)
+		*peak = *end;
+	return 0;
+}
+
+const char *course_source(enum rhythm_source source)
+{
+	static const char *const names[] = {
+		[RHYTHM_NONE] = "none", [RHYTHM_MARKS] = "marks", [RHYTHM_NVTX] = "nvtx", [RHYTHM_MSTX] = "mstx",
+		[RHYTHM_OPTIMIZER] = "inferred", [RHYTHM_SITES] = "inferred",
+	};
+	return names[source];
+}
+
+const char *course_track_name(const struct view *v, const struct process *p, uint32_t kind, uint32_t device, char *out, size_t size)
+{
+	const struct model_device *d = device < model_devices(v->model) ? model_device(v->model, device) : NULL;
+	(void)p;
+	if (d)
+		snprintf(out, size, "%s%s", d->name, kind == MODEL_POOL ? " pool" : "");
+	else
+		snprintf(out, size, "%s", kind == MODEL_HEAP ? "host" : kind_name((enum model_kind)kind));
+	return out;
+}

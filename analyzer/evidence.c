@@ -1,0 +1,253 @@
+/* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
+#include "analyzer/evidence.h"
+
+#include "analyzer/evidence_time.h"
+#include "analyzer/output.h"
+#include "analyzer/vec.h"
+
+/* ---- devices ----------------------------------------------------------------------------------------------- */
+
+static const struct ledger_process *row_of(const struct ledger *l, uint32_t process)
+{
+	for (unsigned i = 0; i < l->process_count; i++)
+		if (l->processes[i].process && l->processes[i].process->id == process)
+			return &l->processes[i];
+	return NULL;
+}
+
+static enum evidence_failure outcome_of(enum model_outcome o)
+{
+	return o == OUTCOME_CAUGHT ? FAILURE_CAUGHT : o == OUTCOME_FATAL ? FAILURE_FATAL : FAILURE_UNKNOWN;
+}
+
+/* Who asked the driver beside the pool: the first library with a name from the inside. */
+static void set_caller(struct explain *x, struct evidence_request *r, const struct model_oom *oom)
+{
+	const struct process *p = reader_process(x->view->reader, oom->process);
+	uint32_t stack = stacks_of(x->view->stacks, p, oom->node, oom->node2);
+	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+	const char *name = NULL;
+	r->caller = oom->pool ? CALLER_POOL : c == CATEGORY_comm ? CALLER_COMM : c == CATEGORY_workspace ? CALLER_LIBRARY : CALLER_PROGRAM;
+	for (struct stack_walk w = { .next = stack }; !oom->pool && !name && stack_step(x->view->stacks, &w); )
+		name = w.frame->library ? ledger_library(w.frame->library) : NULL;
+	r->caller_name = name;
+}
+
+static void set_request(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
+{
+	const struct process *p = reader_process(x->view->reader, oom->process);
+	e->request = (struct evidence_request){
+		.failed = true, .pid = p->pid, .ns = oom->at.ns, .bytes = oom->requested_bytes,
+		.block_bytes = oom->block_bytes, .limit_bytes = oom->limit_bytes ? oom->limit_bytes : EVIDENCE_UNKNOWN,
+		.failures = (unsigned)d->ooms, .driver_failures = oom->refusal_count, .retries = (unsigned)d->retries,
+		.outcome = outcome_of(oom->outcome), .ran_on_ns = p->end_ns > oom->at.ns ? p->end_ns - oom->at.ns : 0,
+	};
+	set_caller(x, &e->request, oom);
+	if (!oom->pool && !e->request.driver_failures)
+		e->request.driver_failures = 1;
+	e->pool = (struct evidence_pool){
+		.known = oom->reserved_bytes > 0, .reserved = oom->reserved_bytes, .allocated = oom->allocated_bytes,
+		.largest_hole = oom->largest_hole_bytes, .free_segments = oom->whole_free_bytes,
+	};
+}
+
+static bool is_own(const struct ledger_process *row, const struct model_oom *oom)
+{
+	return row->process && (!oom || row->process->id == oom->process);
+}
+
+/* What it had when the failing process came to the device. */
+static uint64_t before_us(const struct explain *x, const struct model_device *d, const struct ledger_process *row, uint64_t ns)
+{
+	const struct model_share *share = row->process ? model_share(x->view->model, d->index, row->process->id) : NULL;
+	if (!share)
+		return row->before || row->since_ns < ns ? EVIDENCE_UNKNOWN : 0;
+	const struct model_series *line = &share->timeline[LAYER_MEMORY];
+	uint64_t width = model_timeline_width_ns(x->view->model), bucket = ns / (width ? width : 1);
+	if (share->first_ns > ns || bucket < line->first)
+		return 0;
+	uint64_t i = bucket - line->first;
+	return line->count ? line->buckets[i < line->count ? i : line->count - 1].last : 0;
+}
+
+static int set_neighbours(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
+{
+	struct evidence_neighbour *list = explain_room(x, l->process_count * sizeof(*list));
+	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
+	if (!list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < l->process_count; i++) {
+		const struct ledger_process *row = &l->processes[i];
+		if (is_own(row, oom) || row->bytes == 0)
+			continue;
+		list[e->neighbours.count++] = (struct evidence_neighbour){
+			.pid = row->pid, .name = row->name, .bytes = row->bytes, .since_ns = row->since_ns, .before = row->before,
+			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free : EVIDENCE_UNKNOWN,
+			.bytes_before = own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
+		};
+	}
+	e->neighbours.items = list;
+	e->neighbours_known = l->other_processes != MODEL_UNKNOWN;
+	e->self_listed = e->neighbours_known;
+	return 0;
+}
+
+static int set_parts(struct explain *x, struct evidence_device *e, const struct ledger *l)
+{
+	struct evidence_part *list = explain_room(x, l->part_count * sizeof(*list));
+	if (!list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < l->part_count; i++)
+		list[i] = (struct evidence_part){ .name = l->parts[i].name ? l->parts[i].name : "the program", .bytes = l->parts[i].bytes,
+						  .fixed = l->parts[i].context };
+	e->parts.items = list;
+	e->parts.count = l->part_count;
+	return 0;
+}
+
+/* Copies of one space: all processes' on that device, or the heap's. */
+static int set_copies(struct explain *x, uint32_t device, const struct evidence_copies **items, size_t *count)
+{
+	struct evidence_copies *list = explain_room(x, x->copies.count * sizeof(*list));
+	if (!list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; i < x->copies.count; i++) {
+		const struct copy_set *s = &x->copies.sets[i];
+		if ((s->space & 0xff) != (device == MODEL_NO_DEVICE ? 0xff : device))
+			continue;
+		struct evidence_copies *c = &list[(*count)++];
+		*c = (struct evidence_copies){ .bytes = s->owners[0].bytes, .extra_bytes = s->extra_bytes, .count = s->count,
+					       .blocks = s->owners[0].blocks };
+		for (unsigned k = 0; k < s->count && k < 4; k++)
+			c->owners[k] = explain_call(x, s->owners[k].stack);
+	}
+	*items = list;
+	return 0;
+}
+
+static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
+{
+	const struct model_oom *oom = explain_failure(d);
+	int error = ledger_make(l, x->view->model, x->view->reader, course_samples(x->course), x->view->stacks, d, oom ? &oom->at : &d->peak);
+	if (error < 0)
+		return error;
+	*e = evidence_device_none();
+	e->name = d->name;
+	e->uuid = d->uuid;
+	e->total = l->total;
+	e->free = l->free;
+	e->own_other = l->other_own;
+	e->unexplained = l->explained ? l->unexplained : 0;
+	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,
+					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
+	if (oom)
+		set_request(x, e, d, oom);
+	error = set_neighbours(x, e, l, oom);
+	if (error == 0)
+		error = set_parts(x, e, l);
+	e->copies_known = true;
+	if (error == 0)
+		error = set_copies(x, d->index, &e->copies.items, &e->copies.count);
+	return error < 0 ? error : evidence_time_device(x, e, d->index, oom);
+}
+
+static int set_devices(struct explain *x)
+{
+	unsigned count = model_devices(x->view->model);
+	struct evidence_device *list = explain_room(x, count * sizeof(*list));
+	struct explain_parts *parts = x->parts;
+	parts->ledgers = calloc(count + 1, sizeof(*parts->ledgers));
+	if (!list || !parts->ledgers)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < count; i++) {
+		parts->ledger_count = i + 1;
+		int e = set_device(x, &list[i], &parts->ledgers[i], model_device(x->view->model, i));
+		if (e < 0)
+			return e;
+	}
+	x->evidence.devices.items = list;
+	x->evidence.devices.count = count;
+	return 0;
+}
+
+/* ---- host -------------------------------------------------------------------------------------------------- */
+
+/* What the allocators of the traced processes kept of what was resident when each was looked at last. */
+static uint64_t live_at(const struct explain *x, const struct process *p, enum model_kind kind, uint64_t ns)
+{
+	const struct model_series *line = &model_process(x->view->model, p->id)->timeline[kind];
+	uint64_t bucket = (ns > x->view->from_ns ? ns - x->view->from_ns : 0) / (model_timeline_width_ns(x->view->model) + 1);
+	if (!line->count || bucket < line->first)
+		return 0;
+	uint64_t i = bucket - line->first;
+	return line->buckets[i < line->count ? i : line->count - 1].high;
+}
+
+static void set_kept(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	const struct samples *samples = system_samples(x->system);
+	h->rss_anon = h->live = h->kept = 0;
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct process *p = reader_process(x->view->reader, id);
+		const struct sample_subject *s = samples_of_process(samples, p);
+		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) || samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
+			continue;
+		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
+		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
+		h->rss_anon += anon;
+		h->live += live < anon ? live : anon;
+		h->kept += live < anon ? anon - live : 0;
+	}
+}
+
+static void set_system(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	const struct system_facts *f = system_facts(x->system);
+	const struct system_ledger *l = system_ledger(x->system);
+	h->sampled = f->sampled;
+	if (!f->sampled)
+		return;
+	h->memory = f->memory;
+	h->limit = f->limit;
+	h->available_min = f->available_min;
+	h->swap_total = f->swap_total;
+	h->swap_start = f->swap_start;
+	h->swap_peak = f->swap_peak;
+	h->shm_total = f->shm_total;
+	h->shm_used = f->shm_peak;
+	h->rss_peak = f->traced_peak;
+	h->oom_kills = (unsigned)f->oom_kills;
+	h->anon = f->cgroup_anon;
+	h->file = f->cgroup_file;
+	if (l->known && !evidence_known(h->anon)) {
+		h->anon = l->live + l->kept + l->other_processes;
+		h->file = l->page_cache + l->mapped_files;
+	}
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++)
+		h->killed |= system_process(x->system, id)->oom_killed == SYSTEM_KILLED;
+	set_kept(x);
+}
+
+static int set_host(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	h->live_peak = model_totals(x->view->model, MODEL_HEAP).peak_bytes;
+	for (unsigned i = 0; i < model_failures(x->view->model); i++)
+		h->failed_bytes = model_failure(x->view->model, i)->largest_bytes > h->failed_bytes
+					  ? model_failure(x->view->model, i)->largest_bytes : h->failed_bytes;
+	if (x->system)
+		set_system(x);
+	h->copies_known = true;
+	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	return e < 0 ? e : evidence_time_host(x);
+}
+
+int evidence_make(struct explain *x)
+{
+	x->evidence = evidence_none();
+	x->evidence.complete = x->complete;
+	int e = set_devices(x);
+	return e < 0 ? e : set_host(x);
+}

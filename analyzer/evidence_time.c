@@ -1,0 +1,286 @@
+/* The part of the evidence that is about time: what grows, and what phases need. */
+#include "analyzer/evidence_time.h"
+
+#include "analyzer/benign.h"
+#include "analyzer/output.h"
+#include "analyzer/trend.h"
+#include "analyzer/vec.h"
+
+#include <math.h>
+
+#define MOST_OWNERS 64
+#define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
+
+/* Where growth is looked for. */
+struct place {
+	struct explain *x;
+	enum model_kind kind;
+	uint32_t device; /* MODEL_NO_DEVICE: the host */
+};
+
+/* ---- growth ------------------------------------------------------------------------------------------------ */
+
+static int owners_of(const struct place *p, struct sites **out)
+{
+	struct sites_query q = {
+		.measure = SITES_PEAK, .kind = p->kind, .by = BY_SITE, .flags = view_flags(p->x->view->options),
+		.processes = p->x->view->processes, .fold = p->device == MODEL_NO_DEVICE ? benign_stack : NULL,
+	};
+	if (p->device != MODEL_NO_DEVICE)
+		q.device = model_device(p->x->view->model, p->device);
+	return sites_build(out, p->x->view->model, p->x->view->reader, p->x->view->stacks, &q);
+}
+
+/* Mapped files are found by what the process has mapped in all: sites do not say what they map. */
+static bool is_file_backed(const struct place *p, const struct trend *t)
+{
+	const struct model_process *m = model_process(p->x->view->model, t->process);
+	return p->kind == MODEL_MAP && (double)m->map[MAP_ANON].peak_bytes < t->growth.bytes;
+}
+
+static const char *site_of(struct explain *x, const struct owner *o)
+{
+	return o->label ? explain_keep(x, output_format("%s", o->label)) : o->stack_count ? explain_site(x, o->stacks->stack) : "?";
+}
+
+static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
+{
+	return (struct evidence_growth){
+		.site = site_of(p->x, o), .sites = 1, .fit = { t->growth.kind, t->growth.certainty },
+		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
+		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
+		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
+		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
+		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
+		.file_backed = is_file_backed(p, t), .freed_some = true,
+	};
+}
+
+/* One cause: what grows in lock-step. */
+static void join(struct evidence_growth *to, const struct evidence_growth *g)
+{
+	if (g->bytes > to->bytes) {
+		to->site = g->site;
+		to->block_bytes = g->block_bytes;
+	}
+	if (g->fit.certainty > to->fit.certainty)
+		to->fit.certainty = g->fit.certainty;
+	to->sites++;
+	to->bytes += g->bytes;
+	to->per_step += g->per_step;
+	to->per_second += g->per_second;
+	to->blocks_per_step += g->blocks_per_step;
+}
+
+static bool never_freed(const struct place *p, const struct owner *o, uint32_t process)
+{
+	for (size_t i = 0; i < o->member_count; i++) {
+		const struct model_site *s = o->members[i];
+		if (s->process == process && s->peak_blocks < s->allocations)
+			return false;
+	}
+	(void)p;
+	return true;
+}
+
+struct found { struct evidence_growth growth; struct trend *trend; };
+
+static int larger_growth(const void *a, const void *b)
+{
+	const struct evidence_growth *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* When the whole track meets its limit: that is what the user will see. */
+static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
+{
+	const struct course *c = p->x->course;
+	const struct pace *pace = course_pace(c, process);
+	for (size_t k = 0; pace && k < pace->track_count; k++) {
+		const struct step_track *t = &pace->tracks[k];
+		double limit;
+		if (t->kind != p->kind || t->device != p->device)
+			continue;
+		struct growth all = course_growth(pace, t);
+		struct forecast f = trend_forecast(c, p->x->view, pace, t, &all, &limit);
+		if (!growth_is_steady(&all) || !f.ever)
+			continue;
+		bool stepped = pace->source != RHYTHM_NONE;
+		g->fails_step = stepped ? f.x : 0;
+		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
+		g->fails_low = f.low;
+		g->fails_high = isfinite(f.high) ? f.high : 0;
+	}
+}
+
+static size_t collect(const struct place *p, const struct sites *s, struct found *list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < s->count && i < MOST_OWNERS; i++) {
+		const struct owner *o = &s->owners[i];
+		struct trend *t = (double)o->bytes < LEAST_PART * (double)s->bytes ? NULL : malloc(sizeof(*t));
+		if (!t)
+			break;
+		trend_of(t, p->x->course, p->x->view, o);
+		if (t->growth.kind == GROWTH_NONE || t->growth.bytes < LEAST_PART * (double)s->bytes) {
+			free(t);
+			continue;
+		}
+		list[count] = (struct found){ growth_from(p, o, t), t };
+		list[count].growth.freed_some = !never_freed(p, o, t->process);
+		count++;
+	}
+	return count;
+}
+
+static size_t group(const struct place *p, struct found *list, size_t count, struct evidence_growth *out)
+{
+	struct trend *trends[MOST_OWNERS];
+	size_t groups = 0, first[MOST_OWNERS];
+	for (size_t i = 0; i < count; i++)
+		trends[i] = list[i].trend;
+	trend_group(trends, count);
+	for (size_t i = 0; i < count; i++) {
+		size_t k = 0;
+		while (k < groups && !(trends[i]->group && trends[first[k]]->group == trends[i]->group))
+			k++;
+		if (k < groups) {
+			join(&out[k], &list[i].growth);
+			continue;
+		}
+		first[groups] = i;
+		out[groups] = list[i].growth;
+		if (growth_is_steady(&trends[i]->growth))
+			set_forecast(p, &out[groups], trends[i]->process);
+		groups++;
+	}
+	return groups;
+}
+
+/* Appends to *items what grows there. */
+static int add_growth(const struct place *p, const struct evidence_growth **items, size_t *count)
+{
+	struct sites *s = NULL;
+	struct found list[MOST_OWNERS];
+	int e = owners_of(p, &s);
+	struct evidence_growth *room = e < 0 ? NULL : explain_room(p->x, (*count + MOST_OWNERS) * sizeof(*room));
+	if (!room) {
+		sites_free(s);
+		return e < 0 ? e : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	}
+	if (*count)
+		memcpy(room, *items, *count * sizeof(*room));
+	size_t found = collect(p, s, list);
+	*count += group(p, list, found, room + *count);
+	for (size_t i = 0; i < found; i++)
+		free(list[i].trend);
+	sites_free(s);
+	if (*count)
+		qsort(room, *count, sizeof(*room), larger_growth);
+	*items = room;
+	return 0;
+}
+
+static const struct pace *pace_on(const struct explain *x, uint32_t device, const struct step_track **track)
+{
+	const struct pace *best = NULL;
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct pace *p = course_pace(x->course, id);
+		for (size_t k = 0; p && k < p->track_count; k++)
+			if (p->tracks[k].device == device && (device != MODEL_NO_DEVICE || p->tracks[k].kind == MODEL_HEAP) &&
+			    (!best || p->tracks[k].count > (*track)->count)) {
+				best = p;
+				*track = &p->tracks[k];
+			}
+	}
+	return best;
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------ */
+
+static const struct phase_track *track_of(const struct phase *p, enum model_kind kind, uint32_t device)
+{
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == kind && p->tracks[k].device == device)
+			return &p->tracks[k];
+	return NULL;
+}
+
+static bool has_marks(const struct explain *x, uint32_t process)
+{
+	const struct phases *all = course_phases(x->course);
+	for (size_t i = 0; i < phases_count(all); i++)
+		if (phases_get(all, i)->process->id == process && phases_get(all, i)->source != PHASE_LINE)
+			return true;
+	return false;
+}
+
+/* The innermost phase that was running then. */
+static const struct phase *phase_at(const struct explain *x, uint32_t process, uint64_t ns, bool marks)
+{
+	const struct phases *all = course_phases(x->course);
+	const struct phase *best = NULL;
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *p = phases_get(all, i);
+		if (p->process->id == process && (p->source != PHASE_LINE) == marks && p->begin_ns <= ns && ns <= p->end_ns &&
+		    (!best || p->end_ns - p->begin_ns < best->end_ns - best->begin_ns))
+			best = p;
+	}
+	return best;
+}
+
+/* Phases around the failing one, and of the other source, say the same once more. */
+static bool is_beside(const struct phase *p, const struct phase *failing, bool marks)
+{
+	if ((p->source != PHASE_LINE) != marks)
+		return false;
+	return !failing || p == failing || p->visits > 1 || p->end_ns <= failing->begin_ns || p->begin_ns >= failing->end_ns;
+}
+
+static int set_phases(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+{
+	const struct phases *all = course_phases(x->course);
+	struct evidence_phase *list = explain_room(x, phases_count(all) * sizeof(*list));
+	if (!list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *p = phases_get(all, i);
+		bool marks = has_marks(x, p->process->id);
+		const struct phase *failing = oom && oom->process == p->process->id ? phase_at(x, oom->process, oom->at.ns, marks) : NULL;
+		const struct phase_track *t = track_of(p, MODEL_POOL, device);
+		t = t ? t : track_of(p, MODEL_DEVICE, device);
+		if (!t || !is_beside(p, failing, marks))
+			continue;
+		list[e->phases.count++] = (struct evidence_phase){
+			.name = p->name, .pid = p->process->pid, .begin_bytes = t->begin_bytes, .peak_bytes = t->peak_bytes,
+			.failing = p == failing, .times = (unsigned)p->visits,
+		};
+	}
+	e->phases.items = list;
+	return 0;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------- */
+
+int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+{
+	const struct step_track *track = NULL;
+	const struct pace *pace = pace_on(x, device, &track);
+	struct place pool = { x, MODEL_POOL, device }, memory = { x, MODEL_DEVICE, device };
+	e->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
+	if (pace && pace->source != RHYTHM_NONE)
+		e->steps = (unsigned)pace->total;
+	int error = e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
+	return error < 0 ? error : set_phases(x, e, device, oom);
+}
+
+int evidence_time_host(struct explain *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	struct place heap = { x, MODEL_HEAP, MODEL_NO_DEVICE }, map = { x, MODEL_MAP, MODEL_NO_DEVICE };
+	const struct step_track *track = NULL;
+	const struct pace *pace = pace_on(x, MODEL_NO_DEVICE, &track);
+	h->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
+	int e = h->growth_known ? add_growth(&heap, &h->growth.items, &h->growth.count) : 0;
+	return e < 0 || !h->growth_known ? e : add_growth(&map, &h->growth.items, &h->growth.count);
+}

@@ -1,0 +1,342 @@
+#include "analyzer/explain.h"
+
+#include "analyzer/output.h"
+#include "analyzer/python.h"
+#include "analyzer/vec.h"
+
+#define LEAST_COPY_PART 100 /* a copy is at least this part of its space */
+
+const struct model_oom *explain_failure(const struct model_device *d)
+{
+	const struct model_oom *last = d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+	for (unsigned i = 0; i < d->oom_count; i++)
+		if (d->oom[i].outcome == OUTCOME_FATAL)
+			last = &d->oom[i];
+	return last;
+}
+
+/* ---- what it owns ------------------------------------------------------------------------------------------ */
+
+static void *keep(struct explain *x, void *p)
+{
+	struct explain_parts *k = x->parts;
+	if (!p || vec_reserve(k->kept, k->kept_room, k->kept_count + 1) < 0) {
+		free(p);
+		return NULL;
+	}
+	return k->kept[k->kept_count++] = p;
+}
+
+const char *explain_keep(struct explain *x, char *text)
+{
+	return keep(x, text);
+}
+
+void *explain_room(struct explain *x, size_t bytes)
+{
+	return keep(x, calloc(1, bytes ? bytes : 1));
+}
+
+static const char *place_of(struct explain *x, const struct frame *f)
+{
+	if (!f)
+		return "(no stack)";
+	char *text = frame_text(f), *where = frame_where(f);
+	const char *place = explain_keep(x, where && *where ? output_format("%s %s", where, text ? text : "") : output_format("%s", text ? text : ""));
+	free(text);
+	free(where);
+	return place;
+}
+
+const char *explain_site(struct explain *x, uint32_t stack)
+{
+	return place_of(x, stacks_site_frame(x->view->stacks, stack, view_flags(x->view->options)));
+}
+
+/* The part of the stack is a call: its innermost frame made everything below it. */
+const char *explain_call(struct explain *x, uint32_t stack)
+{
+	const struct frame *frames, *best = NULL;
+	for (uint32_t id = stacks_whole(x->view->stacks, stack); id && !best; id = stacks_outer(x->view->stacks, id)) {
+		size_t count = stacks_frames(x->view->stacks, id, &frames);
+		for (size_t i = 0; i < count && !best; i++)
+			if (frame_classify(&frames[i]) == FRAME_PLAIN)
+				best = &frames[i];
+	}
+	return place_of(x, best);
+}
+
+uint32_t explain_stack(const struct explain *x, const struct moment_block *b)
+{
+	const struct model_process *p = model_process(x->view->model, b->process->id);
+	if (b->site >= p->site_count)
+		return 0;
+	return stacks_of(x->view->stacks, reader_process(x->view->reader, b->process->id), p->sites[b->site].node, p->sites[b->site].node2);
+}
+
+/* ---- the second pass --------------------------------------------------------------------------------------- */
+
+static void on_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread)
+{
+	(void)ring;
+	(void)thread;
+	moments_event(arg, p, slot);
+}
+
+static void on_change(void *arg, const struct model_change *c)
+{
+	moments_change(arg, c);
+}
+
+/* ---- categories -------------------------------------------------------------------------------------------- */
+
+static enum category category_of(struct explain *x, const struct moment_block *b, uint32_t stack)
+{
+	enum category labelled = b && b->label ? category_of_label(b->label) : CATEGORIES;
+	return labelled < CATEGORIES ? labelled : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+}
+
+static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s)
+{
+	struct explain_space *host = &x->spaces[0];
+	uint32_t stack = stacks_of(x->view->stacks, p->process, s->node, s->node2);
+	host->category[categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN)] += s->host_peak_bytes;
+	host->bytes += s->host_peak_bytes;
+}
+
+/* The heap by site: that is exact for small blocks, too. Labels are moved afterwards. */
+static void count_heap(struct explain *x)
+{
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct model_process *p = model_process(x->view->model, id);
+		if (!view_has(x->view, p->process))
+			continue;
+		for (uint32_t i = 0; i < p->site_count; i++)
+			if (p->sites[i].kind == MODEL_HEAP && p->sites[i].host_peak_bytes)
+				count_site(x, p, &p->sites[i]);
+	}
+}
+
+static void note_largest(struct explain_space *s, const struct moment_block *b)
+{
+	unsigned at = s->largest_count;
+	if (at == EXPLAIN_LARGEST && s->largest[at - 1].size >= b->size)
+		return;
+	at = at == EXPLAIN_LARGEST ? at - 1 : s->largest_count++;
+	for (; at > 0 && s->largest[at - 1].size < b->size; at--)
+		s->largest[at] = s->largest[at - 1];
+	s->largest[at] = *b;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------ */
+
+/* A driver's allocation that the pool has filled with blocks is counted by these. */
+struct span { uint32_t process, device; uint64_t addr, end; bool segment; };
+
+struct gathering {
+	struct explain *x;
+	struct copy_block *copies;
+	size_t copy_count, copy_room;
+	struct span *spans;
+	size_t span_count, span_room;
+	struct moment_block *driver; /* of spans[] */
+	size_t driver_room;
+};
+
+static bool is_copied(enum category c)
+{
+	return c == CATEGORY_parameters || c == CATEGORY_checkpoint || c == CATEGORY_caches || c == CATEGORY_unknown ||
+	       c == CATEGORY_input_pipeline;
+}
+
+static uint32_t space_number(const struct moment_block *b)
+{
+	return b->process->id << 8 | (b->device == MODEL_NO_DEVICE ? 0xff : b->device & 0x7f);
+}
+
+static int take_block(struct gathering *g, const struct moment_block *b)
+{
+	struct explain *x = g->x;
+	bool host = b->device == MODEL_NO_DEVICE;
+	struct explain_space *s = &x->spaces[host ? 0 : 1 + b->device];
+	uint32_t stack = explain_stack(x, b);
+	enum category c = category_of(x, b, stack);
+	if (!host) {
+		s->category[c] += b->size;
+		s->bytes += b->size;
+	} else if (b->label) {
+		enum category before = categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+		uint64_t moved = b->size < s->category[before] ? b->size : s->category[before];
+		s->category[before] -= moved;
+		s->category[c] += moved;
+	}
+	note_largest(s, b);
+	if (!is_copied(c) || !stack)
+		return 0;
+	int e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
+	if (e == 0)
+		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack };
+	return e;
+}
+
+static int take_driver(struct gathering *g, const struct moment_block *b)
+{
+	int e = vec_reserve_raw(g->driver, g->driver_room, g->span_count + 1);
+	if (e == 0)
+		e = vec_reserve_raw(g->spans, g->span_room, g->span_count + 1);
+	if (e < 0)
+		return e;
+	g->driver[g->span_count] = *b;
+	g->spans[g->span_count++] = (struct span){ b->process->id, b->device, b->addr, b->addr + b->size, false };
+	return 0;
+}
+
+static int gather(void *arg, const struct moment_block *b)
+{
+	struct gathering *g = arg;
+	if (!view_has(g->x->view, b->process))
+		return 0;
+	return b->kind == MODEL_DEVICE ? take_driver(g, b) : take_block(g, b);
+}
+
+static int by_span(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static int mark_segment(void *arg, const struct moment_block *b)
+{
+	struct gathering *g = arg;
+	size_t low = 0, high = g->span_count;
+	struct span key = { b->process->id, b->device, b->addr, 0, false };
+	if (b->kind != MODEL_POOL)
+		return 0;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (by_span(&g->spans[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	struct span *s = low ? &g->spans[low - 1] : NULL;
+	if (s && s->process == key.process && s->device == key.device && b->addr < s->end)
+		s->segment = true;
+	return 0;
+}
+
+/* Memory of the driver's without a block in it is a pool's free segment, or not the pool's at all. */
+static int take_rest(struct gathering *g)
+{
+	int e = 0;
+	struct moment_block *driver = g->driver;
+	struct span *at = malloc((g->span_count + 1) * sizeof(*at));
+	if (!at)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	memcpy(at, g->spans, g->span_count * sizeof(*at));
+	if (g->span_count)
+		qsort(g->spans, g->span_count, sizeof(*g->spans), by_span);
+	moments_each(g->x->parts->moments, mark_segment, g);
+	for (size_t i = 0; e == 0 && i < g->span_count; i++) {
+		struct span *s = bsearch(&at[i], g->spans, g->span_count, sizeof(*g->spans), by_span);
+		if (s && !s->segment)
+			e = take_block(g, &driver[i]);
+	}
+	free(at);
+	return e;
+}
+
+static int find_copies(struct explain *x, struct gathering *g)
+{
+	uint64_t most = 0;
+	for (unsigned i = 0; i < x->space_count; i++)
+		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
+	for (size_t i = 0; i < g->copy_count; i++)
+		g->copies[i].stack = stacks_whole(x->view->stacks, g->copies[i].stack);
+	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
+}
+
+static int look_at_blocks(struct explain *x)
+{
+	struct gathering g = { .x = x };
+	int e = moments_each(x->parts->moments, gather, &g);
+	if (e == 0)
+		e = take_rest(&g);
+	if (e == 0)
+		e = find_copies(x, &g);
+	free(g.copies);
+	free(g.spans);
+	free(g.driver);
+	return e;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------- */
+
+static int set_up(struct explain *x)
+{
+	const struct view *v = x->view;
+	x->space_count = 1 + model_devices(v->model);
+	x->spaces = explain_room(x, x->space_count * sizeof(*x->spaces));
+	x->parts->moments = moments_new(v->reader, v->model);
+	if (!x->spaces || !x->parts->moments)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	x->spaces[0] = (struct explain_space){ .name = "host", .device = MODEL_NO_DEVICE, .ns = model_totals(v->model, MODEL_HEAP).peak_ns };
+	for (unsigned i = 0; i < model_devices(v->model); i++)
+		x->spaces[1 + i] = (struct explain_space){ .name = model_device(v->model, i)->name, .device = i,
+							   .ns = moments_device_ns(x->parts->moments, i) };
+	const char *rules = v->options->rules ? v->options->rules : getenv("MEMTRACE_RULES");
+	return categories_new(&x->parts->categories, v->stacks, rules && *rules ? rules : NULL);
+}
+
+int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete)
+{
+	struct explain *x = calloc(1, sizeof(*x));
+	*out = x;
+	if (!x || !(x->parts = calloc(1, sizeof(*x->parts)))) {
+		free(x);
+		*out = NULL;
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	}
+	x->view = v;
+	x->course = c;
+	x->system = s;
+	x->complete = complete;
+	int e = set_up(x);
+	if (e == 0)
+		course_watch(c, on_event, on_change, x->parts->moments);
+	return e;
+}
+
+int explain_make(struct explain *x)
+{
+	int e = moments_error(x->parts->moments);
+	if (e == 0) {
+		count_heap(x);
+		e = look_at_blocks(x);
+	}
+	if (e == 0)
+		e = evidence_make(x);
+	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);
+}
+
+void explain_free(struct explain *x)
+{
+	if (!x)
+		return;
+	verdicts_fini(&x->verdicts);
+	copies_fini(&x->copies);
+	for (unsigned i = 0; i < x->parts->ledger_count; i++)
+		ledger_fini(&x->parts->ledgers[i]);
+	free(x->parts->ledgers);
+	moments_free(x->parts->moments);
+	categories_free(x->parts->categories);
+	for (size_t i = 0; i < x->parts->kept_count; i++)
+		free(x->parts->kept[i]);
+	free(x->parts->kept);
+	free(x->parts);
+	free(x);
+}

@@ -1,0 +1,241 @@
+#include "analyzer/leaks.h"
+
+#include "analyzer/benign.h"
+#include "analyzer/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- suppressing --------------------------------------------------------------------------------------- */
+
+/* A fold has no argument of its own. */
+static const struct suppress *suppressing;
+
+static const char *fold(struct stacks *s, uint32_t stack)
+{
+	return suppress_find(suppressing, s, stack) ? "suppressed" : benign_stack(s, stack);
+}
+
+/* ---- owners -------------------------------------------------------------------------------------------- */
+
+/* What a process held that was killed, or runs, is no leak. */
+static uint64_t held_at_death(const struct view *v)
+{
+	uint64_t bytes = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct process *p = reader_process(v->reader, id);
+		if (view_has(v, p) && p->exit_kind != MT_EXIT_CODE)
+			bytes += model_process(v->model, id)->kind[MODEL_HEAP].live_bytes;
+	}
+	return bytes;
+}
+
+bool leak_is_steady(const struct leak *leak)
+{
+	return leak->trend && growth_is_steady(&leak->trend->growth);
+}
+
+bool leak_counts(const struct leak *leak)
+{
+	return !leak->benign && !leak->suppressed;
+}
+
+static int worse(const void *a, const void *b)
+{
+	const struct leak *x = a, *y = b;
+	if (leak_counts(x) != leak_counts(y))
+		return leak_counts(x) ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->owner->bytes != y->owner->bytes)
+		return x->owner->bytes > y->owner->bytes ? -1 : 1;
+	return (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+static struct trend *find_trend(const struct leaks *l, const struct owner *o)
+{
+	struct trend found, *kept = NULL;
+	trend_of(&found, l->course, l->view, o);
+	if (found.growth.kind != GROWTH_NONE && (kept = malloc(sizeof(*kept))))
+		*kept = found;
+	return kept;
+}
+
+static uint64_t oldest_of(const struct owner *o)
+{
+	uint64_t oldest = UINT64_MAX;
+	for (size_t i = 0; i < o->member_count; i++)
+		oldest = o->members[i]->oldest_ns < oldest ? o->members[i]->oldest_ns : oldest;
+	return oldest;
+}
+
+/* A cache that grows on is worth a look even where such things usually are no leak. */
+static void judge(const struct leaks *l, struct leak *leak)
+{
+	const struct owner *o = leak->owner;
+	uint32_t stack = o->stack_count ? o->stacks->stack : 0;
+	leak->suppressed = suppress_find(l->suppress, l->view->stacks, stack);
+	if (leak->suppressed || leak_is_steady(leak))
+		return;
+	leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, stack) : o->folded ? o->label : NULL;
+}
+
+static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind)
+{
+	struct leak *leak = &l->list[l->count++];
+	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(o) };
+	leak->trend = find_trend(l, o);
+	judge(l, leak);
+	if (kind != MODEL_HEAP || leak_counts(leak))
+		return;
+	*(leak->suppressed ? &l->suppressed_bytes : &l->benign_bytes) += o->bytes;
+	*(leak->suppressed ? &l->suppressed_blocks : &l->benign_blocks) += o->blocks;
+}
+
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+/* What counts, of a total that is exact even if its parts are estimates. */
+static void count_rest(struct leaks *l)
+{
+	const struct sites *heap = l->live[MODEL_HEAP];
+	if (!heap)
+		return;
+	l->bytes = rest_of(heap->bytes, l->benign_bytes + l->suppressed_bytes);
+	l->blocks = rest_of(heap->blocks, l->benign_blocks + l->suppressed_blocks);
+}
+
+/* ---- what grew, but was freed in the end ------------------------------------------------------------------ */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct model_site *const *x = a, *const *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* All members of the owners, so that it can be asked whether an owner is among them. */
+static const struct model_site **list_members(const struct sites *s, size_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < s->count; i++)
+		*count += s->owners[i].member_count;
+	const struct model_site **list = calloc(*count + 1, sizeof(*list));
+	size_t n = 0;
+	for (size_t i = 0; list && i < s->count; i++)
+		for (size_t k = 0; k < s->owners[i].member_count; k++)
+			list[n++] = s->owners[i].members[k];
+	if (list)
+		qsort(list, n, sizeof(*list), by_address);
+	return list;
+}
+
+static bool is_among(const struct owner *o, const struct model_site *const *list, size_t count)
+{
+	for (size_t i = 0; i < o->member_count; i++)
+		if (bsearch(&o->members[i], list, count, sizeof(*list), by_address))
+			return true;
+	return false;
+}
+
+static void add_grown(struct leaks *l, const struct sites *live, const struct sites *peak, enum model_kind kind)
+{
+	size_t count;
+	const struct model_site **known = list_members(live, &count);
+	for (size_t i = 0; known && i < peak->count; i++) {
+		const struct owner *o = &peak->owners[i];
+		if (o->bytes < 65536 || is_among(o, known, count))
+			continue;
+		struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX, .trend = find_trend(l, o) };
+		if (leak_is_steady(&leak)) {
+			judge(l, &leak);
+			l->list[l->count++] = leak;
+		} else {
+			free(leak.trend);
+		}
+	}
+	free(known);
+}
+
+static void find_groups(struct leaks *l)
+{
+	size_t n = 0;
+	struct trend **list = calloc(l->count + 1, sizeof(*list));
+	for (size_t i = 0; list && i < l->count; i++)
+		if (leak_is_steady(&l->list[i]))
+			list[n++] = l->list[i].trend;
+	if (list)
+		trend_group(list, n);
+	free(list);
+}
+
+int leaks_init(struct leaks *l, struct view *v, struct course *course, struct suppress *suppress)
+{
+	*l = (struct leaks){ .view = v, .course = course, .suppress = suppress, .in_use = held_at_death(v) };
+	size_t count = 0;
+	int e = 0;
+	suppressing = suppress;
+	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
+		if (!(v->kinds & 1u << kind))
+			continue;
+		e = view_owners(v, SITES_LIVE, kind, fold, &l->live[kind]);
+		if (e == 0)
+			e = view_owners(v, SITES_PEAK, kind, fold, &l->peak[kind]);
+		count += e == 0 ? l->live[kind]->count + l->peak[kind]->count : 0;
+	}
+	if (e == 0 && !(l->list = calloc(count + 1, sizeof(*l->list))))
+		e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
+		for (size_t i = 0; l->live[kind] && i < l->live[kind]->count; i++)
+			add_live(l, &l->live[kind]->owners[i], kind);
+		if (l->peak[kind])
+			add_grown(l, l->live[kind], l->peak[kind], kind);
+	}
+	suppressing = NULL;
+	if (e < 0) {
+		leaks_fini(l);
+		return e;
+	}
+	count_rest(l);
+	find_groups(l);
+	qsort(l->list, l->count, sizeof(*l->list), worse);
+	return 0;
+}
+
+void leaks_fini(struct leaks *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->list[i].trend);
+	for (int kind = 0; kind < MODEL_KINDS; kind++) {
+		sites_free(l->live[kind]);
+		sites_free(l->peak[kind]);
+	}
+	free(l->list);
+	suppress_free(l->suppress);
+	course_free(l->course);
+	*l = (struct leaks){ 0 };
+}
+
+/* ---- the fastest --------------------------------------------------------------------------------------- */
+
+double leaks_fastest_per_second(const struct leaks *l)
+{
+	double most = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (leak_is_steady(&l->list[i]) && !l->list[i].suppressed && trend_per_second(l->list[i].trend) > most)
+			most = trend_per_second(l->list[i].trend);
+	return most;
+}
+
+double leaks_fastest_per_step(const struct leaks *l, bool *stepped)
+{
+	double most = 0;
+	*stepped = course_main(l->course, l->view) != NULL;
+	for (size_t i = 0; i < l->count; i++) {
+		const struct leak *leak = &l->list[i];
+		if (leak_is_steady(leak) && !leak->suppressed && leak->trend->stepped && leak->trend->growth.rate > most)
+			most = leak->trend->growth.rate;
+	}
+	return most;
+}

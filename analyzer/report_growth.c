@@ -1,0 +1,339 @@
+/* What the report says about time: steps, phases, growth and what grows; JSON and screen. */
+#include "analyzer/benign.h"
+#include "analyzer/json.h"
+#include "analyzer/output.h"
+#include "analyzer/report.h"
+#include "analyzer/trend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_STEPS 1000    /* entries of steps in the JSON */
+#define MOST_GROWING 3     /* owners on the screen */
+#define LEAST_PART 0.02    /* of a track's high point: growth below is for memtrace leaks */
+
+/* ---- JSON: steps --------------------------------------------------------------------------------------- */
+
+typedef uint64_t point_of(const struct step_track *t, size_t entry);
+
+static double median_point(const struct pace *p, const struct step_track *t, point_of *point)
+{
+	size_t n = 0;
+	double *values = calloc(p->count + 1, sizeof(*values)), median = 0;
+	for (size_t i = 0; values && i < p->count; i++)
+		if (!p->steps[i].partial)
+			values[n++] = (double)point(t, i);
+	if (values)
+		median = median_of(values, n);
+	free(values);
+	return median;
+}
+
+static json_t *json_points(const struct view *v, const struct pace *p, point_of *point, size_t entry)
+{
+	json_t *o = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		uint64_t bytes = entry == SIZE_MAX ? (uint64_t)median_point(p, t, point) : point(t, entry);
+		json_object_set_new(o, course_track_name(v, p->process, t->kind, t->device, name, sizeof(name)), json_bytes(bytes));
+	}
+	return o;
+}
+
+static json_t *json_step(const struct view *v, const struct pace *p, size_t i)
+{
+	const struct step *s = &p->steps[i];
+	json_t *o = json_object();
+	json_object_set_new(o, "number", json_bytes(s->number));
+	json_object_set_new(o, "count", json_integer(s->count));
+	json_object_set_new(o, "begin_s", json_seconds(s->begin_ns));
+	json_object_set_new(o, "end_s", json_seconds(s->end_ns));
+	json_object_set_new(o, "partial", json_boolean(s->partial));
+	json_object_set_new(o, "rare", json_integer(s->rare));
+	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, i));
+	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, i));
+	return o;
+}
+
+static json_t *json_forecast(const struct forecast *f)
+{
+	if (!f->ever)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "at", json_real(f->x));
+	json_object_set_new(o, "low", isfinite(f->low) ? json_real(f->low) : json_null());
+	json_object_set_new(o, "high", isfinite(f->high) ? json_real(f->high) : json_null());
+	return o;
+}
+
+static json_t *json_growth(const struct view *v, const struct course *c, const struct pace *p)
+{
+	json_t *o = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		struct growth g = course_growth(p, t);
+		double limit;
+		struct forecast f = trend_forecast(c, v, p, t, &g, &limit);
+		json_t *track = json_object();
+		json_object_set_new(track, "kind", json_string(growth_name(g.kind)));
+		json_object_set_new(track, "certainty", json_string(certainty_name(g.certainty)));
+		json_object_set_new(track, "bytes_per_step", json_real(g.rate));
+		json_object_set_new(track, "error", json_real(g.rate_error));
+		json_object_set_new(track, "acceleration", json_real(g.acceleration));
+		json_object_set_new(track, "acceleration_error", json_real(g.acceleration_error));
+		json_object_set_new(track, "amplitude_bytes", json_bytes((uint64_t)course_amplitude(p, t)));
+		json_object_set_new(track, "limit_bytes", isfinite(limit) ? json_bytes((uint64_t)limit) : json_null());
+		json_object_set_new(track, "runs_out_at_step", json_forecast(&f));
+		json_object_set_new(o, course_track_name(v, p->process, t->kind, t->device, name, sizeof(name)), track);
+	}
+	return o;
+}
+
+static json_t *json_rare(const struct pace *p)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "count", json_bytes(p->rare));
+	json_object_set_new(o, "every", p->rare > 1 ? json_real((double)(p->rare_last - p->rare_first) / (double)(p->rare - 1))
+						    : json_null());
+	return o;
+}
+
+static json_t *json_steps(const struct view *v, const struct course *c, const struct pace *p)
+{
+	if (!p)
+		return json_null();
+	json_t *o = json_object(), *list = json_array();
+	size_t every = p->count / MOST_STEPS + 1;
+	for (size_t i = 0; i < p->count; i += every)
+		json_array_append_new(list, json_step(v, p, i));
+	json_object_set_new(o, "count", json_bytes(p->total));
+	json_object_set_new(o, "period_s", json_real(course_period(p)));
+	json_object_set_new(o, "source", json_string(course_source(p->source)));
+	json_object_set_new(o, "pid", json_integer(p->process->pid));
+	json_object_set_new(o, "micro_steps", json_integer(p->micro));
+	json_object_set_new(o, "rare", json_rare(p));
+	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, SIZE_MAX));
+	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, SIZE_MAX));
+	json_object_set_new(o, "growth", json_growth(v, c, p));
+	json_object_set_new(o, "list", list);
+	return o;
+}
+
+/* ---- JSON: phases -------------------------------------------------------------------------------------- */
+
+static json_t *json_phase(const struct view *v, const struct phase *p)
+{
+	static const char *const sources[] = { "line", "mark", "nvtx", "mstx" };
+	json_t *o = json_object(), *peaks = json_object(), *kept = json_object();
+	char name[64];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct phase_track *t = &p->tracks[k];
+		course_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
+		json_object_set_new(peaks, name, json_bytes(t->peak_bytes));
+		json_object_set_new(kept, name, json_integer(t->kept_bytes));
+	}
+	json_object_set_new(o, "name", json_text(p->name));
+	json_object_set_new(o, "source", json_string(sources[p->source]));
+	json_object_set_new(o, "start_s", json_seconds(p->begin_ns));
+	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
+	json_object_set_new(o, "pid", json_integer(p->process->pid));
+	json_object_set_new(o, "visits", json_bytes(p->visits));
+	json_object_set_new(o, "busy_s", json_seconds(p->busy_ns));
+	json_object_set_new(o, "peaks", peaks);
+	json_object_set_new(o, "kept_bytes", kept);
+	return o;
+}
+
+void report_json_course(json_t *o, const struct view *v, const struct course *c)
+{
+	json_t *list = json_array();
+	const struct phases *phases = course_phases(c);
+	for (size_t i = 0; i < phases_count(phases); i++)
+		if (view_has(v, phases_get(phases, i)->process))
+			json_array_append_new(list, json_phase(v, phases_get(phases, i)));
+	json_object_set_new(o, "phases", list);
+	json_object_set_new(o, "steps", json_steps(v, c, course_main(c, v)));
+}
+
+/* ---- screen: growth ------------------------------------------------------------------------------------ */
+
+/* The track whose growth is the greatest part of it. */
+struct grown { const struct pace *pace; const struct step_track *track; struct growth growth; double part; };
+
+static struct grown find_grown(const struct view *v, const struct course *c)
+{
+	struct grown best = { .part = LEAST_PART };
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct pace *p = course_pace(c, id);
+		if (!p || !p->count || !view_has(v, reader_process(v->reader, id)))
+			continue;
+		for (size_t k = 0; k < p->track_count; k++) {
+			struct growth g = course_growth(p, &p->tracks[k]);
+			double high = (double)step_high(&p->tracks[k], p->count - 1);
+			double part = growth_is_steady(&g) && high > 0 ? g.bytes / high : 0;
+			if (part > best.part && g.certainty > CERTAINTY_LOW)
+				best = (struct grown){ p, &p->tracks[k], g, part };
+		}
+	}
+	return best;
+}
+
+enum { COLUMNS = 10 };
+
+/* The high points at up to ten places, and what came between them. */
+static void print_places(const struct pace *p, const struct step_track *t)
+{
+	size_t n = p->count < COLUMNS ? p->count : COLUMNS;
+	printf("  %-9s", p->source == RHYTHM_NONE ? "second" : "step");
+	for (size_t i = 0; i < n; i++)
+		printf(" %8.0f", step_x(p, (i + 1) * p->count / n - 1));
+	printf("\n  %-9s", "GiB high");
+	for (size_t i = 0; i < n; i++)
+		printf(" %8.3f", (double)step_high(t, (i + 1) * p->count / n - 1) / 1073741824.0);
+	printf("\n  %-9s", "GiB low");
+	for (size_t i = 0; i < n; i++)
+		printf(" %8.3f", (double)step_low(t, (i + 1) * p->count / n - 1) / 1073741824.0);
+	printf("\n");
+}
+
+static unsigned print_forecast(const struct view *v, const struct course *c, const struct grown *g)
+{
+	double limit, period = course_period(g->pace);
+	struct forecast f = trend_forecast(c, v, g->pace, g->track, &g->growth, &limit);
+	bool stepped = g->pace->source != RHYTHM_NONE;
+	if (!f.ever)
+		return 0;
+	const struct step *last = &g->pace->steps[g->pace->count - 1];
+	double now = stepped ? (double)(last->number + last->count - 1) : 0;
+	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9 : (double)g->pace->process->start_ns + f.x * 1e9;
+	if (isfinite(f.high))
+		printf("  forecast  memory ends at %s %.0f (%.0f to %.0f), %s\n", stepped ? "step" : "second", f.x, f.low, f.high,
+		       DURATION((uint64_t)at_ns));
+	else
+		printf("  forecast  memory ends at %s %.0f (%.0f or later), %s\n", stepped ? "step" : "second", f.x, f.low,
+		       DURATION((uint64_t)at_ns));
+	return 1;
+}
+
+static unsigned print_growth(const struct view *v, const struct course *c, const struct grown *g)
+{
+	const struct pace *p = g->pace;
+	const char *unit = p->source == RHYTHM_NONE ? "s" : "step";
+	char name[64];
+	course_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
+	printf("\n%sGROWTH%s  %s of %u %s", output_begin(STYLE_BAD), output_end(STYLE_BAD), name, p->process->pid, p->process->name);
+	if (p->source == RHYTHM_NONE)
+		printf("; no steps were found\n");
+	else
+		printf("; %s steps (%.3g s each) %s\n", COUNT(p->total), course_period(p),
+		       p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX ? "as marked" : "found without marks");
+	print_places(p, g->track);
+	printf("  shape     %s: %s/%s now (95 %%: %s to %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
+	       BYTES((uint64_t)fmax(0, g->growth.rate - g->growth.rate_error)), BYTES((uint64_t)(g->growth.rate + g->growth.rate_error)));
+	if (g->growth.kind == GROWTH_ACCELERATING)
+		printf(", and every 100 %ss %s/%s more", unit, BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
+	printf("\n");
+	return 6 + print_forecast(v, c, g);
+}
+
+/* ---- screen: what grows -------------------------------------------------------------------------------- */
+
+struct growing { const struct owner *owner; struct trend *trend; };
+
+static int grows_more(const void *a, const void *b)
+{
+	const struct growing *x = a, *y = b;
+	if (x->trend->growth.bytes != y->trend->growth.bytes)
+		return x->trend->growth.bytes > y->trend->growth.bytes ? -1 : 1;
+	return (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+static size_t find_growing(const struct view *v, const struct course *c, const struct sites *s, uint32_t process, struct growing *list)
+{
+	struct trend t;
+	size_t count = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		trend_of(&t, c, v, &s->owners[i]);
+		if (!growth_is_steady(&t.growth) || t.process != process)
+			continue;
+		list[count].owner = &s->owners[i];
+		if ((list[count].trend = malloc(sizeof(t))))
+			*list[count++].trend = t;
+	}
+	qsort(list, count, sizeof(*list), grows_more);
+	return count;
+}
+
+static void print_owner(const struct growing *g, double all)
+{
+	const struct trend *t = g->trend;
+	const char *unit = t->stepped ? "step" : "s";
+	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
+	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "", where ? where : "");
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 52) : NULL;
+	printf("  %-52s %10s", fitted ? fitted : "", BYTES((uint64_t)t->growth.bytes));
+	if (t->how == TREND_MORE_BLOCKS)
+		printf("  %.4g blocks more a %s, %s each", t->blocks_per_x, unit, BYTES((uint64_t)t->mean_block_bytes));
+	else if (t->how == TREND_BIGGER_BLOCKS)
+		printf("  bigger blocks");
+	printf("\n");
+	free(fitted);
+	free(clean);
+	free(line);
+	free(text);
+	free(where);
+}
+
+static unsigned print_growing(const struct growing *list, size_t count)
+{
+	double all = 0;
+	unsigned lines = 1;
+	struct trend **trends = calloc(count + 1, sizeof(*trends));
+	for (size_t i = 0; i < count; i++) {
+		all += list[i].trend->growth.bytes;
+		if (trends)
+			trends[i] = list[i].trend;
+	}
+	if (trends)
+		trend_group(trends, count);
+	free(trends);
+	printf("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
+	       list[0].trend->stepped ? "step" : "second", list[0].trend->growth.from_x);
+	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
+		print_owner(&list[i], all);
+	size_t in_step = 0;
+	for (size_t i = 1; i < count; i++)
+		in_step += list[i].trend->group == list[0].trend->group;
+	if (count > MOST_GROWING || in_step) {
+		printf("  %zu sites grow", count);
+		if (in_step)
+			printf(", %zu of them in lock-step: one cause", in_step + 1);
+		printf("\n");
+		lines++;
+	}
+	return lines;
+}
+
+unsigned report_print_growth(const struct view *v, const struct course *c)
+{
+	struct grown g = find_grown(v, c);
+	struct sites *s = NULL;
+	if (!g.pace)
+		return 0;
+	unsigned lines = print_growth(v, c, &g);
+	if (view_owners(v, SITES_PEAK, (enum model_kind)g.track->kind, NULL, &s) < 0)
+		return lines;
+	struct growing *list = calloc(s->count + 1, sizeof(*list));
+	size_t count = list ? find_growing(v, c, s, g.pace->process->id, list) : 0;
+	if (count)
+		lines += print_growing(list, count);
+	for (size_t i = 0; i < count; i++)
+		free(list[i].trend);
+	free(list);
+	sites_free(s);
+	return lines;
+}

@@ -1,0 +1,490 @@
+#include "analyzer/rhythm.h"
+
+#include "analyzer/vec.h"
+
+#include <ctype.h>
+
+#define BINS 26           /* of intervals: powers of two nanoseconds from 2^FIRST_BIN on */
+#define FIRST_BIN 11
+#define LEAST_OPTIMIZER 3 /* visits */
+#define LEAST_SITES 8     /* turns, of a loop that nothing but its sites tells */
+#define LEAST_MICRO 8
+#define REGULAR 0.75      /* of the time is in intervals of the usual length */
+#define NEARLY 0.9        /* as often as steps */
+#define COVERS 0.8        /* of the time that the longest loop covers */
+
+enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4 };
+
+/* How often and when one site allocated. */
+struct turn {
+	uint64_t first_ns, last_ns;
+	uint32_t count, thread;
+	uint32_t node2;
+	uint32_t call;        /* the optimizer's that it belongs to, plus 1; 0 = none */
+	uint8_t flags;
+	uint32_t bins[BINS];
+};
+
+/* A place that calls an optimizer. */
+struct call {
+	uint32_t node2;       /* of the caller's frame */
+	uint64_t visits, first_ns, last_ns;
+	uint32_t thread;
+};
+
+struct watched {
+	const struct process *process;
+	struct turn *turns;   /* by site */
+	size_t turn_count, turn_room;
+	struct call *calls;
+	size_t call_count, call_room;
+	uint32_t now;         /* the call that its thread is in, plus 1 */
+	uint32_t now_thread;
+	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
+	struct beat beat;
+	bool settled;
+};
+
+struct rhythm {
+	struct watched *watched; /* by process */
+	size_t count, room;
+};
+
+struct rhythm *rhythm_new(void)
+{
+	return calloc(1, sizeof(struct rhythm));
+}
+
+void rhythm_free(struct rhythm *r)
+{
+	for (size_t i = 0; r && i < r->count; i++) {
+		free(r->watched[i].turns);
+		free(r->watched[i].calls);
+		free(r->watched[i].beat.roles);
+	}
+	if (r)
+		free(r->watched);
+	free(r);
+}
+
+static struct watched *watched_of(struct rhythm *r, const struct process *p)
+{
+	if (p->id >= r->count) {
+		if (vec_reserve(r->watched, r->room, p->id + 1ul))
+			return NULL;
+		r->count = p->id + 1ul;
+	}
+	r->watched[p->id].process = p;
+	return &r->watched[p->id];
+}
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+/* Letters alone, so that "Train step #12" and "train_step" are one. */
+static void letters(const char *name, char *out, size_t size)
+{
+	size_t n = 0;
+	for (; *name && n + 1 < size; name++)
+		if (isalpha((unsigned char)*name))
+			out[n++] = (char)tolower((unsigned char)*name);
+	out[n] = '\0';
+}
+
+bool rhythm_is_step_name(const char *name)
+{
+	static const char *const names[] = {
+		"step", "trainstep", "trainingstep", "profilerstep", "globalstep", "iteration", "iter", "trainiter", "trainiteration",
+		"batch", "trainbatch", "minibatch",
+	};
+	char text[32];
+	letters(name, text, sizeof(text));
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(text, names[i]))
+			return true;
+	return false;
+}
+
+/* An optimizer's step in PyTorch, MindSpore and what is built like them; its schedulers are none. */
+static bool is_optimizer(const struct process_code *code)
+{
+	const char *dot = strrchr(code->name, '.'), *last = dot ? dot + 1 : code->name;
+	if (!strstr(code->file, "/optim") || strstr(code->file, "lr_scheduler") || strstr(code->file, "/swa_utils"))
+		return false;
+	return !strcmp(last, "step") || !strcmp(last, "construct") || !strcmp(last, "apply_gradients");
+}
+
+static bool is_import(const struct process_code *code)
+{
+	return strstr(code->file, "<frozen importlib") != NULL;
+}
+
+static const struct process_code *code_of(const struct process *p, const struct mt_node *node)
+{
+	return node->flags & MT_NODE_PYTHON && MT_PY_CODE(node->pc) ? process_code(p, MT_PY_CODE(node->pc)) : NULL;
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------------ */
+
+static uint32_t find_call(struct watched *w, uint32_t node2)
+{
+	for (size_t i = 0; i < w->call_count; i++)
+		if (w->calls[i].node2 == node2)
+			return (uint32_t)i + 1;
+	if (vec_reserve(w->calls, w->call_room, w->call_count + 1))
+		return 0;
+	w->calls[w->call_count++] = (struct call){ .node2 = node2 };
+	return (uint32_t)w->call_count;
+}
+
+/* Between an optimizer and who calls it: decorators, profilers' wrappers, schedulers that count. */
+static bool is_wrapper(const struct process_code *code)
+{
+	return strstr(code->file, "/optim") || strstr(code->file, "/torch/");
+}
+
+/* What the Python stack says about a site that is seen for the first time. The outermost optimizer counts. */
+static void look_at(struct watched *w, struct turn *t, uint32_t node2)
+{
+	uint32_t caller = 0;
+	bool wrapped = false; /* everything since the optimizer only led to it */
+	t->flags = SITE_KNOWN;
+	t->node2 = node2;
+	for (uint32_t id = node2; id;) {
+		const struct mt_node *node = process_node(w->process, id);
+		const struct process_code *code = node ? code_of(w->process, node) : NULL;
+		if (!node)
+			break;
+		if (code && is_import(code))
+			t->flags |= SITE_IMPORT;
+		if (code && is_optimizer(code)) {
+			caller = id;
+			wrapped = true;
+		} else if (code && wrapped) {
+			caller = id;
+			wrapped = is_wrapper(code);
+		}
+		id = node->parent;
+	}
+	t->call = caller ? find_call(w, caller) : 0;
+}
+
+static void visit(struct watched *w, const struct turn *t, const struct model_change *c)
+{
+	if (!c->node2 || (w->now && c->thread != w->now_thread))
+		return;
+	if (t->call && t->call != w->now) {
+		struct call *call = &w->calls[t->call - 1];
+		if (!call->visits++) {
+			call->first_ns = c->ns;
+			call->thread = c->thread;
+		}
+		call->last_ns = c->ns;
+	}
+	w->now = t->call;
+	w->now_thread = c->thread;
+}
+
+static unsigned bin_of(uint64_t ns)
+{
+	unsigned log = ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
+	return log < FIRST_BIN ? 0 : log - FIRST_BIN >= BINS ? BINS - 1 : log - FIRST_BIN;
+}
+
+void rhythm_change(struct rhythm *r, const struct model_change *c)
+{
+	struct watched *w = c->process->id < r->count && r->watched[c->process->id].process ? &r->watched[c->process->id]
+											     : watched_of(r, c->process);
+	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
+		return;
+	if (c->site >= w->turn_count) {
+		if (vec_reserve(w->turns, w->turn_room, c->site + 1ul))
+			return;
+		w->turn_count = c->site + 1ul;
+	}
+	struct turn *t = &w->turns[c->site];
+	if (!t->flags) {
+		look_at(w, t, c->node2);
+		t->thread = c->thread;
+	}
+	if (t->thread != c->thread)
+		t->flags |= SITE_THREADS;
+	if (t->count++)
+		t->bins[bin_of(c->ns - t->last_ns)]++;
+	else
+		t->first_ns = c->ns;
+	t->last_ns = c->ns;
+	if (w->call_count)
+		visit(w, t, c);
+}
+
+void rhythm_event(struct rhythm *r, const struct process *p, const struct mt_event *slot)
+{
+	struct mt_ext_device ext;
+	if (slot->kind != MT_MARK)
+		return;
+	struct watched *w = watched_of(r, p);
+	memcpy(&ext, slot + 1, sizeof(ext));
+	if (!w)
+		return;
+	if (ext.class == MT_MARK_STEP)
+		w->marks++;
+	else if (ext.class == MT_MARK_BEGIN && ext.source <= MT_MARK_MSTX && rhythm_is_step_name(process_mark(p, (uint32_t)slot->size)))
+		w->ranges[ext.source]++;
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------- */
+
+/* The part of the time between its turns that is in intervals of the usual length. */
+static double regularity(const struct turn *t)
+{
+	uint64_t seen = 0, usual = 0;
+	double near = 0, all = 0;
+	while (usual < BINS - 1 && (seen += t->bins[usual]) * 2 < t->count)
+		usual++;
+	for (unsigned i = 0; i < BINS; i++) {
+		double time = (double)t->bins[i] * (double)(1ull << i);
+		all += time;
+		near += i <= usual + 1 ? time : 0;
+	}
+	return all > 0 ? near / all : 0;
+}
+
+static int new_roles(struct watched *w)
+{
+	w->beat.roles = calloc(w->turn_count + 1, 1);
+	w->beat.role_count = w->turn_count;
+	return w->beat.roles ? 0 : -MT_EMEMORY;
+}
+
+/* Whether a site goes on for as long as the loop does and is in nearly every turn of it. */
+static bool is_in_loop(const struct turn *t, const struct beat *b, double period)
+{
+	double slack = 1.5 * period;
+	return t->count >= NEARLY * (double)b->count && t->thread == b->thread && !(t->flags & SITE_IMPORT) &&
+	       (double)t->last_ns + slack >= (double)b->last_ns && (double)t->first_ns <= (double)b->first_ns + slack;
+}
+
+static double period_of(const struct beat *b)
+{
+	return b->count > 1 ? (double)(b->last_ns - b->first_ns) / (double)(b->count - 1) : 0;
+}
+
+/* ---- micro-steps --------------------------------------------------------------------------------------- */
+
+enum { MOST_MICRO = 64, MOST_LINES = 64, MOST_CALLERS = 6 };
+
+/* The lines of the function that calls the optimizer, and how often the loop's sites below each recur in a step. */
+struct line_count { uint64_t pc; size_t times[MOST_MICRO + 1], all; };
+struct line_counts { struct line_count list[MOST_LINES]; size_t count; };
+
+/* The place in the function `frame` (the node of a call in it) that a stack goes through; 0 = none. */
+static uint64_t place_in(const struct watched *w, uint32_t node2, const struct mt_node *frame)
+{
+	for (uint32_t id = node2; id;) {
+		const struct mt_node *node = process_node(w->process, id);
+		if (!node)
+			return 0;
+		if (node->parent == frame->parent && MT_PY_CODE(node->pc) == MT_PY_CODE(frame->pc))
+			return node->pc;
+		id = node->parent;
+	}
+	return 0;
+}
+
+static struct line_count *count_of(struct line_counts *c, uint64_t pc)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->list[i].pc == pc)
+			return &c->list[i];
+	if (c->count == MOST_LINES)
+		return NULL;
+	c->list[c->count] = (struct line_count){ .pc = pc };
+	return &c->list[c->count++];
+}
+
+static void count_lines(const struct watched *w, const struct mt_node *frame, struct line_counts *c)
+{
+	c->count = 0;
+	for (size_t i = 0; i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		uint64_t pc = w->beat.roles[i] & ROLE_LOOP && !t->call ? place_in(w, t->node2, frame) : 0;
+		struct line_count *l = pc ? count_of(c, pc) : NULL;
+		if (!l)
+			continue;
+		double times = (double)t->count / (double)w->beat.count;
+		unsigned k = (unsigned)(times + 0.5);
+		l->all++;
+		if (k <= MOST_MICRO && times > k * 0.98 && times < k * 1.02)
+			l->times[k]++;
+	}
+}
+
+/* The least number that a fair part of the line's sites has: layers have more, and what only the first micro-step allocates
+ * (gradients) is rare. */
+static unsigned times_of(const struct line_count *l)
+{
+	for (unsigned k = 1; k <= MOST_MICRO; k++)
+		if (l->times[k] * 5 >= l->all && l->times[k])
+			return k;
+	return 1;
+}
+
+/* How often most of what the function does happens in a step. */
+static unsigned micro_steps(const struct watched *w, uint32_t caller)
+{
+	struct line_counts *c = calloc(1, sizeof(*c));
+	size_t sites[MOST_MICRO + 1] = { 0 };
+	unsigned best = 1;
+	const struct mt_node *frame = process_node(w->process, caller);
+	for (int i = 0; c && frame && i < MOST_CALLERS; i++, frame = process_node(w->process, frame->parent)) {
+		count_lines(w, frame, c);
+		if (c->count >= 2)
+			break;
+	}
+	for (size_t i = 0; c && i < c->count; i++)
+		sites[times_of(&c->list[i])] += c->list[i].all;
+	for (unsigned k = 1; k <= MOST_MICRO; k++)
+		best = sites[k] > sites[best] ? k : best;
+	free(c);
+	return best;
+}
+
+static bool by_optimizer(struct watched *w)
+{
+	struct beat *b = &w->beat;
+	uint32_t best = 0;
+	for (uint32_t i = 0; i < w->call_count; i++)
+		if (w->calls[i].visits >= LEAST_OPTIMIZER && (!best || w->calls[i].visits > w->calls[best - 1].visits))
+			best = i + 1;
+	if (!best || new_roles(w))
+		return false;
+	const struct call *call = &w->calls[best - 1];
+	*b = (struct beat){ RHYTHM_OPTIMIZER, call->visits, call->first_ns, call->last_ns, call->thread, 1, b->roles, b->role_count };
+	double period = period_of(b);
+	for (size_t i = 0; i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		if (t->call == best)
+			b->roles[i] = ROLE_BEAT;
+		else if (!t->call && is_in_loop(t, b, period))
+			b->roles[i] = ROLE_LOOP;
+	}
+	b->micro = micro_steps(w, call->node2);
+	return true;
+}
+
+/* ---- by sites alone ------------------------------------------------------------------------------------ */
+
+/* Sites that recur equally often. */
+struct level {
+	uint32_t count;
+	size_t sites;
+	uint64_t first_ns, last_ns; /* of its turns */
+	size_t lead;                /* the site that comes first */
+};
+
+static int by_count(const void *a, const void *b)
+{
+	const struct level *x = a, *y = b;
+	return (x->count > y->count) - (x->count < y->count);
+}
+
+/* Every regular site, joined with those of the same count. */
+static struct level *find_levels(const struct watched *w, size_t *count)
+{
+	struct level *levels = calloc(w->turn_count + 1, sizeof(*levels));
+	size_t n = 0, kept = 0;
+	for (size_t i = 0; levels && i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS)) && regularity(t) >= REGULAR)
+			levels[n++] = (struct level){ t->count, 1, t->first_ns, t->last_ns, i };
+	}
+	if (levels)
+		qsort(levels, n, sizeof(*levels), by_count);
+	for (size_t i = 0; i < n; i++) {
+		struct level *to = kept ? &levels[kept - 1] : NULL, l = levels[i];
+		if (!to || to->count != l.count) {
+			levels[kept++] = l;
+			continue;
+		}
+		if (l.first_ns < to->first_ns) {
+			to->first_ns = l.first_ns;
+			to->lead = l.lead;
+		}
+		to->last_ns = l.last_ns > to->last_ns ? l.last_ns : to->last_ns;
+		to->sites++;
+	}
+	*count = kept;
+	return levels;
+}
+
+/* The innermost level that covers the time and has a fair number of sites. */
+static const struct level *innermost(const struct level *levels, size_t count)
+{
+	uint64_t longest = 0;
+	size_t most = 0;
+	const struct level *best = NULL;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t span = levels[i].last_ns - levels[i].first_ns;
+		longest = span > longest ? span : longest;
+	}
+	for (size_t i = 0; i < count; i++)
+		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites > most)
+			most = levels[i].sites;
+	for (size_t i = 0; i < count; i++)
+		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites * 10 >= most)
+			best = &levels[i];
+	return best;
+}
+
+/* A level outside it with a fixed, small number of its turns in each of its own. */
+static const struct level *around(const struct level *levels, const struct level *inner, unsigned *micro)
+{
+	for (const struct level *l = levels; l < inner; l++)
+		for (unsigned k = 2; k <= LEAST_MICRO; k++)
+			if (l->count >= LEAST_SITES && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
+			    inner->count <= l->count * k + k && inner->count + k >= l->count * k) {
+				*micro = k;
+				return l;
+			}
+	return inner;
+}
+
+static void by_sites(struct watched *w)
+{
+	size_t count;
+	struct beat *b = &w->beat;
+	struct level *levels = find_levels(w, &count);
+	const struct level *inner = levels ? innermost(levels, count) : NULL;
+	if (inner && new_roles(w) == 0) {
+		unsigned micro = 1;
+		const struct level *l = around(levels, inner, &micro);
+		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, b->roles, b->role_count };
+		double period = period_of(b);
+		for (size_t i = 0; i < w->turn_count; i++)
+			b->roles[i] = is_in_loop(&w->turns[i], b, period) ? ROLE_LOOP : 0;
+		b->roles[l->lead] |= ROLE_BEAT;
+		if (inner != l)
+			b->roles[inner->lead] |= ROLE_MICRO;
+	}
+	free(levels);
+}
+
+const struct beat *rhythm_beat(struct rhythm *r, unsigned process)
+{
+	if (process >= r->count || !r->watched[process].process)
+		return NULL;
+	struct watched *w = &r->watched[process];
+	if (w->settled)
+		return &w->beat;
+	w->settled = true;
+	w->beat.micro = 1;
+	if (w->marks >= 2)
+		w->beat.source = RHYTHM_MARKS;
+	else if (w->ranges[MT_MARK_NVTX] >= LEAST_OPTIMIZER || w->ranges[MT_MARK_PROGRAM] >= LEAST_OPTIMIZER)
+		w->beat.source = RHYTHM_NVTX;
+	else if (w->ranges[MT_MARK_MSTX] >= LEAST_OPTIMIZER)
+		w->beat.source = RHYTHM_MSTX;
+	else if (!by_optimizer(w))
+		by_sites(w);
+	return &w->beat;
+}

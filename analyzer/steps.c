@@ -1,0 +1,591 @@
+#include "analyzer/steps.h"
+
+#include "analyzer/vec.h"
+
+#include <ctype.h>
+
+#define WINDOW_SHIFT 24   /* of the shortest windows of time: 17 ms */
+#define LENGTHS 32        /* of latest steps, whose median says what is usual */
+#define OVERDUE 1.5
+#define MORE_WORK 0.05    /* of the usual number of allocations ... */
+#define FAR 8.0           /* ... and times the median deviation from it: not a plain step */
+#define LEAST_BYTES 4096u /* sites that never hold as much at a low point get no history */
+
+enum site_state { SITE_FRESH = 0, SITE_OPEN, SITE_CLOSED };
+
+struct low { uint64_t bytes, blocks; };
+
+/* The books of one site. `bucket` is that of `low` while it is open; while it is closed the last that is in `history`. */
+struct site_book {
+	uint64_t live;
+	struct low low;
+	struct low *history; /* STEPS_BUCKETS of them; NULL = all was below LEAST_BYTES */
+	uint32_t blocks, bucket;
+	uint8_t state;
+};
+
+struct book {
+	struct pace pace;
+	const struct beat *beat;
+	struct step_track *tracks;  /* pace.tracks, with room */
+	size_t track_room, step_room;
+	struct site_book *sites;
+	size_t site_count, site_room;
+	unsigned shift, site_shift; /* entries and buckets are 2^shift steps */
+	uint64_t index;             /* of the step that is open, or window */
+	bool started, open, recording, beaten;
+	struct step now;
+	uint64_t overdue_ns, kept_end;
+	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
+	unsigned length_count;
+};
+
+struct steps {
+	struct rhythm *rhythm;
+	struct book **books; /* by process */
+	size_t count, room;
+};
+
+struct steps *steps_new(struct rhythm *r)
+{
+	struct steps *s = calloc(1, sizeof(*s));
+	if (s)
+		s->rhythm = r;
+	return s;
+}
+
+static void book_free(struct book *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->pace.track_count; i++) {
+		free(b->tracks[i].low);
+		free(b->tracks[i].high);
+	}
+	for (size_t i = 0; i < b->site_count; i++)
+		free(b->sites[i].history);
+	free(b->tracks);
+	free(b->sites);
+	free(b->pace.steps);
+	free(b);
+}
+
+void steps_free(struct steps *s)
+{
+	for (size_t i = 0; s && i < s->count; i++)
+		book_free(s->books[i]);
+	if (s)
+		free(s->books);
+	free(s);
+}
+
+static struct book *book_of(struct steps *s, const struct process *p)
+{
+	if (p->id >= s->count) {
+		if (vec_reserve(s->books, s->room, p->id + 1ul))
+			return NULL;
+		s->count = p->id + 1ul;
+	}
+	struct book *b = s->books[p->id];
+	if (b)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->beat = rhythm_beat(s->rhythm, p->id);
+	b->pace.process = p;
+	b->pace.source = b->beat ? b->beat->source : RHYTHM_NONE;
+	b->pace.micro = b->beat ? b->beat->micro : 1;
+	b->overdue_ns = UINT64_MAX;
+	return s->books[p->id] = b;
+}
+
+/* ---- sites --------------------------------------------------------------------------------------------- */
+
+static void set_low(struct site_book *s, uint32_t bucket, struct low low)
+{
+	if (!s->history) {
+		if (low.bytes < LEAST_BYTES)
+			return;
+		s->history = calloc(STEPS_BUCKETS, sizeof(*s->history));
+	}
+	if (s->history && bucket < STEPS_BUCKETS)
+		s->history[bucket] = low;
+}
+
+/* What is live was so in all of [from, to). */
+static void set_lows(struct site_book *s, uint32_t from, uint32_t to)
+{
+	for (uint32_t b = from; b < to; b++)
+		set_low(s, b, (struct low){ s->live, s->blocks });
+}
+
+static struct low lower(struct low low, uint64_t bytes, uint64_t blocks)
+{
+	return bytes < low.bytes ? (struct low){ bytes, blocks } : low;
+}
+
+/* Ends what is known of the bucket that is open, and of those since then. */
+static void close_site(struct site_book *s, uint32_t now)
+{
+	set_low(s, s->bucket, lower(s->low, s->live, s->blocks));
+	set_lows(s, s->bucket + 1, now + 1);
+	s->bucket = now;
+	s->state = SITE_CLOSED;
+}
+
+static void open_site(struct site_book *s, uint32_t now)
+{
+	if (s->state == SITE_FRESH)
+		set_lows(s, 0, now);
+	else if (now > s->bucket)
+		set_lows(s, s->bucket + 1, now);
+	s->low = (struct low){ s->live, s->blocks };
+	if (s->state == SITE_CLOSED && now == s->bucket && s->history)
+		s->low = lower(s->history[now], s->live, s->blocks);
+	s->bucket = now;
+	s->state = SITE_OPEN;
+}
+
+static uint32_t site_bucket(const struct book *b)
+{
+	return (uint32_t)(b->index >> b->site_shift);
+}
+
+static void change_site(struct book *b, const struct model_change *c)
+{
+	if (c->site >= b->site_count) {
+		if (vec_reserve(b->sites, b->site_room, c->site + 1ul))
+			return;
+		b->site_count = c->site + 1ul;
+	}
+	struct site_book *s = &b->sites[c->site];
+	uint32_t now = site_bucket(b);
+	if (b->recording && (s->state != SITE_OPEN || s->bucket != now)) {
+		if (s->state == SITE_OPEN)
+			close_site(s, now - 1);
+		open_site(s, now);
+	} else if (!b->recording && s->state == SITE_OPEN) {
+		close_site(s, now);
+	}
+	s->live += (uint64_t)c->bytes;
+	s->blocks += (uint32_t)c->blocks;
+	if (s->state == SITE_OPEN && s->live < s->low.bytes)
+		s->low = (struct low){ s->live, s->blocks };
+}
+
+/* Buckets are twice as long from now on. */
+static void halve_site(struct site_book *s)
+{
+	uint32_t known = s->state == SITE_FRESH ? 0 : s->bucket + (s->state == SITE_CLOSED);
+	for (uint32_t i = 0; s->history && i < known; i++)
+		s->history[i / 2] = i % 2 ? lower(s->history[i / 2], s->history[i].bytes, s->history[i].blocks) : s->history[i];
+	if (s->history && s->state == SITE_OPEN && s->bucket % 2)
+		s->low = lower(s->low, s->history[s->bucket / 2].bytes, s->history[s->bucket / 2].blocks);
+	for (uint32_t i = (known + 1) / 2; s->history && i < known; i++)
+		s->history[i] = (struct low){ 0, 0 };
+	s->bucket /= 2;
+}
+
+static void make_site_room(struct book *b)
+{
+	for (; site_bucket(b) >= STEPS_BUCKETS; b->site_shift++)
+		for (size_t i = 0; i < b->site_count; i++)
+			halve_site(&b->sites[i]);
+}
+
+/* ---- tracks -------------------------------------------------------------------------------------------- */
+
+static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t device)
+{
+	for (size_t i = 0; i < b->pace.track_count; i++)
+		if (b->tracks[i].kind == kind && b->tracks[i].device == device)
+			return &b->tracks[i];
+	if (vec_reserve(b->tracks, b->track_room, b->pace.track_count + 1))
+		return NULL;
+	b->pace.tracks = b->tracks;
+	struct step_track *t = &b->tracks[b->pace.track_count++];
+	*t = (struct step_track){ .kind = kind, .device = device, .from = b->pace.count };
+	return t;
+}
+
+static void change_track(struct book *b, const struct model_change *c)
+{
+	struct step_track *t = track_of(b, c->kind, c->device);
+	if (!t)
+		return;
+	t->live += (uint64_t)c->bytes;
+	t->now_low = t->live < t->now_low ? t->live : t->now_low;
+	t->now_high = t->live > t->now_high ? t->live : t->now_high;
+}
+
+static int put_point(struct step_track *t, size_t entry, uint64_t low, uint64_t high)
+{
+	if (entry < t->from) { /* the track began in it */
+		t->from = entry;
+	}
+	size_t at = entry - t->from;
+	if (at < t->count) {
+		t->low[at] = low < t->low[at] ? low : t->low[at];
+		t->high[at] = high > t->high[at] ? high : t->high[at];
+		return 0;
+	}
+	size_t room = t->room;
+	int e = vec_reserve_raw(t->low, room, at + 1);
+	room = t->room;
+	e = e ? e : vec_reserve_raw(t->high, room, at + 1);
+	if (e)
+		return e;
+	t->room = room;
+	for (; t->count < at; t->count++)
+		t->low[t->count] = t->high[t->count] = t->count ? t->high[t->count - 1] : 0;
+	t->low[at] = low;
+	t->high[at] = high;
+	t->count = at + 1;
+	return 0;
+}
+
+uint64_t step_low(const struct step_track *t, size_t entry)
+{
+	return entry < t->from || entry - t->from >= t->count ? 0 : t->low[entry - t->from];
+}
+
+uint64_t step_high(const struct step_track *t, size_t entry)
+{
+	return entry < t->from || entry - t->from >= t->count ? 0 : t->high[entry - t->from];
+}
+
+/* Entry i of the new list is 2i and 2i + 1 of the old one. A track that began in an odd one had nothing in the even one. */
+static void halve_track(struct step_track *t)
+{
+	size_t from = t->from / 2, n = 0;
+	for (size_t i = 0; i < t->count; i++) {
+		size_t to = (t->from + i) / 2 - from;
+		uint64_t low = t->low[i], high = t->high[i];
+		if (to < n) {
+			t->low[to] = low < t->low[to] ? low : t->low[to];
+			t->high[to] = high > t->high[to] ? high : t->high[to];
+		} else {
+			t->low[to] = (t->from + i) % 2 && i == 0 ? 0 : low;
+			t->high[to] = high;
+			n = to + 1;
+		}
+	}
+	t->from = from;
+	t->count = n;
+}
+
+/* ---- the list of steps --------------------------------------------------------------------------------- */
+
+static void join(struct step *to, const struct step *more)
+{
+	to->end_ns = more->end_ns;
+	to->count += more->count;
+	to->allocations += more->allocations;
+	to->rare += more->rare;
+	to->partial = more->partial;
+}
+
+static void halve_steps(struct book *b)
+{
+	struct step *list = b->pace.steps;
+	for (size_t i = 0; i < b->pace.count; i++) {
+		if (i % 2)
+			join(&list[i / 2], &list[i]);
+		else
+			list[i / 2] = list[i];
+	}
+	b->pace.count = (b->pace.count + 1) / 2;
+	for (size_t i = 0; i < b->pace.track_count; i++)
+		halve_track(&b->tracks[i]);
+	b->shift++;
+}
+
+/* The entry of the list that the current step belongs to, made if it is new. */
+static struct step *entry_of(struct book *b, const struct step *step)
+{
+	size_t most = b->pace.source == RHYTHM_NONE ? STEPS_WINDOWS : STEPS_MOST;
+	while ((b->index >> b->shift) >= most)
+		halve_steps(b);
+	size_t entry = (size_t)(b->index >> b->shift);
+	if (vec_reserve_raw(b->pace.steps, b->step_room, entry + 1))
+		return NULL;
+	if (entry < b->pace.count) {
+		join(&b->pace.steps[entry], step);
+	} else {
+		b->pace.steps[entry] = *step;
+		b->pace.count = entry + 1;
+	}
+	return &b->pace.steps[entry];
+}
+
+/* The step is over: its points are `kept` when it was overdue, else those of now. */
+static void put_step(struct book *b, bool kept)
+{
+	if (!entry_of(b, &b->now))
+		return;
+	for (size_t i = 0; i < b->pace.track_count; i++) {
+		struct step_track *t = &b->tracks[i];
+		if (put_point(t, b->pace.count - 1, kept ? t->kept_low : t->now_low, kept ? t->kept_high : t->now_high))
+			return;
+	}
+	b->pace.total += b->now.count;
+}
+
+static void restart_tracks(struct book *b)
+{
+	for (size_t i = 0; i < b->pace.track_count; i++)
+		b->tracks[i].now_low = b->tracks[i].now_high = b->tracks[i].live;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+static int by_length(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median of the latest steps. */
+static uint64_t usual(const struct book *b, const uint64_t *values)
+{
+	uint64_t sorted[LENGTHS];
+	size_t n = b->length_count < LENGTHS ? b->length_count : LENGTHS;
+	memcpy(sorted, values, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_length);
+	return n ? sorted[n / 2] : 0;
+}
+
+/* Far more allocations than in other steps, by how much those differ. */
+static void look_at_work(struct book *b)
+{
+	uint64_t apart[LENGTHS], work = usual(b, b->work);
+	for (unsigned i = 0; i < LENGTHS; i++)
+		apart[i] = b->work[i] > work ? b->work[i] - work : work - b->work[i];
+	double more = (double)b->now.allocations - (double)work;
+	if (b->length_count < 3 || more <= MORE_WORK * (double)work || more <= FAR * (double)usual(b, apart))
+		return;
+	b->now.rare = 1;
+	b->pace.rare_first = b->pace.rare++ ? b->pace.rare_first : b->now.number;
+	b->pace.rare_last = b->now.number;
+}
+
+static void end_step(struct book *b, uint64_t ns)
+{
+	b->now.end_ns = ns;
+	look_at_work(b);
+	b->work[b->length_count % LENGTHS] = b->now.allocations;
+	b->lengths[b->length_count++ % LENGTHS] = ns - b->now.begin_ns;
+	put_step(b, false);
+	b->open = false;
+}
+
+static void begin_step(struct book *b, uint64_t number, uint64_t ns)
+{
+	if (b->open)
+		end_step(b, ns);
+	if (b->started)
+		b->index++;
+	make_site_room(b);
+	b->started = b->open = b->recording = true;
+	b->beaten = false;
+	b->now = (struct step){ .number = number ? number : b->index + 1, .begin_ns = ns, .count = 1 };
+	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
+	restart_tracks(b);
+}
+
+/* The step takes longer than steps do: if it was the last, it ends here. */
+static void keep_step(struct book *b)
+{
+	for (size_t i = 0; i < b->pace.track_count; i++) {
+		b->tracks[i].kept_low = b->tracks[i].now_low;
+		b->tracks[i].kept_high = b->tracks[i].now_high;
+	}
+	b->kept_end = b->overdue_ns;
+	b->overdue_ns = UINT64_MAX;
+	b->recording = false;
+}
+
+static void by_roles(struct book *b, const struct model_change *c)
+{
+	uint8_t role = c->site < b->beat->role_count ? b->beat->roles[c->site] : 0;
+	if (!role || c->thread != b->beat->thread || c->bytes <= 0)
+		return;
+	if (b->pace.source == RHYTHM_SITES) {
+		if (role & ROLE_BEAT)
+			begin_step(b, 0, c->ns);
+		return;
+	}
+	if (role & ROLE_BEAT)
+		b->beaten = b->started;
+	else if (!b->started || b->beaten)
+		begin_step(b, 0, c->ns);
+}
+
+/* Windows of time, as many as have passed. */
+static void by_time(struct book *b, uint64_t ns)
+{
+	uint64_t since = ns > b->pace.process->start_ns ? ns - b->pace.process->start_ns : 0;
+	uint64_t window = since >> WINDOW_SHIFT, start = b->pace.process->start_ns;
+	if (b->started && window <= b->index)
+		return;
+	while ((window >> b->shift) >= STEPS_WINDOWS)
+		halve_steps(b);
+	while (b->started && b->index < window) {
+		uint64_t next = (b->index >> b->shift) + 1;
+		b->now.end_ns = start + (next << b->shift << WINDOW_SHIFT);
+		if (next << b->shift > window)
+			break;
+		put_step(b, false);
+		restart_tracks(b);
+		b->index = next << b->shift;
+		b->now = (struct step){ .number = next, .begin_ns = b->now.end_ns, .count = 1 };
+	}
+	if (!b->started)
+		b->now = (struct step){ .number = window >> b->shift, .begin_ns = ns, .count = 1 };
+	b->index = window;
+	b->started = b->open = b->recording = true;
+	make_site_room(b);
+}
+
+void steps_change(struct steps *s, const struct model_change *c)
+{
+	struct book *b = c->process->id < s->count ? s->books[c->process->id] : NULL;
+	if (!b)
+		b = book_of(s, c->process);
+	if (!b)
+		return;
+	if (c->ns > b->overdue_ns)
+		keep_step(b);
+	if (b->pace.source >= RHYTHM_OPTIMIZER)
+		by_roles(b, c);
+	else if (b->pace.source == RHYTHM_NONE)
+		by_time(b, c->ns);
+	b->now.allocations += c->bytes > 0;
+	if (c->site != UINT32_MAX)
+		change_site(b, c);
+	change_track(b, c);
+}
+
+uint64_t step_number_in(const char *name, uint64_t otherwise)
+{
+	const char *end = name + strlen(name);
+	while (end > name && !isdigit((unsigned char)end[-1]))
+		end--;
+	const char *digits = end;
+	while (digits > name && isdigit((unsigned char)digits[-1]))
+		digits--;
+	return digits < end ? strtoull(digits, NULL, 10) : otherwise;
+}
+
+static bool begins_step(const struct book *b, const struct process *p, const struct mt_event *slot, const struct mt_ext_device *ext)
+{
+	if (b->pace.source == RHYTHM_MARKS)
+		return ext->class == MT_MARK_STEP;
+	bool mine = b->pace.source == RHYTHM_MSTX ? ext->source == MT_MARK_MSTX
+						   : b->pace.source == RHYTHM_NVTX && ext->source != MT_MARK_MSTX;
+	return mine && ext->class == MT_MARK_BEGIN && rhythm_is_step_name(process_mark(p, (uint32_t)slot->size));
+}
+
+void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread)
+{
+	struct mt_ext_device ext;
+	(void)thread;
+	if (slot->kind != MT_MARK)
+		return;
+	struct book *b = book_of(s, p);
+	memcpy(&ext, slot + 1, sizeof(ext));
+	if (!b || !begins_step(b, p, slot, &ext))
+		return;
+	uint64_t next = b->started ? b->index + 2 : 1;
+	uint64_t number = ext.class == MT_MARK_STEP ? slot->addr : step_number_in(process_mark(p, (uint32_t)slot->size), next);
+	begin_step(b, number, process_ns(p, slot->ticks));
+}
+
+/* ---- behind the pass ----------------------------------------------------------------------------------- */
+
+static bool died(const struct process *p)
+{
+	return p->state == PROCESS_RUNNING || p->exit_kind != MT_EXIT_CODE || p->exit_code != 0;
+}
+
+/* The step that was open when the trace ended. One that an optimizer should have ended is none if the program went on to
+ * other things and exited. */
+static void finish_book(struct book *b)
+{
+	bool overdue = !b->recording;
+	if (!b->open)
+		return;
+	bool unfinished = b->pace.source == RHYTHM_OPTIMIZER && !b->beaten;
+	if (unfinished && (!died(b->pace.process) || overdue))
+		return;
+	b->now.partial = unfinished || (b->pace.source != RHYTHM_NONE && died(b->pace.process) && !overdue);
+	if (b->pace.source != RHYTHM_NONE || !b->now.end_ns)
+		b->now.end_ns = overdue ? b->kept_end : b->pace.process->end_ns;
+	b->now.end_ns = b->now.end_ns < b->now.begin_ns ? b->now.begin_ns : b->now.end_ns;
+	put_step(b, overdue);
+	b->open = false;
+}
+
+void steps_finish(struct steps *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->books[i])
+			finish_book(s->books[i]);
+}
+
+const struct pace *steps_of(const struct steps *s, unsigned process)
+{
+	return process < s->count && s->books[process] ? &s->books[process]->pace : NULL;
+}
+
+double step_x(const struct pace *p, size_t entry)
+{
+	const struct step *s = &p->steps[entry];
+	if (p->source == RHYTHM_NONE)
+		return (double)(s->end_ns - p->process->start_ns) / 1e9;
+	return (double)s->number + (double)(s->count - 1) / 2;
+}
+
+size_t step_find(const struct pace *p, uint64_t number)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (number >= p->steps[i].number && number < p->steps[i].number + p->steps[i].count)
+			return i;
+	return p->count;
+}
+
+/* Low point in one bucket. */
+static struct low site_low(const struct site_book *s, uint32_t bucket)
+{
+	struct low now = { s->live, s->blocks };
+	if (s->state == SITE_FRESH || bucket > s->bucket)
+		return now;
+	if (bucket == s->bucket && s->state == SITE_OPEN)
+		return lower(s->low, s->live, s->blocks);
+	return s->history ? s->history[bucket] : (struct low){ 0, 0 };
+}
+
+static double bucket_x(const struct book *b, uint32_t bucket)
+{
+	double middle = ((double)bucket + 0.5) * (double)(1ull << b->site_shift);
+	if (b->pace.source == RHYTHM_NONE)
+		return middle * (double)(1ull << WINDOW_SHIFT) / 1e9;
+	return middle - 0.5 + (double)b->pace.steps[0].number;
+}
+
+size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes, double *blocks)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	if (!b || !b->started || !b->pace.count || site >= b->site_count)
+		return 0;
+	uint32_t count = site_bucket(b) + 1;
+	for (uint32_t i = 0; i < count && i < STEPS_BUCKETS; i++) {
+		struct low low = site_low(&b->sites[site], i);
+		if (x)
+			x[i] = bucket_x(b, i);
+		bytes[i] += weight * (double)low.bytes;
+		blocks[i] += weight * (double)low.blocks;
+	}
+	return count;
+}

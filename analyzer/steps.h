@@ -1,0 +1,80 @@
+/*
+ * Steps of each process, and the low and high point of memory in each of them; in the second of two passes, by what rhythm.h
+ * found in the first. Where no steps are known, windows of time take their place, so that growth can be told from either.
+ *
+ * A step lasts until the next one begins. The last one, and one after which the program does something else for long, ends
+ * when it has taken half as long again as steps usually do: what is freed at the very end is no low point of the last step.
+ *
+ * Memory: steps are joined in twos when there are more than STEPS_MOST, so that every entry of the list stands for the same
+ * number of them; of each site that changes in the loop, low points in at most STEPS_BUCKETS stretches of it.
+ */
+#ifndef MT_ANALYZER_STEPS_H
+#define MT_ANALYZER_STEPS_H
+
+#include "analyzer/rhythm.h"
+
+enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = 128 };
+
+/* One step, or `count` neighbours. */
+struct step {
+	uint64_t number;           /* of the first: as marked, or from 1 on */
+	uint64_t begin_ns, end_ns;
+	uint64_t allocations;
+	uint32_t count;
+	uint32_t rare;             /* how many of them did more than steps do: evaluation, a checkpoint */
+	bool partial;              /* it was not finished: the process died, or runs */
+};
+
+/* What one process has of one kind on one device, by step. Lists may be shorter than that of the steps: 0 before `from`. */
+struct step_track {
+	uint32_t kind, device;
+	uint64_t *low, *high;      /* of entries from `from` on */
+	size_t from, count, room;
+	/* the books of the pass */
+	uint64_t live, now_low, now_high, kept_low, kept_high;
+};
+
+struct pace {
+	const struct process *process;
+	enum rhythm_source source; /* RHYTHM_NONE: entries are windows of time */
+	unsigned micro;            /* micro-steps in each step */
+	struct step *steps;
+	size_t count;
+	uint64_t total;            /* steps, joined ones counted singly */
+	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
+	struct step_track *tracks;
+	size_t track_count;
+};
+
+struct steps;
+
+/* `r` is that of the first pass and must outlive the result. */
+struct steps *steps_new(struct rhythm *r);
+void steps_free(struct steps *s);
+
+/* To be called for every slot (at its time in ns) and every change of the pass, and steps_finish() behind it. */
+void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
+void steps_change(struct steps *s, const struct model_change *c);
+void steps_finish(struct steps *s);
+
+/* NULL: that process did nothing. */
+const struct pace *steps_of(const struct steps *s, unsigned process);
+
+uint64_t step_low(const struct step_track *t, size_t entry);
+uint64_t step_high(const struct step_track *t, size_t entry);
+
+/* The entry's place on the axis that growth is told on: number of steps since the first, or seconds since the start. */
+double step_x(const struct pace *p, size_t entry);
+
+/* The entry that holds the step of this number, or p->count. */
+size_t step_find(const struct pace *p, uint64_t number);
+
+/* Low points of a site, by its index in the process: up to STEPS_BUCKETS points. Returns how many. Adds them, times
+ * `weight`, to what is in `bytes` and `blocks`, so that sites of one process can be summed; x may be NULL. */
+size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
+		  double *blocks);
+
+/* When a mark of this name, or none: the step that it begins. */
+uint64_t step_number_in(const char *name, uint64_t otherwise);
+
+#endif

@@ -1,0 +1,236 @@
+#include "analyzer/trend.h"
+
+#include "analyzer/ledger.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN_STEP 0.05 /* greatest distance of two curves in lock-step, each from 0 to 1 */
+
+/* The members [from, to) are of one process: what they hold together. */
+static size_t add_up(const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to, struct trend *t,
+		     double *blocks)
+{
+	uint32_t process = o->members[from]->process;
+	const struct model_site *first = model_process(v->model, process)->sites;
+	size_t points = 0;
+	memset(t->bytes, 0, sizeof(t->bytes));
+	memset(blocks, 0, STEPS_BUCKETS * sizeof(*blocks));
+	for (size_t i = from; i < to; i++) {
+		double weight = sites_weight(v->reader, o->members[i]);
+		size_t n = steps_site(course_steps(c), process, (uint32_t)(o->members[i] - first), weight, t->x, t->bytes, blocks);
+		points = n > points ? n : points;
+	}
+	return points;
+}
+
+static double slope_of(const double *x, const double *y, size_t n)
+{
+	struct fit f;
+	double t[STEPS_BUCKETS], span = x[n - 1] - x[0];
+	for (size_t i = 0; i < n; i++)
+		t[i] = (x[i] - x[0]) / span;
+	fit_make(&f, FIT_LINE, 0, t, y, n);
+	return f.beta[1] / span;
+}
+
+/* More blocks or bigger ones, since growth began. */
+static void look_at_blocks(struct trend *t, const double *blocks)
+{
+	size_t from = 0;
+	while (from + GROWTH_LEAST_POINTS < t->points && t->x[from] < t->growth.from_x)
+		from++;
+	size_t last = t->points - 1;
+	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
+	t->blocks_per_x = slope_of(t->x + from, blocks + from, t->points - from);
+	if (more >= 1)
+		t->mean_block_bytes = bytes / more;
+	else if (blocks[last] > 0)
+		t->mean_block_bytes = t->bytes[last] / blocks[last];
+	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY, grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;
+	t->how = more >= 2 && part > 0.5 * fmin(grown, 1) ? TREND_MORE_BLOCKS : more < 2 || part < 0.1 * grown ? TREND_BIGGER_BLOCKS
+											 : TREND_UNCLEAR;
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct model_site *const *x = a, *const *y = b;
+	return ((*x)->process > (*y)->process) - ((*x)->process < (*y)->process);
+}
+
+/* When its own growth has used up what its track has left. */
+static void look_ahead(struct trend *t, const struct course *c, const struct view *v, const struct pace *p, const struct model_site *site)
+{
+	double limit;
+	for (size_t k = 0; k < p->track_count && growth_is_steady(&t->growth); k++) {
+		const struct step_track *track = &p->tracks[k];
+		if (track->kind != site->kind || track->device != site->device || !trend_limit(c, v, p, track, &limit))
+			continue;
+		double high = (double)step_low(track, p->count - 1) + course_amplitude(p, track);
+		t->forecast = growth_forecast(&t->growth, limit - high + t->bytes[t->points - 1], 0);
+	}
+}
+
+static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
+		 size_t to)
+{
+	double blocks[STEPS_BUCKETS];
+	const struct pace *p = course_pace(c, o->members[from]->process);
+	if (!p)
+		return;
+	t->points = add_up(c, v, o, from, to, t, blocks);
+	size_t fit = t->points && p->source == RHYTHM_NONE ? t->points - 1 : t->points;
+	t->growth = growth_of(t->x, t->bytes, fit);
+	if (t->growth.kind == GROWTH_NONE)
+		return;
+	t->process = o->members[from]->process;
+	t->stepped = p->source != RHYTHM_NONE;
+	t->period_s = course_period(p);
+	t->forecast = (struct forecast){ false, INFINITY, INFINITY, INFINITY };
+	look_at_blocks(t, blocks);
+	look_ahead(t, c, v, p, o->members[from]);
+	t->growing = best->growing + 1;
+	bool better = growth_is_steady(&t->growth) > growth_is_steady(&best->growth) ||
+		      (growth_is_steady(&t->growth) == growth_is_steady(&best->growth) && t->growth.bytes > best->growth.bytes);
+	if (better)
+		*best = *t;
+	else
+		best->growing++;
+}
+
+/* Per process: workers that come and go one after the other would look like growth in their sum. */
+void trend_of(struct trend *best, const struct course *c, const struct view *v, const struct owner *o)
+{
+	struct trend t = { 0 };
+	*best = t;
+	qsort(o->members, o->member_count, sizeof(*o->members), by_process);
+	for (size_t from = 0, to; from < o->member_count; from = to) {
+		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
+			;
+		take(best, &t, c, v, o, from, to);
+	}
+}
+
+double trend_per_second(const struct trend *t)
+{
+	return !t->stepped ? t->growth.rate : t->period_s > 0 ? t->growth.rate / t->period_s : 0;
+}
+
+double trend_acceleration_per_s2(const struct trend *t)
+{
+	double period = t->stepped ? t->period_s : 1;
+	return period > 0 ? t->growth.acceleration / period / period : 0;
+}
+
+/* ---- groups -------------------------------------------------------------------------------------------- */
+
+static double part_at(const struct trend *t, size_t i)
+{
+	double first = t->bytes[0], last = t->bytes[t->points - 1];
+	return last > first ? (t->bytes[i] - first) / (last - first) : 0;
+}
+
+static bool in_step(const struct trend *a, const struct trend *b)
+{
+	if (a->process != b->process || a->points != b->points || a->growth.kind != b->growth.kind)
+		return false;
+	for (size_t i = 0; i < a->points; i++)
+		if (fabs(part_at(a, i) - part_at(b, i)) > IN_STEP)
+			return false;
+	return true;
+}
+
+void trend_group(struct trend **list, size_t count)
+{
+	unsigned groups = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!growth_is_steady(&list[i]->growth))
+			continue;
+		for (size_t k = 0; k < i && !list[i]->group; k++)
+			if (list[k]->group && in_step(list[k], list[i]))
+				list[i]->group = list[k]->group;
+		if (!list[i]->group)
+			list[i]->group = ++groups;
+	}
+}
+
+/* ---- limits -------------------------------------------------------------------------------------------- */
+
+static double known(uint64_t bytes)
+{
+	return bytes == MODEL_UNKNOWN ? 0 : (double)bytes;
+}
+
+/* What others, and for a pool what lies outside it, leave of the device: as of its last OOM, or its peak. */
+static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+{
+	const struct model_device *d = model_device(v->model, t->device);
+	struct ledger l;
+	if (!d->total_bytes ||
+	    ledger_make(&l, v->model, v->reader, course_samples(c), v->stacks, d, ledger_moment(d, NULL)) < 0)
+		return false;
+	*limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
+	if (l.other_processes != MODEL_UNKNOWN)
+		*limit -= (double)l.other_processes;
+	else if (l.explained && l.unexplained > 0)
+		*limit -= (double)l.unexplained;
+	for (unsigned i = 0; i < l.process_count; i++) {
+		const struct ledger_process *one = &l.processes[i];
+		if (one->process && one->process->id == p->process->id)
+			*limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
+		else if (one->process)
+			*limit -= known(one->bytes);
+	}
+	ledger_fini(&l);
+	return true;
+}
+
+static void at_most(double *room, double more)
+{
+	if (more >= 0 && more < *room)
+		*room = more;
+}
+
+/* What control groups and the machine had left in the sample that was looked at latest while it ran. */
+static double host_room(const struct samples *s, const struct process *p, uint64_t ns)
+{
+	double room = INFINITY;
+	struct sample_state state;
+	for (unsigned i = 0; i < samples_subjects(s); i++) {
+		const struct sample_subject *d = samples_subject(s, i);
+		bool machine = d->kind == MT_SUBJECT_MACHINE;
+		if (d->host->index != p->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) || samples_at(s, ns, i, &state) < 0)
+			continue;
+		if (machine && state.known & 1ull << MT_MACHINE_available)
+			at_most(&room, (double)state.value[MT_MACHINE_available] +
+				       (state.known & 1ull << MT_MACHINE_swap_free ? (double)state.value[MT_MACHINE_swap_free] : 0));
+		if (!machine && state.known & 1ull << MT_CGROUP_limit && state.value[MT_CGROUP_limit] &&
+		    state.known & 1ull << MT_CGROUP_current)
+			at_most(&room, (double)state.value[MT_CGROUP_limit] - (double)state.value[MT_CGROUP_current] +
+				       (state.known & 1ull << MT_CGROUP_file ? (double)state.value[MT_CGROUP_file] : 0));
+	}
+	return room;
+}
+
+bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+{
+	*limit = INFINITY;
+	if (t->device != MODEL_NO_DEVICE)
+		return t->device < model_devices(v->model) && device_limit(c, v, p, t, limit);
+	if (!course_samples(c) || !p->count)
+		return false;
+	const struct step *last = &p->steps[p->count - 1];
+	*limit = host_room(course_samples(c), p->process, last->end_ns) + (double)step_high(t, p->count - 1);
+	return isfinite(*limit);
+}
+
+struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			       const struct growth *g, double *limit)
+{
+	if (!trend_limit(c, v, p, t, limit)) {
+		*limit = INFINITY;
+		return (struct forecast){ false, INFINITY, INFINITY, INFINITY };
+	}
+	return growth_forecast(g, *limit, course_amplitude(p, t));
+}

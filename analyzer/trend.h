@@ -1,0 +1,43 @@
+/* Which owners grow, by how much a step, of what shape, and when memory ends. */
+#ifndef MT_ANALYZER_TREND_H
+#define MT_ANALYZER_TREND_H
+
+#include "analyzer/course.h"
+
+enum trend_how { TREND_UNCLEAR = 0, TREND_MORE_BLOCKS, TREND_BIGGER_BLOCKS };
+
+/* How one owner's live bytes went in the process where it grows most. */
+struct trend {
+	struct growth growth;       /* its x: steps, or seconds where there are none */
+	uint32_t process;           /* id */
+	bool stepped;               /* x is steps */
+	double period_s;            /* of a step */
+	unsigned growing;           /* processes it grows in */
+	double blocks_per_x;        /* more blocks, a step or a second */
+	double mean_block_bytes;    /* of what was added; 0 = unknown */
+	enum trend_how how;
+	struct forecast forecast;   /* .ever false: no limit is known, or it is not reached */
+	unsigned group;             /* owners that grow in lock-step have the same, from 1 on; 0 = it does not grow */
+	size_t points;
+	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
+};
+
+/* Of an owner's members; .growth.kind is none if they don't grow. */
+void trend_of(struct trend *t, const struct course *c, const struct view *v, const struct owner *o);
+
+double trend_per_second(const struct trend *t);
+double trend_acceleration_per_s2(const struct trend *t);
+
+/* Numbers the groups of `count` trends. */
+void trend_group(struct trend **list, size_t count);
+
+/* How much a track of this process may hold before an allocation fails, in the track's own bytes: of a device what other processes
+ * and, of its pool, what lies outside the pool leave of it; of the host what the control group or the machine had left when
+ * it was looked at last. False: unknown. */
+bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit);
+
+/* When a track (its low points plus the usual amplitude of a step) meets that limit; *limit is infinite if it is unknown. */
+struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			       const struct growth *g, double *limit);
+
+#endif

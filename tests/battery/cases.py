@@ -1,0 +1,536 @@
+"""Cases by kind: each function makes a trace from a seed, `sick` or its healthy twin (the same program with the fix applied, or
+what only looks like the illness), and returns the verdicts that must be raised. Whatever else is raised is a false one."""
+import random
+
+from gpu import ADAM, GIB, MIB, MODULE, SITE, Device, OutOfMemory, Pool, Training
+from trace import EXIT_CODE, EXIT_SIGNAL, Trace
+
+NCCL = "/usr/lib/libnccl.so.2"
+
+
+class Case:
+    """A machine with devices; sizes, noise, marks, and whether somebody sampled the system come from the seed."""
+
+    def __init__(self, path, seed):
+        self.t, self.rng = Trace(path), random.Random(seed)
+        self.marks = self.rng.random() < 0.5
+        self.sampled = self.rng.random() < 0.75
+        self.total = self.rng.choice([8, 16, 24, 40, 80]) * GIB
+        self.devices, self.pids, self.memory = [], 3_900_000, self.rng.choice([32, 64, 256]) * GIB
+
+    def device(self):
+        self.devices.append(Device(f"GPU-{len(self.devices):08x}", self.total))
+        return self.devices[-1]
+
+    def process(self, name="train.py", start=0.0):
+        self.pids += self.rng.randrange(1, 50)
+        return self.t.process(self.pids, ["python", name], start)
+
+    def share(self, low, high):
+        return int(self.total * (low + (high - low) * self.rng.random()))
+
+    def training(self, pool, model, activations, layers=None, **more):
+        """`model` and `activations`: bytes of all parameters, and of one step's activations."""
+        layers = layers or self.rng.randrange(8, 24)
+        return Training(pool, self.rng, layers, model // layers, activations // layers, marks=self.marks,
+                        period=0.2 + self.rng.random(), **more)
+
+    def crash(self, p):
+        p.exit = (EXIT_CODE, 1)
+
+    def sample(self, end, pools=(), others=(), machine=None):
+        """What the recorder saw each second: the machine, the devices and the processes on them.
+        others: (device, pid, name, bytes, from second)"""
+        if not self.sampled and not machine:
+            return
+        s = self.t.samples
+        m = s.subject("MACHINE")
+        seconds = [0.1 + end * i / 20 for i in range(21)]
+        for i, at in enumerate(seconds):
+            values = dict(total=self.memory, available=self.memory * 0.7, free=self.memory * 0.5, cached=self.memory * 0.1,
+                          swap_total=4 * GIB, swap_free=4 * GIB, anon=self.memory * 0.2, oom_kills=0)
+            values.update(machine(i / 20) if machine else {})
+            s.say(at, m, **values)
+        if not self.sampled:
+            return
+        for number, device in enumerate(self.devices):
+            d = s.subject("DEVICE", (1, number, 0), device.uuid, device.name)
+            for at in seconds:
+                s.say(at, d, total=device.total, used=device.total - device.free(), free=device.free())
+        for pool in pools:
+            d = s.subject("DEVICE_PROCESS", (1, pool.p.pid, pool.p.pid), pool.device.uuid, "python")
+            for at in seconds:
+                if at >= pool.p.start:
+                    s.say(at, d, bytes=pool.reserved + pool.outside + pool.context, known=1)
+        for device, pid, name, size, start in others:
+            d = s.subject("DEVICE_PROCESS", (1, pid, pid), device.uuid, name)
+            for at in seconds:
+                if at >= start:
+                    s.say(at, d, bytes=size, known=1)
+
+    def end(self):
+        return max(p.now for p in self.t.processes)
+
+
+def run(training, steps, hook=None, then=None):
+    """Steps until memory runs out; True if it did."""
+    try:
+        for n in range(steps):
+            training.step(hook)
+            if then:
+                then(n)
+    except OutOfMemory:
+        return True
+    return False
+
+
+def capacity(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    size = c.share(0.05, 0.12)
+    t = c.training(pool, size, c.share(0.85, 1.1) if sick else c.share(0.2, 0.4))
+    failed = run(t, 12)
+    assert failed == sick
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"capacity"} if sick else set()
+
+
+def capacity_late(c, sick):
+    """A longer batch than all before."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
+    at = c.rng.randrange(20, 40)
+    try:
+        for n in range(60):
+            t.step(scale=3.5 if sick and n == at else 0.9 + 0.2 * c.rng.random())
+        failed = False
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick
+    c.sample(c.end(), [pool])
+    return {"capacity"} if sick else set()
+
+
+def capacity_caught(c, sick):
+    """find_executable_batch_size: it fails, and the run goes on with less. Explained, but no problem."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
+    live = []
+    stack = t.stack(25, ("/app/train.py", "try_batch", 12), MODULE)
+    if sick:
+        try:
+            while True:
+                live.append(pool.alloc(c.total // 12, stack))
+        except OutOfMemory:
+            for a in live:
+                pool.free(a)
+    assert not run(t, 40)
+    c.sample(c.end(), [pool])
+    return {"capacity"} if sick else set()
+
+
+def fragmentation(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    stack = pool.p.stack(("/app/train.py", "<module>", 12), ("/app/train.py", "load", 7))
+    small = pool.p.stack(("/app/train.py", "<module>", 14), ("/app/train.py", "cache", 9))
+    kept, holes, chunk = [], [], c.total // 40
+    while d.free() > chunk * 2.2:
+        a = pool.alloc(chunk // 4 + c.rng.randrange(4) * MIB, small)
+        b = pool.alloc(chunk - chunk // 5 + c.rng.randrange(4) * MIB, stack)
+        kept.append(a)
+        holes.append(b)
+        pool.p.tick(0.05)
+    # blocks of half a segment pin the rest of it
+    for b in holes:
+        pool.free(b)
+    for _ in holes:
+        kept.append(pool.alloc(int(chunk * 0.45), small))
+        pool.p.tick(0.01)
+    pool.p.tick(1)
+    want = int(pool.unused() * 0.6) if sick else int(pool.largest_hole() * 0.9)
+    assert not sick or (want > pool.largest_hole() and want < pool.unused() + d.free() and want > d.free())
+    try:
+        pool.alloc(want, stack)
+        failed = False
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick
+    c.sample(c.end(), [pool])
+    return {"fragmentation"} if sick else set()
+
+
+def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
+    n = c.rng.randrange(*steps)
+    per_step = c.total * (0.3 + 0.3 * c.rng.random()) / n
+    stack = t.stack(30, MODULE, ("/app/hooks.py", "save_activation", 73))
+    cache = c.rng.randrange(5, 12)
+    kept = []
+
+    def hook(t):
+        size = int(per_step * grow(t.number / n) * (0.9 + 0.2 * c.rng.random()))
+        for _ in range(4):
+            kept.append(pool.alloc(size // 4, stack))
+        if not sick:
+            while len(kept) > 4 * cache:
+                pool.free(kept.pop(0))
+    failed = run(t, n, hook)
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"leak"} if sick else set()
+
+
+def leak_to_the_end(c, sick):
+    """Until it fails."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
+    n = c.rng.randrange(100, 250)
+    per_step = c.total * 1.0 / n
+    stack = t.stack(30, MODULE, ("/app/model.py", "Net.forward", 48))
+
+    def hook(t):
+        a = pool.alloc(int(per_step * (0.9 + 0.2 * c.rng.random())), stack)
+        if sick:
+            t.kept.append(a)
+        else:
+            pool.free(a)
+    failed = run(t, n, hook)
+    assert failed == sick
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"leak"} if sick else set()
+
+
+def leak_accelerating(c, sick):
+    return leak(c, sick, lambda x: 0.2 + 2.2 * x, (120, 220))
+
+
+def leak_lockstep(c, sick):
+    """Losses kept with their graph: every forward site grows. Twin: the graph of the step before is kept, no more."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.2))
+    n = c.rng.randrange(60, 120)
+    part = c.total * 0.5 / n / t.layers
+    kept = []
+
+    def hook(t):
+        kept.append([pool.alloc(int(part), t.forward_stack(i)) for i in range(t.layers)])
+        if not sick and len(kept) > 2:
+            for a in kept.pop(0):
+                pool.free(a)
+    failed = run(t, n, hook)
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"leak"} if sick else set()
+
+
+def other_process(c, sick):
+    """Processes that are not traced. Only a sampler can tell them."""
+    c.sampled = True
+    d = c.device()
+    neighbours = c.rng.randrange(1, 4)
+    d.others = c.share(0.5, 0.7) if sick else c.share(0.02, 0.1)
+    parts = [d.others // neighbours] * neighbours
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.35, 0.5))
+    failed = run(t, 20)
+    assert failed == sick
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool], [(d, 5000 + i, "python", part, 0) for i, part in enumerate(parts)])
+    return {"other_process"} if sick else set()
+
+
+def other_process_traced(c, sick):
+    d = c.device()
+    first = Pool(c.process("serve.py"), d)
+    stack = first.p.stack(("/app/serve.py", "<module>", 8), ("/app/serve.py", "load", 31))
+    size = c.share(0.5, 0.65) if sick else c.share(0.05, 0.1)
+    for _ in range(10):
+        first.alloc(size // 10, stack)
+        first.p.tick(0.1)
+    pool = Pool(c.process(start=3.0), d)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.35, 0.5))
+    failed = run(t, 20)
+    assert failed == sick
+    if failed:
+        c.crash(pool.p)
+    first.p.at(c.end() + 1)
+    c.sample(c.end(), [first, pool])
+    return {"other_process"} if sick else set()
+
+
+def phase_peak(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.03, 0.06), c.share(0.2, 0.3))
+    failed = False
+    try:
+        for epoch in range(3):
+            if c.marks:
+                pool.p.begin("train")
+            for _ in range(12):
+                t.step()
+            if c.marks:
+                pool.p.end_phase("train")
+                pool.p.begin("evaluate")
+            t.evaluate(0.8 if not sick or epoch == 0 else 5.0, blocks=8)
+            if c.marks:
+                pool.p.end_phase("evaluate")
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick
+    c.sample(c.end(), [pool])
+    return {"phase_peak"} if sick else set()
+
+
+def copies(c, sick):
+    d = c.device()
+    pool = Pool(c.process("infer.py"), d)
+    n = c.rng.randrange(20, 60)
+    sizes = [int(c.total * 0.22 / n * (0.5 + c.rng.random())) for _ in range(n)]
+    held = []
+    for k, line in enumerate((12, 19, 27, 36)):
+        half = 2 if k == 2 and c.rng.random() < 0.5 else 1
+        live = []
+        for i, s in enumerate(sizes):
+            live.append(pool.alloc(s // half, pool.p.stack(("/app/infer.py", "<module>", line), ("/app/model.py", "build", 5),
+                                                           ("/app/model.py", "Layer.__init__", 10 + i % 7))))
+            pool.p.tick(0.01)
+        held.append(live)
+        if not sick and k < 3:
+            for a in held.pop():
+                pool.free(a)
+        pool.p.tick(1)
+    failed = False
+    try:
+        live = []
+        for i in range(12):
+            live.append(pool.alloc(int(c.total * 0.025), pool.p.stack(("/app/infer.py", "<module>", 40), MODULE,
+                                                                      ("/app/model.py", "Net.forward", 60))))
+            pool.p.tick(0.1)
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick
+    c.sample(c.end(), [pool])
+    return {"copies"} if sick else set()
+
+
+def outside_pool(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    stack = pool.p.stack(("/app/train.py", "<module>", 15), (SITE + "torch/distributed/distributed_c10d.py", "init_process_group", 1184),
+                         library=NCCL)
+    for _ in range(8):
+        pool.other((c.share(0.3, 0.35) if sick else c.share(0.01, 0.02)) // 8, stack)
+        pool.p.tick(0.1)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.6, 0.66) - c.total // 16)
+    failed = run(t, 20)
+    assert failed == sick, (failed, d.free(), c.total)
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"outside_pool"} if sick else set()
+
+
+def limit(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d, cap=c.share(0.3, 0.5) if sick else None)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.5, 0.6))
+    failed = run(t, 20)
+    assert failed == sick
+    if failed:
+        c.crash(pool.p)
+    c.sample(c.end(), [pool])
+    return {"limit"} if sick else set()
+
+
+def retained(c, sick):
+    """NCCL asks beside a pool that keeps what it has freed."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.75, 0.78))
+    assert not run(t, 8)
+    if not sick:
+        pool.release()
+    stack = pool.p.stack(("/app/train.py", "<module>", 50), (SITE + "torch/distributed/distributed_c10d.py", "all_reduce", 2050),
+                         library=NCCL)
+    failed = False
+    try:
+        for _ in range(4):
+            pool.other(int(c.total * 0.06), stack)
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick, (failed, d.free() / c.total)
+    c.sample(c.end(), [pool])
+    return {"retained"} if sick else set()
+
+
+# ---- what only looks ill
+
+def first_step(c, sick):
+    """The optimizer's state and a workspace come in step 1 and stay."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.1, 0.15), c.share(0.1, 0.2))
+    assert not run(t, c.rng.randrange(30, 80))
+    c.sample(c.end(), [pool])
+    return set()
+
+
+def accumulation(c, sick):
+    """Gradients of several micro-steps grow until the optimizer's step."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
+    k, kept = c.rng.choice([4, 8]), []
+
+    def hook(t):
+        kept.append(pool.alloc(c.total // 100, t.stack(30, MODULE, ("/app/model.py", "Net.loss", 52))))
+        if len(kept) == k:
+            while kept:
+                pool.free(kept.pop())
+    assert not run(t, 12 * k, hook)
+    c.sample(c.end(), [pool])
+    return set()
+
+
+def evaluation(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
+    for n in range(90):
+        t.step()
+        if n % 30 == 29:
+            t.evaluate(2.0)
+    c.sample(c.end(), [pool])
+    return set()
+
+
+def dynamic_shapes(c, sick):
+    """Sizes vary; the pool's reserve grows for a while."""
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
+    for n in range(100):
+        t.step(scale=0.5 + 1.0 * c.rng.random())
+    c.sample(c.end(), [pool])
+    return set()
+
+
+def serving(c, sick):
+    d = c.device()
+    pool = Pool(c.process("serve.py"), d)
+    pool.alloc(int(c.total * 0.88), pool.p.stack(("/app/serve.py", "<module>", 12), ("/site/vllm/worker/cache_engine.py", "allocate", 60)))
+    stack = pool.p.stack(("/app/serve.py", "<module>", 20), ("/app/serve.py", "answer", 44))
+    for _ in range(200):
+        a = pool.alloc(c.total // 200 + c.rng.randrange(8) * MIB, stack)
+        pool.p.tick(0.05)
+        pool.free(a)
+        pool.p.tick(0.05)
+    c.sample(c.end(), [pool])
+    return set()
+
+
+def replicas(c, sick):
+    """Data parallel: each process has the model on its own device."""
+    pools = []
+    for _ in range(c.rng.randrange(2, 4)):
+        d = c.device()
+        pool = Pool(c.process(), d)
+        run(c.training(pool, int(c.total * 0.1), int(c.total * 0.2), layers=12), 25)
+        pools.append(pool)
+    c.sample(c.end(), pools)
+    return set()
+
+
+def idle_cache(c, sick):
+    d = c.device()
+    pool = Pool(c.process(), d)
+    t = c.training(pool, c.share(0.02, 0.04), c.share(0.7, 0.75))
+    assert not run(t, 10)
+    pool.p.tick(30)
+    c.sample(c.end(), [pool])
+    return set()
+
+
+# ---- the host
+
+def host_leak(c, sick):
+    p = c.process("server.py")
+    request = p.stack(("/app/server.py", "<module>", 90), ("/app/server.py", "handle", 33))
+    keep = p.stack(("/app/server.py", "<module>", 90), ("/app/server.py", "handle", 33), ("/app/cache.py", "remember", 12))
+    kept, bound = [], c.rng.randrange(200, 400)
+    size = c.rng.randrange(20, 200) * 1024
+    base = [p.malloc(c.rng.randrange(1, 4) * MIB, request) for _ in range(20)]
+    for n in range(3000):
+        a = p.malloc(c.rng.randrange(100, 100000), request)
+        if n % 2 == 0:
+            kept.append(p.malloc(int(size * (0.8 + 0.4 * c.rng.random())), keep))
+            if not sick and len(kept) > bound:
+                p.mfree(kept.pop(0))
+        p.tick(0.02)
+        p.mfree(a)
+    for a in base:
+        p.mfree(a)
+    c.sample(c.end())
+    return {"leak"} if sick else set()
+
+
+def host_pressure(c, sick):
+    p = c.process()
+    stack = p.stack(("/app/train.py", "<module>", 20), ("/app/data.py", "load", 44))
+    size = int(c.memory * (0.8 if sick else 0.4))
+    for _ in range(40):
+        p.malloc(size // 40, stack)
+        p.tick(0.3)
+    def machine(x):
+        used = size * x + c.memory * 0.15
+        return dict(available=max(c.memory * 0.02, c.memory - used) if sick else c.memory - used, anon=min(used, c.memory * 0.9),
+                    swap_free=4 * GIB - (2.5 * GIB * max(0, x - 0.5) * 2 * c.memory / 64 / GIB if sick else 0),
+                    swap_total=4 * GIB if c.memory < 100 * GIB else 64 * GIB)
+    c.sampled = True
+    c.sample(c.end(), machine=machine)
+    return {"host_pressure"} if sick else set()
+
+
+def page_cache(c, sick):
+    p = c.process()
+    stack = p.stack(("/app/train.py", "<module>", 20), ("/app/data.py", "read", 44))
+    for i in range(60):
+        p.map_file(c.memory // 100, f"/data/shard-{i}.arrow", stack)
+        p.tick(0.2)
+    c.sampled = True
+    c.sample(c.end(), machine=lambda x: dict(cached=c.memory * (0.1 + 0.6 * x), free=c.memory * (0.6 - 0.55 * x), available=c.memory * 0.7))
+    return set()
+
+
+KINDS = {f.__name__: f for f in (
+    capacity, capacity_late, capacity_caught, fragmentation, leak, leak_to_the_end, leak_accelerating, leak_lockstep, other_process,
+    other_process_traced, phase_peak, copies, outside_pool, limit, retained, first_step, accumulation, evaluation, dynamic_shapes,
+    serving, replicas, idle_cache, host_leak, host_pressure, page_cache)}
+HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "serving", "replicas", "idle_cache", "page_cache"}
+
+
+def make(path, kind, seed, sick):
+    c = Case(path, f"{kind}-{seed}")
+    truth = KINDS[kind](c, sick)
+    c.t.save()
+    return truth
