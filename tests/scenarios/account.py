@@ -25,6 +25,7 @@ def bytes_of(count, device=0):
 
 def pool(device=0):
     """The caching allocator's figures now."""
+    torch.cuda.init()
     stats = torch.cuda.memory_stats(device)
     blocks = [b for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]]
     free, total = torch.cuda.mem_get_info(device)
