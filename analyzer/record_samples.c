@@ -30,7 +30,7 @@
 #define ROLLUP_SHARE     200           /* of the time a rollup takes */
 #define MAPPINGS_SHARE   500
 #define MAPPINGS_NS      (30 * SECOND)
-#define MAPPINGS_CHANGE  8             /* earlier if resident memory changed by 1/8 */
+#define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another */
 #define MAPPING_KIB      (16u << 10)
 #define CGROUP_NS        (10 * SECOND)
 #define OTHERS_NS        (5 * SECOND)
@@ -45,8 +45,8 @@ struct target {
 	bool listed;            /* still among those the recorder knows */
 	bool over;
 	uint32_t number;        /* in our /proc; 0 = not found */
-	uint64_t rollup_ns;     /* when the next is due, and what the latest took */
-	uint64_t rollup_cost;
+	uint64_t rollup_ns, rollup_after; /* due at the first; with reason at the second already */
+	uint64_t rollup_rss;    /* KiB it had then */
 	uint64_t mappings_ns, mappings_after; /* due at the first; with reason at the second already */
 	uint64_t mappings_rss;  /* KiB it had then */
 	uint64_t rss;           /* KiB */
@@ -291,16 +291,24 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 		s->memory = f.value[MT_CGROUP_limit];
 }
 
+/* Enough to look again earlier. */
+static bool has_changed(uint64_t now, uint64_t before)
+{
+	return (now > before ? now - before : before - now) > before / CHANGED;
+}
+
 /* All rollups together take 1/ROLLUP_SHARE of the time, and so does each by itself, which holds its process's lock. */
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
-	if (s->now < t->rollup_ns)
+	uint64_t rss = f->value[MT_PROCESS_rss];
+	if (s->now < t->rollup_after || (s->now < t->rollup_ns && !has_changed(rss, t->rollup_rss)))
 		return;
 	uint64_t start = ticks_mono_ns();
 	sample_process_rollup(t->number, f);
-	t->rollup_cost = ticks_mono_ns() - start;
-	uint64_t pause = t->rollup_cost * ROLLUP_SHARE * s->count;
+	uint64_t pause = (ticks_mono_ns() - start) * ROLLUP_SHARE * s->count;
+	t->rollup_after = s->now + pause;
 	t->rollup_ns = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
+	t->rollup_rss = rss;
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -336,10 +344,9 @@ static void add_mapping(void *arg, uint64_t start, const char *path, const struc
 
 static bool mappings_due(const struct sampler *s, const struct target *t)
 {
-	uint64_t change = t->rss > t->mappings_rss ? t->rss - t->mappings_rss : t->mappings_rss - t->rss;
 	if (t->over || !t->number || t->rss < MAPPING_KIB || s->now < t->mappings_after)
 		return false;
-	return s->now >= t->mappings_ns || change > t->mappings_rss / MAPPINGS_CHANGE;
+	return s->now >= t->mappings_ns || has_changed(t->rss, t->mappings_rss);
 }
 
 /* One process a sample at most. */

@@ -307,7 +307,14 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	if (rolled && x->value[MT_PROCESS_anonymous])
 		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
 	if (rolled) {
-		file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		uint64_t all = x->value[MT_PROCESS_shared_clean] + x->value[MT_PROCESS_shared_dirty] +
+			       x->value[MT_PROCESS_private_clean] + x->value[MT_PROCESS_private_dirty];
+		uint64_t then = all > x->value[MT_PROCESS_anonymous] + shmem ? all - x->value[MT_PROCESS_anonymous] - shmem : 0;
+		bool fresh = x->ns[MT_PROCESS_pss_file] == x->ns[MT_PROCESS_rss_file];
+		if (fresh || !then)
+			file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		else if (x->value[MT_PROCESS_pss_file] < then)
+			file = (uint64_t)((double)file * (double)x->value[MT_PROCESS_pss_file] / (double)then);
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
 	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
