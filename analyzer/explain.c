@@ -90,15 +90,27 @@ static void on_change(void *arg, const struct model_change *c)
 
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
+/* When the step began that was running then; UINT64_MAX = it is not known. */
+static uint64_t running_step(const struct pace *p, uint64_t moment)
+{
+	size_t low = 0, high = p->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (p->steps[middle].begin_ns <= moment)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
+}
+
 /* Seen from the moment: steps are known of the process. */
 static enum lifetime lifetime_of(const struct explain *x, const struct moment_block *b)
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
-	uint64_t moment = moments_device_ns(x->parts->moments, b->device), running = UINT64_MAX;
 	if (!p || p->source == RHYTHM_NONE || p->count < 2)
 		return LIFETIME_UNKNOWN;
-	for (size_t i = 0; i < p->count && p->steps[i].begin_ns <= moment; i++)
-		running = p->steps[i].count == 1 ? p->steps[i].begin_ns : UINT64_MAX;
+	uint64_t running = running_step(p, moments_device_ns(x->parts->moments, b->device));
 	if (b->ns < p->steps[0].begin_ns)
 		return LIFETIME_SETUP;
 	if (b->ns >= running)

@@ -188,13 +188,13 @@ static char *why_not_growing(const struct evidence_device *d)
 	return output_format("no site grows from beginning to end");
 }
 
-static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups)
+static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool failed)
 {
 	char *pace = g->per_step > 0 ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
 	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
-	char *fails = g->fails_step > 0 ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
+	char *fails = g->fails_step > 0 && !failed ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
 		    : output_format("%s", "");
 	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
@@ -229,7 +229,7 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 			out->sites[groups] = g->site;
 		groups += goes_on(g);
 	}
-	describe_growth(out, most, groups);
+	describe_growth(out, most, groups, d->request.failed);
 	return holds(out, e, grown, growth_confidence(most));
 }
 
@@ -464,14 +464,15 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
 		return ruled_out(out, output_format("%s %% of what the pool reserved is unused (%s of %s)", PERCENT(b.unused, d->pool.reserved),
 						    BYTES(b.unused), BYTES(d->pool.reserved)));
-	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
-		return ruled_out(out, output_format("a hole of %s would have been large enough", BYTES(d->pool.largest_hole)));
 	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
 						    BYTES(growing_bytes(d))));
 	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)", BYTES(b.unused),
 						    BYTES(copied_bytes(d))));
+	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
+		return ruled_out(out, output_format("a hole of %s is large enough, but in a segment for blocks of other sizes, or of another stream",
+						    BYTES(d->pool.largest_hole)));
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
 				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
 	if (d->pool.expandable)
