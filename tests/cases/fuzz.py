@@ -195,6 +195,16 @@ def case_other_commands(command):
     all_fine(attempts)
 
 
+def case_random_bits_of_device_events():
+    """What gets past the reader must not confuse the books of devices: any address, class, device or order."""
+    chance, attempts, original = random.Random(SEED), [], Original("devices")
+    file, commands = original.file(".ring"), ("report", "frag", "peak", "timeline")
+    for i in range(160):
+        attempts.append(flip(original, file, chance.randrange(64, used(original.data[file])), chance.randrange(8)) +
+                        (((commands[i % 4], "--force"),),))
+    all_fine(attempts)
+
+
 def case_empty_files():
     all_fine([(o, "emptied", f, b"") for o in originals() for f in o.files])
 
