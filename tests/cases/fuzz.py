@@ -182,7 +182,7 @@ def case_a_flipped_bit_in_a_block_is_noticed():
         mt.equal(outcome.status, 3, "status")
 
 
-@mt.variants("report", "peak", "leaks", "timeline", "check")
+@mt.variants("report", "peak", "leaks", "timeline", "frag", "check")
 def case_other_commands(command):
     chance, attempts = random.Random(command), []
     # check looks at all there is in any case, and 1 is its answer to damage
