@@ -34,6 +34,8 @@ def case_layers_below(shape, way):
     ascend.compare(found)
     missing = ascend.table(("LOW",)) - {line["function"] for line in found.log}
     mt.check(not missing, "not tried: %s" % sorted(missing))
+    device, pinned = found.trace.report["devices"], found.trace.report["pinned"]
+    mt.equal(([d["live_bytes"] for d in device], pinned["live_bytes"]), ([0] * len(device), 0), "left alive")
 
 
 @mt.variants(*EVERY_WAY)
@@ -124,6 +126,13 @@ def case_no_ascend_no_symbol():
     code = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('aclrtMalloc', 'aclrtMallocImpl', 'rtMalloc', 'halMemAlloc')])"
     done = mt.shimmed([mt.python(), "-c", code])
     mt.equal(done.out.strip(), "[False, False, False, False]", "symbols found")
+
+
+@mt.variants("local", "global")
+def case_other_libraries_with_such_names(how):
+    """Their functions are called with what they are given, and return what they return."""
+    trace = mt.same([mt.program("halnames"), mt.program("libhalnames.so"), how])
+    mt.equal([e for e in trace.report["devices"]], [], "devices")
 
 
 def sums(log, device):
