@@ -304,6 +304,14 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 		s->memory = f.value[MT_CGROUP_limit];
 }
 
+/* The time that a look takes is the processor's, not what the scheduler adds on a busy machine. */
+static uint64_t worked_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
 static uint64_t predicted(const struct look *l, uint64_t rss)
 {
 	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
@@ -339,9 +347,9 @@ static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 	uint64_t rss = f->value[MT_PROCESS_rss];
 	if (!is_due(s, t, &t->rollup, rss, PERIOD_NS * 9 / 10))
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	sample_process_rollup(t->number, f);
-	look_ends(s, &t->rollup, rss, ticks_mono_ns() - start);
+	look_ends(s, &t->rollup, rss, worked_ns() - start);
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -386,9 +394,9 @@ static void look_at_mappings(struct sampler *s)
 	}
 	if (!t)
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	bool ok = sample_mappings(t->number, MAPPING_KIB, add_mapping, &(struct mappings){ s, t });
-	look_ends(s, &t->mappings, t->rss, ticks_mono_ns() - start);
+	look_ends(s, &t->mappings, t->rss, worked_ns() - start);
 	if (ok)
 		samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
@@ -430,7 +438,7 @@ static void find_others(struct sampler *s)
 
 static void look_at_others(struct sampler *s)
 {
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	if (s->now < s->others_ns)
 		return;
 	find_others(s);
@@ -441,7 +449,7 @@ static void look_at_others(struct sampler *s)
 		if (sample_process_stat(o->pid, &o->who, &f) && sample_process_status(o->pid, &f))
 			samples_file_add(s->file, &key, &f);
 	}
-	uint64_t pause = (ticks_mono_ns() - start) * LOOK_SHARE;
+	uint64_t pause = (worked_ns() - start) * LOOK_SHARE;
 	s->others_ns = s->now + (pause > OTHERS_NS ? pause : OTHERS_NS);
 }
 
