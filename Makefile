@@ -145,8 +145,8 @@ demo-gpu: setup-gpu
 
 # On a machine with a real GPU: GPU_PYTHON has PyTorch with CUDA. GPU_FLAGS=--standin tries the test itself without one.
 GPU_PYTHON ?= python3
-check-gpu: all
-	@B='$(abspath $(B))' tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
+check-gpu: all standin
+	@B='$(abspath $(B))' VENV_GPU='$(abspath $(VENV_GPU))' tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
 
 bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES)

@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/timeline.h"
 #include "analyzer/view.h"
 
 #include <inttypes.h>
@@ -14,7 +15,8 @@ static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
 static const struct option_spec spec = {
 	"memtrace timeline [options] [DIR...]",
 	"Live bytes over time of each process and of all, and per device, and what was resident and swapped: a bar chart on\n"
-	"a terminal, CSV when piped (time in seconds; lowest, highest and last bytes, and blocks, of each stretch).",
+	"a terminal, CSV when piped (time in seconds; lowest, highest and last bytes, and blocks, of each stretch).\n"
+	"--by step: low and high point of each step; --by phase: what was live at its start, and its peak.",
 	rows, 0,
 };
 
@@ -83,8 +85,7 @@ static double bucket_start(const struct view *v, const struct model_series *s, u
 
 /* ---- CSV ----------------------------------------------------------------------------------------------- */
 
-/* Quoted where it needs to be. */
-static void print_field(const char *text)
+void timeline_print_field(const char *text)
 {
 	char *clean = output_clean(text);
 	putchar('"');
@@ -104,10 +105,10 @@ static void csv_line(void *arg, const struct line *l)
 			printf("%u,", l->process->pid);
 		else
 			printf("all,");
-		print_field(l->process ? l->process->name : l->host->name);
+		timeline_print_field(l->process ? l->process->name : l->host->name);
 		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last, b->blocks);
 		if (l->device)
-			print_field(*l->device->uuid ? l->device->uuid : l->device->name);
+			timeline_print_field(*l->device->uuid ? l->device->uuid : l->device->name);
 		printf("\n");
 	}
 }
@@ -229,8 +230,10 @@ static int timeline(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	enum by by = v->options->by;
+	if (by == BY_STEP || by == BY_PHASE)
+		return timeline_by_course(v);
 	if (by != BY_UNSET && by != BY_PROCESS)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process");
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process, step or phase");
 	int e = view_run(v, &q);
 	if (e >= 0)
 		e = courses_open(&courses, v);

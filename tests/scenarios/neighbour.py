@@ -10,6 +10,7 @@ import time
 
 
 def main():
+    getattr(ctypes.CDLL(None), "memtrace_start", lambda: None)()
     device, size = int(sys.argv[1]), int(sys.argv[2])
     steps, pause = (int(sys.argv[3]), float(sys.argv[4])) if len(sys.argv) > 4 else (1, 0)
     cuda = ctypes.CDLL("libcudart.so.13")
