@@ -495,13 +495,13 @@ static void sample(struct sampler *s)
 	look_at_devices(s);
 	for (size_t i = 0; i < s->count; i++)
 		look_at_process(s, s->targets[i]);
-	look_at_machine(s);
-	look_at_mappings(s);
-	look_at_others(s);
-	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	for (size_t i = 0; i < s->count; i++)
 		if (s->targets[i]->over)
 			end_target(s, s->targets[i]);
+	look_at_machine(s); /* whoever reads takes it for the end of the processes */
+	look_at_mappings(s);
+	look_at_others(s);
+	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
 	s->grows = before && after > before && (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
