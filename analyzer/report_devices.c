@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARKS = 42, ROWS = 5 };
+enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
@@ -89,7 +89,7 @@ static void print_oom_figures(const struct model_oom *o)
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
 			      ? output_format(" (a segment of %s)", BYTES(o->block_bytes)) : strdup("");
 	char *left = free_text(o);
-	const char *cache = o->pool && o->retries ? " (after the pool had returned its cache)" : "";
+	const char *cache = o->pool && o->retries ? " (cache returned)" : "";
 	print_fitted(STYLE_BAD, output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
 					      block ? block : "", left ? left : "", cache));
 	free(block);
@@ -108,18 +108,37 @@ static char *frame_line(const struct frame *f)
 	return line;
 }
 
+/* The innermost lines of Python, else the frame that says most. Returns how many. */
+static unsigned telling_frames(const struct view *v, uint32_t stack, const struct frame *frames[FRAMES])
+{
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stack }; count < FRAMES && stack_step(v->stacks, &w);)
+		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
+		    stack_shows(&w, view_flags(v->options)))
+			frames[count++] = w.frame;
+	if (!count && (frames[0] = stacks_site(v->stacks, stack, view_flags(v->options)).frame) != NULL)
+		count = 1;
+	return count;
+}
+
 /* Who wanted it, in one line, outermost first: "train.py:131 main > model.py:212 forward". */
 static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 {
+	const struct frame *frames[FRAMES];
 	const struct process *p = reader_process(v->reader, o->process);
-	struct stack_site site = stacks_site(v->stacks, stacks_of(v->stacks, p, o->node, o->node2), view_flags(v->options));
-	if (!site.frame)
-		return 0;
-	char *inner = frame_line(site.frame), *outer = site.caller ? frame_line(site.caller) : NULL;
-	print_fitted(STYLE_BAD, output_format("  %s%s%s", outer ? outer : "", outer ? " > " : "", inner ? inner : ""));
-	free(inner);
-	free(outer);
-	return 1;
+	unsigned count = telling_frames(v, stacks_of(v->stacks, p, o->node, o->node2), frames);
+	char *line = strdup(" ");
+	for (unsigned i = count; i-- > 0 && line;) {
+		char *text = frame_line(frames[i]), *more = output_format("%s %s%s", line, text ? text : "", i ? " >" : "");
+		free(text);
+		free(line);
+		line = more;
+	}
+	if (count)
+		print_fitted(STYLE_BAD, line);
+	else
+		free(line);
+	return count > 0;
 }
 
 static unsigned print_oom(const struct view *v, const struct model_device *d, const struct model_oom *o)
