@@ -49,6 +49,7 @@ static json_t *json_ledger_processes(const struct ledger *l)
 		json_object_set_new(o, "name", json_text(p->name));
 		json_object_set_new(o, "bytes", json_bytes(p->bytes));
 		json_object_set_new(o, "traced", json_boolean(p->process != NULL));
+		json_object_set_new(o, "guessed", json_boolean(p->guessed));
 		json_object_set_new(o, "since_s", json_seconds(p->since_ns));
 		json_object_set_new(o, "before", json_boolean(p->before));
 		json_object_set_new(o, "pool_allocated", p->process ? json_bytes(p->pool_allocated) : json_null());
