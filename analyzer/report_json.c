@@ -128,7 +128,7 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "map", json_totals(&map));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system(r->system));
-	json_object_set_new(o, "devices", json_devices(v));
+	json_object_set_new(o, "devices", json_devices(v, r->course, r->explain ? &r->explain->verdicts : NULL));
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));
