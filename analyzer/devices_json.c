@@ -74,12 +74,11 @@ static json_t *json_ledger_at(const struct view *v, const struct model_device *d
 	return o;
 }
 
-/* ---- step, phase, verdict -------------------------------------------------------------------------------- */
+/* ---- step and phase -------------------------------------------------------------------------------------- */
 
 struct context {
 	const struct view *view;
 	const struct course *course;
-	const struct verdicts *verdicts;
 };
 
 /* The number of the step at that moment: of joined ones by their share of time. */
@@ -110,21 +109,6 @@ static json_t *json_phase(const struct context *c, const struct model_oom *oom)
 			best = p;
 	}
 	return json_text(best ? best->name : NULL);
-}
-
-/* The first of those about this device; they explain its last fatal failure, else its last. */
-static json_t *json_verdict(const struct context *c, const struct model_device *d, const struct model_oom *oom)
-{
-	const struct model_oom *explained = NULL;
-	for (unsigned i = 0; i < d->oom_count; i++)
-		if (!explained || d->oom[i].outcome == OUTCOME_FATAL || explained->outcome != OUTCOME_FATAL)
-			explained = &d->oom[i];
-	for (size_t i = 0; c->verdicts && oom == explained && i < c->verdicts->held_count; i++) {
-		const struct verdict *v = &c->verdicts->held[i];
-		if (v->device && !strcmp(v->device->name, d->name) && !strcmp(v->device->uuid ? v->device->uuid : "", d->uuid))
-			return json_text(verdict_name(v->kind));
-	}
-	return json_null();
 }
 
 /* ---- failures -------------------------------------------------------------------------------------------- */
@@ -173,7 +157,7 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "outcome", json_string(outcomes[oom->outcome]));
 	json_object_set_new(o, "step", json_step(c, oom));
 	json_object_set_new(o, "phase", json_phase(c, oom));
-	json_object_set_new(o, "verdict", json_verdict(c, d, oom));
+	json_object_set_new(o, "verdict", json_null());
 	json_object_set_new(o, "ledger", json_ledger_at(v, d, &oom->at, NULL));
 	json_object_set_new(o, "refusals", json_refusals(v, oom, p));
 	json_object_set_new(o, "stack", json_event_stack(v, p, oom->node, oom->node2));
@@ -254,9 +238,9 @@ static json_t *json_device(const struct context *c, const struct model_device *d
 	return o;
 }
 
-json_t *json_devices(const struct view *v, const struct course *course, const struct verdicts *verdicts)
+json_t *json_devices(const struct view *v, const struct course *course)
 {
-	const struct context c = { v, course, verdicts };
+	const struct context c = { v, course };
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		if (view_has_device(v, i))
