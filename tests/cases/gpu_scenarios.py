@@ -32,6 +32,7 @@ def compare_ooms(done, keys=KEYS):
 def compare_ledger(oom, done):
     """Its rows add up to the device, and say what the driver charged at that moment."""
     ledger = oom["ledger"]
+    mt.equal(ledger["unexplained"], 0, "what is not explained in %s" % ledger)
     rows = sum(ledger[k] or 0 for k in ("pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained"))
     mt.equal(rows, ledger["total"], "the ledger's sum")
     mt.equal(ledger["pool_allocated"], oom["allocated_bytes"])
@@ -100,6 +101,8 @@ def case_neighbours(*arguments):
     oom, = compare_ooms(done)
     compare_ledger(oom, done)
     held = sum(n["bytes"] for n in done.account["neighbours"])
+    ours = sum(n["bytes"] for n in done.account["neighbours"][len(done.account["neighbours"]) - len(arguments):]) if arguments else 0
+    mt.equal(oom["ledger"]["other_processes"], held - ours, "other, untraced processes")
     mt.equal("%.2f of %.2f" % (held / GIB, oom["total_bytes"] / GIB), "15.24 of 23.52")
 
 
@@ -110,6 +113,8 @@ def case_incident2():
     mt.equal(oom["pid"], done.account["ooms"][0]["pid"])
     first = done.account["first"]
     share = [p for p in device(done)["processes"] if p["pid"] == first["pid"]]
+    compare_ledger(oom, done)
+    mt.equal(oom["ledger"]["other_processes"], sum(n["bytes"] for n in done.account["neighbours"] if "peaks" not in n))
     mt.check(share and share[0]["traced"], "the first run is not among the device's processes: %s" % device(done)["processes"])
 
 
