@@ -1,7 +1,9 @@
 /* memtrace timeline: live bytes over time, as bars on a terminal, as CSV in a pipe. */
+#include "analyzer/courses.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/timeline.h"
 #include "analyzer/view.h"
 
 #include <inttypes.h>
@@ -12,8 +14,9 @@ static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
 
 static const struct option_spec spec = {
 	"memtrace timeline [options] [DIR...]",
-	"Live bytes over time of each process and of all, and per device: a bar chart on a terminal, CSV when piped (time\n"
-	"in seconds; lowest, highest and last live bytes, and blocks, of each stretch).",
+	"Live bytes over time of each process and of all, and per device, and what was resident and swapped: a bar chart on\n"
+	"a terminal, CSV when piped (time in seconds; lowest, highest and last bytes, and blocks, of each stretch).\n"
+	"--by step: low and high point of each step; --by phase: what was live at its start, and its peak.",
 	rows, 0,
 };
 
@@ -43,6 +46,17 @@ static void each_device_line(const struct view *v, void (*f)(void *arg, const st
 	}
 }
 
+static struct courses *courses; /* what was sampled; of the one view there is */
+
+static void each_course(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
+{
+	for (unsigned i = 0; i < courses_count(courses); i++) {
+		const struct course *c = courses_get(courses, i);
+		if (v->kinds & 1u << MODEL_HEAP)
+			f(arg, &(struct line){ c->process, c->host, c->what, NULL, &c->series });
+	}
+}
+
 /* Calls f for each series that was asked for: sums first. */
 static void each_line(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
 {
@@ -61,6 +75,7 @@ static void each_line(const struct view *v, void (*f)(void *arg, const struct li
 	}
 	if (v->kinds & 1u << MODEL_DEVICE)
 		each_device_line(v, f, arg);
+	each_course(v, f, arg);
 }
 
 static double bucket_start(const struct view *v, const struct model_series *s, uint32_t i)
@@ -70,8 +85,7 @@ static double bucket_start(const struct view *v, const struct model_series *s, u
 
 /* ---- CSV ----------------------------------------------------------------------------------------------- */
 
-/* Quoted where it needs to be. */
-static void print_field(const char *text)
+void timeline_print_field(const char *text)
 {
 	char *clean = output_clean(text);
 	putchar('"');
@@ -91,10 +105,10 @@ static void csv_line(void *arg, const struct line *l)
 			printf("%u,", l->process->pid);
 		else
 			printf("all,");
-		print_field(l->process ? l->process->name : l->host->name);
+		timeline_print_field(l->process ? l->process->name : l->host->name);
 		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last, b->blocks);
 		if (l->device)
-			print_field(*l->device->uuid ? l->device->uuid : l->device->name);
+			timeline_print_field(*l->device->uuid ? l->device->uuid : l->device->name);
 		printf("\n");
 	}
 }
@@ -199,15 +213,8 @@ static int print_json(struct view *v)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
-static int timeline(struct view *v)
+static int print(struct view *v)
 {
-	struct model_query q = MODEL_QUERY_ALL;
-	enum by by = v->options->by;
-	if (by != BY_UNSET && by != BY_PROCESS)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process");
-	int e = view_run(v, &q);
-	if (e < 0)
-		return e;
 	if (v->options->json)
 		return print_json(v);
 	if (output_is_terminal()) {
@@ -217,6 +224,24 @@ static int timeline(struct view *v)
 	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
 	each_line(v, csv_line, v);
 	return 0;
+}
+
+static int timeline(struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	enum by by = v->options->by;
+	if (by == BY_STEP || by == BY_PHASE)
+		return timeline_by_course(v);
+	if (by != BY_UNSET && by != BY_PROCESS)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process, step or phase");
+	int e = view_run(v, &q);
+	if (e >= 0)
+		e = courses_open(&courses, v);
+	if (e < 0)
+		return e;
+	e = print(v);
+	courses_close(courses);
+	return e;
 }
 
 int cmd_timeline(int argc, char **argv)

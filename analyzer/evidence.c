@@ -187,6 +187,7 @@ static void set_kept(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
 	const struct samples *samples = system_samples(x->system);
+	uint64_t sampled = 0;
 	h->rss_anon = h->live = h->kept = 0;
 	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
 		const struct process *p = reader_process(x->view->reader, id);
@@ -198,7 +199,10 @@ static void set_kept(struct explain *x)
 		h->rss_anon += anon;
 		h->live += live < anon ? live : anon;
 		h->kept += live < anon ? anon - live : 0;
+		sampled++;
 	}
+	if (!sampled)
+		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;
 }
 
 static void set_system(struct explain *x)

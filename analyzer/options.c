@@ -131,7 +131,7 @@ static int parse_by(const char *text, enum by *by)
 	static const char *const names[] = {
 		[BY_STACK] = "stack", [BY_SITE] = "site", [BY_FUNCTION] = "function", [BY_FILE] = "file",
 		[BY_LIBRARY] = "library", [BY_CATEGORY] = "category", [BY_THREAD] = "thread",
-		[BY_PROCESS] = "process", [BY_SIZE] = "size", [BY_PHASE] = "phase",
+		[BY_PROCESS] = "process", [BY_SIZE] = "size", [BY_PHASE] = "phase", [BY_STEP] = "step",
 	};
 	for (unsigned i = 1; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i])) {

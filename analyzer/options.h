@@ -37,7 +37,8 @@ struct when {
 };
 
 enum by {
-	BY_UNSET = 0, BY_STACK, BY_SITE, BY_FUNCTION, BY_FILE, BY_LIBRARY, BY_CATEGORY, BY_THREAD, BY_PROCESS, BY_SIZE, BY_PHASE
+	BY_UNSET = 0, BY_STACK, BY_SITE, BY_FUNCTION, BY_FILE, BY_LIBRARY, BY_CATEGORY, BY_THREAD, BY_PROCESS, BY_SIZE,
+	BY_PHASE, BY_STEP
 };
 
 /* Values of OPTIONS_READ, and where the directories go. All zero is the default. */
@@ -83,16 +84,16 @@ struct option_row {
 #define OPTIONS_ROW_PROCESS \
 	{ "process", 0, "PID|NAME", OPTION_STRING, offsetof(struct options, process), "only this process" }
 #define OPTIONS_ROW_TIMES \
-	{ "from", 0, "TIME", OPTION_WHEN, offsetof(struct options, from), "from then on: seconds or ISO time" }, \
+	{ "from", 0, "TIME", OPTION_WHEN, offsetof(struct options, from), "from then on: seconds, ISO time, step:N, phase:NAME" }, \
 	{ "to", 0, "TIME", OPTION_WHEN, offsetof(struct options, to), "until then" }
 #define OPTIONS_READ \
 	OPTIONS_ROW_JSON, OPTIONS_ROW_PROCESS, \
 	{ "device", 0, "DEVICE", OPTION_STRING, offsetof(struct options, device), "host, map, pinned, cuda:N, npu:N, UUID" }, \
 	OPTIONS_ROW_TIMES, \
-	{ "at", 0, "TIME", OPTION_WHEN, offsetof(struct options, at), "that moment: seconds, ISO time, peak, end, oom[:N]" }, \
+	{ "at", 0, "TIME", OPTION_WHEN, offsetof(struct options, at), "that moment: seconds, ISO time, peak, end, oom[:N], step:N, phase:NAME" }, \
 	OPTIONS_ROW_ROWS, \
 	{ "by", 0, "KEY", OPTION_BY, offsetof(struct options, by), \
-	  "stack, site, function, file, library, category, thread, process, size, phase" }, \
+	  "stack, site, function, file, library, category, thread, process, size; a timeline: process, step, phase" }, \
 	{ "filter", 0, "REGEX", OPTION_STRING, offsetof(struct options, filter), "only stacks that match" }, \
 	{ "rules", 0, "FILE", OPTION_STRING, offsetof(struct options, rules), "more rules for categories (MEMTRACE_RULES)" }, \
 	{ "no-python", 0, NULL, OPTION_FLAG, offsetof(struct options, no_python), "without Python frames" }, \

@@ -28,10 +28,11 @@
 #define EVENT_PERIOD_NS  (100 * MS)    /* between samples that failures ask for */
 #define EVENT_BURST      20            /* blocks that are written at once for them; one more each second */
 #define ROLLUP_SHARE     200           /* of the time a rollup takes */
-#define MAPPINGS_SHARE   1000
+#define MAPPINGS_SHARE   500
 #define MAPPINGS_NS      (30 * SECOND)
-#define MAPPINGS_FIRST_NS (3 * SECOND)
+#define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another */
 #define MAPPING_KIB      (16u << 10)
+#define CGROUP_NS        (10 * SECOND)
 #define OTHERS_NS        (5 * SECOND)
 #define OTHERS           6             /* untraced processes that are shown */
 #define OTHER_KIB        (8u << 10)    /* ... if they have as much */
@@ -44,10 +45,12 @@ struct target {
 	bool listed;            /* still among those the recorder knows */
 	bool over;
 	uint32_t number;        /* in our /proc; 0 = not found */
-	uint64_t rollup_ns;     /* when the next is due, and what the latest took */
-	uint64_t rollup_cost;
-	uint64_t mappings_ns, mappings_cost;
+	uint64_t rollup_ns, rollup_after; /* due at the first; with reason at the second already */
+	uint64_t rollup_rss;    /* KiB it had then */
+	uint64_t mappings_ns, mappings_after; /* due at the first; with reason at the second already */
+	uint64_t mappings_rss;  /* KiB it had then */
 	uint64_t rss;           /* KiB */
+	uint64_t met_ns;
 	uint64_t log_at;        /* read so far of its record log */
 	bool cuda;
 	char libcuda[1024];
@@ -69,7 +72,7 @@ struct sampler {
 	struct target **targets;
 	size_t count, room;
 	uint64_t now;           /* of this sample */
-	uint64_t memory;        /* KiB the machine has */
+	uint64_t memory;        /* KiB the machine has, or the lowest limit */
 	uint64_t others_ns;
 	struct other others[OTHERS];
 	size_t other_count;
@@ -127,7 +130,7 @@ static void meet(struct sampler *s, const struct sampler_process *who)
 			return;
 		}
 		s->targets[s->count++] = t;
-		t->mappings_ns = ticks_mono_ns() + MAPPINGS_FIRST_NS;
+		t->met_ns = ticks_mono_ns();
 	}
 	if (strcmp(t->who.info, who->info) != 0)
 		t->log_at = 0; /* after an exec */
@@ -269,9 +272,10 @@ static uint32_t pid_of(void *arg, uint32_t pid, char name[64])
 
 static void look_at_cgroup(struct sampler *s, struct target *t)
 {
-	if (s->now >= t->cgroup_ns) {
+	if (s->now >= t->cgroup_ns && !t->over) {
 		t->cgroup_version = cgroups_of(s->cgroups, t->number, t->own_group, t->group);
-		t->cgroup_ns = s->now + 10 * SECOND;
+		/* launchers move a process soon or never */
+		t->cgroup_ns = s->now - t->met_ns < CGROUP_NS ? 0 : s->now + CGROUP_NS;
 	}
 	for (size_t i = 0; s->targets[i] != t; i++)
 		if (!s->targets[i]->over && s->targets[i]->cgroup_version == t->cgroup_version &&
@@ -283,18 +287,28 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 	struct subject_key key = { .kind = MT_SUBJECT_CGROUP, .key = { t->cgroup_version }, .text = t->group, .text2 = t->own_group };
 	sample_cgroup(s->cgroups, t->cgroup_version, t->own_group, t->group, &f);
 	samples_file_add(s->file, &key, &f);
+	if (f.value[MT_CGROUP_limit] && f.value[MT_CGROUP_limit] < s->memory)
+		s->memory = f.value[MT_CGROUP_limit];
+}
+
+/* Enough to look again earlier. */
+static bool has_changed(uint64_t now, uint64_t before)
+{
+	return (now > before ? now - before : before - now) > before / CHANGED;
 }
 
 /* All rollups together take 1/ROLLUP_SHARE of the time, and so does each by itself, which holds its process's lock. */
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
-	if (s->now < t->rollup_ns)
+	uint64_t rss = f->value[MT_PROCESS_rss];
+	if (s->now < t->rollup_after || (s->now < t->rollup_ns && !has_changed(rss, t->rollup_rss)))
 		return;
 	uint64_t start = ticks_mono_ns();
 	sample_process_rollup(t->number, f);
-	t->rollup_cost = ticks_mono_ns() - start;
-	uint64_t pause = t->rollup_cost * ROLLUP_SHARE * s->count;
+	uint64_t pause = (ticks_mono_ns() - start) * ROLLUP_SHARE * s->count;
+	t->rollup_after = s->now + pause;
 	t->rollup_ns = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
+	t->rollup_rss = rss;
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -307,6 +321,7 @@ static void look_at_process(struct sampler *s, struct target *t)
 	if (!there || !sample_process_status(t->number, &f)) {
 		t->over = t->number || !t->listed;
 		s->ended |= t->over;
+		look_at_cgroup(s, t); /* did it kill it? */
 		return;
 	}
 	look_at_cgroup(s, t);
@@ -327,20 +342,28 @@ static void add_mapping(void *arg, uint64_t start, const char *path, const struc
 	samples_file_add(m->sampler->file, &key, f);
 }
 
+static bool mappings_due(const struct sampler *s, const struct target *t)
+{
+	if (t->over || !t->number || t->rss < MAPPING_KIB || s->now < t->mappings_after)
+		return false;
+	return s->now >= t->mappings_ns || has_changed(t->rss, t->mappings_rss);
+}
+
 /* One process a sample at most. */
 static void look_at_mappings(struct sampler *s)
 {
 	struct target *t = NULL;
 	for (size_t i = 0; i < s->count && !t; i++)
-		if (s->now >= s->targets[i]->mappings_ns && !s->targets[i]->over && s->targets[i]->number)
+		if (mappings_due(s, s->targets[i]))
 			t = s->targets[i];
 	if (!t)
 		return;
 	uint64_t start = ticks_mono_ns();
 	bool ok = sample_mappings(t->number, MAPPING_KIB, add_mapping, &(struct mappings){ s, t });
-	t->mappings_cost = ticks_mono_ns() - start;
-	uint64_t pause = t->mappings_cost * MAPPINGS_SHARE * s->count;
+	uint64_t pause = (ticks_mono_ns() - start) * MAPPINGS_SHARE * s->count;
+	t->mappings_after = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
 	t->mappings_ns = s->now + (pause > MAPPINGS_NS ? pause : MAPPINGS_NS);
+	t->mappings_rss = t->rss;
 	if (ok)
 		samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
@@ -402,7 +425,7 @@ static void look_at_machine(struct sampler *s)
 	struct figures f = { 0 };
 	sample_machine(&f);
 	samples_file_add(s->file, &(struct subject_key){ .kind = MT_SUBJECT_MACHINE }, &f);
-	if (f.value[MT_MACHINE_total])
+	if (f.value[MT_MACHINE_total] && f.value[MT_MACHINE_total] < s->memory)
 		s->memory = f.value[MT_MACHINE_total];
 }
 
@@ -568,6 +591,7 @@ struct sampler *sampler_start(const char *dir, struct mt_session *session)
 	set_up_lock(s);
 	s->session = session;
 	s->burst = EVENT_BURST;
+	s->memory = UINT64_MAX;
 	s->failures = failures(s);
 	s->now = ticks_mono_ns() - EVENT_PERIOD_NS; /* the first look is when it is told of a process */
 	s->file = samples_file_new(dir, session);

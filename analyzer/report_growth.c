@@ -184,19 +184,28 @@ static struct grown find_grown(const struct view *v, const struct course *c)
 
 enum { COLUMNS = 10 };
 
-/* The high points at up to ten places, and what came between them. */
+static void print_row(const struct pace *p, const struct step_track *t, point_of *point, const char *name, double unit)
+{
+	size_t n = p->count < COLUMNS ? p->count : COLUMNS;
+	printf("\n  %-8s", name);
+	for (size_t i = 0; i < n; i++) {
+		double value = (double)point(t, (i + 1) * p->count / n - 1) / unit;
+		printf(" %8.*f", value < 10 ? 3 : value < 1000 ? 2 : 0, value);
+	}
+}
+
+/* High and low points at up to ten places. */
 static void print_places(const struct pace *p, const struct step_track *t)
 {
 	size_t n = p->count < COLUMNS ? p->count : COLUMNS;
-	printf("  %-9s", p->source == RHYTHM_NONE ? "second" : "step");
+	double most = (double)step_high(t, p->count - 1);
+	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
+	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
+	printf("  %-8s", p->source == RHYTHM_NONE ? "second" : "step");
 	for (size_t i = 0; i < n; i++)
 		printf(" %8.0f", step_x(p, (i + 1) * p->count / n - 1));
-	printf("\n  %-9s", "GiB high");
-	for (size_t i = 0; i < n; i++)
-		printf(" %8.3f", (double)step_high(t, (i + 1) * p->count / n - 1) / 1073741824.0);
-	printf("\n  %-9s", "GiB low");
-	for (size_t i = 0; i < n; i++)
-		printf(" %8.3f", (double)step_low(t, (i + 1) * p->count / n - 1) / 1073741824.0);
+	print_row(p, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
+	print_row(p, t, step_low, "     low", unit);
 	printf("\n");
 }
 

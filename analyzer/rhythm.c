@@ -11,6 +11,8 @@
 #define LEAST_MICRO 8
 #define REGULAR 0.75      /* of the time is in intervals of the usual length */
 #define NEARLY 0.9        /* as often as steps */
+#define LONG 0.1          /* of the process's life */
+#define SHORTEST_NS 100000u
 #define COVERS 0.8        /* of the time that the longest loop covers */
 
 enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4 };
@@ -417,8 +419,15 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 	return levels;
 }
 
+/* Not what a program does for a moment, or so fast that it can only be a part of something. */
+static bool is_long(const struct watched *w, const struct level *l)
+{
+	uint64_t span = l->last_ns - l->first_ns, life = w->process->end_ns - w->process->start_ns;
+	return (double)span >= LONG * (double)life && span >= (uint64_t)(l->count - 1) * SHORTEST_NS;
+}
+
 /* The innermost level that covers the time and has a fair number of sites. */
-static const struct level *innermost(const struct level *levels, size_t count)
+static const struct level *innermost(const struct watched *w, const struct level *levels, size_t count)
 {
 	uint64_t longest = 0;
 	size_t most = 0;
@@ -431,7 +440,8 @@ static const struct level *innermost(const struct level *levels, size_t count)
 		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites > most)
 			most = levels[i].sites;
 	for (size_t i = 0; i < count; i++)
-		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites * 10 >= most)
+		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites * 10 >= most &&
+		    is_long(w, &levels[i]))
 			best = &levels[i];
 	return best;
 }
@@ -454,7 +464,7 @@ static void by_sites(struct watched *w)
 	size_t count;
 	struct beat *b = &w->beat;
 	struct level *levels = find_levels(w, &count);
-	const struct level *inner = levels ? innermost(levels, count) : NULL;
+	const struct level *inner = levels ? innermost(w, levels, count) : NULL;
 	if (inner && new_roles(w) == 0) {
 		unsigned micro = 1;
 		const struct level *l = around(levels, inner, &micro);

@@ -456,6 +456,8 @@ int sites_build(struct sites **out, const struct model *m, const struct reader *
 {
 	*out = NULL;
 	struct builder b = { .reader = r, .stacks = stacks, .query = q };
+	if (q->by == BY_PHASE || q->by == BY_STEP)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "only a timeline is by phase or step");
 	int e = compile_filter(&b);
 	if (e < 0)
 		return e;

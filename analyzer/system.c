@@ -5,7 +5,8 @@
 #include "analyzer/vec.h"
 
 #define SECOND 1000000000ull
-#define LATE_NS (5 * SECOND)  /* the kernel counts a kill before the death is seen */
+#define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
+#define LATE_NS (5 * SECOND)  /* ... and be seen to have ended so long before a sample shows the count */
 #define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate */
 
 struct system {
@@ -183,7 +184,7 @@ static int judge(struct system *s, struct system_process *out)
 	int e = 0;
 	if (!d || !may_be_killed(out->process))
 		return 0;
-	from = d->last_ns;
+	from = d->last_ns > EARLY_NS ? d->last_ns - EARLY_NS : 0;
 	to = (d->gone_ns != UINT64_MAX ? d->gone_ns : d->last_ns) + LATE_NS;
 	const struct sample_subject *group = cgroup_of(s, d);
 	if (group && group->known >> MT_CGROUP_oom_kills & 1)
@@ -296,7 +297,7 @@ static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t 
 }
 
 /* Sums over traced processes, shared pages once. */
-struct sums { uint64_t anon, file, shmem, live, pinned, swap; };
+struct sums { uint64_t anon, file, shmem, live, untouched, pinned, swap; };
 
 static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
 {
@@ -306,7 +307,14 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	if (rolled && x->value[MT_PROCESS_anonymous])
 		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
 	if (rolled) {
-		file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		uint64_t all = x->value[MT_PROCESS_shared_clean] + x->value[MT_PROCESS_shared_dirty] +
+			       x->value[MT_PROCESS_private_clean] + x->value[MT_PROCESS_private_dirty];
+		uint64_t then = all > x->value[MT_PROCESS_anonymous] + shmem ? all - x->value[MT_PROCESS_anonymous] - shmem : 0;
+		bool fresh = x->ns[MT_PROCESS_pss_file] == x->ns[MT_PROCESS_rss_file];
+		if (fresh || !then)
+			file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		else if (x->value[MT_PROCESS_pss_file] < then)
+			file = (uint64_t)((double)file * (double)x->value[MT_PROCESS_pss_file] / (double)then);
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
 	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
@@ -324,7 +332,24 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	out->size = known(x, MT_PROCESS_size);
 }
 
-static void add_level(const struct model *m, struct system_process *out, struct sums *sums)
+/* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. */
+static uint64_t untouched(const struct system *s, const struct sample_subject *process)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_MAPPING || d->host != process->host || d->pid != process->pid || !x->last_ns || x->gone ||
+		    strcmp(d->text, "[anon]") != 0)
+			continue;
+		uint64_t there = known_or(x, MT_MAPPING_rss, 0) + known_or(x, MT_MAPPING_swap, 0), size = known_or(x, MT_MAPPING_size, 0);
+		sum += size > there ? size - there : 0;
+	}
+	return sum;
+}
+
+static void add_level(const struct system *s, const struct model *m, const struct sample_subject *d, struct system_process *out,
+		      struct sums *sums)
 {
 	const struct model_level *l = &model_process(m, out->process->id)->level;
 	uint64_t mapped = 0;
@@ -336,7 +361,10 @@ static void add_level(const struct model *m, struct system_process *out, struct 
 		mapped += l->map[c];
 	if (out->size != SYSTEM_UNKNOWN)
 		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
-	sums->live += out->live_heap + out->live_map;
+	uint64_t live = out->live_heap + out->live_map, not_there = untouched(s, d);
+	out->untouched = not_there < live ? not_there : live;
+	sums->live += live;
+	sums->untouched += out->untouched;
 	sums->pinned += l->live[MODEL_PINNED];
 }
 
@@ -351,7 +379,7 @@ static void take_processes(struct system *s, const struct model *m, struct sums 
 		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
 			continue;
 		add_process(s, x, &s->processes[p->id], sums);
-		add_level(m, &s->processes[p->id], sums);
+		add_level(s, m, d, &s->processes[p->id], sums);
 	}
 }
 
@@ -406,7 +434,7 @@ static const struct sample_state *tightest(const struct system *s, const struct 
 
 static void split_anon(struct system_ledger *l, const struct sums *sums)
 {
-	l->live = lower(sums->live, sums->anon);
+	l->live = lower(sums->live - sums->untouched, sums->anon);
 	l->kept = sums->anon - l->live;
 	l->not_resident = sums->live - l->live;
 	l->swapped = sums->swap;

@@ -6,10 +6,12 @@
 #include "analyzer/verdicts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
+#define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
 
@@ -64,11 +66,11 @@ static uint64_t neighbour_bytes(const struct evidence_device *d)
 	return sum;
 }
 
-/* A cache that fills, and a jump, are not growth that goes on. Pages of files can be dropped. */
+/* A cache that fills, a jump, and a program that only loads are not growth that goes on. Pages of files can be dropped. */
 static bool goes_on(const struct evidence_growth *g)
 {
 	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed;
+	       !g->file_backed && g->works;
 }
 
 static uint64_t growing_bytes(const struct evidence_device *d)
@@ -173,6 +175,9 @@ static char *why_not_growing(const struct evidence_device *d)
 	LIST_EACH(struct evidence_growth, g, d->growth)
 		if (g->fit.kind == GROWTH_JUMP)
 			return output_format("%s came at once (%s) and stayed", BYTES(g->bytes), g->site ? g->site : "?");
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (!g->works)
+			return output_format("what grew (%s, %s) did so while nothing was freed: that is loading", g->site ? g->site : "?", BYTES(g->bytes));
 	if (d->growth.count)
 		return output_format("what grows is too little or too unsteady (%s, %s)", d->growth.items->site ? d->growth.items->site : "?",
 				     BYTES(d->growth.items->bytes));
@@ -334,7 +339,7 @@ static struct phase_peak highest_phase(const struct evidence_device *d, uint32_t
 		if (p->pid == pid && (failing_only ? p->failing : !f.top || p->peak_bytes > f.top->peak_bytes))
 			f.top = p;
 	LIST_EACH(struct evidence_phase, p, d->phases) {
-		if (p->pid != pid || p == f.top)
+		if (p->pid != pid || (f.top && !strcmp(p->name, f.top->name)))
 			continue;
 		if (!f.next || p->peak_bytes > f.next->peak_bytes)
 			f.next = p;
@@ -352,12 +357,18 @@ static bool stands_out(const struct evidence_device *d, const struct phase_peak 
 	       added(f->top) + request > f->most_added;
 }
 
+/* A line of the training loop is a part of each step; and before the loop has run there is nothing to compare with. */
+static bool is_phase(const struct evidence_phase *p)
+{
+	return !p->line || (p->after_steps && p->times <= LOOPED);
+}
+
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	if (!f.top || !f.next)
+	if (!f.top || !f.next || !is_phase(f.top))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
 		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name, BYTES(f.next->peak_bytes)));
@@ -374,7 +385,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 {
 	LIST_EACH(struct evidence_neighbour, n, d->neighbours) {
 		struct phase_peak f = highest_phase(d, n->pid, false);
-		if (!n->traced || !stands_out(d, &f, 0) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
+		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(f.top) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
@@ -441,6 +452,9 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 						    BYTES(b.unused), BYTES(d->pool.reserved)));
 	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
 		return ruled_out(out, output_format("a hole of %s would have been large enough", BYTES(d->pool.largest_hole)));
+	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
+		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
+						    BYTES(growing_bytes(d))));
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
 				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
 	if (d->pool.expandable)

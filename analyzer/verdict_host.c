@@ -71,7 +71,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 static bool goes_on(const struct evidence_growth *g)
 {
 	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed;
+	       !g->file_backed && g->works;
 }
 
 /* A leak matters by what it has cost, or by what it will. */

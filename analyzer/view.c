@@ -115,9 +115,8 @@ static int pick_processes(struct view *v)
 
 static int check_by(const struct options *o)
 {
-	if (o->by == BY_CATEGORY || o->by == BY_PHASE)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "%s is not known of host memory yet",
-				 o->by == BY_PHASE ? "phase" : "category");
+	if (o->by == BY_CATEGORY)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "category is not known of host memory yet");
 	return 0;
 }
 

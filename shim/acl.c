@@ -45,9 +45,10 @@ struct call {
 
 /* ---- what we ask the library ---- */
 
+/* libascendcl.so needs all the others. */
 static const struct mt_library acl_library = { "libacl_rt", 1, { { "libascendcl.so", NULL } } };
-static const struct mt_library runtime_library = { "libruntime", 1, { { "libruntime.so", NULL } } };
-static const struct mt_library driver_library = { "libascend_hal", 1, { { "libascend_hal.so", NULL } } };
+static const struct mt_library runtime_library = { "libruntime.so", 1, { { "libascendcl.so", NULL } } };
+static const struct mt_library driver_library = { "libascend_hal.so", 1, { { "libascendcl.so", NULL } } };
 
 enum question { GET_DEVICE, GET_MEM_INFO, GET_SOC_NAME, GET_LOGIC, GET_PHYSICAL, GET_RANGE, QUESTIONS };
 
@@ -425,10 +426,17 @@ enum {
 
 static const struct mt_wrapped rows[ROWS];
 
+static void *real_of(int row, struct mt_slot *slot, const void *caller)
+{
+	void *real = mt_slot_real(&rows[row], slot);
+
+	return __builtin_expect(real != NULL, 1) ? real : mt_slot_near(&rows[row], slot, caller);
+}
+
 #define WRAP(name, label, params, args, before, after)                                         \
 	static int body_##name(struct mt_slot *slot, const void *caller, MT_LIST params)       \
 	{                                                                                      \
-		int (*real) params = (int (*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot); \
+		int (*real) params = (int (*) params)(uintptr_t)real_of(ROW_##name, slot, caller); \
 		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } };   \
 		struct call *call = &now;                                                      \
 		if (!real)                                                                     \

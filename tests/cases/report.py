@@ -168,7 +168,7 @@ def case_leaks_find_growth():
     mt.between(LINES * 0.3, sites[0]["slope_bytes_per_s"], LINES * 0.6, "slope")
 
 
-@mt.variants(("1G", 0), ("100K", 1), ("1K/s", 1), ("1G/s", 0), ("1G,1K/s", 1), ("1M/step", 1), ("much", 2))
+@mt.variants(("1G", 0), ("100K", 1), ("1K/s", 1), ("1G/s", 0), ("1G,1K/s", 1), ("1M/step", 0), ("1000/step", 1), ("much", 2))
 def case_leaks_fail_over(limit, status):
     text(recorded("2"), "leaks", "--fail-over", limit, status=status)
 
