@@ -48,7 +48,7 @@ def refusals(done):
     return [e for e in mine[given:] if e["op"] == "fail"]
 
 
-@mt.variants("capacity", "fragmentation", "evaluation", "incident1")
+@mt.variants("capacity", "evaluation", "incident1")
 def case_fatal(name):
     done = gpu.scenario(name, paused=True)
     mt.equal(done.status, 1, "status of %r" % done)
