@@ -9,9 +9,9 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-enum rule_what { RULE_PYTHON, RULE_NATIVE, RULE_FILE, RULE_LIBRARY, RULE_THREAD, RULE_LIFETIME, RULE_WHATS };
+enum rule_what { RULE_AROUND, RULE_PYTHON, RULE_NATIVE, RULE_FILE, RULE_LIBRARY, RULE_THREAD, RULE_LIFETIME, RULE_WHATS };
 
-static const char *const whats[RULE_WHATS] = { "PYTHON", "NATIVE", "FILE", "LIBRARY", "THREAD", "LIFETIME" };
+static const char *const whats[RULE_WHATS] = { "AROUND", "PYTHON", "NATIVE", "FILE", "LIBRARY", "THREAD", "LIFETIME" };
 
 struct rule {
 	enum category category;
@@ -136,7 +136,7 @@ static int parse_rule(struct parser *p, struct rule *r)
 	text = word(p, &length);
 	r->what = what_named(text, length);
 	if (r->what == RULE_WHATS || !punctuation(p, ','))
-		return bad(p, "WHAT is PYTHON, NATIVE, FILE, LIBRARY, THREAD or LIFETIME");
+		return bad(p, "WHAT is AROUND, PYTHON, NATIVE, FILE, LIBRARY, THREAD or LIFETIME");
 	if (!punctuation(p, '"'))
 		return bad(p, "the pattern stands in quotes");
 	r->pattern = p->at;
@@ -209,6 +209,16 @@ static const struct rule *rule_of(const struct categories *c, const struct frame
 	return NULL;
 }
 
+/* Few: they are asked of every native frame. */
+static const void *ask_around(void *arg, const struct frame *f)
+{
+	const struct categories *c = arg;
+	for (size_t i = 0; f->name && i < c->count; i++)
+		if (c->rules[i].what == RULE_AROUND && fnmatch(c->rules[i].pattern, f->name, 0) == 0)
+			return &c->rules[i];
+	return NULL;
+}
+
 static size_t hash_frame(const struct frame *f)
 {
 	uint64_t h = (uintptr_t)f->function * 0x9e3779b97f4a7c15u ^ (uintptr_t)f->file * 0xc2b2ae3d27d4eb4fu ^ (uintptr_t)f->library;
@@ -265,7 +275,9 @@ static enum category by_lifetime(const struct categories *c, enum lifetime lifet
 /* From the inside: native frames up to the interpreter, Python's, and then the native ones around it. */
 enum category categories_of(struct categories *c, uint32_t stack, enum lifetime lifetime)
 {
-	const struct rule *r = stacks_ask(c->stacks, stack, MEMO_INNER, PART_INNER, ask_frame, c);
+	const struct rule *r = stacks_ask(c->stacks, stack, MEMO_AROUND, PART_NATIVE, ask_around, c);
+	if (!r)
+		r = stacks_ask(c->stacks, stack, MEMO_INNER, PART_INNER, ask_frame, c);
 	if (!r)
 		r = stacks_ask(c->stacks, stack, MEMO_PYTHON, PART_PYTHON, ask_frame, c);
 	if (!r)

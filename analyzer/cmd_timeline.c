@@ -1,4 +1,5 @@
 /* memtrace timeline: live bytes over time, as bars on a terminal, as CSV in a pipe. */
+#include "analyzer/courses.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
@@ -13,9 +14,9 @@ static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
 
 static const struct option_spec spec = {
 	"memtrace timeline [options] [DIR...]",
-	"Live bytes over time of each process and of all, and per device: a bar chart on a terminal, CSV when piped (time\n"
-	"in seconds; lowest, highest and last live bytes, and blocks, of each stretch). --by step: low and high point of\n"
-	"each step; --by phase: what was live at its start, and its peak.",
+	"Live bytes over time of each process and of all, and per device, and what was resident and swapped: a bar chart on\n"
+	"a terminal, CSV when piped (time in seconds; lowest, highest and last bytes, and blocks, of each stretch).\n"
+	"--by step: low and high point of each step; --by phase: what was live at its start, and its peak.",
 	rows, 0,
 };
 
@@ -45,6 +46,17 @@ static void each_device_line(const struct view *v, void (*f)(void *arg, const st
 	}
 }
 
+static struct courses *courses; /* what was sampled; of the one view there is */
+
+static void each_course(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
+{
+	for (unsigned i = 0; i < courses_count(courses); i++) {
+		const struct course *c = courses_get(courses, i);
+		if (v->kinds & 1u << MODEL_HEAP)
+			f(arg, &(struct line){ c->process, c->host, c->what, NULL, &c->series });
+	}
+}
+
 /* Calls f for each series that was asked for: sums first. */
 static void each_line(const struct view *v, void (*f)(void *arg, const struct line *), void *arg)
 {
@@ -63,6 +75,7 @@ static void each_line(const struct view *v, void (*f)(void *arg, const struct li
 	}
 	if (v->kinds & 1u << MODEL_DEVICE)
 		each_device_line(v, f, arg);
+	each_course(v, f, arg);
 }
 
 static double bucket_start(const struct view *v, const struct model_series *s, uint32_t i)
@@ -200,17 +213,8 @@ static int print_json(struct view *v)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
-static int timeline(struct view *v)
+static int print(struct view *v)
 {
-	struct model_query q = MODEL_QUERY_ALL;
-	enum by by = v->options->by;
-	if (by == BY_STEP || by == BY_PHASE)
-		return timeline_by_course(v);
-	if (by != BY_UNSET && by != BY_PROCESS)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process, step or phase");
-	int e = view_run(v, &q);
-	if (e < 0)
-		return e;
 	if (v->options->json)
 		return print_json(v);
 	if (output_is_terminal()) {
@@ -220,6 +224,24 @@ static int timeline(struct view *v)
 	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
 	each_line(v, csv_line, v);
 	return 0;
+}
+
+static int timeline(struct view *v)
+{
+	struct model_query q = MODEL_QUERY_ALL;
+	enum by by = v->options->by;
+	if (by == BY_STEP || by == BY_PHASE)
+		return timeline_by_course(v);
+	if (by != BY_UNSET && by != BY_PROCESS)
+		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process, step or phase");
+	int e = view_run(v, &q);
+	if (e >= 0)
+		e = courses_open(&courses, v);
+	if (e < 0)
+		return e;
+	e = print(v);
+	courses_close(courses);
+	return e;
 }
 
 int cmd_timeline(int argc, char **argv)

@@ -90,6 +90,7 @@ struct evidence_growth {
 	double fails_step, fails_low, fails_high; /* 0 = no forecast */
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
+	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 };
 
@@ -99,7 +100,9 @@ struct evidence_phase {
 	uint64_t begin_bytes;       /* live when it began; UNKNOWN allowed */
 	uint64_t peak_bytes;
 	bool failing;               /* the failure (else the peak) is in it */
-	unsigned times;             /* it ran */
+	unsigned times;             /* it ran; of a line of a loop: very often */
+	bool line;                  /* a line of the program, not a mark */
+	bool after_steps;           /* the training loop had run before it began */
 };
 
 struct evidence_copies {
@@ -124,7 +127,8 @@ struct evidence_device {
 	bool neighbours_known;      /* somebody sampled the device's processes */
 	bool self_listed;           /* the sampler saw our own pid among them */
 	EVIDENCE_LIST(struct evidence_neighbour) neighbours;
-	int64_t unexplained;
+	bool explained;             /* total and free are known: */
+	int64_t unexplained;        /* what is neither ours, nor a listed neighbour's, nor free */
 	bool growth_known;          /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	unsigned steps;

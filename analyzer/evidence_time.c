@@ -9,6 +9,8 @@
 #include <math.h>
 
 #define MOST_OWNERS 64
+#define WORKING 0.15    /* of the time while it grows */
+#define LEAST_STEPS 5   /* behind which a phase comes after the loop */
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
 
 /* Where growth is looked for. */
@@ -16,6 +18,7 @@ struct place {
 	struct explain *x;
 	enum model_kind kind;
 	uint32_t device; /* MODEL_NO_DEVICE: the host */
+	uint32_t process; /* only this one; UINT32_MAX = all */
 };
 
 /* ---- growth ------------------------------------------------------------------------------------------------ */
@@ -43,6 +46,24 @@ static const char *site_of(struct explain *x, const struct owner *o)
 	return o->label ? explain_keep(x, output_format("%s", o->label)) : o->stack_count ? explain_site(x, o->stacks->stack) : "?";
 }
 
+/* When the growth began. */
+static uint64_t began_ns(const struct explain *x, const struct trend *t)
+{
+	const struct pace *p = course_pace(x->course, t->process);
+	for (size_t i = 0; p && i < p->count; i++)
+		if (step_x(p, i) >= t->growth.from_x)
+			return p->steps[i].begin_ns;
+	return 0;
+}
+
+static bool works(const struct place *p, const struct trend *t)
+{
+	const struct pace *pace = course_pace(p->x->course, t->process);
+	if (pace && (pace->source == RHYTHM_MARKS || pace->source == RHYTHM_NVTX || pace->source == RHYTHM_MSTX || pace->source == RHYTHM_OPTIMIZER))
+		return true;
+	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
+}
+
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	return (struct evidence_growth){
@@ -52,7 +73,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .freed_some = true,
+		.file_backed = is_file_backed(p, t), .freed_some = true, .works = works(p, t),
 	};
 }
 
@@ -122,7 +143,8 @@ static size_t collect(const struct place *p, const struct sites *s, struct found
 		if (!t)
 			break;
 		trend_of(t, p->x->course, p->x->view, o);
-		if (t->growth.kind == GROWTH_NONE || t->growth.bytes < LEAST_PART * (double)s->bytes) {
+		bool ours = p->process == UINT32_MAX || t->process == p->process;
+		if (!ours || t->growth.kind == GROWTH_NONE || t->growth.bytes < LEAST_PART * (double)s->bytes) {
 			free(t);
 			continue;
 		}
@@ -229,6 +251,12 @@ static const struct phase *phase_at(const struct explain *x, uint32_t process, u
 	return best;
 }
 
+static bool after_steps(const struct explain *x, const struct phase *p)
+{
+	const struct pace *pace = course_pace(x->course, p->process->id);
+	return pace && pace->source != RHYTHM_NONE && pace->count > LEAST_STEPS && pace->steps[LEAST_STEPS].begin_ns < p->begin_ns;
+}
+
 /* Phases around the failing one, and of the other source, say the same once more. */
 static bool is_beside(const struct phase *p, const struct phase *failing, bool marks)
 {
@@ -254,6 +282,7 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 		list[e->phases.count++] = (struct evidence_phase){
 			.name = p->name, .pid = p->process->pid, .begin_bytes = t->begin_bytes, .peak_bytes = t->peak_bytes,
 			.failing = p == failing, .times = (unsigned)p->visits,
+			.line = p->source == PHASE_LINE, .after_steps = after_steps(x, p),
 		};
 	}
 	e->phases.items = list;
@@ -266,7 +295,8 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 {
 	const struct step_track *track = NULL;
 	const struct pace *pace = pace_on(x, device, &track);
-	struct place pool = { x, MODEL_POOL, device }, memory = { x, MODEL_DEVICE, device };
+	uint32_t whose = oom ? oom->process : UINT32_MAX;
+	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
 	e->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
 	if (pace && pace->source != RHYTHM_NONE)
 		e->steps = (unsigned)pace->total;
@@ -277,7 +307,7 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 int evidence_time_host(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
-	struct place heap = { x, MODEL_HEAP, MODEL_NO_DEVICE }, map = { x, MODEL_MAP, MODEL_NO_DEVICE };
+	struct place heap = { x, MODEL_HEAP, MODEL_NO_DEVICE, UINT32_MAX }, map = { x, MODEL_MAP, MODEL_NO_DEVICE, UINT32_MAX };
 	const struct step_track *track = NULL;
 	const struct pace *pace = pace_on(x, MODEL_NO_DEVICE, &track);
 	h->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;

@@ -12,7 +12,17 @@ struct holding {
 	struct blocks live;
 };
 
+enum { PULSES = 256 };
+
+/* Stretches of the run in which something was freed. */
+struct pulse {
+	uint32_t device;
+	uint64_t bits[PULSES / 64];
+};
+
 struct holdings {
+	struct pulse *pulses;
+	size_t pulse_count, pulse_room;
 	struct holding *list;
 	size_t count, room;
 	bool labels;        /* it has labelled something */
@@ -36,6 +46,7 @@ struct moments {
 	size_t gone_count, gone_room;
 	struct blocks labels;   /* addr = order of the block, size = id of the text */
 	uint32_t order;
+	uint64_t pulse_ns;
 	int error;
 };
 
@@ -65,6 +76,7 @@ struct moments *moments_new(const struct reader *r, const struct model *model)
 	if (!m)
 		return NULL;
 	m->reader = r;
+	m->pulse_ns = model_end_ns(model) / PULSES + 1;
 	if (!set_times(m, model)) {
 		moments_free(m);
 		return NULL;
@@ -80,6 +92,7 @@ void moments_free(struct moments *m)
 		for (size_t i = 0; i < m->held[p].count; i++)
 			blocks_fini(&m->held[p].list[i].live);
 		free(m->held[p].list);
+		free(m->held[p].pulses);
 	}
 	blocks_fini(&m->labels);
 	free(m->held);
@@ -172,6 +185,40 @@ static void freed(struct moments *m, const struct model_change *c, uint64_t mome
 	blocks_remove(&h->live, b);
 }
 
+static struct pulse *pulse_of(struct moments *m, uint32_t process, uint32_t device)
+{
+	struct holdings *h = &m->held[process];
+	for (size_t i = 0; i < h->pulse_count; i++)
+		if (h->pulses[i].device == device)
+			return &h->pulses[i];
+	if ((m->error = vec_reserve(h->pulses, h->pulse_room, h->pulse_count + 1)) < 0)
+		return NULL;
+	h->pulses[h->pulse_count] = (struct pulse){ .device = device };
+	return &h->pulses[h->pulse_count++];
+}
+
+static void note_free(struct moments *m, const struct model_change *c)
+{
+	struct pulse *p = pulse_of(m, c->process->id, c->device);
+	uint64_t i = c->ns / m->pulse_ns;
+	if (p && i < PULSES)
+		p->bits[i / 64] |= 1ull << i % 64;
+}
+
+double moments_frees(const struct moments *m, uint32_t process, uint32_t device, uint64_t from_ns)
+{
+	const struct holdings *h = &m->held[process];
+	const struct process *p = reader_process(m->reader, process);
+	uint64_t from = from_ns / m->pulse_ns, to = p->end_ns / m->pulse_ns, seen = 0;
+	const struct pulse *found = NULL;
+	for (size_t i = 0; i < h->pulse_count; i++)
+		found = h->pulses[i].device == device ? &h->pulses[i] : found;
+	to = to < PULSES ? to : PULSES - 1;
+	for (uint64_t i = from; found && i <= to; i++)
+		seen += found->bits[i / 64] >> i % 64 & 1;
+	return found && to >= from ? (double)seen / (double)(to - from + 1) : 0;
+}
+
 static bool is_wanted(const struct model_change *c)
 {
 	uint64_t bytes = (uint64_t)(c->bytes < 0 ? -c->bytes : c->bytes);
@@ -180,6 +227,8 @@ static bool is_wanted(const struct model_change *c)
 
 void moments_change(struct moments *m, const struct model_change *c)
 {
+	if (c->bytes < 0 && (c->kind == MODEL_HEAP || c->kind == MODEL_DEVICE || c->kind == MODEL_POOL))
+		note_free(m, c);
 	if (!is_wanted(c) || m->error)
 		return;
 	uint64_t moment = moment_of(m, c->process, c->device);

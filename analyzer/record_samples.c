@@ -27,16 +27,30 @@
 #define DEVICE_LOOK_NS   (50 * MS)     /* ... and when one is */
 #define EVENT_PERIOD_NS  (100 * MS)    /* between samples that failures ask for */
 #define EVENT_BURST      20            /* blocks that are written at once for them; one more each second */
-#define ROLLUP_SHARE     200           /* of the time a rollup takes */
-#define MAPPINGS_SHARE   1000
+#define LOOK_SHARE       200
+#define LOOK_NS_PER_MIB  50000         /* as measured with pages of 4 KiB on a slow machine */
+#define LONG_NS          (100 * MS)
+#define LONG_SHARE       1000
+#define CHANGED_SHARE    20
+#define ALLOWANCE_NS     (500 * MS)
+#define FIRST_NS         (500 * MS)
 #define MAPPINGS_NS      (30 * SECOND)
-#define MAPPINGS_FIRST_NS (3 * SECOND)
+#define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another */
 #define MAPPING_KIB      (16u << 10)
+#define CGROUP_NS        (10 * SECOND)
 #define OTHERS_NS        (5 * SECOND)
 #define OTHERS           6             /* untraced processes that are shown */
 #define OTHER_KIB        (8u << 10)    /* ... if they have as much */
 #define NVML_RETRY_NS    (10 * SECOND)
 #define STOP_NS          SECOND
+
+/* A look at all pages of a process: what it cost, and so when it may be repeated. */
+struct look {
+	uint64_t last_ns;       /* 0 = never */
+	uint64_t rss;           /* KiB it had then */
+	uint64_t ns_per_mib;    /* 0 = not known yet */
+	bool stale;             /* somebody was forked or ended: what is shared is another share now */
+};
 
 /* One traced process as the sampler sees it. */
 struct target {
@@ -44,10 +58,9 @@ struct target {
 	bool listed;            /* still among those the recorder knows */
 	bool over;
 	uint32_t number;        /* in our /proc; 0 = not found */
-	uint64_t rollup_ns;     /* when the next is due, and what the latest took */
-	uint64_t rollup_cost;
-	uint64_t mappings_ns, mappings_cost;
+	struct look rollup, mappings;
 	uint64_t rss;           /* KiB */
+	uint64_t met_ns;
 	uint64_t log_at;        /* read so far of its record log */
 	bool cuda;
 	char libcuda[1024];
@@ -69,7 +82,8 @@ struct sampler {
 	struct target **targets;
 	size_t count, room;
 	uint64_t now;           /* of this sample */
-	uint64_t memory;        /* KiB the machine has */
+	uint64_t start_ns, spent_ns; /* of the allowance for looks that are early */
+	uint64_t memory;        /* KiB the machine has, or the lowest limit */
 	uint64_t others_ns;
 	struct other others[OTHERS];
 	size_t other_count;
@@ -127,7 +141,7 @@ static void meet(struct sampler *s, const struct sampler_process *who)
 			return;
 		}
 		s->targets[s->count++] = t;
-		t->mappings_ns = ticks_mono_ns() + MAPPINGS_FIRST_NS;
+		t->met_ns = ticks_mono_ns();
 	}
 	if (strcmp(t->who.info, who->info) != 0)
 		t->log_at = 0; /* after an exec */
@@ -139,8 +153,10 @@ static void update_targets(struct sampler *s)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->list_version != s->seen_version) {
-		for (size_t i = 0; i < s->count; i++)
+		for (size_t i = 0; i < s->count; i++) {
 			s->targets[i]->listed = false;
+			s->targets[i]->rollup.stale = true;
+		}
 		for (size_t i = 0; i < s->list_count; i++)
 			meet(s, &s->list[i]);
 		s->seen_version = s->list_version;
@@ -269,9 +285,10 @@ static uint32_t pid_of(void *arg, uint32_t pid, char name[64])
 
 static void look_at_cgroup(struct sampler *s, struct target *t)
 {
-	if (s->now >= t->cgroup_ns) {
+	if (s->now >= t->cgroup_ns && !t->over) {
 		t->cgroup_version = cgroups_of(s->cgroups, t->number, t->own_group, t->group);
-		t->cgroup_ns = s->now + 10 * SECOND;
+		/* launchers move a process soon or never */
+		t->cgroup_ns = s->now - t->met_ns < CGROUP_NS ? 0 : s->now + CGROUP_NS;
 	}
 	for (size_t i = 0; s->targets[i] != t; i++)
 		if (!s->targets[i]->over && s->targets[i]->cgroup_version == t->cgroup_version &&
@@ -283,18 +300,56 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 	struct subject_key key = { .kind = MT_SUBJECT_CGROUP, .key = { t->cgroup_version }, .text = t->group, .text2 = t->own_group };
 	sample_cgroup(s->cgroups, t->cgroup_version, t->own_group, t->group, &f);
 	samples_file_add(s->file, &key, &f);
+	if (f.value[MT_CGROUP_limit] && f.value[MT_CGROUP_limit] < s->memory)
+		s->memory = f.value[MT_CGROUP_limit];
 }
 
-/* All rollups together take 1/ROLLUP_SHARE of the time, and so does each by itself, which holds its process's lock. */
+/* The time that a look takes is the processor's, not what the scheduler adds on a busy machine. */
+static uint64_t worked_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t predicted(const struct look *l, uint64_t rss)
+{
+	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
+}
+
+/* All looks together are to take 1/LOOK_SHARE of the time; and as one keeps the process from mapping memory as long as it
+ * lasts, long ones are rare. A look that has a reason may come earlier, from an allowance that grows half as fast. */
+static bool is_due(const struct sampler *s, const struct target *t, const struct look *l, uint64_t rss, uint64_t period)
+{
+	uint64_t cost = predicted(l, rss), since = s->now - (l->last_ns ? l->last_ns : t->met_ns), pause = cost * LOOK_SHARE * s->count;
+	bool changed = l->stale || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;
+	if (!l->last_ns && cost < FIRST_NS)
+		return true;
+	if (cost > LONG_NS && since < cost * LONG_SHARE)
+		return false;
+	return since >= (pause > period ? pause : period) ||
+	       (changed && since >= cost * CHANGED_SHARE && s->spent_ns + cost < ALLOWANCE_NS + (s->now - s->start_ns) / (2 * LOOK_SHARE));
+}
+
+static void look_ends(struct sampler *s, struct look *l, uint64_t rss, uint64_t cost)
+{
+	uint64_t per_mib = rss >> 10 ? cost / (rss >> 10) : 0;
+	if (l->last_ns && s->now - l->last_ns < cost * LOOK_SHARE * s->count)
+		s->spent_ns += cost; /* it was early */
+	l->last_ns = s->now;
+	l->rss = rss;
+	l->stale = false;
+	l->ns_per_mib = per_mib > LOOK_NS_PER_MIB / 10 ? per_mib : LOOK_NS_PER_MIB / 10;
+}
+
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
-	if (s->now < t->rollup_ns)
+	uint64_t rss = f->value[MT_PROCESS_rss];
+	if (!is_due(s, t, &t->rollup, rss, PERIOD_NS * 9 / 10))
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	sample_process_rollup(t->number, f);
-	t->rollup_cost = ticks_mono_ns() - start;
-	uint64_t pause = t->rollup_cost * ROLLUP_SHARE * s->count;
-	t->rollup_ns = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
+	look_ends(s, &t->rollup, rss, worked_ns() - start);
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -307,6 +362,7 @@ static void look_at_process(struct sampler *s, struct target *t)
 	if (!there || !sample_process_status(t->number, &f)) {
 		t->over = t->number || !t->listed;
 		s->ended |= t->over;
+		look_at_cgroup(s, t); /* did it kill it? */
 		return;
 	}
 	look_at_cgroup(s, t);
@@ -331,16 +387,16 @@ static void add_mapping(void *arg, uint64_t start, const char *path, const struc
 static void look_at_mappings(struct sampler *s)
 {
 	struct target *t = NULL;
-	for (size_t i = 0; i < s->count && !t; i++)
-		if (s->now >= s->targets[i]->mappings_ns && !s->targets[i]->over && s->targets[i]->number)
-			t = s->targets[i];
+	for (size_t i = 0; i < s->count && !t; i++) {
+		struct target *c = s->targets[i];
+		if (!c->over && c->number && c->rss >= MAPPING_KIB && is_due(s, c, &c->mappings, c->rss, MAPPINGS_NS))
+			t = c;
+	}
 	if (!t)
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	bool ok = sample_mappings(t->number, MAPPING_KIB, add_mapping, &(struct mappings){ s, t });
-	t->mappings_cost = ticks_mono_ns() - start;
-	uint64_t pause = t->mappings_cost * MAPPINGS_SHARE * s->count;
-	t->mappings_ns = s->now + (pause > MAPPINGS_NS ? pause : MAPPINGS_NS);
+	look_ends(s, &t->mappings, t->rss, worked_ns() - start);
 	if (ok)
 		samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
@@ -382,7 +438,7 @@ static void find_others(struct sampler *s)
 
 static void look_at_others(struct sampler *s)
 {
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	if (s->now < s->others_ns)
 		return;
 	find_others(s);
@@ -393,7 +449,7 @@ static void look_at_others(struct sampler *s)
 		if (sample_process_stat(o->pid, &o->who, &f) && sample_process_status(o->pid, &f))
 			samples_file_add(s->file, &key, &f);
 	}
-	uint64_t pause = (ticks_mono_ns() - start) * ROLLUP_SHARE;
+	uint64_t pause = (worked_ns() - start) * LOOK_SHARE;
 	s->others_ns = s->now + (pause > OTHERS_NS ? pause : OTHERS_NS);
 }
 
@@ -402,7 +458,7 @@ static void look_at_machine(struct sampler *s)
 	struct figures f = { 0 };
 	sample_machine(&f);
 	samples_file_add(s->file, &(struct subject_key){ .kind = MT_SUBJECT_MACHINE }, &f);
-	if (f.value[MT_MACHINE_total])
+	if (f.value[MT_MACHINE_total] && f.value[MT_MACHINE_total] < s->memory)
 		s->memory = f.value[MT_MACHINE_total];
 }
 
@@ -439,13 +495,13 @@ static void sample(struct sampler *s)
 	look_at_devices(s);
 	for (size_t i = 0; i < s->count; i++)
 		look_at_process(s, s->targets[i]);
-	look_at_machine(s);
-	look_at_mappings(s);
-	look_at_others(s);
-	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	for (size_t i = 0; i < s->count; i++)
 		if (s->targets[i]->over)
 			end_target(s, s->targets[i]);
+	look_at_machine(s); /* whoever reads takes it for the end of the processes */
+	look_at_mappings(s);
+	look_at_others(s);
+	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
 	s->grows = before && after > before && (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
@@ -568,6 +624,8 @@ struct sampler *sampler_start(const char *dir, struct mt_session *session)
 	set_up_lock(s);
 	s->session = session;
 	s->burst = EVENT_BURST;
+	s->memory = UINT64_MAX;
+	s->start_ns = ticks_mono_ns();
 	s->failures = failures(s);
 	s->now = ticks_mono_ns() - EVENT_PERIOD_NS; /* the first look is when it is told of a process */
 	s->file = samples_file_new(dir, session);

@@ -109,6 +109,15 @@ static struct subject *find(struct samples_file *f, const struct subject_key *ke
 	return NULL;
 }
 
+/* A process that has got another name, or is traced from now on, goes on under a new number. */
+static void replace_process(struct samples_file *f, const struct subject_key *key)
+{
+	for (size_t i = 0; i < f->count && key->kind == MT_SUBJECT_PROCESS; i++)
+		if (f->subjects[i]->key.kind == key->kind && f->subjects[i]->key.key[0] == key->key[0] &&
+		    f->subjects[i]->key.key[1] == key->key[1])
+			f->subjects[i]->gone = true;
+}
+
 static struct subject *make(struct samples_file *f, const struct subject_key *key)
 {
 	struct subject *s = calloc(1, sizeof(*s));
@@ -119,6 +128,7 @@ static struct subject *make(struct samples_file *f, const struct subject_key *ke
 		free(text2);
 		return NULL;
 	}
+	replace_process(f, key);
 	s->key = *key;
 	s->key.text = text;
 	s->key.text2 = text2;

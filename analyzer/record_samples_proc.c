@@ -187,13 +187,16 @@ bool sample_process_rollup(uint32_t pid, struct figures *f)
 
 /* ---- its mappings --------------------------------------------------------------------------------------- */
 
-/* "7f00-7f10 rw-p 00000000 00:00 0   /path" begins a mapping. */
+/* "7f00-7f10 rw-p 00000000 00:00 0   /path" begins a mapping. Address space that nobody may touch is none: its end is its start. */
 static bool mapping_head(const char *line, uint64_t *start, uint64_t *end, char *path, size_t size)
 {
 	int at = 0;
+	char rights[8];
 	if (!isxdigit((unsigned char)*line) || isupper((unsigned char)*line) ||
-	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*s %*s %*s %n", start, end, &at) != 2 || !at)
+	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", start, end, rights, &at) != 3 || !at)
 		return false;
+	if (!strncmp(rights, "---", 3))
+		*end = *start;
 	snprintf(path, size, "%.*s", (int)strcspn(line + at, "\n"), line[at] ? line + at : "");
 	if (!*path)
 		snprintf(path, size, "[anon]");

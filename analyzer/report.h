@@ -53,6 +53,14 @@ char *report_command(const struct process *p, int columns);
 unsigned report_print_growth(const struct view *v, const struct course *c);
 void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
+/* report_why.c. Each prints nothing where it has nothing to say. */
+bool report_is_trouble(const struct report *r); /* something failed, or a verdict holds */
+unsigned report_print_why(const struct report *r, unsigned room);
+unsigned report_print_alive(const struct report *r, unsigned room);
+unsigned report_print_phases(const struct report *r, unsigned room);
+unsigned report_print_do(const struct report *r, unsigned room);
+unsigned report_print_unknown(const struct report *r, unsigned room);
+
 void report_print(const struct report *r);
 int report_print_json(const struct report *r);
 

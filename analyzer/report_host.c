@@ -8,9 +8,11 @@
 #include <string.h>
 
 #define MOST_PROCESSES 6
-#define SHOWN 0.002 /* of the total; less is no row */
+#define SHOWN 0.002 /* of the total; less is no row ... */
+#define OWN_ROWS 5  /* ... but of the run's own, which come first, what matters to the run is */
+#define OWN_SHOWN 0.05
 
-struct line { const char *name; uint64_t bytes; const char *note; };
+struct line { const char *name; uint64_t bytes; };
 
 static const char *gib(struct number *out, uint64_t bytes)
 {
@@ -46,14 +48,16 @@ static void print_clean(enum output_style style, char *text)
 static unsigned collect(const struct system_ledger *l, struct line *out)
 {
 	const struct line all[] = {
-		{ "live in this run", l->live, NULL }, { "kept by allocators", l->kept, NULL }, { "pinned", l->pinned, NULL },
-		{ "shared memory", l->shared, NULL }, { "mapped files", l->mapped_files, NULL },
-		{ "other files in shm", l->shm_files, NULL }, { "other processes", l->other_processes, NULL },
-		{ "page cache", l->page_cache, NULL }, { "kernel", l->kernel, NULL }, { "free", l->free, NULL },
+		{ "live in this run", l->live }, { "kept by allocators", l->kept }, { "pinned", l->pinned },
+		{ "shared memory", l->shared }, { "mapped files", l->mapped_files },
+		{ "other files in shm", l->shm_files }, { "other processes", l->other_processes },
+		{ "page cache", l->page_cache }, { "kernel", l->kernel }, { "free", l->free },
 	};
 	unsigned n = 0;
+	double own = OWN_SHOWN * (double)(l->live + l->kept + l->shared);
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if ((double)all[i].bytes >= SHOWN * (double)l->total || !strcmp(all[i].name, "free"))
+		if ((double)all[i].bytes >= SHOWN * (double)l->total || !strcmp(all[i].name, "free") ||
+		    (i < OWN_ROWS && all[i].bytes && (double)all[i].bytes >= own))
 			out[n++] = all[i];
 	return n;
 }

@@ -301,27 +301,135 @@ static void print_survivors(const struct report *r)
 	free(facts);
 }
 
-static void print_next(void)
+static unsigned print_tail(const struct report *r, unsigned room)
 {
-	printf("%smore: memtrace peak [--at SECONDS] | leaks | timeline | report --process PID | --json | --help%s\n",
-	       output_begin(STYLE_FAINT), output_end(STYLE_FAINT));
+	(void)room;
+	print_sizes(r->view);
+	return 2;
+}
+
+static unsigned print_next(const struct report *r, unsigned room)
+{
+	bool oom = model_ooms(r->view->model) > 0;
+	(void)room;
+	printf("%smore: memtrace peak [--at %s] | leaks | %stimeline | report --process PID | --json | --help%s\n",
+	       output_begin(STYLE_FAINT), oom ? "oom" : "SECONDS", oom ? "frag --at oom | " : "", output_end(STYLE_FAINT));
+	return 1;
+}
+
+/* ---- the parts, and which of them fit ------------------------------------------------------------------- */
+
+static unsigned title(const struct report *r, unsigned room) { (void)room; print_title(r->view); return 1; }
+static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
+static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
+static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
+static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
+static unsigned devices(const struct report *r, unsigned room) { (void)room; return report_print_devices(r->view); }
+static unsigned times(const struct report *r, unsigned room) { (void)room; return report_print_device_times(r->view); }
+static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r->view, r->course); }
+static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
+static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r->view); }
+static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_map_owners(r); }
+static unsigned temporary(const struct report *r, unsigned room) { (void)room; print_temporary(r); return r->temporary && r->temporary->count; }
+static unsigned survivors(const struct report *r, unsigned room) { (void)room; print_survivors(r); return 1; }
+static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_gaps(r); return count_gaps(r); }
+
+#define ALWAYS 100
+
+/* In order of their place. Where not all fit those with the lowest worth are left out; `well` is their worth where nothing is
+ * wrong. */
+static const struct part {
+	unsigned (*print)(const struct report *r, unsigned room);
+	int worth, well;
+	unsigned least; /* lines for less than which it is not printed; it is given all that is left */
+} parts[] = {
+	{ title, ALWAYS, ALWAYS, 0 }, { incomplete, ALWAYS, ALWAYS, 0 }, { ooms, ALWAYS, ALWAYS, 0 }, { failures, ALWAYS, ALWAYS, 0 },
+	{ report_print_why, ALWAYS, ALWAYS, 0 }, { ledger, 90, 75, 0 }, { devices, 30, 80, 0 }, { times, 60, 70, 0 }, { growth, 85, 85, 0 },
+	{ report_print_phases, 65, 0, 0 }, { totals, 40, 95, 0 }, { processes, 45, 90, 0 }, { report_print_alive, 80, 88, 0 },
+	{ report_print_host, 50, 60, 8 }, { report_print_heap_owners, 35, 86, 9 }, { maps, 10, 55, 0 }, { print_tail, 5, 50, 0 },
+	{ temporary, 4, 58, 0 }, { survivors, 8, 58, 0 }, { gaps, 70, 92, 0 }, { report_print_do, ALWAYS, ALWAYS, 0 },
+	{ report_print_unknown, 95, 95, 0 }, { print_next, ALWAYS, ALWAYS, 0 },
+};
+
+enum { PARTS = sizeof(parts) / sizeof(*parts) };
+
+struct rendered { char *text; unsigned lines; bool shown; };
+
+static unsigned count_lines(const char *text)
+{
+	unsigned lines = 0;
+	for (; text && *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+/* Parts print to stdout; here it is a piece of memory for a while. */
+static void render(const struct part *p, const struct report *r, unsigned room, struct rendered *out)
+{
+	size_t size;
+	FILE *screen = stdout;
+	free(out->text);
+	*out = (struct rendered){ .shown = out->shown };
+	fflush(screen);
+	stdout = open_memstream(&out->text, &size);
+	if (stdout) {
+		p->print(r, room);
+		fclose(stdout);
+	}
+	stdout = screen;
+	out->lines = count_lines(out->text);
+}
+
+static unsigned used_lines(const struct rendered *list)
+{
+	unsigned lines = 0;
+	for (int i = 0; i < PARTS; i++)
+		lines += list[i].shown ? list[i].lines : 0;
+	return lines;
+}
+
+static int worth_of(const struct part *p, bool trouble)
+{
+	return trouble ? p->worth : p->well;
+}
+
+/* By falling worth, as long as they fit. */
+static void choose(const struct report *r, struct rendered *list, bool trouble)
+{
+	for (int worth = ALWAYS; worth > 0; worth--)
+		for (int i = 0; i < PARTS; i++) {
+			unsigned used = used_lines(list), left = used < SCREEN_LINES ? SCREEN_LINES - used : 0;
+			if (worth_of(&parts[i], trouble) != worth || (parts[i].least > left))
+				continue;
+			render(&parts[i], r, parts[i].least ? parts[i].least : left, &list[i]);
+			list[i].shown = worth == ALWAYS || list[i].lines <= left;
+		}
+}
+
+/* What can use more room has the rest. */
+static void widen(const struct report *r, struct rendered *list)
+{
+	for (int i = PARTS; i-- > 0; ) {
+		unsigned used = used_lines(list);
+		if (parts[i].least && list[i].shown && used < SCREEN_LINES)
+			render(&parts[i], r, list[i].lines + SCREEN_LINES - used, &list[i]);
+	}
+}
+
+/* A part's empty line before it is none at the top. */
+static void show(const struct rendered *list)
+{
+	for (int i = 0; i < PARTS; i++)
+		if (list[i].shown && list[i].text)
+			fputs(list[i].text, stdout);
 }
 
 void report_print(const struct report *r)
 {
-	const unsigned tail = 5; /* sizes, temporaries, survivors, next */
-	unsigned maps = r->owners[MODEL_MAP] && r->owners[MODEL_MAP]->bytes ? 3 + 2 * REPORT_MAPS : 0;
-	print_title(r->view);
-	unsigned lines = 1 + (r->losses.complete ? 0 : print_incomplete(r)) + print_failures(r->view) + count_gaps(r);
-	lines += report_print_ooms(r->view) + report_print_ledger(r->view) + report_print_devices(r->view);
-	lines += report_print_device_times(r->view);
-	lines += print_totals(r->view) + report_print_processes(r->view) + report_print_growth(r->view, r->course);
-	lines += report_print_host(r, SCREEN_LINES > lines + tail + maps + 8 ? SCREEN_LINES - lines - tail - maps - 8 : 0);
-	report_print_heap_owners(r, SCREEN_LINES > lines + tail + maps ? SCREEN_LINES - lines - tail - maps : 0);
-	report_print_map_owners(r);
-	print_sizes(r->view);
-	print_temporary(r);
-	print_survivors(r);
-	print_gaps(r);
-	print_next();
+	struct rendered list[PARTS] = { 0 };
+	choose(r, list, report_is_trouble(r));
+	widen(r, list);
+	show(list);
+	for (int i = 0; i < PARTS; i++)
+		free(list[i].text);
 }

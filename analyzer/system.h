@@ -31,6 +31,7 @@ struct system_process {
 	/* At the ledger's moment; SYSTEM_UNKNOWN if it did not live then. */
 	uint64_t rss, anon, file, shmem, pss, swap, private_dirty, size;
 	uint64_t live_heap, live_map;   /* map: private anonymous */
+	uint64_t untouched;             /* of these, as far as large mappings tell */
 	uint64_t unseen_map;            /* of its address space, what no hook saw: loader, stacks, glibc's arenas, the break */
 };
 
@@ -54,7 +55,7 @@ struct system_ledger {
 	uint64_t free;
 	int64_t unexplained;
 	/* Beside the sum. */
-	uint64_t not_resident;   /* live, but swapped out or never touched */
+	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
 	bool estimated;          /* a process's share of what it shares was not looked at, or long before */
 };

@@ -75,7 +75,10 @@ static int device_of(const struct mt_deed *deed)
 {
 	int ordinal = -1;
 
-	if (deed->class == MT_CLASS_ASYNC || deed->class == MT_CLASS_ALIAS) /* a stream's or pool's device need not be current */
+	/* that of a stream, a pool or a handle need not be the current one */
+	if (deed->hook == MT_HOOK_cuMemRetainAllocationHandle || deed->hook == MT_HOOK_cuMemImportFromShareableHandle)
+		ordinal = mt_cuda_device_of_handle(deed->addr);
+	else if (deed->class == MT_CLASS_ASYNC || deed->class == MT_CLASS_ALIAS)
 		ordinal = mt_cuda_device_of(deed->addr);
 	return ordinal >= 0 ? ordinal : mt_cuda_current();
 }

@@ -16,8 +16,9 @@ extern const struct mt_library mt_lib_CUDA, mt_lib_CUDART;
 /* Ordinal of the thread's current device, -1 without a context. */
 int mt_cuda_current(void);
 
-/* Ordinal of the device that a pointer belongs to, -1 = unknown. */
+/* Ordinal of the device that a pointer, or a handle of physical memory, belongs to; -1 = unknown. */
 int mt_cuda_device_of(uint64_t p);
+int mt_cuda_device_of_handle(uint64_t handle);
 
 /* Bytes of the allocation that a device address lies in; 0 = unknown. */
 uint64_t mt_cuda_range(uint64_t p);

@@ -17,6 +17,7 @@
 	Q(cuDevicePrimaryCtxGetState, (CUdevice, unsigned *, int *))                     \
 	Q(cuDeviceTotalMem_v2, (size_t *, CUdevice))                                     \
 	Q(cuMemGetAddressRange_v2, (CUdeviceptr *, size_t *, CUdeviceptr))               \
+	Q(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *, CUmemGenericAllocationHandle)) \
 	Q(cuMemGetInfo_v2, (size_t *, size_t *))                                         \
 	Q(cuPointerGetAttribute, (void *, int, CUdeviceptr))                             \
 	Q(cuStreamIsCapturing, (CUstream, int *))
@@ -66,6 +67,16 @@ int mt_cuda_device_of(uint64_t p)
 
 	if (CAN(cuPointerGetAttribute) && ask.cuPointerGetAttribute(&device, 9 /* DEVICE_ORDINAL */, p) == 0 && device >= 0)
 		return device;
+	return -1;
+}
+
+int mt_cuda_device_of_handle(uint64_t handle)
+{
+	CUmemAllocationProp prop;
+
+	if (CAN(cuMemGetAllocationPropertiesFromHandle) && ask.cuMemGetAllocationPropertiesFromHandle(&prop, handle) == 0 &&
+	    prop.location.type == 1)
+		return prop.location.id;
 	return -1;
 }
 

@@ -247,6 +247,17 @@ static void *find_near(const void *caller, const char *name)
 	return found;
 }
 
+void *mt_slot_near(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller)
+{
+	void *real = is_ready() ? QUIETLY(find_near(caller, row->name)) : NULL;
+
+	if (real) {
+		__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->real, real, __ATOMIC_RELAXED);
+	}
+	return real;
+}
+
 static void *find_default(const void *caller, const char *name)
 {
 	void *found = symbol(RTLD_DEFAULT, name, NULL);

@@ -61,6 +61,9 @@ void *mt_wrap(const struct mt_wrapped *row, void *real);
 /* Slow part of mt_slot_real. NULL: no such library is loaded. */
 void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot);
 
+/* The last resort of a linked entry: what the library that called it sees in itself and in what it needs. */
+void *mt_slot_near(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller);
+
 static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *slot)
 {
 	void *real = __atomic_load_n(&slot->real, __ATOMIC_RELAXED);

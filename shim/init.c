@@ -12,6 +12,7 @@
 #include "shim/recorder.h"
 #include "shim/session.h"
 #include "shim/stack.h"
+#include "shim/verify.h"
 
 /* Our handler is registered before anybody's and so runs last, closest to the fork. */
 static void before_fork(void)
@@ -52,6 +53,7 @@ static void set_up(void)
 	mt_recorder_boot();
 	mt_record_boot();
 	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
+	mt_verify_boot();
 	mt_modules_check();
 }
 

@@ -12,6 +12,7 @@
 #include "shim/ring.h"
 #include "shim/stack.h"
 #include "shim/tree.h"
+#include "shim/verify.h"
 
 /* Initial-exec TLS (see Makefile): the other models may allocate on a thread's first access, inside malloc. */
 static __thread struct {
@@ -88,6 +89,16 @@ static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 	return e->size >= mt_config.sample_bytes || mt_sample_hits(&ring->sample, e->size, mt_config.sample_bytes);
 }
 
+/* The other unwinder allocates. */
+static __attribute__((noinline)) void verify(uint32_t node, int cut)
+{
+	const char *busy = self.busy;
+
+	self.busy = &muted;
+	mt_verify(node, cut, mt_tree_stack);
+	self.busy = busy;
+}
+
 static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller, const struct mt_frame *frame)
 {
 	int truncated = 0;
@@ -98,6 +109,8 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 			mt_ring_renamed(ring);
 		ring->captures++;
 		e->node = mt_stack_capture(mt_ring_stack(ring), caller, frame, &truncated);
+		if (__builtin_expect(mt_verify != NULL, 0))
+			verify(e->node, truncated);
 		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, e->node, &truncated);
 		if (truncated)
 			mt_count(&mt_process.info->truncated_stacks, 1);

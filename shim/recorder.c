@@ -25,7 +25,10 @@
 uint64_t mt_recorder_due = UINT64_MAX;
 
 static char program[PATH_MAX];
-static char *const recorder_env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
+/* Nothing of the program's but what is meant for us, copied when it starts: its environment may change under our feet. */
+#define MAX_SETTINGS 12
+static char settings[2048];
+static char *recorder_env[MAX_SETTINGS + 3] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 static uint32_t tries, starting;
 
 /* ---- in the clones, which share our memory: raw system calls on own stacks only ---- */
@@ -132,6 +135,22 @@ void mt_recorder_start_timer(void)
 	mt_recorder_due = mt_process.info->start_ticks + second;
 }
 
+static void keep_settings(void)
+{
+	char *at = settings;
+	int n = 2;
+
+	for (char **e = environ; e && *e && n < MAX_SETTINGS + 2; e++) {
+		size_t bytes = strlen(*e) + 1;
+		if (strncmp(*e, "MEMTRACE_", 9) || bytes > (size_t)(settings + sizeof(settings) - at))
+			continue;
+		memcpy(at, *e, bytes);
+		recorder_env[n++] = at;
+		at += bytes;
+	}
+	recorder_env[n] = NULL;
+}
+
 static int try_program(const char *dir, size_t dir_bytes, const char *name)
 {
 	if (dir_bytes + strlen(name) + 1 > sizeof(program))
@@ -151,6 +170,7 @@ void mt_recorder_boot(void)
 	Dl_info self;
 	const char *slash;
 
+	keep_settings();
 	if (!dladdr((void *)(uintptr_t)mt_recorder_boot, &self) || !realpath(self.dli_fname, path))
 		return;
 	slash = strrchr(path, '/');

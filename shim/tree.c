@@ -301,6 +301,15 @@ uint64_t mt_tree_pc(uint32_t id, uint32_t *parent)
 	return node ? node->pc : 0;
 }
 
+unsigned mt_tree_stack(uint32_t node, uint64_t *pc, unsigned most)
+{
+	unsigned n = 0;
+
+	while (node && n < most)
+		pc[n++] = mt_tree_pc(node, &node);
+	return n;
+}
+
 /* A parent maps its file ahead of its nodes: from `first` on, what a forked child inherited is not its own. */
 static void drop_from(uint32_t first)
 {

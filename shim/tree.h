@@ -31,6 +31,9 @@ unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n);
 /* The frame's pc and its caller's node; 0 if there is no such node. */
 uint64_t mt_tree_pc(uint32_t id, uint32_t *parent);
 
+/* The pcs of a stack, innermost first, as far as they fit. */
+unsigned mt_tree_stack(uint32_t node, uint64_t *pc, unsigned most);
+
 /* Code at [start, end) is gone: nodes with a pc there will not be found again, so that other code that is
  * loaded at the same place gets nodes of its own. */
 void mt_tree_forget(uint64_t start, uint64_t end);

@@ -8,9 +8,10 @@
 #include "shim/tree.h"
 #include "shim/unwind.h"
 
-enum { EXACT = MT_NODE_EXACT, CELL = 2 };
+enum { EXACT = MT_NODE_EXACT, CELL = 2, GUESSED = 4 };
 
-/* A frame of a capture. With CELL it is no frame but a word that one was found through: ra is its content. */
+/* A frame of a capture. With CELL it is no frame but a word that one was found through: ra is its content. With GUESSED no table
+ * says that the return address is one. */
 struct frame {
 	uint64_t slot;  /* address of the return address */
 	uint64_t ra;    /* as stored there */

@@ -210,6 +210,7 @@ static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *
 	f->ra = load(f->slot);
 	f->fp = load(c->fp);
 	f->fp_at = -1;
+	f->flags = GUESSED;
 	c->sp = c->fp + 16;
 	return STEP_FRAME;
 }
@@ -248,11 +249,17 @@ static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct 
 	return STEP_FRAME;
 }
 
-/* What was taken for a return address doesn't lie behind a call in any code: it was no frame. */
+/* What was taken for a return address doesn't lie behind a call in any code: it was no frame. But if a table has led to it,
+ * somebody has written it by hand into a new stack (boost.context): there that one begins. */
 static enum step drop_last(struct mt_unwind *u)
 {
-	if (u->new_count && !(u->new[u->new_count - 1].flags & (EXACT | CELL)))
-		u->new_count--;
+	struct frame *last = u->new_count ? &u->new[u->new_count - 1] : NULL;
+
+	if (!last || last->flags & (EXACT | CELL))
+		return STEP_CUT;
+	if (!(last->flags & GUESSED) && mt_ehframe_in_module(&u->cfi.eh, u->at.pc))
+		return STEP_END;
+	u->new_count--;
 	return STEP_CUT;
 }
 

@@ -1,6 +1,7 @@
 """Cases by kind: each function makes a trace from a seed, `sick` or its healthy twin (the same program with the fix applied, or
 what only looks like the illness), and returns the verdicts that must be raised. Whatever else is raised is a false one."""
 import random
+import shutil
 
 from gpu import ADAM, GIB, MIB, MODULE, SITE, Device, OutOfMemory, Pool, Training
 from trace import EXIT_CODE, EXIT_SIGNAL, Trace
@@ -16,7 +17,7 @@ class Case:
         self.marks = self.rng.random() < 0.5
         self.sampled = self.rng.random() < 0.75
         self.total = self.rng.choice([8, 16, 24, 40, 80]) * GIB
-        self.devices, self.pids, self.memory = [], 3_900_000, self.rng.choice([32, 64, 256]) * GIB
+        self.devices, self.pools, self.pids, self.memory = [], [], 3_900_000, self.rng.choice([32, 64, 256]) * GIB
 
     def device(self):
         self.devices.append(Device(f"GPU-{len(self.devices):08x}", self.total))
@@ -25,6 +26,10 @@ class Case:
     def process(self, name="train.py", start=0.0):
         self.pids += self.rng.randrange(1, 50)
         return self.t.process(self.pids, ["python", name], start)
+
+    def pool(self, *args, **more):
+        self.pools.append(Pool(*args, **more))
+        return self.pools[-1]
 
     def share(self, low, high):
         return int(self.total * (low + (high - low) * self.rng.random()))
@@ -86,7 +91,7 @@ def run(training, steps, hook=None, then=None):
 
 def capacity(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     size = c.share(0.05, 0.12)
     t = c.training(pool, size, c.share(0.85, 1.1) if sick else c.share(0.2, 0.4))
     failed = run(t, 12)
@@ -100,7 +105,7 @@ def capacity(c, sick):
 def capacity_late(c, sick):
     """A longer batch than all before."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
     at = c.rng.randrange(20, 40)
     try:
@@ -118,7 +123,7 @@ def capacity_late(c, sick):
 def capacity_caught(c, sick):
     """find_executable_batch_size: it fails, and the run goes on with less. Explained, but no problem."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
     live = []
     stack = t.stack(25, ("/app/train.py", "try_batch", 12), MODULE)
@@ -136,7 +141,7 @@ def capacity_caught(c, sick):
 
 def fragmentation(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     stack = pool.p.stack(("/app/train.py", "<module>", 12), ("/app/train.py", "load", 7))
     small = pool.p.stack(("/app/train.py", "<module>", 14), ("/app/train.py", "cache", 9))
     kept, holes, chunk = [], [], c.total // 40
@@ -168,7 +173,7 @@ def fragmentation(c, sick):
 
 def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
     n = c.rng.randrange(*steps)
     per_step = c.total * (0.3 + 0.3 * c.rng.random()) / n
@@ -193,7 +198,7 @@ def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
 def leak_to_the_end(c, sick):
     """Until it fails."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
     n = c.rng.randrange(100, 250)
     per_step = c.total * 1.0 / n
@@ -214,13 +219,13 @@ def leak_to_the_end(c, sick):
 
 
 def leak_accelerating(c, sick):
-    return leak(c, sick, lambda x: 0.2 + 2.2 * x, (120, 220))
+    return leak(c, sick, (lambda x: 0.2 + 2.2 * x) if sick else (lambda x: 1.0), (120, 220))
 
 
 def leak_lockstep(c, sick):
     """Losses kept with their graph: every forward site grows. Twin: the graph of the step before is kept, no more."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.2))
     n = c.rng.randrange(60, 120)
     part = c.total * 0.5 / n / t.layers
@@ -245,7 +250,7 @@ def other_process(c, sick):
     neighbours = c.rng.randrange(1, 4)
     d.others = c.share(0.5, 0.7) if sick else c.share(0.02, 0.1)
     parts = [d.others // neighbours] * neighbours
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.35, 0.5))
     failed = run(t, 20)
     assert failed == sick
@@ -257,13 +262,13 @@ def other_process(c, sick):
 
 def other_process_traced(c, sick):
     d = c.device()
-    first = Pool(c.process("serve.py"), d)
+    first = c.pool(c.process("serve.py"), d)
     stack = first.p.stack(("/app/serve.py", "<module>", 8), ("/app/serve.py", "load", 31))
     size = c.share(0.5, 0.65) if sick else c.share(0.05, 0.1)
     for _ in range(10):
         first.alloc(size // 10, stack)
         first.p.tick(0.1)
-    pool = Pool(c.process(start=3.0), d)
+    pool = c.pool(c.process(start=3.0), d)
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.35, 0.5))
     failed = run(t, 20)
     assert failed == sick
@@ -276,7 +281,7 @@ def other_process_traced(c, sick):
 
 def phase_peak(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.03, 0.06), c.share(0.2, 0.3))
     failed = False
     try:
@@ -301,7 +306,7 @@ def phase_peak(c, sick):
 
 def copies(c, sick):
     d = c.device()
-    pool = Pool(c.process("infer.py"), d)
+    pool = c.pool(c.process("infer.py"), d)
     n = c.rng.randrange(20, 60)
     sizes = [int(c.total * 0.22 / n * (0.5 + c.rng.random())) for _ in range(n)]
     held = []
@@ -334,7 +339,7 @@ def copies(c, sick):
 
 def outside_pool(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     stack = pool.p.stack(("/app/train.py", "<module>", 15), (SITE + "torch/distributed/distributed_c10d.py", "init_process_group", 1184),
                          library=NCCL)
     for _ in range(8):
@@ -351,7 +356,7 @@ def outside_pool(c, sick):
 
 def limit(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d, cap=c.share(0.3, 0.5) if sick else None)
+    pool = c.pool(c.process(), d, cap=c.share(0.3, 0.5) if sick else None)
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.5, 0.6))
     failed = run(t, 20)
     assert failed == sick
@@ -364,8 +369,8 @@ def limit(c, sick):
 def retained(c, sick):
     """NCCL asks beside a pool that keeps what it has freed."""
     d = c.device()
-    pool = Pool(c.process(), d)
-    t = c.training(pool, c.share(0.03, 0.05), c.share(0.75, 0.78))
+    pool = c.pool(c.process(), d)
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.78, 0.84))
     assert not run(t, 8)
     if not sick:
         pool.release()
@@ -374,7 +379,7 @@ def retained(c, sick):
     failed = False
     try:
         for _ in range(4):
-            pool.other(int(c.total * 0.06), stack)
+            pool.other(int(c.total * 0.022), stack)
     except OutOfMemory:
         failed = True
         c.crash(pool.p)
@@ -388,7 +393,7 @@ def retained(c, sick):
 def first_step(c, sick):
     """The optimizer's state and a workspace come in step 1 and stay."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.1, 0.15), c.share(0.1, 0.2))
     assert not run(t, c.rng.randrange(30, 80))
     c.sample(c.end(), [pool])
@@ -398,7 +403,7 @@ def first_step(c, sick):
 def accumulation(c, sick):
     """Gradients of several micro-steps grow until the optimizer's step."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     k, kept = c.rng.choice([4, 8]), []
 
@@ -414,7 +419,7 @@ def accumulation(c, sick):
 
 def evaluation(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     for n in range(90):
         t.step()
@@ -427,7 +432,7 @@ def evaluation(c, sick):
 def dynamic_shapes(c, sick):
     """Sizes vary; the pool's reserve grows for a while."""
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     for n in range(100):
         t.step(scale=0.5 + 1.0 * c.rng.random())
@@ -437,7 +442,7 @@ def dynamic_shapes(c, sick):
 
 def serving(c, sick):
     d = c.device()
-    pool = Pool(c.process("serve.py"), d)
+    pool = c.pool(c.process("serve.py"), d)
     pool.alloc(int(c.total * 0.88), pool.p.stack(("/app/serve.py", "<module>", 12), ("/site/vllm/worker/cache_engine.py", "allocate", 60)))
     stack = pool.p.stack(("/app/serve.py", "<module>", 20), ("/app/serve.py", "answer", 44))
     for _ in range(200):
@@ -454,7 +459,7 @@ def replicas(c, sick):
     pools = []
     for _ in range(c.rng.randrange(2, 4)):
         d = c.device()
-        pool = Pool(c.process(), d)
+        pool = c.pool(c.process(), d)
         run(c.training(pool, int(c.total * 0.1), int(c.total * 0.2), layers=12), 25)
         pools.append(pool)
     c.sample(c.end(), pools)
@@ -463,7 +468,7 @@ def replicas(c, sick):
 
 def idle_cache(c, sick):
     d = c.device()
-    pool = Pool(c.process(), d)
+    pool = c.pool(c.process(), d)
     t = c.training(pool, c.share(0.02, 0.04), c.share(0.7, 0.75))
     assert not run(t, 10)
     pool.p.tick(30)
@@ -498,14 +503,17 @@ def host_pressure(c, sick):
     p = c.process()
     stack = p.stack(("/app/train.py", "<module>", 20), ("/app/data.py", "load", 44))
     size = int(c.memory * (0.8 if sick else 0.4))
-    for _ in range(40):
-        p.malloc(size // 40, stack)
+    for n in range(120):
+        if n < 40:
+            p.malloc(size // 40, stack)
+        p.mfree(p.malloc(size // 500, stack))
         p.tick(0.3)
+    swap = c.memory // 8
     def machine(x):
+        x = min(1, x * 3)
         used = size * x + c.memory * 0.15
         return dict(available=max(c.memory * 0.02, c.memory - used) if sick else c.memory - used, anon=min(used, c.memory * 0.9),
-                    swap_free=4 * GIB - (2.5 * GIB * max(0, x - 0.5) * 2 * c.memory / 64 / GIB if sick else 0),
-                    swap_total=4 * GIB if c.memory < 100 * GIB else 64 * GIB)
+                    swap_free=swap - (c.memory * 0.06 * max(0, x - 0.5) * 2 if sick else 0), swap_total=swap)
     c.sampled = True
     c.sample(c.end(), machine=machine)
     return {"host_pressure"} if sick else set()
@@ -529,8 +537,28 @@ KINDS = {f.__name__: f for f in (
 HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "serving", "replicas", "idle_cache", "page_cache"}
 
 
-def make(path, kind, seed, sick):
-    c = Case(path, f"{kind}-{seed}")
-    truth = KINDS[kind](c, sick)
-    c.t.save()
+def pieces(c, truth):
+    """Fragmentation by definition: what was unused and free was together enough, no hole was, and it is worth the name (2 % of
+    the device). Then it is no capacity. What leaks would have filled the holes, beside whole copies they are little, and under
+    a cap the pool's rest is no hole."""
+    for pool in c.pools:
+        if not pool.refused or truth & {"leak", "limit", "copies"} or not truth:
+            continue
+        asked, free, unused, hole = pool.refused
+        if asked <= free + unused and hole < asked and unused >= 0.02 * c.total:
+            truth = truth - {"capacity"} | {"fragmentation"}
     return truth
+
+
+def make(path, kind, seed, sick):
+    """A case whose sizes did not come out as it says (the sick one fits, or the healthy one does not) is drawn again."""
+    for attempt in range(50):
+        shutil.rmtree(path, ignore_errors=True)
+        c = Case(path, f"{kind}-{seed}-{attempt}")
+        try:
+            truth = KINDS[kind](c, sick)
+        except (AssertionError, OutOfMemory):
+            continue
+        c.t.save()
+        return pieces(c, truth)
+    raise RuntimeError(f"{kind} {seed}: no such case")

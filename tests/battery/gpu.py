@@ -33,6 +33,7 @@ class Pool:
         self.segments = {}   # address -> [size, small, [blocks: (offset, size, used)], stack]
         self.reserved = self.allocated = 0
         self.ooms = self.retries = 0
+        self.refused = None  # of the last failure: asked, free, unused in the pool, its largest hole
         self.outside = 0
 
     # ---- the driver
@@ -99,6 +100,7 @@ class Pool:
             address = self.grow(size, small, stack)
             if address is None:
                 self.ooms += 1
+                self.refused = (size, self.device.free(), self.unused(), self.largest_hole())
                 self.p.info(self.id, self.device.free(), self.device.total)
                 self.p.fail(self.id, POOL, size, stack, self.allocated, self.reserved)
                 raise OutOfMemory

@@ -182,7 +182,7 @@ def case_a_flipped_bit_in_a_block_is_noticed():
         mt.equal(outcome.status, 3, "status")
 
 
-@mt.variants("report", "peak", "leaks", "timeline", "check")
+@mt.variants("report", "peak", "leaks", "timeline", "frag", "check")
 def case_other_commands(command):
     chance, attempts = random.Random(command), []
     # check looks at all there is in any case, and 1 is its answer to damage
@@ -192,6 +192,16 @@ def case_other_commands(command):
             size = used(original.data[file])
             attempts.append(cut(original, file, chance.randrange(size)) + ways)
             attempts.append(flip(original, file, chance.randrange(size), 3) + ways)
+    all_fine(attempts)
+
+
+def case_random_bits_of_device_events():
+    """What gets past the reader must not confuse the books of devices: any address, class, device or order."""
+    chance, attempts, original = random.Random(SEED), [], Original("devices")
+    file, commands = original.file(".ring"), ("report", "frag", "peak", "timeline")
+    for i in range(160):
+        attempts.append(flip(original, file, chance.randrange(64, used(original.data[file])), chance.randrange(8)) +
+                        (((commands[i % 4], "--force"),),))
     all_fine(attempts)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden traces of each format version: `memtrace dump` and the independent decoder print the text that is kept.
 
-golden.py --refresh records them anew, for a new format version; the change is a commit of its own.
+golden.py --refresh [NAME...] records them anew, for a new format version; the change is a commit of its own.
 """
 # timeout: 240
 import difflib
@@ -84,6 +84,8 @@ def patch(path, offset, size, text):
 
 def scrub(trace):
     """Which machine it was is nobody's business, and no process here must seem to be one of the trace's."""
+    if os.path.exists(os.path.join(trace, "samples")):
+        os.unlink(os.path.join(trace, "samples"))
     session = os.path.join(trace, "session")
     patch(session, mt.session_offset("boot_id"), 40, b"00000000-0000-0000-0000-000000000000")
     patch(session, mt.session_offset("host"), 64, b"golden")
@@ -96,14 +98,17 @@ def record(how):
     os.mkdir(home)
     for file in (mt.SHIM, mt.MEMTRACE, os.path.join(mt.BUILD, "tests/golden/record")):
         shutil.copy(file, home)
-    env = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": home + "/libmemtrace.so", "MEMTRACE_OUTPUT": home + "/trace"}
+    for file in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        shutil.copy(os.path.join(mt.BUILD, "standin", file), home)
+    env = {"LD_LIBRARY_PATH": home, "MEMTRACE_STANDIN_DIR": home, "MEMTRACE_STANDIN_DEVICES": "1G",
+           "PATH": "/usr/bin:/bin", "LD_PRELOAD": home + "/libmemtrace.so", "MEMTRACE_OUTPUT": home + "/trace"}
     subprocess.run([home + "/record", how], env=env, cwd=home, check=False)
     mt.Trace(home + "/trace").settle()
     return home + "/trace"
 
 
 def refresh():
-    for how in ("killed", "final", "tree"):
+    for how in sys.argv[2:] or ("killed", "final", "tree", "devices", "gpu"):
         trace = record(how)
         scrub(trace)
         golden_traces.pack(how, trace)
@@ -115,7 +120,7 @@ def refresh():
     mt.Scratch.remove()
 
 
-if sys.argv[1:] == ["--refresh"]:
+if sys.argv[1:2] == ["--refresh"]:
     refresh()
 else:
     mt.main()

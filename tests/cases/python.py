@@ -125,6 +125,71 @@ def case_sample():
         check_stacks(path, "plain", "reuse", "generators", MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="500K")
 
 
+def case_greenlets():
+    if not mt.has_module("greenlet"):
+        mt.skip("no greenlet")
+    # Outwards of a greenlet's first frame the stack is that of whoever ran last: evaluators without frames, as Python says too.
+    folder, trace = run(mt.python(), ["greenlets", "plain"])
+    want = expected(folder)
+    compare(want, collect((python_frames(s), s["bytes"]) for s in recorded(trace)))
+    mt.check(len(want) > 20, "few stacks")
+
+
+def outer_and_inner(path):
+    """The stacks of two blocks: of a function that runs a sub-interpreter, and of a function in that."""
+    done = mt.shimmed([path, os.path.join(mt.TOP, "tests/programs/pysub.py")])
+    mt.check(done.status == 0, "%s" % done)
+    found = [[f["function"] for f in s["stack"] if f["language"] == "python"] for s in recorded(done.trace)]
+    mt.equal(len(found), 2, "%s: blocks: %s" % (path, found))
+    return sorted(found, key=len, reverse=True)
+
+
+def case_subinterpreters():
+    """Since 3.12 their own frames; before, the thread's state is the main interpreter's and the frame that runs them is shown."""
+    for version, path in interpreters():
+        found = outer_and_inner(path)
+        mt.check(["outer", "<module>"] in found, "%s: %s" % (version, found))
+        mt.check((["inner", "<module>"] if version >= (3, 12) else ["outer", "<module>"]) in found[:1] + found[1:], "%s: %s" % (version, found))
+
+
+def embedded(name, flags):
+    """A C program that runs Python, built against Debian's libpython."""
+    config = "/usr/lib/python3.%d/config-3.%d-x86_64-linux-gnu"
+    for minor in VERSIONS:
+        folder, headers = config % (minor, minor), "/usr/include/python3.%d" % minor
+        if os.path.exists(folder + "/libpython3.%d.a" % minor) and os.path.exists(headers + "/Python.h"):
+            out = os.path.join(mt.scratch(), name)
+            library = ["-no-pie", folder + "/libpython3.%d.a" % minor] if flags == "static" else ["-lpython3.%d" % minor]
+            done = mt.execute([os.environ.get("CC") or "cc", "-g", "-O1", "-o", out, os.path.join(mt.TOP, "tests/programs/python/embed.c"), "-I" + headers,
+                               "-rdynamic", *library, "-lz", "-lexpat", "-lm", "-ldl", "-lpthread", "-lutil"])
+            mt.check(done.status == 0, done)
+            return out
+    mt.skip("no libpython to link with")
+
+
+def check_embedded(binary):
+    folder = mt.scratch()
+    done = mt.shimmed([binary, PROGRAM, os.path.join(folder, "log"), "plain", "recursion", "generators", "callbacks", "exceptions", "threads"])
+    mt.check(done.status == 0, "%s" % done)
+    sites = recorded(done.trace)
+    compare(expected(folder), collect((python_frames(s), s["bytes"]) for s in sites))
+    return sites
+
+
+def case_embedded():
+    for site in check_embedded(embedded("embed", "shared")):
+        if not any("_bootstrap" in (f["function"] or "") for f in site["stack"]):
+            mt.check("run_python" in names(site), "the C function that runs Python: %s" % names(site)[-8:])
+
+
+def case_linked_statically_and_stripped():
+    """The interpreter in the program itself; what exports its symbols is left."""
+    binary = embedded("static", "static")
+    check_embedded(binary)
+    mt.execute([mt.need("strip"), binary])
+    check_embedded(binary)
+
+
 def case_lines():
     """Every instruction of many functions is on the line that the interpreter itself says."""
     for version, path in interpreters():

@@ -68,6 +68,22 @@ def case_exceptions():
     verify([os.path.join(HERE, "exceptions")], "verify", 50000)
 
 
+def case_fibers():
+    """Coroutines of boost.context."""
+    path = os.path.join(HERE, "fibers")
+    if not os.path.exists(path):
+        mt.skip("no boost.context")
+    verify([path], "verify", 3000)
+
+
+def case_greenlets():
+    """Pieces of one stack that are copied to and fro. What lies outwards of a greenlet is whatever ran last: now and then nothing."""
+    if not mt.has_module("greenlet"):
+        mt.skip("no greenlet")
+    totals = verify([mt.python(), os.path.join(mt.TOP, "tests/programs/pystacks.py"), os.path.join(mt.scratch(), "log"), "greenlets"], "verify", 1000, "any")
+    mt.check(totals["truncated"] < totals["captures"] / 1000, "cut: %s" % totals)
+
+
 def case_perl():
     verify([mt.need("perl"), "-e", "sub f { my $n = shift; return $n ? f($n - 1) . 'x' : sprintf '%d', rand 10 } "
             "for (1..300) { my @a = sort { $a cmp $b } map { f($_ % 40) } 1..20; eval { die \"@a\" }; 'ab' x 9 =~ /(a|b)+/ }"],
@@ -81,16 +97,48 @@ def case_node():
     mt.check(totals["truncated"] < totals["captures"] / 100, "cut: %s" % totals)
 
 
-def case_torch():
-    if not mt.has_module("torch"):
-        mt.skip("no torch")
-    script = """
+TORCH = """
 import torch, torch.nn as nn
 m = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 10)); opt = torch.optim.AdamW(m.parameters())
 for i in range(20):
     opt.zero_grad(); nn.functional.cross_entropy(m(torch.randn(32, 64)), torch.randint(0, 10, (32,))).backward(); opt.step()
 """
-    verify([mt.python(), "-c", script], "verify", 1000000)
+
+
+def case_torch():
+    if not mt.has_module("torch"):
+        mt.skip("no torch")
+    verify([mt.python(), "-c", TORCH], "verify", 1000000)
+
+
+def shim_verified(command, **env):
+    """Under the shim itself: what stands in its call tree. A dictionary of sums over the processes."""
+    report = os.path.join(mt.scratch(), "report")
+    done = mt.shimmed(command, timeout=300, env=dict(env, MEMTRACE_VERIFY="1", MEMTRACE_VERIFY_REPORT=report, OMP_NUM_THREADS="1"))
+    mt.equal(done.status, 0, "status of %s" % done)
+    totals = {}
+    with open(report) as file:
+        for pair in file.read().split():
+            key, value = pair.split("=")
+            totals[key] = totals.get(key, 0) + int(value)
+    return totals, done
+
+
+def case_shim_verifies_torch():
+    """MEMTRACE_VERIFY=1: every capture of one PyTorch run."""
+    if not mt.has_module("torch"):
+        mt.skip("no torch")
+    totals, done = shim_verified([mt.python(), "-c", TORCH])
+    mt.equal([totals[k] for k in ("differ", "longer", "shorter", "truncated")], [0, 0, 0, 0], "%s %s" % (totals, done.err[:3000]))
+    mt.check(totals["captures"] >= 1000000, "only %d captures" % totals["captures"])
+    events = done.trace.report
+    allocations = sum(events[kind]["allocations"] for kind in ("host", "map"))
+    mt.between(allocations - 2000, totals["captures"], allocations + 2000, "captures compared, of %d allocations" % allocations)
+
+
+def case_shim_verification_sees_differences():
+    totals, _ = shim_verified([mt.program("sampled"), "1", "2000"], MEMTRACE_VERIFY_SKEW="1")
+    mt.check(totals["captures"] >= 1000 and totals["differ"] >= totals["captures"] - 10, "skewed: %s" % totals)
 
 
 mt.main()

@@ -51,6 +51,13 @@ API CUresult cuDeviceGetName(char *name, int n, CUdevice d) { snprintf(name, (si
 API CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { *n = (size_t)(d + 1) << 30; return 0; }
 API CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *f, int *a) { (void)d; *f = 0; *a = primary_alive; return 0; }
 API CUresult cuMemGetInfo_v2(size_t *f, size_t *t) { *f = 12345678; *t = (size_t)(device_now + 1) << 30; return 0; }
+API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *p, CUmemGenericAllocationHandle h)
+{
+	(void)h;
+	p->location.type = 1;
+	p->location.id = device_now;
+	return 0;
+}
 API CUresult cuMemGetAddressRange_v2(CUdeviceptr *b, size_t *n, CUdeviceptr p) { *b = p; *n = 4096; return 0; }
 API CUresult cuPointerGetAttribute(void *to, int what, CUdeviceptr p) { (void)p; *(int *)to = device_now; return what == 9 ? 0 : 1; }
 API CUresult cuStreamIsCapturing(CUstream s, int *c) { *c = s == (CUstream)0xcafe; return 0; }

@@ -4,7 +4,10 @@
  * usage: record killed     two threads, every kind of heap call, then SIGKILL: raw chunks only
  *        record final      the same for long enough that a recorder comes, to the end: blocks only
  *        record tree       mappings of every kind, a fork, an exec, a child that ends by a signal
+ *        record devices    calls of a (stand-in) CUDA driver and of PyTorch's pool, then SIGKILL: raw chunks only
+ *        record gpu        the same to the end: blocks only
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -112,6 +115,81 @@ static void tree(const char *self)
 	mappings();
 }
 
+/* ---- devices: as a program does it that knows neither driver nor PyTorch when it is built ---- */
+
+struct prop { int type, handles, where, id; void *security; unsigned char flags[8]; }; /* CUmemAllocationProp */
+struct device { int8_t type, index; };                                                  /* c10::Device */
+
+static void *cuda;
+
+/* c10::reportMemoryUsageToProfiler and reportOutOfMemoryToProfiler: the shim's, where there is one. */
+__attribute__((weak)) void report_block(void *, int64_t, size_t, size_t, struct device)
+	__asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+__attribute__((weak)) void report_oom(int64_t, size_t, size_t, struct device)
+	__asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
+
+#define CU(name, ...) ((int (*)(__VA_ARGS__))dlsym(cuda, #name))
+
+static void *begin_device(void)
+{
+	void *context = NULL;
+	int device = 0;
+
+	cuda = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!cuda || CU(cuInit, unsigned)(0) || CU(cuDeviceGet, int *, int)(&device, 0))
+		return NULL;
+	CU(cuDevicePrimaryCtxRetain, void **, int)(&context, device);
+	CU(cuCtxSetCurrent, void *)(context);
+	return context;
+}
+
+static void pool(char *segment)
+{
+	struct device first = { 1, 0 };
+
+	for (int i = 0; report_block && i < 8; i++)
+		report_block(segment + (i << 20), 1 << 20, (size_t)(i + 1) << 20, 20 << 20, first);
+	for (int i = 0; report_block && i < 8; i += 3)
+		report_block(segment + (i << 20), -(1 << 20), 5 << 20, 20 << 20, first);
+	if (report_oom)
+		report_oom(1ll << 40, 5 << 20, 20 << 20, first);
+}
+
+static void pages(void)
+{
+	struct prop prop = { .type = 1, .where = 1 };
+	unsigned long long start = 0, handle[3] = { 0 };
+
+	CU(cuMemAddressReserve, unsigned long long *, size_t, size_t, unsigned long long, unsigned long long)(&start, 64 << 20, 0, 0, 0);
+	for (int i = 0; i < 3; i++)
+		CU(cuMemCreate, unsigned long long *, size_t, const struct prop *, unsigned long long)(&handle[i], 2 << 20, &prop, 0);
+	for (unsigned i = 0; i < 2; i++)
+		CU(cuMemMap, unsigned long long, size_t, size_t, unsigned long long, unsigned long long)(start + (i << 21), 2 << 20, 0,
+													  handle[i], 0);
+	CU(cuMemUnmap, unsigned long long, size_t)(start, 2 << 20);
+	CU(cuMemRelease, unsigned long long)(handle[0]);
+}
+
+static int devices(void)
+{
+	static char page[8192];
+	unsigned long long a = 0, b = 0;
+	void *pinned = NULL;
+
+	if (!begin_device())
+		return 4;
+	CU(cuMemAlloc_v2, unsigned long long *, size_t)(&a, 20 << 20);
+	CU(cuMemAlloc_v2, unsigned long long *, size_t)(&b, 3000);
+	pool((char *)(uintptr_t)a);
+	CU(cuMemFree_v2, unsigned long long)(b);
+	CU(cuMemFree_v2, unsigned long long)(12345 << 12);
+	CU(cuMemHostAlloc, void **, size_t, unsigned)(&pinned, 1 << 16, 0);
+	CU(cuMemHostRegister_v2, void *, size_t, unsigned)(page, sizeof(page), 0);
+	CU(cuMemAlloc_v2, unsigned long long *, size_t)(&b, (size_t)1 << 45);
+	pages();
+	return 0;
+}
+
 /* Makes events until a recorder has had the time to come. */
 static void linger(void)
 {
@@ -128,10 +206,12 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "leaf"))
 		return use(malloc(4000)) == NULL;
 	heap();
-	if (!strcmp(how, "killed"))
+	if ((!strcmp(how, "devices") || !strcmp(how, "gpu")) && devices())
+		return 4;
+	if (!strcmp(how, "killed") || !strcmp(how, "devices"))
 		raise(SIGKILL);
 	if (!strcmp(how, "tree"))
 		tree(argv[0]);
 	linger();
-	return strcmp(how, "final") ? 3 : 0;
+	return strcmp(how, "final") && strcmp(how, "gpu") ? 3 : 0;
 }

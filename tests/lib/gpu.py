@@ -13,12 +13,15 @@ import mt
 
 STANDIN = os.path.join(mt.BUILD, "standin")
 VENV = os.path.join(mt.TOP, os.environ.get("VENV_GPU", "build/venv-gpu"))
+REAL = os.environ.get("MEMTRACE_TEST_GPU")  # the Python whose PyTorch has a real GPU: tests/gpu/check.py
 SCENARIOS = os.path.join(mt.TOP, "tests/scenarios")
 
 
 @functools.lru_cache(None)
 def python():
     """The Python with PyTorch's CUDA build, or skip."""
+    if REAL:
+        return REAL
     path = os.path.join(VENV, "bin/python")
     if not glob.glob(os.path.join(VENV, "lib/python3*/site-packages/torch/lib/libtorch_cuda.so")):
         mt.skip("PyTorch's CUDA build is not installed (scripts/setup gpu)")
@@ -27,10 +30,19 @@ def python():
     return path
 
 
+def devices(sizes="2G,2G"):
+    """How many there are: real ones, or the stand-in's of such sizes."""
+    if not REAL:
+        return len(sizes.split(","))
+    return int(mt.plain([REAL, "-c", "import torch; print(torch.cuda.device_count())"]).out)
+
+
 def environment(folder=None, log=None, **settings):
     """Variables that make a program find the stand-in, with a machine of its own unless FOLDER is another program's.
     SETTINGS are MEMTRACE_STANDIN_*: devices="2G,2G", context="64M", granularity=1, pid_shift=100000."""
     folder = folder or mt.scratch("standin")
+    if REAL:
+        return {}
     paths = [STANDIN] + [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
     env = {"LD_LIBRARY_PATH": ":".join(paths), "MEMTRACE_STANDIN_DIR": folder,
            "MEMTRACE_STANDIN_LOG": log or os.path.join(folder, "log"), "TORCH_SHOW_CPP_STACKTRACES": "0"}
@@ -51,9 +63,9 @@ def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, **settings
     standin = environment(folder, **settings)
     runner = mt.shimmed if traced else mt.plain
     done = runner(command, env=dict(standin, **(env or {})), timeout=timeout)
-    done.log = read_log(standin["MEMTRACE_STANDIN_LOG"])
+    done.log = read_log(standin.get("MEMTRACE_STANDIN_LOG", ""))
     done.account = account(done.out)
-    done.folder = standin["MEMTRACE_STANDIN_DIR"]
+    done.folder = standin.get("MEMTRACE_STANDIN_DIR")
     return done
 
 
@@ -80,7 +92,8 @@ def settings_of(path):
     return {k.lower(): v for k, v in (word.split("=", 1) for word in found.group(1).split())} if found else {}
 
 
-def scenario(name, *arguments, **options):
-    """Runs tests/scenarios/NAME.py on the machine it describes."""
+def scenario(name, *arguments, paused=False, env=None, **options):
+    """Runs tests/scenarios/NAME.py on the machine it describes; PAUSED: without its imports, which is faster."""
     path = os.path.join(SCENARIOS, name + ".py")
+    options["env"] = dict(env or {}, **({"MEMTRACE_PAUSED": "1"} if paused else {}))
     return run([python(), path, *map(str, arguments)], **dict(settings_of(path), **options))

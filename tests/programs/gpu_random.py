@@ -1,7 +1,8 @@
 """Random traffic through PyTorch's caching allocator: sizes, devices, streams, caches emptied, more than there is. At MOMENTS random moments it
 makes a mark `moment N` and writes what PyTorch says of itself; at the end what its memory history says.
 
-usage: gpu_random.py SEED STEPS MOMENTS OUTPUT [PEERS]    waits until PEERS processes that write to OUTPUT's folder have their contexts
+usage: gpu_random.py SEED STEPS MOMENTS OUTPUT PEERS ROOM    waits until PEERS processes that write to OUTPUT's folder have their contexts;
+                                                             then takes all of each device but ROOM bytes, unless that is 0
 """
 import ctypes
 import json
@@ -110,13 +111,23 @@ def meet(peers):
         time.sleep(0.01)
 
 
+def take(device, room):
+    """On a large device, so that traffic still meets its end."""
+    while True:  # what the device says is free it may not have in one piece
+        try:
+            return torch.empty(max(torch.cuda.mem_get_info(device)[0] - room, 1), dtype=torch.uint8, device=device)
+        except torch.OutOfMemoryError:
+            room += 64 * MIB
+
+
 def main():
     tell_shim("memtrace_start")
     for device in range(torch.cuda.device_count()):
         torch.cuda.synchronize(device)
-    meet(int(sys.argv[5]) if len(sys.argv) > 5 else 1)
+    meet(int(sys.argv[5]))
     torch.cuda.memory._record_memory_history(max_entries=10**7, context=None)
     traffic = Traffic()
+    ballast = [take(device, int(sys.argv[6])) for device in traffic.devices if int(sys.argv[6])]
     when = set(traffic.rng.sample(range(1, STEPS - 1), MOMENTS - 1))
     moments = []
     for step in range(STEPS):

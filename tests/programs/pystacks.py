@@ -406,6 +406,36 @@ def tracing():
         sys.settrace(None)
 
 
+def greenlets():
+    """Stacks that change places: each greenlet has frames of its own, and shares the thread's stack. Not in CASES: it is a package."""
+    import greenlet
+
+    def work(n, other=None):
+        take()
+        if n:
+            work(n - 1, other)
+            list(map(lambda _: take(), [1]))
+        if other:
+            other.switch()
+        take()
+
+    def forth(n):
+        for k in range(n):
+            take()
+            greenlet.getcurrent().parent.switch(k)
+            work(k)
+
+    first, second = greenlet.greenlet(forth), greenlet.greenlet(forth)
+    third = greenlet.greenlet(work)
+    for _ in range(8):
+        first.switch(7)
+        second.switch(7)
+        take()
+    third.switch(20, greenlet.getcurrent())
+    take()
+    third.switch()
+
+
 def at_exit():
     atexit.register(take)
     atexit.register(plain)

@@ -2,9 +2,14 @@
 of which tests/lib/gpu.py makes one dictionary.
 """
 import contextlib
+import ctypes
 import json
+import time
 
 import torch
+
+# With MEMTRACE_PAUSED=1 the recording leaves out the imports.
+getattr(ctypes.CDLL(None), "memtrace_start", lambda: None)()
 
 MIB, GIB = 1 << 20, 1 << 30
 FLOAT = 4
@@ -21,6 +26,7 @@ def bytes_of(count, device=0):
 
 def pool(device=0):
     """The caching allocator's figures now."""
+    torch.cuda.init()
     stats = torch.cuda.memory_stats(device)
     blocks = [b for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]]
     free, total = torch.cuda.mem_get_info(device)
@@ -44,6 +50,7 @@ def failing(requested, outcome="fatal", device=0, **more):
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
         tell(oom=dict(pool(device), requested_bytes=size, device=device, outcome=outcome, **more))
+        time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":
             raise
     else:

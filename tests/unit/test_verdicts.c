@@ -57,14 +57,15 @@ static void neighbour(int i, uint32_t pid, double gib, double before)
 
 static void growth(int i, enum growth_kind kind, enum growth_certainty certainty, double gib)
 {
-	growths[i] = (struct evidence_growth){ .site = "train.py:73 save", .sites = 1, .fit = { kind, certainty }, .bytes = G(gib), .per_step = 7e6 };
+	growths[i] = (struct evidence_growth){ .site = "train.py:73 save", .sites = 1, .fit = { kind, certainty }, .bytes = G(gib), .per_step = 7e6,
+					      .works = true };
 	device.growth.items = growths;
 	device.growth.count = (size_t)i + 1;
 }
 
 static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), failing, 1 };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), failing, 1, false, false };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
@@ -175,9 +176,21 @@ TEST(incident_3_leak_accelerating)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating") && says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating"));
 	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION) && out(VERDICT_OTHER_PROCESS));
 	CHECK_EQ(verdict_certainty(held(VERDICT_LEAK)->confidence), CERTAINTY_HIGH);
+}
+
+TEST(a_leak_is_foreseen)
+{
+	begin(24, 0, 5, 18.6, 18.7);
+	growth(0, GROWTH_ACCELERATING, CERTAINTY_HIGH, 1.77);
+	growths[0].fails_step = 1008;
+	growths[0].fails_low = 940;
+	growths[0].fails_high = 1090;
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
 }
 
 TEST(incident_3_opposite_capacity)
@@ -239,6 +252,16 @@ TEST(cache_that_fills_is_no_leak)
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	CHECK(out(VERDICT_LEAK) && found.status == STATUS_OK);
+}
+
+TEST(loading_is_no_leak)
+{
+	begin(24, 1, 0.2, 23, 23.2);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 20);
+	growths[0].works = false;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_LEAK));
 }
 
 TEST(first_step_is_a_jump_and_no_leak)
@@ -451,6 +474,33 @@ TEST(phase_that_needs_more_for_a_moment)
 	CHECK(out(VERDICT_PHASE_PEAK));
 }
 
+TEST(a_line_of_the_loop_is_no_phase)
+{
+	begin(24, 3, 1, 22.5, 22.6);
+	phase(0, "train.py:31", 100, 8, 9, false);
+	phase(1, "train.py:30", 100, 8, 22.5, true);
+	phases[1].line = phases[0].line = true;
+	phases[1].times = 40;
+	phases[1].after_steps = true;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	phases[1].times = 2;
+	judge();
+	CHECK(only(VERDICT_PHASE_PEAK));
+	phases[1].after_steps = false;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+}
+
+TEST(a_leaks_last_holes_are_no_fragmentation)
+{
+	begin(16, 0.33, 0.27, 14.5, 15.3);
+	growth(0, GROWTH_ACCELERATING, CERTAINTY_HIGH, 7.4);
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(out(VERDICT_FRAGMENTATION));
+}
+
 TEST(outside_the_pool)
 {
 	begin(24, 1, 0.3, 18, 18.2);
@@ -541,6 +591,18 @@ TEST(cgroup_limit)
 	judge();
 	CHECK(only(VERDICT_LIMIT));
 	CHECK_EQ(found.status, STATUS_PROBLEM);
+}
+
+TEST(nearly_all_of_a_cgroup)
+{
+	host(64, 50, 0, 7.6);
+	evidence.host.limit = G(8);
+	judge();
+	CHECK(only(VERDICT_HOST_PRESSURE));
+	evidence.host.anon = G(4);
+	evidence.host.file = G(3.9);
+	judge();
+	CHECK_EQ(found.held_count, 0);
 }
 
 TEST(shared_memory_full)

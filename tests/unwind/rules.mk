@@ -7,13 +7,18 @@ UNWIND_FLAGS_O0   = -O0
 UNWIND_FLAGS_O2   = -O2
 UNWIND_FLAGS_Os   = -Os -fomit-frame-pointer
 UNWIND_FLAGS_O3fp = -O3 -fno-omit-frame-pointer
-UNWIND_TESTS := $(B)/tests/unwind/libverify.so $(B)/tests/unwind/small $(B)/tests/unwind/libplugin0.so \
-                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/exceptions \
+# Where boost is.
+FIBERS := $(if $(wildcard /usr/include/boost/context/fiber.hpp),$(B)/tests/unwind/fibers)
+UNWIND_TESTS := $(B)/libmemtrace-verify.so $(B)/tests/unwind/libverify.so $(B)/tests/unwind/small $(B)/tests/unwind/libplugin0.so \
+                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/exceptions $(FIBERS) \
                 $(foreach how,$(UNWIND_HOW),$(B)/tests/unwind/traps-$(how) $(B)/tests/unwind/random-$(how))
 
 $(B)/tests/unwind/libverify.so: tests/unwind/verify.c tests/unwind/tree.c $(UNWINDER) $(UNWIND_HEADS)
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) $(SHIM_FLAGS) -shared -o $@ $(filter %.c %.o,$^) -Wl,-z,now -lunwind
+# Not installed, and nothing of the shim in it: libmemtrace.so loads it with MEMTRACE_VERIFY=1.
+$(B)/libmemtrace-verify.so: tests/unwind/oracle.c shim/verify.h tests/unwind/compare.h
+	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIC -ftls-model=global-dynamic -shared -o $@ $< -lunwind
 # From sources: in an object made for a library, the program would be the shim's own code, whose frames don't show.
 $(B)/tests/unwind/small: tests/unwind/small.c tests/unwind/tree.c $(UNWINDER:$(B)/%.o=%) $(UNWIND_HEADS)
 	@mkdir -p $(@D)
@@ -33,3 +38,6 @@ $(B)/tests/unwind/exceptions: tests/unwind/exceptions.cc
 $(B)/tests/unwind/libplugin0.so $(B)/tests/unwind/libplugin1.so: tests/unwind/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(if $(findstring 0,$(notdir $@)),-DROOM=80,-DROOM=112) -o $@ $<
+$(B)/tests/unwind/fibers: tests/unwind/fibers.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $< -lboost_context

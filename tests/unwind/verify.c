@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "shim/unwind.h"
+#include "tests/unwind/compare.h"
 #include "tests/unwind/tree.h"
 
-#define DEPTH 512
 #define MOST 4096
 
 enum mode { NONE, VERIFY, STEP, CAPTURE, LIBUNWIND };
@@ -48,8 +48,8 @@ extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, 
 extern void *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
 static enum mode mode;
-static int shown, show = 3, started;
-static _Atomic uint64_t captures, differ, longer, shorter, truncated, joined, missed, fresh;
+static int started;
+static _Atomic uint64_t captures, truncated, joined, missed, fresh;
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 static __thread int starting __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
@@ -86,17 +86,6 @@ static struct thread *thread_start(void)
 	self = t;
 	starting = 0;
 	return t;
-}
-
-static void print_stack(const char *name, const uint64_t *pc, int n)
-{
-	fprintf(stderr, "  %s: %d frames\n", name, n);
-	for (int i = 0; i < n && i < 60; i++) {
-		Dl_info info = { 0 };
-		dladdr((void *)(uintptr_t)(pc[i] - 1), &info);
-		fprintf(stderr, "    %#lx %s+%#lx %s\n", pc[i], info.dli_fname ? info.dli_fname : "?",
-		        info.dli_fbase ? pc[i] - (uintptr_t)info.dli_fbase : 0, info.dli_sname ? info.dli_sname : "");
-	}
 }
 
 static int is_ours(uint64_t pc)
@@ -139,32 +128,14 @@ static int unw_backtrace(void **buffer, int most)
 }
 #endif
 
-static void compare(struct thread *t, uint32_t node, bool cut)
+static void compare_all(struct thread *t, uint32_t node, bool cut)
 {
-	int ours = (int)test_tree_path(node, t->ours, MOST);
-	int theirs = t->theirs_count, skip = 0, same;
+	int ours = (int)test_tree_path(node, t->ours, MOST), skip = 0;
 	uint64_t *pc = (uint64_t *)t->theirs;
 
-	while (skip < theirs && is_ours(pc[skip]))
+	while (skip < t->theirs_count && is_ours(pc[skip]))
 		skip++;
-	theirs -= skip;
-	same = theirs > DEPTH ? DEPTH : theirs;
-	if (ours == same && !memcmp(t->ours, pc + skip, (size_t)same * 8) && cut == (theirs > DEPTH))
-		return;
-	if (!cut && ours > same && !memcmp(t->ours, pc + skip, (size_t)same * 8)) {
-		longer++; /* they gave up where we went on: libgcc has no guess about code without tables */
-		return;
-	}
-	if (cut && ours < same && !memcmp(t->ours, pc + skip, (size_t)ours * 8)) {
-		shorter++; /* we say so */
-		return;
-	}
-	differ++;
-	if (__atomic_fetch_add(&shown, 1, __ATOMIC_RELAXED) >= show)
-		return;
-	fprintf(stderr, "difference%s:\n", cut ? ", cut" : "");
-	print_stack("ours", t->ours, ours);
-	print_stack("libunwind", pc + skip, theirs);
+	compare(t->ours, ours, cut, pc + skip, t->theirs_count - skip);
 }
 
 struct job {
@@ -177,7 +148,7 @@ struct job {
 static void verify_there(struct job *job)
 {
 	step_all(job->t);
-	compare(job->t, job->node, job->cut);
+	compare_all(job->t, job->node, job->cut);
 }
 #endif
 
@@ -196,7 +167,7 @@ static __attribute__((noinline)) void verify(struct thread *t, uint32_t node, bo
 	}
 #endif
 	t->theirs_count = unw_backtrace(t->theirs, MOST);
-	compare(t, node, cut);
+	compare_all(t, node, cut);
 }
 
 static inline __attribute__((always_inline)) void record(void)

@@ -531,6 +531,6 @@ EXPORT int API(aclrtMemcpy)(void *to, size_t room, const void *from, size_t byte
 #ifndef IMPL
 EXPORT const char *aclrtGetSocName(void)
 {
-	return "Ascend-stand-in";
+	return "Ascend910B2";
 }
 #endif

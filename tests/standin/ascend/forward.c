@@ -8,5 +8,5 @@
 
 EXPORT const char *aclrtGetSocName(void)
 {
-	return "Ascend-stand-in";
+	return "Ascend910B2";
 }

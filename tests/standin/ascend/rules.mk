@@ -11,8 +11,7 @@ ASCEND_TESTS := $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_
 
 $(ASCEND)/flat/cann/lib64/libascendcl.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
-	$(ASCEND_C) -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_S)/acl.c $(ASCEND_S)/rt.c $(ASCEND_S)/hal.c tests/standin/cuda/shared.c \
-		-Wl,--version-script=$(ASCEND_S)/flat.map -lpthread
+	$(ASCEND_C) -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_S)/acl.c $(ASCEND_S)/rt.c $(ASCEND_S)/hal.c tests/standin/cuda/shared.c -lpthread
 $(ASCEND)/%/cann/lib64/libascend_hal.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
 	$(ASCEND_C) -shared -o $@ -Wl,-soname,libascend_hal.so $(ASCEND_S)/hal.c tests/standin/cuda/shared.c -lpthread
@@ -33,7 +32,6 @@ $(ASCEND)/%/cann/lib64/libms_tools_ext.so: $(ASCEND_DEPS)
 # What the tests run: FOLDER/client-WAY, and client-WAY-twin where there are twins.
 ASCEND_CLIENTS := $(foreach way,linked handle default,$(foreach how,flat old layered,$(ASCEND)/$(how)/client-$(way)) $(ASCEND)/layered/client-$(way)-twin)
 ASCEND_WAY = $(word 1,$(subst -, ,$(patsubst client-%,%,$(notdir $@))))
-ASCEND_LOW_flat    =
 ASCEND_LOW_old     = -lruntime -lascend_hal
 ASCEND_LOW_layered = -lruntime -lascend_hal
 $(ASCEND_CLIENTS): $(ASCEND)/%: $(call ASCEND_LIB,libascendcl.so) tests/standin/ascend/client.c

@@ -1,0 +1,279 @@
+/* What the report says about causes: WHY, what was alive, phases, what to do, and what is not known. Each returns its lines. */
+#include "analyzer/output.h"
+#include "analyzer/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_HELD 4
+#define MOST_RULED_OUT 5
+#define MOST_PHASES 6
+#define KIND_COLUMNS 21
+#define FIGURE_COLUMNS 20
+
+static void print_heading(const char *text, const char *rest)
+{
+	printf("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
+}
+
+/* How many bytes of `text` fit into so many columns without cutting a word, if it can be helped. */
+static size_t breaking(const char *text, int columns)
+{
+	size_t at = 0, last = 0;
+	for (int column = 0; text[at] && column < columns; column++) {
+		if (text[at] == ' ')
+			last = at;
+		for (at++; (text[at] & 0xc0) == 0x80; at++)
+			;
+	}
+	return !text[at] ? at : last ? last : at;
+}
+
+/* Text from column `indent` on, at most `most` lines; `first` is how much of the first line it may have, `figures` stand behind
+ * that part. Returns the lines. */
+static unsigned print_wrapped(const char *text, int indent, unsigned most, int first, const char *figures)
+{
+	char *clean = output_clean(text ? text : "");
+	const char *at = clean ? clean : "";
+	unsigned lines = 0;
+	do {
+		int columns = lines ? output_width() - indent : first;
+		size_t n = breaking(at, columns);
+		char *part = lines + 1 == most && at[n] ? output_cut(at, columns) : strndup(at, n);
+		printf("%*s%s", lines ? indent : 0, "", part ? part : "");
+		if (!lines && figures)
+			printf("%*s%s", columns - output_columns(part ? part : ""), "", figures);
+		printf("\n");
+		free(part);
+		at += n;
+		at += *at == ' ';
+		lines++;
+	} while (*at && lines < most);
+	free(clean);
+	return lines;
+}
+
+/* ---- WHY ----------------------------------------------------------------------------------------------- */
+
+static unsigned print_held(const struct verdict *v, unsigned number)
+{
+	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
+	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
+	printf("%s  %u %-*s%s", output_begin(STYLE_BAD), number, KIND_COLUMNS - 4, verdict_title(v->kind), output_end(STYLE_BAD));
+	unsigned lines = print_wrapped(v->evidence, KIND_COLUMNS, 3, first, figures);
+	free(figures);
+	return lines;
+}
+
+static unsigned print_ruled_out(const struct verdict *v)
+{
+	printf("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
+	return print_wrapped(v->evidence, KIND_COLUMNS, 1, output_width() - KIND_COLUMNS, NULL);
+}
+
+/* Of several devices those are interesting on which something is wrong. */
+static const struct evidence_device *troubled(const struct report *r)
+{
+	const struct explain *x = r->explain;
+	const struct evidence_device *failed = NULL;
+	if (x->verdicts.held_count && x->verdicts.held->device)
+		return x->verdicts.held->device;
+	for (size_t i = 0; i < x->evidence.devices.count; i++)
+		if (x->evidence.devices.items[i].request.failed)
+			failed = &x->evidence.devices.items[i];
+	return failed;
+}
+
+bool report_is_trouble(const struct report *r)
+{
+	return r->explain->verdicts.held_count > 0 || troubled(r);
+}
+
+unsigned report_print_why(const struct report *r, unsigned room)
+{
+	const struct verdicts *v = &r->explain->verdicts;
+	const struct evidence_device *d = troubled(r);
+	(void)room;
+	if (!report_is_trouble(r))
+		return 0;
+	char *titles = output_format("%*s%s", output_width() - KIND_COLUMNS - FIGURE_COLUMNS + 18, "", "     bytes   certainty");
+	print_heading("WHY", titles ? titles : "");
+	free(titles);
+	unsigned lines = 2, shown = 0;
+	if (!v->held_count) {
+		printf("  unclear: no rule explains it\n");
+		lines++;
+	}
+	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++)
+		lines += print_held(&v->held[i], (unsigned)i + 1);
+	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
+		if (v->ruled_out[i].device == d || v->ruled_out[i].kind == VERDICT_HOST_PRESSURE) {
+			lines += print_ruled_out(&v->ruled_out[i]);
+			shown++;
+		}
+	return lines;
+}
+
+/* ---- what was alive ------------------------------------------------------------------------------------ */
+
+static const struct explain_space *space_shown(const struct report *r)
+{
+	const struct explain *x = r->explain;
+	const struct evidence_device *d = troubled(r);
+	const struct explain_space *best = &x->spaces[0];
+	if (d)
+		return &x->spaces[1 + (d - x->evidence.devices.items)];
+	for (unsigned i = 1; i < x->space_count; i++)
+		best = x->spaces[i].bytes > best->bytes || best->device == MODEL_NO_DEVICE ? &x->spaces[i] : best;
+	return best->bytes || !x->space_count ? best : &x->spaces[0];
+}
+
+static const struct explain_space *sorted; /* qsort() has no argument of its own */
+
+static int larger_category(const void *a, const void *b)
+{
+	const int *x = a, *y = b;
+	uint64_t i = sorted->category[*x], k = sorted->category[*y];
+	return i != k ? (i < k ? 1 : -1) : *x - *y;
+}
+
+static char *categories_text(const struct explain_space *s)
+{
+	int order[CATEGORIES];
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return NULL;
+	for (int c = 0; c < CATEGORIES; c++)
+		order[c] = c;
+	sorted = s;
+	qsort(order, CATEGORIES, sizeof(*order), larger_category);
+	for (int i = 0; i < CATEGORIES && s->category[order[i]] && s->category[order[i]] * 1000 >= s->bytes; i++)
+		fprintf(f, "%s%s %s", i ? ", " : "", category_name(order[i]), BYTES(s->category[order[i]]));
+	fclose(f);
+	for (char *c = text; c && *c; c++)
+		*c = *c == '_' ? ' ' : *c;
+	return text;
+}
+
+static char *largest_text(const struct report *r, const struct explain_space *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	for (unsigned i = 0; f && i < s->largest_count; i++) {
+		const struct moment_block *b = &s->largest[i];
+		fprintf(f, "%s%s %s", i ? ", " : "", BYTES(b->size), b->label ? b->label : explain_site(r->explain, explain_stack(r->explain, b)));
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+unsigned report_print_alive(const struct report *r, unsigned room)
+{
+	const struct explain_space *s = space_shown(r);
+	bool failed = report_is_trouble(r);
+	char *text = categories_text(s);
+	unsigned lines = 0;
+	(void)room;
+	if (text && *text && failed) {
+		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
+		print_heading("ALIVE THEN", rest ? rest : "");
+		free(rest);
+		char *largest = largest_text(r, s);
+		printf("  ");
+		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
+		printf("  largest   ");
+		lines += print_wrapped(largest, 12, 1, output_width() - 12, NULL);
+		free(largest);
+	} else if (text && *text) {
+		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
+		lines = 1 + print_wrapped(text, 12, 2, output_width() - 12, NULL);
+	}
+	free(text);
+	return lines;
+}
+
+/* ---- phases -------------------------------------------------------------------------------------------- */
+
+static bool worth_showing(const struct report *r, const struct evidence_device *d)
+{
+	for (size_t i = 0; i < r->explain->verdicts.held_count; i++)
+		if (r->explain->verdicts.held[i].kind == VERDICT_PHASE_PEAK)
+			return true;
+	for (size_t i = 0; i < d->phases.count; i++)
+		if (!d->phases.items[i].line)
+			return true;
+	return false;
+}
+
+unsigned report_print_phases(const struct report *r, unsigned room)
+{
+	const struct evidence_device *d = troubled(r);
+	unsigned shown = 0;
+	(void)room;
+	if (!d || d->phases.count < 2 || !worth_showing(r, d))
+		return 0;
+	char *rest = output_format(" on %s", d->name);
+	print_heading("PEAK BY PHASE", rest ? rest : "");
+	free(rest);
+	for (size_t i = d->phases.count > MOST_PHASES ? d->phases.count - MOST_PHASES : 0; i < d->phases.count && shown < MOST_PHASES; i++) {
+		const struct evidence_phase *p = &d->phases.items[i];
+		char *line = output_format("  %-40.40s %12s%s", p->name, BYTES(p->peak_bytes), p->failing ? "   failed here" : "");
+		char *clean = line ? output_clean(line) : NULL;
+		printf("%s\n", clean ? clean : "");
+		free(clean);
+		free(line);
+		shown++;
+	}
+	return 2 + shown;
+}
+
+/* ---- what to do, what is not known --------------------------------------------------------------------- */
+
+unsigned report_print_do(const struct report *r, unsigned room)
+{
+	const struct verdicts *v = &r->explain->verdicts;
+	unsigned lines = 0, number = 0;
+	(void)room;
+	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++) {
+		if (!v->held[i].advice)
+			continue;
+		if (!number++) {
+			print_heading("DO", "");
+			lines += 2;
+		}
+		printf("  %u ", number);
+		lines += print_wrapped(v->held[i].advice, 4, 2, output_width() - 4, NULL);
+	}
+	return lines;
+}
+
+unsigned report_print_unknown(const struct report *r, unsigned room)
+{
+	const struct verdicts *v = &r->explain->verdicts;
+	char *text = NULL;
+	size_t size;
+	FILE *f = report_is_trouble(r) ? open_memstream(&text, &size) : NULL;
+	unsigned parts = 0, lines = 0;
+	(void)room;
+	if (!f)
+		return 0;
+	for (size_t i = 0; i < v->unknown_count; i++)
+		fprintf(f, "%s%s", parts++ ? "; " : "", v->unknown[i].evidence);
+	for (size_t i = 0; i < v->held_count; i++)
+		if (v->held[i].kind == VERDICT_LEAK) {
+			fprintf(f, "%swhich object holds the blocks (a trace sees allocations, not references)", parts++ ? "; " : "");
+			break;
+		}
+	fclose(f);
+	if (parts) {
+		printf("%sNOT KNOWN%s  ", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
+		lines = print_wrapped(text, 11, 2, output_width() - 11, NULL);
+	}
+	free(text);
+	return lines;
+}

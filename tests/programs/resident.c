@@ -1,0 +1,121 @@
+/* Known amounts of memory of every kind, each touched page by page, then a wait.
+ *
+ *   resident KIND MIB [KIND MIB]... hold SECONDS
+ *
+ * anon: private, touched; untouched: private, not; heap: malloc, touched; freed: malloc in blocks, touched, freed but for the last;
+ * file: of a file, read; shm: a shared mapping; lock: private and locked; cow: what the parent has, written to in a forked child that
+ * goes on in its place; grow: heap in steps of 1 MiB, 20 ms each. */
+#include <sys/wait.h>
+
+#include "test.h"
+
+#define MIB (1ul << 20)
+
+static void touch(volatile char *p, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += 4096)
+		p[i] = (char)(i >> 12 | 1);
+}
+
+static void *map(size_t bytes, int flags)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static void read_file(size_t bytes)
+{
+	char name[] = "resident-XXXXXX";
+	int fd = mkstemp(name);
+	volatile char sum = 0;
+	char *p;
+
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+	for (size_t i = 0; i < bytes; i += MIB)
+		CHECK(pwrite(fd, calloc(1, MIB), MIB, (off_t)i) == (ssize_t)MIB);
+	p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	for (size_t i = 0; i < bytes; i += 4096)
+		sum += p[i];
+	unlink(name);
+}
+
+/* The last block keeps glibc from giving the others back. */
+static void free_most(size_t bytes)
+{
+	size_t n = bytes / 65536;
+	char **blocks = malloc(n * sizeof(*blocks));
+
+	for (size_t i = 0; i < n; i++)
+		touch(blocks[i] = malloc(65536), 65536);
+	for (size_t i = 0; i + 1 < n; i++)
+		free(blocks[i]);
+}
+
+static void grow(size_t mib)
+{
+	for (size_t i = 0; i < mib; i++) {
+		char *p = malloc(MIB);
+		touch(p, MIB);
+		usleep(20000);
+	}
+}
+
+static void copy_on_write(size_t bytes)
+{
+	char *inherited = map(bytes, MAP_PRIVATE);
+	touch(inherited, bytes);
+	pid_t pid = fork();
+	if (pid == 0) {
+		free(malloc(100)); /* who has done nothing yet is not recorded */
+		usleep(3500000);
+		touch(inherited, bytes / 2);
+	}
+	say(pid ? "PARENT %d\n" : "CHILD %d\n", (int)getpid());
+}
+
+/* A recorder is only started by a program that does something. */
+static void hold(size_t seconds)
+{
+	say("READY %d\n", (int)getpid());
+	for (size_t i = 0; i < seconds * 50; i++) {
+		usleep(20000);
+		free(malloc(100));
+	}
+}
+
+static void one(const char *kind, size_t n)
+{
+	size_t bytes = n * MIB;
+
+	if (!strcmp(kind, "anon"))
+		touch(map(bytes, MAP_PRIVATE), bytes);
+	else if (!strcmp(kind, "untouched"))
+		map(bytes, MAP_PRIVATE);
+	else if (!strcmp(kind, "heap"))
+		touch(malloc(bytes), bytes);
+	else if (!strcmp(kind, "freed"))
+		free_most(bytes);
+	else if (!strcmp(kind, "file"))
+		read_file(bytes);
+	else if (!strcmp(kind, "shm"))
+		touch(map(bytes, MAP_SHARED), bytes);
+	else if (!strcmp(kind, "lock"))
+		CHECK(!mlock(map(bytes, MAP_PRIVATE), bytes));
+	else if (!strcmp(kind, "cow"))
+		copy_on_write(bytes);
+	else if (!strcmp(kind, "grow"))
+		grow(n);
+	else if (!strcmp(kind, "hold"))
+		hold(n);
+	else
+		say("FAILED: what is %s?\n", kind);
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i + 1 < argc; i += 2)
+		one(argv[i], strtoul(argv[i + 1], NULL, 10));
+	return 0;
+}
