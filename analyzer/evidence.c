@@ -34,7 +34,7 @@ static void set_caller(struct explain *x, struct evidence_request *r, const stru
 {
 	const struct process *p = reader_process(x->view->reader, oom->process);
 	uint32_t stack = stacks_of(x->view->stacks, p, oom->node, oom->node2);
-	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->view->categories, stack, LIFETIME_UNKNOWN);
 	r->caller = oom->pool ? CALLER_POOL : c == CATEGORY_comm ? CALLER_COMM : c == CATEGORY_workspace ? CALLER_LIBRARY : CALLER_PROGRAM;
 	r->caller_name = oom->pool ? NULL : library_of(x, stack);
 }
