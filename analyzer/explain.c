@@ -104,13 +104,14 @@ static uint64_t running_step(const struct pace *p, uint64_t moment)
 	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
 }
 
-/* Seen from the moment: steps are known of the process. */
+/* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
 static enum lifetime lifetime_of(const struct explain *x, const struct moment_block *b)
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
-	if (!p || p->source == RHYTHM_NONE || p->count < 2)
+	uint64_t moment = moments_device_ns(x->parts->moments, b->device);
+	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || p->steps[p->count - 1].end_ns < moment)
 		return LIFETIME_UNKNOWN;
-	uint64_t running = running_step(p, moments_device_ns(x->parts->moments, b->device));
+	uint64_t running = running_step(p, moment);
 	if (b->ns < p->steps[0].begin_ns)
 		return LIFETIME_SETUP;
 	if (b->ns >= running)

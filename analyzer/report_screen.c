@@ -312,7 +312,7 @@ static unsigned print_next(const struct report *r, unsigned room)
 {
 	bool oom = model_ooms(r->view->model) > 0;
 	(void)room;
-	printf("%smore: memtrace %s | report --process PID | --json | --help%s\n", output_begin(STYLE_FAINT),
+	printf("%smore: memtrace %s | report --process PID | --json%s\n", output_begin(STYLE_FAINT),
 	       oom ? "peak --at oom | frag --at oom | leaks | timeline" : "peak [--at SECONDS] | leaks | timeline", output_end(STYLE_FAINT));
 	return 1;
 }
