@@ -13,12 +13,14 @@
  *   fail ID TICKS RING BYTES KIND HOOK NODE NODE2      undo ID TICKS RING ADDR HOOK
  *   map ID TICKS RING ADDR SIZE HOOK NODE NODE2 PROT FLAGS FILE OFFSET OLD      unmap ID TICKS RING ADDR SIZE HOOK
  *   owner ID TICKS RING THREAD  lost ID TICKS RING EVENTS
+ *   symbol PATH BUILD_ID ADDRESS FUNCTION FILE LANGUAGE LINE INLINED          (with --symbols, alone; one a frame)
  *   sample, gone: see dump_samples.c                                            (with --samples, alone)
  *
  * ID counts processes in order of start. Numbers are decimal but for addresses and flags (0x); strings are JSON's. With
  * --json each line is an object with the same names.
  */
 #include "analyzer/dump_samples.h"
+#include "analyzer/symbol_file.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
 #include "analyzer/reader.h"
@@ -33,6 +35,7 @@ struct dump_options {
 	bool nodes;
 	bool events_only;
 	bool samples;
+	bool symbols;
 };
 
 static const struct option_row rows[] = {
@@ -43,6 +46,7 @@ static const struct option_row rows[] = {
 	{ "nodes", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, nodes), "also the call tree" },
 	{ "events", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, events_only), "only events" },
 	{ "samples", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, samples), "only what was seen of the system" },
+	{ "symbols", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, symbols), "only what is known of addresses" },
 	OPTIONS_ROW_FORCE,
 	OPTIONS_END
 };
@@ -458,6 +462,51 @@ static int dump_events(struct reader *r, struct selection *sel)
 	return e < 0 ? e : 0;
 }
 
+/* ---- symbols --------------------------------------------------------------------------------------------- */
+
+static void put_or_none(const char *key, const char *text)
+{
+	name(key);
+	if (text)
+		put_text(text);
+	else
+		printf(json ? "null" : "-");
+}
+
+static void dump_symbol(const struct module_id *id, uint64_t at, const struct frame *f)
+{
+	printf(json ? "{\"record\":\"symbol\"" : "symbol");
+	put_or_none("path", id->path);
+	name("build_id");
+	put_hex(id->build_id, (unsigned)id->build_id_bytes);
+	address("address", at);
+	put_or_none("function", f->function);
+	put_or_none("file", f->file);
+	put_or_none("language", f->language);
+	number("line", f->line);
+	number("inlined", f->inlined);
+	end();
+}
+
+/* As the file has them, without looking anything up. */
+static int dump_symbols(const char *dir)
+{
+	struct symbols *symbols = symbols_new();
+	struct symbol_place *places = NULL;
+	size_t count = 0;
+	int e = symbols ? symbol_file_read(symbols, dir) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		e = symbols_places(symbols, &places, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct module_id id = symbols_id(places[i].module);
+		for (size_t k = 0; k < places[i].count; k++)
+			dump_symbol(&id, places[i].address, &places[i].frames[k]);
+	}
+	free(places);
+	symbols_free(symbols);
+	return e;
+}
+
 /* ---- the command ----------------------------------------------------------------------------------------- */
 
 static void dump_notes(const struct reader *r)
@@ -494,8 +543,10 @@ int cmd_dump(int argc, char **argv)
 		return e < 0 ? e : 0;
 	json = o.common.json;
 	e = reader_open(&r, o.common.dirs, o.common.ndirs, o.common.force ? READER_FORCE : 0);
-	if (!e && o.samples) {
-		e = dump_samples(r, json);
+	if (!e && (o.samples || o.symbols)) {
+		e = o.samples ? dump_samples(r, json) : 0;
+		for (int i = 0; !e && o.symbols && i < o.common.ndirs; i++)
+			e = dump_symbols(o.common.dirs[i]);
 		dump_notes(r);
 		reader_close(r);
 		options_free(&o.common);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second reader of memtrace's format, version 1, written from docs/FORMAT.md alone: prints what `memtrace dump` prints.
 
-usage: decode.py [--nodes | --samples] DIR
+usage: decode.py [--nodes | --samples | --symbols] DIR
 
 It exists so that the format's document is known to be complete, and so that a trace can be read without any of our
 programs: Python 3.8's standard library and libzstd.so.1 are all it needs. It keeps everything in memory.
@@ -523,6 +523,57 @@ def strings(data):
     return found
 
 
+# ---- symbols ----------------------------------------------------------------------------------------------------
+
+SYMBOLS_HEAD = Layout("8s magic, I version, I crc, Q stored_bytes, Q plain_bytes")
+
+
+class SymbolReader:
+    def __init__(self, path):
+        data = load(path)
+        if len(data) < SYMBOLS_HEAD.size or data[:8] != b"MTSYMB1\n":
+            raise Bad(path, 0, "no symbols")
+        head, stored = SYMBOLS_HEAD.read(data), data[SYMBOLS_HEAD.size:]
+        if head.version != 1 or head.stored_bytes != len(stored):
+            raise Bad(path, 16, "%d bytes should follow" % head.stored_bytes)
+        if zlib.crc32(data[:12] + bytes(4) + data[16:]) != head.crc:
+            raise Bad(path, 12, "the checksum is wrong")
+        self.data, self.at = decompress(stored, head.plain_bytes), 0
+        if self.data is None:
+            raise Bad(path, SYMBOLS_HEAD.size, "does not decompress")
+        self.strings = [None] + [self.bytes().decode(errors="surrogateescape") for _ in range(self.number())]
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def bytes(self):
+        size = self.number()
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def string(self):
+        return self.strings[self.number()]
+
+    def lines(self):
+        for _ in range(self.number()):
+            path, build_id, address = self.string(), self.bytes(), 0
+            for _ in range(self.number()):
+                address += self.number()
+                for _ in range(self.number()):
+                    function, file, language, where = self.string(), self.string(), self.string(), self.number()
+                    names = " ".join("-" if s is None else quoted(s) for s in (function, file, language))
+                    yield "symbol %s %s 0x%x %s %d %d" % (quoted(path), build_id.hex() or "-", address, names, where >> 1, where & 1)
+        if self.at != len(self.data):
+            raise Bad("symbols", self.at, "bytes are left over")
+
+
 # ---- samples of the system --------------------------------------------------------------------------------------
 
 SAMPLES_HEAD = Layout("8s magic, I version, I bytes, Q reserved, Q reserved2")
@@ -722,13 +773,14 @@ def dump(folder, with_nodes):
 
 
 def main():
-    with_nodes, samples = "--nodes" in sys.argv, "--samples" in sys.argv
-    folders = [a for a in sys.argv[1:] if a not in ("--nodes", "--samples")]
+    with_nodes, samples, symbols = ("--" + word in sys.argv for word in ("nodes", "samples", "symbols"))
+    folders = [a for a in sys.argv[1:] if a not in ("--nodes", "--samples", "--symbols")]
     if len(folders) != 1:
         sys.exit(__doc__)
     out = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
-        for record in sample_lines(folders[0]) if samples else dump(folders[0], with_nodes):
+        for record in (SymbolReader(os.path.join(folders[0], "symbols")).lines() if symbols else
+                       sample_lines(folders[0]) if samples else dump(folders[0], with_nodes)):
             print(record, file=out)
         out.flush()
     except Bad as bad:

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """memtrace symbolize: a trace reads the same where its programs are gone. Damage to DIR/symbols costs names, never figures."""
+import http.server
 import json
 import os
 import shutil
 import stat
 import sys
+import threading
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -205,24 +208,74 @@ def case_debug_file_by_link():
     mt.check("inlined" in functions(r.trace), functions(r.trace))
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Serves a folder and keeps what it was asked for."""
+
+    def __init__(self, folder):
+        self.asked = []
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *words):
+                super().__init__(*words, directory=folder)
+
+            def log_request(self, code="-", size="-"):
+                self.server.asked.append((self.path, int(code)))
+
+            def log_message(self, *words):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d" % self.server_port
+
+
 def case_debug_information_of_a_server():
     """Only symbolize asks, and only when it is told whom."""
     mt.library("libdebuginfod.so.1")
     mt.need("objcopy")
     r = Recorded()
-    served = os.path.join(mt.scratch("served"), "buildid", build_id(r.library))
-    strip_to(r.library, served + "/debuginfo")
+    folder, known = mt.scratch("served"), build_id(r.library)
+    strip_to(r.library, os.path.join(folder, "buildid", known, "debuginfo"))
     r.shimmed()
-    cache = mt.scratch("cache")
-    env = {"DEBUGINFOD_URLS": "file://" + os.path.dirname(os.path.dirname(served)), "DEBUGINFOD_CACHE_PATH": cache}
-    done = mt.execute([mt.MEMTRACE, "peak", "--json", r.trace.path], env=mt.clean_env(**env))
-    mt.check(done.status == 0 and '"inlined"' not in done.out.replace('"inlined":', ""), "peak asked the server")
+    server = Server(folder)
+    env = {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": mt.scratch("cache"), "no_proxy": "127.0.0.1"}
+    for command in ("peak", "report", "leaks"):
+        done = mt.execute([mt.MEMTRACE, command, "--json", r.trace.path], env=mt.clean_env(**env))
+        mt.check(done.status == 0 and '"inlined"' not in done.out.replace('"inlined":', ""), done)
+    mt.equal(server.asked, [], "what other commands asked for")
     symbolize(r.trace)
     mt.check("inlined" not in functions(r.trace), "symbolize asked though no server is named")
     symbolize(r.trace, **env)
+    mt.check(("/buildid/%s/debuginfo" % known, 200) in server.asked, "asked for %s" % server.asked)
     mt.check("inlined" in functions(r.trace), "the server's answer isn't used: %s" % functions(r.trace))
+    server.shutdown()
     r.forget()
     mt.check("inlined" in functions(r.trace), "the server's answer is not kept")
+
+
+def case_server_is_gone():
+    """Nothing but names is missing, and nobody waits for long."""
+    mt.library("libdebuginfod.so.1")
+    r = Recorded()
+    r.shimmed()
+    begin = time.monotonic()
+    symbolize(r.trace, DEBUGINFOD_URLS="http://127.0.0.1:1", DEBUGINFOD_CACHE_PATH=mt.scratch("cache"), no_proxy="127.0.0.1")
+    mt.check(time.monotonic() - begin < 20, "it took %.0f s" % (time.monotonic() - begin))
+    mt.check("keep" in functions(r.trace), functions(r.trace))
+
+
+def case_decoded_by_another_reader():
+    """scripts/decode.py prints what `memtrace dump --symbols` does."""
+    r = Recorded().shimmed()
+    symbolize(r.trace)
+    ours = r.trace.tool("dump", "--symbols")
+    theirs = mt.execute([sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), "--symbols", r.trace.path])
+    mt.equal((ours.status, theirs.status), (0, 0), "%s %s" % (ours, theirs))
+    mt.equal(theirs.out.splitlines(), ours.out.splitlines(), "what decode.py prints")
+    mt.check(' "keep" ' in ours.out and len(ours.out.splitlines()) > 5, ours.out[:600])
 
 
 mt.main()

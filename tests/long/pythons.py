@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Python frames of interpreters that this machine does not have: 3.14 from Debian's packages in a root of its own, and one for aarch64
+under qemu. What they need is downloaded into the build folder (scripts/pyroot)."""
+# timeout: 900
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cases"))
+import mt
+import python as frames
+
+
+def root(suite, arch, version):
+    """The folder that is / to such a Python."""
+    mt.need("apt-get")
+    folder = os.path.join(mt.BUILD, "pyroot-%s-%s" % (version, arch))
+    done = mt.execute([os.path.join(mt.TOP, "scripts/pyroot"), folder, suite, arch, version], timeout=600)
+    if done.status != 0:
+        mt.skip("Python %s for %s can't be had: %s" % (version, arch, done.err[-200:]))
+    return os.path.join(folder, "root")
+
+
+def check(folder, trace, least):
+    want, sites = frames.expected(folder), frames.recorded(trace)
+    frames.compare(want, frames.collect((frames.python_frames(s), s["bytes"]) for s in sites))
+    mt.check(len(want) >= least, "only %d different stacks" % len(want))
+    left = [s for s in sites if any((f["function"] or "").startswith("_PyEval_EvalFrameDefault") for f in s["stack"])]
+    mt.check(not left, "evaluators are left in %d stacks" % len(left))
+
+
+def case_3_14():
+    """Offsets by what the interpreter says of itself (_Py_DebugOffsets)."""
+    mt.need_root()
+    place, folder = root("sid", "amd64", "3.14"), mt.scratch()
+    mounts = "".join('mkdir -p "$0/%s" && mount --rbind /%s "$0/%s" && ' % ((d,) * 3) for d in (mt.TOP.strip("/"), mt.Scratch.root.strip("/"), "proc", "dev"))
+    trace = mt.Trace(os.path.join(folder, "t"))
+    start = ["/usr/bin/python3.14", "-c", "import os, sys; os.environ.update(LD_PRELOAD=sys.argv[1], MEMTRACE_OUTPUT=sys.argv[2]); "
+             "os.execv(sys.executable, [sys.executable] + sys.argv[3:])", mt.SHIM, trace.path, frames.PROGRAM, os.path.join(folder, "log")]
+    done = mt.execute([mt.need("unshare"), "-m", "sh", "-c", mounts + 'exec chroot "$0" "$@"', place] + start, timeout=300)
+    mt.equal(done.status, 0, "status of %s" % done)
+    trace.settle()
+    check(folder, trace, 250)
+
+
+def case_aarch64():
+    qemu, cc = mt.need("qemu-aarch64"), mt.need("aarch64-linux-gnu-gcc")
+    place, folder, build = root("trixie", "arm64", "3.13"), mt.scratch(), os.path.join(mt.BUILD, "aarch64")
+    shim = os.path.join(build, "libmemtrace.so")
+    mt.equal(mt.execute(["make", "-C", mt.TOP, "CC=" + cc, "B=" + build, shim], timeout=600).status, 0, "status of make")
+    trace = mt.Trace(os.path.join(folder, "t"))
+    names = [n for n in mt.execute([mt.python(), frames.PROGRAM, "--list"]).out.split() if n != "forks"]  # too slow for its children
+    env = {"LD_PRELOAD": shim, "MEMTRACE_OUTPUT": trace.path, "PYTHONHOME": os.path.join(place, "usr"), "PYTHONDONTWRITEBYTECODE": "1"}
+    given = [word for key, value in env.items() for word in ("-E", "%s=%s" % (key, value))]
+    done = mt.execute([qemu, "-L", place] + given + [os.path.join(place, "usr/bin/python3.13"), frames.PROGRAM, os.path.join(folder, "log")] + names,
+                      timeout=500)
+    mt.equal(done.status, 0, "status of %s" % done)
+    check(folder, trace, 200)
+
+
+mt.main()
