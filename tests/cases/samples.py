@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import golden_traces
 import mt
+from cgroup import Cgroup
 import samplesfile
 
 sys.path.insert(0, os.path.join(mt.TOP, "scripts"))
@@ -240,56 +241,10 @@ def case_the_decoder_agrees():
 # ---- control groups ---------------------------------------------------------------------------------------------
 
 
-class Cgroup:
-    """A memory cgroup of our own with a limit, of either version; skips where we may not make one."""
-
-    def __init__(self, limit):
-        self.path = None
-        for version, parent in ((1, "/sys/fs/cgroup/memory"), (2, "/sys/fs/cgroup")):
-            mounted = os.path.exists(parent + ("/memory.usage_in_bytes" if version == 1 else "/cgroup.controllers"))
-            path = "%s/memtrace-test-%d" % (parent, os.getpid())
-            try:
-                if mounted:
-                    os.mkdir(path)
-                    self.path, self.version = path, version
-                    self.write("memory.limit_in_bytes" if version == 1 else "memory.max", limit)
-                    return
-            except OSError:
-                self.remove()
-        mt.skip("can't make a memory cgroup here")
-
-    def write(self, name, value):
-        with open(os.path.join(self.path, name), "w") as file:
-            file.write(str(value))
-
-    def read(self, name):
-        with open(os.path.join(self.path, name)) as file:
-            return file.read()
-
-    def enter(self):
-        self.write("cgroup.procs", os.getpid())
-
-    def remove(self):
-        for _ in range(50):
-            try:
-                if self.path and os.path.exists(self.path):
-                    os.rmdir(self.path)
-                return
-            except OSError:
-                time.sleep(0.1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.remove()
-
-
 def run_in(group, *arguments):
     """The program in the cgroup, its recorder outside (as in a job whose cgroup is the program's alone)."""
     output = os.path.join(mt.scratch("trace"), "t")
-    done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", "/bin/sh", "-c", 'echo $$ > "$0"; exec "$@"',
-                       os.path.join(group.path, "cgroup.procs"), PROGRAM, *map(str, arguments)], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *group.command([PROGRAM, *map(str, arguments)])], env=mt.clean_env())
     done.trace = mt.Trace(output)
     return done
 
