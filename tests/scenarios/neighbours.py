@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 from account import GIB, MIB, bytes_of, failing, fill, pool, tell
 
