@@ -118,7 +118,7 @@ asan-tests: $(B)/memtrace $(UNITS)
 
 RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' VENV_GPU='$(abspath $(VENV_GPU))' CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
-check-long: setup-check; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
+check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
 run-tests: tests asan
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
@@ -132,6 +132,7 @@ golden: tests
 
 setup-demo:  ; @VENV=$(VENV) scripts/setup build demo
 setup-check: ; @VENV=$(VENV) VENV_GPU=$(VENV_GPU) scripts/setup build demo check gpu $(if $(CI),ci)
+setup-long:  setup-check; @VENV=$(VENV) scripts/setup build long
 setup-gpu:   ; @VENV_GPU=$(VENV_GPU) scripts/setup build gpu
 setup-bench: ; @VENV=$(VENV) scripts/setup build demo bench
 
@@ -165,6 +166,6 @@ distclean:
 	rm -rf $(B)
 
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
-.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-gpu \
+.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench install clean distclean
 .DELETE_ON_ERROR:

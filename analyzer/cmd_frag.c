@@ -136,10 +136,24 @@ static int add_devices(struct frag *f)
 
 /* ---- heaps ----------------------------------------------------------------------------------------------- */
 
+/* Its anonymous pages when the pass ended, or when it was last seen alive. */
+static int find_resident(const struct samples *samples, struct frag_heap *h, uint64_t ns)
+{
+	const struct sample_subject *d = samples_of_process(samples, h->process->process);
+	struct sample_state state;
+	if (!d)
+		return 0;
+	int e = samples_at(samples, ns, d->index, &state);
+	if (!e && state.known & 1ull << MT_PROCESS_rss_anon)
+		h->resident = state.value[MT_PROCESS_rss_anon];
+	return e;
+}
+
 static int add_heaps(struct frag *f)
 {
 	const struct view *v = f->view;
-	int e = 0;
+	struct samples *samples;
+	int e = samples_open(&samples, v->reader);
 	for (unsigned id = 0; id < reader_processes(v->reader) && !e; id++) {
 		const struct model_process *p = model_process(v->model, id);
 		if (!view_has(v, p->process) || !p->kind[MODEL_HEAP].allocations || p->process->exit_kind == MT_EXIT_EXEC)
@@ -150,7 +164,10 @@ static int add_heaps(struct frag *f)
 		struct frag_heap *h = &f->heaps[f->heap_count++];
 		*h = (struct frag_heap){ .process = p, .resident = MODEL_UNKNOWN };
 		e = arenas_find(&h->arenas, v->model, p->process);
+		if (!e)
+			e = find_resident(samples, h, model_end_ns(v->model));
 	}
+	samples_close(samples);
 	return e;
 }
 

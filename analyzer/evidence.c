@@ -20,17 +20,23 @@ static enum evidence_failure outcome_of(enum model_outcome o)
 	return o == OUTCOME_CAUGHT ? FAILURE_CAUGHT : o == OUTCOME_FATAL ? FAILURE_FATAL : FAILURE_UNKNOWN;
 }
 
-/* Who asked the driver beside the pool: the first library with a name from the inside. */
+/* Whose code asked the driver: the first library with a name from the inside. */
+static const char *library_of(const struct explain *x, uint32_t stack)
+{
+	const char *name = NULL;
+	for (struct stack_walk w = { .next = stack }; !name && stack_step(x->view->stacks, &w); )
+		name = w.frame->library ? ledger_library(w.frame->library) : NULL;
+	return name;
+}
+
+/* Who asked the driver beside the pool. */
 static void set_caller(struct explain *x, struct evidence_request *r, const struct model_oom *oom)
 {
 	const struct process *p = reader_process(x->view->reader, oom->process);
 	uint32_t stack = stacks_of(x->view->stacks, p, oom->node, oom->node2);
 	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
-	const char *name = NULL;
 	r->caller = oom->pool ? CALLER_POOL : c == CATEGORY_comm ? CALLER_COMM : c == CATEGORY_workspace ? CALLER_LIBRARY : CALLER_PROGRAM;
-	for (struct stack_walk w = { .next = stack }; !oom->pool && !name && stack_step(x->view->stacks, &w); )
-		name = w.frame->library ? ledger_library(w.frame->library) : NULL;
-	r->caller_name = name;
+	r->caller_name = oom->pool ? NULL : library_of(x, stack);
 }
 
 static void set_request(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
@@ -92,16 +98,35 @@ static int set_neighbours(struct explain *x, struct evidence_device *e, const st
 	return 0;
 }
 
-static int set_parts(struct explain *x, struct evidence_device *e, const struct ledger *l)
+static void add_part(struct evidence_part *list, size_t *count, const char *name, uint64_t bytes, bool fixed)
 {
-	struct evidence_part *list = explain_room(x, l->part_count * sizeof(*list));
+	for (size_t i = 0; i < *count; i++)
+		if (!strcmp(list[i].name, name)) {
+			list[i].bytes += bytes;
+			return;
+		}
+	list[(*count)++] = (struct evidence_part){ .name = name, .bytes = bytes, .fixed = fixed };
+}
+
+/* Of the failing process, or of all where none failed. */
+static int set_parts(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
+{
+	const struct model_moment *at = l->at;
+	struct evidence_part *list = explain_room(x, (at->outside_count + l->part_count + 1) * sizeof(*list));
 	if (!list)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < at->outside_count; i++) {
+		const struct model_outside *o = &at->outside[i];
+		const struct model_site *s = &model_process(x->view->model, o->process)->sites[o->site];
+		if (oom && o->process != oom->process)
+			continue;
+		const char *name = library_of(x, stacks_of(x->view->stacks, reader_process(x->view->reader, o->process), s->node, s->node2));
+		add_part(list, &e->parts.count, name ? name : "the program", o->bytes, false);
+	}
 	for (unsigned i = 0; i < l->part_count; i++)
-		list[i] = (struct evidence_part){ .name = l->parts[i].name ? l->parts[i].name : "the program", .bytes = l->parts[i].bytes,
-						  .fixed = l->parts[i].context };
+		if (l->parts[i].context)
+			add_part(list, &e->parts.count, "context", l->parts[i].bytes, true);
 	e->parts.items = list;
-	e->parts.count = l->part_count;
 	return 0;
 }
 
@@ -136,7 +161,9 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->uuid = d->uuid;
 	e->total = l->total;
 	e->free = l->free;
-	e->own_other = l->other_own;
+	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
+	e->own_other = own ? own->other : l->other_own;
+	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,
 					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
@@ -144,7 +171,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 		set_request(x, e, d, oom);
 	error = set_neighbours(x, e, l, oom);
 	if (error == 0)
-		error = set_parts(x, e, l);
+		error = set_parts(x, e, l, oom);
 	e->copies_known = true;
 	if (error == 0)
 		error = set_copies(x, d->index, &e->copies.items, &e->copies.count);
@@ -183,6 +210,14 @@ static uint64_t live_at(const struct explain *x, const struct process *p, enum m
 	return line->buckets[i < line->count ? i : line->count - 1].high;
 }
 
+/* No more than was freed: the rest was never recorded, or is no allocator's. */
+static uint64_t kept_of(const struct explain *x, const struct process *p, uint64_t anon, uint64_t live)
+{
+	const struct model_process *m = model_process(x->view->model, p->id);
+	uint64_t most = m->kind[MODEL_HEAP].peak_bytes, kept = anon > live ? anon - live : 0, freed = most > live ? most - live : 0;
+	return kept < freed ? kept : freed;
+}
+
 static void set_kept(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -198,7 +233,7 @@ static void set_kept(struct explain *x)
 		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
 		h->rss_anon += anon;
 		h->live += live < anon ? live : anon;
-		h->kept += live < anon ? anon - live : 0;
+		h->kept += kept_of(x, p, anon, live);
 		sampled++;
 	}
 	if (!sampled)
@@ -223,8 +258,9 @@ static void set_system(struct explain *x)
 	h->shm_used = f->shm_peak;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
-	h->anon = f->cgroup_anon;
 	h->file = f->cgroup_file;
+	if (evidence_known(f->cgroup_current) && evidence_known(f->cgroup_file) && f->cgroup_current > f->cgroup_file)
+		h->anon = f->cgroup_current - f->cgroup_file; /* with shared memory and the kernel's: none of it gives way */
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;

@@ -127,7 +127,8 @@ struct evidence_device {
 	bool neighbours_known;      /* somebody sampled the device's processes */
 	bool self_listed;           /* the sampler saw our own pid among them */
 	EVIDENCE_LIST(struct evidence_neighbour) neighbours;
-	int64_t unexplained;
+	bool explained;             /* total and free are known: */
+	int64_t unexplained;        /* what is neither ours, nor a listed neighbour's, nor free */
 	bool growth_known;          /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	unsigned steps;

@@ -90,10 +90,38 @@ static void on_change(void *arg, const struct model_change *c)
 
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
+/* When the step began that was running then; UINT64_MAX = it is not known. */
+static uint64_t running_step(const struct pace *p, uint64_t moment)
+{
+	size_t low = 0, high = p->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (p->steps[middle].begin_ns <= moment)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
+}
+
+/* Seen from the moment: steps are known of the process. */
+static enum lifetime lifetime_of(const struct explain *x, const struct moment_block *b)
+{
+	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
+	if (!p || p->source == RHYTHM_NONE || p->count < 2)
+		return LIFETIME_UNKNOWN;
+	uint64_t running = running_step(p, moments_device_ns(x->parts->moments, b->device));
+	if (b->ns < p->steps[0].begin_ns)
+		return LIFETIME_SETUP;
+	if (b->ns >= running)
+		return LIFETIME_STEP;
+	return b->ns < p->steps[0].end_ns ? LIFETIME_FIRST_STEP : LIFETIME_UNKNOWN;
+}
+
 static enum category category_of(struct explain *x, const struct moment_block *b, uint32_t stack)
 {
 	enum category labelled = b && b->label ? category_of_label(b->label) : CATEGORIES;
-	return labelled < CATEGORIES ? labelled : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+	return labelled < CATEGORIES ? labelled : categories_of(x->parts->categories, stack, lifetime_of(x, b));
 }
 
 /* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see estimate.h). */

@@ -175,6 +175,8 @@ static struct grown find_grown(const struct view *v, const struct course *c)
 			struct growth g = course_growth(p, &p->tracks[k]);
 			double high = (double)step_high(&p->tracks[k], p->count - 1);
 			double part = growth_is_steady(&g) && high > 0 ? g.bytes / high : 0;
+			if (part > LEAST_PART && p->tracks[k].device != MODEL_NO_DEVICE)
+				part += p->tracks[k].kind == MODEL_POOL ? 2 : 1; /* there is less of it than of the host's */
 			if (part > best.part && g.certainty > CERTAINTY_LOW)
 				best = (struct grown){ p, &p->tracks[k], g, part };
 		}

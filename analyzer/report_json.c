@@ -116,6 +116,47 @@ static void set_why(json_t *o, struct explain *x)
 	json_object_set_new(o, "unknown", json_unknowns(x));
 }
 
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+	return text ? text : "";
+}
+
+static size_t device_of(const json_t *device, const struct explain *x)
+{
+	size_t i = 0;
+	while (i < x->evidence.devices.count && (strcmp(text_of(device, "name"), x->evidence.devices.items[i].name) ||
+						 strcmp(text_of(device, "uuid"), x->evidence.devices.items[i].uuid)))
+		i++;
+	return i;
+}
+
+static const char *first_verdict(const struct explain *x, const struct evidence_device *d)
+{
+	for (size_t v = 0; v < x->verdicts.held_count; v++)
+		if (x->verdicts.held[v].device == d)
+			return verdict_name(x->verdicts.held[v].kind);
+	return NULL;
+}
+
+/* The failure that is explained has the first of its device's verdicts. */
+static void set_oom_verdicts(json_t *devices, const struct explain *x)
+{
+	size_t i, k;
+	json_t *device, *oom;
+	json_array_foreach(devices, i, device) {
+		size_t index = device_of(device, x);
+		const struct model_oom *failure = index < x->evidence.devices.count
+							  ? explain_failure(model_device(x->view->model, (uint32_t)index)) : NULL;
+		const char *kind = failure ? first_verdict(x, &x->evidence.devices.items[index]) : NULL;
+		json_t *at = failure ? json_seconds(failure->at.ns) : NULL;
+		json_array_foreach(json_object_get(device, "ooms"), k, oom)
+			if (kind && json_equal(at, json_object_get(oom, "time_s")))
+				json_object_set_new(oom, "verdict", json_string(kind));
+		json_decref(at);
+	}
+}
+
 int report_print_json(const struct report *r)
 {
 	const struct view *v = r->view;
@@ -128,7 +169,9 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "map", json_totals(&map));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system(r->system));
-	json_object_set_new(o, "devices", json_devices(v));
+	json_t *devices = json_devices(v);
+	set_oom_verdicts(devices, r->explain);
+	json_object_set_new(o, "devices", devices);
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));

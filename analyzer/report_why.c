@@ -108,7 +108,7 @@ unsigned report_print_why(const struct report *r, unsigned room)
 	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++)
 		lines += print_held(&v->held[i], (unsigned)i + 1);
 	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
-		if (v->ruled_out[i].device == d || !v->ruled_out[i].device) {
+		if (v->ruled_out[i].device == d || v->ruled_out[i].kind == VERDICT_HOST_PRESSURE) {
 			lines += print_ruled_out(&v->ruled_out[i]);
 			shown++;
 		}
@@ -187,11 +187,11 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
 		printf("  largest   ");
-		lines += print_wrapped(largest, 12, 2, output_width() - 12, NULL);
+		lines += print_wrapped(largest, 12, 1, output_width() - 12, NULL);
 		free(largest);
 	} else if (text && *text) {
 		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
-		lines = 1 + print_wrapped(text, 12, 1, output_width() - 12, NULL);
+		lines = 1 + print_wrapped(text, 12, 2, output_width() - 12, NULL);
 	}
 	free(text);
 	return lines;

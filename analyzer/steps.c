@@ -161,6 +161,8 @@ static void change_site(struct book *b, const struct model_change *c)
 	}
 	struct site_book *s = &b->sites[c->site];
 	uint32_t now = site_bucket(b);
+	if (b->started && !b->recording && s->state == SITE_FRESH)
+		open_site(s, now);
 	if (b->recording && (s->state != SITE_OPEN || s->bucket != now)) {
 		if (s->state == SITE_OPEN)
 			close_site(s, now - 1);

@@ -11,6 +11,8 @@
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
+#define CONTEXTS 0.05
+#define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
 #define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
@@ -186,13 +188,13 @@ static char *why_not_growing(const struct evidence_device *d)
 	return output_format("no site grows from beginning to end");
 }
 
-static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups)
+static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool failed)
 {
 	char *pace = g->per_step > 0 ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
 	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
-	char *fails = g->fails_step > 0 ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
+	char *fails = g->fails_step > 0 && !failed ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
 		    : output_format("%s", "");
 	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
@@ -227,7 +229,7 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 			out->sites[groups] = g->site;
 		groups += goes_on(g);
 	}
-	describe_growth(out, most, groups);
+	describe_growth(out, most, groups, d->request.failed);
 	return holds(out, e, grown, growth_confidence(most));
 }
 
@@ -290,16 +292,25 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 			     : that_would_do(d) ? "the largest" : "all of them");
 }
 
+static bool is_accounted_for(const struct evidence_device *d)
+{
+	return d->explained && (double)d->unexplained < CONTEXTS * (double)d->total;
+}
+
 /* Nobody sampled the processes: what is neither ours nor free may still be somebody's. */
 static enum finding unseen_neighbours(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
-	if (d->unexplained <= 0 || !would_do(d, (uint64_t)d->unexplained))
+	bool large = d->unexplained > 0 && would_do(d, (uint64_t)d->unexplained);
+	if (!large || (!d->neighbours_known && (double)d->unexplained < MUCH * (double)d->total))
 		return d->neighbours_known
 			? ruled_out(out, output_format("%s was ours alone (its processes were sampled)", d->name))
+			: is_accounted_for(d)
+			? ruled_out(out, output_format("all of %s but %s was ours or free: that is no more than contexts take", d->name,
+						       BYTES((uint64_t)(d->unexplained > 0 ? d->unexplained : 0))))
 			: unknown(out, output_format("other processes on %s: nothing sampled them", d->name));
 	out->evidence = output_format("%s of %s were neither ours nor free: a process that was not seen (another pid namespace, or it "
 				      "ended)", BYTES((uint64_t)d->unexplained), d->name);
-	return holds(out, e, (uint64_t)d->unexplained, d->neighbours_known ? 0.6 : 0.5);
+	return holds(out, e, (uint64_t)d->unexplained, 0.6);
 }
 
 enum finding device_other_process(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -358,9 +369,12 @@ static bool stands_out(const struct evidence_device *d, const struct phase_peak 
 }
 
 /* A line of the training loop is a part of each step; and before the loop has run there is nothing to compare with. */
-static bool is_phase(const struct evidence_phase *p)
+static bool is_phase(const struct evidence_device *d, const struct evidence_phase *p)
 {
-	return !p->line || (p->after_steps && p->times <= LOOPED);
+	unsigned times = 0;
+	LIST_EACH(struct evidence_phase, other, d->phases)
+		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
+	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= d->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -368,7 +382,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	if (!f.top || !f.next || !is_phase(f.top))
+	if (!f.top || !f.next || !is_phase(d, f.top))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
 		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name, BYTES(f.next->peak_bytes)));
@@ -385,7 +399,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 {
 	LIST_EACH(struct evidence_neighbour, n, d->neighbours) {
 		struct phase_peak f = highest_phase(d, n->pid, false);
-		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(f.top) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
+		if (!n->traced || !stands_out(d, &f, 0) || !is_phase(d, f.top) || f.top->peak_bytes + f.next->peak_bytes <= d->total)
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
@@ -450,11 +464,15 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
 		return ruled_out(out, output_format("%s %% of what the pool reserved is unused (%s of %s)", PERCENT(b.unused, d->pool.reserved),
 						    BYTES(b.unused), BYTES(d->pool.reserved)));
-	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
-		return ruled_out(out, output_format("a hole of %s would have been large enough", BYTES(d->pool.largest_hole)));
 	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
 						    BYTES(growing_bytes(d))));
+	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
+		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)", BYTES(b.unused),
+						    BYTES(copied_bytes(d))));
+	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
+		return ruled_out(out, output_format("a hole of %s is large enough, but in a segment for blocks of other sizes, or of another stream",
+						    BYTES(d->pool.largest_hole)));
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
 				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
 	if (d->pool.expandable)
@@ -572,5 +590,5 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 					      BYTES(b.most_short), BYTES(b.unused));
 	out->advice = output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
 				    BYTES(b.most_short));
-	return holds(out, e, b.most_short, !d->neighbours_known ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+	return holds(out, e, b.most_short, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

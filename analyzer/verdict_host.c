@@ -6,6 +6,7 @@
 
 #define NOTABLE 0.05      /* of the memory there is */
 #define SWAPPED 0.02      /* ... that went to swap during the run */
+#define TIGHT 0.9
 #define LITTLE_LEFT 0.05
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
@@ -194,8 +195,15 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	bool scarce = evidence_known(h->available_min) && !part_of(h->available_min, LITTLE_LEFT, h->memory);
 	bool shm = evidence_known(h->shm_total) && h->shm_total && part_of(evidence_or(h->shm_used, 0), 0.95, h->shm_total);
 	bool killed = h->oom_kills && bound(h) == h->memory;
-	if (!swaps && !scarce && !shm && !killed)
+	bool tight = bound(h) < h->memory && !h->oom_kills && part_of(evidence_or(h->anon, 0), TIGHT, bound(h));
+	if (!swaps && !scarce && !shm && !killed && !tight)
 		return no_pressure(h, out);
+	if (tight && !swaps && !scarce) {
+		out->evidence = output_format("%s of the %s that the cgroup may use were taken by processes (%s %%)", BYTES(h->anon),
+					      BYTES(h->limit), PERCENT(h->anon, h->limit));
+		out->advice = output_format("need less, or raise the limit: the host ledger shows who has it");
+		return holds(out, e, h->anon, 0.85);
+	}
 	if (shm && !swaps && !scarce && !killed) {
 		out->evidence = output_format("/dev/shm is full: %s of %s", BYTES(h->shm_used), BYTES(h->shm_total));
 		out->advice = output_format("docker run --shm-size, or fewer DataLoader workers and less prefetching");

@@ -47,7 +47,6 @@ struct call {
 
 /* libascendcl.so needs all the others. */
 static const struct mt_library acl_library = { "libacl_rt", 1, { { "libascendcl.so", NULL } } };
-static const struct mt_library runtime_library = { "libruntime.so", 1, { { "libascendcl.so", NULL } } };
 static const struct mt_library driver_library = { "libascend_hal.so", 1, { { "libascendcl.so", NULL } } };
 
 enum question { GET_DEVICE, GET_MEM_INFO, GET_SOC_NAME, GET_LOGIC, GET_PHYSICAL, GET_RANGE, QUESTIONS };
@@ -166,6 +165,7 @@ uint32_t mt_acl_device(int ordinal)
 #define NEW(class_, out, n, ordinal) made(call, MT_CLASS_##class_, (void *const *)(out), n, ordinal)
 #define NEW_PHYSICAL(out, n, prop) made(call, MT_CLASS_PHYSICAL, (void *const *)(out), n, physical_place(prop))
 #define NEW_DRIVER(out, n, flag) made_by_driver(call, (void *const *)(out), n, flag)
+#define GIVE_TO_DRIVER(p) give(call, MT_DEVICE_FREE, forget_pinned((uintptr_t)(p)) ? MT_CLASS_PINNED : MT_CLASS_DEVICE, (uintptr_t)(p))
 #define GIVE(class_, p) give(call, MT_DEVICE_FREE, MT_CLASS_##class_, (uintptr_t)(p))
 #define UNMAP(p) give(call, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, (uintptr_t)(p))
 #define TAKE_BACK take_back(call)
@@ -236,6 +236,37 @@ static int physical_place(const struct acl_physical *prop)
 	return prop && prop->place == 1 ? (int)prop->place_id : HOST;
 }
 
+/* The driver has one function to free with, and memory of the host and of devices has different name spaces: what it gave of the
+ * host is kept here. One that finds no place stays alive in the trace. */
+#define PINNED_SLOTS 4096u
+#define PINNED_REACH 32u
+
+static uint64_t pinned[PINNED_SLOTS];
+
+static uint64_t *pinned_slot(uint64_t p, unsigned i)
+{
+	return &pinned[(((p >> 6) * 0x9e3779b97f4a7c15ull >> 52) + i) % PINNED_SLOTS];
+}
+
+static void remember_pinned(uint64_t p)
+{
+	for (unsigned i = 0; i < PINNED_REACH; i++) {
+		uint64_t none = 0;
+		if (__atomic_compare_exchange_n(pinned_slot(p, i), &none, p, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
+static int forget_pinned(uint64_t p)
+{
+	for (unsigned i = 0; p && i < PINNED_REACH; i++) {
+		uint64_t there = p;
+		if (__atomic_compare_exchange_n(pinned_slot(p, i), &there, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return 1;
+	}
+	return 0;
+}
+
 /* Flags: bits 0-9 device, 10-13 kind of memory. */
 static void made_by_driver(struct call *c, void *const *out, uint64_t bytes, uint64_t flag)
 {
@@ -244,10 +275,12 @@ static void made_by_driver(struct call *c, void *const *out, uint64_t bytes, uin
 
 	if (c->status)
 		return;
-	if (space == SHARED_VIRTUAL || space == ON_DEVICE || space == DVPP)
+	if (space == SHARED_VIRTUAL || space == ON_DEVICE || space == DVPP) {
 		made(c, MT_CLASS_DEVICE, out, bytes, (int)(flag & 1023));
-	else
+	} else {
+		remember_pinned((uintptr_t)*out);
 		made(c, MT_CLASS_PINNED, out, bytes, HOST);
+	}
 }
 
 /* Frees have no stack. */
@@ -433,29 +466,49 @@ static void *real_of(int row, struct mt_slot *slot, const void *caller)
 	return __builtin_expect(real != NULL, 1) ? real : mt_slot_near(&rows[row], slot, caller);
 }
 
-#define WRAP(name, label, params, args, before, after)                                         \
-	static int body_##name(struct mt_slot *slot, const void *caller, MT_LIST params)       \
+/* The driver's names might be another library's too, with other parameters. */
+static int is_drivers(void *real)
+{
+	static void *yes, *no;
+	Dl_info info;
+	int found;
+
+	if (__builtin_expect(__atomic_load_n(&yes, __ATOMIC_RELAXED) == real, 1))
+		return 1;
+	if (__atomic_load_n(&no, __ATOMIC_RELAXED) == real)
+		return 0;
+	found = dladdr(real, &info) && info.dli_fname && !strncmp(mt_base_name(info.dli_fname), "libascend", 9);
+	__atomic_store_n(found ? &yes : &no, real, __ATOMIC_RELAXED);
+	return found;
+}
+
+#define ALWAYS(real) 1
+
+/* The driver's functions have a wider type, so that one of that name that returns a pointer still does. */
+#define WRAP(type, is_known, name, label, params, args, before, after)                                   \
+	static type body_##name(struct mt_slot *slot, const void *caller, MT_LIST params)      \
 	{                                                                                      \
-		int (*real) params = (int (*) params)(uintptr_t)real_of(ROW_##name, slot, caller); \
+		type (*real) params = (type (*) params)(uintptr_t)real_of(ROW_##name, slot, caller), ret; \
 		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } };   \
 		struct call *call = &now;                                                      \
 		if (!real)                                                                     \
 			return NOT_SUPPORTED;                                                  \
-		if (!mt_call_begin())                                                          \
+		if (!is_known((void *)(uintptr_t)real) || !mt_call_begin())                    \
 			return real args;                                                      \
 		before;                                                                        \
-		call->status = real args;                                                      \
+		ret = real args;                                                               \
+		call->status = (int)ret;                                                       \
 		after;                                                                         \
 		mt_call_end();                                                                 \
-		return call->status;                                                           \
+		return ret;                                                                    \
 	}                                                                                      \
-	MT_ENTRIES(int, name, params, args)                                                    \
+	MT_ENTRIES(type, name, params, args)                                                   \
 	MT_LINK(0, name, "MEMTRACE_HOOKS")
 
 #define ACL(name, params, args, before, after)                                                 \
-	WRAP(name, name, params, args, before, after)                                          \
-	WRAP(name##Impl, name, params, args, before, after)
-#define LOW(name, params, args, before, after) WRAP(name, name, params, args, before, after)
+	WRAP(int, ALWAYS, name, name, params, args, before, after)                                     \
+	WRAP(int, ALWAYS, name##Impl, name, params, args, before, after)
+#define LOW(name, params, args, before, after) WRAP(long, is_drivers, name, name, params, args, before, after)
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW
@@ -463,7 +516,7 @@ static void *real_of(int row, struct mt_slot *slot, const void *caller)
 static const struct mt_wrapped rows[ROWS] = {
 #define ROW(name, library) { #name, library, slots_##name, entries_##name },
 #define ACL(name, params, args, before, after) ROW(name, &acl_library) ROW(name##Impl, &acl_library)
-#define LOW(name, params, args, before, after) ROW(name, #name[0] == 'h' ? &driver_library : &runtime_library)
+#define LOW(name, params, args, before, after) ROW(name, &driver_library)
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW

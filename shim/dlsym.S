@@ -1,7 +1,7 @@
 /*
  * dlsym. RTLD_NEXT and RTLD_DEFAULT are relative to the caller, whom the C library knows by its return address: the real
  * function must be jumped to, with the registers and the stack as they were. Only names that begin like those of a hook table
- * ("cu", "ac", "rt", "ha") are looked at first; for them the wrapper is returned if mt_dlsym_find has one.
+ * ("cu", "ac", "ha") are looked at first; for them the wrapper is returned if mt_dlsym_find has one.
  */
 
 #if defined(__x86_64__)
@@ -19,8 +19,6 @@ dlsym:
 	je 4f
 	cmpb $'a', %al
 	je 5f
-	cmpb $'r', %al
-	je 7f
 	cmpb $'h', %al
 	je 8f
 2:	movq mt_real_dlsym(%rip), %rax
@@ -28,9 +26,6 @@ dlsym:
 	jz 6f
 3:	jmp *%rax
 4:	cmpb $'u', 1(%rsi)
-	je 1f
-	jmp 2b
-7:	cmpb $'t', 1(%rsi)
 	je 1f
 	jmp 2b
 8:	cmpb $'a', 1(%rsi)
@@ -88,8 +83,6 @@ dlsym:
 	b.eq 4f
 	cmp w2, #'a'
 	b.eq 5f
-	cmp w2, #'r'
-	b.eq 7f
 	cmp w2, #'h'
 	b.eq 8f
 2:	adrp x16, mt_real_dlsym
@@ -98,10 +91,6 @@ dlsym:
 3:	br x16
 4:	ldrb w2, [x1, #1]
 	cmp w2, #'u'
-	b.eq 1f
-	b 2b
-7:	ldrb w2, [x1, #1]
-	cmp w2, #'t'
 	b.eq 1f
 	b 2b
 8:	ldrb w2, [x1, #1]

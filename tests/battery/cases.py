@@ -370,7 +370,7 @@ def retained(c, sick):
     """NCCL asks beside a pool that keeps what it has freed."""
     d = c.device()
     pool = c.pool(c.process(), d)
-    t = c.training(pool, c.share(0.03, 0.05), c.share(0.75, 0.78))
+    t = c.training(pool, c.share(0.03, 0.05), c.share(0.78, 0.84))
     assert not run(t, 8)
     if not sick:
         pool.release()
@@ -379,7 +379,7 @@ def retained(c, sick):
     failed = False
     try:
         for _ in range(4):
-            pool.other(int(c.total * 0.06), stack)
+            pool.other(int(c.total * 0.022), stack)
     except OutOfMemory:
         failed = True
         c.crash(pool.p)
@@ -508,12 +508,12 @@ def host_pressure(c, sick):
             p.malloc(size // 40, stack)
         p.mfree(p.malloc(size // 500, stack))
         p.tick(0.3)
+    swap = c.memory // 8
     def machine(x):
         x = min(1, x * 3)
         used = size * x + c.memory * 0.15
         return dict(available=max(c.memory * 0.02, c.memory - used) if sick else c.memory - used, anon=min(used, c.memory * 0.9),
-                    swap_free=4 * GIB - (2.5 * GIB * max(0, x - 0.5) * 2 * c.memory / 64 / GIB if sick else 0),
-                    swap_total=4 * GIB if c.memory < 100 * GIB else 64 * GIB)
+                    swap_free=swap - (c.memory * 0.06 * max(0, x - 0.5) * 2 if sick else 0), swap_total=swap)
     c.sampled = True
     c.sample(c.end(), machine=machine)
     return {"host_pressure"} if sick else set()
@@ -539,9 +539,10 @@ HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "servin
 
 def pieces(c, truth):
     """Fragmentation by definition: what was unused and free was together enough, no hole was, and it is worth the name (2 % of
-    the device). Then it is no capacity. What leaks would have filled the holes, and under a cap the pool's rest is no hole."""
+    the device). Then it is no capacity. What leaks would have filled the holes, beside whole copies they are little, and under
+    a cap the pool's rest is no hole."""
     for pool in c.pools:
-        if not pool.refused or truth & {"leak", "limit"} or not truth:
+        if not pool.refused or truth & {"leak", "limit", "copies"} or not truth:
             continue
         asked, free, unused, hole = pool.refused
         if asked <= free + unused and hole < asked and unused >= 0.02 * c.total:

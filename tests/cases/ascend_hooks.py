@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every function of the Ascend hook table, reached in every way, is exactly one event: the stand-in's log is the truth."""
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -34,6 +35,8 @@ def case_layers_below(shape, way):
     ascend.compare(found)
     missing = ascend.table(("LOW",)) - {line["function"] for line in found.log}
     mt.check(not missing, "not tried: %s" % sorted(missing))
+    device, pinned = found.trace.report["devices"], found.trace.report["pinned"]
+    mt.equal(([d["live_bytes"] for d in device], pinned["live_bytes"]), ([0] * len(device), 0), "left alive")
 
 
 @mt.variants(*EVERY_WAY)
@@ -124,6 +127,42 @@ def case_no_ascend_no_symbol():
     code = "import ctypes; print([hasattr(ctypes.CDLL(None), n) for n in ('aclrtMalloc', 'aclrtMallocImpl', 'rtMalloc', 'halMemAlloc')])"
     done = mt.shimmed([mt.python(), "-c", code])
     mt.equal(done.out.strip(), "[False, False, False, False]", "symbols found")
+
+
+def case_neighbours():
+    """Two processes on one device: both are in its account when the second runs out of memory, which then adds up."""
+    found = run("flat", "linked", "neighbours")
+    ascend.compare(found)
+    row, = found.trace.report["devices"]
+    mt.equal((row["peak_bytes"], row["num_ooms"], row["ooms"][0]["free_bytes"]), (70 << 20, 1, 30 << 20), "peak, failures, free")
+    mt.equal(sorted(p["bytes"] for p in row["processes"]), [30 << 20, 40 << 20], "bytes of the processes")
+    ledger = row["ooms"][0]["ledger"]
+    mt.equal((ledger["total"], ledger["other_own"], ledger["free"], ledger["unexplained"]), (100 << 20, 70 << 20, 30 << 20, 0), "ledger")
+
+
+def case_neighbour_that_is_not_recorded():
+    """What somebody else holds is a row: free is what the device says."""
+    env, library = ascend.settings(), ascend.library()
+    holder = ("import ctypes, sys\nacl = ctypes.CDLL(%r)\nacl.aclrtSetDevice(0)\np = ctypes.c_void_p()\n"
+              "print(acl.aclrtMalloc(ctypes.byref(p), ctypes.c_size_t(45 << 20), 0), flush=True)\nsys.stdin.read()\n" % library)
+    with subprocess.Popen([mt.python(), "-c", holder], env=mt.clean_env(**env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+        mt.equal(held.stdout.readline(), "0\n", "the neighbour's allocation")
+        done = mt.shimmed([ascend.client("flat", "linked"), "crowded"], env=env)
+        held.stdin.close()
+    mt.equal(done.status, 0, "status (%s)" % done)
+    row, = done.trace.intact().report["devices"]
+    oom = row["ooms"][0]
+    mt.equal((oom["requested_bytes"], oom["free_bytes"], oom["total_bytes"]), (60 << 20, 25 << 20, 100 << 20), "asked, free, total")
+    ledger = oom["ledger"]
+    mt.equal(ledger["other_own"] + (ledger["other_processes"] or 0) + ledger["free"] + ledger["unexplained"], 100 << 20, "sum of the ledger")
+    mt.equal((ledger["other_own"], (ledger["other_processes"] or 0) + ledger["unexplained"]), (30 << 20, 45 << 20), "own, the neighbour's")
+
+
+@mt.variants("local", "global")
+def case_other_libraries_with_such_names(how):
+    """Their functions are called with what they are given, and return what they return."""
+    trace = mt.same([mt.program("halnames"), mt.program("libhalnames.so"), how])
+    mt.equal([e for e in trace.report["devices"]], [], "devices")
 
 
 def sums(log, device):

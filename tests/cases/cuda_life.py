@@ -101,4 +101,25 @@ def case_weak():
     mt.equal(out, "weak NULL\n")
 
 
+def case_nvidias_runtime():
+    """NVIDIA's own runtime, static and dynamic, of both majors: it asks the driver for hundreds of functions, in its own ways. Neither the
+    fake nor the stand-in has the tables it wants after that, so it ends with an error; the same one with the shim."""
+    cuda = os.path.join(mt.VENV, "cuda")
+    majors = {"13": cuda + "/13/nvidia/cu13", "12": cuda + "/12/nvidia/cuda_runtime"}
+    if not os.path.exists(majors["12"] + "/lib/libcudart_static.a"):
+        mt.skip("NVIDIA's runtimes are not installed (scripts/setup check)")
+    script = "import ctypes, sys; l, p = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(); " \
+             "print(l.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(9)), l.cudaGetLastError(), l.cudaFree(None), l.cudaDeviceReset())"
+    commands = []
+    for major, home in majors.items():
+        path = os.path.join(libraries(), "runtime-" + major)
+        cc("-o", path, os.path.join(SOURCES, "runtime.c"), "-isystem" + home + "/include", "-isystem" + majors["13"] + "/include",
+           home + "/lib/libcudart_static.a", "-ldl", "-lrt", "-lpthread")
+        commands += [[path], [mt.python(), "-c", script, "%s/lib/libcudart.so.%s" % (home, major)]]
+    for folder in ("/nonexistent", os.path.join(mt.BUILD, "standin")):
+        for command in commands:
+            env = {"LD_LIBRARY_PATH": folder, "MEMTRACE_STANDIN_DIR": mt.scratch("standin")}
+            mt.compare(mt.plain(command, env=env), mt.shimmed(command, env=env))
+
+
 mt.main()

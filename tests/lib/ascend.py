@@ -78,9 +78,8 @@ def name(device, first=0):
 
 
 # What a free function is for, whatever kind of block it got.
-FREES = {"aclrtFree": "device", "aclrtFreeWithDevSync": "device", "acldvppFree": "device", "rtFree": "device", "rtFreeWithDevSync": "device",
-         "rtDvppFree": "device", "halMemFree": "device", "aclrtMemPoolFreeAsync": "async", "aclrtFreeHost": "pinned",
-         "aclrtFreeHostWithDevSync": "pinned", "rtFreeHost": "pinned", "rtFreeHostWithDevSync": "pinned", "aclrtHostUnregister": "registered",
+FREES = {"aclrtFree": "device", "aclrtFreeWithDevSync": "device", "acldvppFree": "device",
+         "aclrtMemPoolFreeAsync": "async", "aclrtFreeHost": "pinned", "aclrtFreeHostWithDevSync": "pinned", "aclrtHostUnregister": "registered",
          "aclrtReleaseMemAddress": "reserved", "aclrtFreePhysical": "physical", "aclrtUnmapMem": "physical", "aclrtIpcMemClose": "alias"}
 
 
@@ -90,6 +89,9 @@ def wanted(log, first=0):
     for line in log:
         rows = found.setdefault(line["pid"], [])
         what, function, device = line["op"], line["function"], name(line["device"], first)
+        frees = FREES.get(function, line["kind"])
+        if function.startswith("rt"):  # not hooked: what it asks of the driver is
+            function = "halMemAlloc" if what == "alloc" else "halMemFree"
         if what == "alloc":
             size = line["bytes"] if "FromShareableHandle" not in function else 0  # nobody can tell
             place = None if line["kind"] == "reserved" else device
@@ -98,9 +100,9 @@ def wanted(log, first=0):
             if not line["address"]:
                 continue
             kind = "unmap" if function == "aclrtUnmapMem" else "free"
-            rows.append((kind, function, FREES[function], None, line["address"], 0, None, 0))
+            rows.append((kind, function, frees, None, line["address"], 0, None, 0))
             if what == "keep":
-                rows.append(("undo", function, FREES[function], None, line["address"], 0, None, 0))
+                rows.append(("undo", function, frees, None, line["address"], 0, None, 0))
         elif what == "map":
             rows.append(("map", function, "physical", None, line["address"], line["bytes"], line["handle"], 0))
         elif what == "reset":
@@ -114,7 +116,7 @@ def compare(run, first=0):
     """Every call in the log is exactly one event, in the log's order."""
     got, want = run.events(), wanted(run.log, first)
     for pid, rows in want.items():
-        have = [e for e in got.get(pid, []) if e[0] != "info"]
+        have = [e for e in got.get(pid, []) if e[0] != "info" and e[2] not in ("pool", "workspace")]  # not in the log
         for i, (a, b) in enumerate(zip(have, rows)):
             wrong = [n for n, (x, y) in enumerate(zip(a, b)) if y is not None and x != y]
             mt.check(not wrong, "event %d is %r, the log says %r" % (i, a, b))
@@ -126,7 +128,7 @@ def table(rows=("ACL", "LOW")):
     with open(os.path.join(mt.TOP, "shim/hooks_acl.def")) as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     found = re.findall(r"^(ACL|LOW)\((\w+),(.*?)\)\n(?=ACL|LOW|\n|\Z)", text, flags=re.S | re.M)
-    mt.check(len(found) > 40, "the hook table has %d rows" % len(found))
+    mt.check(len(found) > 35, "the hook table has %d rows" % len(found))
     return {function for kind, function, rest in found if kind in rows and not re.search(r"\b(SET|RETAIN)\(", rest)}
 
 

@@ -4,6 +4,7 @@ of which tests/lib/gpu.py makes one dictionary.
 import contextlib
 import ctypes
 import json
+import time
 
 import torch
 
@@ -49,6 +50,7 @@ def failing(requested, outcome="fatal", device=0, **more):
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
         tell(oom=dict(pool(device), requested_bytes=size, device=device, outcome=outcome, **more))
+        time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":
             raise
     else:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 from account import GIB, MIB, bytes_of, failing, fill, pool, tell
 
@@ -32,7 +31,6 @@ def main():
         held = [held, bytes_of(2 * MIB)]
     tell(verdict="other_process", context_bytes=CONTEXT, traced=traced,
          neighbours=[{"pid": pid, "bytes": size} for (_, pid), size in zip(children, SIZES)])
-    time.sleep(1.5)  # long enough for them to be seen, once a second
     try:
         with failing(32 * MIB):
             held = [held, bytes_of(32 * MIB)]

@@ -176,9 +176,21 @@ TEST(incident_3_leak_accelerating)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating") && says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "accelerating"));
 	CHECK(out(VERDICT_CAPACITY) && out(VERDICT_FRAGMENTATION) && out(VERDICT_OTHER_PROCESS));
 	CHECK_EQ(verdict_certainty(held(VERDICT_LEAK)->confidence), CERTAINTY_HIGH);
+}
+
+TEST(a_leak_is_foreseen)
+{
+	begin(24, 0, 5, 18.6, 18.7);
+	growth(0, GROWTH_ACCELERATING, CERTAINTY_HIGH, 1.77);
+	growths[0].fails_step = 1008;
+	growths[0].fails_low = 940;
+	growths[0].fails_high = 1090;
+	judge();
+	CHECK(only(VERDICT_LEAK));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
 }
 
 TEST(incident_3_opposite_capacity)
@@ -579,6 +591,18 @@ TEST(cgroup_limit)
 	judge();
 	CHECK(only(VERDICT_LIMIT));
 	CHECK_EQ(found.status, STATUS_PROBLEM);
+}
+
+TEST(nearly_all_of_a_cgroup)
+{
+	host(64, 50, 0, 7.6);
+	evidence.host.limit = G(8);
+	judge();
+	CHECK(only(VERDICT_HOST_PRESSURE));
+	evidence.host.anon = G(4);
+	evidence.host.file = G(3.9);
+	judge();
+	CHECK_EQ(found.held_count, 0);
 }
 
 TEST(shared_memory_full)

@@ -248,6 +248,27 @@ static void sizes(void)
 	OK(aclrtMalloc, (&q, 5 * MIB, 0));
 }
 
+static const char *program;
+
+static void crowded(void)
+{
+	void *p;
+
+	OK(aclrtMalloc, (&p, 30 * MIB, 0));
+	GIVES(ACL_OUT_OF_MEMORY, aclrtMalloc, (&p, 60 * MIB, 0));
+}
+
+static void neighbours(void)
+{
+	char command[4096];
+	void *p;
+
+	OK(aclrtMalloc, (&p, 40 * MIB, 0));
+	snprintf(command, sizeof command, "%s crowded >&2", program);
+	failures += system(command) != 0;
+	OK(aclrtFree, (p));
+}
+
 static void huge_pages(void)
 {
 	void *p;
@@ -366,11 +387,13 @@ static void where(void)
 
 static const struct { const char *name; void (*run)(void); } modes[] = {
 	{ "all", everything }, { "threads", threads }, { "oom", out_of_memory }, { "huge", huge_pages }, { "reset", reset },
-	{ "finalize", finalize }, { "fork", forked }, { "low", low }, { "where", where }, { "sizes", sizes },
+	{ "finalize", finalize }, { "fork", forked }, { "low", low }, { "where", where }, { "sizes", sizes }, { "crowded", crowded },
+	{ "neighbours", neighbours },
 };
 
 int main(int argc, char **argv)
 {
+	program = argv[0];
 	set_up();
 	OK(aclInit, (NULL));
 	OK(aclrtSetDevice, (0));
