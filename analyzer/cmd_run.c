@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 int cmd_report(int argc, char **argv);
@@ -114,6 +115,19 @@ static int report_on(const char *dir)
 	return cmd_report(2, argv);
 }
 
+/* Children that outlive the command start a recorder of their own, which may just be clearing files away. */
+static int report_when_quiet(const char *dir)
+{
+	struct timespec pause = { .tv_nsec = 400000000 };
+	int e = report_on(dir);
+
+	for (int tries = 0; e == -MT_EIO && tries < 4; tries++) {
+		nanosleep(&pause, NULL);
+		e = report_on(dir);
+	}
+	return e;
+}
+
 static void stop(pid_t recorder)
 {
 	if (recorder > 0) {
@@ -165,7 +179,7 @@ int cmd_run(int argc, char **argv)
 		return status;
 	}
 	symbolize_quietly(dir);
-	if (!o.no_report && report_on(dir) < 0)
+	if (!o.no_report && report_when_quiet(dir) < 0)
 		error_print();
 	return status;
 }

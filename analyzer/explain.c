@@ -294,7 +294,8 @@ static int take_rest(struct gathering *g)
 	struct span *at = malloc((g->span_count + 1) * sizeof(*at));
 	if (!at)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	memcpy(at, g->spans, g->span_count * sizeof(*at));
+	if (g->span_count)
+		memcpy(at, g->spans, g->span_count * sizeof(*at));
 	if (g->span_count)
 		qsort(g->spans, g->span_count, sizeof(*g->spans), by_span);
 	moments_each(g->x->parts->moments, mark_segment, g);

@@ -27,8 +27,13 @@
 #define DEVICE_LOOK_NS   (50 * MS)     /* ... and when one is */
 #define EVENT_PERIOD_NS  (100 * MS)    /* between samples that failures ask for */
 #define EVENT_BURST      20            /* blocks that are written at once for them; one more each second */
-#define ROLLUP_SHARE     200           /* of the time a rollup takes */
-#define MAPPINGS_SHARE   500
+#define LOOK_SHARE       200
+#define LOOK_NS_PER_MIB  50000         /* as measured with pages of 4 KiB on a slow machine */
+#define LONG_NS          (100 * MS)
+#define LONG_SHARE       1000
+#define CHANGED_SHARE    20
+#define ALLOWANCE_NS     (500 * MS)
+#define FIRST_NS         (500 * MS)
 #define MAPPINGS_NS      (30 * SECOND)
 #define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another */
 #define MAPPING_KIB      (16u << 10)
@@ -39,16 +44,21 @@
 #define NVML_RETRY_NS    (10 * SECOND)
 #define STOP_NS          SECOND
 
+/* A look at all pages of a process: what it cost, and so when it may be repeated. */
+struct look {
+	uint64_t last_ns;       /* 0 = never */
+	uint64_t rss;           /* KiB it had then */
+	uint64_t ns_per_mib;    /* 0 = not known yet */
+	bool stale;             /* somebody was forked or ended: what is shared is another share now */
+};
+
 /* One traced process as the sampler sees it. */
 struct target {
 	struct sampler_process who;
 	bool listed;            /* still among those the recorder knows */
 	bool over;
 	uint32_t number;        /* in our /proc; 0 = not found */
-	uint64_t rollup_ns, rollup_after; /* due at the first; with reason at the second already */
-	uint64_t rollup_rss;    /* KiB it had then */
-	uint64_t mappings_ns, mappings_after; /* due at the first; with reason at the second already */
-	uint64_t mappings_rss;  /* KiB it had then */
+	struct look rollup, mappings;
 	uint64_t rss;           /* KiB */
 	uint64_t met_ns;
 	uint64_t log_at;        /* read so far of its record log */
@@ -72,6 +82,7 @@ struct sampler {
 	struct target **targets;
 	size_t count, room;
 	uint64_t now;           /* of this sample */
+	uint64_t start_ns, spent_ns; /* of the allowance for looks that are early */
 	uint64_t memory;        /* KiB the machine has, or the lowest limit */
 	uint64_t others_ns;
 	struct other others[OTHERS];
@@ -142,8 +153,10 @@ static void update_targets(struct sampler *s)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->list_version != s->seen_version) {
-		for (size_t i = 0; i < s->count; i++)
+		for (size_t i = 0; i < s->count; i++) {
 			s->targets[i]->listed = false;
+			s->targets[i]->rollup.stale = true;
+		}
 		for (size_t i = 0; i < s->list_count; i++)
 			meet(s, &s->list[i]);
 		s->seen_version = s->list_version;
@@ -291,24 +304,52 @@ static void look_at_cgroup(struct sampler *s, struct target *t)
 		s->memory = f.value[MT_CGROUP_limit];
 }
 
-/* Enough to look again earlier. */
-static bool has_changed(uint64_t now, uint64_t before)
+/* The time that a look takes is the processor's, not what the scheduler adds on a busy machine. */
+static uint64_t worked_ns(void)
 {
-	return (now > before ? now - before : before - now) > before / CHANGED;
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* All rollups together take 1/ROLLUP_SHARE of the time, and so does each by itself, which holds its process's lock. */
+static uint64_t predicted(const struct look *l, uint64_t rss)
+{
+	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
+}
+
+/* All looks together are to take 1/LOOK_SHARE of the time; and as one keeps the process from mapping memory as long as it
+ * lasts, long ones are rare. A look that has a reason may come earlier, from an allowance that grows half as fast. */
+static bool is_due(const struct sampler *s, const struct target *t, const struct look *l, uint64_t rss, uint64_t period)
+{
+	uint64_t cost = predicted(l, rss), since = s->now - (l->last_ns ? l->last_ns : t->met_ns), pause = cost * LOOK_SHARE * s->count;
+	bool changed = l->stale || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;
+	if (!l->last_ns && cost < FIRST_NS)
+		return true;
+	if (cost > LONG_NS && since < cost * LONG_SHARE)
+		return false;
+	return since >= (pause > period ? pause : period) ||
+	       (changed && since >= cost * CHANGED_SHARE && s->spent_ns + cost < ALLOWANCE_NS + (s->now - s->start_ns) / (2 * LOOK_SHARE));
+}
+
+static void look_ends(struct sampler *s, struct look *l, uint64_t rss, uint64_t cost)
+{
+	uint64_t per_mib = rss >> 10 ? cost / (rss >> 10) : 0;
+	if (l->last_ns && s->now - l->last_ns < cost * LOOK_SHARE * s->count)
+		s->spent_ns += cost; /* it was early */
+	l->last_ns = s->now;
+	l->rss = rss;
+	l->stale = false;
+	l->ns_per_mib = per_mib > LOOK_NS_PER_MIB / 10 ? per_mib : LOOK_NS_PER_MIB / 10;
+}
+
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
 	uint64_t rss = f->value[MT_PROCESS_rss];
-	if (s->now < t->rollup_after || (s->now < t->rollup_ns && !has_changed(rss, t->rollup_rss)))
+	if (!is_due(s, t, &t->rollup, rss, PERIOD_NS * 9 / 10))
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	sample_process_rollup(t->number, f);
-	uint64_t pause = (ticks_mono_ns() - start) * ROLLUP_SHARE * s->count;
-	t->rollup_after = s->now + pause;
-	t->rollup_ns = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
-	t->rollup_rss = rss;
+	look_ends(s, &t->rollup, rss, worked_ns() - start);
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -342,28 +383,20 @@ static void add_mapping(void *arg, uint64_t start, const char *path, const struc
 	samples_file_add(m->sampler->file, &key, f);
 }
 
-static bool mappings_due(const struct sampler *s, const struct target *t)
-{
-	if (t->over || !t->number || t->rss < MAPPING_KIB || s->now < t->mappings_after)
-		return false;
-	return s->now >= t->mappings_ns || has_changed(t->rss, t->mappings_rss);
-}
-
 /* One process a sample at most. */
 static void look_at_mappings(struct sampler *s)
 {
 	struct target *t = NULL;
-	for (size_t i = 0; i < s->count && !t; i++)
-		if (mappings_due(s, s->targets[i]))
-			t = s->targets[i];
+	for (size_t i = 0; i < s->count && !t; i++) {
+		struct target *c = s->targets[i];
+		if (!c->over && c->number && c->rss >= MAPPING_KIB && is_due(s, c, &c->mappings, c->rss, MAPPINGS_NS))
+			t = c;
+	}
 	if (!t)
 		return;
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	bool ok = sample_mappings(t->number, MAPPING_KIB, add_mapping, &(struct mappings){ s, t });
-	uint64_t pause = (ticks_mono_ns() - start) * MAPPINGS_SHARE * s->count;
-	t->mappings_after = s->now + (pause > PERIOD_NS * 9 / 10 ? pause : PERIOD_NS * 9 / 10);
-	t->mappings_ns = s->now + (pause > MAPPINGS_NS ? pause : MAPPINGS_NS);
-	t->mappings_rss = t->rss;
+	look_ends(s, &t->mappings, t->rss, worked_ns() - start);
 	if (ok)
 		samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
@@ -405,7 +438,7 @@ static void find_others(struct sampler *s)
 
 static void look_at_others(struct sampler *s)
 {
-	uint64_t start = ticks_mono_ns();
+	uint64_t start = worked_ns();
 	if (s->now < s->others_ns)
 		return;
 	find_others(s);
@@ -416,7 +449,7 @@ static void look_at_others(struct sampler *s)
 		if (sample_process_stat(o->pid, &o->who, &f) && sample_process_status(o->pid, &f))
 			samples_file_add(s->file, &key, &f);
 	}
-	uint64_t pause = (ticks_mono_ns() - start) * ROLLUP_SHARE;
+	uint64_t pause = (worked_ns() - start) * LOOK_SHARE;
 	s->others_ns = s->now + (pause > OTHERS_NS ? pause : OTHERS_NS);
 }
 
@@ -462,13 +495,13 @@ static void sample(struct sampler *s)
 	look_at_devices(s);
 	for (size_t i = 0; i < s->count; i++)
 		look_at_process(s, s->targets[i]);
-	look_at_machine(s);
-	look_at_mappings(s);
-	look_at_others(s);
-	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	for (size_t i = 0; i < s->count; i++)
 		if (s->targets[i]->over)
 			end_target(s, s->targets[i]);
+	look_at_machine(s); /* whoever reads takes it for the end of the processes */
+	look_at_mappings(s);
+	look_at_others(s);
+	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
 	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
 	s->grows = before && after > before && (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
@@ -592,6 +625,7 @@ struct sampler *sampler_start(const char *dir, struct mt_session *session)
 	s->session = session;
 	s->burst = EVENT_BURST;
 	s->memory = UINT64_MAX;
+	s->start_ns = ticks_mono_ns();
 	s->failures = failures(s);
 	s->now = ticks_mono_ns() - EVENT_PERIOD_NS; /* the first look is when it is told of a process */
 	s->file = samples_file_new(dir, session);

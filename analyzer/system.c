@@ -7,7 +7,8 @@
 #define SECOND 1000000000ull
 #define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
 #define LATE_NS (5 * SECOND)  /* ... and be seen to have ended so long before a sample shows the count */
-#define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate */
+#define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate ... */
+#define LATELY_NS (10 * SECOND) /* ... and of no use for a single process's figures when it is as old */
 
 struct system {
 	struct reader *reader;
@@ -35,6 +36,7 @@ struct pass {
 	struct system *s;
 	struct share *shares;
 	uint64_t sum;          /* of the shares of traced processes of our host */
+	uint64_t group;        /* what the cgroup with a limit has of that kind; 0 = there is none */
 	uint64_t most, most_ns;
 };
 
@@ -112,16 +114,31 @@ static void take_machine(struct pass *p, const struct sample *x)
 		f->available_min = x->value[MT_MACHINE_available];
 		f->available_min_ns = x->ns;
 	}
-	if (p->sum > p->most) {
-		p->most = p->sum;
+	/* shares are estimates: there can't be more than there is */
+	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap, now = p->sum < there ? p->sum : there;
+	if (p->group)
+		now = p->group;
+	if (now > p->most) {
+		p->most = now;
 		p->most_ns = x->ns;
 	}
+	p->group = 0;
+}
+
+/* The kernel counts each page of a cgroup once. */
+static void take_cgroup(struct pass *p, const struct sample *x)
+{
+	if (x->gone || x->subject->host != p->s->host || !x->value[MT_CGROUP_limit])
+		return;
+	p->group = x->value[MT_CGROUP_anon] + x->value[MT_CGROUP_shmem] + x->value[MT_CGROUP_swap];
 }
 
 static int take(void *arg, const struct sample *x)
 {
 	if (x->subject->kind == MT_SUBJECT_PROCESS)
 		take_process(arg, x);
+	else if (x->subject->kind == MT_SUBJECT_CGROUP)
+		take_cgroup(arg, x);
 	else if (x->subject->kind == MT_SUBJECT_MACHINE)
 		take_machine(arg, x);
 	return 0;
@@ -326,16 +343,19 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	out->anon = known(x, MT_PROCESS_rss_anon);
 	out->file = known(x, MT_PROCESS_rss_file);
 	out->shmem = known(x, MT_PROCESS_rss_shmem);
-	out->pss = known(x, MT_PROCESS_pss);
+	bool lately = rolled && x->ns[MT_PROCESS_pss] + LATELY_NS >= s->ns;
+	out->pss = lately ? known(x, MT_PROCESS_pss) : SYSTEM_UNKNOWN;
 	out->swap = known(x, MT_PROCESS_swap);
-	out->private_dirty = known(x, MT_PROCESS_private_dirty);
+	out->private_dirty = lately ? known(x, MT_PROCESS_private_dirty) : SYSTEM_UNKNOWN;
 	out->size = known(x, MT_PROCESS_size);
 }
 
-/* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. */
-static uint64_t untouched(const struct system *s, const struct sample_subject *process)
+/* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. What became resident since
+ * they were looked at was touched since, for all we know. */
+static int untouched(const struct system *s, const struct sample_subject *process, uint64_t anon, uint64_t *out)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, ns = 0;
+	struct sample_state then;
 	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
 		const struct sample_subject *d = samples_subject(s->samples, i);
 		const struct sample_state *x = &s->states[i];
@@ -344,31 +364,42 @@ static uint64_t untouched(const struct system *s, const struct sample_subject *p
 			continue;
 		uint64_t there = known_or(x, MT_MAPPING_rss, 0) + known_or(x, MT_MAPPING_swap, 0), size = known_or(x, MT_MAPPING_size, 0);
 		sum += size > there ? size - there : 0;
+		ns = x->last_ns > ns ? x->last_ns : ns;
 	}
-	return sum;
+	*out = sum;
+	if (!sum || ns >= s->ns)
+		return 0;
+	int e = samples_at(s->samples, ns, process->index, &then);
+	uint64_t before = e ? 0 : known_or(&then, MT_PROCESS_rss_anon, 0), more = anon > before ? anon - before : 0;
+	*out = sum > more ? sum - more : 0;
+	return e;
 }
 
-static void add_level(const struct system *s, const struct model *m, const struct sample_subject *d, struct system_process *out,
-		      struct sums *sums)
+static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, struct system_process *out,
+		     struct sums *sums)
 {
 	const struct model_level *l = &model_process(m, out->process->id)->level;
-	uint64_t mapped = 0;
+	uint64_t mapped = 0, not_there = 0;
 	if (!l->taken)
-		return;
+		return 0;
 	out->live_heap = l->live[MODEL_HEAP];
 	out->live_map = l->map[MAP_ANON];
 	for (int c = 0; c < MAP_CLASSES; c++)
 		mapped += l->map[c];
 	if (out->size != SYSTEM_UNKNOWN)
 		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
-	uint64_t live = out->live_heap + out->live_map, not_there = untouched(s, d);
+	uint64_t live = out->live_heap + out->live_map, there = out->anon == SYSTEM_UNKNOWN ? live : out->anon;
+	int e = untouched(s, d, there, &not_there);
 	out->untouched = not_there < live ? not_there : live;
+	if (live - out->untouched > there) /* what is resident is known better than what was touched */
+		out->untouched = live - there;
 	sums->live += live;
 	sums->untouched += out->untouched;
 	sums->pinned += l->live[MODEL_PINNED];
+	return e;
 }
 
-static void take_processes(struct system *s, const struct model *m, struct sums *sums)
+static int take_processes(struct system *s, const struct model *m, struct sums *sums)
 {
 	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
 		const struct sample_subject *d = samples_subject(s->samples, i);
@@ -379,8 +410,11 @@ static void take_processes(struct system *s, const struct model *m, struct sums 
 		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
 			continue;
 		add_process(s, x, &s->processes[p->id], sums);
-		add_level(s, m, d, &s->processes[p->id], sums);
+		int e = add_level(s, m, d, &s->processes[p->id], sums);
+		if (e)
+			return e;
 	}
+	return 0;
 }
 
 static int compare_others(const void *a, const void *b)
@@ -432,20 +466,22 @@ static const struct sample_state *tightest(const struct system *s, const struct 
 	return best;
 }
 
-static void split_anon(struct system_ledger *l, const struct sums *sums)
+/* `there`: all private memory of the machine or cgroup, which the shares of forked processes may exceed, being estimates. */
+static void split_anon(struct system_ledger *l, struct sums *sums, uint64_t there)
 {
+	sums->anon = lower(sums->anon, there);
 	l->live = lower(sums->live - sums->untouched, sums->anon);
 	l->kept = sums->anon - l->live;
 	l->not_resident = sums->live - l->live;
 	l->swapped = sums->swap;
 }
 
-static void make_machine_ledger(struct system *s, const struct sums *sums, const struct sample_state *x)
+static void make_machine_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
 {
 	struct system_ledger *l = &s->ledger;
 	uint64_t cached = known_or(x, MT_MACHINE_cached, 0), shmem = known_or(x, MT_MACHINE_shmem, 0);
 	l->total = known_or(x, MT_MACHINE_total, 0);
-	split_anon(l, sums);
+	split_anon(l, sums, known_or(x, MT_MACHINE_anon, 0));
 	l->other_processes = less(known_or(x, MT_MACHINE_anon, 0), sums->anon);
 	l->shared = lower(sums->shmem, shmem);
 	l->shm_files = shmem - l->shared;
@@ -457,13 +493,13 @@ static void make_machine_ledger(struct system *s, const struct sums *sums, const
 	l->free = known_or(x, MT_MACHINE_free, 0);
 }
 
-static void make_cgroup_ledger(struct system *s, const struct sums *sums, const struct sample_state *x)
+static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
 {
 	struct system_ledger *l = &s->ledger;
 	uint64_t current = known_or(x, MT_CGROUP_current, 0), anon = known_or(x, MT_CGROUP_anon, 0);
 	uint64_t file = known_or(x, MT_CGROUP_file, 0), shmem = known_or(x, MT_CGROUP_shmem, 0);
 	l->total = known_or(x, MT_CGROUP_limit, 0);
-	split_anon(l, sums);
+	split_anon(l, sums, anon);
 	l->other_processes = less(anon, sums->anon);
 	l->shared = lower(sums->shmem, shmem);
 	l->shm_files = shmem - l->shared;
@@ -526,9 +562,10 @@ int system_settle(struct system *s, const struct model *m)
 	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	if (!e)
 		e = take_others(s);
+	if (!e)
+		e = take_processes(s, m, &sums);
 	if (e)
 		return e;
-	take_processes(s, m, &sums);
 	const struct sample_state *x = tightest(s, &group);
 	s->ledger.known = true;
 	s->ledger.ns = s->ns;

@@ -273,6 +273,7 @@ static struct sites_query query_of(const struct view *v, enum sites_measure meas
 	return (struct sites_query){
 		.measure = measure,
 		.kind = kind,
+		.device = v->device != MODEL_NO_DEVICE && kind >= MODEL_HOST_KINDS ? model_device(v->model, v->device) : NULL,
 		.by = v->by,
 		.filter = v->options->filter,
 		.flags = view_flags(v->options),
