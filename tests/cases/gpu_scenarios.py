@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The report's figures of scenarios whose reason to fail is known equal the scenarios' own accounting and the driver's."""
-# timeout: 300
+# timeout: 600
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
