@@ -94,6 +94,8 @@ def case_handles():
     oom, = compare_ooms(done, ["requested_bytes", "free_bytes", "total_bytes", "outcome"])
     mt.equal(oom["ledger"]["other_own"] - oom["ledger"].get("context", 0), done.account["created_bytes"])
     mt.equal(oom["ledger"]["unmapped"], done.account["unmapped_bytes"])
+    verdict = done.trace.report["verdicts"][0]
+    mt.equal((verdict["kind"], verdict["bytes"]), (done.account["verdict"], done.account["unmapped_bytes"]))
 
 
 @mt.variants((), ("--traced",))
