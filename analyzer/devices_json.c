@@ -4,6 +4,8 @@
 #include "analyzer/layout.h"
 #include "analyzer/output.h"
 
+#include <string.h>
+
 static json_t *json_known(uint64_t figure)
 {
 	return figure == MODEL_UNKNOWN ? json_null() : json_bytes(figure);
@@ -49,6 +51,7 @@ static json_t *json_ledger_processes(const struct ledger *l)
 		json_object_set_new(o, "name", json_text(p->name));
 		json_object_set_new(o, "bytes", json_bytes(p->bytes));
 		json_object_set_new(o, "traced", json_boolean(p->process != NULL));
+		json_object_set_new(o, "guessed", json_boolean(p->guessed));
 		json_object_set_new(o, "since_s", json_seconds(p->since_ns));
 		json_object_set_new(o, "before", json_boolean(p->before));
 		json_object_set_new(o, "pool_allocated", p->process ? json_bytes(p->pool_allocated) : json_null());
@@ -69,6 +72,43 @@ static json_t *json_ledger_at(const struct view *v, const struct model_device *d
 		*processes = json_ledger_processes(&l);
 	ledger_fini(&l);
 	return o;
+}
+
+/* ---- step and phase -------------------------------------------------------------------------------------- */
+
+struct context {
+	const struct view *view;
+	const struct course *course;
+};
+
+/* The number of the step at that moment: of joined ones by their share of time. */
+static json_t *json_step(const struct context *c, const struct model_oom *oom)
+{
+	const struct pace *p = c->course ? course_pace(c->course, oom->process) : NULL;
+	for (size_t i = p && p->source != RHYTHM_NONE ? p->count : 0; i-- > 0;) {
+		const struct step *s = &p->steps[i];
+		if (s->begin_ns > oom->at.ns || (s->end_ns < oom->at.ns && i + 1 < p->count))
+			continue;
+		uint64_t span = s->end_ns > s->begin_ns ? s->end_ns - s->begin_ns : 1, into = oom->at.ns - s->begin_ns;
+		uint64_t more = into < span ? (uint64_t)((double)into / (double)span * s->count) : s->count - 1u;
+		return json_bytes(s->number + more);
+	}
+	return json_null();
+}
+
+/* The innermost range that the program marked, else the line of its script. */
+static json_t *json_phase(const struct context *c, const struct model_oom *oom)
+{
+	const struct phases *all = c->course ? course_phases(c->course) : NULL;
+	const struct phase *best = NULL;
+	for (size_t i = 0; all && i < phases_count(all); i++) {
+		const struct phase *p = phases_get(all, i);
+		if (p->process->id != oom->process || p->begin_ns > oom->at.ns || p->end_ns < oom->at.ns)
+			continue;
+		if (!best || (p->source != PHASE_LINE) >= (best->source != PHASE_LINE))
+			best = p;
+	}
+	return json_text(best ? best->name : NULL);
 }
 
 /* ---- failures -------------------------------------------------------------------------------------------- */
@@ -94,8 +134,9 @@ static json_t *json_refusals(const struct view *v, const struct model_oom *oom, 
 	return list;
 }
 
-static json_t *json_oom(const struct view *v, const struct model_device *d, const struct model_oom *oom)
+static json_t *json_oom(const struct context *c, const struct model_device *d, const struct model_oom *oom)
 {
+	const struct view *v = c->view;
 	static const char *const outcomes[] = { [OUTCOME_UNKNOWN] = "unknown", [OUTCOME_CAUGHT] = "caught", [OUTCOME_FATAL] = "fatal" };
 	const struct process *p = reader_process(v->reader, oom->process);
 	json_t *o = json_object();
@@ -114,8 +155,8 @@ static json_t *json_oom(const struct view *v, const struct model_device *d, cons
 	json_object_set_new(o, "limit_bytes", oom->limit_bytes ? json_bytes(oom->limit_bytes) : json_null());
 	json_object_set_new(o, "retries", json_integer(oom->retries));
 	json_object_set_new(o, "outcome", json_string(outcomes[oom->outcome]));
-	json_object_set_new(o, "step", json_null());
-	json_object_set_new(o, "phase", json_null());
+	json_object_set_new(o, "step", json_step(c, oom));
+	json_object_set_new(o, "phase", json_phase(c, oom));
 	json_object_set_new(o, "verdict", json_null());
 	json_object_set_new(o, "ledger", json_ledger_at(v, d, &oom->at, NULL));
 	json_object_set_new(o, "refusals", json_refusals(v, oom, p));
@@ -123,11 +164,11 @@ static json_t *json_oom(const struct view *v, const struct model_device *d, cons
 	return o;
 }
 
-static json_t *json_ooms(const struct view *v, const struct model_device *d)
+static json_t *json_ooms(const struct context *c, const struct model_device *d)
 {
 	json_t *list = json_array();
 	for (unsigned i = 0; i < d->oom_count; i++)
-		json_array_append_new(list, json_oom(v, d, &d->oom[i]));
+		json_array_append_new(list, json_oom(c, d, &d->oom[i]));
 	return list;
 }
 
@@ -167,8 +208,9 @@ static json_t *json_pool(const struct model_device *d, const struct model_moment
 	return o;
 }
 
-static json_t *json_device(const struct view *v, const struct model_device *d)
+static json_t *json_device(const struct context *c, const struct model_device *d)
 {
+	const struct view *v = c->view;
 	const struct model_totals *t = &d->layer[LAYER_MEMORY];
 	const struct model_moment *at = ledger_moment(d, NULL);
 	json_t *o = json_object(), *processes = NULL;
@@ -192,15 +234,16 @@ static json_t *json_device(const struct view *v, const struct model_device *d)
 	json_object_set_new(o, "processes", processes);
 	json_object_set_new(o, "num_ooms", json_bytes(d->ooms));
 	json_object_set_new(o, "retries", json_bytes(d->retries));
-	json_object_set_new(o, "ooms", json_ooms(v, d));
+	json_object_set_new(o, "ooms", json_ooms(c, d));
 	return o;
 }
 
-json_t *json_devices(const struct view *v)
+json_t *json_devices(const struct view *v, const struct course *course)
 {
+	const struct context c = { v, course };
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		if (view_has_device(v, i))
-			json_array_append_new(list, json_device(v, model_device(v->model, i)));
+			json_array_append_new(list, json_device(&c, model_device(v->model, i)));
 	return list;
 }

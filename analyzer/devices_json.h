@@ -2,12 +2,14 @@
 #ifndef MT_DEVICES_JSON_H
 #define MT_DEVICES_JSON_H
 
+#include "analyzer/course.h"
 #include "analyzer/ledger.h"
 #include "analyzer/view.h"
 
 #include <jansson.h>
 
-json_t *json_devices(const struct view *v);
+/* `course` says in which step and phase memory ran out. Their "verdict" is null: report_json.c knows it. */
+json_t *json_devices(const struct view *v, const struct course *course);
 
 /* {"at_s", "total", "pool_allocated", ...}. */
 json_t *json_ledger(const struct ledger *l);

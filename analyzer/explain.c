@@ -104,13 +104,14 @@ static uint64_t running_step(const struct pace *p, uint64_t moment)
 	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
 }
 
-/* Seen from the moment: steps are known of the process. */
+/* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
 static enum lifetime lifetime_of(const struct explain *x, const struct moment_block *b)
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
-	if (!p || p->source == RHYTHM_NONE || p->count < 2)
+	uint64_t moment = moments_device_ns(x->parts->moments, b->device);
+	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || p->steps[p->count - 1].end_ns < moment)
 		return LIFETIME_UNKNOWN;
-	uint64_t running = running_step(p, moments_device_ns(x->parts->moments, b->device));
+	uint64_t running = running_step(p, moment);
 	if (b->ns < p->steps[0].begin_ns)
 		return LIFETIME_SETUP;
 	if (b->ns >= running)
@@ -121,14 +122,14 @@ static enum lifetime lifetime_of(const struct explain *x, const struct moment_bl
 static enum category category_of(struct explain *x, const struct moment_block *b, uint32_t stack)
 {
 	enum category labelled = b && b->label ? category_of_label(b->label) : CATEGORIES;
-	return labelled < CATEGORIES ? labelled : categories_of(x->parts->categories, stack, lifetime_of(x, b));
+	return labelled < CATEGORIES ? labelled : categories_of(x->view->categories, stack, lifetime_of(x, b));
 }
 
 static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s)
 {
 	struct explain_space *host = &x->spaces[0];
 	uint32_t stack = stacks_of(x->view->stacks, p->process, s->node, s->node2);
-	host->category[categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN)] += s->host_peak_bytes;
+	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += s->host_peak_bytes;
 	host->bytes += s->host_peak_bytes;
 }
 
@@ -193,7 +194,7 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		s->category[c] += b->size;
 		s->bytes += b->size;
 	} else if (b->label) {
-		enum category before = categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+		enum category before = categories_of(x->view->categories, stack, LIFETIME_UNKNOWN);
 		uint64_t moved = b->size < s->category[before] ? b->size : s->category[before];
 		s->category[before] -= moved;
 		s->category[c] += moved;
@@ -265,7 +266,8 @@ static int take_rest(struct gathering *g)
 	struct span *at = malloc((g->span_count + 1) * sizeof(*at));
 	if (!at)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	memcpy(at, g->spans, g->span_count * sizeof(*at));
+	if (g->span_count)
+		memcpy(at, g->spans, g->span_count * sizeof(*at));
 	if (g->span_count)
 		qsort(g->spans, g->span_count, sizeof(*g->spans), by_span);
 	moments_each(g->x->parts->moments, mark_segment, g);
@@ -316,8 +318,7 @@ static int set_up(struct explain *x)
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		x->spaces[1 + i] = (struct explain_space){ .name = model_device(v->model, i)->name, .device = i,
 							   .ns = moments_device_ns(x->parts->moments, i) };
-	const char *rules = v->options->rules ? v->options->rules : getenv("MEMTRACE_RULES");
-	return categories_new(&x->parts->categories, v->stacks, rules && *rules ? rules : NULL);
+	return 0;
 }
 
 int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete)
@@ -361,7 +362,6 @@ void explain_free(struct explain *x)
 		ledger_fini(&x->parts->ledgers[i]);
 	free(x->parts->ledgers);
 	moments_free(x->parts->moments);
-	categories_free(x->parts->categories);
 	for (size_t i = 0; i < x->parts->kept_count; i++)
 		free(x->parts->kept[i]);
 	free(x->parts->kept);

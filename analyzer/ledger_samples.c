@@ -2,7 +2,8 @@
  * What the driver says of a device's processes, every second or so, against what we know exactly at any time.
  *
  * The two are compared where nothing moves: a sample counts if the process's own memory was the same a little before and after.
- * What the driver charges beyond that is the process's context, which hardly changes; so the nearest such sample will do.
+ * What the driver charges beyond that is the process's context, which hardly changes; so the nearest such sample will do. Where
+ * memory never rests a sample close to the ledger's moment must do.
  */
 #include "analyzer/ledger.h"
 
@@ -10,6 +11,7 @@
 
 #define BACK_NS  (120ull * 1000000000u)
 #define AHEAD_NS (5ull * 1000000000u)
+#define CLOSE_NS (1500ull * 1000000u) /* near enough to the moment that our own memory may be taken as it was then */
 #define GUESS_BYTES (4ull << 30) /* no context is larger */
 
 /* The sample of a subject that is nearest to the ledger's moment, and the nearest while nothing moved. */
@@ -135,16 +137,34 @@ static struct ledger_process *row_of(struct ledger *l, const struct process *p)
 	return NULL;
 }
 
-static int add_context(struct ledger *l, const struct seen *s, const struct process *p)
+/* What the driver charges beyond what was allocated; MODEL_UNKNOWN if there is no telling. `share` is the process's. */
+static uint64_t context_of(const struct look *k, const struct seen *s, const struct model_share *share, const struct ledger_process *row)
 {
-	struct ledger_process *row = row_of(l, p);
-	uint64_t context = s->still && s->still_bytes > s->still_own ? s->still_bytes - s->still_own : 0;
-	if (!row || !context)
-		return 0;
+	uint64_t own = s->still_own, bytes = s->still_bytes;
+	if (!s->still && s->known && still_at(k->model, &share->timeline[LAYER_MEMORY], s->ns, &own)) {
+		bytes = s->bytes;
+	} else if (!s->still) {
+		if (!s->known || distance(s->ns, k->ledger->ns) >= CLOSE_NS)
+			return MODEL_UNKNOWN;
+		bytes = s->bytes;
+		own = row->bytes;
+	}
+	return bytes >= own && bytes - own < GUESS_BYTES ? bytes - own : MODEL_UNKNOWN;
+}
+
+static int charge_context(struct ledger *l, struct ledger_process *row, uint64_t context)
+{
 	row->other += context;
 	row->bytes += context;
 	l->other_own += context;
-	return ledger_add_part(l, "context", context, true);
+	return context ? ledger_add_part(l, "context", context, true) : 0;
+}
+
+static int add_context(struct look *k, const struct seen *s)
+{
+	struct ledger_process *row = row_of(k->ledger, s->share->process);
+	uint64_t context = row ? context_of(k, s, s->share, row) : MODEL_UNKNOWN;
+	return context == MODEL_UNKNOWN ? 0 : charge_context(k->ledger, row, context);
 }
 
 static bool has_sample(const struct look *k, const struct process *p)
@@ -160,24 +180,22 @@ static bool has_sample(const struct look *k, const struct process *p)
 static int guess(struct look *k, struct seen *s)
 {
 	struct ledger_process *best = NULL;
-	uint64_t best_more = GUESS_BYTES, own;
+	uint64_t least = MODEL_UNKNOWN;
 	for (unsigned i = 0; i < k->ledger->process_count; i++) {
 		struct ledger_process *row = &k->ledger->processes[i];
 		const struct model_share *share = row->process ? model_share(k->model, k->ledger->device->index, row->process->id) : NULL;
 		if (!share || row->guessed || has_sample(k, row->process) || s->subject->first_ns + 2000000000u < row->process->start_ns)
 			continue;
-		if (!still_at(k->model, &share->timeline[LAYER_MEMORY], s->ns, &own) || s->bytes < own || s->bytes - own >= best_more)
-			continue;
-		best = row;
-		best_more = s->bytes - own;
+		uint64_t context = context_of(k, s, share, row);
+		if (context < least) {
+			best = row;
+			least = context;
+		}
 	}
 	if (!best)
 		return 0;
 	best->guessed = true;
-	best->other += best_more;
-	best->bytes += best_more;
-	k->ledger->other_own += best_more;
-	int e = best_more ? ledger_add_part(k->ledger, "context", best_more, true) : 0;
+	int e = charge_context(k->ledger, best, least);
 	return e ? e : 1;
 }
 
@@ -198,7 +216,7 @@ static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 {
 	struct ledger *l = k->ledger;
 	if (s->share)
-		return add_context(l, s, s->share->process);
+		return add_context(k, s);
 	if (!s->any || (s->gone && s->gone_ns <= l->ns) || s->subject->traced)
 		return 0;
 	int guessed = s->subject->pid ? 0 : guess(k, s);

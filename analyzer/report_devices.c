@@ -89,7 +89,7 @@ static void print_oom_figures(const struct model_oom *o)
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
 			      ? output_format(" (a segment of %s)", BYTES(o->block_bytes)) : strdup("");
 	char *left = free_text(o);
-	const char *cache = o->pool && o->retries ? " (after the pool had returned its cache)" : "";
+	const char *cache = o->pool && o->retries ? " (cache returned)" : "";
 	print_fitted(STYLE_BAD, output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
 					      block ? block : "", left ? left : "", cache));
 	free(block);
@@ -99,21 +99,38 @@ static void print_oom_figures(const struct model_oom *o)
 						      BYTES(o->limit_bytes)));
 }
 
-/* The stack in one line, outermost first, as far as it says something: "train.py:131 main > model.py:212 forward". */
+static char *frame_line(const struct frame *f)
+{
+	char *text = frame_text(f), *where = frame_where(f);
+	char *line = output_format("%s%s%s", where ? where : "", where && *where ? " " : "", text ? text : "");
+	free(text);
+	free(where);
+	return line;
+}
+
+/* The innermost lines of Python, else the frame that says most. Returns how many. */
+static unsigned telling_frames(const struct view *v, uint32_t stack, const struct frame *frames[FRAMES])
+{
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stack }; count < FRAMES && stack_step(v->stacks, &w);)
+		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
+		    stack_shows(&w, view_flags(v->options)))
+			frames[count++] = w.frame;
+	if (!count && (frames[0] = stacks_site(v->stacks, stack, view_flags(v->options)).frame) != NULL)
+		count = 1;
+	return count;
+}
+
+/* Who wanted it, in one line, outermost first: "train.py:131 main > model.py:212 forward". */
 static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 {
 	const struct frame *frames[FRAMES];
 	const struct process *p = reader_process(v->reader, o->process);
-	unsigned count = 0;
-	for (struct stack_walk w = { .next = stacks_of(v->stacks, p, o->node, o->node2) }; count < FRAMES && stack_step(v->stacks, &w);)
-		if (stack_shows(&w, view_flags(v->options)) && w.class == FRAME_PLAIN)
-			frames[count++] = w.frame;
+	unsigned count = telling_frames(v, stacks_of(v->stacks, p, o->node, o->node2), frames);
 	char *line = strdup(" ");
 	for (unsigned i = count; i-- > 0 && line;) {
-		char *text = frame_text(frames[i]), *where = frame_where(frames[i]);
-		char *more = output_format("%s %s%s%s%s", line, where ? where : "", where && *where ? " " : "", text ? text : "", i ? " >" : "");
+		char *text = frame_line(frames[i]), *more = output_format("%s %s%s", line, text ? text : "", i ? " >" : "");
 		free(text);
-		free(where);
 		free(line);
 		line = more;
 	}
@@ -195,15 +212,16 @@ static char *parts_text(const struct ledger *l)
 /* A process in its parts. */
 static void detailed_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, const char *who, const char *since)
 {
-	char *pid = output_format("%u", p->pid);
-	if (p->pool_allocated || p->pool_free) {
+	char *pid = output_format("%u", p->pid), *parts = l->part_count ? parts_text(l) : NULL;
+	const bool pool = p->pool_allocated || p->pool_free;
+	if (pool) {
 		ledger_row(t, pid, who, "blocks in use", (int64_t)p->pool_allocated, since, "its trace");
 		ledger_row(t, NULL, NULL, "unused in pool", (int64_t)p->pool_free, NULL, NULL);
 	}
-	char *parts = l->part_count ? parts_text(l) : NULL;
-	if (p->other || !p->pool_allocated)
-		ledger_row(t, p->pool_allocated || p->pool_free ? NULL : pid, p->pool_allocated || p->pool_free ? NULL : who,
-			   "outside pool", (int64_t)p->other, NULL, parts);
+	if (pool && p->other)
+		ledger_row(t, NULL, NULL, "outside pool", (int64_t)p->other, NULL, parts);
+	else if (!pool)
+		ledger_row(t, pid, who, "allocated", (int64_t)p->other, since, parts ? parts : "its trace");
 	free(parts);
 	free(pid);
 }

@@ -169,7 +169,7 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "map", json_totals(&map));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system(r->system));
-	json_t *devices = json_devices(v);
+	json_t *devices = json_devices(v, r->course);
 	set_oom_verdicts(devices, r->explain);
 	json_object_set_new(o, "devices", devices);
 	report_json_course(o, v, r->course);

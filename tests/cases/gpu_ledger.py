@@ -104,6 +104,17 @@ def case_a_traced_neighbour_is_no_other_process():
     mt.equal(device["ledger"]["unexplained"], 0, "unexplained")
 
 
+def case_in_a_container_the_drivers_pids_are_others():
+    done = gpu.scenario("neighbours", "--traced", pid_shift=1000000)
+    done.trace.settle()
+    device, said = device_of(done.trace), done.account
+    adds_up(device["ledger"])
+    small = said["neighbours"][0]["pid"]
+    mt.equal({p["pid"]: p["bytes"] for p in device["processes"] if not p["traced"]}, {small + 1000000: charged(done.log, small)})
+    mt.check(all(p["guessed"] for p in device["processes"] if p["traced"]), "ours were found otherwise")
+    mt.equal(device["ledger"]["unexplained"], 0, "unexplained")
+
+
 def case_handles_that_are_mapped_nowhere():
     done = run("handles")
     ledger, said = device_of(done.trace)["ledger"], done.account

@@ -113,8 +113,11 @@ def meet(peers):
 
 def take(device, room):
     """On a large device, so that traffic still meets its end."""
-    size = torch.cuda.mem_get_info(device)[0] - room
-    return torch.empty(max(size, 1), dtype=torch.uint8, device=device)
+    while True:  # what the device says is free it may not have in one piece
+        try:
+            return torch.empty(max(torch.cuda.mem_get_info(device)[0] - room, 1), dtype=torch.uint8, device=device)
+        except torch.OutOfMemoryError:
+            room += 64 * MIB
 
 
 def main():

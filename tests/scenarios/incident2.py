@@ -9,12 +9,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import torch
 
 from account import GIB, MIB, bytes_of, failing, fill, pool, tell
 
 CONTEXT = int(0.43 * GIB)
+NEIGHBOUR = round((3.80 * GIB - CONTEXT) / (2 * MIB)) * 2 * MIB
 HERE = os.path.abspath(__file__)
 
 
@@ -48,6 +50,7 @@ def first_run():
     weights.append(fill(int(11.44 * GIB) - CONTEXT))
     print(json.dumps({"pid": os.getpid(), "peaks": peaks, "bytes": torch.cuda.memory_reserved() + CONTEXT}), flush=True)
     sys.stdin.read()
+    time.sleep(2)  # it doesn't end because another failed
 
 
 def outside_pool(size):
@@ -81,16 +84,11 @@ def start(*command, traced=True):
 def main():
     healthy = "--healthy" in sys.argv
     neighbour = os.path.join(os.path.dirname(HERE), "neighbour.py")
-    others = [] if healthy else [start(neighbour, "0", str(int(3.80 * GIB) - CONTEXT), traced=False)]
+    others = [] if healthy else [start(neighbour, "0", str(NEIGHBOUR), traced=False)]
     others.append(start(HERE, "--first"))
     tell(verdict=None if healthy else "other_process", context_bytes=CONTEXT, first=others[-1][1],
          neighbours=[dict(facts, bytes=facts["bytes"] + (0 if "peaks" in facts else CONTEXT)) for _, facts in others])
-    try:
-        third_run(healthy)
-    finally:
-        for child, _ in others:
-            child.stdin.close()
-            child.wait()
+    third_run(healthy)
 
 
 first_run() if "--first" in sys.argv else main()

@@ -1,4 +1,5 @@
-"""Another program on device N: allocates BYTES through the runtime, says so, and holds them until its input ends.
+"""Another program on device N: allocates BYTES through the runtime, says so, and holds them until two seconds after its
+input ended: it doesn't end because another failed.
 
 usage: neighbour.py N BYTES [STEPS SECONDS]    in so many steps, one every SECONDS
 """
@@ -20,6 +21,7 @@ def main():
         time.sleep(pause)
     print(json.dumps({"pid": os.getpid(), "bytes": size // steps * steps}), flush=True)
     sys.stdin.read()
+    time.sleep(2)
 
 
 main()

@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 from account import GIB, MIB, bytes_of, failing, fill, pool, tell
 
 CONTEXT = int(0.43 * GIB)
-SIZES = [int(3.80 * GIB), int(11.44 * GIB)]
+# As the driver rounds what is not the context.
+SIZES = [CONTEXT + round((size * GIB - CONTEXT) / (2 * MIB)) * 2 * MIB for size in (3.80, 11.44)]
 
 
 def start(size, traced):
@@ -31,6 +33,7 @@ def main():
         held = [held, bytes_of(2 * MIB)]
     tell(verdict="other_process", context_bytes=CONTEXT, traced=traced,
          neighbours=[{"pid": pid, "bytes": size} for (_, pid), size in zip(children, SIZES)])
+    time.sleep(1.5)  # long enough for them to be seen, once a second
     try:
         with failing(32 * MIB):
             held = [held, bytes_of(32 * MIB)]

@@ -23,7 +23,6 @@ API CUresult cuGetProcAddress_v2(const char *name, void **function, int version,
 #define cuGetProcAddress ignore
 #define cuGetProcAddress_v2 ignore
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
-#pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
 #include "entries.def"
 #undef cuGetProcAddress
 #undef cuGetProcAddress_v2

@@ -1,5 +1,6 @@
 #include "shared.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,6 +39,76 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- configuration ---- */
 
+/*
+ * memtrace's recorder looks at devices from a process of its own that has none of the program's environment. There the
+ * settings are those of a program whose trace lies in the directory that the recorder was given as argument.
+ */
+static char *borrowed; /* a /proc/PID/environ, ending with two zeros */
+enum { ENVIRON_MAX = 1 << 20 };
+
+static size_t read_file(const char *path, char *to, size_t max)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	for (ssize_t got = 1; fd >= 0 && got > 0 && n < max; n += got > 0 ? (size_t)got : 0)
+		got = read(fd, to + n, max - n);
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+static const char *find(const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *e = borrowed; e && *e; e += strlen(e) + 1)
+		if (strncmp(e, name, length) == 0 && e[length] == '=')
+			return e + length + 1;
+	return NULL;
+}
+
+static bool borrow_of(int pid)
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	size_t n = read_file(path, borrowed, ENVIRON_MAX - 2);
+	borrowed[n] = borrowed[n + 1] = 0;
+	return find("MEMTRACE_STANDIN_DIR") != NULL;
+}
+
+static bool borrow_from(const char *folder)
+{
+	DIR *entries = folder[0] == '/' ? opendir(folder) : NULL;
+	bool found = false;
+	int pid, incarnation;
+	for (struct dirent *e; entries && !found && (e = readdir(entries));)
+		if (sscanf(e->d_name, "%d-%d.info", &pid, &incarnation) == 2)
+			found = borrow_of(pid);
+	if (entries)
+		closedir(entries);
+	return found;
+}
+
+static void borrow(void)
+{
+	static char arguments[8192];
+	if (getenv("MEMTRACE_STANDIN_DIR"))
+		return;
+	borrowed = sd_map(NULL, ENVIRON_MAX, MAP_NORESERVE);
+	if (borrowed == MAP_FAILED)
+		abort();
+	size_t n = read_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
+	for (char *a = arguments; a < arguments + n; a += strlen(a) + 1)
+		if (borrow_from(a))
+			return;
+	borrowed[0] = 0;
+}
+
+static const char *setting(const char *name)
+{
+	const char *own = getenv(name);
+	return own ? own : find(name);
+}
+
 /* "2G", "1.5G", "65536" */
 static uint64_t parse_bytes(const char *text, char **end)
 {
@@ -56,14 +127,14 @@ static uint64_t parse_bytes(const char *text, char **end)
 
 static uint64_t bytes_option(const char *name, uint64_t otherwise)
 {
-	const char *text = getenv(name);
+	const char *text = setting(name);
 	char *end;
 	return text && *text ? parse_bytes(text, &end) : otherwise;
 }
 
 static void read_sizes(void)
 {
-	const char *text = getenv("MEMTRACE_STANDIN_DEVICES");
+	const char *text = setting("MEMTRACE_STANDIN_DEVICES");
 	char *end = (char *)(text && *text ? text : "2G,2G");
 	while (*end && sd.count < SD_DEVICES) {
 		sd.size[sd.count++] = parse_bytes(end, &end);
@@ -101,7 +172,7 @@ static void *map_file(int fd)
 static void open_file(void)
 {
 	char path[4096];
-	const char *folder = getenv("MEMTRACE_STANDIN_DIR");
+	const char *folder = setting("MEMTRACE_STANDIN_DIR");
 	if (folder && *folder)
 		snprintf(path, sizeof path - 16, "%s", folder);
 	else
@@ -124,7 +195,7 @@ static void open_file(void)
 
 static void open_log(void)
 {
-	const char *path = getenv("MEMTRACE_STANDIN_LOG");
+	const char *path = setting("MEMTRACE_STANDIN_LOG");
 	sd.log = -1;
 	if (!path || !*path)
 		return;
@@ -136,6 +207,7 @@ static void open_log(void)
 
 static void start(void)
 {
+	borrow();
 	read_sizes();
 	sd.context = bytes_option("MEMTRACE_STANDIN_CONTEXT", 64 << 20);
 	sd.granularity = bytes_option("MEMTRACE_STANDIN_GRANULARITY", 2 << 20);
