@@ -480,7 +480,7 @@ TEST(a_line_of_the_loop_is_no_phase)
 	phase(0, "train.py:31", 100, 8, 9, false);
 	phase(1, "train.py:30", 100, 8, 22.5, true);
 	phases[1].line = phases[0].line = true;
-	phases[1].times = 40;
+	phases[0].times = phases[1].times = 40;
 	phases[1].after_steps = true;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
