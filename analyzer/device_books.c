@@ -106,7 +106,7 @@ static struct share *share_new(struct account *a, uint32_t id)
 	return s;
 }
 
-static struct device_books *books_of(struct account *a)
+struct device_books *books_of(struct account *a)
 {
 	if (!a->devices && !(a->devices = calloc(1, sizeof(*a->devices))))
 		error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
@@ -143,8 +143,7 @@ static bool is_highest(const struct device *d)
 	return memory > d->peak.layer[LAYER_MEMORY] || (memory == d->peak.layer[LAYER_MEMORY] && pool > d->peak.layer[LAYER_POOL]);
 }
 
-/* Before anything gets smaller, and at the end. */
-static void settle_moment(struct device *d)
+void device_settle_moment(struct device *d)
 {
 	if (!is_highest(d))
 		return;
@@ -155,8 +154,7 @@ static void settle_moment(struct device *d)
 	d->peak_number++;
 }
 
-/* Before a share changes: what it has now is what it had at the device's peak moment, unless it has changed since. */
-static void share_touch(struct share *s)
+void share_touch(struct share *s)
 {
 	if (s->at_peak_stamp == s->device->peak_number)
 		return;
@@ -175,11 +173,11 @@ static void note_series(struct share *s, enum model_layer layer, uint64_t before
 	series_note(&s->device->seen.timeline[layer], &m->timeline, device_before, sum->live_bytes, sum->live_blocks);
 }
 
-static void settle_all(struct share *s, enum model_layer layer)
+void share_settle(struct share *s, enum model_layer layer)
 {
 	tally_settle(&s->layer[layer]);
 	tally_settle(&s->device->layer[layer]);
-	settle_moment(s->device);
+	device_settle_moment(s->device);
 }
 
 void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns)
@@ -187,7 +185,7 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 	struct tally *own = &s->layer[layer], *sum = &s->device->layer[layer];
 	uint64_t before = own->totals.live_bytes, device_before = sum->totals.live_bytes;
 	if (c.bytes <= 0)
-		settle_all(s, layer);
+		share_settle(s, layer);
 	share_touch(s);
 	if (c.site != BLOCK_NO_SITE)
 		account_change_site(s->account, c, own->number, sum->number);
@@ -249,8 +247,7 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_site(a, b);
 }
 
-/* One entry a site, largest first. */
-static void tidy_outside(struct model_moment *at)
+void moment_tidy(struct model_moment *at)
 {
 	unsigned n = 0;
 	if (at->outside_count)
@@ -302,7 +299,7 @@ int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, 
 	for (int k = 0; k < MODEL_LAYERS; k++)
 		at->layer[k] = d->layer[k].totals.live_bytes;
 	int e = take_parts(d, at);
-	tidy_outside(at);
+	moment_tidy(at);
 	return e;
 }
 
@@ -351,389 +348,13 @@ int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	return error ? error : m->query.until_event && m->device_events >= m->query.until_event;
 }
 
-/* ---- beginnings and ends --------------------------------------------------------------------------------- */
+/* ---- look-up ---------------------------------------------------------------------------------------------- */
 
-static uint64_t legacy_key(enum device_space space, uint64_t addr) { return addr ^ (uint64_t)(space + 1) << 60; }
-
-static int gather(struct blocks *all, const struct blocks *from, enum device_space space)
-{
-	int e = 0;
-	for (size_t i = 0; from->entries && i <= from->mask && !e; i++) {
-		struct block b = from->entries[i];
-		b.addr = legacy_key(space, b.addr);
-		if (from->entries[i].addr && b.addr && !blocks_find(all, b.addr))
-			e = blocks_put(all, &b);
-	}
-	return e;
-}
-
-int devices_inherit(struct account *a, const struct account *parent)
-{
-	struct blocks all = { 0 };
-	int e = 0;
-	if (!parent->devices)
-		return 0;
-	struct device_books *b = books_of(a);
-	for (size_t i = 0; b && i < parent->devices->share_room && !e; i++)
-		for (int space = 0; parent->devices->shares[i] && space < SPACES && !e; space++)
-			e = gather(&all, &parent->devices->shares[i]->space[space], space);
-	if (b && !e)
-		e = gather(&all, &parent->devices->handles, SPACES);
-	if (b && !e)
-		e = legacy_init(&b->legacy, &all, &parent->devices->legacy);
-	blocks_fini(&all);
-	return b ? e : -MT_EMEMORY;
-}
-
-bool devices_inherited(struct account *a, enum device_space space, uint64_t addr)
-{
-	return legacy_take(&a->devices->legacy, legacy_key(space, addr)) != LEGACY_GONE;
-}
-
-void devices_bring_back(struct account *a, enum device_space space, uint64_t addr)
-{
-	legacy_put_back(&a->devices->legacy, legacy_key(space, addr), 0);
-}
-
-static void leave_device(struct share *s)
-{
-	struct device *d = s->device;
-	const struct model *m = s->account->model;
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		settle_all(s, k);
-	share_touch(s);
-	for (int k = 0; k < MODEL_LAYERS; k++) {
-		struct model_totals *own = &s->layer[k].totals, *sum = &d->layer[k].totals;
-		uint64_t before = sum->live_bytes;
-		s->number_at_end[k] = d->layer[k].number;
-		sum->live_bytes -= own->live_bytes;
-		sum->live_blocks -= own->live_blocks;
-		series_note(&d->seen.timeline[k], &m->timeline, before, sum->live_bytes, sum->live_blocks);
-		if (s->seen.timeline[k].count)
-			series_note(&s->seen.timeline[k], &m->timeline, own->live_bytes, own->live_bytes, own->live_blocks);
-	}
-}
-
-static struct share *share_by_device(const struct account *a, uint32_t device)
+struct share *share_by_device(const struct account *a, uint32_t device)
 {
 	const struct device *d = device < a->model->device_count ? a->model->devices[device] : NULL;
 	for (size_t i = 0; d && i < d->share_count; i++)
 		if (d->shares[i]->account == a)
 			return d->shares[i];
 	return NULL;
-}
-
-static enum model_layer layer_of(uint32_t kind) { return kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY; }
-
-int devices_end(struct account *a, bool keep_live)
-{
-	int e = a->devices ? ooms_settle(a) : 0;
-	if (!a->devices || e)
-		return e;
-	for (size_t i = 0; i < a->devices->share_room; i++)
-		if (a->devices->shares[i])
-			leave_device(a->devices->shares[i]);
-	for (size_t i = 0; i < a->sites.count; i++) {
-		struct model_site *site = &a->sites.sites[i];
-		const struct share *s = site->kind >= MODEL_HOST_KINDS ? share_by_device(a, site->device) : NULL;
-		if (s)
-			tally_touch(site, s->layer[layer_of(site->kind)].number, s->device->layer[layer_of(site->kind)].number);
-	}
-	for (size_t i = 0; i < a->devices->share_room && !keep_live; i++)
-		for (int k = 0; k < MODEL_LAYERS && a->devices->shares[i]; k++)
-			a->devices->shares[i]->layer[k].totals.live_bytes = a->devices->shares[i]->layer[k].totals.live_blocks = 0;
-	return 0;
-}
-
-void devices_drop(struct account *a)
-{
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		if (a->devices->shares[i])
-			memory_drop(a->devices->shares[i]);
-	if (a->devices)
-		memory_fini(a->devices);
-}
-
-static void share_free(struct share *s)
-{
-	memory_drop(s);
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		series_fini(&s->seen.timeline[k]);
-	free(s);
-}
-
-void devices_fini_account(struct account *a)
-{
-	struct device_books *b = a->devices;
-	if (!b)
-		return;
-	for (size_t i = 0; i < b->share_room; i++)
-		if (b->shares[i])
-			share_free(b->shares[i]);
-	memory_fini(b);
-	ooms_fini_threads(b);
-	free(b->shares);
-	free(b);
-	a->devices = NULL;
-}
-
-static void device_free(struct device *d)
-{
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		series_fini(&d->seen.timeline[k]);
-	ooms_fini(d);
-	moment_fini(&d->peak);
-	free(d->shares);
-	free(d);
-}
-
-void devices_fini(struct model *m)
-{
-	for (size_t i = 0; i < m->unlisted_count; i++)
-		if (m->unlisted[i] && m->unlisted[i]->seen.index == MODEL_NO_DEVICE)
-			device_free(m->unlisted[i]);
-	for (size_t i = 0; i < m->device_count; i++)
-		device_free(m->devices[i]);
-	free(m->devices);
-	free(m->unlisted);
-	free(m->ooms);
-}
-
-/* ---- time ------------------------------------------------------------------------------------------------ */
-
-void devices_restart_account(struct account *a, uint64_t ns)
-{
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
-		struct share *s = a->devices->shares[i];
-		for (int k = 0; s && k < MODEL_LAYERS; k++) {
-			if (a->seen.ended)
-				s->layer[k].totals = (struct model_totals){ 0 };
-			tally_restart(&s->layer[k], ns);
-		}
-		if (s)
-			s->seen.ooms = s->seen.retries = 0;
-	}
-}
-
-void devices_restart(struct model *m, uint64_t ns)
-{
-	for (size_t i = 0; i < m->device_count; i++) {
-		struct device *d = m->devices[i];
-		for (int k = 0; k < MODEL_LAYERS; k++) {
-			tally_restart(&d->layer[k], ns);
-			d->peak.layer[k] = d->layer[k].totals.live_bytes;
-		}
-		d->peak.ns = d->rise_ns = ns;
-		d->peak.event = d->rise_event = m->device_events;
-		d->peak_number++;
-		ooms_fini(d);
-	}
-}
-
-void devices_halve(struct model *m)
-{
-	for (size_t i = 0; i < m->device_count; i++)
-		for (int k = 0; k < MODEL_LAYERS; k++) {
-			series_halve(&m->devices[i]->seen.timeline[k]);
-			for (size_t n = 0; n < m->devices[i]->share_count; n++)
-				series_halve(&m->devices[i]->shares[n]->seen.timeline[k]);
-		}
-}
-
-/* ---- the result ------------------------------------------------------------------------------------------ */
-
-void devices_look(struct account *a)
-{
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		for (int space = 0; a->devices->shares[i] && space < SPACES; space++) {
-			const struct blocks *t = &a->devices->shares[i]->space[space];
-			for (size_t n = 0; t->entries && n <= t->mask; n++)
-				if (t->entries[n].addr)
-					account_see_block(a, t->entries[n].site, t->entries[n].ns, t->entries[n].size);
-		}
-	for (size_t i = 0; a->devices && i < a->devices->physical_count; i++) {
-		const struct physical *p = &a->devices->physical[i];
-		if (p->used)
-			account_see_block(a, p->site, p->ns, p->size);
-	}
-}
-
-void devices_finish_site(const struct account *a, struct model_site *site)
-{
-	const struct share *s = share_by_device(a, site->device);
-	enum model_layer layer = layer_of(site->kind);
-	if (!s)
-		return;
-	if (!a->seen.ended) {
-		tally_settle(&((struct share *)s)->layer[layer]);
-		tally_settle(&s->device->layer[layer]);
-		tally_touch(site, s->layer[layer].number, s->device->layer[layer].number);
-	} else if (s->number_at_end[layer] != s->device->layer[layer].number) {
-		site->host_peak_bytes = site->host_peak_blocks = 0;
-	}
-}
-
-/* The sites' own peak is that of the device's memory, and so is the moment's. */
-static int finish_outside(struct device *d)
-{
-	size_t room = 0;
-	int e = 0;
-	for (size_t i = 0; i < d->share_count; i++) {
-		const struct account *a = d->shares[i]->account;
-		for (uint32_t n = 0; n < a->seen.site_count && !e; n++) {
-			const struct model_site *s = &a->seen.sites[n];
-			if (s->kind != MODEL_DEVICE || s->device != d->seen.index || s->segments || !s->host_peak_bytes)
-				continue;
-			e = vec_reserve_raw(d->peak.outside, room, d->peak.outside_count + 1ul);
-			if (!e)
-				d->peak.outside[d->peak.outside_count++] = (struct model_outside){ s->process, n, s->host_peak_bytes };
-		}
-	}
-	tidy_outside(&d->peak);
-	return e;
-}
-
-static int finish_peak(struct device *d)
-{
-	d->peak.parts = calloc(d->share_count + 1, sizeof(*d->peak.parts));
-	if (!d->peak.parts)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (size_t i = 0; i < d->share_count; i++) {
-		struct share *s = d->shares[i];
-		struct model_part part = { .process = s->seen.process->id };
-		if (!s->account->seen.ended)
-			share_touch(s);
-		for (int k = 0; k < MODEL_LAYERS && s->at_peak_stamp == d->peak_number; k++)
-			part.layer[k] = s->at_peak[k];
-		if (part.layer[LAYER_MEMORY] || part.layer[LAYER_POOL])
-			d->peak.parts[d->peak.part_count++] = part;
-	}
-	d->peak.total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN;
-	int e = finish_outside(d);
-	d->seen.peak = d->peak;
-	return e;
-}
-
-static void add_totals(struct model_totals *to, const struct model_totals *t)
-{
-	to->allocations += t->allocations;
-	to->frees += t->frees;
-	to->allocated_bytes += t->allocated_bytes;
-	to->live_bytes += t->live_bytes;
-	to->live_blocks += t->live_blocks;
-	to->temporary += t->temporary;
-	to->failed += t->failed;
-	to->missed_frees += t->missed_frees;
-	to->unknown_frees += t->unknown_frees;
-	if (t->failed_bytes_max > to->failed_bytes_max)
-		to->failed_bytes_max = t->failed_bytes_max;
-}
-
-static void finish_share(struct share *s)
-{
-	const struct model *m = s->account->model;
-	struct device *d = s->device;
-	for (int k = 0; k < MODEL_LAYERS; k++) {
-		if (!s->account->seen.ended)
-			tally_settle(&s->layer[k]);
-		s->seen.layer[k] = s->layer[k].totals;
-		add_totals(&d->seen.layer[k], &s->layer[k].totals);
-		if (s->seen.timeline[k].count && !s->account->seen.ended)
-			series_note(&s->seen.timeline[k], &m->timeline, s->seen.layer[k].live_bytes, s->seen.layer[k].live_bytes,
-				    s->seen.layer[k].live_blocks);
-	}
-	s->seen.device = d->seen.index;
-	d->seen.retries += s->seen.retries;
-	for (size_t i = 0; i < s->space[SPACE_ALIAS].mask + 1 && s->space[SPACE_ALIAS].entries; i++)
-		if (s->space[SPACE_ALIAS].entries[i].addr)
-			s->seen.alias_bytes += s->space[SPACE_ALIAS].entries[i].size;
-}
-
-static void finish_layers(struct model *m, struct device *d)
-{
-	for (int k = 0; k < MODEL_LAYERS; k++) {
-		const struct model_totals *alive = &d->layer[k].totals;
-		struct model_series *line = &d->seen.timeline[k];
-		d->seen.layer[k].peak_bytes = alive->peak_bytes;
-		d->seen.layer[k].peak_blocks = alive->peak_blocks;
-		d->seen.layer[k].peak_ns = alive->peak_ns;
-		if (line->count)
-			series_note(line, &m->timeline, alive->live_bytes, alive->live_bytes, alive->live_blocks);
-	}
-}
-
-static int finish_device(struct model *m, struct device *d)
-{
-	settle_moment(d);
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		tally_settle(&d->layer[k]);
-	int e = finish_peak(d);
-	for (size_t i = 0; i < d->share_count; i++)
-		finish_share(d->shares[i]);
-	finish_layers(m, d);
-	d->seen.shares = (const struct model_share *const *)d->shares; /* `seen` comes first in a share */
-	d->seen.share_count = (unsigned)d->share_count;
-	return e;
-}
-
-int devices_finish(struct model *m)
-{
-	int e = 0;
-	for (size_t i = 0; i < m->account_count && !e; i++)
-		e = m->accounts[i].devices ? ooms_settle(&m->accounts[i]) : 0;
-	for (size_t i = 0; i < m->device_count && !e; i++)
-		e = finish_device(m, m->devices[i]);
-	return e ? e : ooms_finish(m);
-}
-
-unsigned model_devices(const struct model *m) { return (unsigned)m->device_count; }
-const struct model_device *model_device(const struct model *m, uint32_t index) { return &m->devices[index]->seen; }
-unsigned model_ooms(const struct model *m) { return (unsigned)m->oom_total; }
-const struct model_oom *model_oom(const struct model *m, unsigned i) { return m->ooms[i]; }
-
-const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process)
-{
-	const struct share *s = share_by_device(&m->accounts[process], device);
-	return s ? &s->seen : NULL;
-}
-
-/* ---- single blocks --------------------------------------------------------------------------------------- */
-
-static int each_in(const struct share *s, enum device_space space, int (*f)(void *arg, const struct model_block *b), void *arg)
-{
-	const struct blocks *t = &s->space[space];
-	int e = 0;
-	for (size_t i = 0; t->entries && i <= t->mask && !e; i++) {
-		const struct block *b = &t->entries[i];
-		if (b->addr)
-			e = f(arg, &(struct model_block){ .addr = b->addr, .size = b->size, .ns = b->ns, .site = b->site,
-							  .thread = b->thread, .device = s->device->seen.index });
-	}
-	return e;
-}
-
-static int each_physical(const struct account *a, int (*f)(void *arg, const struct model_block *b), void *arg)
-{
-	int e = 0;
-	for (size_t i = 0; i < a->devices->physical_count && !e; i++) {
-		const struct physical *p = &a->devices->physical[i];
-		if (p->used && p->share->seen.id)
-			e = f(arg, &(struct model_block){ .addr = p->handle, .size = p->size, .ns = p->ns, .site = p->site,
-							  .thread = p->thread, .device = p->share->device->seen.index });
-	}
-	return e;
-}
-
-int devices_each_block(const struct account *a, enum model_kind kind, int (*f)(void *arg, const struct model_block *b), void *arg)
-{
-	static const struct { enum model_kind kind; enum device_space space; } spaces[] = {
-		{ MODEL_PINNED, SPACE_PINNED }, { MODEL_DEVICE, SPACE_LINEAR }, { MODEL_DEVICE, SPACE_ARRAY },
-		{ MODEL_POOL, SPACE_POOL }, { MODEL_POOL, SPACE_WORKSPACE },
-	};
-	int e = 0;
-	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
-		for (size_t k = 0; a->devices->shares[i] && k < sizeof(spaces) / sizeof(*spaces) && !e; k++)
-			if (spaces[k].kind == kind)
-				e = each_in(a->devices->shares[i], spaces[k].space, f, arg);
-	return !a->devices || e || kind != MODEL_DEVICE ? e : each_physical(a, f, arg);
 }

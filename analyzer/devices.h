@@ -1,6 +1,7 @@
 /*
  * The books of devices: what a process's device events do to its shares of devices and to the devices' sums. account.c
- * hands over the slots, device_books.c keeps sums, device_memory.c knows what is where, device_ooms.c what failed.
+ * hands over the slots, device_books.c keeps sums, device_memory.c (and its parts) knows what is where,
+ * device_ooms.c what failed.
  *
  * Addresses and handles are looked up per process and device: two devices may use the same ones. A free names the thread's
  * current device, which need not be the block's, so the process's other devices are asked too.
@@ -109,7 +110,7 @@ struct device_event {
 	uint64_t ns;
 };
 
-/* ---- device_books.c ---- */
+/* ---- device_books.c; device_life.c: forks, ends, time; device_result.c: what is shown ---- */
 
 int devices_set_up(struct model *m);
 int devices_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
@@ -127,6 +128,9 @@ int devices_each_block(const struct account *a, enum model_kind kind, int (*f)(v
 void devices_fini_account(struct account *a);
 void devices_fini(struct model *m);
 
+/* The process's, made if there are none; NULL = no memory. */
+struct device_books *books_of(struct account *a);
+
 /* The share of this process on its device `id`, made if it is new; NULL = no memory. */
 struct share *share_of(struct account *a, uint32_t id);
 /* Its device is among those of the model from now on. 0 or -MT_EMEMORY. */
@@ -141,6 +145,19 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 /* A successful call that returned a block; site BLOCK_NO_SITE = none. */
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes);
 int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e);
+
+static inline enum model_layer device_layer(uint32_t kind) { return kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY; }
+
+/* The share of a process, by the device's index; NULL = none. */
+struct share *share_by_device(const struct account *a, uint32_t device);
+
+/* Before anything gets smaller, and at the end: what is highest now is counted. */
+void device_settle_moment(struct device *d);
+void share_settle(struct share *s, enum model_layer layer);
+/* Before a share changes: what it has now is what it had at the device's peak moment, unless it has changed since. */
+void share_touch(struct share *s);
+/* One entry a site, largest first. */
+void moment_tidy(struct model_moment *at);
 
 /* Everybody's memory on the device now. *at's lists are freed before. 0 or -MT_EMEMORY. */
 void moment_fini(struct model_moment *at);

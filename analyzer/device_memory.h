@@ -1,0 +1,60 @@
+/*
+ * What the parts of device_memory.c share: device_extents.c knows segments and mappings, device_physical.c the handles of the
+ * virtual memory API, device_undo.c frees that did not happen. Nobody else includes this.
+ */
+#ifndef MT_DEVICE_MEMORY_H
+#define MT_DEVICE_MEMORY_H
+
+#include "analyzer/devices.h"
+
+enum device_counter { COUNT_FREES, COUNT_MISSED, COUNT_UNKNOWN, COUNT_TEMPORARY };
+
+/* What a space's blocks are counted as; MODEL_KINDS = as nothing. SPACES stands for physical memory. */
+enum model_kind device_kind(enum device_space space);
+enum device_space device_space_of(unsigned class);
+void device_count_up(struct account *a, struct share *s, enum device_space space, enum device_counter c, uint64_t n);
+
+/* A block begins to be live (delta 1) or ends (-1). */
+void device_move_block(struct share *s, enum device_space space, const struct block *b, int64_t delta, uint64_t ns);
+/* It ended without a word. */
+void device_end_block(struct share *s, enum device_space space, struct block *b, uint64_t ns);
+
+static inline uint64_t device_end_of(uint64_t addr, uint64_t size)
+{
+	return addr + size < addr ? UINT64_MAX : addr + size;
+}
+
+/* ---- device_extents.c ---- */
+
+int extent_put(struct share *s, const struct extent *x, uint64_t ns);
+/* The first one that overlaps; borrowed until the next change. */
+struct extent *extent_at(struct share *s, uint64_t start, uint64_t end);
+/* Takes it out; returns what it was. */
+struct extent extent_remove(struct share *s, struct extent *x, uint64_t ns);
+/* What is mapped in an extent is one view less. *u, unless NULL, remembers it. */
+int extent_unmap(struct account *a, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns);
+/* Whatever lies in [start, end) has ended without a word. */
+int extents_clear(struct share *s, uint64_t start, uint64_t end, uint64_t ns);
+/* A block of the pool lies in [start, end). Returns when the newest memory in it that ring `ring` got was got; 0 = none. */
+uint64_t extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t ring, uint64_t ns);
+struct range *reservation_at(const struct account *a, uint64_t addr);
+
+/* ---- device_physical.c ---- */
+
+enum device_space physical_space(const struct physical *p);
+/* Adds one, unreleased or not; returns its index or -MT_EMEMORY. */
+int64_t physical_put(struct account *a, const struct physical *p, uint64_t ns);
+/* By its handle; NULL = none. Valid until the next put. */
+struct physical *physical_find(const struct account *a, uint64_t handle);
+int physical_hold(struct account *a, uint64_t handle, uint32_t index);
+/* The handle was given back. */
+void physical_release(struct account *a, struct physical *p, uint64_t ns);
+void physical_drop_if_unused(struct account *a, struct physical *p, uint64_t ns);
+void physical_count_maps(struct physical *p, int delta, uint64_t ns);
+
+/* ---- device_undo.c ---- */
+
+/* The ring's place to remember this free; NULL = no memory. */
+struct device_undo *undo_of(struct account *a, const struct device_event *e);
+
+#endif
