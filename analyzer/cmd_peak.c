@@ -2,6 +2,7 @@
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/peak_fit.h"
 #include "analyzer/view.h"
 
 #include <stdio.h>
@@ -14,7 +15,16 @@
 #define FRAMES_EACH 8
 
 
-static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+struct peak_options {
+	struct options common;
+	uint64_t fit;
+};
+
+static const struct option_row rows[] = {
+	OPTIONS_READ,
+	{ "fit", 0, "SIZE", OPTION_BYTES, offsetof(struct peak_options, fit), "would it fit SIZE, and what must go for it to fit" },
+	OPTIONS_END
+};
 
 static const struct option_spec spec = {
 	"memtrace peak [--at TIME] [options] [DIR...]",
@@ -319,12 +329,15 @@ static int show(struct view *v)
 static int peak(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
+	uint64_t fit = ((const struct peak_options *)(const void *)v->options)->fit;
+	if (fit)
+		return peak_fit(v, fit);
 	int e = view_run(v, &q);
 	return e < 0 ? e : show(v);
 }
 
 int cmd_peak(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct peak_options o = { 0 };
 	return view_command(&spec, &o, argc, argv, peak);
 }

@@ -34,7 +34,7 @@ static void set_caller(struct explain *x, struct evidence_request *r, const stru
 {
 	const struct process *p = reader_process(x->view->reader, oom->process);
 	uint32_t stack = stacks_of(x->view->stacks, p, oom->node, oom->node2);
-	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+	enum category c = oom->pool ? CATEGORY_unknown : categories_of(x->view->categories, stack, LIFETIME_UNKNOWN);
 	r->caller = oom->pool ? CALLER_POOL : c == CATEGORY_comm ? CALLER_COMM : c == CATEGORY_workspace ? CALLER_LIBRARY : CALLER_PROGRAM;
 	r->caller_name = oom->pool ? NULL : library_of(x, stack);
 }
@@ -240,6 +240,21 @@ static void set_kept(struct explain *x)
 		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;
 }
 
+/* What the cgroup with a limit could not give way at its worst moment: all but its pages of files. */
+struct worst { uint64_t used, file; };
+
+static int look_at_group(void *arg, const struct sample *s)
+{
+	struct worst *w = arg;
+	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file;
+	if (s->subject->kind != MT_SUBJECT_CGROUP || (s->fields & both) != both || s->value[MT_CGROUP_current] < s->value[MT_CGROUP_file])
+		return 0;
+	uint64_t used = s->value[MT_CGROUP_current] - s->value[MT_CGROUP_file];
+	if (used > w->used)
+		*w = (struct worst){ used, s->value[MT_CGROUP_file] };
+	return 0;
+}
+
 static void set_system(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -259,8 +274,12 @@ static void set_system(struct explain *x)
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->file = f->cgroup_file;
-	if (evidence_known(f->cgroup_current) && evidence_known(f->cgroup_file) && f->cgroup_current > f->cgroup_file)
-		h->anon = f->cgroup_current - f->cgroup_file; /* with shared memory and the kernel's: none of it gives way */
+	h->anon = f->cgroup_anon;
+	struct worst worst = { 0 };
+	if (evidence_known(f->limit) && samples_each(system_samples(x->system), 0, UINT64_MAX, look_at_group, &worst) >= 0 && worst.used) {
+		h->anon = worst.used;
+		h->file = worst.file;
+	}
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;

@@ -104,13 +104,14 @@ static uint64_t running_step(const struct pace *p, uint64_t moment)
 	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
 }
 
-/* Seen from the moment: steps are known of the process. */
+/* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
 static enum lifetime lifetime_of(const struct explain *x, const struct moment_block *b)
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
-	if (!p || p->source == RHYTHM_NONE || p->count < 2)
+	uint64_t moment = moments_device_ns(x->parts->moments, b->device);
+	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || p->steps[p->count - 1].end_ns < moment)
 		return LIFETIME_UNKNOWN;
-	uint64_t running = running_step(p, moments_device_ns(x->parts->moments, b->device));
+	uint64_t running = running_step(p, moment);
 	if (b->ns < p->steps[0].begin_ns)
 		return LIFETIME_SETUP;
 	if (b->ns >= running)
@@ -121,15 +122,47 @@ static enum lifetime lifetime_of(const struct explain *x, const struct moment_bl
 static enum category category_of(struct explain *x, const struct moment_block *b, uint32_t stack)
 {
 	enum category labelled = b && b->label ? category_of_label(b->label) : CATEGORIES;
-	return labelled < CATEGORIES ? labelled : categories_of(x->parts->categories, stack, lifetime_of(x, b));
+	return labelled < CATEGORIES ? labelled : categories_of(x->view->categories, stack, lifetime_of(x, b));
 }
 
-static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s)
+/* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see estimate.h). */
+static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s, double share)
 {
 	struct explain_space *host = &x->spaces[0];
 	uint32_t stack = stacks_of(x->view->stacks, p->process, s->node, s->node2);
-	host->category[categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN)] += s->host_peak_bytes;
-	host->bytes += s->host_peak_bytes;
+	double weight = 1 + (sites_weight(x->view->reader, s) - 1) * share;
+	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += (uint64_t)((double)s->host_peak_bytes * weight);
+}
+
+static bool is_heap(const struct model_site *s)
+{
+	return s->kind == MODEL_HEAP && s->host_peak_bytes;
+}
+
+/* Where stacks are sampled, blocks without one are shared out as those with one stand for them. */
+static void count_process(struct explain *x, const struct model_process *p)
+{
+	double meant = 0;
+	uint64_t bare = 0, all = 0, before = 0, after = 0;
+	struct explain_space *host = &x->spaces[0];
+	for (uint32_t i = 0; i < p->site_count; i++) {
+		const struct model_site *s = &p->sites[i];
+		if (!is_heap(s))
+			continue;
+		all += s->host_peak_bytes;
+		bare += s->sampled == MODEL_UNSAMPLED ? s->host_peak_bytes : 0;
+		meant += (double)s->host_peak_bytes * (sites_weight(x->view->reader, s) - 1);
+	}
+	for (int c = 0; c < CATEGORIES; c++)
+		before += host->category[c];
+	for (uint32_t i = 0; i < p->site_count; i++)
+		if (is_heap(&p->sites[i]) && p->sites[i].sampled != MODEL_UNSAMPLED)
+			count_site(x, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
+	for (int c = 0; c < CATEGORIES; c++)
+		after += host->category[c];
+	host->bytes += all;
+	if (after - before < all) /* fractions of bytes, or no sample at all */
+		host->category[CATEGORY_unknown] += all - (after - before);
 }
 
 /* The heap by site: that is exact for small blocks, too. Labels are moved afterwards. */
@@ -137,11 +170,8 @@ static void count_heap(struct explain *x)
 {
 	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
 		const struct model_process *p = model_process(x->view->model, id);
-		if (!view_has(x->view, p->process))
-			continue;
-		for (uint32_t i = 0; i < p->site_count; i++)
-			if (p->sites[i].kind == MODEL_HEAP && p->sites[i].host_peak_bytes)
-				count_site(x, p, &p->sites[i]);
+		if (view_has(x->view, p->process))
+			count_process(x, p);
 	}
 }
 
@@ -193,7 +223,7 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		s->category[c] += b->size;
 		s->bytes += b->size;
 	} else if (b->label) {
-		enum category before = categories_of(x->parts->categories, stack, LIFETIME_UNKNOWN);
+		enum category before = categories_of(x->view->categories, stack, LIFETIME_UNKNOWN);
 		uint64_t moved = b->size < s->category[before] ? b->size : s->category[before];
 		s->category[before] -= moved;
 		s->category[c] += moved;
@@ -317,8 +347,7 @@ static int set_up(struct explain *x)
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		x->spaces[1 + i] = (struct explain_space){ .name = model_device(v->model, i)->name, .device = i,
 							   .ns = moments_device_ns(x->parts->moments, i) };
-	const char *rules = v->options->rules ? v->options->rules : getenv("MEMTRACE_RULES");
-	return categories_new(&x->parts->categories, v->stacks, rules && *rules ? rules : NULL);
+	return 0;
 }
 
 int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete)
@@ -362,7 +391,6 @@ void explain_free(struct explain *x)
 		ledger_fini(&x->parts->ledgers[i]);
 	free(x->parts->ledgers);
 	moments_free(x->parts->moments);
-	categories_free(x->parts->categories);
 	for (size_t i = 0; i < x->parts->kept_count; i++)
 		free(x->parts->kept[i]);
 	free(x->parts->kept);

@@ -75,7 +75,6 @@ struct explain_parts {
 	void **kept;                         /* everything that was allocated for it */
 	size_t kept_count, kept_room;
 	struct moments *moments;
-	struct categories *categories;
 	struct ledger *ledgers;
 	unsigned ledger_count;
 };

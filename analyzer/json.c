@@ -95,7 +95,7 @@ json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind
 	json_object_set_new(site, "blocks", json_bytes(o->blocks));
 	if (o->estimated)
 		json_range(site, &o->sum);
-	json_object_set_new(site, "category", json_text("unknown"));
+	json_object_set_new(site, "category", json_text(category_name(o->category)));
 	json_object_set_new(site, "memory", json_text(kind_name(kind)));
 	if (o->label)
 		json_object_set_new(site, "label", json_text(o->label));

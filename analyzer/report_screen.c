@@ -312,8 +312,8 @@ static unsigned print_next(const struct report *r, unsigned room)
 {
 	bool oom = model_ooms(r->view->model) > 0;
 	(void)room;
-	printf("%smore: memtrace peak [--at %s] | leaks | %stimeline | report --process PID | --json | --help%s\n",
-	       output_begin(STYLE_FAINT), oom ? "oom" : "SECONDS", oom ? "frag --at oom | " : "", output_end(STYLE_FAINT));
+	printf("%smore: memtrace %s | report --process PID | --json%s\n", output_begin(STYLE_FAINT),
+	       oom ? "peak --at oom | frag --at oom | leaks | timeline" : "peak [--at SECONDS] | leaks | timeline", output_end(STYLE_FAINT));
 	return 1;
 }
 

@@ -10,7 +10,7 @@
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
 #define KIND_COLUMNS 21
-#define FIGURE_COLUMNS 20
+#define FIGURE_COLUMNS 22
 
 static void print_heading(const char *text, const char *rest)
 {
@@ -97,7 +97,7 @@ unsigned report_print_why(const struct report *r, unsigned room)
 	(void)room;
 	if (!report_is_trouble(r))
 		return 0;
-	char *titles = output_format("%*s%s", output_width() - KIND_COLUMNS - FIGURE_COLUMNS + 18, "", "     bytes   certainty");
+	char *titles = output_format("%*s   certainty", output_width() - (int)sizeof("WHY") + 1 - 12, "bytes");
 	print_heading("WHY", titles ? titles : "");
 	free(titles);
 	unsigned lines = 2, shown = 0;

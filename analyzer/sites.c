@@ -136,6 +136,11 @@ static struct key site_key(const struct frame *f)
 	return (struct key){ word(f->function), word(f->file ? f->file : f->library), f->line };
 }
 
+static enum category category_of(const struct builder *b, uint32_t stack)
+{
+	return b->query->categories ? categories_of(b->query->categories, stack, LIFETIME_UNKNOWN) : CATEGORY_unknown;
+}
+
 static struct key key_of(const struct builder *b, const struct model_site *site, uint32_t stack,
 			 const struct frame *f)
 {
@@ -145,6 +150,7 @@ static struct key key_of(const struct builder *b, const struct model_site *site,
 	case BY_FILE: return f ? (struct key){ .a = word(f->file ? f->file : f->library) } : (struct key){ 0 };
 	case BY_LIBRARY: return f ? (struct key){ .a = word(f->library) } : (struct key){ 0 };
 	case BY_PROCESS: return (struct key){ .a = site->process };
+	case BY_CATEGORY: return (struct key){ .a = category_of(b, stack), .b = 1 };
 	case BY_THREAD: return (struct key){ .a = site->process, .b = site->split };
 	case BY_SIZE: return (struct key){ .a = site->split };
 	default: return site_key(f);
@@ -160,9 +166,10 @@ static char *thread_label(const struct builder *b, const struct model_site *site
 	return output_format("%u/%u %s", p->pid, t->tid, *t->name ? t->name : p->name);
 }
 
-static char *label_of(const struct builder *b, const struct model_site *site, const struct frame *f)
+static char *label_of(const struct builder *b, const struct model_site *site, uint32_t stack, const struct frame *f)
 {
 	switch (b->query->by) {
+	case BY_CATEGORY: return output_format("%s", category_name(category_of(b, stack)));
 	case BY_FILE: return output_format("%s", !f ? "no stack" : f->file ? f->file : f->library ? f->library : "?");
 	case BY_LIBRARY: return output_format("%s", !f ? "no stack" : f->library ? f->library : "no library");
 	case BY_THREAD: return thread_label(b, site);
@@ -221,7 +228,7 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	}
 	owner->folded = fold != NULL;
-	owner->label = fold ? output_format("%s", fold) : label_of(b, site, frame);
+	owner->label = fold ? output_format("%s", fold) : label_of(b, site, stack, frame);
 	owner->frame = frame;
 	entry->key = key;
 	*index = entry->owner = b->sites->count - 1;
@@ -400,6 +407,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	if (!o->label)
 		o->frame = where.frame;
 	o->caller = where.caller; /* of its largest stack */
+	o->category = category_of(b, o->stacks->stack);
 	b->sites->bytes += o->bytes;
 	b->sites->blocks += o->blocks;
 	b->sites->estimated = b->sites->estimated || o->estimated;

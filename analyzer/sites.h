@@ -5,6 +5,7 @@
 #ifndef MT_ANALYZER_SITES_H
 #define MT_ANALYZER_SITES_H
 
+#include "analyzer/categories.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
 #include "analyzer/stacks.h"
@@ -26,6 +27,7 @@ struct sites_query {
 	const struct model_device *device; /* only sites on it; NULL = all */
 	enum by by;             /* BY_UNSET = BY_SITE */
 	const char *filter;     /* extended regular expression; NULL = all */
+	struct categories *categories; /* for BY_CATEGORY and owner.category; NULL = they are unknown */
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
@@ -49,6 +51,7 @@ struct owner {
 	bool folded;                 /* by query.fold */
 	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
 	const struct frame *caller;
+	enum category category;      /* of its largest stack */
 	uint64_t bytes, blocks;      /* as in sum */
 	bool estimated;              /* parts of it are */
 	struct owner_sum sum;

@@ -155,9 +155,9 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	(void)d;
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
-	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon))
-		return ruled_out(out, output_format("%s resident, %s of it live: allocators keep little", BYTES(h->rss_anon),
-						    BYTES(evidence_or(h->live, 0))));
+	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
+		return ruled_out(out, output_format("%s resident, %s of it live: allocators keep %s", BYTES(h->rss_anon),
+						    BYTES(evidence_or(h->live, 0)), BYTES(h->kept)));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),

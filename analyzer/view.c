@@ -139,21 +139,12 @@ static int pick_processes(struct view *v)
 	return 0;
 }
 
-static int check_by(const struct options *o)
-{
-	if (o->by == BY_CATEGORY)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "category is not known of host memory yet");
-	return 0;
-}
-
 int view_open(struct view *v, const struct options *o)
 {
 	*v = (struct view){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
 	if (o->by == BY_UNSET)
 		v->by = o->json ? BY_STACK : BY_SITE;
-	int e = check_by(o);
-	if (e == 0)
-		e = pick_kinds(v);
+	int e = pick_kinds(v);
 	if (e == 0)
 		e = reader_open(&v->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
 	if (e == 0)
@@ -255,11 +246,13 @@ int view_run(struct view *v, struct model_query *q)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (int i = 0; i < o->ndirs; i++)
 		read_symbol_file(v->stacks, o->dirs[i]);
-	return 0;
+	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");
+	return categories_new(&v->categories, v->stacks, rules && *rules ? rules : NULL);
 }
 
 void view_close(struct view *v)
 {
+	categories_free(v->categories);
 	stacks_free(v->stacks);
 	model_free(v->model);
 	reader_close(v->reader);
@@ -302,6 +295,7 @@ static struct sites_query query_of(const struct view *v, enum sites_measure meas
 		.device = v->device != MODEL_NO_DEVICE && kind >= MODEL_HOST_KINDS ? model_device(v->model, v->device) : NULL,
 		.by = v->by,
 		.filter = v->options->filter,
+		.categories = v->categories,
 		.flags = view_flags(v->options),
 		.processes = v->processes,
 	};

@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_VIEW_H
 #define MT_ANALYZER_VIEW_H
 
+#include "analyzer/categories.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
 #include "analyzer/samples.h"
@@ -13,6 +14,7 @@ struct view {
 	struct reader *reader;
 	struct model *model;
 	struct stacks *stacks;
+	struct categories *categories;
 	const struct samples *samples; /* what was seen of the system, borrowed; NULL = the command did not look */
 	bool *processes;   /* by id; NULL = all */
 	unsigned selected; /* how many of them */

@@ -185,7 +185,7 @@ static void size_device(struct call *c, int ordinal)
 	struct mt_deed deed = { .hook = c->deed.hook, .class = c->deed.class, .device = c->deed.device };
 	int kept = errno;
 
-	if (!memory_info(&deed.addr, &deed.bytes))
+	if (!deed.device || !memory_info(&deed.addr, &deed.bytes))
 		return;
 	__atomic_fetch_or(&sized, 1ull << ordinal, __ATOMIC_RELAXED);
 	mt_device_note(MT_DEVICE_INFO, &deed);
@@ -427,10 +427,16 @@ static void import_closed(struct call *c, const char *name)
 
 static int32_t uses[MAX_ORDINALS];
 
+/* The first time says what is in use before the program has anything: its context, and other processes. */
 static void device_set(struct call *c, int ordinal)
 {
-	if (!c->status && ordinal >= 0 && ordinal < MAX_ORDINALS)
-		__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
+	if (c->status || ordinal < 0 || ordinal >= MAX_ORDINALS)
+		return;
+	__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
+	if (!is_sized(ordinal)) {
+		c->deed.device = device_id(ordinal);
+		size_device(c, ordinal);
+	}
 }
 
 static void device_reset(struct call *c, int ordinal, int force)

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""The incidents as programs on the stand-in: the report names the cause with the program's own figures, and says nothing of the kind
+of their healthy twins."""
+# timeout: 400
+import functools
+import os
+import re
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
+import mt
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def certain(done, device=None):
+    return [v["kind"] for v in done.trace.report["verdicts"]
+            if v["certainty"] != "low" and (device is None or v["device"] == device)]
+
+
+def held(done, kind, device="cuda:0"):
+    found = [v for v in done.trace.report["verdicts"] if v["kind"] == kind and v["device"] == device]
+    mt.check(found, "no verdict %s: %s" % (kind, [(v["kind"], v["evidence"]) for v in done.trace.report["verdicts"]]))
+    mt.check(found[0]["evidence"] and found[0]["certainty"] != "low", "%s is not certain: %s" % (kind, found[0]))
+    return found[0]
+
+
+def ruled_out(done, *kinds):
+    there = {r["kind"]: r["evidence"] for r in done.trace.report["ruled_out"] if r["device"] == "cuda:0"}
+    for kind in kinds:
+        mt.check(there.get(kind), "%s is not ruled out: %s" % (kind, sorted(there)))
+
+
+def near(got, wanted, part, what):
+    mt.check(abs(got - wanted) <= part * wanted, "%s: %s is not near %s" % (what, got, wanted))
+
+
+def screen_of(done):
+    text = done.trace.tool("report").out
+    lines = text.splitlines()
+    mt.check(len(lines) <= 45, "the screen has %d lines" % len(lines))
+    mt.check(max(map(len, lines)) <= 100, "a line of the screen has %d columns" % max(map(len, lines)))
+    return text
+
+
+@mt.variants("capacity", "fragmentation", "evaluation", "fraction")
+def case_failure(name):
+    """One cause, and it comes first."""
+    done = gpu.scenario(name, paused=True)
+    wanted = done.account["verdict"]
+    verdict = held(done, wanted)
+    mt.equal(certain(done, "cuda:0"), [wanted], "verdicts")
+    mt.equal(done.trace.report["status"], "problem")
+    mt.equal(done.trace.report["devices"][0]["ooms"][-1]["verdict"], wanted, "the failure's verdict")
+    oom = done.account["ooms"][0]
+    if name == "capacity":
+        mt.equal(verdict["bytes"], oom["requested_bytes"] - oom["free_bytes"], "short by")
+    if name == "fragmentation":
+        mt.equal(verdict["bytes"], oom["reserved_bytes"] - oom["allocated_bytes"], "unused")
+        mt.equal(verdict["bytes"], done.account["unused_bytes"])
+        mt.check("expandable_segments" in verdict["advice"], "no advice on expandable segments: %s" % verdict["advice"])
+    if name == "fraction":
+        near(oom["reserved_bytes"] + verdict["bytes"], done.account["limit_bytes"], 0.25, "what the pool may take")
+    text = screen_of(done)
+    mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
+
+
+def case_caught():
+    done = gpu.scenario("caught", paused=True)
+    mt.equal(done.trace.report["status"], "ok")
+    mt.check("leak" not in certain(done) and "fragmentation" not in certain(done), "verdicts: %s" % certain(done))
+
+
+def case_retry():
+    done = gpu.scenario("retry", paused=True)
+    mt.equal((certain(done), done.trace.report["status"]), ([], "ok"))
+
+
+@mt.variants((), ("--traced",))
+def case_neighbours(*arguments):
+    done = gpu.scenario("neighbours", *arguments, paused=True)
+    verdict = held(done, "other_process")
+    ruled_out(done, "fragmentation", "capacity", "leak")
+    mt.equal(certain(done, "cuda:0"), ["other_process"])
+    most = sum(n["bytes"] for n in done.account["neighbours"]) + 3 * done.account["context_bytes"]
+    mt.check(verdict["bytes"] <= most, "the neighbours have less than %d" % verdict["bytes"])
+
+
+def case_incident1():
+    """The model is there three times on the device; a fourth copy is the file's, on the host."""
+    done = gpu.scenario("incident1", paused=True)
+    held(done, "copies")
+    mt.equal(certain(done, "cuda:0"), ["copies"])
+    copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
+    mt.equal(copies[0]["count"], 3, "copies on the device")
+    for owner in copies[0]["owners"]:
+        near(owner["bytes"], done.account["copy_bytes"], 0.01, "a copy")
+    near(held(done, "copies")["bytes"], 2 * done.account["copy_bytes"], 0.01, "what dropping them gives back")
+
+
+def case_incident1_healthy():
+    done = gpu.scenario("incident1", "--healthy", paused=True)
+    mt.equal((done.status, certain(done, "cuda:0"), done.trace.report["status"]), (0, [], "ok"))
+
+
+def case_incident2():
+    done = gpu.scenario("incident2", paused=True)
+    verdict = held(done, "other_process")
+    ruled_out(done, "fragmentation", "leak")
+    mt.equal(certain(done, "cuda:0")[0], "other_process")
+    mt.check(verdict["bytes"] >= 11 * GIB, "bytes of the neighbours: %d" % verdict["bytes"])
+    mt.check("fewer processes" in verdict["advice"], verdict["advice"])
+
+
+def case_incident2_healthy():
+    done = gpu.scenario("incident2", "--healthy", paused=True)
+    mt.equal((certain(done, "cuda:0"), done.trace.report["status"]), ([], "ok"))
+
+
+def case_incident3():
+    done = gpu.scenario("incident3", timeout=150, paused=True)
+    verdict = held(done, "leak")
+    mt.equal(certain(done, "cuda:0"), ["leak"])
+    ruled_out(done, "capacity", "fragmentation", "other_process")
+    mt.check("accelerating" in verdict["evidence"], verdict["evidence"])
+    mt.check("save_activation" in verdict["sites"][0], verdict["sites"])
+    steps = done.trace.report["steps"]
+    near(steps["count"], done.account["failed_step"], 0.02, "steps found")
+    shown = done.trace.report["categories"]["cuda:0"]
+    near(shown["parameters"], done.account["parameters"], 0.02, "parameters")
+    near(shown["gradients"], done.account["gradients"], 0.05, "gradients")
+
+
+def case_incident3_healthy():
+    done = gpu.scenario("incident3", "--healthy", 200, timeout=150, paused=True)
+    mt.equal((certain(done), done.trace.report["status"]), ([], "ok"))
+
+
+CGROUP = "/sys/fs/cgroup/memory"
+
+
+def limited(limit, *arguments):
+    """Incident 4 in a cgroup of its own, if this machine lets us make one."""
+    path = os.path.join(CGROUP, "memtrace-test-%d" % os.getpid())
+    try:
+        os.mkdir(path)
+    except OSError as error:
+        mt.skip("no cgroup can be made: %s" % error)
+    try:
+        with open(os.path.join(path, "memory.limit_in_bytes"), "w") as file:
+            file.write(str(limit))
+        script = os.path.join(gpu.SCENARIOS, "incident4.py")
+        enter = "echo $$ > %s/cgroup.procs; exec \"$@\"" % path
+        done = gpu.run(["/bin/sh", "-c", enter, "sh", gpu.python(), script, *arguments], env={"MEMTRACE_PAUSED": "1"},
+                       **gpu.settings_of(script))
+        done.trace.report
+        return done
+    finally:
+        for _ in range(50):
+            try:
+                os.rmdir(path)
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
+@functools.lru_cache(None)
+def need():
+    """What the sick program takes that can't give way, where it may have all it wants."""
+    done = limited(4096 * MIB)
+    mt.equal(done.status, 0)
+    mt.equal(certain(done), [], "verdicts with room")
+    figures = re.findall(r'cgroup .* current (\d+) .* file (\d+) ', done.trace.tool("dump", "--samples").out)
+    mt.check(figures, "the cgroup was not sampled")
+    return max(int(current) - int(file) for current, file in figures)
+
+
+def case_incident4():
+    """The program takes nearly all of what it may, or is killed for it; its twin has room."""
+    limit = need() * 105 // 100 // 4096 * 4096
+    done = limited(limit)
+    said = certain(done, "host")
+    mt.check({"host_pressure", "limit"} & set(said), "verdicts of the host: %s" % said)
+    mt.equal(done.trace.report["system"]["ledger"]["total_bytes"], limit)
+
+
+def case_incident4_healthy():
+    done = limited(need() * 105 // 100 // 4096 * 4096, "--healthy")
+    mt.equal((done.status, certain(done)), (0, []))
+
+
+mt.main()

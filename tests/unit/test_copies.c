@@ -1,0 +1,97 @@
+#include "analyzer/copies.h"
+#include "tests/unit/test.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+#define KIB 1024ull
+
+static const uint64_t model[] = { 4000 * KIB, 16 * KIB, 900 * KIB, 900 * KIB, 16 * KIB, 3600 * KIB, 900 * KIB, 4000 * KIB };
+static uint64_t other[64];
+
+static size_t times(double factor)
+{
+	for (size_t i = 0; i < COUNT(model); i++)
+		other[i] = (uint64_t)((double)model[i] * factor);
+	return COUNT(model);
+}
+
+TEST(the_same_is_a_copy)
+{
+	CHECK(copies_same(model, COUNT(model), other, times(1)));
+}
+
+TEST(casts_are_copies)
+{
+	CHECK(copies_same(model, COUNT(model), other, times(2)));
+	CHECK(copies_same(model, COUNT(model), other, times(0.5)));
+	CHECK(!copies_same(model, COUNT(model), other, times(3)));
+	CHECK(!copies_same(model, COUNT(model), other, times(1.4)));
+}
+
+TEST(a_pool_rounds)
+{
+	size_t n = times(1);
+	for (size_t i = 0; i < n; i++)
+		other[i] = (other[i] + 511) / 512 * 512 + (i % 2 ? 512 : 0);
+	CHECK(copies_same(model, COUNT(model), other, n));
+}
+
+/* A buffer more, and one that only the other has. */
+TEST(a_few_blocks_may_differ)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < COUNT(model); i++) {
+		if (i == 3)
+			other[n++] = 100 * KIB;
+		other[n++] = model[i];
+	}
+	CHECK(copies_same(model, COUNT(model), other, n));
+}
+
+TEST(other_sizes_are_no_copy)
+{
+	size_t n = times(1);
+	other[0] = 1000 * KIB;
+	other[5] = 6600 * KIB;
+	CHECK(!copies_same(model, COUNT(model), other, n));
+}
+
+TEST(another_order_is_no_copy)
+{
+	size_t n = times(1);
+	for (size_t i = 0; i < n; i++)
+		other[i] = model[(i * 3 + 2) % n];
+	CHECK(!copies_same(model, COUNT(model), other, n));
+}
+
+/* Batches, pages of a cache: one size, however often. */
+TEST(equal_blocks_are_no_copy)
+{
+	for (size_t i = 0; i < 40; i++)
+		other[i] = 2048 * KIB;
+	CHECK(!copies_same(other, 20, other + 20, 20));
+	CHECK_EQ(copies_period(other, 40), 0);
+}
+
+TEST(few_blocks_are_no_copy)
+{
+	CHECK(!copies_same(model, 4, model, 4));
+}
+
+TEST(layers_are_no_copies)
+{
+	for (size_t i = 0; i < 64; i++)
+		other[i] = (1 + i % 8) * 100 * KIB;
+	CHECK_EQ(copies_period(other, 64), 0);
+}
+
+TEST(a_model_made_twice_by_one_call)
+{
+	for (size_t i = 0; i < 60; i++)
+		other[i] = (i % 30 == 0 ? 4000 : (1 + i % 30 % 8) * 100) * KIB;
+	CHECK_EQ(copies_period(other, 60), 30);
+	CHECK_EQ(copies_period(other, 59), 0);
+	CHECK_EQ(copies_period(other, 30), 0);
+	CHECK_EQ(copies_period(other, 0), 0);
+}
+
+TEST_MAIN
