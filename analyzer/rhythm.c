@@ -34,12 +34,15 @@ struct call {
 	uint32_t thread;
 };
 
+enum { LOOKED_BITS = 14, LOOKED = 1 << LOOKED_BITS };
+
 struct watched {
 	const struct process *process;
 	struct turn *turns;   /* by site */
 	size_t turn_count, turn_room;
 	struct call *calls;
 	size_t call_count, call_room;
+	struct looked { uint32_t node2, call; uint8_t flags; } *looked; /* what look_at() found of Python stacks: LOOKED of them */
 	uint32_t now;         /* the call that its thread is in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
@@ -63,6 +66,7 @@ void rhythm_free(struct rhythm *r)
 	for (size_t i = 0; r && i < r->count; i++) {
 		free(r->watched[i].turns);
 		free(r->watched[i].calls);
+		free(r->watched[i].looked);
 		free(r->watched[i].beat.roles);
 	}
 	if (r)
@@ -145,7 +149,32 @@ static bool is_wrapper(const struct process_code *code)
 	return strstr(code->file, "/optim") || strstr(code->file, "/torch/");
 }
 
-/* What the Python stack says about a site that is seen for the first time. The outermost optimizer counts. */
+/* Native stacks differ more than Python's: most sites have a Python stack that was looked at already. */
+static struct looked *looked_at(struct watched *w, uint32_t node2)
+{
+	if (!w->looked)
+		w->looked = calloc(LOOKED, sizeof(*w->looked));
+	return w->looked ? &w->looked[node2 * 0x9E3779B1u >> (32 - LOOKED_BITS)] : NULL;
+}
+
+static void look_at(struct watched *w, struct turn *t, uint32_t node2);
+
+/* What the Python stack says about a site that is seen for the first time. */
+static void look_once(struct watched *w, struct turn *t, uint32_t node2)
+{
+	struct looked *l = node2 ? looked_at(w, node2) : NULL;
+	if (!l || l->node2 != node2) {
+		look_at(w, t, node2);
+		if (l)
+			*l = (struct looked){ node2, t->call, t->flags };
+		return;
+	}
+	t->flags = l->flags;
+	t->node2 = node2;
+	t->call = l->call;
+}
+
+/* The outermost optimizer counts. */
 static void look_at(struct watched *w, struct turn *t, uint32_t node2)
 {
 	uint32_t caller = 0;
@@ -209,7 +238,7 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	w->last_ns = c->ns;
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
-		look_at(w, t, c->node2);
+		look_once(w, t, c->node2);
 		t->thread = c->thread;
 	}
 	if (t->thread != c->thread)
