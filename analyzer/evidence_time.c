@@ -10,6 +10,7 @@
 
 #define MOST_OWNERS 64
 #define WORKING 0.15    /* of the time while it grows */
+#define SURE_STEPS 20   /* of a loop that nobody marked */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
 
@@ -61,6 +62,8 @@ static bool works(const struct place *p, const struct trend *t)
 	const struct pace *pace = course_pace(p->x->course, t->process);
 	if (pace && (pace->source == RHYTHM_MARKS || pace->source == RHYTHM_NVTX || pace->source == RHYTHM_MSTX || pace->source == RHYTHM_OPTIMIZER))
 		return true;
+	if (!pace || (pace->source == RHYTHM_SITES ? pace->total < SURE_STEPS : t->growth.certainty < CERTAINTY_HIGH))
+		return false; /* layers of one step recur, too */
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
@@ -254,7 +257,8 @@ static const struct phase *phase_at(const struct explain *x, uint32_t process, u
 static bool after_steps(const struct explain *x, const struct phase *p)
 {
 	const struct pace *pace = course_pace(x->course, p->process->id);
-	return pace && pace->source != RHYTHM_NONE && pace->count > LEAST_STEPS && pace->steps[LEAST_STEPS].begin_ns < p->begin_ns;
+	size_t least = pace && pace->source == RHYTHM_SITES ? SURE_STEPS : LEAST_STEPS;
+	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns;
 }
 
 /* Phases around the failing one, and of the other source, say the same once more. */

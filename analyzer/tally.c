@@ -77,6 +77,25 @@ int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t
 	return n;
 }
 
+static size_t place_of(const struct tally_sites *t, uint32_t node, uint32_t node2)
+{
+	struct model_site key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
+	return hash(&key) & t->mask;
+}
+
+void tally_prefetch(const struct tally_sites *t, uint32_t node, uint32_t node2)
+{
+	if (t->index)
+		__builtin_prefetch(&t->index[place_of(t, node, node2)]);
+}
+
+void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t node2)
+{
+	uint32_t found = t->index ? t->index[place_of(t, node, node2)] : 0;
+	if (found)
+		tally_prefetch_site(t, found - 1);
+}
+
 void tally_sites_fini(struct tally_sites *t)
 {
 	for (size_t i = 0; i < t->count; i++)

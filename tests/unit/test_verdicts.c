@@ -480,7 +480,7 @@ TEST(a_line_of_the_loop_is_no_phase)
 	phase(0, "train.py:31", 100, 8, 9, false);
 	phase(1, "train.py:30", 100, 8, 22.5, true);
 	phases[1].line = phases[0].line = true;
-	phases[1].times = 40;
+	phases[0].times = phases[1].times = 40;
 	phases[1].after_steps = true;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
@@ -516,6 +516,20 @@ TEST(outside_the_pool)
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	CHECK(out(VERDICT_OUTSIDE_POOL));
+}
+
+TEST(physical_memory_that_is_mapped_nowhere)
+{
+	begin(24, 1, 0.3, 0, 0);
+	device.pool.known = false;
+	device.own_other = G(20);
+	device.unmapped = G(18);
+	judge();
+	CHECK(only(VERDICT_OUTSIDE_POOL));
+	CHECK_EQ(held(VERDICT_OUTSIDE_POOL)->bytes, G(18));
+	device.unmapped = G(0.2);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
 }
 
 static void host_growth(enum growth_kind kind, double gib)
