@@ -57,7 +57,8 @@ struct item {
 	bool has[2];
 	double value[2];
 	size_t order;
-	json_t *stack;        /* of a site */
+	int stack_side;       /* of a site: whose stack it is */
+	uint32_t stack;
 };
 
 struct side {
@@ -307,8 +308,10 @@ static void take_owner(struct diff *d, int side, const struct owner *o, enum mod
 	if (i) {
 		i->has[side] = true;
 		i->value[side] += (double)o->bytes;
-		if (!i->stack && v->options->json && o->stack_count)
-			i->stack = json_stack(v->stacks, o->stacks->stack, view_flags(v->options));
+		if (!i->stack && o->stack_count) {
+			i->stack = o->stacks->stack;
+			i->stack_side = side;
+		}
 	}
 	free(text);
 	free(where);
@@ -466,7 +469,7 @@ static void print_section(const struct diff *d, enum section section)
 	printf("\n");
 }
 
-static json_t *json_item(const struct item *i)
+static json_t *json_item(const struct diff *d, const struct item *i)
 {
 	json_t *o = json_object();
 	const char *unit = i->seconds ? "s" : "bytes";
@@ -482,8 +485,10 @@ static json_t *json_item(const struct item *i)
 			    i->seconds ? json_real(change_of(i)) : json_integer((json_int_t)change_of(i)));
 	json_object_set_new(o, "change_percent", i->has[0] && i->has[1] && i->value[0] > 0
 			    ? json_real(100 * change_of(i) / i->value[0]) : json_null());
-	if (i->stack)
-		json_object_set(o, "stack", i->stack);
+	if (i->section == SITES) {
+		const struct view *v = &d->side[i->stack_side].view;
+		json_object_set_new(o, "stack", json_stack(v->stacks, i->stack, view_flags(v->options)));
+	}
 	return o;
 }
 
@@ -500,7 +505,7 @@ static int print_json(const struct diff *d)
 		json_t *list = json_array();
 		for (size_t k = 0; k < d->count; k++)
 			if (d->sorted[k]->section == (enum section)section && (section != SITES || json_array_size(list) < most))
-				json_array_append_new(list, json_item(d->sorted[k]));
+				json_array_append_new(list, json_item(d, d->sorted[k]));
 		json_object_set_new(root, section_keys[section], list);
 	}
 	return json_print(root);
@@ -565,7 +570,6 @@ static void diff_fini(struct diff *d)
 		free(i->key);
 		free(i->name);
 		free(i->figure);
-		json_decref(i->stack);
 		free(i);
 	}
 	for (int side = 0; side < 2; side++) {

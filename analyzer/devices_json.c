@@ -189,9 +189,9 @@ static json_t *json_aliases(const struct model_device *d)
 static json_t *json_pool(const struct model_device *d, const struct model_moment *at)
 {
 	const struct model_totals *pool = &d->layer[LAYER_POOL], *reserved = &d->layer[LAYER_RESERVED];
-	json_t *o = json_object();
 	if (!pool->allocations && !pool->live_blocks && !pool->peak_bytes)
 		return json_null();
+	json_t *o = json_object();
 	json_object_set_new(o, "peak_allocated_bytes", json_bytes(pool->peak_bytes));
 	json_object_set_new(o, "peak_allocated_s", json_seconds(pool->peak_ns));
 	json_object_set_new(o, "peak_reserved_bytes", json_bytes(reserved->peak_bytes));

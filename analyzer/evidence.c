@@ -163,6 +163,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	e->own_other = own ? own->other : l->other_own;
+	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,

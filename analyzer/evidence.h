@@ -123,6 +123,7 @@ struct evidence_device {
 	struct evidence_request request;
 	struct evidence_pool pool;
 	uint64_t own_other;         /* ours outside the pool */
+	uint64_t unmapped;          /* of it: physical memory that is mapped nowhere */
 	EVIDENCE_LIST(struct evidence_part) parts;
 	bool neighbours_known;      /* somebody sampled the device's processes */
 	bool self_listed;           /* the sampler saw our own pid among them */

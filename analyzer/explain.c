@@ -125,12 +125,44 @@ static enum category category_of(struct explain *x, const struct moment_block *b
 	return labelled < CATEGORIES ? labelled : categories_of(x->view->categories, stack, lifetime_of(x, b));
 }
 
-static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s)
+/* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see estimate.h). */
+static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s, double share)
 {
 	struct explain_space *host = &x->spaces[0];
 	uint32_t stack = stacks_of(x->view->stacks, p->process, s->node, s->node2);
-	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += s->host_peak_bytes;
-	host->bytes += s->host_peak_bytes;
+	double weight = 1 + (sites_weight(x->view->reader, s) - 1) * share;
+	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += (uint64_t)((double)s->host_peak_bytes * weight);
+}
+
+static bool is_heap(const struct model_site *s)
+{
+	return s->kind == MODEL_HEAP && s->host_peak_bytes;
+}
+
+/* Where stacks are sampled, blocks without one are shared out as those with one stand for them. */
+static void count_process(struct explain *x, const struct model_process *p)
+{
+	double meant = 0;
+	uint64_t bare = 0, all = 0, before = 0, after = 0;
+	struct explain_space *host = &x->spaces[0];
+	for (uint32_t i = 0; i < p->site_count; i++) {
+		const struct model_site *s = &p->sites[i];
+		if (!is_heap(s))
+			continue;
+		all += s->host_peak_bytes;
+		bare += s->sampled == MODEL_UNSAMPLED ? s->host_peak_bytes : 0;
+		meant += (double)s->host_peak_bytes * (sites_weight(x->view->reader, s) - 1);
+	}
+	for (int c = 0; c < CATEGORIES; c++)
+		before += host->category[c];
+	for (uint32_t i = 0; i < p->site_count; i++)
+		if (is_heap(&p->sites[i]) && p->sites[i].sampled != MODEL_UNSAMPLED)
+			count_site(x, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
+	for (int c = 0; c < CATEGORIES; c++)
+		after += host->category[c];
+	host->bytes += all;
+	if (after - before < all) /* fractions of bytes, or no sample at all */
+		host->category[CATEGORY_unknown] += all - (after - before);
 }
 
 /* The heap by site: that is exact for small blocks, too. Labels are moved afterwards. */
@@ -138,11 +170,8 @@ static void count_heap(struct explain *x)
 {
 	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
 		const struct model_process *p = model_process(x->view->model, id);
-		if (!view_has(x->view, p->process))
-			continue;
-		for (uint32_t i = 0; i < p->site_count; i++)
-			if (p->sites[i].kind == MODEL_HEAP && p->sites[i].host_peak_bytes)
-				count_site(x, p, &p->sites[i]);
+		if (view_has(x->view, p->process))
+			count_process(x, p);
 	}
 }
 

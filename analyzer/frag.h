@@ -45,10 +45,16 @@ static inline double frag_share(uint64_t allocated, uint64_t reserved)
 	return reserved > allocated ? 1.0 - (double)allocated / (double)reserved : 0;
 }
 
+/* What the driver would have had to give: a segment, or all pages that an expandable one needs. */
+static inline uint64_t frag_asked(const struct model_oom *o)
+{
+	return o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes;
+}
+
 /* Would what was asked for fit into free memory if wholly free segments went back first? */
 static inline bool frag_fits(const struct frag_device *d)
 {
-	uint64_t asked = d->oom ? d->oom->block_bytes ? d->oom->block_bytes : d->oom->requested_bytes : 0;
+	uint64_t asked = d->oom ? frag_asked(d->oom) : 0;
 	return d->oom && d->oom->at.free_bytes != MODEL_UNKNOWN && d->oom->at.free_bytes + d->layout->idle >= asked;
 }
 

@@ -8,22 +8,18 @@
 
 enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
 
+/* "model.py:12 forward  < train.py:3 main" */
 static char *site_text(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
 	const struct model_site *s = site == UINT32_MAX ? NULL : &model_process(v->model, process)->sites[site];
-	if (!s)
-		return strdup("(unknown)");
-	struct stack_site where = stacks_site(v->stacks, stacks_of(v->stacks, p, s->node, s->node2), view_flags(v->options));
-	char *text = where.frame ? frame_text(where.frame) : strdup("(no stack)");
-	char *place = where.frame ? frame_where(where.frame) : NULL;
-	char *caller = where.caller ? frame_text(where.caller) : NULL, *caller_place = where.caller ? frame_where(where.caller) : NULL;
-	char *line = output_format("%s%s%s%s%s%s%s", text ? text : "", place && *place ? "  " : "", place ? place : "", caller ? "  < " : "",
-				   caller ? caller : "", caller_place && *caller_place ? "  " : "", caller_place ? caller_place : "");
-	free(text);
-	free(place);
-	free(caller);
-	free(caller_place);
+	const struct frame *frames[2];
+	unsigned count = s ? view_telling_frames(v, stacks_of(v->stacks, p, s->node, s->node2), frames, 2) : 0;
+	char *inner = count ? frame_place(frames[0]) : strdup(s ? "(no stack)" : "(unknown)");
+	char *outer = count > 1 ? frame_place(frames[1]) : NULL;
+	char *line = output_format("%s%s%s", inner ? inner : "", outer ? "  < " : "", outer ? outer : "");
+	free(inner);
+	free(outer);
 	return line;
 }
 
@@ -50,7 +46,7 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 static void print_request(const struct frag_device *d)
 {
 	const struct model_oom *o = d->oom;
-	uint64_t asked = o->block_bytes ? o->block_bytes : o->requested_bytes, unused = d->layout->reserved - d->layout->allocated;
+	uint64_t asked = frag_asked(o), unused = d->layout->reserved - d->layout->allocated;
 	printf("  asked %s", BYTES(o->requested_bytes));
 	if (o->block_bytes && o->block_bytes != o->requested_bytes)
 		printf(" (of the driver %s)", BYTES(o->block_bytes));

@@ -27,9 +27,9 @@
 #define DEVICE_LOOK_NS   (50 * MS)     /* ... and when one is */
 #define EVENT_PERIOD_NS  (100 * MS)    /* between samples that failures ask for */
 #define EVENT_BURST      20            /* blocks that are written at once for them; one more each second */
-#define LOOK_SHARE       200
+#define LOOK_SHARE       500
 #define LOOK_NS_PER_MIB  50000         /* as measured with pages of 4 KiB on a slow machine */
-#define LONG_NS          (100 * MS)
+#define LONG_NS          (50 * MS)
 #define LONG_SHARE       1000
 #define CHANGED_SHARE    20
 #define ALLOWANCE_NS     (500 * MS)

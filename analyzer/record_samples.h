@@ -5,8 +5,8 @@
  *
  * It gets more frequent while resident memory grows fast and rarer where looking is expensive or the disk limit near:
  * less than 1 % of a core. smaps and smaps_rollup go through all pages of a process and keep it from mapping memory meanwhile (45 us
- * per MiB of 4 KiB pages were measured, 0.2 s for 4 GiB), so they are repeated after 200 times the time that they took at
- * the earliest, and after 1000 times if that was more than 100 ms; half a second's worth of them, and then half as many
+ * per MiB of 4 KiB pages were measured, 0.2 s for 4 GiB), so they are repeated after 500 times the time that they took at
+ * the earliest, and after 1000 times if that was more than 50 ms; half a second's worth of them, and then half as many
  * again, may come earlier where much has changed.
  */
 #ifndef MT_RECORD_SAMPLES_H

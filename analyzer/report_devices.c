@@ -76,7 +76,8 @@ static void print_oom_head(const struct view *v, const struct model_device *d, c
 
 static char *free_text(const struct model_oom *o)
 {
-	uint64_t asked = o->block_bytes ? o->block_bytes : o->requested_bytes, left = o->at.free_bytes;
+	/* of an expandable segment the driver is asked for one page at a time */
+	uint64_t asked = o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes, left = o->at.free_bytes;
 	if (left == MODEL_UNKNOWN)
 		return strdup("");
 	if (left < asked)
@@ -87,7 +88,8 @@ static char *free_text(const struct model_oom *o)
 static void print_oom_figures(const struct model_oom *o)
 {
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
-			      ? output_format(" (a segment of %s)", BYTES(o->block_bytes)) : strdup("");
+			      ? output_format(" (a %s of %s)", o->block_bytes < o->requested_bytes ? "page" : "segment",
+					      BYTES(o->block_bytes)) : strdup("");
 	char *left = free_text(o);
 	const char *cache = o->pool && o->retries ? " (cache returned)" : "";
 	print_fitted(STYLE_BAD, output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
@@ -99,37 +101,15 @@ static void print_oom_figures(const struct model_oom *o)
 						      BYTES(o->limit_bytes)));
 }
 
-static char *frame_line(const struct frame *f)
-{
-	char *text = frame_text(f), *where = frame_where(f);
-	char *line = output_format("%s%s%s", where ? where : "", where && *where ? " " : "", text ? text : "");
-	free(text);
-	free(where);
-	return line;
-}
-
-/* The innermost lines of Python, else the frame that says most. Returns how many. */
-static unsigned telling_frames(const struct view *v, uint32_t stack, const struct frame *frames[FRAMES])
-{
-	unsigned count = 0;
-	for (struct stack_walk w = { .next = stack }; count < FRAMES && stack_step(v->stacks, &w);)
-		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
-		    stack_shows(&w, view_flags(v->options)))
-			frames[count++] = w.frame;
-	if (!count && (frames[0] = stacks_site(v->stacks, stack, view_flags(v->options)).frame) != NULL)
-		count = 1;
-	return count;
-}
-
 /* Who wanted it, in one line, outermost first: "train.py:131 main > model.py:212 forward". */
 static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 {
 	const struct frame *frames[FRAMES];
 	const struct process *p = reader_process(v->reader, o->process);
-	unsigned count = telling_frames(v, stacks_of(v->stacks, p, o->node, o->node2), frames);
+	unsigned count = view_telling_frames(v, stacks_of(v->stacks, p, o->node, o->node2), frames, FRAMES);
 	char *line = strdup(" ");
 	for (unsigned i = count; i-- > 0 && line;) {
-		char *text = frame_line(frames[i]), *more = output_format("%s %s%s", line, text ? text : "", i ? " >" : "");
+		char *text = frame_place(frames[i]), *more = output_format("%s %s%s", line, text ? text : "", i ? " >" : "");
 		free(text);
 		free(line);
 		line = more;

@@ -4,14 +4,14 @@
 
 #include <ctype.h>
 
-#define BINS 26           /* of intervals: powers of two nanoseconds from 2^FIRST_BIN on */
-#define FIRST_BIN 11
+#define BINS 28           /* of intervals, in allocations: powers of two */
 #define LEAST_OPTIMIZER 3 /* visits */
 #define LEAST_SITES 8     /* turns, of a loop that nothing but its sites tells */
 #define LEAST_MICRO 8
-#define REGULAR 0.75      /* of the time is in intervals of the usual length */
+#define REGULAR 0.75      /* of what is allocated is in intervals of the usual length */
 #define NEARLY 0.9        /* as often as steps */
-#define LONG 0.1          /* of the process's life */
+#define LEAST_TURNS 24    /* of all its sites: few turns of few sites may be chance */
+#define LONG 0.1          /* of the time that the process was seen */
 #define SHORTEST_NS 100000u
 #define COVERS 0.8        /* of the time that the longest loop covers */
 
@@ -19,7 +19,7 @@ enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4 };
 
 /* How often and when one site allocated. */
 struct turn {
-	uint64_t first_ns, last_ns;
+	uint64_t first_ns, last_ns, last_index;
 	uint32_t count, thread;
 	uint32_t node2;
 	uint32_t call;        /* the optimizer's that it belongs to, plus 1; 0 = none */
@@ -46,6 +46,7 @@ struct watched {
 	uint32_t now;         /* the call that its thread is in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
+	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct beat beat;
 	bool settled;
 };
@@ -215,10 +216,11 @@ static void visit(struct watched *w, const struct turn *t, const struct model_ch
 	w->now_thread = c->thread;
 }
 
-static unsigned bin_of(uint64_t ns)
+/* Intervals are counted in allocations: time depends on what else the machine does. */
+static unsigned bin_of(uint64_t interval)
 {
-	unsigned log = ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
-	return log < FIRST_BIN ? 0 : log - FIRST_BIN >= BINS ? BINS - 1 : log - FIRST_BIN;
+	unsigned log = interval ? 63u - (unsigned)__builtin_clzll(interval) : 0;
+	return log >= BINS ? BINS - 1 : log;
 }
 
 void rhythm_change(struct rhythm *r, const struct model_change *c)
@@ -233,6 +235,8 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 		w->turn_count = c->site + 1ul;
 	}
 	struct turn *t = &w->turns[c->site];
+	w->last_ns = c->ns;
+	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
 		look_once(w, t, c->node2);
 		t->thread = c->thread;
@@ -240,10 +244,11 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	if (t->thread != c->thread)
 		t->flags |= SITE_THREADS;
 	if (t->count++)
-		t->bins[bin_of(c->ns - t->last_ns)]++;
+		t->bins[bin_of(w->index - t->last_index)]++;
 	else
 		t->first_ns = c->ns;
 	t->last_ns = c->ns;
+	t->last_index = w->index++;
 	if (w->call_count)
 		visit(w, t, c);
 }
@@ -265,17 +270,19 @@ void rhythm_event(struct rhythm *r, const struct process *p, const struct mt_eve
 
 /* ---- the result ---------------------------------------------------------------------------------------- */
 
-/* The part of the time between its turns that is in intervals of the usual length. */
+/* The part of what is allocated between its turns that is in intervals of the usual length. */
 static double regularity(const struct turn *t)
 {
 	uint64_t seen = 0, usual = 0;
 	double near = 0, all = 0;
 	while (usual < BINS - 1 && (seen += t->bins[usual]) * 2 < t->count)
 		usual++;
+	if (!usual)
+		return 0; /* nothing else happens between its turns */
 	for (unsigned i = 0; i < BINS; i++) {
-		double time = (double)t->bins[i] * (double)(1ull << i);
-		all += time;
-		near += i <= usual + 1 ? time : 0;
+		double much = (double)t->bins[i] * (double)(1ull << i);
+		all += much;
+		near += i <= usual + 1 ? much : 0;
 	}
 	return all > 0 ? near / all : 0;
 }
@@ -405,7 +412,7 @@ static bool by_optimizer(struct watched *w)
 
 /* ---- by sites alone ------------------------------------------------------------------------------------ */
 
-/* Sites that recur equally often. */
+/* Sites that recur equally often, from about the same moment to about the same moment. */
 struct level {
 	uint32_t count;
 	size_t sites;
@@ -413,13 +420,26 @@ struct level {
 	size_t lead;                /* the site that comes first */
 };
 
-static int by_count(const void *a, const void *b)
+static int by_count_and_time(const void *a, const void *b)
 {
 	const struct level *x = a, *y = b;
-	return (x->count > y->count) - (x->count < y->count);
+	if (x->count != y->count)
+		return x->count < y->count ? -1 : 1;
+	return (x->first_ns > y->first_ns) - (x->first_ns < y->first_ns);
 }
 
-/* Every regular site, joined with those of the same count. */
+static double apart(uint64_t a, uint64_t b)
+{
+	return a > b ? (double)(a - b) : (double)(b - a);
+}
+
+static bool is_same(const struct level *a, const struct level *b)
+{
+	double slack = 1.5 * (double)(a->last_ns - a->first_ns) / (double)(a->count - 1);
+	return a->count == b->count && apart(a->first_ns, b->first_ns) <= slack && apart(a->last_ns, b->last_ns) <= slack;
+}
+
+/* Every regular site, joined with those of the same count and time. */
 static struct level *find_levels(const struct watched *w, size_t *count)
 {
 	struct level *levels = calloc(w->turn_count + 1, sizeof(*levels));
@@ -430,19 +450,18 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 			levels[n++] = (struct level){ t->count, 1, t->first_ns, t->last_ns, i };
 	}
 	if (levels)
-		qsort(levels, n, sizeof(*levels), by_count);
+		qsort(levels, n, sizeof(*levels), by_count_and_time);
 	for (size_t i = 0; i < n; i++) {
-		struct level *to = kept ? &levels[kept - 1] : NULL, l = levels[i];
-		if (!to || to->count != l.count) {
+		struct level l = levels[i];
+		size_t to = kept;
+		while (to > 0 && levels[to - 1].count == l.count && !is_same(&levels[to - 1], &l))
+			to--;
+		if (!to || levels[to - 1].count != l.count) {
 			levels[kept++] = l;
 			continue;
 		}
-		if (l.first_ns < to->first_ns) {
-			to->first_ns = l.first_ns;
-			to->lead = l.lead;
-		}
-		to->last_ns = l.last_ns > to->last_ns ? l.last_ns : to->last_ns;
-		to->sites++;
+		levels[to - 1].sites++;
+		levels[to - 1].last_ns = l.last_ns > levels[to - 1].last_ns ? l.last_ns : levels[to - 1].last_ns;
 	}
 	*count = kept;
 	return levels;
@@ -451,8 +470,9 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 /* Not what a program does for a moment, or so fast that it can only be a part of something. */
 static bool is_long(const struct watched *w, const struct level *l)
 {
-	uint64_t span = l->last_ns - l->first_ns, life = w->process->end_ns - w->process->start_ns;
-	return (double)span >= LONG * (double)life && span >= (uint64_t)(l->count - 1) * SHORTEST_NS;
+	uint64_t span = l->last_ns - l->first_ns;
+	return (double)span >= LONG * (double)(w->last_ns - w->first_ns) && span >= (uint64_t)(l->count - 1) * SHORTEST_NS &&
+	       l->sites * l->count >= LEAST_TURNS;
 }
 
 /* The innermost level that covers the time and has a fair number of sites. */

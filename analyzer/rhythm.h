@@ -9,7 +9,7 @@
  *              optimizers that of the line which is visited most
  *   sites      sites that recur: allocations of one and the same stack at regular intervals. Sites with the same count are one
  *              level of nested loops. A loop within a step (layers) is no step: its short intervals take only a part of
- *              the time. What is left is the innermost level that covers the time; or the one outside it where that
+ *              what is allocated. What is left is the innermost level that covers the time; or the one outside it where that
  *              has up to LEAST_MICRO turns of the inner one in each of its own: micro-steps
  *
  * Imports are left out. Memory: some 130 bytes a site.

@@ -352,7 +352,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 
 /* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. What became resident since
  * they were looked at was touched since, for all we know. */
-static int untouched(const struct system *s, const struct sample_subject *process, uint64_t anon, uint64_t *out)
+static int untouched(const struct system *s, const struct sample_subject *process, uint64_t anon, uint64_t live, uint64_t *out)
 {
 	uint64_t sum = 0, ns = 0;
 	struct sample_state then;
@@ -363,6 +363,8 @@ static int untouched(const struct system *s, const struct sample_subject *proces
 		    strcmp(d->text, "[anon]") != 0)
 			continue;
 		uint64_t there = known_or(x, MT_MAPPING_rss, 0) + known_or(x, MT_MAPPING_swap, 0), size = known_or(x, MT_MAPPING_size, 0);
+		if (size > live)
+			continue; /* some driver's address space that no hook saw */
 		sum += size > there ? size - there : 0;
 		ns = x->last_ns > ns ? x->last_ns : ns;
 	}
@@ -389,7 +391,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	if (out->size != SYSTEM_UNKNOWN)
 		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
 	uint64_t live = out->live_heap + out->live_map, there = out->anon == SYSTEM_UNKNOWN ? live : out->anon;
-	int e = untouched(s, d, there, &not_there);
+	int e = untouched(s, d, there, live, &not_there);
 	out->untouched = not_there < live ? not_there : live;
 	if (live - out->untouched > there) /* what is resident is known better than what was touched */
 		out->untouched = live - there;

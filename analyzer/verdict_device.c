@@ -532,6 +532,11 @@ enum finding device_outside_pool(const struct evidence *e, const struct evidence
 {
 	const struct evidence_part *most;
 	uint64_t bytes = avoidable(d, &most);
+	if (d->request.failed && would_do(d, d->unmapped)) {
+		out->evidence = output_format("%s of physical memory were made and are mapped nowhere; without them it fits", BYTES(d->unmapped));
+		out->advice = output_format("map what cuMemCreate made, or release it (cuMemRelease)");
+		return holds(out, e, d->unmapped, 0.9);
+	}
 	if (!d->request.failed || !d->pool.known)
 		return FINDING_NONE;
 	if (!evidence_known(d->own_other))

@@ -44,6 +44,32 @@ char *frame_where(const struct frame *f)
 	return output_format("%s", f->name && f->library ? base_name(f->library) : "");
 }
 
+char *frame_place(const struct frame *f)
+{
+	char *text = frame_text(f), *where = frame_where(f);
+	char *line = output_format("%s%s%s", where ? where : "", where && *where ? " " : "", text ? text : "");
+	free(text);
+	free(where);
+	return line;
+}
+
+unsigned view_telling_frames(const struct view *v, uint32_t stack, const struct frame **frames, unsigned most)
+{
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stack }; count < most && stack_step(v->stacks, &w);)
+		if (w.class == FRAME_PLAIN && w.frame->language && !strcmp(w.frame->language, "python") &&
+		    stack_shows(&w, view_flags(v->options)))
+			frames[count++] = w.frame;
+	if (count)
+		return count;
+	struct stack_site site = stacks_site(v->stacks, stack, view_flags(v->options));
+	if (site.frame)
+		frames[count++] = site.frame;
+	if (site.caller && count < most)
+		frames[count++] = site.caller;
+	return count;
+}
+
 char *owner_text(const struct owner *o)
 {
 	if (o->label)

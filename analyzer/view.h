@@ -42,6 +42,9 @@ enum model_split view_split(const struct view *v);
 bool view_has(const struct view *v, const struct process *p);
 bool view_has_device(const struct view *v, uint32_t device);
 
+/* The innermost lines of Python, else the frame that says most: up to `most`, innermost first. Returns how many. */
+unsigned view_telling_frames(const struct view *v, uint32_t stack, const struct frame **frames, unsigned most);
+
 /* view_device.c. Of the --device that is a device: which one it is in this model; v->device. */
 int view_pick_device(struct view *v);
 /* The event at which the pass has to stop for --at oom[:N], or for the peak of --device, from a pass of its own. */
@@ -71,6 +74,9 @@ unsigned view_flags(const struct options *o);
 /* "at::native::add", "libfoo.so+0x1234"; and where that is: "main.c:12", "libfoo.so", "". Allocated. */
 char *frame_text(const struct frame *f);
 char *frame_where(const struct frame *f);
+
+/* "main.c:12 main". Allocated. */
+char *frame_place(const struct frame *f);
 
 /* The owner's label, or its site, or "(no stack)". Allocated. */
 char *owner_text(const struct owner *o);

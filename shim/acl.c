@@ -185,7 +185,7 @@ static void size_device(struct call *c, int ordinal)
 	struct mt_deed deed = { .hook = c->deed.hook, .class = c->deed.class, .device = c->deed.device };
 	int kept = errno;
 
-	if (!memory_info(&deed.addr, &deed.bytes))
+	if (!deed.device || !memory_info(&deed.addr, &deed.bytes))
 		return;
 	__atomic_fetch_or(&sized, 1ull << ordinal, __ATOMIC_RELAXED);
 	mt_device_note(MT_DEVICE_INFO, &deed);
@@ -321,23 +321,32 @@ static void mapped(struct call *c, uint64_t p, uint64_t bytes, uint64_t offset, 
 
 static struct { uint64_t handle; uint32_t extra; } retains[MAX_RETAINED];
 
-static uint32_t *extra_of(uint64_t handle, int add)
+/* References beyond the first, or NULL if there are none. */
+static uint32_t *extra_of(uint64_t handle)
 {
-	for (int i = 0; i < MAX_RETAINED; i++) {
-		uint64_t there = __atomic_load_n(&retains[i].handle, __ATOMIC_RELAXED);
-		if (!there && add)
-			__atomic_compare_exchange_n(&retains[i].handle, &there, handle, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		if (there == handle || (!there && add))
+	for (int i = 0; i < MAX_RETAINED; i++)
+		if (__atomic_load_n(&retains[i].handle, __ATOMIC_RELAXED) == handle)
 			return &retains[i].extra;
-		if (!there)
-			break;
-	}
 	return NULL;
+}
+
+/* The same, in a place that no handle needs any more. NULL: all are held. */
+static uint32_t *make_extra(uint64_t handle)
+{
+	uint32_t *extra = extra_of(handle);
+
+	for (int i = 0; i < MAX_RETAINED && !extra; i++) {
+		uint64_t there = __atomic_load_n(&retains[i].handle, __ATOMIC_RELAXED);
+		if (!__atomic_load_n(&retains[i].extra, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(&retains[i].handle, &there, handle, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			extra = &retains[i].extra;
+	}
+	return extra;
 }
 
 static void retained(struct call *c, void *const *handle)
 {
-	uint32_t *extra = c->status ? NULL : extra_of((uintptr_t)*handle, 1);
+	uint32_t *extra = c->status ? NULL : make_extra((uintptr_t)*handle);
 
 	if (extra)
 		__atomic_fetch_add(extra, 1, __ATOMIC_RELAXED);
@@ -345,7 +354,7 @@ static void retained(struct call *c, void *const *handle)
 
 static void give_handle(struct call *c, uint64_t handle)
 {
-	uint32_t *extra = extra_of(handle, 0), n = extra ? __atomic_load_n(extra, __ATOMIC_RELAXED) : 0;
+	uint32_t *extra = extra_of(handle), n = extra ? __atomic_load_n(extra, __ATOMIC_RELAXED) : 0;
 
 	while (n)
 		if (__atomic_compare_exchange_n(extra, &n, n - 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -355,7 +364,7 @@ static void give_handle(struct call *c, uint64_t handle)
 
 static void take_back_handle(struct call *c, uint64_t handle)
 {
-	uint32_t *extra = c->status && !c->gave ? extra_of(handle, 0) : NULL;
+	uint32_t *extra = c->status && !c->gave ? extra_of(handle) : NULL;
 
 	if (extra)
 		__atomic_fetch_add(extra, 1, __ATOMIC_RELAXED);
@@ -427,10 +436,16 @@ static void import_closed(struct call *c, const char *name)
 
 static int32_t uses[MAX_ORDINALS];
 
+/* The first time says what is in use before the program has anything: its context, and other processes. */
 static void device_set(struct call *c, int ordinal)
 {
-	if (!c->status && ordinal >= 0 && ordinal < MAX_ORDINALS)
-		__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
+	if (c->status || ordinal < 0 || ordinal >= MAX_ORDINALS)
+		return;
+	__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
+	if (!is_sized(ordinal)) {
+		c->deed.device = device_id(ordinal);
+		size_device(c, ordinal);
+	}
 }
 
 static void device_reset(struct call *c, int ordinal, int force)

@@ -35,6 +35,8 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #undef MSTX
 };
 
+_Static_assert(MT_HOOKS <= 1 << 10, "what an event has room for");
+
 struct mt_real mt_real;
 
 static char pool[POOL_BYTES] __attribute__((aligned(4096)));

@@ -99,7 +99,7 @@ static void *move_from_pool(unsigned hook, const void *old, size_t n, const void
 
 /* One free and one allocation. The free must be in the trace before the block can be somebody else's; if the
  * block was not released after all, it is undone. */
-static void *reallocate(unsigned hook, void *old, size_t n, const void *caller)
+static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, const struct mt_frame *frame)
 {
 	void *p;
 
@@ -113,7 +113,7 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller)
 		mt_record_free(hook, old);
 	p = REAL(mt_real.realloc(old, n));
 	if (p) {
-		mt_record_alloc(hook, p, n, caller, NULL);
+		mt_record_alloc(hook, p, n, caller, frame);
 	} else if (n || !old) {
 		if (old)
 			mt_record_undo(hook, old);
@@ -122,9 +122,15 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller)
 	return p;
 }
 
+/* What MT_FRAME points to must stay: no tail call. */
+#define KEEP_FRAME(p) __asm__ volatile("" : "+r"(p))
+
 MT_EXPORT void *realloc(void *p, size_t n)
 {
-	return reallocate(MT_HOOK_realloc, p, n, MT_CALLER);
+	void *q = reallocate(MT_HOOK_realloc, p, n, MT_CALLER, MT_FRAME);
+
+	KEEP_FRAME(q);
+	return q;
 }
 
 /* Not forwarded: libc's own calls realloc, which would be seen twice. */
@@ -137,7 +143,9 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return reallocate(MT_HOOK_reallocarray, p, bytes, MT_CALLER);
+	p = reallocate(MT_HOOK_reallocarray, p, bytes, MT_CALLER, MT_FRAME);
+	KEEP_FRAME(p);
+	return p;
 }
 
 /* Everything but the real call, which differs. */

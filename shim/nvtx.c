@@ -162,16 +162,37 @@ static uint64_t start_event(const struct nvtx_event *e) { EVENT(start); }
 static int push_wide(const wchar_t *text) { WIDE(push); }
 static int push_event(const struct nvtx_event *e) { EVENT(push); }
 
-static void mark_in(void *domain, const struct nvtx_event *e) { (void)domain; mark_event(e); }
-static uint64_t start_in(void *domain, const struct nvtx_event *e) { (void)domain; return start_event(e); }
+/* Libraries have a domain each and a range for every call they make: no phases of the program's. They share one handle. */
+static const char *const libraries[] = { "CCCL", "NCCL", "NVSHMEM", "cuBLAS", "cuBLASLt", "cuDNN", "cuFFT", "cuSOLVER", "cuSPARSE",
+                                         "cuTENSOR" };
+
+static int is_library(const void *domain)
+{
+	return domain == libraries;
+}
+
+static const void *make_domain(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (!strcmp(name, libraries[i]))
+			return libraries;
+	return keep(name ? name : "");
+}
+
+static void mark_in(void *domain, const struct nvtx_event *e)
+{
+	if (!is_library(domain))
+		mark_event(e);
+}
+
+static uint64_t start_in(void *domain, const struct nvtx_event *e) { return is_library(domain) ? 0 : start_event(e); }
 static void end_in(void *domain, uint64_t id) { (void)domain; end(id); }
-static int push_in(void *domain, const struct nvtx_event *e) { (void)domain; return push_event(e); }
-static int pop_in(void *domain) { (void)domain; return pop(); }
+static int push_in(void *domain, const struct nvtx_event *e) { return is_library(domain) ? 0 : push_event(e); }
+static int pop_in(void *domain) { return is_library(domain) ? 0 : pop(); }
 static const void *keep_wide(const wchar_t *text) { WIDE(keep); }
 static const void *register_in(void *domain, const char *text) { (void)domain; return text ? keep(text) : NULL; }
 static const void *register_wide_in(void *domain, const wchar_t *text) { (void)domain; return text ? keep_wide(text) : NULL; }
-static const void *make_domain(const char *name) { return keep(name ? name : ""); }
-static const void *make_domain_wide(const wchar_t *name) { return keep_wide(name); }
+static const void *make_domain_wide(const wchar_t *text) { WIDE(make_domain); }
 
 /* ---- injection ---- */
 

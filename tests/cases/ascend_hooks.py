@@ -84,7 +84,7 @@ def case_huge_pages_run_out_first(shape):
     """The driver's first attempt fails, the second succeeds: one allocation and no failure."""
     found = run(shape, "linked", "huge", MEMTRACE_STANDIN_HUGE="1")
     ascend.compare(found)
-    mt.equal([e[0] for e in next(iter(found.events().values()))], ["alloc", "free"], "events")
+    mt.equal([e[0] for e in next(iter(found.events().values()))], ["info", "alloc", "free"], "events")
 
 
 def case_other_errors_are_no_lack_of_memory():
@@ -97,13 +97,15 @@ def case_other_errors_are_no_lack_of_memory():
 def case_failed_free_leaves_the_block():
     found = ascend.Run([ascend.client("layered", "linked"), "huge"], MEMTRACE_STANDIN_FAIL="aclrtFree:1:207002")
     ascend.compare(found)
-    mt.equal([e[0] for e in next(iter(found.events().values()))], ["alloc", "free", "undo"], "events")
+    mt.equal([e[0] for e in next(iter(found.events().values()))], ["info", "alloc", "free", "undo"], "events")
 
 
 def case_device_records():
     found = run("flat", "linked", "all")
     first = [d for d in found.devices() if d["ordinal"] == 0][0]
     mt.equal((first["backend"], first["total"], first["uuid"], first["name"]), (2, 100 << 20, "NPU-0", "Ascend910B2"), "npu:0")
+    start = next(iter(found.events().values()))[0]
+    mt.equal((start[0], start[3], start[4], start[5]), ("info", "NPU-0", 100 << 20, 100 << 20), "free and total when it was first set")
 
 
 def case_every_device_has_a_size():

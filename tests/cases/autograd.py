@@ -6,6 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
 import mt
 
 PROGRAM = os.path.join(mt.TOP, "tests/programs/backward.py")
@@ -74,6 +75,20 @@ def case_site_is_the_line():
             mt.check(any((f["file"] or "").endswith("backward.py") for f in site["stack"]), "%s" % site["stack"])
             return
     mt.fail("no site has the gradients")
+
+
+def case_cuda():
+    """PyTorch's CUDA build on the stand-in: gradients are blocks of its pool, made in the device's thread."""
+    for env in ({}, {"MEMTRACE_STACKS": "sample"}):
+        done = gpu.shimmed([gpu.python(), os.path.join(mt.TOP, "tests/programs/backward_cuda.py")], env=env)
+        mt.equal(done.status, 0, "status; %s" % done.err[-500:])
+        sites = done.trace.json("peak", "--at", "end", "--by", "stack", "--all-frames", "--device", "cuda:0")["sites"]
+        for size, line in json.loads(done.out):
+            found = [s["stack"] for s in sites if s["memory"] == "pool" and s["bytes"] == size and s["blocks"] == 1]
+            mt.equal(len(found), 1, "stacks of the gradient of %d bytes" % size)
+            at = [f["language"] for f in found[0]].index("thread")
+            mt.equal(found[0][at]["function"], "thread pt_autograd_0")
+            mt.equal((os.path.basename(found[0][-1]["file"]), found[0][-1]["line"]), ("backward_cuda.py", line), "who called backward()")
 
 
 mt.main()

@@ -101,6 +101,15 @@ def case_weak():
     mt.equal(out, "weak NULL\n")
 
 
+def case_threads():
+    """Look-ups and calls in some threads while another one loads and unloads a library that links the runtime."""
+    path = program("stress", libraries() + "/libcuda.so.1", source="stress.c")
+    got = mt.shimmed([path, plugin()], env={"LD_LIBRARY_PATH": libraries()})
+    mt.equal((got.status, got.out), (0, "16150 blocks, 0 wrong\n"), "said %r" % got.err[-300:])
+    kinds = [e[0] for e in events(got.trace.intact())]
+    mt.equal((kinds.count("device-alloc"), kinds.count("device-free"), len(kinds)), (16150, 16150, 32300), "events")
+
+
 def case_nvidias_runtime():
     """NVIDIA's own runtime, static and dynamic, of both majors: it asks the driver for hundreds of functions, in its own ways. Neither the
     fake nor the stand-in has the tables it wants after that, so it ends with an error; the same one with the shim."""

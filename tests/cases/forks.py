@@ -41,7 +41,7 @@ def case_spawned(how):
     parent = [p for p in trace.processes if p["host"]["allocations"] >= 1000]
     child = [p for p in trace.processes if p["host"]["allocations"] == 0]
     mt.equal((len(parent), len(child)), (1, 1), "parents and children")
-    mt.equal((child[0]["ppid"], child[0]["exit"]), (parent[0]["pid"], {"kind": "exit", "code": 0}))
+    mt.equal((child[0]["ppid"], child[0]["exit"]["kind"], child[0]["exit"]["code"]), (parent[0]["pid"], "exit", 0))
 
 
 def case_vfork_without_exec():

@@ -205,6 +205,16 @@ def case_random_bits_of_device_events():
     all_fine(attempts)
 
 
+def case_random_bits_of_samples():
+    """Nothing but the events is read by a dump; reports read what was sampled."""
+    original = Original("system")
+    data, chance = original.data["samples"], random.Random(SEED)
+    attempts = [flip(original, "samples", chance.randrange(len(data)), chance.randrange(8)) +
+                ((("dump", "--samples"), ("report", "--force"), ("timeline", "--json", "--force")),) for _ in range(40)]
+    attempts += [cut(original, "samples", size) + ((("dump", "--samples"), ("report", "--json")),) for size in range(0, len(data), 97)]
+    all_fine(attempts)
+
+
 def case_empty_files():
     all_fine([(o, "emptied", f, b"") for o in originals() for f in o.files])
 

@@ -41,6 +41,15 @@ def case_text(name, how):
         same_text(globals()[how](golden_traces.unpack(name, mt.scratch("golden"))), file.read())
 
 
+@mt.variants("dump", "decode")
+def case_samples(how):
+    """Made by tests/lib/samplesfile.py: every kind of subject, three streams."""
+    trace = golden_traces.unpack("system", mt.scratch("golden"))
+    command = [mt.MEMTRACE, "dump"] if how == "dump" else [sys.executable, DECODE]
+    with open(os.path.join(golden_traces.FOLDER, "system.samples"), encoding="utf-8") as file:
+        same_text(mt.execute([*command, "--samples", trace]), file.read())
+
+
 @mt.variants(*((n,) for n in golden_traces.NAMES))
 def case_small(name):
     mt.between(1, os.path.getsize(golden_traces.archive(name)) + os.path.getsize(golden_traces.text(name)), LIMIT, "bytes of " + name)

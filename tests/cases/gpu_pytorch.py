@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The trace equals PyTorch's own accounting: the real CUDA build's caching allocator on the stand-in devices."""
-# timeout: 300
+# timeout: 600
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))

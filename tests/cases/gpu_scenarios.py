@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The report's figures of scenarios whose reason to fail is known equal the scenarios' own accounting and the driver's."""
-# timeout: 300
+# timeout: 600
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -94,6 +94,8 @@ def case_handles():
     oom, = compare_ooms(done, ["requested_bytes", "free_bytes", "total_bytes", "outcome"])
     mt.equal(oom["ledger"]["other_own"] - oom["ledger"].get("context", 0), done.account["created_bytes"])
     mt.equal(oom["ledger"]["unmapped"], done.account["unmapped_bytes"])
+    verdict = done.trace.report["verdicts"][0]
+    mt.equal((verdict["kind"], verdict["bytes"]), (done.account["verdict"], done.account["unmapped_bytes"]))
 
 
 @mt.variants((), ("--traced",))

@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import golden_traces
 import mt
+from cgroup import Cgroup
 import samplesfile
 
 sys.path.insert(0, os.path.join(mt.TOP, "scripts"))
@@ -240,56 +241,10 @@ def case_the_decoder_agrees():
 # ---- control groups ---------------------------------------------------------------------------------------------
 
 
-class Cgroup:
-    """A memory cgroup of our own with a limit, of either version; skips where we may not make one."""
-
-    def __init__(self, limit):
-        self.path = None
-        for version, parent in ((1, "/sys/fs/cgroup/memory"), (2, "/sys/fs/cgroup")):
-            mounted = os.path.exists(parent + ("/memory.usage_in_bytes" if version == 1 else "/cgroup.controllers"))
-            path = "%s/memtrace-test-%d" % (parent, os.getpid())
-            try:
-                if mounted:
-                    os.mkdir(path)
-                    self.path, self.version = path, version
-                    self.write("memory.limit_in_bytes" if version == 1 else "memory.max", limit)
-                    return
-            except OSError:
-                self.remove()
-        mt.skip("can't make a memory cgroup here")
-
-    def write(self, name, value):
-        with open(os.path.join(self.path, name), "w") as file:
-            file.write(str(value))
-
-    def read(self, name):
-        with open(os.path.join(self.path, name)) as file:
-            return file.read()
-
-    def enter(self):
-        self.write("cgroup.procs", os.getpid())
-
-    def remove(self):
-        for _ in range(50):
-            try:
-                if self.path and os.path.exists(self.path):
-                    os.rmdir(self.path)
-                return
-            except OSError:
-                time.sleep(0.1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.remove()
-
-
 def run_in(group, *arguments):
     """The program in the cgroup, its recorder outside (as in a job whose cgroup is the program's alone)."""
     output = os.path.join(mt.scratch("trace"), "t")
-    done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", "/bin/sh", "-c", 'echo $$ > "$0"; exec "$@"',
-                       os.path.join(group.path, "cgroup.procs"), PROGRAM, *map(str, arguments)], env=mt.clean_env())
+    done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *group.command([PROGRAM, *map(str, arguments)])], env=mt.clean_env())
     done.trace = mt.Trace(output)
     return done
 
@@ -400,7 +355,83 @@ def case_swap_limits_and_counters_of_another_machine():
     near(ledger["other_processes"], 1000001536 - 20 * MIB, 3 * MIB, "other_processes")
 
 
+# ---- devices --------------------------------------------------------------------------------------------------------
+
+CUDA = """
+import ctypes, os, sys, time
+rt = ctypes.CDLL("libcudart.so.13")
+keep = []
+def take(device, mib):
+    p = ctypes.c_void_p()
+    assert rt.cudaSetDevice(device) == 0 and rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    keep.append(p)
+take(0, int(sys.argv[1]))
+take(1, int(sys.argv[2]))
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+rt.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+print("FREE", os.getpid(), free.value, total.value, flush=True)
+end = time.time() + float(sys.argv[3])
+while time.time() < end:
+    time.sleep(0.01)
+    bytearray(10000)
+if len(sys.argv) > 4:
+    p = ctypes.c_void_p()
+    print("FAILED", rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(64 << 30)), time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
+    time.sleep(0.5)
+"""
+
+
+def case_devices_as_their_library_says():
+    """Two devices, an untraced neighbour, a process's bytes on each; at once after a failed allocation. The stand-in's own NVML
+    is read by the recorder; what it must say is the programs' own account: blocks plus 64 MiB of context each."""
+    import gpu
+    env = gpu.environment(devices="2G,1G", context="64M")
+    folder = mt.scratch("cuda")
+    script = os.path.join(folder, "cuda.py")
+    with open(script, "w") as file:
+        file.write(CUDA)
+    neighbour = subprocess.Popen([mt.python(), script, "100", "200", "8"], env=mt.clean_env(**env), stdout=subprocess.PIPE)
+    neighbour.stdout.readline()
+    try:
+        done = mt.shimmed([mt.python(), script, "300", "50", "3", "fail"], env=env)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    mt.equal(done.status, 0, done.err[-300:])
+    pid = int(done.out.split()[1])
+    free, total = (int(w) for w in done.out.split()[2:4])
+    devices = {}
+    for row in rows(done.trace, "device"):
+        devices.setdefault(row["text"], []).append(row)
+    mt.equal(len(devices), 2, "devices: %s" % list(devices))
+    sizes = {r[0]["fields"]["total"] for r in devices.values()}
+    mt.equal(sizes, {2 << 30, 1 << 30})
+    users = {}
+    for row in rows(done.trace, "device-process"):
+        users[row["text"], row["pid"]] = row
+    second = [uuid for uuid in devices if devices[uuid][0]["fields"]["total"] == total][0]
+    first = [uuid for uuid in devices if uuid != second][0]
+    want = {(first, pid): 364, (second, pid): 114, (first, neighbour.pid): 164, (second, neighbour.pid): 264}
+    mt.equal({k: r["fields"]["bytes"] // MIB for k, r in users.items()}, want, "MiB of processes")
+    mt.equal({k[1]: r["traced"] for k, r in users.items()}, {pid: True, neighbour.pid: False})
+    mt.equal(devices[second][-1]["fields"]["free"], free)
+    failed = int(done.out.split()[-1])
+    mt.check(any(-0.05e9 < r["mono_ns"] - failed < 0.3e9 for r in devices[second]), "no sample at the failure: %s" %
+             [(r["mono_ns"] - failed) / 1e9 for r in devices[second]])
+    report = done.trace.report
+    mt.equal({d["uuid"] for d in report["devices"]}, set(devices), "uuids of the report and of NVML")
+
+
 # ---- files made here ---------------------------------------------------------------------------------------------
+
+
+ASAN = os.path.join(mt.BUILD, "asan/memtrace")
+
+
+def damaged(trace, *arguments):
+    """memtrace on a damaged trace: the AddressSanitizer build where there is one."""
+    env = mt.clean_env(ASAN_OPTIONS="exitcode=99:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:exitcode=99")
+    return mt.execute([ASAN if os.path.exists(ASAN) else mt.MEMTRACE, *arguments, trace.path], env=env)
 
 
 def made(name="final"):
@@ -458,7 +489,7 @@ def case_damage_is_said_or_harmless():
     for size in [*range(0, 40), *range(40, len(whole), 7), *ends]:
         with open(path, "wb") as out:
             out.write(whole[:size])
-        done = trace.tool("dump", "--samples")
+        done = damaged(trace, "dump", "--samples")
         blocks = sum(end <= size for end in ends)
         if 0 < size < 32:
             mt.equal((done.status, done.err.count("\n")), (3, 1), "cut at %d: %s" % (size, done))
@@ -469,9 +500,9 @@ def case_damage_is_said_or_harmless():
         data[bit // 8] ^= 1 << bit % 8
         with open(path, "wb") as out:
             out.write(data)
-        done = trace.tool("dump", "--samples")
+        done = damaged(trace, "dump", "--samples")
         mt.check(done.status in (0, 3) and (done.status == 0 or done.err.count("\n") == 1 and "samples" in done.err), "bit %d: %s" % (bit, done))
-        forced = trace.tool("dump", "--samples", "--force")
+        forced = damaged(trace, "dump", "--samples", "--force")
         mt.equal(forced.status, 0, "with --force, bit %d: %s" % (bit, forced))
 
 
@@ -504,9 +535,9 @@ def case_nonsense_with_a_right_checksum():
     for name, block in blocks.items():
         with open(os.path.join(trace.path, "samples"), "wb") as out:
             out.write(head + block)
-        done = trace.tool("dump", "--samples")
+        done = damaged(trace, "dump", "--samples")
         mt.check(done.status == 3 and done.err.count("\n") == 1 and "samples" in done.err, "%s: %s" % (name, done))
-        mt.equal(trace.tool("report", "--force").status, 0, name)
+        mt.equal(damaged(trace, "report", "--force").status, 0, name)
 
 
 mt.main()

@@ -14,12 +14,14 @@ import mt
 
 PROGRAM = os.path.join(mt.TOP, "tests/programs/train_loops.py")
 LEAK = 25600 * 4  # bytes of a kept tensor's data
+WHOLE = ("leak", 61)  # the run that is recorded from the beginning; the others from behind `import torch`
 
 
 class Run:
     def __init__(self, mode, steps):
         log = os.path.join(mt.scratch("log"), "log.json")
-        done = mt.shimmed([mt.python(), PROGRAM, mode, str(steps), log], timeout=120)
+        env = {} if (mode, steps) == WHOLE else {"MEMTRACE_PAUSED": "1"}
+        done = mt.shimmed([mt.python(), PROGRAM, mode, str(steps), log], env=env, timeout=120)
         mt.equal(done.status, 0, "%r: status" % done)
         self.trace = done.trace
         self.trace.intact()
@@ -51,23 +53,23 @@ def command(run, *words, status=0):
     return done
 
 
-@mt.variants(("evaluate", 60, 1), ("accumulate", 40, 4), ("leak", 60, 1), ("epochs", 100, 1), ("infer", 80, 1))
+@mt.variants(("evaluate", 60, 1), ("accumulate", 40, 4), ("leak", 60, 1), ("epochs", 100, 1), ("infer", 200, 6), (*WHOLE, 1))
 def case_steps(mode, steps, micro):
+    """Without an optimizer, six layers in a step look like six micro-steps."""
     found = run_of(mode, steps).steps()
     mt.equal((found["count"], found["source"], found["micro_steps"]), (steps, "inferred", micro))
 
 
-@mt.variants(("evaluate", 60), ("accumulate", 40), ("leak", 60), ("epochs", 100), ("infer", 80))
+@mt.variants(("evaluate", 60), ("accumulate", 40), ("leak", 60), ("epochs", 100), ("infer", 200))
 def case_steps_are_when_the_program_says(mode, steps):
     """A step found begins in the program's own step of that number, or after the one before it."""
     run = run_of(mode, steps)
     start, wrong = run.start_ns(), []
     for i, step in enumerate(run.steps()["list"]):
         begin = start + step["begin_s"] * 1e9
-        earliest = run.log[i - 1][1] if i else run.log[0][0]
         slack = 3e6  # start is known to the millisecond
         # what comes right behind the optimizer (evaluation, a log) may be told to be the next step's beginning
-        earliest = run.log[i - 1][0] if i else earliest
+        earliest = run.log[i - 1][0] if i else run.log[0][0]
         if not earliest - slack <= begin <= run.log[i][1] + slack:
             wrong.append((i, begin - run.log[i][0]))
     mt.equal(wrong, [], "steps elsewhere")
@@ -98,7 +100,7 @@ def case_low_points_rise_by_what_is_kept():
 
 
 def growing(run, *words):
-    sites = run.trace.json("leaks", *words)["sites"]
+    sites = run.trace.json("leaks", "--filter", "^keep$", *words)["sites"]
     return [s for s in sites if any(f["function"] == "keep" for f in s["stack"])]
 
 
@@ -118,12 +120,12 @@ def case_a_leak_that_gets_faster():
     mt.between(LEAK / 20 * 0.9, growth["acceleration"], LEAK / 20 * 1.1, "acceleration")
 
 
-def case_what_does_not_leak_is_not_called_so():
-    for mode, steps in (("evaluate", 60), ("epochs", 100), ("accumulate", 40), ("infer", 80)):
-        sites = run_of(mode, steps).trace.json("leaks")["sites"]
-        wrong = [(s["kind"], s["slope_bytes_per_step"], s["stack"][:3]) for s in sites
-                 if s["kind"] in ("linear", "accelerating") and (s["slope_bytes_per_step"] or 0) > 2048]
-        mt.equal(wrong, [], mode)
+@mt.variants(("evaluate", 60), ("epochs", 100), ("accumulate", 40), ("infer", 200))
+def case_what_does_not_leak_is_not_called_so(mode, steps):
+    sites = run_of(mode, steps).trace.json("leaks", "--by", "function")["sites"]
+    wrong = [(s["kind"], s["slope_bytes_per_step"], s["stack"][:3]) for s in sites
+             if s["kind"] in ("linear", "accelerating") and (s["slope_bytes_per_step"] or 0) > 2048]
+    mt.equal(wrong, [], "growing")
 
 
 @mt.variants(("50K/step", 1), ("200K/step", 0))
@@ -152,7 +154,7 @@ def case_suppressions():
 
 
 def case_phases_are_lines_of_the_script():
-    run = run_of("leak", 60)
+    run = run_of(*WHOLE)
     phases = run.report["phases"]
     names = [p["name"] for p in phases]
     with open(PROGRAM, encoding="utf-8") as file:
@@ -162,7 +164,7 @@ def case_phases_are_lines_of_the_script():
     line = int(train[0]["name"].split(":")[1].split()[0])
     mt.check("train(model, opt, steps, mode, log)" in lines[line - 1], "line %d is %r" % (line, lines[line - 1]))
     mt.check("imports" in names, "phases %s" % names)
-    mt.between(60 * LEAK, train[0]["kept_bytes"]["host"], 60 * LEAK + 8e6, "kept")
+    mt.between(61 * LEAK, train[0]["kept_bytes"]["host"], 61 * LEAK + 8e6, "kept")
     starts = [p["start_s"] for p in phases]
     mt.equal(starts, sorted(starts))
 
@@ -173,7 +175,7 @@ def case_times_by_step_and_phase():
     bytes_of = {n: sum(s["bytes"] for s in at[n]["sites"]) for n in at}
     mt.between(40 * LEAK, bytes_of[51] - bytes_of[11], 40 * (LEAK + 1000), "kept between steps 11 and 51")
     peak = run.trace.json("peak", "--at", "phase:train")
-    mt.check(sum(s["bytes"] for s in peak["sites"]) > 60 * LEAK, "peak of the phase")
+    mt.check(sum(s["bytes"] for s in peak["sites"]) > 59 * LEAK, "peak of the phase")
     done = command(None, "peak", "--at", "step:1000", run.trace.path, status=2)
     mt.check("steps 1 to 60" in done.err, "stderr: %r" % done.err)
     command(None, "peak", "--at", "phase:nosuch", run.trace.path, status=2)
@@ -195,7 +197,8 @@ def case_diff():
     heap = [t for t in diff["totals"] if t["name"] == "heap" and t["figure"] == "peak"][0]
     mt.between(60 * LEAK, heap["change_bytes"] + 4e6, 60 * LEAK + 8e6, "change")
     kept = [s for s in diff["sites"] if any(f["function"] == "keep" for f in s["stack"])]
-    mt.between(60 * LEAK, sum(s["change_bytes"] for s in kept), 60 * (LEAK + 1000), "of the leak's sites")
+    # the peak is before the last is kept
+    mt.between(59 * LEAK, sum(s["change_bytes"] for s in kept), 60 * (LEAK + 1000), "of the leak's sites")
     mt.check(kept[0]["before_bytes"] is None, "site is not new")
     same = json.loads(command(None, "diff", "--json", before, before).out)
     mt.equal([s for s in same["sites"] if s["change_bytes"]], [])

@@ -48,6 +48,11 @@ int main(void)
 	nvtxDomainRangeEnd(domain, id);
 	nvtxDomainMarkEx(domain, &e);
 	nvtxDomainDestroy(domain);
+	domain = nvtxDomainCreateW(L"CCCL"); /* a library's: none of this is the program's */
+	nvtxDomainRangePushEx(domain, &e);
+	nvtxDomainRangeEnd(domain, nvtxDomainRangeStartEx(domain, &e));
+	nvtxDomainMarkEx(domain, &e);
+	nvtxDomainRangePop(domain);
 	nvtxRangePop(); /* one too many */
 	for (char **v = environ; *v; v++)
 		added |= !strncmp(*v, "NVTX_", 5);

@@ -1,5 +1,7 @@
 """Small trainings that say nothing about their steps, and write down when each began and ended: train_loops.py MODE STEPS LOG"""
+import ctypes
 import json
+import os
 import sys
 import time
 
@@ -7,6 +9,9 @@ import torch
 from torch import nn
 
 LEAK = 25600  # floats
+
+if os.environ.get("MEMTRACE_PAUSED") == "1":  # what importing PyTorch does need not be in every trace
+    ctypes.PyDLL(None).memtrace_start()
 
 
 class Net(nn.Module):
@@ -55,12 +60,13 @@ def epochs(model, opt, steps, log):
     data = torch.utils.data.TensorDataset(torch.randn(32 * 20, 128))
     loader = torch.utils.data.DataLoader(data, batch_size=32, shuffle=True)
     for _ in range(steps // 20):
+        begin = time.time_ns()  # fetching a batch is a part of its step
         for (batch,) in loader:
-            begin = time.time_ns()
             opt.zero_grad()
             model(batch).square().mean().backward()
             opt.step()
             log.append((begin, time.time_ns()))
+            begin = time.time_ns()
         evaluate(model)
 
 
@@ -79,7 +85,7 @@ def main():
     torch.manual_seed(1)
     log = []
     model = Net()
-    opt = torch.optim.Adam(model.parameters(), lr=1e-4)
+    opt = torch.optim.Adam(model.parameters(), lr=1e-4) if mode != "infer" else None
     if mode == "epochs":
         epochs(model, opt, steps, log)
     elif mode == "infer":

@@ -1,11 +1,12 @@
 """Host RAM (incident 4, bytes / 64): PyArrow's pool, DataLoader's prefetch, model, optimizer, pinned memory and accumulation, in one
-process with two workers.
+process with two workers. In the middle it stands still, with as much as it ever has, and reads what /proc says of all three.
 
 usage: incident4.py [--healthy]    reads the table in batches and prefetches one
 """
 # standin: DEVICES=2G,2G,2G CONTEXT=64M
 import os
 import sys
+import time
 
 import pyarrow as pa
 import torch
@@ -36,6 +37,25 @@ def accumulate(total, batch):
     return total if len(total) < 6 else []
 
 
+def proc(pid):
+    """What the kernel says of a process: its status and its rollup, in bytes."""
+    facts = {}
+    for name in ("status", "smaps_rollup"):
+        with open("/proc/%d/%s" % (pid, name), encoding="utf-8") as file:
+            for line in file:
+                words = line.replace(":", " ").split()
+                if len(words) == 3 and words[2] == "kB":
+                    facts[words[0]] = int(words[1]) * 1024
+    return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Private_Dirty")}
+
+
+def stand_still(workers, total):
+    """For long enough that the sampler comes by twice."""
+    time.sleep(3)
+    tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
+         resident={pid: proc(pid) for pid in [os.getpid(), *workers]})
+
+
 def main():
     torch.set_num_threads(1)
     table = load_table()
@@ -43,11 +63,14 @@ def main():
     optimizer = [torch.ones(12 * MIB // 4) for _ in range(4)]
     pinned = [torch.empty(8 * MIB, dtype=torch.uint8).pin_memory() for _ in range(3)]
     loader = DataLoader(Samples(), batch_size=1, num_workers=2, prefetch_factor=1 if HEALTHY else 8, multiprocessing_context="fork")
-    total, seen, workers = [], 0, []
-    for batch in loader:
+    total, seen = [], 0
+    batches = iter(loader)
+    workers = [w.pid for w in batches._workers]
+    for i, batch in enumerate(batches):
         total = accumulate(total, batch)
         seen += batch.numel()
-        workers = workers or [w.pid for w in getattr(loader._iterator, "_workers", [])] if loader._iterator else workers
+        if i == 28:
+            stand_still(workers, total)
     tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),
          arrow_backend=pa.default_memory_pool().backend_name, table=len(table), model_bytes=sum(t.nbytes for t in model),
          optimizer_bytes=sum(t.nbytes for t in optimizer), pinned_bytes=sum(t.nbytes for t in pinned), prefetched_bytes=seen)

@@ -518,6 +518,20 @@ TEST(outside_the_pool)
 	CHECK(out(VERDICT_OUTSIDE_POOL));
 }
 
+TEST(physical_memory_that_is_mapped_nowhere)
+{
+	begin(24, 1, 0.3, 0, 0);
+	device.pool.known = false;
+	device.own_other = G(20);
+	device.unmapped = G(18);
+	judge();
+	CHECK(only(VERDICT_OUTSIDE_POOL));
+	CHECK_EQ(held(VERDICT_OUTSIDE_POOL)->bytes, G(18));
+	device.unmapped = G(0.2);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+}
+
 static void host_growth(enum growth_kind kind, double gib)
 {
 	growth(0, kind, CERTAINTY_HIGH, gib);

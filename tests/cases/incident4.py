@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Incident 4: host RAM nearly full, by PyArrow's pool, DataLoader's prefetch and what allocators keep; and its healthy twin."""
+# timeout: 200
+import functools
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
+import mt
+from cgroup import Cgroup
+
+MIB = 1 << 20
+LIMIT = 920 * MIB  # little more than it needs
+SCENARIO = os.path.join(gpu.SCENARIOS, "incident4.py")
+LEDGER = ("live", "kept", "pinned", "mapped_files", "shared", "shm_files", "other_processes", "page_cache", "kernel", "free", "unexplained")
+
+
+def group_or_none():
+    try:
+        return Cgroup(LIMIT)
+    except mt.Skip:
+        return None
+
+
+@functools.lru_cache(None)
+def run(*arguments):
+    """In a cgroup of its own where that can be made, else with the machine for its limit."""
+    env = mt.clean_env(**gpu.environment(**gpu.settings_of(SCENARIO)))
+    command = [gpu.python(), SCENARIO, *arguments]
+    output = os.path.join(mt.scratch("trace"), "t")
+    group = group_or_none()
+    try:
+        done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if group else command)], env=env, timeout=120)
+    finally:
+        if group:
+            group.remove()
+    mt.equal(done.status, 0, "status of %s" % done)
+    done.trace, done.account, done.limited = mt.Trace(output), gpu.account(done.out), group is not None
+    return done
+
+
+def near(got, want, slack, what):
+    mt.between(want - slack, got, want + slack, what)
+
+
+def case_ledger_adds_up_to_the_limit():
+    done = run()
+    system = done.trace.report["system"]
+    ledger = system["ledger"]
+    mt.equal(sum(ledger[k] for k in LEDGER), ledger["total_bytes"], "sum of the ledger")
+    if done.limited:
+        mt.equal((ledger["of"], ledger["total_bytes"], system["limit_bytes"]), ("cgroup", LIMIT, LIMIT))
+        near(ledger["unexplained"], 0, LIMIT // 50, "unexplained")
+        mt.between(0, ledger["free"], LIMIT // 4, "free")
+    mt.equal(system["oom_kills"], 0)
+
+
+def case_ledger_holds_what_the_program_has():
+    """What it knows to have is live; what it has in memory beyond that is kept, or was never asked for."""
+    done = run()
+    account, ledger = done.account, done.trace.report["system"]["ledger"]
+    mine = sum(account[k] for k in ("arrow_bytes", "model_bytes", "optimizer_bytes", "accumulated_bytes"))
+    private = sum(p["Pss_Anon"] for p in account["resident"].values())
+    near(ledger["live"] + ledger["kept"], private, private * 0.08, "private memory of the three")
+    mt.between(mine * 0.95, ledger["live"], private, "live")
+
+
+def case_processes_are_as_the_program_saw_them():
+    """Each worker has a row, with the figures that the program read itself."""
+    done = run()
+    workers = [p for p in done.trace.processes if p["pid"] in done.account["workers"]]
+    mt.equal(len(workers), 2)
+    for process in workers + [done.trace.process(pid=done.account["pid"], name="python")]:
+        truth = done.account["resident"][str(process["pid"])]
+        mt.check(process["rss_peak_bytes"] >= truth["VmRSS"] * 0.98, "rss_peak_bytes %s of %s" % (process["rss_peak_bytes"], truth))
+        for field, key in (("rss", "VmRSS"), ("rss_anon", "RssAnon"), ("swap", "VmSwap")):
+            values = around(done, process["pid"], field)
+            mt.between(min(values) - 3 * MIB, truth[key], max(values) + 3 * MIB, "%s of %d" % (field, process["pid"]))
+
+
+def around(done, pid, field):
+    """What was sampled while it stood still, and just after."""
+    rows = [json.loads(line) for line in done.trace.tool("dump", "--samples", "--json").out.splitlines()]
+    rows = [r["fields"][field] for r in rows if r["record"] == "sample" and r["kind"] == "process" and r["pid"] == pid and r["traced"]
+            and field in r["fields"] and -2.5e9 < r["mono_ns"] - done.account["still_ns"] < 1.2e9]
+    mt.check(len(rows) >= 2, "%d samples of %d" % (len(rows), pid))
+    return rows
+
+
+def case_the_screen_has_the_table():
+    text = run().trace.tool("report").out
+    for word in ("HOST at", "live in this run", "kept by allocators", "free", "unexplained"):
+        mt.check(word in text, "%r is not in %s" % (word, text))
+
+
+def case_the_healthy_twin_needs_less():
+    sick, well = run(), run("--healthy")
+    before, after = (d.trace.report["system"]["ledger"] for d in (sick, well))
+    less = sick.account["arrow_bytes"] - well.account["arrow_bytes"]
+    mt.check(less >= 100 * MIB, "the twins differ by %d bytes" % less)
+    near(before["live"] - after["live"], less, less * 0.35, "what is live less")
+    mt.equal(sum(after[k] for k in LEDGER), after["total_bytes"], "sum of the ledger")
+
+
+def case_verdicts():
+    """host_pressure, and not for the twin."""
+    kinds = [v["kind"] for v in run("--healthy").trace.report["verdicts"]]
+    mt.check("host_pressure" not in kinds, "the healthy twin has verdicts %s" % kinds)
+    if not run().limited:
+        mt.skip("without a cgroup it is no burden to this machine")
+    kinds = [v["kind"] for v in run().trace.report["verdicts"]]
+    mt.check("host_pressure" in kinds, "the verdicts are %s" % kinds)
+
+
+mt.main()
