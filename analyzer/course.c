@@ -259,12 +259,16 @@ int course_step_time(const struct course *c, const struct view *v, uint64_t numb
 	return 0;
 }
 
+/* What is mapped says least of what a phase needs: much of it is never touched. */
 static const struct phase_track *greatest(const struct phase *p)
 {
 	const struct phase_track *best = NULL;
-	for (size_t k = 0; k < p->track_count; k++)
-		if (!best || p->tracks[k].peak_bytes > best->peak_bytes)
-			best = &p->tracks[k];
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct phase_track *t = &p->tracks[k];
+		bool mapped = t->kind == MODEL_MAP, was = best && best->kind == MODEL_MAP;
+		if (!best || (was && !mapped) || (was == mapped && t->peak_bytes > best->peak_bytes))
+			best = t;
+	}
 	return best;
 }
 

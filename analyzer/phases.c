@@ -542,10 +542,21 @@ void phases_finish(struct phases *s)
 size_t phases_count(const struct phases *s) { return s->list_count; }
 const struct phase *phases_get(const struct phases *s, size_t i) { return s->list[i]; }
 
+/* Where it is, or what it calls. */
+static bool is_half(const char *name, const char *wanted)
+{
+	const char *space = strchr(name, ' ');
+	size_t n = strlen(wanted);
+	return space && (!strcmp(space + 1, wanted) || ((size_t)(space - name) == n && !strncmp(name, wanted, n)));
+}
+
 size_t phases_find(const struct phases *s, const char *name, size_t from)
 {
 	for (size_t i = from; i < s->list_count; i++)
 		if (!strcmp(s->list[i]->name, name))
+			return i;
+	for (size_t i = from; i < s->list_count; i++)
+		if (is_half(s->list[i]->name, name))
 			return i;
 	for (size_t i = from; i < s->list_count; i++)
 		if (strstr(s->list[i]->name, name))

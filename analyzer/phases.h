@@ -52,7 +52,8 @@ void phases_finish(struct phases *s);
 size_t phases_count(const struct phases *s);
 const struct phase *phases_get(const struct phases *s, size_t i);
 
-/* The first phase at or after `from` whose name is, or contains, that; phases_count() = none. */
+/* The first phase at or after `from` whose name is that, or else whose place ("train.py:217") or callee ("train") is, or else
+ * whose name contains it; phases_count() = none. */
 size_t phases_find(const struct phases *s, const char *name, size_t from);
 
 #endif
