@@ -12,7 +12,7 @@
 #   make clean        everything but the Python environments; distclean: that too
 #
 # Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, SAN = sanitizers (address,undefined),
-# VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
+# V=1 shows commands; VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
 
 B       ?= build
 VENV    ?= build/venv
@@ -33,7 +33,9 @@ endif
 
 SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
 ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c format/*.c))
-COMPILE   = $(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
+# One line a file; V=1 shows the commands.
+SAY       = $(if $(V),,@echo '  $@' && )
+COMPILE   = $(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
 
 all: $(B)/libmemtrace.so $(B)/$(POOL_SHIM) $(B)/memtrace
 
@@ -47,9 +49,9 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 SHIM_SHARED = $(B)/shim/format/output_name.c.o
 
 $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
-	$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
+	$(SAY)$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
-	cp $< $@
+	$(SAY)cp $< $@
 $(SHIM): $(B)/%.o: %
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
@@ -58,7 +60,7 @@ $(SHIM_SHARED): $(B)/shim/%.o: %
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
 $(B)/memtrace: $(ANALYZER)
-	$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(SAY)$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
@@ -82,29 +84,32 @@ CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
 BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c)) $(patsubst %.c,$(B)/%.so,$(wildcard tests/bench/*.c))
 TESTS    ?=
 
-$(UNITS): $(B)/%: %.c $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
+$(B)/libanalyzer.a: $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
+	@rm -f $@
+	$(SAY)$(AR) rcs $@ $^
+$(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 	@mkdir -p $(@D)
-	$(COMPILE) -MF $@.d -o $@ $< $(filter %.o,$^) $(LDFLAGS) $(LIBS)
+	$(COMPILE) -MF $@.d -o $@ $< $(B)/libanalyzer.a $(LDFLAGS) $(LIBS)
 $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(LDFLAGS) -lpthread
 # Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
 $(PROGRAMS): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread
+	$(SAY)$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lm -lpthread
 $(CPP_PROGRAMS): $(B)/%: %.cc
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread
+	$(SAY)$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread
 $(PLUGINS): $(B)/%.so: %.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O1 -g -fPIC -shared -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
+	$(SAY)$(CC) -std=c11 -O1 -g -fPIC -shared -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
 BENCH_FLAGS_C = -std=c11 -O2 -g -fno-omit-frame-pointer $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d
 $(filter-out %.so,$(BENCHES)): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(CC) $(BENCH_FLAGS_C) -o $@ $< -lpthread
+	$(SAY)$(CC) $(BENCH_FLAGS_C) -o $@ $< -lpthread
 $(filter %.so,$(BENCHES)): $(B)/%.so: %.c
 	@mkdir -p $(@D)
-	$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
+	$(SAY)$(CC) $(BENCH_FLAGS_C) -fPIC -shared -o $@ $< -lpthread
 
 include tests/unwind/rules.mk
 include tests/standin/cuda/rules.mk

@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/report.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
@@ -67,13 +68,33 @@ static int heap_owners(const struct view *v, struct sites **out)
 	return view_owners(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
 }
 
-static int report_init(struct report *r, const struct view *v)
+/* The second pass has a reader and a model of its own, so the owners are added up meanwhile. */
+struct second_pass { struct course *course; const struct view *view; pthread_t thread; bool threaded; int error; };
+
+static void *run_second(void *arg)
 {
-	r->view = v;
-	r->losses = report_losses(v);
-	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
-	if (e == 0)
-		e = course_run(r->course, v);
+	struct second_pass *p = arg;
+	p->error = course_run(p->course, p->view);
+	return NULL;
+}
+
+static void begin_second(struct second_pass *p)
+{
+	p->threaded = pthread_create(&p->thread, NULL, run_second, p) == 0;
+	if (!p->threaded)
+		run_second(p);
+}
+
+static int end_second(struct second_pass *p)
+{
+	if (p->threaded)
+		pthread_join(p->thread, NULL);
+	return p->error;
+}
+
+static int build_owners(struct report *r, const struct view *v)
+{
+	int e = 0;
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -82,6 +103,21 @@ static int report_init(struct report *r, const struct view *v)
 		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
+	return e;
+}
+
+static int report_init(struct report *r, const struct view *v)
+{
+	struct second_pass second = { .course = r->course, .view = v };
+	r->view = v;
+	r->losses = report_losses(v);
+	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
+	if (e < 0)
+		return e;
+	begin_second(&second);
+	e = build_owners(r, v);
+	int passed = end_second(&second);
+	e = e < 0 ? e : passed;
 	return e < 0 ? e : explain_make(r->explain);
 }
 

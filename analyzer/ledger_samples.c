@@ -44,7 +44,9 @@ static bool still_at(const struct model *m, const struct model_series *s, uint64
 	uint64_t at = ns > from ? (ns - from) / width : 0;
 	*bytes = 0;
 	if (!s->count || at + 1 < s->first)
-		return true; /* before it had anything */
+		return from == 0; /* before it had anything; what it had before --from is not known by time */
+	if (ns < from)
+		return false;
 	if (at < s->first || at >= s->first + s->count) {
 		*bytes = at < s->first ? 0 : s->buckets[s->count - 1].last;
 		return false;

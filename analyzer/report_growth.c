@@ -246,7 +246,7 @@ static unsigned print_growth(const struct view *v, const struct course *c, const
 	printf("  shape     %s: %s/%s now (95 %%: %s to %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
 	       BYTES((uint64_t)fmax(0, g->growth.rate - g->growth.rate_error)), BYTES((uint64_t)(g->growth.rate + g->growth.rate_error)));
 	if (g->growth.kind == GROWTH_ACCELERATING)
-		printf(", and every 100 %ss %s/%s more", unit, BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
+		printf(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
 	printf("\n");
 	return 6 + print_forecast(v, c, g);
 }
@@ -285,8 +285,8 @@ static void print_owner(const struct growing *g, double all)
 	const char *unit = t->stepped ? "step" : "s";
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "", where ? where : "");
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 52) : NULL;
-	printf("  %-52s %10s", fitted ? fitted : "", BYTES((uint64_t)t->growth.bytes));
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 46) : NULL;
+	printf("  %-46s %10s", fitted ? fitted : "", BYTES((uint64_t)t->growth.bytes));
 	if (t->how == TREND_MORE_BLOCKS)
 		printf("  %.4g blocks more a %s, %s each", t->blocks_per_x, unit, BYTES((uint64_t)t->mean_block_bytes));
 	else if (t->how == TREND_BIGGER_BLOCKS)

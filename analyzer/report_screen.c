@@ -324,7 +324,13 @@ static unsigned incomplete(const struct report *r, unsigned room) { (void)room; 
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
 static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
 static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
-static unsigned devices(const struct report *r, unsigned room) { (void)room; return report_print_devices(r->view); }
+/* Of one alone the ledger says enough. */
+static unsigned devices(const struct report *r, unsigned room)
+{
+	(void)room;
+	return model_devices(r->view->model) > 1 || !report_is_trouble(r) ? report_print_devices(r->view) : 0;
+}
+
 static unsigned times(const struct report *r, unsigned room) { (void)room; return report_print_device_times(r->view); }
 static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r->view, r->course); }
 static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
@@ -416,12 +422,24 @@ static void widen(const struct report *r, struct rendered *list)
 	}
 }
 
-/* A part's empty line before it is none at the top. */
-static void show(const struct rendered *list)
+/* Colours take no columns, so lines with them are left to their parts. */
+static void show_line(const char *line)
+{
+	char *fitted = strchr(line, '\033') ? NULL : output_cut(line, output_width());
+	printf("%s\n", fitted ? fitted : line);
+	free(fitted);
+}
+
+static void show(struct rendered *list)
 {
 	for (int i = 0; i < PARTS; i++)
-		if (list[i].shown && list[i].text)
-			fputs(list[i].text, stdout);
+		for (char *line = list[i].shown ? list[i].text : NULL, *end; line && *line; line = end + 1) {
+			end = strchr(line, '\n');
+			if (!end)
+				break;
+			*end = 0;
+			show_line(line);
+		}
 }
 
 void report_print(const struct report *r)

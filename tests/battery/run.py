@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Generates cases, asks `memtrace report --json`, and compares verdicts with the truth.
 
-usage: run.py [--seeds FROM-TO] [--kind NAME] [--keep DIR] [-v]          seeds below 100 are for tuning
+usage: run.py [--seeds FROM-TO] [--kind NAME] [--keep DIR] [-v]          seeds below 300 are for tuning
 """
 import argparse
 import json

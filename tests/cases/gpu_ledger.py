@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A device's ledger, its failures and its segments equal what PyTorch and the stand-in driver say of themselves."""
-# timeout: 240
+# timeout: 400
 import functools
 import os
 import sys

@@ -15,29 +15,29 @@ UNWIND_TESTS := $(B)/libmemtrace-verify.so $(B)/tests/unwind/libverify.so $(B)/t
 
 $(B)/tests/unwind/libverify.so: tests/unwind/verify.c tests/unwind/tree.c $(UNWINDER) $(UNWIND_HEADS)
 	@mkdir -p $(@D)
-	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) $(SHIM_FLAGS) -shared -o $@ $(filter %.c %.o,$^) -Wl,-z,now -lunwind
+	$(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) $(SHIM_FLAGS) -shared -o $@ $(filter %.c %.o,$^) -Wl,-z,now -lunwind
 # Not installed, and nothing of the shim in it: libmemtrace.so loads it with MEMTRACE_VERIFY=1.
 $(B)/libmemtrace-verify.so: tests/unwind/oracle.c shim/verify.h tests/unwind/compare.h
-	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIC -ftls-model=global-dynamic -shared -o $@ $< -lunwind
+	$(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIC -ftls-model=global-dynamic -shared -o $@ $< -lunwind
 # From sources: in an object made for a library, the program would be the shim's own code, whose frames don't show.
 $(B)/tests/unwind/small: tests/unwind/small.c tests/unwind/tree.c $(UNWINDER:$(B)/%.o=%) $(UNWIND_HEADS)
 	@mkdir -p $(@D)
-	$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIE -pie -fno-builtin -o $@ $(filter %.c,$^) -ldl -lpthread
+	$(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -fPIE -pie -fno-builtin -o $@ $(filter %.c,$^) -ldl -lpthread
 # -w: what the programs do is odd on purpose. Lazy binding, so that stacks go through the PLT.
 $(B)/tests/unwind/traps-%: tests/unwind/traps.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(UNWIND_FLAGS_$*) -g -w -fno-builtin $(CPPFLAGS) -o $@ $< -rdynamic -ldl -lpthread -Wl,-z,lazy
+	$(SAY)$(CC) -std=gnu11 $(UNWIND_FLAGS_$*) -g -w -fno-builtin $(CPPFLAGS) -o $@ $< -rdynamic -ldl -lpthread -Wl,-z,lazy
 $(B)/tests/unwind/random-%: $(B)/tests/unwind/random.c
-	$(CC) -std=gnu11 $(UNWIND_FLAGS_$*) -g -w -fno-builtin $(CPPFLAGS) -o $@ $< -ldl
+	$(SAY)$(CC) -std=gnu11 $(UNWIND_FLAGS_$*) -g -w -fno-builtin $(CPPFLAGS) -o $@ $< -ldl
 $(B)/tests/unwind/random.c: tests/unwind/random_program.py
 	@mkdir -p $(@D)
 	$< 7 300 > $@
 $(B)/tests/unwind/exceptions: tests/unwind/exceptions.cc
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $<
+	$(SAY)$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $<
 $(B)/tests/unwind/libplugin0.so $(B)/tests/unwind/libplugin1.so: tests/unwind/plugin.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O1 -g -fPIC -shared $(if $(findstring 0,$(notdir $@)),-DROOM=80,-DROOM=112) -o $@ $<
+	$(SAY)$(CC) -std=c11 -O1 -g -fPIC -shared $(if $(findstring 0,$(notdir $@)),-DROOM=80,-DROOM=112) -o $@ $<
 $(B)/tests/unwind/fibers: tests/unwind/fibers.cc
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $< -lboost_context
+	$(SAY)$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $< -lboost_context

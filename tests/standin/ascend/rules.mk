@@ -4,7 +4,7 @@
 #   layered   libascendcl.so needs libacl_rt.so, which forwards to twins in libruntime.so
 ASCEND      = $(B)/standin/ascend
 ASCEND_LIB  = $(foreach how,flat old layered,$(ASCEND)/$(how)/cann/lib64/$(1))
-ASCEND_C    = $(CC) -std=c11 -O1 -g -fPIC $(WARN) $(CPPFLAGS)
+ASCEND_C    = $(SAY)$(CC) -std=c11 -O1 -g -fPIC $(WARN) $(CPPFLAGS)
 ASCEND_DEPS = $(wildcard tests/standin/ascend/*) tests/standin/cuda/shared.c tests/standin/cuda/shared.h
 ASCEND_S    = tests/standin/ascend
 ASCEND_TESTS := $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
@@ -25,7 +25,7 @@ $(ASCEND)/layered/cann/lib64/libruntime.so: $(ASCEND)/layered/cann/lib64/libasce
 $(ASCEND)/layered/cann/lib64/libacl_rt.so: $(ASCEND)/layered/cann/lib64/libruntime.so
 	$(ASCEND_C) -shared -o $@ -Wl,-soname,libacl_rt.so -Wl,-Bsymbolic $(ASCEND_S)/forward.c $(ASCEND_TO) -lruntime
 $(ASCEND)/layered/cann/lib64/libascendcl.so: $(ASCEND)/layered/cann/lib64/libacl_rt.so
-	$(CC) -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_TO) -lacl_rt
+	$(SAY)$(CC) -shared -o $@ -Wl,-soname,libascendcl.so $(ASCEND_TO) -lacl_rt
 $(ASCEND)/%/cann/lib64/libms_tools_ext.so: $(ASCEND_DEPS)
 	@mkdir -p $(@D)
 	$(ASCEND_C) -shared -o $@ -Wl,-soname,libms_tools_ext.so $(ASCEND_S)/mstx.c -ldl -lpthread
@@ -35,7 +35,7 @@ ASCEND_WAY = $(word 1,$(subst -, ,$(patsubst client-%,%,$(notdir $@))))
 ASCEND_LOW_old     = -lruntime -lascend_hal
 ASCEND_LOW_layered = -lruntime -lascend_hal
 $(ASCEND_CLIENTS): $(ASCEND)/%: $(call ASCEND_LIB,libascendcl.so) tests/standin/ascend/client.c
-	$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -D$(shell echo $(ASCEND_WAY) | tr a-z A-Z) $(if $(findstring twin,$@),-DTWIN) \
+	$(SAY)$(CC) -std=c11 -O1 -g -fno-optimize-sibling-calls -fno-builtin $(WARN) $(CPPFLAGS) -D$(shell echo $(ASCEND_WAY) | tr a-z A-Z) $(if $(findstring twin,$@),-DTWIN) \
 		-o $@ tests/standin/ascend/client.c -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
 		$(if $(findstring linked,$@),-lascendcl $(if $(findstring layered,$@),-lacl_rt) $(ASCEND_LOW_$(notdir $(@D)))) -ldl -lpthread
 ASCEND_TESTS += $(ASCEND_CLIENTS)
@@ -44,7 +44,7 @@ ASCEND_TESTS += $(ASCEND)/flat/pools $(ASCEND)/flat/pools-profiled
 $(ASCEND)/flat/cann/lib64/libprofapi.so: tests/standin/ascend/profapi.c
 	@mkdir -p $(@D)
 	$(ASCEND_C) -shared -o $@ -Wl,-soname,libprofapi.so $<
-ASCEND_POOLS = $(CC) -std=c11 -O1 -g -fno-builtin $(WARN) $(CPPFLAGS) -o $@ $< -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
+ASCEND_POOLS = $(SAY)$(CC) -std=c11 -O1 -g -fno-builtin $(WARN) $(CPPFLAGS) -o $@ $< -L$(@D)/cann/lib64 -Wl,-rpath,'$$ORIGIN/cann/lib64' \
 	-Wl,--no-as-needed -lascendcl -lms_tools_ext
 $(ASCEND)/flat/pools: tests/standin/ascend/pools.c $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
 	$(ASCEND_POOLS)

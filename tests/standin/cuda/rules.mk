@@ -4,20 +4,22 @@ STANDIN_CUDA := $(addprefix $(B)/standin/,libcuda.so.1 libcudart.so.12 libcudart
 STANDIN_OF    = $(patsubst %,$(B)/tests/standin/cuda/%.o,$(1))
 # Bsymbolic: a preloaded library that has functions of the same names must not get in between.
 STANDIN_FLAGS = -std=gnu11 -O1 -g $(WARN) -Wno-unused-parameter $(CPPFLAGS) -fPIC -fvisibility=hidden -fno-builtin -MMD -MP
-STANDIN_LINK  = @mkdir -p $(@D) && $(CC) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,-Bsymbolic -lpthread -ldl
+STANDIN_LINK  = $(SAY)$(CC) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,-Bsymbolic -lpthread -ldl
 TORCH_GPU     = $(wildcard $(VENV_GPU)/lib/python3*/site-packages/torch/lib)
 
 STANDIN_OBJECTS := $(call STANDIN_OF,shared memory driver driver_memory driver_virtual driver_rest entries nvml runtime_rest maths)
 $(STANDIN_OBJECTS): $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(STANDIN_FLAGS) -c -o $@ $<
+	$(SAY)$(CC) $(STANDIN_FLAGS) -c -o $@ $<
 $(B)/tests/standin/cuda/cudart%.o: tests/standin/cuda/runtime.c
 	@mkdir -p $(@D)
-	$(CC) $(STANDIN_FLAGS) -DMAJOR=$* -c -o $@ $<
+	$(SAY)$(CC) $(STANDIN_FLAGS) -DMAJOR=$* -c -o $@ $<
 
 $(B)/standin/libcuda.so.1: $(call STANDIN_OF,shared memory driver driver_memory driver_virtual driver_rest entries)
+	@mkdir -p $(@D)
 	$(STANDIN_LINK)
 $(B)/standin/libnvidia-ml.so.1: $(call STANDIN_OF,shared nvml)
+	@mkdir -p $(@D)
 	$(STANDIN_LINK)
 $(B)/standin/libcudart.so.%: $(call STANDIN_OF,runtime_rest) $(B)/tests/standin/cuda/cudart%.o
 	@mkdir -p $(@D) && echo '$(@F) { global: *; };' >$(B)/tests/standin/cuda/$(@F).map
