@@ -280,6 +280,17 @@ def case_who_the_oom_killer_killed():
         mt.check("OOM killer" in text, "the report does not say so: %s" % text)
 
 
+def case_a_killed_process_had_what_it_had():
+    """Its last event may be long before its death and its fullest moment; what it had is in the ledger all the same."""
+    run = Running("hold", 1, "heap", 20, "later", 400, supervised=True).ready()
+    time.sleep(5)
+    os.kill(run.pid, signal.SIGKILL)
+    ledger = run.end().report["system"]["ledger"]
+    mt.check(ledger["at_s"] > 3, "the fullest moment is said to be at %s s" % ledger["at_s"])
+    mt.check(ledger["live"] > 100 * MIB, "live is %d" % ledger["live"])
+    near(ledger["kept"], 0, 5 * MIB, "kept")
+
+
 def case_killed_by_somebody_else():
     """The same death, and no kill was counted."""
     run = Running("anon", 20, "hold", 9).ready()
