@@ -63,8 +63,9 @@ def case_ledger_holds_what_the_program_has():
     account, ledger = done.account, done.trace.report["system"]["ledger"]
     mine = sum(account[k] for k in ("arrow_bytes", "model_bytes", "optimizer_bytes", "accumulated_bytes"))
     private = sum(p["Pss_Anon"] for p in account["resident"].values())
-    near(ledger["live"] + ledger["kept"], private, private * 0.08, "private memory of the three")
-    mt.between(mine * 0.95, ledger["live"], private, "live")
+    # the ledger is of the fullest moment, and while it stood still was not quite that
+    mt.between(private * 0.92, ledger["live"] + ledger["kept"], private * 1.25, "private memory of the three")
+    mt.between(mine * 0.95, ledger["live"], private * 1.1, "live")
 
 
 def case_processes_are_as_the_program_saw_them():
@@ -100,7 +101,8 @@ def case_the_healthy_twin_needs_less():
     before, after = (d.trace.report["system"]["ledger"] for d in (sick, well))
     less = sick.account["arrow_bytes"] - well.account["arrow_bytes"]
     mt.check(less >= 100 * MIB, "the twins differ by %d bytes" % less)
-    near(before["live"] - after["live"], less, less * 0.35, "what is live less")
+    # each at its own fullest moment: with accumulated batches (36 MiB at most) or without
+    mt.between(less - 40 * MIB, before["live"] - after["live"], less + 80 * MIB, "what is live less")
     mt.equal(sum(after[k] for k in LEDGER), after["total_bytes"], "sum of the ledger")
 
 
