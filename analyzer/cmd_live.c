@@ -135,6 +135,22 @@ static uint64_t rss_now(const struct process *p, const struct sample_subject *d)
 	return d && has(d, MT_PROCESS_rss) && p->state == PROCESS_RUNNING ? d->last[MT_PROCESS_rss].value : 0;
 }
 
+/* Of this machine, where the program runs. */
+static void take_machine(struct live *l)
+{
+	unsigned long long total = 0, available = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "MemTotal: %llu", &total);
+		sscanf(line, "MemAvailable: %llu", &available);
+	}
+	if (f)
+		fclose(f);
+	if (total && available)
+		set_gauge(l, "machine", (double)(total - available) * 1024, (double)total * 1024);
+}
+
 static void take_processes(struct live *l, const struct view *v, const struct samples *s)
 {
 	l->process_count = l->process_all = 0;
@@ -248,6 +264,8 @@ static int look(struct live *l, bool last)
 	for (unsigned i = 0; s && i < samples_subjects(s); i++)
 		take_subject(l, samples_subject(s, i));
 	take_processes(l, &v, s);
+	if (l->running)
+		take_machine(l);
 	samples_close(s);
 	if (last || !l->running || clock_mono_ns() >= l->next_model_ns)
 		e = read_events(l, &v);
