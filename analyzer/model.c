@@ -177,7 +177,7 @@ static int take_step(struct model *m, const struct reader_step *step)
 		return events(m, step);
 	case READER_EXIT:
 		move_to(m, step->ns);
-		pass_level(&m->accounts[step->process->id], step->ns);
+		pass_level(&m->accounts[step->process->id], UINT64_MAX); /* a killed one may have lived on after its last event */
 		return end(m, step->process);
 	}
 	return 0;

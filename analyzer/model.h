@@ -158,7 +158,7 @@ struct model_failure {
 	uint64_t first_ns, last_ns;
 };
 
-/* What a process had alive at query.level_ns; nothing if it did not live then. */
+/* What a process had alive at query.level_ns, or at its end if that is before; nothing if it began later. */
 struct model_level {
 	bool taken;
 	uint64_t live[MODEL_HOST_KINDS];

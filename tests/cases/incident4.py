@@ -17,26 +17,26 @@ SCENARIO = os.path.join(gpu.SCENARIOS, "incident4.py")
 LEDGER = ("live", "kept", "pinned", "mapped_files", "shared", "shm_files", "other_processes", "page_cache", "kernel", "free", "unexplained")
 
 
-def group_or_none():
+def group_or_none(limit):
     try:
-        return Cgroup(LIMIT)
+        return Cgroup(limit)
     except mt.Skip:
         return None
 
 
 @functools.lru_cache(None)
-def run(*arguments):
+def run(*arguments, limit=LIMIT):
     """In a cgroup of its own where that can be made, else with the machine for its limit."""
     env = mt.clean_env(**gpu.environment(**gpu.settings_of(SCENARIO)))
     command = [gpu.python(), SCENARIO, *arguments]
     output = os.path.join(mt.scratch("trace"), "t")
-    group = group_or_none()
+    group = group_or_none(limit)
     try:
         done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if group else command)], env=env, timeout=120)
     finally:
         if group:
             group.remove()
-    mt.equal(done.status, 0, "status of %s" % done)
+    mt.check(done.status == 0 or limit != LIMIT, "status of %s" % done)
     done.trace, done.account, done.limited = mt.Trace(output), gpu.account(done.out), group is not None
     return done
 
@@ -63,8 +63,9 @@ def case_ledger_holds_what_the_program_has():
     account, ledger = done.account, done.trace.report["system"]["ledger"]
     mine = sum(account[k] for k in ("arrow_bytes", "model_bytes", "optimizer_bytes", "accumulated_bytes"))
     private = sum(p["Pss_Anon"] for p in account["resident"].values())
-    near(ledger["live"] + ledger["kept"], private, private * 0.08, "private memory of the three")
-    mt.between(mine * 0.95, ledger["live"], private, "live")
+    # the ledger is of the fullest moment, and while it stood still was not quite that
+    mt.between(private * 0.92, ledger["live"] + ledger["kept"], private * 1.25, "private memory of the three")
+    mt.between(mine * 0.95, ledger["live"], private * 1.1, "live")
 
 
 def case_processes_are_as_the_program_saw_them():
@@ -100,18 +101,28 @@ def case_the_healthy_twin_needs_less():
     before, after = (d.trace.report["system"]["ledger"] for d in (sick, well))
     less = sick.account["arrow_bytes"] - well.account["arrow_bytes"]
     mt.check(less >= 100 * MIB, "the twins differ by %d bytes" % less)
-    near(before["live"] - after["live"], less, less * 0.35, "what is live less")
+    # each at its own fullest moment: accumulated batches (36 MiB at most) or not, the twin's perhaps before it had a model (96 MiB)
+    mt.between(less - 40 * MIB, before["live"] - after["live"], less + 140 * MIB, "what is live less")
     mt.equal(sum(after[k] for k in LEDGER), after["total_bytes"], "sum of the ledger")
 
 
-def case_verdicts():
-    """host_pressure, and not for the twin."""
+def case_the_healthy_twin_has_no_verdict():
     kinds = [v["kind"] for v in run("--healthy").trace.report["verdicts"]]
-    mt.check("host_pressure" not in kinds, "the healthy twin has verdicts %s" % kinds)
-    if not run().limited:
-        mt.skip("without a cgroup it is no burden to this machine")
-    kinds = [v["kind"] for v in run().trace.report["verdicts"]]
-    mt.check("host_pressure" in kinds, "the verdicts are %s" % kinds)
+    mt.check("host_pressure" not in kinds and "limit" not in kinds, "the healthy twin has verdicts %s" % kinds)
+
+
+def case_killed_at_a_lower_limit():
+    """The same in a cgroup that is too small: the kernel kills it, and the report says who, why, and what was where."""
+    done = run(limit=640 * MIB)
+    if not done.limited:
+        mt.skip("can't make a memory cgroup here")
+    report = done.trace.report
+    killed = [p for p in report["processes"] if p["exit"]["oom_killed"] != "no"]
+    mt.check(killed, "nobody was killed: %s" % [p["exit"] for p in report["processes"]])
+    mt.check({"limit", "host_pressure"} & {v["kind"] for v in report["verdicts"]}, "the verdicts are %s" % report["verdicts"])
+    ledger = report["system"]["ledger"]
+    mt.equal(sum(ledger[k] for k in LEDGER), 640 * MIB, "sum of the ledger")
+    mt.check(ledger["live"] > 200 * MIB, "live is %d" % ledger["live"])
 
 
 mt.main()

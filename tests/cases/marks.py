@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Marks, steps, phases and labels: from C, C++ and Python, with and without the shim."""
+# timeout: 120
 import collections
 import json
 import os

@@ -4,7 +4,7 @@
  *
  * anon: private, touched; untouched: private, not; heap: malloc, touched; freed: malloc in blocks, touched, freed but for the last;
  * file: of a file, read; shm: a shared mapping; lock: private and locked; cow: what the parent has, written to in a forked child that
- * goes on in its place; grow: heap in steps of 1 MiB, 20 ms each. */
+ * goes on in its place; grow: heap in steps of 1 MiB, 20 ms each; later: private, touched in such steps once it is mapped. */
 #include <sys/wait.h>
 
 #include "test.h"
@@ -62,6 +62,15 @@ static void grow(size_t mib)
 	}
 }
 
+static void touch_later(size_t mib)
+{
+	char *p = map(mib * MIB, MAP_PRIVATE);
+	for (size_t i = 0; i < mib; i++) {
+		touch(p + i * MIB, MIB);
+		usleep(20000);
+	}
+}
+
 static void copy_on_write(size_t bytes)
 {
 	char *inherited = map(bytes, MAP_PRIVATE);
@@ -107,6 +116,8 @@ static void one(const char *kind, size_t n)
 		copy_on_write(bytes);
 	else if (!strcmp(kind, "grow"))
 		grow(n);
+	else if (!strcmp(kind, "later"))
+		touch_later(n);
 	else if (!strcmp(kind, "hold"))
 		hold(n);
 	else
