@@ -245,13 +245,21 @@ static const char *own_path(void)
 	return mt_process_state() != MT_STATE_OFF && dladdr(name, &info) ? info.dli_fname : NULL;
 }
 
+/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL. The C
+ * library has no environment at that time either. */
+static char ***volatile environment = &environ;
+
 /* Walks the environment itself: an allocator that is just starting up may ask, when nothing can be looked up yet. */
 MT_EXPORT char *getenv(const char *name)
 {
-	size_t n = strlen(name);
+	char ***where = environment, **e = where ? *where : NULL, *entry;
+	size_t n;
 
-	for (char **e = environ; e && *e; e++)
-		if (!strncmp(*e, name, n) && (*e)[n] == '=')
-			return *e + n + 1;
+	if (!e || !*name)
+		return NULL;
+	/* each entry is read once: another thread may be taking it away */
+	for (n = strlen(name); (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
+		if (!strncmp(entry, name, n) && entry[n] == '=')
+			return entry + n + 1;
 	return name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH") ? (char *)(uintptr_t)own_path() : NULL;
 }
