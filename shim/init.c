@@ -8,6 +8,7 @@
 #include "shim/hooks.h"
 #include "shim/modules.h"
 #include "shim/mstx.h"
+#include "shim/nvtx.h"
 #include "shim/process.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
@@ -63,6 +64,7 @@ __attribute__((constructor)) static void init(void)
 	int kept = errno; /* 0: a program may count on it */
 
 	mt_boot();
+	mt_nvtx_boot();
 	mt_record_mute(1);
 	mt_process_enter();
 	if (mt_process_state() != MT_STATE_OFF)

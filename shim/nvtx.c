@@ -13,8 +13,10 @@
 #include <wchar.h>
 
 #include "format/output_name.h"
+#include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/mark.h"
+#include "shim/nvtx.h"
 #include "shim/process.h"
 
 /* ---- NVTX's ABI ---- */
@@ -249,8 +251,7 @@ static const char *own_path(void)
  * library has no environment at that time either. */
 static char ***volatile environment = &environ;
 
-/* Walks the environment itself: an allocator that is just starting up may ask, when nothing can be looked up yet. */
-MT_EXPORT char *getenv(const char *name)
+static char *walk(const char *name)
 {
 	char ***where = environment, **e = where ? *where : NULL, *entry;
 	size_t n;
@@ -261,5 +262,23 @@ MT_EXPORT char *getenv(const char *name)
 	for (n = strlen(name); (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
 		if (!strncmp(entry, name, n) && entry[n] == '=')
 			return entry + n + 1;
-	return name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH") ? (char *)(uintptr_t)own_path() : NULL;
+	return NULL;
+}
+
+static char *(*next)(const char *name);
+
+void mt_nvtx_boot(void)
+{
+	next = (char *(*)(const char *))(uintptr_t)mt_dlsym(RTLD_NEXT, "getenv");
+}
+
+/* Until the constructor has run it walks the environment itself: an allocator that is just starting up may ask, when nothing can be
+ * looked up yet. */
+MT_EXPORT char *getenv(const char *name)
+{
+	char *value = next ? next(name) : walk(name);
+
+	if (!value && environment && name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH"))
+		value = (char *)(uintptr_t)own_path();
+	return value;
 }

@@ -83,6 +83,15 @@ def case_as_main_finds_it():
     mt.compare(want, mt.shimmed([mt.program("first")], env={"": "x"}))
 
 
+@mt.variants("_exit", "Exit")
+def case_heard(how):
+    """Functions of ours that another preloaded library has as well still reach it."""
+    command, other = [mt.program("heard"), how], [mt.program("libhears.so")]
+    mt.check("known here" in mt.plain(command, preload=other).out, "libhears.so isn't there")
+    mt.same(command, preload=other)
+    mt.same(command)
+
+
 def case_before_relocation():
     """The loader calls a resolver in one library on behalf of another before it has relocated us; the resolver asks for the
     environment."""
