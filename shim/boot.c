@@ -7,6 +7,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "shim/dlsym.h"
 #include "shim/hooks.h"
 
 #define POOL_BYTES (64 * 1024)
@@ -81,8 +82,8 @@ int mt_boot(void)
 	if (resolving)
 		return 0;
 	resolving = 1;
-#define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
-#define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
+#define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
+#define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
 #define OPT(type, name, params) found.name = NULL;
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
@@ -119,12 +120,12 @@ void mt_boot_rest(void)
 {
 #define RET(name, params, args, bytes)
 #define HAND(type, name, params)
-#define OPT(type, name, params) mt_real.name = (type (*) params)(uintptr_t)dlsym(RTLD_NEXT, #name);
+#define OPT(type, name, params) mt_real.name = (type (*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
 #undef OPT
 	/* glibc's own name for it; another libc is not known to re-enter either way */
-	if ((void *)(uintptr_t)mt_real.malloc != dlsym(RTLD_DEFAULT, "__libc_malloc"))
+	if ((void *)(uintptr_t)mt_real.malloc != mt_dlsym(RTLD_DEFAULT, "__libc_malloc"))
 		dl_iterate_phdr(find_allocator, NULL);
 }

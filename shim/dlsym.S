@@ -21,7 +21,7 @@ dlsym:
 	je 5f
 	cmpb $'h', %al
 	je 8f
-2:	movq mt_real_dlsym(%rip), %rax
+2:	movq mt_next_dlsym(%rip), %rax
 	testq %rax, %rax
 	jz 6f
 3:	jmp *%rax
@@ -85,8 +85,8 @@ dlsym:
 	b.eq 5f
 	cmp w2, #'h'
 	b.eq 8f
-2:	adrp x16, mt_real_dlsym
-	ldr x16, [x16, :lo12:mt_real_dlsym]
+2:	adrp x16, mt_next_dlsym
+	ldr x16, [x16, :lo12:mt_next_dlsym]
 	cbz x16, 6f
 3:	br x16
 4:	ldrb w2, [x1, #1]

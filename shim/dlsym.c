@@ -14,7 +14,13 @@
 #include "shim/hooks.h"
 #include "shim/process.h"
 
-void *(*mt_real_dlsym)(void *handle, const char *name);
+/* What dlsym.S hands on to: the next one in the loader's order, which may be another tool's that has wrappers too. */
+extern void *(*mt_next_dlsym)(void *handle, const char *name);
+void *(*mt_next_dlsym)(void *handle, const char *name);
+
+/* The C library's, for our own questions. */
+static void *(*real_dlsym)(void *handle, const char *name);
+
 uint32_t mt_wrap_generation;
 
 static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
@@ -37,8 +43,21 @@ void *mt_dlsym_boot(void)
 
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++)
 		found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-	mt_real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
+	real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
+	if (found)
+		found = real_dlsym(RTLD_NEXT, "dlsym");
+	mt_next_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
 	return found;
+}
+
+static int is_booted(void)
+{
+	return mt_next_dlsym || mt_dlsym_boot();
+}
+
+void *mt_dlsym(void *handle, const char *name)
+{
+	return is_booted() ? real_dlsym(handle, name) : NULL;
 }
 
 int mt_is_own(const void *p)
@@ -119,7 +138,7 @@ void *mt_wrap_real(const void *p)
 
 static void *symbol(void *handle, const char *name, const char *version)
 {
-	void *found = version ? dlvsym(handle, name, version) : mt_real_dlsym(handle, name);
+	void *found = version ? dlvsym(handle, name, version) : real_dlsym(handle, name);
 
 	return mt_is_own(found) ? NULL : found;
 }
@@ -198,7 +217,7 @@ static void drop_error(void)
 
 static int is_ready(void)
 {
-	return (mt_real.dlclose || mt_boot()) && (mt_real_dlsym || mt_dlsym_boot());
+	return (mt_real.dlclose || mt_boot()) && is_booted();
 }
 
 void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot)
@@ -296,7 +315,7 @@ void *mt_dlsym_find(void *handle, const char *name, const void *caller)
 	else if (handle == RTLD_DEFAULT)
 		real = QUIETLY(find_default(caller, name));
 	else
-		real = QUIETLY(mt_real_dlsym(handle, name));
+		real = QUIETLY(mt_next_dlsym(handle, name));
 	return mt_wrap(row, real);
 }
 

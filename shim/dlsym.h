@@ -50,7 +50,9 @@ extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 /* Grows when a real function went away with its library. */
 extern uint32_t mt_wrap_generation;
 
-extern void *(*mt_real_dlsym)(void *handle, const char *name);
+/* The C library's dlsym, called by us. By its name another library's may be called that is loaded before us: what that takes
+ * for the next function of a name is ours. */
+void *mt_dlsym(void *handle, const char *name);
 
 /* The row of that name, or NULL. */
 const struct mt_wrapped *mt_wrap_row(const char *name);

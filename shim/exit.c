@@ -24,13 +24,19 @@
 MT_EXPORT _Noreturn void _exit(int status)
 {
 	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	if (mt_real._exit)
+		mt_real._exit(status); /* another library's, maybe */
 	MT_SYS1(SYS_exit_group, status);
 	__builtin_unreachable();
 }
 
 MT_EXPORT _Noreturn void _Exit(int status)
 {
-	_exit(status);
+	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	if (mt_real._Exit)
+		mt_real._Exit(status);
+	MT_SYS1(SYS_exit_group, status);
+	__builtin_unreachable();
 }
 
 MT_EXPORT _Noreturn void quick_exit(int status)

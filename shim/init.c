@@ -1,4 +1,5 @@
 /* Constructor, fork handlers and exit handlers: the only places where the shim does anything on its own. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -7,6 +8,7 @@
 #include "shim/hooks.h"
 #include "shim/modules.h"
 #include "shim/mstx.h"
+#include "shim/nvtx.h"
 #include "shim/process.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
@@ -59,12 +61,16 @@ static void set_up(void)
 
 __attribute__((constructor)) static void init(void)
 {
+	int kept = errno; /* 0: a program may count on it */
+
 	mt_boot();
+	mt_nvtx_boot();
 	mt_record_mute(1);
 	mt_process_enter();
 	if (mt_process_state() != MT_STATE_OFF)
 		set_up();
 	mt_record_mute(0);
+	errno = kept;
 }
 
 /* Nothing is closed: other libraries' destructors still free. */

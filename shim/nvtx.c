@@ -13,8 +13,10 @@
 #include <wchar.h>
 
 #include "format/output_name.h"
+#include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/mark.h"
+#include "shim/nvtx.h"
 #include "shim/process.h"
 
 /* ---- NVTX's ABI ---- */
@@ -245,13 +247,38 @@ static const char *own_path(void)
 	return mt_process_state() != MT_STATE_OFF && dladdr(name, &info) ? info.dli_fname : NULL;
 }
 
-/* Walks the environment itself: an allocator that is just starting up may ask, when nothing can be looked up yet. */
+/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL. The C
+ * library has no environment at that time either. */
+static char ***volatile environment = &environ;
+
+static char *walk(const char *name)
+{
+	char ***where = environment, **e = where ? *where : NULL, *entry;
+	size_t n;
+
+	if (!e || !*name)
+		return NULL;
+	/* each entry is read once: another thread may be taking it away */
+	for (n = strlen(name); (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
+		if (!strncmp(entry, name, n) && entry[n] == '=')
+			return entry + n + 1;
+	return NULL;
+}
+
+static char *(*next)(const char *name);
+
+void mt_nvtx_boot(void)
+{
+	next = (char *(*)(const char *))(uintptr_t)mt_dlsym(RTLD_NEXT, "getenv");
+}
+
+/* Until the constructor has run it walks the environment itself: an allocator that is just starting up may ask, when nothing can be
+ * looked up yet. */
 MT_EXPORT char *getenv(const char *name)
 {
-	size_t n = strlen(name);
+	char *value = next ? next(name) : walk(name);
 
-	for (char **e = environ; e && *e; e++)
-		if (!strncmp(*e, name, n) && (*e)[n] == '=')
-			return *e + n + 1;
-	return name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH") ? (char *)(uintptr_t)own_path() : NULL;
+	if (!value && environment && name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH"))
+		value = (char *)(uintptr_t)own_path();
+	return value;
 }

@@ -76,4 +76,46 @@ def case_allocator_of_the_program_itself():
     mt.same([mt.program("ownmalloc")])
 
 
+def case_as_main_finds_it():
+    """errno is 0 and no error of the loader's waits; a variable without a name is none."""
+    want = mt.plain([mt.program("first")], env={"": "x"})
+    mt.equal(want.out, "errno 0, error none, nameless none\n")
+    mt.compare(want, mt.shimmed([mt.program("first")], env={"": "x"}))
+
+
+@mt.variants("_exit", "Exit")
+def case_heard(how):
+    """Functions of ours that another preloaded library has as well still reach it."""
+    command, other = [mt.program("heard"), how], [mt.program("libhears.so")]
+    mt.check("known here" in mt.plain(command, preload=other).out, "libhears.so isn't there")
+    mt.same(command, preload=other)
+    mt.same(command)
+
+
+def case_before_relocation():
+    """The loader calls a resolver in one library on behalf of another before it has relocated us; the resolver asks for the
+    environment."""
+    where = mt.scratch("resolver")
+
+    def build(name, text, *options):
+        source, cc = os.path.join(where, name + ".c"), os.environ.get("CC", "cc")
+        with open(source, "w") as f:
+            f.write(text)
+        done = mt.execute([cc, "-o", os.path.join(where, name), source, "-L" + where, "-Wl,-rpath," + where, "-Wl,-z,now", *options])
+        mt.check(done.status == 0, "cc: %s" % done)
+        return os.path.join(where, name)
+
+    build("libchooses.so", """
+        #include <stdlib.h>
+        static int one(void) { return 1; }
+        static int two(void) { return 2; }
+        static int (*choose(void))(void) { return getenv("MEMTRACE_TEST") ? one : two; }
+        int chosen(void) __attribute__((ifunc("choose")));""", "-shared", "-fPIC")
+    build("libuses.so", "int chosen(void); int used(void) { return chosen(); }", "-shared", "-fPIC", "-lchooses")
+    program = build("program", "int used(void); int main(void) { return 40 + used(); }", "-luses")
+    want = mt.plain([program])
+    mt.equal(want.status, 42)
+    mt.compare(want, mt.shimmed([program]))
+
+
 mt.main()

@@ -41,4 +41,15 @@ def case_next():
                  [("device-alloc", "cuMemAlloc_v2", 70), ("device-free", "cuMemFree_v2", 0)])
 
 
+def case_dlsym_of_another():
+    """A preloaded library has a dlsym of its own. Behind us it is asked by way of ours; before us it calls ours, and both start."""
+    command, other = [mt.program("asks")], mt.program("libanswers.so")
+    want = mt.plain(command, preload=[other])
+    mt.equal((want.status, want.out), (0, "answers 4242\ncuMemAlloc_v2 4242\ncuMemFree_v2 -1\n"))
+    mt.same(command, preload=[other])
+    output = os.path.join(mt.scratch("trace"), "t")
+    mt.compare(want, mt.execute(command, env=mt.clean_env(LD_PRELOAD=other + " " + mt.SHIM, MEMTRACE_OUTPUT=output)))
+    mt.check(mt.Trace(output).intact().host["allocations"], "nothing recorded")
+
+
 mt.main()
