@@ -34,6 +34,7 @@ json_t *json_ledger(const struct ledger *l)
 		json_t *part = json_object();
 		json_object_set_new(part, "name", json_text(l->parts[i].name ? l->parts[i].name : "program"));
 		json_object_set_new(part, "bytes", json_bytes(l->parts[i].bytes));
+		json_object_set_new(part, "pid", json_integer(l->parts[i].process->pid));
 		json_array_append_new(parts, part);
 	}
 	json_object_set_new(o, "other_own_parts", parts);

@@ -124,7 +124,7 @@ static int set_parts(struct explain *x, struct evidence_device *e, const struct 
 		add_part(list, &e->parts.count, name ? name : "the program", o->bytes, false);
 	}
 	for (unsigned i = 0; i < l->part_count; i++)
-		if (l->parts[i].context)
+		if (l->parts[i].context && (!oom || l->parts[i].process->id == oom->process))
 			add_part(list, &e->parts.count, "context", l->parts[i].bytes, true);
 	e->parts.items = list;
 	return 0;

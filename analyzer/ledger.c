@@ -78,11 +78,11 @@ static const char *caller_of(struct stacks *stacks, const struct process *p, con
 	return name;
 }
 
-int ledger_add_part(struct ledger *l, const char *name, uint64_t bytes, bool context)
+int ledger_add_part(struct ledger *l, const struct process *process, const char *name, uint64_t bytes, bool context)
 {
 	for (unsigned i = 0; i < l->part_count; i++) {
 		struct ledger_part *p = &l->parts[i];
-		if (p->context == context && (p->name == name || (p->name && name && !strcmp(p->name, name)))) {
+		if (p->process == process && p->context == context && (p->name == name || (p->name && name && !strcmp(p->name, name)))) {
 			p->bytes += bytes;
 			return 0;
 		}
@@ -91,7 +91,7 @@ int ledger_add_part(struct ledger *l, const char *name, uint64_t bytes, bool con
 	if (!list)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	l->parts = list;
-	list[l->part_count++] = (struct ledger_part){ name, bytes, context };
+	list[l->part_count++] = (struct ledger_part){ process, name, bytes, context };
 	return 0;
 }
 
@@ -101,18 +101,30 @@ static int larger_part(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static int take_outside(struct ledger *l, const struct model *m, const struct reader *r, struct stacks *stacks)
+/* Of one process: what each library asked for beside its segments, and the rest. */
+static int take_outside_of(struct ledger *l, const struct model *m, struct stacks *stacks, const struct ledger_process *row)
 {
-	uint64_t left = l->other_own;
+	uint64_t left = row->other;
 	int e = 0;
 	for (unsigned i = 0; i < l->at->outside_count && left && !e; i++) {
 		const struct model_outside *o = &l->at->outside[i];
-		const struct process *p = reader_process(r, o->process);
 		uint64_t bytes = o->bytes < left ? o->bytes : left;
-		e = ledger_add_part(l, caller_of(stacks, p, &model_process(m, o->process)->sites[o->site]), bytes, false);
+		if (o->process != row->process->id)
+			continue;
+		e = ledger_add_part(l, row->process, caller_of(stacks, row->process, &model_process(m, o->process)->sites[o->site]), bytes,
+				    false);
 		left -= bytes;
 	}
-	return e || !left ? e : ledger_add_part(l, NULL, left, false);
+	return e || !left ? e : ledger_add_part(l, row->process, NULL, left, false);
+}
+
+static int take_outside(struct ledger *l, const struct model *m, struct stacks *stacks)
+{
+	int e = 0;
+	for (unsigned i = 0; i < l->process_count && !e; i++)
+		if (l->processes[i].process)
+			e = take_outside_of(l, m, stacks, &l->processes[i]);
+	return e;
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
@@ -135,7 +147,7 @@ int ledger_make(struct ledger *l, const struct model *m, const struct reader *r,
 	l->other_own = at->layer[LAYER_MEMORY] > l->pool_reserved ? at->layer[LAYER_MEMORY] - l->pool_reserved : 0;
 	int e = take_traced(l, m, r);
 	if (!e)
-		e = take_outside(l, m, r, stacks);
+		e = take_outside(l, m, stacks);
 	if (!e && samples)
 		e = ledger_take_samples(l, m, samples);
 	add_up(l);

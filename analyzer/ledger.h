@@ -27,6 +27,7 @@ struct ledger_process {
 
 /* Memory of the traced processes outside segments. */
 struct ledger_part {
+	const struct process *process;
 	const char *name;              /* "NCCL", "cuBLAS", "context", a library, or NULL: the program's own calls. Static or the stacks' */
 	uint64_t bytes;
 	bool context;                  /* what the driver says beyond what was allocated */
@@ -52,7 +53,7 @@ struct ledger {
 /* ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is there. */
 int ledger_take_samples(struct ledger *l, const struct model *m, const struct samples *samples);
 struct ledger_process *ledger_add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name);
-int ledger_add_part(struct ledger *l, const char *name, uint64_t bytes, bool context);
+int ledger_add_part(struct ledger *l, const struct process *p, const char *name, uint64_t bytes, bool context);
 
 /* At an OOM's moment, or the device's peak. `samples` may be NULL. 0 or an error; ledger_fini() either way. */
 int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,

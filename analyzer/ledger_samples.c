@@ -62,9 +62,10 @@ static bool still_at(const struct model *m, const struct model_series *s, uint64
 
 /* ---- gathering ------------------------------------------------------------------------------------------- */
 
+/* Hosts by number: samples may have been opened with another reader of the same directories than the model. */
 static bool is_ours(const struct ledger *l, const struct sample_subject *d)
 {
-	return (d->kind == MT_SUBJECT_DEVICE || d->kind == MT_SUBJECT_DEVICE_PROCESS) && d->host == l->device->host &&
+	return (d->kind == MT_SUBJECT_DEVICE || d->kind == MT_SUBJECT_DEVICE_PROCESS) && d->host->index == l->device->host->index &&
 	       d->backend == l->device->backend && *l->device->uuid && !strcmp(d->text, l->device->uuid);
 }
 
@@ -159,7 +160,7 @@ static int charge_context(struct ledger *l, struct ledger_process *row, uint64_t
 	row->other += context;
 	row->bytes += context;
 	l->other_own += context;
-	return context ? ledger_add_part(l, "context", context, true) : 0;
+	return context ? ledger_add_part(l, row->process, "context", context, true) : 0;
 }
 
 static int add_context(struct look *k, const struct seen *s)

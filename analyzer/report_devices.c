@@ -175,13 +175,17 @@ static void ledger_row(struct ledger_table *t, const char *who, const char *name
 	t->rows++;
 }
 
-static char *parts_text(const struct ledger *l)
+/* What a process has outside its pool, by whom; NULL = nothing is known of it. */
+static char *parts_text(const struct ledger *l, const struct process *process)
 {
 	struct unit unit = unit_of(l->total);
-	char *text = strdup("");
-	for (unsigned i = 0; i < l->part_count && i < 4 && text; i++) {
+	char *text = NULL;
+	unsigned count = 0;
+	for (unsigned i = 0; i < l->part_count && count < 4; i++) {
 		const struct ledger_part *p = &l->parts[i];
-		char *more = output_format("%s%s%s %.*f", text, i ? ", " : "", p->name ? p->name : "program", unit.digits,
+		if (p->process != process)
+			continue;
+		char *more = output_format("%s%s%s %.*f", text ? text : "", count++ ? ", " : "", p->name ? p->name : "program", unit.digits,
 					   (double)p->bytes / unit.bytes);
 		free(text);
 		text = more;
@@ -192,7 +196,7 @@ static char *parts_text(const struct ledger *l)
 /* A process in its parts. */
 static void detailed_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, const char *who, const char *since)
 {
-	char *pid = output_format("%u", p->pid), *parts = l->part_count ? parts_text(l) : NULL;
+	char *pid = output_format("%u", p->pid), *parts = parts_text(l, p->process);
 	const bool pool = p->pool_allocated || p->pool_free;
 	if (pool) {
 		ledger_row(t, pid, who, "blocks in use", (int64_t)p->pool_allocated, since, "its trace");

@@ -288,7 +288,8 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 		return output_format("%u%s%s holds %s %% of %s; without it the request fits", most->pid, most->name ? " " : "",
 				     most->name ? most->name : "", PERCENT(bytes, d->total), d->name);
 	return output_format("%zu neighbours hold %s %% of %s, %u most (%s); without %s it fits", d->neighbours.count, PERCENT(bytes, d->total),
-			     d->name, most->pid, BYTES(most->bytes), that_would_do(d) == d->neighbours.count ? "any one of them"
+			     d->name, most->pid, BYTES(most->bytes), that_would_do(d) == d->neighbours.count
+			     ? d->neighbours.count == 2 ? "either one of them" : "any one of them"
 			     : that_would_do(d) ? "the largest" : "all of them");
 }
 

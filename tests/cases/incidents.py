@@ -83,8 +83,8 @@ def case_neighbours(*arguments):
     verdict = held(done, "other_process")
     ruled_out(done, "fragmentation", "capacity", "leak")
     mt.equal(certain(done, "cuda:0"), ["other_process"])
-    most = sum(n["bytes"] for n in done.account["neighbours"]) + 3 * done.account["context_bytes"]
-    mt.check(verdict["bytes"] <= most, "the neighbours have less than %d" % verdict["bytes"])
+    mt.equal(verdict["bytes"], sum(n["bytes"] for n in done.account["neighbours"]), "bytes of the neighbours, traced or not")
+    mt.check("3 were on it" in verdict["advice"], verdict["advice"])
 
 
 def case_incident1():
@@ -109,8 +109,11 @@ def case_incident2():
     verdict = held(done, "other_process")
     ruled_out(done, "fragmentation", "leak")
     mt.equal(certain(done, "cuda:0")[0], "other_process")
-    mt.check(verdict["bytes"] >= 11 * GIB, "bytes of the neighbours: %d" % verdict["bytes"])
-    mt.check("fewer processes" in verdict["advice"], verdict["advice"])
+    mt.equal(verdict["bytes"], sum(n["bytes"] for n in done.account["neighbours"]), "bytes of the neighbours, traced or not")
+    mt.check("fewer processes" in verdict["advice"] and "3 were on it" in verdict["advice"], verdict["advice"])
+    row = re.search(r"outside pool +([\d.]+) .* context ([\d.]+), program ([\d.]+)", screen_of(done))
+    mt.check(row, "no row of what lies outside the pool")
+    near(float(row[1]), float(row[2]) + float(row[3]), 0.02, "the parts of one process's row")
 
 
 def case_incident2_healthy():
