@@ -55,7 +55,9 @@ def read_log(path):
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+        # A process that is killed in mid-write leaves a part of a line before the next one's.
+        lines = [line[line.rindex("{"):] for line in file if "{" in line]
+    return [json.loads(line) for line in lines if line.endswith("}\n")]
 
 
 def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, **settings):
