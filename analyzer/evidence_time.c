@@ -146,7 +146,7 @@ static size_t collect(const struct place *p, const struct sites *s, struct found
 		if (!t)
 			break;
 		trend_of(t, p->x->course, p->x->view, o);
-		bool ours = p->process == UINT32_MAX || t->process == p->process;
+		bool ours = !o->folded && (p->process == UINT32_MAX || t->process == p->process); /* folded: modules, libraries' own */
 		if (!ours || t->growth.kind == GROWTH_NONE || t->growth.bytes < LEAST_PART * (double)s->bytes) {
 			free(t);
 			continue;
@@ -269,6 +269,12 @@ static bool is_beside(const struct phase *p, const struct phase *failing, bool m
 	return !failing || p == failing || p->visits > 1 || p->end_ns <= failing->begin_ns || p->begin_ns >= failing->end_ns;
 }
 
+/* What ran while the uncaught failure unwound needs nothing: it only finds what was there. */
+static bool is_aftermath(const struct phase *p, const struct model_oom *oom)
+{
+	return oom && oom->outcome == OUTCOME_FATAL && oom->process == p->process->id && p->begin_ns >= oom->at.ns;
+}
+
 static int set_phases(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
 {
 	const struct phases *all = course_phases(x->course);
@@ -281,7 +287,7 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 		const struct phase *failing = oom && oom->process == p->process->id ? phase_at(x, oom->process, oom->at.ns, marks) : NULL;
 		const struct phase_track *t = track_of(p, MODEL_POOL, device);
 		t = t ? t : track_of(p, MODEL_DEVICE, device);
-		if (!t || !is_beside(p, failing, marks))
+		if (!t || !is_beside(p, failing, marks) || is_aftermath(p, oom))
 			continue;
 		list[e->phases.count++] = (struct evidence_phase){
 			.name = p->name, .pid = p->process->pid, .begin_bytes = t->begin_bytes, .peak_bytes = t->peak_bytes,

@@ -1,12 +1,14 @@
 /* The report's parts about devices: what failed, where the memory was then, and how it got there. */
 #include "analyzer/ledger.h"
 #include "analyzer/output.h"
+#include "analyzer/python.h"
 #include "analyzer/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
 
@@ -90,10 +92,15 @@ static void print_oom_figures(const struct model_oom *o)
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
 			      ? output_format(" (a %s of %s)", o->block_bytes < o->requested_bytes ? "page" : "segment",
 					      BYTES(o->block_bytes)) : strdup("");
+	if (block && strstr(block, BYTES(o->requested_bytes)))
+		*block = '\0'; /* rounded by less than is shown */
 	char *left = free_text(o);
 	const char *cache = o->pool && o->retries ? " (cache returned)" : "";
-	print_fitted(STYLE_BAD, output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes),
-					      block ? block : "", left ? left : "", cache));
+	char *line = output_format("  asked %s bytes = %s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes), block ? block : "",
+				   left ? left : "");
+	bool fits = line && output_columns(line) + (int)strlen(cache) <= output_width();
+	print_fitted(STYLE_BAD, output_format("%s%s", line ? line : "", fits ? cache : ""));
+	free(line);
 	free(block);
 	free(left);
 	if (o->limit_bytes)
@@ -101,12 +108,67 @@ static void print_oom_figures(const struct model_oom *o)
 						      BYTES(o->limit_bytes)));
 }
 
-/* Who wanted it, in one line, outermost first: "train.py:131 main > model.py:212 forward". */
-static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
+/* A line of the program, which is neither a library's nor made up. */
+static bool is_own(const struct frame *f)
 {
-	const struct frame *frames[FRAMES];
-	const struct process *p = reader_process(v->reader, o->process);
-	unsigned count = view_telling_frames(v, stacks_of(v->stacks, p, o->node, o->node2), frames, FRAMES);
+	return f->file && *f->file != '<' && !python_is_library(f->file);
+}
+
+static bool is_main(const struct frame *f)
+{
+	return !strcmp(f->function, "<module>");
+}
+
+/* Innermost first: of the program's own lines the innermost and the outermost, which is not its call of main() if there is
+ * another, before them the innermost of a library they called. Without lines of its own: 0. */
+static unsigned own_frames(const struct view *v, uint32_t stack, const struct frame **frames)
+{
+	const struct frame *library = NULL, *inner = NULL, *outer = NULL;
+	unsigned count = 0;
+	for (struct stack_walk w = { .next = stack }; stack_step(v->stacks, &w);) {
+		if (w.class != FRAME_PLAIN || !python_is_frame(w.frame) || !stack_shows(&w, view_flags(v->options)))
+			continue;
+		bool own = is_own(w.frame);
+		if (!inner && !library && !own)
+			library = w.frame;
+		inner = inner || !own ? inner : w.frame;
+		outer = own && !(outer && is_main(w.frame)) ? w.frame : outer;
+	}
+	if (!inner)
+		return 0;
+	if (library)
+		frames[count++] = library;
+	frames[count++] = inner;
+	if (outer != inner)
+		frames[count++] = outer;
+	return count;
+}
+
+/* The line's text, if its file is still the one that ran. */
+static char *source_text(const struct frame *f, const struct process *p)
+{
+	struct stat s;
+	char *line = NULL, *text = NULL;
+	size_t size = 0;
+	bool there = python_is_frame(f) && is_own(f) && f->line && !stat(f->file, &s) && S_ISREG(s.st_mode) &&
+		     (uint64_t)s.st_mtime * 1000000000u <= p->start_real_ns;
+	FILE *file = there ? fopen(f->file, "re") : NULL;
+	uint32_t number = 0;
+	while (file && number < f->line && getline(&line, &size, file) > 0)
+		number++;
+	if (file && number == f->line) {
+		char *begin = line + strspn(line, " \t"), *end = begin + strcspn(begin, "\n");
+		*end = '\0';
+		text = output_clean(begin);
+	}
+	if (file)
+		fclose(file);
+	free(line);
+	return text;
+}
+
+static char *joined(const struct frame *const *frames, unsigned count)
+{
 	char *line = strdup(" ");
 	for (unsigned i = count; i-- > 0 && line;) {
 		char *text = frame_place(frames[i]), *more = output_format("%s %s%s", line, text ? text : "", i ? " >" : "");
@@ -114,11 +176,30 @@ static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 		free(line);
 		line = more;
 	}
-	if (count)
-		print_fitted(STYLE_BAD, line);
-	else
-		free(line);
-	return count > 0;
+	return line;
+}
+
+/* Who wanted it, outermost first: a line each with the source where that is at hand, else in one. */
+static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
+{
+	const struct frame *frames[FRAMES];
+	const struct process *p = reader_process(v->reader, o->process);
+	uint32_t stack = stacks_of(v->stacks, p, o->node, o->node2);
+	unsigned count = own_frames(v, stack, frames), lines = 0;
+	if (!count)
+		count = view_telling_frames(v, stack, frames, FRAMES);
+	while (count) {
+		char *source = source_text(frames[count - 1], p), *place = source && *source ? frame_place(frames[count - 1]) : NULL;
+		if (place)
+			print_fitted(STYLE_BAD, output_format("  %s: %s", place, source));
+		else
+			print_fitted(STYLE_BAD, joined(frames, count));
+		count = place ? count - 1 : 0;
+		free(place);
+		free(source);
+		lines++;
+	}
+	return lines;
 }
 
 static unsigned print_oom(const struct view *v, const struct model_device *d, const struct model_oom *o)

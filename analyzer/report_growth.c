@@ -164,6 +164,15 @@ void report_json_course(json_t *o, const struct view *v, const struct course *c)
 /* The track whose growth is the greatest part of it. */
 struct grown { const struct pace *pace; const struct step_track *track; struct growth growth; double part; };
 
+/* Where a pool's blocks were seen, what the driver gave it is not the program's growth: the pool keeps what it once had. */
+static bool has_pool(const struct pace *p, uint32_t device)
+{
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == MODEL_POOL && p->tracks[k].device == device && step_high(&p->tracks[k], p->count - 1))
+			return true;
+	return false;
+}
+
 static struct grown find_grown(const struct view *v, const struct course *c)
 {
 	struct grown best = { .part = LEAST_PART };
@@ -172,6 +181,8 @@ static struct grown find_grown(const struct view *v, const struct course *c)
 		if (!p || !p->count || !view_has(v, reader_process(v->reader, id)))
 			continue;
 		for (size_t k = 0; k < p->track_count; k++) {
+			if (p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device))
+				continue;
 			struct growth g = course_growth(p, &p->tracks[k]);
 			double high = (double)step_high(&p->tracks[k], p->count - 1);
 			double part = growth_is_steady(&g) && high > 0 ? g.bytes / high : 0;
@@ -211,8 +222,50 @@ static void print_places(const struct pace *p, const struct step_track *t)
 	printf("\n");
 }
 
+/* The failure that ended it, if memory has ended. */
+static const struct model_oom *end_of(const struct view *v, const struct grown *g)
+{
+	if (g->track->device == MODEL_NO_DEVICE)
+		return NULL;
+	const struct model_oom *o = explain_failure(model_device(v->model, g->track->device));
+	return o && o->process == g->pace->process->id ? o : NULL;
+}
+
+static double x_of(const struct pace *p, uint64_t ns)
+{
+	if (p->source == RHYTHM_NONE)
+		return (double)(ns - p->process->start_ns) / 1e9;
+	for (size_t i = 0; i < p->count; i++)
+		if (ns <= p->steps[i].end_ns)
+			return (double)(p->steps[i].number + p->steps[i].count - 1);
+	const struct step *last = &p->steps[p->count - 1];
+	return (double)(last->number + last->count);
+}
+
+/* What could be known when half of it had run, beside what came. */
+static unsigned print_hindsight(const struct view *v, const struct course *c, const struct grown *g, const struct model_oom *o)
+{
+	struct pace half = *g->pace;
+	double limit, failed = x_of(g->pace, o->at.ns);
+	const char *unit = half.source == RHYTHM_NONE ? "second" : "step";
+	half.count = (half.count + 1) / 2;
+	struct growth growth = course_growth(&half, g->track);
+	struct forecast f = trend_forecast(c, v, &half, g->track, &growth, &limit);
+	if (!f.ever)
+		return printf("  forecast  none from the first half of it; it failed at %s %.0f\n", unit, failed), 1;
+	char *high = isfinite(f.high) ? output_format("to %.0f", f.high) : strdup("or later");
+	printf("  forecast  from the first half (to %s %.0f): fails at %.0f (%.0f %s); it failed at %s %.0f\n", unit,
+	       step_x(&half, half.count - 1), f.x, f.low, high ? high : "", unit, failed);
+	free(high);
+	return 1;
+}
+
 static unsigned print_forecast(const struct view *v, const struct course *c, const struct grown *g)
 {
+	const struct model_oom *ended = end_of(v, g);
+	if (ended)
+		return print_hindsight(v, c, g, ended);
+
 	double limit, period = course_period(g->pace);
 	struct forecast f = trend_forecast(c, v, g->pace, g->track, &g->growth, &limit);
 	bool stepped = g->pace->source != RHYTHM_NONE;
@@ -243,8 +296,8 @@ static unsigned print_growth(const struct view *v, const struct course *c, const
 		printf("; %s steps (%.3g s each) %s\n", COUNT(p->total), course_period(p),
 		       p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX ? "as marked" : "found without marks");
 	print_places(p, g->track);
-	printf("  shape     %s: %s/%s now (95 %%: %s to %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
-	       BYTES((uint64_t)fmax(0, g->growth.rate - g->growth.rate_error)), BYTES((uint64_t)(g->growth.rate + g->growth.rate_error)));
+	printf("  shape     %s: %s/%s now (95 %%: +/- %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
+	       BYTES((uint64_t)ceil(g->growth.rate_error)));
 	if (g->growth.kind == GROWTH_ACCELERATING)
 		printf(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
 	printf("\n");

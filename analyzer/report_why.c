@@ -69,7 +69,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 static unsigned print_ruled_out(const struct verdict *v)
 {
 	printf("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
-	return print_wrapped(v->evidence, KIND_COLUMNS, 1, output_width() - KIND_COLUMNS, NULL);
+	return print_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
 }
 
 /* Of several devices those are interesting on which something is wrong. */
@@ -158,14 +158,24 @@ static char *categories_text(const struct explain_space *s)
 	return text;
 }
 
+static const char *largest_name(const struct report *r, const struct moment_block *b)
+{
+	return b->label ? b->label : explain_site(r->explain, explain_stack(r->explain, b));
+}
+
 static char *largest_text(const struct report *r, const struct explain_space *s)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	for (unsigned i = 0; f && i < s->largest_count; i++) {
-		const struct moment_block *b = &s->largest[i];
-		fprintf(f, "%s%s %s", i ? ", " : "", BYTES(b->size), b->label ? b->label : explain_site(r->explain, explain_stack(r->explain, b)));
+	for (unsigned i = 0, same; f && i < s->largest_count; i += same) {
+		const char *name = largest_name(r, &s->largest[i]);
+		for (same = 1; i + same < s->largest_count && s->largest[i + same].size == s->largest[i].size &&
+			       !strcmp(largest_name(r, &s->largest[i + same]), name);)
+			same++;
+		fprintf(f, "%s%s %s", i ? ", " : "", BYTES(s->largest[i].size), name);
+		if (same > 1)
+			fprintf(f, " (x%u)", same);
 	}
 	if (f)
 		fclose(f);
@@ -186,8 +196,8 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		char *largest = largest_text(r, s);
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
-		printf("  largest   ");
-		lines += print_wrapped(largest, 12, 1, output_width() - 12, NULL);
+		printf(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
+		lines += print_wrapped(largest, 12, 2, output_width() - 12, NULL);
 		free(largest);
 	} else if (text && *text) {
 		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
@@ -222,7 +232,12 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 	free(rest);
 	for (size_t i = d->phases.count > MOST_PHASES ? d->phases.count - MOST_PHASES : 0; i < d->phases.count && shown < MOST_PHASES; i++) {
 		const struct evidence_phase *p = &d->phases.items[i];
-		char *line = output_format("  %-40.40s %12s%s", p->name, BYTES(p->peak_bytes), p->failing ? "   failed here" : "");
+		char *missing = p->failing ? output_format("   failed here, asking for %s more", BYTES(d->request.bytes)) : NULL;
+		char *name = output_fit(p->name, 40);
+		int pad = 40 - output_columns(name ? name : "");
+		char *line = output_format("  %s%*s %12s%s", name ? name : "", pad, "", BYTES(p->peak_bytes), missing ? missing : "");
+		free(missing);
+		free(name);
 		char *clean = line ? output_clean(line) : NULL;
 		printf("%s\n", clean ? clean : "");
 		free(clean);
@@ -234,13 +249,23 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 
 /* ---- what to do, what is not known --------------------------------------------------------------------- */
 
+/* The same site's leak of the heap is gone with that of the device: a tensor is an object, too. */
+static bool is_advised(const struct verdicts *v, size_t i)
+{
+	const char *site = v->held[i].sites[0];
+	for (size_t k = 0; k < i && site && v->held[i].kind == VERDICT_LEAK; k++)
+		if (v->held[k].kind == VERDICT_LEAK && v->held[k].sites[0] && !strcmp(v->held[k].sites[0], site))
+			return true;
+	return false;
+}
+
 unsigned report_print_do(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->explain->verdicts;
 	unsigned lines = 0, number = 0;
 	(void)room;
 	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++) {
-		if (!v->held[i].advice)
+		if (!v->held[i].advice || is_advised(v, i))
 			continue;
 		if (!number++) {
 			print_heading("DO", "");

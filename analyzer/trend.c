@@ -163,7 +163,8 @@ static double known(uint64_t bytes)
 }
 
 /* What others, and for a pool what lies outside it, leave of the device: as of its last OOM, or its peak. */
-static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit,
+			 double *unused)
 {
 	const struct model_device *d = model_device(v->model, t->device);
 	struct ledger l;
@@ -177,10 +178,12 @@ static bool device_limit(const struct course *c, const struct view *v, const str
 		*limit -= (double)l.unexplained;
 	for (unsigned i = 0; i < l.process_count; i++) {
 		const struct ledger_process *one = &l.processes[i];
-		if (one->process && one->process->id == p->process->id)
+		if (one->process && one->process->id == p->process->id) {
 			*limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
-		else if (one->process)
+			*unused = t->kind == MODEL_POOL ? known(one->pool_free) : 0;
+		} else if (one->process) {
 			*limit -= known(one->bytes);
+		}
 	}
 	ledger_fini(&l);
 	return true;
@@ -213,11 +216,14 @@ static double host_room(const struct samples *s, const struct process *p, uint64
 	return room;
 }
 
-bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+/* `unused`: what of the limit the pool has and could not use last time, as it may be again. */
+static bool find_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit,
+		       double *unused)
 {
 	*limit = INFINITY;
+	*unused = 0;
 	if (t->device != MODEL_NO_DEVICE)
-		return t->device < model_devices(v->model) && device_limit(c, v, p, t, limit);
+		return t->device < model_devices(v->model) && device_limit(c, v, p, t, limit, unused);
 	if (!course_samples(c) || !p->count)
 		return false;
 	const struct step *last = &p->steps[p->count - 1];
@@ -225,12 +231,21 @@ bool trend_limit(const struct course *c, const struct view *v, const struct pace
 	return isfinite(*limit);
 }
 
+bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
+{
+	double unused;
+	return find_limit(c, v, p, t, limit, &unused);
+}
+
 struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			       const struct growth *g, double *limit)
 {
-	if (!trend_limit(c, v, p, t, limit)) {
+	double unused;
+	if (!find_limit(c, v, p, t, limit, &unused)) {
 		*limit = INFINITY;
 		return (struct forecast){ false, INFINITY, INFINITY, INFINITY };
 	}
-	return growth_forecast(g, *limit, course_amplitude(p, t));
+	struct forecast f = growth_forecast(g, *limit, course_amplitude(p, t));
+	f.low = growth_forecast(g, *limit - unused, course_amplitude(p, t)).low; /* the pool's holes may stay as useless as they are */
+	return f;
 }

@@ -184,7 +184,7 @@ static char *why_not_growing(const struct evidence_device *d)
 		return output_format("what grows is too little or too unsteady (%s, %s)", d->growth.items->site ? d->growth.items->site : "?",
 				     BYTES(d->growth.items->bytes));
 	if (d->steps)
-		return output_format("highs and lows of its %u steps are flat", d->steps);
+		return output_format("what is alive between its %u steps does not grow", d->steps);
 	return output_format("no site grows from beginning to end");
 }
 
@@ -588,7 +588,7 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		return ruled_out(out, output_format("%s", cause));
 	if (b.most_short == 0)
 		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name, BYTES(b.free)));
-	if (b.least_short < b.most_short && b.least_short > 0)
+	if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
 		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s whatever is done", BYTES(d->request.bytes),
 					      BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
 	else

@@ -63,6 +63,13 @@ def case_failure(name):
     if name == "fraction":
         near(oom["reserved_bytes"] + verdict["bytes"], done.account["limit_bytes"], 0.25, "what the pool may take")
     text = screen_of(done)
+    if name == "evaluation":
+        stack = text[:text.index("\nWHY")].splitlines()[4:]
+        mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
+        mt.check("logits.append(model(" in stack[1], "no source: %s" % stack)
+        mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
+    if name == "fragmentation":
+        mt.check(re.search(r"largest +64.0 MiB account.py:\d+ bytes_of \(x\d+\)", text), "equal blocks are not counted together: %s" % text)
     mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
 
 
@@ -133,6 +140,15 @@ def case_incident3():
     shown = done.trace.report["categories"]["cuda:0"]
     near(shown["parameters"], done.account["parameters"], 0.02, "parameters")
     near(shown["gradients"], done.account["gradients"], 0.05, "gradients")
+    text = screen_of(done)
+    said = re.search(r"first half \(to step \d+\): fails at (\d+) \((\d+) to (\d+)\); it failed at step (\d+)", text)
+    mt.check(said, "no forecast beside what came: %s" % text)
+    at, low, high, failed = map(int, said.groups())
+    near(failed, done.account["failed_step"], 0.005, "the failing step")
+    mt.check(low < high and low <= failed <= high and low <= at <= high, "an interval without what came: %s" % said[0])
+    mt.check("+/- 0 B" not in text, "an error of nothing")
+    mt.check("captured.append(out.float())" in text, "the line that asked is not shown")
+    mt.equal(text[text.index("\nDO\n"):].count("save_activation"), 1, "lines of advice about one site")
 
 
 def case_incident3_healthy():

@@ -139,7 +139,7 @@ TEST(incident_2_neighbours_hold_it)
 	judge();
 	CHECK(only(VERDICT_OTHER_PROCESS));
 	CHECK_EQ(held(VERDICT_OTHER_PROCESS)->bytes, G(3.80) + G(11.44));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "64.8 %") && says(held(VERDICT_OTHER_PROCESS)->evidence, "any one of them"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "64.8 %") && says(held(VERDICT_OTHER_PROCESS)->evidence, "either one of them"));
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "3 were on it"));
 }
 
@@ -288,7 +288,7 @@ TEST(flat_lows_are_no_leak)
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	CHECK(out(VERDICT_LEAK));
-	CHECK(says(found.ruled_out[0].evidence, "200 steps are flat"));
+	CHECK(says(found.ruled_out[0].evidence, "between its 200 steps does not grow"));
 }
 
 TEST(driver_failures_are_evidence_not_ooms)
