@@ -19,7 +19,9 @@ static void note_growth(struct account *a, struct model_site *s, uint64_t before
 
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number)
 {
-	struct model_site *s = &a->sites.sites[c.site];
+	struct model_site *s = tally_figures(&a->sites, c.site);
+	if (!s)
+		return;
 	uint64_t before = s->live_bytes;
 	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
@@ -40,12 +42,12 @@ void change_tally(struct tally *t, struct change c, uint64_t ns)
 /* *told has what only the caller knows. */
 void account_tell(const struct account *a, struct model_change *told, const struct change *c, uint64_t ns)
 {
-	const struct model_site *s = c->site == BLOCK_NO_SITE ? NULL : &a->sites.sites[c->site];
+	const struct site_key site = c->site == BLOCK_NO_SITE ? (struct site_key){ 0 } : tally_key(&a->sites, c->site);
 	told->process = a->seen.process;
 	told->kind = c->kind;
 	told->site = c->site;
-	told->node = s ? s->node : 0;
-	told->node2 = s ? s->node2 : 0;
+	told->node = site.node;
+	told->node2 = site.node2;
 	told->thread = c->thread;
 	told->addr = c->addr;
 	told->bytes = c->bytes;
@@ -61,7 +63,7 @@ static void change_sums(struct account *a, struct change c, uint64_t ns)
 	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
-	if (!a->model->from_reached)
+	if (!a->model->from_reached || a->model->query.changes_only)
 		return;
 	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
 	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes,
@@ -107,7 +109,7 @@ static uint64_t sampled(const struct process *p, const struct mt_event *s)
 
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
 {
-	struct model_site key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind,
+	struct site_key key = { .process = a->seen.process->id, .node = s->node, .node2 = s->node2, .kind = kind,
 				  .device = MODEL_NO_DEVICE, .sampled = sampled(a->seen.process, s) };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = thread;
@@ -121,8 +123,11 @@ void account_count(struct account *a, enum model_kind kind, uint32_t site, uint6
 {
 	a->kind[kind].totals.allocations++;
 	a->kind[kind].totals.allocated_bytes += bytes;
-	a->sites.sites[site].allocations++;
-	a->sites.sites[site].allocated_bytes += bytes;
+	struct model_site *s = tally_figures(&a->sites, site);
+	if (!s)
+		return;
+	s->allocations++;
+	s->allocated_bytes += bytes;
 }
 
 int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr)
@@ -160,7 +165,8 @@ static void move_inherited(struct account *a, uint64_t size, int64_t delta)
 static void count_temporary(struct account *a, const struct block *b, uint64_t delta)
 {
 	a->kind[MODEL_HEAP].totals.temporary += delta;
-	a->sites.sites[b->site].temporary += delta;
+	if (tally_figures(&a->sites, b->site))
+		a->sites.sites[b->site].temporary += delta;
 	a->seen.bins[account_bin(b->size)].temporary += delta;
 }
 
@@ -392,9 +398,9 @@ int account_inherit(struct account *a, const struct account *parent)
 
 void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
 {
-	if (site == BLOCK_NO_SITE)
+	struct model_site *s = site == BLOCK_NO_SITE ? NULL : tally_figures(&a->sites, site);
+	if (!s)
 		return;
-	struct model_site *s = &a->sites.sites[site];
 	if (ns < s->oldest_ns)
 		s->oldest_ns = ns;
 	if (ns < a->model->query.from_ns)
@@ -413,6 +419,8 @@ static int see_range(void *arg, const struct range *r)
 /* oldest_ns and since_* of each site, from its live blocks. */
 void account_look(struct account *a)
 {
+	if (a->model->query.changes_only)
+		return;
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
 		if (b->addr)
@@ -449,7 +457,7 @@ static void clear_live(struct account *a)
 		a->kind[k].totals.live_bytes = a->kind[k].totals.live_blocks = 0;
 		a->kind[k].totals.inherited_bytes = a->kind[k].totals.inherited_blocks = 0;
 	}
-	for (size_t i = 0; i < a->sites.count; i++)
+	for (size_t i = 0; i < tally_count(&a->sites); i++)
 		a->sites.sites[i].live_bytes = a->sites.sites[i].live_blocks = 0;
 	for (int b = 0; b < MODEL_BINS; b++)
 		a->seen.bins[b].live_bytes = a->seen.bins[b].live_blocks = 0;
@@ -474,7 +482,7 @@ static void leave_host(struct account *a)
 			series_note(&a->seen.timeline[k], &a->model->timeline, own->totals.live_bytes,
 				    own->totals.live_bytes, own->totals.live_blocks);
 	}
-	for (size_t i = 0; i < a->sites.count; i++) {
+	for (size_t i = 0; i < tally_count(&a->sites); i++) {
 		struct model_site *s = &a->sites.sites[i];
 		if (s->kind < MODEL_HOST_KINDS)
 			tally_touch(s, a->kind[s->kind].number, host->kind[s->kind].number);

@@ -111,6 +111,7 @@ static struct model_query query_of(const struct view *v)
 	if (v->model)
 		q.until_ns = v->until_ns;
 	q.split = view_split(v);
+	q.changes_only = true;
 	q.on_progress = output_progress;
 	return q;
 }

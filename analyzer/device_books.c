@@ -225,7 +225,7 @@ int64_t share_site(struct share *s, enum model_kind kind, const struct device_ev
 	enum model_layer layer = kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY;
 	if (share_show(s))
 		return -MT_EMEMORY;
-	struct model_site key = { .process = a->seen.process->id, .node = e->slot->node, .node2 = e->slot->node2, .kind = kind,
+	struct site_key key = { .process = a->seen.process->id, .node = e->slot->node, .node2 = e->slot->node2, .kind = kind,
 				  .device = s->device->seen.index };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = e->thread;

@@ -53,7 +53,10 @@ static void make_segment(struct share *s, struct extent *x, uint64_t ns)
 {
 	if (x->pool)
 		return;
-	x->pool = s->account->sites.sites[x->site].segments = true;
+	struct model_site *site = tally_figures(&s->account->sites, x->site);
+	x->pool = true;
+	if (site)
+		site->segments = true;
 	change_reserved(s, x, 1, ns);
 }
 

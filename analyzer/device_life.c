@@ -74,7 +74,7 @@ int devices_end(struct account *a, bool keep_live)
 	for (size_t i = 0; i < a->devices->share_room; i++)
 		if (a->devices->shares[i])
 			leave_device(a->devices->shares[i]);
-	for (size_t i = 0; i < a->sites.count; i++) {
+	for (size_t i = 0; i < tally_count(&a->sites); i++) {
 		struct model_site *site = &a->sites.sites[i];
 		const struct share *s = site->kind >= MODEL_HOST_KINDS ? share_by_device(a, site->device) : NULL;
 		if (s)

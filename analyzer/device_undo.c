@@ -56,7 +56,8 @@ static int restore_block(struct account *a, struct device_undo *u, uint64_t ns)
 {
 	if (u->temporary) {
 		device_count_up(a, u->share, u->space, COUNT_TEMPORARY, (uint64_t)-1);
-		a->sites.sites[u->block.site].temporary--;
+		if (tally_figures(&a->sites, u->block.site))
+			a->sites.sites[u->block.site].temporary--;
 	}
 	device_move_block(u->share, u->space, &u->block, 1, ns);
 	return blocks_put(&u->share->space[u->space], &u->block);

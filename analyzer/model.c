@@ -24,7 +24,7 @@ static void halve_timelines(struct model *m)
 static void halve_growth(struct model *m)
 {
 	for (size_t i = 0; i < m->account_count; i++)
-		for (size_t s = 0; s < m->accounts[i].sites.count; s++)
+		for (size_t s = 0; s < tally_count(&m->accounts[i].sites); s++)
 			if (m->accounts[i].sites.sites[s].growth)
 				series_halve(m->accounts[i].sites.sites[s].growth);
 }
@@ -37,7 +37,7 @@ static void restart_account(struct account *a, uint64_t ns)
 			a->kind[k].totals = (struct model_totals){ 0 };
 		tally_restart(&a->kind[k], ns);
 	}
-	for (size_t i = 0; i < a->sites.count; i++) {
+	for (size_t i = 0; i < tally_count(&a->sites); i++) {
 		struct model_site *s = &a->sites.sites[i];
 		s->allocations = s->allocated_bytes = s->temporary = 0;
 		if (a->seen.ended)
@@ -305,6 +305,7 @@ static int set_up(struct model *m)
 		struct account *a = &m->accounts[i];
 		a->model = m;
 		a->seen.process = reader_process(m->reader, i);
+		a->sites.numbers_only = m->query.changes_only;
 		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
 	}
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
@@ -325,7 +326,7 @@ int model_run(struct model **out, struct reader *r, const struct model_query *q)
 	int e = set_up(m);
 	if (!e)
 		e = pass(m);
-	if (e >= 0)
+	if (e >= 0 && !q->changes_only)
 		e = finish(m);
 	if (e < 0) {
 		model_free(m);

@@ -23,8 +23,8 @@ struct turn {
 	uint32_t count, thread;
 	uint32_t node2;
 	uint32_t call;        /* the optimizer's that it belongs to, plus 1; 0 = none */
+	uint32_t bins;        /* in watched.bins, plus 1; 0 = it came once. Most do */
 	uint8_t flags;
-	uint32_t bins[BINS];
 };
 
 /* A place that calls an optimizer. */
@@ -40,6 +40,8 @@ struct watched {
 	const struct process *process;
 	struct turn *turns;   /* by site */
 	size_t turn_count, turn_room;
+	struct bins { uint32_t n[BINS]; } *bins; /* intervals between the turns of a site */
+	size_t bins_count, bins_room;
 	struct call *calls;
 	size_t call_count, call_room;
 	struct looked { uint32_t node2, call; uint8_t flags; } *looked; /* what look_at() found of Python stacks: LOOKED of them */
@@ -61,12 +63,24 @@ struct rhythm *rhythm_new(void)
 	return calloc(1, sizeof(struct rhythm));
 }
 
+/* All but the result. */
+static void forget(struct watched *w)
+{
+	free(w->turns);
+	free(w->bins);
+	free(w->calls);
+	free(w->looked);
+	w->turns = NULL;
+	w->bins = NULL;
+	w->calls = NULL;
+	w->looked = NULL;
+	w->turn_count = w->turn_room = w->bins_count = w->bins_room = w->call_count = w->call_room = 0;
+}
+
 void rhythm_free(struct rhythm *r)
 {
 	for (size_t i = 0; r && i < r->count; i++) {
-		free(r->watched[i].turns);
-		free(r->watched[i].calls);
-		free(r->watched[i].looked);
+		forget(&r->watched[i]);
 		free(r->watched[i].beat.roles);
 	}
 	if (r)
@@ -223,6 +237,16 @@ static unsigned bin_of(uint64_t interval)
 	return log >= BINS ? BINS - 1 : log;
 }
 
+static void count_interval(struct watched *w, struct turn *t)
+{
+	if (!t->bins) {
+		if (vec_reserve(w->bins, w->bins_room, w->bins_count + 1))
+			return;
+		t->bins = (uint32_t)++w->bins_count;
+	}
+	w->bins[t->bins - 1].n[bin_of(w->index - t->last_index)]++;
+}
+
 void rhythm_change(struct rhythm *r, const struct model_change *c)
 {
 	struct watched *w = c->process->id < r->count && r->watched[c->process->id].process ? &r->watched[c->process->id]
@@ -244,7 +268,7 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	if (t->thread != c->thread)
 		t->flags |= SITE_THREADS;
 	if (t->count++)
-		t->bins[bin_of(w->index - t->last_index)]++;
+		count_interval(w, t);
 	else
 		t->first_ns = c->ns;
 	t->last_ns = c->ns;
@@ -271,16 +295,17 @@ void rhythm_event(struct rhythm *r, const struct process *p, const struct mt_eve
 /* ---- the result ---------------------------------------------------------------------------------------- */
 
 /* The part of what is allocated between its turns that is in intervals of the usual length. */
-static double regularity(const struct turn *t)
+static double regularity(const struct watched *w, const struct turn *t)
 {
+	const uint32_t *bins = t->bins ? w->bins[t->bins - 1].n : NULL;
 	uint64_t seen = 0, usual = 0;
 	double near = 0, all = 0;
-	while (usual < BINS - 1 && (seen += t->bins[usual]) * 2 < t->count)
+	while (bins && usual < BINS - 1 && (seen += bins[usual]) * 2 < t->count)
 		usual++;
 	if (!usual)
 		return 0; /* nothing else happens between its turns */
 	for (unsigned i = 0; i < BINS; i++) {
-		double much = (double)t->bins[i] * (double)(1ull << i);
+		double much = (double)bins[i] * (double)(1ull << i);
 		all += much;
 		near += i <= usual + 1 ? much : 0;
 	}
@@ -446,7 +471,7 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 	size_t n = 0, kept = 0;
 	for (size_t i = 0; levels && i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
-		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS)) && regularity(t) >= REGULAR)
+		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS)) && regularity(w, t) >= REGULAR)
 			levels[n++] = (struct level){ t->count, 1, t->first_ns, t->last_ns, i };
 	}
 	if (levels)
@@ -545,5 +570,6 @@ const struct beat *rhythm_beat(struct rhythm *r, unsigned process)
 		w->beat.source = RHYTHM_MSTX;
 	else if (!by_optimizer(w))
 		by_sites(w);
+	forget(w);
 	return &w->beat;
 }

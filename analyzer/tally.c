@@ -14,7 +14,7 @@ void tally_restart(struct tally *t, uint64_t ns)
 	t->number++;
 }
 
-static uint64_t hash(const struct model_site *key)
+static uint64_t hash(const struct site_key *key)
 {
 	uint64_t h = ((uint64_t)key->node << 32 | key->node2) * 0x9E3779B97F4A7C15ull;
 	h ^= ((uint64_t)key->split << 32 ^ (uint64_t)key->device << 8 ^ key->kind) * 0xD6E8FEB86659FD93ull;
@@ -23,10 +23,11 @@ static uint64_t hash(const struct model_site *key)
 	return h * 0x9E3779B97F4A7C15ull >> 20;
 }
 
-static bool same(const struct model_site *a, const struct model_site *b)
+static bool same(const struct tally_sites *t, uint32_t site, const struct site_key *key)
 {
-	return a->node == b->node && a->node2 == b->node2 && a->split == b->split && a->kind == b->kind &&
-	       a->device == b->device && a->sampled == b->sampled;
+	const struct site_key k = tally_key(t, site);
+	return k.node == key->node && k.node2 == key->node2 && k.split == key->split && k.kind == key->kind &&
+	       k.device == key->device && k.sampled == key->sampled;
 }
 
 static int grow(struct tally_sites *t)
@@ -36,7 +37,8 @@ static int grow(struct tally_sites *t)
 	if (!index)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (uint32_t n = 0; n < t->count; n++) {
-		size_t i = hash(&t->sites[n]) & mask;
+		const struct site_key key = tally_key(t, n);
+		size_t i = hash(&key) & mask;
 		while (index[i])
 			i = (i + 1) & mask;
 		index[i] = n + 1;
@@ -47,20 +49,23 @@ static int grow(struct tally_sites *t)
 	return 0;
 }
 
-static int64_t add(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number)
+static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
 {
-	int e = vec_reserve_raw(t->sites, t->room, t->count + 1);
+	int e = t->numbers_only ? vec_reserve_raw(t->keys, t->room, t->count + 1) : vec_reserve_raw(t->sites, t->room, t->count + 1);
 	if (e)
 		return e;
-	struct model_site *s = &t->sites[t->count];
-	*s = *key;
-	s->peak_stamp = number;
-	s->host_stamp = host_number;
-	s->oldest_ns = UINT64_MAX;
+	if (t->numbers_only)
+		t->keys[t->count] = *key;
+	else
+		t->sites[t->count] = (struct model_site){
+			.process = key->process, .node = key->node, .node2 = key->node2, .split = key->split, .kind = key->kind,
+			.device = key->device, .sampled = key->sampled, .peak_stamp = number, .host_stamp = host_number,
+			.oldest_ns = UINT64_MAX,
+		};
 	return (int64_t)t->count++;
 }
 
-int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number)
+int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
 {
 	if (!t->index || t->count * 2 >= t->mask) {
 		int e = grow(t);
@@ -69,7 +74,7 @@ int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t
 	}
 	size_t i = hash(key) & t->mask;
 	for (; t->index[i]; i = (i + 1) & t->mask)
-		if (same(&t->sites[t->index[i] - 1], key))
+		if (same(t, t->index[i] - 1, key))
 			return t->index[i] - 1;
 	int64_t n = add(t, key, number, host_number);
 	if (n >= 0)
@@ -79,7 +84,7 @@ int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t
 
 static size_t place_of(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
-	struct model_site key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
+	struct site_key key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
 	return hash(&key) & t->mask;
 }
 
@@ -98,12 +103,13 @@ void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t n
 
 void tally_sites_fini(struct tally_sites *t)
 {
-	for (size_t i = 0; i < t->count; i++)
+	for (size_t i = 0; i < tally_count(t); i++)
 		if (t->sites[i].growth) {
 			series_fini(t->sites[i].growth);
 			free(t->sites[i].growth);
 		}
 	free(t->sites);
+	free(t->keys);
 	free(t->index);
 	*t = (struct tally_sites){ 0 };
 }

@@ -43,16 +43,44 @@ static inline void tally_drop(struct tally *t, uint64_t bytes)
 /* Forgets peak and counts, keeps what is live: figures begin here. */
 void tally_restart(struct tally *t, uint64_t ns);
 
+/* What tells sites apart. */
+struct site_key {
+	uint32_t process, node, node2, split, kind, device; /* as in struct model_site */
+	uint64_t sampled;
+};
+
 /* The sites of one process. */
 struct tally_sites {
-	struct model_site *sites;
+	bool numbers_only;     /* they have no figures: model_query.changes_only */
+	struct model_site *sites; /* NULL if numbers_only ... */
+	struct site_key *keys; /* ... and else this */
 	size_t count, room;
 	uint32_t *index;       /* hash of (node, node2, split, kind, device) to number of the site + 1 */
 	size_t mask;
 };
 
 /* The site's number, made if it is new; -MT_EMEMORY as an int64_t. Stamps of a new one say "was empty at the peak". */
-int64_t tally_site(struct tally_sites *t, const struct model_site *key, uint64_t number, uint64_t host_number);
+int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number);
+
+/* NULL if sites have none. */
+static inline struct model_site *tally_figures(const struct tally_sites *t, uint32_t site)
+{
+	return t->numbers_only ? NULL : &t->sites[site];
+}
+
+static inline struct site_key tally_key(const struct tally_sites *t, uint32_t site)
+{
+	if (t->numbers_only)
+		return t->keys[site];
+	const struct model_site *s = &t->sites[site];
+	return (struct site_key){ s->process, s->node, s->node2, s->split, s->kind, s->device, s->sampled };
+}
+
+/* For loops over all of them. */
+static inline size_t tally_count(const struct tally_sites *t)
+{
+	return t->numbers_only ? 0 : t->count;
+}
 
 /* Bring what an allocation of the heap by these nodes needs into the cache: first its place in the index, then, some events
  * later, the site. A site that was split or sampled is missed; that costs time alone. */
@@ -61,6 +89,10 @@ void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t n
 
 static inline void tally_prefetch_site(const struct tally_sites *t, uint32_t site)
 {
+	if (t->numbers_only) {
+		__builtin_prefetch(&t->keys[site]);
+		return;
+	}
 	const char *at = (const char *)&t->sites[site];
 	for (size_t i = 0; i < sizeof(*t->sites); i += 64)
 		__builtin_prefetch(at + i, 1);
