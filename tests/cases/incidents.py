@@ -13,6 +13,7 @@ import mt
 import screen
 
 MIB, GIB = 1 << 20, 1 << 30
+STRETCHES = 128  # of a run's steps: a site's low points are those of so many at most
 
 
 def certain(done, device=None):
@@ -297,20 +298,23 @@ def case_incident3_screen():
         low.shows(min(lows), "low point of step %d" % number, more=max(lows) - min(lows))
     since, (row, *_) = seen.growing()
     last = growth["count"]
-    blocks = (kept[last] - kept[since]) / (last - since)
+    stretch = 1
+    while last > STRETCHES * stretch:
+        stretch *= 2
+    mt.between(0, since, stretch, "since when it grows")
+    begin = (last - 1) // stretch * stretch  # after this step the last stretch is at its low point; the first was with nothing kept
     mt.check(row[1].startswith("main.save_activation"), "what grows: %s" % (row,))
     row[4].shows(account["block_bytes"], "a block that is kept")
-    row[3].shows(blocks, "blocks kept a step", 0.01 * blocks, 0.01 * blocks)
-    one_step = max(kept[n] - kept[n - 1] for n in kept if n > 1) * account["block_bytes"]
-    grown = (kept[last] - kept[since]) * account["block_bytes"]
-    row[2].shows(grown, "what grows", one_step, one_step)
+    near(row[3].value, kept[begin] / begin, 0.001, "blocks kept a step")
+    grown = kept[begin] * account["block_bytes"]
+    row[2].shows(grown, "what grows")
     _, evidence, figure, _ = seen.verdict("leak")
-    figure.shows(grown, "what leaks", one_step, one_step)
+    figure.shows(grown, "what leaks")
     rate = (kept[last] - kept[last - 4]) / 4 * account["block_bytes"]  # it becomes more every fourth step
     growth["rate"].shows(rate, "growth a step", account["block_bytes"], account["block_bytes"])
     growth["acceleration"].shows(25 * account["block_bytes"], "more of it each 100 steps", 0.02 * rate, 0.02 * rate)
     told, a_step = seen.numbers(evidence, r": ({0}) since the start, ({0}) more each step".format(screen.FIGURE))
-    told.shows(grown, "bytes of the evidence", one_step, one_step)
+    told.shows(grown, "bytes of the evidence")
     a_step.shows(rate, "its rate", account["block_bytes"], account["block_bytes"])
     _, out = seen.why()
     seen.numbers(out["fragmentation"], "(%s)" % screen.FIGURE)[0].shows(unused, "unused, where fragmentation is ruled out")
