@@ -71,3 +71,15 @@ uint64_t clock_now(uint32_t kind)
 #endif
 	return 0;
 }
+
+void clock_sample_now(struct clock *c)
+{
+	static struct { uint64_t ticks, mono_ns; } kept[8];
+	if (c->kind >= sizeof(kept) / sizeof(*kept))
+		return;
+	if (kept[c->kind].ticks <= c->last_ticks) { /* none yet, or of before that trace */
+		kept[c->kind].ticks = clock_now(c->kind);
+		kept[c->kind].mono_ns = clock_mono_ns();
+	}
+	clock_sample(c, kept[c->kind].ticks, kept[c->kind].mono_ns, 0);
+}

@@ -38,6 +38,9 @@ uint64_t clock_real_ns(const struct clock *c, uint64_t ticks);
 uint64_t clock_now(uint32_t kind);
 uint64_t clock_mono_ns(void);
 
+/* Adds it as a sample. All readers of a command get the same one, or the same tick would be another nanosecond to each. */
+void clock_sample_now(struct clock *c);
+
 /* The tick at a moment of CLOCK_MONOTONIC. */
 uint64_t clock_ticks_at(const struct clock *c, uint64_t mono_ns);
 

@@ -38,7 +38,7 @@ static void take_samples(struct image *im)
 	clock_sample(c, info->start_ticks, info->start_mono_ns, info->start_real_ns);
 	clock_sample(c, info->pair_ticks, info->pair_mono_ns, 0);
 	if (im->session->here)
-		clock_sample(c, clock_now(c->kind), clock_mono_ns(), 0);
+		clock_sample_now(c);
 }
 
 /* A file to name when a clock makes no sense: any of its sessions or infos may be the one that is wrong. */

@@ -274,6 +274,8 @@ static unsigned print_forecast(const struct view *v, const struct course *c, con
 	const struct step *last = &g->pace->steps[g->pace->count - 1];
 	double now = stepped ? (double)(last->number + last->count - 1) : 0;
 	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9 : (double)g->pace->process->start_ns + f.x * 1e9;
+	if (at_ns <= model_end_ns(v->model))
+		return 0; /* it went on beyond that: what grew had stopped */
 	if (isfinite(f.high))
 		printf("  forecast  memory ends at %s %.0f (%.0f to %.0f), %s\n", stepped ? "step" : "second", f.x, f.low, f.high,
 		       DURATION((uint64_t)at_ns));
