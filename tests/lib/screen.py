@@ -204,9 +204,10 @@ class Screen:
         head, lines = self.section("^HOST at ")
         total = Figure(re.search(r"of (%s)" % FIGURE, head)[1])
         total.shows(machine, "the machine's memory")
-        rows = [Figure(f) for line in lines for f in re.findall(r"(%s) +-?[\d.]+ %%" % FIGURE, line)]
+        found = [f for line in lines for f in re.findall(r"(-?)(%s) +[\d.]+ %%" % FIGURE, line)]
+        rows = [Figure(text) for _, text in found]
         mt.check(len(rows) >= 6, "HOST can't be read: %s" % lines)
-        off = sum(r.value for r in rows) - total.value
+        off = sum(-r.value if sign else r.value for (sign, _), r in zip(found, rows)) - total.value
         mt.check(abs(off) <= sum(r.half for r in rows) + total.half, "the rows of HOST differ from its total by %d bytes" % off)
 
 
