@@ -73,6 +73,11 @@ def case_failure(name):
     mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
 
 
+def case_imports_are_no_leak():
+    done = gpu.run([gpu.python(), "-c", "import torch\nraise SystemExit(1)"])
+    mt.equal((done.status, certain(done)), (1, []))
+
+
 def case_caught():
     done = gpu.scenario("caught", paused=True)
     mt.equal(done.trace.report["status"], "ok")
