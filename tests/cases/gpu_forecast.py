@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
+import screen
 
 POOL = "cuda:0 pool"
 
@@ -55,8 +56,40 @@ def case_the_site_is_the_hook():
     mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
 
 
+@functools.lru_cache(None)
+def incident5(layers):
+    done = gpu.scenario("incident5", layers, paused=True, timeout=120)
+    done.trace.settle()
+    return done
+
+
+@mt.variants(30, 1)
+def case_the_screen_of_eight_gpus(layers):
+    """Both fit: nothing is a problem, and each GPU's figures are PyTorch's and the driver's."""
+    done = incident5(layers)
+    mt.equal((done.status, done.trace.report["status"], done.trace.report["verdicts"]), (0, "ok", []), "status, verdicts")
+    seen, pools = screen.Screen(done.trace.tool("report").out), done.account["pools"]
+    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    rows = seen.devices()
+    mt.equal(sorted(rows), ["cuda:%d" % n for n in range(len(pools))], "devices")
+    for number, said in enumerate(pools):
+        row = rows["cuda:%d" % number]
+        calls = [e for e in done.log if e["op"] == "alloc" and e["device"] == number and e["kind"] == "linear"]
+        mt.equal((row["calls"].value, row["blocks"].value), (len(calls), said["allocations"]), "cuda:%d: calls, blocks" % number)
+        for name, exact in [("total", said["total_bytes"]), ("peak", said["peak_reserved_bytes"]), ("pool", said["peak_allocated_bytes"]),
+                            ("reserved", said["peak_reserved_bytes"])]:
+            row[name].shows(exact, "cuda:%d: %s" % (number, name))
+    said = pools[0]
+    pid = next(p for p, *_ in seen.ledger() if p)
+    context = said["total_bytes"] - said["free_bytes"] - said["reserved_bytes"]
+    seen.compare_ledger({(pid, "blocks in use"): said["peak_allocated_bytes"], (None, "free"): said["free_bytes"], (None, "unexplained"): 0,
+                         (pid, "unused in pool"): said["peak_reserved_bytes"] - said["peak_allocated_bytes"],
+                         (pid, "outside pool"): context, (None, "total"): said["total_bytes"]})
+    seen.peaks()[pid][1].shows(said["peak_reserved_bytes"], "most")
+
+
 def case_diff_proves_eight_gpus():
-    before, after = (gpu.scenario("incident5", layers, paused=True, timeout=120) for layers in (30, 1))
+    before, after = incident5(30), incident5(1)
     done = mt.execute([mt.MEMTRACE, "diff", "--json", before.trace.path, after.trace.path])
     mt.equal(done.status, 0, "status")
     rows = {(r["name"], r["figure"]): r for r in json.loads(done.out)["devices"]}

@@ -10,8 +10,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
+import screen
 
 MIB, GIB = 1 << 20, 1 << 30
+STRETCHES = 128  # of a run's steps: a site's low points are those of so many at most
 
 
 def certain(done, device=None):
@@ -34,6 +36,46 @@ def ruled_out(done, *kinds):
 
 def near(got, wanted, part, what):
     mt.check(abs(got - wanted) <= part * wanted, "%s: %s is not near %s" % (what, got, wanted))
+
+
+@functools.lru_cache(None)
+def run(name, *arguments):
+    """One run of a scenario for all that is asked of it."""
+    done = gpu.scenario(name, *arguments, paused=True, timeout=150)
+    done.trace.settle()
+    return done
+
+
+@functools.lru_cache(None)
+def shown(name, *arguments):
+    return screen.Screen(run(name, *arguments).trace.tool("report").out)
+
+
+def context_of(name):
+    return screen.Figure(gpu.settings_of(os.path.join(gpu.SCENARIOS, name + ".py"))["context"].replace("G", " GiB").replace("M", " MiB")).value
+
+
+def compare_failure(done, seen):
+    """The first lines of the screen: asked, block, free, short by, of how much, and whose."""
+    said, failure = done.account["ooms"][-1], seen.failure()
+    block = failure["block"] or failure["asked"]
+    mt.equal(failure["exact"].value, said["requested_bytes"], "bytes asked for")
+    failure["asked"].shows(said["requested_bytes"], "asked")
+    block.shows(said["tried_bytes"], "what the driver was asked for", 0.005 * MIB, 0.005 * MIB)  # as the message rounds it
+    failure["free"].shows(said["free_bytes"], "free")
+    failure["short"].shows(said["tried_bytes"] - said["free_bytes"], "short by", 0.005 * MIB, 0.005 * MIB)
+    failure["total"].shows(said["total_bytes"], "the device")
+    mt.check("uncaught, exit %d" % done.status in failure["line"], failure["line"])
+    return failure["pid"], said
+
+
+def compare_healthy(done, seen, *sick):
+    """None of the sick verdicts, and a screen without a failure or a cause."""
+    mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
+    held, _ = seen.why()
+    mt.equal((held, seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    kinds = {v["kind"] for v in done.trace.report["verdicts"]}
+    mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)
 
 
 def screen_of(done):
@@ -101,7 +143,7 @@ def case_neighbours(*arguments):
 
 def case_incident1():
     """The model is there three times on the device; a fourth copy is the file's, on the host."""
-    done = gpu.scenario("incident1", paused=True)
+    done = run("incident1")
     held(done, "copies")
     mt.equal(certain(done, "cuda:0"), ["copies"])
     copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
@@ -112,12 +154,45 @@ def case_incident1():
 
 
 def case_incident1_healthy():
-    done = gpu.scenario("incident1", "--healthy", paused=True)
-    mt.equal((done.status, certain(done, "cuda:0"), done.trace.report["status"]), (0, [], "ok"))
+    done, seen = run("incident1", "--healthy"), shown("incident1", "--healthy")
+    compare_healthy(done, seen, "copies")
+    end, context = done.account["end"], context_of("incident1")
+    rows = {(pid, name): figure for pid, name, figure, _ in seen.ledger()}
+    (pid,) = {pid for pid, _ in rows if pid}
+    rows[None, "total"].shows(end["total_bytes"], "total")
+    rows[pid, "outside pool"].shows(context, "outside the pool")
+    seen.peaks()[pid][1].shows(end["peak_reserved_bytes"], "most")
+    seen.devices()["cuda:0"]["pool"].shows(end["peak_allocated_bytes"], "the pool's peak")
+
+
+def case_incident1_screen():
+    """Every figure is the program's."""
+    done, seen = run("incident1"), shown("incident1")
+    pid, said = compare_failure(done, seen)
+    copy, context = done.account["t4"] - done.account["t3"], context_of("incident1")
+    unused = said["reserved_bytes"] - said["allocated_bytes"]
+    _, evidence, figure, _ = seen.verdict("copies")
+    figure.shows(2 * copy, "what two of the copies hold")
+    count, blocks, each = seen.numbers(evidence, r"(\d+) sets of (\d+) blocks .* (%s) each" % screen.FIGURE)
+    mt.equal((count.value, blocks.value), (len(done.account["copies"]) - 1, done.account["copy_blocks"]), "copies on the device, blocks of each")
+    each.shows(copy, "a copy")
+    _, out = seen.why()
+    seen.numbers(out["fragmentation"], "(%s)" % screen.FIGURE)[0].shows(unused, "unused, where fragmentation is ruled out")
+    seen.numbers(out["outside pool"], "(%s)" % screen.FIGURE)[0].shows(context, "outside the pool, where that is ruled out")
+    seen.compare_ledger({(pid, "blocks in use"): said["allocated_bytes"], (pid, "unused in pool"): unused, (pid, "outside pool"): context,
+                         (None, "free"): said["free_bytes"], (None, "unexplained"): 0, (None, "total"): said["total_bytes"]})
+    for figure, want, what in zip(seen.peaks()[pid], (said["reserved_bytes"], said["peak_reserved_bytes"]), ("last", "most")):
+        figure.shows(want, what)
+    every, of = seen.categories()
+    every.shows(said["allocated_bytes"], "alive then")
+    mt.check(abs(sum(f.value for f in of.values()) - every.value) <= every.half + sum(f.half for f in of.values()), "categories: %s" % of)
+    seen.largest().shows(said["largest_block_bytes"], "the largest block")
+    seen.host_adds_up(screen.memory_of_machine())
+    seen.numbers(seen.text[seen.text.index("\nDO\n"):], r"gives back\s+(%s)" % screen.FIGURE)[0].shows(2 * copy, "what it gives back")
 
 
 def case_incident2():
-    done = gpu.scenario("incident2", paused=True)
+    done = run("incident2")
     verdict = held(done, "other_process")
     ruled_out(done, "fragmentation", "leak")
     mt.equal(certain(done, "cuda:0")[0], "other_process")
@@ -129,12 +204,54 @@ def case_incident2():
 
 
 def case_incident2_healthy():
-    done = gpu.scenario("incident2", "--healthy", paused=True)
-    mt.equal((certain(done, "cuda:0"), done.trace.report["status"]), ([], "ok"))
+    done, seen = run("incident2", "--healthy"), shown("incident2", "--healthy")
+    compare_healthy(done, seen, "other_process")
+    first, context = done.account["first"], context_of("incident2")
+    rows = {(pid, name): figure for pid, name, figure, _ in seen.ledger()}
+    rows[None, "total"].shows(done.account["end"]["total_bytes"], "total")
+    seen.peaks()[first["pid"]][1].shows(first["most"], "most of the first run")
+
+
+def case_incident2_screen():
+    done, seen = run("incident2"), shown("incident2")
+    pid, said = compare_failure(done, seen)
+    mt.equal(pid, said["pid"], "who failed")
+    first, account, context = done.account["first"], done.account, context_of("incident2")
+    neighbours = {n["pid"]: n["bytes"] for n in account["neighbours"]}
+    _, evidence, figure, _ = seen.verdict("other process")
+    figure.shows(sum(neighbours.values()), "what the neighbours hold")
+    count, percent, most, theirs = seen.numbers(evidence, r"(\d+) neighbours hold ([\d.]+) %% of \S+ (\d+) most \((%s)\)" % screen.FIGURE)
+    mt.equal((count.value, most.value), (len(neighbours), max(neighbours, key=neighbours.get)), "neighbours, the largest")
+    percent.shows(100 * sum(neighbours.values()) / said["total_bytes"], "their part")
+    theirs.shows(max(neighbours.values()), "the largest one's")
+    unused = said["reserved_bytes"] - said["allocated_bytes"]
+    want = {(pid, "blocks in use"): said["allocated_bytes"], (pid, "unused in pool"): unused, (pid, "outside pool"): account["other_own_bytes"],
+            (None, "free"): said["free_bytes"], (None, "unexplained"): 0, (None, "total"): said["total_bytes"]}
+    want.update({(p, "neighbour"): size for p, size in neighbours.items()})
+    seen.compare_ledger(want)
+    parts = seen.parts(pid)
+    parts["context"].shows(context, "the context")
+    parts["program"].shows(account["libraries_bytes"], "the program's own")
+    _, out = seen.why()
+    hole, free, asked = seen.numbers(out["fragmentation"], r"largest hole ({0}); with the ({0}) free".format(screen.FIGURE)) + [None]
+    hole.shows(said["largest_hole_bytes"], "the largest hole")
+    free.shows(said["free_bytes"], "free beside it")
+    own = said["reserved_bytes"] + account["libraries_bytes"]
+    peaks = seen.peaks()
+    peaks[pid][1].shows(own, "most of the third run")
+    peaks[first["pid"]][1].shows(first["most"], "most of the first run")
+    peaks[first["pid"]][0].shows(first["bytes"] - context, "last of the first run")
+    every, of = seen.categories()
+    alive = said["allocated_bytes"] + account["libraries_bytes"] + first["bytes"] - context
+    every.shows(alive, "alive then, of both traced runs")
+    mt.check(abs(sum(f.value for f in of.values()) - every.value) <= every.half + sum(f.half for f in of.values()), "categories: %s" % of)
+    seen.largest().shows(max(first["largest_block_bytes"], said["largest_block_bytes"]), "the largest block")
+    mt.equal({p: exit for p, (_, exit) in seen.processes().items()}, {pid: "exit 1", first["pid"]: "exit 0"}, "how the processes ended")
+    seen.numbers(seen.text, r"(\d+) were on it")[0].shows(len(neighbours) + 1, "processes on it")
 
 
 def case_incident3():
-    done = gpu.scenario("incident3", timeout=150, paused=True)
+    done = run("incident3")
     verdict = held(done, "leak")
     mt.equal(certain(done, "cuda:0"), ["leak"])
     ruled_out(done, "capacity", "fragmentation", "other_process")
@@ -142,9 +259,9 @@ def case_incident3():
     mt.check("save_activation" in verdict["sites"][0], verdict["sites"])
     steps = done.trace.report["steps"]
     near(steps["count"], done.account["failed_step"], 0.02, "steps found")
-    shown = done.trace.report["categories"]["cuda:0"]
-    near(shown["parameters"], done.account["parameters"], 0.02, "parameters")
-    near(shown["gradients"], done.account["gradients"], 0.05, "gradients")
+    kinds = done.trace.report["categories"]["cuda:0"]
+    near(kinds["parameters"], done.account["parameters"], 0.02, "parameters")
+    near(kinds["gradients"], done.account["gradients"], 0.05, "gradients")
     text = screen_of(done)
     said = re.search(r"first half \(to step \d+\): fails at (\d+) \((\d+) to (\d+)\); it failed at step (\d+)", text)
     mt.check(said, "no forecast beside what came: %s" % text)
@@ -157,8 +274,51 @@ def case_incident3():
 
 
 def case_incident3_healthy():
-    done = gpu.scenario("incident3", "--healthy", 200, timeout=150, paused=True)
-    mt.equal((certain(done), done.trace.report["status"]), ([], "ok"))
+    done, seen = run("incident3", "--healthy", "200"), shown("incident3", "--healthy", "200")
+    compare_healthy(done, seen, "leak")
+    mt.check(not seen.has("GROWTH") and not seen.has("WHAT GROWS"), "something grows: %s" % seen.text)
+    seen.devices()["cuda:0"]["pool"].shows(max(done.account["highs"].values()), "the pool's peak")
+
+
+def case_incident3_screen():
+    done, seen = run("incident3"), shown("incident3")
+    pid, said = compare_failure(done, seen)
+    account, context = done.account, context_of("incident3")
+    unused = said["reserved_bytes"] - said["allocated_bytes"]
+    seen.compare_ledger({(pid, "blocks in use"): said["allocated_bytes"], (pid, "unused in pool"): unused, (pid, "outside pool"): context,
+                         (None, "free"): said["free_bytes"], (None, "unexplained"): 0, (None, "total"): said["total_bytes"]})
+    for figure in seen.peaks()[pid]:
+        figure.shows(said["peak_reserved_bytes"], "last, most")
+    growth, kept = seen.growth(), {int(n): k for n, k in account["kept"].items()}
+    mt.equal((growth["pid"], growth["kind"]), (pid, "accelerating"))
+    mt.between(account["failed_step"] - 1, growth["count"], account["failed_step"], "steps found")
+    for number, (high, low) in growth["points"].items():
+        high.shows(account["highs"][str(number)], "high point of step %d" % number)
+        lows = [account["lows"][str(n)] for n in (number, number + 1) if str(n) in account["lows"]]  # at its begin or its end
+        low.shows(min(lows), "low point of step %d" % number, more=max(lows) - min(lows))
+    since, (row, *_) = seen.growing()
+    last = growth["count"]
+    stretch = 1
+    while last > STRETCHES * stretch:
+        stretch *= 2
+    mt.between(0, since, stretch, "since when it grows")
+    begin = (last - 1) // stretch * stretch  # after this step the last stretch is at its low point; the first was with nothing kept
+    mt.check(row[1].startswith("main.save_activation"), "what grows: %s" % (row,))
+    row[4].shows(account["block_bytes"], "a block that is kept")
+    near(row[3].value, kept[begin] / begin, 0.001, "blocks kept a step")
+    grown = kept[begin] * account["block_bytes"]
+    row[2].shows(grown, "what grows")
+    _, evidence, figure, _ = seen.verdict("leak")
+    figure.shows(grown, "what leaks")
+    rate = (kept[last] - kept[last - 4]) / 4 * account["block_bytes"]  # it becomes more every fourth step
+    growth["rate"].shows(rate, "growth a step", account["block_bytes"], account["block_bytes"])
+    growth["acceleration"].shows(25 * account["block_bytes"], "more of it each 100 steps", 0.02 * rate, 0.02 * rate)
+    told, a_step = seen.numbers(evidence, r": ({0}) since the start, ({0}) more each step".format(screen.FIGURE))
+    told.shows(grown, "bytes of the evidence")
+    a_step.shows(rate, "its rate", account["block_bytes"], account["block_bytes"])
+    _, out = seen.why()
+    seen.numbers(out["fragmentation"], "(%s)" % screen.FIGURE)[0].shows(unused, "unused, where fragmentation is ruled out")
+    seen.numbers(out["outside pool"], "(%s)" % screen.FIGURE)[0].shows(context, "outside the pool, where that is ruled out")
 
 
 CGROUP = "/sys/fs/cgroup/memory"

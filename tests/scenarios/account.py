@@ -31,6 +31,7 @@ def pool(device=0):
     blocks = [b for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]]
     free, total = torch.cuda.mem_get_info(device)
     return {"allocated_bytes": stats["allocated_bytes.all.current"], "reserved_bytes": stats["reserved_bytes.all.current"],
+            "largest_block_bytes": max([b["size"] for b in blocks if b["state"] == "active_allocated"], default=0),
             "largest_hole_bytes": max([b["size"] for b in blocks if b["state"] == "inactive"], default=0),
             "free_bytes": free, "total_bytes": total, "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
             "peak_allocated_bytes": stats["allocated_bytes.all.peak"], "peak_reserved_bytes": stats["reserved_bytes.all.peak"],
@@ -49,7 +50,7 @@ def failing(requested, outcome="fatal", device=0, **more):
         yield
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
-        tell(oom=dict(pool(device), requested_bytes=size, device=device, outcome=outcome, **more))
+        tell(oom=dict(pool(device), requested_bytes=size, tried_bytes=asked(error), device=device, outcome=outcome, **more))
         time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":
             raise

@@ -59,7 +59,7 @@ def infer(model):
 def main():
     params_dict = load_checkpoint()
     size = sum(a.nbytes for a in params_dict.values())
-    tell(verdict=None if HEALTHY else "copies", copy_bytes=size, copies=["params_dict", "model", "final_params", "inference"],
+    tell(verdict=None if HEALTHY else "copies", copy_bytes=size, copy_blocks=len(params_dict), copies=["params_dict", "model", "final_params", "inference"],
          request_bytes=WORDS * HIDDEN * 4)
     model = build_training_model(params_dict)
     tell(t2=pool()["allocated_bytes"])

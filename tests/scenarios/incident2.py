@@ -42,13 +42,15 @@ def first_run():
     """Says when it is at what the third finds, and ends with its input."""
     torch.cuda.init()
     weights = [bytes_of(100 * MIB) for _ in range(40)]
-    peaks = []
+    peaks, most = [], 0
     for phase, peak in [(train, 8), (train, 12), (evaluate, 15), (train, 9)]:
         torch.cuda.reset_peak_memory_stats()
         phase(weights, int(peak * GIB))
         peaks.append(pool()["peak_allocated_bytes"] + CONTEXT)
+        most = max(most, pool()["peak_reserved_bytes"])
     weights.append(fill(int(11.44 * GIB) - CONTEXT))
-    print(json.dumps({"pid": os.getpid(), "peaks": peaks, "bytes": torch.cuda.memory_reserved() + CONTEXT}), flush=True)
+    print(json.dumps({"pid": os.getpid(), "peaks": peaks, "most": most, "bytes": torch.cuda.memory_reserved() + CONTEXT,
+                      "largest_block_bytes": pool()["largest_block_bytes"]}), flush=True)
     sys.stdin.read()
     time.sleep(2)  # it doesn't end because another failed
 
@@ -70,7 +72,7 @@ def third_run(healthy):
         weights.append(bytes_of(32 * MIB))
         tell(end=pool())
         return
-    tell(other_own_bytes=194 * MIB + CONTEXT)
+    tell(other_own_bytes=194 * MIB + CONTEXT, libraries_bytes=194 * MIB)
     with failing(32 * MIB, pid=os.getpid()):
         weights.append(bytes_of(32 * MIB))
 

@@ -5,6 +5,7 @@ usage: incident3.py [--healthy] [STEPS]    removes the hooks and lets their outp
 """
 # standin: DEVICES=24G CONTEXT=0.29G
 import sys
+import traceback
 
 import torch
 from torch import nn
@@ -38,7 +39,7 @@ def main():
     steps = int(sys.argv[-1]) if sys.argv[-1].isdigit() else 1200
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters())
-    captured, handles, highs, blocks = [], [], {}, 0
+    captured, handles, highs, lows, kept = [], [], {}, {}, {}
 
     def save_activation(module, inputs, out):
         captured.append(out.float())
@@ -58,16 +59,17 @@ def main():
     number = 0
     try:
         for number in range(1, steps + 1):
-            if number % 100 == 0:
-                torch.cuda.reset_peak_memory_stats()
+            torch.cuda.reset_peak_memory_stats()
+            lows[number] = torch.cuda.memory_allocated()
             train_step(number)
-            if number % 100 == 0:
-                highs[number] = pool()["peak_allocated_bytes"] if number % 500 == 0 else torch.cuda.max_memory_allocated()
+            highs[number], kept[number] = torch.cuda.max_memory_allocated(), len(captured)
     except torch.OutOfMemoryError as error:
-        tell(failed_step=number, highs=highs, kept_blocks=len(captured), kept_bytes=len(captured) * KEPT * FLOAT,
-             oom=dict(pool(), device=0, outcome="fatal", requested_bytes=asked(error)))
+        in_hook = any(f.name == "save_activation" for f in traceback.extract_tb(error.__traceback__))
+        tell(failed_step=number, highs=highs, lows=lows, kept=kept, kept_blocks=len(captured), kept_bytes=len(captured) * KEPT * FLOAT,
+             peak_bytes=max(pool()["peak_allocated_bytes"], *highs.values()),
+             oom=dict(pool(), device=0, outcome="fatal", requested_bytes=KEPT * FLOAT if in_hook else None, tried_bytes=asked(error)))
         raise
-    tell(steps=number, highs=highs, kept_blocks=len(captured), end=pool())
+    tell(steps=number, highs=highs, lows=lows, kept_blocks=len(captured), end=pool())
 
 
 main()

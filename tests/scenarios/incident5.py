@@ -36,8 +36,9 @@ def main():
     model = load_model(layers)
     loaded = time.monotonic() - begin
     infer(model)
+    parameters = [sum(t.numel() for part in model for t in part if t.device.index == device) for device in range(GPUS)]
     pools = [pool(device) for device in range(GPUS)]
-    tell(verdict=None, layers=layers, load_s=loaded, pools=pools, allocated_bytes=sum(p["allocated_bytes"] for p in pools),
+    tell(verdict=None, layers=layers, load_s=loaded, pools=pools, parameters=parameters, allocated_bytes=sum(p["allocated_bytes"] for p in pools),
          reserved_bytes=sum(p["reserved_bytes"] for p in pools), uuids=[str(torch.cuda.get_device_properties(d).uuid) for d in range(GPUS)])
 
 

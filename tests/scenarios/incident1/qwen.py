@@ -58,6 +58,7 @@ class Model:
 
     def __init__(self, parameters):
         names = list(shapes())
+        npu.account["tensor_bytes"] = [npu.size(shape, parameters[name].itemsize) for name, shape in names]
         self.layers = [Layer(parameters, [n for n, _ in names if not n.startswith("model.layers.")])]
         for layer in range(LAYERS):
             self.layers.append(Layer(parameters, [n for n, _ in layer_shapes(layer)]))
@@ -85,5 +86,7 @@ class Model:
 
     def generate(self):
         cache, activations = self.kv_cache(), self.activations()
+        npu.account.update(cache_bytes=sum(t.bytes for t in cache), activations_bytes=sum(t.bytes for t in activations))
         head = self.head_in_32_bits()
+        npu.account["head_bytes"] = head.bytes
         return [cache, activations, head]
