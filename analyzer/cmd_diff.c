@@ -5,6 +5,7 @@
  */
 #include "analyzer/course.h"
 #include "analyzer/error.h"
+#include "analyzer/explain.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
 #include "analyzer/trend.h"
@@ -40,11 +41,13 @@ static const struct option_spec spec = {
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
-enum section { TOTALS, SYSTEM, DEVICES, PROCESSES, PHASES, STEPS, SITES, SECTIONS };
+enum section { TOTALS, SYSTEM, DEVICES, CATEGORIES_OF, PROCESSES, PHASES, STEPS, SITES, SECTIONS };
 
-static const char *const section_keys[] = { "totals", "system", "devices", "processes", "phases", "steps", "sites" };
+static const char *const section_keys[] = {
+	"totals", "system", "devices", "categories", "processes", "phases", "steps", "sites",
+};
 static const char *const section_titles[] = {
-	"TOTALS", "SYSTEM", "DEVICES", "PROCESSES", "PHASES", "STEPS", "SITES at the peak",
+	"TOTALS", "SYSTEM", "DEVICES", "CATEGORIES at the peak", "PROCESSES", "PHASES", "STEPS", "SITES at the peak",
 };
 
 /* Something that is in one trace or both. */
@@ -152,6 +155,21 @@ static void take_devices(struct diff *d, int side)
 			add_most(d, side, DEVICES, m->name, figures[layer], bytes);
 			add(d, side, DEVICES, "all devices", figures[layer], bytes);
 		}
+	}
+}
+
+/* At the peak of the heaps and of each device; where a device failed, when it did: as the report has them. */
+static void take_categories(struct diff *d, int side, const struct explain *x)
+{
+	const struct view *v = &d->side[side].view;
+	for (unsigned i = 0; i < x->space_count; i++) {
+		const struct explain_space *s = &x->spaces[i];
+		bool host = s->device == MODEL_NO_DEVICE;
+		if (!(v->kinds & (host ? 1u << MODEL_HEAP : 1u << MODEL_DEVICE | 1u << MODEL_POOL)) || (!host && !view_has_device(v, s->device)))
+			continue;
+		for (int c = 0; c < CATEGORIES; c++)
+			if (s->category[c])
+				add(d, side, CATEGORIES_OF, s->name, category_name((enum category)c), (double)s->category[c]);
 	}
 }
 
@@ -335,6 +353,22 @@ static int take_sites(struct diff *d, int side)
 	return e;
 }
 
+/* The second pass, which collects for the categories, too. */
+static int run_course(struct diff *d, int side)
+{
+	struct side *s = &d->side[side];
+	struct explain *x;
+	int e = explain_new(&x, &s->view, s->course, NULL, reader_complete(s->view.reader));
+	if (e == 0)
+		e = course_run(s->course, &s->view);
+	if (e == 0)
+		e = explain_categories(x);
+	if (e == 0)
+		take_categories(d, side, x);
+	explain_free(x);
+	return e;
+}
+
 static int take_side(struct diff *d, int side, const struct options *o)
 {
 	struct side *s = &d->side[side];
@@ -353,7 +387,7 @@ static int take_side(struct diff *d, int side, const struct options *o)
 	course_attach(s->course, &q);
 	e = view_run(&s->view, &q);
 	if (e == 0)
-		e = course_run(s->course, &s->view);
+		e = run_course(d, side);
 	if (e < 0)
 		return e;
 	take_totals(d, side);
@@ -372,14 +406,19 @@ static double change_of(const struct item *i)
 	return i->value[1] - i->value[0];
 }
 
-/* Sites by what they changed, everything else as it came. */
+static bool is_ranked(enum section section)
+{
+	return section == SITES || section == CATEGORIES_OF;
+}
+
+/* Sites and categories by what they changed, everything else as it came. */
 static int by_section(const void *a, const void *b)
 {
 	const struct item *const *x = a, *const *y = b;
 	if ((*x)->section != (*y)->section)
 		return (*x)->section < (*y)->section ? -1 : 1;
 	double p = fabs(change_of(*x)), q = fabs(change_of(*y));
-	if ((*x)->section == SITES && p != q)
+	if (is_ranked((*x)->section) && p != q)
 		return p > q ? -1 : 1;
 	return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
 }
@@ -433,6 +472,8 @@ static void print_item(struct table *t, const struct item *i)
 
 static bool is_worth_a_row(const struct item *i)
 {
+	if (i->section == CATEGORIES_OF)
+		return fabs(change_of(i)) >= LEAST_BYTES;
 	if (i->section == PHASES)
 		return i->seconds ? fmax(i->value[0], i->value[1]) >= 0.1 : fabs(change_of(i)) >= LEAST_BYTES;
 	return i->section != SITES || change_of(i) != 0;
@@ -450,7 +491,7 @@ static void print_section(const struct diff *d, enum section section)
 		const struct item *i = d->sorted[k];
 		if (i->section != section || !is_worth_a_row(i))
 			continue;
-		if ((section == SITES || section == PROCESSES || section == PHASES) && shown >= most) {
+		if ((is_ranked(section) || section == PROCESSES || section == PHASES) && shown >= most) {
 			more++;
 			continue;
 		}

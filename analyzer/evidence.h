@@ -99,6 +99,7 @@ struct evidence_phase {
 	uint32_t pid;
 	uint64_t begin_bytes;       /* live when it began; UNKNOWN allowed */
 	uint64_t peak_bytes;
+	uint64_t freed, in_pool;    /* of its peak's blocks those that it freed, and what of that the pool still had; 0 = unknown */
 	bool failing;               /* the failure (else the peak) is in it */
 	unsigned times;             /* it ran; of a line of a loop: very often */
 	bool line;                  /* a line of the program, not a mark */

@@ -287,10 +287,14 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 		const struct phase *failing = oom && oom->process == p->process->id ? phase_at(x, oom->process, oom->at.ns, marks) : NULL;
 		const struct phase_track *t = track_of(p, MODEL_POOL, device);
 		t = t ? t : track_of(p, MODEL_DEVICE, device);
+		struct phase_freed f = { 0 };
 		if (!t || !is_beside(p, failing, marks) || is_aftermath(p, oom))
 			continue;
+		if (!phase_freed(p, t, &f) || f.in_pool < 0)
+			f = (struct phase_freed){ 0 };
 		list[e->phases.count++] = (struct evidence_phase){
 			.name = p->name, .pid = p->process->pid, .begin_bytes = t->begin_bytes, .peak_bytes = t->peak_bytes,
+			.freed = f.freed, .in_pool = (uint64_t)f.in_pool,
 			.failing = p == failing, .times = (unsigned)p->visits,
 			.line = p->source == PHASE_LINE, .after_steps = after_steps(x, p),
 		};

@@ -319,13 +319,13 @@ static int find_copies(struct explain *x, struct gathering *g)
 	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
 }
 
-static int look_at_blocks(struct explain *x)
+static int look_at_blocks(struct explain *x, bool for_copies)
 {
 	struct gathering g = { .x = x };
 	int e = moments_each(x->parts->moments, gather, &g);
 	if (e == 0)
 		e = take_rest(&g);
-	if (e == 0)
+	if (e == 0 && for_copies)
 		e = find_copies(x, &g);
 	free(g.copies);
 	free(g.spans);
@@ -369,13 +369,23 @@ int explain_new(struct explain **out, const struct view *v, struct course *c, st
 	return e;
 }
 
-int explain_make(struct explain *x)
+static int make_spaces(struct explain *x, bool for_copies)
 {
 	int e = moments_error(x->parts->moments);
-	if (e == 0) {
-		count_heap(x);
-		e = look_at_blocks(x);
-	}
+	if (e < 0)
+		return e;
+	count_heap(x);
+	return look_at_blocks(x, for_copies);
+}
+
+int explain_categories(struct explain *x)
+{
+	return make_spaces(x, false);
+}
+
+int explain_make(struct explain *x)
+{
+	int e = make_spaces(x, true);
 	if (e == 0)
 		e = evidence_make(x);
 	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);

@@ -36,7 +36,11 @@ struct entry {
 
 struct open_phase { uint32_t entry, thread; uint64_t range, begin_ns; struct phase *phase; };
 
-struct live_track { uint32_t kind, device; uint64_t live, peak, peak_ns; };
+struct live_track {
+	uint32_t kind, device;
+	uint64_t live, peak, peak_ns;
+	uint64_t driver;              /* of a pool: live of the device at the peak */
+};
 
 struct run {
 	const struct process *process;
@@ -290,6 +294,14 @@ static struct phase_track *phase_track_of(struct phase *p, const struct live_tra
 	return &tracks[p->track_count++];
 }
 
+static uint64_t driver_under(const struct run *r, const struct live_track *t)
+{
+	for (size_t i = 0; t->kind == MODEL_POOL && i < r->track_count; i++)
+		if (r->tracks[i].kind == MODEL_DEVICE && r->tracks[i].device == t->device)
+			return r->tracks[i].live;
+	return 0;
+}
+
 /* The greatest values since the latest such moment are those of every phase that is open. */
 static void settle(struct run *r)
 {
@@ -300,6 +312,7 @@ static void settle(struct run *r)
 			if (to && t->peak > to->peak_bytes) {
 				to->peak_bytes = t->peak;
 				to->peak_ns = t->peak_ns;
+				to->driver_bytes = t->driver;
 			}
 		}
 		t->peak = t->live;
@@ -322,6 +335,7 @@ static void change_live(struct run *r, const struct model_change *c)
 	if (t->live > t->peak) {
 		t->peak = t->live;
 		t->peak_ns = c->ns;
+		t->driver = driver_under(r, t);
 	}
 }
 
@@ -339,7 +353,8 @@ static void begin_phase(struct run *r, uint32_t entry, uint32_t thread, uint64_t
 	for (size_t k = 0; k < r->track_count; k++) {
 		struct phase_track *t = phase_track_of(p, &r->tracks[k]);
 		if (t)
-			*t = (struct phase_track){ t->kind, t->device, r->tracks[k].live, 0, r->tracks[k].live, ns, 0 };
+			*t = (struct phase_track){ t->kind, t->device, r->tracks[k].live, 0, r->tracks[k].live, ns, 0,
+						   driver_under(r, &r->tracks[k]) };
 	}
 	r->open[r->open_count++] = (struct open_phase){ entry, thread, range, ns, p };
 }
@@ -537,6 +552,20 @@ void phases_finish(struct phases *s)
 			list_run(s, s->runs[id]);
 	if (s->list)
 		qsort(s->list, s->list_count, sizeof(*s->list), by_begin);
+}
+
+bool phase_freed(const struct phase *p, const struct phase_track *t, struct phase_freed *out)
+{
+	const struct phase_track *driver = NULL;
+	for (size_t i = 0; i < p->track_count; i++)
+		if (p->tracks[i].kind == MODEL_DEVICE && p->tracks[i].device == t->device)
+			driver = &p->tracks[i];
+	if (t->kind != MODEL_POOL || p->visits != 1 || !driver || !t->driver_bytes)
+		return false;
+	out->freed = t->peak_bytes - t->end_bytes;
+	out->to_driver = (int64_t)t->driver_bytes - (int64_t)driver->end_bytes;
+	out->in_pool = (int64_t)out->freed - out->to_driver;
+	return true;
 }
 
 size_t phases_count(const struct phases *s) { return s->list_count; }

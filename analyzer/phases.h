@@ -23,6 +23,15 @@ struct phase_track {
 	uint64_t begin_bytes, end_bytes;  /* live when it began and when it ended (of several visits: the latest) */
 	uint64_t peak_bytes, peak_ns;
 	int64_t kept_bytes;               /* what more was live when it ended, summed over visits */
+	uint64_t driver_bytes;            /* of a pool: what the process had of the device when the pool's blocks were at their peak */
+};
+
+/* What became of the blocks that a pool had at the peak and not at the phase's end. All sums are net, so that
+ * freed = to_driver + in_pool. */
+struct phase_freed {
+	uint64_t freed;
+	int64_t to_driver; /* the process has less of the device by that; < 0: more */
+	int64_t in_pool;   /* still the process's, though it is not in blocks */
 };
 
 struct phase {
@@ -47,6 +56,9 @@ void phases_look(struct phases *s, const struct model_change *c);
 void phases_event(struct phases *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void phases_change(struct phases *s, const struct model_change *c);
 void phases_finish(struct phases *s);
+
+/* False: it is no pool's track, or there were more visits than one, or nothing was seen of the driver. */
+bool phase_freed(const struct phase *p, const struct phase_track *t, struct phase_freed *out);
 
 /* In order of their beginning. */
 size_t phases_count(const struct phases *s);

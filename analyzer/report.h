@@ -42,6 +42,7 @@ unsigned report_print_map_owners(const struct report *r);
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */
 unsigned report_print_ooms(const struct view *v);
+unsigned report_print_full(const struct view *v); /* a device that was nearly full, though nothing failed */
 unsigned report_print_ledger(const struct view *v);
 unsigned report_print_devices(const struct view *v);
 unsigned report_print_device_times(const struct view *v);

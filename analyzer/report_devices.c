@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define NEARLY_FULL 0.9 /* of a device: worth a line */
+
 enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
@@ -366,6 +368,49 @@ static const struct model_device *subject_of(const struct view *v)
 		}
 	}
 	return best;
+}
+
+/* A device at its peak. */
+struct full { const struct model_device *device; uint64_t used, total; double part; };
+
+/* With all that others have, where the driver said how much was free; else what the traced ones have. */
+static struct full full_of(const struct view *v, const struct model_device *d)
+{
+	struct full f = { .device = d, .used = d->layer[LAYER_MEMORY].peak_bytes, .total = d->total_bytes };
+	struct ledger l;
+	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, &d->peak) && l.total != MODEL_UNKNOWN && l.free <= l.total) {
+		f.total = l.total;
+		f.used = l.total - l.free > f.used ? l.total - l.free : f.used;
+	}
+	ledger_fini(&l);
+	f.part = f.total ? (double)f.used / (double)f.total : 0;
+	return f;
+}
+
+static unsigned print_full(const struct view *v, const struct full *f, unsigned others)
+{
+	char *title = device_title(v, f->device, NULL), *more = others ? output_format("; so were %u more", others) : NULL;
+	printf("\n");
+	print_fitted(STYLE_BAD, output_format("NEARLY FULL  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", title, 100 * f->part,
+					      BYTES(f->used), BYTES(f->total), DURATION(f->device->peak.ns), more ? more : ""));
+	free(title);
+	free(more);
+	return 2;
+}
+
+/* A little more, and it would have failed. */
+unsigned report_print_full(const struct view *v)
+{
+	struct full fullest = { .part = NEARLY_FULL };
+	unsigned count = 0;
+	for (unsigned i = 0; !model_ooms(v->model) && i < model_devices(v->model); i++) {
+		if (!view_has_device(v, i) || !model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
+			continue;
+		struct full f = full_of(v, model_device(v->model, i));
+		count += f.part > NEARLY_FULL;
+		fullest = f.part > fullest.part ? f : fullest;
+	}
+	return count ? print_full(v, &fullest, count - 1) : 0;
 }
 
 unsigned report_print_ledger(const struct view *v)

@@ -125,16 +125,29 @@ static json_t *json_steps(const struct view *v, const struct course *c, const st
 
 /* ---- JSON: phases -------------------------------------------------------------------------------------- */
 
+static void json_freed(json_t *all, const struct phase *p, const struct phase_track *t, const char *track)
+{
+	struct phase_freed f;
+	if (!phase_freed(p, t, &f))
+		return;
+	json_t *o = json_object();
+	json_object_set_new(o, "bytes", json_bytes(f.freed));
+	json_object_set_new(o, "to_driver_bytes", json_integer(f.to_driver));
+	json_object_set_new(o, "in_pool_bytes", json_integer(f.in_pool));
+	json_object_set_new(all, track, o);
+}
+
 static json_t *json_phase(const struct view *v, const struct phase *p)
 {
 	static const char *const sources[] = { "line", "mark", "nvtx", "mstx" };
-	json_t *o = json_object(), *peaks = json_object(), *kept = json_object();
+	json_t *o = json_object(), *peaks = json_object(), *kept = json_object(), *freed = json_object();
 	char name[64];
 	for (size_t k = 0; k < p->track_count; k++) {
 		const struct phase_track *t = &p->tracks[k];
 		course_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
 		json_object_set_new(peaks, name, json_bytes(t->peak_bytes));
 		json_object_set_new(kept, name, json_integer(t->kept_bytes));
+		json_freed(freed, p, t, name);
 	}
 	json_object_set_new(o, "name", json_text(p->name));
 	json_object_set_new(o, "source", json_string(sources[p->source]));
@@ -145,6 +158,7 @@ static json_t *json_phase(const struct view *v, const struct phase *p)
 	json_object_set_new(o, "busy_s", json_seconds(p->busy_ns));
 	json_object_set_new(o, "peaks", peaks);
 	json_object_set_new(o, "kept_bytes", kept);
+	json_object_set_new(o, "freed_since_peak", freed);
 	return o;
 }
 

@@ -323,6 +323,7 @@ static unsigned title(const struct report *r, unsigned room) { (void)room; print
 static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
 static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
+static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r->view); }
 static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
 /* Of one alone the ledger says enough. */
 static unsigned devices(const struct report *r, unsigned room)
@@ -350,7 +351,7 @@ static const struct part {
 	unsigned least; /* lines for less than which it is not printed; it is given all that is left */
 } parts[] = {
 	{ title, ALWAYS, ALWAYS, 0 }, { incomplete, ALWAYS, ALWAYS, 0 }, { ooms, ALWAYS, ALWAYS, 0 }, { failures, ALWAYS, ALWAYS, 0 },
-	{ report_print_why, ALWAYS, ALWAYS, 0 }, { ledger, 90, 75, 0 }, { devices, 30, 80, 0 }, { times, 60, 70, 0 }, { growth, 85, 85, 0 },
+	{ report_print_why, ALWAYS, ALWAYS, 0 }, { full, ALWAYS, ALWAYS, 0 }, { ledger, 90, 75, 0 }, { devices, 30, 80, 0 }, { times, 60, 70, 0 }, { growth, 85, 85, 0 },
 	{ report_print_phases, 65, 0, 0 }, { totals, 40, 95, 0 }, { processes, 45, 90, 0 }, { report_print_alive, 80, 88, 0 },
 	{ report_print_host, 50, 60, 8 }, { report_print_heap_owners, 35, 86, 9 }, { maps, 10, 55, 0 }, { print_tail, 5, 50, 0 },
 	{ temporary, 4, 58, 0 }, { survivors, 8, 58, 0 }, { gaps, 70, 92, 0 }, { report_print_do, ALWAYS, ALWAYS, 0 },

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORTH_A_NOTE 50 /* of a device: that part of it */
 #define MOST_HELD 4
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
@@ -220,6 +221,16 @@ static bool worth_showing(const struct report *r, const struct evidence_device *
 	return false;
 }
 
+/* What a phase freed is of no use to others while the pool has it. */
+static char *phase_note(const struct evidence_device *d, const struct evidence_phase *p)
+{
+	if (p->failing)
+		return output_format("   failed here, asking for %s more", BYTES(d->request.bytes));
+	if (p->in_pool == 0 || p->in_pool < d->total / WORTH_A_NOTE)
+		return NULL;
+	return output_format("   freed %s, pool kept %s", BYTES(p->freed), BYTES(p->in_pool));
+}
+
 unsigned report_print_phases(const struct report *r, unsigned room)
 {
 	const struct evidence_device *d = troubled(r);
@@ -232,11 +243,11 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 	free(rest);
 	for (size_t i = d->phases.count > MOST_PHASES ? d->phases.count - MOST_PHASES : 0; i < d->phases.count && shown < MOST_PHASES; i++) {
 		const struct evidence_phase *p = &d->phases.items[i];
-		char *missing = p->failing ? output_format("   failed here, asking for %s more", BYTES(d->request.bytes)) : NULL;
+		char *note = phase_note(d, p);
 		char *name = output_fit(p->name, 40);
 		int pad = 40 - output_columns(name ? name : "");
-		char *line = output_format("  %s%*s %12s%s", name ? name : "", pad, "", BYTES(p->peak_bytes), missing ? missing : "");
-		free(missing);
+		char *line = output_format("  %s%*s %12s%s", name ? name : "", pad, "", BYTES(p->peak_bytes), note ? note : "");
+		free(note);
 		free(name);
 		char *clean = line ? output_clean(line) : NULL;
 		printf("%s\n", clean ? clean : "");

@@ -58,7 +58,7 @@ struct stacks {
 	struct memo { const void **answers; uint32_t room; const struct frame *asked[LOOKS]; const void *said[LOOKS]; } *memos[STACK_MEMOS];
 	struct node *nodes; /* 0 is not used */
 	uint32_t count, room;
-	uint32_t *table;    /* open addressing; ids */
+	struct slot { uint32_t id, hash; } *table; /* open addressing */
 	uint32_t table_size;
 	struct process_map *maps; /* by process id */
 	unsigned map_count;
@@ -132,15 +132,16 @@ static uint32_t hash_node(uint32_t outer, const struct symbol_module *module, ui
 static bool grow_table(struct stacks *s)
 {
 	uint32_t size = s->table_size * 2;
-	uint32_t *table = calloc(size, sizeof(*table));
+	struct slot *table = calloc(size, sizeof(*table));
 	if (!table)
 		return false;
-	for (uint32_t id = 1; id < s->count; id++) {
-		struct node *n = &s->nodes[id];
-		uint32_t i = hash_node(n->outer, n->module, n->address) & (size - 1);
-		while (table[i])
+	for (uint32_t k = 0; k < s->table_size; k++) {
+		uint32_t i = s->table[k].hash & (size - 1);
+		if (!s->table[k].id)
+			continue;
+		while (table[i].id)
 			i = (i + 1) & (size - 1);
-		table[i] = id;
+		table[i] = s->table[k];
 	}
 	free(s->table);
 	s->table = table;
@@ -157,21 +158,22 @@ static bool make_room(struct stacks *s)
 		s->nodes = nodes;
 		s->room *= 2;
 	}
-	return s->count < s->table_size / 2 || grow_table(s);
+	return s->count < s->table_size / 4 * 3 || grow_table(s);
 }
 
 static uint32_t add_node(struct stacks *s, uint32_t outer, struct symbol_module *module, uint64_t address)
 {
 	if (!make_room(s))
 		return outer;
-	uint32_t i = hash_node(outer, module, address) & (s->table_size - 1);
-	for (; s->table[i]; i = (i + 1) & (s->table_size - 1)) {
-		struct node *n = &s->nodes[s->table[i]];
-		if (n->outer == outer && n->module == module && n->address == address)
-			return s->table[i];
+	uint32_t hash = hash_node(outer, module, address), i = hash & (s->table_size - 1);
+	for (; s->table[i].id; i = (i + 1) & (s->table_size - 1)) {
+		const struct node *n = &s->nodes[s->table[i].id];
+		if (s->table[i].hash == hash && n->outer == outer && n->module == module && n->address == address)
+			return s->table[i].id;
 	}
 	s->nodes[s->count] = (struct node){ .outer = outer, .module = module, .address = address };
-	return s->table[i] = s->count++;
+	s->table[i] = (struct slot){ s->count, hash };
+	return s->count++;
 }
 
 /* ---- from a process's nodes ---------------------------------------------------------------------------- */

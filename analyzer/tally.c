@@ -23,6 +23,12 @@ static uint64_t hash(const struct site_key *key)
 	return h * 0x9E3779B97F4A7C15ull >> 20;
 }
 
+/* Tells most other keys apart without a look at their sites, which are far away. */
+static uint32_t tag_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 12);
+}
+
 static bool same(const struct tally_sites *t, uint32_t site, const struct site_key *key)
 {
 	const struct site_key k = tally_key(t, site);
@@ -33,15 +39,16 @@ static bool same(const struct tally_sites *t, uint32_t site, const struct site_k
 static int grow(struct tally_sites *t)
 {
 	size_t mask = t->index ? 2 * t->mask + 1 : 255;
-	uint32_t *index = calloc(mask + 1, sizeof(*index));
+	struct tally_place *index = calloc(mask + 1, sizeof(*index));
 	if (!index)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (uint32_t n = 0; n < t->count; n++) {
 		const struct site_key key = tally_key(t, n);
-		size_t i = hash(&key) & mask;
-		while (index[i])
+		uint64_t h = hash(&key);
+		size_t i = h & mask;
+		while (index[i].number)
 			i = (i + 1) & mask;
-		index[i] = n + 1;
+		index[i] = (struct tally_place){ n + 1, tag_of(h) };
 	}
 	free(t->index);
 	t->index = index;
@@ -67,38 +74,42 @@ static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t n
 
 int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
 {
-	if (!t->index || t->count * 2 >= t->mask) {
+	if (!t->index || t->count * 4 >= t->mask * 3) {
 		int e = grow(t);
 		if (e)
 			return e;
 	}
-	size_t i = hash(key) & t->mask;
-	for (; t->index[i]; i = (i + 1) & t->mask)
-		if (same(t, t->index[i] - 1, key))
-			return t->index[i] - 1;
+	uint64_t h = hash(key);
+	size_t i = h & t->mask;
+	for (; t->index[i].number; i = (i + 1) & t->mask)
+		if (t->index[i].tag == tag_of(h) && same(t, t->index[i].number - 1, key))
+			return t->index[i].number - 1;
 	int64_t n = add(t, key, number, host_number);
 	if (n >= 0)
-		t->index[i] = (uint32_t)n + 1;
+		t->index[i] = (struct tally_place){ (uint32_t)n + 1, tag_of(h) };
 	return n;
 }
 
-static size_t place_of(const struct tally_sites *t, uint32_t node, uint32_t node2)
+static uint64_t heap_hash(uint32_t node, uint32_t node2)
 {
 	struct site_key key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
-	return hash(&key) & t->mask;
+	return hash(&key);
 }
 
 void tally_prefetch(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
 	if (t->index)
-		__builtin_prefetch(&t->index[place_of(t, node, node2)]);
+		__builtin_prefetch(&t->index[heap_hash(node, node2) & t->mask]);
 }
 
 void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
-	uint32_t found = t->index ? t->index[place_of(t, node, node2)] : 0;
-	if (found)
-		tally_prefetch_site(t, found - 1);
+	uint64_t h = heap_hash(node, node2);
+	size_t i = h & t->mask;
+	while (t->index && t->index[i].number && t->index[i].tag != tag_of(h))
+		i = (i + 1) & t->mask;
+	if (t->index && t->index[i].number)
+		tally_prefetch_site(t, t->index[i].number - 1);
 }
 
 void tally_sites_fini(struct tally_sites *t)

@@ -55,7 +55,7 @@ struct tally_sites {
 	struct model_site *sites; /* NULL if numbers_only ... */
 	struct site_key *keys; /* ... and else this */
 	size_t count, room;
-	uint32_t *index;       /* hash of (node, node2, split, kind, device) to number of the site + 1 */
+	struct tally_place { uint32_t number, tag; } *index; /* by hash of the key: the site + 1, and more of the hash */
 	size_t mask;
 };
 

@@ -362,8 +362,8 @@ def need():
 
 
 def case_incident4():
-    """The program takes nearly all of what it may, or is killed for it; its twin has room."""
-    limit = need() * 105 // 100 // 4096 * 4096
+    """The program takes all of what it may, or is killed for it; its twin has room."""
+    limit = need() * 98 // 100 // 4096 * 4096
     done = limited(limit)
     said = certain(done, "host")
     mt.check({"host_pressure", "limit"} & set(said), "verdicts of the host: %s" % said)
@@ -371,7 +371,7 @@ def case_incident4():
 
 
 def case_incident4_healthy():
-    done = limited(need() * 105 // 100 // 4096 * 4096, "--healthy")
+    done = limited(need() * 98 // 100 // 4096 * 4096, "--healthy")
     mt.equal((done.status, certain(done)), (0, []))
 
 

@@ -65,7 +65,7 @@ static void growth(int i, enum growth_kind kind, enum growth_certainty certainty
 
 static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), failing, 1, false, false };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
