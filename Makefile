@@ -81,7 +81,9 @@ TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
 PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
 PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c tests/golden/*.c)))
 CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
-BENCHES  := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c)) $(patsubst %.c,$(B)/%.so,$(wildcard tests/bench/*.c))
+# devices.c is built by devices.py, against fake libraries.
+BENCHES  := $(filter-out tests/bench/devices.c,$(wildcard tests/bench/*.c))
+BENCHES  := $(BENCHES:%.c=$(B)/%) $(BENCHES:%.c=$(B)/%.so)
 TESTS    ?=
 
 $(B)/libanalyzer.a: $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
