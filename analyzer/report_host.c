@@ -45,6 +45,7 @@ static void print_clean(enum output_style style, char *text)
 
 /* ---- the ledger: two rows side by side ---------------------------------------------------------------------- */
 
+/* What is too little for a row of its own shares one, so that the rows add up. */
 static unsigned collect(const struct system_ledger *l, struct line *out)
 {
 	const struct line all[] = {
@@ -54,11 +55,16 @@ static unsigned collect(const struct system_ledger *l, struct line *out)
 		{ "page cache", l->page_cache }, { "kernel", l->kernel }, { "free", l->free },
 	};
 	unsigned n = 0;
+	uint64_t rest = 0;
 	double own = OWN_SHOWN * (double)(l->live + l->kept + l->shared);
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if ((double)all[i].bytes >= SHOWN * (double)l->total || !strcmp(all[i].name, "free") ||
 		    (i < OWN_ROWS && all[i].bytes && (double)all[i].bytes >= own))
 			out[n++] = all[i];
+		else
+			rest += all[i].bytes;
+	if (rest)
+		out[n++] = (struct line){ "smaller rows", rest };
 	return n;
 }
 
