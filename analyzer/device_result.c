@@ -75,21 +75,6 @@ static int finish_peak(struct device *d)
 	return e;
 }
 
-static void add_totals(struct model_totals *to, const struct model_totals *t)
-{
-	to->allocations += t->allocations;
-	to->frees += t->frees;
-	to->allocated_bytes += t->allocated_bytes;
-	to->live_bytes += t->live_bytes;
-	to->live_blocks += t->live_blocks;
-	to->temporary += t->temporary;
-	to->failed += t->failed;
-	to->missed_frees += t->missed_frees;
-	to->unknown_frees += t->unknown_frees;
-	if (t->failed_bytes_max > to->failed_bytes_max)
-		to->failed_bytes_max = t->failed_bytes_max;
-}
-
 static void finish_share(struct share *s)
 {
 	const struct model *m = s->account->model;
@@ -98,7 +83,7 @@ static void finish_share(struct share *s)
 		if (!s->account->seen.ended)
 			tally_settle(&s->layer[k]);
 		s->seen.layer[k] = s->layer[k].totals;
-		add_totals(&d->seen.layer[k], &s->layer[k].totals);
+		tally_add(&d->seen.layer[k], &s->layer[k].totals);
 		if (s->seen.timeline[k].count && !s->account->seen.ended)
 			series_note(&s->seen.timeline[k], &m->timeline, s->seen.layer[k].live_bytes, s->seen.layer[k].live_bytes,
 				    s->seen.layer[k].live_blocks);

@@ -4,6 +4,7 @@
 #include "analyzer/account.h"
 #include "analyzer/devices.h"
 #include "analyzer/error.h"
+#include "analyzer/tally.h"
 #include "analyzer/vec.h"
 
 enum { PREFETCH = 16, PROGRESS_STEPS = 256 };
@@ -219,21 +220,6 @@ static void finish_sites(struct account *a)
 	a->seen.site_count = (uint32_t)a->sites.count;
 }
 
-static void add_totals(struct model_totals *to, const struct model_totals *t)
-{
-	to->allocations += t->allocations;
-	to->frees += t->frees;
-	to->allocated_bytes += t->allocated_bytes;
-	to->live_bytes += t->live_bytes;
-	to->live_blocks += t->live_blocks;
-	to->temporary += t->temporary;
-	to->failed += t->failed;
-	to->missed_frees += t->missed_frees;
-	to->unknown_frees += t->unknown_frees;
-	if (t->failed_bytes_max > to->failed_bytes_max)
-		to->failed_bytes_max = t->failed_bytes_max;
-}
-
 static void finish_account(struct account *a)
 {
 	if (!a->seen.ended)
@@ -243,7 +229,7 @@ static void finish_account(struct account *a)
 		struct model_totals *sum = &a->host->seen.kind[k];
 		struct model_series *line = &a->seen.timeline[k];
 		a->seen.kind[k] = a->kind[k].totals;
-		add_totals(sum, &a->kind[k].totals);
+		tally_add(sum, &a->kind[k].totals);
 		if (line->count && !a->seen.ended)
 			series_note(line, &a->model->timeline, a->kind[k].totals.live_bytes, a->kind[k].totals.live_bytes,
 				    a->kind[k].totals.live_blocks);
@@ -367,7 +353,7 @@ struct model_totals model_totals(const struct model *m, enum model_kind kind)
 	struct model_totals t = { 0 };
 	for (size_t i = 0; i < m->host_count; i++) {
 		const struct model_totals *h = &m->hosts[i].seen.kind[kind];
-		add_totals(&t, h);
+		tally_add(&t, h);
 		if (h->peak_bytes > t.peak_bytes) {
 			t.peak_bytes = h->peak_bytes;
 			t.peak_blocks = h->peak_blocks;

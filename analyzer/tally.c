@@ -124,3 +124,18 @@ void tally_sites_fini(struct tally_sites *t)
 	free(t->index);
 	*t = (struct tally_sites){ 0 };
 }
+
+void tally_add(struct model_totals *to, const struct model_totals *t)
+{
+	to->allocations += t->allocations;
+	to->frees += t->frees;
+	to->allocated_bytes += t->allocated_bytes;
+	to->live_bytes += t->live_bytes;
+	to->live_blocks += t->live_blocks;
+	to->temporary += t->temporary;
+	to->failed += t->failed;
+	to->missed_frees += t->missed_frees;
+	to->unknown_frees += t->unknown_frees;
+	if (t->failed_bytes_max > to->failed_bytes_max)
+		to->failed_bytes_max = t->failed_bytes_max;
+}

@@ -49,6 +49,9 @@ struct site_key {
 	uint64_t sampled;
 };
 
+/* Adds counts and live memory to a sum; the sum's peak is only known from a pass. */
+void tally_add(struct model_totals *to, const struct model_totals *t);
+
 /* The sites of one process. */
 struct tally_sites {
 	bool numbers_only;     /* they have no figures: model_query.changes_only */
