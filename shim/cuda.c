@@ -154,7 +154,7 @@ static const struct mt_wrapped rows[ROWS];
 
 /* Begins a body: `real` is the function, called at once if this call is no event. */
 #define BODY(library, name, params, args)                                                                       \
-	status_##library (*real) params = (status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot); \
+	status_##library (*real) params = (status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller); \
 	status_##library status;                                                                                \
 	if (!real)                                                                                              \
 		return (status_##library)NO_LIBRARY;                                                            \
@@ -358,7 +358,7 @@ static CUresult body_cuGetProcAddress(struct mt_slot *slot, const void *caller, 
                                       cuuint64_t flags)
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t) =
-		(CUresult(*)(const char *, void **, int, cuuint64_t))(uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot);
+		(CUresult(*)(const char *, void **, int, cuuint64_t))(uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot, caller);
 	CUresult status = real ? real(name, p, version, flags) : (CUresult)NO_LIBRARY;
 
 	(void)caller;
@@ -372,7 +372,7 @@ static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *calle
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
 		(CUresult(*)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *))(uintptr_t)
-			mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot);
+			mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot, caller);
 	CUresult status = real ? real(name, p, version, flags, found) : (CUresult)NO_LIBRARY;
 
 	(void)caller;
@@ -386,7 +386,7 @@ static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *calle
 	static cudaError_t body_##name_ WITH_SLOT params                                                        \
 	{                                                                                                       \
 		cudaError_t (*real) params =                                                                    \
-			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot);               \
+			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot, caller);               \
 		cudaError_t status = real ? real args : (cudaError_t)NO_LIBRARY;                                \
 		(void)caller;                                                                                   \
 		if (!status)                                                                                    \

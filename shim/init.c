@@ -45,7 +45,7 @@ static void at_exit(int status, void *unused)
 
 static void set_up(void)
 {
-	mt_boot_rest();
+	mt_boot_allocator();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	on_exit(at_exit, NULL);
 	mt_session_export();

@@ -16,6 +16,27 @@ def case_without_libraries():
     mt.equal(raw_events(trace), [])
 
 
+def pending(*arguments):
+    folder = libraries()
+    return program("-".join(("pending", *(a.strip("-") for a in arguments))), *arguments, folder + "/libcuda.so.1",
+                   source="pending.c")
+
+
+def case_pending_error():
+    """What dlopen failed for can still be asked after the first call of a hook, which looks its real function up."""
+    out, trace = run([pending()])
+    mt.check("libnot-there.so" in out, out)
+    mt.equal([e[2] for e in events(trace)], ["cuMemAlloc_v2", "cuMemFree_v2"])
+
+
+def case_under_dlopen():
+    """A library's constructor waits for a thread that makes the first call of a hook: nothing is waited for that dlopen holds."""
+    library = pending("-DLIBRARY", "-shared", "-fPIC")
+    out, trace = run([pending(), library])
+    mt.equal(out, "constructor 0 1\n")
+    mt.equal([(e[2], e[4]) for e in events(trace)], [("cuMemAlloc_v2", 300)])
+
+
 def between():
     path = os.path.join(libraries(), "between.so")
     if not os.path.exists(path):
