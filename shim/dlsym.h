@@ -11,8 +11,8 @@
  * What is bound to programs is exported under *hidden* symbol versions (exports.map): a relocation that asks for
  * cudaMalloc@libcudart.so.13 is bound to the instance of libcudart.so.13, and one without version to the version
  * MEMTRACE_HOOKS, which is the file's first. dlsym without version finds neither: where the library isn't loaded,
- * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. (A weak reference
- * without version to a function of libcuda can't be told from one that means to be bound: it isn't NULL.)
+ * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. A weak reference
+ * without version can't be told from one that means to be bound: weak.c undoes it where nobody has the function.
  */
 #ifndef MT_DLSYM_H
 #define MT_DLSYM_H

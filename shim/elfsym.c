@@ -27,6 +27,11 @@ int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 		case DT_VERSYM:   s->versions = address_of(s, dyn->d_un.d_ptr); break;
 		case DT_VERDEF:   s->defined = address_of(s, dyn->d_un.d_ptr); break;
 		case DT_SONAME:   soname = dyn->d_un.d_val; break;
+		case DT_RELA:     s->relocations[0].rows = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_RELASZ:   s->relocations[0].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
+		case DT_RELACOUNT: s->relative = dyn->d_un.d_val; break;
+		case DT_JMPREL:   s->relocations[1].rows = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_PLTRELSZ: s->relocations[1].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
 		}
 	s->soname = s->names && soname ? s->names + soname : NULL;
 	return s->table && s->names && (s->gnu_hash || s->hash);

@@ -17,6 +17,8 @@ struct mt_symbols {
 	const ElfW(Versym) *versions; /* of each symbol, or NULL */
 	const ElfW(Verdef) *defined;  /* the versions it defines, or NULL */
 	const char *soname;           /* or NULL */
+	struct { const ElfW(Rela) *rows; size_t count; } relocations[2]; /* those of the PLT are the second */
+	size_t relative;              /* so many of the first come first and name no symbol */
 	uintptr_t bias;
 };
 
