@@ -15,6 +15,7 @@
 #include "shim/session.h"
 #include "shim/stack.h"
 #include "shim/verify.h"
+#include "shim/weak.h"
 
 /* Our handler is registered before anybody's and so runs last, closest to the fork. */
 static void before_fork(void)
@@ -45,7 +46,7 @@ static void at_exit(int status, void *unused)
 
 static void set_up(void)
 {
-	mt_boot_rest();
+	mt_boot_allocator();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	on_exit(at_exit, NULL);
 	mt_session_export();
@@ -64,6 +65,7 @@ __attribute__((constructor)) static void init(void)
 	int kept = errno; /* 0: a program may count on it */
 
 	mt_boot();
+	mt_weak_boot();
 	mt_nvtx_boot();
 	mt_record_mute(1);
 	mt_process_enter();
