@@ -123,11 +123,19 @@ def case_failure(name):
     if name == "evaluation":
         stack = text[:text.index("\nWHY")].splitlines()[4:]
         mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
-        mt.check("logits.append(model(" in stack[1], "no source: %s" % stack)
+        mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
         mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
     if name == "fragmentation":
         mt.check(re.search(r"largest +64.0 MiB account.py:\d+ bytes_of \(x\d+\)", text), "equal blocks are not counted together: %s" % text)
     mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
+
+
+def case_evaluation_healthy():
+    """As many batches, of which only what is needed is kept."""
+    done = gpu.scenario("evaluation", "--healthy", paused=True)
+    compare_healthy(done, screen.Screen(done.trace.tool("report").out), "phase_peak", "capacity")
+    pool = done.trace.report["devices"][0]["pool"]
+    mt.equal(pool["peak_allocated_bytes"], max(done.account["train_peak_bytes"], done.account["end"]["peak_allocated_bytes"]), "the pool's peak")
 
 
 def case_imports_are_no_leak():
