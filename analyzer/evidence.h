@@ -108,11 +108,12 @@ struct evidence_phase {
 };
 
 struct evidence_copies {
-	uint64_t bytes;             /* of one copy, the largest */
+	uint64_t bytes;             /* that each has in common with the others; of a cast the smaller one's */
+	bool cast;                  /* some have twice that */
 	uint64_t extra_bytes;       /* what dropping all but the largest would give back */
 	unsigned count;
 	const char *owners[4];      /* sites; NULL at the end */
-	unsigned blocks;            /* of one copy */
+	unsigned blocks;            /* of these bytes */
 };
 
 /* A list with its length; the parts are borrowed. */

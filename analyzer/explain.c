@@ -245,7 +245,7 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		return 0;
 	int e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
-		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack };
+		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack, c };
 	return e;
 }
 
@@ -331,14 +331,34 @@ static int find_copies(struct explain *x, struct gathering *g)
 	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
 }
 
-static int look_at_blocks(struct explain *x, bool for_copies)
+/* What has the sizes of a model's parameters in their order is parameters, whoever made it. */
+static void name_copies(struct explain *x)
+{
+	for (size_t i = 0; i < x->copies.count; i++) {
+		const struct copy_set *set = &x->copies.sets[i];
+		struct explain_space *s = &x->spaces[(set->space & 0xff) == 0xff ? 0 : 1 + (set->space & 0xff)];
+		unsigned known = 0;
+		while (known < set->count && set->owners[known].category != CATEGORY_parameters)
+			known++;
+		for (unsigned k = 0; k < set->count && known < set->count; k++) {
+			uint64_t moved = set->owners[k].unknown_bytes;
+			moved = moved < s->category[CATEGORY_unknown] ? moved : s->category[CATEGORY_unknown];
+			s->category[CATEGORY_unknown] -= moved;
+			s->category[CATEGORY_parameters] += moved;
+		}
+	}
+}
+
+static int look_at_blocks(struct explain *x)
 {
 	struct gathering g = { .x = x };
 	int e = moments_each(x->parts->moments, gather, &g);
 	if (e == 0)
 		e = take_rest(&g);
-	if (e == 0 && for_copies)
+	if (e == 0)
 		e = find_copies(x, &g);
+	if (e == 0)
+		name_copies(x);
 	free(g.copies);
 	free(g.spans);
 	free(g.driver);
@@ -381,23 +401,18 @@ int explain_new(struct explain **out, const struct view *v, struct course *c, st
 	return e;
 }
 
-static int make_spaces(struct explain *x, bool for_copies)
+int explain_categories(struct explain *x)
 {
 	int e = moments_error(x->parts->moments);
 	if (e < 0)
 		return e;
 	count_heap(x);
-	return look_at_blocks(x, for_copies);
-}
-
-int explain_categories(struct explain *x)
-{
-	return make_spaces(x, false);
+	return look_at_blocks(x);
 }
 
 int explain_make(struct explain *x)
 {
-	int e = make_spaces(x, true);
+	int e = explain_categories(x);
 	if (e == 0)
 		e = evidence_make(x);
 	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);

@@ -237,13 +237,19 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
 {
-	unsigned owners = 0;
-	for (; owners < VERDICT_SITES && c->owners[owners]; owners++)
-		out->sites[owners] = c->owners[owners];
+	char *made = output_format("%s", "");
+	for (unsigned i = 0; i < VERDICT_SITES && c->owners[i]; i++) {
+		char *more = output_format("%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i]);
+		free(made);
+		made = more;
+		out->sites[i] = c->owners[i];
+	}
 	out->advice = output_format("drop %s of them before this point (del, gc.collect()), or share the storage: that gives back %s",
 				    c->count > 2 ? "all but one" : "one", BYTES(c->extra_bytes));
-	return output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
-			     BYTES(c->bytes), owners ? ": " : "", owners ? c->owners[0] : "");
+	char *text = output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
+				   BYTES(c->bytes), c->cast ? " or twice that" : "", made ? made : "");
+	free(made);
+	return text;
 }
 
 enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
