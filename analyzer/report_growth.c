@@ -267,10 +267,10 @@ static unsigned print_hindsight(const struct view *v, const struct course *c, co
 	struct growth growth = course_growth(&half, g->track);
 	struct forecast f = trend_forecast(c, v, &half, g->track, &growth, &limit);
 	if (!f.ever)
-		return printf("  forecast  none from the first half of it; it failed at %s %.0f\n", unit, failed), 1;
+		return printf("  forecast  none half-way; it failed at %s %.0f\n", unit, failed), 1;
 	char *when = forecast_text(f.x, f.low, f.high);
-	printf("  forecast  from the first half (to %s %.0f): fails at %s; it failed at %s %.0f\n", unit, step_x(&half, half.count - 1),
-	       when ? when : "", unit, failed);
+	printf("  forecast  half-way (%s %.0f): fails at %s; it failed at %s %.0f\n", unit, step_x(&half, half.count - 1), when ? when : "", unit,
+	       failed);
 	free(when);
 	return 1;
 }

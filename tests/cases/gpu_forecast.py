@@ -56,7 +56,7 @@ def case_the_end_is_forecast_from_half_the_run():
 def case_the_screen_knows_no_more_than_half_the_run():
     """What it says of the first half after the end is what it says when it reads no further."""
     text = incident3().trace.tool("report").out
-    said = re.search(r"first half \(to step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
+    said = re.search(r"half-way \(step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
     mt.check(said, "no forecast: %s" % text)
     half, *figures = map(int, said.groups())
     runs_out = steps("--to", "step:%d" % half)["growth"][POOL]["runs_out_at_step"]
