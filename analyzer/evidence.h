@@ -90,6 +90,7 @@ struct evidence_growth {
 	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
+	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 };

@@ -4,6 +4,7 @@
 #include "analyzer/python.h"
 #include "analyzer/vec.h"
 
+#define LONGEST_STEP 1.5 /* times the one before */
 #define LEAST_COPY_PART 100 /* a copy is at least this part of its space */
 
 const struct model_oom *explain_failure(const struct model_device *d)
@@ -90,6 +91,13 @@ static void on_change(void *arg, const struct model_change *c)
 
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
+/* Until when the loop may have been in a step that nothing ended. */
+static uint64_t still_running(const struct pace *p)
+{
+	const struct step *last = &p->steps[p->count - 1];
+	return last->end_ns + (uint64_t)(LONGEST_STEP * (double)(last->end_ns - last->begin_ns) / last->count);
+}
+
 /* When the step began that was running then; UINT64_MAX = it is not known. */
 static uint64_t running_step(const struct pace *p, uint64_t moment)
 {
@@ -101,7 +109,10 @@ static uint64_t running_step(const struct pace *p, uint64_t moment)
 		else
 			high = middle;
 	}
-	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
+	const struct step *s = low ? &p->steps[low - 1] : NULL;
+	if (s && low == p->count && s->end_ns < moment)
+		return s->end_ns; /* the one that was never finished */
+	return s && s->count == 1 ? s->begin_ns : UINT64_MAX;
 }
 
 /* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
@@ -109,7 +120,7 @@ static enum lifetime lifetime_of(const struct explain *x, const struct moment_bl
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
 	uint64_t moment = moments_device_ns(x->parts->moments, b->device);
-	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || p->steps[p->count - 1].end_ns < moment)
+	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || moment > still_running(p))
 		return LIFETIME_UNKNOWN;
 	uint64_t running = running_step(p, moment);
 	if (b->ns < p->steps[0].begin_ns)

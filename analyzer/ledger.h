@@ -16,6 +16,7 @@
 
 struct ledger_process {
 	const struct process *process; /* NULL: not traced */
+	const struct sample_subject *subject; /* of an untraced one */
 	uint32_t pid;
 	const char *name;              /* "?" = unknown */
 	uint64_t bytes;

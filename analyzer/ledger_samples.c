@@ -208,6 +208,7 @@ static int add_neighbour(struct ledger *l, const struct seen *s, uint64_t first_
 	struct ledger_process *row = ledger_add_process(l, NULL, d->pid ? d->pid : d->other_pid, *d->text2 ? d->text2 : "?");
 	if (!row)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	row->subject = d;
 	row->bytes = s->bytes;
 	row->since_ns = d->first_ns;
 	row->before = d->first_ns <= first_ns;

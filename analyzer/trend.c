@@ -184,6 +184,19 @@ static void look_ahead(struct trend *t, const struct course *c, const struct vie
 	}
 }
 
+/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. */
+static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	const struct model_site *first = model_process(v->model, t->process)->sites;
+	size_t i = 0;
+	double last = 0;
+	while (i + 1 < t->points && t->x[i] < t->growth.from_x)
+		i++;
+	for (size_t k = from; k < to; k++)
+		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, (uint32_t)(o->members[k] - first));
+	return last > t->bytes[i] ? last - t->bytes[i] : t->growth.bytes;
+}
+
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
 		 size_t to)
 {
@@ -199,6 +212,8 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
 	t->period_s = course_period(p);
+	if (t->stepped && growth_is_steady(&t->growth))
+		t->growth.bytes = grown(t, c, v, o, from, to);
 	t->forecast = forecast_never;
 	look_at_blocks(t, blocks);
 	look_ahead(t, c, v, p, o->members[from]);

@@ -344,6 +344,20 @@ def alive(pid):
         return False
 
 
+def of_group(group):
+    """Pids of the processes alive in a process group; a child that its parent's end left behind stays in it."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as file:
+                words = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(words[2]) == group and words[0] not in "ZX":
+            found.append(int(pid))
+    return found
+
+
 @functools.lru_cache(None)
 def session_offset(field):
     return offsets("struct mt_session", field)
