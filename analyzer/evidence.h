@@ -87,7 +87,7 @@ struct evidence_growth {
 	double per_step, per_second;
 	double blocks_per_step;
 	uint64_t block_bytes;       /* mean */
-	double fails_step, fails_low, fails_high; /* 0 = no forecast */
+	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
