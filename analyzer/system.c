@@ -46,8 +46,8 @@ static bool has(const struct sample *x, unsigned field) { return x->known >> fie
 static uint64_t own_share(const struct sample *x)
 {
 	uint64_t anon = x->value[MT_PROCESS_rss_anon], shmem = x->value[MT_PROCESS_rss_shmem], swap = x->value[MT_PROCESS_swap];
-	if (has(x, MT_PROCESS_pss_anon) && x->value[MT_PROCESS_anonymous])
-		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
+	if (has(x, MT_PROCESS_pss_anon))
+		anon = system_share(anon, x->value[MT_PROCESS_pss_anon], x->value[MT_PROCESS_anonymous]);
 	if (has(x, MT_PROCESS_pss_shmem) && x->value[MT_PROCESS_pss_shmem] < shmem)
 		shmem = x->value[MT_PROCESS_pss_shmem];
 	return anon + shmem + swap;
@@ -303,6 +303,9 @@ void system_close(struct system *s)
 
 /* ---- at the moment: processes ----------------------------------------------------------------------------- */
 
+static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
 static uint64_t known(const struct sample_state *x, unsigned field)
 {
 	return x->known >> field & 1 ? x->value[field] : SYSTEM_UNKNOWN;
@@ -314,16 +317,15 @@ static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t 
 }
 
 /* Sums over traced processes, shared pages once. */
-struct sums { uint64_t anon, file, shmem, live, untouched, pinned, swap; };
+struct sums { uint64_t anon, file, shmem, live, untouched, pinned, swap, copied; };
 
 static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
 {
 	bool rolled = x->known >> MT_PROCESS_pss_anon & 1;
 	uint64_t anon = known_or(x, MT_PROCESS_rss_anon, 0), file = known_or(x, MT_PROCESS_rss_file, 0);
 	uint64_t shmem = known_or(x, MT_PROCESS_rss_shmem, 0);
-	if (rolled && x->value[MT_PROCESS_anonymous])
-		anon = (uint64_t)((double)anon * (double)x->value[MT_PROCESS_pss_anon] / (double)x->value[MT_PROCESS_anonymous]);
 	if (rolled) {
+		anon = system_share(anon, x->value[MT_PROCESS_pss_anon], x->value[MT_PROCESS_anonymous]);
 		uint64_t all = x->value[MT_PROCESS_shared_clean] + x->value[MT_PROCESS_shared_dirty] +
 			       x->value[MT_PROCESS_private_clean] + x->value[MT_PROCESS_private_dirty];
 		uint64_t then = all > x->value[MT_PROCESS_anonymous] + shmem ? all - x->value[MT_PROCESS_anonymous] - shmem : 0;
@@ -335,7 +337,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
 	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
-	sums->anon += anon;
+	sums->anon += out->own_anon = anon;
 	sums->file += file;
 	sums->shmem += shmem;
 	sums->swap += known_or(x, MT_PROCESS_swap_pss, known_or(x, MT_PROCESS_swap, 0));
@@ -377,6 +379,14 @@ static int untouched(const struct system *s, const struct sample_subject *proces
 	return e;
 }
 
+/* What a forked child has beyond what it allocated itself is a copy of what it inherited. */
+static uint64_t copied(const struct model_process *m, const struct system_process *p)
+{
+	uint64_t more = less(p->own_anon, p->live_heap + p->live_map);
+	uint64_t inherited = m->kind[MODEL_HEAP].inherited_bytes + m->kind[MODEL_MAP].inherited_bytes;
+	return m->process->origin == MT_ORIGIN_FORK ? lower(more, inherited) : 0;
+}
+
 static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, struct system_process *out,
 		     struct sums *sums)
 {
@@ -398,6 +408,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	sums->live += live;
 	sums->untouched += out->untouched;
 	sums->pinned += l->live[MODEL_PINNED];
+	sums->copied += copied(model_process(m, out->process->id), out);
 	return e;
 }
 
@@ -445,9 +456,6 @@ static int take_others(struct system *s)
 
 /* ---- at the moment: the ledger ----------------------------------------------------------------------------- */
 
-static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 /* The state of the cgroup with a limit that is fullest, or NULL. */
 static const struct sample_state *tightest(const struct system *s, const struct sample_subject **out)
 {
@@ -474,6 +482,7 @@ static void split_anon(struct system_ledger *l, struct sums *sums, uint64_t ther
 	sums->anon = lower(sums->anon, there);
 	l->live = lower(sums->live - sums->untouched, sums->anon);
 	l->kept = sums->anon - l->live;
+	l->copied = lower(sums->copied, l->kept);
 	l->not_resident = sums->live - l->live;
 	l->swapped = sums->swap;
 }
