@@ -7,6 +7,7 @@
 #define SECOND 1000000000ull
 #define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
 #define LATE_NS (5 * SECOND)  /* ... and be seen to have ended so long before a sample shows the count */
+#define AS_FULL 64 /* moments that differ by less than 1/64 are equally full */
 #define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate ... */
 #define LATELY_NS (10 * SECOND) /* ... and of no use for a single process's figures when it is as old */
 
@@ -37,7 +38,9 @@ struct pass {
 	struct share *shares;
 	uint64_t sum;          /* of the shares of traced processes of our host */
 	uint64_t group;        /* what the cgroup with a limit has of that kind; 0 = there is none */
+	uint64_t looked;       /* of the shares what this sample looked at closely */
 	uint64_t most, most_ns;
+	uint64_t best, best_ns, best_looked; /* of the moments that are as full the one that is known best */
 };
 
 static bool has(const struct sample *x, unsigned field) { return x->known >> field & 1; }
@@ -79,6 +82,7 @@ static void take_process(struct pass *p, const struct sample *x)
 	if (!x->subject->traced)
 		return;
 	sh->bytes = x->gone ? 0 : own_share(x);
+	p->looked += x->fields >> MT_PROCESS_pss_anon & 1 ? sh->bytes : 0;
 	if (x->subject->host == p->s->host)
 		p->sum += sh->bytes - before;
 	const struct process *image = x->gone ? NULL : image_at(p, x);
@@ -118,11 +122,14 @@ static void take_machine(struct pass *p, const struct sample *x)
 	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap, now = p->sum < there ? p->sum : there;
 	if (p->group)
 		now = p->group;
-	if (now > p->most) {
-		p->most = now;
-		p->most_ns = x->ns;
+	bool fuller = now > p->best + p->best / AS_FULL;
+	if (fuller || (now >= p->most - p->most / AS_FULL && p->looked > p->best_looked)) {
+		p->best = now;
+		p->best_ns = x->ns;
+		p->best_looked = p->looked;
 	}
-	p->group = 0;
+	raise(&p->most, &p->most_ns, now, x->ns);
+	p->group = p->looked = 0;
 }
 
 /* The kernel counts each page of a cgroup once. */
@@ -222,7 +229,7 @@ static int judge(struct system *s, struct system_process *out)
 
 static void choose_moment(struct system *s, const struct pass *p)
 {
-	s->ns = p->most_ns;
+	s->ns = p->best_ns;
 	s->facts.traced_peak = p->most;
 	s->facts.traced_peak_ns = p->most_ns;
 	uint64_t killed_ns = 0;
