@@ -141,8 +141,8 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 		if ((s->space & 0xff) != (device == MODEL_NO_DEVICE ? 0xff : device))
 			continue;
 		struct evidence_copies *c = &list[(*count)++];
-		*c = (struct evidence_copies){ .bytes = s->owners[0].bytes, .extra_bytes = s->extra_bytes, .count = s->count,
-					       .blocks = s->owners[0].blocks };
+		*c = (struct evidence_copies){ .bytes = s->each, .cast = s->cast, .extra_bytes = s->extra_bytes, .count = s->count,
+					       .blocks = s->blocks };
 		for (unsigned k = 0; k < s->count && k < 4; k++)
 			c->owners[k] = explain_call(x, s->owners[k].stack);
 	}

@@ -3,6 +3,7 @@
 #include "analyzer/verdicts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NOTABLE 0.05      /* of the memory there is */
 #define SWAPPED 0.02      /* ... that went to swap during the run */
@@ -84,16 +85,42 @@ static bool goes_on(const struct evidence_growth *g)
 	       !g->file_backed && g->works;
 }
 
+/* A forecast is of all that grows: it says nothing about a small part of that. */
+static bool is_foreseen(const struct evidence_host *h, const struct evidence_growth *g)
+{
+	uint64_t all = 0;
+	LIST_EACH(struct evidence_growth, other, h->growth)
+		all += goes_on(other) ? other->bytes : 0;
+	return (g->fails_step > 0 || g->fails_ns > 0) && part_of(g->bytes, NOTABLE, all);
+}
+
 /* A leak matters by what it has cost, or by what it will. */
 static bool growth_matters(const struct evidence_host *h, const struct evidence_growth *g)
 {
 	uint64_t peak = evidence_or(h->live_peak, 0);
-	return g->fails_step > 0 || g->fails_ns > 0 || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
+	return is_foreseen(h, g) || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
 	       part_of(g->bytes, NOTABLE, bound(h));
 }
 
-static char *why_not_growing(const struct evidence_host *h)
+/* What a device's leaking blocks need of the host (a tensor's own structures): the same line keeps both, and the larger part is on the
+ * device. Arenas are nobody's line. Where the host itself ran out it is a cause of its own. */
+static const struct evidence_device *kept_with(const struct evidence *e, const struct evidence_growth *g)
 {
+	if (ended_badly(&e->host) || !g->site)
+		return NULL;
+	LIST_EACH(struct evidence_device, d, e->devices)
+		LIST_EACH(struct evidence_growth, on, d->growth)
+			if (goes_on(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) && on->bytes > g->bytes)
+				return d;
+	return NULL;
+}
+
+static char *why_not_growing(const struct evidence *e)
+{
+	const struct evidence_host *h = &e->host;
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (goes_on(g) && kept_with(e, g))
+			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s", BYTES(g->bytes), g->site, kept_with(e, g)->name);
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->file_backed)
 			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop", g->site ? g->site : "?", BYTES(g->bytes));
@@ -116,7 +143,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH(struct evidence_growth, g, h->growth) {
-		if (!goes_on(g) || !growth_matters(h, g))
+		if (!goes_on(g) || !growth_matters(h, g) || kept_with(e, g))
 			continue;
 		if (groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
@@ -125,7 +152,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
 	if (!most)
-		return ruled_out(out, why_not_growing(h));
+		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
 	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
