@@ -153,7 +153,7 @@ struct evidence_host {
 	uint64_t live_peak;
 	uint64_t kept;              /* resident and not live: kept by allocators */
 	uint64_t shm_used, shm_total;
-	uint64_t private_dirty_growth; /* of workers: copied on write, without allocations */
+	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
