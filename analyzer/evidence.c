@@ -232,7 +232,8 @@ static void set_kept(struct explain *x)
 			continue;
 		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
 		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
-		h->rss_anon += anon;
+		h->rss_anon += s->known >> MT_PROCESS_pss_anon & 1
+			? system_share(anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : anon;
 		h->live += live < anon ? live : anon;
 		h->kept += kept_of(x, p, anon, live);
 		sampled++;
@@ -281,6 +282,8 @@ static void set_system(struct explain *x)
 		h->anon = worst.used;
 		h->file = worst.file;
 	}
+	if (l->known)
+		h->copied = l->copied;
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;

@@ -142,7 +142,7 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 		g->fails_step = stepped ? f.x : 0;
 		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
 		g->fails_low = f.low;
-		g->fails_high = isfinite(f.high) ? f.high : 0;
+		g->fails_high = f.high;
 	}
 }
 

@@ -2,6 +2,7 @@
  * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
  * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
  */
+#include "analyzer/forecast.h"
 #include "analyzer/output.h"
 #include "analyzer/verdicts.h"
 
@@ -194,8 +195,8 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
 	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
-	char *fails = g->fails_step > 0 && !failed ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
-		    : output_format("%s", "");
+	char *when = g->fails_step > 0 && !failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high) : NULL;
+	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");
 	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
@@ -203,6 +204,7 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 				    g->site ? g->site : "the site");
 	free(pace);
 	free(sites);
+	free(when);
 	free(fails);
 }
 

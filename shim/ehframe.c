@@ -139,6 +139,13 @@ bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc)
 	return find_module(s, pc);
 }
 
+bool mt_ehframe_may_be_module(uint64_t pc)
+{
+	struct found_object o;
+
+	return !find_object || find_object((void *)(uintptr_t)pc, &o) == 0;
+}
+
 /* ---- entries ---- */
 
 /* The CIE: what all FDEs that point to it have in common. */

@@ -20,6 +20,8 @@
 /* Our handler is registered before anybody's and so runs last, closest to the fork. */
 static void before_fork(void)
 {
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_modules_check();
 	mt_process.fork_ticks = mt_ticks();
 }
 

@@ -310,7 +310,7 @@ def case_incident3():
     near(kinds["parameters"], done.account["parameters"], 0.02, "parameters")
     near(kinds["gradients"], done.account["gradients"], 0.05, "gradients")
     text = screen_of(done)
-    said = re.search(r"first half \(to step \d+\): fails at (\d+) \((\d+) to (\d+)\); it failed at step (\d+)", text)
+    said = re.search(r"half-way \(step \d+\): fails at (\d+) \(95 %: (\d+) to (\d+)\); it failed at step (\d+)", text)
     mt.check(said, "no forecast beside what came: %s" % text)
     at, low, high, failed = map(int, said.groups())
     near(failed, done.account["failed_step"], 0.005, "the failing step")

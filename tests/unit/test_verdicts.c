@@ -190,7 +190,7 @@ TEST(a_leak_is_foreseen)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (95 %: 940 to 1090)"));
 }
 
 TEST(incident_3_opposite_capacity)
@@ -557,12 +557,22 @@ TEST(mapped_files_are_no_leak)
 TEST(copy_on_write_is_no_leak)
 {
 	host(32, 20, 0, 4);
-	evidence.host.private_dirty_growth = G(3);
+	evidence.host.copied = G(3);
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	for (size_t i = 0; i < found.ruled_out_count; i++)
 		if (found.ruled_out[i].kind == VERDICT_LEAK)
 			CHECK(says(found.ruled_out[i].evidence, "workers copied 3.00 GiB"));
+}
+
+TEST(copies_on_write_are_what_pressure_can_be_relieved_of)
+{
+	host(32, 0.6, 0, 30);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "the host ledger shows"));
+	evidence.host.copied = G(12);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "copied 12.00 GiB of what they inherited"));
 }
 
 TEST(pinned_cache_that_fills_is_no_leak)
