@@ -155,10 +155,13 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
-				      growth_name(most->fit.kind));
-	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s", most->site ? most->site : "that site");
+	char *sites = most->sites > 1 ? output_format("%u sites of the heap grow in lock-step, most of it at %s", most->sites, most->site ? most->site : "?")
+		    : output_format("%s keeps more of the heap", most->site ? most->site : "one site");
+	out->evidence = output_format("%s: %s, %s, %s", sites ? sites : "", BYTES(grown), pace ? pace : "", growth_name(most->fit.kind));
+	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s%s", most->site ? most->site : "that site",
+				    most->sites > 1 ? " (in lock-step: one object does, as a loss its graph)" : "");
 	free(pace);
+	free(sites);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
 
