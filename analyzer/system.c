@@ -7,8 +7,8 @@
 #define SECOND 1000000000ull
 #define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
 #define LATE_NS (5 * SECOND)  /* ... and be seen to have ended so long before a sample shows the count */
-#define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate ... */
-#define LATELY_NS (10 * SECOND) /* ... and of no use for a single process's figures when it is as old */
+#define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
+#define CLOSE_SHARE 256       /* less than 1/256 of difference does not make a moment the fullest */
 
 struct system {
 	struct reader *reader;
@@ -37,7 +37,9 @@ struct pass {
 	struct share *shares;
 	uint64_t sum;          /* of the shares of traced processes of our host */
 	uint64_t group;        /* what the cgroup with a limit has of that kind; 0 = there is none */
+	bool estimated;        /* not all shares were measured in this sample */
 	uint64_t most, most_ns;
+	bool most_estimated;
 };
 
 static bool has(const struct sample *x, unsigned field) { return x->known >> field & 1; }
@@ -79,8 +81,10 @@ static void take_process(struct pass *p, const struct sample *x)
 	if (!x->subject->traced)
 		return;
 	sh->bytes = x->gone ? 0 : own_share(x);
-	if (x->subject->host == p->s->host)
+	if (x->subject->host == p->s->host) {
 		p->sum += sh->bytes - before;
+		p->estimated |= !x->gone && !(x->fields >> MT_PROCESS_pss_anon & 1);
+	}
 	const struct process *image = x->gone ? NULL : image_at(p, x);
 	if (!image)
 		return;
@@ -93,6 +97,13 @@ static void take_process(struct pass *p, const struct sample *x)
 			out->dirty_first = x->value[MT_PROCESS_private_dirty];
 		out->dirty_last = x->value[MT_PROCESS_private_dirty];
 	}
+}
+
+/* Of moments as full as each other one at which all was measured. */
+static bool is_fullest(const struct pass *p, uint64_t now)
+{
+	uint64_t apart = now > p->most ? now - p->most : p->most - now;
+	return apart <= p->most / CLOSE_SHARE && p->estimated != p->most_estimated ? p->most_estimated : now > p->most;
 }
 
 /* It comes last in each sample. */
@@ -118,11 +129,13 @@ static void take_machine(struct pass *p, const struct sample *x)
 	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap, now = p->sum < there ? p->sum : there;
 	if (p->group)
 		now = p->group;
-	if (now > p->most) {
+	if (is_fullest(p, now)) {
 		p->most = now;
 		p->most_ns = x->ns;
+		p->most_estimated = p->estimated;
 	}
 	p->group = 0;
+	p->estimated = false;
 }
 
 /* The kernel counts each page of a cgroup once. */
@@ -334,7 +347,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 			file = (uint64_t)((double)file * (double)x->value[MT_PROCESS_pss_file] / (double)then);
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
-	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
+	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] != x->ns[MT_PROCESS_rss_anon];
 	sums->anon += anon;
 	sums->file += file;
 	sums->shmem += shmem;

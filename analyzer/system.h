@@ -57,7 +57,7 @@ struct system_ledger {
 	/* Beside the sum. */
 	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
-	bool estimated;          /* a process's share of what it shares was not looked at, or long before */
+	bool estimated;          /* a process's share of what it shares was looked at another moment, or never */
 };
 
 struct system_facts {
