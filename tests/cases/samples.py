@@ -214,6 +214,7 @@ def case_shared_pages_count_once():
     mt.equal([p["pid"] for p in children], [child])
     near(children[0]["resident"]["rss_bytes"], 64 * MIB, 8 * MIB, "resident of the child")
     near(ledger["live"] + ledger["kept"], (64 + 32) * MIB, 4 * MIB, "private memory of both at the peak")
+    near(ledger["copied"], 32 * MIB, 4 * MIB, "of it copied by the child")
     copied = [value for _, value in dirty(rows(trace), child, 0)]
     near(max(copied), 32 * MIB, 3 * MIB, "what the child copied on write")
     near(min(copied), 0, 3 * MIB, "what it had copied before")
@@ -339,7 +340,7 @@ def case_ledger_of_a_cgroup():
 
 def case_who_the_oom_killer_killed():
     with Cgroup(64 * MIB) as group:
-        run = Running("anon", 20, "heap", 25, "until", 0, "grow", 300, "hold", 5, group=group).ready()
+        run = Running("anon", 20, "heap", 34, "until", 0, "grow", 300, "hold", 5, group=group).ready()
         trace = run.seen("pss").end()
         mt.equal(run.child.returncode, 128 + signal.SIGKILL)
         system, process = trace.report["system"], trace.process("resident")
@@ -349,8 +350,11 @@ def case_who_the_oom_killer_killed():
         mt.equal(system["limit_bytes"], 64 * MIB)
         adds_up(system["ledger"])
         mt.between(40 * MIB, system["ledger"]["live"], 64 * MIB, "live when it was killed")
+        limit = [v for v in trace.report["verdicts"] if v["kind"] == "limit"]
+        mt.equal(len(limit), 1, "verdicts of a limit")
+        mt.between(54 * MIB, limit[0]["bytes"], 64 * MIB, "in use when it was killed")
         text = trace.tool("report").out
-        mt.check("OOM killer" in text, "the report does not say so: %s" % text)
+        mt.check("the kernel killed 1" in text, "the report does not say so: %s" % text)
 
 
 def case_a_killed_process_had_what_it_had():
@@ -562,7 +566,7 @@ def case_a_file_made_by_hand_is_read():
 
 def case_shares_that_were_not_measured_are_said_to_be_estimates():
     """As the recorder does it: a close look at a process is rare. Of two equal moments that with the look counts."""
-    for grows, at_s, estimated in ((0, 1, False), (1, 2, True)):
+    for grows, at_s, estimated in ((0, 1, False), (10, 2, True)):
         trace, session, info = made()
         file = samplesfile.SamplesFile()
         mine = ("process", info.pid, info.boot_start, 1, "golden", "/")
