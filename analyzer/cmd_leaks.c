@@ -225,7 +225,7 @@ static json_t *json_number(bool known, double n)
 
 static void set_growth(json_t *site, const struct trend *t)
 {
-	static const struct trend none = { .forecast = { false, INFINITY, INFINITY, INFINITY } };
+	const struct trend none = { .forecast = forecast_never };
 	static const char *const hows[] = { "unclear", "more blocks", "bigger blocks" };
 	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->stepped;
 	t = t ? t : &none;

@@ -87,9 +87,10 @@ struct evidence_growth {
 	double per_step, per_second;
 	double blocks_per_step;
 	uint64_t block_bytes;       /* mean */
-	double fails_step, fails_low, fails_high; /* 0 = no forecast */
+	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
+	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 };
@@ -107,11 +108,12 @@ struct evidence_phase {
 };
 
 struct evidence_copies {
-	uint64_t bytes;             /* of one copy, the largest */
+	uint64_t bytes;             /* that each has in common with the others; of a cast the smaller one's */
+	bool cast;                  /* some have twice that */
 	uint64_t extra_bytes;       /* what dropping all but the largest would give back */
 	unsigned count;
 	const char *owners[4];      /* sites; NULL at the end */
-	unsigned blocks;            /* of one copy */
+	unsigned blocks;            /* of these bytes */
 };
 
 /* A list with its length; the parts are borrowed. */
@@ -151,7 +153,7 @@ struct evidence_host {
 	uint64_t live_peak;
 	uint64_t kept;              /* resident and not live: kept by allocators */
 	uint64_t shm_used, shm_total;
-	uint64_t private_dirty_growth; /* of workers: copied on write, without allocations */
+	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */

@@ -67,6 +67,15 @@ static bool works(const struct place *p, const struct trend *t)
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
+static bool is_arena(const struct place *p, const struct owner *o)
+{
+	struct stack_walk w = { .next = o->stack_count ? o->stacks->stack : 0 };
+	while (p->kind == MODEL_MAP && stack_step(p->x->view->stacks, &w))
+		if (w.frame->name && !strcmp(w.frame->name, "_PyObject_ArenaMmap"))
+			return true;
+	return false;
+}
+
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	return (struct evidence_growth){
@@ -76,7 +85,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .freed_some = true, .works = works(p, t),
+		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .works = works(p, t),
 	};
 }
 
@@ -133,7 +142,7 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 		g->fails_step = stepped ? f.x : 0;
 		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
 		g->fails_low = f.low;
-		g->fails_high = isfinite(f.high) ? f.high : 0;
+		g->fails_high = f.high;
 	}
 }
 

@@ -50,7 +50,7 @@ struct explain {
 int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete);
 
 int explain_make(struct explain *x);
-int explain_categories(struct explain *x); /* x->spaces alone, instead */
+int explain_categories(struct explain *x); /* x->spaces and copies alone, instead */
 void explain_free(struct explain *x); /* NULL is fine */
 
 /* "train.py:73 save" of a stack; owned by `x`. */

@@ -63,6 +63,7 @@ static json_t *json_forecast(const struct forecast *f)
 	if (!f->ever)
 		return json_null();
 	json_t *o = json_object();
+	json_object_set_new(o, "level", json_real(FORECAST_LEVEL));
 	json_object_set_new(o, "at", json_real(f->x));
 	json_object_set_new(o, "low", isfinite(f->low) ? json_real(f->low) : json_null());
 	json_object_set_new(o, "high", isfinite(f->high) ? json_real(f->high) : json_null());
@@ -266,11 +267,11 @@ static unsigned print_hindsight(const struct view *v, const struct course *c, co
 	struct growth growth = course_growth(&half, g->track);
 	struct forecast f = trend_forecast(c, v, &half, g->track, &growth, &limit);
 	if (!f.ever)
-		return printf("  forecast  none from the first half of it; it failed at %s %.0f\n", unit, failed), 1;
-	char *high = isfinite(f.high) ? output_format("to %.0f", f.high) : strdup("or later");
-	printf("  forecast  from the first half (to %s %.0f): fails at %.0f (%.0f %s); it failed at %s %.0f\n", unit,
-	       step_x(&half, half.count - 1), f.x, f.low, high ? high : "", unit, failed);
-	free(high);
+		return printf("  forecast  none half-way; it failed at %s %.0f\n", unit, failed), 1;
+	char *when = forecast_text(f.x, f.low, f.high);
+	printf("  forecast  half-way (%s %.0f): fails at %s; it failed at %s %.0f\n", unit, step_x(&half, half.count - 1), when ? when : "", unit,
+	       failed);
+	free(when);
 	return 1;
 }
 
@@ -290,12 +291,9 @@ static unsigned print_forecast(const struct view *v, const struct course *c, con
 	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9 : (double)g->pace->process->start_ns + f.x * 1e9;
 	if (at_ns <= model_end_ns(v->model))
 		return 0; /* it went on beyond that: what grew had stopped */
-	if (isfinite(f.high))
-		printf("  forecast  memory ends at %s %.0f (%.0f to %.0f), %s\n", stepped ? "step" : "second", f.x, f.low, f.high,
-		       DURATION((uint64_t)at_ns));
-	else
-		printf("  forecast  memory ends at %s %.0f (%.0f or later), %s\n", stepped ? "step" : "second", f.x, f.low,
-		       DURATION((uint64_t)at_ns));
+	char *when = forecast_text(f.x, f.low, f.high);
+	printf("  forecast  memory ends at %s %s, %s\n", stepped ? "step" : "second", when ? when : "", DURATION((uint64_t)at_ns));
+	free(when);
 	return 1;
 }
 

@@ -2,6 +2,7 @@
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,18 @@ static void print_heading(const char *text, const char *rest)
 	printf("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
 }
 
-/* How many bytes of `text` fit into so many columns without cutting a word, if it can be helped. */
+/* Between a number and its unit, or what it counts. */
+static bool belongs_together(const char *text, size_t at)
+{
+	return at && isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1]);
+}
+
+/* How many bytes of `text` fit into so many columns without cutting a word or a figure, if it can be helped. */
 static size_t breaking(const char *text, int columns)
 {
 	size_t at = 0, last = 0;
 	for (int column = 0; text[at] && column < columns; column++) {
-		if (text[at] == ' ')
+		if (text[at] == ' ' && !belongs_together(text, at))
 			last = at;
 		for (at++; (text[at] & 0xc0) == 0x80; at++)
 			;

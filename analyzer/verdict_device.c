@@ -2,6 +2,7 @@
  * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
  * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
  */
+#include "analyzer/forecast.h"
 #include "analyzer/output.h"
 #include "analyzer/verdicts.h"
 
@@ -194,8 +195,8 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
 	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
-	char *fails = g->fails_step > 0 && !failed ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
-		    : output_format("%s", "");
+	char *when = g->fails_step > 0 && !failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high) : NULL;
+	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");
 	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
@@ -203,6 +204,7 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 				    g->site ? g->site : "the site");
 	free(pace);
 	free(sites);
+	free(when);
 	free(fails);
 }
 
@@ -237,13 +239,19 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
 {
-	unsigned owners = 0;
-	for (; owners < VERDICT_SITES && c->owners[owners]; owners++)
-		out->sites[owners] = c->owners[owners];
+	char *made = output_format("%s", "");
+	for (unsigned i = 0; i < VERDICT_SITES && c->owners[i]; i++) {
+		char *more = output_format("%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i]);
+		free(made);
+		made = more;
+		out->sites[i] = c->owners[i];
+	}
 	out->advice = output_format("drop %s of them before this point (del, gc.collect()), or share the storage: that gives back %s",
 				    c->count > 2 ? "all but one" : "one", BYTES(c->extra_bytes));
-	return output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
-			     BYTES(c->bytes), owners ? ": " : "", owners ? c->owners[0] : "");
+	char *text = output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
+				   BYTES(c->bytes), c->cast ? " or twice that" : "", made ? made : "");
+	free(made);
+	return text;
 }
 
 enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)

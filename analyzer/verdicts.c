@@ -54,7 +54,7 @@ struct evidence evidence_none(void)
 		.available_min = EVIDENCE_UNKNOWN, .swap_start = EVIDENCE_UNKNOWN, .swap_peak = EVIDENCE_UNKNOWN,
 		.swap_total = EVIDENCE_UNKNOWN, .rss_peak = EVIDENCE_UNKNOWN, .rss_anon = EVIDENCE_UNKNOWN, .live = EVIDENCE_UNKNOWN,
 		.live_peak = EVIDENCE_UNKNOWN, .kept = EVIDENCE_UNKNOWN, .shm_used = EVIDENCE_UNKNOWN, .shm_total = EVIDENCE_UNKNOWN,
-		.private_dirty_growth = EVIDENCE_UNKNOWN,
+		.copied = EVIDENCE_UNKNOWN,
 	} };
 }
 
