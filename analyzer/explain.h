@@ -14,6 +14,7 @@
 #include "analyzer/categories.h"
 #include "analyzer/copies.h"
 #include "analyzer/course.h"
+#include "analyzer/holders.h"
 #include "analyzer/ledger.h"
 #include "analyzer/moments.h"
 #include "analyzer/system.h"
@@ -31,6 +32,8 @@ struct explain_space {
 	uint64_t bytes;                      /* all categories together */
 	struct moment_block largest[EXPLAIN_LARGEST];
 	unsigned largest_count;
+	struct holder holders[HOLDERS_MOST]; /* the lines that hold most; of a device */
+	unsigned holder_count;
 };
 
 struct explain {
