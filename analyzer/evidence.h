@@ -107,6 +107,7 @@ struct evidence_phase {
 	unsigned times;             /* it ran; of a line of a loop: very often */
 	bool line;                  /* a line of the program, not a mark */
 	bool after_steps;           /* the training loop had run before it began */
+	unsigned steps;             /* of its process */
 };
 
 struct evidence_copies {

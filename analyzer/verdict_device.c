@@ -385,7 +385,7 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	unsigned times = 0;
 	LIST_EACH(struct evidence_phase, other, d->phases)
 		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
-	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= d->steps);
+	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= p->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -417,7 +417,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
-		out->advice = output_format("two runs must not %s together: stagger them, or let it need less", f.top->name);
+		out->advice = output_format("two runs must not be in %s together: stagger them, or let it need less", f.top->name);
 		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes, f.top->failing ? 0.8 : 0.6);
 	}
 	return FINDING_NONE;

@@ -65,20 +65,23 @@ class Screen:
 
     def why(self):
         """[(kind, evidence, Figure, certainty)] of those that hold; {kind: evidence} of those ruled out."""
-        held, out, last = [], {}, None
+        held, out, last, kind = [], {}, None, None
         if not self.has("WHY"):
             return held, out
         for line in self.section(r"^WHY ")[1]:
             one = re.match(r"  \d (.{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, line)
             no = re.match(r"  no (.{16})(.*)$", line)
             if one:
+                kind = None
                 last = [one[1].strip(), one[2], Figure(one[3]), one[4]]
                 held.append(last)
             elif no:
-                last = None
-                out[no[1].strip()] = no[2]
+                last, kind = None, no[1].strip()
+                out[kind] = no[2]
             elif last:
                 last[1] += " " + line.strip()
+            elif kind:
+                out[kind] += " " + line.strip()
         return [tuple(row) for row in held], out
 
     def verdict(self, kind):
