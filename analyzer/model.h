@@ -71,7 +71,6 @@ struct model_query {
 	struct model_peek *peeks;
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
-	bool growth;        /* record site.growth */
 	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
 	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
@@ -117,14 +116,14 @@ struct model_bucket {
 	uint64_t blocks; /* at its end */
 };
 
-/* Bucket i covers model_*_width_ns() from time query.from_ns + (first + i) * width on. All series of one use (timelines;
- * growth) have the same width, so first + i means the same moment everywhere, and at most enum below of them. */
+/* Bucket i covers model_timeline_width_ns() from time query.from_ns + (first + i) * width on. All series have the same width,
+ * so first + i means the same moment everywhere, and at most MODEL_TIMELINE_BUCKETS of them. */
 struct model_series {
 	uint32_t first, count, room;
 	struct model_bucket *buckets;
 };
 
-enum { MODEL_TIMELINE_BUCKETS = 512, MODEL_GROWTH_BUCKETS = 32 };
+enum { MODEL_TIMELINE_BUCKETS = 512 };
 
 #define MODEL_UNSAMPLED UINT64_MAX
 
@@ -144,8 +143,6 @@ struct model_site {
 	uint64_t peak_bytes, peak_blocks;
 	uint64_t host_peak_bytes, host_peak_blocks;
 	uint64_t since_bytes, since_blocks; /* live ones allocated at or after query.from_ns */
-	/* Live bytes over the run in few, coarse windows; NULL for sites that never held much. */
-	struct model_series *growth;
 
 	bool segments;      /* device: some of its allocations hold blocks of a pool */
 
@@ -305,7 +302,6 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS]);
 
 uint64_t model_timeline_width_ns(const struct model *m);
-uint64_t model_growth_width_ns(const struct model *m);
 uint64_t model_from_ns(const struct model *m); /* query.from_ns */
 uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or query.until_ns */
 
