@@ -31,6 +31,8 @@ enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_PINNED, MODEL_DEVICE, MODEL_P
 
 #define MODEL_NO_DEVICE UINT32_MAX
 
+struct model;
+
 /* One change of what is live, as the pass makes it. */
 struct model_change {
 	const struct process *process;
@@ -79,6 +81,10 @@ struct model_query {
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
 	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
+	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to refresh it.
+	 * > 0: go on; 0: that is the end; < 0: an error. */
+	int (*on_idle)(void *arg, const struct model *m);
+	void *idle_arg;
 	/* Called now and then with 0..1, for a progress bar; NULL = none. */
 	void (*on_progress)(double done);
 };
@@ -292,6 +298,11 @@ const struct model_oom *model_oom(const struct model *m, unsigned i);
 
 int model_run(struct model **out, struct reader *r, const struct model_query *q);
 void model_free(struct model *m);
+
+/* In the middle of the pass: live bytes of a kind in a process, of a layer on a device; events so far. */
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
+uint64_t model_device_live(const struct model *m, uint32_t device, enum model_layer layer);
+uint64_t model_events(const struct model *m);
 
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);
