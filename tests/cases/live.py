@@ -19,16 +19,21 @@ for i in range(int(sys.argv[1]) * 10):
 """
 
 
+def start(path, program, *words):
+    child = subprocess.Popen([mt.python(), "-c", program, *words], env=mt.shim_env(path), cwd=mt.scratch())
+    until = time.monotonic() + 20
+    while not any(f.endswith(".info") for f in os.listdir(path)) if os.path.isdir(path) else True:
+        mt.check(time.monotonic() < until, "nothing is recorded")
+        time.sleep(0.05)
+    return child
+
+
 class Running:
     """A program that keeps 1 MiB every 0.1 s, under the shim."""
 
     def __init__(self, seconds):
         self.path = os.path.join(mt.scratch("trace"), "t")
-        self.child = subprocess.Popen([mt.python(), "-c", PROGRAM, str(seconds)], env=mt.shim_env(self.path), cwd=mt.scratch())
-        until = time.monotonic() + 20
-        while not any(f.endswith(".info") for f in os.listdir(self.path)) if os.path.isdir(self.path) else True:
-            mt.check(time.monotonic() < until, "nothing is recorded")
-            time.sleep(0.05)
+        self.child = start(self.path, PROGRAM, str(seconds))
 
     def __enter__(self):
         return self
@@ -58,6 +63,43 @@ def case_until_it_ends():
     mt.check(len(looks) >= 2, "looks: %s" % lines)
     mt.check(max(looks) > looks[0] and max(looks) >= 5 << 20, "heaps %s" % looks)
     mt.check(lines[-1].endswith("ended"), "last line %r" % lines[-1])
+
+
+CHURN = """
+import os, sys, threading, time
+def work(kept):
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        for i in range(300):
+            kept[i % 100] = bytearray(1000 + i)
+        time.sleep(0.001)
+threads = [threading.Thread(target=work, args=([None] * 100,)) for _ in range(3)]
+for t in threads: t.start()
+for n in range(3):
+    time.sleep(0.7)
+    if os.fork() == 0:
+        mine = [bytearray(2000) for _ in range(500)]
+        time.sleep(0.5)
+        os._exit(0)
+    os.wait()
+for t in threads: t.join()
+last = bytearray(7 << 20)
+os._exit(0)
+"""
+
+
+def case_what_it_has_in_the_end_is_what_report_finds():
+    """Threads, processes that come and go, some thousand events between two looks: nothing is missed, nothing counted twice."""
+    path = os.path.join(mt.scratch("trace"), "t")
+    child = start(path, CHURN)
+    lines = live(path)
+    mt.equal(child.wait(), 0)
+    trace = mt.Trace(path)
+    trace.settle()
+    report = trace.report
+    mt.equal(len(report["processes"]), 4, "processes")
+    mt.check(lines[-1].endswith("ended"), "last line %r" % lines[-1])
+    mt.between(0.99 * report["host"]["live_bytes"], heaps(lines)[-1], 1.01 * report["host"]["live_bytes"], "heap of %r" % lines[-1])
 
 
 def case_by_pid():
