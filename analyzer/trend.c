@@ -154,8 +154,8 @@ static void look_at_blocks(struct trend *t, const double *blocks)
 	size_t last = t->points - 1;
 	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
 	t->blocks_per_x = slope_of(t->x + from, blocks + from, t->points - from);
-	if (more >= 1)
-		t->mean_block_bytes = bytes / more;
+	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
+		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, t->points - from) / t->blocks_per_x);
 	else if (blocks[last] > 0)
 		t->mean_block_bytes = t->bytes[last] / blocks[last];
 	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY, grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;

@@ -49,6 +49,15 @@ static enum finding ruled_out(struct verdict *out, char *why)
 	return FINDING_RULED_OUT;
 }
 
+/* Copies that nobody asked for are the part that can be had back. */
+static char *relief(const struct evidence_host *h, const char *otherwise)
+{
+	if (!part_of(evidence_or(h->copied, 0), NOTABLE, bound(h)))
+		return output_format("%s", otherwise);
+	return output_format("forked workers copied %s of what they inherited by touching it, as Python's reference counts do: hold data in arrays "
+			     "(numpy, Arrow) or shared memory, or have fewer workers", BYTES(h->copied));
+}
+
 /* ---- limit --------------------------------------------------------------------------------------------- */
 
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -64,7 +73,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 						    BYTES(evidence_or(h->anon, 0)), BYTES(h->limit)));
 	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use and the kernel killed %u", BYTES(h->limit),
 				      BYTES(h->memory), BYTES(evidence_or(h->anon, 0)), h->oom_kills);
-	out->advice = output_format("raise the limit of the container or job, or need less (memtrace peak)");
+	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
 	return holds(out, e, evidence_or(h->anon, h->limit), h->killed ? 0.95 : 0.7);
 }
 
@@ -118,10 +127,10 @@ static char *why_not_growing(const struct evidence *e)
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
-	if (evidence_or(h->private_dirty_growth, 0) > LEAST_KEPT)
+	if (evidence_or(h->copied, 0) > LEAST_KEPT)
 		return output_format("workers copied %s of their parent's pages by touching them; they allocated nothing",
-				     BYTES(h->private_dirty_growth));
-	return output_format("no site of the heap grows from beginning to end");
+				     BYTES(h->copied));
+	return output_format("no site of the heap grows steadily over the run");
 }
 
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -146,9 +155,15 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
+	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
+	const char *site = most->site ? most->site : "one site";
+	out->evidence = output_format("%s keeps more of the heap%s: %s, %s, %s", site, whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
-	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s", most->site ? most->site : "that site");
+	out->advice = most->sites > 1
+		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "
+				"graph); memtrace leaks shows the stacks", site, most->sites - 1)
+		: output_format("find what holds the blocks of %s (a list, a dict, a cache); memtrace leaks shows the stacks", site);
+	free(whose);
 	free(pace);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
@@ -183,8 +198,7 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
 	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("%s resident, %s of it live: allocators keep %s", BYTES(h->rss_anon),
-						    BYTES(evidence_or(h->live, 0)), BYTES(h->kept)));
+		return ruled_out(out, output_format("allocators keep %s of the %s that are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
@@ -228,7 +242,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	if (tight && !swaps && !scarce) {
 		out->evidence = output_format("%s of the %s that the cgroup may use were taken by processes (%s %%)", BYTES(h->anon),
 					      BYTES(h->limit), PERCENT(h->anon, h->limit));
-		out->advice = output_format("need less, or raise the limit: the host ledger shows who has it");
+		out->advice = relief(h, "need less, or raise the limit: the host ledger shows who has it");
 		return holds(out, e, h->anon, 0.85);
 	}
 	if (shm && !swaps && !scarce && !killed) {
@@ -238,7 +252,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	}
 	out->evidence = output_format("%s of %s were left at the worst moment, swap grew by %s%s", BYTES(evidence_or(h->available_min, 0)),
 				      BYTES(h->memory), BYTES(swapped(h)), killed ? ", the kernel killed" : "");
-	out->advice = output_format("need less of the machine's memory: the host ledger shows who has it");
+	out->advice = relief(h, "need less of the machine's memory: the host ledger shows who has it");
 	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
 	return holds(out, e, swaps ? swapped(h) : used, killed || (swaps && scarce) ? 0.95 : swaps ? 0.85 : 0.8);
 }

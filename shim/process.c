@@ -337,6 +337,7 @@ static int enter_image(void)
 	mt_clock_choose();
 	if (!mt_session_open())
 		return 0;
+	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
 	return start_files(MT_ORIGIN_EXEC, (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
 }
 
@@ -353,7 +354,8 @@ static int enter_child(void)
 	mt_process.info = NULL;
 	mt_record_reset();
 	mt_ring_reset();
-	mt_modules_keep();
+	if (mt_config.children)
+		mt_modules_keep();
 	mt_log_reset();
 	mt_device_reset();
 	mt_mark_reset();

@@ -65,7 +65,7 @@ static void growth(int i, enum growth_kind kind, enum growth_certainty certainty
 
 static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0 };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
@@ -482,11 +482,16 @@ TEST(a_line_of_the_loop_is_no_phase)
 	phases[1].line = phases[0].line = true;
 	phases[0].times = phases[1].times = 40;
 	phases[1].after_steps = true;
+	phases[1].steps = 60;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	phases[1].times = 2;
 	judge();
 	CHECK(only(VERDICT_PHASE_PEAK));
+	phases[1].steps = 3;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	phases[1].steps = 60;
 	phases[1].after_steps = false;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
@@ -552,12 +557,22 @@ TEST(mapped_files_are_no_leak)
 TEST(copy_on_write_is_no_leak)
 {
 	host(32, 20, 0, 4);
-	evidence.host.private_dirty_growth = G(3);
+	evidence.host.copied = G(3);
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	for (size_t i = 0; i < found.ruled_out_count; i++)
 		if (found.ruled_out[i].kind == VERDICT_LEAK)
 			CHECK(says(found.ruled_out[i].evidence, "workers copied 3.00 GiB"));
+}
+
+TEST(copies_on_write_are_what_pressure_can_be_relieved_of)
+{
+	host(32, 0.6, 0, 30);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "the host ledger shows"));
+	evidence.host.copied = G(12);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "copied 12.00 GiB of what they inherited"));
 }
 
 TEST(pinned_cache_that_fills_is_no_leak)
