@@ -8,8 +8,7 @@
 #define EARLY_NS (3 * SECOND) /* a victim may take so long to end after it was counted */
 #define LATE_NS (5 * SECOND)  /* ... and be seen to have ended so long before a sample shows the count */
 #define AS_FULL 64 /* moments that differ by less than 1/64 are equally full */
-#define STALE_NS (2 * SECOND) /* a rollup that is older is an estimate ... */
-#define LATELY_NS (10 * SECOND) /* ... and of no use for a single process's figures when it is as old */
+#define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 struct system {
 	struct reader *reader;
@@ -343,7 +342,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 			file = (uint64_t)((double)file * (double)x->value[MT_PROCESS_pss_file] / (double)then);
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
-	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] + STALE_NS < s->ns;
+	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] != x->ns[MT_PROCESS_rss_anon];
 	sums->anon += anon;
 	sums->file += file;
 	sums->shmem += shmem;

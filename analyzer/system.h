@@ -58,7 +58,7 @@ struct system_ledger {
 	uint64_t copied;         /* of kept: pages that forked children inherited and wrote to, as reference counts do */
 	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
-	bool estimated;          /* a process's share of what it shares was not looked at, or long before */
+	bool estimated;          /* a process's share of what it shares was looked at another moment, or never */
 };
 
 struct system_facts {

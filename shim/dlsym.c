@@ -37,13 +37,20 @@ static uint8_t used;    /* a slot has been filled, ever */
 void *mt_dlsym_boot(void);
 void *mt_dlsym_find(void *handle, const char *name, const void *caller);
 
+/* By dlvsym, since this is a call of dlsym: a sanitizer that stands before us looks its own functions up by it, and other functions of the
+ * C library are the sanitizer's that can't be called yet. */
 void *mt_dlsym_boot(void)
 {
-	void *next = mt_symbols_search(MT_NEXT, NULL, "dlsym", NULL), *real = mt_symbols_search(MT_NEXT, NULL, "dlsym", MT_GLIBC);
+	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
+	void *found = NULL;
 
-	real_dlsym = (void *(*)(void *, const char *))(uintptr_t)(real ? real : next);
-	mt_next_dlsym = (void *(*)(void *, const char *))(uintptr_t)next;
-	return next;
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++)
+		found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+	real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
+	if (found)
+		found = real_dlsym(RTLD_NEXT, "dlsym");
+	mt_next_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
+	return found;
 }
 
 int mt_is_own(const void *p)

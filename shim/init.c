@@ -13,7 +13,6 @@
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/session.h"
-#include "shim/stack.h"
 #include "shim/verify.h"
 #include "shim/weak.h"
 
@@ -57,7 +56,6 @@ static void set_up(void)
 	mt_mstx_boot();
 	mt_recorder_boot();
 	mt_record_boot();
-	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
 	mt_verify_boot();
 	mt_modules_check();
 }

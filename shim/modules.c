@@ -285,6 +285,8 @@ void mt_modules_inherit(void)
 	if (kept && mt_lock_take(&mt_process.lock)) {
 		write_kept();
 		mt_lock_drop(&mt_process.lock);
+	} else {
+		count = 0; /* they are met again, one by one */
 	}
 	mt_sys_restore_signals(&signals);
 	if (kept)
