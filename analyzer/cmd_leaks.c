@@ -137,8 +137,8 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 	const struct process *p = reader_process(l->view->reader, t->process);
 	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
 	char *name = group_name(g);
-	char *how = t->how == TREND_MORE_BLOCKS ? output_format("; %.4g blocks more a %s, %s each", t->blocks_per_x, unit,
-								BYTES((uint64_t)t->mean_block_bytes))
+	char *how = t->how == TREND_MORE_BLOCKS ? output_format("; %.4g block%s more a %s, %s each", t->blocks_per_x,
+								fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit, BYTES((uint64_t)t->mean_block_bytes))
 						: output_format("%s", hows[t->how == TREND_BIGGER_BLOCKS]);
 	print_line(output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit, name ? name : ""));
 	print_line(output_format("    %s of %u %s; %s, certainty %s%s", kind_name(g->most->kind), p->pid, p->name, growth_name(t->growth.kind),

@@ -150,6 +150,23 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 	return 0;
 }
 
+/* What most of it is for, and the line that holds most. */
+static void set_most(struct explain *x, struct evidence_device *e, const struct explain_space *s)
+{
+	for (int c = 0; c < CATEGORIES; c++)
+		if (s->category[c] > e->most_for_bytes) {
+			e->most_for = (enum category)c;
+			e->most_for_bytes = s->category[c];
+		}
+	if (!s->holder_count)
+		return;
+	const struct holder *h = s->holders;
+	e->holder.site = explain_site(x, h->stack);
+	e->holder.bytes = h->bytes;
+	e->holder.blocks = h->blocks;
+	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
+}
+
 static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
 {
 	const struct model_oom *oom = explain_failure(d);
@@ -159,6 +176,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	*e = evidence_device_none();
 	e->name = d->name;
 	e->uuid = d->uuid;
+	set_most(x, e, &x->spaces[1 + d->index]);
 	e->total = l->total;
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;

@@ -12,6 +12,7 @@
 #ifndef MT_EVIDENCE_H
 #define MT_EVIDENCE_H
 
+#include "analyzer/categories.h"
 #include "analyzer/growth.h"
 
 #include <stdbool.h>
@@ -82,6 +83,7 @@ struct evidence_part {
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
 	unsigned sites;             /* in the group */
+	uint32_t pid;               /* 0 = there is only one process */
 	struct { enum growth_kind kind; enum growth_certainty certainty; } fit;
 	uint64_t bytes;             /* grown by */
 	double per_step, per_second;
@@ -105,6 +107,7 @@ struct evidence_phase {
 	unsigned times;             /* it ran; of a line of a loop: very often */
 	bool line;                  /* a line of the program, not a mark */
 	bool after_steps;           /* the training loop had run before it began */
+	unsigned steps;             /* of its process */
 };
 
 struct evidence_copies {
@@ -140,6 +143,9 @@ struct evidence_device {
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;
+	enum category most_for;     /* what most of what was alive is for */
+	uint64_t most_for_bytes;
+	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 
 struct evidence_host {

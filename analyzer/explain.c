@@ -211,6 +211,7 @@ struct gathering {
 	size_t span_count, span_room;
 	struct moment_block *driver; /* of spans[] */
 	size_t driver_room;
+	struct holders *holders; /* by space */
 };
 
 static bool is_copied(enum category c)
@@ -241,9 +242,10 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		s->category[c] += moved;
 	}
 	note_largest(s, b);
-	if (!is_copied(c) || !stack)
-		return 0;
-	int e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
+	int e = host ? 0 : holders_add(&g->holders[1 + b->device], stack, b->size);
+	if (e < 0 || !is_copied(c) || !stack)
+		return e;
+	e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
 		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack, c };
 	return e;
@@ -328,7 +330,7 @@ static int find_copies(struct explain *x, struct gathering *g)
 		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
 	for (size_t i = 0; i < g->copy_count; i++)
 		g->copies[i].stack = stacks_whole(x->view->stacks, g->copies[i].stack);
-	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
+	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, EXPLAIN_LEAST_COPIED, most / LEAST_COPY_PART + 1);
 }
 
 /* What has the sizes of a model's parameters in their order is parameters, whoever made it. */
@@ -351,14 +353,20 @@ static void name_copies(struct explain *x)
 
 static int look_at_blocks(struct explain *x)
 {
-	struct gathering g = { .x = x };
-	int e = moments_each(x->parts->moments, gather, &g);
+	struct gathering g = { .x = x, .holders = calloc(x->space_count, sizeof(*g.holders)) };
+	int e = g.holders ? moments_each(x->parts->moments, gather, &g) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	if (e == 0)
 		e = take_rest(&g);
 	if (e == 0)
 		e = find_copies(x, &g);
 	if (e == 0)
 		name_copies(x);
+	for (unsigned i = 0; g.holders && i < x->space_count; i++) {
+		struct explain_space *s = &x->spaces[i];
+		s->holder_count = holders_most(&g.holders[i], x->view->stacks, view_flags(x->view->options), s->holders);
+		holders_fini(&g.holders[i]);
+	}
+	free(g.holders);
 	free(g.copies);
 	free(g.spans);
 	free(g.driver);

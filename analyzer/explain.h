@@ -14,13 +14,14 @@
 #include "analyzer/categories.h"
 #include "analyzer/copies.h"
 #include "analyzer/course.h"
+#include "analyzer/holders.h"
 #include "analyzer/ledger.h"
 #include "analyzer/moments.h"
 #include "analyzer/system.h"
 #include "analyzer/verdicts.h"
 #include "analyzer/view.h"
 
-enum { EXPLAIN_LARGEST = 5 };
+enum { EXPLAIN_LARGEST = 5, EXPLAIN_LEAST_COPIED = 1024 /* bytes of a block; smaller ones are not compared */ };
 
 /* One space: the heaps of a host, or a device. */
 struct explain_space {
@@ -31,6 +32,8 @@ struct explain_space {
 	uint64_t bytes;                      /* all categories together */
 	struct moment_block largest[EXPLAIN_LARGEST];
 	unsigned largest_count;
+	struct holder holders[HOLDERS_MOST]; /* the lines that hold most; of a device */
+	unsigned holder_count;
 };
 
 struct explain {

@@ -96,22 +96,24 @@ static bool find_limit(const struct course *c, const struct view *v, const struc
 	return isfinite(room->limit);
 }
 
+struct forecast trend_ahead(const struct pace *p, const struct step_track *t, const struct growth *g, struct forecast_room room)
+{
+	double *points = calloc(3 * p->count + 1, sizeof(*points));
+	room.x = points;
+	room.high = points + 2 * p->count;
+	room.count = points ? course_points(p, t, points, points + p->count, points + 2 * p->count) : 0;
+	struct forecast f = forecast_of(g, &room);
+	free(points);
+	return f;
+}
+
 struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			       const struct growth *g, double *limit)
 {
 	struct forecast_room room;
-	struct forecast f = forecast_never;
 	bool known = find_limit(c, v, p, t, &room);
-	double *points = known ? calloc(3 * p->count, sizeof(*points)) : NULL;
 	*limit = room.limit;
-	if (points) {
-		room.x = points;
-		room.high = points + 2 * p->count;
-		room.count = course_points(p, t, points, points + p->count, points + 2 * p->count);
-		f = forecast_of(g, &room);
-	}
-	free(points);
-	return f;
+	return known ? trend_ahead(p, t, g, room) : forecast_never;
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */
@@ -152,8 +154,8 @@ static void look_at_blocks(struct trend *t, const double *blocks)
 	size_t last = t->points - 1;
 	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
 	t->blocks_per_x = slope_of(t->x + from, blocks + from, t->points - from);
-	if (more >= 1)
-		t->mean_block_bytes = bytes / more;
+	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
+		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, t->points - from) / t->blocks_per_x);
 	else if (blocks[last] > 0)
 		t->mean_block_bytes = t->bytes[last] / blocks[last];
 	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY, grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;

@@ -16,6 +16,8 @@
 #define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
 #define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
+#define KEPT_BLOCKS 16  /* of one size, made by one line that holds most of what they are for: something keeps them */
+#define KEPT_PART 0.75
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -186,7 +188,7 @@ static char *why_not_growing(const struct evidence_device *d)
 				     BYTES(d->growth.items->bytes));
 	if (d->steps)
 		return output_format("what is alive between its %u steps does not grow", d->steps);
-	return output_format("no site grows from beginning to end");
+	return output_format("no site grows steadily over the run");
 }
 
 static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool failed)
@@ -383,7 +385,7 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	unsigned times = 0;
 	LIST_EACH(struct evidence_phase, other, d->phases)
 		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
-	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= d->steps);
+	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= p->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -399,7 +401,10 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
 	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name, BYTES(f.top->peak_bytes + request),
 				      BYTES(f.next->peak_bytes), f.next->name);
-	out->advice = output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
+	out->advice = d->most_for == CATEGORY_activations
+		? output_format("let %s need less at once (smaller batches there); if no backward pass follows, run it under torch.no_grad(): most are "
+				"activations (%s)", f.top->name, BYTES(d->most_for_bytes))
+		: output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
 	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, 0.85);
 }
 
@@ -412,7 +417,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
-		out->advice = output_format("two runs must not %s together: stagger them, or let it need less", f.top->name);
+		out->advice = output_format("two runs must not be in %s together: stagger them, or let it need less", f.top->name);
 		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes, f.top->failing ? 0.8 : 0.6);
 	}
 	return FINDING_NONE;
@@ -584,6 +589,32 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 	return NULL;
 }
 
+/* By what most of the memory is for. */
+static char *capacity_advice(const struct evidence_device *d, uint64_t missing)
+{
+	static const struct { enum category category; const char *are, *way; } ways[] = {
+		{ CATEGORY_activations, "activations", "smaller batch, shorter input, activation checkpointing, or a larger device" },
+		{ CATEGORY_parameters, "parameters", "smaller model or type, or parts of it on other devices or the host" },
+		{ CATEGORY_gradients, "gradients", "shard them, or a smaller model or larger device" },
+		{ CATEGORY_optimizer, "the optimizer's", "shard or offload its state, or use one that needs less" },
+		{ CATEGORY_checkpoint, "a checkpoint's", "load it to the host (map_location=\"cpu\"), drop it once copied" },
+		{ CATEGORY_kv_cache, "the KV cache's", "fewer or shorter sequences at once, or a larger device" },
+	};
+	const char *site = d->holder.site ? d->holder.site : "?";
+	if (d->holder.each && d->holder.blocks >= KEPT_BLOCKS && (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
+		return output_format("need at least %s less. %s holds most, %s blocks of %s: find what keeps them (a list, a cache)", BYTES(missing), site,
+				     COUNT(d->holder.blocks), BYTES(d->holder.each));
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		if (ways[i].category == d->most_for && d->most_for_bytes)
+			return output_format("need at least %s less. Most are %s (%s; %s holds %s): %s", BYTES(missing), ways[i].are,
+					     BYTES(d->most_for_bytes), site, BYTES(d->holder.bytes), ways[i].way);
+	if (!d->holder.site)
+		return output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
+				     BYTES(missing));
+	return output_format("need at least %s less. %s holds most, %s in %s block%s: if it must hold all that, a larger device", BYTES(missing), site,
+			     BYTES(d->holder.bytes), COUNT(d->holder.blocks), d->holder.blocks == 1 ? "" : "s");
+}
+
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
@@ -597,12 +628,11 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	if (b.most_short == 0)
 		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name, BYTES(b.free)));
 	if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
-		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s whatever is done", BYTES(d->request.bytes),
-					      BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
+		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s",
+					      BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
 	else
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
 					      BYTES(b.most_short), BYTES(b.unused));
-	out->advice = output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
-				    BYTES(b.most_short));
+	out->advice = capacity_advice(d, b.most_short);
 	return holds(out, e, b.most_short, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

@@ -130,7 +130,7 @@ static char *why_not_growing(const struct evidence *e)
 	if (evidence_or(h->copied, 0) > LEAST_KEPT)
 		return output_format("workers copied %s of their parent's pages by touching them; they allocated nothing",
 				     BYTES(h->copied));
-	return output_format("no site of the heap grows from beginning to end");
+	return output_format("no site of the heap grows steadily over the run");
 }
 
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -155,9 +155,15 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
+	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
+	const char *site = most->site ? most->site : "one site";
+	out->evidence = output_format("%s keeps more of the heap%s: %s, %s, %s", site, whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
-	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s", most->site ? most->site : "that site");
+	out->advice = most->sites > 1
+		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "
+				"graph); memtrace leaks shows the stacks", site, most->sites - 1)
+		: output_format("find what holds the blocks of %s (a list, a dict, a cache); memtrace leaks shows the stacks", site);
+	free(whose);
 	free(pace);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
@@ -192,8 +198,7 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
 	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("allocators keep %s of the %s that are resident and private; %s are live", BYTES(h->kept),
-						    BYTES(h->rss_anon), BYTES(evidence_or(h->live, 0))));
+		return ruled_out(out, output_format("allocators keep %s of the %s that are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),

@@ -43,7 +43,7 @@ struct evidence_device evidence_device_none(void)
 		.name = "device", .total = EVIDENCE_UNKNOWN, .free = EVIDENCE_UNKNOWN, .own_other = EVIDENCE_UNKNOWN,
 		.request = { .limit_bytes = EVIDENCE_UNKNOWN },
 		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
-		.step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
+		.most_for = CATEGORY_unknown, .step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
 	};
 }
 

@@ -65,20 +65,23 @@ class Screen:
 
     def why(self):
         """[(kind, evidence, Figure, certainty)] of those that hold; {kind: evidence} of those ruled out."""
-        held, out, last = [], {}, None
+        held, out, last, kind = [], {}, None, None
         if not self.has("WHY"):
             return held, out
         for line in self.section(r"^WHY ")[1]:
             one = re.match(r"  \d (.{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, line)
             no = re.match(r"  no (.{16})(.*)$", line)
             if one:
+                kind = None
                 last = [one[1].strip(), one[2], Figure(one[3]), one[4]]
                 held.append(last)
             elif no:
-                last = None
-                out[no[1].strip()] = no[2]
+                last, kind = None, no[1].strip()
+                out[kind] = no[2]
             elif last:
                 last[1] += " " + line.strip()
+            elif kind:
+                out[kind] += " " + line.strip()
         return [tuple(row) for row in held], out
 
     def verdict(self, kind):
@@ -160,7 +163,7 @@ class Screen:
         head = re.search(r"^ALIVE THEN \(\S+: (%s) at" % FIGURE, self.text, re.M)
         lines = self.section("^ALIVE THEN " if head else "^FOR WHAT ")
         text = " ".join(lines[1] if head else [lines[0][12:], *lines[1]])
-        text = " ".join(text.split()).partition(" largest ")[0]
+        text = re.split(r" (?:by line|5 largest|largest) ", " ".join(text.split()))[0]
         found = {name: Figure(figure) for name, figure in re.findall(r"([a-z][a-z ]*) (%s)" % FIGURE, text)}
         mt.check(found, "no categories in %r" % text)
         return head and Figure(head[1]), found
@@ -172,7 +175,7 @@ class Screen:
 
     def growth(self):
         """Steps: {number: (high, low)}, count; rate, its error, acceleration (each a Figure or None)."""
-        head = self.find(r"^GROWTH  (.+) of (\d+) \S+; ([\d,]+) steps \(([\d.e-]+) s each\)", "growth")
+        head = self.find(r"^GROWTH  (.+) of (\d+) \S+; ([\d,]+) steps \(([\d.e-]+) m?s each\)", "growth")
         unit = self.find(r"^  ([KMG]iB) high", "high points")[1]
         rows = [self.find(r"^ +%s((?: +[\d.]+)+)$" % name, name)[1].split() for name in ("step", unit + " high", "low")]
         shape = self.find(r"^  shape +(\w+): ({0})/step now \(95 %: \+/- ({0})\)(?:, \+({0})/step each 100)?".format(FIGURE), "shape")
@@ -186,7 +189,7 @@ class Screen:
         head, lines = self.section("^WHAT GROWS ")
         rows = []
         for line in lines:
-            row = re.match(r" +(\d+) %  (.*?) +({0})(?:  ([\d.]+) blocks more a step, ({0}) each)?$".format(FIGURE), line)
+            row = re.match(r" +(\d+) %  (.*?) +({0})(?:  ([\d.]+) blocks? more a step, ({0}) each)?$".format(FIGURE), line)
             if row:
                 rows.append((int(row[1]), row[2], Figure(row[3]), row[4] and Figure(row[4]), row[5] and Figure(row[5])))
         mt.check(rows, "WHAT GROWS can't be read: %s" % self.text)

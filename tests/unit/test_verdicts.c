@@ -65,7 +65,7 @@ static void growth(int i, enum growth_kind kind, enum growth_certainty certainty
 
 static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0 };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
@@ -482,11 +482,16 @@ TEST(a_line_of_the_loop_is_no_phase)
 	phases[1].line = phases[0].line = true;
 	phases[0].times = phases[1].times = 40;
 	phases[1].after_steps = true;
+	phases[1].steps = 60;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	phases[1].times = 2;
 	judge();
 	CHECK(only(VERDICT_PHASE_PEAK));
+	phases[1].steps = 3;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	phases[1].steps = 60;
 	phases[1].after_steps = false;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
