@@ -1,8 +1,8 @@
 /*
  * How a child is found by (parent, pc). Nearly all nodes have few children: these are a list, newest first, whose links lie beside the
- * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table, and all of the root. So a new node costs
- * one access to memory that no cache has, that to its parent's link; and what is called from a new node is new, too, its list
- * one store to the link just made.
+ * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table, as do all of the
+ * root. So a new node costs one access to memory that no cache has, that to its parent's link; and what is called from a new node is
+ * new, too, its list one store to the link just made.
  */
 #include <string.h>
 
