@@ -71,7 +71,6 @@ const struct evidence_device *report_device(const struct report *r);
  /* something failed, or a verdict holds */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
-unsigned report_print_holders(const struct report *r, unsigned room);
 unsigned report_print_phases(const struct report *r, unsigned room);
 unsigned report_print_do(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);

@@ -9,6 +9,7 @@
 
 #define WORTH_A_NOTE 50 /* of a device: that part of it */
 #define MOST_HELD 4
+#define LEAST_ALIVE 6 /* lines, without those by line of the program */
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
 #define KIND_COLUMNS 21
@@ -190,6 +191,7 @@ static char *largest_text(const struct report *r, const struct explain_space *s)
 	return text;
 }
 
+/* Whose line holds most of it. */
 static char *holders_text(const struct report *r, const struct explain_space *s)
 {
 	char *text = NULL;
@@ -212,35 +214,24 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;
-	(void)room;
 	if (text && *text && failed) {
 		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
 		print_heading("ALIVE THEN", rest ? rest : "");
 		free(rest);
-		char *largest = largest_text(r, s);
+		char *largest = largest_text(r, s), *holders = holders_text(r, s);
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
+		if (s->holder_count && room >= LEAST_ALIVE + 2) {
+			printf("  by line   ");
+			lines += print_wrapped(holders, 12, 2, output_width() - 12, NULL);
+		}
+		free(holders);
 		printf(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
 		lines += print_wrapped(largest, 12, 2, output_width() - 12, NULL);
 		free(largest);
 	} else if (text && *text) {
 		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
 		lines = 1 + print_wrapped(text, 12, 2, output_width() - 12, NULL);
-	}
-	free(text);
-	return lines;
-}
-
-/* Whose lines hold most of it: a line of the part above, where there is room for it. */
-unsigned report_print_holders(const struct report *r, unsigned room)
-{
-	const struct explain_space *s = space_shown(r);
-	char *text = report_is_trouble(r) && s->holder_count ? holders_text(r, s) : NULL;
-	unsigned lines = 0;
-	(void)room;
-	if (text) {
-		printf("  by line   ");
-		lines = print_wrapped(text, 12, 1, output_width() - 12, NULL);
 	}
 	free(text);
 	return lines;
