@@ -2,7 +2,7 @@
  * Where freed memory of a process went: back to the kernel, or kept by its allocators. Between a moment when much was live and a
  * later one, live bytes (exact) fell by so much, and what is resident, private and anonymous (sampled) by so much.
  *
- *   freed = to_kernel + kept + untouched
+ *   freed = to_kernel + kept + untouched          or less than to_kernel, where other memory was given back, too
  *
  * What was freed and neither left the process nor can be in it had never been touched. The error is what live bytes and mappings
  * changed between each moment and its sample, and what the kernel's counters may be off.
