@@ -294,6 +294,8 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 	const struct evidence_neighbour *most = d->neighbours.items;
 	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
 		most = n->bytes > most->bytes ? n : most;
+	if (d->neighbours.count == 1 && !most->pid)
+		return output_format("others hold %s %% of %s since before we began; without that the request fits", PERCENT(bytes, d->total), d->name);
 	if (d->neighbours.count == 1)
 		return output_format("%u%s%s holds %s %% of %s; without it the request fits", most->pid, most->name ? " " : "",
 				     most->name ? most->name : "", PERCENT(bytes, d->total), d->name);

@@ -204,6 +204,12 @@ class Screen:
 
     # ---- the machine
 
+    def host(self):
+        """{row: Figure} of HOST."""
+        cells = re.findall(r"([a-z][a-z ]*[a-z]) +(-?%s) +-?[\d.]+ %%" % FIGURE, "\n".join(self.section("^HOST at ")[1]))
+        mt.check(len(cells) >= 6, "HOST can't be read: %s" % self.text)
+        return {name: Figure(text) for name, text in cells}
+
     def host_adds_up(self, machine):
         """The rows of HOST are the machine's memory."""
         head, lines = self.section("^HOST at ")
