@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Damaged traces: `memtrace` says in one line which file, where and what, with status 3, or reads on where what was cut
 did not matter. Never a signal, a hang or much memory. The AddressSanitizer build is used where there is one."""
-# serial
 # timeout: 400
 import concurrent.futures
 import os
 import random
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -25,7 +25,7 @@ import decode
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 TOOL = ASAN if os.path.exists(ASAN) else mt.MEMTRACE
 MEMORY_KIB = 400 << 10  # AddressSanitizer's own share is most of it
-SECONDS = 20
+SECONDS = 20  # of CPU time; a hang takes ten times as long to be noticed
 SEED = 3
 ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:exitcode=99")
 
@@ -62,7 +62,8 @@ class Outcome:
 def execute(arguments, folder):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen([TOOL, *arguments, folder], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        timer = threading.Timer(SECONDS, child.kill)
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        timer = threading.Timer(10 * SECONDS, child.kill)
         timer.start()
         _, status, usage = os.wait4(child.pid, 0)
         timer.cancel()
