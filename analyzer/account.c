@@ -4,30 +4,16 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
-#define GROWTH_BYTES 4096u /* sites below never get a growth series */
-
 /* ---- sums ------------------------------------------------------------------------------------------------ */
-
-static void note_growth(struct account *a, struct model_site *s, uint64_t before)
-{
-	if (!s->growth) {
-		if (s->live_bytes < GROWTH_BYTES || !(s->growth = calloc(1, sizeof(*s->growth))))
-			return;
-	}
-	series_note(s->growth, &a->model->growth, before, s->live_bytes, s->live_blocks);
-}
 
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number)
 {
 	struct model_site *s = tally_figures(&a->sites, c.site);
 	if (!s)
 		return;
-	uint64_t before = s->live_bytes;
 	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
 	s->live_blocks += (uint64_t)c.blocks;
-	if (a->model->query.growth && a->model->from_reached)
-		note_growth(a, s, before);
 }
 
 void change_tally(struct tally *t, struct change c, uint64_t ns)

@@ -62,7 +62,7 @@ struct model {
 	size_t account_count;
 	struct host_account *hosts; /* and one more, for the processes whose sums nobody wants */
 	size_t host_count;
-	struct axis timeline, growth;
+	struct axis timeline;
 	struct model_failure *failures;
 	size_t failure_count, failure_room;
 	uint32_t *failure_index;

@@ -154,6 +154,20 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 	return id;
 }
 
+/* Decorators of libraries: what they call says what a line does. */
+static bool is_wrapper(const struct process_code *code)
+{
+	static const char *const names[] = { "decorate_context", "decorate_autocast", "inner", "wrapper", "_fn", "_wrapped_call_impl", "_call_impl" };
+	const char *last = code ? strrchr(code->name, '.') : NULL;
+	if (!code || !python_is_library(code->file))
+		return false;
+	last = last ? last + 1 : code->name;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(last, names[i]))
+			return true;
+	return false;
+}
+
 /* The line for a Python stack: its outermost frames that are the program's own. */
 static uint32_t find_line(struct run *r, uint32_t node2)
 {
@@ -173,7 +187,7 @@ static uint32_t find_line(struct run *r, uint32_t node2)
 							  ? process_code(r->process, MT_PY_CODE(node->pc)) : NULL;
 		if (!code)
 			continue;
-		if (line && !r->lines[line].callee)
+		if (line && (!r->lines[line].callee || is_wrapper(process_code(r->process, r->lines[line].callee))))
 			r->lines[line].callee = code->id;
 		imports = imports || strstr(code->file, "<frozen importlib");
 		if (!python_is_library(code->file) && depth < DEPTH && !imports) {

@@ -323,7 +323,7 @@ static unsigned title(const struct report *r, unsigned room) { (void)room; print
 static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
 static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
-static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r->view); }
+static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r); }
 static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
 /* Of one alone the ledger says enough. */
 static unsigned devices(const struct report *r, unsigned room)

@@ -260,6 +260,17 @@ static char *phase_note(const struct evidence_device *d, const struct evidence_p
 	return output_format("   freed %s, pool kept %s", BYTES(p->freed), BYTES(p->in_pool));
 }
 
+/* As many others need more. */
+static bool is_among_highest(const struct evidence_device *d, const struct evidence_phase *p)
+{
+	size_t higher = 0;
+	for (size_t i = 0; i < d->phases.count; i++) {
+		const struct evidence_phase *other = &d->phases.items[i];
+		higher += other->failing || other->peak_bytes > p->peak_bytes || (other->peak_bytes == p->peak_bytes && other > p);
+	}
+	return p->failing || higher < MOST_PHASES;
+}
+
 unsigned report_print_phases(const struct report *r, unsigned room)
 {
 	const struct evidence_device *d = report_device(r);
@@ -270,8 +281,10 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 	char *rest = output_format(" on %s", d->name);
 	print_heading("PEAK BY PHASE", rest ? rest : "");
 	free(rest);
-	for (size_t i = d->phases.count > MOST_PHASES ? d->phases.count - MOST_PHASES : 0; i < d->phases.count && shown < MOST_PHASES; i++) {
+	for (size_t i = 0; i < d->phases.count && shown < MOST_PHASES; i++) {
 		const struct evidence_phase *p = &d->phases.items[i];
+		if (!is_among_highest(d, p))
+			continue;
 		char *note = phase_note(d, p);
 		char *name = output_fit(p->name, 40);
 		int pad = 40 - output_columns(name ? name : "");

@@ -625,3 +625,9 @@ const struct beat *rhythm_beat(struct rhythm *r, unsigned process)
 	forget(w);
 	return &w->beat;
 }
+
+void rhythm_settle(struct rhythm *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		rhythm_beat(r, (unsigned)i);
+}

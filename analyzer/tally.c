@@ -133,11 +133,6 @@ void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t n
 
 void tally_sites_fini(struct tally_sites *t)
 {
-	for (size_t i = 0; i < tally_count(t); i++)
-		if (t->sites[i].growth) {
-			series_fini(t->sites[i].growth);
-			free(t->sites[i].growth);
-		}
 	free(t->sites);
 	free(t->keys);
 	free(t->index);

@@ -96,22 +96,24 @@ static bool find_limit(const struct course *c, const struct view *v, const struc
 	return isfinite(room->limit);
 }
 
+struct forecast trend_ahead(const struct pace *p, const struct step_track *t, const struct growth *g, struct forecast_room room)
+{
+	double *points = calloc(3 * p->count + 1, sizeof(*points));
+	room.x = points;
+	room.high = points + 2 * p->count;
+	room.count = points ? course_points(p, t, points, points + p->count, points + 2 * p->count) : 0;
+	struct forecast f = forecast_of(g, &room);
+	free(points);
+	return f;
+}
+
 struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			       const struct growth *g, double *limit)
 {
 	struct forecast_room room;
-	struct forecast f = forecast_never;
 	bool known = find_limit(c, v, p, t, &room);
-	double *points = known ? calloc(3 * p->count, sizeof(*points)) : NULL;
 	*limit = room.limit;
-	if (points) {
-		room.x = points;
-		room.high = points + 2 * p->count;
-		room.count = course_points(p, t, points, points + p->count, points + 2 * p->count);
-		f = forecast_of(g, &room);
-	}
-	free(points);
-	return f;
+	return known ? trend_ahead(p, t, g, room) : forecast_never;
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */
