@@ -75,10 +75,13 @@ struct system_facts {
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };
 
-/* Of private memory what is one process's own share of it, from the look at its pages: `pss` of `all`. */
+/* Of private memory what is one process's own share of it, from the look at its pages: `pss` of `all`. What came since nobody can
+ * share. */
 static inline uint64_t system_share(uint64_t anon, uint64_t pss, uint64_t all)
 {
-	return all ? (uint64_t)((double)anon * (double)pss / (double)all) : anon;
+	if (anon >= all)
+		return anon - all + (pss < all ? pss : all);
+	return (uint64_t)((double)anon * (double)pss / (double)all);
 }
 
 int system_open(struct system **out, struct reader *r);
