@@ -565,19 +565,21 @@ def case_a_file_made_by_hand_is_read():
 
 
 def case_shares_that_were_not_measured_are_said_to_be_estimates():
-    """As the recorder does it: a close look at a process is rare. Of two equal moments that with the look counts."""
-    for grows, at_s, estimated in ((0, 1, False), (10, 2, True)):
+    """As the recorder does it: a close look at a process is rare. Of two equal moments that with the look counts. What came
+    since a look is the process's own, whatever it shared then."""
+    for look_at, part, grows, want in ((1, 1, 0, (2, False, 100 * MIB)), (0, 2, 10 * MIB, (3, True, 70 * MIB))):
         trace, session, info = made()
         file = samplesfile.SamplesFile()
         mine = ("process", info.pid, info.boot_start, 1, "golden", "/")
         for i in range(3):
-            file.time(session.start_mono_ns + i * 10**9)
-            look = dict(pss=100 << 20, pss_anon=100 << 20, pss_file=0, pss_shmem=0, anonymous=100 << 20) if i == 1 else {}
-            file.add(mine, rss=(100 + i * grows) << 20, rss_anon=(100 + i * grows) << 20, rss_file=0, rss_shmem=0, swap=0, **look)
+            rss = 100 * MIB + i * grows
+            look = dict(pss=rss // part, pss_anon=rss // part, pss_file=0, pss_shmem=0, anonymous=rss) if i == look_at else {}
+            file.time(session.start_mono_ns + (i + 1) * 10**9)
+            file.add(mine, rss=rss, rss_anon=rss, rss_file=0, rss_shmem=0, swap=0, **look)
             file.add(("machine",), total=1 << 30, free=512 << 20, anon=400 << 20, shmem=0, cached=0, swap_total=0, swap_free=0)
         file.write(trace.path)
         ledger = trace.json("report")["system"]["ledger"]
-        mt.equal((round(ledger["at_s"]), ledger["estimated"]), (at_s, estimated))
+        mt.equal((round(ledger["at_s"]), ledger["estimated"], ledger["live"] + ledger["kept"]), want, "moment, estimated, private memory")
 
 
 def case_damage_is_said_or_harmless():
