@@ -4,30 +4,16 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
-#define GROWTH_BYTES 4096u /* sites below never get a growth series */
-
 /* ---- sums ------------------------------------------------------------------------------------------------ */
-
-static void note_growth(struct account *a, struct model_site *s, uint64_t before)
-{
-	if (!s->growth) {
-		if (s->live_bytes < GROWTH_BYTES || !(s->growth = calloc(1, sizeof(*s->growth))))
-			return;
-	}
-	series_note(s->growth, &a->model->growth, before, s->live_bytes, s->live_blocks);
-}
 
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number)
 {
 	struct model_site *s = tally_figures(&a->sites, c.site);
 	if (!s)
 		return;
-	uint64_t before = s->live_bytes;
 	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
-	s->live_blocks += (uint64_t)c.blocks;
-	if (a->model->query.growth && a->model->from_reached)
-		note_growth(a, s, before);
+	s->live_blocks += (uint32_t)c.blocks;
 }
 
 void change_tally(struct tally *t, struct change c, uint64_t ns)
@@ -396,38 +382,35 @@ int account_inherit(struct account *a, const struct account *parent)
 	return e ? e : devices_inherit(a, parent);
 }
 
-void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
+void account_see_block(struct account *a, uint32_t site, uint64_t ns)
 {
-	struct model_site *s = site == BLOCK_NO_SITE ? NULL : tally_figures(&a->sites, site);
-	if (!s)
-		return;
-	if (ns < s->oldest_ns)
-		s->oldest_ns = ns;
-	if (ns < a->model->query.from_ns)
-		return;
-	s->since_bytes += bytes;
-	s->since_blocks++;
+	uint64_t *oldest = site == BLOCK_NO_SITE ? NULL : &a->sites.oldest_ns[site];
+	if (oldest && (!*oldest || ns < *oldest))
+		*oldest = ns ? ns : 1;
 }
 
 static int see_range(void *arg, const struct range *r)
 {
 	if (!r->inherited && r->class != MAP_RESERVED)
-		account_see_block(arg, r->site, r->ns, r->end - r->start);
+		account_see_block(arg, r->site, r->ns);
 	return 0;
 }
 
-/* oldest_ns and since_* of each site, from its live blocks. */
-void account_look(struct account *a)
+int account_look(struct account *a)
 {
 	if (a->model->query.changes_only)
-		return;
+		return 0;
+	a->sites.oldest_ns = calloc(a->sites.count + 1, sizeof(*a->sites.oldest_ns));
+	if (!a->sites.oldest_ns)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
 		if (b->addr)
-			account_see_block(a, b->site, b->ns, b->size);
+			account_see_block(a, b->site, b->ns);
 	}
 	ranges_each(&a->maps, see_range, a);
 	devices_look(a);
+	return 0;
 }
 
 static void drop_blocks(struct account *a)
@@ -501,7 +484,7 @@ int account_end(struct account *a, bool keep_live)
 	int e = devices_end(a, keep_live);
 	a->seen.ended = true;
 	if (keep_live)
-		account_look(a);
+		e = e ? e : account_look(a);
 	else
 		clear_live(a);
 	if (!keep_live || !a->model->query.keep_blocks)

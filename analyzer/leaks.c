@@ -61,11 +61,14 @@ static struct trend *find_trend(const struct leaks *l, const struct owner *o)
 	return kept;
 }
 
-static uint64_t oldest_of(const struct owner *o)
+static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
 {
 	uint64_t oldest = UINT64_MAX;
-	for (size_t i = 0; i < o->member_count; i++)
-		oldest = o->members[i]->oldest_ns < oldest ? o->members[i]->oldest_ns : oldest;
+	for (size_t i = 0; i < o->member_count; i++) {
+		const struct model_process *p = model_process(l->view->model, o->members[i]->process);
+		uint64_t ns = p->oldest_ns ? p->oldest_ns[o->members[i] - p->sites] : 0;
+		oldest = ns && ns < oldest ? ns : oldest;
+	}
 	return oldest;
 }
 
@@ -83,7 +86,7 @@ static void judge(const struct leaks *l, struct leak *leak)
 static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind)
 {
 	struct leak *leak = &l->list[l->count++];
-	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(o) };
+	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(l, o) };
 	leak->trend = find_trend(l, o);
 	judge(l, leak);
 	if (kind != MODEL_HEAP || leak_counts(leak))

@@ -22,14 +22,6 @@ static void halve_timelines(struct model *m)
 	devices_halve(m);
 }
 
-static void halve_growth(struct model *m)
-{
-	for (size_t i = 0; i < m->account_count; i++)
-		for (size_t s = 0; s < tally_count(&m->accounts[i].sites); s++)
-			if (m->accounts[i].sites.sites[s].growth)
-				series_halve(m->accounts[i].sites.sites[s].growth);
-}
-
 /* Figures begin now: counts and peaks of before are forgotten, what is live stays. */
 static void restart_account(struct account *a, uint64_t ns)
 {
@@ -82,8 +74,6 @@ static void move_to(struct model *m, uint64_t ns)
 		reach_from(m);
 	for (unsigned n = axis_advance(&m->timeline, ns); n; n--)
 		halve_timelines(m);
-	for (unsigned n = axis_advance(&m->growth, ns); n; n--)
-		halve_growth(m);
 }
 
 /* Just before the first thing that happens after query.level_ns. */
@@ -213,10 +203,9 @@ static void finish_sites(struct account *a)
 		} else if (a->host_number_at_end[s->kind] != host_number) {
 			s->host_peak_bytes = s->host_peak_blocks = 0;
 		}
-		if (s->growth)
-			series_note(s->growth, &a->model->growth, s->live_bytes, s->live_bytes, s->live_blocks);
 	}
 	a->seen.sites = a->sites.sites;
+	a->seen.oldest_ns = a->sites.oldest_ns;
 	a->seen.site_count = (uint32_t)a->sites.count;
 }
 
@@ -263,8 +252,9 @@ static int finish(struct model *m)
 		struct account *a = &m->accounts[i];
 		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
 			tally_settle(&a->kind[k]);
-		if (!a->seen.ended)
-			account_look(a);
+		int e = a->seen.ended ? 0 : account_look(a);
+		if (e)
+			return e;
 		finish_account(a);
 	}
 	for (size_t i = 0; i <= m->host_count; i++)
@@ -296,7 +286,6 @@ static int set_up(struct model *m)
 		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
 	}
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
-	axis_init(&m->growth, m->query.from_ns, 24, MODEL_GROWTH_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
 	m->page = 4096;
 	return devices_set_up(m);
@@ -343,7 +332,6 @@ void model_free(struct model *m)
 const struct model_process *model_process(const struct model *m, unsigned id) { return &m->accounts[id].seen; }
 const struct model_host *model_host(const struct model *m, unsigned index) { return &m->hosts[index].seen; }
 uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
-uint64_t model_growth_width_ns(const struct model *m) { return 1ull << m->growth.shift; }
 uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }

@@ -63,7 +63,6 @@ static void measure(const struct model_site *site, enum sites_measure how, uint6
 	case SITES_LIVE: *bytes = site->live_bytes; *blocks = site->live_blocks; break;
 	case SITES_PEAK: *bytes = site->peak_bytes; *blocks = site->peak_blocks; break;
 	case SITES_HOST_PEAK: *bytes = site->host_peak_bytes; *blocks = site->host_peak_blocks; break;
-	case SITES_SINCE: *bytes = site->since_bytes; *blocks = site->since_blocks; break;
 	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = site->temporary ? site->allocated_bytes : 0; break;
 	}
 }

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is large and looked at all over is kept in large pages: with a fault every 4 KiB those took a tenth of a report's time. */
+void vec_large(void *p, size_t bytes);
+void *vec_calloc(size_t count, size_t size);
+
 /* Returns 0 or -MT_EMEMORY. */
 static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size_t size, int clear)
 {
@@ -17,6 +21,7 @@ static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size
 	void *p = realloc(*base, n * size);
 	if (!p)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	vec_large(p, n * size);
 	if (clear)
 		memset((char *)p + *room * size, 0, (n - *room) * size);
 	*base = p;
