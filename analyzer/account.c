@@ -49,7 +49,7 @@ static void change_sums(struct account *a, struct change c, uint64_t ns)
 	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
-	if (!a->model->from_reached || a->model->query.changes_only)
+	if (!a->model->from_reached)
 		return;
 	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
 	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes,
@@ -72,14 +72,15 @@ void account_change_sums(struct account *a, struct change c, uint64_t ns)
 
 void account_change(struct account *a, struct change c, uint64_t ns)
 {
-	/* before the site is touched: the number it is compared with must be that of the peak that ends here */
-	settle(a, &c);
-	if (c.site != BLOCK_NO_SITE)
-		account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
-	change_sums(a, c, ns);
+	if (!a->model->query.changes_only) {
+		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
+		settle(a, &c);
+		if (c.site != BLOCK_NO_SITE)
+			account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
+		change_sums(a, c, ns);
+	}
 	if (a->model->query.on_change)
-		account_tell(a, &(struct model_change){ .process_bytes = a->kind[c.kind].totals.live_bytes, .device = MODEL_NO_DEVICE },
-			     &c, ns);
+		account_tell(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
 }
 
 /* See model_site.sampled. */
@@ -134,10 +135,12 @@ struct ring_state *account_ring(struct account *a, uint32_t ring)
 /* An own block begins to be live (delta 1) or ends (-1). */
 static void move_block(struct account *a, const struct block *b, int64_t delta, uint64_t ns)
 {
-	struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
 	int64_t bytes = delta * (int64_t)b->size;
-	bin->live_bytes += (uint64_t)bytes;
-	bin->live_blocks += (uint64_t)delta;
+	if (!a->model->query.changes_only) {
+		struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
+		bin->live_bytes += (uint64_t)bytes;
+		bin->live_blocks += (uint64_t)delta;
+	}
 	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread }, ns);
 }
 
@@ -376,7 +379,7 @@ int account_inherit(struct account *a, const struct account *parent)
 	}
 	if (!a->seen.process->has_events)
 		return 0; /* nobody will ask for single blocks */
-	int e = legacy_init(&a->legacy, &parent->heap, &parent->legacy);
+	int e = a->model->query.changes_only ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
 	if (!e)
 		e = ranges_inherit(&a->maps, &parent->maps);
 	return e ? e : devices_inherit(a, parent);

@@ -40,9 +40,8 @@ struct model_change {
 	uint32_t thread;        /* index of the one that allocated it */
 	uint64_t addr;          /* of the block, or of the part of a mapping that changes */
 	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
-	uint64_t process_bytes; /* live of that kind in that process afterwards; device and pool: on that device */
 	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
-	uint64_t device_bytes;  /* live of that kind on that device in all processes */
+	uint64_t device_bytes;  /* live of that kind on that device in all processes; 0 of host memory */
 	uint64_t ns;
 };
 
@@ -71,7 +70,7 @@ struct model_query {
 	struct model_peek *peeks;
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
-	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
+	bool changes_only;  /* nobody will look at the model, only at what it calls: host memory has no figures, sites only numbers ... */
 	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */

@@ -259,9 +259,8 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
-		if (vec_reserve(w->turns, w->turn_room, c->site + 1ul))
+		if (vec_extend(w->turns, w->turn_count, w->turn_room, c->site + 1ul))
 			return;
-		w->turn_count = c->site + 1ul;
 	}
 	struct turn *t = &w->turns[c->site];
 	w->last_ns = c->ns;

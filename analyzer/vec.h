@@ -1,5 +1,5 @@
 /* Growing arrays: vec_reserve() makes room for `need` elements of a plain pointer with a separate capacity; new elements are
- * zero. vec_reserve_raw() leaves them as they are, so that room that isn't used yet costs no memory. */
+ * zero. vec_reserve_raw() leaves them as they are, so that room that isn't used yet costs no memory. vec_extend() has zeros up to a count. */
 #ifndef MT_VEC_H
 #define MT_VEC_H
 
@@ -29,6 +29,18 @@ static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size
 	return 0;
 }
 
+/* Makes it `count` elements long, new ones being zero; *had is how many there were. */
+static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_t count, size_t size)
+{
+	int e = vec_reserve_bytes(base, room, count, size, 0);
+	if (e)
+		return e;
+	memset((char *)*base + *had * size, 0, (count - *had) * size);
+	*had = count;
+	return 0;
+}
+
+#define vec_extend(base, had, room, count) vec_extend_bytes((void **)&(base), &(had), &(room), count, sizeof(*(base)))
 #define vec_reserve(base, room, need)     vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 1)
 #define vec_reserve_raw(base, room, need) vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 0)
 
