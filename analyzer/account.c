@@ -72,7 +72,7 @@ void account_change_sums(struct account *a, struct change c, uint64_t ns)
 
 void account_change(struct account *a, struct change c, uint64_t ns)
 {
-	if (!a->model->query.changes_only) {
+	if (!a->model->query.numbers) {
 		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
 		settle(a, &c);
 		if (c.site != BLOCK_NO_SITE)
@@ -136,7 +136,7 @@ struct ring_state *account_ring(struct account *a, uint32_t ring)
 static void move_block(struct account *a, const struct block *b, int64_t delta, uint64_t ns)
 {
 	int64_t bytes = delta * (int64_t)b->size;
-	if (!a->model->query.changes_only) {
+	if (!a->model->query.numbers) {
 		struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
 		bin->live_bytes += (uint64_t)bytes;
 		bin->live_blocks += (uint64_t)delta;
@@ -379,7 +379,7 @@ int account_inherit(struct account *a, const struct account *parent)
 	}
 	if (!a->seen.process->has_events)
 		return 0; /* nobody will ask for single blocks */
-	int e = a->model->query.changes_only ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
+	int e = a->model->query.numbers ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
 	if (!e)
 		e = ranges_inherit(&a->maps, &parent->maps);
 	return e ? e : devices_inherit(a, parent);

@@ -106,6 +106,14 @@ static void second_change(void *arg, const struct model_change *change)
 	phases_change(c->phases, change);
 }
 
+void course_attach_second(struct course *c, struct model_query *q)
+{
+	rhythm_settle(c->rhythm);
+	q->on_event = second_event;
+	q->on_change = second_change;
+	q->arg = c;
+}
+
 static struct model_query query_of(const struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -122,9 +130,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 {
 	struct model *m;
 	struct model_query q = query_of(v);
-	q.on_event = second_event;
-	q.on_change = second_change;
-	q.arg = c;
+	course_attach_second(c, &q);
 	q.numbers = first;
 	int e = reader_again(&c->reader, reader);
 	if (e == 0)
@@ -202,19 +208,25 @@ const struct pace *course_main(const struct course *c, const struct view *v)
 	return best;
 }
 
+size_t course_points(const struct pace *p, const struct step_track *t, double *x, double *low, double *high)
+{
+	size_t n = p->count;
+	if (n && (p->source == RHYTHM_NONE || p->steps[n - 1].partial))
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		x[i] = step_x(p, i);
+		low[i] = (double)step_low(t, i);
+		high[i] = (double)step_high(t, i);
+	}
+	return n;
+}
+
 struct growth course_growth(const struct pace *p, const struct step_track *t)
 {
-	size_t last = p->count, n = 0;
-	if (last && (p->source == RHYTHM_NONE || p->steps[last - 1].partial))
-		last--;
-	double *x = calloc(last + 1, sizeof(*x)), *y = calloc(last + 1, sizeof(*y));
-	for (size_t i = 0; x && y && i < last; i++) {
-		x[n] = step_x(p, i);
-		y[n++] = (double)step_low(t, i);
-	}
-	struct growth g = growth_of(x, y, x && y ? n : 0);
-	free(x);
-	free(y);
+	double *points = calloc(3 * p->count + 1, sizeof(*points));
+	double *x = points, *low = points + p->count, *high = low + p->count;
+	struct growth g = growth_of(x, low, points ? course_points(p, t, x, low, high) : 0);
+	free(points);
 	return g;
 }
 

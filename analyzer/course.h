@@ -29,6 +29,9 @@ void course_watch(struct course *c, void (*on_event)(void *arg, const struct pro
 						     uint32_t thread),
 		  void (*on_change)(void *arg, const struct model_change *c), void *arg);
 
+/* Has a pass of one's own, of a program that runs, be the second; behind it or in its on_idle course_pace() is as far. */
+void course_attach_second(struct course *c, struct model_query *q);
+
 /* The second pass. 0 or -MT_E*. */
 int course_run(struct course *c, const struct view *v);
 
@@ -43,7 +46,11 @@ const struct samples *course_samples(const struct course *c); /* NULL: none coul
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has steps. */
 const struct pace *course_main(const struct course *c, const struct view *v);
 
-/* Growth of the low points of one track; of time windows the last is left out. */
+/* Place, low and high point of each entry that is whole, into room for p->count; of time windows the last is left out. Returns how
+ * many. */
+size_t course_points(const struct pace *p, const struct step_track *t, double *x, double *low, double *high);
+
+/* Growth of the low points of one track. */
 struct growth course_growth(const struct pace *p, const struct step_track *t);
 
 /* How far steps usually rise above their low points: the median of the last ones. */

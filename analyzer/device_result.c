@@ -132,6 +132,11 @@ int devices_finish(struct model *m)
 	return e ? e : ooms_finish(m);
 }
 
+uint64_t model_device_live(const struct model *m, uint32_t device, enum model_layer layer)
+{
+	return m->devices[device]->layer[layer].totals.live_bytes;
+}
+
 unsigned model_devices(const struct model *m) { return (unsigned)m->device_count; }
 const struct model_device *model_device(const struct model *m, uint32_t index) { return &m->devices[index]->seen; }
 unsigned model_ooms(const struct model *m) { return (unsigned)m->oom_total; }

@@ -174,19 +174,41 @@ static int take_step(struct model *m, const struct reader_step *step)
 	return 0;
 }
 
+static bool is_wanted(const struct model *m, size_t id)
+{
+	return !m->query.processes || m->query.processes[id];
+}
+
+/* Of processes that began while the reader follows: it keeps within the room. */
+static void add_accounts(struct model *m)
+{
+	for (; m->account_count < reader_processes(m->reader); m->account_count++) {
+		struct account *a = &m->accounts[m->account_count];
+		a->model = m;
+		a->seen.process = reader_process(m->reader, (unsigned)m->account_count);
+		a->sites.numbers_only = m->query.changes_only;
+		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[m->account_count].sites : NULL;
+		a->host = is_wanted(m, m->account_count) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
+	}
+}
+
 static int pass(struct model *m)
 {
 	struct reader_step step;
 	unsigned steps = 0;
-	int e;
-	while ((e = reader_next(m->reader, &step)) > 0) {
-		e = take_step(m, &step);
-		if (e)
-			return e;
-		if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
-			m->query.on_progress(reader_progress(m->reader));
-	}
-	return e;
+	int e, more = 0;
+	do {
+		add_accounts(m);
+		while ((e = reader_next(m->reader, &step)) > 0) {
+			e = take_step(m, &step);
+			if (e)
+				return e;
+			if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
+				m->query.on_progress(reader_progress(m->reader));
+		}
+		more = !e && m->query.on_idle ? m->query.on_idle(m->query.idle_arg, m) : 0;
+	} while (more > 0);
+	return e ? e : more;
 }
 
 /* ---- the result ------------------------------------------------------------------------------------------ */
@@ -262,29 +284,17 @@ static int finish(struct model *m)
 	return devices_finish(m);
 }
 
-static bool is_wanted(const struct model *m, size_t id)
-{
-	return !m->query.processes || m->query.processes[id];
-}
-
 static int set_up(struct model *m)
 {
-	m->account_count = reader_processes(m->reader);
+	size_t room = reader_processes(m->reader) + 1ul + (m->query.on_idle ? READER_MORE : 0);
 	m->host_count = reader_hosts(m->reader);
-	m->accounts = calloc(m->account_count + 1, sizeof(*m->accounts));
+	m->accounts = calloc(room, sizeof(*m->accounts));
 	m->hosts = calloc(m->host_count + 1, sizeof(*m->hosts));
 	if (!m->accounts || !m->hosts)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; i < m->host_count; i++)
 		m->hosts[i].seen.host = reader_host(m->reader, i);
-	for (unsigned i = 0; i < m->account_count; i++) {
-		struct account *a = &m->accounts[i];
-		a->model = m;
-		a->seen.process = reader_process(m->reader, i);
-		a->sites.numbers_only = m->query.changes_only;
-		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[i].sites : NULL;
-		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
-	}
+	add_accounts(m);
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
 	m->page = 4096;
@@ -336,6 +346,19 @@ uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
 const struct model_failure *model_failure(const struct model *m, unsigned i) { return &m->failures[i]; }
+
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
+{
+	return m->accounts[id].kind[kind].totals.live_bytes;
+}
+
+uint64_t model_events(const struct model *m)
+{
+	uint64_t events = 0;
+	for (size_t i = 0; i < m->account_count; i++)
+		events += m->accounts[i].seen.events;
+	return events;
+}
 
 struct model_totals model_totals(const struct model *m, enum model_kind kind)
 {

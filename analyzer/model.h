@@ -31,6 +31,8 @@ enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_PINNED, MODEL_DEVICE, MODEL_P
 
 #define MODEL_NO_DEVICE UINT32_MAX
 
+struct model;
+
 /* One change of what is live, as the pass makes it. */
 struct model_change {
 	const struct process *process;
@@ -70,14 +72,19 @@ struct model_query {
 	struct model_peek *peeks;
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
-	bool changes_only;  /* nobody will look at the model, only at what it calls: host memory has no figures, sites only numbers ... */
-	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
+	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
+	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it (then host memory
+	                              * has no sums either); NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
 	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
+	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to refresh it.
+	 * > 0: go on; 0: that is the end; < 0: an error. */
+	int (*on_idle)(void *arg, const struct model *m);
+	void *idle_arg;
 	/* Called now and then with 0..1, for a progress bar; NULL = none. */
 	void (*on_progress)(double done);
 };
@@ -115,8 +122,8 @@ struct model_bucket {
 	uint64_t blocks; /* at its end */
 };
 
-/* Bucket i covers model_timeline_width_ns() from time query.from_ns + (first + i) * width on. All have the same width, so
- * first + i means the same moment everywhere, and at most enum below of them. */
+/* Bucket i covers model_timeline_width_ns() from time query.from_ns + (first + i) * width on. All series have the same width,
+ * so first + i means the same moment everywhere, and at most MODEL_TIMELINE_BUCKETS of them. */
 struct model_series {
 	uint32_t first, count, room;
 	struct model_bucket *buckets;
@@ -290,6 +297,11 @@ const struct model_oom *model_oom(const struct model *m, unsigned i);
 
 int model_run(struct model **out, struct reader *r, const struct model_query *q);
 void model_free(struct model *m);
+
+/* In the middle of the pass: live bytes of a kind in a process, of a layer on a device; events so far. */
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
+uint64_t model_device_live(const struct model *m, uint32_t device, enum model_layer layer);
+uint64_t model_events(const struct model *m);
 
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);

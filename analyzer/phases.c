@@ -47,6 +47,7 @@ struct run {
 	struct line *lines;
 	size_t line_count, line_room;
 	struct stand { uint32_t line : 27, depth : 3; bool imports : 1, known : 1; } *stands; /* by node2 */
+	size_t stand_room;
 	uint32_t *chain;              /* scratch of line_at() */
 	size_t chain_room;
 	uint32_t main_thread, now;    /* now: the line the main thread is in */
@@ -189,9 +190,7 @@ static uint32_t line_at(struct run *r, uint32_t node2)
 	struct stand found = { 0 };
 	size_t count = 0;
 	const struct mt_node *node;
-	if (!r->stands)
-		r->stands = calloc(r->process->node_end + 1ul, sizeof(*r->stands));
-	if (!r->stands)
+	if (node2 >= r->stand_room && vec_sparse(r->stands, r->stand_room, r->process->node_end + 1ul))
 		return NO_LINE;
 	for (uint32_t id = node2; id && (node = process_node(r->process, id)) != NULL; id = node->parent) {
 		found = r->stands[id];

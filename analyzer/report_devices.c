@@ -10,14 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NEARLY_FULL 0.9 /* of a device: worth a line */
-
 enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-/* "GPU 0", as the process calls it; NULL = as the first one does. */
-static char *device_title(const struct view *v, const struct model_device *d, const struct process *p)
+char *report_device_title(const struct view *v, const struct model_device *d, const struct process *p)
 {
 	const struct model_share *s = p ? model_share(v->model, d->index, p->id) : NULL;
 	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_CUDA ? "GPU" : "DEVICE";
@@ -67,7 +64,7 @@ static void print_fitted(enum output_style style, char *text)
 static void print_oom_head(const struct view *v, const struct model_device *d, const struct model_oom *o)
 {
 	const struct process *p = reader_process(v->reader, o->process);
-	char *title = device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
+	char *title = report_device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
 	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup("");
 	print_fitted(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
 					      o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
@@ -335,7 +332,7 @@ static unsigned print_ledger(const struct view *v, const struct ledger *l, const
 {
 	struct unit unit = unit_of(l->total);
 	const struct process *p = o ? reader_process(v->reader, o->process) : NULL;
-	char *device = device_title(v, l->device, p);
+	char *device = report_device_title(v, l->device, p);
 	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
@@ -368,49 +365,6 @@ static const struct model_device *subject_of(const struct view *v)
 		}
 	}
 	return best;
-}
-
-/* A device at its peak. */
-struct full { const struct model_device *device; uint64_t used, total; double part; };
-
-/* With all that others have, where the driver said how much was free; else what the traced ones have. */
-static struct full full_of(const struct view *v, const struct model_device *d)
-{
-	struct full f = { .device = d, .used = d->layer[LAYER_MEMORY].peak_bytes, .total = d->total_bytes };
-	struct ledger l;
-	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, &d->peak) && l.total != MODEL_UNKNOWN && l.free <= l.total) {
-		f.total = l.total;
-		f.used = l.total - l.free > f.used ? l.total - l.free : f.used;
-	}
-	ledger_fini(&l);
-	f.part = f.total ? (double)f.used / (double)f.total : 0;
-	return f;
-}
-
-static unsigned print_full(const struct view *v, const struct full *f, unsigned others)
-{
-	char *title = device_title(v, f->device, NULL), *more = others ? output_format("; so were %u more", others) : NULL;
-	printf("\n");
-	print_fitted(STYLE_BAD, output_format("NEARLY FULL  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", title, 100 * f->part,
-					      BYTES(f->used), BYTES(f->total), DURATION(f->device->peak.ns), more ? more : ""));
-	free(title);
-	free(more);
-	return 2;
-}
-
-/* A little more, and it would have failed. */
-unsigned report_print_full(const struct view *v)
-{
-	struct full fullest = { .part = NEARLY_FULL };
-	unsigned count = 0;
-	for (unsigned i = 0; !model_ooms(v->model) && i < model_devices(v->model); i++) {
-		if (!view_has_device(v, i) || !model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
-			continue;
-		struct full f = full_of(v, model_device(v->model, i));
-		count += f.part > NEARLY_FULL;
-		fullest = f.part > fullest.part ? f : fullest;
-	}
-	return count ? print_full(v, &fullest, count - 1) : 0;
 }
 
 unsigned report_print_ledger(const struct view *v)
@@ -468,16 +422,54 @@ unsigned report_print_devices(const struct view *v)
 
 /* ---- over time ------------------------------------------------------------------------------------------- */
 
-static void time_row(struct table *t, const struct view *v, const struct model_share *s, uint64_t most)
+/* A process of the device over time: what its trace says that it allocated, or what the driver was seen to charge it. */
+struct time_row { char *who; uint64_t values[SPARKS], last, most; };
+
+static void trace_times(const struct view *v, const struct model_share *s, struct time_row *r)
 {
-	uint64_t values[SPARKS];
 	const struct model_series *line = &s->timeline[LAYER_MEMORY];
-	view_resample(v, line, values, SPARKS);
-	char *sparks = output_sparkline(values, SPARKS, most), *who = output_format("%u %s", s->process->pid, s->process->name);
-	table_row(t, (const char *[]){ who, sparks, line->count ? BYTES(line->buckets[line->count - 1].last) : "-",
-				       BYTES(s->layer[LAYER_MEMORY].peak_bytes) });
-	free(sparks);
-	free(who);
+	view_resample(v, line, r->values, SPARKS);
+	r->who = output_format("%u %s", s->process->pid, s->process->name);
+	r->last = line->count ? line->buckets[line->count - 1].last : 0;
+	r->most = s->layer[LAYER_MEMORY].peak_bytes;
+}
+
+static void sampled_times(const struct view *v, const struct ledger_process *p, struct time_row *r)
+{
+	const struct sample_subject *d = p->subject;
+	if (samples_series(v->samples, d->index, MT_DEVICE_PROCESS_bytes, v->from_ns, model_end_ns(v->model), r->values, SPARKS) < 0)
+		memset(r->values, 0, sizeof(r->values));
+	r->who = output_format("%u %s (NVML)", p->pid, p->name);
+	r->last = d->last[MT_DEVICE_PROCESS_bytes].value;
+	r->most = d->most[MT_DEVICE_PROCESS_bytes].value;
+}
+
+static unsigned fill_times(const struct view *v, const struct model_device *d, const struct ledger *l, struct time_row *rows)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < d->share_count && count < ROWS; i++)
+		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && view_has(v, d->shares[i]->process))
+			trace_times(v, d->shares[i], &rows[count++]);
+	for (unsigned i = 0; i < l->process_count && count < ROWS; i++)
+		if (l->processes[i].subject)
+			sampled_times(v, &l->processes[i], &rows[count++]);
+	return count;
+}
+
+/* All on one scale. */
+static void print_times(struct table *t, struct time_row *rows, unsigned count)
+{
+	uint64_t most = 0;
+	for (unsigned i = 0; i < count; i++)
+		most = rows[i].most > most ? rows[i].most : most;
+	for (unsigned i = 0; i < count; i++) {
+		char *sparks = output_sparkline(rows[i].values, SPARKS, most);
+		table_row(t, (const char *[]){ rows[i].who, sparks, BYTES(rows[i].last), BYTES(rows[i].most) });
+		free(sparks);
+		free(rows[i].who);
+	}
+	printf("\n");
+	table_print(t);
 }
 
 unsigned report_print_device_times(const struct view *v)
@@ -487,19 +479,17 @@ unsigned report_print_device_times(const struct view *v)
 	if (!d)
 		return 0;
 	const struct model_oom *o = worst_oom(d);
-	char *title = device_title(v, d, o ? reader_process(v->reader, o->process) : NULL), *head = output_format("OVER TIME  %s", title ? title : "");
+	char *title = report_device_title(v, d, o ? reader_process(v->reader, o->process) : NULL), *head = output_format("OVER TIME  %s", title ? title : "");
 	char *span = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
 	const struct column columns[] = {
 		{ head ? head : "", LEFT, true }, { span ? span : "", LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
 	};
-	struct table *t = table_new(columns, 4, 0);
-	for (unsigned i = 0; i < d->share_count && rows < ROWS; i++)
-		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && view_has(v, d->shares[i]->process)) {
-			time_row(t, v, d->shares[i], d->layer[LAYER_MEMORY].peak_bytes);
-			rows++;
-		}
-	printf("\n");
-	table_print(t);
+	struct time_row list[ROWS];
+	struct ledger l;
+	(void)ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak);
+	rows = fill_times(v, d, &l, list);
+	ledger_fini(&l);
+	print_times(table_new(columns, 4, 0), list, rows);
 	free(title);
 	free(head);
 	free(span);

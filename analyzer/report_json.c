@@ -111,6 +111,7 @@ static void set_why(json_t *o, struct explain *x)
 {
 	json_object_set_new(o, "categories", json_categories(x));
 	json_object_set_new(o, "copies", json_copies(x));
+	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
 	json_object_set_new(o, "verdicts", json_verdicts(x));
 	json_object_set_new(o, "ruled_out", json_ruled_out(x));
 	json_object_set_new(o, "unknown", json_unknowns(x));
@@ -172,6 +173,7 @@ int report_print_json(const struct report *r)
 	json_t *devices = json_devices(v, r->course);
 	set_oom_verdicts(devices, r->explain);
 	json_object_set_new(o, "devices", devices);
+	json_object_set_new(o, "nearly_full", report_json_full(r));
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));

@@ -328,7 +328,7 @@ struct sums {
 
 static void add_to_sums(const struct builder *b, struct sums *sums, struct owner_stack *stack, const struct part *part)
 {
-	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes, bytes, blocks;
+	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes, bytes = 0, blocks = 0;
 	measure(part->site, b->query->measure, &bytes, &blocks);
 	if (!size || !is_by_stack(b->query)) {
 		sums->bytes += bytes;

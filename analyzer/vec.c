@@ -20,3 +20,19 @@ void *vec_calloc(size_t count, size_t size)
 	vec_large(p, count * size);
 	return p;
 }
+
+int vec_sparse_bytes(void **base, size_t *room, size_t need, size_t size)
+{
+	if (need <= *room)
+		return 0;
+	size_t n = need > *room * 2 ? need : *room * 2;
+	void *p = calloc(n, size);
+	if (!p)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (*room)
+		memcpy(p, *base, *room * size);
+	free(*base);
+	*base = p;
+	*room = n;
+	return 0;
+}

@@ -40,6 +40,10 @@ static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_
 	return 0;
 }
 
+/* Room for `need` elements, new ones being zero, for what is looked at here and there only: what is not takes no memory. */
+int vec_sparse_bytes(void **base, size_t *room, size_t need, size_t size);
+
+#define vec_sparse(base, room, need) vec_sparse_bytes((void **)&(base), &(room), need, sizeof(*(base)))
 #define vec_extend(base, had, room, count) vec_extend_bytes((void **)&(base), &(had), &(room), count, sizeof(*(base)))
 #define vec_reserve(base, room, need)     vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 1)
 #define vec_reserve_raw(base, room, need) vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 0)

@@ -30,7 +30,7 @@ def run(*arguments, limit=LIMIT):
     env = mt.clean_env(**gpu.environment(**gpu.settings_of(SCENARIO)))
     command = [gpu.python(), SCENARIO, *arguments]
     output = os.path.join(mt.scratch("trace"), "t")
-    group = group_or_none(limit)
+    group = Cgroup(limit) if "--endless" in arguments else group_or_none(limit)
     try:
         done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if group else command)], env=env, timeout=120)
     finally:
@@ -85,14 +85,14 @@ def around(done, pid, field):
     """What was sampled while it stood still, and just after."""
     rows = [json.loads(line) for line in done.trace.tool("dump", "--samples", "--json").out.splitlines()]
     rows = [r["fields"][field] for r in rows if r["record"] == "sample" and r["kind"] == "process" and r["pid"] == pid and r["traced"]
-            and field in r["fields"] and -2.5e9 < r["mono_ns"] - done.account["still_ns"] < 1.2e9]
+            and field in r["fields"] and -4.5e9 < r["mono_ns"] - done.account["still_ns"] < 1.2e9]
     mt.check(len(rows) >= 2, "%d samples of %d" % (len(rows), pid))
     return rows
 
 
 def case_the_screen_has_the_table():
     text = run().trace.tool("report").out
-    for word in ("HOST at", "live in this run", "kept by allocators", "free", "unexplained"):
+    for word in ("HOST at", "live in this run", "mapped files"):  # other rows may be too small for one of their own
         mt.check(word in text, "%r is not in %s" % (word, text))
 
 
@@ -112,10 +112,8 @@ def case_the_healthy_twin_has_no_verdict():
 
 
 def case_killed_at_a_lower_limit():
-    """The same in a cgroup that is too small: the kernel kills it, and the report says who, why, and what was where."""
-    done = run(limit=640 * MIB)
-    if not done.limited:
-        mt.skip("can't make a memory cgroup here")
+    """The same in a cgroup that is too small in the end: the kernel kills it, and the report says who, why, and what was where."""
+    done = run("--endless", limit=640 * MIB)
     report = done.trace.report
     killed = [p for p in report["processes"] if p["exit"]["oom_killed"] != "no"]
     mt.check(killed, "nobody was killed: %s" % [p["exit"] for p in report["processes"]])

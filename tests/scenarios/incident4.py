@@ -2,6 +2,7 @@
 process with two workers. In the middle it stands still, with as much as it ever has, and reads what /proc says of all three.
 
 usage: incident4.py [--healthy]    reads the table in batches and prefetches one
+       incident4.py --endless      goes on to need more after it stood still, until it is killed
 """
 # standin: DEVICES=2G,2G,2G CONTEXT=64M
 import os
@@ -49,9 +50,24 @@ def proc(pid):
     return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Private_Dirty")}
 
 
+def work_of(pid):
+    """CPU time of a process, or None while one of its threads works or waits for a processor."""
+    times, states = 0, set()
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, task), encoding="utf-8") as file:
+            words = file.read().rsplit(")", 1)[1].split()
+        states.add(words[0])
+        times += int(words[11]) + int(words[12])
+    return times if states == {"S"} else None
+
+
 def stand_still(workers, total):
-    """For long enough that the sampler comes by twice."""
-    time.sleep(3)
+    """When the workers have done all they may, long enough that the sampler comes by twice."""
+    work, before = [work_of(pid) for pid in workers], None
+    while None in work or work != before:
+        time.sleep(1)
+        work, before = [work_of(pid) for pid in workers], work
+    time.sleep(5)
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
          resident={pid: proc(pid) for pid in [os.getpid(), *workers]})
 
@@ -71,6 +87,8 @@ def main():
         seen += batch.numel()
         if i == 28:
             stand_still(workers, total)
+            while "--endless" in sys.argv:
+                model.append(torch.ones(12 * MIB // 4))
     tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),
          arrow_backend=pa.default_memory_pool().backend_name, table=len(table), model_bytes=sum(t.nbytes for t in model),
          optimizer_bytes=sum(t.nbytes for t in optimizer), pinned_bytes=sum(t.nbytes for t in pinned), prefetched_bytes=seen)
