@@ -49,6 +49,8 @@ static int worse(const void *a, const void *b)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->owner->bytes != y->owner->bytes)
 		return x->owner->bytes > y->owner->bytes ? -1 : 1;
+	if (x->kind != y->kind) /* owners of two kinds lie wherever malloc put them */
+		return x->kind > y->kind ? -1 : 1;
 	return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
