@@ -114,6 +114,12 @@ void course_attach_second(struct course *c, struct model_query *q)
 	q->arg = c;
 }
 
+void course_finish(struct course *c)
+{
+	steps_finish(c->steps);
+	phases_finish(c->phases);
+}
+
 static struct model_query query_of(const struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -139,8 +145,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 	if (e < 0)
 		return e;
 	model_free(m);
-	steps_finish(c->steps);
-	phases_finish(c->phases);
+	course_finish(c);
 	if (samples_open(&c->samples, c->reader) < 0)
 		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 	return 0;

@@ -12,19 +12,27 @@
 #include <unistd.h>
 
 #define LEAST_EVENTS 2000 /* fewer have no loop worth a look */
+#define RETRIES 5
+#define RETRY_US 300000u
 #define EVERY_NS 1000000000u /* between two looks while it reads */
 
 static struct live *reading; /* by whom progress is shown */
 
 /* ---- gauges -------------------------------------------------------------------------------------------- */
 
-static struct gauge *gauge_of(struct live *l, const char *key)
+static struct gauge *find_gauge(struct live *l, const char *key)
 {
 	for (size_t i = 0; i < l->gauge_count; i++)
 		if (!strcmp(l->gauges[i].key, key))
 			return &l->gauges[i];
-	if (l->gauge_count == LIVE_GAUGES)
-		return NULL;
+	return NULL;
+}
+
+static struct gauge *gauge_of(struct live *l, const char *key)
+{
+	struct gauge *known = find_gauge(l, key);
+	if (known || l->gauge_count == LIVE_GAUGES)
+		return known;
 	struct gauge *g = &l->gauges[l->gauge_count++];
 	*g = (struct gauge){ .key = "" };
 	snprintf(g->key, sizeof(g->key), "%s", key);
@@ -43,8 +51,8 @@ static void set_gauge(struct live *l, const char *key, double used, double total
 
 static double left_of(struct live *l, const char *key)
 {
-	struct gauge *g = gauge_of(l, key);
-	return g && g->total > 0 ? fmax(g->total - g->used, 0) : INFINITY;
+	const struct gauge *g = find_gauge(l, key);
+	return g ? fmax(g->total - g->used, 0) : INFINITY;
 }
 
 static bool has(const struct sample_subject *d, unsigned field)
@@ -266,6 +274,8 @@ enum { STOP = 0, GO_ON = 1, ANEW = -1000 };
 static int on_idle(void *arg, const struct model *m)
 {
 	struct live *l = arg;
+	if (reader_ended(l->reader))
+		course_finish(l->course);
 	take_samples(l);
 	take_model(l, m);
 	take_growth(l, m);
@@ -337,7 +347,7 @@ static int open_all(struct live *l, const char *dir)
 	return e ? e : samples_open(&l->samples, l->reader);
 }
 
-/* What is being written may be half there: the next look sees it whole. */
+/* What is being written may be half there: a little later it is whole. */
 int live_follow(struct live *l, const char *dir)
 {
 	int e, failures = 0;
@@ -350,7 +360,9 @@ int live_follow(struct live *l, const char *dir)
 		reader_close(l->reader);
 		l->samples = NULL;
 		l->reader = NULL;
-		failures = e < 0 && e != ANEW && e != -MT_ECHANGED ? failures + 1 : 0;
-	} while (e == ANEW || e == -MT_ECHANGED || (e < 0 && e != -MT_EUSAGE && failures <= 5 && l->modelled));
+		failures = e < 0 && e != ANEW && e != -MT_EUSAGE ? failures + 1 : 0;
+		if (failures)
+			usleep(RETRY_US);
+	} while (e == ANEW || (failures && failures <= RETRIES));
 	return e;
 }

@@ -22,6 +22,7 @@ struct line {
 	uint32_t entry;               /* in `entries`, plus 1 */
 	bool cut;                     /* it is a phase */
 	bool imports;
+	bool wrapped;                 /* the callee is but a wrapper */
 };
 
 /* A phase with its single visits. */
@@ -157,6 +158,20 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 	return id;
 }
 
+/* Decorators of libraries: what they call says what a line does. */
+static bool is_wrapper(const struct process_code *code)
+{
+	static const char *const names[] = { "decorate_context", "decorate_autocast", "inner", "wrapper", "_fn", "_wrapped_call_impl", "_call_impl" };
+	const char *last = strrchr(code->name, '.');
+	if (!python_is_library(code->file))
+		return false;
+	last = last ? last + 1 : code->name;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(last, names[i]))
+			return true;
+	return false;
+}
+
 /* What one more frame further in says: a stack's line is that of its outermost frames that are the program's own. */
 static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 {
@@ -166,8 +181,11 @@ static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 	s.known = true;
 	if (!code)
 		return s;
-	if (s.line && !r->lines[s.line].callee)
-		r->lines[s.line].callee = code->id;
+	struct line *line = &r->lines[s.line];
+	if (s.line && (!line->callee || line->wrapped)) {
+		line->callee = code->id;
+		line->wrapped = is_wrapper(code);
+	}
 	s.imports = s.imports || strstr(code->file, "<frozen importlib");
 	if (!s.imports && s.depth < DEPTH && !python_is_library(code->file)) {
 		s.line = child_line(r, s.line, code->id, pylines_find(code, MT_PY_OFFSET(node->pc)));

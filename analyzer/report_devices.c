@@ -399,8 +399,8 @@ unsigned report_print_devices(const struct view *v)
 {
 	static const struct column columns[] = {
 		{ "DEVICES", LEFT, false }, { "", LEFT, true }, { "total", RIGHT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
-		{ "pool's peak", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
-		{ "processes", RIGHT, false }, { "failed", RIGHT, false },
+		{ "in pool", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
+		{ "pids", RIGHT, false }, { "oom", RIGHT, false },
 	};
 	struct table *t = NULL;
 	unsigned rows = 0;

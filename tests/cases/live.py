@@ -17,12 +17,37 @@ while not select.select([sys.stdin], [], [], 0.1)[0]:
 """
 
 
-class Running:
-    """A program that keeps 1 MiB every 0.1 s, under the shim, until end()."""
+# Threads, and children that come and go; it has 7 MiB from the first on.
+CHURN = """
+import os, select, sys, threading, time
+last, stop = bytearray(7 << 20), []
+def work(kept):
+    while not stop:
+        for i in range(300):
+            kept[i % 100] = bytearray(1000 + i)
+        time.sleep(0.001)
+threads = [threading.Thread(target=work, args=([None] * 100,)) for _ in range(3)]
+for t in threads: t.start()
+for n in range(3):
+    time.sleep(0.7)
+    if os.fork() == 0:
+        mine = [bytearray(2000) for _ in range(500)]
+        time.sleep(0.5)
+        os._exit(0)
+    os.wait()
+select.select([sys.stdin], [], [])
+stop.append(1)
+for t in threads: t.join()
+os._exit(0)
+"""
 
-    def __init__(self):
+
+class Running:
+    """A program under the shim, until end(): one that keeps 1 MiB every 0.1 s, or another."""
+
+    def __init__(self, program=PROGRAM):
         self.path = os.path.join(mt.scratch("trace"), "t")
-        self.child = subprocess.Popen([mt.python(), "-c", PROGRAM], env=mt.shim_env(self.path), cwd=mt.scratch(), stdin=subprocess.PIPE)
+        self.child = subprocess.Popen([mt.python(), "-c", program], env=mt.shim_env(self.path), cwd=mt.scratch(), stdin=subprocess.PIPE)
         mt.until(lambda: mt.Trace(self.path).files(".info"), "a process in the trace")
 
     def __enter__(self):
@@ -63,6 +88,16 @@ def case_until_it_ends():
     looks = heaps(lines)
     mt.check(max(looks) > looks[0], "heaps %s" % looks)
     mt.check(lines[-1].endswith("ended"), "last line %r" % lines[-1])
+
+
+def case_what_it_has_in_the_end_is_what_report_finds():
+    """Some thousand events between two looks, processes that come and go: nothing is missed, nothing counted twice."""
+    with Running(CHURN) as program:
+        lines = live(program, program.path, looks=3)
+    report = mt.Trace(program.path).report
+    mt.equal(len(report["processes"]), 4, "processes")
+    mt.check(lines[-1].endswith("ended"), "last line %r" % lines[-1])
+    mt.between(0.99 * report["host"]["live_bytes"], heaps(lines)[-1], 1.01 * report["host"]["live_bytes"], "heap of %r" % lines[-1])
 
 
 def case_by_pid():

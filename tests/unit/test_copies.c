@@ -96,7 +96,7 @@ TEST(a_model_made_twice_by_one_call)
 
 TEST(what_is_too_small_is_counted)
 {
-	struct copy_block blocks[] = { { 1023, 1, 0, 1 }, { 512, 2, 0, 1 } };
+	struct copy_block blocks[] = { { .size = 1023, .order = 1, .stack = 1 }, { .size = 512, .order = 2, .stack = 1 } };
 	struct copies c;
 	CHECK_EQ(copies_find(&c, NULL, blocks, COUNT(blocks), 1024, 1), 0);
 	CHECK_EQ(c.left_blocks, 2);
