@@ -231,10 +231,10 @@ static void print_sizes(const struct view *v)
 	size_t count = 0;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
-		if (part > all / 1000)
+		if (part > all / 500)
 			parts[count++] = output_format("%s %s", groups[i].name, PERCENT(part, all));
 	}
-	printf("%s%-12s%s%% of allocations: ", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
+	printf("%s%-12s%sallocations in %%: ", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
 	for (size_t i = 0; i < count; i++) {
 		printf("%s%s", i ? ", " : "", parts[i] ? parts[i] : "");
 		free(parts[i]);
