@@ -18,6 +18,7 @@ int file_refresh(struct file *f)
 	if (!S_ISREG(st.st_mode))
 		return error_set(MT_EFORMAT, f->path, ERROR_NO_OFFSET, "is not a regular file");
 	f->size = (uint64_t)st.st_size;
+	f->inode = (uint64_t)st.st_ino;
 	return 0;
 }
 

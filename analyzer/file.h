@@ -10,6 +10,7 @@
 struct file {
 	int fd;         /* -1 = not open */
 	uint64_t size;  /* when it was opened or last refreshed */
+	uint64_t inode; /* then */
 	char *path;     /* owned; set even if the file is not there */
 };
 

@@ -167,6 +167,15 @@ struct model_level {
 	uint64_t registered_bytes;
 };
 
+/* Heap blocks that are left out of the events' oldest part: totals, sites and bins have them, live values in between
+ * are too low by what was alive of them. Peaks of the process's heap are exact. */
+struct model_fold {
+	uint64_t until_ns;      /* 0 = nothing was folded */
+	uint64_t blocks, bytes; /* left out */
+	uint64_t most_bytes;    /* of them that were alive at once, at most */
+	uint64_t now_bytes;     /* the same, at the moment where the pass ended */
+};
+
 struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
@@ -175,7 +184,8 @@ struct model_process {
 	struct model_series timeline[MODEL_KINDS];
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells */
 	uint32_t site_count;
-	uint64_t events;                             /* slots seen */
+	struct model_fold fold;
+	uint64_t events;                             /* slots seen, or folded */
 	uint64_t lost_events;                        /* as the stream said (MT_LOST) */
 	uint64_t odd_undos;                          /* undo records without their free */
 	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */

@@ -120,7 +120,7 @@ static int check_covers(struct stream *s, const struct trace_block *b, const str
 		memcpy(&c, s->block.data + sizeof(*head) + i * sizeof(c), sizeof(c));
 		slots += c.to - c.from;
 	}
-	return slots == head->count ? 0 : block_error(s, b, "the block holds more or fewer events than it covers");
+	return slots == head->count || head->type == MT_BLOCK_FOLDED ? 0 : block_error(s, b, "the block holds more or fewer events than it covers");
 }
 
 static int take_covers(struct stream *s, const struct trace_block *b, const struct mt_block *head)

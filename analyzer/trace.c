@@ -9,7 +9,7 @@
 /* What a header claims, before its checksum can be known. Bytes 0 = can't be a block. */
 static uint64_t block_bytes(const struct mt_block *head)
 {
-	if (head->magic != MT_BLOCK_MAGIC || head->type < MT_BLOCK_EVENTS || head->type > MT_BLOCK_END ||
+	if (head->magic != MT_BLOCK_MAGIC || head->type < MT_BLOCK_EVENTS || head->type > MT_BLOCK_FOLDED ||
 	    head->covers > CODEC_MAX_COVERS || head->payload_bytes > 1ull << 40)
 		return 0;
 	return sizeof(*head) + head->covers * sizeof(struct mt_cover) + head->payload_bytes;
@@ -160,12 +160,18 @@ static int check_complete(struct image *im)
 int trace_index(struct image *im)
 {
 	struct trace *t = &im->trace;
-	if (t->indexed || !file_is_open(&t->file))
+	if (!file_is_open(&t->file))
 		return 0;
-	t->indexed = true;
 	int e = file_refresh(&t->file);
-	if (e)
+	if (e || (t->indexed && t->inode == t->file.inode && t->indexed_bytes == t->file.size))
 		return e;
+	t->indexed = true; /* again, if the recorder has put a folded file in its place */
+	t->inode = t->file.inode;
+	t->indexed_bytes = t->file.size;
+	t->count = 0;
+	t->nodes = t->info = (struct trace_block){ 0 };
+	t->end = false;
+	t->cut_at = 0;
 	/* a recorder that was stopped between making the file and writing its header */
 	if (t->file.size < sizeof(struct mt_trace_header) && file_is_open(&im->info_file)) {
 		t->cut_at = t->file.size;

@@ -67,12 +67,12 @@ INFO_STATES, INFO_LOG = 4096, 0x20000
 CHUNK_BYTES, CHUNK_SLOTS = 262144, 8190
 CHUNK_MAGIC, BLOCK_MAGIC = 0x4B43544D, 0x4B42544D
 CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
-BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END = range(1, 5)
+BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END, BLOCK_FOLDED = range(1, 6)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
 DEVICE_FREE, DEVICE_UNMAP = 11, 15
 GIVES_BACK = (FREE, UNMAP, DEVICE_FREE, DEVICE_UNMAP)
 WORDS = ("none", "alloc", "free", "fail", "undo", "map", "unmap", "ext", "owner", "lost", "device-alloc", "device-free", "device-fail",
-         "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark")
+         "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark", "fold")
 PLACE = 7  # the column of events that holds no varints
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
