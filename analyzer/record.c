@@ -34,7 +34,7 @@
 
 #define MS             1000000ull
 #define HORIZON_NS     (10 * MS)  /* longer than a thread needs from an event's stamp to its publication */
-#define SETTLE_NS    (1000 * MS)
+#define SETTLE_NS    (250 * MS)  /* after a fork until the child's files are there */
 #define TIME_UNIT_NS   100        /* times are kept about this exact */
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)

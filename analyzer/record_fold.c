@@ -17,8 +17,8 @@
 #define MS          1000000ull
 #define WORK_NS     (10 * MS)   /* of a round */
 #define LOOK_NS     (200 * MS)  /* between two looks for something to do */
-#define OUT_SLOTS   262144u     /* a folded block has at least as many, if there are */
-#define OUT_MOST    786432u     /* and is ended before it could have more */
+#define OUT_SLOTS   262144u     /* of a folded block, less where the limit is small */
+#define OUT_MOST    786432u     /* it is ended before it could have more */
 #define COPY_BYTES  (4u << 20)
 #define SYNC_BYTES  (16u << 20)
 #define TEMP        ".fold"     /* behind the name of the trace */
@@ -47,7 +47,7 @@ struct job {
 	size_t part_count, part_room;
 	uint64_t copied;             /* of `in`: what lies before is in `out`, folded or not */
 	uint64_t out_end, synced;
-	uint64_t before, after;      /* bytes of blocks that were folded */
+	uint64_t before, after;      /* bytes of fresh blocks that were folded, and of what they became */
 
 	enum phase phase;
 	size_t first, end, next;     /* parts of the window; the one that is up */
@@ -59,6 +59,7 @@ struct job {
 	uint32_t *last_cover;        /* by ring: its last one of these, + 1 */
 	size_t last_cover_room;
 	unsigned shift;
+	size_t out_slots;            /* a folded block has at least as many, if there are */
 
 	struct codec_buf block;      /* the part at hand */
 	struct mt_event *slots;
@@ -71,6 +72,7 @@ struct folded {
 	char name[32];
 	uint64_t bytes;              /* then */
 	unsigned level;              /* fresh blocks begin with */
+	unsigned hurry;              /* there was too little space, so many times: higher levels, and no tail */
 	bool exhausted;              /* little was gained: not again before it has grown */
 };
 
@@ -298,6 +300,7 @@ static void leave_tail(struct job *j)
 /* Fresh blocks are folded, of the others the older half once more if they are many. True if there is anything to do. */
 static bool set_targets(struct job *j, unsigned level)
 {
+	level = level < THIN_LEVELS ? level : THIN_LEVELS;
 	uint64_t fresh = bytes_of(j, false), folded = bytes_of(j, true), again = folded * 2 > fresh ? (folded + 1) / 2 : 0;
 	bool any = false;
 	for (size_t i = 0; i < j->part_count; i++) {
@@ -333,17 +336,23 @@ static struct folded *remembered(struct folder *f, const char *name)
 	return file;
 }
 
+/* What the new file may well need. */
+static uint64_t need(uint64_t bytes)
+{
+	return bytes / 8 * 5;
+}
+
 /* Whether folding a file of that size is due, and worth it. */
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
 {
 	uint64_t left = disk_left(r), limit = r->session->limit_bytes;
-	if (left > bytes / 8 * 5 + limit / 16)
+	if (left > need(bytes) + limit / 8)
 		return false;
-	return bytes > file->bytes / 3 * 4 || (left < limit / 8 && !file->exhausted);
+	return bytes > file->bytes / 3 * 4 || (left < need(bytes) + limit / 16 && !file->exhausted);
 }
 
 /* The largest of those that are due. */
-static struct folded *choose(struct folder *f, const struct recorder *r)
+static struct folded *choose(struct folder *f, struct recorder *r)
 {
 	struct folded *best = NULL;
 	uint64_t most = 65536;
@@ -364,6 +373,7 @@ static struct folded *choose(struct folder *f, const struct recorder *r)
 		closedir(dir);
 	if (*best_name)
 		best = remembered(f, best_name);
+	r->reserved = best ? need(most) + r->session->limit_bytes / 16 : 0;
 	return best;
 }
 
@@ -394,7 +404,15 @@ static bool facts(const struct job *j, struct mt_info *info)
 	return find_info(j->in, j->in_bytes, info);
 }
 
-static int plan(struct job *j, struct folder *f, const struct recorder *r, unsigned level)
+/* Bytes that the new file takes beyond what it has, if folding halves what it folds. */
+static uint64_t still_needed(const struct job *j)
+{
+	uint64_t folded = bytes_of(j, false) + bytes_of(j, true), head = sizeof(struct mt_trace_header) + folded;
+	uint64_t end = j->p ? j->p->trace.end : j->in_bytes, done = j->copied < head ? j->copied : head;
+	return (head - done) / 2 + (end - (j->copied > head ? j->copied : head));
+}
+
+static int plan(struct job *j, struct folder *f, const struct recorder *r, const struct folded *file)
 {
 	struct stat st;
 	struct mt_info info;
@@ -405,9 +423,15 @@ static int plan(struct job *j, struct folder *f, const struct recorder *r, unsig
 	walk(j->in, j->in_bytes, see_part, &l);
 	if (l.e)
 		return l.e;
+	size_t settled = j->part_count;
 	leave_tail(j);
-	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, level))
+	if (file->hurry || disk_left(r) < still_needed(j))
+		j->part_count = settled;
+	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, file->level + file->hurry))
 		return 1;
+	uint64_t folded = bytes_of(j, false) + bytes_of(j, true);
+	if (folded < j->in_bytes / 2)
+		return 1; /* soon: what is younger than a moment can't be folded yet */
 	size_t count;
 	uint64_t *forks = forks_of(f, info.pid, &count);
 	j->thin = forks ? thin_new(info.stacks == MT_STACKS_SAMPLE, forks, count) : NULL;
@@ -455,11 +479,12 @@ static struct job *begin_job(struct folder *f, struct recorder *r, struct record
 		return NULL;
 	j->in = j->out = -1;
 	j->p = p;
+	j->out_slots = r->session->limit_bytes / 128 < OUT_SLOTS ? r->session->limit_bytes / 128 : OUT_SLOTS;
 	snprintf(j->name, sizeof(j->name), "%s", file->name);
 	find_forks(f, r, processes);
 	int e = open_files(j, r);
 	if (!e)
-		e = plan(j, f, r, file->level);
+		e = plan(j, f, r, file);
 	if (!e)
 		e = begin_window(j);
 	if (!e) {
@@ -599,7 +624,7 @@ static int flush(struct job *j, struct recorder *r)
 	for (size_t i = 0; i < j->cover_count; i++)
 		j->last_cover[j->covers[i].ring] = 0;
 	j->cover_count = j->kept.count = 0;
-	j->after += r->block.size;
+	j->after += j->parts[j->first].level ? 0 : r->block.size;
 	return write_out(j, r, r->block.data, r->block.size);
 }
 
@@ -623,7 +648,7 @@ static int write_part(struct job *j, struct recorder *r)
 	struct thin_slots slots;
 	const struct part *part = &j->parts[j->next];
 	int e = 0;
-	if (j->kept.count >= OUT_SLOTS || j->kept.count + 2 * (thin_sums(j->thin) + part->slots) > OUT_MOST)
+	if (j->kept.count >= j->out_slots || j->kept.count + 2 * (thin_sums(j->thin) + part->slots) > OUT_MOST)
 		e = flush(j, r);
 	if (!e)
 		e = load(j, r, part, &slots);
@@ -632,7 +657,7 @@ static int write_part(struct job *j, struct recorder *r)
 	if (e)
 		return e;
 	j->shift = j->kept.count && j->shift < part->shift ? j->shift : part->shift;
-	j->before += part->bytes;
+	j->before += part->level ? 0 : part->bytes;
 	j->copied = part->offset + part->bytes;
 	e = thin_write(j->thin, &slots, &j->kept);
 	if (e || ++j->next < j->end)
@@ -716,11 +741,14 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 	}
 	if (file) {
 		file->bytes = result < 0 ? j->in_bytes : j->out_end;
-		file->exhausted = result < 0 || j->out_end > j->in_bytes / 10 * 9;
-		if (j->after > j->before / 2 && file->level < THIN_LEVELS)
+		bool last = file->level + file->hurry >= THIN_LEVELS;
+		file->exhausted = last && (result < 0 || j->out_end > j->in_bytes / 10 * 9);
+		file->hurry = result < 0 ? file->hurry + 1 : 0;
+		if (j->after > j->before / 3 && file->level < THIN_LEVELS)
 			file->level++;
 	}
 	f->job = NULL;
+	r->reserved = 0;
 	free_job(j);
 }
 
@@ -738,11 +766,13 @@ bool folder_work(struct folder *f, struct recorder *r, struct record_process *pr
 	if (!f || !r->counted)
 		return false;
 	note_forks(f, processes);
-	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= r->trace_bytes / 8 * 5 + r->session->limit_bytes / 16) {
+	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= need(r->trace_bytes) + r->session->limit_bytes / 8) {
 		struct folded *file = choose(f, r);
 		f->look_ns = now;
 		f->job = file ? begin_job(f, r, processes, file) : NULL;
 	}
+	if (f->job)
+		r->reserved = still_needed(f->job) + r->session->limit_bytes / 16;
 	int e = 0;
 	while (f->job && !e && ticks_mono_ns() < until)
 		e = step(f->job, r);

@@ -264,10 +264,18 @@ static bool has_work(struct record_process *p, uint32_t wanted)
 	return (uint64_t)chunks * MT_CHUNK_SLOTS >= wanted && !is_burst(p, chunks, wanted);
 }
 
+/* Whether folding is about to make room, or is at it: then it gets what room there is. */
+static bool must_wait(const struct record_process *p, const struct recorder *r)
+{
+	const struct mt_session *s = r->session;
+	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
+	return !p->over && r->reserved && used + r->reserved > s->limit_bytes;
+}
+
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
-	if (!has_work(p, wanted))
+	if (!has_work(p, wanted) || must_wait(p, r))
 		return 0;
 	int e = open_trace(p, r);
 	if (e || p->trace.complete)

@@ -27,7 +27,8 @@ struct recorder {
 	unsigned shift;             /* times are kept in units of 2^shift ticks */
 	bool tight;                 /* disk is short: rings may not grow much longer */
 	bool counted;               /* there is a limit, and trace_bytes is what is there: traces may be folded */
-	uint64_t settled;           /* a second before the horizon: whoever was forked before is known */
+	uint64_t reserved;          /* bytes that only a folded file may take: blocks wait in the rings meanwhile */
+	uint64_t settled;           /* some time before the horizon: whoever was forked before is known */
 };
 
 struct record_process {

@@ -22,7 +22,7 @@ static struct account {
 } all;
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t seed = 88172645463325252ull, done, wanted, forks;
+static uint64_t seed = 88172645463325252ull, done, wanted, forks, forked;
 static struct block queue[THREADS][QUEUED], pool[POOLED], larges[LARGES], *wave;
 static unsigned queued[THREADS], waves, large;
 static char *last[THREADS];
@@ -227,8 +227,10 @@ static void *work(void *arg)
 	int t = (int)(long)arg;
 	for (int more = 1; more;) {
 		pthread_mutex_lock(&turn);
-		if (t == 0 && forks && done / (wanted / forks) != (done + TURN) / (wanted / forks))
+		if (forks && done / (wanted / forks) >= forked) {
+			forked++;
 			fork_one();
+		}
 		for (int i = 0; i < TURN && done < wanted; i++)
 			one(t);
 		more = done < wanted;
