@@ -167,8 +167,8 @@ struct model_level {
 	uint64_t registered_bytes;
 };
 
-/* Heap blocks that are left out of the events' oldest part: totals, sites and bins have them, live values in between
- * are too low by what was alive of them. Peaks of the process's heap are exact. */
+/* Heap blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by
+ * what was alive of them. The peak of each process's heap is exact, that of a sum over processes too low by most_bytes at most. */
 struct model_fold {
 	uint64_t until_ns;      /* 0 = nothing was folded */
 	uint64_t blocks, bytes; /* left out */
@@ -307,6 +307,9 @@ void model_free(struct model *m);
 
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);
+
+/* Over all processes that were asked for. */
+struct model_fold model_fold(const struct model *m);
 
 /* Over all hosts: sums; the peak is that of the host with the greatest. */
 struct model_totals model_totals(const struct model *m, enum model_kind kind);

@@ -16,6 +16,7 @@
 
 #define MS          1000000ull
 #define WORK_NS     (10 * MS)   /* of a round */
+#define HURRY_NS    (60 * MS)   /* ... while blocks wait for it */
 #define LOOK_NS     (200 * MS)  /* between two looks for something to do */
 #define OUT_SLOTS   262144u     /* of a folded block, less where the limit is small */
 #define OUT_MOST    786432u     /* it is ended before it could have more */
@@ -346,9 +347,9 @@ static uint64_t need(uint64_t bytes)
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
 {
 	uint64_t left = disk_left(r), limit = r->session->limit_bytes;
-	if (left > need(bytes) + limit / 8)
+	if (left > need(bytes) + limit / 4)
 		return false;
-	return bytes > file->bytes / 3 * 4 || (left < need(bytes) + limit / 16 && !file->exhausted);
+	return bytes > file->bytes / 3 * 4 || (left < need(bytes) + limit / 8 && !file->exhausted);
 }
 
 /* The largest of those that are due. */
@@ -430,7 +431,7 @@ static int plan(struct job *j, struct folder *f, const struct recorder *r, const
 	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, file->level + file->hurry))
 		return 1;
 	uint64_t folded = bytes_of(j, false) + bytes_of(j, true);
-	if (folded < j->in_bytes / 2)
+	if (folded < j->in_bytes / 8 * 5)
 		return 1; /* soon: what is younger than a moment can't be folded yet */
 	size_t count;
 	uint64_t *forks = forks_of(f, info.pid, &count);
@@ -566,7 +567,7 @@ static int load(struct job *j, struct recorder *r, const struct part *part, stru
 static int write_out(struct job *j, struct recorder *r, const void *data, size_t bytes)
 {
 	const char *at = data;
-	if (disk_left(r) < bytes + r->session->limit_bytes / 32) {
+	if (disk_left(r) < bytes + r->session->limit_bytes / 64) {
 		errno = ENOSPC;
 		return error_errno(MT_EOUTPUT, j->temp, (int64_t)j->out_end);
 	}
@@ -669,7 +670,8 @@ static int write_part(struct job *j, struct recorder *r)
 /* Up to `end`, some of it. */
 static int copy_some(struct job *j, struct recorder *r, uint64_t end)
 {
-	uint64_t bytes = end - j->copied < COPY_BYTES ? end - j->copied : COPY_BYTES;
+	uint64_t most = r->session->limit_bytes / 64 < COPY_BYTES ? r->session->limit_bytes / 64 : COPY_BYTES;
+	uint64_t bytes = end - j->copied < most ? end - j->copied : most;
 	if (codec_buf_reserve(&j->block, bytes))
 		return error_set(MT_EMEMORY, j->path, ERROR_NO_OFFSET, NULL);
 	if (!read_at(j->in, j->copied, j->block.data, bytes))
@@ -762,17 +764,18 @@ static void note_forks(struct folder *f, struct record_process *processes)
 
 bool folder_work(struct folder *f, struct recorder *r, struct record_process *processes)
 {
-	uint64_t now = ticks_mono_ns(), until = now + WORK_NS;
+	uint64_t now = ticks_mono_ns();
 	if (!f || !r->counted)
 		return false;
 	note_forks(f, processes);
-	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= need(r->trace_bytes) + r->session->limit_bytes / 8) {
+	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= need(r->trace_bytes) + r->session->limit_bytes / 4) {
 		struct folded *file = choose(f, r);
 		f->look_ns = now;
 		f->job = file ? begin_job(f, r, processes, file) : NULL;
 	}
 	if (f->job)
 		r->reserved = still_needed(f->job) + r->session->limit_bytes / 16;
+	uint64_t until = now + (disk_left(r) < r->reserved ? HURRY_NS : WORK_NS);
 	int e = 0;
 	while (f->job && !e && ticks_mono_ns() < until)
 		e = step(f->job, r);

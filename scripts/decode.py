@@ -46,7 +46,7 @@ class Record:
 SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
-    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I reserved")
+    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I reserved, Q trace_bytes")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
@@ -142,6 +142,8 @@ class Block:
             raise Bad(path, offset, "a block is cut off")
         self.__dict__.update(BLOCK.read(data, offset).__dict__)
         self.total_bytes = BLOCK.size + self.covers * COVER.size + self.payload_bytes
+        if self.type == BLOCK_FOLDED:
+            self.shift &= 255
         if self.magic != BLOCK_MAGIC:
             raise Bad(path, offset, "no block begins here")
         if offset + self.total_bytes > len(data):
@@ -476,7 +478,7 @@ class Process:
         """In causal order; times never run backwards."""
         covered, events = {}, []
         for block in self.blocks:
-            if block.type == BLOCK_EVENTS:
+            if block.type in (BLOCK_EVENTS, BLOCK_FOLDED):
                 events += EventDecoder(block).events()
                 for cover in block.cover:
                     covered[cover.ring] = max(covered.get(cover.ring, 0), cover.end)

@@ -18,11 +18,11 @@ struct site { uint64_t count, bytes, temporary, live_bytes, live_blocks; };
 
 static struct account {
 	struct site site[SITES], peak[SITES];
-	uint64_t live_bytes, live_blocks, peak_bytes, frees;
+	uint64_t live_bytes, live_blocks, peak_bytes, frees, failed;
 } all;
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t seed = 88172645463325252ull, done, wanted, forks, forked;
+static uint64_t seed = 88172645463325252ull, done, wanted, forks, forked = 1;
 static struct block queue[THREADS][QUEUED], pool[POOLED], larges[LARGES], *wave;
 static unsigned queued[THREADS], waves, large;
 static char *last[THREADS];
@@ -110,8 +110,10 @@ __attribute__((noinline)) static void grow_site(int t, struct block *b)
 	struct block old = *b;
 	size_t size = rnd() % 4 ? rnd() % 3000 + 1 : 1ull << 46;
 	char *p = opaque(realloc(old.p, size));
-	if (!p)
+	if (!p) {
+		all.failed++;
 		return; /* too much: it is as it was */
+	}
 	discount(old);
 	*b = (struct block){ p, size, POOL, t };
 	count(*b);
@@ -267,11 +269,13 @@ int main(int argc, char **argv)
 	for (int i = 1; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	CHECK(!opaque(malloc(1ull << 46)));
+	all.failed++;
 	say("{");
 	print_sites(all.site, "sites");
 	say(", ");
 	print_sites(all.peak, "peak");
-	say(", \"live_bytes\": %llu, \"peak_bytes\": %llu, \"frees\": %llu}\n", (unsigned long long)all.live_bytes,
-	    (unsigned long long)all.peak_bytes, (unsigned long long)all.frees);
+	say(", \"live_bytes\": %llu, \"peak_bytes\": %llu, \"frees\": %llu, \"failed\": %llu}\n", (unsigned long long)all.live_bytes,
+	    (unsigned long long)all.peak_bytes, (unsigned long long)all.frees,
+	    (unsigned long long)all.failed);
 	return 0;
 }
