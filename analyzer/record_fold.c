@@ -264,7 +264,7 @@ static uint64_t *forks_of(const struct folder *f, uint32_t pid, size_t *count)
 
 /* ---- what to do with a file ------------------------------------------------------------------------------ */
 
-struct listing { struct job *job; uint64_t settled; bool events, complete; int e; };
+struct listing { struct job *job; uint64_t settled, young; bool events, complete; int e; };
 
 static bool see_part(void *arg, uint64_t offset, uint64_t bytes, const struct mt_block *b)
 {
@@ -273,8 +273,10 @@ static bool see_part(void *arg, uint64_t offset, uint64_t bytes, const struct mt
 	l->complete = b->type == MT_BLOCK_END;
 	if (!codec_holds_events(b->type) || b->last_ticks > l->settled)
 		l->events = false;
-	if (!l->events)
+	if (!l->events) {
+		l->young += codec_holds_events(b->type) ? bytes : 0;
 		return true;
+	}
 	l->e = vec_reserve(j->parts, j->part_room, j->part_count + 1);
 	if (!l->e)
 		j->parts[j->part_count++] = (struct part){ .offset = offset, .bytes = bytes, .slots = (uint32_t)b->count,
@@ -430,9 +432,8 @@ static int plan(struct job *j, struct folder *f, const struct recorder *r, const
 		j->part_count = settled;
 	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, file->level + file->hurry))
 		return 1;
-	uint64_t folded = bytes_of(j, false) + bytes_of(j, true);
-	if (folded < j->in_bytes / 8 * 5)
-		return 1; /* soon: what is younger than a moment can't be folded yet */
+	if (l.young > j->in_bytes / 8)
+		return 1; /* soon: it can't be folded yet */
 	size_t count;
 	uint64_t *forks = forks_of(f, info.pid, &count);
 	j->thin = forks ? thin_new(info.stacks == MT_STACKS_SAMPLE, forks, count) : NULL;
@@ -743,8 +744,8 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 	}
 	if (file) {
 		file->bytes = result < 0 ? j->in_bytes : j->out_end;
-		bool last = file->level + file->hurry >= THIN_LEVELS;
-		file->exhausted = last && (result < 0 || j->out_end > j->in_bytes / 10 * 9);
+		bool poor = j->out_end > j->in_bytes / 10 * 9, last = file->level + file->hurry >= THIN_LEVELS;
+		file->exhausted = result < 0 ? last : poor && (last || !j->before);
 		file->hurry = result < 0 ? file->hurry + 1 : 0;
 		if (j->after > j->before / 3 && file->level < THIN_LEVELS)
 			file->level++;

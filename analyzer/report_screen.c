@@ -98,7 +98,7 @@ static void print_gaps(const struct report *r)
 						      "unwound)", COUNT(r->losses.truncated_stacks)));
 	const struct model_fold fold = model_fold(r->view->model);
 	if (fold.until_ns)
-		print_line(STYLE_FAINT, output_format("the first %s were folded (disk limit): %s short-lived blocks are totals there, a moment may lack %s",
+		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s",
 						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes)));
 }
 

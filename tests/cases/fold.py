@@ -164,7 +164,7 @@ def case_told():
     trace = fold(run.trace)
     report, text = trace.json("report"), trace.tool("report").out
     mt.check(report["complete"], "folding makes a trace incomplete")
-    mt.check("were folded (disk limit)" in text, "the report does not say it: %s" % text)
+    mt.check(" folded (disk limit): " in text, "the report does not say it: %s" % text)
     mt.check("were folded at the disk limit" in trace.tool("check").out, "check does not say it")
 
 
