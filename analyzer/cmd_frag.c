@@ -81,14 +81,13 @@ static int add_now(struct frag *f, const struct model_device *d)
 /* Peaks need a second pass, which looks at each device when it is there. */
 static int add_peaks(struct frag *f, struct model_peek *peeks, size_t count)
 {
-	const struct options *o = f->view->options;
 	struct model_query q = MODEL_QUERY_ALL;
 	struct reader *r = NULL;
 	struct model *m = NULL;
 	q.peeks = peeks;
 	q.peek_count = count;
 	q.on_progress = output_progress;
-	int e = reader_open(&r, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	int e = reader_again(&r, f->view->reader);
 	if (!e)
 		e = model_run(&m, r, &q);
 	output_progress_end();

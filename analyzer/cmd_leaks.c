@@ -21,7 +21,7 @@ struct leaks_options {
 static const struct option_row rows[] = {
 	OPTIONS_READ,
 	{ "fail-over", 0, "LIMITS", OPTION_STRING, offsetof(struct leaks_options, fail_over),
-	  "exit 1 if more is alive at the end (100M) or one site grows faster (1M/s, 1M/step)" },
+	  "exit 1 if more is alive at the end (100M) or sites grow faster (1M/s, 1M/step)" },
 	{ "suppressions", 0, "FILE", OPTION_STRING, offsetof(struct leaks_options, suppressions),
 	  "lines leak:PATTERN, as LeakSanitizer reads them: what to leave out" },
 	OPTIONS_END
@@ -110,66 +110,80 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	table_print(t);
 }
 
-/* One line for each group, the fastest first; `shown` of them. */
-static const struct leak *fastest_but(const struct leaks *l, const unsigned *shown, size_t count)
+/* "save train.py:73 and 9 more sites in lock-step" */
+static char *group_name(const struct leak_group *g)
 {
-	const struct leak *most = NULL;
-	for (size_t i = 0; i < l->count; i++) {
-		const struct leak *leak = &l->list[i];
-		bool seen = !leak_is_steady(leak) || leak->suppressed;
-		for (size_t k = 0; k < count && !seen; k++)
-			seen = leak->trend->group == shown[k];
-		if (!seen && (!most || leak->trend->growth.bytes > most->trend->growth.bytes))
-			most = leak;
-	}
-	return most;
+	char *text = owner_text(g->most->owner), *where = g->most->owner->frame ? frame_where(g->most->owner->frame) : NULL;
+	char *more = g->sites > 1 ? output_format(" and %zu more in lock-step", g->sites - 1) : NULL;
+	char *name = output_format("%s%s%s%s", text ? text : "", where ? "  " : "", where ? where : "", more ? more : "");
+	free(text);
+	free(where);
+	free(more);
+	return name;
 }
 
-static void print_trend(const struct leaks *l, const struct leak *leak)
+static void print_line(char *line)
 {
-	const struct trend *t = leak->trend;
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, output_width()) : NULL;
+	printf("%s\n", fitted ? fitted : "");
+	free(fitted);
+	free(clean);
+	free(line);
+}
+
+static void print_group(const struct leaks *l, const struct leak_group *g)
+{
+	const struct trend *t = g->most->trend;
 	const struct process *p = reader_process(l->view->reader, t->process);
-	const char *unit = t->stepped ? "step" : "s";
-	char *text = owner_text(leak->owner);
-	size_t others = 0;
-	double rate = 0, error = 0;
-	for (size_t i = 0; i < l->count; i++)
-		if (leak_is_steady(&l->list[i]) && l->list[i].trend->group == t->group) {
-			others += &l->list[i] != leak;
-			rate += l->list[i].trend->growth.rate;
-			error += l->list[i].trend->growth.rate_error;
-		}
-	char *more = others ? output_format(" and %zu more in lock-step", others) : strdup("");
-	printf("  %s +/- %s a %s  %s%s, in %u %s; %s, certainty %s", BYTES((uint64_t)fabs(rate)), BYTES((uint64_t)fabs(error)), unit,
-	       text ? text : "", more ? more : "", p->pid, p->name, growth_name(t->growth.kind), certainty_name(t->growth.certainty));
-	if (t->how == TREND_MORE_BLOCKS)
-		printf("; more blocks (%.4g a %s, %s each)", t->blocks_per_x, unit, BYTES((uint64_t)t->mean_block_bytes));
-	else if (t->how == TREND_BIGGER_BLOCKS)
-		printf("; bigger blocks");
+	const char *unit = t->stepped ? "step" : "second", *hows[] = { "", "; bigger blocks" };
+	char *name = group_name(g);
+	char *how = t->how == TREND_MORE_BLOCKS ? output_format("; %.4g block%s more a %s, %s each", t->blocks_per_x,
+								fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit, BYTES((uint64_t)t->mean_block_bytes))
+						: output_format("%s", hows[t->how == TREND_BIGGER_BLOCKS]);
+	print_line(output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit, name ? name : ""));
+	print_line(output_format("    %s of %u %s; %s, certainty %s%s", kind_name(g->most->kind), p->pid, p->name, growth_name(t->growth.kind),
+				 certainty_name(t->growth.certainty), how ? how : ""));
 	if (t->forecast.ever)
-		printf("; memory ends at %s %.0f", unit, t->forecast.x);
-	printf("\n");
-	free(text);
-	free(more);
+		print_line(output_format("    memory ends at %s %.0f", unit, t->forecast.x));
+	free(name);
+	free(how);
+}
+
+static int grew_more(const void *a, const void *b)
+{
+	const struct leak_group *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* All groups, those that grew most first. */
+static struct leak_group *list_groups(const struct leaks *l, size_t *count)
+{
+	struct leak_group *list = calloc((size_t)l->groups * MODEL_KINDS + 1, sizeof(*list));
+	*count = 0;
+	for (unsigned group = 1; list && group <= l->groups; group++)
+		for (int kind = 0; kind < MODEL_KINDS; kind++)
+			if ((list[*count] = leaks_group(l, group, kind)).sites)
+				++*count;
+	if (*count)
+		qsort(list, *count, sizeof(*list), grew_more);
+	return list;
 }
 
 static void print_growing(const struct leaks *l)
 {
 	enum { MOST = 5 };
-	unsigned groups[MOST];
-	size_t growing = 0, shown = 0;
-	for (size_t i = 0; i < l->count; i++)
-		growing += leak_is_steady(&l->list[i]) && !l->list[i].suppressed;
-	if (!growing) {
+	size_t count, sites = 0;
+	struct leak_group *list = list_groups(l, &count);
+	for (size_t i = 0; i < count; i++)
+		sites += list[i].sites;
+	if (!sites)
 		printf("GROWTH  no site grew steadily\n");
-		return;
-	}
-	printf("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), growing, growing == 1 ? " grows" : "s grow",
-	       output_end(STYLE_BAD));
-	for (const struct leak *leak; shown < MOST && (leak = fastest_but(l, groups, shown)); shown++) {
-		groups[shown] = leak->trend->group;
-		print_trend(l, leak);
-	}
+	else
+		printf("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites, sites == 1 ? " grows" : "s grow",
+		       output_end(STYLE_BAD));
+	for (size_t i = 0; i < count && i < MOST; i++)
+		print_group(l, &list[i]);
+	free(list);
 }
 
 static void print_benign(const struct leaks *l)
@@ -211,7 +225,7 @@ static json_t *json_number(bool known, double n)
 
 static void set_growth(json_t *site, const struct trend *t)
 {
-	static const struct trend none = { .forecast = { false, INFINITY, INFINITY, INFINITY } };
+	const struct trend none = { .forecast = forecast_never };
 	static const char *const hows[] = { "unclear", "more blocks", "bigger blocks" };
 	bool grows = t != NULL, steady = grows && growth_is_steady(&t->growth), stepped = grows && t->stepped;
 	t = t ? t : &none;
@@ -303,20 +317,36 @@ static int parse_limits(struct limits *limits, const char *text)
 	return e;
 }
 
-static int too_fast(double rate, uint64_t limit, const char *unit)
+static int too_fast(const struct leak_group *g, double rate, uint64_t limit, const char *unit)
 {
 	if (limit == UINT64_MAX || rate <= (double)limit)
 		return 0;
-	fprintf(stderr, "memtrace: leaks: a site grows by %s/%s, more than %s/%s\n", BYTES((uint64_t)rate), unit, BYTES(limit), unit);
+	char *name = group_name(g), *clean = name ? output_clean(name) : NULL;
+	fprintf(stderr, "memtrace: leaks: %s: grows by %s/%s, more than %s/%s\n", clean ? clean : "", BYTES((uint64_t)rate), unit, BYTES(limit), unit);
+	free(clean);
+	free(name);
 	return 1;
+}
+
+/* The fastest group. */
+static int check_rates(const struct leaks *l, const struct limits *limits)
+{
+	struct leak_group second = { 0 }, step = { 0 };
+	size_t count;
+	struct leak_group *list = list_groups(l, &count);
+	for (size_t i = 0; i < count; i++) {
+		second = list[i].per_second > second.per_second ? list[i] : second;
+		step = list[i].most->trend->stepped && list[i].rate > step.rate ? list[i] : step;
+	}
+	free(list);
+	return too_fast(&second, second.per_second, limits->bytes_per_s, "s") | too_fast(&step, step.rate, limits->bytes_per_step, "step");
 }
 
 /* 1 when a limit is exceeded, or can't be checked: a check that could not look must not pass. */
 static int check_limits(const struct leaks *l, const struct limits *limits)
 {
-	bool stepped;
-	double per_step = leaks_fastest_per_step(l, &stepped);
-	int failed = too_fast(leaks_fastest_per_second(l), limits->bytes_per_s, "s") | too_fast(per_step, limits->bytes_per_step, "step");
+	bool stepped = course_main(l->course, l->view) != NULL;
+	int failed = check_rates(l, limits);
 	if (l->bytes > limits->bytes) {
 		fprintf(stderr, "memtrace: leaks: %s are alive at the end, more than %s\n", BYTES(l->bytes), BYTES(limits->bytes));
 		failed = 1;

@@ -197,8 +197,10 @@ static void take_growth(struct live *l, const struct view *v, const struct cours
 		most = g.bytes;
 		course_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
 		int n = snprintf(l->growth, sizeof(l->growth), "%s grows by %s a step, %s", name, BYTES((uint64_t)g.rate), growth_name(g.kind));
-		if (f.ever && n > 0 && (size_t)n < sizeof(l->growth))
-			snprintf(l->growth + n, sizeof(l->growth) - (size_t)n, "; memory ends at step %.0f (%.0f to %.0f)", f.x, f.low, f.high);
+		char *when = f.ever ? forecast_text(f.x, f.low, f.high) : NULL;
+		if (when && n > 0 && (size_t)n < sizeof(l->growth))
+			snprintf(l->growth + n, sizeof(l->growth) - (size_t)n, "; memory ends at step %s", when);
+		free(when);
 	}
 }
 

@@ -83,11 +83,11 @@ static void note_size(struct variety *v, uint64_t size)
 		v->sizes[v->count++] = size;
 }
 
-static bool same_in_order(const uint64_t *a, size_t na, const uint64_t *b, size_t nb, unsigned factor)
+static struct copy_match same_in_order(const uint64_t *a, size_t na, const uint64_t *b, size_t nb, unsigned factor)
 {
 	struct variety variety = { .count = 0 };
-	uint64_t matched = 0;
-	size_t i = 0, k = 0, blocks = 0;
+	struct copy_match m = { .factor = factor };
+	size_t i = 0, k = 0;
 	while (i < na && k < nb) {
 		size_t in_b = ahead(b + k, nb - k, a[i], factor, true), in_a = ahead(a + i, na - i, b[k], factor, false);
 		if (in_b == LOOK_AHEAD && in_a == LOOK_AHEAD) {
@@ -99,23 +99,24 @@ static bool same_in_order(const uint64_t *a, size_t na, const uint64_t *b, size_
 			k += in_b;
 		else
 			i += in_a;
-		matched += a[i];
-		blocks++;
+		m.bytes += a[i];
+		m.blocks++;
 		note_size(&variety, a[i]);
 		i++;
 		k++;
 	}
-	return blocks >= LEAST_BLOCKS && variety.count >= LEAST_SIZES && (double)matched >= ALIKE * (double)sum_of(a, na) &&
-	       (double)(matched * factor) >= ALIKE * (double)sum_of(b, nb);
+	bool same = m.blocks >= LEAST_BLOCKS && variety.count >= LEAST_SIZES && (double)m.bytes >= ALIKE * (double)sum_of(a, na) &&
+		    (double)(m.bytes * factor) >= ALIKE * (double)sum_of(b, nb);
+	return same ? m : (struct copy_match){ 0 };
 }
 
-bool copies_same(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count)
+struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count)
 {
 	uint64_t sa = sum_of(a, a_count), sb = sum_of(b, b_count);
 	if (sa > sb)
-		return copies_same(b, b_count, a, a_count);
+		return copies_match(b, b_count, a, a_count);
 	unsigned factor = factor_of(sa, sb);
-	return factor && same_in_order(a, a_count, b, b_count, factor);
+	return factor ? same_in_order(a, a_count, b, b_count, factor) : (struct copy_match){ 0 };
 }
 
 /* Knuth, Morris, Pratt: the smallest period of a text is its length less its longest border. */
@@ -234,14 +235,18 @@ static int fill_candidate(struct search *s, struct candidate *c)
 static struct copy_owner owner_of(const struct search *s, const struct candidate *c, size_t from, size_t to)
 {
 	struct copy_owner o = { .stack = c->node, .blocks = (unsigned)(to - from) };
-	uint64_t largest = 0;
+	uint64_t largest = 0, of[CATEGORIES] = { 0 };
 	for (size_t i = from; i < to; i++) {
 		o.bytes += c->sizes[i];
+		of[s->blocks[c->blocks[i]].category] += c->sizes[i];
 		if (c->sizes[i] > largest) {
 			largest = c->sizes[i];
 			o.largest = s->blocks[c->blocks[i]].stack;
 		}
 	}
+	for (int i = 0; i < CATEGORIES; i++)
+		o.category = of[i] > of[o.category] ? (enum category)i : o.category;
+	o.unknown_bytes = of[CATEGORY_unknown];
 	return o;
 }
 
@@ -266,6 +271,13 @@ static int keep_set(struct search *s, const struct copy_set *set)
 	return e;
 }
 
+static void note_match(struct copy_set *set, struct copy_match m)
+{
+	set->cast = set->cast || m.factor > 1;
+	set->blocks = set->each && set->blocks < m.blocks ? set->blocks : m.blocks;
+	set->each = set->each && set->each < m.bytes ? set->each : m.bytes;
+}
+
 static bool nested(const struct search *s, const struct candidate *a, const struct candidate *b)
 {
 	return a->space == b->space && (is_within(s, a->node, b->node) || is_within(s, b->node, a->node));
@@ -286,9 +298,12 @@ static int find_twins(struct search *s, size_t index)
 	struct copy_set set = { .space = c->space };
 	for (size_t i = index + 1; i < s->candidate_count; i++) {
 		struct candidate *other = &s->candidates[i];
-		if (other->taken || other->space != c->space || nested(s, other, c) ||
-		    !copies_same(c->sizes, c->count, other->sizes, other->count))
+		if (other->taken || other->space != c->space || nested(s, other, c))
 			continue;
+		struct copy_match m = copies_match(c->sizes, c->count, other->sizes, other->count);
+		if (!m.blocks)
+			continue;
+		note_match(&set, m);
 		struct copy_owner o = owner_of(s, other, 0, other->count);
 		add_owner(&set, &o);
 		take(s, other);
@@ -305,8 +320,8 @@ static int find_twins(struct search *s, size_t index)
 static int find_repeats(struct search *s, struct candidate *c)
 {
 	size_t period = c->taken ? 0 : copies_period(c->sizes, c->count);
-	struct copy_set set = { .space = c->space };
-	if (!period || sum_of(c->sizes, period) < s->least_bytes)
+	struct copy_set set = { .space = c->space, .blocks = (unsigned)period, .each = sum_of(c->sizes, period) };
+	if (!period || set.each < s->least_bytes)
 		return 0;
 	for (size_t from = 0; from < c->count; from += period) {
 		struct copy_owner o = owner_of(s, c, from, from + period);

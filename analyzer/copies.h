@@ -9,13 +9,14 @@
 #ifndef MT_COPIES_H
 #define MT_COPIES_H
 
-#include "analyzer/stacks.h"
+#include "analyzer/categories.h"
 
 struct copy_block {
 	uint64_t size;
 	uint64_t order;   /* of allocation; blocks may be given in any */
 	uint32_t space;   /* device and process: only blocks of one space are compared */
 	uint32_t stack;   /* id of the merged tree */
+	enum category category;
 };
 
 struct copy_owner {
@@ -23,6 +24,8 @@ struct copy_owner {
 	unsigned blocks;
 	uint32_t stack;   /* the common part of its blocks' stacks */
 	uint32_t largest; /* the stack of its largest block */
+	enum category category;  /* of most of it */
+	uint64_t unknown_bytes;  /* of no category */
 };
 
 enum { COPY_OWNERS = 16 };
@@ -31,6 +34,9 @@ struct copy_set {
 	uint32_t space;
 	unsigned count;            /* of owners: the copies */
 	struct copy_owner owners[COPY_OWNERS]; /* largest first */
+	unsigned blocks;           /* that each has of the same sizes: at least so many, */
+	uint64_t each;             /* with so many bytes, */
+	bool cast;                 /* or twice as many */
 	uint64_t bytes;            /* of all of them */
 	uint64_t extra_bytes;      /* without the largest */
 };
@@ -45,8 +51,11 @@ int copies_find(struct copies *c, struct stacks *s, struct copy_block *blocks, s
 		uint64_t least_bytes);
 void copies_fini(struct copies *c);
 
-/* Same sizes in the same order, but for a few; exposed for its tests. */
-bool copies_same(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
+/* What two have of the same sizes in the same order; 0 blocks: they are no copies. */
+struct copy_match { unsigned blocks, factor; uint64_t bytes; };
+
+/* Exposed for its tests. `bytes` are those of the smaller one, the other's are `factor` times as many. */
+struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
 
 /* The length of the part that repeats, if these are whole repetitions of something long and varied enough; else 0. */
 size_t copies_period(const uint64_t *sizes, size_t count);

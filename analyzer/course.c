@@ -12,7 +12,7 @@ struct course {
 	struct phases *phases;
 	struct steps *steps;
 	struct samples *samples;
-	struct reader *reader; /* of the second pass: its processes are what results point to */
+	struct reader *first, *reader; /* of passes of its own; results point to the second's processes */
 	/* Whom the query called before. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	void (*on_change)(void *arg, const struct model_change *c);
@@ -46,6 +46,7 @@ void course_free(struct course *c)
 	rhythm_free(c->rhythm);
 	samples_close(c->samples);
 	reader_close(c->reader);
+	reader_close(c->first);
 	free(c);
 }
 
@@ -116,30 +117,22 @@ static struct model_query query_of(const struct view *v)
 	return q;
 }
 
-static int pass(const struct view *v, struct model_query q, struct reader **reader)
+/* The second pass, with the readers' processes and the sites' numbers of the first. */
+static int run_again(struct course *c, const struct view *v, const struct reader *reader, const struct model *first)
 {
 	struct model *m;
-	const struct options *o = v->options;
-	reader_close(*reader);
-	*reader = NULL;
-	int e = reader_open(reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
-	if (e == 0)
-		e = model_run(&m, *reader, &q);
-	output_progress_end();
-	if (e == 0)
-		model_free(m);
-	return e;
-}
-
-int course_run(struct course *c, const struct view *v)
-{
 	struct model_query q = query_of(v);
 	q.on_event = second_event;
 	q.on_change = second_change;
 	q.arg = c;
-	int e = pass(v, q, &c->reader);
+	q.numbers = first;
+	int e = reader_again(&c->reader, reader);
+	if (e == 0)
+		e = model_run(&m, c->reader, &q);
+	output_progress_end();
 	if (e < 0)
 		return e;
+	model_free(m);
 	steps_finish(c->steps);
 	phases_finish(c->phases);
 	if (samples_open(&c->samples, c->reader) < 0)
@@ -147,21 +140,27 @@ int course_run(struct course *c, const struct view *v)
 	return 0;
 }
 
+int course_run(struct course *c, const struct view *v)
+{
+	return run_again(c, v, v->reader, v->model);
+}
+
 int course_make(struct course **out, const struct view *v)
 {
 	struct model_query q = query_of(v);
 	struct course *c = course_new();
+	struct model *first = NULL;
 	*out = NULL;
 	if (!c)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	course_attach(c, &q);
-	int e = pass(v, q, &c->reader);
-	if (e == 0) {
-		struct reader *first = c->reader; /* the first pass's processes are still pointed to */
-		c->reader = NULL;
-		e = course_run(c, v);
-		reader_close(first);
-	}
+	int e = reader_again(&c->first, v->reader);
+	if (e == 0)
+		e = model_run(&first, c->first, &q);
+	output_progress_end();
+	if (e == 0)
+		e = run_again(c, v, c->first, first);
+	model_free(first);
 	if (e < 0) {
 		course_free(c);
 		return e;
@@ -203,19 +202,25 @@ const struct pace *course_main(const struct course *c, const struct view *v)
 	return best;
 }
 
+size_t course_points(const struct pace *p, const struct step_track *t, double *x, double *low, double *high)
+{
+	size_t n = p->count;
+	if (n && (p->source == RHYTHM_NONE || p->steps[n - 1].partial))
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		x[i] = step_x(p, i);
+		low[i] = (double)step_low(t, i);
+		high[i] = (double)step_high(t, i);
+	}
+	return n;
+}
+
 struct growth course_growth(const struct pace *p, const struct step_track *t)
 {
-	size_t last = p->count, n = 0;
-	if (last && (p->source == RHYTHM_NONE || p->steps[last - 1].partial))
-		last--;
-	double *x = calloc(last + 1, sizeof(*x)), *y = calloc(last + 1, sizeof(*y));
-	for (size_t i = 0; x && y && i < last; i++) {
-		x[n] = step_x(p, i);
-		y[n++] = (double)step_low(t, i);
-	}
-	struct growth g = growth_of(x, y, x && y ? n : 0);
-	free(x);
-	free(y);
+	double *points = calloc(3 * p->count + 1, sizeof(*points));
+	double *x = points, *low = points + p->count, *high = low + p->count;
+	struct growth g = growth_of(x, low, points ? course_points(p, t, x, low, high) : 0);
+	free(points);
 	return g;
 }
 

@@ -43,7 +43,11 @@ const struct samples *course_samples(const struct course *c); /* NULL: none coul
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has steps. */
 const struct pace *course_main(const struct course *c, const struct view *v);
 
-/* Growth of the low points of one track; of time windows the last is left out. */
+/* Place, low and high point of each entry that is whole, into room for p->count; of time windows the last is left out. Returns how
+ * many. */
+size_t course_points(const struct pace *p, const struct step_track *t, double *x, double *low, double *high);
+
+/* Growth of the low points of one track. */
 struct growth course_growth(const struct pace *p, const struct step_track *t);
 
 /* How far steps usually rise above their low points: the median of the last ones. */

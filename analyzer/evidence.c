@@ -141,13 +141,30 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 		if ((s->space & 0xff) != (device == MODEL_NO_DEVICE ? 0xff : device))
 			continue;
 		struct evidence_copies *c = &list[(*count)++];
-		*c = (struct evidence_copies){ .bytes = s->owners[0].bytes, .extra_bytes = s->extra_bytes, .count = s->count,
-					       .blocks = s->owners[0].blocks };
+		*c = (struct evidence_copies){ .bytes = s->each, .cast = s->cast, .extra_bytes = s->extra_bytes, .count = s->count,
+					       .blocks = s->blocks };
 		for (unsigned k = 0; k < s->count && k < 4; k++)
 			c->owners[k] = explain_call(x, s->owners[k].stack);
 	}
 	*items = list;
 	return 0;
+}
+
+/* What most of it is for, and the line that holds most. */
+static void set_most(struct explain *x, struct evidence_device *e, const struct explain_space *s)
+{
+	for (int c = 0; c < CATEGORIES; c++)
+		if (s->category[c] > e->most_for_bytes) {
+			e->most_for = (enum category)c;
+			e->most_for_bytes = s->category[c];
+		}
+	if (!s->holder_count)
+		return;
+	const struct holder *h = s->holders;
+	e->holder.site = explain_site(x, h->stack);
+	e->holder.bytes = h->bytes;
+	e->holder.blocks = h->blocks;
+	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
 }
 
 static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
@@ -159,6 +176,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	*e = evidence_device_none();
 	e->name = d->name;
 	e->uuid = d->uuid;
+	set_most(x, e, &x->spaces[1 + d->index]);
 	e->total = l->total;
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
@@ -232,7 +250,8 @@ static void set_kept(struct explain *x)
 			continue;
 		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
 		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
-		h->rss_anon += anon;
+		h->rss_anon += s->known >> MT_PROCESS_pss_anon & 1
+			? system_share(anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : anon;
 		h->live += live < anon ? live : anon;
 		h->kept += kept_of(x, p, anon, live);
 		sampled++;
@@ -242,17 +261,18 @@ static void set_kept(struct explain *x)
 }
 
 /* What the cgroup with a limit could not give way at its worst moment: all but its pages of files. */
-struct worst { uint64_t used, file; };
+struct worst { const char *path; uint64_t used, file; };
 
 static int look_at_group(void *arg, const struct sample *s)
 {
 	struct worst *w = arg;
 	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file;
-	if (s->subject->kind != MT_SUBJECT_CGROUP || (s->fields & both) != both || s->value[MT_CGROUP_current] < s->value[MT_CGROUP_file])
-		return 0;
+	if (s->subject->kind != MT_SUBJECT_CGROUP || strcmp(s->subject->text, w->path) || (s->fields & both) != both ||
+	    s->value[MT_CGROUP_current] < s->value[MT_CGROUP_file])
+		return 0; /* a process may have begun in another one */
 	uint64_t used = s->value[MT_CGROUP_current] - s->value[MT_CGROUP_file];
 	if (used > w->used)
-		*w = (struct worst){ used, s->value[MT_CGROUP_file] };
+		*w = (struct worst){ w->path, used, s->value[MT_CGROUP_file] };
 	return 0;
 }
 
@@ -276,11 +296,13 @@ static void set_system(struct explain *x)
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->file = f->cgroup_file;
 	h->anon = f->cgroup_anon;
-	struct worst worst = { 0 };
-	if (evidence_known(f->limit) && samples_each(system_samples(x->system), 0, UINT64_MAX, look_at_group, &worst) >= 0 && worst.used) {
+	struct worst worst = { .path = l->cgroup };
+	if (l->cgroup && evidence_known(f->limit) && samples_each(system_samples(x->system), 0, UINT64_MAX, look_at_group, &worst) >= 0 && worst.used) {
 		h->anon = worst.used;
 		h->file = worst.file;
 	}
+	if (l->known)
+		h->copied = l->copied;
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;

@@ -12,6 +12,7 @@
 #ifndef MT_EVIDENCE_H
 #define MT_EVIDENCE_H
 
+#include "analyzer/categories.h"
 #include "analyzer/growth.h"
 
 #include <stdbool.h>
@@ -82,14 +83,16 @@ struct evidence_part {
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
 	unsigned sites;             /* in the group */
+	uint32_t pid;               /* 0 = there is only one process */
 	struct { enum growth_kind kind; enum growth_certainty certainty; } fit;
 	uint64_t bytes;             /* grown by */
 	double per_step, per_second;
 	double blocks_per_step;
 	uint64_t block_bytes;       /* mean */
-	double fails_step, fails_low, fails_high; /* 0 = no forecast */
+	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
+	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 };
@@ -104,14 +107,16 @@ struct evidence_phase {
 	unsigned times;             /* it ran; of a line of a loop: very often */
 	bool line;                  /* a line of the program, not a mark */
 	bool after_steps;           /* the training loop had run before it began */
+	unsigned steps;             /* of its process */
 };
 
 struct evidence_copies {
-	uint64_t bytes;             /* of one copy, the largest */
+	uint64_t bytes;             /* that each has in common with the others; of a cast the smaller one's */
+	bool cast;                  /* some have twice that */
 	uint64_t extra_bytes;       /* what dropping all but the largest would give back */
 	unsigned count;
 	const char *owners[4];      /* sites; NULL at the end */
-	unsigned blocks;            /* of one copy */
+	unsigned blocks;            /* of these bytes */
 };
 
 /* A list with its length; the parts are borrowed. */
@@ -138,6 +143,9 @@ struct evidence_device {
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;
+	enum category most_for;     /* what most of what was alive is for */
+	uint64_t most_for_bytes;
+	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 
 struct evidence_host {
@@ -151,7 +159,7 @@ struct evidence_host {
 	uint64_t live_peak;
 	uint64_t kept;              /* resident and not live: kept by allocators */
 	uint64_t shm_used, shm_total;
-	uint64_t private_dirty_growth; /* of workers: copied on write, without allocations */
+	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */

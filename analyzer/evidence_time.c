@@ -67,16 +67,26 @@ static bool works(const struct place *p, const struct trend *t)
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
+static bool is_arena(const struct place *p, const struct owner *o)
+{
+	struct stack_walk w = { .next = o->stack_count ? o->stacks->stack : 0 };
+	while (p->kind == MODEL_MAP && stack_step(p->x->view->stacks, &w))
+		if (w.frame->name && !strcmp(w.frame->name, "_PyObject_ArenaMmap"))
+			return true;
+	return false;
+}
+
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
+	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .sites = 1, .fit = { t->growth.kind, t->growth.certainty },
+		.site = site_of(p->x, o), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .freed_some = true, .works = works(p, t),
+		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .works = works(p, t),
 	};
 }
 
@@ -133,7 +143,7 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 		g->fails_step = stepped ? f.x : 0;
 		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
 		g->fails_low = f.low;
-		g->fails_high = isfinite(f.high) ? f.high : 0;
+		g->fails_high = f.high;
 	}
 }
 
@@ -206,11 +216,12 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 	return 0;
 }
 
-static const struct pace *pace_on(const struct explain *x, uint32_t device, const struct step_track **track)
+/* Of one process, or of the one with the most to tell. */
+static const struct pace *pace_on(const struct explain *x, uint32_t device, uint32_t process, const struct step_track **track)
 {
 	const struct pace *best = NULL;
 	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
-		const struct pace *p = course_pace(x->course, id);
+		const struct pace *p = process == UINT32_MAX || process == id ? course_pace(x->course, id) : NULL;
 		for (size_t k = 0; p && k < p->track_count; k++)
 			if (p->tracks[k].device == device && (device != MODEL_NO_DEVICE || p->tracks[k].kind == MODEL_HEAP) &&
 			    (!best || p->tracks[k].count > (*track)->count)) {
@@ -252,6 +263,12 @@ static const struct phase *phase_at(const struct explain *x, uint32_t process, u
 			best = p;
 	}
 	return best;
+}
+
+static unsigned steps_of_process(const struct explain *x, uint32_t process)
+{
+	const struct pace *pace = course_pace(x->course, process);
+	return pace && pace->source != RHYTHM_NONE ? (unsigned)pace->total : 0;
 }
 
 static bool after_steps(const struct explain *x, const struct phase *p)
@@ -296,7 +313,8 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 			.name = p->name, .pid = p->process->pid, .begin_bytes = t->begin_bytes, .peak_bytes = t->peak_bytes,
 			.freed = f.freed, .in_pool = (uint64_t)f.in_pool,
 			.failing = p == failing, .times = (unsigned)p->visits,
-			.line = p->source == PHASE_LINE, .after_steps = after_steps(x, p),
+			.line = p->source == PHASE_LINE, .steps = steps_of_process(x, p->process->id),
+			.after_steps = after_steps(x, p),
 		};
 	}
 	e->phases.items = list;
@@ -308,8 +326,8 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
 {
 	const struct step_track *track = NULL;
-	const struct pace *pace = pace_on(x, device, &track);
 	uint32_t whose = oom ? oom->process : UINT32_MAX;
+	const struct pace *pace = pace_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
 	e->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
 	if (pace && pace->source != RHYTHM_NONE)
@@ -323,7 +341,7 @@ int evidence_time_host(struct explain *x)
 	struct evidence_host *h = &x->evidence.host;
 	struct place heap = { x, MODEL_HEAP, MODEL_NO_DEVICE, UINT32_MAX }, map = { x, MODEL_MAP, MODEL_NO_DEVICE, UINT32_MAX };
 	const struct step_track *track = NULL;
-	const struct pace *pace = pace_on(x, MODEL_NO_DEVICE, &track);
+	const struct pace *pace = pace_on(x, MODEL_NO_DEVICE, UINT32_MAX, &track);
 	h->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
 	int e = h->growth_known ? add_growth(&heap, &h->growth.items, &h->growth.count) : 0;
 	return e < 0 || !h->growth_known ? e : add_growth(&map, &h->growth.items, &h->growth.count);

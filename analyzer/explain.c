@@ -4,6 +4,7 @@
 #include "analyzer/python.h"
 #include "analyzer/vec.h"
 
+#define LONGEST_STEP 1.5 /* times the one before */
 #define LEAST_COPY_PART 100 /* a copy is at least this part of its space */
 
 const struct model_oom *explain_failure(const struct model_device *d)
@@ -71,7 +72,7 @@ uint32_t explain_stack(const struct explain *x, const struct moment_block *b)
 	const struct model_process *p = model_process(x->view->model, b->process->id);
 	if (b->site >= p->site_count)
 		return 0;
-	return stacks_of(x->view->stacks, reader_process(x->view->reader, b->process->id), p->sites[b->site].node, p->sites[b->site].node2);
+	return stacks_of_site(x->view->stacks, p->process, b->site, p->sites[b->site].node, p->sites[b->site].node2);
 }
 
 /* ---- the second pass --------------------------------------------------------------------------------------- */
@@ -90,6 +91,13 @@ static void on_change(void *arg, const struct model_change *c)
 
 /* ---- categories -------------------------------------------------------------------------------------------- */
 
+/* Until when the loop may have been in a step that nothing ended. */
+static uint64_t still_running(const struct pace *p)
+{
+	const struct step *last = &p->steps[p->count - 1];
+	return last->end_ns + (uint64_t)(LONGEST_STEP * (double)(last->end_ns - last->begin_ns) / last->count);
+}
+
 /* When the step began that was running then; UINT64_MAX = it is not known. */
 static uint64_t running_step(const struct pace *p, uint64_t moment)
 {
@@ -101,7 +109,10 @@ static uint64_t running_step(const struct pace *p, uint64_t moment)
 		else
 			high = middle;
 	}
-	return low && p->steps[low - 1].count == 1 ? p->steps[low - 1].begin_ns : UINT64_MAX;
+	const struct step *s = low ? &p->steps[low - 1] : NULL;
+	if (s && low == p->count && s->end_ns < moment)
+		return s->end_ns; /* the one that was never finished */
+	return s && s->count == 1 ? s->begin_ns : UINT64_MAX;
 }
 
 /* Seen from the moment, where the program or its optimizer says what a step is: other loops recur, too. */
@@ -109,7 +120,7 @@ static enum lifetime lifetime_of(const struct explain *x, const struct moment_bl
 {
 	const struct pace *p = b->device == MODEL_NO_DEVICE ? NULL : course_pace(x->course, b->process->id);
 	uint64_t moment = moments_device_ns(x->parts->moments, b->device);
-	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || p->steps[p->count - 1].end_ns < moment)
+	if (!p || p->source == RHYTHM_NONE || p->source == RHYTHM_SITES || p->count < 2 || moment > still_running(p))
 		return LIFETIME_UNKNOWN;
 	uint64_t running = running_step(p, moment);
 	if (b->ns < p->steps[0].begin_ns)
@@ -126,10 +137,11 @@ static enum category category_of(struct explain *x, const struct moment_block *b
 }
 
 /* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see estimate.h). */
-static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s, double share)
+static void count_site(struct explain *x, const struct model_process *p, uint32_t site, double share)
 {
 	struct explain_space *host = &x->spaces[0];
-	uint32_t stack = stacks_of(x->view->stacks, p->process, s->node, s->node2);
+	const struct model_site *s = &p->sites[site];
+	uint32_t stack = stacks_of_site(x->view->stacks, p->process, site, s->node, s->node2);
 	double weight = 1 + (sites_weight(x->view->reader, s) - 1) * share;
 	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += (uint64_t)((double)s->host_peak_bytes * weight);
 }
@@ -157,7 +169,7 @@ static void count_process(struct explain *x, const struct model_process *p)
 		before += host->category[c];
 	for (uint32_t i = 0; i < p->site_count; i++)
 		if (is_heap(&p->sites[i]) && p->sites[i].sampled != MODEL_UNSAMPLED)
-			count_site(x, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
+			count_site(x, p, i, meant > 0 ? (double)bare / meant : 0);
 	for (int c = 0; c < CATEGORIES; c++)
 		after += host->category[c];
 	host->bytes += all;
@@ -199,6 +211,7 @@ struct gathering {
 	size_t span_count, span_room;
 	struct moment_block *driver; /* of spans[] */
 	size_t driver_room;
+	struct holders *holders; /* by space */
 };
 
 static bool is_copied(enum category c)
@@ -229,11 +242,12 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		s->category[c] += moved;
 	}
 	note_largest(s, b);
-	if (!is_copied(c) || !stack)
-		return 0;
-	int e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
+	int e = host ? 0 : holders_add(&g->holders[1 + b->device], stack, b->size);
+	if (e < 0 || !is_copied(c) || !stack)
+		return e;
+	e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
-		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack };
+		g->copies[g->copy_count++] = (struct copy_block){ b->size, b->order, space_number(b), stack, c };
 	return e;
 }
 
@@ -319,14 +333,40 @@ static int find_copies(struct explain *x, struct gathering *g)
 	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
 }
 
-static int look_at_blocks(struct explain *x, bool for_copies)
+/* What has the sizes of a model's parameters in their order is parameters, whoever made it. */
+static void name_copies(struct explain *x)
 {
-	struct gathering g = { .x = x };
-	int e = moments_each(x->parts->moments, gather, &g);
+	for (size_t i = 0; i < x->copies.count; i++) {
+		const struct copy_set *set = &x->copies.sets[i];
+		struct explain_space *s = &x->spaces[(set->space & 0xff) == 0xff ? 0 : 1 + (set->space & 0xff)];
+		unsigned known = 0;
+		while (known < set->count && set->owners[known].category != CATEGORY_parameters)
+			known++;
+		for (unsigned k = 0; k < set->count && known < set->count; k++) {
+			uint64_t moved = set->owners[k].unknown_bytes;
+			moved = moved < s->category[CATEGORY_unknown] ? moved : s->category[CATEGORY_unknown];
+			s->category[CATEGORY_unknown] -= moved;
+			s->category[CATEGORY_parameters] += moved;
+		}
+	}
+}
+
+static int look_at_blocks(struct explain *x)
+{
+	struct gathering g = { .x = x, .holders = calloc(x->space_count, sizeof(*g.holders)) };
+	int e = g.holders ? moments_each(x->parts->moments, gather, &g) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	if (e == 0)
 		e = take_rest(&g);
-	if (e == 0 && for_copies)
+	if (e == 0)
 		e = find_copies(x, &g);
+	if (e == 0)
+		name_copies(x);
+	for (unsigned i = 0; g.holders && i < x->space_count; i++) {
+		struct explain_space *s = &x->spaces[i];
+		s->holder_count = holders_most(&g.holders[i], x->view->stacks, view_flags(x->view->options), s->holders);
+		holders_fini(&g.holders[i]);
+	}
+	free(g.holders);
 	free(g.copies);
 	free(g.spans);
 	free(g.driver);
@@ -369,23 +409,18 @@ int explain_new(struct explain **out, const struct view *v, struct course *c, st
 	return e;
 }
 
-static int make_spaces(struct explain *x, bool for_copies)
+int explain_categories(struct explain *x)
 {
 	int e = moments_error(x->parts->moments);
 	if (e < 0)
 		return e;
 	count_heap(x);
-	return look_at_blocks(x, for_copies);
-}
-
-int explain_categories(struct explain *x)
-{
-	return make_spaces(x, false);
+	return look_at_blocks(x);
 }
 
 int explain_make(struct explain *x)
 {
-	int e = make_spaces(x, true);
+	int e = explain_categories(x);
 	if (e == 0)
 		e = evidence_make(x);
 	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);

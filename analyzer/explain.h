@@ -14,6 +14,7 @@
 #include "analyzer/categories.h"
 #include "analyzer/copies.h"
 #include "analyzer/course.h"
+#include "analyzer/holders.h"
 #include "analyzer/ledger.h"
 #include "analyzer/moments.h"
 #include "analyzer/system.h"
@@ -31,6 +32,8 @@ struct explain_space {
 	uint64_t bytes;                      /* all categories together */
 	struct moment_block largest[EXPLAIN_LARGEST];
 	unsigned largest_count;
+	struct holder holders[HOLDERS_MOST]; /* the lines that hold most; of a device */
+	unsigned holder_count;
 };
 
 struct explain {
@@ -50,7 +53,7 @@ struct explain {
 int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete);
 
 int explain_make(struct explain *x);
-int explain_categories(struct explain *x); /* x->spaces alone, instead */
+int explain_categories(struct explain *x); /* x->spaces and copies alone, instead */
 void explain_free(struct explain *x); /* NULL is fine */
 
 /* "train.py:73 save" of a stack; owned by `x`. */

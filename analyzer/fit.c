@@ -186,7 +186,7 @@ static void residuals_of(const struct fit *f, const double *t, const double *y, 
 		residuals[i] = y[i] - fit_value(f, t[i]);
 }
 
-void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n)
+void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n, double least)
 {
 	*f = (struct fit){ .shape = shape, .terms = terms_of(shape), .p = p, .inflation = 1, .points = n };
 	double *w = malloc((n + 1) * sizeof(*w)), *residuals = malloc((n + 1) * sizeof(*residuals));
@@ -200,10 +200,11 @@ void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, co
 			w[i] = n < FEW || far <= limit ? 1 : limit / far;
 		}
 	}
+	double off = fmax(f->scale, least);
 	f->inflation = residuals ? inflation_of(residuals, n, f->scale) : 1;
 	for (int r = 0; r < 3; r++)
 		for (int c = 0; c < 3; c++)
-			f->cov[r][c] *= f->scale * f->scale * f->inflation * f->inflation;
+			f->cov[r][c] *= off * off * f->inflation * f->inflation;
 	free(w);
 	free(residuals);
 }

@@ -27,7 +27,8 @@ struct fit {
 	size_t points;
 };
 
-void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n);
+/* Errors are those of points that are `least` off, or more if they are seen to be. */
+void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n, double least);
 
 double fit_value(const struct fit *f, double t);
 double fit_slope(const struct fit *f, double t);

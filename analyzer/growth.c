@@ -22,6 +22,9 @@
 #define LEAST_T 3.5        /* slope in standard errors */
 #define BENT_T 2.0         /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
 #define JUMPS 3
+#define CURVED 2           /* how much better an exponential must explain than a parabola, in squares of the noise */
+
+static const double growths[] = { -0.15, -0.2, -0.3, -0.4, -0.6, -1, -2 }; /* of exponentials */
 
 const char *growth_name(enum growth_kind kind)
 {
@@ -122,8 +125,9 @@ static void drop_start(struct points *p)
 		return;
 	size_t from = p->n / TRIM_PART, outside = 0;
 	struct fit f;
-	fit_make(&f, FIT_CURVE, 0, p->t + from, p->y + from, p->n - from);
-	double noise = fmax(f.scale, FLOOR * range_of(p));
+	double least = FLOOR * range_of(p);
+	fit_make(&f, FIT_CURVE, 0, p->t + from, p->y + from, p->n - from, least);
+	double noise = fmax(f.scale, least);
 	for (size_t i = from; i-- > 0 && outside < 2;) {
 		double error = fit_value_error(&f, p->t[i]), far = fabs(p->y[i] - fit_value(&f, p->t[i]));
 		bool fits = far <= 4 * sqrt(noise * noise + error * error);
@@ -233,7 +237,7 @@ static struct fit best_place(const struct points *p, enum fit_shape shape, const
 	struct fit best = { 0 }, f;
 	double least = INFINITY;
 	for (size_t i = 0; i < count; i++) {
-		fit_make(&f, shape, places[i], p->t, p->y, p->n);
+		fit_make(&f, shape, places[i], p->t, p->y, p->n, FLOOR * range_of(p));
 		double loss = fit_loss(&f, p->t, p->y, p->n, scale);
 		if (loss < least) {
 			least = loss;
@@ -259,13 +263,13 @@ static void consider_levels(struct choice *c)
 static void choose(struct choice *c, const struct points *p)
 {
 	static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
-	static const double decays[] = { 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6 }, growths[] = { -0.15, -0.2, -0.3, -0.4, -0.6 };
+	static const double decays[] = { 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6 };
 	struct fit constant, bend, decay, growth;
 	double least = FLOOR * range_of(p);
 	*c = (struct choice){ .p = p, .cost = INFINITY };
-	fit_make(&constant, FIT_CONSTANT, 0, p->t, p->y, p->n);
-	fit_make(&c->line, FIT_LINE, 0, p->t, p->y, p->n);
-	fit_make(&c->curve, FIT_CURVE, 0, p->t, p->y, p->n);
+	fit_make(&constant, FIT_CONSTANT, 0, p->t, p->y, p->n, least);
+	fit_make(&c->line, FIT_LINE, 0, p->t, p->y, p->n, least);
+	fit_make(&c->curve, FIT_CURVE, 0, p->t, p->y, p->n, least);
 	c->scale = fmax(least, fmin(c->line.scale, c->curve.scale));
 	if (p->n >= FEW) {
 		bend = best_place(p, FIT_BEND, bends, sizeof(bends) / sizeof(*bends), c->scale);
@@ -298,7 +302,7 @@ static void name_line(struct growth *g, const struct points *p, double t)
 	size_t from = 0;
 	while (from + GROWTH_LEAST_POINTS < p->n && p->t[from] < t)
 		from++;
-	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from);
+	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from, FLOOR * range_of(p));
 	g->from_x = p->x[from];
 	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, LEAST_T))
 		g->kind = GROWTH_LINEAR;
@@ -353,6 +357,42 @@ static void set_rates(struct growth *g, const struct points *p)
 	g->acceleration_error = g->fit.shape == FIT_CURVE ? 2 * quantile * sqrt(g->fit.cov[2][2]) / g->span / g->span : a;
 }
 
+/* What residuals that hang together say about a shape is less than so many points would. */
+static void weigh(struct growth *g, const struct points *p, double scale)
+{
+	double costs[GROWTH_SHAPES], least = INFINITY, all = 0;
+	for (unsigned i = 0; i < g->shape_count; i++) {
+		const struct fit *f = &g->shapes[i].fit;
+		double loss = fit_loss(f, p->t, p->y, p->n, scale) / (g->fit.inflation * g->fit.inflation);
+		costs[i] = loss + (f->shape != FIT_LINE) + (f->shape == FIT_DECAY ? CURVED : 0);
+		least = fmin(least, costs[i]);
+	}
+	for (unsigned i = 0; i < g->shape_count; i++)
+		all += g->shapes[i].weight = exp((least - costs[i]) / 2);
+	for (unsigned i = 0; i < g->shape_count; i++)
+		g->shapes[i].weight /= all;
+}
+
+/* A line, a parabola and an exponential through the points since growth began. */
+static void set_shapes(struct growth *g, const struct points *all)
+{
+	struct points p = *all;
+	while (p.n > GROWTH_LEAST_POINTS && p.x[0] < g->from_x) {
+		p.n--;
+		memmove(p.x, p.x + 1, p.n * sizeof(*p.x));
+		memmove(p.t, p.t + 1, p.n * sizeof(*p.t));
+		memmove(p.y, p.y + 1, p.n * sizeof(*p.y));
+	}
+	double least = FLOOR * range_of(&p), scale;
+	fit_make(&g->shapes[0].fit, FIT_LINE, 0, p.t, p.y, p.n, least);
+	fit_make(&g->shapes[1].fit, FIT_CURVE, 0, p.t, p.y, p.n, least);
+	scale = fmax(least, fmin(g->shapes[0].fit.scale, g->shapes[1].fit.scale));
+	g->shape_count = 2;
+	if (p.n >= FEW)
+		g->shapes[g->shape_count++].fit = best_place(&p, FIT_DECAY, growths, sizeof(growths) / sizeof(*growths), scale);
+	weigh(g, &p, scale);
+}
+
 static void name(struct growth *g, const struct choice *c)
 {
 	g->fit = c->best;
@@ -389,60 +429,8 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 	name(&g, &c);
 	if (growth_is_steady(&g) && lifted(&p) < 0.3 * g.bytes)
 		g.kind = GROWTH_NONE;
+	if (growth_is_steady(&g))
+		set_shapes(&g, &p);
 	g.certainty = how_certain(&g, p.n);
 	return g;
-}
-
-/* ---- forecast ------------------------------------------------------------------------------------------ */
-
-/* The curve, `errors` standard errors (its own and a single point's) above or below. */
-static double edge(const struct fit *f, double t, double errors)
-{
-	double own = fit_value_error(f, t);
-	return fit_value(f, t) + errors * sqrt(own * own + f->scale * f->scale);
-}
-
-/* The first t after `from` at which the edge reaches the limit. */
-static double crossing(const struct fit *f, double from, double limit, double errors)
-{
-	const double most = 100;
-	double t = from, step = 0.01;
-	if (edge(f, t, errors) >= limit)
-		return t;
-	while (edge(f, t + step, errors) < limit) {
-		t += step;
-		step *= 1.05;
-		if (t > most)
-			return INFINITY;
-	}
-	for (int i = 0; i < 40; i++) {
-		step /= 2;
-		t += edge(f, t + step, errors) < limit ? step : 0;
-	}
-	return t;
-}
-
-struct forecast growth_forecast(const struct growth *g, double limit, double amplitude)
-{
-	struct forecast f = { .x = INFINITY, .low = INFINITY, .high = INFINITY };
-	if (!growth_is_steady(g))
-		return f;
-	double quantile = fit_quantile(g->fit.points, g->fit.terms), level = limit - amplitude;
-	f.x = g->x + g->span * crossing(&g->fit, 1, level, 0);
-	f.low = g->x + g->span * crossing(&g->fit, 1, level, quantile);
-	f.high = g->x + g->span * crossing(&g->fit, 1, level, -quantile);
-	f.ever = isfinite(f.x);
-	return f;
-}
-
-struct forecast growth_straight(const double *x, const double *bytes, size_t count, double limit)
-{
-	struct growth g = { .kind = GROWTH_LINEAR };
-	struct points p;
-	if (count < GROWTH_LEAST_POINTS || !take_points(&p, x, bytes, count))
-		return (struct forecast){ .x = INFINITY, .low = INFINITY, .high = INFINITY };
-	g.x = p.x0;
-	g.span = p.span;
-	fit_make(&g.fit, FIT_LINE, 0, p.t, p.y, p.n);
-	return growth_forecast(&g, limit, 0);
 }

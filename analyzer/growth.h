@@ -23,7 +23,7 @@
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
-enum { GROWTH_LEAST_POINTS = 5 };
+enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 3 };
 
 struct growth {
 	enum growth_kind kind;
@@ -34,6 +34,9 @@ struct growth {
 	double from_x;                           /* what was before is start-up */
 	double x, span;                          /* `fit` is over t = (its x - x) / span */
 	struct fit fit;
+	/* How it may go on (forecast.h): shapes that were fitted to the points since `from_x`, and how likely each is, in all 1. */
+	struct growth_shape { struct fit fit; double weight; } shapes[GROWTH_SHAPES];
+	unsigned shape_count;
 };
 
 /* `x` rises: numbers of steps, or seconds. */
@@ -41,18 +44,6 @@ struct growth growth_of(const double *x, const double *bytes, size_t count);
 
 /* Linear or accelerating: what goes on will meet any limit. */
 bool growth_is_steady(const struct growth *g);
-
-struct forecast {
-	bool ever;        /* it meets the limit at all, within a hundred times what was seen */
-	double x;         /* when, and from when to when with 95 % */
-	double low, high; /* high is infinite where it may never */
-};
-
-/* When a steady growth meets the limit, `amplitude` above its low points; of others .ever is false. */
-struct forecast growth_forecast(const struct growth *g, double limit, double amplitude);
-
-/* The same if it went on in a straight line at its mean rate: what a forecast is to be better than. */
-struct forecast growth_straight(const double *x, const double *bytes, size_t count, double limit);
 
 const char *growth_name(enum growth_kind kind);
 const char *certainty_name(enum growth_certainty certainty);

@@ -165,6 +165,8 @@ static int load_head(struct image *im)
 			im->unborn = true;
 			return 0;
 		}
+		if (e) /* it may have been completed between the two looks */
+			e = read_info_file(im, &im->info);
 	} else {
 		e = trace_index(im);
 		if (e)
@@ -240,7 +242,10 @@ static int load_log(struct image *im)
 		return 0;
 	if (!file_is_open(&im->info_file)) {
 		e = read_info_block(im, &im->info, true);
-		return e ? reader_damage(im->reader) : log_parse(im, im->trace.file.path, im->trace.info.offset);
+		if (e)
+			return reader_damage(im->reader);
+		set_facts(im); /* the process may have ended since the head was read from the file */
+		return log_parse(im, im->trace.file.path, im->trace.info.offset);
 	}
 	/* the head once more: by now it may announce nodes and records that the events we have refer to */
 	struct mt_info info;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#define NO_RECORDER_BYTES (64ull << 20) /* of raw files without a recorder: none will come any more */
+
 static int compare_images(const void *a, const void *b)
 {
 	const struct image *x = *(struct image *const *)a, *y = *(struct image *const *)b;
@@ -94,6 +96,14 @@ static void fill_root_exit(struct image *im)
 	im->process.state = PROCESS_ENDED;
 }
 
+/* A process that runs starts a recorder when it has filled a chunk or a second has passed: that may be while we read, and what is
+ * raw now may be in use again or gone then. Where one has written this much without a recorder there will be none. */
+static bool may_get_recorder(const struct image *im)
+{
+	return im->process.state == PROCESS_RUNNING && !(im->session->head.flags & MT_SESSION_NO_RECORDER) &&
+	       im->raw.file.size < NO_RECORDER_BYTES;
+}
+
 int kin_load(struct reader *r)
 {
 	int e = 0;
@@ -101,6 +111,7 @@ int kin_load(struct reader *r)
 	for (size_t i = 0; i < r->image_count; i++) {
 		r->images[i]->process.id = (unsigned)i;
 		r->images[i]->process.state = image_is_alive(r->images[i]) ? PROCESS_RUNNING : PROCESS_GONE;
+		r->images[i]->session->recorder |= may_get_recorder(r->images[i]);
 	}
 	for (size_t i = 0; !e && i < r->image_count; i++)
 		e = image_load(r->images[i]);

@@ -61,6 +61,34 @@ static struct trend *find_trend(const struct leaks *l, const struct owner *o)
 	return kept;
 }
 
+/* A site that grew and of which all but a few blocks were freed in the end grew all the same: with what it had at the peak. */
+static struct trend *find_trend_of_both(const struct leaks *l, const struct owner *live, const struct owner *peak)
+{
+	struct trend *t = find_trend(l, live);
+	struct owner both = *live;
+	if (!peak || live->folded || (t && growth_is_steady(&t->growth)))
+		return t;
+	both.members = malloc((live->member_count + peak->member_count) * sizeof(*both.members));
+	if (!both.members)
+		return t;
+	memcpy(both.members, live->members, live->member_count * sizeof(*both.members));
+	for (size_t i = 0; i < peak->member_count; i++) {
+		size_t k = 0;
+		while (k < live->member_count && live->members[k] != peak->members[i])
+			k++;
+		if (k == live->member_count)
+			both.members[both.member_count++] = peak->members[i];
+	}
+	struct trend *more = find_trend(l, &both);
+	free(both.members);
+	if (!more || !growth_is_steady(&more->growth)) {
+		free(more);
+		return t;
+	}
+	free(t);
+	return more;
+}
+
 static uint64_t oldest_of(const struct owner *o)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -80,11 +108,11 @@ static void judge(const struct leaks *l, struct leak *leak)
 	leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, stack) : o->folded ? o->label : NULL;
 }
 
-static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind)
+static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner *peak)
 {
 	struct leak *leak = &l->list[l->count++];
 	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(o) };
-	leak->trend = find_trend(l, o);
+	leak->trend = find_trend_of_both(l, o, peak);
 	judge(l, leak);
 	if (kind != MODEL_HEAP || leak_counts(leak))
 		return;
@@ -107,55 +135,73 @@ static void count_rest(struct leaks *l)
 	l->blocks = rest_of(heap->blocks, l->benign_blocks + l->suppressed_blocks);
 }
 
-/* ---- what grew, but was freed in the end ------------------------------------------------------------------ */
+/* ---- what there was at the peak --------------------------------------------------------------------------- */
 
-static int by_address(const void *a, const void *b)
+/* The owners at the peak by their members, so that those at the end find theirs. */
+struct member { const struct model_site *site; const struct owner *owner; };
+
+struct members { struct member *list; size_t count; };
+
+static int by_site(const void *a, const void *b)
 {
-	const struct model_site *const *x = a, *const *y = b;
-	return (*x > *y) - (*x < *y);
+	const struct member *x = a, *y = b;
+	return (x->site > y->site) - (x->site < y->site);
 }
 
-/* All members of the owners, so that it can be asked whether an owner is among them. */
-static const struct model_site **list_members(const struct sites *s, size_t *count)
+static void list_members(struct members *m, const struct sites *s)
 {
-	*count = 0;
-	for (size_t i = 0; i < s->count; i++)
-		*count += s->owners[i].member_count;
-	const struct model_site **list = calloc(*count + 1, sizeof(*list));
 	size_t n = 0;
-	for (size_t i = 0; list && i < s->count; i++)
+	for (size_t i = 0; s && i < s->count; i++)
+		n += s->owners[i].member_count;
+	*m = (struct members){ .list = calloc(n + 1, sizeof(*m->list)) };
+	for (size_t i = 0; m->list && s && i < s->count; i++)
 		for (size_t k = 0; k < s->owners[i].member_count; k++)
-			list[n++] = s->owners[i].members[k];
-	if (list)
-		qsort(list, n, sizeof(*list), by_address);
-	return list;
+			m->list[m->count++] = (struct member){ s->owners[i].members[k], &s->owners[i] };
+	if (m->count)
+		qsort(m->list, m->count, sizeof(*m->list), by_site);
 }
 
-static bool is_among(const struct owner *o, const struct model_site *const *list, size_t count)
+static const struct owner *owner_of(const struct members *m, const struct owner *live)
 {
-	for (size_t i = 0; i < o->member_count; i++)
-		if (bsearch(&o->members[i], list, count, sizeof(*list), by_address))
-			return true;
-	return false;
+	const struct member *found = NULL;
+	for (size_t i = 0; i < live->member_count && m->count && !found; i++)
+		found = bsearch(&(struct member){ live->members[i], NULL }, m->list, m->count, sizeof(*m->list), by_site);
+	return found ? found->owner : NULL;
 }
 
-static void add_grown(struct leaks *l, const struct sites *live, const struct sites *peak, enum model_kind kind)
+/* What grew, but was freed in the end. */
+static void add_grown(struct leaks *l, const struct owner *o, enum model_kind kind)
 {
-	size_t count;
-	const struct model_site **known = list_members(live, &count);
-	for (size_t i = 0; known && i < peak->count; i++) {
-		const struct owner *o = &peak->owners[i];
-		if (o->bytes < 65536 || is_among(o, known, count))
-			continue;
-		struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX, .trend = find_trend(l, o) };
-		if (leak_is_steady(&leak)) {
-			judge(l, &leak);
-			l->list[l->count++] = leak;
-		} else {
-			free(leak.trend);
-		}
+	if (o->bytes < 65536)
+		return;
+	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX, .trend = find_trend(l, o) };
+	if (leak_is_steady(&leak)) {
+		judge(l, &leak);
+		l->list[l->count++] = leak;
+	} else {
+		free(leak.trend);
 	}
-	free(known);
+}
+
+static int add_kind(struct leaks *l, enum model_kind kind)
+{
+	const struct sites *live = l->live[kind], *peak = l->peak[kind];
+	struct members members;
+	bool *met = calloc(peak ? peak->count + 1 : 1, sizeof(*met));
+	list_members(&members, peak);
+	int e = met && members.list ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; e == 0 && live && i < live->count; i++) {
+		const struct owner *then = owner_of(&members, &live->owners[i]);
+		if (then)
+			met[then - peak->owners] = true;
+		add_live(l, &live->owners[i], kind, then);
+	}
+	for (size_t i = 0; e == 0 && peak && i < peak->count; i++)
+		if (!met[i])
+			add_grown(l, &peak->owners[i], kind);
+	free(members.list);
+	free(met);
+	return e;
 }
 
 static void find_groups(struct leaks *l)
@@ -167,6 +213,8 @@ static void find_groups(struct leaks *l)
 			list[n++] = l->list[i].trend;
 	if (list)
 		trend_group(list, n);
+	for (size_t i = 0; i < n; i++)
+		l->groups = list[i]->group > l->groups ? list[i]->group : l->groups;
 	free(list);
 }
 
@@ -186,12 +234,8 @@ int leaks_init(struct leaks *l, struct view *v, struct course *course, struct su
 	}
 	if (e == 0 && !(l->list = calloc(count + 1, sizeof(*l->list))))
 		e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++) {
-		for (size_t i = 0; l->live[kind] && i < l->live[kind]->count; i++)
-			add_live(l, &l->live[kind]->owners[i], kind);
-		if (l->peak[kind])
-			add_grown(l, l->live[kind], l->peak[kind], kind);
-	}
+	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
+		e = add_kind(l, kind);
 	suppressing = NULL;
 	if (e < 0) {
 		leaks_fini(l);
@@ -217,25 +261,22 @@ void leaks_fini(struct leaks *l)
 	*l = (struct leaks){ 0 };
 }
 
-/* ---- the fastest --------------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------------------- */
 
-double leaks_fastest_per_second(const struct leaks *l)
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
 {
-	double most = 0;
-	for (size_t i = 0; i < l->count; i++)
-		if (leak_is_steady(&l->list[i]) && !l->list[i].suppressed && trend_per_second(l->list[i].trend) > most)
-			most = trend_per_second(l->list[i].trend);
-	return most;
-}
-
-double leaks_fastest_per_step(const struct leaks *l, bool *stepped)
-{
-	double most = 0;
-	*stepped = course_main(l->course, l->view) != NULL;
+	struct leak_group g = { 0 };
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak_is_steady(leak) && !leak->suppressed && leak->trend->stepped && leak->trend->growth.rate > most)
-			most = leak->trend->growth.rate;
+		if (!leak_is_steady(leak) || leak->suppressed || leak->kind != kind || leak->trend->group != group)
+			continue;
+		g.sites++;
+		g.rate += leak->trend->growth.rate;
+		g.error += leak->trend->growth.rate_error;
+		g.per_second += trend_per_second(leak->trend);
+		g.bytes += leak->trend->growth.bytes;
+		if (!g.most || leak->trend->growth.bytes > g.most->trend->growth.bytes)
+			g.most = leak;
 	}
-	return most;
+	return g;
 }

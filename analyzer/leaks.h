@@ -23,6 +23,7 @@ struct leaks {
 	struct sites *live[MODEL_KINDS], *peak[MODEL_KINDS];
 	struct leak *list;         /* the worst first */
 	size_t count;
+	unsigned groups;           /* of sites that grow in lock-step: 1 to that */
 	uint64_t bytes, blocks;    /* of the heap, without benign and suppressed ones */
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
@@ -36,8 +37,15 @@ void leaks_fini(struct leaks *l);
 bool leak_is_steady(const struct leak *leak);
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* The fastest growth of any site that counts, and whether any process has steps. */
-double leaks_fastest_per_second(const struct leaks *l);
-double leaks_fastest_per_step(const struct leaks *l, bool *stepped);
+/* Sites of one kind of memory that grow in lock-step, without suppressed ones. */
+struct leak_group {
+	const struct leak *most;   /* the one that grew most; NULL: there are none */
+	size_t sites;
+	double bytes;              /* grown by, together */
+	double rate, error;        /* a step or second, together */
+	double per_second;
+};
+
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);
 
 #endif

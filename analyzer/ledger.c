@@ -137,12 +137,16 @@ static void add_up(struct ledger *l)
 		l->unexplained = (int64_t)(l->total - l->free - parts);
 }
 
-int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
-		struct stacks *stacks, const struct model_device *d, const struct model_moment *at)
+static int make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples, struct stacks *stacks)
 {
-	*l = (struct ledger){ .device = d, .at = at, .ns = at->ns, .total = at->total_bytes, .free = at->free_bytes,
-			      .pool_allocated = at->layer[LAYER_POOL], .pool_reserved = at->layer[LAYER_RESERVED],
-			      .unmapped = at->layer[LAYER_UNMAPPED], .other_processes = MODEL_UNKNOWN };
+	const struct model_moment *at = l->at;
+	l->ns = at->ns;
+	l->total = at->total_bytes;
+	l->free = at->free_bytes;
+	l->pool_allocated = at->layer[LAYER_POOL];
+	l->pool_reserved = at->layer[LAYER_RESERVED];
+	l->unmapped = at->layer[LAYER_UNMAPPED];
+	l->other_processes = MODEL_UNKNOWN;
 	l->pool_free = l->pool_reserved > l->pool_allocated ? l->pool_reserved - l->pool_allocated : 0;
 	l->other_own = at->layer[LAYER_MEMORY] > l->pool_reserved ? at->layer[LAYER_MEMORY] - l->pool_reserved : 0;
 	int e = take_traced(l, m, r);
@@ -158,9 +162,49 @@ int ledger_make(struct ledger *l, const struct model *m, const struct reader *r,
 	return e;
 }
 
+int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
+		struct stacks *stacks, const struct model_device *d, const struct model_moment *at)
+{
+	*l = (struct ledger){ .device = d, .at = at };
+	return make(l, m, r, samples, stacks);
+}
+
+/* ---- at any time ----------------------------------------------------------------------------------------- */
+
+static uint64_t highest_before(const struct model *m, const struct model_series *s, uint64_t ns)
+{
+	uint64_t from = model_from_ns(m), at = ns > from ? (ns - from) / model_timeline_width_ns(m) : 0;
+	at -= at > 0;
+	if (!s->count || at < s->first)
+		return 0;
+	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1].high;
+}
+
+int ledger_make_then(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
+		     struct stacks *stacks, const struct model_device *d, uint64_t ns)
+{
+	struct model_moment *at = &l->own;
+	*l = (struct ledger){ .device = d, .at = at, .then = true };
+	*at = (struct model_moment){ .ns = ns, .free_bytes = MODEL_UNKNOWN, .total_bytes = d->total_bytes ? d->total_bytes : MODEL_UNKNOWN };
+	at->parts = calloc(d->share_count + 1ul, sizeof(*at->parts));
+	if (!at->parts)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (int layer = 0; layer < MODEL_LAYERS; layer++)
+		at->layer[layer] = highest_before(m, &d->timeline[layer], ns);
+	for (unsigned i = 0; i < d->share_count; i++) {
+		struct model_part *part = &at->parts[at->part_count];
+		*part = (struct model_part){ .process = d->shares[i]->process->id };
+		for (int layer = 0; layer < MODEL_LAYERS; layer++)
+			part->layer[layer] = highest_before(m, &d->shares[i]->timeline[layer], ns);
+		at->part_count += part->layer[LAYER_MEMORY] > 0;
+	}
+	return make(l, m, r, samples, stacks);
+}
+
 void ledger_fini(struct ledger *l)
 {
 	free(l->processes);
 	free(l->parts);
+	free(l->own.parts);
 	*l = (struct ledger){ 0 };
 }

@@ -16,6 +16,7 @@
 
 struct ledger_process {
 	const struct process *process; /* NULL: not traced */
+	const struct sample_subject *subject; /* of an untraced one */
 	uint32_t pid;
 	const char *name;              /* "?" = unknown */
 	uint64_t bytes;
@@ -48,6 +49,8 @@ struct ledger {
 	unsigned process_count;
 	struct ledger_part *parts;     /* largest first */
 	unsigned part_count;
+	bool then;                     /* nothing that was sampled later is in it */
+	struct model_moment own;       /* of ledger_make_then() */
 };
 
 /* ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is there. */
@@ -58,6 +61,10 @@ int ledger_add_part(struct ledger *l, const struct process *p, const char *name,
 /* At an OOM's moment, or the device's peak. `samples` may be NULL. 0 or an error; ledger_fini() either way. */
 int ledger_make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
 		struct stacks *stacks, const struct model_device *d, const struct model_moment *at);
+/* As it could be known at a time in the middle of the run: the highest in the stretch of the timelines that ended last, and no
+ * sample of later. */
+int ledger_make_then(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
+		     struct stacks *stacks, const struct model_device *d, uint64_t ns);
 void ledger_fini(struct ledger *l);
 
 /* "NCCL" for the path of its library; NULL for one that has no such name. */

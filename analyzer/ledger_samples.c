@@ -208,6 +208,7 @@ static int add_neighbour(struct ledger *l, const struct seen *s, uint64_t first_
 	struct ledger_process *row = ledger_add_process(l, NULL, d->pid ? d->pid : d->other_pid, *d->text2 ? d->text2 : "?");
 	if (!row)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	row->subject = d;
 	row->bytes = s->bytes;
 	row->since_ns = d->first_ns;
 	row->before = d->first_ns <= first_ns;
@@ -246,7 +247,7 @@ int ledger_take_samples(struct ledger *l, const struct model *m, const struct sa
 {
 	struct look k = { .ledger = l, .model = m, .samples = samples };
 	uint64_t first_ns = UINT64_MAX;
-	int e = samples_each(samples, l->ns > BACK_NS ? l->ns - BACK_NS : 0, l->ns + AHEAD_NS, take, &k);
+	int e = samples_each(samples, l->ns > BACK_NS ? l->ns - BACK_NS : 0, l->then ? l->ns : l->ns + AHEAD_NS, take, &k);
 	for (size_t i = 0; i < k.count && !e; i++)
 		if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE) {
 			first_ns = k.seen[i].subject->first_ns;

@@ -292,6 +292,7 @@ static int set_up(struct model *m)
 		a->model = m;
 		a->seen.process = reader_process(m->reader, i);
 		a->sites.numbers_only = m->query.changes_only;
+		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[i].sites : NULL;
 		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
 	}
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);

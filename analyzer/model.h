@@ -72,7 +72,8 @@ struct model_query {
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool growth;        /* record site.growth */
-	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures */
+	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
+	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);

@@ -97,11 +97,64 @@ int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigne
 	return e;
 }
 
+/* What a pass changes is a copy's own: descriptors, and what it finds missing. */
+static void copy_images(struct reader *r, const struct reader *first)
+{
+	for (size_t i = 0; i < r->image_count; i++) {
+		struct image *im = r->images[i] = &r->again[i];
+		struct process *p = &im->process;
+		*im = *first->images[i];
+		im->reader = r;
+		im->raw.file.fd = im->trace.file.fd = -1;
+		p->parent = p->parent ? &r->again[p->parent->id].process : NULL;
+		p->creator = p->creator ? &r->again[p->creator->id].process : NULL;
+	}
+}
+
+int reader_again(struct reader **out, const struct reader *first)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	*out = r;
+	if (!r)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	*r = *first;
+	r->notes = NULL;
+	r->note_count = r->note_room = r->heap_count = 0;
+	r->sources = NULL;
+	r->heap = NULL;
+	r->images = calloc(r->image_count, sizeof(*r->images));
+	r->again = calloc(r->image_count, sizeof(*r->again));
+	r->codec = codec_new();
+	int e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (r->images && r->again && r->codec) {
+		copy_images(r, first);
+		e = sources_make(r);
+	}
+	if (e) {
+		reader_close(r);
+		*out = NULL;
+	}
+	return e;
+}
+
+static void close_again(struct reader *r)
+{
+	codec_free(r->codec);
+	free(r->again);
+	free(r->images);
+	free(r->notes);
+	free(r);
+}
+
 void reader_close(struct reader *r)
 {
 	if (!r)
 		return;
 	sources_free(r);
+	if (r->again) {
+		close_again(r);
+		return;
+	}
 	for (size_t i = 0; i < r->image_count; i++)
 		image_close(r->images[i]);
 	for (size_t i = 0; i < r->session_count; i++) {

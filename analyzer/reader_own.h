@@ -23,6 +23,7 @@ struct reader {
 	size_t session_count;
 	struct image **images;
 	size_t image_count, image_room;
+	struct image *again;      /* of reader_again(): the images, all else of which is another reader's; or NULL */
 	struct reader_host *hosts;
 	size_t host_count, host_room;
 	struct clock *clocks;     /* one per image at most; never moves */

@@ -35,7 +35,7 @@
 #define ALLOWANCE_NS     (500 * MS)
 #define FIRST_NS         (500 * MS)
 #define MAPPINGS_NS      (30 * SECOND)
-#define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another */
+#define CHANGED          8             /* 1/8 more or less resident than at the last look is a reason for another, or as much touched */
 #define MAPPING_KIB      (16u << 10)
 #define CGROUP_NS        (10 * SECOND)
 #define OTHERS_NS        (5 * SECOND)
@@ -48,6 +48,7 @@
 struct look {
 	uint64_t last_ns;       /* 0 = never */
 	uint64_t rss;           /* KiB it had then */
+	uint64_t faults;        /* minor ones, until then */
 	uint64_t ns_per_mib;    /* 0 = not known yet */
 	bool stale;             /* somebody was forked or ended: what is shared is another share now */
 };
@@ -312,6 +313,11 @@ static uint64_t worked_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static uint64_t predicted(const struct look *l, uint64_t rss)
 {
 	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
@@ -319,10 +325,11 @@ static uint64_t predicted(const struct look *l, uint64_t rss)
 
 /* All looks together are to take 1/LOOK_SHARE of the time; and as one keeps the process from mapping memory as long as it
  * lasts, long ones are rare. A look that has a reason may come earlier, from an allowance that grows half as fast. */
-static bool is_due(const struct sampler *s, const struct target *t, const struct look *l, uint64_t rss, uint64_t period)
+static bool is_due(const struct sampler *s, const struct target *t, const struct look *l, uint64_t rss, uint64_t faults, uint64_t period)
 {
 	uint64_t cost = predicted(l, rss), since = s->now - (l->last_ns ? l->last_ns : t->met_ns), pause = cost * LOOK_SHARE * s->count;
-	bool changed = l->stale || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;
+	bool touched = (faults - l->faults) * (page_bytes() >> 10) > l->rss / CHANGED; /* what a fork shares is copied so, and stays as large */
+	bool changed = l->stale || touched || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;
 	if (!l->last_ns && cost < FIRST_NS)
 		return true;
 	if (cost > LONG_NS && since < cost * LONG_SHARE)
@@ -345,11 +352,13 @@ static void look_ends(struct sampler *s, struct look *l, uint64_t rss, uint64_t 
 static void look_closely(struct sampler *s, struct target *t, struct figures *f)
 {
 	uint64_t rss = f->value[MT_PROCESS_rss];
-	if (!is_due(s, t, &t->rollup, rss, PERIOD_NS * 9 / 10))
+	uint64_t faults = f->value[MT_PROCESS_minor_faults];
+	if (!is_due(s, t, &t->rollup, rss, faults, PERIOD_NS * 9 / 10))
 		return;
 	uint64_t start = worked_ns();
 	sample_process_rollup(t->number, f);
 	look_ends(s, &t->rollup, rss, worked_ns() - start);
+	t->rollup.faults = faults;
 }
 
 static void look_at_process(struct sampler *s, struct target *t)
@@ -389,7 +398,7 @@ static void look_at_mappings(struct sampler *s)
 	struct target *t = NULL;
 	for (size_t i = 0; i < s->count && !t; i++) {
 		struct target *c = s->targets[i];
-		if (!c->over && c->number && c->rss >= MAPPING_KIB && is_due(s, c, &c->mappings, c->rss, MAPPINGS_NS))
+		if (!c->over && c->number && c->rss >= MAPPING_KIB && is_due(s, c, &c->mappings, c->rss, c->mappings.faults, MAPPINGS_NS))
 			t = c;
 	}
 	if (!t)

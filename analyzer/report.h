@@ -51,11 +51,15 @@ unsigned report_print_device_times(const struct view *v);
 char *report_command(const struct process *p, int columns);
 
 /* report_growth.c: steps, phases, growth. Nothing is printed where nothing grows. */
-unsigned report_print_growth(const struct view *v, const struct course *c);
+unsigned report_print_growth(const struct report *r);
 void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
 /* report_why.c. Each prints nothing where it has nothing to say. */
-bool report_is_trouble(const struct report *r); /* something failed, or a verdict holds */
+bool report_is_trouble(const struct report *r);
+
+/* The device on which something is wrong; NULL: all is well, or it is the host alone. */
+const struct evidence_device *report_device(const struct report *r);
+ /* something failed, or a verdict holds */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
 unsigned report_print_phases(const struct report *r, unsigned room);

@@ -468,16 +468,54 @@ unsigned report_print_devices(const struct view *v)
 
 /* ---- over time ------------------------------------------------------------------------------------------- */
 
-static void time_row(struct table *t, const struct view *v, const struct model_share *s, uint64_t most)
+/* A process of the device over time: what its trace says that it allocated, or what the driver was seen to charge it. */
+struct time_row { char *who; uint64_t values[SPARKS], last, most; };
+
+static void trace_times(const struct view *v, const struct model_share *s, struct time_row *r)
 {
-	uint64_t values[SPARKS];
 	const struct model_series *line = &s->timeline[LAYER_MEMORY];
-	view_resample(v, line, values, SPARKS);
-	char *sparks = output_sparkline(values, SPARKS, most), *who = output_format("%u %s", s->process->pid, s->process->name);
-	table_row(t, (const char *[]){ who, sparks, line->count ? BYTES(line->buckets[line->count - 1].last) : "-",
-				       BYTES(s->layer[LAYER_MEMORY].peak_bytes) });
-	free(sparks);
-	free(who);
+	view_resample(v, line, r->values, SPARKS);
+	r->who = output_format("%u %s", s->process->pid, s->process->name);
+	r->last = line->count ? line->buckets[line->count - 1].last : 0;
+	r->most = s->layer[LAYER_MEMORY].peak_bytes;
+}
+
+static void sampled_times(const struct view *v, const struct ledger_process *p, struct time_row *r)
+{
+	const struct sample_subject *d = p->subject;
+	if (samples_series(v->samples, d->index, MT_DEVICE_PROCESS_bytes, v->from_ns, model_end_ns(v->model), r->values, SPARKS) < 0)
+		memset(r->values, 0, sizeof(r->values));
+	r->who = output_format("%u %s (NVML)", p->pid, p->name);
+	r->last = d->last[MT_DEVICE_PROCESS_bytes].value;
+	r->most = d->most[MT_DEVICE_PROCESS_bytes].value;
+}
+
+static unsigned fill_times(const struct view *v, const struct model_device *d, const struct ledger *l, struct time_row *rows)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < d->share_count && count < ROWS; i++)
+		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && view_has(v, d->shares[i]->process))
+			trace_times(v, d->shares[i], &rows[count++]);
+	for (unsigned i = 0; i < l->process_count && count < ROWS; i++)
+		if (l->processes[i].subject)
+			sampled_times(v, &l->processes[i], &rows[count++]);
+	return count;
+}
+
+/* All on one scale. */
+static void print_times(struct table *t, struct time_row *rows, unsigned count)
+{
+	uint64_t most = 0;
+	for (unsigned i = 0; i < count; i++)
+		most = rows[i].most > most ? rows[i].most : most;
+	for (unsigned i = 0; i < count; i++) {
+		char *sparks = output_sparkline(rows[i].values, SPARKS, most);
+		table_row(t, (const char *[]){ rows[i].who, sparks, BYTES(rows[i].last), BYTES(rows[i].most) });
+		free(sparks);
+		free(rows[i].who);
+	}
+	printf("\n");
+	table_print(t);
 }
 
 unsigned report_print_device_times(const struct view *v)
@@ -492,14 +530,12 @@ unsigned report_print_device_times(const struct view *v)
 	const struct column columns[] = {
 		{ head ? head : "", LEFT, true }, { span ? span : "", LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
 	};
-	struct table *t = table_new(columns, 4, 0);
-	for (unsigned i = 0; i < d->share_count && rows < ROWS; i++)
-		if (d->shares[i]->layer[LAYER_MEMORY].peak_bytes && view_has(v, d->shares[i]->process)) {
-			time_row(t, v, d->shares[i], d->layer[LAYER_MEMORY].peak_bytes);
-			rows++;
-		}
-	printf("\n");
-	table_print(t);
+	struct time_row list[ROWS];
+	struct ledger l;
+	(void)ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak);
+	rows = fill_times(v, d, &l, list);
+	ledger_fini(&l);
+	print_times(table_new(columns, 4, 0), list, rows);
 	free(title);
 	free(head);
 	free(span);

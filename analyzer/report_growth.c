@@ -63,6 +63,7 @@ static json_t *json_forecast(const struct forecast *f)
 	if (!f->ever)
 		return json_null();
 	json_t *o = json_object();
+	json_object_set_new(o, "level", json_real(FORECAST_LEVEL));
 	json_object_set_new(o, "at", json_real(f->x));
 	json_object_set_new(o, "low", isfinite(f->low) ? json_real(f->low) : json_null());
 	json_object_set_new(o, "high", isfinite(f->high) ? json_real(f->high) : json_null());
@@ -187,7 +188,19 @@ static bool has_pool(const struct pace *p, uint32_t device)
 	return false;
 }
 
-static struct grown find_grown(const struct view *v, const struct course *c)
+/* What only loads, or is little, is not called growth above a verdict that says so. */
+static bool is_ruled_out(const struct explain *x, uint32_t device)
+{
+	const struct verdicts *v = &x->verdicts;
+	for (size_t i = 0; i < v->ruled_out_count; i++) {
+		const struct evidence_device *d = v->ruled_out[i].device;
+		if (v->ruled_out[i].kind == VERDICT_LEAK && (d ? d == &x->evidence.devices.items[device] : device == MODEL_NO_DEVICE))
+			return true;
+	}
+	return false;
+}
+
+static struct grown find_grown(const struct view *v, const struct course *c, const struct explain *x)
 {
 	struct grown best = { .part = LEAST_PART };
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
@@ -195,7 +208,7 @@ static struct grown find_grown(const struct view *v, const struct course *c)
 		if (!p || !p->count || !view_has(v, reader_process(v->reader, id)))
 			continue;
 		for (size_t k = 0; k < p->track_count; k++) {
-			if (p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device))
+			if ((p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device)) || is_ruled_out(x, p->tracks[k].device))
 				continue;
 			struct growth g = course_growth(p, &p->tracks[k]);
 			double high = (double)step_high(&p->tracks[k], p->count - 1);
@@ -266,11 +279,11 @@ static unsigned print_hindsight(const struct view *v, const struct course *c, co
 	struct growth growth = course_growth(&half, g->track);
 	struct forecast f = trend_forecast(c, v, &half, g->track, &growth, &limit);
 	if (!f.ever)
-		return printf("  forecast  none from the first half of it; it failed at %s %.0f\n", unit, failed), 1;
-	char *high = isfinite(f.high) ? output_format("to %.0f", f.high) : strdup("or later");
-	printf("  forecast  from the first half (to %s %.0f): fails at %.0f (%.0f %s); it failed at %s %.0f\n", unit,
-	       step_x(&half, half.count - 1), f.x, f.low, high ? high : "", unit, failed);
-	free(high);
+		return printf("  forecast  none half-way; it failed at %s %.0f\n", unit, failed), 1;
+	char *when = forecast_text(f.x, f.low, f.high);
+	printf("  forecast  half-way (%s %.0f): fails at %s; it failed at %s %.0f\n", unit, step_x(&half, half.count - 1), when ? when : "", unit,
+	       failed);
+	free(when);
 	return 1;
 }
 
@@ -290,26 +303,29 @@ static unsigned print_forecast(const struct view *v, const struct course *c, con
 	double at_ns = stepped ? (double)last->end_ns + (f.x - now) * period * 1e9 : (double)g->pace->process->start_ns + f.x * 1e9;
 	if (at_ns <= model_end_ns(v->model))
 		return 0; /* it went on beyond that: what grew had stopped */
-	if (isfinite(f.high))
-		printf("  forecast  memory ends at %s %.0f (%.0f to %.0f), %s\n", stepped ? "step" : "second", f.x, f.low, f.high,
-		       DURATION((uint64_t)at_ns));
-	else
-		printf("  forecast  memory ends at %s %.0f (%.0f or later), %s\n", stepped ? "step" : "second", f.x, f.low,
-		       DURATION((uint64_t)at_ns));
+	char *when = forecast_text(f.x, f.low, f.high);
+	printf("  forecast  memory ends at %s %s, %s\n", stepped ? "step" : "second", when ? when : "", DURATION((uint64_t)at_ns));
+	free(when);
 	return 1;
+}
+
+static const char *period_text(char *text, size_t size, double seconds)
+{
+	snprintf(text, size, seconds < 0.1 ? "%.3g ms" : "%.3g s", seconds < 0.1 ? seconds * 1000 : seconds);
+	return text;
 }
 
 static unsigned print_growth(const struct view *v, const struct course *c, const struct grown *g)
 {
 	const struct pace *p = g->pace;
 	const char *unit = p->source == RHYTHM_NONE ? "s" : "step";
-	char name[64];
+	char name[64], period[32];
 	course_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
 	printf("\n%sGROWTH%s  %s of %u %s", output_begin(STYLE_BAD), output_end(STYLE_BAD), name, p->process->pid, p->process->name);
 	if (p->source == RHYTHM_NONE)
 		printf("; no steps were found\n");
 	else
-		printf("; %s steps (%.3g s each) %s\n", COUNT(p->total), course_period(p),
+		printf("; %s steps (%s each) %s\n", COUNT(p->total), period_text(period, sizeof(period), course_period(p)),
 		       p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX ? "as marked" : "found without marks");
 	print_places(p, g->track);
 	printf("  shape     %s: %s/%s now (95 %%: +/- %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
@@ -357,7 +373,8 @@ static void print_owner(const struct growing *g, double all)
 	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 46) : NULL;
 	printf("  %-46s %10s", fitted ? fitted : "", BYTES((uint64_t)t->growth.bytes));
 	if (t->how == TREND_MORE_BLOCKS)
-		printf("  %.4g blocks more a %s, %s each", t->blocks_per_x, unit, BYTES((uint64_t)t->mean_block_bytes));
+		printf("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
+		       BYTES((uint64_t)t->mean_block_bytes));
 	else if (t->how == TREND_BIGGER_BLOCKS)
 		printf("  bigger blocks");
 	printf("\n");
@@ -398,9 +415,11 @@ static unsigned print_growing(const struct growing *list, size_t count)
 	return lines;
 }
 
-unsigned report_print_growth(const struct view *v, const struct course *c)
+unsigned report_print_growth(const struct report *r)
 {
-	struct grown g = find_grown(v, c);
+	const struct view *v = r->view;
+	const struct course *c = r->course;
+	struct grown g = find_grown(v, c, r->explain);
 	struct sites *s = NULL;
 	if (!g.pace)
 		return 0;

@@ -9,7 +9,7 @@
 
 #define MOST_PROCESSES 6
 #define SHOWN 0.002 /* of the total; less is no row ... */
-#define OWN_ROWS 5  /* ... but of the run's own, which come first, what matters to the run is */
+#define OWN_ROWS 6  /* ... but of the run's own, which come first, what matters to the run is */
 #define OWN_SHOWN 0.05
 
 struct line { const char *name; uint64_t bytes; };
@@ -49,7 +49,8 @@ static void print_clean(enum output_style style, char *text)
 static unsigned collect(const struct system_ledger *l, struct line *out)
 {
 	const struct line all[] = {
-		{ "live in this run", l->live }, { "kept by allocators", l->kept }, { "pinned", l->pinned },
+		{ "live in this run", l->live }, { "copied after fork", l->copied },
+		{ "kept by allocators", l->kept - l->copied }, { "pinned", l->pinned },
 		{ "shared memory", l->shared }, { "mapped files", l->mapped_files },
 		{ "other files in shm", l->shm_files }, { "other processes", l->other_processes },
 		{ "page cache", l->page_cache }, { "kernel", l->kernel }, { "free", l->free },
@@ -75,8 +76,8 @@ static char *cell(const char *name, const char *bytes, const char *share)
 
 static unsigned print_ledger(const struct system_ledger *l)
 {
-	struct line rows[10];
-	char *cells[11];
+	struct line rows[11];
+	char *cells[12];
 	unsigned n = collect(l, rows), count = 0;
 	for (unsigned i = 0; i < n; i++)
 		cells[count++] = cell(rows[i].name, BYTES(rows[i].bytes), PERCENT(rows[i].bytes, l->total));

@@ -337,7 +337,7 @@ static unsigned devices(const struct report *r, unsigned room)
 }
 
 static unsigned times(const struct report *r, unsigned room) { (void)room; return report_print_device_times(r->view); }
-static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r->view, r->course); }
+static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r); }
 static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
 static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r->view); }
 static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_map_owners(r); }
@@ -347,19 +347,39 @@ static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_
 
 #define ALWAYS 100
 
-/* In order of their place. Where not all fit those with the lowest worth are left out; `well` is their worth where nothing is
- * wrong. */
+/* What it is about: nothing is wrong, a device, or the host alone. */
+enum mood { MOOD_WELL, MOOD_DEVICE, MOOD_HOST, MOODS };
+
+/* In order of their place. Where not all fit those with the lowest worth are left out; worth 0 says nothing in that mood. */
 static const struct part {
 	unsigned (*print)(const struct report *r, unsigned room);
-	int worth, well;
+	int worth[MOODS];
 	unsigned least; /* lines for less than which it is not printed; it is given all that is left */
 } parts[] = {
-	{ title, ALWAYS, ALWAYS, 0 }, { incomplete, ALWAYS, ALWAYS, 0 }, { ooms, ALWAYS, ALWAYS, 0 }, { failures, ALWAYS, ALWAYS, 0 },
-	{ report_print_why, ALWAYS, ALWAYS, 0 }, { full, ALWAYS, ALWAYS, 0 }, { ledger, 90, 75, 0 }, { devices, 30, 80, 0 }, { times, 60, 70, 0 }, { growth, 85, 85, 0 },
-	{ report_print_phases, 65, 0, 0 }, { totals, 40, 95, 0 }, { processes, 45, 90, 0 }, { report_print_alive, 80, 88, 0 },
-	{ report_print_host, 50, 60, 8 }, { report_print_heap_owners, 35, 86, 9 }, { maps, 10, 55, 0 }, { print_tail, 5, 50, 0 },
-	{ temporary, 4, 58, 0 }, { survivors, 8, 58, 0 }, { gaps, 70, 92, 0 }, { report_print_do, ALWAYS, ALWAYS, 0 },
-	{ report_print_unknown, 95, 95, 0 }, { print_next, ALWAYS, ALWAYS, 0 },
+	{ title, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ incomplete, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ ooms, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ failures, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ report_print_why, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ full, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ ledger, { 75, 90, 20 }, 0 },
+	{ devices, { 80, 30, 15 }, 0 },
+	{ times, { 70, 60, 18 }, 0 },
+	{ growth, { 85, 85, 85 }, 0 },
+	{ report_print_phases, { 0, 65, 0 }, 0 },
+	{ totals, { 95, 40, 86 }, 0 },
+	{ processes, { 90, 45, 87 }, 0 },
+	{ report_print_alive, { 88, 80, 80 }, 0 },
+	{ report_print_host, { 60, 50, 84 }, 8 },
+	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
+	{ maps, { 55, 0, 10 }, 0 },
+	{ print_tail, { 50, 0, 0 }, 0 },
+	{ temporary, { 58, 0, 0 }, 0 },
+	{ survivors, { 58, 0, 8 }, 0 },
+	{ gaps, { 92, 70, 70 }, 0 },
+	{ report_print_do, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ report_print_unknown, { 95, 95, 95 }, 0 },
+	{ print_next, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
@@ -399,18 +419,13 @@ static unsigned used_lines(const struct rendered *list)
 	return lines;
 }
 
-static int worth_of(const struct part *p, bool trouble)
-{
-	return trouble ? p->worth : p->well;
-}
-
 /* By falling worth, as long as they fit. */
-static void choose(const struct report *r, struct rendered *list, bool trouble)
+static void choose(const struct report *r, struct rendered *list, enum mood mood)
 {
 	for (int worth = ALWAYS; worth > 0; worth--)
 		for (int i = 0; i < PARTS; i++) {
 			unsigned used = used_lines(list), left = used < SCREEN_LINES ? SCREEN_LINES - used : 0;
-			if (worth_of(&parts[i], trouble) != worth || (parts[i].least > left))
+			if (parts[i].worth[mood] != worth || parts[i].least > left)
 				continue;
 			render(&parts[i], r, parts[i].least ? parts[i].least : left, &list[i]);
 			list[i].shown = worth == ALWAYS || list[i].lines <= left;
@@ -450,7 +465,7 @@ static void show(struct rendered *list)
 void report_print(const struct report *r)
 {
 	struct rendered list[PARTS] = { 0 };
-	choose(r, list, report_is_trouble(r));
+	choose(r, list, !report_is_trouble(r) ? MOOD_WELL : report_device(r) ? MOOD_DEVICE : MOOD_HOST);
 	widen(r, list);
 	show(list);
 	for (int i = 0; i < PARTS; i++)

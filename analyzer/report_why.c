@@ -2,6 +2,7 @@
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,18 @@ static void print_heading(const char *text, const char *rest)
 	printf("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
 }
 
-/* How many bytes of `text` fit into so many columns without cutting a word, if it can be helped. */
+/* Between a number and its unit, or what it counts. */
+static bool belongs_together(const char *text, size_t at)
+{
+	return at && isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1]);
+}
+
+/* How many bytes of `text` fit into so many columns without cutting a word or a figure, if it can be helped. */
 static size_t breaking(const char *text, int columns)
 {
 	size_t at = 0, last = 0;
 	for (int column = 0; text[at] && column < columns; column++) {
-		if (text[at] == ' ')
+		if (text[at] == ' ' && !belongs_together(text, at))
 			last = at;
 		for (at++; (text[at] & 0xc0) == 0x80; at++)
 			;
@@ -73,13 +80,13 @@ static unsigned print_ruled_out(const struct verdict *v)
 	return print_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
 }
 
-/* Of several devices those are interesting on which something is wrong. */
-static const struct evidence_device *troubled(const struct report *r)
+const struct evidence_device *report_device(const struct report *r)
 {
 	const struct explain *x = r->explain;
 	const struct evidence_device *failed = NULL;
-	if (x->verdicts.held_count && x->verdicts.held->device)
-		return x->verdicts.held->device;
+	for (size_t i = 0; i < x->verdicts.held_count; i++)
+		if (x->verdicts.held[i].device)
+			return x->verdicts.held[i].device;
 	for (size_t i = 0; i < x->evidence.devices.count; i++)
 		if (x->evidence.devices.items[i].request.failed)
 			failed = &x->evidence.devices.items[i];
@@ -88,13 +95,13 @@ static const struct evidence_device *troubled(const struct report *r)
 
 bool report_is_trouble(const struct report *r)
 {
-	return r->explain->verdicts.held_count > 0 || troubled(r);
+	return r->explain->verdicts.held_count > 0 || report_device(r);
 }
 
 unsigned report_print_why(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->explain->verdicts;
-	const struct evidence_device *d = troubled(r);
+	const struct evidence_device *d = report_device(r);
 	(void)room;
 	if (!report_is_trouble(r))
 		return 0;
@@ -121,10 +128,10 @@ unsigned report_print_why(const struct report *r, unsigned room)
 static const struct explain_space *space_shown(const struct report *r)
 {
 	const struct explain *x = r->explain;
-	const struct evidence_device *d = troubled(r);
+	const struct evidence_device *d = report_device(r);
 	const struct explain_space *best = &x->spaces[0];
-	if (d)
-		return &x->spaces[1 + (d - x->evidence.devices.items)];
+	if (d || report_is_trouble(r))
+		return d ? &x->spaces[1 + (d - x->evidence.devices.items)] : best;
 	for (unsigned i = 1; i < x->space_count; i++)
 		best = x->spaces[i].bytes > best->bytes || best->device == MODEL_NO_DEVICE ? &x->spaces[i] : best;
 	return best->bytes || !x->space_count ? best : &x->spaces[0];
@@ -183,6 +190,23 @@ static char *largest_text(const struct report *r, const struct explain_space *s)
 	return text;
 }
 
+/* Whose line holds most of it. */
+static char *holders_text(const struct report *r, const struct explain_space *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	for (unsigned i = 0; f && i < s->holder_count; i++) {
+		const struct holder *h = &s->holders[i];
+		fprintf(f, "%s%s %s", i ? ", " : "", BYTES(h->bytes), explain_site(r->explain, h->stack));
+		if (h->blocks > 1)
+			fprintf(f, " (%s blocks)", COUNT(h->blocks));
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
 unsigned report_print_alive(const struct report *r, unsigned room)
 {
 	const struct explain_space *s = space_shown(r);
@@ -194,9 +218,14 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
 		print_heading("ALIVE THEN", rest ? rest : "");
 		free(rest);
-		char *largest = largest_text(r, s);
+		char *largest = largest_text(r, s), *holders = holders_text(r, s);
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
+		if (s->holder_count) {
+			printf("  by line   ");
+			lines += print_wrapped(holders, 12, 2, output_width() - 12, NULL);
+		}
+		free(holders);
 		printf(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
 		lines += print_wrapped(largest, 12, 2, output_width() - 12, NULL);
 		free(largest);
@@ -233,7 +262,7 @@ static char *phase_note(const struct evidence_device *d, const struct evidence_p
 
 unsigned report_print_phases(const struct report *r, unsigned room)
 {
-	const struct evidence_device *d = troubled(r);
+	const struct evidence_device *d = report_device(r);
 	unsigned shown = 0;
 	(void)room;
 	if (!d || d->phases.count < 2 || !worth_showing(r, d))

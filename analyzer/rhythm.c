@@ -14,6 +14,8 @@
 #define LONG 0.1          /* of the time that the process was seen */
 #define SHORTEST_NS 100000u
 #define COVERS 0.8        /* of the time that the longest loop covers */
+#define LOADS 0.05        /* of what is made on devices: where less is freed meanwhile, a loop only loads */
+#define STRETCH_NS 1000000u
 
 enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4 };
 
@@ -25,6 +27,13 @@ struct turn {
 	uint32_t call;        /* the optimizer's that it belongs to, plus 1; 0 = none */
 	uint32_t bins;        /* in watched.bins, plus 1; 0 = it came once. Most do */
 	uint8_t flags;
+};
+
+/* How many blocks on devices were made and freed in stretches of time, which are twice as long when there are too many. */
+enum { STRETCHES = 256 };
+struct traffic {
+	uint64_t from_ns, width_ns;
+	uint32_t made[STRETCHES], freed[STRETCHES];
 };
 
 /* A place that calls an optimizer. */
@@ -48,6 +57,7 @@ struct watched {
 	uint32_t now;         /* the call that its thread is in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
+	struct traffic *traffic; /* NULL: it has no device */
 	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct beat beat;
 	bool settled;
@@ -70,6 +80,8 @@ static void forget(struct watched *w)
 	free(w->bins);
 	free(w->calls);
 	free(w->looked);
+	free(w->traffic);
+	w->traffic = NULL;
 	w->turns = NULL;
 	w->bins = NULL;
 	w->calls = NULL;
@@ -247,10 +259,35 @@ static void count_interval(struct watched *w, struct turn *t)
 	w->bins[t->bins - 1].n[bin_of(w->index - t->last_index)]++;
 }
 
+static void halve(struct traffic *t)
+{
+	for (int i = 0; i < STRETCHES / 2; i++) {
+		t->made[i] = t->made[2 * i] + t->made[2 * i + 1];
+		t->freed[i] = t->freed[2 * i] + t->freed[2 * i + 1];
+	}
+	memset(t->made + STRETCHES / 2, 0, sizeof(t->made) / 2);
+	memset(t->freed + STRETCHES / 2, 0, sizeof(t->freed) / 2);
+	t->width_ns *= 2;
+}
+
+static void count_traffic(struct watched *w, const struct model_change *c)
+{
+	struct traffic *t = w->traffic;
+	if (!t && (t = w->traffic = calloc(1, sizeof(*t))))
+		*t = (struct traffic){ .from_ns = c->ns, .width_ns = STRETCH_NS };
+	if (!t || c->ns < t->from_ns)
+		return;
+	while ((c->ns - t->from_ns) / t->width_ns >= STRETCHES)
+		halve(t);
+	(c->bytes > 0 ? t->made : t->freed)[(c->ns - t->from_ns) / t->width_ns]++;
+}
+
 void rhythm_change(struct rhythm *r, const struct model_change *c)
 {
 	struct watched *w = c->process->id < r->count && r->watched[c->process->id].process ? &r->watched[c->process->id]
 											     : watched_of(r, c->process);
+	if (w && c->device != MODEL_NO_DEVICE && c->bytes)
+		count_traffic(w, c);
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
@@ -492,12 +529,27 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 	return levels;
 }
 
+/* While it runs blocks are made on devices and hardly any is freed: no step of anything works like that. */
+static bool only_loads(const struct watched *w, const struct level *l)
+{
+	const struct traffic *t = w->traffic;
+	uint64_t made = 0, freed = 0;
+	for (uint64_t i = 0; t && i < STRETCHES; i++) {
+		uint64_t begin = t->from_ns + i * t->width_ns;
+		if (begin + t->width_ns <= l->first_ns || begin > l->last_ns)
+			continue;
+		made += t->made[i];
+		freed += t->freed[i];
+	}
+	return made >= LEAST_TURNS && (double)freed < LOADS * (double)made;
+}
+
 /* Not what a program does for a moment, or so fast that it can only be a part of something. */
 static bool is_long(const struct watched *w, const struct level *l)
 {
 	uint64_t span = l->last_ns - l->first_ns;
 	return (double)span >= LONG * (double)(w->last_ns - w->first_ns) && span >= (uint64_t)(l->count - 1) * SHORTEST_NS &&
-	       l->sites * l->count >= LEAST_TURNS;
+	       l->sites * l->count >= LEAST_TURNS && !only_loads(w, l);
 }
 
 /* The innermost level that covers the time and has a fair number of sites. */

@@ -236,11 +236,11 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	return 0;
 }
 
-static int add_part(struct builder *b, const struct model_site *site, uint64_t bytes, uint64_t blocks)
+static int add_part(struct builder *b, const struct model_process *mp, uint32_t number, uint64_t bytes, uint64_t blocks)
 {
-	const struct process *p = reader_process(b->reader, site->process);
+	const struct model_site *site = &mp->sites[number];
 	struct part part = { .bytes = bytes, .blocks = blocks, .site = site };
-	part.stack = stacks_of(b->stacks, p, site->node, site->node2);
+	part.stack = stacks_of_site(b->stacks, mp->process, number, site->node, site->node2);
 	if (b->query->by == BY_STACK)
 		part.stack = stacks_whole(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
@@ -283,7 +283,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 		b->small.blocks += site->sampled ? blocks : 0;
 		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
 			continue;
-		int e = add_part(b, site, bytes, blocks);
+		int e = add_part(b, mp, i, bytes, blocks);
 		if (e < 0)
 			return e;
 	}

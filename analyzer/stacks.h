@@ -28,6 +28,9 @@ void stacks_look_up(struct stacks *, const struct process *p);
  * shown. So two ids may be the same stack: stacks_whole() of them is equal. */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
+/* The same of a site of the process, whose number always means these nodes: it is only looked for once. */
+uint32_t stacks_of_site(struct stacks *, const struct process *p, uint32_t site, uint32_t node, uint32_t node2);
+
 /* The same stack as an id in the merged tree. */
 uint32_t stacks_whole(struct stacks *, uint32_t id);
 

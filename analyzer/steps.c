@@ -20,7 +20,8 @@ struct site_book {
 	uint64_t live;
 	struct low low;
 	struct low *history; /* STEPS_BUCKETS of them; NULL = all was below LEAST_BYTES */
-	uint32_t blocks, bucket;
+	uint64_t last_low;   /* since `last_step` began, the last one in which it changed */
+	uint32_t blocks, bucket, last_step;
 	uint8_t state;
 };
 
@@ -170,8 +171,14 @@ static void change_site(struct book *b, const struct model_change *c)
 	} else if (!b->recording && s->state == SITE_OPEN) {
 		close_site(s, now);
 	}
+	if (s->last_step != (uint32_t)b->index + 1) {
+		s->last_step = (uint32_t)b->index + 1;
+		s->last_low = s->live;
+	}
 	s->live += (uint64_t)c->bytes;
 	s->blocks += (uint32_t)c->blocks;
+	if (b->recording && s->live < s->last_low)
+		s->last_low = s->live;
 	if (s->state == SITE_OPEN && s->live < s->low.bytes)
 		s->low = (struct low){ s->live, s->blocks };
 }
@@ -590,4 +597,14 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 		blocks[i] += weight * (double)low.blocks;
 	}
 	return count;
+}
+
+/* What happens behind an overdue last step isn't in it. */
+double steps_site_last(const struct steps *s, unsigned process, uint32_t site)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	const struct site_book *k = b && site < b->site_count ? &b->sites[site] : NULL;
+	if (!k)
+		return 0;
+	return (double)(k->last_step == (uint32_t)b->index + 1 ? k->last_low : k->live);
 }

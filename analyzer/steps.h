@@ -74,6 +74,9 @@ size_t step_find(const struct pace *p, uint64_t number);
 size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
 		  double *blocks);
 
+/* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
+double steps_site_last(const struct steps *s, unsigned process, uint32_t site);
+
 /* When a mark of this name, or none: the step that it begins. */
 uint64_t step_number_in(const char *name, uint64_t otherwise);
 

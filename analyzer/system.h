@@ -32,6 +32,7 @@ struct system_process {
 	uint64_t rss, anon, file, shmem, pss, swap, private_dirty, size;
 	uint64_t live_heap, live_map;   /* map: private anonymous */
 	uint64_t untouched;             /* of these, as far as large mappings tell */
+	uint64_t own_anon;              /* of anon, pages that forked processes share divided among them */
 	uint64_t unseen_map;            /* of its address space, what no hook saw: loader, stacks, glibc's arenas, the break */
 };
 
@@ -55,9 +56,10 @@ struct system_ledger {
 	uint64_t free;
 	int64_t unexplained;
 	/* Beside the sum. */
+	uint64_t copied;         /* of kept: pages that forked children inherited and wrote to, as reference counts do */
 	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
-	bool estimated;          /* a process's share of what it shares was not looked at, or long before */
+	bool estimated;          /* a process's share of what it shares was looked at another moment, or never */
 };
 
 struct system_facts {
@@ -72,6 +74,12 @@ struct system_facts {
 	uint64_t stalled_ns;     /* that some task waited for memory; SYSTEM_UNKNOWN where the kernel does not count it */
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };
+
+/* Of private memory what is one process's own share of it, from the look at its pages: `pss` of `all`. */
+static inline uint64_t system_share(uint64_t anon, uint64_t pss, uint64_t all)
+{
+	return all ? (uint64_t)((double)anon * (double)pss / (double)all) : anon;
+}
 
 int system_open(struct system **out, struct reader *r);
 void system_close(struct system *s); /* NULL is fine */

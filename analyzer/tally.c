@@ -1,5 +1,6 @@
 #include "analyzer/tally.h"
 
+#include "analyzer/blocks.h"
 #include "analyzer/vec.h"
 
 void tally_restart(struct tally *t, uint64_t ns)
@@ -72,21 +73,37 @@ static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t n
 	return (int64_t)t->count++;
 }
 
+/* Its place in the index, or the empty one where it would be. */
+static struct tally_place *find(const struct tally_sites *t, const struct site_key *key, uint64_t h)
+{
+	size_t i = h & t->mask;
+	while (t->index[i].number && (t->index[i].tag != tag_of(h) || !same(t, t->index[i].number - 1, key)))
+		i = (i + 1) & t->mask;
+	return &t->index[i];
+}
+
+static int64_t known_site(const struct tally_sites *t, const struct site_key *key)
+{
+	const struct tally_place *p = t->index ? find(t, key, hash(key)) : NULL;
+	return p && p->number ? p->number - 1 : BLOCK_NO_SITE;
+}
+
 int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
 {
+	if (t->known)
+		return known_site(t->known, key);
 	if (!t->index || t->count * 4 >= t->mask * 3) {
 		int e = grow(t);
 		if (e)
 			return e;
 	}
 	uint64_t h = hash(key);
-	size_t i = h & t->mask;
-	for (; t->index[i].number; i = (i + 1) & t->mask)
-		if (t->index[i].tag == tag_of(h) && same(t, t->index[i].number - 1, key))
-			return t->index[i].number - 1;
+	struct tally_place *p = find(t, key, h);
+	if (p->number)
+		return p->number - 1;
 	int64_t n = add(t, key, number, host_number);
 	if (n >= 0)
-		t->index[i] = (struct tally_place){ (uint32_t)n + 1, tag_of(h) };
+		*p = (struct tally_place){ (uint32_t)n + 1, tag_of(h) };
 	return n;
 }
 
@@ -98,12 +115,14 @@ static uint64_t heap_hash(uint32_t node, uint32_t node2)
 
 void tally_prefetch(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
+	t = t->known ? t->known : t;
 	if (t->index)
 		__builtin_prefetch(&t->index[heap_hash(node, node2) & t->mask]);
 }
 
 void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
+	t = t->known ? t->known : t;
 	uint64_t h = heap_hash(node, node2);
 	size_t i = h & t->mask;
 	while (t->index && t->index[i].number && t->index[i].tag != tag_of(h))

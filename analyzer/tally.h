@@ -55,6 +55,7 @@ void tally_add(struct model_totals *to, const struct model_totals *t);
 /* The sites of one process. */
 struct tally_sites {
 	bool numbers_only;     /* they have no figures: model_query.changes_only */
+	const struct tally_sites *known; /* who gives the numbers: model_query.numbers. NULL = these themselves */
 	struct model_site *sites; /* NULL if numbers_only ... */
 	struct site_key *keys; /* ... and else this */
 	size_t count, room;
@@ -62,7 +63,8 @@ struct tally_sites {
 	size_t mask;
 };
 
-/* The site's number, made if it is new; -MT_EMEMORY as an int64_t. Stamps of a new one say "was empty at the peak". */
+/* The site's number, made if it is new (BLOCK_NO_SITE if others are to know it and do not); -MT_EMEMORY as an int64_t. Stamps of a
+ * new one say "was empty at the peak". */
 int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number);
 
 /* NULL if sites have none. */
@@ -73,6 +75,8 @@ static inline struct model_site *tally_figures(const struct tally_sites *t, uint
 
 static inline struct site_key tally_key(const struct tally_sites *t, uint32_t site)
 {
+	if (t->known)
+		return tally_key(t->known, site);
 	if (t->numbers_only)
 		return t->keys[site];
 	const struct model_site *s = &t->sites[site];
@@ -93,7 +97,8 @@ void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t n
 static inline void tally_prefetch_site(const struct tally_sites *t, uint32_t site)
 {
 	if (t->numbers_only) {
-		__builtin_prefetch(&t->keys[site]);
+		const struct tally_sites *of = t->known ? t->known : t;
+		__builtin_prefetch(of->sites ? (const void *)&of->sites[site] : &of->keys[site]);
 		return;
 	}
 	const char *at = (const char *)&t->sites[site];

@@ -8,6 +8,114 @@
 
 #define IN_STEP 0.05 /* greatest distance of two curves in lock-step, each from 0 to 1 */
 
+/* ---- limits -------------------------------------------------------------------------------------------- */
+
+static double known(uint64_t bytes)
+{
+	return bytes == MODEL_UNKNOWN ? 0 : (double)bytes;
+}
+
+/* As of the device's last failure or its peak; where that was later than the pace, as of the pace's end. */
+static int make_ledger(struct ledger *l, const struct course *c, const struct view *v, const struct pace *p, const struct model_device *d)
+{
+	const struct model_moment *at = ledger_moment(d, NULL);
+	uint64_t end = p->steps[p->count - 1].end_ns;
+	if (at->ns > end)
+		return ledger_make_then(l, v->model, v->reader, course_samples(c), v->stacks, d, end);
+	return ledger_make(l, v->model, v->reader, course_samples(c), v->stacks, d, at);
+}
+
+/* What others, and for a pool what lies outside it, leave of the device. */
+static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			 struct forecast_room *room)
+{
+	const struct model_device *d = model_device(v->model, t->device);
+	struct ledger l;
+	double unused = 0;
+	if (!d->total_bytes || make_ledger(&l, c, v, p, d) < 0)
+		return false;
+	room->limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
+	if (l.other_processes != MODEL_UNKNOWN)
+		room->limit -= (double)l.other_processes;
+	else if (l.explained && l.unexplained > 0)
+		room->limit -= (double)l.unexplained;
+	for (unsigned i = 0; i < l.process_count; i++) {
+		const struct ledger_process *one = &l.processes[i];
+		if (one->process && one->process->id == p->process->id) {
+			room->limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
+			/* It may stay as useless as it is, and grow with the pool. */
+			unused = t->kind == MODEL_POOL ? known(one->pool_free) / (known(one->pool_allocated) + known(one->pool_free) + 1) : 0;
+		} else if (one->process) {
+			room->limit -= known(one->bytes);
+		}
+	}
+	room->doubt = unused * fmax(room->limit, 0);
+	ledger_fini(&l);
+	return true;
+}
+
+static void at_most(double *room, double more)
+{
+	if (more >= 0 && more < *room)
+		*room = more;
+}
+
+/* What control groups and the machine had left in the sample that was looked at latest while it ran. */
+static double host_room(const struct samples *s, const struct process *p, uint64_t ns)
+{
+	double room = INFINITY;
+	struct sample_state state;
+	for (unsigned i = 0; i < samples_subjects(s); i++) {
+		const struct sample_subject *d = samples_subject(s, i);
+		bool machine = d->kind == MT_SUBJECT_MACHINE;
+		if (d->host->index != p->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) || samples_at(s, ns, i, &state) < 0)
+			continue;
+		if (machine && state.known & 1ull << MT_MACHINE_available)
+			at_most(&room, (double)state.value[MT_MACHINE_available] +
+				       (state.known & 1ull << MT_MACHINE_swap_free ? (double)state.value[MT_MACHINE_swap_free] : 0));
+		if (!machine && state.known & 1ull << MT_CGROUP_limit && state.value[MT_CGROUP_limit] &&
+		    state.known & 1ull << MT_CGROUP_current)
+			at_most(&room, (double)state.value[MT_CGROUP_limit] - (double)state.value[MT_CGROUP_current] +
+				       (state.known & 1ull << MT_CGROUP_file ? (double)state.value[MT_CGROUP_file] : 0));
+	}
+	return room;
+}
+
+static bool find_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+		       struct forecast_room *room)
+{
+	*room = (struct forecast_room){ .limit = INFINITY };
+	if (!p->count)
+		return false;
+	if (t->device != MODEL_NO_DEVICE)
+		return t->device < model_devices(v->model) && device_limit(c, v, p, t, room);
+	if (!course_samples(c))
+		return false;
+	const struct step *last = &p->steps[p->count - 1];
+	room->limit = host_room(course_samples(c), p->process, last->end_ns) + (double)step_high(t, p->count - 1);
+	return isfinite(room->limit);
+}
+
+struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
+			       const struct growth *g, double *limit)
+{
+	struct forecast_room room;
+	struct forecast f = forecast_never;
+	bool known = find_limit(c, v, p, t, &room);
+	double *points = known ? calloc(3 * p->count, sizeof(*points)) : NULL;
+	*limit = room.limit;
+	if (points) {
+		room.x = points;
+		room.high = points + 2 * p->count;
+		room.count = course_points(p, t, points, points + p->count, points + 2 * p->count);
+		f = forecast_of(g, &room);
+	}
+	free(points);
+	return f;
+}
+
+/* ---- owners -------------------------------------------------------------------------------------------- */
+
 /* The members [from, to) are of one process: what they hold together. */
 static size_t add_up(const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to, struct trend *t,
 		     double *blocks)
@@ -31,7 +139,7 @@ static double slope_of(const double *x, const double *y, size_t n)
 	double t[STEPS_BUCKETS], span = x[n - 1] - x[0];
 	for (size_t i = 0; i < n; i++)
 		t[i] = (x[i] - x[0]) / span;
-	fit_make(&f, FIT_LINE, 0, t, y, n);
+	fit_make(&f, FIT_LINE, 0, t, y, n, 0);
 	return f.beta[1] / span;
 }
 
@@ -44,8 +152,8 @@ static void look_at_blocks(struct trend *t, const double *blocks)
 	size_t last = t->points - 1;
 	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
 	t->blocks_per_x = slope_of(t->x + from, blocks + from, t->points - from);
-	if (more >= 1)
-		t->mean_block_bytes = bytes / more;
+	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
+		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, t->points - from) / t->blocks_per_x);
 	else if (blocks[last] > 0)
 		t->mean_block_bytes = t->bytes[last] / blocks[last];
 	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY, grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;
@@ -62,14 +170,31 @@ static int by_process(const void *a, const void *b)
 /* When its own growth has used up what its track has left. */
 static void look_ahead(struct trend *t, const struct course *c, const struct view *v, const struct pace *p, const struct model_site *site)
 {
-	double limit;
+	struct forecast_room room;
 	for (size_t k = 0; k < p->track_count && growth_is_steady(&t->growth); k++) {
 		const struct step_track *track = &p->tracks[k];
-		if (track->kind != site->kind || track->device != site->device || !trend_limit(c, v, p, track, &limit))
+		if (track->kind != site->kind || track->device != site->device || !find_limit(c, v, p, track, &room))
 			continue;
 		double high = (double)step_low(track, p->count - 1) + course_amplitude(p, track);
-		t->forecast = growth_forecast(&t->growth, limit - high + t->bytes[t->points - 1], 0);
+		room.limit += t->bytes[t->points - 1] - high;
+		room.x = t->x;
+		room.high = t->bytes;
+		room.count = t->points;
+		t->forecast = forecast_of(&t->growth, &room);
 	}
+}
+
+/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. */
+static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	const struct model_site *first = model_process(v->model, t->process)->sites;
+	size_t i = 0;
+	double last = 0;
+	while (i + 1 < t->points && t->x[i] < t->growth.from_x)
+		i++;
+	for (size_t k = from; k < to; k++)
+		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, (uint32_t)(o->members[k] - first));
+	return last > t->bytes[i] ? last - t->bytes[i] : t->growth.bytes;
 }
 
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
@@ -87,7 +212,9 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
 	t->period_s = course_period(p);
-	t->forecast = (struct forecast){ false, INFINITY, INFINITY, INFINITY };
+	if (t->stepped && growth_is_steady(&t->growth))
+		t->growth.bytes = grown(t, c, v, o, from, to);
+	t->forecast = forecast_never;
 	look_at_blocks(t, blocks);
 	look_ahead(t, c, v, p, o->members[from]);
 	t->growing = best->growing + 1;
@@ -153,99 +280,4 @@ void trend_group(struct trend **list, size_t count)
 		if (!list[i]->group)
 			list[i]->group = ++groups;
 	}
-}
-
-/* ---- limits -------------------------------------------------------------------------------------------- */
-
-static double known(uint64_t bytes)
-{
-	return bytes == MODEL_UNKNOWN ? 0 : (double)bytes;
-}
-
-/* What others, and for a pool what lies outside it, leave of the device: as of its last OOM, or its peak. */
-static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit,
-			 double *unused)
-{
-	const struct model_device *d = model_device(v->model, t->device);
-	struct ledger l;
-	if (!d->total_bytes ||
-	    ledger_make(&l, v->model, v->reader, course_samples(c), v->stacks, d, ledger_moment(d, NULL)) < 0)
-		return false;
-	*limit = l.total == MODEL_UNKNOWN ? (double)d->total_bytes : (double)l.total;
-	if (l.other_processes != MODEL_UNKNOWN)
-		*limit -= (double)l.other_processes;
-	else if (l.explained && l.unexplained > 0)
-		*limit -= (double)l.unexplained;
-	for (unsigned i = 0; i < l.process_count; i++) {
-		const struct ledger_process *one = &l.processes[i];
-		if (one->process && one->process->id == p->process->id) {
-			*limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
-			*unused = t->kind == MODEL_POOL ? known(one->pool_free) : 0;
-		} else if (one->process) {
-			*limit -= known(one->bytes);
-		}
-	}
-	ledger_fini(&l);
-	return true;
-}
-
-static void at_most(double *room, double more)
-{
-	if (more >= 0 && more < *room)
-		*room = more;
-}
-
-/* What control groups and the machine had left in the sample that was looked at latest while it ran. */
-static double host_room(const struct samples *s, const struct process *p, uint64_t ns)
-{
-	double room = INFINITY;
-	struct sample_state state;
-	for (unsigned i = 0; i < samples_subjects(s); i++) {
-		const struct sample_subject *d = samples_subject(s, i);
-		bool machine = d->kind == MT_SUBJECT_MACHINE;
-		if (d->host->index != p->host->index || (!machine && d->kind != MT_SUBJECT_CGROUP) || samples_at(s, ns, i, &state) < 0)
-			continue;
-		if (machine && state.known & 1ull << MT_MACHINE_available)
-			at_most(&room, (double)state.value[MT_MACHINE_available] +
-				       (state.known & 1ull << MT_MACHINE_swap_free ? (double)state.value[MT_MACHINE_swap_free] : 0));
-		if (!machine && state.known & 1ull << MT_CGROUP_limit && state.value[MT_CGROUP_limit] &&
-		    state.known & 1ull << MT_CGROUP_current)
-			at_most(&room, (double)state.value[MT_CGROUP_limit] - (double)state.value[MT_CGROUP_current] +
-				       (state.known & 1ull << MT_CGROUP_file ? (double)state.value[MT_CGROUP_file] : 0));
-	}
-	return room;
-}
-
-/* `unused`: what of the limit the pool has and could not use last time, as it may be again. */
-static bool find_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit,
-		       double *unused)
-{
-	*limit = INFINITY;
-	*unused = 0;
-	if (t->device != MODEL_NO_DEVICE)
-		return t->device < model_devices(v->model) && device_limit(c, v, p, t, limit, unused);
-	if (!course_samples(c) || !p->count)
-		return false;
-	const struct step *last = &p->steps[p->count - 1];
-	*limit = host_room(course_samples(c), p->process, last->end_ns) + (double)step_high(t, p->count - 1);
-	return isfinite(*limit);
-}
-
-bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit)
-{
-	double unused;
-	return find_limit(c, v, p, t, limit, &unused);
-}
-
-struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
-			       const struct growth *g, double *limit)
-{
-	double unused;
-	if (!find_limit(c, v, p, t, limit, &unused)) {
-		*limit = INFINITY;
-		return (struct forecast){ false, INFINITY, INFINITY, INFINITY };
-	}
-	struct forecast f = growth_forecast(g, *limit, course_amplitude(p, t));
-	f.low = growth_forecast(g, *limit - unused, course_amplitude(p, t)).low; /* the pool's holes may stay as useless as they are */
-	return f;
 }

@@ -3,6 +3,7 @@
 #define MT_ANALYZER_TREND_H
 
 #include "analyzer/course.h"
+#include "analyzer/forecast.h"
 
 enum trend_how { TREND_UNCLEAR = 0, TREND_MORE_BLOCKS, TREND_BIGGER_BLOCKS };
 
@@ -31,12 +32,10 @@ double trend_acceleration_per_s2(const struct trend *t);
 /* Numbers the groups of `count` trends. */
 void trend_group(struct trend **list, size_t count);
 
-/* How much a track of this process may hold before an allocation fails, in the track's own bytes: of a device what other processes
- * and, of its pool, what lies outside the pool leave of it; of the host what the control group or the machine had left when
- * it was looked at last. False: unknown. */
-bool trend_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t, double *limit);
-
-/* When a track (its low points plus the usual amplitude of a step) meets that limit; *limit is infinite if it is unknown. */
+/* When a track meets its limit, in the track's own bytes: of a device what other processes and, of its pool, what lies outside the
+ * pool leave of it; of the host what the control group or the machine had left at the end of the last of the pace's entries.
+ * Nothing that was seen after that entry is used: of a copy of a pace with fewer entries it is what could be told then.
+ * *limit is infinite if it is unknown. */
 struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			       const struct growth *g, double *limit);
 

@@ -2,6 +2,7 @@
  * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
  * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
  */
+#include "analyzer/forecast.h"
 #include "analyzer/output.h"
 #include "analyzer/verdicts.h"
 
@@ -15,6 +16,8 @@
 #define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
 #define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
+#define KEPT_BLOCKS 16  /* of one size, made by one line that holds most of what they are for: something keeps them */
+#define KEPT_PART 0.75
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -185,7 +188,7 @@ static char *why_not_growing(const struct evidence_device *d)
 				     BYTES(d->growth.items->bytes));
 	if (d->steps)
 		return output_format("what is alive between its %u steps does not grow", d->steps);
-	return output_format("no site grows from beginning to end");
+	return output_format("no site grows steadily over the run");
 }
 
 static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool failed)
@@ -194,8 +197,8 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
 	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
-	char *fails = g->fails_step > 0 && !failed ? output_format("; runs out at step %.0f (%.0f to %.0f)", g->fails_step, g->fails_low, g->fails_high)
-		    : output_format("%s", "");
+	char *when = g->fails_step > 0 && !failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high) : NULL;
+	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");
 	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
@@ -203,6 +206,7 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 				    g->site ? g->site : "the site");
 	free(pace);
 	free(sites);
+	free(when);
 	free(fails);
 }
 
@@ -237,13 +241,19 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
 {
-	unsigned owners = 0;
-	for (; owners < VERDICT_SITES && c->owners[owners]; owners++)
-		out->sites[owners] = c->owners[owners];
+	char *made = output_format("%s", "");
+	for (unsigned i = 0; i < VERDICT_SITES && c->owners[i]; i++) {
+		char *more = output_format("%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i]);
+		free(made);
+		made = more;
+		out->sites[i] = c->owners[i];
+	}
 	out->advice = output_format("drop %s of them before this point (del, gc.collect()), or share the storage: that gives back %s",
 				    c->count > 2 ? "all but one" : "one", BYTES(c->extra_bytes));
-	return output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
-			     BYTES(c->bytes), owners ? ": " : "", owners ? c->owners[0] : "");
+	char *text = output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
+				   BYTES(c->bytes), c->cast ? " or twice that" : "", made ? made : "");
+	free(made);
+	return text;
 }
 
 enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -375,7 +385,7 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	unsigned times = 0;
 	LIST_EACH(struct evidence_phase, other, d->phases)
 		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
-	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= d->steps);
+	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= p->steps);
 }
 
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -391,7 +401,10 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
 	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name, BYTES(f.top->peak_bytes + request),
 				      BYTES(f.next->peak_bytes), f.next->name);
-	out->advice = output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
+	out->advice = d->most_for == CATEGORY_activations
+		? output_format("let %s need less at once (smaller batches there); if no backward pass follows, run it under torch.no_grad(): most are "
+				"activations (%s)", f.top->name, BYTES(d->most_for_bytes))
+		: output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
 	return holds(out, e, f.top->peak_bytes + request - f.next->peak_bytes, 0.85);
 }
 
@@ -404,7 +417,7 @@ static enum finding neighbours_phase_peak(const struct evidence *e, const struct
 			continue;
 		out->evidence = output_format("%s of neighbour %u takes %s (else at most %s): two runs do not fit beside each other then",
 					      f.top->name, n->pid, BYTES(f.top->peak_bytes), BYTES(f.next->peak_bytes));
-		out->advice = output_format("two runs must not %s together: stagger them, or let it need less", f.top->name);
+		out->advice = output_format("two runs must not be in %s together: stagger them, or let it need less", f.top->name);
 		return holds(out, e, f.top->peak_bytes - f.next->peak_bytes, f.top->failing ? 0.8 : 0.6);
 	}
 	return FINDING_NONE;
@@ -576,6 +589,32 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 	return NULL;
 }
 
+/* By what most of the memory is for. */
+static char *capacity_advice(const struct evidence_device *d, uint64_t missing)
+{
+	static const struct { enum category category; const char *are, *way; } ways[] = {
+		{ CATEGORY_activations, "activations", "smaller batch, shorter input, activation checkpointing, or a larger device" },
+		{ CATEGORY_parameters, "parameters", "smaller model or type, or parts of it on other devices or the host" },
+		{ CATEGORY_gradients, "gradients", "shard them, or a smaller model or larger device" },
+		{ CATEGORY_optimizer, "the optimizer's", "shard or offload its state, or use one that needs less" },
+		{ CATEGORY_checkpoint, "a checkpoint's", "load it to the host (map_location=\"cpu\"), drop it once copied" },
+		{ CATEGORY_kv_cache, "the KV cache's", "fewer or shorter sequences at once, or a larger device" },
+	};
+	const char *site = d->holder.site ? d->holder.site : "?";
+	if (d->holder.each && d->holder.blocks >= KEPT_BLOCKS && (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
+		return output_format("need at least %s less. %s holds most, %s blocks of %s: find what keeps them (a list, a cache)", BYTES(missing), site,
+				     COUNT(d->holder.blocks), BYTES(d->holder.each));
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		if (ways[i].category == d->most_for && d->most_for_bytes)
+			return output_format("need at least %s less. Most are %s (%s; %s holds %s): %s", BYTES(missing), ways[i].are,
+					     BYTES(d->most_for_bytes), site, BYTES(d->holder.bytes), ways[i].way);
+	if (!d->holder.site)
+		return output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
+				     BYTES(missing));
+	return output_format("need at least %s less. %s holds most, %s in %s block%s: if it must hold all that, a larger device", BYTES(missing), site,
+			     BYTES(d->holder.bytes), COUNT(d->holder.blocks), d->holder.blocks == 1 ? "" : "s");
+}
+
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
@@ -589,12 +628,11 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 	if (b.most_short == 0)
 		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name, BYTES(b.free)));
 	if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
-		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s whatever is done", BYTES(d->request.bytes),
-					      BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
+		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s",
+					      BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
 	else
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
 					      BYTES(b.most_short), BYTES(b.unused));
-	out->advice = output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
-				    BYTES(b.most_short));
+	out->advice = capacity_advice(d, b.most_short);
 	return holds(out, e, b.most_short, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

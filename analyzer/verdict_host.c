@@ -3,6 +3,7 @@
 #include "analyzer/verdicts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NOTABLE 0.05      /* of the memory there is */
 #define SWAPPED 0.02      /* ... that went to swap during the run */
@@ -48,6 +49,15 @@ static enum finding ruled_out(struct verdict *out, char *why)
 	return FINDING_RULED_OUT;
 }
 
+/* Copies that nobody asked for are the part that can be had back. */
+static char *relief(const struct evidence_host *h, const char *otherwise)
+{
+	if (!part_of(evidence_or(h->copied, 0), NOTABLE, bound(h)))
+		return output_format("%s", otherwise);
+	return output_format("forked workers copied %s of what they inherited by touching it, as Python's reference counts do: hold data in arrays "
+			     "(numpy, Arrow) or shared memory, or have fewer workers", BYTES(h->copied));
+}
+
 /* ---- limit --------------------------------------------------------------------------------------------- */
 
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -63,7 +73,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 						    BYTES(evidence_or(h->anon, 0)), BYTES(h->limit)));
 	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use and the kernel killed %u", BYTES(h->limit),
 				      BYTES(h->memory), BYTES(evidence_or(h->anon, 0)), h->oom_kills);
-	out->advice = output_format("raise the limit of the container or job, or need less (memtrace peak)");
+	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
 	return holds(out, e, evidence_or(h->anon, h->limit), h->killed ? 0.95 : 0.7);
 }
 
@@ -75,26 +85,52 @@ static bool goes_on(const struct evidence_growth *g)
 	       !g->file_backed && g->works;
 }
 
+/* A forecast is of all that grows: it says nothing about a small part of that. */
+static bool is_foreseen(const struct evidence_host *h, const struct evidence_growth *g)
+{
+	uint64_t all = 0;
+	LIST_EACH(struct evidence_growth, other, h->growth)
+		all += goes_on(other) ? other->bytes : 0;
+	return (g->fails_step > 0 || g->fails_ns > 0) && part_of(g->bytes, NOTABLE, all);
+}
+
 /* A leak matters by what it has cost, or by what it will. */
 static bool growth_matters(const struct evidence_host *h, const struct evidence_growth *g)
 {
 	uint64_t peak = evidence_or(h->live_peak, 0);
-	return g->fails_step > 0 || g->fails_ns > 0 || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
+	return is_foreseen(h, g) || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
 	       part_of(g->bytes, NOTABLE, bound(h));
 }
 
-static char *why_not_growing(const struct evidence_host *h)
+/* What a device's leaking blocks need of the host (a tensor's own structures): the same line keeps both, and the larger part is on the
+ * device. Arenas are nobody's line. Where the host itself ran out it is a cause of its own. */
+static const struct evidence_device *kept_with(const struct evidence *e, const struct evidence_growth *g)
 {
+	if (ended_badly(&e->host) || !g->site)
+		return NULL;
+	LIST_EACH(struct evidence_device, d, e->devices)
+		LIST_EACH(struct evidence_growth, on, d->growth)
+			if (goes_on(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) && on->bytes > g->bytes)
+				return d;
+	return NULL;
+}
+
+static char *why_not_growing(const struct evidence *e)
+{
+	const struct evidence_host *h = &e->host;
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (goes_on(g) && kept_with(e, g))
+			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s", BYTES(g->bytes), g->site, kept_with(e, g)->name);
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->file_backed)
 			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
-	if (evidence_or(h->private_dirty_growth, 0) > LEAST_KEPT)
+	if (evidence_or(h->copied, 0) > LEAST_KEPT)
 		return output_format("workers copied %s of their parent's pages by touching them; they allocated nothing",
-				     BYTES(h->private_dirty_growth));
-	return output_format("no site of the heap grows from beginning to end");
+				     BYTES(h->copied));
+	return output_format("no site of the heap grows steadily over the run");
 }
 
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -107,7 +143,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH(struct evidence_growth, g, h->growth) {
-		if (!goes_on(g) || !growth_matters(h, g))
+		if (!goes_on(g) || !growth_matters(h, g) || kept_with(e, g))
 			continue;
 		if (groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
@@ -116,12 +152,18 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
 	if (!most)
-		return ruled_out(out, why_not_growing(h));
+		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	out->evidence = output_format("%s keeps more of the heap: %s, %s, %s", most->site ? most->site : "one site", BYTES(grown), pace ? pace : "",
+	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
+	const char *site = most->site ? most->site : "one site";
+	out->evidence = output_format("%s keeps more of the heap%s: %s, %s, %s", site, whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
-	out->advice = output_format("memtrace leaks shows the stacks; find what holds the blocks of %s", most->site ? most->site : "that site");
+	out->advice = most->sites > 1
+		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "
+				"graph); memtrace leaks shows the stacks", site, most->sites - 1)
+		: output_format("find what holds the blocks of %s (a list, a dict, a cache); memtrace leaks shows the stacks", site);
+	free(whose);
 	free(pace);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
@@ -156,8 +198,7 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
 	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("%s resident, %s of it live: allocators keep %s", BYTES(h->rss_anon),
-						    BYTES(evidence_or(h->live, 0)), BYTES(h->kept)));
+		return ruled_out(out, output_format("allocators keep %s of the %s that are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
@@ -201,7 +242,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	if (tight && !swaps && !scarce) {
 		out->evidence = output_format("%s of the %s that the cgroup may use were taken by processes (%s %%)", BYTES(h->anon),
 					      BYTES(h->limit), PERCENT(h->anon, h->limit));
-		out->advice = output_format("need less, or raise the limit: the host ledger shows who has it");
+		out->advice = relief(h, "need less, or raise the limit: the host ledger shows who has it");
 		return holds(out, e, h->anon, 0.85);
 	}
 	if (shm && !swaps && !scarce && !killed) {
@@ -211,7 +252,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	}
 	out->evidence = output_format("%s of %s were left at the worst moment, swap grew by %s%s", BYTES(evidence_or(h->available_min, 0)),
 				      BYTES(h->memory), BYTES(swapped(h)), killed ? ", the kernel killed" : "");
-	out->advice = output_format("need less of the machine's memory: the host ledger shows who has it");
+	out->advice = relief(h, "need less of the machine's memory: the host ledger shows who has it");
 	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
 	return holds(out, e, swaps ? swapped(h) : used, killed || (swaps && scarce) ? 0.95 : swaps ? 0.85 : 0.8);
 }

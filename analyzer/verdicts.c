@@ -43,7 +43,7 @@ struct evidence_device evidence_device_none(void)
 		.name = "device", .total = EVIDENCE_UNKNOWN, .free = EVIDENCE_UNKNOWN, .own_other = EVIDENCE_UNKNOWN,
 		.request = { .limit_bytes = EVIDENCE_UNKNOWN },
 		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
-		.step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
+		.most_for = CATEGORY_unknown, .step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
 	};
 }
 
@@ -54,7 +54,7 @@ struct evidence evidence_none(void)
 		.available_min = EVIDENCE_UNKNOWN, .swap_start = EVIDENCE_UNKNOWN, .swap_peak = EVIDENCE_UNKNOWN,
 		.swap_total = EVIDENCE_UNKNOWN, .rss_peak = EVIDENCE_UNKNOWN, .rss_anon = EVIDENCE_UNKNOWN, .live = EVIDENCE_UNKNOWN,
 		.live_peak = EVIDENCE_UNKNOWN, .kept = EVIDENCE_UNKNOWN, .shm_used = EVIDENCE_UNKNOWN, .shm_total = EVIDENCE_UNKNOWN,
-		.private_dirty_growth = EVIDENCE_UNKNOWN,
+		.copied = EVIDENCE_UNKNOWN,
 	} };
 }
 

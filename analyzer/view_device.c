@@ -76,11 +76,10 @@ int view_pick_device(struct view *v)
 /* A pass of its own over the same trace. */
 static int scout(const struct view *v, struct reader **r, struct model **m)
 {
-	const struct options *o = v->options;
 	struct model_query q = MODEL_QUERY_ALL;
 	q.on_progress = output_progress;
 	*m = NULL;
-	int e = reader_open(r, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
+	int e = reader_again(r, v->reader);
 	if (e == 0)
 		e = model_run(m, *r, &q);
 	output_progress_end();

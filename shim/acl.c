@@ -474,13 +474,6 @@ enum {
 
 static const struct mt_wrapped rows[ROWS];
 
-static void *real_of(int row, struct mt_slot *slot, const void *caller)
-{
-	void *real = mt_slot_real(&rows[row], slot);
-
-	return __builtin_expect(real != NULL, 1) ? real : mt_slot_near(&rows[row], slot, caller);
-}
-
 /* The driver's names might be another library's too, with other parameters. */
 static int is_drivers(void *real)
 {
@@ -503,7 +496,7 @@ static int is_drivers(void *real)
 #define WRAP(type, is_known, name, label, params, args, before, after)                                   \
 	static type body_##name(struct mt_slot *slot, const void *caller, MT_LIST params)      \
 	{                                                                                      \
-		type (*real) params = (type (*) params)(uintptr_t)real_of(ROW_##name, slot, caller), ret; \
+		type (*real) params = (type (*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller), ret; \
 		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } };   \
 		struct call *call = &now;                                                      \
 		if (!real)                                                                     \

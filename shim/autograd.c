@@ -48,16 +48,10 @@ int mt_autograd_is_worker(uint32_t node)
 
 static int find_in(struct dl_phdr_info *info, size_t size, void *found)
 {
-	uint64_t own = (uintptr_t)find_in, start = info->dlpi_addr;
 	struct mt_symbols symbols;
 
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-		if (ph->p_type == PT_LOAD && own - (start + ph->p_vaddr) < ph->p_memsz)
-			return 0;
-	}
-	if (!mt_symbols_of(info, &symbols) || !mt_symbols_find(&symbols, code[EXECUTE].name))
+	if (mt_symbols_segment(info, (const void *)(uintptr_t)find_in) || !mt_symbols_of(info, &symbols) || !mt_symbols_find(&symbols, code[EXECUTE].name))
 		return 0;
 	for (unsigned i = THREAD_MAIN; i < CODES; i++)
 		code[i].end = mt_symbols_extent(&symbols, code[i].name, &code[i].start);

@@ -1,13 +1,10 @@
 /*
- * Start-up of the hooks. dlsym may call calloc, which is us, before we know the real calloc: a small static
- * pool serves those calls. Its blocks are recognised by address for ever after and are never handed to the
- * real allocator.
+ * Start-up of the hooks. What is allocated before the real functions are known comes from a small static pool. Its blocks are
+ * recognised by address for ever after and are never handed to the real allocator.
  */
-#include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
-#include "shim/dlsym.h"
+#include "shim/elfsym.h"
 #include "shim/hooks.h"
 
 #define POOL_BYTES (64 * 1024)
@@ -16,11 +13,9 @@ const char *const mt_hook_names[MT_HOOKS] = {
 	"none",
 #define RET(name, params, args, bytes) #name,
 #define HAND(type, name, params) #name,
-#define OPT HAND
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
-#undef OPT
 #define HAND(library, name, params, args) #name,
 #include "shim/hooks_cuda.def"
 #define HAND(name, symbol) #name,
@@ -42,8 +37,7 @@ struct mt_real mt_real;
 
 static char pool[POOL_BYTES] __attribute__((aligned(4096)));
 static size_t pool_used;
-/* volatile: dlsym is declared as a leaf that never calls back, but it does, through malloc */
-static __thread volatile int resolving;
+static __thread volatile int resolving; /* volatile: another tool's dl_iterate_phdr may call us back */
 
 void *mt_boot_alloc(size_t align, size_t bytes)
 {
@@ -82,14 +76,12 @@ int mt_boot(void)
 	if (resolving)
 		return 0;
 	resolving = 1;
-#define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
-#define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
-#define OPT(type, name, params) found.name = NULL;
+#define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
+#define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
 #undef RET
 #undef HAND
-#undef OPT
 	/* two threads may both come here: they write the same */
 	mt_real = found;
 	resolving = 0;
@@ -100,32 +92,20 @@ uintptr_t mt_allocator_start, mt_allocator_end;
 
 static int find_allocator(struct dl_phdr_info *info, size_t size, void *unused)
 {
-	uintptr_t target = (uintptr_t)mt_real.malloc;
+	const ElfW(Phdr) *code = mt_symbols_segment(info, (const void *)(uintptr_t)mt_real.malloc);
 
 	(void)size;
 	(void)unused;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + ph->p_vaddr;
-		if (ph->p_type == PT_LOAD && target >= start && target < start + ph->p_memsz) {
-			mt_allocator_start = start;
-			mt_allocator_end = start + ph->p_memsz; /* its code: one segment */
-			return 1;
-		}
-	}
-	return 0;
+	if (!code)
+		return 0;
+	mt_allocator_start = info->dlpi_addr + code->p_vaddr;
+	mt_allocator_end = mt_allocator_start + code->p_memsz;
+	return 1;
 }
 
-void mt_boot_rest(void)
+void mt_boot_allocator(void)
 {
-#define RET(name, params, args, bytes)
-#define HAND(type, name, params)
-#define OPT(type, name, params) mt_real.name = (type (*) params)(uintptr_t)mt_dlsym(RTLD_NEXT, #name);
-#include "shim/hooks_host.def"
-#undef RET
-#undef HAND
-#undef OPT
-	/* glibc's own name for it; another libc is not known to re-enter either way */
-	if ((void *)(uintptr_t)mt_real.malloc != mt_dlsym(RTLD_DEFAULT, "__libc_malloc"))
+	/* another libc is not known to re-enter either way */
+	if ((void *)(uintptr_t)mt_real.malloc != mt_symbols_search(MT_NEXT, NULL, "malloc", MT_GLIBC))
 		dl_iterate_phdr(find_allocator, NULL);
 }

@@ -17,8 +17,10 @@
 
 enum {
 	SHUTTING_DOWN = 4,  /* CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading */
-	NO_LIBRARY = 302,   /* both: a shared object's symbol was not found */
 };
+
+/* What a call is answered that no library is there for: who asked by calling goes on without a GPU. */
+enum { NONE_CUDA = 100 /* CUDA_ERROR_NO_DEVICE */, NONE_CUDART = 35 /* cudaErrorInsufficientDriver */ };
 
 const struct mt_library mt_lib_CUDA = { .prefix = "libcuda.so", .linked = 1, .link = { { "libcuda.so.1", NULL } } };
 
@@ -154,10 +156,10 @@ static const struct mt_wrapped rows[ROWS];
 
 /* Begins a body: `real` is the function, called at once if this call is no event. */
 #define BODY(library, name, params, args)                                                                       \
-	status_##library (*real) params = (status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot); \
+	status_##library (*real) params = (status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller); \
 	status_##library status;                                                                                \
 	if (!real)                                                                                              \
-		return (status_##library)NO_LIBRARY;                                                            \
+		return (status_##library)NONE_##library;                                                            \
 	if (!mt_call_begin())                                                                                   \
 		return real args
 
@@ -358,8 +360,8 @@ static CUresult body_cuGetProcAddress(struct mt_slot *slot, const void *caller, 
                                       cuuint64_t flags)
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t) =
-		(CUresult(*)(const char *, void **, int, cuuint64_t))(uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot);
-	CUresult status = real ? real(name, p, version, flags) : (CUresult)NO_LIBRARY;
+		(CUresult(*)(const char *, void **, int, cuuint64_t))(uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot, caller);
+	CUresult status = real ? real(name, p, version, flags) : (CUresult)NONE_CUDA;
 
 	(void)caller;
 	if (!status)
@@ -372,8 +374,8 @@ static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *calle
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
 		(CUresult(*)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *))(uintptr_t)
-			mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot);
-	CUresult status = real ? real(name, p, version, flags, found) : (CUresult)NO_LIBRARY;
+			mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot, caller);
+	CUresult status = real ? real(name, p, version, flags, found) : (CUresult)NONE_CUDA;
 
 	(void)caller;
 	if (!status)
@@ -386,8 +388,8 @@ static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *calle
 	static cudaError_t body_##name_ WITH_SLOT params                                                        \
 	{                                                                                                       \
 		cudaError_t (*real) params =                                                                    \
-			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot);               \
-		cudaError_t status = real ? real args : (cudaError_t)NO_LIBRARY;                                \
+			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot, caller);               \
+		cudaError_t status = real ? real args : (cudaError_t)NONE_CUDART;                                \
 		(void)caller;                                                                                   \
 		if (!status)                                                                                    \
 			wrap_result(name, p, (int)(version), flags);                                            \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shim/dlsym.h"
+#include "shim/elfsym.h"
 #include "shim/hooks.h"
 #include "shim/process.h"
 
@@ -18,7 +19,7 @@
 extern void *(*mt_next_dlsym)(void *handle, const char *name);
 void *(*mt_next_dlsym)(void *handle, const char *name);
 
-/* The C library's, for our own questions. */
+/* The C library's, which finds what is ours only by us. */
 static void *(*real_dlsym)(void *handle, const char *name);
 
 uint32_t mt_wrap_generation;
@@ -36,6 +37,8 @@ static uint8_t used;    /* a slot has been filled, ever */
 void *mt_dlsym_boot(void);
 void *mt_dlsym_find(void *handle, const char *name, const void *caller);
 
+/* By dlvsym, since this is a call of dlsym: a sanitizer that stands before us looks its own functions up by it, and other functions of the
+ * C library are the sanitizer's that can't be called yet. */
 void *mt_dlsym_boot(void)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
@@ -48,16 +51,6 @@ void *mt_dlsym_boot(void)
 		found = real_dlsym(RTLD_NEXT, "dlsym");
 	mt_next_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
 	return found;
-}
-
-static int is_booted(void)
-{
-	return mt_next_dlsym || mt_dlsym_boot();
-}
-
-void *mt_dlsym(void *handle, const char *name)
-{
-	return is_booted() ? real_dlsym(handle, name) : NULL;
 }
 
 int mt_is_own(const void *p)
@@ -93,10 +86,18 @@ static void fill(void)
 	__atomic_store_n(&filled, 1, __ATOMIC_RELEASE);
 }
 
+/* Like some name in a table? What most names are sorted out by, here and in dlsym.S. */
+static int may_be_ours(const char *name)
+{
+	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'a' && name[1] == 'c') || (name[0] == 'h' && name[1] == 'a');
+}
+
 const struct mt_wrapped *mt_wrap_row(const char *name)
 {
 	const struct mt_wrapped *row;
 
+	if (!may_be_ours(name))
+		return NULL;
 	if (!__atomic_load_n(&filled, __ATOMIC_ACQUIRE))
 		fill();
 	for (uint32_t at = hash_name(name); (row = buckets[at % BUCKETS]) != NULL; at++)
@@ -131,69 +132,51 @@ void *mt_wrap_real(const void *p)
 		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
 			const struct mt_wrapped *row = &tables[t]->rows[i / MT_INSTANCES];
 			if (row->entries && row->entries[i % MT_INSTANCES] == p)
-				return mt_slot_real(row, &row->slots[i % MT_INSTANCES]);
+				return mt_slot_real(row, &row->slots[i % MT_INSTANCES], NULL);
 		}
 	return NULL;
 }
 
-static void *symbol(void *handle, const char *name, const char *version)
-{
-	void *found = version ? dlvsym(handle, name, version) : real_dlsym(handle, name);
-
-	return mt_is_own(found) ? NULL : found;
-}
-
-/* The library keeps its count of users: what we look up is gone when the program lets go of it. */
-static void *symbol_in(const char *file, const char *name, const char *version)
-{
-	void *handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD), *found;
-
-	if (!handle)
-		return NULL;
-	found = symbol(handle, name, version);
-	mt_real.dlclose(handle);
-	return found;
-}
-
-struct search { const char *prefix; unsigned skip; char path[1024]; };
-
-static int is_library(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct search *s = data;
-	const char *base = strrchr(info->dlpi_name, '/');
-
-	(void)size;
-	base = base ? base + 1 : info->dlpi_name;
-	if (strncmp(base, s->prefix, strlen(s->prefix)) || strlen(info->dlpi_name) >= sizeof(s->path) || s->skip--)
-		return 0;
-	strcpy(s->path, info->dlpi_name);
-	return 1;
-}
-
-/* Under whatever name it was packed: libcudart-1a2b3c.so.12. */
-static void *symbol_by_prefix(const struct mt_library *library, const char *name, const char *version)
-{
-	struct search s = { .prefix = library->prefix };
-	void *found = NULL;
-
-	for (unsigned n = 0; n < 8 && !found; n++) {
-		s.skip = n;
-		if (!dl_iterate_phdr(is_library, &s))
-			break;
-		found = symbol_in(s.path, name, version);
-	}
-	return found;
-}
-
-static void *find_linked(const struct mt_library *library, unsigned i, const char *name)
+/* What the reference would be bound to without us, as far as it can be told: another tool's function; the library's; the caller's own;
+ * any. */
+static void *find_linked(const struct mt_library *library, unsigned i, const char *name, const void *caller)
 {
 	const char *version = library->link[i].version;
-	void *found = symbol(RTLD_NEXT, name, version);
+	void *found = mt_symbols_search(MT_NEXT, NULL, name, version);
 
 	if (!found)
-		found = symbol_in(library->link[i].soname, name, version);
-	return found ? found : symbol_by_prefix(library, name, version);
+		found = mt_symbols_search(MT_NAMED, library->link[i].soname, name, version);
+	if (!found)
+		found = mt_symbols_search(MT_PREFIX, library->prefix, name, version);
+	if (!found)
+		found = mt_symbols_search(MT_AROUND, caller, name, version);
+	return found ? found : mt_symbols_search(MT_ANY, NULL, name, version);
 }
+
+void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller)
+{
+	unsigned i = (unsigned)(slot - row->slots);
+	void *real = i < row->library->linked ? find_linked(row->library, i, row->name, caller) : NULL;
+
+	if (real) {
+		__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->real, real, __ATOMIC_RELAXED);
+	}
+	return real;
+}
+
+void *mt_library_symbol(const struct mt_library *library, const char *name)
+{
+	void *found = NULL;
+
+	for (unsigned i = 0; i < library->linked && !found; i++)
+		found = mt_symbols_search(MT_NAMED, library->link[i].soname, name, NULL);
+	if (!found)
+		found = mt_symbols_search(MT_NEXT, NULL, name, NULL);
+	return found ? found : mt_symbols_search(MT_PREFIX, library->prefix, name, NULL);
+}
+
+/* ---- dlsym ---- */
 
 /* The text of the thread's last error is freed by the second call. */
 static void drop_error(void)
@@ -202,8 +185,8 @@ static void drop_error(void)
 	dlerror();
 }
 
-/* What we look up leaves no error behind, and what it allocates is not the program's. An older error's text is: it is freed
- * where that is seen. */
+/* What we look up for the program's own call of dlsym leaves no error behind, and what it allocates is not the program's. An older
+ * error's text is: it is freed where that is seen. */
 #define QUIETLY(expression)                                           \
 	({                                                            \
 		int kept = errno;                                     \
@@ -215,92 +198,36 @@ static void drop_error(void)
 		result;                                               \
 	})
 
-static int is_ready(void)
+static void *symbol(void *handle, const char *name)
 {
-	return (mt_real.dlclose || mt_boot()) && is_booted();
+	void *found = real_dlsym(handle, name);
+
+	return mt_is_own(found) ? NULL : found;
 }
 
-void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot)
+/* The global scope, and what the caller's object sees beyond it: its own dependencies. */
+static void *find_default(const void *caller, const char *name)
 {
-	unsigned i = (unsigned)(slot - row->slots);
-	void *real;
-
-	if (i >= row->library->linked || !is_ready())
-		return NULL;
-	real = QUIETLY(find_linked(row->library, i, row->name));
-	if (real) {
-		__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->real, real, __ATOMIC_RELAXED);
-	}
-	return real;
-}
-
-static void *find_anywhere(const struct mt_library *library, const char *name)
-{
-	void *found = NULL;
-
-	for (unsigned i = 0; i < library->linked && !found; i++)
-		found = symbol_in(library->link[i].soname, name, NULL);
-	if (!found)
-		found = symbol(RTLD_NEXT, name, NULL);
-	return found ? found : symbol_by_prefix(library, name, NULL);
-}
-
-void *mt_library_symbol(const struct mt_library *library, const char *name)
-{
-	return is_ready() ? QUIETLY(find_anywhere(library, name)) : NULL;
-}
-
-/* ---- dlsym ---- */
-
-/* What the caller's object sees beyond the global scope: its own dependencies. */
-static void *find_near(const void *caller, const char *name)
-{
+	void *found = symbol(RTLD_DEFAULT, name), *handle;
 	Dl_info info;
-	void *handle, *found = NULL;
 
-	if (!dladdr(caller, &info) || !info.dli_fname || !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
-		return NULL;
-	found = symbol(handle, name, NULL);
+	if (found || !mt_real.dladdr(caller, &info) || !info.dli_fname || !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+		return found;
+	found = symbol(handle, name);
 	mt_real.dlclose(handle);
 	return found;
 }
 
-void *mt_slot_near(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller)
-{
-	void *real = is_ready() ? QUIETLY(find_near(caller, row->name)) : NULL;
-
-	if (real) {
-		__atomic_store_n(&used, 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->real, real, __ATOMIC_RELAXED);
-	}
-	return real;
-}
-
-static void *find_default(const void *caller, const char *name)
-{
-	void *found = symbol(RTLD_DEFAULT, name, NULL);
-
-	return found ? found : find_near(caller, name);
-}
-
 /* Returns 1 at the caller's object, 2 at ours, whichever is first in the loader's order. */
-static int is_either(struct dl_phdr_info *info, size_t size, void *data)
+static int is_either(struct dl_phdr_info *info, size_t size, void *caller)
 {
-	uintptr_t caller = *(uintptr_t *)data, own = (uintptr_t)is_either;
-
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, bytes = info->dlpi_phdr[i].p_memsz;
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && (caller - start < bytes || own - start < bytes))
-			return caller - start < bytes ? 1 : 2;
-	}
-	return 0;
+	return mt_symbols_segment(info, caller) ? 1 : mt_symbols_segment(info, (const void *)(uintptr_t)is_either) ? 2 : 0;
 }
 
 static void *find_next(const void *caller, const char *name)
 {
-	return dl_iterate_phdr(is_either, &caller) == 1 ? symbol(RTLD_NEXT, name, NULL) : NULL;
+	return dl_iterate_phdr(is_either, (void *)(uintptr_t)caller) == 1 ? symbol(RTLD_NEXT, name) : NULL;
 }
 
 void *mt_dlsym_find(void *handle, const char *name, const void *caller)
@@ -308,7 +235,7 @@ void *mt_dlsym_find(void *handle, const char *name, const void *caller)
 	const struct mt_wrapped *row = mt_wrap_row(name);
 	void *real;
 
-	if (!row || !is_ready())
+	if (!row || !(mt_real.dlclose || mt_boot()) || !(mt_next_dlsym || mt_dlsym_boot()))
 		return NULL;
 	if (handle == RTLD_NEXT)
 		real = QUIETLY(find_next(caller, name));
@@ -330,16 +257,10 @@ static int count_unloaded(struct dl_phdr_info *info, size_t size, void *out)
 	return 1;
 }
 
-static int covers(struct dl_phdr_info *info, size_t size, void *data)
+static int covers(struct dl_phdr_info *info, size_t size, void *p)
 {
-	uintptr_t p = *(uintptr_t *)data;
-
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
-		    p - (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr) < info->dlpi_phdr[i].p_memsz)
-			return 1;
-	return 0;
+	return mt_symbols_segment(info, p) != NULL;
 }
 
 void mt_wrap_forget(void)
@@ -354,8 +275,8 @@ void mt_wrap_forget(void)
 	for (size_t t = 0; t < TABLES; t++)
 		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
 			struct mt_slot *slot = &tables[t]->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];
-			uintptr_t real = (uintptr_t)__atomic_load_n(&slot->real, __ATOMIC_RELAXED);
-			if (real && !dl_iterate_phdr(covers, &real)) {
+			void *real = __atomic_load_n(&slot->real, __ATOMIC_RELAXED);
+			if (real && !dl_iterate_phdr(covers, real)) {
 				__atomic_store_n(&slot->real, NULL, __ATOMIC_RELAXED);
 				__atomic_add_fetch(&mt_wrap_generation, 1, __ATOMIC_RELAXED);
 			}

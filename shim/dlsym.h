@@ -11,8 +11,8 @@
  * What is bound to programs is exported under *hidden* symbol versions (exports.map): a relocation that asks for
  * cudaMalloc@libcudart.so.13 is bound to the instance of libcudart.so.13, and one without version to the version
  * MEMTRACE_HOOKS, which is the file's first. dlsym without version finds neither: where the library isn't loaded,
- * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. (A weak reference
- * without version to a function of libcuda can't be told from one that means to be bound: it isn't NULL.)
+ * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. A weak reference
+ * without version can't be told from one that means to be bound: weak.c undoes it where nobody has the function.
  */
 #ifndef MT_DLSYM_H
 #define MT_DLSYM_H
@@ -50,27 +50,21 @@ extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 /* Grows when a real function went away with its library. */
 extern uint32_t mt_wrap_generation;
 
-/* The C library's dlsym, called by us. By its name another library's may be called that is loaded before us: what that takes
- * for the next function of a name is ours. */
-void *mt_dlsym(void *handle, const char *name);
-
 /* The row of that name, or NULL. */
 const struct mt_wrapped *mt_wrap_row(const char *name);
 
 /* The wrapper whose real function is `real`, or `real` itself when it is ours already or all instances are in use. */
 void *mt_wrap(const struct mt_wrapped *row, void *real);
 
-/* Slow part of mt_slot_real. NULL: no such library is loaded. */
-void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot);
+/* Slow part of mt_slot_real. NULL: nothing that is loaded has such a function. */
+void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller);
 
-/* The last resort of a linked entry: what the library that called it sees in itself and in what it needs. */
-void *mt_slot_near(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller);
-
-static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *slot)
+/* The function that a slot's entry stands for; `caller` is who called the entry. */
+static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller)
 {
 	void *real = __atomic_load_n(&slot->real, __ATOMIC_RELAXED);
 
-	return __builtin_expect(real != NULL, 1) ? real : mt_slot_find(row, slot);
+	return __builtin_expect(real != NULL, 1) ? real : mt_slot_find(row, slot, caller);
 }
 
 /* A function of the library if it is loaded already; it is never loaded, nor kept loaded. For the shim's own questions. */

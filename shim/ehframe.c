@@ -4,11 +4,11 @@
  * takes no lock; before glibc 2.35 by a list of our own, made by dl_iterate_phdr at the start and again
  * whenever a pc is in none of the known modules and the loader says that it has loaded something since.
  */
-#include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
 
 #include "shim/ehframe.h"
+#include "shim/elfsym.h"
 
 struct module {
 	uint64_t start, end;
@@ -117,7 +117,7 @@ static bool find_module(struct mt_eh_scratch *s, uint64_t pc)
 
 void mt_ehframe_boot(void)
 {
-	find_object = (int (*)(void *, struct found_object *))(uintptr_t)dlsym(RTLD_DEFAULT, "_dl_find_object");
+	find_object = (int (*)(void *, struct found_object *))(uintptr_t)mt_symbols_search(MT_ANY, NULL, "_dl_find_object", MT_GLIBC);
 	if (!find_object)
 		list_refresh();
 }
@@ -137,6 +137,13 @@ void mt_ehframe_forget(void)
 bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc)
 {
 	return find_module(s, pc);
+}
+
+bool mt_ehframe_may_be_module(uint64_t pc)
+{
+	struct found_object o;
+
+	return !find_object || find_object((void *)(uintptr_t)pc, &o) == 0;
 }
 
 /* ---- entries ---- */

@@ -40,6 +40,9 @@ enum mt_eh mt_ehframe_find(struct mt_eh_scratch *s, uint64_t pc);
 /* Is pc in a module? Never takes a lock. */
 bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc);
 
+/* The same where it can be told without a lock, else true. */
+bool mt_ehframe_may_be_module(uint64_t pc);
+
 /* Modules went away. */
 void mt_ehframe_forget(void);
 

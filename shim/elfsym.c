@@ -11,6 +11,7 @@ static const void *address_of(const struct mt_symbols *s, uintptr_t value)
 int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 {
 	const ElfW(Dyn) *dyn = NULL;
+	uint64_t soname = 0;
 
 	memset(s, 0, sizeof(*s));
 	s->bias = info->dlpi_addr;
@@ -23,18 +24,56 @@ int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 		case DT_STRTAB:   s->names = address_of(s, dyn->d_un.d_ptr); break;
 		case DT_GNU_HASH: s->gnu_hash = address_of(s, dyn->d_un.d_ptr); break;
 		case DT_HASH:     s->hash = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_VERSYM:   s->versions = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_VERDEF:   s->defined = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_SONAME:   soname = dyn->d_un.d_val; break;
+		case DT_RELA:     s->relocations[0].rows = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_RELASZ:   s->relocations[0].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
+		case DT_RELACOUNT: s->relative = dyn->d_un.d_val; break;
+		case DT_JMPREL:   s->relocations[1].rows = address_of(s, dyn->d_un.d_ptr); break;
+		case DT_PLTRELSZ: s->relocations[1].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
 		}
+	s->soname = s->names && soname ? s->names + soname : NULL;
 	return s->table && s->names && (s->gnu_hash || s->hash);
 }
 
-static int is_named(const struct mt_symbols *s, uint32_t i, const char *name)
+/* Name of a version that the module defines. */
+static const char *version_name(const struct mt_symbols *s, unsigned index)
 {
-	return s->table[i].st_shndx != SHN_UNDEF && !strcmp(s->names + s->table[i].st_name, name);
+	const ElfW(Verdef) *def = s->defined;
+
+	for (; def; def = def->vd_next ? (const void *)((const char *)def + def->vd_next) : NULL)
+		if (def->vd_ndx == index)
+			return s->names + ((const ElfW(Verdaux) *)(const void *)((const char *)def + def->vd_aux))->vda_name;
+	return "";
+}
+
+/* As the loader decides it for dlsym and dlvsym. */
+static int has_version(const struct mt_symbols *s, uint32_t i, const char *version)
+{
+	enum { HIDDEN = 0x8000 };
+	const char *own;
+
+	if (!s->versions)
+		return !version || strcmp(version, MT_GLIBC) != 0;
+	if (!version)
+		return !(s->versions[i] & HIDDEN);
+	own = version_name(s, s->versions[i] & ~HIDDEN);
+	return !strcmp(version, MT_GLIBC) ? !strncmp(own, MT_GLIBC, strlen(MT_GLIBC)) : !strcmp(own, version);
+}
+
+static int is_it(const struct mt_symbols *s, uint32_t i, const char *name, const char *version)
+{
+	const ElfW(Sym) *sym = &s->table[i];
+
+	/* the address of an indirect function isn't known before somebody asks its resolver */
+	return sym->st_shndx != SHN_UNDEF && (sym->st_info & 15) != STT_GNU_IFUNC && !strcmp(s->names + sym->st_name, name) &&
+	       has_version(s, i, version);
 }
 
 /* The table is: buckets, first symbol, bloom words, shift; the bloom filter; the buckets; a chain of hashes from
  * the first symbol on, whose lowest bit ends each bucket's. */
-static uint32_t find_gnu(const struct mt_symbols *s, const char *name)
+static uint32_t find_gnu(const struct mt_symbols *s, const char *name, const char *version)
 {
 	const uint32_t *head = s->gnu_hash, *buckets, *chain;
 	const ElfW(Addr) *bloom = (const void *)(head + 4);
@@ -52,37 +91,115 @@ static uint32_t find_gnu(const struct mt_symbols *s, const char *name)
 		return 0;
 	for (;; i++) {
 		uint32_t hash = chain[i - head[1]];
-		if ((hash | 1) == (h | 1) && is_named(s, i, name))
+		if ((hash | 1) == (h | 1) && is_it(s, i, name, version))
 			return i;
 		if (hash & 1)
 			return 0;
 	}
 }
 
-static uint32_t find_linear(const struct mt_symbols *s, const char *name)
+static uint32_t find_linear(const struct mt_symbols *s, const char *name, const char *version)
 {
 	for (uint32_t i = 1; i < s->hash[1]; i++)
-		if (is_named(s, i, name))
+		if (is_it(s, i, name, version))
 			return i;
 	return 0;
 }
 
-static uint32_t find(const struct mt_symbols *s, const char *name)
+static uint32_t find(const struct mt_symbols *s, const char *name, const char *version)
 {
-	return s->gnu_hash ? find_gnu(s, name) : find_linear(s, name);
+	return s->gnu_hash ? find_gnu(s, name, version) : find_linear(s, name, version);
+}
+
+static void *address_if(const struct mt_symbols *s, uint32_t i)
+{
+	return i ? (void *)(s->bias + s->table[i].st_value) : NULL;
 }
 
 void *mt_symbols_find(const struct mt_symbols *s, const char *name)
 {
-	uint32_t i = find(s, name);
-
-	return i ? (void *)(s->bias + s->table[i].st_value) : NULL;
+	return address_if(s, find(s, name, NULL));
 }
 
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start)
 {
-	uint32_t i = find(s, name);
+	uint32_t i = find(s, name, NULL);
 
-	*start = i ? s->bias + s->table[i].st_value : 0;
+	*start = (uintptr_t)address_if(s, i);
 	return i ? *start + s->table[i].st_size : 0;
+}
+
+/* ---- all modules ---- */
+
+const ElfW(Phdr) *mt_symbols_segment(const struct dl_phdr_info *info, const void *p)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		if (ph->p_type == PT_LOAD && (uintptr_t)p - (info->dlpi_addr + ph->p_vaddr) < ph->p_memsz)
+			return ph;
+	}
+	return NULL;
+}
+
+/* Modules that were there at the start; none of them ever goes, and later ones come behind. */
+static uint32_t at_start;
+
+static int count(struct dl_phdr_info *info, size_t size, void *n)
+{
+	(void)info;
+	(void)size;
+	++*(uint32_t *)n;
+	return 0;
+}
+
+struct search {
+	enum mt_where where;
+	const void *which;
+	const char *name, *version;
+	uint32_t index, own; /* counted from 1 */
+	void *found;
+};
+
+static int is_there(const struct search *s, const struct dl_phdr_info *info, const struct mt_symbols *symbols)
+{
+	const char *file = strrchr(info->dlpi_name, '/');
+
+	file = file ? file + 1 : info->dlpi_name;
+	switch (s->where) {
+	case MT_NEXT:   return s->own && s->index <= at_start;
+	case MT_NAMED:  return !strcmp(file, s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
+	case MT_PREFIX: return !strncmp(file, s->which, strlen(s->which));
+	case MT_AROUND: return mt_symbols_segment(info, s->which) != NULL;
+	case MT_ANY:    return 1;
+	}
+	return 0;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct search *s = data;
+	struct mt_symbols symbols;
+
+	(void)size;
+	s->index++;
+	if (mt_symbols_segment(info, (const void *)(uintptr_t)visit))
+		s->own = s->index;
+	else if (mt_symbols_of(info, &symbols) && is_there(s, info, &symbols))
+		s->found = address_if(&symbols, find(&symbols, s->name, s->version));
+	return s->found != NULL;
+}
+
+void *mt_symbols_search(enum mt_where where, const void *which, const char *name, const char *version)
+{
+	struct search s = { .where = where, .which = which, .name = name, .version = version };
+
+	if (!at_start) {
+		uint32_t n = 0;
+		dl_iterate_phdr(count, &n);
+		at_start = n;
+	}
+	dl_iterate_phdr(visit, &s);
+	if (where == MT_NEXT && s.own == at_start) /* loaded later, as a plug-in: the C library is before us */
+		return mt_symbols_search(MT_ANY, NULL, name, version);
+	return s.found;
 }

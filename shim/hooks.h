@@ -4,7 +4,6 @@
  *
  *   RET(name, parameters, arguments, bytes)  returns the block or NULL; the wrapper is generated
  *   HAND(type, name, parameters)             has its own body in a .c file
- *   OPT(type, name, parameters)              the same, of a function that libc may lack
  *
  * The table gives the hook's id, its name in the trace, its wrapper and the pointer to the real function.
  */
@@ -28,11 +27,9 @@ enum mt_hook {
 	MT_HOOK_none,
 #define RET(name, params, args, bytes) MT_HOOK_##name,
 #define HAND(type, name, params) MT_HOOK_##name,
-#define OPT HAND
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
-#undef OPT
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks_cuda.def"
 #define HAND(name, symbol) MT_HOOK_##name,
@@ -56,26 +53,22 @@ extern const char *const mt_hook_names[MT_HOOKS];
 struct mt_real {
 #define RET(name, params, args, bytes) void *(*name) params;
 #define HAND(type, name, params) type (*name) params;
-#define OPT HAND
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
 #undef RET
 #undef HAND
-#undef OPT
 };
 
 extern struct mt_real mt_real;
 
-/* Looks the real functions up on first use; dlsym may itself allocate, which the bootstrap pool serves.
- * Returns 0 while a look-up is under way in this thread. */
+/* Looks the real functions up on first use. Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);
 
 /* The module of the real allocator if it is not libc: [start, end) of its mapping, else 0. */
 extern uintptr_t mt_allocator_start, mt_allocator_end;
 
-/* Constructor time: finds that module, and the functions that libc may lack. dlsym makes an error message with malloc
- * for each that is missing, so they can't be looked up on behalf of an allocator that is starting up. */
-void mt_boot_rest(void);
+/* Constructor time: finds that module. */
+void mt_boot_allocator(void);
 
 /* The pool: blocks are never given back. Zeroed. NULL when it is used up. */
 void *mt_boot_alloc(size_t align, size_t bytes);

@@ -66,11 +66,9 @@ static inline int is_nested(const void *caller)
 		return p;                                                  \
 	}
 #define HAND(type, name, params)
-#define OPT HAND
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
-#undef OPT
 
 MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {

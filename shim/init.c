@@ -13,12 +13,14 @@
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/session.h"
-#include "shim/stack.h"
 #include "shim/verify.h"
+#include "shim/weak.h"
 
 /* Our handler is registered before anybody's and so runs last, closest to the fork. */
 static void before_fork(void)
 {
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_modules_check();
 	mt_process.fork_ticks = mt_ticks();
 }
 
@@ -45,7 +47,7 @@ static void at_exit(int status, void *unused)
 
 static void set_up(void)
 {
-	mt_boot_rest();
+	mt_boot_allocator();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	on_exit(at_exit, NULL);
 	mt_session_export();
@@ -54,7 +56,6 @@ static void set_up(void)
 	mt_mstx_boot();
 	mt_recorder_boot();
 	mt_record_boot();
-	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
 	mt_verify_boot();
 	mt_modules_check();
 }
@@ -64,6 +65,7 @@ __attribute__((constructor)) static void init(void)
 	int kept = errno; /* 0: a program may count on it */
 
 	mt_boot();
+	mt_weak_boot();
 	mt_nvtx_boot();
 	mt_record_mute(1);
 	mt_process_enter();

@@ -51,19 +51,25 @@ static uint64_t copy(uint64_t at, const void *data, size_t bytes)
 	return at;
 }
 
-void mt_log_write(uint16_t type, const struct mt_part *parts, int n)
+void mt_log_read(uint64_t at, void *to, size_t bytes)
+{
+	for (uint8_t *p = to; bytes; bytes--, at++)
+		*p++ = segment[at / MT_LOG_STEP][at % MT_LOG_STEP];
+}
+
+uint64_t mt_log_write(uint16_t type, const struct mt_part *parts, int n)
 {
 	static const uint8_t padding[8];
 	struct mt_record head = { .type = type, .ticks = mt_ticks() };
 	size_t bytes = sizeof(head);
-	uint64_t at = mt_process.info->log_bytes;
+	uint64_t at = mt_process.info->log_bytes, start = at;
 
 	for (int i = 0; i < n; i++)
 		bytes += parts[i].bytes;
 	head.bytes = (uint32_t)((bytes + 7) & ~(size_t)7);
 	if (!mt_log_reserve(head.bytes)) {
 		mt_count(&mt_process.info->unwritten_bytes, head.bytes);
-		return;
+		return MT_LOG_NONE;
 	}
 	at = copy(at, &head, sizeof(head));
 	for (int i = 0; i < n; i++)
@@ -71,18 +77,20 @@ void mt_log_write(uint16_t type, const struct mt_part *parts, int n)
 	at = copy(at, padding, head.bytes - bytes);
 	/* pairs with the reader's acquire: the bytes below are complete */
 	__atomic_store_n(&mt_process.info->log_bytes, at, __ATOMIC_RELEASE);
+	return start;
 }
 
-void mt_log_add(uint16_t type, const struct mt_part *parts, int n)
+uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
 {
-	uint64_t signals;
+	uint64_t signals, at = MT_LOG_NONE;
 
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		mt_log_write(type, parts, n);
+		at = mt_log_write(type, parts, n);
 		mt_lock_drop(&mt_process.lock);
 	} else {
 		mt_count(&mt_process.info->unwritten_bytes, sizeof(struct mt_record));
 	}
 	mt_sys_restore_signals(&signals);
+	return at;
 }

@@ -15,10 +15,15 @@ void mt_log_reset(void);
 /* Makes room for `bytes` more, so that writing needs no system call. */
 int mt_log_reserve(size_t bytes);
 
-/* Appends one record made of `n` parts. The caller holds mt_process.lock with signals blocked. */
-void mt_log_write(uint16_t type, const struct mt_part *parts, int n);
+#define MT_LOG_NONE UINT64_MAX
+
+/* Appends one record made of `n` parts. Its place, or MT_LOG_NONE. The caller holds mt_process.lock with signals blocked. */
+uint64_t mt_log_write(uint16_t type, const struct mt_part *parts, int n);
 
 /* The same, taking the lock. */
-void mt_log_add(uint16_t type, const struct mt_part *parts, int n);
+uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n);
+
+/* Part of a record that was written. */
+void mt_log_read(uint64_t at, void *to, size_t bytes);
 
 #endif

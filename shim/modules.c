@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <link.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/ehframe.h"
 #include "shim/log.h"
 #include "shim/modules.h"
 #include "shim/process.h"
@@ -14,15 +16,16 @@
 
 struct module {
 	uint64_t start, end;
-	uint32_t seen; /* the scan that last found it */
+	uint64_t record; /* its place in the log, or MT_LOG_NONE */
+	uint32_t seen;   /* the scan that last found it */
 };
+
 
 /* Sorted by start. Changed under mt_process.lock between two increments of `version`; readers look, and look
  * again if it was odd or has changed. */
 static struct module known[MAX_MODULES];
 static uint32_t count, version, scan_number;
 static unsigned long long adds, subs; /* of the loader, at the last scan */
-static uint64_t own_start, own_end;
 
 /* Index of the first module that ends above pc. */
 static uint32_t lower_bound(uint64_t pc, uint32_t n)
@@ -107,8 +110,8 @@ static void extent_of(const struct dl_phdr_info *info, uint64_t *start, uint64_t
 	}
 }
 
-/* The path as others can open it: absolute, the main program by its real name. */
-static void write_module(const struct dl_phdr_info *info, uint64_t start, uint64_t end)
+/* The path as others can open it: absolute, the main program by its real name. Its place in the log. */
+static uint64_t write_module(const struct dl_phdr_info *info, uint64_t start, uint64_t end)
 {
 	static char path[2 * PATH_MAX]; /* under the lock */
 	const uint8_t *id = NULL;
@@ -127,8 +130,8 @@ static void write_module(const struct dl_phdr_info *info, uint64_t start, uint64
 		strncpy(path + used, name, PATH_MAX - 1);
 		name = path;
 	}
-	mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { id, id_bytes },
-	                                                { name, strlen(name) + 1 } }, 3);
+	return mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { id, id_bytes },
+	                                                       { name, strlen(name) + 1 } }, 3);
 }
 
 static void insert(uint32_t at, struct module m)
@@ -140,17 +143,28 @@ static void insert(uint32_t at, struct module m)
 	change_end();
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *first)
+/* ---- looking at all that is loaded ---- */
+
+/* The loader's lock on its list comes before ours: a callback of the program's, called under it, may allocate. */
+static int begin_scan(int *locked, const struct dl_phdr_info *info)
+{
+	*locked = mt_lock_take(&mt_process.lock);
+	if (*locked) {
+		scan_number++;
+		adds = info->dlpi_adds;
+		subs = info->dlpi_subs;
+	}
+	return *locked;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *locked)
 {
 	uint64_t start, end;
 	uint32_t i;
 
 	(void)size;
-	if (*(int *)first) {
-		*(int *)first = 0;
-		adds = info->dlpi_adds;
-		subs = info->dlpi_subs;
-	}
+	if (!*(int *)locked && !begin_scan(locked, info))
+		return 1;
 	extent_of(info, &start, &end);
 	if (start >= end)
 		return 0;
@@ -158,15 +172,17 @@ static int visit(struct dl_phdr_info *info, size_t size, void *first)
 	if (i < count && known[i].start == start && known[i].end == end) {
 		known[i].seen = scan_number;
 	} else if (count < MAX_MODULES) {
-		write_module(info, start, end);
+		uint64_t record = write_module(info, start, end);
 		mt_pyfind_meet(info);
-		insert(i, (struct module){ start, end, scan_number });
+		insert(i, (struct module){ start, end, record, scan_number });
 	}
 	return 0;
 }
 
-static void drop_unseen(void)
+static int drop_unseen(void)
 {
+	int dropped = 0;
+
 	for (uint32_t i = count; i-- > 0;) {
 		struct mt_rec_unmodule rec = { known[i].start, mt_tree_end(), 0 };
 		uint64_t end = known[i].end;
@@ -180,38 +196,101 @@ static void drop_unseen(void)
 		mt_log_write(MT_REC_UNMODULE, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
 		mt_tree_forget(rec.start, end);
 		mt_pyfind_forget(rec.start, end);
-		mt_stack_flush();
+		dropped = 1;
 	}
+	return dropped;
 }
 
 static void scan(void)
 {
 	uint64_t signals;
-	int first = 1;
+	int locked = 0, dropped = 0;
 
 	mt_sys_block_signals(&signals);
-	if (mt_lock_take(&mt_process.lock)) {
-		unsigned long long gone = subs;
-		scan_number++;
-		dl_iterate_phdr(visit, &first);
-		if (subs != gone)
-			drop_unseen();
+	dl_iterate_phdr(visit, &locked);
+	if (locked) {
+		dropped = drop_unseen();
 		mt_lock_drop(&mt_process.lock);
 	}
+	if (dropped)
+		mt_stack_flush(); /* may look at the loader's list: not under our lock */
 	mt_sys_restore_signals(&signals);
 }
+
+/* ---- start ---- */
 
 void mt_modules_start(void)
 {
 	count = 0;
-	subs = 0;
 	scan();
+}
+
+/* What a forked child's parent has recorded: another thread of the parent may have held the loader's lock on its list at the
+ * fork, and whoever asks for it in the child would wait for ever. */
+static char *kept;
+static size_t kept_bytes;
+
+static size_t record_bytes(const struct module *m)
+{
+	struct mt_record head = { .bytes = 0 };
+
+	if (m->record != MT_LOG_NONE)
+		mt_log_read(m->record, &head, sizeof(head));
+	return head.bytes;
+}
+
+void mt_modules_keep(void)
+{
+	char *at;
+
+	kept_bytes = 0;
 	for (uint32_t i = 0; i < count; i++)
-		if ((uint64_t)(uintptr_t)mt_modules_start >= known[i].start &&
-		    (uint64_t)(uintptr_t)mt_modules_start < known[i].end) {
-			own_start = known[i].start;
-			own_end = known[i].end;
+		kept_bytes += record_bytes(&known[i]);
+	at = kept = mt_sys_pages(kept_bytes);
+	for (uint32_t i = 0; kept && i < count; at += record_bytes(&known[i++]))
+		if (known[i].record != MT_LOG_NONE)
+			mt_log_read(known[i].record, at, record_bytes(&known[i]));
+}
+
+/* Under the lock. */
+static uint64_t write_again(const char *record, uint32_t bytes)
+{
+	const char *rest = record + sizeof(struct mt_record) + sizeof(struct mt_rec_module);
+	struct mt_rec_module rec;
+
+	memcpy(&rec, record + sizeof(struct mt_record), sizeof(rec));
+	rec.node_from = mt_tree_end();
+	return mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { rest, bytes - (size_t)(rest - record) } }, 2);
+}
+
+static void write_kept(void)
+{
+	const char *at = kept;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (known[i].record != MT_LOG_NONE) {
+			uint32_t bytes;
+			memcpy(&bytes, at + offsetof(struct mt_record, bytes), sizeof(bytes));
+			known[i].record = write_again(at, bytes);
+			at += bytes;
 		}
+}
+
+void mt_modules_inherit(void)
+{
+	uint64_t signals;
+
+	version &= ~1u; /* whoever was changing the list is not here */
+	mt_sys_block_signals(&signals);
+	if (kept && mt_lock_take(&mt_process.lock)) {
+		write_kept();
+		mt_lock_drop(&mt_process.lock);
+	} else {
+		count = 0; /* they are met again, one by one */
+	}
+	mt_sys_restore_signals(&signals);
+	if (kept)
+		mt_sys_unmap(kept, kept_bytes);
 }
 
 static int loader_counts(struct dl_phdr_info *info, size_t size, void *out)
@@ -234,7 +313,7 @@ static int loader_changed(void)
 
 void mt_modules_meet(uint64_t pc)
 {
-	if (!is_known(pc) && loader_changed())
+	if (!is_known(pc) && mt_ehframe_may_be_module(pc) && loader_changed())
 		scan();
 }
 
@@ -242,9 +321,4 @@ void mt_modules_check(void)
 {
 	if (loader_changed())
 		scan();
-}
-
-int mt_modules_is_own(uint64_t pc)
-{
-	return pc >= own_start && pc < own_end;
 }

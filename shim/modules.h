@@ -9,16 +9,17 @@
 
 #include <stdint.h>
 
-/* Everything loaded now; at the start of an image or of a forked child. */
+/* Everything loaded now; at the start of an image. */
 void mt_modules_start(void);
+
+/* In a forked child: keeps what the parent has recorded, while its log is still there; records it in the child's own. */
+void mt_modules_keep(void);
+void mt_modules_inherit(void);
 
 /* Called before a node with this pc is made: looks for new modules if it belongs to none that is known. */
 void mt_modules_meet(uint64_t pc);
 
-/* After a dlclose: records what went away and makes its stacks be forgotten. */
+/* After a dlclose: records what went away and makes its stacks be forgotten. Before a fork: records what has come. */
 void mt_modules_check(void);
-
-/* Our own text, whose frames are left out of stacks. */
-int mt_modules_is_own(uint64_t pc);
 
 #endif

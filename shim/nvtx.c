@@ -13,7 +13,7 @@
 #include <wchar.h>
 
 #include "format/output_name.h"
-#include "shim/dlsym.h"
+#include "shim/elfsym.h"
 #include "shim/hooks.h"
 #include "shim/mark.h"
 #include "shim/nvtx.h"
@@ -269,7 +269,7 @@ static char *(*next)(const char *name);
 
 void mt_nvtx_boot(void)
 {
-	next = (char *(*)(const char *))(uintptr_t)mt_dlsym(RTLD_NEXT, "getenv");
+	next = (char *(*)(const char *))(uintptr_t)mt_symbols_search(MT_NEXT, NULL, "getenv", NULL);
 }
 
 /* Until the constructor has run it walks the environment itself: an allocator that is just starting up may ask, when nothing can be

@@ -31,7 +31,7 @@ static const struct mt_wrapped rows[ROWS] = {
 
 const struct mt_wrap_table mt_pool_table = { rows, ROWS };
 
-#define REAL(row, type) ((type)(uintptr_t)mt_slot_real(&rows[row], &slots[row][0]))
+#define REAL(row, type) ((type)(uintptr_t)mt_slot_real(&rows[row], &slots[row][0], NULL))
 
 /* Ordinal of the device on a backend we know; -1 otherwise. CUDA is 1 in c10::DeviceType. */
 static int ordinal_of(struct c10_device device)

@@ -315,7 +315,10 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 	log_program();
 	log_environment();
 	log_hooks();
-	mt_modules_start();
+	if (origin == MT_ORIGIN_FORK)
+		mt_modules_inherit();
+	else
+		mt_modules_start();
 	mt_ring_reserve(1);
 	mt_process_pair_clocks();
 	/* last: an info file without its magic belongs to a process that never began */
@@ -334,6 +337,7 @@ static int enter_image(void)
 	mt_clock_choose();
 	if (!mt_session_open())
 		return 0;
+	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
 	return start_files(MT_ORIGIN_EXEC, (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
 }
 
@@ -350,6 +354,8 @@ static int enter_child(void)
 	mt_process.info = NULL;
 	mt_record_reset();
 	mt_ring_reset();
+	if (mt_config.children)
+		mt_modules_keep();
 	mt_log_reset();
 	mt_device_reset();
 	mt_mark_reset();

@@ -6,7 +6,7 @@
 
 struct mt_stack; /* one ring's memory of its previous capture; lives in pages the ring owns */
 
-/* Constructor time only. */
+/* Before the first capture. */
 void mt_stack_boot(void);
 
 /* Bytes of one struct mt_stack for the configured depth. */

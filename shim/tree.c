@@ -1,3 +1,9 @@
+/*
+ * How a child is found by (parent, pc). Nearly all nodes have few children: these are a list, newest first, whose links lie beside the
+ * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table. So a new node costs
+ * one access to memory that no cache has, that to its parent's link; and what is called from a new node is new, too, its list
+ * one store to the link just made.
+ */
 #include <string.h>
 
 #include "format/format.h"
@@ -6,11 +12,19 @@
 #include "shim/tree.h"
 
 #define SEGMENTS (MT_MAX_NODES / MT_NODE_STEP)
-#define INDEX_START (1u << 13)
+#define BLOCK 65536u /* links that are mapped at a time */
+#define SHORT 8
+#define INDEX_START (1u << 10)
 #define SMALL (1u << 20) /* slots up to which an index grows fourfold */
-#define MAX_DEAD 4096
 #define HUGE (4u << 20) /* bytes of an index from which on it has huge pages */
 #define AHEAD 2048u /* nodes whose pages are made writable at a time */
+
+/* The newest child, the next older sibling: ids of 24 bits, 0 = none. */
+struct link { uint32_t child, next; };
+
+#define ID_BITS 0xffffffu
+#define IS_DEAD (1u << 31)   /* in next: its code is gone, it is not to be found again */
+#define IN_INDEX (1u << 30)  /* in next: it is in no list */
 
 /* An entry is 0 or a node's id in the low 24 bits with 40 bits of its hash above. A match is verified against
  * the node, so that a stack is never another one's by accident. */
@@ -21,16 +35,21 @@ struct index {
 };
 
 static struct mt_node *segment[SEGMENTS];
+static struct link *links[MT_MAX_NODES / BLOCK];
 static struct index *table;
 static uint32_t base, failed;
-static struct { uint64_t start, end; uint32_t until; } dead[MAX_DEAD];
-static uint32_t dead_count;
 
 static inline struct mt_node *node_at(uint32_t id)
 {
 	struct mt_node *seg = __atomic_load_n(&segment[id / MT_NODE_STEP], __ATOMIC_ACQUIRE);
 
 	return seg ? &seg[id % MT_NODE_STEP] : NULL;
+}
+
+/* Of a node that exists: its link was there before it. */
+static inline struct link *link_at(uint32_t id)
+{
+	return &__atomic_load_n(&links[id / BLOCK], __ATOMIC_ACQUIRE)[id % BLOCK];
 }
 
 static inline uint64_t hash_of(uint32_t parent, uint64_t pc)
@@ -71,7 +90,7 @@ static void index_put(struct index *idx, uint64_t hash, uint32_t id)
 
 	for (uint64_t i = hash & idx->mask, n = 0; n <= idx->mask; i = (i + 1) & idx->mask, n++) {
 		uint64_t empty = 0;
-		/* release: who finds the id finds the node written; pairs with the acquire in find() */
+		/* release: who finds the id finds the node written; pairs with the acquire in find_in_index() */
 		if (__atomic_compare_exchange_n(&idx->entry[i], &empty, value, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
 			__atomic_fetch_add(&idx->used, 1, __ATOMIC_RELAXED);
 			return;
@@ -79,7 +98,7 @@ static void index_put(struct index *idx, uint64_t hash, uint32_t id)
 	}
 }
 
-static uint32_t find(const struct index *idx, uint64_t hash, const struct mt_node *wanted)
+static uint32_t find_in_index(const struct index *idx, uint64_t hash, const struct mt_node *wanted)
 {
 	uint64_t value;
 
@@ -96,45 +115,14 @@ static uint32_t find(const struct index *idx, uint64_t hash, const struct mt_nod
 	return 0;
 }
 
-static int is_dead(uint32_t id, uint64_t pc)
-{
-	for (uint32_t i = 0; i < dead_count; i++)
-		if (id < dead[i].until && pc >= dead[i].start && pc < dead[i].end)
-			return 1;
-	return 0;
-}
-
 static int index_is_full(const struct index *idx)
 {
 	return __atomic_load_n(&idx->used, __ATOMIC_RELAXED) * 4 > (idx->mask + 1) * 3;
 }
 
-/* Entries on their way into an index, whose slots are being fetched meanwhile. */
-struct batch {
-	uint32_t count;
-	struct { uint64_t hash; uint32_t id; } entry[MT_TREE_PATH];
-};
-
-static void batch_flush(struct index *idx, struct batch *b)
-{
-	for (uint32_t i = 0; i < b->count; i++)
-		index_put(idx, b->entry[i].hash, b->entry[i].id);
-	b->count = 0;
-}
-
-static void batch_add(struct index *idx, struct batch *b, uint64_t hash, uint32_t id)
-{
-	if (b->count == MT_TREE_PATH)
-		batch_flush(idx, b);
-	b->entry[b->count].hash = hash;
-	b->entry[b->count++].id = id;
-	__builtin_prefetch(&idx->entry[hash & idx->mask], 1);
-}
-
 /* Rebuilds the index from the nodes themselves; the caller holds the lock. */
 static void index_rebuild(uint64_t slots)
 {
-	static struct batch batch; /* under the lock */
 	struct index *old = table, *idx = index_new(slots);
 	uint32_t end = mt_tree_end();
 
@@ -146,12 +134,10 @@ static void index_rebuild(uint64_t slots)
 			id |= MT_NODE_STEP - 1; /* a gap between the parent's ids and ours */
 			continue;
 		}
-		/* acquire pairs with write_node(): a node that another thread is just making has no pc yet, or all it says */
-		uint64_t pc = __atomic_load_n(&node->pc, __ATOMIC_ACQUIRE);
-		if (pc && !is_dead(id, pc))
-			batch_add(idx, &batch, hash_of(node->parent, pc), id);
+		/* acquire pairs with set_next(): the node is whole */
+		if ((__atomic_load_n(&link_at(id)->next, __ATOMIC_ACQUIRE) & (IN_INDEX | IS_DEAD)) == IN_INDEX)
+			index_put(idx, hash_of(node->parent, node->pc), id);
 	}
-	batch_flush(idx, &batch);
 	__atomic_store_n(&table, idx, __ATOMIC_RELEASE);
 	if (old)
 		index_retire(old);
@@ -170,6 +156,17 @@ static void grow_index(void)
 	mt_sys_restore_signals(&signals);
 }
 
+static int map_links(uint32_t block)
+{
+	struct link *new;
+
+	if (links[block])
+		return 1;
+	new = mt_sys_pages(BLOCK * sizeof(*new));
+	__atomic_store_n(&links[block], new, __ATOMIC_RELEASE);
+	return new != NULL;
+}
+
 /* Maps segment i, and the ones after it when the tree is large already: fewer, larger mappings. */
 static int map_segment(uint32_t i)
 {
@@ -179,7 +176,8 @@ static int map_segment(uint32_t i)
 
 	if (segment[i])
 		return 1;
-	if (i + run > SEGMENTS || mt_process_sandboxed() || !mt_process_charge(run * bytes, own == 0))
+	if (i + run > SEGMENTS || mt_process_sandboxed() || !map_links(i * MT_NODE_STEP / BLOCK) ||
+	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(run * bytes, own == 0))
 		return 0;
 	seg = mt_process_map("nodes", (uint64_t)own * bytes, run * bytes, own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
@@ -235,23 +233,39 @@ static uint32_t new_ids(uint32_t n)
 	return MT_NODE_FAILED;
 }
 
-/* This thread's new nodes that are not in the index yet: their slots, most of them in memory that no cache has, arrive
- * until it needs the tree again. Who looks for one of them before makes it twice. */
-static __thread struct {
-	uint32_t dead; /* modules that were gone */
-	struct batch batch;
-} late;
-
-static void put_late(void)
+/* Another thread may be marking the node as dead. */
+static void set_next(struct link *l, uint32_t next)
 {
-	if (late.dead == __atomic_load_n(&dead_count, __ATOMIC_RELAXED))
-		batch_flush(__atomic_load_n(&table, __ATOMIC_ACQUIRE), &late.batch);
-	late.batch.count = 0;
-	late.dead = __atomic_load_n(&dead_count, __ATOMIC_RELAXED);
+	uint32_t old = __atomic_load_n(&l->next, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&l->next, &old, next | (old & IS_DEAD), 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }
 
-/* What lies in the index under one new node can't be there for the next, which is called from it: nothing is looked for. */
-static unsigned add_path(struct index *idx, uint32_t parent, struct mt_tree_frame *path, unsigned n)
+/* From now on other threads may find the node. Releases: who finds the id finds the node whole; they pair with the acquires in find() and
+ * index_rebuild(). */
+static void put_in_list(uint32_t parent, uint32_t id)
+{
+	struct link *of = link_at(parent);
+	uint32_t newest = __atomic_load_n(&of->child, __ATOMIC_RELAXED);
+
+	do
+		set_next(link_at(id), newest);
+	while (!__atomic_compare_exchange_n(&of->child, &newest, id, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static void put_in_index(uint32_t parent, uint32_t id, uint64_t pc)
+{
+	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	set_next(link_at(id), IN_INDEX);
+	index_put(idx, hash_of(parent, pc), id);
+	if (index_is_full(idx))
+		grow_index();
+}
+
+/* New nodes: the first is a child of `parent`, in its list or in the index; each other one is the only child of the one before. */
+static unsigned add_path(uint32_t parent, struct mt_tree_frame *path, unsigned n, int in_list)
 {
 	uint32_t first;
 
@@ -264,23 +278,40 @@ static unsigned add_path(struct index *idx, uint32_t parent, struct mt_tree_fram
 	for (unsigned i = 0; i < n; i++) {
 		path[i].node = first + i;
 		write_node(first + i, i ? first + i - 1 : parent, path[i].pc, path[i].flags);
-		batch_add(idx, &late.batch, hash_of(i ? first + i - 1 : parent, path[i].pc), first + i);
+		if (i)
+			__atomic_store_n(&link_at(first + i - 1)->child, first + i, __ATOMIC_RELAXED);
 	}
-	if (index_is_full(idx))
-		grow_index();
+	if (in_list)
+		put_in_list(parent, first);
+	else
+		put_in_index(parent, first, path[0].pc);
 	return n;
+}
+
+/* The child that is wanted, or 0; *in_list is 0 if a new one is to go into the index. */
+static uint32_t find(const struct mt_node *wanted, int *in_list)
+{
+	uint32_t id = __atomic_load_n(&link_at(wanted->parent)->child, __ATOMIC_ACQUIRE), next;
+
+	for (int n = 0; id && n < SHORT; n++, id = next & ID_BITS) {
+		const struct mt_node *node = node_at(id);
+		next = __atomic_load_n(&link_at(id)->next, __ATOMIC_RELAXED);
+		if (node->pc == wanted->pc && node->flags == wanted->flags && !(next & IS_DEAD))
+			return id;
+	}
+	*in_list = !id;
+	return id ? find_in_index(__atomic_load_n(&table, __ATOMIC_ACQUIRE), hash_of(wanted->parent, wanted->pc), wanted) : 0;
 }
 
 unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n)
 {
-	struct index *idx = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	int in_list = 1;
 
-	put_late();
 	for (unsigned i = 0; i < n; i++) {
 		struct mt_node wanted = { path[i].pc, parent, path[i].flags };
-		uint32_t id = find(idx, hash_of(parent, wanted.pc), &wanted);
+		uint32_t id = find(&wanted, &in_list);
 		if (!id)
-			return i + add_path(idx, parent, path + i, n - i);
+			return i + add_path(parent, path + i, n - i, in_list);
 		parent = path[i].node = id;
 	}
 	return n;
@@ -327,17 +358,24 @@ int mt_tree_start(uint32_t first)
 	if (!table && !(table = index_new(INDEX_START)))
 		return 0;
 	__atomic_store_n(&mt_process.info->node_end, first ? first : 1, __ATOMIC_RELAXED);
-	return map_segment(first / MT_NODE_STEP);
+	return map_links(0) && map_segment(first / MT_NODE_STEP);
 }
 
 void mt_tree_forget(uint64_t start, uint64_t end)
 {
-	uint32_t i = dead_count < MAX_DEAD ? dead_count : MAX_DEAD - 1;
+	uint32_t until = mt_tree_end();
 
-	dead[i].start = start;
-	dead[i].end = end;
-	dead[i].until = mt_tree_end();
-	__atomic_store_n(&dead_count, i + 1, __ATOMIC_RELEASE);
+	for (uint32_t id = 1; id < until; id++) {
+		const struct mt_node *node = node_at(id);
+		if (!node) {
+			id |= MT_NODE_STEP - 1;
+			continue;
+		}
+		/* relaxed: one that another thread is just making has no pc yet, or the one it will have */
+		uint64_t pc = __atomic_load_n(&node->pc, __ATOMIC_RELAXED);
+		if (pc >= start && pc < end)
+			__atomic_fetch_or(&link_at(id)->next, IS_DEAD, __ATOMIC_RELAXED);
+	}
 	index_rebuild(table->mask + 1);
 }
 

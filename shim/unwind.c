@@ -24,7 +24,6 @@
 #include "shim/unwind_state.h"
 
 static uint32_t epoch;
-static uint64_t own_start, own_end; /* code of this library */
 
 static inline uint64_t thread_pointer(void)
 {
@@ -46,15 +45,21 @@ static inline void in_order(void)
 
 /* ---- start ---- */
 
-void mt_unwind_boot(void)
+/* Code of this library? Not asked in a program that the unwinder is linked into. */
+static inline bool is_own(uint64_t pc)
 {
 #if defined(__PIC__) && !defined(__PIE__)
 	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 	extern const char _end[] __attribute__((visibility("hidden")));
 
-	own_start = (uintptr_t)__ehdr_start;
-	own_end = (uintptr_t)_end;
+	return pc - (uintptr_t)__ehdr_start < (uintptr_t)_end - (uintptr_t)__ehdr_start;
+#else
+	return pc == 0;
 #endif
+}
+
+void mt_unwind_boot(void)
+{
 	mt_range_boot();
 	mt_ehframe_boot();
 }
@@ -202,7 +207,7 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 		c.pc = strip(f.ra);
 		c.fp = f.fp;
 		c.exact = false;
-		if (u->new_count == 0 && c.pc - own_start < own_end - own_start)
+		if (u->new_count == 0 && is_own(c.pc))
 			continue;
 		if (joins(u, &f, &candidate))
 			return;

@@ -39,7 +39,7 @@ struct mt_unwind_stats {
 	uint64_t captures, joined, frames, missed;
 };
 
-/* Constructor time. */
+/* Before the first capture. */
 void mt_unwind_boot(void);
 
 #define MT_UNWIND_ALIGN 64

@@ -42,6 +42,34 @@ def case_behind_by_bare_name():
     mt.same([mt.program("corners")], preload=["libjemalloc.so.2"])
 
 
+def behind_us(first, command):
+    """Its trace, when another library stands before the shim."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    want = mt.execute(command, env=mt.clean_env(LD_PRELOAD=first, ASAN_OPTIONS="detect_leaks=0"))
+    mt.compare(want, mt.execute(command, env=mt.clean_env(LD_PRELOAD=first + " " + mt.SHIM, MEMTRACE_OUTPUT=output,
+                                                          ASAN_OPTIONS="detect_leaks=0")))
+    return mt.Trace(output).intact()
+
+
+def case_allocator_before_us():
+    """Its constructor maps memory before ours has run: the stacks show it and nothing of ours."""
+    trace = behind_us(mt.library("libjemalloc.so.2"), [mt.program("busy"), "1000", "100", "10"])
+    libraries = {frame["library"] for site in trace.sites() for frame in site["stack"]}
+    mt.check(any("ld-linux" in name for name in libraries) and mt.SHIM not in libraries, "stacks lead through %s" % libraries)
+
+
+@mt.variants("address", "thread")
+def case_sanitizer_before_us(which):
+    """It finds its own functions by a call of our dlsym, before any of them can be called."""
+    runtime = mt.library({"address": "libasan.so.8", "thread": "libtsan.so.2"}[which])
+    path = os.path.join(mt.scratch("sanitized"), which)
+    done = mt.execute([os.environ.get("CC", "cc"), "-O1", "-w", "-I" + mt.TOP, "-D_GNU_SOURCE", "-fsanitize=" + which, "-o", path,
+                       os.path.join(mt.TOP, "tests/programs/busy.c"), "-rdynamic", "-ldl", "-lm", "-lpthread"])
+    if done.status != 0:
+        mt.skip("no compiler for it: %s" % done.err[-200:])
+    behind_us(runtime, [path, "1000", "100", "10"])
+
+
 def case_reentrant_allocator():
     """calloc and realloc of the next allocator call our malloc and free."""
     counted([mt.program("libreenter.so")])

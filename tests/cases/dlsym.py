@@ -16,6 +16,55 @@ def case_without_libraries():
     mt.equal(raw_events(trace), [])
 
 
+def pending(*arguments):
+    folder = libraries()
+    return program("-".join(("pending", *(a.strip("-") for a in arguments))), *arguments, folder + "/libcuda.so.1",
+                   source="pending.c")
+
+
+def case_pending_error():
+    """What dlopen failed for can still be asked after the first call of a hook, which looks its real function up."""
+    out, trace = run([pending()])
+    mt.check("libnot-there.so" in out, out)
+    mt.equal([e[2] for e in events(trace)], ["cuMemAlloc_v2", "cuMemFree_v2"])
+
+
+def case_under_dlopen():
+    """A library's constructor waits for a thread that makes the first call of a hook: nothing is waited for that dlopen holds."""
+    library = pending("-DLIBRARY", "-shared", "-fPIC")
+    out, trace = run([pending(), library])
+    mt.equal(out, "constructor 0 1\n")
+    mt.equal([(e[2], e[4]) for e in events(trace)], [("cuMemAlloc_v2", 300)])
+
+
+def weak(name, *libraries_):
+    """tests/cuda/weak.c and its library, linked with these."""
+    folder = libraries()
+    path = os.path.join(folder, name)
+    source = os.path.join(SOURCES, "weak.c")
+    cc("-shared", "-fPIC", "-DLIBRARY", "-o", path + ".so", source, "-Wl,-z,now,-z,relro")
+    cc("-fPIE", "-pie", "-o", path, source, "-Wl,--no-as-needed", path + ".so", *libraries_)
+    return path
+
+
+def case_weak_references():
+    """`if (cuMemAlloc_v2)` says what it says without us, where no library has the function, and where one has."""
+    out, trace = run([weak("weak-without")])
+    mt.equal(out, "NULL NULL NULL NULL NULL\nNULL NULL there\n" * 2)
+    mt.equal(raw_events(trace), [])
+    out, trace = run([weak("weak-with", libraries() + "/libcuda.so.1")])
+    mt.equal(out, "there there there NULL NULL\nthere NULL there\n0 0\n" * 2)
+    mt.equal([e[2] for e in events(trace)], ["cuMemAlloc_v2", "cuMemFree_v2"] * 2)
+
+
+def case_weak_reference_loaded_later():
+    """There it can't be undone in time: the call says that there is no device."""
+    library = weak("weak-later") + ".so"
+    done = mt.shimmed([mt.python(), "-c", "import ctypes; ctypes.CDLL(%r).ask_in_library()" % library])
+    mt.equal((done.status, done.out.splitlines()[-1:]), (0, ["100 100"]))
+    mt.equal(raw_events(done.trace), [])
+
+
 def between():
     path = os.path.join(libraries(), "between.so")
     if not os.path.exists(path):

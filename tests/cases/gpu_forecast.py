@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -48,6 +49,19 @@ def case_the_end_is_forecast_from_half_the_run():
     mt.equal(growth["kind"], "accelerating")
     runs_out = growth["runs_out_at_step"]
     mt.between(0.9 * failed_step(), runs_out["at"], 1.1 * failed_step(), "forecast of step %d" % failed_step())
+    mt.equal(runs_out["level"], 0.95)
+    mt.between(runs_out["low"], failed_step(), runs_out["high"], "step that failed, in the interval")
+
+
+def case_the_screen_knows_no_more_than_half_the_run():
+    """What it says of the first half after the end is what it says when it reads no further."""
+    text = incident3().trace.tool("report").out
+    said = re.search(r"half-way \(step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
+    mt.check(said, "no forecast: %s" % text)
+    half, *figures = map(int, said.groups())
+    runs_out = steps("--to", "step:%d" % half)["growth"][POOL]["runs_out_at_step"]
+    for name, figure in zip(("at", "low", "high"), figures):
+        mt.between(0.99 * figure, runs_out[name], 1.01 * figure, name)
 
 
 def case_the_site_is_the_hook():
@@ -69,6 +83,7 @@ def case_the_screen_of_eight_gpus(layers):
     done = incident5(layers)
     mt.equal((done.status, done.trace.report["status"], done.trace.report["verdicts"]), (0, "ok", []), "status, verdicts")
     seen, pools = screen.Screen(done.trace.tool("report").out), done.account["pools"]
+    mt.equal((done.trace.report["steps"], seen.has("GROWTH")), (None, False), "steps of what only loads, growth")
     mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
     rows = seen.devices()
     mt.equal(sorted(rows), ["cuda:%d" % n for n in range(len(pools))], "devices")

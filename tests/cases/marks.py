@@ -72,6 +72,22 @@ def case_forked_children_have_their_own():
     mt.equal(sorted(by_process.values()), sorted([parent] + children))
 
 
+def case_growth_that_is_freed_in_the_end():
+    """Two sites grow in lock-step, and one block of each is alive at the end: limits are for both together, and the message says where."""
+    trace = mt.shimmed([PROGRAM, "grow"]).trace
+    trace.intact()
+    grown = {s["stack"][0]["function"]: s for s in trace.json("leaks")["sites"] if s["kind"] == "linear"}
+    mt.equal({name: (s["blocks"], s["bytes"]) for name, s in grown.items()}, {"keep_first": (1, 20480), "keep_second": (1, 10240)})
+    mt.equal({name: round(s["slope_bytes_per_step"]) for name, s in grown.items()}, {"keep_first": 20480, "keep_second": 10240})
+    mt.equal(len({s["group"] for s in grown.values()}), 1, "groups")
+    for limit, status in (("31K/step", 0), ("29K/step", 1)):
+        done = mt.execute([mt.MEMTRACE, "leaks", "--fail-over", limit, trace.path])
+        mt.equal(done.status, status, "status of " + limit)
+    mt.check("keep_first" in done.err and "1 more in lock-step" in done.err and "30.0 KiB/step" in done.err, done.err)
+    mt.check("30.0 KiB +/-" in done.out and "2 sites grow" in done.out, done.out)
+    mt.check(all(len(line) <= 100 for line in done.out.splitlines()), "lines that are too long")
+
+
 def case_more_names_than_are_kept():
     """65,536 texts are kept; the loss of others is counted, and their marks are still there."""
     trace = mt.shimmed([PROGRAM, "names", "65800"]).trace.settle()

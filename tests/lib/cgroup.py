@@ -12,7 +12,7 @@ class Cgroup:
         self.path = None
         for version, parent in ((1, "/sys/fs/cgroup/memory"), (2, "/sys/fs/cgroup")):
             mounted = os.path.exists(parent + ("/memory.usage_in_bytes" if version == 1 else "/cgroup.controllers"))
-            path = "%s/memtrace-test-%d" % (parent, os.getpid())
+            path = "%s/memtrace-test-%d-%d" % (parent, os.getpid(), id(self))
             try:
                 if mounted:
                     os.mkdir(path)

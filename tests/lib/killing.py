@@ -26,7 +26,8 @@ class Shot:
         load = (25, 500, flags, 8000) if victim == "target" else (30, 1500, flags, 2000)
         command = [mt.program("oracle"), self.log] + [str(a) for a in (seed, 3) + load]
         self.out = open(os.path.join(cwd, "out"), "w+")
-        self.child = subprocess.Popen(command, env=mt.shim_env(self.trace.path), cwd=cwd, stdout=self.out, stderr=self.out)
+        self.child = subprocess.Popen(command, env=mt.shim_env(self.trace.path), cwd=cwd, stdout=self.out, stderr=self.out,
+                                      start_new_session=True)
         self.started = time.monotonic()
 
     def __str__(self):
@@ -57,9 +58,8 @@ class Shot:
 
     def finish(self):
         self.child.wait(60)
-        end = time.monotonic() + 20
-        pids = lambda: {log.pid for log in oplog.read(self.log).values()} if os.path.exists(self.log) else set()
-        while any(mt.alive(pid) for pid in pids()):  # children outlive a killed parent
+        end = time.monotonic() + 60
+        while mt.of_group(self.child.pid):  # children outlive a killed parent, even before they have a log
             mt.check(time.monotonic() < end, "%s: a child goes on" % self)
             time.sleep(0.01)
         if self.victim == "recorder":
@@ -113,9 +113,9 @@ def shoot(plan):
         shot.finish()
         return shot.examine()
     finally:
-        if shot.child.poll() is None:
-            shot.child.kill()
-            shot.child.wait()
+        if mt.of_group(shot.child.pid):
+            os.killpg(shot.child.pid, signal.SIGKILL)
+        shot.child.wait()
         shutil.rmtree(os.path.dirname(shot.log), ignore_errors=True)
 
 

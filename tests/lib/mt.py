@@ -9,6 +9,7 @@
 Each function case_* is one check: it passes unless it raises. mt.fail() and mt.equal() raise with the why, mt.skip() ends it as skipped.
 Every run gets a fresh working directory; the trace goes next to it.
 """
+import concurrent.futures
 import functools
 import json
 import os
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -107,12 +109,13 @@ def has_module(name):
 
 class Scratch:
     """One temporary directory for the whole test, removed at its end."""
-    root = None
+    root, lock = None, threading.Lock()
 
     @classmethod
     def dir(cls, prefix="run"):
-        if cls.root is None:
-            cls.root = tempfile.mkdtemp(prefix="memtrace-test-")
+        with cls.lock:
+            if cls.root is None:
+                cls.root = tempfile.mkdtemp(prefix="memtrace-test-")
         return tempfile.mkdtemp(prefix=prefix + "-", dir=cls.root)
 
     @classmethod
@@ -344,6 +347,31 @@ def alive(pid):
         return False
 
 
+def until(truth, what, pause=0.02, seconds=WAIT):
+    """Waits until truth() is true, and returns what it was."""
+    end = time.monotonic() + seconds
+    while True:
+        value = truth()
+        if value:
+            return value
+        check(time.monotonic() < end, "waited %d s for %s" % (seconds, what))
+        time.sleep(pause)
+
+
+def of_group(group):
+    """Pids of the processes alive in a process group; a child that its parent's end left behind stays in it."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as file:
+                words = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(words[2]) == group and words[0] not in "ZX":
+            found.append(int(pid))
+    return found
+
+
 @functools.lru_cache(None)
 def session_offset(field):
     return offsets("struct mt_session", field)
@@ -363,40 +391,46 @@ def offsets(struct_name, field):
 # ---- main -----------------------------------------------------------------------------------------------------
 
 
+def say(line):
+    sys.stdout.write(line + "\n")  # at once: other cases may be at work
+    sys.stdout.flush()
+
+
 def run_case(name, function, arguments=()):
     try:
         function(*arguments)
-        print("ok - " + name)
+        say("ok - " + name)
         return True
     except Skip as why:
-        print("skip - %s: %s" % (name, why))
+        say("skip - %s: %s" % (name, why))
         return True
     except Fail as why:
-        print("not ok - %s: %s" % (name, why))
+        say("not ok - %s: %s" % (name, why))
     except Exception as error:  # a case that breaks is a failed case, the others still run
         where = traceback.extract_tb(error.__traceback__)
-        print("not ok - %s: %s: %s at %s" % (name, type(error).__name__, error,
-                                            ", ".join("%s:%d" % (os.path.basename(f.filename), f.lineno) for f in where[-4:])))
-    finally:
-        sys.stdout.flush()
+        say("not ok - %s: %s: %s at %s" % (name, type(error).__name__, error,
+                                           ", ".join("%s:%d" % (os.path.basename(f.filename), f.lineno) for f in where[-4:])))
     return False
 
 
-def main(prefix="case_"):
-    """Runs the functions case_* of the test's module (those named on the command line) and exits."""
+def main(prefix="case_", at_once=1):
+    """Runs the functions case_* of the test's module (those named on the command line) and exits. Where they mostly wait, some may
+    run AT_ONCE."""
     module = sys.modules["__main__"]
-    good, wanted = True, sys.argv[1:]
+    wanted = sys.argv[1:]
     base = os.path.splitext(os.path.basename(module.__file__))[0]
+    cases = []
+    for name, function in vars(module).items():
+        short = name[len(prefix):]
+        if name.startswith(prefix) and callable(function) and (not wanted or short in wanted):
+            cases += [(" ".join([base, short.replace("_", " ")] + [str(a) for a in arguments]), function, arguments)
+                      for arguments in getattr(function, "variants", [()])]
     try:
-        for name, function in list(vars(module).items()):
-            if not name.startswith(prefix) or not callable(function):
-                continue
-            short = name[len(prefix):]
-            if wanted and short not in wanted:
-                continue
-            for arguments in getattr(function, "variants", [()]):
-                label = " ".join([base, short.replace("_", " ")] + [str(a) for a in arguments])
-                good &= run_case(label, function, arguments)
+        if at_once > 1:
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                good = all(list(pool.map(lambda case: run_case(*case), cases)))
+        else:
+            good = all([run_case(*case) for case in cases])
     finally:
         Scratch.remove() if not os.environ.get("KEEP") else print("# kept " + str(Scratch.root))
     sys.exit(0 if good else 1)

@@ -65,20 +65,23 @@ class Screen:
 
     def why(self):
         """[(kind, evidence, Figure, certainty)] of those that hold; {kind: evidence} of those ruled out."""
-        held, out, last = [], {}, None
+        held, out, last, kind = [], {}, None, None
         if not self.has("WHY"):
             return held, out
         for line in self.section(r"^WHY ")[1]:
             one = re.match(r"  \d (.{17})(.*?) +(%s)   (high|medium|low)$" % FIGURE, line)
             no = re.match(r"  no (.{16})(.*)$", line)
             if one:
+                kind = None
                 last = [one[1].strip(), one[2], Figure(one[3]), one[4]]
                 held.append(last)
             elif no:
-                last = None
-                out[no[1].strip()] = no[2]
+                last, kind = None, no[1].strip()
+                out[kind] = no[2]
             elif last:
                 last[1] += " " + line.strip()
+            elif kind:
+                out[kind] += " " + line.strip()
         return [tuple(row) for row in held], out
 
     def verdict(self, kind):
@@ -158,7 +161,9 @@ class Screen:
     def categories(self):
         """(all, {category: Figure}); all is None where the screen names no sum."""
         head = re.search(r"^ALIVE THEN \(\S+: (%s) at" % FIGURE, self.text, re.M)
-        text = self.section("^ALIVE THEN ")[1][0] if head else self.find("^FOR WHAT +(.*)$", "categories")[1]
+        lines = self.section("^ALIVE THEN " if head else "^FOR WHAT ")
+        text = " ".join(lines[1] if head else [lines[0][12:], *lines[1]])
+        text = " ".join(text.split()).partition(" largest ")[0]
         found = {name: Figure(figure) for name, figure in re.findall(r"([a-z][a-z ]*) (%s)" % FIGURE, text)}
         mt.check(found, "no categories in %r" % text)
         return head and Figure(head[1]), found
@@ -209,6 +214,14 @@ class Screen:
         mt.check(len(rows) >= 6, "HOST can't be read: %s" % lines)
         off = sum(-r.value if sign else r.value for (sign, _), r in zip(found, rows)) - total.value
         mt.check(abs(off) <= sum(r.half for r in rows) + total.half, "the rows of HOST differ from its total by %d bytes" % off)
+
+
+def line_of(path, text):
+    """The number of the only line that has that text."""
+    with open(path, encoding="utf-8") as file:
+        found = [number for number, line in enumerate(file, 1) if text in line]
+    mt.equal(len(found), 1, "lines with %r in %s" % (text, path))
+    return found[0]
 
 
 def memory_of_machine():

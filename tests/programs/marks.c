@@ -149,6 +149,27 @@ static void paused(void)
 	memtrace_mark("seen again");
 }
 
+enum { STEPS = 100, FIRST = 20480, SECOND = 10240 };
+
+static void *keep_first(void) { return malloc(FIRST); }
+static void *keep_second(void) { return malloc(SECOND); }
+
+/* Two sites keep a block each step until the end; then all but the oldest of each is freed. */
+static void grow(void)
+{
+	static void *volatile kept[STEPS][2];
+	for (int i = 0; i < STEPS; i++) {
+		memtrace_step(i + 1);
+		kept[i][0] = keep_first();
+		kept[i][1] = keep_second();
+		for (int k = 0; k < 100; k++)
+			free(malloc(4000));
+	}
+	for (int i = 1; i < STEPS; i++)
+		for (int k = 0; k < 2; k++)
+			free(kept[i][k]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -167,6 +188,8 @@ int main(int argc, char **argv)
 		signals();
 	else if (!strcmp(what, "paused"))
 		paused();
+	else if (!strcmp(what, "grow"))
+		grow();
 	else
 		return 2;
 	return 0;

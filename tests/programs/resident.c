@@ -1,15 +1,26 @@
 /* Known amounts of memory of every kind, each touched page by page, then a wait.
  *
  *   resident KIND MIB [KIND MIB]... hold SECONDS
+ *   resident KIND MIB [KIND MIB]... until 0        until nobody holds the other end of stdin
  *
  * anon: private, touched; untouched: private, not; heap: malloc, touched; freed: malloc in blocks, touched, freed but for the last;
- * file: of a file, read; shm: a shared mapping; lock: private and locked; cow: what the parent has, written to in a forked child that
- * goes on in its place; grow: heap in steps of 1 MiB, 20 ms each; later: private, touched in such steps once it is mapped. */
+ * file: of a file, read; shm: a shared mapping; lock: private and locked; cow: what the parent has, half of it written to in a forked
+ * child, that goes on in its place, when there is something on stdin; grow: heap in steps of 1 MiB, 20 ms each; later: private, touched in
+ * such steps once it is mapped; waves: private, touched and given back again and again until stdin has no other end. */
+#include <poll.h>
 #include <sys/wait.h>
 
 #include "test.h"
 
 #define MIB (1ul << 20)
+
+/* Something to read on stdin, which stays there, or for `what` = 0 nobody at its other end. */
+static int told(short what)
+{
+	struct pollfd in = { 0, what, 0 };
+
+	return poll(&in, 1, 0) == 1 && in.revents & (what | POLLHUP);
+}
 
 static void touch(volatile char *p, size_t bytes)
 {
@@ -78,20 +89,47 @@ static void copy_on_write(size_t bytes)
 	pid_t pid = fork();
 	if (pid == 0) {
 		free(malloc(100)); /* who has done nothing yet is not recorded */
-		usleep(3500000);
+		say("CHILD %d\n", (int)getpid());
+		while (!told(POLLIN))
+			usleep(20000);
 		touch(inherited, bytes / 2);
+		say("COPIED %d\n", (int)getpid());
 	}
-	say(pid ? "PARENT %d\n" : "CHILD %d\n", (int)getpid());
 }
 
 /* A recorder is only started by a program that does something. */
+static void rest(void)
+{
+	usleep(20000);
+	free(malloc(100));
+}
+
+static void waves(size_t bytes)
+{
+	char *p = map(bytes, MAP_PRIVATE);
+
+	say("READY %d\n", (int)getpid());
+	while (!told(0)) {
+		touch(p, bytes);
+		for (int i = 0; i < 40; i++)
+			rest();
+		CHECK(!madvise(p, bytes, MADV_DONTNEED));
+		rest();
+	}
+}
+
 static void hold(size_t seconds)
 {
 	say("READY %d\n", (int)getpid());
-	for (size_t i = 0; i < seconds * 50; i++) {
-		usleep(20000);
-		free(malloc(100));
-	}
+	for (size_t i = 0; i < seconds * 50; i++)
+		rest();
+}
+
+static void until(void)
+{
+	say("READY %d\n", (int)getpid());
+	while (!told(0))
+		rest();
 }
 
 static void one(const char *kind, size_t n)
@@ -118,8 +156,12 @@ static void one(const char *kind, size_t n)
 		grow(n);
 	else if (!strcmp(kind, "later"))
 		touch_later(n);
+	else if (!strcmp(kind, "waves"))
+		waves(bytes);
 	else if (!strcmp(kind, "hold"))
 		hold(n);
+	else if (!strcmp(kind, "until"))
+		until();
 	else
 		say("FAILED: what is %s?\n", kind);
 }

@@ -38,6 +38,38 @@ def pool(device=0):
             "allocations": stats["allocation.all.allocated"], "frees": stats["allocation.all.freed"]}
 
 
+def kinds(device=0, **tensors):
+    """Bytes of the pool's blocks by what they are for: the tensors of each list, what PyTorch itself took before anything else, and
+    `rest`: what nobody but a graph, or the caller's variables, refers to."""
+    blocks = {b["address"]: b["size"] for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]
+              if b["state"] == "active_allocated"}
+    found = {"workspace": WORKSPACE.get(device, 0)}
+    for name, some in tensors.items():
+        addresses = {t.untyped_storage().data_ptr() for t in some if t.is_cuda}
+        found[name] = sum(blocks.pop(address) for address in addresses)
+    return dict(found, rest=sum(blocks.values()) - found["workspace"])
+
+
+def trained(model, optimizer=None):
+    """For kinds(): what PyTorch says that a model and its optimizer have."""
+    state = [] if optimizer is None else [t for of in optimizer.state.values() for t in of.values() if torch.is_tensor(t)]
+    return {"parameters": list(model.parameters()), "gradients": [p.grad for p in model.parameters() if p.grad is not None],
+            "optimizer": state}
+
+
+WORKSPACE = {}
+
+
+def take_workspace(device=0):
+    """Has cuBLAS's workspaces made now, this thread's and that of the backward pass, so that their bytes are known."""
+    torch.cuda.init()
+    before = torch.cuda.memory_allocated(device)
+    small = torch.empty(32, 32, device="cuda:%d" % device, requires_grad=True)
+    (small @ small).sum().backward()
+    del small
+    WORKSPACE[device] = torch.cuda.memory_allocated(device) - before
+
+
 def asked_of_pool(requested):
     """What a request takes of a block."""
     return max(512, (requested + 511) // 512 * 512)
@@ -45,11 +77,13 @@ def asked_of_pool(requested):
 
 @contextlib.contextmanager
 def failing(requested, outcome="fatal", device=0, **more):
-    """The allocation within fails; its circumstances are told while everything is still alive. REQUESTED may be a function."""
+    """The allocation within fails; its circumstances are told while everything is still alive. REQUESTED and what is in MORE may be
+    functions."""
     try:
         yield
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
+        more = {name: fact() if callable(fact) else fact for name, fact in more.items()}
         tell(oom=dict(pool(device), requested_bytes=size, tried_bytes=asked(error), device=device, outcome=outcome, **more))
         time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":

@@ -1,5 +1,5 @@
 """32 MiB that did not fit (incident 2): on a GPU of 23.52 GiB a first run trains and evaluates (8, 12, 15, 9, 11.44 GiB), a second program
-that is not traced holds 3.80, and a third run fails on its first step with 28.25 MiB free. All three call the GPU cuda:0.
+that is not traced holds 3.80, and a third, the same as the first, fails on its first step with 28.25 MiB free. All call the GPU cuda:0.
 
 usage: incident2.py [--healthy]    without the second program
 """
@@ -12,47 +12,95 @@ import sys
 import time
 
 import torch
+from torch import nn
 
-from account import GIB, MIB, bytes_of, failing, fill, pool, tell
+from account import GIB, MIB, bytes_of, failing, fill, kinds, pool, take_workspace, tell, trained
 
 CONTEXT = int(0.43 * GIB)
 NEIGHBOUR = round((3.80 * GIB - CONTEXT) / (2 * MIB)) * 2 * MIB
+LIBRARIES = 194 * MIB
 HERE = os.path.abspath(__file__)
+WIDTH, LAYERS, WORDS, TOKENS = 4096, 14, 32768, 512  # 512 words' logits are 32 MiB
 
 
-def steps(count, peak):
-    """Steps that return to where they began; the highest has PEAK bytes with the context's."""
-    for i in range(count):
-        logits = bytes_of(400 * MIB)
-        activations = bytes_of(peak - CONTEXT - torch.cuda.memory_allocated() - (i % 3) * 64 * MIB)
-        del logits, activations
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH, device="cuda") for _ in range(LAYERS))
+        self.lm_head = nn.Linear(WIDTH, WORDS, bias=False, dtype=torch.bfloat16, device="cuda")
+
+    def forward(self, hidden, scores):
+        """The scores are what a phase needs more or less of: SCORES() makes them."""
+        for layer in self.layers:
+            hidden = layer(hidden)
+        last = hidden.bfloat16()
+        attended = scores()
+        logits = self.lm_head(last)
+        return logits, attended
 
 
-def train(weights, peak):
-    steps(40, peak)
+def batch():
+    return torch.empty(TOKENS, WIDTH, device="cuda")
+
+
+def up_to(peak):
+    """Scores of so many bytes that the process has PEAK with its context and the logits."""
+    return lambda: bytes_of(max(MIB, peak - CONTEXT - 32 * MIB - torch.cuda.memory_allocated()))
+
+
+def train_step(model, optimizer, peak):
+    logits, scores = model(batch(), up_to(peak))
+    loss = logits.sum()
+    del scores
+    optimizer.zero_grad(set_to_none=False)  # new gradients would lie in the hole that scores leave, and keep it from the driver
+    loss.backward()
+    optimizer.step()
+
+
+def train(model, optimizer, steps, peak):
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(steps):
+        train_step(model, optimizer, peak)
+    return ended()
+
+
+def evaluate(model, batches, peak):
+    torch.cuda.reset_peak_memory_stats()
+    with torch.no_grad():
+        for _ in range(batches):
+            model(batch(), up_to(peak))
+    return ended()
+
+
+def ended():
+    """What a phase needed."""
     torch.cuda.empty_cache()
+    most = pool()
+    return {"allocated": most["peak_allocated_bytes"], "reserved": most["peak_reserved_bytes"]}
 
 
-def evaluate(weights, peak):
-    steps(15, peak)
-    torch.cuda.empty_cache()
+def wait(model, optimizer, **facts):
+    """In the middle of a step: says what there is, which is what the third run finds, and ends with its input."""
+    def scores():
+        kept = fill(int(11.44 * GIB) - CONTEXT)  # until it ends
+        print(json.dumps(dict(facts, pid=os.getpid(), bytes=torch.cuda.memory_reserved() + CONTEXT, allocated_bytes=torch.cuda.memory_allocated(),
+                              kinds=kinds(**trained(model, optimizer)), largest_block_bytes=pool()["largest_block_bytes"])), flush=True)
+        sys.stdin.read()
+        time.sleep(2)  # it doesn't end because another failed
+        sys.exit()
+    return scores
 
 
 def first_run():
-    """Says when it is at what the third finds, and ends with its input."""
-    torch.cuda.init()
-    weights = [bytes_of(100 * MIB) for _ in range(40)]
-    peaks, most = [], 0
-    for phase, peak in [(train, 8), (train, 12), (evaluate, 15), (train, 9)]:
-        torch.cuda.reset_peak_memory_stats()
-        phase(weights, int(peak * GIB))
-        peaks.append(pool()["peak_allocated_bytes"] + CONTEXT)
-        most = max(most, pool()["peak_reserved_bytes"])
-    weights.append(fill(int(11.44 * GIB) - CONTEXT))
-    print(json.dumps({"pid": os.getpid(), "peaks": peaks, "most": most, "bytes": torch.cuda.memory_reserved() + CONTEXT,
-                      "largest_block_bytes": pool()["largest_block_bytes"]}), flush=True)
-    sys.stdin.read()
-    time.sleep(2)  # it doesn't end because another failed
+    take_workspace()
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    train(model, optimizer, 3, 0)  # a warm-up, in which the optimizer's state is made, not in a hole that scores leave
+    first = train(model, optimizer, 30, 8 * GIB)
+    second = train(model, optimizer, 30, 12 * GIB)
+    evaluated = evaluate(model, 15, 15 * GIB)
+    third = train(model, optimizer, 30, 9 * GIB)
+    model(batch(), wait(model, optimizer, peaks=[first, second, evaluated, third]))
 
 
 def outside_pool(size):
@@ -61,20 +109,30 @@ def outside_pool(size):
     assert runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(size)) == 0
 
 
+def leave(free):
+    """Scores that leave so much of the device and hardly anything of the pool."""
+    def scores():
+        made = []
+        while pool()["largest_hole_bytes"] >= 2 * MIB:  # less is in segments for small blocks
+            made.append(bytes_of(pool()["largest_hole_bytes"]))
+        made.append(fill(torch.cuda.memory_reserved() + pool()["free_bytes"] - free))
+        while pool()["free_bytes"] >= free + 2 * MIB:
+            made.append(bytes_of(2 * MIB))
+        return made
+    return scores
+
+
 def third_run(healthy):
-    weights = [bytes_of(128 * MIB) for _ in range(40)]
-    outside_pool(194 * MIB)
-    left = 8.25 * GIB - 194 * MIB - CONTEXT if healthy else torch.cuda.memory_reserved() + pool()["free_bytes"] - 28.25 * MIB
-    weights.append(fill(int(left)))
-    while not healthy and pool()["free_bytes"] >= 30 * MIB:
-        weights.append(bytes_of(2 * MIB))
+    take_workspace()
+    model = Model()
+    outside_pool(LIBRARIES)
     if healthy:
-        weights.append(bytes_of(32 * MIB))
+        train(model, torch.optim.AdamW(model.parameters()), 30, int(8.25 * GIB) - LIBRARIES)
         tell(end=pool())
         return
-    tell(other_own_bytes=194 * MIB + CONTEXT, libraries_bytes=194 * MIB)
-    with failing(32 * MIB, pid=os.getpid()):
-        weights.append(bytes_of(32 * MIB))
+    tell(other_own_bytes=LIBRARIES + CONTEXT, libraries_bytes=LIBRARIES, batch_bytes=TOKENS * WIDTH * 4)
+    with failing(32 * MIB, pid=os.getpid(), kinds=lambda: kinds(**trained(model))):
+        model(batch(), leave(int(28.25 * MIB)))
 
 
 def start(*command, traced=True):

@@ -16,15 +16,15 @@ static size_t times(double factor)
 
 TEST(the_same_is_a_copy)
 {
-	CHECK(copies_same(model, COUNT(model), other, times(1)));
+	CHECK(copies_match(model, COUNT(model), other, times(1)).blocks);
 }
 
 TEST(casts_are_copies)
 {
-	CHECK(copies_same(model, COUNT(model), other, times(2)));
-	CHECK(copies_same(model, COUNT(model), other, times(0.5)));
-	CHECK(!copies_same(model, COUNT(model), other, times(3)));
-	CHECK(!copies_same(model, COUNT(model), other, times(1.4)));
+	CHECK(copies_match(model, COUNT(model), other, times(2)).blocks);
+	CHECK(copies_match(model, COUNT(model), other, times(0.5)).blocks);
+	CHECK(!copies_match(model, COUNT(model), other, times(3)).blocks);
+	CHECK(!copies_match(model, COUNT(model), other, times(1.4)).blocks);
 }
 
 TEST(a_pool_rounds)
@@ -32,7 +32,7 @@ TEST(a_pool_rounds)
 	size_t n = times(1);
 	for (size_t i = 0; i < n; i++)
 		other[i] = (other[i] + 511) / 512 * 512 + (i % 2 ? 512 : 0);
-	CHECK(copies_same(model, COUNT(model), other, n));
+	CHECK(copies_match(model, COUNT(model), other, n).blocks);
 }
 
 /* A buffer more, and one that only the other has. */
@@ -44,7 +44,7 @@ TEST(a_few_blocks_may_differ)
 			other[n++] = 100 * KIB;
 		other[n++] = model[i];
 	}
-	CHECK(copies_same(model, COUNT(model), other, n));
+	CHECK(copies_match(model, COUNT(model), other, n).blocks);
 }
 
 TEST(other_sizes_are_no_copy)
@@ -52,7 +52,7 @@ TEST(other_sizes_are_no_copy)
 	size_t n = times(1);
 	other[0] = 1000 * KIB;
 	other[5] = 6600 * KIB;
-	CHECK(!copies_same(model, COUNT(model), other, n));
+	CHECK(!copies_match(model, COUNT(model), other, n).blocks);
 }
 
 TEST(another_order_is_no_copy)
@@ -60,7 +60,7 @@ TEST(another_order_is_no_copy)
 	size_t n = times(1);
 	for (size_t i = 0; i < n; i++)
 		other[i] = model[(i * 3 + 2) % n];
-	CHECK(!copies_same(model, COUNT(model), other, n));
+	CHECK(!copies_match(model, COUNT(model), other, n).blocks);
 }
 
 /* Batches, pages of a cache: one size, however often. */
@@ -68,13 +68,13 @@ TEST(equal_blocks_are_no_copy)
 {
 	for (size_t i = 0; i < 40; i++)
 		other[i] = 2048 * KIB;
-	CHECK(!copies_same(other, 20, other + 20, 20));
+	CHECK(!copies_match(other, 20, other + 20, 20).blocks);
 	CHECK_EQ(copies_period(other, 40), 0);
 }
 
 TEST(few_blocks_are_no_copy)
 {
-	CHECK(!copies_same(model, 4, model, 4));
+	CHECK(!copies_match(model, 4, model, 4).blocks);
 }
 
 TEST(layers_are_no_copies)

@@ -1,4 +1,4 @@
-/* Growth and forecasts against series whose truth is known: every statistical check is over many seeds, and asks for a rate. */
+/* Growth against series whose truth is known: every statistical check is over many seeds, and asks for a rate. */
 #include "analyzer/growth.h"
 #include "tests/unit/test.h"
 
@@ -134,89 +134,7 @@ TEST(evaluations_are_no_growth)
 	CHECK(fabs(g.rate - MIB / 10) < MIB / 100);
 }
 
-/* ---- the incident ---------------------------------------------------------------------------------------- */
-
-/* 18.2, 18.5, 18.9, 19.4, 20.1 GB at steps 100 to 500 of a 24 GiB card with 0.3 GiB outside the pool: out at about 1000. */
-TEST(a_leak_of_a_thousand_steps_is_forecast_from_its_first_half)
-{
-	static const double steps[] = { 100, 200, 300, 400, 500 }, gb[] = { 18.2e9, 18.5e9, 18.9e9, 19.4e9, 20.1e9 };
-	double limit = (24 - 0.3) * GIB;
-	struct growth g = growth_of(steps, gb, 5);
-	struct forecast f = growth_forecast(&g, limit, 0), straight_on = growth_straight(steps, gb, 5, limit);
-	CHECK_EQ(g.kind, GROWTH_ACCELERATING);
-	CHECK(f.ever && f.x > 940 && f.x < 1090);
-	CHECK(f.low < f.x && f.x < f.high);
-	CHECK(straight_on.x > 1500);
-}
-
 /* ---- with noise ------------------------------------------------------------------------------------------ */
-
-/* A leak of a random rate that gets `faster` times as fast until it fails at step 2 * half; noise of 5 % of what grew in the
- * first half, which is what is seen. */
-struct trial { double fails, limit; struct growth growth; struct forecast forecast, straight; };
-
-static struct trial try(size_t half, double faster, double noise)
-{
-	struct trial t = { .fails = 2 * (double)half };
-	double rate = MIB * (1 + 3 * uniform()), base = GIB * (1 + 9 * uniform()), grown;
-	double more = rate * (faster - 1) / (2 * t.fails), amplitude = GIB * uniform();
-	grown = rate * (double)half + more * (double)half * (double)half;
-	t.limit = base + rate * t.fails + more * t.fails * t.fails + amplitude;
-	for (size_t i = 0; i < half; i++) {
-		double x = (double)(i + 1);
-		xs[i] = x;
-		ys[i] = base + rate * x + more * x * x + noise * grown * normal();
-	}
-	t.growth = growth_of(xs, ys, half);
-	t.forecast = growth_forecast(&t.growth, t.limit, amplitude);
-	t.straight = growth_straight(xs, ys, half, t.limit - amplitude);
-	return t;
-}
-
-static bool is_near(const struct forecast *f, double truth)
-{
-	return f->ever && fabs(f->x - truth) <= 0.1 * truth;
-}
-
-/* Of SEEDS leaks, how many are of that kind, forecast within 10 %, within their interval, and missed by a straight line. */
-struct rates { int kind, near, within, straight_missed; };
-
-static struct rates rates_of(size_t half, double faster, enum growth_kind kind)
-{
-	struct rates r = { 0 };
-	for (int s = 0; s < SEEDS; s++) {
-		seed = 0x9E3779B97F4A7C15ull * (uint64_t)(s + 1) + half;
-		struct trial t = try(half, faster, 0.05);
-		r.kind += t.growth.kind == kind;
-		r.near += is_near(&t.forecast, t.fails);
-		r.within += t.forecast.low <= t.fails && t.fails <= t.forecast.high;
-		r.straight_missed += !is_near(&t.straight, t.fails);
-	}
-	return r;
-}
-
-TEST(linear_leaks_are_forecast_from_half_of_a_run)
-{
-	static const size_t halves[] = { 100, 300, 1000 };
-	for (size_t i = 0; i < 3; i++) {
-		struct rates r = rates_of(halves[i], 1, GROWTH_LINEAR);
-		CHECK(r.kind >= 96);
-		CHECK(r.near >= 98);
-		CHECK(r.within >= 90);
-	}
-}
-
-TEST(accelerating_leaks_are_forecast_where_a_straight_line_fails)
-{
-	static const size_t halves[] = { 150, 300, 500, 1000 };
-	for (size_t i = 0; i < 4; i++) {
-		struct rates r = rates_of(halves[i], 3, GROWTH_ACCELERATING);
-		CHECK(r.kind >= 98);
-		CHECK(r.near >= 97);
-		CHECK(r.within >= 88);
-		CHECK_EQ(r.straight_missed, SEEDS);
-	}
-}
 
 TEST(noise_is_no_growth)
 {

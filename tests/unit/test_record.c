@@ -1,8 +1,10 @@
 /* The recorder on directories made by hand: what it writes is every event once, in order; also when an earlier one was
  * killed at any point of its file. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 
+#include "analyzer/reader.h"
 #include "analyzer/record.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
@@ -12,7 +14,7 @@
 #define RINGS 3
 
 /* What lies in the ring when the recorder comes. */
-static struct synth_process *make(struct synth *s, size_t slots)
+static struct synth_process *make_of(struct synth *s, size_t slots, pid_t pid, uint64_t boot_start)
 {
 	uint64_t ticks = SYNTH_START, random = 1;
 	synth_begin(s);
@@ -21,7 +23,8 @@ static struct synth_process *make(struct synth *s, size_t slots)
 		synth_save(s, "session", &s->session, sizeof(s->session));
 	if (f)
 		fclose(f);
-	struct synth_process *p = synth_process(s, PID, 0);
+	struct synth_process *p = synth_process(s, (uint32_t)pid, 0);
+	p->info.boot_start = boot_start;
 	uint32_t node = synth_node(p, 0, 0x1000);
 	while (p->count < slots) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
@@ -36,6 +39,11 @@ static struct synth_process *make(struct synth *s, size_t slots)
 	}
 	synth_write(p, SYNTH_RAW);
 	return p;
+}
+
+static struct synth_process *make(struct synth *s, size_t slots)
+{
+	return make_of(s, slots, PID, PID);
 }
 
 static pid_t start(const struct synth *s)
@@ -202,6 +210,125 @@ TEST(record_around_a_damaged_chunk)
 	}
 	CHECK(slots < p->count && slots + MT_CHUNK_SLOTS >= p->count);
 	free(data);
+	synth_end(&s);
+}
+
+/* ---- who reads meanwhile ---------------------------------------------------------------------------------- */
+
+static uint64_t start_of(pid_t pid)
+{
+	char path[64], text[1024] = "";
+	unsigned long long start = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "re");
+	const char *end = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+	CHECK(end && sscanf(end + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) == 1);
+	if (f)
+		fclose(f);
+	return start;
+}
+
+static pid_t sleeper(void)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			pause();
+	return pid;
+}
+
+static void end_sleeper(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Opened for reading when no recorder was there yet. */
+static struct reader *open_early(const struct synth *s)
+{
+	const char *dir = s->dir;
+	struct reader *r = NULL;
+	CHECK_EQ(reader_open(&r, &dir, 1, 0), 0);
+	return r;
+}
+
+static void check_read(struct reader *r, const struct synth_process *p)
+{
+	struct reader_step step;
+	size_t done = 0, wrong = 0;
+	int e = 0;
+	while (r && (e = reader_next(r, &step)) > 0)
+		for (size_t i = 0; i < step.count; i++, done++)
+			wrong += done >= p->count || memcmp(&step.slots[i], &p->slots[done].event, sizeof(struct mt_event)) != 0;
+	CHECK_EQ(e, 0);
+	CHECK_EQ(wrong, 0);
+	CHECK_EQ(done, p->count);
+	reader_close(r);
+}
+
+/* The process ends, a recorder comes, and takes the raw files away. */
+TEST(read_what_a_recorder_takes_away)
+{
+	struct synth s;
+	pid_t pid = sleeper();
+	struct synth_process *p = make_of(&s, 100000, pid, start_of(pid));
+	struct reader *r = open_early(&s);
+	end_sleeper(pid);
+	finish(start(&s));
+	check_trace(&s, p);
+	check_read(r, p);
+	synth_end(&s);
+}
+
+static uint32_t free_chunks(const struct synth *s, const struct synth_process *p, uint8_t states[MT_MAX_CHUNKS])
+{
+	char name[64], path[256];
+	uint32_t n = 0;
+	synth_name(p, "info", name);
+	synth_path(s, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK_EQ(pread(fd, states, MT_MAX_CHUNKS, MT_INFO_STATES), MT_MAX_CHUNKS);
+	close(fd);
+	for (uint32_t i = 0; i < p->info.chunks; i++)
+		n += states[i] == MT_CHUNK_FREE;
+	return n;
+}
+
+/* What its threads do with chunks that they are given back. */
+static void use_again(const struct synth *s, const struct synth_process *p, const uint8_t *states)
+{
+	char name[64], path[256];
+	static struct { struct mt_chunk head; struct mt_event events[MT_CHUNK_SLOTS]; } chunk;
+	chunk.head = (struct mt_chunk){ .magic = MT_CHUNK_MAGIC, .used = MT_CHUNK_SLOTS, .seq = 1000 };
+	for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++)
+		chunk.events[i] = (struct mt_event){ .ticks = SYNTH_START + 500000000 + i, .addr = 16, .kind = MT_FREE };
+	synth_name(p, "ring", name);
+	synth_path(s, name, path);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	for (uint32_t i = 0; i < p->info.chunks; i++, chunk.head.seq++)
+		if (states[i] == MT_CHUNK_FREE)
+			CHECK_EQ(pwrite(fd, &chunk, sizeof(chunk), (off_t)i * MT_CHUNK_BYTES), (ssize_t)sizeof(chunk));
+	close(fd);
+}
+
+/* The process goes on, a recorder comes, and gives it chunks back which it uses. */
+TEST(read_what_a_recorder_gives_back)
+{
+	static uint8_t states[MT_MAX_CHUNKS];
+	struct synth s;
+	pid_t pid = sleeper();
+	struct synth_process *p = make_of(&s, 300000, pid, start_of(pid));
+	struct reader *r = open_early(&s);
+	pid_t recorder = start(&s);
+	for (int i = 0; i < 3000 && free_chunks(&s, p, states) < 16; i++)
+		usleep(20000);
+	CHECK(free_chunks(&s, p, states) >= 16);
+	use_again(&s, p, states);
+	check_read(r, p);
+	end_sleeper(pid);
+	kill(recorder, SIGTERM);
+	finish(recorder);
 	synth_end(&s);
 }
 

@@ -381,6 +381,7 @@ TEST(many_steps_are_joined_and_a_leak_stays_exact)
 	CHECK(fabs(g.rate - 1024) < 11);
 	CHECK_EQ(bytes[0], 0);
 	CHECK_EQ(bytes[n - 1], 1024 * blocks[n - 1]);
+	CHECK_EQ(steps_site_last(s.steps, 0, 2), 1024 * (N - 1));
 	end(&s);
 }
 
@@ -432,6 +433,35 @@ TEST(a_program_without_a_loop_has_windows_of_time)
 	for (size_t i = 1; p && i < p->count; i++)
 		CHECK(p->steps[i].begin_ns >= p->steps[i - 1].end_ns - 1);
 	end(&s);
+}
+
+/* Turns that each need some of the host for a moment, and make a block on a device, which is freed in the next turn or kept. */
+static enum rhythm_source turns_on_a_device(bool kept)
+{
+	struct passes s;
+	begin(9);
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	uint32_t work = site(0x1000), more = site(0x1100), on_device = site(0x2000);
+	for (uint64_t i = 0; i < 400; i++) {
+		struct held a = take(work, 5000), b = take(more, 100);
+		prog.now += MS / 4;
+		if (i && !kept)
+			synth_dev(prog.p, 0, prog.now++, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, i << 30, 0, 0);
+		synth_dev(prog.p, 0, prog.now, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, (i + 1) << 30, 1 << 20, on_device);
+		drop(a);
+		drop(b);
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	enum rhythm_source source = p ? p->source : RHYTHM_MARKS;
+	end(&s);
+	return source;
+}
+
+TEST(loading_has_no_steps)
+{
+	CHECK_EQ(turns_on_a_device(false), RHYTHM_SITES);
+	CHECK_EQ(turns_on_a_device(true), RHYTHM_NONE);
 }
 
 /* ---- phases ------------------------------------------------------------------------------------------------ */

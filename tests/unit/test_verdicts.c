@@ -65,7 +65,7 @@ static void growth(int i, enum growth_kind kind, enum growth_certainty certainty
 
 static void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0 };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
@@ -190,7 +190,7 @@ TEST(a_leak_is_foreseen)
 	growths[0].fails_high = 1090;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (940 to 1090)"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "runs out at step 1008 (95 %: 940 to 1090)"));
 }
 
 TEST(incident_3_opposite_capacity)
@@ -482,11 +482,16 @@ TEST(a_line_of_the_loop_is_no_phase)
 	phases[1].line = phases[0].line = true;
 	phases[0].times = phases[1].times = 40;
 	phases[1].after_steps = true;
+	phases[1].steps = 60;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
 	phases[1].times = 2;
 	judge();
 	CHECK(only(VERDICT_PHASE_PEAK));
+	phases[1].steps = 3;
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	phases[1].steps = 60;
 	phases[1].after_steps = false;
 	judge();
 	CHECK(only(VERDICT_CAPACITY));
@@ -552,12 +557,22 @@ TEST(mapped_files_are_no_leak)
 TEST(copy_on_write_is_no_leak)
 {
 	host(32, 20, 0, 4);
-	evidence.host.private_dirty_growth = G(3);
+	evidence.host.copied = G(3);
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	for (size_t i = 0; i < found.ruled_out_count; i++)
 		if (found.ruled_out[i].kind == VERDICT_LEAK)
 			CHECK(says(found.ruled_out[i].evidence, "workers copied 3.00 GiB"));
+}
+
+TEST(copies_on_write_are_what_pressure_can_be_relieved_of)
+{
+	host(32, 0.6, 0, 30);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "the host ledger shows"));
+	evidence.host.copied = G(12);
+	judge();
+	CHECK(held(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->advice, "copied 12.00 GiB of what they inherited"));
 }
 
 TEST(pinned_cache_that_fills_is_no_leak)
@@ -574,6 +589,53 @@ TEST(host_leak)
 	host_growth(GROWTH_LINEAR, 2);
 	judge();
 	CHECK(only(VERDICT_LEAK));
+}
+
+/* Tensors that a line keeps on a device have their structures on the heap. */
+static void leak_on_both(const char *site, bool arenas, double on_device)
+{
+	begin(24, 48.0 / 1024, 9.25 / 1024, 23.62, 23.70);
+	growth(0, GROWTH_ACCELERATING, CERTAINTY_HIGH, on_device);
+	growths[1] = growths[0];
+	growths[1].bytes = 100 * MIB;
+	growths[1].site = site;
+	growths[1].arenas = arenas;
+	growths[1].fails_step = 20000;
+	evidence.host.memory = G(32);
+	evidence.host.live_peak = G(1);
+	evidence.host.growth_known = true;
+	evidence.host.growth.items = growths + 1;
+	evidence.host.growth.count = 1;
+	judge();
+}
+
+TEST(heap_of_what_leaks_on_a_device_is_no_second_leak)
+{
+	leak_on_both("train.py:73 save", false, 6.67);
+	CHECK_EQ(found.held_count, 1);
+	CHECK(held(VERDICT_LEAK)->device && out(VERDICT_LEAK));
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == VERDICT_LEAK)
+			CHECK(says(found.ruled_out[i].evidence, "belongs to what train.py:73 save keeps on"));
+	leak_on_both("train.py:80 other", false, 6.67);
+	CHECK_EQ(found.held_count, 2);
+	leak_on_both("train.py:80 other", true, 6.67);
+	CHECK_EQ(found.held_count, 1);
+	leak_on_both("train.py:73 save", false, 0.05);
+	CHECK(held(VERDICT_LEAK) && !held(VERDICT_LEAK)->device);
+}
+
+TEST(a_small_part_of_what_grows_is_not_foreseen)
+{
+	host(32, 20, 0, 4);
+	host_growth(GROWTH_LINEAR, 2);
+	growths[1] = growths[0];
+	growths[1].bytes = 4 * MIB;
+	growths[1].site = "train.py:80 other";
+	growths[0].fails_step = growths[1].fails_step = 20000;
+	evidence.host.growth.count = 2;
+	judge();
+	CHECK(!held(VERDICT_LEAK)->sites[1]);
 }
 
 TEST(arenas_after_a_spike_are_retained)

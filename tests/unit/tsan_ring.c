@@ -18,7 +18,7 @@ struct mt_config mt_config;
 uint64_t mt_stack_bytes(void) { return 64; }
 uint64_t mt_python_bytes(void) { return 64; }
 void mt_recorder_want(void) {}
-void mt_log_add(uint16_t type, const struct mt_part *parts, int n) { (void)type; (void)parts; (void)n; }
+uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n) { (void)type; (void)parts; (void)n; return 0; }
 
 static uint64_t next_event[WRITERS * LIVES];
 static uint64_t next_seq[MAX_RINGS];
