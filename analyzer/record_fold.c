@@ -1,6 +1,7 @@
 #include "analyzer/record_fold.h"
 
 #include "analyzer/error.h"
+#include "analyzer/slot.h"
 #include "analyzer/thin.h"
 #include "analyzer/ticks.h"
 #include "analyzer/vec.h"
@@ -522,10 +523,13 @@ static int take_covers(struct job *j, const struct mt_cover *covers, uint32_t co
 
 static int find_threads(struct job *j, const struct part *part)
 {
+	const struct slot_limits limits = { UINT64_MAX };
 	for (uint32_t i = 0; i < part->slots; i++) {
 		uint32_t ring = j->rings[i];
-		if (ring >= j->owners.room)
-			return bad_part(j, part, "an event of a ring that the block does not cover");
+		const char *wrong = j->slots[i].kind == MT_EXT && i && mt_has_ext(j->slots[i - 1].kind) ? NULL :
+				    slot_problem(&j->slots[i], i + 1 < part->slots ? &j->slots[i + 1] : NULL, &limits);
+		if (wrong || ring >= j->owners.room)
+			return bad_part(j, part, wrong ? wrong : "an event of a ring that the block does not cover");
 		if (j->slots[i].kind == MT_THREAD)
 			j->owners.rings[ring].thread = (uint32_t)j->slots[i].addr;
 		j->threads[i] = j->owners.rings[ring].thread;
@@ -554,8 +558,8 @@ static int load(struct job *j, struct recorder *r, const struct part *part, stru
 		return bad_part(j, part, "the block is damaged");
 	const struct mt_cover *covers = (const struct mt_cover *)(j->block.data + sizeof(head));
 	for (uint32_t i = 0; i < head.covers; i++)
-		if (covers[i].ring >= MT_MAX_CHUNKS)
-			return bad_part(j, part, "the block covers an impossible ring");
+		if (covers[i].ring >= MT_MAX_CHUNKS || covers[i].thread >= IMAGE_MAX_THREADS)
+			return bad_part(j, part, "the block covers something impossible");
 	e = take_covers(j, covers, head.covers);
 	if (!e)
 		e = find_threads(j, part);
