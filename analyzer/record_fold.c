@@ -75,6 +75,7 @@ struct folded {
 	uint64_t bytes;              /* then */
 	unsigned level;              /* fresh blocks begin with */
 	unsigned hurry;              /* there was too little space, so many times: higher levels, and no tail */
+	uint64_t retry_ns;           /* not before, as there was too little space */
 	bool exhausted;              /* little was gained: not again before it has grown */
 };
 
@@ -340,26 +341,27 @@ static struct folded *remembered(struct folder *f, const char *name)
 	return file;
 }
 
-/* What the new file may well need. */
-static uint64_t need(uint64_t bytes)
+/* What the new file may well need: what was folded before gets little smaller. */
+static uint64_t need(const struct folded *file, uint64_t bytes)
 {
-	return bytes / 8 * 5;
+	uint64_t old = file->bytes < bytes ? file->bytes : bytes;
+	return old + (bytes - old) / 8 * 5;
 }
 
 /* Whether folding a file of that size is due, and worth it. */
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
 {
 	uint64_t left = disk_left(r), limit = r->session->limit_bytes;
-	if (left > need(bytes) + limit / 4)
+	if (left > need(file, bytes) + limit / 4 || ticks_mono_ns() < file->retry_ns)
 		return false;
-	return bytes > file->bytes / 3 * 4 || (left < need(bytes) + limit / 8 && !file->exhausted);
+	return bytes > file->bytes / 3 * 4 || (left < need(file, bytes) + limit / 8 && !file->exhausted);
 }
 
 /* The largest of those that are due. */
 static struct folded *choose(struct folder *f, struct recorder *r)
 {
 	struct folded *best = NULL;
-	uint64_t most = 65536;
+	uint64_t most = 65536, reserved = 0;
 	char name[32], best_name[32] = "";
 	DIR *dir = opendir(r->dir);
 	for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
@@ -368,7 +370,11 @@ static struct folded *choose(struct folder *f, struct recorder *r)
 		    (uint64_t)st.st_size <= most)
 			continue;
 		struct folded *file = remembered(f, name);
-		if (!file || !is_due(r, file, (uint64_t)st.st_size))
+		if (!file)
+			continue;
+		if (!file->exhausted && need(file, (uint64_t)st.st_size) > reserved)
+			reserved = need(file, (uint64_t)st.st_size);
+		if (!is_due(r, file, (uint64_t)st.st_size))
 			continue;
 		most = (uint64_t)st.st_size;
 		snprintf(best_name, sizeof(best_name), "%s", name);
@@ -377,7 +383,7 @@ static struct folded *choose(struct folder *f, struct recorder *r)
 		closedir(dir);
 	if (*best_name)
 		best = remembered(f, best_name);
-	r->reserved = best ? need(most) + r->session->limit_bytes / 16 : 0;
+	r->reserved = reserved + r->session->limit_bytes / 16;
 	return best;
 }
 
@@ -408,12 +414,18 @@ static bool facts(const struct job *j, struct mt_info *info)
 	return find_info(j->in, j->in_bytes, info);
 }
 
-/* Bytes that the new file takes beyond what it has, if folding halves what it folds. */
+/* Bytes that the new file takes beyond what it has, if folding halves what is fresh. */
 static uint64_t still_needed(const struct job *j)
 {
-	uint64_t folded = bytes_of(j, false) + bytes_of(j, true), head = sizeof(struct mt_trace_header) + folded;
-	uint64_t end = j->p ? j->p->trace.end : j->in_bytes, done = j->copied < head ? j->copied : head;
-	return (head - done) / 2 + (end - (j->copied > head ? j->copied : head));
+	uint64_t sum = 0, at = j->copied, end = j->p ? j->p->trace.end : j->in_bytes;
+	for (size_t i = 0; i < j->part_count; i++) {
+		const struct part *p = &j->parts[i];
+		if (p->offset < j->copied)
+			continue;
+		sum += !p->target ? p->bytes : p->level ? p->bytes / 8 * 7 : p->bytes / 2;
+		at = p->offset + p->bytes;
+	}
+	return sum + (end > at ? end - at : 0);
 }
 
 static int plan(struct job *j, struct folder *f, const struct recorder *r, const struct folded *file)
@@ -747,10 +759,11 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 		recorder_charge(r, -(int64_t)j->out_end);
 	}
 	if (file) {
-		file->bytes = result < 0 ? j->in_bytes : j->out_end;
+		file->bytes = result < 0 ? file->bytes : j->out_end;
 		bool poor = j->out_end > j->in_bytes / 10 * 9, last = file->level + file->hurry >= THIN_LEVELS;
-		file->exhausted = result < 0 ? last : poor && (last || !j->before);
+		file->exhausted = result < 0 ? file->hurry > 2 * THIN_LEVELS : poor && (last || !j->before);
 		file->hurry = result < 0 ? file->hurry + 1 : 0;
+		file->retry_ns = result < 0 ? ticks_mono_ns() + (LOOK_NS << (file->hurry < 6 ? file->hurry : 6)) : 0;
 		if (j->after > j->before / 3 && file->level < THIN_LEVELS)
 			file->level++;
 	}
@@ -773,7 +786,7 @@ bool folder_work(struct folder *f, struct recorder *r, struct record_process *pr
 	if (!f || !r->counted)
 		return false;
 	note_forks(f, processes);
-	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= need(r->trace_bytes) + r->session->limit_bytes / 4) {
+	if (!f->job && now - f->look_ns >= LOOK_NS && disk_left(r) <= r->trace_bytes + r->session->limit_bytes / 4) {
 		struct folded *file = choose(f, r);
 		f->look_ns = now;
 		f->job = file ? begin_job(f, r, processes, file) : NULL;
