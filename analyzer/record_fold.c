@@ -74,9 +74,8 @@ struct folded {
 	char name[32];
 	uint64_t bytes;              /* then */
 	unsigned level;              /* fresh blocks begin with */
-	unsigned hurry;              /* there was too little space, so many times: higher levels, and no tail */
+	unsigned hurry;              /* so many times in a row there was too little space, or little was gained: all of it at higher levels */
 	uint64_t retry_ns;           /* not before, as there was too little space */
-	bool exhausted;              /* little was gained: not again before it has grown */
 };
 
 struct fork { uint32_t pid; uint64_t ticks; };
@@ -303,17 +302,17 @@ static void leave_tail(struct job *j)
 }
 
 /* Fresh blocks are folded, of the others the older half once more if they are many. True if there is anything to do. */
-static bool set_targets(struct job *j, unsigned level)
+static bool set_targets(struct job *j, const struct folded *file)
 {
-	level = level < THIN_LEVELS ? level : THIN_LEVELS;
-	uint64_t fresh = bytes_of(j, false), folded = bytes_of(j, true), again = folded * 2 > fresh ? (folded + 1) / 2 : 0;
+	unsigned level = file->level + file->hurry < THIN_LEVELS ? file->level + file->hurry : THIN_LEVELS;
+	uint64_t fresh = bytes_of(j, false), folded = bytes_of(j, true), again = file->hurry ? folded : folded * 2 > fresh ? (folded + 1) / 2 : 0;
 	bool any = false;
 	for (size_t i = 0; i < j->part_count; i++) {
 		struct part *p = &j->parts[i];
 		if (!p->level)
 			p->target = (uint8_t)level;
 		else if (again)
-			p->target = p->level < THIN_LEVELS ? p->level + 1 : p->level;
+			p->target = (uint8_t)(p->level >= THIN_LEVELS ? THIN_LEVELS : p->level + 1u > level ? p->level + 1u : level);
 		if (p->level)
 			again -= p->bytes < again ? p->bytes : again;
 		any |= p->target != 0;
@@ -348,13 +347,15 @@ static uint64_t need(const struct folded *file, uint64_t bytes)
 	return old + (bytes - old) / 8 * 5;
 }
 
+static bool is_hopeless(const struct folded *file) { return file->hurry > 2 * THIN_LEVELS; }
+
 /* Whether folding a file of that size is due, and worth it. */
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
 {
 	uint64_t left = disk_left(r), limit = r->session->limit_bytes;
 	if (left > need(file, bytes) + limit / 4 || ticks_mono_ns() < file->retry_ns)
 		return false;
-	return bytes > file->bytes / 3 * 4 || (left < need(file, bytes) + limit / 8 && !file->exhausted);
+	return bytes > file->bytes / 4 * 5 || (left < need(file, bytes) + limit / 16 && !is_hopeless(file));
 }
 
 /* The largest of those that are due. */
@@ -372,7 +373,7 @@ static struct folded *choose(struct folder *f, struct recorder *r)
 		struct folded *file = remembered(f, name);
 		if (!file)
 			continue;
-		if (!file->exhausted && need(file, (uint64_t)st.st_size) > reserved)
+		if (!is_hopeless(file) && need(file, (uint64_t)st.st_size) > reserved)
 			reserved = need(file, (uint64_t)st.st_size);
 		if (!is_due(r, file, (uint64_t)st.st_size))
 			continue;
@@ -383,7 +384,7 @@ static struct folded *choose(struct folder *f, struct recorder *r)
 		closedir(dir);
 	if (*best_name)
 		best = remembered(f, best_name);
-	r->reserved = reserved + r->session->limit_bytes / 16;
+	r->reserved = reserved ? reserved + r->session->limit_bytes / 16 : 0;
 	return best;
 }
 
@@ -443,7 +444,7 @@ static int plan(struct job *j, struct folder *f, const struct recorder *r, const
 	leave_tail(j);
 	if (file->hurry || disk_left(r) < still_needed(j))
 		j->part_count = settled;
-	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, file->level + file->hurry))
+	if ((!j->p && !l.complete) || !facts(j, &info) || !set_targets(j, file))
 		return 1;
 	if (l.young > j->in_bytes / 8)
 		return 1; /* soon: it can't be folded yet */
@@ -760,9 +761,8 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 	}
 	if (file) {
 		file->bytes = result < 0 ? file->bytes : j->out_end;
-		bool poor = j->out_end > j->in_bytes / 10 * 9, last = file->level + file->hurry >= THIN_LEVELS;
-		file->exhausted = result < 0 ? file->hurry > 2 * THIN_LEVELS : poor && (last || !j->before);
-		file->hurry = result < 0 ? file->hurry + 1 : 0;
+		bool poor = result < 0 || j->out_end > j->copied / 16 * 15;
+		file->hurry = poor ? file->hurry + 1 : 0;
 		file->retry_ns = result < 0 ? ticks_mono_ns() + (LOOK_NS << (file->hurry < 6 ? file->hurry : 6)) : 0;
 		if (j->after > j->before / 3 && file->level < THIN_LEVELS)
 			file->level++;

@@ -46,7 +46,7 @@ class Run:
         disk.start()
         chunks = limit // MIB if limit else 40  # more than a quarter of the limit: then the recorder does not wait for more
         try:
-            done = mt.shimmed([mt.program("endless"), str(ops), str(forks), str(chunks)], output=output, timeout=600,
+            done = mt.shimmed([mt.program("endless"), str(ops), str(forks), str(chunks)], output=output, timeout=1500,
                               env=dict(MEMTRACE_LIMIT=str(limit), **(env or {})))
         finally:
             disk.stop.set()
