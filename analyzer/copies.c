@@ -361,6 +361,12 @@ static int search(struct search *s)
 	return e;
 }
 
+static void leave(struct copies *c, const struct copy_block *b)
+{
+	c->left_blocks++;
+	c->left_bytes += b->size;
+}
+
 int copies_find(struct copies *c, struct stacks *stacks, struct copy_block *blocks, size_t count, uint64_t least_block,
 		uint64_t least_bytes)
 {
@@ -369,9 +375,12 @@ int copies_find(struct copies *c, struct stacks *stacks, struct copy_block *bloc
 	for (size_t i = 0; i < count; i++)
 		if (blocks[i].size >= least_block && blocks[i].stack)
 			blocks[n++] = blocks[i];
+		else
+			leave(c, &blocks[i]);
 	if (n > MOST_BLOCKS) {
 		qsort(blocks, n, sizeof(*blocks), by_size);
-		n = MOST_BLOCKS;
+		for (; n > MOST_BLOCKS; n--)
+			leave(c, &blocks[n - 1]);
 	}
 	if (n == 0)
 		return 0;

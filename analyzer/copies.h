@@ -44,9 +44,10 @@ struct copy_set {
 struct copies {
 	struct copy_set *sets;     /* largest extra_bytes first */
 	size_t count;
+	uint64_t left_blocks, left_bytes; /* not looked at: too small, or too many */
 };
 
-/* Reorders the blocks. Blocks below `least_block` are ignored, and sets whose copies have less than `least_bytes`. */
+/* Reorders the blocks. Blocks below `least_block` are left out, and sets whose copies have less than `least_bytes`. */
 int copies_find(struct copies *c, struct stacks *s, struct copy_block *blocks, size_t count, uint64_t least_block,
 		uint64_t least_bytes);
 void copies_fini(struct copies *c);

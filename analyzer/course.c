@@ -106,6 +106,20 @@ static void second_change(void *arg, const struct model_change *change)
 	phases_change(c->phases, change);
 }
 
+void course_attach_second(struct course *c, struct model_query *q)
+{
+	rhythm_settle(c->rhythm);
+	q->on_event = second_event;
+	q->on_change = second_change;
+	q->arg = c;
+}
+
+void course_finish(struct course *c)
+{
+	steps_finish(c->steps);
+	phases_finish(c->phases);
+}
+
 static struct model_query query_of(const struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -122,9 +136,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 {
 	struct model *m;
 	struct model_query q = query_of(v);
-	q.on_event = second_event;
-	q.on_change = second_change;
-	q.arg = c;
+	course_attach_second(c, &q);
 	q.numbers = first;
 	int e = reader_again(&c->reader, reader);
 	if (e == 0)
@@ -133,8 +145,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 	if (e < 0)
 		return e;
 	model_free(m);
-	steps_finish(c->steps);
-	phases_finish(c->phases);
+	course_finish(c);
 	if (samples_open(&c->samples, c->reader) < 0)
 		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 	return 0;

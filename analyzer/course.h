@@ -29,6 +29,11 @@ void course_watch(struct course *c, void (*on_event)(void *arg, const struct pro
 						     uint32_t thread),
 		  void (*on_change)(void *arg, const struct model_change *c), void *arg);
 
+/* Has a pass of one's own, of a program that runs, be the second: in its on_idle course_pace() is as far as that. course_finish()
+ * when nothing more comes. */
+void course_attach_second(struct course *c, struct model_query *q);
+void course_finish(struct course *c);
+
 /* The second pass. 0 or -MT_E*. */
 int course_run(struct course *c, const struct view *v);
 

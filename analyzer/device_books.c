@@ -23,6 +23,7 @@ static struct device *device_new(const struct reader_host *host)
 	d->seen.index = MODEL_NO_DEVICE;
 	d->seen.host = host;
 	d->seen.uuid = d->seen.model = "";
+	d->seen.used_before = MODEL_UNKNOWN;
 	d->peak.free_bytes = d->peak.total_bytes = MODEL_UNKNOWN;
 	snprintf(d->seen.name, sizeof(d->seen.name), "device ?");
 	return d;
@@ -202,8 +203,8 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 		return;
 	account_change_sums(s->account, c, ns);
 	if (s->account->model->query.on_change)
-		account_tell(s->account, &(struct model_change){ .process_bytes = own->totals.live_bytes,
-			     .device = s->device->seen.index, .device_bytes = sum->totals.live_bytes }, &c, ns);
+		account_tell(s->account, &(struct model_change){ .device = s->device->seen.index, .device_bytes = sum->totals.live_bytes },
+			     &c, ns);
 }
 
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- sessions -------------------------------------------------------------------------------------------- */
 
@@ -151,26 +152,32 @@ static int open_image(struct reader *r, struct session *s, const char *name)
 	return e;
 }
 
+static bool is_known(const struct reader *r, const struct session *s, const char *name)
+{
+	for (size_t i = 0; i < r->image_count; i++)
+		if (r->images[i]->session == s && !strcmp(r->images[i]->name, name))
+			return true;
+	return false;
+}
+
 static int open_images(struct reader *r, struct session *s, struct names *names)
 {
 	int e = 0;
 	if (names->count)
 		qsort(names->list, names->count, sizeof(*names->list), compare_names);
 	for (size_t i = 0; !e && i < names->count; i++)
-		if (!i || strcmp(names->list[i], names->list[i - 1]) != 0)
+		if ((!i || strcmp(names->list[i], names->list[i - 1]) != 0) && !is_known(r, s, names->list[i]))
 			e = open_image(r, s, names->list[i]);
 	return e;
 }
 
-int directory_open(struct reader *r, struct session *s, const char *dir)
+static int take_images(struct reader *r, struct session *s)
 {
 	struct names names = { 0 };
-	DIR *d = opendir(dir);
+	DIR *d = opendir(s->dir);
 	if (!d)
-		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
-	int e = open_session(r, s, dir);
-	if (!e)
-		e = list_images(d, "", &names);
+		return error_errno(MT_EIO, s->dir, ERROR_NO_OFFSET);
+	int e = list_images(d, "", &names);
 	closedir(d);
 	if (!e)
 		e = list_raw_images(s, &names);
@@ -178,4 +185,28 @@ int directory_open(struct reader *r, struct session *s, const char *dir)
 		e = open_images(r, s, &names);
 	free(names.list);
 	return e;
+}
+
+int directory_open(struct reader *r, struct session *s, const char *dir)
+{
+	struct stat st;
+	if (stat(dir, &st))
+		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
+	int e = open_session(r, s, dir);
+	return e ? e : take_images(r, s);
+}
+
+int directory_refresh(struct reader *r, struct session *s)
+{
+	struct mt_session head;
+	if (file_read(&s->file, 0, &head, sizeof(head)) == 0 && s->known) {
+		s->head.recorder_pid = head.recorder_pid;
+		s->head.recorder_beat_ns = head.recorder_beat_ns;
+		s->head.unrecorded = head.unrecorded;
+		s->head.root_exit_kind = head.root_exit_kind;
+		s->head.root_exit_code = head.root_exit_code;
+		s->head.root_pid = head.root_pid;
+		look_around(s);
+	}
+	return take_images(r, s);
 }

@@ -17,6 +17,7 @@ static const struct row {
 };
 
 static _Thread_local struct error latest;
+static const char *command;
 
 static const struct row *row_of(int code)
 {
@@ -51,6 +52,11 @@ int error_errno(int code, const char *file, int64_t offset)
 	return error_set(code, file, offset, "%s: %s", error_text(code), strerror(errno));
 }
 
+void error_command(const char *name)
+{
+	command = name;
+}
+
 void error_print(void)
 {
 	fprintf(stderr, "memtrace: ");
@@ -58,5 +64,8 @@ void error_print(void)
 		fprintf(stderr, "%s: ", latest.file);
 	if (latest.offset != ERROR_NO_OFFSET)
 		fprintf(stderr, "offset %" PRId64 ": ", latest.offset);
-	fprintf(stderr, "%s; %s\n", latest.why, error_advice(latest.code));
+	if (latest.code == MT_EUSAGE && command)
+		fprintf(stderr, "%s; see memtrace %s --help\n", latest.why, command);
+	else
+		fprintf(stderr, "%s; %s\n", latest.why, error_advice(latest.code));
 }

@@ -62,4 +62,7 @@ int error_exit_status(int code);
 /* Prints `memtrace: FILE: offset N: what is wrong; what to do` on stderr, for main only. */
 void error_print(void);
 
+/* Whose --help wrong usage is told to see; borrowed. */
+void error_command(const char *name);
+
 #endif

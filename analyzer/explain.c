@@ -330,7 +330,7 @@ static int find_copies(struct explain *x, struct gathering *g)
 		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
 	for (size_t i = 0; i < g->copy_count; i++)
 		g->copies[i].stack = stacks_whole(x->view->stacks, g->copies[i].stack);
-	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, 1024, most / LEAST_COPY_PART + 1);
+	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, EXPLAIN_LEAST_COPIED, most / LEAST_COPY_PART + 1);
 }
 
 /* What has the sizes of a model's parameters in their order is parameters, whoever made it. */

@@ -21,7 +21,7 @@
 #include "analyzer/verdicts.h"
 #include "analyzer/view.h"
 
-enum { EXPLAIN_LARGEST = 5 };
+enum { EXPLAIN_LARGEST = 5, EXPLAIN_LEAST_COPIED = 1024 /* bytes of a block; smaller ones are not compared */ };
 
 /* One space: the heaps of a host, or a device. */
 struct explain_space {

@@ -48,6 +48,16 @@ json_t *json_copies(struct explain *x)
 	return list;
 }
 
+json_t *json_copies_left_out(struct explain *x)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "below_bytes", json_integer(EXPLAIN_LEAST_COPIED));
+	json_object_set_new(o, "host_below_bytes", json_integer(MOMENT_LEAST_HEAP));
+	json_object_set_new(o, "blocks", json_bytes(x->copies.left_blocks));
+	json_object_set_new(o, "bytes", json_bytes(x->copies.left_bytes));
+	return o;
+}
+
 static json_t *json_verdict(const struct verdict *v, bool holds)
 {
 	json_t *o = json_object(), *sites = json_array();

@@ -8,6 +8,7 @@
 
 json_t *json_categories(const struct explain *x);
 json_t *json_copies(struct explain *x);
+json_t *json_copies_left_out(struct explain *x); /* blocks that were not compared */
 json_t *json_verdicts(const struct explain *x);
 json_t *json_ruled_out(const struct explain *x);
 json_t *json_unknowns(const struct explain *x);

@@ -109,6 +109,21 @@ static void settle_origin(struct reader *r)
 	}
 }
 
+int hosts_add(struct reader *r, struct image *im)
+{
+	unsigned host;
+	find_host(r, im->session, &host);
+	for (size_t i = 0; i < r->clock_count; i++)
+		if (r->clocks[i].host == host && r->clocks[i].kind == im->info.clock)
+			im->clock = &r->clocks[i];
+	if (!im->clock)
+		return error_set(MT_ECHANGED, im->session->dir, ERROR_NO_OFFSET, NULL);
+	im->process.host = &r->hosts[host];
+	r->hosts[host].processes++;
+	im->process.start_real_ns = clock_real_ns(im->clock, image_start_ticks(im));
+	return 0;
+}
+
 int hosts_settle(struct reader *r)
 {
 	int e = settle_clocks(r);

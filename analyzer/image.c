@@ -140,8 +140,9 @@ static int read_info_block(struct image *im, struct mt_info *info, bool with_log
 		free(bytes);
 		return e;
 	}
-	im->log_bytes = head.count - sizeof(*info);
-	memmove(bytes, bytes + sizeof(*info), im->log_bytes);
+	size_t seen = sizeof(*info) + im->log_seen < head.count ? sizeof(*info) + im->log_seen : head.count;
+	im->log_bytes = head.count - seen;
+	memmove(bytes, bytes + seen, im->log_bytes);
 	im->log = bytes;
 	return 0;
 }
@@ -235,6 +236,19 @@ int image_open(struct image *im, const char *name)
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */
 
+/* Its records are in the tables, and its strings must stay. */
+static int parse_log(struct image *im, const char *file, uint64_t file_offset)
+{
+	int e = vec_reserve_raw(im->logs, im->logs_room, im->logs_count + 1);
+	if (e)
+		return e;
+	im->logs[im->logs_count++] = im->log;
+	e = log_parse(im, file, file_offset + im->log_seen);
+	im->log_seen += im->log_bytes;
+	im->log = NULL;
+	return e;
+}
+
 static int load_log(struct image *im)
 {
 	int e = 0;
@@ -245,7 +259,7 @@ static int load_log(struct image *im)
 		if (e)
 			return reader_damage(im->reader);
 		set_facts(im); /* the process may have ended since the head was read from the file */
-		return log_parse(im, im->trace.file.path, im->trace.info.offset);
+		return parse_log(im, im->trace.file.path, im->trace.info.offset);
 	}
 	/* the head once more: by now it may announce nodes and records that the events we have refer to */
 	struct mt_info info;
@@ -262,11 +276,14 @@ static int load_log(struct image *im)
 	}
 	if (e && (e = reader_damage(im->reader)) != 0)
 		return e;
+	if (im->log_seen && im->log_bytes <= im->log_seen)
+		return 0;
+	im->log_bytes -= im->log_seen;
 	im->log = malloc(im->log_bytes + 1);
 	if (!im->log)
 		return error_set(MT_EMEMORY, im->info_file.path, ERROR_NO_OFFSET, NULL);
-	e = file_read(&im->info_file, MT_INFO_LOG, im->log, im->log_bytes);
-	return e ? e : log_parse(im, im->info_file.path, MT_INFO_LOG);
+	e = file_read(&im->info_file, MT_INFO_LOG + im->log_seen, im->log, im->log_bytes);
+	return e ? e : parse_log(im, im->info_file.path, MT_INFO_LOG);
 }
 
 /* Node ids are handed out before the file grows, so that a few at the end may never have come to be. */
@@ -287,10 +304,11 @@ static int read_node_file(struct image *im, uint64_t wanted)
 		return e;
 	wanted = wanted < there ? wanted : there;
 	im->process.node_end = im->process.node_base + (uint32_t)wanted;
-	im->nodes = malloc(wanted * sizeof(struct mt_node) + 1);
-	if (!im->nodes)
+	struct mt_node *nodes = realloc(im->nodes, wanted * sizeof(struct mt_node) + 1);
+	if (!nodes)
 		return error_set(MT_EMEMORY, f->path, ERROR_NO_OFFSET, NULL);
-	return file_read(f, 0, im->nodes, wanted * sizeof(struct mt_node));
+	im->nodes = nodes;
+	return file_read(f, 0, nodes, wanted * sizeof(*nodes)); /* those of before, too: some may have been made since */
 }
 
 static int read_node_block(struct image *im)
@@ -301,6 +319,8 @@ static int read_node_block(struct image *im)
 	int e = trace_read(im, &t->nodes, &buf, &head);
 	if (!e && (head.count > MT_MAX_NODES || head.first_ticks != im->process.node_base))
 		e = error_set(MT_EFORMAT, t->file.path, (int64_t)t->nodes.offset, "node block does not fit the process");
+	free(im->nodes);
+	im->nodes = NULL;
 	if (!e && !(im->nodes = malloc(head.count * sizeof(struct mt_node) + 1)))
 		e = error_set(MT_EMEMORY, t->file.path, (int64_t)t->nodes.offset, NULL);
 	if (!e && (e = codec_decode_nodes(reader_codec(im->reader), buf.data, buf.size, im->nodes)) != 0)
@@ -406,17 +426,34 @@ static int load_all(struct image *im)
 	return e ? e : load_nodes(im);
 }
 
-int image_load(struct image *im)
+static void drop_chunks(struct image *im)
 {
-	if (im->process.state == PROCESS_RUNNING)
-		im->raw.horizon = clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS);
+	for (size_t i = 0; i < im->raw.count; i++)
+		free(im->raw.chunks[i].copy);
+	im->raw.count = 0;
+}
+
+static int load(struct image *im, bool again)
+{
+	struct mt_info info;
+	im->raw.horizon = im->process.state == PROCESS_RUNNING ? clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS) : UINT64_MAX;
 	int e = open_files(im);
+	if (!e && again && file_is_open(&im->info_file) && !read_info_file(im, &info))
+		im->info = info; /* how many chunks there are */
 	if (!e)
 		e = load_all(im);
 	set_sign_of_life(im);
 	file_suspend(&im->info_file);
 	image_suspend(im);
 	return e;
+}
+
+int image_load(struct image *im) { return load(im, false); }
+
+int image_refresh(struct image *im)
+{
+	drop_chunks(im);
+	return load(im, true);
 }
 
 int image_resume(struct image *im)
@@ -442,10 +479,12 @@ void image_close(struct image *im)
 	if (!im)
 		return;
 	close_files(im);
-	for (size_t i = 0; i < im->raw.count; i++)
-		free(im->raw.chunks[i].copy);
+	drop_chunks(im);
 	free(im->raw.chunks);
 	free(im->trace.blocks);
+	for (size_t i = 0; i < im->logs_count; i++)
+		free(im->logs[i]);
+	free(im->logs);
 	free(im->log);
 	free(im->argv);
 	free(im->env);

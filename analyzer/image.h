@@ -24,7 +24,9 @@ struct trace {
 	size_t count, room;
 	struct trace_block nodes, info; /* bytes 0 = none */
 	bool indexed, end;          /* end: everything is in here */
-	uint64_t inode, indexed_bytes; /* of the file that was indexed: folding replaces it */
+	bool replaced;              /* by another file, since it was read last: folding does */
+	uint64_t inode, indexed_bytes; /* of the file that was indexed */
+	uint64_t next;              /* up to there */
 	uint64_t cut_at;            /* the last block is not whole; 0 = it is */
 };
 
@@ -68,8 +70,10 @@ struct image {
 	struct raw raw;
 	struct trace trace;
 
-	char *log;                  /* strings of struct process and of the tables below lie in here */
-	size_t log_bytes;
+	char *log;                  /* what is new of it; strings of struct process and of the tables below lie in `logs` */
+	size_t log_bytes, log_seen; /* of the log before */
+	char **logs;
+	size_t logs_count, logs_room;
 	const char *hooks[1024];
 	const char **argv, **env;
 	size_t argv_room, env_room;
@@ -103,6 +107,9 @@ int image_open(struct image *im, const char *name);
  * running process. */
 int image_load(struct image *im);
 
+/* The same once more: what has been added since. */
+int image_refresh(struct image *im);
+
 /* Takes descriptors for the events, and gives them back. */
 int image_resume(struct image *im);
 void image_suspend(struct image *im);
@@ -116,6 +123,7 @@ int reader_damage(struct reader *r);
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 bool reader_force(const struct reader *r);
+bool reader_follows(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
 
 /* log.c: the record log in im->log. */

@@ -104,20 +104,15 @@ static bool may_get_recorder(const struct image *im)
 	       im->raw.file.size < NO_RECORDER_BYTES;
 }
 
-int kin_load(struct reader *r)
+static void look_alive(struct image *im)
 {
-	int e = 0;
-	qsort(r->images, r->image_count, sizeof(*r->images), compare_images);
-	for (size_t i = 0; i < r->image_count; i++) {
-		r->images[i]->process.id = (unsigned)i;
-		r->images[i]->process.state = image_is_alive(r->images[i]) ? PROCESS_RUNNING : PROCESS_GONE;
-		r->images[i]->session->recorder |= may_get_recorder(r->images[i]);
-	}
-	for (size_t i = 0; !e && i < r->image_count; i++)
-		e = image_load(r->images[i]);
-	if (e)
-		return e;
-	for (size_t i = 0; i < r->image_count; i++)
+	im->process.state = image_is_alive(im) ? PROCESS_RUNNING : PROCESS_GONE;
+	im->session->recorder |= may_get_recorder(im);
+}
+
+static void set_ends(struct reader *r, size_t first_new)
+{
+	for (size_t i = first_new; i < r->image_count; i++)
 		link_parent(r, r->images[i]);
 	fill_exits(r);
 	for (size_t i = 0; i < r->image_count; i++) {
@@ -127,5 +122,36 @@ int kin_load(struct reader *r)
 			im->process.state = PROCESS_ENDED;
 		set_end(im);
 	}
-	return 0;
+}
+
+int kin_load(struct reader *r)
+{
+	int e = 0;
+	qsort(r->images, r->image_count, sizeof(*r->images), compare_images);
+	for (size_t i = 0; i < r->image_count; i++) {
+		r->images[i]->process.id = (unsigned)i;
+		look_alive(r->images[i]);
+	}
+	for (size_t i = 0; !e && i < r->image_count; i++)
+		e = image_load(r->images[i]);
+	if (!e)
+		set_ends(r, 0);
+	return e;
+}
+
+int kin_refresh(struct reader *r, size_t first_new)
+{
+	int e = 0;
+	qsort(r->images + first_new, r->image_count - first_new, sizeof(*r->images), compare_images);
+	for (size_t i = 0; !e && i < r->image_count; i++) {
+		struct image *im = r->images[i];
+		im->process.id = (unsigned)i;
+		if (i >= first_new || r->sources[i].parked) {
+			look_alive(im);
+			e = i < first_new ? image_refresh(im) : image_load(im);
+		}
+	}
+	if (!e)
+		set_ends(r, first_new);
+	return e;
 }

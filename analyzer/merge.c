@@ -14,6 +14,7 @@ struct cursor {
 	uint64_t position;       /* in the ring, of the next slot to load; gaps show by it */
 	uint32_t at, count;      /* in the window */
 	struct mt_event window[WINDOW];
+	uint64_t positions[WINDOW]; /* of these slots */
 };
 
 struct merge {
@@ -59,9 +60,11 @@ static int check_window(struct merge *m, struct cursor *c, const struct raw_chun
 			m->image->process.skipped_slots++;
 			continue;
 		}
-		c->window[kept++] = *s;
-		if (mt_has_ext(s->kind))
-			c->window[kept++] = c->window[++i];
+		for (int pair = mt_has_ext(s->kind); pair >= 0; pair--, kept++) {
+			c->window[kept] = c->window[i];
+			c->positions[kept] = c->positions[i];
+			i += pair;
+		}
 	}
 	c->count = kept;
 	return 0;
@@ -124,6 +127,8 @@ static int load(struct merge *m, struct cursor *c)
 			return reader_damage(m->image->reader);
 		}
 		c->count = n;
+		for (uint32_t i = 0; i < n; i++)
+			c->positions[i] = c->position + i;
 		c->position += n;
 		e = check_window(m, c, chunk, first);
 		if (e)
@@ -180,7 +185,7 @@ static int advance(struct merge *m)
 	return 0;
 }
 
-int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t room, size_t *count)
+int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, uint64_t *positions, size_t room, size_t *count)
 {
 	size_t n = 0;
 	int e = 0;
@@ -189,6 +194,7 @@ int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t 
 		bool pair = mt_has_ext(c->window[c->at].kind);
 		for (int i = 0; i <= pair; i++) {
 			rings[n] = c->ring;
+			positions[n] = c->positions[c->at];
 			slots[n++] = c->window[c->at++];
 		}
 		e = advance(m);

@@ -12,8 +12,8 @@ struct merge;
 int merge_new(struct merge **out, struct image *im, const uint64_t *covered, size_t rings, struct slot_limits limits);
 void merge_free(struct merge *m);
 
-/* Up to `room` (>= 2) slots; *count = 0 at the end. A mapping's two slots stay together. */
-int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, size_t room, size_t *count);
+/* Up to `room` (>= 2) slots with their places in their rings; *count = 0 at the end. A mapping's two slots stay together. */
+int merge_next(struct merge *m, struct mt_event *slots, uint32_t *rings, uint64_t *positions, size_t room, size_t *count);
 
 /* Rings it knows have numbers below. */
 size_t merge_rings(const struct merge *m);

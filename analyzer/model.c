@@ -22,14 +22,6 @@ static void halve_timelines(struct model *m)
 	devices_halve(m);
 }
 
-static void halve_growth(struct model *m)
-{
-	for (size_t i = 0; i < m->account_count; i++)
-		for (size_t s = 0; s < tally_count(&m->accounts[i].sites); s++)
-			if (m->accounts[i].sites.sites[s].growth)
-				series_halve(m->accounts[i].sites.sites[s].growth);
-}
-
 /* Figures begin now: counts and peaks of before are forgotten, what is live stays. */
 static void restart_account(struct account *a, uint64_t ns)
 {
@@ -82,8 +74,6 @@ static void move_to(struct model *m, uint64_t ns)
 		reach_from(m);
 	for (unsigned n = axis_advance(&m->timeline, ns); n; n--)
 		halve_timelines(m);
-	for (unsigned n = axis_advance(&m->growth, ns); n; n--)
-		halve_growth(m);
 }
 
 /* Just before the first thing that happens after query.level_ns. */
@@ -184,19 +174,41 @@ static int take_step(struct model *m, const struct reader_step *step)
 	return 0;
 }
 
+static bool is_wanted(const struct model *m, size_t id)
+{
+	return !m->query.processes || m->query.processes[id];
+}
+
+/* Of processes that began while the reader follows: it keeps within the room. */
+static void add_accounts(struct model *m)
+{
+	for (; m->account_count < reader_processes(m->reader); m->account_count++) {
+		struct account *a = &m->accounts[m->account_count];
+		a->model = m;
+		a->seen.process = reader_process(m->reader, (unsigned)m->account_count);
+		a->sites.numbers_only = m->query.changes_only;
+		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[m->account_count].sites : NULL;
+		a->host = is_wanted(m, m->account_count) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
+	}
+}
+
 static int pass(struct model *m)
 {
 	struct reader_step step;
 	unsigned steps = 0;
-	int e;
-	while ((e = reader_next(m->reader, &step)) > 0) {
-		e = take_step(m, &step);
-		if (e)
-			return e;
-		if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
-			m->query.on_progress(reader_progress(m->reader));
-	}
-	return e;
+	int e, more = 0;
+	do {
+		add_accounts(m);
+		while ((e = reader_next(m->reader, &step)) > 0) {
+			e = take_step(m, &step);
+			if (e)
+				return e;
+			if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
+				m->query.on_progress(reader_progress(m->reader));
+		}
+		more = !e && m->query.on_idle ? m->query.on_idle(m->query.idle_arg, m) : 0;
+	} while (more > 0);
+	return e ? e : more;
 }
 
 /* ---- the result ------------------------------------------------------------------------------------------ */
@@ -213,10 +225,9 @@ static void finish_sites(struct account *a)
 		} else if (a->host_number_at_end[s->kind] != host_number) {
 			s->host_peak_bytes = s->host_peak_blocks = 0;
 		}
-		if (s->growth)
-			series_note(s->growth, &a->model->growth, s->live_bytes, s->live_bytes, s->live_blocks);
 	}
 	a->seen.sites = a->sites.sites;
+	a->seen.oldest_ns = a->sites.oldest_ns;
 	a->seen.site_count = (uint32_t)a->sites.count;
 }
 
@@ -263,8 +274,9 @@ static int finish(struct model *m)
 		struct account *a = &m->accounts[i];
 		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
 			tally_settle(&a->kind[k]);
-		if (!a->seen.ended)
-			account_look(a);
+		int e = a->seen.ended ? 0 : account_look(a);
+		if (e)
+			return e;
 		finish_account(a);
 	}
 	for (size_t i = 0; i <= m->host_count; i++)
@@ -272,31 +284,18 @@ static int finish(struct model *m)
 	return devices_finish(m);
 }
 
-static bool is_wanted(const struct model *m, size_t id)
-{
-	return !m->query.processes || m->query.processes[id];
-}
-
 static int set_up(struct model *m)
 {
-	m->account_count = reader_processes(m->reader);
+	size_t room = reader_processes(m->reader) + 1ul + (m->query.on_idle ? READER_MORE : 0);
 	m->host_count = reader_hosts(m->reader);
-	m->accounts = calloc(m->account_count + 1, sizeof(*m->accounts));
+	m->accounts = calloc(room, sizeof(*m->accounts));
 	m->hosts = calloc(m->host_count + 1, sizeof(*m->hosts));
 	if (!m->accounts || !m->hosts)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; i < m->host_count; i++)
 		m->hosts[i].seen.host = reader_host(m->reader, i);
-	for (unsigned i = 0; i < m->account_count; i++) {
-		struct account *a = &m->accounts[i];
-		a->model = m;
-		a->seen.process = reader_process(m->reader, i);
-		a->sites.numbers_only = m->query.changes_only;
-		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[i].sites : NULL;
-		a->host = is_wanted(m, i) ? &m->hosts[a->seen.process->host->index] : &m->hosts[m->host_count];
-	}
+	add_accounts(m);
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
-	axis_init(&m->growth, m->query.from_ns, 24, MODEL_GROWTH_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
 	m->page = 4096;
 	return devices_set_up(m);
@@ -343,7 +342,6 @@ void model_free(struct model *m)
 const struct model_process *model_process(const struct model *m, unsigned id) { return &m->accounts[id].seen; }
 const struct model_host *model_host(const struct model *m, unsigned index) { return &m->hosts[index].seen; }
 uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
-uint64_t model_growth_width_ns(const struct model *m) { return 1ull << m->growth.shift; }
 uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
@@ -363,6 +361,19 @@ struct model_fold model_fold(const struct model *m)
 		sum.now_bytes += f->now_bytes;
 	}
 	return sum;
+}
+
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
+{
+	return m->accounts[id].kind[kind].totals.live_bytes;
+}
+
+uint64_t model_events(const struct model *m)
+{
+	uint64_t events = 0;
+	for (size_t i = 0; i < m->account_count; i++)
+		events += m->accounts[i].seen.events;
+	return events;
 }
 
 struct model_totals model_totals(const struct model *m, enum model_kind kind)

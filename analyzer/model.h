@@ -31,6 +31,8 @@ enum model_kind { MODEL_HEAP = 0, MODEL_MAP, MODEL_PINNED, MODEL_DEVICE, MODEL_P
 
 #define MODEL_NO_DEVICE UINT32_MAX
 
+struct model;
+
 /* One change of what is live, as the pass makes it. */
 struct model_change {
 	const struct process *process;
@@ -40,9 +42,8 @@ struct model_change {
 	uint32_t thread;        /* index of the one that allocated it */
 	uint64_t addr;          /* of the block, or of the part of a mapping that changes */
 	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
-	uint64_t process_bytes; /* live of that kind in that process afterwards; device and pool: on that device */
 	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
-	uint64_t device_bytes;  /* live of that kind on that device in all processes */
+	uint64_t device_bytes;  /* live of that kind on that device in all processes; 0 of host memory */
 	uint64_t ns;
 };
 
@@ -71,15 +72,19 @@ struct model_query {
 	struct model_peek *peeks;
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
-	bool growth;        /* record site.growth */
 	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
-	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
+	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it (then host memory
+	                              * has no sums either); NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
 	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
+	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to refresh it.
+	 * > 0: go on; 0: that is the end; < 0: an error. */
+	int (*on_idle)(void *arg, const struct model *m);
+	void *idle_arg;
 	/* Called now and then with 0..1, for a progress bar; NULL = none. */
 	void (*on_progress)(double done);
 };
@@ -117,39 +122,35 @@ struct model_bucket {
 	uint64_t blocks; /* at its end */
 };
 
-/* Bucket i covers model_*_width_ns() from time query.from_ns + (first + i) * width on. All series of one use (timelines;
- * growth) have the same width, so first + i means the same moment everywhere, and at most enum below of them. */
+/* Bucket i covers model_timeline_width_ns() from time query.from_ns + (first + i) * width on. All series have the same width,
+ * so first + i means the same moment everywhere, and at most MODEL_TIMELINE_BUCKETS of them. */
 struct model_series {
 	uint32_t first, count, room;
 	struct model_bucket *buckets;
 };
 
-enum { MODEL_TIMELINE_BUCKETS = 512, MODEL_GROWTH_BUCKETS = 32 };
+enum { MODEL_TIMELINE_BUCKETS = 512 };
 
-#define MODEL_UNSAMPLED UINT64_MAX
+#define MODEL_UNSAMPLED ((1ull << 48) - 1)
 
+/* A PyTorch program has a million of them. */
 struct model_site {
 	uint32_t process;   /* id */
 	uint32_t node, node2;
 	uint32_t split;     /* see enum model_split */
-	uint32_t kind;      /* enum model_kind */
 	uint32_t device;    /* device and pool: index for model_device(); else MODEL_NO_DEVICE */
-	uint64_t sampled;   /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
-	                     * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
+	uint32_t live_blocks;
+	uint64_t sampled : 48; /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
+	                        * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
+	uint64_t kind : 8;     /* enum model_kind */
+	uint64_t segments : 8; /* device: some of its allocations hold blocks of a pool */
 	uint64_t allocations, allocated_bytes, temporary;
-	uint64_t live_bytes, live_blocks;
-	uint64_t oldest_ns; /* allocation time of its oldest live block; UINT64_MAX = none. Valid after model_run() */
+	uint64_t live_bytes;
 	/* Live at the process's peak of that kind, and at the peak of the host's sum. Device and pool: at the peak of that
 	 * kind of the process on that device, and of the device's sum over processes. Valid after model_run(). */
-	uint64_t peak_bytes, peak_blocks;
-	uint64_t host_peak_bytes, host_peak_blocks;
-	uint64_t since_bytes, since_blocks; /* live ones allocated at or after query.from_ns */
-	/* Live bytes over the run in few, coarse windows; NULL for sites that never held much. */
-	struct model_series *growth;
-
-	bool segments;      /* device: some of its allocations hold blocks of a pool */
-
-	uint64_t peak_stamp, host_stamp;    /* the model's */
+	uint64_t peak_bytes, host_peak_bytes;
+	uint32_t peak_blocks, host_peak_blocks;
+	uint32_t peak_stamp, host_stamp;    /* the model's */
 };
 
 /* Failed requests of one stack. */
@@ -184,6 +185,7 @@ struct model_process {
 	struct model_bin bins[MODEL_BINS];           /* heap */
 	struct model_series timeline[MODEL_KINDS];
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells */
+	const uint64_t *oldest_ns;                   /* by site: allocation time of its oldest live block; 0 = none */
 	uint32_t site_count;
 	struct model_fold fold;
 	uint64_t events;                             /* slots seen, or folded */
@@ -280,6 +282,7 @@ struct model_device {
 	const char *uuid, *model;        /* "" = unknown */
 	char name[48];                   /* "cuda:0" where all its processes agree, else of the first one's */
 	uint64_t total_bytes;            /* 0 = unknown */
+	uint64_t used_before;            /* by whomever, before a traced process had memory; with a context. MODEL_UNKNOWN */
 	struct model_totals layer[MODEL_LAYERS];     /* sums, and peaks of the sums over processes */
 	struct model_series timeline[MODEL_LAYERS];
 	const struct model_share *const *shares;
@@ -306,6 +309,11 @@ const struct model_oom *model_oom(const struct model *m, unsigned i);
 int model_run(struct model **out, struct reader *r, const struct model_query *q);
 void model_free(struct model *m);
 
+/* In the middle of the pass: live bytes of a kind in a process, of a layer on a device; events so far. */
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
+uint64_t model_device_live(const struct model *m, uint32_t device, enum model_layer layer);
+uint64_t model_events(const struct model *m);
+
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);
 
@@ -318,7 +326,6 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS]);
 
 uint64_t model_timeline_width_ns(const struct model *m);
-uint64_t model_growth_width_ns(const struct model *m);
 uint64_t model_from_ns(const struct model *m); /* query.from_ns */
 uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or query.until_ns */
 

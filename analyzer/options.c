@@ -216,6 +216,12 @@ struct parser {
 	char **argv;
 };
 
+static const char *const wanted[] = {
+	[OPTION_NUMBER] = "number", [OPTION_BYTES] = "number of bytes (512K, 4G)", [OPTION_SWITCH] = "0 or 1",
+	[OPTION_WHEN] = "time (12.5, 2026-01-31T12:00, peak, end, oom[:N], step:N, phase:NAME)",
+	[OPTION_BY] = "key (stack, site, function, file, library, category, thread, process, size, step, phase)",
+};
+
 static int take(struct parser *p, const struct option_row *row, const char *word, const char *text)
 {
 	bool wants = row->argument && row->type != OPTION_SWITCH;
@@ -227,7 +233,7 @@ static int take(struct parser *p, const struct option_row *row, const char *word
 		text = p->argv[++p->i];
 	}
 	if (set_value(row, p->values, text))
-		return usage_error(word, "bad value");
+		return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "'%s' is no %s", text ? text : "", wanted[row->type]);
 	return 0;
 }
 

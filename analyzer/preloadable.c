@@ -29,7 +29,10 @@ static int find(const char *command, char *path, size_t size)
 	const char *dirs = getenv("PATH");
 
 	if (strchr(command, '/')) {
+		struct stat st;
 		snprintf(path, size, "%s", command);
+		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			return no(command, "is a directory");
 		return access(path, X_OK) ? error_errno(MT_ERUN, command, ERROR_NO_OFFSET) : 0;
 	}
 	for (dirs = dirs ? dirs : "/usr/bin:/bin"; *dirs; dirs += strcspn(dirs, ":"), dirs += *dirs == ':') {

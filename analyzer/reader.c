@@ -15,6 +15,7 @@
 /* ---- notes ----------------------------------------------------------------------------------------------- */
 
 bool reader_force(const struct reader *r) { return r->flags & READER_FORCE; }
+bool reader_follows(const struct reader *r) { return r->flags & READER_FOLLOW; }
 struct codec *reader_codec(struct reader *r) { return r->codec; }
 
 static void add_note(struct reader *r, int code, const char *file, int64_t offset, const char *text)
@@ -120,13 +121,14 @@ int reader_again(struct reader **out, const struct reader *first)
 	*r = *first;
 	r->notes = NULL;
 	r->note_count = r->note_room = r->heap_count = 0;
+	r->flags &= ~(unsigned)READER_FOLLOW;
 	r->sources = NULL;
+	r->source_count = 0;
 	r->heap = NULL;
 	r->images = calloc(r->image_count, sizeof(*r->images));
 	r->again = calloc(r->image_count, sizeof(*r->again));
-	r->codec = codec_new();
 	int e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	if (r->images && r->again && r->codec) {
+	if (r->images && r->again) {
 		copy_images(r, first);
 		e = sources_make(r);
 	}
@@ -139,11 +141,29 @@ int reader_again(struct reader **out, const struct reader *first)
 
 static void close_again(struct reader *r)
 {
-	codec_free(r->codec);
 	free(r->again);
 	free(r->images);
 	free(r->notes);
 	free(r);
+}
+
+int reader_refresh(struct reader *r)
+{
+	size_t known = r->image_count;
+	int e = directory_refresh(r, &r->sessions[0]);
+	for (size_t i = known; !e && i < r->image_count; i++)
+		e = hosts_add(r, r->images[i]);
+	if (!e)
+		e = kin_refresh(r, known);
+	return e ? e : sources_refresh(r);
+}
+
+bool reader_ended(const struct reader *r)
+{
+	for (size_t i = 0; i < r->source_count; i++)
+		if (r->sources[i].next)
+			return false;
+	return true;
 }
 
 void reader_close(struct reader *r)

@@ -147,14 +147,15 @@ struct process {
 
 enum reader_flag {
 	READER_FORCE = 1, /* step over damage, note it, deliver the rest; else damage is an error */
+	READER_FOLLOW = 2, /* of one directory: processes that run don't end with what is there now, see reader_refresh() */
 };
 
 /* Opens one or several directories. On error *out is NULL and error_get() has the details. */
 int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigned flags);
 void reader_close(struct reader *r); /* NULL is fine */
 
-/* Another pass over the same trace, as the first reader found it: it shares the call trees with `first`, which must outlive it and
- * may itself be read from in another thread. */
+/* Another pass over the same trace, as the first reader found it. It shares call trees and decoder with `first`, which must outlive it
+ * and whose facts may meanwhile be looked at, but not its events. */
 int reader_again(struct reader **out, const struct reader *first);
 
 /* ---- facts ---------------------------------------------------------------------------------------------- */
@@ -226,6 +227,13 @@ struct reader_step {
 
 /* 1 = *step is filled, 0 = the end, < 0 = error. */
 int reader_next(struct reader *r, struct reader_step *step);
+
+/* With READER_FOLLOW, when reader_next() returned 0: looks for what has been recorded since, new processes included, and the
+ * stream goes on with it; 0 once more means that there was nothing, or that all have ended (reader_ended()). What processes
+ * and nodes point to stays; struct process changes where it lies. An error, -MT_ECHANGED above all: open it anew. */
+int reader_refresh(struct reader *r);
+enum { READER_MORE = 4096 }; /* processes that may begin meanwhile; then it is -MT_ECHANGED */
+bool reader_ended(const struct reader *r);
 
 /* How far it is, 0 to 1, for a progress bar. */
 double reader_progress(const struct reader *r);

@@ -15,6 +15,7 @@ struct source {
 	struct stream *stream;
 	struct batch batch;
 	size_t at;
+	bool parked;              /* READER_FOLLOW: it has nothing for now, and is not in the heap */
 };
 
 struct reader {
@@ -34,24 +35,32 @@ struct reader {
 	uint64_t notes_dropped;
 	struct codec *codec;
 	struct source *sources;
+	size_t source_count, source_room;
 	struct source **heap;
 	size_t heap_count;
 };
 
 /* directory.c: everything that lies in `dir`, into r->images. */
 int directory_open(struct reader *r, struct session *s, const char *dir);
+/* What the session says now, and images that are new. */
+int directory_refresh(struct reader *r, struct session *s);
 
 /* hosts.c: which processes share a machine and its clock, and what time it was. */
 int hosts_settle(struct reader *r);
+/* Of an image that came later: the host and clock of its session. -MT_ECHANGED if there is no such clock. */
+int hosts_add(struct reader *r, struct image *im);
 
 /* When it began: a forked child with what it inherited. */
 uint64_t image_start_ticks(const struct image *im);
 
 /* kin.c: numbers the processes, loads them, finds parents and how everybody ended. */
 int kin_load(struct reader *r);
+/* Looks at those that have not ended once more; images from `first_new` on are new. */
+int kin_refresh(struct reader *r, size_t first_new);
 
 /* sources.c */
 int sources_make(struct reader *r);
+int sources_refresh(struct reader *r);
 void sources_free(struct reader *r);
 
 #endif

@@ -42,10 +42,19 @@ unsigned report_print_map_owners(const struct report *r);
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */
 unsigned report_print_ooms(const struct view *v);
-unsigned report_print_full(const struct view *v); /* a device that was nearly full, though nothing failed */
 unsigned report_print_ledger(const struct view *v);
 unsigned report_print_devices(const struct view *v);
 unsigned report_print_device_times(const struct view *v);
+
+/* "GPU 0", as the process calls it; NULL = as the first one does. Allocated. */
+char *report_device_title(const struct view *v, const struct model_device *d, const struct process *p);
+
+/* report_full.c: devices, a control group, the machine that had little left though nothing failed: the same two levels as of
+ * memtrace live. Prints the fullest one. */
+#define REPORT_WARNING 0.85
+#define REPORT_ALERT 0.9
+unsigned report_print_full(const struct report *r);
+json_t *report_json_full(const struct report *r);
 
 /* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */
 char *report_command(const struct process *p, int columns);

@@ -10,14 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NEARLY_FULL 0.9 /* of a device: worth a line */
-
 enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-/* "GPU 0", as the process calls it; NULL = as the first one does. */
-static char *device_title(const struct view *v, const struct model_device *d, const struct process *p)
+char *report_device_title(const struct view *v, const struct model_device *d, const struct process *p)
 {
 	const struct model_share *s = p ? model_share(v->model, d->index, p->id) : NULL;
 	const char *kind = d->backend == MT_BACKEND_ASCEND ? "NPU" : d->backend == MT_BACKEND_CUDA ? "GPU" : "DEVICE";
@@ -67,7 +64,7 @@ static void print_fitted(enum output_style style, char *text)
 static void print_oom_head(const struct view *v, const struct model_device *d, const struct model_oom *o)
 {
 	const struct process *p = reader_process(v->reader, o->process);
-	char *title = device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
+	char *title = report_device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
 	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup("");
 	print_fitted(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
 					      o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
@@ -296,11 +293,12 @@ static void detailed_rows(struct ledger_table *t, const struct ledger *l, const 
 static void process_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, bool detailed, const char *who)
 {
 	char *since = p->before ? strdup("before") : output_format("%s", DURATION(p->since_ns));
-	char *pid = output_format("%u", p->pid);
+	char *pid = p->pid ? output_format("%u", p->pid) : strdup("others");
 	if (detailed)
 		detailed_rows(t, l, p, who, since);
 	else
-		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace" : "NVML only, no trace");
+		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace"
+			   : l->by_use ? "use when we began" : "NVML only, no trace");
 	free(since);
 	free(pid);
 }
@@ -335,7 +333,7 @@ static unsigned print_ledger(const struct view *v, const struct ledger *l, const
 {
 	struct unit unit = unit_of(l->total);
 	const struct process *p = o ? reader_process(v->reader, o->process) : NULL;
-	char *device = device_title(v, l->device, p);
+	char *device = report_device_title(v, l->device, p);
 	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
@@ -370,49 +368,6 @@ static const struct model_device *subject_of(const struct view *v)
 	return best;
 }
 
-/* A device at its peak. */
-struct full { const struct model_device *device; uint64_t used, total; double part; };
-
-/* With all that others have, where the driver said how much was free; else what the traced ones have. */
-static struct full full_of(const struct view *v, const struct model_device *d)
-{
-	struct full f = { .device = d, .used = d->layer[LAYER_MEMORY].peak_bytes, .total = d->total_bytes };
-	struct ledger l;
-	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, &d->peak) && l.total != MODEL_UNKNOWN && l.free <= l.total) {
-		f.total = l.total;
-		f.used = l.total - l.free > f.used ? l.total - l.free : f.used;
-	}
-	ledger_fini(&l);
-	f.part = f.total ? (double)f.used / (double)f.total : 0;
-	return f;
-}
-
-static unsigned print_full(const struct view *v, const struct full *f, unsigned others)
-{
-	char *title = device_title(v, f->device, NULL), *more = others ? output_format("; so were %u more", others) : NULL;
-	printf("\n");
-	print_fitted(STYLE_BAD, output_format("NEARLY FULL  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", title, 100 * f->part,
-					      BYTES(f->used), BYTES(f->total), DURATION(f->device->peak.ns), more ? more : ""));
-	free(title);
-	free(more);
-	return 2;
-}
-
-/* A little more, and it would have failed. */
-unsigned report_print_full(const struct view *v)
-{
-	struct full fullest = { .part = NEARLY_FULL };
-	unsigned count = 0;
-	for (unsigned i = 0; !model_ooms(v->model) && i < model_devices(v->model); i++) {
-		if (!view_has_device(v, i) || !model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
-			continue;
-		struct full f = full_of(v, model_device(v->model, i));
-		count += f.part > NEARLY_FULL;
-		fullest = f.part > fullest.part ? f : fullest;
-	}
-	return count ? print_full(v, &fullest, count - 1) : 0;
-}
-
 unsigned report_print_ledger(const struct view *v)
 {
 	const struct model_device *d = subject_of(v);
@@ -445,8 +400,8 @@ unsigned report_print_devices(const struct view *v)
 {
 	static const struct column columns[] = {
 		{ "DEVICES", LEFT, false }, { "", LEFT, true }, { "total", RIGHT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
-		{ "pool's peak", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
-		{ "processes", RIGHT, false }, { "failed", RIGHT, false },
+		{ "in pool", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
+		{ "pids", RIGHT, false }, { "oom", RIGHT, false },
 	};
 	struct table *t = NULL;
 	unsigned rows = 0;
@@ -525,7 +480,7 @@ unsigned report_print_device_times(const struct view *v)
 	if (!d)
 		return 0;
 	const struct model_oom *o = worst_oom(d);
-	char *title = device_title(v, d, o ? reader_process(v->reader, o->process) : NULL), *head = output_format("OVER TIME  %s", title ? title : "");
+	char *title = report_device_title(v, d, o ? reader_process(v->reader, o->process) : NULL), *head = output_format("OVER TIME  %s", title ? title : "");
 	char *span = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
 	const struct column columns[] = {
 		{ head ? head : "", LEFT, true }, { span ? span : "", LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },

@@ -1,6 +1,7 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The key
  * "host" is the memory of the host; its name is "hostname". */
 #include "analyzer/devices_json.h"
+#include "analyzer/freed.h"
 #include "analyzer/explain_json.h"
 #include "analyzer/json.h"
 #include "analyzer/report.h"
@@ -51,7 +52,10 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
 	json_object_set_new(o, "state", json_string(state_name(p)));
 	json_object_set_new(o, "exit", json_exit(p));
-	json_object_set_new(o, "host", json_totals(&m->kind[MODEL_HEAP]));
+	struct freed freed;
+	json_t *host = json_totals(&m->kind[MODEL_HEAP]);
+	json_object_set_new(host, "freed_since_peak", freed_process(r->view, p, &freed) ? freed_json(&freed) : json_null());
+	json_object_set_new(o, "host", host);
 	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
@@ -114,6 +118,7 @@ static void set_why(json_t *o, struct explain *x)
 {
 	json_object_set_new(o, "categories", json_categories(x));
 	json_object_set_new(o, "copies", json_copies(x));
+	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
 	json_object_set_new(o, "verdicts", json_verdicts(x));
 	json_object_set_new(o, "ruled_out", json_ruled_out(x));
 	json_object_set_new(o, "unknown", json_unknowns(x));
@@ -175,6 +180,7 @@ int report_print_json(const struct report *r)
 	json_t *devices = json_devices(v, r->course);
 	set_oom_verdicts(devices, r->explain);
 	json_object_set_new(o, "devices", devices);
+	json_object_set_new(o, "nearly_full", report_json_full(r));
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));

@@ -327,7 +327,7 @@ static unsigned title(const struct report *r, unsigned room) { (void)room; print
 static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
 static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
-static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r->view); }
+static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r); }
 static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
 /* Of one alone the ledger says enough. */
 static unsigned devices(const struct report *r, unsigned room)
@@ -369,7 +369,7 @@ static const struct part {
 	{ report_print_phases, { 0, 65, 0 }, 0 },
 	{ totals, { 95, 40, 86 }, 0 },
 	{ processes, { 90, 45, 87 }, 0 },
-	{ report_print_alive, { 88, 80, 80 }, 0 },
+	{ report_print_alive, { 88, 80, 80 }, 6 },
 	{ report_print_host, { 60, 50, 84 }, 8 },
 	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
 	{ maps, { 55, 0, 10 }, 0 },

@@ -25,7 +25,7 @@ char *report_command(const struct process *p, int columns)
 	if (!f)
 		return NULL;
 	for (unsigned i = 0; i < p->argc; i++)
-		fprintf(f, "%s%s", i ? " " : "", base_name(p->argv[i]));
+		fprintf(f, "%s%s", i ? " " : "", strchr(p->argv[i], ' ') ? p->argv[i] : base_name(p->argv[i])); /* sh -c's is no path */
 	if (p->argc == 0)
 		fprintf(f, "%s", p->name);
 	fclose(f);
@@ -172,7 +172,8 @@ static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
 		bytes += s->owners[i].bytes;
 	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
 		return 0;
-	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s others", COUNT(s->count - shown));
+	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s other%s", COUNT(s->count - shown),
+															   s->count - shown == 1 ? "" : "s");
 	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
 	free(share);
 	free(text);

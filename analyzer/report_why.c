@@ -9,6 +9,7 @@
 
 #define WORTH_A_NOTE 50 /* of a device: that part of it */
 #define MOST_HELD 4
+#define LEAST_ALIVE 6 /* lines, without those by line of the program */
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
 #define KIND_COLUMNS 21
@@ -213,7 +214,6 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;
-	(void)room;
 	if (text && *text && failed) {
 		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
 		print_heading("ALIVE THEN", rest ? rest : "");
@@ -221,7 +221,7 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		char *largest = largest_text(r, s), *holders = holders_text(r, s);
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
-		if (s->holder_count) {
+		if (s->holder_count && room >= LEAST_ALIVE + 2) {
 			printf("  by line   ");
 			lines += print_wrapped(holders, 12, 2, output_width() - 12, NULL);
 		}
@@ -260,6 +260,17 @@ static char *phase_note(const struct evidence_device *d, const struct evidence_p
 	return output_format("   freed %s, pool kept %s", BYTES(p->freed), BYTES(p->in_pool));
 }
 
+/* As many others need more. */
+static bool is_among_highest(const struct evidence_device *d, const struct evidence_phase *p)
+{
+	size_t higher = 0;
+	for (size_t i = 0; i < d->phases.count; i++) {
+		const struct evidence_phase *other = &d->phases.items[i];
+		higher += other->failing || other->peak_bytes > p->peak_bytes || (other->peak_bytes == p->peak_bytes && other > p);
+	}
+	return p->failing || higher < MOST_PHASES;
+}
+
 unsigned report_print_phases(const struct report *r, unsigned room)
 {
 	const struct evidence_device *d = report_device(r);
@@ -270,8 +281,10 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 	char *rest = output_format(" on %s", d->name);
 	print_heading("PEAK BY PHASE", rest ? rest : "");
 	free(rest);
-	for (size_t i = d->phases.count > MOST_PHASES ? d->phases.count - MOST_PHASES : 0; i < d->phases.count && shown < MOST_PHASES; i++) {
+	for (size_t i = 0; i < d->phases.count && shown < MOST_PHASES; i++) {
 		const struct evidence_phase *p = &d->phases.items[i];
+		if (!is_among_highest(d, p))
+			continue;
 		char *note = phase_note(d, p);
 		char *name = output_fit(p->name, 40);
 		int pad = 40 - output_columns(name ? name : "");

@@ -50,6 +50,9 @@ void rhythm_change(struct rhythm *r, const struct model_change *c);
 /* Behind the pass. Owned by `r`; NULL: that process did nothing. */
 const struct beat *rhythm_beat(struct rhythm *r, unsigned process);
 
+/* From now on nothing but the result is kept, and no process of the first pass is looked at. */
+void rhythm_settle(struct rhythm *r);
+
 /* Whether a range with this name is a step. */
 bool rhythm_is_step_name(const char *name);
 

@@ -28,6 +28,9 @@ struct samples_source {
 	const struct clock *clock;
 	struct block_place *blocks;
 	size_t count, room;
+	uint64_t next;            /* blocks behind it are not indexed yet */
+	struct cursor *scan;      /* where take_blocks() stopped */
+	const struct session *session;
 };
 
 /* struct sample_subject and what it is known by. Every directory of a host speaks of the same ones. */
@@ -463,15 +466,18 @@ static int index_block(struct samples_source *src, uint64_t offset, uint64_t *ne
 /* Reads all blocks for their subjects and extremes. At damage the index ends. */
 static int take_blocks(struct samples *s, struct samples_source *src)
 {
-	struct cursor c = { .samples = s, .source = src, .make = true, .part = UINT32_MAX };
-	int e = cursor_next(&c);
-	while (!e && c.entry) {
-		note(&c.entry->subject, &c);
-		e = cursor_next(&c);
+	struct cursor *c = src->scan;
+	if (!c && !(c = src->scan = calloc(1, sizeof(*c))))
+		return error_set(MT_EMEMORY, src->file.path, ERROR_NO_OFFSET, NULL);
+	if (!c->samples)
+		*c = (struct cursor){ .samples = s, .source = src, .make = true, .part = UINT32_MAX };
+	int e = cursor_next(c);
+	while (!e && c->entry) {
+		note(&c->entry->subject, c);
+		e = cursor_next(c);
 	}
 	if (e)
-		src->count = c.next_block ? c.next_block - 1 : 0;
-	cursor_fini(&c);
+		src->count = c->next_block ? c->next_block - 1 : 0;
 	return e;
 }
 
@@ -501,14 +507,14 @@ static int check_head(const struct samples_source *src)
 
 static int read_source(struct samples *s, struct samples_source *src)
 {
-	uint64_t offset = sizeof(struct mt_samples_header);
-	int e = check_head(src);
-	while (!e && offset < src->file.size) {
-		if (is_unfinished(src, offset)) {
-			reader_remark(s->reader, MT_OK, src->file.path, (int64_t)offset, "ends in the middle of a block");
+	int e = src->next ? 0 : check_head(src);
+	src->next = src->next ? src->next : sizeof(struct mt_samples_header);
+	while (!e && src->next < src->file.size) {
+		if (is_unfinished(src, src->next)) {
+			reader_remark(s->reader, MT_OK, src->file.path, (int64_t)src->next, "ends in the middle of a block");
 			break;
 		}
-		e = index_block(src, offset, &offset);
+		e = index_block(src, src->next, &src->next);
 	}
 	if (e && (e = reader_damage(s->reader)) != 0)
 		return e;
@@ -529,6 +535,7 @@ static int open_source(struct samples *s, struct samples_source *src, const stru
 {
 	const struct image *im = some_image(s->reader, session);
 	src->file = FILE_CLOSED;
+	src->session = session;
 	if (!im)
 		return 0;
 	src->host = im->process.host;
@@ -562,11 +569,29 @@ int samples_open(struct samples **out, struct reader *r)
 	return e;
 }
 
+int samples_refresh(struct samples *s)
+{
+	int e = 0;
+	for (size_t i = 0; !e && i < s->source_count; i++) {
+		struct samples_source *src = &s->sources[i];
+		if (!file_is_open(&src->file)) {
+			file_close(&src->file);
+			e = open_source(s, src, src->session);
+		} else if ((e = file_refresh(&src->file)) == 0 && src->file.size) {
+			e = read_source(s, src);
+		}
+	}
+	return e;
+}
+
 void samples_close(struct samples *s)
 {
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->source_count; i++) {
+		if (s->sources[i].scan)
+			cursor_fini(s->sources[i].scan);
+		free(s->sources[i].scan);
 		file_close(&s->sources[i].file);
 		free(s->sources[i].blocks);
 	}

@@ -72,6 +72,9 @@ struct sample_state {
 int samples_open(struct samples **out, struct reader *r);
 void samples_close(struct samples *s); /* NULL is fine */
 
+/* Takes what has been written since; after reader_refresh(), whose new processes its subjects may be. */
+int samples_refresh(struct samples *s);
+
 unsigned samples_subjects(const struct samples *s);
 const struct sample_subject *samples_subject(const struct samples *s, unsigned i);
 

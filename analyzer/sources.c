@@ -36,27 +36,39 @@ static void set_time(struct source *s, uint64_t ticks)
 	s->ns = clock_ns(s->image->clock, ticks);
 }
 
-int sources_make(struct reader *r)
+static void add_sources(struct reader *r)
 {
-	r->sources = calloc(r->image_count, sizeof(*r->sources));
-	r->heap = calloc(r->image_count, sizeof(*r->heap));
-	if (!r->sources || !r->heap)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (size_t i = 0; i < r->image_count; i++) {
-		struct source *s = &r->sources[i];
-		s->image = r->images[i];
+	for (; r->source_count < r->image_count; r->source_count++) {
+		struct source *s = &r->sources[r->source_count];
+		s->image = r->images[r->source_count];
 		s->next = READER_START;
 		set_time(s, image_start_ticks(s->image));
 		r->heap[r->heap_count++] = s;
 	}
+}
+
+static void make_heap(struct reader *r)
+{
 	for (size_t i = r->heap_count / 2; i-- > 0;)
 		sift_down(r, i);
+}
+
+int sources_make(struct reader *r)
+{
+	size_t room = r->image_count + (reader_follows(r) ? READER_MORE : 0);
+	r->sources = calloc(room, sizeof(*r->sources));
+	r->heap = calloc(room, sizeof(*r->heap));
+	if (!r->sources || !r->heap)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	r->source_room = room;
+	add_sources(r);
+	make_heap(r);
 	return 0;
 }
 
 void sources_free(struct reader *r)
 {
-	for (size_t i = 0; r->sources && i < r->image_count; i++)
+	for (size_t i = 0; i < r->source_count; i++)
 		stream_free(r->sources[i].stream);
 	free(r->sources);
 	free(r->heap);
@@ -73,6 +85,11 @@ static int refill(struct source *s)
 		s->next = READER_EVENTS;
 		uint64_t ticks = s->batch.slots[0].ticks;
 		set_time(s, ticks > s->ticks ? ticks : s->ticks);
+		return 0;
+	}
+	if (reader_follows(s->image->reader) && s->image->process.state == PROCESS_RUNNING) {
+		s->next = READER_EVENTS;
+		s->parked = true;
 		return 0;
 	}
 	s->next = READER_EXIT;
@@ -130,6 +147,36 @@ static void step_exit(struct source *s, struct reader_step *step)
 	s->next = 0;
 }
 
+int sources_refresh(struct reader *r)
+{
+	size_t known = r->source_count;
+	int e = 0;
+	if (r->image_count > r->source_room)
+		return error_set(MT_ECHANGED, r->sessions[0].dir, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; !e && i < known; i++) {
+		struct source *s = &r->sources[i];
+		if (!s->parked)
+			continue;
+		s->parked = false;
+		e = stream_refresh(s->stream);
+		if (!e)
+			e = refill(s);
+		if (!e && !s->parked)
+			r->heap[r->heap_count++] = s;
+	}
+	add_sources(r);
+	make_heap(r);
+	return e;
+}
+
+/* The first one has nothing more, or nothing for now. */
+static void take_out(struct reader *r)
+{
+	r->heap[0] = r->heap[--r->heap_count];
+	if (r->heap_count)
+		sift_down(r, 0);
+}
+
 int reader_next(struct reader *r, struct reader_step *step)
 {
 	int e = 0;
@@ -138,7 +185,10 @@ int reader_next(struct reader *r, struct reader_step *step)
 		e = refill(r->heap[0]);
 		if (e)
 			return e;
-		sift_down(r, 0);
+		if (r->heap[0]->parked)
+			take_out(r);
+		else
+			sift_down(r, 0);
 	}
 	if (!r->heap_count)
 		return 0;
@@ -151,9 +201,9 @@ int reader_next(struct reader *r, struct reader_step *step)
 		step_exit(s, step);
 	if (e)
 		return e;
-	if (!s->next)
-		r->heap[0] = r->heap[--r->heap_count];
-	if (r->heap_count)
+	if (!s->next || s->parked)
+		take_out(r);
+	else
 		sift_down(r, 0);
 	return 1;
 }
@@ -161,7 +211,7 @@ int reader_next(struct reader *r, struct reader_step *step)
 double reader_progress(const struct reader *r)
 {
 	double done = 0, all = 0;
-	for (size_t i = 0; i < r->image_count; i++) {
+	for (size_t i = 0; i < r->source_count; i++) {
 		const struct source *s = &r->sources[i];
 		double weight = (double)s->image->trace.count + (double)s->image->raw.count / 16 + 0.01;
 		all += weight;

@@ -278,8 +278,10 @@ uint32_t stacks_whole(struct stacks *s, uint32_t id)
 	if (!(id & PAIR))
 		return id;
 	struct triple pair = *pair_at(s, id);
-	if (!pair.more)
-		pair.more = s->pairs.list[id & ~PAIR].more = stacks_spliced(s, pair.a, pair.b);
+	if (!pair.more) {
+		pair.more = stacks_spliced(s, pair.a, pair.b);
+		s->pairs.list[id & ~PAIR].more = pair.more; /* only now: the list may have moved */
+	}
 	return pair.more;
 }
 

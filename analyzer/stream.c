@@ -21,11 +21,25 @@ struct stream {
 	uint32_t *rings, *threads;
 	size_t room;
 	uint64_t last_ticks;
+	uint64_t *positions;       /* of those that came from the rings */
 	uint64_t *covered;         /* per ring: the slots below are behind us */
+	uint64_t *again;           /* per ring: how many slots of the block have come before, from the ring itself */
+	size_t again_room;
 	size_t covered_room;
 	uint32_t *owner;           /* per ring: index of the thread that has it */
 	size_t owner_room;
 };
+
+static void set_limits(struct stream *s)
+{
+	const struct image *im = s->image;
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t real_ns = (uint64_t)(now.tv_sec + 86400) * 1000000000, start_ns = im->info.start_real_ns;
+	double ticks = real_ns > start_ns ? (double)(real_ns - start_ns) / (double)im->clock->mult : 0;
+	ticks = ticks * (double)(1ull << CLOCK_SHIFT) + (double)im->info.start_ticks;
+	s->limits.ticks = ticks < 0x1p63 ? (uint64_t)ticks : UINT64_MAX;
+}
 
 int stream_new(struct stream **out, struct image *im)
 {
@@ -33,15 +47,22 @@ int stream_new(struct stream **out, struct image *im)
 	*out = s;
 	if (!s)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t real_ns = (uint64_t)(now.tv_sec + 86400) * 1000000000, start_ns = im->info.start_real_ns;
-	double ticks = real_ns > start_ns ? (double)(real_ns - start_ns) / (double)im->clock->mult : 0;
-	ticks = ticks * (double)(1ull << CLOCK_SHIFT) + (double)im->info.start_ticks;
 	s->image = im;
-	s->limits.ticks = ticks < 0x1p63 ? (uint64_t)ticks : UINT64_MAX;
+	set_limits(s);
 	s->last_ticks = im->process.fork_ticks;
 	return image_resume(im) ? reader_damage(im->reader) : 0;
+}
+
+int stream_refresh(struct stream *s)
+{
+	struct trace *t = &s->image->trace;
+	merge_free(s->merge);
+	s->merge = NULL;
+	set_limits(s);
+	if (t->replaced)
+		s->next_block = 0; /* what is behind us is in the other file, too, but in other blocks */
+	t->replaced = false;
+	return image_resume(s->image) ? reader_damage(s->image->reader) : 0;
 }
 
 void stream_free(struct stream *s)
@@ -54,7 +75,9 @@ void stream_free(struct stream *s)
 	free(s->slots);
 	free(s->rings);
 	free(s->threads);
+	free(s->positions);
 	free(s->covered);
+	free(s->again);
 	free(s->owner);
 	free(s);
 }
@@ -66,10 +89,12 @@ static int make_room(struct stream *s, size_t slots)
 	free(s->slots);
 	free(s->rings);
 	free(s->threads);
+	free(s->positions);
 	s->slots = malloc(slots * sizeof(*s->slots));
 	s->rings = malloc(slots * sizeof(*s->rings));
 	s->threads = malloc(slots * sizeof(*s->threads));
-	s->room = s->slots && s->rings && s->threads ? slots : 0;
+	s->positions = malloc(slots * sizeof(*s->positions));
+	s->room = s->slots && s->rings && s->threads && s->positions ? slots : 0;
 	return s->room ? 0 : error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
 }
 
@@ -88,6 +113,51 @@ static int set_owner(struct stream *s, uint32_t ring, uint32_t thread)
 	return e;
 }
 
+/* Of a program that runs: the ring had the first of these slots before the recorder made a block of them. */
+static int take_again(struct stream *s, const struct mt_cover *c)
+{
+	uint64_t *known = &s->covered[c->ring];
+	int e = vec_reserve(s->again, s->again_room, c->ring + 1ul);
+	if (e)
+		return e;
+	s->again[c->ring] += (*known < c->to ? *known : c->to) - c->from;
+	*known = c->to > *known ? c->to : *known;
+	return 0;
+}
+
+static void drop_again(struct stream *s, size_t *count)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < *count; i++) {
+		uint32_t ring = s->rings[i];
+		if (ring < s->again_room && s->again[ring]) {
+			s->again[ring]--;
+			continue;
+		}
+		s->slots[kept] = s->slots[i];
+		s->rings[kept++] = ring;
+	}
+	if (kept < *count)
+		memset(s->again, 0, s->again_room * sizeof(*s->again));
+	*count = kept;
+}
+
+/* All of its slots are behind us: its header is enough. */
+static bool is_behind(struct stream *s, const struct trace_block *b)
+{
+	struct mt_block head;
+	const struct file *f = &s->image->trace.file;
+	if (!reader_follows(s->image->reader) || file_read(f, b->offset, &head, sizeof(head)))
+		return false;
+	for (uint32_t i = 0; i < head.covers; i++) {
+		struct mt_cover c;
+		if (file_read(f, b->offset + sizeof(head) + i * sizeof(c), &c, sizeof(c)) || c.ring >= s->covered_room ||
+		    c.to > s->covered[c.ring])
+			return false;
+	}
+	return head.covers > 0;
+}
+
 /* Positions must go on where the last block ended. */
 static int take_cover(struct stream *s, const struct trace_block *b, const struct mt_cover *c)
 {
@@ -98,7 +168,8 @@ static int take_cover(struct stream *s, const struct trace_block *b, const struc
 		return e;
 	uint64_t *known = &s->covered[c->ring];
 	if (c->from < *known)
-		return block_error(s, b, "the block holds events that an earlier one held");
+		return reader_follows(s->image->reader) ? take_again(s, c)
+							: block_error(s, b, "the block holds events that an earlier one held");
 	bool short_end = c->from == *known + 1 && c->from % MT_CHUNK_SLOTS == 0;
 	if (c->from > *known && !short_end) {
 		s->image->process.skipped_slots += c->from - *known;
@@ -161,10 +232,33 @@ static int check_slots(struct stream *s, const struct trace_block *b, size_t *co
 	return 0;
 }
 
+/* Of a program that runs: folded before all of it was read, so that nobody can tell which of its events are behind us. What it has
+ * beyond them is missing. */
+static bool skip_folded(struct stream *s, const struct mt_block *head)
+{
+	bool read = false;
+	for (int pass = 0; head->type == MT_BLOCK_FOLDED && reader_follows(s->image->reader) && pass <= read; pass++)
+		for (uint32_t i = 0; i < head->covers; i++) {
+			struct mt_cover c;
+			memcpy(&c, s->block.data + sizeof(*head) + i * sizeof(c), sizeof(c));
+			if (c.ring >= s->covered_room)
+				continue;
+			uint64_t *known = &s->covered[c.ring];
+			read |= c.from < *known;
+			if (pass && c.to > *known) {
+				s->image->process.skipped_slots += c.to - *known;
+				*known = c.to;
+			}
+		}
+	return read;
+}
+
 static int decode_block(struct stream *s, const struct trace_block *b, size_t *count)
 {
 	struct mt_block head;
 	*count = 0;
+	if (is_behind(s, b))
+		return 0;
 	int e = trace_read(s->image, b, &s->block, &head);
 	if (!e)
 		e = make_room(s, head.count + 1);
@@ -175,8 +269,12 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 		e = block_error(s, b, codec_strerror(e));
 	if (e)
 		return reader_damage(s->image->reader);
+	if (skip_folded(s, &head))
+		return 0;
 	*count = head.count;
 	e = take_covers(s, b, &head);
+	if (!e)
+		drop_again(s, count);
 	return e ? reader_damage(s->image->reader) : check_slots(s, b, count);
 }
 
@@ -212,7 +310,14 @@ static int load_raw(struct stream *s, size_t *count)
 		if (!e)
 			e = meet_rings(s);
 	}
-	return e ? e : merge_next(s->merge, s->slots, s->rings, s->room, count);
+	if (!e)
+		e = merge_next(s->merge, s->slots, s->rings, s->positions, s->room, count);
+	for (size_t i = 0; !e && reader_follows(s->image->reader) && i < *count; i++) {
+		e = vec_reserve(s->covered, s->covered_room, s->rings[i] + 1ul);
+		if (!e)
+			s->covered[s->rings[i]] = s->positions[i] + 1;
+	}
+	return e;
 }
 
 /* Who did it, times that never run backwards, and nodes that exist. */

@@ -9,6 +9,9 @@ struct stream;
 int stream_new(struct stream **out, struct image *im);
 void stream_free(struct stream *s);
 
+/* After image_refresh(): goes on with what has been added. */
+int stream_refresh(struct stream *s);
+
 struct batch {
 	const struct mt_event *slots; /* times never run backwards, across batches too */
 	const uint32_t *rings, *threads;

@@ -120,27 +120,27 @@ static int take_end(struct image *im, uint64_t offset, uint64_t bytes)
 static int index_blocks(struct image *im)
 {
 	struct trace *t = &im->trace;
-	uint64_t offset = sizeof(struct mt_trace_header), size = t->file.size;
+	uint64_t size = t->file.size;
 	int e = 0;
-	while (!e && offset < size && !t->end) {
+	while (!e && t->next < size && !t->end) {
 		struct mt_block head;
-		if (size - offset < sizeof(head))
-			return cut(im, offset);
-		e = file_read(&t->file, offset, &head, sizeof(head));
+		if (size - t->next < sizeof(head))
+			return cut(im, t->next);
+		e = file_read(&t->file, t->next, &head, sizeof(head));
 		if (e)
 			return e;
 		uint64_t bytes = block_bytes(&head);
 		if (!bytes) {
-			e = no_block(im, &offset);
+			e = no_block(im, &t->next);
 			continue;
 		}
-		if (bytes > size - offset)
-			return cut(im, offset);
-		e = head.type == MT_BLOCK_END ? take_end(im, offset, bytes) : add_block(t, &head, offset, bytes);
-		offset += bytes;
+		if (bytes > size - t->next)
+			return cut(im, t->next);
+		e = head.type == MT_BLOCK_END ? take_end(im, t->next, bytes) : add_block(t, &head, t->next, bytes);
+		t->next += bytes;
 	}
-	if (!e && offset < size) {
-		error_set(MT_EFORMAT, t->file.path, (int64_t)offset, "something follows the last block");
+	if (!e && t->next < size) {
+		error_set(MT_EFORMAT, t->file.path, (int64_t)t->next, "something follows the last block");
 		e = reader_damage(im->reader);
 	}
 	return e;
@@ -157,29 +157,40 @@ static int check_complete(struct image *im)
 	return reader_damage(im->reader);
 }
 
+static void forget(struct trace *t)
+{
+	t->count = 0;
+	t->nodes = t->info = (struct trace_block){ 0 };
+	t->end = false;
+	t->replaced = true;
+	t->next = 0;
+}
+
 int trace_index(struct image *im)
 {
 	struct trace *t = &im->trace;
 	if (!file_is_open(&t->file))
 		return 0;
 	int e = file_refresh(&t->file);
-	if (e || (t->indexed && t->inode == t->file.inode && t->indexed_bytes == t->file.size))
+	if (e)
 		return e;
-	t->indexed = true; /* again, if the recorder has put a folded file in its place */
+	if (t->indexed && (t->inode != t->file.inode || t->file.size < t->next))
+		forget(t);
+	else if (t->indexed && (t->end || t->indexed_bytes == t->file.size))
+		return 0;
+	t->indexed = true;
 	t->inode = t->file.inode;
 	t->indexed_bytes = t->file.size;
-	t->count = 0;
-	t->nodes = t->info = (struct trace_block){ 0 };
-	t->end = false;
 	t->cut_at = 0;
 	/* a recorder that was stopped between making the file and writing its header */
 	if (t->file.size < sizeof(struct mt_trace_header) && file_is_open(&im->info_file)) {
 		t->cut_at = t->file.size;
 		return 0;
 	}
-	e = check_header(im);
+	e = t->next ? 0 : check_header(im);
 	if (e)
 		return reader_damage(im->reader);
+	t->next = t->next ? t->next : sizeof(struct mt_trace_header);
 	e = index_blocks(im);
 	return e ? e : check_complete(im);
 }

@@ -39,4 +39,7 @@ void trend_group(struct trend **list, size_t count);
 struct forecast trend_forecast(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			       const struct growth *g, double *limit);
 
+/* The same with a limit of one's own; its high points are the track's. */
+struct forecast trend_ahead(const struct pace *p, const struct step_track *t, const struct growth *g, struct forecast_room room);
+
 #endif

@@ -5,6 +5,7 @@
 #include "shim/process.h"
 
 #define MAX_SEGMENTS 1024u /* 64 MiB of records; more is counted as unwritten */
+#define START 16384u             /* bytes that every process writes: hooks, modules */
 
 static uint8_t *segment[MAX_SEGMENTS];
 static uint64_t capacity;
@@ -18,13 +19,20 @@ void mt_log_reset(void)
 	capacity = 0;
 }
 
+void mt_log_start(uint8_t *first)
+{
+	segment[0] = first;
+	capacity = MT_LOG_STEP;
+	mt_sys_populate(first, START);
+}
+
 int mt_log_reserve(size_t bytes)
 {
 	uint64_t end = mt_process.info->log_bytes + bytes;
 
 	while (capacity < end) {
 		uint32_t i = (uint32_t)(capacity / MT_LOG_STEP);
-		if (i == MAX_SEGMENTS || (i && mt_process_sandboxed()) || !mt_process_charge(MT_LOG_STEP, i == 0))
+		if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, 0))
 			return 0;
 		segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_EXTEND);
 		if (!segment[i]) {

@@ -12,6 +12,9 @@ struct mt_part { const void *data; size_t bytes; };
 /* Forgets the mapping of a parent's log. */
 void mt_log_reset(void);
 
+/* The first segment is mapped with the head of the file. */
+void mt_log_start(uint8_t *first);
+
 /* Makes room for `bytes` more, so that writing needs no system call. */
 int mt_log_reserve(size_t bytes);
 

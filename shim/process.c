@@ -13,6 +13,7 @@
 #include "shim/device.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
+#include "shim/map.h"
 #include "shim/mark.h"
 #include "shim/modules.h"
 #include "shim/process.h"
@@ -154,7 +155,7 @@ static struct mt_info *make_info_file(void)
 		set_stem(image);
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
-		info = mt_process_map("info", 0, MT_INFO_LOG, MT_CREATE);
+		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP, MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;
@@ -296,7 +297,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 {
 	struct mt_info *info;
 
-	mt_process_charge(MT_INFO_LOG, 1);
+	mt_process_charge(MT_INFO_LOG + MT_LOG_STEP, 1);
 	info = make_info_file();
 	if (!info) {
 		mt_count(&mt_process.session->unrecorded, 1);
@@ -304,6 +305,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 	}
 	mt_sys_populate(info, 8192); /* the header and the first chunks' states */
 	mt_process.info = info;
+	mt_log_start((uint8_t *)info + MT_INFO_LOG);
 	mt_process.states = (uint8_t *)info + MT_INFO_STATES;
 	fill_info(info, origin, parent_pid, parent_image, fork_ticks);
 	info->fork_exact = fork_ticks != 0;
@@ -334,7 +336,6 @@ static int enter_image(void)
 	mt_config_read();
 	if (mt_config.off || (mt_config.session[0] && !mt_config.children))
 		return 0;
-	mt_clock_choose();
 	if (!mt_session_open())
 		return 0;
 	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
@@ -359,6 +360,7 @@ static int enter_child(void)
 	mt_log_reset();
 	mt_device_reset();
 	mt_mark_reset();
+	mt_map_reset();
 	mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)
 		return 0;

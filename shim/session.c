@@ -60,6 +60,7 @@ static void fill(struct mt_session *s, uint32_t flags)
 	char id[64];
 	int reaper = 0;
 
+	mt_clock_choose();
 	s->version = MT_VERSION;
 	s->flags = flags;
 	s->bytes = sizeof(*s);

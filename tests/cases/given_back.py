@@ -113,6 +113,16 @@ def case_not_nearly_full():
     mt.equal(nearly_full(written(24 * GIB, 19 * GIB)), [], "with %d of %d bytes" % (written(24 * GIB, 19 * GIB).used, 24 * GIB))
 
 
+def case_filling_up():
+    run = written(24 * GIB, 19 * GIB)
+    part = 100 * run.used / run.total
+    mt.check(85 < part < 90, "%.1f %%" % part)
+    line = [line for line in run.report().split("\n") if line.startswith("FILLING UP")]
+    mt.check(line and "GPU 0 was %.1f %% full at its peak" % part in line[0], "lines: %r" % line)
+    full = [f for f in json.loads(run.report("--json"))["nearly_full"] if f["name"] == "cuda:0"]
+    mt.equal([(f["level"], f["used_bytes"], f["total_bytes"]) for f in full], [("warning", run.used, run.total)])
+
+
 def case_a_failure_says_it_itself():
     mt.equal(nearly_full(fails()), [])
 

@@ -61,9 +61,7 @@ def case_blocks_and_raw_chunks_agree():
     child = subprocess.Popen([mt.program("busy"), "200000", "2000", "300", "3000"], env=mt.shim_env(output, MEMTRACE_LIMIT="64M"),
                              stdout=subprocess.DEVNULL, cwd=mt.scratch())
     trace = mt.Trace(output)
-    end = time.monotonic() + 20
-    while not trace.files(".trace") and time.monotonic() < end:
-        time.sleep(0.02)
+    mt.until(lambda: trace.files(".trace"), "the first block")
     recorder = trace.recorder()
     child.kill()
     if recorder:

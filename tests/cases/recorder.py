@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -44,19 +45,13 @@ def case_stopped_and_killed():
     """The target doesn't wait for a recorder that hangs, and survives its end."""
     output = os.path.join(mt.scratch("trace"), "t")
     trace = mt.Trace(output)
-    import subprocess
     child = subprocess.Popen(BUSY, env=mt.shim_env(output), cwd=mt.scratch(), stdout=subprocess.PIPE)
-    end = time.monotonic() + 20
-    while not trace.recorder() and child.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-    recorder = trace.recorder()
-    mt.check(recorder, "no recorder came")
+    recorder = mt.until(trace.recorder, "a recorder", pause=0.01)
     os.kill(recorder, signal.SIGSTOP)
-    out = child.communicate(timeout=30)[0]
+    out = child.communicate(timeout=mt.WAIT)[0]
     mt.equal((child.returncode, out.decode()), (7, mt.plain(BUSY).out))
     os.kill(recorder, signal.SIGKILL)
-    while mt.alive(recorder):
-        time.sleep(0.01)
+    mt.until(lambda: not mt.alive(recorder), "the end of the recorder")
     complete(trace)
 
 
@@ -80,14 +75,13 @@ def case_pid_1():
 def case_read_while_it_runs():
     output = os.path.join(mt.scratch("trace"), "t")
     trace = mt.Trace(output)
-    import subprocess
-    child = subprocess.Popen([mt.program("busy"), "200000", "2000", "300", "3000"], env=mt.shim_env(output),
-                             cwd=mt.scratch(), stdout=subprocess.DEVNULL)
-    time.sleep(1.5)
-    mt.equal(child.poll(), None, "the program has ended")
+    child = subprocess.Popen([mt.program("busy"), "200000", "2000", "300", "600000"], env=mt.shim_env(output),
+                             cwd=mt.scratch(), stdout=subprocess.PIPE)
+    child.stdout.readline()  # all are made, and it idles
+    time.sleep(0.05)  # what is younger than 10 ms is left out
     host = trace.json("report")["host"]
     child.kill()
-    child.wait()
+    child.communicate()
     mt.equal((host["allocations"], host["live_blocks"]), (200000, 2000))
 
 

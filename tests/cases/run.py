@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -95,12 +94,9 @@ def case_signals_are_passed_on(name):
     script = "trap 'echo got it; exit 5' %s; : > ready; while :; do sleep 0.05; done" % name
     child = subprocess.Popen([mt.MEMTRACE, "run", "-o", path, "--no-report", "--", "sh", "-c", script], cwd=cwd,
                              env=mt.clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(cwd, "ready")) and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(0.2)
+    mt.until(lambda: os.path.exists(os.path.join(cwd, "ready")), "the command")
     child.send_signal(getattr(signal, "SIG" + name))
-    out, err = child.communicate(timeout=20)
+    out, err = child.communicate(timeout=mt.WAIT)
     mt.equal((child.returncode, out, err), (5, b"got it\n", b""))
 
 
@@ -116,8 +112,8 @@ def case_the_command_may_leave_children():
     """`memtrace run` ends with the command; what goes on is recorded on."""
     done = mt.supervised(["sh", "-c", "(sleep 0.7; %s) >/dev/null & echo left" % " ".join(BUSY)], "--no-report")
     mt.equal((done.status, done.out), (0, "left\n"))
-    time.sleep(1.5)
-    mt.equal(mt.Trace(done.trace.path).process("busy")["host"]["allocations"], 20000)
+    ended = lambda: [p for p in mt.Trace(done.trace.path).processes if p["name"] == "busy" and p["exit"]["kind"] == "exit"]
+    mt.equal(mt.until(ended, "the end of what was left")[0]["host"]["allocations"], 20000)
 
 
 def case_env():

@@ -263,7 +263,7 @@ def case_server_is_gone():
     r.shimmed()
     begin = time.monotonic()
     symbolize(r.trace, DEBUGINFOD_URLS="http://127.0.0.1:1", DEBUGINFOD_CACHE_PATH=mt.scratch("cache"), no_proxy="127.0.0.1")
-    mt.check(time.monotonic() - begin < 20, "it took %.0f s" % (time.monotonic() - begin))
+    mt.check(time.monotonic() - begin < 45, "it took %.0f s" % (time.monotonic() - begin))
     mt.check("keep" in functions(r.trace), functions(r.trace))
 
 

@@ -163,7 +163,7 @@ class Screen:
         head = re.search(r"^ALIVE THEN \(\S+: (%s) at" % FIGURE, self.text, re.M)
         lines = self.section("^ALIVE THEN " if head else "^FOR WHAT ")
         text = " ".join(lines[1] if head else [lines[0][12:], *lines[1]])
-        text = " ".join(text.split()).partition(" largest ")[0]
+        text = re.split(r" (?:5 largest|largest|by line) ", " ".join(text.split()))[0]
         found = {name: Figure(figure) for name, figure in re.findall(r"([a-z][a-z ]*) (%s)" % FIGURE, text)}
         mt.check(found, "no categories in %r" % text)
         return head and Figure(head[1]), found
@@ -175,7 +175,7 @@ class Screen:
 
     def growth(self):
         """Steps: {number: (high, low)}, count; rate, its error, acceleration (each a Figure or None)."""
-        head = self.find(r"^GROWTH  (.+) of (\d+) \S+; ([\d,]+) steps \(([\d.e-]+) s each\)", "growth")
+        head = self.find(r"^GROWTH  (.+) of (\d+) \S+; ([\d,]+) steps \(([\d.e-]+) m?s each\)", "growth")
         unit = self.find(r"^  ([KMG]iB) high", "high points")[1]
         rows = [self.find(r"^ +%s((?: +[\d.]+)+)$" % name, name)[1].split() for name in ("step", unit + " high", "low")]
         shape = self.find(r"^  shape +(\w+): ({0})/step now \(95 %: \+/- ({0})\)(?:, \+({0})/step each 100)?".format(FIGURE), "shape")
@@ -189,7 +189,7 @@ class Screen:
         head, lines = self.section("^WHAT GROWS ")
         rows = []
         for line in lines:
-            row = re.match(r" +(\d+) %  (.*?) +({0})(?:  ([\d.]+) blocks more a step, ({0}) each)?$".format(FIGURE), line)
+            row = re.match(r" +(\d+) %  (.*?) +({0})(?:  ([\d.]+) blocks? more a step, ({0}) each)?$".format(FIGURE), line)
             if row:
                 rows.append((int(row[1]), row[2], Figure(row[3]), row[4] and Figure(row[4]), row[5] and Figure(row[5])))
         mt.check(rows, "WHAT GROWS can't be read: %s" % self.text)
@@ -203,6 +203,12 @@ class Screen:
         return {int(r[1]): (Figure(r[2]), r[5]) for r in found}
 
     # ---- the machine
+
+    def host(self):
+        """{row: Figure} of HOST."""
+        cells = re.findall(r"([a-z][a-z ]*[a-z]) +(-?%s) +-?[\d.]+ %%" % FIGURE, "\n".join(self.section("^HOST at ")[1]))
+        mt.check(len(cells) >= 6, "HOST can't be read: %s" % self.text)
+        return {name: Figure(text) for name, text in cells}
 
     def host_adds_up(self, machine):
         """The rows of HOST are the machine's memory."""

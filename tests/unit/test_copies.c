@@ -94,4 +94,14 @@ TEST(a_model_made_twice_by_one_call)
 	CHECK_EQ(copies_period(other, 0), 0);
 }
 
+TEST(what_is_too_small_is_counted)
+{
+	struct copy_block blocks[] = { { .size = 1023, .order = 1, .stack = 1 }, { .size = 512, .order = 2, .stack = 1 } };
+	struct copies c;
+	CHECK_EQ(copies_find(&c, NULL, blocks, COUNT(blocks), 1024, 1), 0);
+	CHECK_EQ(c.left_blocks, 2);
+	CHECK_EQ(c.left_bytes, 1023 + 512);
+	copies_fini(&c);
+}
+
 TEST_MAIN

@@ -244,7 +244,6 @@ static void same_sites(const struct model_process *a, const struct model_process
 		CHECK_EQ(t->temporary, s->temporary);
 		CHECK_EQ(t->live_bytes, s->live_bytes);
 		CHECK_EQ(t->live_blocks, s->live_blocks);
-		CHECK_EQ(t->oldest_ns, s->oldest_ns);
 		CHECK_EQ(t->peak_bytes, s->peak_bytes);
 		CHECK_EQ(t->peak_blocks, s->peak_blocks);
 	}

@@ -353,7 +353,6 @@ static int survive(const struct synth *s, unsigned flags)
 	struct model *m = NULL;
 	struct model_query q = MODEL_QUERY_ALL;
 	const char *dir = s->dir;
-	q.growth = true;
 	alarm(20);
 	int e = reader_open(&r, &dir, 1, flags);
 	if (!e)

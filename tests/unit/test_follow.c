@@ -1,0 +1,227 @@
+/*
+ * A trace that is read while it is written: what the model has at each stage is what was done until then, and in the end what a
+ * reader finds that comes later. Events lie in the rings first and then in blocks, in all mixtures; the recorder may put
+ * another file in the trace's place; processes begin and end.
+ */
+#include "analyzer/model.h"
+#include "analyzer/rhythm.h"
+#include "tests/lib/synth.h"
+#include "tests/unit/test.h"
+
+enum { RINGS = 3, LIVE = 4096, STAGES = 24 };
+
+struct run {
+	struct synth s;
+	struct synth_process *p, *child;
+	struct reader *reader;
+	uint64_t ticks, seed;
+	uint64_t addr[LIVE], size[LIVE]; /* 0 = free */
+	uint64_t live, allocations, child_live;
+	unsigned stage;
+	bool replace;
+};
+
+static uint64_t random_of(struct run *r)
+{
+	r->seed ^= r->seed << 13;
+	r->seed ^= r->seed >> 7;
+	r->seed ^= r->seed << 17;
+	return r->seed;
+}
+
+/* ---- a process that is alive: this one ------------------------------------------------------------------- */
+
+static uint64_t own_start(void)
+{
+	char text[1024];
+	unsigned long long start = 0;
+	FILE *f = fopen("/proc/self/stat", "re");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	text[n] = 0;
+	char *end = strrchr(text, ')');
+	if (end)
+		sscanf(end + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start);
+	if (f)
+		fclose(f);
+	return start;
+}
+
+static void set_session(struct synth *s)
+{
+	unsigned char page[4096] = { 0 };
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (f && fgets(s->session.boot_id, sizeof(s->session.boot_id), f))
+		s->session.boot_id[strcspn(s->session.boot_id, "\n")] = 0;
+	if (f)
+		fclose(f);
+	memcpy(page, &s->session, sizeof(s->session));
+	synth_save(s, "session", page, sizeof(page));
+}
+
+static struct synth_process *alive(struct run *r, uint32_t image)
+{
+	struct stat st;
+	struct synth_process *p = synth_process(&r->s, (uint32_t)getpid(), image);
+	p->info.boot_start = own_start();
+	p->info.pid_ns = stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	p->info.rings = RINGS;
+	return p;
+}
+
+/* ---- what it does ---------------------------------------------------------------------------------------- */
+
+static void act(struct run *r, size_t events)
+{
+	for (size_t n = 0; n < events; n++) {
+		size_t i = random_of(r) % LIVE;
+		uint32_t ring = (uint32_t)(random_of(r) % RINGS);
+		r->ticks += 1 + random_of(r) % 50;
+		if (r->size[i]) {
+			synth_plain(r->p, ring, r->ticks, MT_FREE, r->addr[i]);
+			r->live -= r->size[i];
+			r->size[i] = 0;
+			continue;
+		}
+		r->addr[i] = 0x100000 + 16 * (uint64_t)i;
+		r->size[i] = 1 + random_of(r) % 1000;
+		r->live += r->size[i];
+		r->allocations++;
+		synth_alloc(r->p, ring, r->ticks, r->addr[i], r->size[i], 1);
+	}
+}
+
+static void remove_file(const struct synth_process *p, const char *extension)
+{
+	char name[64], path[256];
+	synth_name(p, extension, name);
+	synth_path(p->synth, name, path);
+	unlink(path);
+}
+
+/* Another file of the same name: as one that was folded. */
+static void replace_trace(struct run *r)
+{
+	char name[64], path[256], away[300];
+	synth_name(r->p, "trace", name);
+	synth_path(&r->s, name, path);
+	snprintf(away, sizeof(away), "%s-away", path);
+	rename(path, away);
+	r->p->block_slots = 500;
+	synth_write(r->p, SYNTH_MIXED);
+	unlink(away);
+}
+
+static void finish(struct run *r)
+{
+	static const char *const raw[] = { "info", "nodes", "ring" };
+	r->p->info.exit_kind = MT_EXIT_CODE;
+	r->p->info.end_ticks = r->ticks;
+	synth_write(r->p, SYNTH_BLOCKS);
+	for (int i = 0; i < 3; i++)
+		remove_file(r->p, raw[i]);
+}
+
+static void next_stage(struct run *r)
+{
+	act(r, 2000);
+	if (r->stage == STAGES / 2 && r->replace)
+		replace_trace(r);
+	else
+		synth_write(r->p, r->stage < 3 ? SYNTH_RAW : SYNTH_MIXED);
+	if (r->stage == 5) {
+		r->child = alive(r, 7);
+		r->child->info.start_ticks = r->ticks;
+		synth_node(r->child, 0, 0x1000);
+		synth_alloc(r->child, 0, r->ticks, 0x5000, 777, 1);
+		synth_write(r->child, SYNTH_RAW);
+		r->child_live = 777;
+	}
+	if (r->stage == STAGES)
+		finish(r);
+}
+
+/* ---- the test -------------------------------------------------------------------------------------------- */
+
+static int on_idle(void *arg, const struct model *m)
+{
+	struct run *r = arg;
+	CHECK_EQ(model_live(m, 0, MODEL_HEAP), r->live);
+	if (r->child && reader_processes(r->reader) > 1)
+		CHECK_EQ(model_live(m, 1, MODEL_HEAP), r->child_live);
+	if (test_failures)
+		return 0;
+	if (r->stage++ == STAGES) {
+		CHECK_EQ(reader_processes(r->reader), 2);
+		CHECK_EQ(reader_process(r->reader, 0)->exit_kind, MT_EXIT_CODE);
+		CHECK(!reader_ended(r->reader)); /* the other one runs */
+		return 0;
+	}
+	next_stage(r);
+	CHECK_EQ(reader_refresh(r->reader), 0);
+	return 1;
+}
+
+static struct model_totals totals_of(const char *dir)
+{
+	struct reader *r;
+	struct model *m = NULL;
+	struct model_query q = MODEL_QUERY_ALL;
+	struct model_totals t = { 0 };
+	CHECK_EQ(reader_open(&r, &dir, 1, 0), 0);
+	CHECK_EQ(model_run(&m, r, &q), 0);
+	if (m)
+		t = model_process(m, 0)->kind[MODEL_HEAP];
+	model_free(m);
+	reader_close(r);
+	return t;
+}
+
+static void follow(uint64_t seed, bool replace)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	struct model *m = NULL;
+	struct model_query q = MODEL_QUERY_ALL;
+	r->seed = seed * 0x9E3779B97F4A7C15ull;
+	r->ticks = SYNTH_START;
+	r->replace = replace;
+	synth_begin(&r->s);
+	set_session(&r->s);
+	r->p = alive(r, 0);
+	synth_node(r->p, 0, 0x1000);
+	act(r, 2000);
+	synth_write(r->p, SYNTH_RAW);
+	q.on_idle = on_idle;
+	q.idle_arg = r;
+	const char *dir = r->s.dir;
+	CHECK_EQ(reader_open(&r->reader, &dir, 1, READER_FOLLOW), 0);
+	CHECK_EQ(r->reader ? model_run(&m, r->reader, &q) : -1, 0);
+	if (m) {
+		struct model_totals seen = model_process(m, 0)->kind[MODEL_HEAP], whole = totals_of(dir);
+		CHECK_EQ(r->stage, STAGES + 1);
+		CHECK_EQ(seen.allocations, r->allocations);
+		CHECK_EQ(seen.allocations, whole.allocations);
+		CHECK_EQ(seen.frees, whole.frees);
+		CHECK_EQ(seen.live_bytes, whole.live_bytes);
+		CHECK_EQ(seen.peak_bytes, whole.peak_bytes);
+		CHECK_EQ(seen.unknown_frees + seen.missed_frees, 0);
+		CHECK_EQ(reader_notes(r->reader), 0);
+	}
+	model_free(m);
+	reader_close(r->reader);
+	synth_end(&r->s);
+	free(r);
+}
+
+TEST(a_model_follows_what_is_written)
+{
+	for (uint64_t seed = 1; seed <= 4 && !test_failures; seed++)
+		follow(seed, false);
+}
+
+TEST(another_file_in_its_place_says_nothing_twice)
+{
+	for (uint64_t seed = 11; seed <= 14 && !test_failures; seed++)
+		follow(seed, true);
+}
+
+TEST_MAIN
