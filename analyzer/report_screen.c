@@ -365,7 +365,7 @@ static const struct part {
 	{ report_print_phases, { 0, 65, 0 }, 0 },
 	{ totals, { 95, 40, 86 }, 0 },
 	{ processes, { 90, 45, 87 }, 0 },
-	{ report_print_alive, { 88, 80, 80 }, 0 },
+	{ report_print_alive, { 88, 80, 80 }, 6 },
 	{ report_print_host, { 60, 50, 84 }, 8 },
 	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
 	{ maps, { 55, 0, 10 }, 0 },

@@ -9,6 +9,7 @@
 
 #define WORTH_A_NOTE 50 /* of a device: that part of it */
 #define MOST_HELD 4
+#define LEAST_ALIVE 6 /* lines, without those by line of the program */
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
 #define KIND_COLUMNS 21
@@ -213,7 +214,6 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;
-	(void)room;
 	if (text && *text && failed) {
 		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
 		print_heading("ALIVE THEN", rest ? rest : "");
@@ -221,7 +221,7 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		char *largest = largest_text(r, s), *holders = holders_text(r, s);
 		printf("  ");
 		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
-		if (s->holder_count) {
+		if (s->holder_count && room >= LEAST_ALIVE + 2) {
 			printf("  by line   ");
 			lines += print_wrapped(holders, 12, 2, output_width() - 12, NULL);
 		}

@@ -280,7 +280,7 @@ uint32_t stacks_whole(struct stacks *s, uint32_t id)
 	struct triple pair = *pair_at(s, id);
 	if (!pair.more) {
 		pair.more = stacks_spliced(s, pair.a, pair.b);
-		s->pairs.list[id & ~PAIR].more = pair.more; /* only now: splicing makes pairs, and so the list may move */
+		s->pairs.list[id & ~PAIR].more = pair.more; /* only now: the list may have moved */
 	}
 	return pair.more;
 }

@@ -343,7 +343,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
 	}
 	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] != x->ns[MT_PROCESS_rss_anon];
-	sums->anon += out->own_anon = anon;
+	sums->anon += anon;
 	sums->file += file;
 	sums->shmem += shmem;
 	sums->swap += known_or(x, MT_PROCESS_swap_pss, known_or(x, MT_PROCESS_swap, 0));
@@ -385,16 +385,16 @@ static int untouched(const struct system *s, const struct sample_subject *proces
 	return e;
 }
 
-/* What a forked child has beyond what it allocated itself is a copy of what it inherited. */
-static uint64_t copied(const struct model_process *m, const struct system_process *p)
+/* What a forked child wrote to, beyond what it allocated itself, is a copy of what it inherited. As of the latest look at its pages. */
+static uint64_t copied(const struct model_process *m, const struct sample_state *x, const struct system_process *p)
 {
-	uint64_t more = less(p->own_anon, p->live_heap + p->live_map);
+	uint64_t more = less(known_or(x, MT_PROCESS_private_dirty, 0), p->live_heap + p->live_map);
 	uint64_t inherited = m->kind[MODEL_HEAP].inherited_bytes + m->kind[MODEL_MAP].inherited_bytes;
 	return m->process->origin == MT_ORIGIN_FORK ? lower(more, inherited) : 0;
 }
 
-static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, struct system_process *out,
-		     struct sums *sums)
+static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, const struct sample_state *x,
+		     struct system_process *out, struct sums *sums)
 {
 	const struct model_level *l = &model_process(m, out->process->id)->level;
 	uint64_t mapped = 0, not_there = 0;
@@ -414,7 +414,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	sums->live += live;
 	sums->untouched += out->untouched;
 	sums->pinned += l->live[MODEL_PINNED];
-	sums->copied += copied(model_process(m, out->process->id), out);
+	sums->copied += copied(model_process(m, out->process->id), x, out);
 	return e;
 }
 
@@ -429,7 +429,7 @@ static int take_processes(struct system *s, const struct model *m, struct sums *
 		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
 			continue;
 		add_process(s, x, &s->processes[p->id], sums);
-		int e = add_level(s, m, d, &s->processes[p->id], sums);
+		int e = add_level(s, m, d, x, &s->processes[p->id], sums);
 		if (e)
 			return e;
 	}

@@ -32,7 +32,6 @@ struct system_process {
 	uint64_t rss, anon, file, shmem, pss, swap, private_dirty, size;
 	uint64_t live_heap, live_map;   /* map: private anonymous */
 	uint64_t untouched;             /* of these, as far as large mappings tell */
-	uint64_t own_anon;              /* of anon, pages that forked processes share divided among them */
 	uint64_t unseen_map;            /* of its address space, what no hook saw: loader, stacks, glibc's arenas, the break */
 };
 
@@ -75,13 +74,13 @@ struct system_facts {
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };
 
-/* Of private memory what is one process's own share of it, from the look at its pages: `pss` of `all`. What came since nobody can
- * share. */
+/* What of `anon` is a process's own share, when of `all` that it had at an earlier look it was `pss`: what it has more since is its own,
+ * and what it has less may have been either. */
 static inline uint64_t system_share(uint64_t anon, uint64_t pss, uint64_t all)
 {
-	if (anon >= all)
-		return anon - all + (pss < all ? pss : all);
-	return (uint64_t)((double)anon * (double)pss / (double)all);
+	if (!all || pss >= all)
+		return anon;
+	return anon >= all ? pss + (anon - all) : (uint64_t)((double)anon * (double)pss / (double)all);
 }
 
 int system_open(struct system **out, struct reader *r);

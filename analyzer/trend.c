@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
 #define IN_STEP 0.05 /* greatest distance of two curves in lock-step, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -152,10 +153,11 @@ static void look_at_blocks(struct trend *t, const double *blocks)
 	while (from + GROWTH_LEAST_POINTS < t->points && t->x[from] < t->growth.from_x)
 		from++;
 	size_t last = t->points - 1;
+	last -= last > from && t->bytes[last] < t->bytes[last - 1]; /* the end of the program may be in it */
 	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
-	t->blocks_per_x = slope_of(t->x + from, blocks + from, t->points - from);
+	t->blocks_per_x = slope_of(t->x + from, blocks + from, last + 1 - from);
 	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
-		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, t->points - from) / t->blocks_per_x);
+		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, last + 1 - from) / t->blocks_per_x);
 	else if (blocks[last] > 0)
 		t->mean_block_bytes = t->bytes[last] / blocks[last];
 	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY, grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;
@@ -186,7 +188,8 @@ static void look_ahead(struct trend *t, const struct course *c, const struct vie
 	}
 }
 
-/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. */
+/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. If that is not what was
+ * fitted, there is more to that step, like the end of the program. */
 static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
 {
 	const struct model_site *first = model_process(v->model, t->process)->sites;
@@ -196,7 +199,7 @@ static double grown(const struct trend *t, const struct course *c, const struct 
 		i++;
 	for (size_t k = from; k < to; k++)
 		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, (uint32_t)(o->members[k] - first));
-	return last > t->bytes[i] ? last - t->bytes[i] : t->growth.bytes;
+	return fabs(last - t->bytes[i] - t->growth.bytes) < LAST_STEP * t->growth.bytes ? last - t->bytes[i] : t->growth.bytes;
 }
 
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,

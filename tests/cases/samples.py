@@ -649,4 +649,27 @@ def case_nonsense_with_a_right_checksum():
         mt.equal(damaged(trace, "report", "--force").status, 0, name)
 
 
+def gives_back(how):
+    """The program's own figures of both moments, and what report says, once both were sampled."""
+    run = Running(how, 96, program=(os.path.join(mt.BUILD, "tests/programs/givesback"),)).ready()
+    run.seen("rss_anon")
+    run.tell()
+    run.ready("FREED").seen("rss_anon")
+    peak, end = (int(next(line for line in run.lines if line.startswith(word)).split()[2]) for word in ("READY", "FREED"))
+    return peak - end, run.end()
+
+
+@mt.variants("kept", "trimmed", "mapped", "untouched")
+def case_where_freed_memory_went(how):
+    to_kernel, trace = gives_back(how)
+    freed = trace.report["processes"][0]["host"]["freed_since_peak"]
+    mt.between(96 * MIB, freed["bytes"], 97 * MIB, "freed")
+    mt.check(freed["error_bytes"] < 2 * MIB, "error: %s" % freed)
+    near(freed["to_kernel_bytes"], to_kernel, freed["error_bytes"], "back to the kernel")
+    want = {"kept": (0, 96, 0), "trimmed": (96, 0, 0), "mapped": (96, 0, 0), "untouched": (0, 0, 96)}[how]
+    for key, mib in zip(("to_kernel_bytes", "in_allocators_bytes", "untouched_bytes"), want):
+        near(freed[key], mib * MIB, 4 * MIB, key)
+    near(freed["to_kernel_bytes"] + freed["in_allocators_bytes"] + freed["untouched_bytes"], freed["bytes"], freed["error_bytes"], "sum")
+
+
 mt.main(at_once=4)

@@ -163,7 +163,7 @@ class Screen:
         head = re.search(r"^ALIVE THEN \(\S+: (%s) at" % FIGURE, self.text, re.M)
         lines = self.section("^ALIVE THEN " if head else "^FOR WHAT ")
         text = " ".join(lines[1] if head else [lines[0][12:], *lines[1]])
-        text = re.split(r" (?:by line|5 largest|largest) ", " ".join(text.split()))[0]
+        text = re.split(r" (?:5 largest|largest|by line) ", " ".join(text.split()))[0]
         found = {name: Figure(figure) for name, figure in re.findall(r"([a-z][a-z ]*) (%s)" % FIGURE, text)}
         mt.check(found, "no categories in %r" % text)
         return head and Figure(head[1]), found
@@ -203,6 +203,12 @@ class Screen:
         return {int(r[1]): (Figure(r[2]), r[5]) for r in found}
 
     # ---- the machine
+
+    def host(self):
+        """{row: Figure} of HOST."""
+        cells = re.findall(r"([a-z][a-z ]*[a-z]) +(-?%s) +-?[\d.]+ %%" % FIGURE, "\n".join(self.section("^HOST at ")[1]))
+        mt.check(len(cells) >= 6, "HOST can't be read: %s" % self.text)
+        return {name: Figure(text) for name, text in cells}
 
     def host_adds_up(self, machine):
         """The rows of HOST are the machine's memory."""

@@ -1,5 +1,6 @@
 """Host RAM (incident 4, bytes / 64): PyArrow's pool, DataLoader's prefetch, model, optimizer, pinned memory and accumulation, in one
-process with two workers. In the middle it stands still, with as much as it ever has, and reads what /proc says of all three.
+process with two workers. In the middle it stands still, with more than it ever has, and reads what /proc says of all three, and what the
+kernel says of their cgroup (SCENARIO_CGROUP, of version SCENARIO_VERSION).
 
 usage: incident4.py [--healthy]    reads the table in batches and prefetches one
        incident4.py --endless      goes on to need more after it stood still, until it is killed
@@ -18,6 +19,7 @@ from account import MIB, tell
 HEALTHY = "--healthy" in sys.argv
 ROWS = 64
 SAMPLE = 3 * MIB
+SPIKE = 40 * MIB
 
 
 class Samples(Dataset):
@@ -47,7 +49,23 @@ def proc(pid):
                 words = line.replace(":", " ").split()
                 if len(words) == 3 and words[2] == "kB":
                     facts[words[0]] = int(words[1]) * 1024
-    return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Private_Dirty")}
+    return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Private_Dirty")}
+
+
+def cgroup():
+    """{name: bytes} of what it has; nothing if it has none of its own."""
+    folder, facts = os.environ.get("SCENARIO_CGROUP"), {}
+    if not folder:
+        return facts
+    with open(os.path.join(folder, "memory.stat"), encoding="utf-8") as file:
+        facts.update((name, int(value)) for name, value in map(str.split, file))
+    second = os.environ["SCENARIO_VERSION"] == "2"
+    with open(os.path.join(folder, "memory.current" if second else "memory.usage_in_bytes"), encoding="utf-8") as file:
+        facts["used"] = int(file.read())
+    if not second:
+        with open(os.path.join(folder, "memory.kmem.usage_in_bytes"), encoding="utf-8") as file:
+            facts.update(kernel=int(file.read()), anon=facts["rss"], file=facts["cache"])
+    return facts
 
 
 def work_of(pid):
@@ -62,13 +80,16 @@ def work_of(pid):
 
 
 def stand_still(workers, total):
-    """When the workers have done all they may, long enough that the sampler comes by twice."""
+    """When the workers have done all they may, long enough that the sampler comes by twice; with a little more than there ever is, so that this
+    is the fullest moment."""
     work, before = [work_of(pid) for pid in workers], None
     while None in work or work != before:
         time.sleep(1)
         work, before = [work_of(pid) for pid in workers], work
+    spike = torch.ones(SPIKE, dtype=torch.uint8)
     time.sleep(5)
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
+         spike_bytes=spike.nbytes, cgroup=cgroup(),
          resident={pid: proc(pid) for pid in [os.getpid(), *workers]})
 
 
