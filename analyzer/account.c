@@ -13,7 +13,7 @@ void account_change_site(struct account *a, struct change c, uint64_t number, ui
 		return;
 	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
-	s->live_blocks += (uint64_t)c.blocks;
+	s->live_blocks += (uint32_t)c.blocks;
 }
 
 void change_tally(struct tally *t, struct change c, uint64_t ns)
@@ -49,7 +49,7 @@ static void change_sums(struct account *a, struct change c, uint64_t ns)
 	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
-	if (!a->model->from_reached || a->model->query.changes_only)
+	if (!a->model->from_reached)
 		return;
 	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
 	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes,
@@ -72,14 +72,15 @@ void account_change_sums(struct account *a, struct change c, uint64_t ns)
 
 void account_change(struct account *a, struct change c, uint64_t ns)
 {
-	/* before the site is touched: the number it is compared with must be that of the peak that ends here */
-	settle(a, &c);
-	if (c.site != BLOCK_NO_SITE)
-		account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
-	change_sums(a, c, ns);
+	if (!a->model->query.numbers) {
+		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
+		settle(a, &c);
+		if (c.site != BLOCK_NO_SITE)
+			account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
+		change_sums(a, c, ns);
+	}
 	if (a->model->query.on_change)
-		account_tell(a, &(struct model_change){ .process_bytes = a->kind[c.kind].totals.live_bytes, .device = MODEL_NO_DEVICE },
-			     &c, ns);
+		account_tell(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
 }
 
 /* See model_site.sampled. */
@@ -134,10 +135,12 @@ struct ring_state *account_ring(struct account *a, uint32_t ring)
 /* An own block begins to be live (delta 1) or ends (-1). */
 static void move_block(struct account *a, const struct block *b, int64_t delta, uint64_t ns)
 {
-	struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
 	int64_t bytes = delta * (int64_t)b->size;
-	bin->live_bytes += (uint64_t)bytes;
-	bin->live_blocks += (uint64_t)delta;
+	if (!a->model->query.numbers) {
+		struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
+		bin->live_bytes += (uint64_t)bytes;
+		bin->live_blocks += (uint64_t)delta;
+	}
 	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread }, ns);
 }
 
@@ -376,44 +379,41 @@ int account_inherit(struct account *a, const struct account *parent)
 	}
 	if (!a->seen.process->has_events)
 		return 0; /* nobody will ask for single blocks */
-	int e = legacy_init(&a->legacy, &parent->heap, &parent->legacy);
+	int e = a->model->query.numbers ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
 	if (!e)
 		e = ranges_inherit(&a->maps, &parent->maps);
 	return e ? e : devices_inherit(a, parent);
 }
 
-void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes)
+void account_see_block(struct account *a, uint32_t site, uint64_t ns)
 {
-	struct model_site *s = site == BLOCK_NO_SITE ? NULL : tally_figures(&a->sites, site);
-	if (!s)
-		return;
-	if (ns < s->oldest_ns)
-		s->oldest_ns = ns;
-	if (ns < a->model->query.from_ns)
-		return;
-	s->since_bytes += bytes;
-	s->since_blocks++;
+	uint64_t *oldest = site == BLOCK_NO_SITE ? NULL : &a->sites.oldest_ns[site];
+	if (oldest && (!*oldest || ns < *oldest))
+		*oldest = ns ? ns : 1;
 }
 
 static int see_range(void *arg, const struct range *r)
 {
 	if (!r->inherited && r->class != MAP_RESERVED)
-		account_see_block(arg, r->site, r->ns, r->end - r->start);
+		account_see_block(arg, r->site, r->ns);
 	return 0;
 }
 
-/* oldest_ns and since_* of each site, from its live blocks. */
-void account_look(struct account *a)
+int account_look(struct account *a)
 {
 	if (a->model->query.changes_only)
-		return;
+		return 0;
+	a->sites.oldest_ns = calloc(a->sites.count + 1, sizeof(*a->sites.oldest_ns));
+	if (!a->sites.oldest_ns)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
 		if (b->addr)
-			account_see_block(a, b->site, b->ns, b->size);
+			account_see_block(a, b->site, b->ns);
 	}
 	ranges_each(&a->maps, see_range, a);
 	devices_look(a);
+	return 0;
 }
 
 static void drop_blocks(struct account *a)
@@ -487,7 +487,7 @@ int account_end(struct account *a, bool keep_live)
 	int e = devices_end(a, keep_live);
 	a->seen.ended = true;
 	if (keep_live)
-		account_look(a);
+		e = e ? e : account_look(a);
 	else
 		clear_live(a);
 	if (!keep_live || !a->model->query.keep_blocks)

@@ -87,8 +87,8 @@ int account_inherit(struct account *a, const struct account *parent);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int account_end(struct account *a, bool keep_live);
-/* Fills oldest_ns and since_* of the sites from the live blocks. */
-void account_look(struct account *a);
+/* Fills the sites' oldest_ns from the live blocks. */
+int account_look(struct account *a);
 void account_fini(struct account *a);
 
 /* maps.c: the map kind. */
@@ -105,7 +105,7 @@ void account_change_site(struct account *a, struct change c, uint64_t number, ui
 void account_change_sums(struct account *a, struct change c, uint64_t ns);
 void account_tell(const struct account *a, struct model_change *told, const struct change *c, uint64_t ns);
 void change_tally(struct tally *t, struct change c, uint64_t ns);
-void account_see_block(struct account *a, uint32_t site, uint64_t ns, uint64_t bytes);
+void account_see_block(struct account *a, uint32_t site, uint64_t ns);
 int64_t account_site(struct account *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
 void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes);
 int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr);

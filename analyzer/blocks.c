@@ -1,6 +1,6 @@
 #include "analyzer/blocks.h"
 
-#include "analyzer/error.h"
+#include "analyzer/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,26 +26,18 @@ static void place(struct blocks *t, const struct block *b)
 	t->entries[i] = *b;
 }
 
-static struct block *allocate(size_t entries)
-{
-	void *p = aligned_alloc(64, entries * sizeof(struct block));
-	if (!p)
-		error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	return p;
-}
-
 static int grow(struct blocks *t)
 {
 	struct blocks bigger = { .mask = t->entries ? 2 * t->mask + 1 : 255, .count = t->count };
 	bigger.shift = t->entries ? t->shift - 1 : 56;
-	bigger.entries = allocate(bigger.mask + 1);
-	if (!bigger.entries)
-		return -MT_EMEMORY;
-	memset(bigger.entries, 0, (bigger.mask + 1) * sizeof(*bigger.entries));
+	bigger.room = vec_calloc(bigger.mask + 3, sizeof(*bigger.entries));
+	if (!bigger.room)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	bigger.entries = (struct block *)(((uintptr_t)bigger.room + 63) & ~(uintptr_t)63);
 	for (size_t i = 0; t->entries && i <= t->mask; i++)
 		if (t->entries[i].addr)
 			place(&bigger, &t->entries[i]);
-	free(t->entries);
+	free(t->room);
 	*t = bigger;
 	return 0;
 }
@@ -79,7 +71,7 @@ void blocks_remove(struct blocks *t, struct block *b)
 
 void blocks_fini(struct blocks *t)
 {
-	free(t->entries);
+	free(t->room);
 	*t = (struct blocks){ 0 };
 }
 

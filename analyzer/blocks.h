@@ -17,6 +17,7 @@ struct block {
 
 struct blocks {
 	struct block *entries;    /* NULL or mask + 1 of them, two to a cache line */
+	void *room;               /* what is to be freed: entries begin with a cache line */
 	size_t mask, count;
 	unsigned shift;           /* 64 - log2(mask + 1) */
 };

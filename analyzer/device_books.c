@@ -203,8 +203,8 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 		return;
 	account_change_sums(s->account, c, ns);
 	if (s->account->model->query.on_change)
-		account_tell(s->account, &(struct model_change){ .process_bytes = own->totals.live_bytes,
-			     .device = s->device->seen.index, .device_bytes = sum->totals.live_bytes }, &c, ns);
+		account_tell(s->account, &(struct model_change){ .device = s->device->seen.index, .device_bytes = sum->totals.live_bytes },
+			     &c, ns);
 }
 
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)

@@ -10,12 +10,12 @@ void devices_look(struct account *a)
 			const struct blocks *t = &a->devices->shares[i]->space[space];
 			for (size_t n = 0; t->entries && n <= t->mask; n++)
 				if (t->entries[n].addr)
-					account_see_block(a, t->entries[n].site, t->entries[n].ns, t->entries[n].size);
+					account_see_block(a, t->entries[n].site, t->entries[n].ns);
 		}
 	for (size_t i = 0; a->devices && i < a->devices->physical_count; i++) {
 		const struct physical *p = &a->devices->physical[i];
 		if (p->used)
-			account_see_block(a, p->site, p->ns, p->size);
+			account_see_block(a, p->site, p->ns);
 	}
 }
 

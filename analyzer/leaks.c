@@ -49,6 +49,8 @@ static int worse(const void *a, const void *b)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->owner->bytes != y->owner->bytes)
 		return x->owner->bytes > y->owner->bytes ? -1 : 1;
+	if (x->kind != y->kind) /* owners of two kinds lie wherever malloc put them */
+		return x->kind > y->kind ? -1 : 1;
 	return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
@@ -89,11 +91,14 @@ static struct trend *find_trend_of_both(const struct leaks *l, const struct owne
 	return more;
 }
 
-static uint64_t oldest_of(const struct owner *o)
+static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
 {
 	uint64_t oldest = UINT64_MAX;
-	for (size_t i = 0; i < o->member_count; i++)
-		oldest = o->members[i]->oldest_ns < oldest ? o->members[i]->oldest_ns : oldest;
+	for (size_t i = 0; i < o->member_count; i++) {
+		const struct model_process *p = model_process(l->view->model, o->members[i]->process);
+		uint64_t ns = p->oldest_ns ? p->oldest_ns[o->members[i] - p->sites] : 0;
+		oldest = ns && ns < oldest ? ns : oldest;
+	}
 	return oldest;
 }
 
@@ -111,7 +116,7 @@ static void judge(const struct leaks *l, struct leak *leak)
 static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner *peak)
 {
 	struct leak *leak = &l->list[l->count++];
-	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(o) };
+	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(l, o) };
 	leak->trend = find_trend_of_both(l, o, peak);
 	judge(l, leak);
 	if (kind != MODEL_HEAP || leak_counts(leak))

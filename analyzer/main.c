@@ -3,6 +3,7 @@
 #include "analyzer/options.h"
 
 #include <stdio.h>
+#include <malloc.h>
 #include <string.h>
 
 #define COMMAND(name, function, help) int function(int argc, char **argv);
@@ -53,9 +54,14 @@ static int finish(int status)
 	return status ? status : error_exit_status(MT_EOUTPUT);
 }
 
+/* Large tables are moved when they grow, not copied, and are given back when they are done with: glibc would leave that off from the
+ * first large one on that was freed. */
+#define LARGE_BYTES (4 << 20)
+
 int main(int argc, char **argv)
 {
 	char *about[] = { argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL };
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (argc < 2) {
 		error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "no command given");
 		error_print();

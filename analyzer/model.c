@@ -227,6 +227,7 @@ static void finish_sites(struct account *a)
 		}
 	}
 	a->seen.sites = a->sites.sites;
+	a->seen.oldest_ns = a->sites.oldest_ns;
 	a->seen.site_count = (uint32_t)a->sites.count;
 }
 
@@ -273,8 +274,9 @@ static int finish(struct model *m)
 		struct account *a = &m->accounts[i];
 		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
 			tally_settle(&a->kind[k]);
-		if (!a->seen.ended)
-			account_look(a);
+		int e = a->seen.ended ? 0 : account_look(a);
+		if (e)
+			return e;
 		finish_account(a);
 	}
 	for (size_t i = 0; i <= m->host_count; i++)

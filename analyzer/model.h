@@ -42,9 +42,8 @@ struct model_change {
 	uint32_t thread;        /* index of the one that allocated it */
 	uint64_t addr;          /* of the block, or of the part of a mapping that changes */
 	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
-	uint64_t process_bytes; /* live of that kind in that process afterwards; device and pool: on that device */
 	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
-	uint64_t device_bytes;  /* live of that kind on that device in all processes */
+	uint64_t device_bytes;  /* live of that kind on that device in all processes; 0 of host memory */
 	uint64_t ns;
 };
 
@@ -74,7 +73,8 @@ struct model_query {
 	size_t peek_count;
 	bool keep_blocks;   /* keep single live blocks of ended processes for model_each_block() (memory!) */
 	bool changes_only;  /* nobody will look at the model, only at what it calls: sites have numbers but no figures ... */
-	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it; NULL = new ones */
+	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it (then host memory
+	                              * has no sums either); NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
@@ -131,28 +131,26 @@ struct model_series {
 
 enum { MODEL_TIMELINE_BUCKETS = 512 };
 
-#define MODEL_UNSAMPLED UINT64_MAX
+#define MODEL_UNSAMPLED ((1ull << 48) - 1)
 
+/* A PyTorch program has a million of them. */
 struct model_site {
 	uint32_t process;   /* id */
 	uint32_t node, node2;
 	uint32_t split;     /* see enum model_split */
-	uint32_t kind;      /* enum model_kind */
 	uint32_t device;    /* device and pool: index for model_device(); else MODEL_NO_DEVICE */
-	uint64_t sampled;   /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
-	                     * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
+	uint32_t live_blocks;
+	uint64_t sampled : 48; /* 0: every block of this stack is in here. MODEL_UNSAMPLED: blocks of which only the immediate
+	                        * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
+	uint64_t kind : 8;     /* enum model_kind */
+	uint64_t segments : 8; /* device: some of its allocations hold blocks of a pool */
 	uint64_t allocations, allocated_bytes, temporary;
-	uint64_t live_bytes, live_blocks;
-	uint64_t oldest_ns; /* allocation time of its oldest live block; UINT64_MAX = none. Valid after model_run() */
+	uint64_t live_bytes;
 	/* Live at the process's peak of that kind, and at the peak of the host's sum. Device and pool: at the peak of that
 	 * kind of the process on that device, and of the device's sum over processes. Valid after model_run(). */
-	uint64_t peak_bytes, peak_blocks;
-	uint64_t host_peak_bytes, host_peak_blocks;
-	uint64_t since_bytes, since_blocks; /* live ones allocated at or after query.from_ns */
-
-	bool segments;      /* device: some of its allocations hold blocks of a pool */
-
-	uint64_t peak_stamp, host_stamp;    /* the model's */
+	uint64_t peak_bytes, host_peak_bytes;
+	uint32_t peak_blocks, host_peak_blocks;
+	uint32_t peak_stamp, host_stamp;    /* the model's */
 };
 
 /* Failed requests of one stack. */
@@ -178,6 +176,7 @@ struct model_process {
 	struct model_bin bins[MODEL_BINS];           /* heap */
 	struct model_series timeline[MODEL_KINDS];
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells */
+	const uint64_t *oldest_ns;                   /* by site: allocation time of its oldest live block; 0 = none */
 	uint32_t site_count;
 	uint64_t events;                             /* slots seen */
 	uint64_t lost_events;                        /* as the stream said (MT_LOST) */

@@ -11,7 +11,7 @@
 #define ONE_LINE 0.9   /* of the time: then its function's lines are the phases */
 #define NO_LINE UINT32_MAX
 #define IMPORTS 1u     /* the line that stands for all imports */
-#define MOST_DEPTH 4096
+#define MOST_LINES ((1u << 27) - 1)
 
 /* A line in a tree of lines: `parent` is the line that called its function. 0 is the root, 1 all imports. */
 struct line {
@@ -22,6 +22,7 @@ struct line {
 	uint32_t entry;               /* in `entries`, plus 1 */
 	bool cut;                     /* it is a phase */
 	bool imports;
+	bool wrapped;                 /* the callee is but a wrapper */
 };
 
 /* A phase with its single visits. */
@@ -46,8 +47,10 @@ struct run {
 	const struct process *process;
 	struct line *lines;
 	size_t line_count, line_room;
-	uint32_t *line_of;            /* by node2: the line, plus 1 */
-	size_t line_of_room;
+	struct stand { uint32_t line : 27, depth : 3; bool imports : 1, known : 1; } *stands; /* by node2 */
+	size_t stand_room;
+	uint32_t *chain;              /* scratch of line_at() */
+	size_t chain_room;
 	uint32_t main_thread, now;    /* now: the line the main thread is in */
 	uint64_t now_ns;
 	struct entry *entries;
@@ -88,7 +91,8 @@ static void run_free(struct run *r)
 	free(r->entries);
 	free(r->open);
 	free(r->lines);
-	free(r->line_of);
+	free(r->stands);
+	free(r->chain);
 	free(r->tracks);
 	free(r);
 }
@@ -146,7 +150,7 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 	for (uint32_t i = r->lines[parent].first; i; i = r->lines[i].next)
 		if (r->lines[i].code == code && r->lines[i].number == number)
 			return i;
-	if (vec_reserve(r->lines, r->line_room, r->line_count + 1))
+	if (r->line_count == MOST_LINES || vec_reserve(r->lines, r->line_room, r->line_count + 1))
 		return parent;
 	uint32_t id = (uint32_t)r->line_count++;
 	r->lines[id] = (struct line){ .parent = parent, .next = r->lines[parent].first, .code = code, .number = number };
@@ -158,8 +162,8 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 static bool is_wrapper(const struct process_code *code)
 {
 	static const char *const names[] = { "decorate_context", "decorate_autocast", "inner", "wrapper", "_fn", "_wrapped_call_impl", "_call_impl" };
-	const char *last = code ? strrchr(code->name, '.') : NULL;
-	if (!code || !python_is_library(code->file))
+	const char *last = strrchr(code->name, '.');
+	if (!python_is_library(code->file))
 		return false;
 	last = last ? last + 1 : code->name;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -168,46 +172,54 @@ static bool is_wrapper(const struct process_code *code)
 	return false;
 }
 
-/* The line for a Python stack: its outermost frames that are the program's own. */
-static uint32_t find_line(struct run *r, uint32_t node2)
+/* What one more frame further in says: a stack's line is that of its outermost frames that are the program's own. */
+static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 {
-	uint32_t chain[MOST_DEPTH], line = 0;
-	size_t n = 0, depth = 0;
-	bool imports = false;
-	for (uint32_t id = node2; id && n < MOST_DEPTH;) {
-		const struct mt_node *node = process_node(r->process, id);
-		if (!node)
-			break;
-		chain[n++] = id;
-		id = node->parent;
+	const struct mt_node *node = process_node(r->process, id);
+	const struct process_code *code = node->flags & MT_NODE_PYTHON && MT_PY_CODE(node->pc) ? process_code(r->process, MT_PY_CODE(node->pc))
+											     : NULL;
+	s.known = true;
+	if (!code)
+		return s;
+	struct line *line = &r->lines[s.line];
+	if (s.line && (!line->callee || line->wrapped)) {
+		line->callee = code->id;
+		line->wrapped = is_wrapper(code);
 	}
-	while (n-- > 0) {
-		const struct mt_node *node = process_node(r->process, chain[n]);
-		const struct process_code *code = node->flags & MT_NODE_PYTHON && MT_PY_CODE(node->pc)
-							  ? process_code(r->process, MT_PY_CODE(node->pc)) : NULL;
-		if (!code)
-			continue;
-		if (line && (!r->lines[line].callee || is_wrapper(process_code(r->process, r->lines[line].callee))))
-			r->lines[line].callee = code->id;
-		imports = imports || strstr(code->file, "<frozen importlib");
-		if (!python_is_library(code->file) && depth < DEPTH && !imports) {
-			line = child_line(r, line, code->id, pylines_find(code, MT_PY_OFFSET(node->pc)));
-			depth++;
-		}
+	s.imports = s.imports || strstr(code->file, "<frozen importlib");
+	if (!s.imports && s.depth < DEPTH && !python_is_library(code->file)) {
+		s.line = child_line(r, s.line, code->id, pylines_find(code, MT_PY_OFFSET(node->pc)));
+		s.depth++;
 	}
-	return line && imports && depth == 1 ? IMPORTS : line;
+	return s;
 }
 
+static bool push(struct run *r, size_t count, uint32_t id)
+{
+	if (vec_reserve_raw(r->chain, r->chain_room, count + 1))
+		return false;
+	r->chain[count] = id;
+	return true;
+}
+
+/* Known for all stacks outwards of one that was looked at, so each node is visited once. */
 static uint32_t line_at(struct run *r, uint32_t node2)
 {
-	if (node2 >= r->line_of_room) {
-		size_t end = r->process->node_end > node2 ? r->process->node_end : node2 + 1ul;
-		if (vec_reserve(r->line_of, r->line_of_room, end))
+	struct stand found = { 0 };
+	size_t count = 0;
+	const struct mt_node *node;
+	if (node2 >= r->stand_room && vec_sparse(r->stands, r->stand_room, r->process->node_end + 1ul))
+		return NO_LINE;
+	for (uint32_t id = node2; id && (node = process_node(r->process, id)) != NULL; id = node->parent) {
+		found = r->stands[id];
+		if (found.known)
+			break;
+		if (!push(r, count++, id))
 			return NO_LINE;
 	}
-	if (!r->line_of[node2])
-		r->line_of[node2] = find_line(r, node2) + 1;
-	return r->line_of[node2] - 1;
+	while (count--)
+		found = r->stands[r->chain[count]] = look_further(r, r->chain[count], found);
+	return found.line && found.imports && found.depth == 1 ? IMPORTS : found.line;
 }
 
 /* The line the main thread is in now, or NO_LINE when this change doesn't say. Forked children run their parent's lines

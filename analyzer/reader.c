@@ -127,9 +127,8 @@ int reader_again(struct reader **out, const struct reader *first)
 	r->heap = NULL;
 	r->images = calloc(r->image_count, sizeof(*r->images));
 	r->again = calloc(r->image_count, sizeof(*r->again));
-	r->codec = codec_new();
 	int e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	if (r->images && r->again && r->codec) {
+	if (r->images && r->again) {
 		copy_images(r, first);
 		e = sources_make(r);
 	}
@@ -142,7 +141,6 @@ int reader_again(struct reader **out, const struct reader *first)
 
 static void close_again(struct reader *r)
 {
-	codec_free(r->codec);
 	free(r->again);
 	free(r->images);
 	free(r->notes);

@@ -154,8 +154,8 @@ enum reader_flag {
 int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigned flags);
 void reader_close(struct reader *r); /* NULL is fine */
 
-/* Another pass over the same trace, as the first reader found it: it shares the call trees with `first`, which must outlive it and
- * may itself be read from in another thread. */
+/* Another pass over the same trace, as the first reader found it. It shares call trees and decoder with `first`, which must outlive it
+ * and whose facts may meanwhile be looked at, but not its events. */
 int reader_again(struct reader **out, const struct reader *first);
 
 /* ---- facts ---------------------------------------------------------------------------------------------- */

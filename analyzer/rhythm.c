@@ -43,7 +43,7 @@ struct call {
 	uint32_t thread;
 };
 
-enum { LOOKED_BITS = 14, LOOKED = 1 << LOOKED_BITS };
+enum { MOST_CALLS = (1 << 24) - 1 };
 
 struct watched {
 	const struct process *process;
@@ -53,7 +53,10 @@ struct watched {
 	size_t bins_count, bins_room;
 	struct call *calls;
 	size_t call_count, call_room;
-	struct looked { uint32_t node2, call; uint8_t flags; } *looked; /* what look_at() found of Python stacks: LOOKED of them */
+	struct looked { uint32_t call : 24, flags : 8; } *looked; /* by node2: what look_at() found; no flags = nothing yet */
+	size_t looked_room;
+	uint32_t *chain;      /* scratch of look_at() */
+	size_t chain_room;
 	uint32_t now;         /* the call that its thread is in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
@@ -80,13 +83,15 @@ static void forget(struct watched *w)
 	free(w->bins);
 	free(w->calls);
 	free(w->looked);
+	free(w->chain);
 	free(w->traffic);
 	w->traffic = NULL;
 	w->turns = NULL;
 	w->bins = NULL;
 	w->calls = NULL;
 	w->looked = NULL;
-	w->turn_count = w->turn_room = w->bins_count = w->bins_room = w->call_count = w->call_room = 0;
+	w->chain = NULL;
+	w->turn_count = w->turn_room = w->bins_count = w->bins_room = w->call_count = w->call_room = w->chain_room = w->looked_room = 0;
 }
 
 void rhythm_free(struct rhythm *r)
@@ -163,7 +168,7 @@ static uint32_t find_call(struct watched *w, uint32_t node2)
 	for (size_t i = 0; i < w->call_count; i++)
 		if (w->calls[i].node2 == node2)
 			return (uint32_t)i + 1;
-	if (vec_reserve(w->calls, w->call_room, w->call_count + 1))
+	if (w->call_count == MOST_CALLS || vec_reserve(w->calls, w->call_room, w->call_count + 1))
 		return 0;
 	w->calls[w->call_count++] = (struct call){ .node2 = node2 };
 	return (uint32_t)w->call_count;
@@ -175,55 +180,54 @@ static bool is_wrapper(const struct process_code *code)
 	return strstr(code->file, "/optim") || strstr(code->file, "/torch/");
 }
 
-/* Native stacks differ more than Python's: most sites have a Python stack that was looked at already. */
-static struct looked *looked_at(struct watched *w, uint32_t node2)
+/* The line that calls the optimizer at this node, by the node of its frame. */
+static uint32_t caller_of(const struct watched *w, uint32_t optimizer)
 {
-	if (!w->looked)
-		w->looked = calloc(LOOKED, sizeof(*w->looked));
-	return w->looked ? &w->looked[node2 * 0x9E3779B1u >> (32 - LOOKED_BITS)] : NULL;
-}
-
-static void look_at(struct watched *w, struct turn *t, uint32_t node2);
-
-/* What the Python stack says about a site that is seen for the first time. */
-static void look_once(struct watched *w, struct turn *t, uint32_t node2)
-{
-	struct looked *l = node2 ? looked_at(w, node2) : NULL;
-	if (!l || l->node2 != node2) {
-		look_at(w, t, node2);
-		if (l)
-			*l = (struct looked){ node2, t->call, t->flags };
-		return;
-	}
-	t->flags = l->flags;
-	t->node2 = node2;
-	t->call = l->call;
-}
-
-/* The outermost optimizer counts. */
-static void look_at(struct watched *w, struct turn *t, uint32_t node2)
-{
-	uint32_t caller = 0;
-	bool wrapped = false; /* everything since the optimizer only led to it */
-	t->flags = SITE_KNOWN;
-	t->node2 = node2;
-	for (uint32_t id = node2; id;) {
-		const struct mt_node *node = process_node(w->process, id);
-		const struct process_code *code = node ? code_of(w->process, node) : NULL;
-		if (!node)
+	uint32_t caller = optimizer;
+	const struct mt_node *node = process_node(w->process, optimizer);
+	for (uint32_t id = node->parent; id && (node = process_node(w->process, id)) != NULL; id = node->parent) {
+		const struct process_code *code = code_of(w->process, node);
+		if (!code)
+			continue;
+		caller = id;
+		if (!is_wrapper(code))
 			break;
-		if (code && is_import(code))
-			t->flags |= SITE_IMPORT;
-		if (code && is_optimizer(code)) {
-			caller = id;
-			wrapped = true;
-		} else if (code && wrapped) {
-			caller = id;
-			wrapped = is_wrapper(code);
-		}
-		id = node->parent;
 	}
-	t->call = caller ? find_call(w, caller) : 0;
+	return caller;
+}
+
+/* What one more frame further in says. The outermost optimizer counts. */
+static struct looked look_further(struct watched *w, uint32_t id, struct looked outer)
+{
+	const struct process_code *code = code_of(w->process, process_node(w->process, id));
+	if (code && is_import(code))
+		outer.flags |= SITE_IMPORT;
+	if (code && !outer.call && is_optimizer(code))
+		outer.call = find_call(w, caller_of(w, id));
+	outer.flags |= SITE_KNOWN;
+	return outer;
+}
+
+/* What a Python stack says: known for all stacks outwards of one that was looked at, so each node is visited once. */
+static struct looked look_at(struct watched *w, uint32_t node2)
+{
+	struct looked found = { .flags = SITE_KNOWN };
+	size_t count = 0;
+	const struct mt_node *node;
+	if (node2 >= w->looked_room && vec_sparse(w->looked, w->looked_room, w->process->node_end + 1ul))
+		return found;
+	for (uint32_t id = node2; id && (node = process_node(w->process, id)) != NULL; id = node->parent) {
+		if (w->looked[id].flags) {
+			found = w->looked[id];
+			break;
+		}
+		if (vec_reserve_raw(w->chain, w->chain_room, count + 1))
+			return found;
+		w->chain[count++] = id;
+	}
+	while (count--)
+		found = w->looked[w->chain[count]] = look_further(w, w->chain[count], found);
+	return found;
 }
 
 static void visit(struct watched *w, const struct turn *t, const struct model_change *c)
@@ -291,15 +295,17 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
-		if (vec_reserve(w->turns, w->turn_room, c->site + 1ul))
+		if (vec_extend(w->turns, w->turn_count, w->turn_room, c->site + 1ul))
 			return;
-		w->turn_count = c->site + 1ul;
 	}
 	struct turn *t = &w->turns[c->site];
 	w->last_ns = c->ns;
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
-		look_once(w, t, c->node2);
+		struct looked l = look_at(w, c->node2);
+		t->flags = l.flags;
+		t->call = l.call;
+		t->node2 = c->node2;
 		t->thread = c->thread;
 	}
 	if (t->thread != c->thread)
@@ -572,12 +578,19 @@ static const struct level *innermost(const struct watched *w, const struct level
 	return best;
 }
 
+/* Runs while the inner one does. */
+static bool covers(const struct level *l, const struct level *inner)
+{
+	uint64_t from = l->first_ns > inner->first_ns ? l->first_ns : inner->first_ns, to = l->last_ns < inner->last_ns ? l->last_ns : inner->last_ns;
+	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
+}
+
 /* A level outside it with a fixed, small number of its turns in each of its own. */
 static const struct level *around(const struct level *levels, const struct level *inner, unsigned *micro)
 {
 	for (const struct level *l = levels; l < inner; l++)
 		for (unsigned k = 2; k <= LEAST_MICRO; k++)
-			if (l->count >= LEAST_SITES && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
+			if (l->count >= LEAST_SITES && covers(l, inner) && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
 			    inner->count <= l->count * k + k && inner->count + k >= l->count * k) {
 				*micro = k;
 				return l;

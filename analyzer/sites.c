@@ -18,14 +18,12 @@ struct key {
 struct entry {
 	UT_hash_handle hh;
 	struct key key;
-	size_t owner;
+	uint32_t owner;
 };
 
 /* One model site with its part of the measure. */
 struct part {
-	size_t owner;
-	uint32_t stack;
-	uint64_t bytes, blocks;
+	uint32_t owner, stack;
 	const struct model_site *site;
 };
 
@@ -63,7 +61,6 @@ static void measure(const struct model_site *site, enum sites_measure how, uint6
 	case SITES_LIVE: *bytes = site->live_bytes; *blocks = site->live_blocks; break;
 	case SITES_PEAK: *bytes = site->peak_bytes; *blocks = site->peak_blocks; break;
 	case SITES_HOST_PEAK: *bytes = site->host_peak_bytes; *blocks = site->host_peak_blocks; break;
-	case SITES_SINCE: *bytes = site->since_bytes; *blocks = site->since_blocks; break;
 	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = site->temporary ? site->allocated_bytes : 0; break;
 	}
 }
@@ -210,7 +207,7 @@ static unsigned site_flags(const struct builder *b)
 	return b->query->flags | (b->query->by == BY_LIBRARY ? STACK_NO_PYTHON : 0);
 }
 
-static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, size_t *index)
+static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, uint32_t *index)
 {
 	const char *fold = fold_of(b, stack);
 	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
@@ -231,15 +228,15 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	owner->label = fold ? output_format("%s", fold) : label_of(b, site, stack, frame);
 	owner->frame = frame;
 	entry->key = key;
-	*index = entry->owner = b->sites->count - 1;
+	*index = entry->owner = (uint32_t)b->sites->count - 1;
 	HASH_ADD(hh, b->entries, key, sizeof(key), entry);
 	return 0;
 }
 
-static int add_part(struct builder *b, const struct model_process *mp, uint32_t number, uint64_t bytes, uint64_t blocks)
+static int add_part(struct builder *b, const struct model_process *mp, uint32_t number)
 {
 	const struct model_site *site = &mp->sites[number];
-	struct part part = { .bytes = bytes, .blocks = blocks, .site = site };
+	struct part part = { .site = site };
 	part.stack = stacks_of_site(b->stacks, mp->process, number, site->node, site->node2);
 	if (b->query->by == BY_STACK)
 		part.stack = stacks_whole(b->stacks, part.stack);
@@ -283,7 +280,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 		b->small.blocks += site->sampled ? blocks : 0;
 		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
 			continue;
-		int e = add_part(b, mp, i, bytes, blocks);
+		int e = add_part(b, mp, i);
 		if (e < 0)
 			return e;
 	}
@@ -331,19 +328,20 @@ struct sums {
 
 static void add_to_sums(const struct builder *b, struct sums *sums, struct owner_stack *stack, const struct part *part)
 {
-	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes;
+	uint64_t size = part->site->sampled, mean = reader_process(b->reader, part->site->process)->sample_bytes, bytes = 0, blocks = 0;
+	measure(part->site, b->query->measure, &bytes, &blocks);
 	if (!size || !is_by_stack(b->query)) {
-		sums->bytes += part->bytes;
-		sums->blocks += part->blocks;
-		stack->bytes += part->bytes;
-		stack->blocks += part->blocks;
+		sums->bytes += bytes;
+		sums->blocks += blocks;
+		stack->bytes += bytes;
+		stack->blocks += blocks;
 		return;
 	}
 	double weight = sites_weight(b->reader, part->site);
-	estimate_add_bytes(&sums->bytes_sampled, size, part->bytes / size, mean);
-	estimate_add_blocks(&sums->blocks_sampled, size, part->blocks, mean);
-	stack->bytes += (uint64_t)llround((double)part->bytes * weight);
-	stack->blocks += (uint64_t)llround((double)part->blocks * weight);
+	estimate_add_bytes(&sums->bytes_sampled, size, bytes / size, mean);
+	estimate_add_blocks(&sums->blocks_sampled, size, blocks, mean);
+	stack->bytes += (uint64_t)llround((double)bytes * weight);
+	stack->blocks += (uint64_t)llround((double)blocks * weight);
 }
 
 static uint64_t whole(double x)

@@ -14,7 +14,6 @@ enum sites_measure {
 	SITES_LIVE,      /* at the end of the model's pass */
 	SITES_PEAK,      /* at each process's own peak */
 	SITES_HOST_PEAK, /* at the peak of the sum over processes */
-	SITES_SINCE,     /* live, and allocated since query.from_ns */
 	SITES_TEMPORARY, /* blocks that were freed at once; bytes are all that the site allocated */
 };
 

@@ -156,9 +156,8 @@ static uint32_t site_bucket(const struct book *b)
 static void change_site(struct book *b, const struct model_change *c)
 {
 	if (c->site >= b->site_count) {
-		if (vec_reserve(b->sites, b->site_room, c->site + 1ul))
+		if (vec_extend(b->sites, b->site_count, b->site_room, c->site + 1ul))
 			return;
-		b->site_count = c->site + 1ul;
 	}
 	struct site_book *s = &b->sites[c->site];
 	uint32_t now = site_bucket(b);

@@ -1,23 +1,20 @@
 /*
  * libdwfl finds the pieces (separate debug files by build id or .gnu_debuglink, .gnu_debugdata) and is then left
  * alone: its look-ups are linear in the number of symbols, and libtorch_cpu has 450,000. Functions with DWARF
- * come from dwarf.c; the others from one array per module, sorted by address when its first symbol is wanted.
- *
- * A symbol counts only within its size. Taking the nearest one below, as many tools do, names a wrong function
- * wherever a library is stripped to its exported symbols.
+ * come from dwarf.c; the others from symbol_table.c.
  */
 #include "analyzer/symbols.h"
 
 #include "analyzer/dwarf.h"
 #include "analyzer/error.h"
 #include "analyzer/names.h"
+#include "analyzer/symbol_table.h"
 #include "format/format.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,15 +22,8 @@
 #include <uthash.h>
 
 #define MAX_FRAMES MT_SYMBOLS_MAX_FRAMES
-#define UNSIZED_REACH 4096u /* assembly without .size: as far as the next symbol, but not further than this */
 
 #define SERVERS "DEBUGINFOD_URLS"
-
-struct symbol {
-	uint64_t start, end;
-	const char *name; /* mangled; of the mapped file */
-	uint32_t rank;    /* of aliases at one address the lowest is shown */
-};
 
 struct text {
 	UT_hash_handle hh;
@@ -67,9 +57,7 @@ struct symbol_module {
 	Dwfl_Module *module;
 	struct dwarf_index *dwarf; /* NULL: none */
 	uint64_t dwarf_bias;       /* of addresses in a separate debug file */
-	struct symbol *symbols;
-	size_t symbol_count;
-	bool symbols_read;
+	struct symbol_table *table; /* NULL: not wanted yet */
 	size_t key_bytes;
 	size_t build_id_bytes;
 	unsigned char key[]; /* build id, then path */
@@ -114,7 +102,7 @@ static void module_free(struct symbol_module *m)
 	dwarf_index_free(m->dwarf);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
-	free(m->symbols);
+	symbol_table_free(m->table);
 	free(m);
 }
 
@@ -192,15 +180,19 @@ static const struct name *name_of(struct symbols *s, const char *symbol)
 	return name;
 }
 
-static void set_name(struct symbols *s, struct frame *frame, const char *symbol)
+static void put_name(struct frame *frame, const struct name *name)
 {
-	const struct name *name = symbol ? name_of(s, symbol) : NULL;
 	if (!name)
 		return;
 	frame->function = name->function;
 	frame->name = name->shown;
 	if (name->language)
 		frame->language = name->language;
+}
+
+static void set_name(struct symbols *s, struct frame *frame, const char *symbol)
+{
+	put_name(frame, symbol ? name_of(s, symbol) : NULL);
 }
 
 /* ---- modules ------------------------------------------------------------------------------------------- */
@@ -311,109 +303,6 @@ static void load_module(struct symbols *s, struct symbol_module *m)
 		load_dwarf(m);
 }
 
-/* ---- symbol tables ------------------------------------------------------------------------------------- */
-
-static uint32_t rank_of(const GElf_Sym *sym, const char *name)
-{
-	uint32_t underscores = (uint32_t)strspn(name, "_");
-	uint32_t binding = GELF_ST_BIND(sym->st_info) == STB_GLOBAL ? 0 : GELF_ST_BIND(sym->st_info) == STB_WEAK ? 1 : 2;
-	return (sym->st_size == 0) * 1000 + binding * 100 + (underscores < 99 ? underscores : 99);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct symbol *x = a, *y = b;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (y->rank > x->rank) - (y->rank < x->rank); /* the best alias last, where the search arrives */
-}
-
-static bool is_code(const GElf_Sym *sym, GElf_Word section)
-{
-	int type = GELF_ST_TYPE(sym->st_info);
-	return section != SHN_UNDEF && section != SHN_ABS && section != SHN_COMMON && sym->st_value != 0 &&
-	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size == 0));
-}
-
-static bool add_symbol(struct symbol_module *m, int i)
-{
-	GElf_Sym sym;
-	GElf_Addr address;
-	GElf_Word section;
-	const char *name = dwfl_module_getsym_info(m->module, i, &sym, &address, &section, NULL, NULL);
-	if (!name || !*name || *name == '$' || !is_code(&sym, section)) /* $x, $d: aarch64's mapping symbols */
-		return false;
-	m->symbols[m->symbol_count++] = (struct symbol){
-		.start = address,
-		.end = address + sym.st_size,
-		.name = name,
-		.rank = rank_of(&sym, name),
-	};
-	return true;
-}
-
-static void bound_unsized(struct symbol *symbols, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct symbol *s = &symbols[i];
-		size_t next = i + 1;
-		if (s->end != s->start)
-			continue;
-		while (next < count && symbols[next].start == s->start)
-			next++;
-		s->end = s->start + UNSIZED_REACH;
-		if (next < count && symbols[next].start < s->end)
-			s->end = symbols[next].start;
-	}
-}
-
-/* Only a complete table says where an unsized symbol ends: the next one of a stripped library may be far off. */
-static bool has_full_table(Dwfl_Module *module)
-{
-	GElf_Addr bias;
-	Elf *elf = dwfl_module_getelf(module, &bias);
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	while ((section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
-			return true;
-	return false;
-}
-
-static void read_symbols(struct symbol_module *m)
-{
-	m->symbols_read = true;
-	int count = m->module ? dwfl_module_getsymtab(m->module) : 0;
-	if (count <= 0)
-		return;
-	m->symbols = malloc((size_t)count * sizeof(*m->symbols));
-	if (!m->symbols)
-		return;
-	for (int i = 0; i < count; i++)
-		add_symbol(m, i);
-	qsort(m->symbols, m->symbol_count, sizeof(*m->symbols), by_address);
-	if (has_full_table(m->module))
-		bound_unsized(m->symbols, m->symbol_count);
-}
-
-static const struct symbol *find_symbol(struct symbol_module *m, uint64_t address)
-{
-	if (!m->symbols_read)
-		read_symbols(m);
-	size_t low = 0, high = m->symbol_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (m->symbols[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i > 0 && low - i < 16; i--) /* aliases, and a symbol within another */
-		if (address < m->symbols[i - 1].end)
-			return &m->symbols[i - 1];
-	return NULL;
-}
-
 /* ---- look-up ------------------------------------------------------------------------------------------- */
 
 static const char *language_name(int code)
@@ -450,6 +339,18 @@ static bool wants_symbol(const struct frame *frame, const struct source *source)
 				    strcmp(frame->language, "c") != 0);
 }
 
+/* What the module's symbol table says; the names made of a symbol are kept with it. */
+static const struct name *symbol_at(struct symbols *s, struct symbol_module *m, uint64_t address)
+{
+	const void **kept;
+	if (!m->table)
+		m->table = symbol_table_new(m->module);
+	const char *symbol = m->table ? symbol_table_find(m->table, address, &kept) : NULL;
+	if (symbol && !*kept)
+		*kept = name_of(s, symbol);
+	return symbol ? *kept : NULL;
+}
+
 static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)
 {
 	struct source sources[MAX_FRAMES] = { 0 };
@@ -457,10 +358,8 @@ static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t addre
 	for (size_t i = 0; i < count; i++)
 		set_source(s, &frames[i], &sources[i]);
 	size_t last = count ? count - 1 : 0;
-	if (wants_symbol(&frames[last], &sources[last])) {
-		const struct symbol *symbol = find_symbol(m, address);
-		set_name(s, &frames[last], symbol ? symbol->name : NULL);
-	}
+	if (wants_symbol(&frames[last], &sources[last]))
+		put_name(&frames[last], symbol_at(s, m, address));
 	return last + 1;
 }
 

@@ -40,7 +40,7 @@ static bool same(const struct tally_sites *t, uint32_t site, const struct site_k
 static int grow(struct tally_sites *t)
 {
 	size_t mask = t->index ? 2 * t->mask + 1 : 255;
-	struct tally_place *index = calloc(mask + 1, sizeof(*index));
+	struct tally_place *index = vec_calloc(mask + 1, sizeof(*index));
 	if (!index)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (uint32_t n = 0; n < t->count; n++) {
@@ -66,9 +66,8 @@ static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t n
 		t->keys[t->count] = *key;
 	else
 		t->sites[t->count] = (struct model_site){
-			.process = key->process, .node = key->node, .node2 = key->node2, .split = key->split, .kind = key->kind,
-			.device = key->device, .sampled = key->sampled, .peak_stamp = number, .host_stamp = host_number,
-			.oldest_ns = UINT64_MAX,
+			.process = key->process, .node = key->node, .node2 = key->node2, .split = key->split, .kind = (uint8_t)key->kind,
+			.device = key->device, .sampled = key->sampled, .peak_stamp = (uint32_t)number, .host_stamp = (uint32_t)host_number,
 		};
 	return (int64_t)t->count++;
 }
@@ -135,6 +134,7 @@ void tally_sites_fini(struct tally_sites *t)
 {
 	free(t->sites);
 	free(t->keys);
+	free(t->oldest_ns);
 	free(t->index);
 	*t = (struct tally_sites){ 0 };
 }

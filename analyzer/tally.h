@@ -58,6 +58,7 @@ struct tally_sites {
 	const struct tally_sites *known; /* who gives the numbers: model_query.numbers. NULL = these themselves */
 	struct model_site *sites; /* NULL if numbers_only ... */
 	struct site_key *keys; /* ... and else this */
+	uint64_t *oldest_ns;   /* see struct model_process */
 	size_t count, room;
 	struct tally_place { uint32_t number, tag; } *index; /* by hash of the key: the site + 1, and more of the hash */
 	size_t mask;
@@ -109,13 +110,13 @@ static inline void tally_prefetch_site(const struct tally_sites *t, uint32_t sit
 /* Before the live value of a site changes. */
 static inline void tally_touch(struct model_site *s, uint64_t number, uint64_t host_number)
 {
-	if (s->peak_stamp != number) {
-		s->peak_stamp = number;
+	if (s->peak_stamp != (uint32_t)number) {
+		s->peak_stamp = (uint32_t)number;
 		s->peak_bytes = s->live_bytes;
 		s->peak_blocks = s->live_blocks;
 	}
-	if (s->host_stamp != host_number) {
-		s->host_stamp = host_number;
+	if (s->host_stamp != (uint32_t)host_number) {
+		s->host_stamp = (uint32_t)host_number;
 		s->host_peak_bytes = s->live_bytes;
 		s->host_peak_blocks = s->live_blocks;
 	}
