@@ -18,6 +18,7 @@
 
 #define DEFAULT_ROWS 10
 #define DEFAULT_JSON_ROWS 1000
+#define MANY_TIMES 10       /* as much is not told in per cent */
 #define LEAST_BYTES 1048576.0 /* smaller sums are not worth a percentage */
 
 struct diff_options {
@@ -456,7 +457,10 @@ static char *percent_text(const struct item *i)
 		return strdup("new");
 	if (!i->has[1])
 		return strdup("gone");
-	return i->value[0] > 0 ? output_format("%+.1f %%", 100 * change_of(i) / i->value[0]) : strdup("");
+	if (i->value[0] <= 0)
+		return strdup("");
+	double times = i->value[1] / i->value[0];
+	return times >= MANY_TIMES ? output_format("x %.0f", times) : output_format("%+.1f %%", 100 * (times - 1));
 }
 
 static void print_item(struct table *t, const struct item *i)
@@ -470,8 +474,20 @@ static void print_item(struct table *t, const struct item *i)
 	free(percent);
 }
 
-static bool is_worth_a_row(const struct item *i)
+/* The sum of one device is that device's. */
+static bool is_said_already(const struct diff *d, const struct item *i)
 {
+	return i->section == DEVICES && !strcmp(i->name, "all devices") && model_devices(d->side[0].view.model) < 2 &&
+	       model_devices(d->side[1].view.model) < 2;
+}
+
+static bool is_worth_a_row(const struct diff *d, const struct item *i)
+{
+	bool both = i->has[0] && i->has[1];
+	if (is_said_already(d, i) || (both && i->section == PROCESSES && change_of(i) == 0))
+		return false;
+	if (both && i->section == STEPS && i->value[0] == 0 && i->value[1] == 0)
+		return false;
 	if (i->section == CATEGORIES_OF)
 		return fabs(change_of(i)) >= LEAST_BYTES;
 	if (i->section == PHASES)
@@ -489,7 +505,7 @@ static void print_section(const struct diff *d, enum section section)
 	struct table *t = NULL;
 	for (size_t k = 0; k < d->count; k++) {
 		const struct item *i = d->sorted[k];
-		if (i->section != section || !is_worth_a_row(i))
+		if (i->section != section || !is_worth_a_row(d, i))
 			continue;
 		if ((is_ranked(section) || section == PROCESSES || section == PHASES) && shown >= most) {
 			more++;

@@ -306,6 +306,14 @@ static int find_moments(struct view *v, struct moment *moments)
 	return e < 0 ? e : count;
 }
 
+static int count_hosts(const struct moment *moments, int count)
+{
+	int n = 0;
+	while (n < count && !moments[n].device)
+		n++;
+	return n;
+}
+
 static int show(struct view *v)
 {
 	size_t room = MODEL_HOST_KINDS + 2ul * model_devices(v->model);
@@ -314,7 +322,9 @@ static int show(struct view *v)
 	if (e == 0 && v->options->json)
 		e = print_json(v, moments, (size_t)count);
 	else
-		for (int i = 0, printed = 0; i < count; i++) {
+		for (int k = 0, printed = 0; k < count; k++) {
+			/* devices first where one ran out */
+			int hosts = v->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0, i = (k + hosts) % count;
 			if (moments[i].device && !moments[i].sites->bytes)
 				continue;
 			printf("%s", printed++ ? "\n" : "");

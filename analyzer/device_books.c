@@ -23,6 +23,7 @@ static struct device *device_new(const struct reader_host *host)
 	d->seen.index = MODEL_NO_DEVICE;
 	d->seen.host = host;
 	d->seen.uuid = d->seen.model = "";
+	d->seen.used_before = MODEL_UNKNOWN;
 	d->peak.free_bytes = d->peak.total_bytes = MODEL_UNKNOWN;
 	snprintf(d->seen.name, sizeof(d->seen.name), "device ?");
 	return d;

@@ -95,6 +95,8 @@ int oom_info(struct account *a, const struct device_event *e)
 				 s->device->layer[LAYER_MEMORY].totals.live_bytes };
 	if (e->slot->size > s->device->seen.total_bytes)
 		s->device->seen.total_bytes = e->slot->size;
+	if (s->device->seen.used_before == MODEL_UNKNOWN && !s->device->layer[LAYER_MEMORY].totals.allocations && e->slot->addr <= e->slot->size)
+		s->device->seen.used_before = e->slot->size - e->slot->addr;
 	return 0;
 }
 

@@ -89,12 +89,12 @@ static int set_neighbours(struct explain *x, struct evidence_device *e, const st
 		list[e->neighbours.count++] = (struct evidence_neighbour){
 			.pid = row->pid, .name = row->name, .bytes = row->bytes, .since_ns = row->since_ns, .before = row->before,
 			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free : EVIDENCE_UNKNOWN,
-			.bytes_before = own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
+			.bytes_before = l->by_use && !row->process ? row->bytes : own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
 		};
 	}
 	e->neighbours.items = list;
 	e->neighbours_known = l->other_processes != MODEL_UNKNOWN;
-	e->self_listed = e->neighbours_known;
+	e->self_listed = e->neighbours_known && !l->by_use;
 	return 0;
 }
 

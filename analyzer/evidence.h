@@ -55,7 +55,6 @@ struct evidence_pool {
 	uint64_t reserved, allocated;
 	uint64_t largest_hole;
 	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
-	uint64_t unusable;          /* holes of private pools (CUDA graphs) that this request may not use */
 	bool expandable;
 	bool driver_pool;           /* cudaMallocAsync: the driver keeps what is freed */
 };

@@ -2,6 +2,8 @@
 
 #include "analyzer/vec.h"
 
+#define CONTEXTS (1ll << 30) /* more than those of the first processes take */
+
 static bool known(uint64_t figure) { return figure != MODEL_UNKNOWN; }
 
 const struct model_moment *ledger_moment(const struct model_device *d, const struct model_oom **oom)
@@ -129,6 +131,29 @@ static int take_outside(struct ledger *l, const struct model *m, struct stacks *
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
+/*
+ * Nobody lists the processes of an Ascend device. But what its driver said was used before any traced process had memory belongs to
+ * others, all but the contexts that were made by then, for which CONTEXTS are left unexplained; as far as it is still there.
+ */
+static int take_used_before(struct ledger *l)
+{
+	uint64_t before = l->device->used_before;
+	if (known(l->other_processes) || !known(before) || before <= CONTEXTS || !known(l->total) || !known(l->free))
+		return 0;
+	int64_t there = (int64_t)(l->total - l->free - l->pool_allocated - l->pool_free - l->other_own) - CONTEXTS;
+	uint64_t bytes = before - CONTEXTS < (uint64_t)there ? before - CONTEXTS : (uint64_t)there;
+	if (there <= 0)
+		return 0;
+	struct ledger_process *row = ledger_add_process(l, NULL, 0, "in use before");
+	if (!row)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	row->bytes = bytes;
+	row->before = true;
+	l->other_processes = bytes;
+	l->by_use = true;
+	return 0;
+}
+
 static void add_up(struct ledger *l)
 {
 	uint64_t parts = l->pool_allocated + l->pool_free + l->other_own + (known(l->other_processes) ? l->other_processes : 0);
@@ -154,6 +179,8 @@ static int make(struct ledger *l, const struct model *m, const struct reader *r,
 		e = take_outside(l, m, stacks);
 	if (!e && samples)
 		e = ledger_take_samples(l, m, samples);
+	if (!e)
+		e = take_used_before(l);
 	add_up(l);
 	if (l->process_count)
 		qsort(l->processes, l->process_count, sizeof(*l->processes), larger_process);

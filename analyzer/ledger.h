@@ -49,6 +49,7 @@ struct ledger {
 	unsigned process_count;
 	struct ledger_part *parts;     /* largest first */
 	unsigned part_count;
+	bool by_use;                   /* nobody listed the processes: the others are by what was used when we began */
 	bool then;                     /* nothing that was sampled later is in it */
 	struct model_moment own;       /* of ledger_make_then() */
 };

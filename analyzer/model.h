@@ -272,6 +272,7 @@ struct model_device {
 	const char *uuid, *model;        /* "" = unknown */
 	char name[48];                   /* "cuda:0" where all its processes agree, else of the first one's */
 	uint64_t total_bytes;            /* 0 = unknown */
+	uint64_t used_before;            /* by whomever, before a traced process had memory; with a context. MODEL_UNKNOWN */
 	struct model_totals layer[MODEL_LAYERS];     /* sums, and peaks of the sums over processes */
 	struct model_series timeline[MODEL_LAYERS];
 	const struct model_share *const *shares;

@@ -293,11 +293,12 @@ static void detailed_rows(struct ledger_table *t, const struct ledger *l, const 
 static void process_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, bool detailed, const char *who)
 {
 	char *since = p->before ? strdup("before") : output_format("%s", DURATION(p->since_ns));
-	char *pid = output_format("%u", p->pid);
+	char *pid = p->pid ? output_format("%u", p->pid) : strdup("others");
 	if (detailed)
 		detailed_rows(t, l, p, who, since);
 	else
-		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace" : "NVML only, no trace");
+		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace"
+			   : l->by_use ? "use when we began" : "NVML only, no trace");
 	free(since);
 	free(pid);
 }

@@ -1,5 +1,6 @@
 /* What the report says about time: steps, phases, growth and what grows; JSON and screen. */
 #include "analyzer/benign.h"
+#include "analyzer/freed.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
@@ -126,9 +127,13 @@ static json_t *json_steps(const struct view *v, const struct course *c, const st
 
 /* ---- JSON: phases -------------------------------------------------------------------------------------- */
 
-static void json_freed(json_t *all, const struct phase *p, const struct phase_track *t, const char *track)
+static void json_freed(const struct view *v, json_t *all, const struct phase *p, const struct phase_track *t, const char *track)
 {
 	struct phase_freed f;
+	struct freed host;
+	if (t->kind == MODEL_HEAP && p->visits == 1 &&
+	    freed_host(v, p->process, (struct freed_span){ t->peak_ns, t->peak_bytes, p->end_ns, t->end_bytes }, &host))
+		json_object_set_new(all, track, freed_json(&host));
 	if (!phase_freed(p, t, &f))
 		return;
 	json_t *o = json_object();
@@ -148,7 +153,7 @@ static json_t *json_phase(const struct view *v, const struct phase *p)
 		course_track_name(v, p->process, t->kind, t->device, name, sizeof(name));
 		json_object_set_new(peaks, name, json_bytes(t->peak_bytes));
 		json_object_set_new(kept, name, json_integer(t->kept_bytes));
-		json_freed(freed, p, t, name);
+		json_freed(v, freed, p, t, name);
 	}
 	json_object_set_new(o, "name", json_text(p->name));
 	json_object_set_new(o, "source", json_string(sources[p->source]));

@@ -1,5 +1,6 @@
 /* HOST: where the memory of the machine, or what the cgroup may have of it, was; and the largest processes in it. */
 #include "analyzer/error.h"
+#include "analyzer/freed.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORTH_A_LINE 200 /* of the memory there is: freed since the peak */
 #define MOST_PROCESSES 6
 #define SHOWN 0.002 /* of the total; less is no row ... */
 #define OWN_ROWS 6  /* ... but of the run's own, which come first, what matters to the run is */
@@ -139,6 +141,27 @@ static unsigned print_processes(const struct report *r, unsigned room)
 	return shown + 1;
 }
 
+/* Of the process that freed most since its peak, where that is a part worth a line. */
+static unsigned print_freed(const struct report *r)
+{
+	struct freed most = { 0 }, f;
+	const struct process *who = NULL;
+	for (unsigned i = 0; i < reader_processes(r->view->reader); i++) {
+		const struct process *p = reader_process(r->view->reader, i);
+		if (!view_has(r->view, p) || !freed_process(r->view, p, &f) || f.bytes <= most.bytes || f.error > f.bytes / 4)
+			continue;
+		most = f;
+		who = p;
+	}
+	if (!who || most.bytes < system_ledger(r->system)->total / WORTH_A_LINE)
+		return 0;
+	char *untouched = most.untouched ? output_format(", %s were never touched", BYTES(most.untouched)) : NULL;
+	printf("  %u freed %s since its peak: %s went back to the kernel, its allocators kept %s%s (+/- %s)\n", who->pid, BYTES(most.bytes),
+	       BYTES((uint64_t)(most.to_kernel > 0 ? most.to_kernel : 0)), BYTES(most.kept), untouched ? untouched : "", BYTES(most.error));
+	free(untouched);
+	return 1;
+}
+
 /* Something that the figures are about: a single process that is a small part of the machine needs no such table. */
 static bool is_worth_it(const struct report *r)
 {
@@ -154,6 +177,8 @@ unsigned report_print_host(const struct report *r, unsigned room)
 	printf("\n");
 	print_clean(STYLE_HEAD, heading(r->system));
 	unsigned lines = 2 + print_ledger(l);
+	if (room > lines + 3)
+		lines += print_freed(r);
 	if (room > lines + 2)
 		lines += print_processes(r, room - lines - 1);
 	return lines;

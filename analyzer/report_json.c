@@ -1,6 +1,7 @@
 /* The report as JSON: the schema of the command line's documentation, also where this version has nothing to say. The key
  * "host" is the memory of the host; its name is "hostname". */
 #include "analyzer/devices_json.h"
+#include "analyzer/freed.h"
 #include "analyzer/explain_json.h"
 #include "analyzer/json.h"
 #include "analyzer/report.h"
@@ -51,7 +52,10 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
 	json_object_set_new(o, "state", json_string(state_name(p)));
 	json_object_set_new(o, "exit", json_exit(p));
-	json_object_set_new(o, "host", json_totals(&m->kind[MODEL_HEAP]));
+	struct freed freed;
+	json_t *host = json_totals(&m->kind[MODEL_HEAP]);
+	json_object_set_new(host, "freed_since_peak", freed_process(r->view, p, &freed) ? freed_json(&freed) : json_null());
+	json_object_set_new(o, "host", host);
 	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));

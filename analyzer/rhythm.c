@@ -578,12 +578,19 @@ static const struct level *innermost(const struct watched *w, const struct level
 	return best;
 }
 
+/* Runs while the inner one does. */
+static bool covers(const struct level *l, const struct level *inner)
+{
+	uint64_t from = l->first_ns > inner->first_ns ? l->first_ns : inner->first_ns, to = l->last_ns < inner->last_ns ? l->last_ns : inner->last_ns;
+	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
+}
+
 /* A level outside it with a fixed, small number of its turns in each of its own. */
 static const struct level *around(const struct level *levels, const struct level *inner, unsigned *micro)
 {
 	for (const struct level *l = levels; l < inner; l++)
 		for (unsigned k = 2; k <= LEAST_MICRO; k++)
-			if (l->count >= LEAST_SITES && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
+			if (l->count >= LEAST_SITES && covers(l, inner) && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
 			    inner->count <= l->count * k + k && inner->count + k >= l->count * k) {
 				*micro = k;
 				return l;

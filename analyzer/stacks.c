@@ -72,7 +72,7 @@ static uint32_t hash_words(uint64_t a, uint64_t b)
 static bool grow_table(struct table *t)
 {
 	uint32_t mask = t->slots ? t->mask * 2 + 1 : 1023;
-	struct slot *slots = vec_calloc((size_t)mask + 1, sizeof(*slots));
+	struct slot *slots = calloc((size_t)mask + 1, sizeof(*slots));
 	if (!slots)
 		return false;
 	for (uint32_t k = 0; t->slots && k <= t->mask; k++) {
@@ -146,7 +146,7 @@ static struct process_map *map_of(struct stacks *s, const struct process *p)
 		return NULL;
 	struct process_map *map = &s->maps[p->id];
 	if (!map->ids && p->node_end > p->node_base)
-		map->ids = vec_calloc(p->node_end - p->node_base, sizeof(*map->ids));
+		map->ids = calloc(p->node_end - p->node_base, sizeof(*map->ids));
 	if (!map->modules && p->module_count)
 		map->modules = calloc(p->module_count, sizeof(*map->modules));
 	return map;
@@ -279,8 +279,8 @@ uint32_t stacks_whole(struct stacks *s, uint32_t id)
 		return id;
 	struct triple pair = *pair_at(s, id);
 	if (!pair.more) {
-		pair.more = stacks_spliced(s, pair.a, pair.b); /* which may move the list */
-		s->pairs.list[id & ~PAIR].more = pair.more;
+		pair.more = stacks_spliced(s, pair.a, pair.b);
+		s->pairs.list[id & ~PAIR].more = pair.more; /* only now: the list may have moved */
 	}
 	return pair.more;
 }

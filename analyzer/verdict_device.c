@@ -42,7 +42,7 @@ static uint64_t notable(const struct evidence_device *d)
 
 static uint64_t pool_unused(const struct evidence_device *d)
 {
-	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), d->pool.unusable) : 0;
+	return d->pool.known ? less(d->pool.reserved, d->pool.allocated) : 0;
 }
 
 static bool is_capped(const struct evidence_device *d)
@@ -294,6 +294,8 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 	const struct evidence_neighbour *most = d->neighbours.items;
 	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
 		most = n->bytes > most->bytes ? n : most;
+	if (d->neighbours.count == 1 && !most->pid)
+		return output_format("others hold %s %% of %s since before we began; without that the request fits", PERCENT(bytes, d->total), d->name);
 	if (d->neighbours.count == 1)
 		return output_format("%u%s%s holds %s %% of %s; without it the request fits", most->pid, most->name ? " " : "",
 				     most->name ? most->name : "", PERCENT(bytes, d->total), d->name);
@@ -453,9 +455,6 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
 	uint64_t hole = d->pool.largest_hole;
-	if (d->pool.unusable > b->unused)
-		return ruled_out(out, output_format("%s unused are in private pools (CUDA graphs), which this request may not use",
-						    BYTES(d->pool.unusable)));
 	return ruled_out(out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s", BYTES(b->unused),
 					    evidence_known(hole) ? ", largest hole " : "", evidence_known(hole) ? BYTES(hole) : "",
 					    BYTES(b->free), BYTES(d->request.bytes)));

@@ -40,14 +40,14 @@ static int is_there(void)
 		return 1;
 	if (__atomic_load_n(&missing, __ATOMIC_RELAXED) > 100)
 		return 0;
+	if (!mt_library_symbol(&mt_lib_CUDA, "cuCtxGetDevice")) {
+		__atomic_add_fetch(&missing, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
 	/* threads that come here at once write the same */
 #define Q(name, params) ask.name = (CUresult(*) params)(uintptr_t)mt_library_symbol(&mt_lib_CUDA, #name);
 	QUESTIONS(Q)
 #undef Q
-	if (!ask.cuCtxGetDevice) {
-		__atomic_add_fetch(&missing, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
 	__atomic_store_n(&asked, now, __ATOMIC_RELEASE);
 	return 1;
 }

@@ -10,6 +10,7 @@
 #include "shim/config.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
+#include "shim/map.h"
 #include "shim/process.h"
 #include "shim/record.h"
 #include "shim/stack.h"
@@ -47,6 +48,13 @@ static uint32_t file_id(const char *path)
 		}
 	}
 	return 0; /* more names than we keep: unknown */
+}
+
+void mt_map_reset(void)
+{
+	if (file_count)
+		memset(files, 0, sizeof(files));
+	file_count = 0;
 }
 
 static const char *name_of(int fd)

@@ -286,7 +286,8 @@ void mt_modules_inherit(void)
 		write_kept();
 		mt_lock_drop(&mt_process.lock);
 	} else {
-		count = 0; /* they are met again, one by one */
+		count = 0; /* they are met again */
+		adds = 0;
 	}
 	mt_sys_restore_signals(&signals);
 	if (kept)

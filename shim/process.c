@@ -13,6 +13,7 @@
 #include "shim/device.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
+#include "shim/map.h"
 #include "shim/mark.h"
 #include "shim/modules.h"
 #include "shim/process.h"
@@ -359,6 +360,7 @@ static int enter_child(void)
 	mt_log_reset();
 	mt_device_reset();
 	mt_mark_reset();
+	mt_map_reset();
 	mt_sys_unmap(parent, MT_INFO_LOG);
 	if (!mt_config.children)
 		return 0;

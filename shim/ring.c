@@ -37,7 +37,7 @@ struct mt_stack *mt_ring_stack(struct mt_ring *ring)
 
 struct mt_python *mt_ring_python(struct mt_ring *ring)
 {
-	return (struct mt_python *)((char *)(ring + 1) + stack_bytes());
+	return (struct mt_python *)((char *)(ring + 1) + ring->stack_bytes);
 }
 
 void mt_ring_reset(void)
@@ -232,6 +232,7 @@ static struct mt_ring *make_ring(uint32_t i)
 	if (!ring)
 		return NULL;
 	ring->index = i;
+	ring->stack_bytes = (uint32_t)stack_bytes();
 	ring->owner = 1;
 	mt_sample_start(&ring->sample, (mt_config.sample_seed ? mt_config.sample_seed : mt_ticks()) ^ (uint64_t)i << 48,
 	                mt_config.sample_bytes);

@@ -26,6 +26,7 @@ struct mt_ring {
 	uint64_t retry_ns;      /* no attempt to get a chunk before */
 	struct mt_sample sample;
 	uint32_t captures;      /* of stacks, by the thread that has it */
+	uint32_t stack_bytes;   /* of struct mt_stack, rounded up */
 	uint32_t pending_count;
 	char     name[16];      /* the thread's, as last recorded */
 	struct mt_event pending[MT_PENDING];

@@ -1,8 +1,8 @@
 /*
  * How a child is found by (parent, pc). Nearly all nodes have few children: these are a list, newest first, whose links lie beside the
- * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table. So a new node costs
- * one access to memory that no cache has, that to its parent's link; and what is called from a new node is new, too, its list
- * one store to the link just made.
+ * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table, as do all of the
+ * root. So a new node costs one access to memory that no cache has, that to its parent's link; and what is called from a new node is
+ * new, too, its list one store to the link just made.
  */
 #include <string.h>
 
@@ -289,7 +289,7 @@ static unsigned add_path(uint32_t parent, struct mt_tree_frame *path, unsigned n
 }
 
 /* The child that is wanted, or 0; *in_list is 0 if a new one is to go into the index. */
-static uint32_t find(const struct mt_node *wanted, int *in_list)
+static uint32_t find_in_list(const struct mt_node *wanted, int *in_list)
 {
 	uint32_t id = __atomic_load_n(&link_at(wanted->parent)->child, __ATOMIC_ACQUIRE), next;
 
@@ -300,12 +300,25 @@ static uint32_t find(const struct mt_node *wanted, int *in_list)
 			return id;
 	}
 	*in_list = !id;
-	return id ? find_in_index(__atomic_load_n(&table, __ATOMIC_ACQUIRE), hash_of(wanted->parent, wanted->pc), wanted) : 0;
+	return 0;
+}
+
+/* Of the root all are in the index: with sampled stacks these are the callers of all allocations. */
+static uint32_t find(const struct mt_node *wanted, int *in_list)
+{
+	uint32_t id = 0;
+
+	*in_list = 0;
+	if (wanted->parent)
+		id = find_in_list(wanted, in_list);
+	if (!id && !*in_list)
+		id = find_in_index(__atomic_load_n(&table, __ATOMIC_ACQUIRE), hash_of(wanted->parent, wanted->pc), wanted);
+	return id;
 }
 
 unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n)
 {
-	int in_list = 1;
+	int in_list;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct mt_node wanted = { path[i].pc, parent, path[i].flags };

@@ -12,14 +12,23 @@ COMMANDS = [["report"], ["report", "--json"], ["peak"], ["peak", "--json", "-n",
             ["leaks"], ["leaks", "--json"], ["timeline"], ["timeline", "--json"], ["check"], ["dump"]]
 
 
-@mt.variants(*((n,) for n in golden_traces.NAMES))
-def case_commands(name):
+def all_commands(trace):
     if not os.path.exists(ASAN):
         mt.skip("build/asan/memtrace is not built")
-    trace = golden_traces.unpack(name, mt.scratch("golden"))
     for command in COMMANDS:
         done = mt.execute([ASAN, *command, trace])
         mt.equal(done.status, 0, "status of %s: %s" % (" ".join(command), done))
+
+
+@mt.variants(*((n,) for n in golden_traces.NAMES))
+def case_commands(name):
+    all_commands(golden_traces.unpack(name, mt.scratch("golden")))
+
+
+def case_commands_on_many_python_stacks():
+    """Tables grow while they are in use."""
+    script = "import ast, ctypes, json, select\nkept = [ast.parse(%r * 50) for _ in range(20)]" % "x = [1, {2: 3}]\n"
+    all_commands(mt.shimmed([mt.python(), "-c", script]).trace.settle().path)
 
 
 mt.main()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What threads of PyTorch's autograd allocate shows the thread and the line of Python that called backward()."""
-# timeout: 120
+# timeout: 200
 import json
 import os
 import sys

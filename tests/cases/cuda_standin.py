@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every kind of CUDA memory on the stand-in devices: the trace's device events are what the stand-in driver's own log says, in order,
 with address or handle, bytes, device and class."""
-# timeout: 120
+# timeout: 200
 import json
 import os
 import sys

@@ -5,6 +5,7 @@ docs.py --refresh writes what --help says into the pages.
 """
 import os
 import re
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -49,6 +50,40 @@ def case_links_lead_somewhere():
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(path)):
             target = os.path.join(os.path.dirname(path), link)
             mt.check(os.path.exists(target), "%s links to %s" % (os.path.relpath(path, mt.TOP), link))
+
+
+EXAMPLE = re.compile(r"^    (?:eval \$\()?memtrace ([a-z]+(?: [^#>)\n]*)?)", re.M)
+OF_OPTIONS = ("no such command", "no such option", "needs a value", "takes no value", "is no ", "unexpected word", "name two")
+
+
+def examples():
+    """(page, words) of each command that a page shows, but for titles of screens."""
+    for path in [os.path.join(mt.TOP, "README.md")] + [page(c) for c in commands()]:
+        for match in EXAMPLE.finditer(read(path)):
+            words = match[1].split()
+            if "OPTIONS" not in match[1] and "[" not in match[1] and "   " not in match[1].strip():
+                yield os.path.basename(path), words
+
+
+def case_examples_are_commands():
+    """What the pages tell to type is understood: no option or value of it is wrong, whatever this trace may lack."""
+    folder = mt.scratch("examples")
+    done = mt.shimmed([mt.program("marks"), "grow"])
+    done.trace.settle()
+    for name in ("before", "after", "DIR", "memtrace-python-host-4711"):
+        shutil.copytree(done.trace.path, os.path.join(folder, name))
+    with open(os.path.join(folder, "lsan.supp"), "w", encoding="utf-8"):
+        pass
+    tried = 0
+    for name, words in examples():
+        words = [w.replace("/data/", folder + "/") for w in words]
+        if "--" in words:
+            words = words[:words.index("--") + 1] + ["true"]
+        got = mt.execute([mt.MEMTRACE, *words], cwd=folder)
+        mt.check(got.status in (0, 1, 2, 3) and not any(text in got.err for text in OF_OPTIONS),
+                 "%s: memtrace %s: %s %s" % (name, " ".join(words), got.status, got.err))
+        tried += 1
+    mt.check(tried >= 20, "%d examples" % tried)
 
 
 def refresh():

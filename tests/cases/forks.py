@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Process trees: each way to make a child, what children inherit, and that nobody is forgotten."""
+import json
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -32,6 +33,25 @@ def case_inherited_blocks_are_summed_once():
     mt.equal((trace.host["live_bytes"], trace.host["live_blocks"]), (100300, 1010))
     mt.equal(mt.blocks_of(trace.sites(), "parent_blocks"), (100000, 1000))
     mt.equal(mt.blocks_of(trace.sites(), "child_work"), (300, 10))
+
+
+def case_files_of_a_child():
+    """A file that the parent has mapped as well is named in the child's records too."""
+    program = """import mmap, os
+file = os.open("/bin/sh", os.O_RDONLY)
+parents = mmap.mmap(file, 4096, prot=mmap.PROT_READ)
+pid = os.fork()
+if not pid:
+    childs = mmap.mmap(file, 8192, prot=mmap.PROT_READ)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    done = mt.same([mt.python(), "-c", program]).tool("dump", "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    files = {(row["process"], row["id"]): row["path"] for row in rows if row["record"] == "file"}
+    maps = [(row["size"], files.get((row["process"], row["file"]))) for row in rows if row["record"] == "map"]
+    path = os.path.realpath("/bin/sh")
+    mt.check((4096, path) in maps and (8192, path) in maps, "mapped files are %s" % maps)
 
 
 @mt.variants("spawn", "vforkexec")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Marks, steps, phases and labels: from C, C++ and Python, with and without the shim."""
-# timeout: 120
+# timeout: 200
 import collections
 import json
 import os

@@ -565,19 +565,21 @@ def case_a_file_made_by_hand_is_read():
 
 
 def case_shares_that_were_not_measured_are_said_to_be_estimates():
-    """As the recorder does it: a close look at a process is rare. Of two equal moments that with the look counts."""
-    for grows, at_s, estimated in ((0, 1, False), (10, 2, True)):
+    """As the recorder does it: a close look at a process is rare. Of two equal moments that with the look counts. What came
+    since a look is the process's own, whatever it shared then."""
+    for look_at, part, grows, want in ((1, 1, 0, (2, False, 100 * MIB)), (0, 2, 10 * MIB, (3, True, 70 * MIB))):
         trace, session, info = made()
         file = samplesfile.SamplesFile()
         mine = ("process", info.pid, info.boot_start, 1, "golden", "/")
         for i in range(3):
-            file.time(session.start_mono_ns + i * 10**9)
-            look = dict(pss=100 << 20, pss_anon=100 << 20, pss_file=0, pss_shmem=0, anonymous=100 << 20) if i == 1 else {}
-            file.add(mine, rss=(100 + i * grows) << 20, rss_anon=(100 + i * grows) << 20, rss_file=0, rss_shmem=0, swap=0, **look)
+            rss = 100 * MIB + i * grows
+            look = dict(pss=rss // part, pss_anon=rss // part, pss_file=0, pss_shmem=0, anonymous=rss) if i == look_at else {}
+            file.time(session.start_mono_ns + (i + 1) * 10**9)
+            file.add(mine, rss=rss, rss_anon=rss, rss_file=0, rss_shmem=0, swap=0, **look)
             file.add(("machine",), total=1 << 30, free=512 << 20, anon=400 << 20, shmem=0, cached=0, swap_total=0, swap_free=0)
         file.write(trace.path)
         ledger = trace.json("report")["system"]["ledger"]
-        mt.equal((round(ledger["at_s"]), ledger["estimated"]), (at_s, estimated))
+        mt.equal((round(ledger["at_s"]), ledger["estimated"], ledger["live"] + ledger["kept"]), want, "moment, estimated, private memory")
 
 
 def case_damage_is_said_or_harmless():
@@ -645,6 +647,29 @@ def case_nonsense_with_a_right_checksum():
         done = damaged(trace, "dump", "--samples")
         mt.check(done.status == 3 and done.err.count("\n") == 1 and "samples" in done.err, "%s: %s" % (name, done))
         mt.equal(damaged(trace, "report", "--force").status, 0, name)
+
+
+def gives_back(how):
+    """The program's own figures of both moments, and what report says, once both were sampled."""
+    run = Running(how, 96, program=(os.path.join(mt.BUILD, "tests/programs/givesback"),)).ready()
+    run.seen("rss_anon")
+    run.tell()
+    run.ready("FREED").seen("rss_anon")
+    peak, end = (int(next(line for line in run.lines if line.startswith(word)).split()[2]) for word in ("READY", "FREED"))
+    return peak - end, run.end()
+
+
+@mt.variants("kept", "trimmed", "mapped", "untouched")
+def case_where_freed_memory_went(how):
+    to_kernel, trace = gives_back(how)
+    freed = trace.report["processes"][0]["host"]["freed_since_peak"]
+    mt.between(96 * MIB, freed["bytes"], 97 * MIB, "freed")
+    mt.check(freed["error_bytes"] < 2 * MIB, "error: %s" % freed)
+    near(freed["to_kernel_bytes"], to_kernel, freed["error_bytes"], "back to the kernel")
+    want = {"kept": (0, 96, 0), "trimmed": (96, 0, 0), "mapped": (96, 0, 0), "untouched": (0, 0, 96)}[how]
+    for key, mib in zip(("to_kernel_bytes", "in_allocators_bytes", "untouched_bytes"), want):
+        near(freed[key], mib * MIB, 4 * MIB, key)
+    near(freed["to_kernel_bytes"] + freed["in_allocators_bytes"] + freed["untouched_bytes"], freed["bytes"], freed["error_bytes"], "sum")
 
 
 mt.main(at_once=4)

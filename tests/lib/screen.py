@@ -163,7 +163,7 @@ class Screen:
         head = re.search(r"^ALIVE THEN \(\S+: (%s) at" % FIGURE, self.text, re.M)
         lines = self.section("^ALIVE THEN " if head else "^FOR WHAT ")
         text = " ".join(lines[1] if head else [lines[0][12:], *lines[1]])
-        text = re.split(r" (?:by line|5 largest|largest) ", " ".join(text.split()))[0]
+        text = re.split(r" (?:5 largest|largest|by line) ", " ".join(text.split()))[0]
         found = {name: Figure(figure) for name, figure in re.findall(r"([a-z][a-z ]*) (%s)" % FIGURE, text)}
         mt.check(found, "no categories in %r" % text)
         return head and Figure(head[1]), found

@@ -19,10 +19,12 @@
 #include "format/format.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SYNTH_START 1000000000ull
@@ -448,6 +450,37 @@ static SYNTH_UNUSED void synth_write(struct synth_process *p, enum synth_form fo
 	free(at);
 }
 
+/* A process that does nothing until it is killed: who a trace's process is that goes on. */
+static SYNTH_UNUSED pid_t synth_sleeper(void)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			pause();
+	return pid;
+}
+
+static SYNTH_UNUSED void synth_end_sleeper(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* What its info calls boot_start. */
+static SYNTH_UNUSED uint64_t synth_boot_start(pid_t pid)
+{
+	char path[64], text[1024] = "";
+	unsigned long long start = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "re");
+	const char *end = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+	if (!end || sscanf(end + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) != 1)
+		abort();
+	fclose(f);
+	return start;
+}
+
 static SYNTH_UNUSED void synth_end(struct synth *s)
 {
 	static const char *const extensions[] = { "info", "nodes", "ring", "trace" };
@@ -465,6 +498,8 @@ static SYNTH_UNUSED void synth_end(struct synth *s)
 		free(p);
 	}
 	synth_path(s, "session", path);
+	unlink(path);
+	synth_path(s, "samples", path); /* of a recorder that was there */
 	unlink(path);
 	rmdir(s->dir);
 }

@@ -215,35 +215,6 @@ TEST(record_around_a_damaged_chunk)
 
 /* ---- who reads meanwhile ---------------------------------------------------------------------------------- */
 
-static uint64_t start_of(pid_t pid)
-{
-	char path[64], text[1024] = "";
-	unsigned long long start = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	const char *end = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
-	CHECK(end && sscanf(end + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) == 1);
-	if (f)
-		fclose(f);
-	return start;
-}
-
-static pid_t sleeper(void)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0)
-		for (;;)
-			pause();
-	return pid;
-}
-
-static void end_sleeper(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 /* Opened for reading when no recorder was there yet. */
 static struct reader *open_early(const struct synth *s)
 {
@@ -271,10 +242,10 @@ static void check_read(struct reader *r, const struct synth_process *p)
 TEST(read_what_a_recorder_takes_away)
 {
 	struct synth s;
-	pid_t pid = sleeper();
-	struct synth_process *p = make_of(&s, 100000, pid, start_of(pid));
+	pid_t pid = synth_sleeper();
+	struct synth_process *p = make_of(&s, 100000, pid, synth_boot_start(pid));
 	struct reader *r = open_early(&s);
-	end_sleeper(pid);
+	synth_end_sleeper(pid);
 	finish(start(&s));
 	check_trace(&s, p);
 	check_read(r, p);
@@ -317,8 +288,8 @@ TEST(read_what_a_recorder_gives_back)
 {
 	static uint8_t states[MT_MAX_CHUNKS];
 	struct synth s;
-	pid_t pid = sleeper();
-	struct synth_process *p = make_of(&s, 300000, pid, start_of(pid));
+	pid_t pid = synth_sleeper();
+	struct synth_process *p = make_of(&s, 300000, pid, synth_boot_start(pid));
 	struct reader *r = open_early(&s);
 	pid_t recorder = start(&s);
 	for (int i = 0; i < 3000 && free_chunks(&s, p, states) < 16; i++)
@@ -326,7 +297,7 @@ TEST(read_what_a_recorder_gives_back)
 	CHECK(free_chunks(&s, p, states) >= 16);
 	use_again(&s, p, states);
 	check_read(r, p);
-	end_sleeper(pid);
+	synth_end_sleeper(pid);
 	kill(recorder, SIGTERM);
 	finish(recorder);
 	synth_end(&s);

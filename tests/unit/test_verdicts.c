@@ -365,15 +365,6 @@ TEST(driver_pool_is_not_judged_as_ours)
 		CHECK(found.unknown[i].kind != VERDICT_FRAGMENTATION);
 }
 
-TEST(private_pools_holes_are_unusable)
-{
-	begin(24, 2, 1, 18, 22);
-	device.pool.unusable = G(4);
-	judge();
-	CHECK(only(VERDICT_CAPACITY));
-	CHECK(out(VERDICT_FRAGMENTATION));
-}
-
 TEST(nccl_beside_a_full_cache)
 {
 	begin(24, 0.5, 0.1, 8, 23.2);

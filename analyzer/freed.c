@@ -1,0 +1,106 @@
+#include "analyzer/freed.h"
+
+#include "analyzer/json.h"
+
+#include <stdlib.h>
+
+#define LEAST_BYTES (4u << 20)     /* less is lost in the kernel's counters */
+#define NEAR_NS     5000000000u    /* before the peak, and after the end */
+#define OFF_BYTES   (128u << 10)   /* a thread's counters may be off by, in /proc/PID/status */
+
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* Lowest and highest live bytes in the stretch that holds the moment. */
+static struct model_bucket live_at(const struct view *v, const struct process *p, enum model_kind kind, uint64_t ns)
+{
+	const struct model_series *s = &model_process(v->model, p->id)->timeline[kind];
+	uint64_t from = model_from_ns(v->model), at = ns > from ? (ns - from) / model_timeline_width_ns(v->model) : 0;
+	if (!s->count || at < s->first)
+		return (struct model_bucket){ 0 };
+	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1];
+}
+
+/* How far what was live in the sample may be from what is live at the moment. */
+static uint64_t off_by(const struct model_bucket *b, uint64_t bytes)
+{
+	uint64_t low = distance(b->low, bytes), high = distance(b->high, bytes);
+	return low > high ? low : high;
+}
+
+/* ---- samples --------------------------------------------------------------------------------------------- */
+
+/* Of those that were taken while most nearly the same was live, the nearest. */
+struct moment { bool known; uint64_t ns, anon, off; };
+
+struct look {
+	const struct view *view;
+	const struct process *process;
+	const struct sample_subject *subject;
+	struct freed_span span;
+	struct moment peak, end;
+};
+
+static void take_better(const struct look *k, struct moment *m, uint64_t wanted_ns, uint64_t wanted_bytes, const struct sample *x)
+{
+	struct model_bucket live = live_at(k->view, k->process, MODEL_HEAP, x->ns);
+	uint64_t off = off_by(&live, wanted_bytes);
+	if (m->known && (m->off < off || (m->off == off && distance(m->ns, wanted_ns) <= distance(x->ns, wanted_ns))))
+		return;
+	*m = (struct moment){ true, x->ns, x->value[MT_PROCESS_rss_anon], off };
+}
+
+static int take(void *arg, const struct sample *x)
+{
+	struct look *k = arg;
+	if (x->subject != k->subject || x->gone || !(x->fields & 1ull << MT_PROCESS_rss_anon))
+		return 0;
+	if (x->ns <= k->span.end_ns)
+		take_better(k, &k->peak, k->span.peak_ns, k->span.peak_bytes, x);
+	if (x->ns >= k->span.peak_ns)
+		take_better(k, &k->end, k->span.end_ns, k->span.end_bytes, x);
+	return 0;
+}
+
+bool freed_host(const struct view *v, const struct process *p, struct freed_span span, struct freed *out)
+{
+	const struct sample_subject *subject = v->samples ? samples_of_process(v->samples, p) : NULL;
+	bool last = span.end_ns == UINT64_MAX;
+	if (!subject || !(subject->known & 1ull << MT_PROCESS_rss_anon))
+		return false;
+	span.end_ns = last ? subject->last_ns : span.end_ns;
+	span.end_bytes = last ? live_at(v, p, MODEL_HEAP, span.end_ns).last : span.end_bytes;
+	if (span.end_ns <= span.peak_ns || span.peak_bytes < span.end_bytes + LEAST_BYTES)
+		return false;
+	struct look k = { .view = v, .process = p, .subject = subject, .span = span };
+	uint64_t from = span.peak_ns > NEAR_NS ? span.peak_ns - NEAR_NS : 0;
+	if (samples_each(v->samples, from, span.end_ns + NEAR_NS, take, &k) < 0 || !k.peak.known || !k.end.known || k.end.ns <= k.peak.ns)
+		return false;
+	struct model_bucket maps = live_at(v, p, MODEL_MAP, k.peak.ns), maps_end = live_at(v, p, MODEL_MAP, k.end.ns);
+	*out = (struct freed){ .bytes = span.peak_bytes - span.end_bytes, .to_kernel = (int64_t)(k.peak.anon - k.end.anon),
+			       .peak_sample_ns = k.peak.ns, .end_sample_ns = k.end.ns };
+	out->error = k.peak.off + k.end.off + off_by(&maps, maps_end.last) +
+		     2 * OFF_BYTES * (p->threads ? p->threads : 1ul);
+	int64_t stayed = (int64_t)out->bytes - out->to_kernel;
+	uint64_t room = k.end.anon + out->error; /* more can't be in it */
+	out->kept = stayed <= 0 ? 0 : (uint64_t)stayed < room ? (uint64_t)stayed : room;
+	out->untouched = stayed > 0 ? (uint64_t)stayed - out->kept : 0;
+	return true;
+}
+
+bool freed_process(const struct view *v, const struct process *p, struct freed *out)
+{
+	const struct model_totals *heap = &model_process(v->model, p->id)->kind[MODEL_HEAP];
+	return freed_host(v, p, (struct freed_span){ heap->peak_ns, heap->peak_bytes, UINT64_MAX, 0 }, out);
+}
+
+json_t *freed_json(const struct freed *f)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "bytes", json_bytes(f->bytes));
+	json_object_set_new(o, "to_kernel_bytes", json_integer(f->to_kernel));
+	json_object_set_new(o, "in_allocators_bytes", json_bytes(f->kept));
+	json_object_set_new(o, "untouched_bytes", json_bytes(f->untouched));
+	json_object_set_new(o, "error_bytes", json_bytes(f->error));
+	json_object_set_new(o, "sampled_s", json_pack("[o, o]", json_seconds(f->peak_sample_ns), json_seconds(f->end_sample_ns)));
+	return o;
+}
