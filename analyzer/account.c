@@ -189,11 +189,11 @@ static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thre
 	return e ? e : blocks_put(&a->heap, &b);
 }
 
-static void free_own(struct account *a, struct block *b, struct undo *u, uint64_t ns)
+static void free_own(struct account *a, struct block *b, struct undo *u, bool not_temporary, uint64_t ns)
 {
 	u->block = *b;
 	u->known = true;
-	u->temporary = a->last[MODEL_HEAP][b->thread] == b->addr;
+	u->temporary = a->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
 	a->kind[MODEL_HEAP].totals.frees++;
 	if (u->temporary)
 		count_temporary(a, b, 1);
@@ -219,7 +219,7 @@ static int heap_free(struct account *a, const struct mt_event *s, uint32_t ring,
 	uint64_t inherited = b ? LEGACY_GONE : legacy_take(&a->legacy, s->addr);
 	*u = (struct undo){ .block.addr = s->addr };
 	if (b)
-		free_own(a, b, u, ns);
+		free_own(a, b, u, s->size != 0, ns);
 	else if (inherited != LEGACY_GONE)
 		free_inherited(a, inherited, u);
 	else
@@ -340,6 +340,49 @@ static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 	return 0;
 }
 
+/* ---- folded ---------------------------------------------------------------------------------------------- */
+
+/* `s->addr` blocks came and went. */
+static int add_sum(struct account *a, const struct mt_event *s, const struct mt_ext_device *ext)
+{
+	struct mt_event one = *s;
+	one.kind = MT_ALLOC;
+	int64_t site = account_site(a, MODEL_HEAP, &one, ext->status);
+	if (site < 0)
+		return (int)site;
+	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
+	struct model_bin *bin = &a->seen.bins[account_bin(s->size)];
+	struct model_site *figures = tally_figures(&a->sites, (uint32_t)site);
+	t->allocations += s->addr;
+	t->frees += s->addr;
+	t->allocated_bytes += ext->stream;
+	t->temporary += ext->other;
+	bin->allocations += s->addr;
+	bin->temporary += ext->other;
+	a->seen.events += 2 * s->addr;
+	a->seen.fold.blocks += s->addr;
+	a->seen.fold.bytes += ext->stream;
+	if (figures) {
+		figures->allocations += s->addr;
+		figures->allocated_bytes += ext->stream;
+		figures->temporary += ext->other;
+	}
+	return ext->source ? account_set_last(a, MODEL_HEAP, ext->status, 0) : 0;
+}
+
+static int fold(struct account *a, const struct mt_event *s, uint64_t ns)
+{
+	struct model_fold *f = &a->seen.fold;
+	struct mt_ext_device ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	a->seen.events--;
+	f->until_ns = ns;
+	f->now_bytes = ext.class == MT_FOLD_BEGIN ? s->addr : ext.class == MT_FOLD_END ? 0 : f->now_bytes;
+	if (f->now_bytes > f->most_bytes)
+		f->most_bytes = f->now_bytes;
+	return ext.class == MT_FOLD_SUM ? add_sum(a, s, &ext) : 0;
+}
+
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
 int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
@@ -352,6 +395,7 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	case MT_MAP:   return maps_map(a, s, ring, thread, ns);
 	case MT_UNMAP: return maps_unmap(a, s, ring, ns);
 	case MT_FAIL:  return fail(a, s, ns);
+	case MT_FOLD:  return fold(a, s, ns);
 	case MT_LOST:
 		a->seen.lost_events += s->addr;
 		return 0;

@@ -93,6 +93,7 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, false, where, mp->kind[MODEL_DEVICE].unknown_frees + mp->kind[MODEL_POOL].unknown_frees +
 		   mp->kind[MODEL_PINNED].unknown_frees, "frees of device memory from before the recording");
 	find_count(f, false, where, p->truncated_stacks, "stacks were cut");
+	find_count(f, false, where, mp->fold.blocks, "blocks were folded at the disk limit: they are in all totals, not among the events");
 	if (p->state == PROCESS_RUNNING)
 		find(f, false, where, ERROR_NO_OFFSET, "still running");
 	if (p->origin == MT_ORIGIN_FORK && !p->parent)

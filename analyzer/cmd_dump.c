@@ -422,7 +422,7 @@ static void dump_slot(const struct process *p, const struct mt_event *s, uint32_
 		[MT_UNMAP] = "unmap", [MT_THREAD] = "owner", [MT_LOST] = "lost",
 		[MT_DEVICE_ALLOC] = "device-alloc", [MT_DEVICE_FREE] = "device-free", [MT_DEVICE_FAIL] = "device-fail",
 		[MT_DEVICE_UNDO] = "device-undo", [MT_DEVICE_MAP] = "device-map", [MT_DEVICE_UNMAP] = "device-unmap",
-		[MT_DEVICE_RESET] = "device-reset", [MT_DEVICE_INFO] = "device-info", [MT_MARK] = "mark",
+		[MT_DEVICE_RESET] = "device-reset", [MT_DEVICE_INFO] = "device-info", [MT_MARK] = "mark", [MT_FOLD] = "fold",
 	};
 	begin(kinds[s->kind], p->id);
 	number("ticks", s->ticks);

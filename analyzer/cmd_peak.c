@@ -225,7 +225,10 @@ static void print_moment(struct view *v, const struct moment *at)
 	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
 	       output_end(STYLE_HEAD));
 	free(title);
-	uint64_t rest = 0;
+	uint64_t rest = 0, folded = at->kind == MODEL_HEAP && is_time(&v->options->at) ? model_fold(v->model).now_bytes : 0;
+	if (folded)
+		printf("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n", output_begin(STYLE_FAINT), BYTES(folded),
+		       output_end(STYLE_FAINT));
 	if (s->estimated)
 		printf("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
 	for (size_t i = 0; i < s->count && i < most; i++)
@@ -283,6 +286,8 @@ static int print_json(struct view *v, const struct moment *moments, size_t count
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
+	if (is_time(&v->options->at))
+		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(v->model).now_bytes));
 	for (size_t i = 0; i < count; i++)
 		add_moment(v, root, devices, sites, &moments[i]);
 	json_object_set_new(root, "devices", devices);

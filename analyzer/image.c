@@ -401,11 +401,19 @@ static void set_sign_of_life(struct image *im)
 	im->process.has_events = t->count || im->raw.count;
 }
 
+/* A recorder appends to the trace. The file that was opened is kept, since what it put in its place would have more than the
+ * rings had when we looked. */
+static bool is_written(const struct image *im)
+{
+	return im->session->recorder && !im->trace.end;
+}
+
 static int load_all(struct image *im)
 {
 	int e = raw_snapshot(im);
-	/* the recorder may have begun it since we looked */
-	if (!e && !file_is_open(&im->trace.file)) {
+	/* the recorder may have begun it since we looked, or put a folded one in its place: what left the rings before we looked is in
+	 * the file of that name */
+	if (!e && (!file_is_open(&im->trace.file) || is_written(im))) {
 		file_close(&im->trace.file);
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
 	}
@@ -450,7 +458,10 @@ int image_refresh(struct image *im)
 
 int image_resume(struct image *im)
 {
-	int e = im->trace.count ? file_resume(&im->trace.file) : 0;
+	bool reopen = im->trace.count && !file_is_open(&im->trace.file);
+	int e = reopen ? file_resume(&im->trace.file) : 0;
+	if (!e && reopen)
+		e = trace_index(im);
 	bool in_file = im->raw.count && !im->session->recorder; /* else all was copied */
 	return e || !in_file ? e : file_resume(&im->raw.file);
 }
@@ -459,7 +470,8 @@ void image_suspend(struct image *im)
 {
 	file_suspend(&im->node_file);
 	file_suspend(&im->raw.file);
-	file_suspend(&im->trace.file);
+	if (!is_written(im))
+		file_suspend(&im->trace.file);
 }
 
 void image_close(struct image *im)

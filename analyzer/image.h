@@ -20,7 +20,7 @@ struct trace_block {
 /* PID-N.trace, indexed but not yet checked: checksums are verified when a block is used. */
 struct trace {
 	struct file file;
-	struct trace_block *blocks; /* MT_BLOCK_EVENTS */
+	struct trace_block *blocks; /* MT_BLOCK_EVENTS and _FOLDED */
 	size_t count, room;
 	struct trace_block nodes, info; /* bytes 0 = none */
 	bool indexed, end;          /* end: everything is in here */

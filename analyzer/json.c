@@ -55,6 +55,18 @@ json_t *json_totals(const struct model_totals *t)
 	return o;
 }
 
+json_t *json_fold(const struct model_fold *f)
+{
+	json_t *o = f->until_ns ? json_object() : json_null();
+	if (!f->until_ns)
+		return o;
+	json_object_set_new(o, "until_s", json_seconds(f->until_ns));
+	json_object_set_new(o, "blocks", json_bytes(f->blocks));
+	json_object_set_new(o, "bytes", json_bytes(f->bytes));
+	json_object_set_new(o, "uncertain_bytes", json_bytes(f->most_bytes));
+	return o;
+}
+
 static json_t *json_frame(const struct frame *f)
 {
 	json_t *o = json_object();

@@ -12,6 +12,7 @@ json_t *json_seconds(uint64_t ns);
 json_t *json_text(const char *text);     /* cleaned; null for NULL */
 json_t *json_time(uint64_t real_ns);     /* ISO 8601, UTC */
 json_t *json_totals(const struct model_totals *t);
+json_t *json_fold(const struct model_fold *f); /* null if nothing was folded */
 json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
 
 /* {"bytes", "blocks", "category", "stack", ...} of one owner: the stack is that of its largest part. */

@@ -347,6 +347,22 @@ uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
 const struct model_failure *model_failure(const struct model *m, unsigned i) { return &m->failures[i]; }
 
+struct model_fold model_fold(const struct model *m)
+{
+	struct model_fold sum = { 0 };
+	for (size_t i = 0; i < m->account_count; i++) {
+		const struct model_fold *f = &m->accounts[i].seen.fold;
+		if (!is_wanted(m, i))
+			continue;
+		sum.until_ns = f->until_ns > sum.until_ns ? f->until_ns : sum.until_ns;
+		sum.blocks += f->blocks;
+		sum.bytes += f->bytes;
+		sum.most_bytes += f->most_bytes;
+		sum.now_bytes += f->now_bytes;
+	}
+	return sum;
+}
+
 uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
 {
 	return m->accounts[id].kind[kind].totals.live_bytes;

@@ -169,6 +169,15 @@ struct model_level {
 	uint64_t registered_bytes;
 };
 
+/* Heap blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by
+ * what was alive of them. The peak of each process's heap is exact, that of a sum over processes too low by most_bytes at most. */
+struct model_fold {
+	uint64_t until_ns;      /* 0 = nothing was folded */
+	uint64_t blocks, bytes; /* left out */
+	uint64_t most_bytes;    /* of them that were alive at once, at most */
+	uint64_t now_bytes;     /* the same, at the moment where the pass ended */
+};
+
 struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
@@ -178,7 +187,8 @@ struct model_process {
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells */
 	const uint64_t *oldest_ns;                   /* by site: allocation time of its oldest live block; 0 = none */
 	uint32_t site_count;
-	uint64_t events;                             /* slots seen */
+	struct model_fold fold;
+	uint64_t events;                             /* slots seen, or folded */
 	uint64_t lost_events;                        /* as the stream said (MT_LOST) */
 	uint64_t odd_undos;                          /* undo records without their free */
 	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */
@@ -306,6 +316,9 @@ uint64_t model_events(const struct model *m);
 
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);
+
+/* Over all processes that were asked for. */
+struct model_fold model_fold(const struct model *m);
 
 /* Over all hosts: sums; the peak is that of the host with the greatest. */
 struct model_totals model_totals(const struct model *m, enum model_kind kind);

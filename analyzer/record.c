@@ -10,6 +10,7 @@
 
 #include "analyzer/alive.h"
 #include "analyzer/error.h"
+#include "analyzer/record_fold.h"
 #include "analyzer/record_process.h"
 #include "analyzer/record_samples.h"
 #include "analyzer/ticks.h"
@@ -33,6 +34,7 @@
 
 #define MS             1000000ull
 #define HORIZON_NS     (10 * MS)  /* longer than a thread needs from an event's stamp to its publication */
+#define SETTLE_NS    (250 * MS)  /* after a fork until the child's files are there */
 #define TIME_UNIT_NS   100        /* times are kept about this exact */
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)
@@ -47,6 +49,8 @@ static volatile sig_atomic_t told_to_stop;
 struct work {
 	struct recorder r;
 	struct record_process *processes;
+	struct folder *folder;            /* NULL = nothing is folded */
+	bool folding;                     /* it has a job */
 	struct sampler *sampler;          /* NULL = no samples */
 	struct sampler_process *sampled;  /* whom it looks at */
 	size_t sampled_room;
@@ -126,6 +130,7 @@ static void set_clock(struct work *w)
 	double per_ns = ns ? (double)ticks / (double)ns : 1;
 	uint64_t back = (uint64_t)(per_ns * HORIZON_NS);
 	w->r.horizon = s->start_ticks + (ticks > back ? ticks - back : 0);
+	w->r.settled = w->r.horizon > (uint64_t)(per_ns * SETTLE_NS) ? w->r.horizon - (uint64_t)(per_ns * SETTLE_NS) : 0;
 	w->r.shift = 0;
 	while (w->r.shift < 16 && (double)(2ull << w->r.shift) <= per_ns * TIME_UNIT_NS)
 		w->r.shift++;
@@ -243,6 +248,7 @@ static void forget_finished(struct work *w)
 		struct record_process *p = *link;
 		if (p->finished) {
 			*link = p->next;
+			folder_forget(w->folder, p);
 			record_process_free(p);
 		} else {
 			link = &p->next;
@@ -285,6 +291,8 @@ static int work_round(struct work *w)
 		set_beat(w);
 	}
 	tell_sampler(w);
+	w->folding = folder_work(w->folder, &w->r, w->processes);
+	done += w->folding;
 	forget_finished(w);
 	return done;
 }
@@ -317,7 +325,7 @@ static void work_until_idle(struct work *w)
 	while (!told_to_stop) {
 		int done = work_round(w);
 		uint64_t now = ticks_mono_ns();
-		if (has_work(w) || is_supervised(w))
+		if (has_work(w) || w->folding || is_supervised(w))
 			idle_since = now;
 		if (now - idle_since > LINGER_NS || is_removed(w))
 			return;
@@ -390,6 +398,7 @@ static int set_up(struct work *w)
 static void tear_down(struct work *w)
 {
 	struct recorder *r = &w->r;
+	folder_free(w->folder);
 	free(w->sampled);
 	while (w->processes) {
 		struct record_process *p = w->processes;
@@ -420,6 +429,8 @@ static int run(struct work *w)
 	if (e)
 		return e;
 	w->r.trace_bytes = (uint64_t)w->r.session->trace_mib << 20;
+	folder_settle(&w->r);
+	w->folder = folder_new();
 	set_present(w, true);
 	find_raw_files(w);
 	work_off(w);

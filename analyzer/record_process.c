@@ -129,6 +129,16 @@ static bool may_grow(const struct record_process *p, const struct recorder *r, u
 	return fstatfs(p->trace.fd, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= s->keep_free_bytes + bytes;
 }
 
+void recorder_charge(struct recorder *r, int64_t bytes)
+{
+	struct mt_session *s = r->session;
+	__atomic_fetch_add(&s->used_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
+	r->trace_bytes += (uint64_t)bytes;
+	__atomic_store_n(&s->trace_mib, (uint32_t)(r->trace_bytes >> 20), __ATOMIC_RELAXED);
+	if (r->counted)
+		__atomic_store_n(&s->trace_bytes, r->trace_bytes, __ATOMIC_RELAXED);
+}
+
 static int append(struct record_process *p, struct recorder *r)
 {
 	if (!may_grow(p, r, r->block.size)) {
@@ -138,9 +148,7 @@ static int append(struct record_process *p, struct recorder *r)
 	int e = record_trace_append(&p->trace, &r->block);
 	if (e)
 		return e;
-	__atomic_fetch_add(&r->session->used_bytes, r->block.size, __ATOMIC_RELAXED);
-	r->trace_bytes += r->block.size;
-	__atomic_store_n(&r->session->trace_mib, (uint32_t)(r->trace_bytes >> 20), __ATOMIC_RELAXED);
+	recorder_charge(r, (int64_t)r->block.size);
 	return 0;
 }
 
@@ -256,10 +264,18 @@ static bool has_work(struct record_process *p, uint32_t wanted)
 	return (uint64_t)chunks * MT_CHUNK_SLOTS >= wanted && !is_burst(p, chunks, wanted);
 }
 
+/* Whether folding is about to make room, or is at it: then it gets what room there is. */
+static bool must_wait(const struct record_process *p, const struct recorder *r)
+{
+	const struct mt_session *s = r->session;
+	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
+	return !p->over && r->reserved && used + r->reserved > s->limit_bytes;
+}
+
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
-	if (!has_work(p, wanted))
+	if (!has_work(p, wanted) || must_wait(p, r))
 		return 0;
 	int e = open_trace(p, r);
 	if (e || p->trace.complete)

@@ -26,6 +26,9 @@ struct recorder {
 	uint64_t horizon;           /* of this round */
 	unsigned shift;             /* times are kept in units of 2^shift ticks */
 	bool tight;                 /* disk is short: rings may not grow much longer */
+	bool counted;               /* there is a limit, and trace_bytes is what is there: traces may be folded */
+	uint64_t reserved;          /* bytes that only a folded file may take: blocks wait in the rings meanwhile */
+	uint64_t settled;           /* some time before the horizon: whoever was forked before is known */
 };
 
 struct record_process {
@@ -42,6 +45,7 @@ struct record_process {
 	uint64_t burst_ns;          /* since when there is a block's worth that is left to wait; 0 = there is none */
 	uint64_t retry_ns;          /* nothing is tried before: something failed */
 	unsigned failures;          /* in a row */
+	bool fork_noted;            /* record_fold.c knows when it was forked */
 	bool over;                  /* it has ended, or another image took its place */
 	bool unknown;               /* nobody can tell: served, but not waited for */
 	bool finished;              /* all of it is in the trace and the raw files are gone */
@@ -51,6 +55,9 @@ struct record_process {
 /* A process whose info file was seen. NULL without memory. */
 struct record_process *record_process_new(const char *name, uint32_t pid, uint32_t image);
 void record_process_free(struct record_process *p);
+
+/* The files of blocks take so many bytes more, or less. */
+void recorder_charge(struct recorder *r, int64_t bytes);
 
 /* Opens what is there. 0; 1 = there is nothing to record yet; or an error. */
 int record_process_open(struct record_process *p, struct recorder *r);

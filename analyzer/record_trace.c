@@ -97,7 +97,7 @@ static int read_blocks(struct record_trace *t, uint64_t size, record_trace_seen 
 		e = show_block(t, &header, seen, context);
 		t->end += bytes;
 		t->complete = header.type == MT_BLOCK_END;
-		if (header.type == MT_BLOCK_EVENTS)
+		if (codec_holds_events(header.type))
 			t->last_ticks = header.last_ticks;
 	}
 	if (!e && t->end < size && ftruncate(t->fd, (off_t)t->end))

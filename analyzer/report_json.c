@@ -59,6 +59,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
+	json_object_set_new(o, "folded", json_fold(&m->fold));
 	json_system_process(o, r->system, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));
 	return o;
@@ -108,7 +109,9 @@ static void set_head(json_t *o, const struct report *r)
 	json_object_set_new(o, "hostname", json_text(reader_hosts(reader) ? reader_host(reader, 0)->name : NULL));
 	json_object_set_new(o, "start", json_time(reader_origin_real_ns(reader)));
 	json_object_set_new(o, "duration_s", json_seconds(reader_duration_ns(reader)));
+	const struct model_fold fold = model_fold(r->view->model);
 	json_object_set_new(o, "complete", json_boolean(r->losses.complete));
+	json_object_set_new(o, "folded", json_fold(&fold));
 }
 
 static void set_why(json_t *o, struct explain *x)

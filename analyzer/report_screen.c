@@ -96,12 +96,16 @@ static void print_gaps(const struct report *r)
 	if (r->losses.truncated_stacks)
 		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 						      "unwound)", COUNT(r->losses.truncated_stacks)));
+	const struct model_fold fold = model_fold(r->view->model);
+	if (fold.until_ns)
+		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s",
+						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes)));
 }
 
 static unsigned count_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	return (g.replaced > 0) + (g.missing > 0) + (r->losses.truncated_stacks > 0);
+	return (g.replaced > 0) + (g.missing > 0) + (r->losses.truncated_stacks > 0) + (model_fold(r->view->model).until_ns > 0);
 }
 
 /* ---- totals -------------------------------------------------------------------------------------------- */

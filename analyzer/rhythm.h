@@ -12,7 +12,7 @@
  *              what is allocated. What is left is the innermost level that covers the time; or the one outside it where that
  *              has up to LEAST_MICRO turns of the inner one in each of its own: micro-steps
  *
- * Imports are left out. Memory: some 130 bytes a site.
+ * Imports are left out. Memory: some 50 bytes a site, and 112 for one that recurs.
  */
 #ifndef MT_ANALYZER_RHYTHM_H
 #define MT_ANALYZER_RHYTHM_H

@@ -29,6 +29,8 @@ static inline const char *slot_problem(const struct mt_event *s, const struct mt
 	case MT_DEVICE_INFO:
 	case MT_MARK:
 		return NULL;
+	case MT_FOLD:
+		return next->node < IMAGE_MAX_THREADS ? NULL : "an impossible thread";
 	case MT_DEVICE_ALLOC:
 	case MT_DEVICE_FREE:
 	case MT_DEVICE_UNDO:

@@ -191,7 +191,7 @@ static int check_covers(struct stream *s, const struct trace_block *b, const str
 		memcpy(&c, s->block.data + sizeof(*head) + i * sizeof(c), sizeof(c));
 		slots += c.to - c.from;
 	}
-	return slots == head->count ? 0 : block_error(s, b, "the block holds more or fewer events than it covers");
+	return slots == head->count || head->type == MT_BLOCK_FOLDED ? 0 : block_error(s, b, "the block holds more or fewer events than it covers");
 }
 
 static int take_covers(struct stream *s, const struct trace_block *b, const struct mt_block *head)
@@ -232,6 +232,27 @@ static int check_slots(struct stream *s, const struct trace_block *b, size_t *co
 	return 0;
 }
 
+/* Of a program that runs: folded before all of it was read, so that nobody can tell which of its events are behind us. What it has
+ * beyond them is missing. */
+static bool skip_folded(struct stream *s, const struct mt_block *head)
+{
+	bool read = false;
+	for (int pass = 0; head->type == MT_BLOCK_FOLDED && reader_follows(s->image->reader) && pass <= read; pass++)
+		for (uint32_t i = 0; i < head->covers; i++) {
+			struct mt_cover c;
+			memcpy(&c, s->block.data + sizeof(*head) + i * sizeof(c), sizeof(c));
+			if (c.ring >= s->covered_room)
+				continue;
+			uint64_t *known = &s->covered[c.ring];
+			read |= c.from < *known;
+			if (pass && c.to > *known) {
+				s->image->process.skipped_slots += c.to - *known;
+				*known = c.to;
+			}
+		}
+	return read;
+}
+
 static int decode_block(struct stream *s, const struct trace_block *b, size_t *count)
 {
 	struct mt_block head;
@@ -248,6 +269,8 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 		e = block_error(s, b, codec_strerror(e));
 	if (e)
 		return reader_damage(s->image->reader);
+	if (skip_folded(s, &head))
+		return 0;
 	*count = head.count;
 	e = take_covers(s, b, &head);
 	if (!e)

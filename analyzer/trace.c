@@ -9,7 +9,7 @@
 /* What a header claims, before its checksum can be known. Bytes 0 = can't be a block. */
 static uint64_t block_bytes(const struct mt_block *head)
 {
-	if (head->magic != MT_BLOCK_MAGIC || head->type < MT_BLOCK_EVENTS || head->type > MT_BLOCK_END ||
+	if (head->magic != MT_BLOCK_MAGIC || head->type < MT_BLOCK_EVENTS || head->type > MT_BLOCK_FOLDED ||
 	    head->covers > CODEC_MAX_COVERS || head->payload_bytes > 1ull << 40)
 		return 0;
 	return sizeof(*head) + head->covers * sizeof(struct mt_cover) + head->payload_bytes;

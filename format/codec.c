@@ -162,7 +162,8 @@ void block_end(struct codec_buf *out)
 static uint64_t count_limit(uint32_t type)
 {
 	switch (type) {
-	case MT_BLOCK_EVENTS: return CODEC_MAX_SLOTS;
+	case MT_BLOCK_EVENTS:
+	case MT_BLOCK_FOLDED: return CODEC_MAX_SLOTS;
 	case MT_BLOCK_NODES:  return MT_MAX_NODES;
 	case MT_BLOCK_INFO:   return CODEC_MAX_INFO;
 	default:              return 0;
@@ -177,7 +178,7 @@ int codec_check(const void *data, size_t available, struct mt_block *header, siz
 	if (header->magic != MT_BLOCK_MAGIC)
 		return -CODEC_EBAD;
 	if (header->covers > CODEC_MAX_COVERS || header->count > count_limit(header->type) ||
-	    header->columns > COLUMNS_MAX || header->shift > 63)
+	    header->columns > COLUMNS_MAX || codec_shift(header) > 63)
 		return -CODEC_ELIMIT;
 	size_t head = block_head_bytes(header);
 	if (available < head || available - head < header->payload_bytes)

@@ -50,6 +50,14 @@ void codec_free(struct codec *);
 int codec_encode_events(struct codec *, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
 			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, struct codec_buf *out);
 
+/* The same, of a block that stands for more events than these; `level` (1 to 255): how often it was folded. */
+int codec_encode_folded(struct codec *, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
+			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level, struct codec_buf *out);
+
+static inline unsigned codec_shift(const struct mt_block *b) { return b->type == MT_BLOCK_FOLDED ? b->shift & 255 : b->shift; }
+static inline unsigned codec_level(const struct mt_block *b) { return b->type == MT_BLOCK_FOLDED ? b->shift >> 8 & 255 : 0; }
+static inline int codec_holds_events(uint32_t type) { return type == MT_BLOCK_EVENTS || type == MT_BLOCK_FOLDED; }
+
 /* nodes[0] is the node whose id is node_base. */
 int codec_encode_nodes(struct codec *, const struct mt_node *nodes, uint32_t count, uint32_t node_base,
 		       struct codec_buf *out);

@@ -398,8 +398,8 @@ static uint64_t first_time(const struct mt_event *events, uint32_t slots, unsign
 	return 0;
 }
 
-int codec_encode_events(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
-			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, struct codec_buf *out)
+static int encode(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
+		  const struct mt_cover *covers, uint32_t cover_count, unsigned shift, uint32_t type, struct codec_buf *out)
 {
 	struct event_scratch *s = scratch_get(codec);
 	if (!s)
@@ -408,7 +408,7 @@ int codec_encode_events(struct codec *codec, const struct mt_event *events, cons
 		return -CODEC_EARG;
 	int error = encoder_reset(codec, s, slots);
 	if (!error)
-		error = block_begin(out, MT_BLOCK_EVENTS, covers, cover_count);
+		error = block_begin(out, type, covers, cover_count);
 	if (error)
 		return error;
 	uint64_t first = s->model.time = first_time(events, slots, shift);
@@ -423,6 +423,23 @@ int codec_encode_events(struct codec *codec, const struct mt_event *events, cons
 	header->first_ticks = first << shift;
 	header->last_ticks = s->model.time << shift;
 	header->shift = shift;
+	block_end(out);
+	return 0;
+}
+
+int codec_encode_events(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
+			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, struct codec_buf *out)
+{
+	return encode(codec, events, rings, slots, covers, cover_count, shift, MT_BLOCK_EVENTS, out);
+}
+
+int codec_encode_folded(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
+			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level, struct codec_buf *out)
+{
+	int error = encode(codec, events, rings, slots, covers, cover_count, shift, MT_BLOCK_FOLDED, out);
+	if (error)
+		return error;
+	block_header(out)->shift |= level << 8;
 	block_end(out);
 	return 0;
 }
@@ -591,8 +608,8 @@ static int decoder_init(struct decoder *d, struct codec *codec, const void *bloc
 		error = model_reset(&d->s->model, slots);
 	if (error)
 		return error;
-	d->shift = header->shift;
-	d->s->model.time = header->first_ticks >> header->shift;
+	d->shift = codec_shift(header);
+	d->s->model.time = header->first_ticks >> d->shift;
 	get_table(d);
 	return 0;
 }
@@ -602,7 +619,7 @@ int codec_decode_events(struct codec *codec, const void *block, size_t bytes, st
 	struct mt_block header;
 	struct decoder d = { 0 };
 	memcpy(&header, block, sizeof(header));
-	if (header.type != MT_BLOCK_EVENTS || header.columns != EVENT_COLUMNS)
+	if (!codec_holds_events(header.type) || header.columns != EVENT_COLUMNS)
 		return -CODEC_ECORRUPT;
 	int error = decoder_init(&d, codec, block, bytes, &header);
 	if (error)

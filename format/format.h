@@ -81,6 +81,7 @@ struct mt_session {
 	uint32_t trace_mib;        /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
 	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
 	uint32_t reserved;
+	uint64_t trace_bytes;      /* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -263,7 +264,7 @@ struct mt_chunk {
 enum mt_kind {
 	MT_NONE = 0,
 	MT_ALLOC = 1,  /* addr, size, node: heap block */
-	MT_FREE = 2,   /* addr: stamped before the real call */
+	MT_FREE = 2,   /* addr: stamped before the real call; in folded blocks size 1: not a temporary block, as others were allocated in between */
 	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP; node */
 	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
 	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
@@ -282,11 +283,12 @@ enum mt_kind {
 	MT_DEVICE_RESET = 16, /* what the process had of class `addr` (0 = any) on that device is gone */
 	MT_DEVICE_INFO = 17,  /* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
 	MT_MARK = 18,         /* addr = value, size = id of MT_REC_NAME; ext.class is an enum mt_mark */
+	MT_FOLD = 19,         /* in folded blocks: what they leave out; ext.class is an enum mt_fold */
 };
 
 static inline int mt_has_ext(unsigned kind)
 {
-	return kind == MT_MAP || (kind >= MT_DEVICE_ALLOC && kind <= MT_MARK);
+	return kind == MT_MAP || (kind >= MT_DEVICE_ALLOC && kind <= MT_FOLD);
 }
 
 /* Gives something back: published before the real call, so of equal times it comes first. */
@@ -352,9 +354,18 @@ enum mt_mark {
 	MT_MARK_LABEL = 5, /* the block at `addr` is called `size` */
 };
 
+/* A folded block is BEGIN, what is kept, any number of SUM, END. */
+enum mt_fold {
+	MT_FOLD_BEGIN = 1, /* from here on up to `addr` bytes of blocks that are left out are alive at once */
+	MT_FOLD_SUM = 2,   /* `addr` heap blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
+	                    * has as many bits as `size`, or just that size where stacks are sampled. ext.status: the thread that
+	                    * allocated them; ext.source 1: its latest allocation is one of those left out */
+	MT_FOLD_END = 3,
+};
+
 enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 
-/* Second slot of MT_DEVICE_* and MT_MARK, in the shape of an event whose kind is MT_EXT. */
+/* Second slot of MT_DEVICE_*, MT_MARK and MT_FOLD, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_device {
 	uint64_t stream; /* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
 	uint64_t other;  /* MAP: offset in the handle; FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and
@@ -386,6 +397,7 @@ enum mt_block_type {
 	MT_BLOCK_NODES = 2,  /* the whole call tree */
 	MT_BLOCK_INFO = 3,   /* struct mt_info, then the record log without gap */
 	MT_BLOCK_END = 4,    /* empty: the process ended and everything is above; the raw files may be gone */
+	MT_BLOCK_FOLDED = 5, /* as EVENTS, with fewer events than it covers: some are left out, see enum mt_fold */
 };
 
 /* What an events block replaces: slots [from, to) of a ring. */
@@ -406,7 +418,7 @@ struct mt_block {
 	uint64_t count;       /* slots, nodes, or bytes of info, before compression */
 	uint64_t first_ticks; /* events: of the first; times in the block never run backwards */
 	uint64_t last_ticks;
-	uint32_t shift;       /* events: times are multiples of 2^shift ticks */
+	uint32_t shift;       /* events: times are multiples of 2^shift ticks; folded: bits 8 to 15 say how often it was */
 	uint32_t columns;     /* events, nodes: how many */
 };
 

@@ -46,7 +46,7 @@ class Record:
 SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
-    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I reserved")
+    "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I reserved, Q trace_bytes")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
@@ -67,12 +67,12 @@ INFO_STATES, INFO_LOG = 4096, 0x20000
 CHUNK_BYTES, CHUNK_SLOTS = 262144, 8190
 CHUNK_MAGIC, BLOCK_MAGIC = 0x4B43544D, 0x4B42544D
 CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
-BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END = range(1, 5)
+BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END, BLOCK_FOLDED = range(1, 6)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
 DEVICE_FREE, DEVICE_UNMAP = 11, 15
 GIVES_BACK = (FREE, UNMAP, DEVICE_FREE, DEVICE_UNMAP)
 WORDS = ("none", "alloc", "free", "fail", "undo", "map", "unmap", "ext", "owner", "lost", "device-alloc", "device-free", "device-fail",
-         "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark")
+         "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark", "fold")
 PLACE = 7  # the column of events that holds no varints
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
@@ -142,6 +142,8 @@ class Block:
             raise Bad(path, offset, "a block is cut off")
         self.__dict__.update(BLOCK.read(data, offset).__dict__)
         self.total_bytes = BLOCK.size + self.covers * COVER.size + self.payload_bytes
+        if self.type == BLOCK_FOLDED:
+            self.shift &= 255
         if self.magic != BLOCK_MAGIC:
             raise Bad(path, offset, "no block begins here")
         if offset + self.total_bytes > len(data):
@@ -476,7 +478,7 @@ class Process:
         """In causal order; times never run backwards."""
         covered, events = {}, []
         for block in self.blocks:
-            if block.type == BLOCK_EVENTS:
+            if block.type in (BLOCK_EVENTS, BLOCK_FOLDED):
                 events += EventDecoder(block).events()
                 for cover in block.cover:
                     covered[cover.ring] = max(covered.get(cover.ring, 0), cover.end)
