@@ -108,7 +108,7 @@ static void use_queue(int t)
 __attribute__((noinline)) static void grow_site(int t, struct block *b)
 {
 	struct block old = *b;
-	size_t size = rnd() % 4 ? rnd() % 3000 + 1 : 1ull << 46;
+	size_t size = rnd() % 400 ? rnd() % 3000 + 1 : 1ull << 46;
 	char *p = opaque(realloc(old.p, size));
 	if (!p) {
 		all.failed++;
