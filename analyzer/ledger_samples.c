@@ -31,6 +31,7 @@ struct look {
 	const struct samples *samples;
 	struct seen *seen;
 	size_t count, room;
+	uint64_t left_ns; /* when the driver first lacked a traced process after the ledger's moment */
 };
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
@@ -69,6 +70,17 @@ static bool is_ours(const struct ledger *l, const struct sample_subject *d)
 	       d->backend == l->device->backend && *l->device->uuid && !strcmp(d->text, l->device->uuid);
 }
 
+static uint64_t left_at(const struct ledger *l, const struct samples *samples)
+{
+	uint64_t first = UINT64_MAX;
+	for (unsigned i = 0; (i = samples_find(samples, MT_SUBJECT_DEVICE_PROCESS, NULL, i)) < samples_subjects(samples); i++) {
+		const struct sample_subject *d = samples_subject(samples, i);
+		if (is_ours(l, d) && d->traced && d->gone_ns > l->ns && d->gone_ns < first)
+			first = d->gone_ns;
+	}
+	return first;
+}
+
 static struct seen *seen_of(struct look *k, const struct sample_subject *d)
 {
 	for (size_t i = 0; i < k->count; i++)
@@ -97,6 +109,10 @@ static void note_still(struct look *k, struct seen *s, uint64_t ns, uint64_t byt
 	if (!line || !still_at(k->model, line, ns, &own))
 		return;
 	if (s->still && distance(s->still_ns, k->ledger->ns) <= distance(ns, k->ledger->ns))
+		return;
+	/* a process that is being torn down has memory in its trace that the driver has taken back */
+	const uint64_t total = k->ledger->total;
+	if (s->subject->kind == MT_SUBJECT_DEVICE && (ns >= k->left_ns || (total != MODEL_UNKNOWN && bytes + own > total)))
 		return;
 	s->still = true;
 	s->still_ns = ns;
@@ -245,7 +261,7 @@ static void take_free(struct ledger *l, const struct seen *s)
 
 int ledger_take_samples(struct ledger *l, const struct model *m, const struct samples *samples)
 {
-	struct look k = { .ledger = l, .model = m, .samples = samples };
+	struct look k = { .ledger = l, .model = m, .samples = samples, .left_ns = left_at(l, samples) };
 	uint64_t first_ns = UINT64_MAX;
 	int e = samples_each(samples, l->ns > BACK_NS ? l->ns - BACK_NS : 0, l->then ? l->ns : l->ns + AHEAD_NS, take, &k);
 	for (size_t i = 0; i < k.count && !e; i++)

@@ -534,6 +534,28 @@ def made(name="final"):
     return trace, session, process.info
 
 
+def case_a_device_that_was_given_back_is_no_sample():
+    """From the driver's end to the process's own its memory is free to the driver, and live in the trace."""
+    import gpu
+    script = os.path.join(mt.scratch("cuda"), "cuda.py")
+    with open(script, "w") as file:  # handlers run last first: on_exit's, sleep(exit status), after the driver's
+        file.write("import ctypes, sys\nctypes.CDLL(None).on_exit(ctypes.CDLL(None).sleep, None)\n" + CUDA + "take(0, 100)\nsys.exit(3)\n")
+    run = Running(300, 50, program=(mt.python(), script), env=gpu.environment(devices="2G,1G", context="64M")).ready("FREE")
+    held = lambda found: [r for r in found if r["kind"] == "device" and r["fields"].get("free") == (2 << 30) - 364 * MIB]
+    run.sampled(held, "the device")
+    recorder = run.trace.recorder()
+    os.kill(recorder, signal.SIGSTOP)
+    time.sleep(1)  # so that the look after the driver's end is nearer to the peak than the one before
+    run.child.stdin.close()
+    time.sleep(0.5)
+    os.kill(recorder, signal.SIGCONT)
+    run.sampled(lambda found: any(r["kind"] == "device" and r["fields"].get("free") == 2 << 30 for r in found), "the device without it")
+    run.child.wait(mt.WAIT)
+    run.trace.settle()
+    first = next(d for d in run.trace.report["devices"] if d["total_bytes"] == (2 << 30))
+    mt.equal((first["ledger"]["free"], first["ledger"]["unexplained"]), ((2 << 30) - 464 * MIB, 0))
+
+
 def case_a_file_made_by_hand_is_read():
     trace, session, info = made()
     file = samplesfile.SamplesFile(parts=2)
