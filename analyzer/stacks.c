@@ -72,7 +72,7 @@ static uint32_t hash_words(uint64_t a, uint64_t b)
 static bool grow_table(struct table *t)
 {
 	uint32_t mask = t->slots ? t->mask * 2 + 1 : 1023;
-	struct slot *slots = calloc((size_t)mask + 1, sizeof(*slots));
+	struct slot *slots = vec_calloc((size_t)mask + 1, sizeof(*slots));
 	if (!slots)
 		return false;
 	for (uint32_t k = 0; t->slots && k <= t->mask; k++) {

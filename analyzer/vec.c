@@ -16,9 +16,9 @@ void vec_large(void *p, size_t bytes)
 
 void *vec_calloc(size_t count, size_t size)
 {
-	void *p = calloc(count, size);
+	void *p = size && count > SIZE_MAX / size ? NULL : malloc(count * size);
 	vec_large(p, count * size);
-	return p;
+	return p ? memset(p, 0, count * size) : NULL;
 }
 
 int vec_sparse_bytes(void **base, size_t *room, size_t need, size_t size)

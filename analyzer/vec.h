@@ -10,6 +10,8 @@
 
 /* What is large and looked at all over is kept in large pages: with a fault every 4 KiB those took a tenth of a report's time. */
 void vec_large(void *p, size_t bytes);
+
+/* For hash tables, which are read first and written then, nearly all of them: as calloc's each page would cost two faults. */
 void *vec_calloc(size_t count, size_t size);
 
 /* Returns 0 or -MT_EMEMORY. */
