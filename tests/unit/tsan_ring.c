@@ -24,6 +24,7 @@ static uint64_t next_event[WRITERS * LIVES];
 static uint64_t next_seq[MAX_RINGS];
 static const char *wrong;
 static int written;
+static uint8_t reused[MT_MAX_CHUNKS]; /* freed, and not seen empty since */
 
 static void *write_events(void *arg)
 {
@@ -67,11 +68,15 @@ static int read_chunk(uint32_t i, enum mt_chunk_state state)
 	for (uint32_t k = 0; k < chunk->used; k++)
 		read_slot((struct mt_event *)(chunk + 1) + k);
 	next_seq[chunk->ring]++;
+	reused[i] = 1;
 	__atomic_store_n(&stub_states[i], MT_CHUNK_FREE, __ATOMIC_RELEASE);
 	return 1;
 }
 
-/* What a reader of a running process does: nothing above `used` is touched. */
+/*
+ * What a reader of a running process does: nothing above `used` is touched. A chunk that was just claimed again still has the `used` of its
+ * last life; real readers look at the header twice, which is a race by the letter, so here it must have been seen empty before.
+ */
 static void look_into(uint32_t i)
 {
 	struct mt_chunk *chunk = __atomic_load_n(&chunk_at[i], __ATOMIC_ACQUIRE);
@@ -80,6 +85,9 @@ static void look_into(uint32_t i)
 	if (!chunk || __atomic_load_n(&stub_states[i], __ATOMIC_ACQUIRE) != MT_CHUNK_FILLING)
 		return;
 	used = __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE);
+	reused[i] = reused[i] && used;
+	if (reused[i])
+		return;
 	if (used > MT_CHUNK_SLOTS || (used && chunk->magic != MT_CHUNK_MAGIC))
 		wrong = "a chunk being filled makes no sense";
 	else if (used && ((struct mt_event *)(chunk + 1))[used - 1].kind == MT_NONE)
