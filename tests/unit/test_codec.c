@@ -3,17 +3,12 @@
 #include <zlib.h>
 
 #include "format/codec.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
+static uint64_t random64(void) { return random_next(&random_state); }
 
 /* Any width, so that small and huge values are equally likely. */
 static uint64_t random_width(void)

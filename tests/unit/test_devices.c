@@ -2,6 +2,7 @@
 #include "analyzer/layout.h"
 #include "analyzer/model.h"
 #include "tests/lib/synth.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 #define MIB (1ull << 20)
@@ -743,10 +744,7 @@ TEST(changes_are_told_with_their_device)
 
 static uint64_t next(uint64_t *random)
 {
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return *random >> 20;
+	return random_next(random) >> 20;
 }
 
 /* Any event about a few addresses, classes, devices and rings: most make no sense after what came before. */

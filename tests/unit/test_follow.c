@@ -6,6 +6,7 @@
 #include "analyzer/model.h"
 #include "analyzer/rhythm.h"
 #include "tests/lib/synth.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 enum { RINGS = 3, LIVE = 4096, STAGES = 24 };
@@ -20,14 +21,6 @@ struct run {
 	unsigned stage;
 	bool replace;
 };
-
-static uint64_t random_of(struct run *r)
-{
-	r->seed ^= r->seed << 13;
-	r->seed ^= r->seed >> 7;
-	r->seed ^= r->seed << 17;
-	return r->seed;
-}
 
 /* ---- a process that is alive: this one ------------------------------------------------------------------- */
 
@@ -73,9 +66,9 @@ static struct synth_process *alive(struct run *r, uint32_t image)
 static void act(struct run *r, size_t events)
 {
 	for (size_t n = 0; n < events; n++) {
-		size_t i = random_of(r) % LIVE;
-		uint32_t ring = (uint32_t)(random_of(r) % RINGS);
-		r->ticks += 1 + random_of(r) % 50;
+		size_t i = random_next(&r->seed) % LIVE;
+		uint32_t ring = (uint32_t)(random_next(&r->seed) % RINGS);
+		r->ticks += 1 + random_next(&r->seed) % 50;
 		if (r->size[i]) {
 			synth_plain(r->p, ring, r->ticks, MT_FREE, r->addr[i]);
 			r->live -= r->size[i];
@@ -83,7 +76,7 @@ static void act(struct run *r, size_t events)
 			continue;
 		}
 		r->addr[i] = 0x100000 + 16 * (uint64_t)i;
-		r->size[i] = 1 + random_of(r) % 1000;
+		r->size[i] = 1 + random_next(&r->seed) % 1000;
 		r->live += r->size[i];
 		r->allocations++;
 		synth_alloc(r->p, ring, r->ticks, r->addr[i], r->size[i], 1);

@@ -5,6 +5,7 @@
  * FORECAST_SEEDS=400 makes the table of docs/DIAGNOSIS.md (tests/long/forecast.py).
  */
 #include "analyzer/forecast.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -17,18 +18,8 @@ enum { MOST = 4000, SEEDS = 30 };
 static double xs[MOST], lows[MOST], highs[MOST];
 static uint64_t seed;
 
-static double uniform(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double normal(void)
-{
-	return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
+static double uniform(void) { return random_uniform(&seed); }
+static double normal(void) { return random_normal(&seed); }
 
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 

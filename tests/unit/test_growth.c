@@ -1,5 +1,6 @@
 /* Growth against series whose truth is known: every statistical check is over many seeds, and asks for a rate. */
 #include "analyzer/growth.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -12,18 +13,8 @@ enum { MOST = 2000, SEEDS = 100 };
 static double xs[MOST], ys[MOST];
 static uint64_t seed;
 
-static double uniform(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double normal(void)
-{
-	return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
+static double uniform(void) { return random_uniform(&seed); }
+static double normal(void) { return random_normal(&seed); }
 
 /* ---- without noise --------------------------------------------------------------------------------------- */
 

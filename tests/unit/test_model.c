@@ -2,6 +2,7 @@
  * simplest way that could be right. */
 #include "analyzer/model.h"
 #include "tests/lib/synth.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 enum { PROCESSES = 4, RINGS = 3, SITES = 12, ADDRESSES = 40, PAGES = 48, OPS = 1500 };
@@ -12,10 +13,7 @@ static uint64_t seed;
 
 static uint32_t rnd(uint32_t n)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)(seed >> 20) % n;
+	return (uint32_t)(random_next(&seed) >> 20) % n;
 }
 
 /* ---- the naive model ------------------------------------------------------------------------------------- */

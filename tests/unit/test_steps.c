@@ -3,6 +3,7 @@
 #include "analyzer/phases.h"
 #include "analyzer/steps.h"
 #include "tests/lib/synth.h"
+#include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -26,10 +27,7 @@ static struct program prog;
 
 static uint64_t rnd(uint64_t n)
 {
-	prog.seed ^= prog.seed << 13;
-	prog.seed ^= prog.seed >> 7;
-	prog.seed ^= prog.seed << 17;
-	return (prog.seed >> 20) % n;
+	return (random_next(&prog.seed) >> 20) % n;
 }
 
 static void begin(uint64_t seed)

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "tests/unit/random.h"
 #include "tests/unit/tsan_stubs.h"
 
 #include "shim/tree.c"
@@ -23,10 +24,7 @@ static void *make_stacks(void *arg)
 	for (int i = 0; i < STACKS; i++) {
 		uint32_t node = 0;
 		for (int k = 0; k < DEPTH; k++) {
-			random ^= random << 13;
-			random ^= random >> 7;
-			random ^= random << 17;
-			uint64_t pc = 0x1000 + (random >> 60) * (k + 1);
+			uint64_t pc = 0x1000 + (random_next(&random) >> 60) * (k + 1);
 			uint32_t child = mt_tree_child(node, pc, 0);
 			if (child == MT_NODE_FAILED || child <= node)
 				return (void *)(wrong = "no node, or one below its parent");
