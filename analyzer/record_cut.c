@@ -1,6 +1,7 @@
 #include "analyzer/record_cut.h"
 
 #include "analyzer/error.h"
+#include "analyzer/record_io.h"
 #include "analyzer/vec.h"
 
 #include <fcntl.h>
@@ -68,11 +69,6 @@ void cut_free(struct cut *c)
 
 /* ---- chunks ---------------------------------------------------------------------------------------------- */
 
-static bool read_at(const struct cut *c, uint64_t offset, void *to, size_t bytes)
-{
-	return pread(c->rings->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
-}
-
 static uint64_t slot_offset(const struct chunk *chunk, uint32_t slot)
 {
 	return (uint64_t)chunk->index * MT_CHUNK_BYTES + sizeof(struct mt_chunk) + slot * sizeof(struct mt_event);
@@ -94,10 +90,10 @@ static bool look(const struct cut *c, uint32_t index, struct chunk *chunk)
 	struct mt_chunk first, again;
 	if (state != MT_CHUNK_FILLING && state != MT_CHUNK_FULL)
 		return false;
-	if (!read_at(c, (uint64_t)index * MT_CHUNK_BYTES, &first, sizeof(first)) || !is_plausible(&first))
+	if (!read_at(c->rings->fd, (uint64_t)index * MT_CHUNK_BYTES, &first, sizeof(first)) || !is_plausible(&first))
 		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (!read_at(c, (uint64_t)index * MT_CHUNK_BYTES, &again, sizeof(again)) || !is_plausible(&again))
+	if (!read_at(c->rings->fd, (uint64_t)index * MT_CHUNK_BYTES, &again, sizeof(again)) || !is_plausible(&again))
 		return false;
 	*chunk = (struct chunk){ .index = index, .ring = first.ring, .used = first.used, .thread = first.thread,
 				 .seq = first.seq, .state = state };
@@ -186,7 +182,7 @@ static bool fill_window(struct cut *c, struct cursor *cursor)
 	uint32_t slot = (uint32_t)(cursor->position - chunk_start(chunk)), left = chunk->used - slot;
 	cursor->at = 0;
 	cursor->count = left < c->window_slots ? left : c->window_slots;
-	if (read_at(c, slot_offset(chunk, slot), cursor->window, cursor->count * sizeof(*cursor->window)))
+	if (read_at(c->rings->fd, slot_offset(chunk, slot), cursor->window, cursor->count * sizeof(*cursor->window)))
 		return true;
 	cursor->count = 0;
 	cursor->chunk = cursor->end;
@@ -207,7 +203,7 @@ static uint32_t owner_at(const struct cut *c, const struct chunk *chunk, uint64_
 {
 	struct mt_event event;
 	for (uint32_t slot = (uint32_t)(position - chunk_start(chunk)); slot-- > 0;)
-		if (read_at(c, slot_offset(chunk, slot), &event, sizeof(event)) && event.kind == MT_THREAD)
+		if (read_at(c->rings->fd, slot_offset(chunk, slot), &event, sizeof(event)) && event.kind == MT_THREAD)
 			return (uint32_t)event.addr;
 	return chunk->thread;
 }

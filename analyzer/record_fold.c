@@ -1,6 +1,7 @@
 #include "analyzer/record_fold.h"
 
 #include "analyzer/error.h"
+#include "analyzer/record_io.h"
 #include "analyzer/slot.h"
 #include "analyzer/thin.h"
 #include "analyzer/ticks.h"
@@ -136,21 +137,6 @@ void folder_forget(struct folder *f, const struct record_process *p)
 }
 
 /* ---- reading a file -------------------------------------------------------------------------------------- */
-
-static bool read_at(int fd, uint64_t offset, void *to, size_t bytes)
-{
-	return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
-}
-
-/* The size of the block at `offset`; 0 = there is no whole one. */
-static uint64_t block_at(int fd, uint64_t offset, uint64_t size, struct mt_block *b)
-{
-	if (size - offset < sizeof(*b) || !read_at(fd, offset, b, sizeof(*b)) || b->magic != MT_BLOCK_MAGIC ||
-	    b->covers > CODEC_MAX_COVERS)
-		return 0;
-	uint64_t left = size - offset - sizeof(*b), covers = b->covers * sizeof(struct mt_cover);
-	return covers > left || b->payload_bytes > left - covers ? 0 : sizeof(*b) + covers + b->payload_bytes;
-}
 
 /* Calls seen() for each block of a trace until that is false. */
 static void walk(int fd, uint64_t size, bool (*seen)(void *arg, uint64_t offset, uint64_t bytes, const struct mt_block *b), void *arg)
@@ -399,7 +385,7 @@ static int open_files(struct job *j, const struct recorder *r)
 	if (j->in < 0 || !read_at(j->in, 0, &header, sizeof(header)))
 		return error_errno(MT_EIO, j->path, ERROR_NO_OFFSET);
 	j->out = open(j->temp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (j->out < 0 || pwrite(j->out, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+	if (j->out < 0 || !write_at(j->out, 0, &header, sizeof(header)))
 		return error_errno(MT_EOUTPUT, j->temp, ERROR_NO_OFFSET);
 	j->out_end = j->copied = sizeof(header);
 	return 0;
@@ -584,7 +570,6 @@ static int load(struct job *j, struct recorder *r, const struct part *part, stru
 
 static int write_out(struct job *j, struct recorder *r, const void *data, size_t bytes)
 {
-	const char *at = data;
 	if (disk_left(r) < bytes + r->session->limit_bytes / 64) {
 		errno = ENOSPC;
 		return error_errno(MT_EOUTPUT, j->temp, (int64_t)j->out_end);
@@ -592,16 +577,8 @@ static int write_out(struct job *j, struct recorder *r, const void *data, size_t
 	recorder_charge(r, (int64_t)bytes);
 	uint64_t to = j->out_end;
 	j->out_end += bytes;
-	while (bytes) {
-		ssize_t n = pwrite(j->out, at, bytes, (off_t)to);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return error_errno(MT_EOUTPUT, j->temp, (int64_t)to);
-		at += n;
-		to += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
+	if (!write_at(j->out, to, data, bytes))
+		return error_errno(MT_EOUTPUT, j->temp, (int64_t)to);
 	if (j->out_end - j->synced > SYNC_BYTES) { /* so that the last fsync() has little to do */
 		sync_file_range(j->out, (off_t)j->synced, (off_t)(j->out_end - j->synced), SYNC_FILE_RANGE_WRITE);
 		j->synced = j->out_end;

@@ -4,6 +4,7 @@
  */
 #include "analyzer/record_samples_own.h"
 
+#include "analyzer/record_io.h"
 #include "analyzer/vec.h"
 #include "format/varint.h"
 
@@ -235,22 +236,6 @@ void samples_file_sweep(struct samples_file *f, enum mt_subject kind, uint64_t k
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
 
-static bool write_at(int fd, uint64_t offset, const void *data, size_t bytes)
-{
-	const char *at = data;
-	while (bytes) {
-		ssize_t n = pwrite(fd, at, bytes, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 static bool begin(struct samples_file *f)
 {
 	struct mt_samples_header head = { .magic = MT_SAMPLES_MAGIC, .version = MT_VERSION, .bytes = sizeof(head) };
@@ -262,7 +247,7 @@ static bool is_intact(const struct samples_file *f, uint64_t offset, uint64_t by
 {
 	uint32_t crc = 0;
 	uint8_t *block = malloc(bytes);
-	bool intact = block && pread(f->fd, block, bytes, (off_t)offset) == (ssize_t)bytes;
+	bool intact = block && read_at(f->fd, offset, block, bytes);
 	if (intact) {
 		memcpy(&crc, block + offsetof(struct mt_samples_block, crc), sizeof(crc));
 		memset(block + offsetof(struct mt_samples_block, crc), 0, sizeof(crc));
@@ -280,10 +265,10 @@ static bool go_on(struct samples_file *f, uint64_t size)
 	uint64_t last = 0;
 	if (size < sizeof(head))
 		return begin(f);
-	if (pread(f->fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.magic, MT_SAMPLES_MAGIC, sizeof(head.magic)))
+	if (!read_at(f->fd, 0, &head, sizeof(head)) || memcmp(head.magic, MT_SAMPLES_MAGIC, sizeof(head.magic)))
 		return false;
 	f->end = sizeof(head);
-	while (size - f->end >= sizeof(b) && pread(f->fd, &b, sizeof(b), (off_t)f->end) == sizeof(b) &&
+	while (size - f->end >= sizeof(b) && read_at(f->fd, f->end, &b, sizeof(b)) &&
 	       b.magic == MT_SAMPLES_BLOCK_MAGIC && b.stored_bytes <= size - f->end - sizeof(b)) {
 		last = f->end;
 		f->end += sizeof(b) + b.stored_bytes;

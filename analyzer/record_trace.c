@@ -1,6 +1,7 @@
 #include "analyzer/record_trace.h"
 
 #include "analyzer/error.h"
+#include "analyzer/record_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,57 +15,24 @@ static int failed(const struct record_trace *t, int code)
 	return error_errno(code, t->path, (int64_t)t->end);
 }
 
-static int write_at(const struct record_trace *t, uint64_t offset, const void *data, size_t bytes)
-{
-	const char *at = data;
-	while (bytes) {
-		ssize_t n = pwrite(t->fd, at, bytes, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		at += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
-static bool read_at(const struct record_trace *t, uint64_t offset, void *to, size_t bytes)
-{
-	return pread(t->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
-}
-
 static int start_file(struct record_trace *t, uint32_t pid, uint32_t image)
 {
 	struct mt_trace_header header = { .magic = MT_TRACE_MAGIC, .version = MT_VERSION, .bytes = sizeof(header),
 					  .pid = pid, .image = image };
 	t->end = sizeof(header);
-	if (ftruncate(t->fd, 0) || write_at(t, 0, &header, sizeof(header)))
+	if (ftruncate(t->fd, 0) || !write_at(t->fd, 0, &header, sizeof(header)))
 		return failed(t, MT_EOUTPUT);
 	return 0;
 }
 
 /* ---- an earlier recorder's file -------------------------------------------------------------------------- */
 
-/* The size of the block at `offset` if it can be one and ends before `size`; else 0. */
-static uint64_t block_at(const struct record_trace *t, uint64_t offset, uint64_t size, struct mt_block *header)
-{
-	if (size - offset < sizeof(*header) || !read_at(t, offset, header, sizeof(*header)) ||
-	    header->magic != MT_BLOCK_MAGIC || header->covers > CODEC_MAX_COVERS)
-		return 0;
-	uint64_t left = size - offset - sizeof(*header), covers = header->covers * sizeof(struct mt_cover);
-	if (covers > left || header->payload_bytes > left - covers)
-		return 0;
-	return sizeof(*header) + covers + header->payload_bytes;
-}
-
 static bool is_intact(const struct record_trace *t, uint64_t offset, uint64_t bytes)
 {
 	struct mt_block header;
 	size_t length;
 	void *block = malloc(bytes);
-	bool intact = block && read_at(t, offset, block, bytes) && !codec_check(block, bytes, &header, &length);
+	bool intact = block && read_at(t->fd, offset, block, bytes) && !codec_check(block, bytes, &header, &length);
 	free(block);
 	return intact;
 }
@@ -76,7 +44,7 @@ static int show_block(struct record_trace *t, const struct mt_block *header, rec
 	if (!covers)
 		return error_set(MT_EMEMORY, t->path, ERROR_NO_OFFSET, NULL);
 	int e = 0;
-	if (!read_at(t, t->end + sizeof(*header), covers, bytes))
+	if (!read_at(t->fd, t->end + sizeof(*header), covers, bytes))
 		e = failed(t, MT_EIO);
 	else
 		e = seen(context, header, covers);
@@ -91,7 +59,7 @@ static int read_blocks(struct record_trace *t, uint64_t size, record_trace_seen 
 	uint64_t bytes;
 	int e = 0;
 	t->end = sizeof(struct mt_trace_header);
-	while (!e && !t->complete && t->end < size && (bytes = block_at(t, t->end, size, &header)) != 0) {
+	while (!e && !t->complete && t->end < size && (bytes = block_at(t->fd, t->end, size, &header)) != 0) {
 		if (t->end + bytes == size && !is_intact(t, t->end, bytes))
 			break;
 		e = show_block(t, &header, seen, context);
@@ -111,7 +79,7 @@ static int continue_file(struct record_trace *t, uint32_t pid, uint32_t image, r
 	off_t size = lseek(t->fd, 0, SEEK_END);
 	if (size < (off_t)sizeof(header))
 		return start_file(t, pid, image);
-	if (!read_at(t, 0, &header, sizeof(header)))
+	if (!read_at(t->fd, 0, &header, sizeof(header)))
 		return failed(t, MT_EIO);
 	if (memcmp(header.magic, MT_TRACE_MAGIC, sizeof(header.magic)) || header.version != MT_VERSION ||
 	    header.pid != pid || header.image != image)
@@ -148,7 +116,7 @@ void record_trace_close(struct record_trace *t)
 
 int record_trace_append(struct record_trace *t, const struct codec_buf *block)
 {
-	if (write_at(t, t->end, block->data, block->size)) {
+	if (!write_at(t->fd, t->end, block->data, block->size)) {
 		int e = failed(t, MT_EOUTPUT);
 		/* what was written of it is no block, and the reader would stop at it until the next try */
 		if (ftruncate(t->fd, (off_t)t->end))
