@@ -454,13 +454,13 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 	return holds(out, e, holes, 0.55);
 }
 
-/* "; it can't use 2.00 GiB in CUDA graphs' private pools", or nothing. */
+/* What is unused, but not for this request; NULL = nothing is. */
 static char *out_of_reach(const struct evidence_device *d)
 {
 	const struct evidence_graphs *g = &d->pool.graphs;
 	if (g->capturing && g->common_unused)
-		return output_format("; in a capture it can't use the common pool's %s", BYTES(g->common_unused));
-	return g->unused ? output_format("; it can't use %s in CUDA graphs' private pools", BYTES(g->unused)) : NULL;
+		return output_format(" (a capture can't use the common pool's %s)", BYTES(g->common_unused));
+	return g->unused ? output_format(" (%s are CUDA graphs' own)", BYTES(g->unused)) : NULL;
 }
 
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
@@ -527,6 +527,13 @@ static char *graphs_advice(const struct evidence_graphs *g)
 	return output_format("capture the largest batch first and fewer sizes, and drop graphs that are not replayed: their pool goes with the last");
 }
 
+/* It would have fitted, also if the holes that it could use are of no use. */
+static bool by_itself(const struct evidence_device *d, uint64_t bytes)
+{
+	struct balance b = balance_of(d);
+	return would_do(d, bytes) && b.most_short > 0 && (b.least_short > 0 || bytes >= b.most_short);
+}
+
 /*
  * Private pools keep what their captures needed most; nobody else can use it, and no cache of theirs is returned. Nor does a pool return
  * the common one's cache while it captures.
@@ -534,20 +541,18 @@ static char *graphs_advice(const struct evidence_graphs *g)
 static enum finding kept_by_graphs(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_graphs *g = &d->pool.graphs;
-	struct balance b = balance_of(d);
-	uint64_t kept = g->unused + g->common_idle;
-	if (!would_do(d, kept) || !b.most_short || (!b.least_short && kept < b.most_short))
-		return FINDING_NONE;
-	if (g->common_idle > g->unused) {
+	if (by_itself(d, g->common_idle)) {
 		out->evidence = output_format("asked in a capture, in which PyTorch returns no cache: the common pool keeps %s in whole free segments",
 					      BYTES(g->common_idle));
 		out->advice = output_format("return the cache right before the capture (torch.cuda.empty_cache()), or capture before the pool has grown");
-	} else {
-		out->evidence = output_format("private pools of %u CUDA graph%s keep %s that nothing uses and this request can't", g->captures,
-					      g->captures == 1 ? "" : "s", BYTES(g->unused));
-		out->advice = graphs_advice(g);
+		return holds(out, e, g->common_idle, 0.85);
 	}
-	return holds(out, e, kept, 0.85);
+	if (!by_itself(d, g->unused))
+		return FINDING_NONE;
+	out->evidence = output_format("private pools of %u CUDA graph%s keep %s that nothing uses and this request can't", g->captures,
+				      g->captures == 1 ? "" : "s", BYTES(g->unused));
+	out->advice = graphs_advice(g);
+	return holds(out, e, g->unused, 0.85);
 }
 
 enum finding device_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
