@@ -15,7 +15,8 @@ static void bump(struct model_totals *t, enum device_counter c, uint64_t n)
 	}
 }
 
-enum model_kind device_kind(enum device_space space)
+/* What a space's blocks are counted as; MODEL_KINDS = as nothing. SPACES stands for physical memory. */
+static enum model_kind device_kind(enum device_space space)
 {
 	static const enum model_kind kinds[SPACES + 1] = {
 		[SPACE_LINEAR] = MODEL_DEVICE, [SPACE_ARRAY] = MODEL_DEVICE, [SPACE_ALIAS] = MODEL_KINDS, [SPACE_PINNED] = MODEL_PINNED,

@@ -9,8 +9,6 @@
 
 enum device_counter { COUNT_FREES, COUNT_MISSED, COUNT_UNKNOWN, COUNT_TEMPORARY };
 
-/* What a space's blocks are counted as; MODEL_KINDS = as nothing. SPACES stands for physical memory. */
-enum model_kind device_kind(enum device_space space);
 enum device_space device_space_of(unsigned class);
 void device_count_up(struct account *a, struct share *s, enum device_space space, enum device_counter c, uint64_t n);
 

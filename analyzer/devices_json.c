@@ -18,7 +18,8 @@ static double fragmentation(uint64_t allocated, uint64_t reserved)
 
 /* ---- ledger ---------------------------------------------------------------------------------------------- */
 
-json_t *json_ledger(const struct ledger *l)
+/* {"at_s", "total", "pool_allocated", ...}. */
+static json_t *json_ledger(const struct ledger *l)
 {
 	json_t *o = json_object(), *parts = json_array();
 	json_object_set_new(o, "at_s", json_seconds(l->ns));

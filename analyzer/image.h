@@ -122,7 +122,6 @@ bool image_is_alive(const struct image *im);
 int reader_damage(struct reader *r);
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
-bool reader_force(const struct reader *r);
 bool reader_follows(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
 

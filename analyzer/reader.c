@@ -14,7 +14,6 @@
 
 /* ---- notes ----------------------------------------------------------------------------------------------- */
 
-bool reader_force(const struct reader *r) { return r->flags & READER_FORCE; }
 bool reader_follows(const struct reader *r) { return r->flags & READER_FOLLOW; }
 struct codec *reader_codec(struct reader *r) { return r->codec; }
 
@@ -43,7 +42,7 @@ void reader_remark(struct reader *r, int code, const char *file, int64_t offset,
 int reader_damage(struct reader *r)
 {
 	const struct error *e = error_get();
-	if (!reader_force(r) || e->code == MT_EMEMORY)
+	if (!(r->flags & READER_FORCE) || e->code == MT_EMEMORY)
 		return -e->code;
 	add_note(r, e->code, e->file, e->offset, e->why);
 	return 0;
@@ -219,14 +218,6 @@ uint64_t reader_unrecorded(const struct reader *r)
 	for (size_t i = 0; i < r->session_count; i++)
 		n += r->sessions[i].head.unrecorded;
 	return n;
-}
-
-uint32_t reader_session_flags(const struct reader *r)
-{
-	uint32_t flags = 0;
-	for (size_t i = 0; i < r->session_count; i++)
-		flags |= r->sessions[i].head.flags;
-	return flags;
 }
 
 static bool matches(const struct process *p, const char *what)

@@ -53,8 +53,7 @@ void mt_unwind_init(struct mt_unwind *u, unsigned depth);
  * Async-signal-safe, takes no memory, leaves errno alone, uses less than 512 bytes of stack. */
 uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated);
 
-/* The frames of the last capture, innermost first, as far as they fit: for tests. */
-unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned room);
+/* For tests. */
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 
 /* Modules went away (dlclose): what was learnt from them is not used any more. */
