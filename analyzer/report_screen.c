@@ -25,19 +25,39 @@ static void print_line(enum output_style style, char *text)
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
+/* The same process goes on as another program. */
+static bool goes_on_as(const struct process *p, const struct process *next)
+{
+	return next->creator == p && next->pid == p->pid && next->origin == MT_ORIGIN_EXEC;
+}
+
+/* What the first process ran at last (wrappers exec it), and how many processes there are, however often they did so. */
+static const struct process *main_program(const struct reader *r, unsigned *processes)
+{
+	const struct process *p = reader_processes(r) ? reader_process(r, 0) : NULL;
+	*processes = reader_processes(r);
+	for (unsigned id = 1; id < reader_processes(r); id++) {
+		const struct process *next = reader_process(r, id);
+		*processes -= next->creator && goes_on_as(next->creator, next);
+		p = goes_on_as(p, next) ? next : p;
+	}
+	return p;
+}
+
 static void print_title(const struct view *v)
 {
 	struct tm tm = { 0 };
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
-	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
+	unsigned count, hosts = reader_hosts(v->reader);
+	const struct process *program = main_program(v->reader, &count);
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",
 				    hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "", start,
 				    DURATION(reader_duration_ns(v->reader)));
 	int room = output_width() - (int)sizeof("memtrace report      ") - (facts ? output_columns(facts) : 0);
-	char *command = count ? report_command(reader_process(v->reader, 0), room > 12 ? room : 12) : NULL;
+	char *command = program ? report_command(program, room > 12 ? room : 12) : NULL;
 	print_line(STYLE_HEAD, output_format("memtrace report   %s   %s", command ? command : "?", facts ? facts : ""));
 	free(command);
 	free(facts);

@@ -49,6 +49,13 @@ static int heavier(const void *a, const void *b)
 	return (x->m->process->id > y->m->process->id) - (x->m->process->id < y->m->process->id);
 }
 
+/* Has only started others. */
+static bool is_idle(const struct model_process *m)
+{
+	return m->kind[MODEL_HEAP].allocations + m->kind[MODEL_MAP].allocations == 0;
+}
+
+/* All but what a process ran for a moment before it became another program. */
 static struct ranked *rank_processes(const struct view *v, unsigned *count)
 {
 	unsigned all = reader_processes(v->reader);
@@ -56,7 +63,7 @@ static struct ranked *rank_processes(const struct view *v, unsigned *count)
 	*count = 0;
 	for (unsigned id = 0; list && id < all; id++) {
 		const struct model_process *m = model_process(v->model, id);
-		if (view_has(v, m->process))
+		if (view_has(v, m->process) && !(is_idle(m) && m->process->exit_kind == MT_EXIT_EXEC))
 			list[(*count)++] = (struct ranked){ m, m->kind[MODEL_HEAP].peak_bytes };
 	}
 	if (list)
@@ -120,6 +127,8 @@ unsigned report_print_processes(const struct view *v)
 	struct table *t = table_new(columns, 8, 0);
 	if (count <= shown + 1)
 		shown = count;
+	while (list && shown > 1 && is_idle(list[shown - 1].m))
+		shown--;
 	for (unsigned i = 0; list && i < shown; i++)
 		process_row(t, v, list[i].m, list[0].weight);
 	if (list && count > shown)
