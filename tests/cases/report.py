@@ -53,12 +53,10 @@ def case_report_is_one_screen():
 
 
 def case_wrappers_are_not_the_program():
-    """What a process ran before it became the program is neither a process nor what the trace is called after."""
+    """What a process ran before it became the program is no process, and not what the trace is called after."""
     done = mt.shimmed(["sh", "-c", "exec env %s" % mt.program("busy")])
-    screen = done.trace.tool("report").out.splitlines()
-    mt.check(re.match(r"memtrace report +busy +1 process on ", screen[0]), "title: %r" % screen[0])
-    rows = screen[next(i for i, line in enumerate(screen) if line.startswith("PROCESS")) + 1:]
-    mt.check("busy" in rows[0] and not rows[1], "rows: %r" % rows[:3])
+    title = done.trace.tool("report").out.splitlines()[0]
+    mt.check(re.match(r"memtrace report +busy +1 process on ", title), "title: %r" % title)
 
 
 def case_report_names_the_owner_by_function_and_line():
