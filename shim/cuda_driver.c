@@ -20,6 +20,7 @@
 	Q(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *, CUmemGenericAllocationHandle)) \
 	Q(cuMemGetInfo_v2, (size_t *, size_t *))                                         \
 	Q(cuPointerGetAttribute, (void *, int, CUdeviceptr))                             \
+	Q(cuStreamGetCaptureInfo_v2, (CUstream, int *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *)) \
 	Q(cuStreamIsCapturing, (CUstream, int *))
 
 static struct {
@@ -106,6 +107,18 @@ int mt_cuda_capturing(uint64_t stream)
 
 	return stream > 2 && CAN(cuStreamIsCapturing) &&
 	       ask.cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status) == 0 && status == 1;
+}
+
+uint32_t mt_cuda_capture(uint64_t stream)
+{
+	cuuint64_t id = 0;
+	int status;
+
+	if (!mt_cuda_capturing(stream))
+		return 0;
+	if (CAN(cuStreamGetCaptureInfo_v2))
+		ask.cuStreamGetCaptureInfo_v2((CUstream)(uintptr_t)stream, &status, &id, NULL, NULL, NULL);
+	return (uint32_t)id ? (uint32_t)id : 1;
 }
 
 int mt_cuda_context_device(CUcontext context)
