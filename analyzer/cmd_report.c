@@ -95,6 +95,7 @@ static int end_second(struct second_pass *p)
 static int build_owners(struct report *r, const struct view *v)
 {
 	int e = 0;
+	sites_look_ahead(v->model, v->reader, v->stacks, 1u << SITES_HOST_PEAK | 1u << SITES_TEMPORARY | 1u << SITES_LIVE);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])

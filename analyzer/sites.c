@@ -65,6 +65,15 @@ static void measure(const struct model_site *site, enum sites_measure how, uint6
 	}
 }
 
+static bool has_any(const struct model_site *site, unsigned measures)
+{
+	uint64_t bytes, blocks = 0;
+	for (enum sites_measure how = 0; how <= SITES_TEMPORARY && !blocks; how++)
+		if (measures & 1u << how)
+			measure(site, how, &bytes, &blocks);
+	return blocks;
+}
+
 /* ---- filter -------------------------------------------------------------------------------------------- */
 
 static bool frame_matches(const regex_t *regex, const struct frame *f)
@@ -264,6 +273,11 @@ static bool wants_process(const struct sites_query *q, const struct process *p)
 	return !q->ended_only || (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE);
 }
 
+static bool is_of(const struct sites_query *q, const struct model_site *site)
+{
+	return site->kind == q->kind && (!q->device || site->device == q->device->index);
+}
+
 static int add_process(struct builder *b, const struct model_process *mp)
 {
 	if (!wants_process(b->query, mp->process))
@@ -271,7 +285,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
-		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
+		if (!is_of(b->query, site))
 			continue;
 		measure(site, b->query->measure, &bytes, &blocks);
 		b->all.bytes += bytes;
@@ -457,6 +471,19 @@ static int compile_filter(struct builder *b)
 	return error_set(MT_EUSAGE, "--filter", ERROR_NO_OFFSET, "%s: %s", b->query->filter, why);
 }
 
+void sites_look_ahead(const struct model *m, const struct reader *r, struct stacks *stacks, unsigned measures)
+{
+	for (unsigned id = 0; id < reader_processes(r); id++) {
+		const struct model_process *mp = model_process(m, id);
+		for (uint32_t i = 0; i < mp->site_count; i++) {
+			const struct model_site *site = &mp->sites[i];
+			if (site->sampled != MODEL_UNSAMPLED && has_any(site, measures))
+				stacks_of_site(stacks, mp->process, i, site->node, site->node2);
+		}
+	}
+	stacks_look_ahead(stacks);
+}
+
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,
 		const struct sites_query *q)
 {
@@ -470,6 +497,8 @@ int sites_build(struct sites **out, const struct model *m, const struct reader *
 	b.sites = calloc(1, sizeof(*b.sites));
 	if (!b.sites)
 		e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (e == 0 && is_by_stack(q))
+		sites_look_ahead(m, r, stacks, 1u << q->measure);
 	for (unsigned id = 0; e == 0 && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
 	if (e == 0)

@@ -71,6 +71,10 @@ struct sites {
 /* By how much its members' bytes must be multiplied to stand for all blocks: 1 but for a site whose stacks were sampled. */
 double sites_weight(const struct reader *r, const struct model_site *site);
 
+/* Looks at the files of all stacks that sites_build() is going to ask of, one file after the other; bits are 1 << enum sites_measure.
+ * It does so itself, but files are read anew for each measure. */
+void sites_look_ahead(const struct model *m, const struct reader *r, struct stacks *stacks, unsigned measures);
+
 /* 0, -MT_EUSAGE (a filter that is no regular expression) or -MT_EMEMORY. Frames are borrowed from `stacks`. */
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,
 		const struct sites_query *q);
