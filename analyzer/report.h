@@ -36,6 +36,7 @@ unsigned report_print_host(const struct report *r, unsigned room);
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
+unsigned report_print_device_owners(const struct report *r, unsigned room);
 unsigned report_print_map_owners(const struct report *r);
 
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
@@ -70,6 +71,9 @@ const struct evidence_device *report_device(const struct report *r);
  /* something failed, or a verdict holds */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
+
+/* The one the screen is about: where the failure or the first cause is, else the device with the most, else the host. */
+const struct explain_space *report_space(const struct report *r);
 unsigned report_print_phases(const struct report *r, unsigned room);
 unsigned report_print_do(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);

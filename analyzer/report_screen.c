@@ -391,6 +391,7 @@ static const struct part {
 	{ processes, { 90, 45, 87 }, 0 },
 	{ report_print_alive, { 88, 80, 80 }, 6 },
 	{ report_print_host, { 60, 50, 84 }, 8 },
+	{ report_print_device_owners, { 87, 0, 0 }, 9 },
 	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
 	{ maps, { 55, 0, 10 }, 0 },
 	{ print_tail, { 50, 0, 0 }, 0 },

@@ -174,19 +174,23 @@ static bool owner_caller(struct table *t, const struct owner *o)
 }
 
 /* The rest in one line, if it is worth one. */
-static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
+static unsigned print_rest(struct table *t, uint64_t bytes, size_t count, uint64_t all)
 {
-	uint64_t bytes = 0;
-	for (size_t i = shown; i < s->count; i++)
-		bytes += s->owners[i].bytes;
-	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
+	if (count == 0 || bytes < all / LEAST_SHARE)
 		return 0;
-	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s other%s", COUNT(s->count - shown),
-															   s->count - shown == 1 ? "" : "s");
+	char *share = output_format("%s %%", PERCENT(bytes, all)), *text = output_format("%s other%s", COUNT(count), count == 1 ? "" : "s");
 	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
 	free(share);
 	free(text);
 	return 1;
+}
+
+static uint64_t sum_owners(const struct owner *owners, size_t count)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += owners[i].bytes;
+	return bytes;
 }
 
 /* As many owners as fit into that many lines with heading and rest. */
@@ -202,7 +206,7 @@ static unsigned print_owners(const struct sites *s, const char *heading, unsigne
 		owner_row(t, &s->owners[i], s->bytes);
 		lines += 1 + owner_caller(t, &s->owners[i]);
 	}
-	lines += print_rest(t, s, i);
+	lines += print_rest(t, sum_owners(s->owners + i, s->count - i), s->count - i, s->bytes);
 	if (s->estimated) {
 		table_note(t, 0, SAMPLED_NOTE);
 		lines++;
@@ -224,6 +228,31 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
 	free(heading);
 	return lines;
+}
+
+/* By line. Where something is wrong WHY and ALIVE THEN say it. */
+unsigned report_print_device_owners(const struct report *r, unsigned room)
+{
+	const struct explain_space *s = report_space(r);
+	unsigned lines = 3, i;
+	uint64_t rest = s->bytes;
+	if (s->device == MODEL_NO_DEVICE || !s->holder_count)
+		return 0;
+	struct table *t = table_new(owner_columns, 5, 2);
+	char *heading = output_format("LARGEST OWNERS of %s at its peak (%s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
+	print_heading(heading ? heading : "LARGEST OWNERS");
+	for (i = 0; i < s->holder_count && lines + 2 <= room && (!i || s->holders[i].bytes >= s->bytes / LEAST_SHARE); i++) {
+		const struct holder *h = &s->holders[i];
+		struct stack_site site = stacks_site(r->view->stacks, h->stack, view_flags(r->view->options));
+		struct owner o = { .frame = site.frame, .caller = site.caller, .bytes = h->bytes, .blocks = h->blocks };
+		owner_row(t, &o, s->bytes);
+		lines += 1 + owner_caller(t, &o);
+		rest -= h->bytes;
+	}
+	lines += print_rest(t, rest, s->holding_lines - i, s->bytes);
+	table_print(t);
+	free(heading);
+	return lines - 1;
 }
 
 unsigned report_print_map_owners(const struct report *r)
