@@ -40,7 +40,7 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 		printf("   in no segment that was seen: %s", BYTES(l->stray));
 	printf("\n");
 	if (private.reserved)
-		printf("  of these %u graph%s in %u private pool%s: reserved %s   in use %s   largest hole %s   wholly free %s\n", private.captures,
+		printf("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
 		       private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s", BYTES(private.reserved),
 		       BYTES(private.allocated), BYTES(private.largest_hole), BYTES(private.idle));
 	free(when);

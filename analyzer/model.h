@@ -256,7 +256,7 @@ struct model_refusal {
 struct model_pools {
 	uint64_t reserved, allocated, largest_hole;
 	uint64_t idle;                   /* of segments (mapped pages) without a block */
-	unsigned captures, pools;
+	unsigned captures, pools;        /* of all private ones; else 0 */
 };
 
 enum model_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
@@ -280,7 +280,7 @@ struct model_oom {
 	uint64_t largest_hole_bytes;     /* in its segments */
 	bool capturing;                  /* asked of the private pool of a graph that was being captured */
 	struct model_pools usable;       /* the pool that was asked: the common one, or that graph's */
-	struct model_pools graphs;       /* all private pools, with that one; `captures` and `pools` count them */
+	struct model_pools graphs;       /* all private pools, with that one */
 	uint64_t whole_free_bytes;       /* of segments (mapped pages) without a block: what returning them would give */
 	uint64_t given;                  /* the model's */
 	struct layout *layout;           /* analyzer/layout.h: its segments then; kept for the first ones and the last, else NULL */
