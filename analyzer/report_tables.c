@@ -160,17 +160,15 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 	free(blocks);
 }
 
-static bool owner_caller(struct table *t, const struct owner *o)
+static bool next_row(struct table *t, const struct owner *o)
 {
-	if (!o->caller || o->folded)
-		return false;
-	char *text = frame_text(o->caller), *where = frame_where(o->caller);
-	char *line = output_format("< %s", text ? text : "");
-	table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
-	free(text);
+	char *where, *line = owner_next(o, &where);
+	bool there = line != NULL;
+	if (there)
+		table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
 	free(where);
 	free(line);
-	return true;
+	return there;
 }
 
 /* The rest in one line, if it is worth one. */
@@ -204,7 +202,7 @@ static unsigned print_owners(const struct sites *s, const char *heading, unsigne
 		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
 			break;
 		owner_row(t, &s->owners[i], s->bytes);
-		lines += 1 + owner_caller(t, &s->owners[i]);
+		lines += 1 + next_row(t, &s->owners[i]);
 	}
 	lines += print_rest(t, sum_owners(s->owners + i, s->count - i), s->count - i, s->bytes);
 	if (s->estimated) {
@@ -244,9 +242,9 @@ unsigned report_print_device_owners(const struct report *r, unsigned room)
 	for (i = 0; i < s->holder_count && lines + 2 <= room && (!i || s->holders[i].bytes >= s->bytes / LEAST_SHARE); i++) {
 		const struct holder *h = &s->holders[i];
 		struct stack_site site = stacks_site(r->view->stacks, h->stack, view_flags(r->view->options));
-		struct owner o = { .frame = site.frame, .caller = site.caller, .bytes = h->bytes, .blocks = h->blocks };
+		struct owner o = { .frame = site.frame, .caller = site.caller, .callee = site.callee, .bytes = h->bytes, .blocks = h->blocks };
 		owner_row(t, &o, s->bytes);
-		lines += 1 + owner_caller(t, &o);
+		lines += 1 + next_row(t, &o);
 		rest -= h->bytes;
 	}
 	lines += print_rest(t, rest, s->holding_lines - i, s->bytes);

@@ -418,6 +418,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	if (!o->label)
 		o->frame = where.frame;
 	o->caller = where.caller; /* of its largest stack */
+	o->callee = where.callee;
 	o->category = category_of(b, o->stacks->stack);
 	b->sites->bytes += o->bytes;
 	b->sites->blocks += o->blocks;

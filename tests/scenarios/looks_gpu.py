@@ -8,34 +8,42 @@ if KIND == "driver_pool":  # the driver's own, PyTorch's allocator is not in use
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = os.environ["PYTORCH_ALLOC_CONF"] = "backend:cudaMallocAsync"
 
 import copy
+import time
 
 import torch
 from torch import nn
 
 from account import GIB, MIB, bytes_of, failing, pool, tell
 
-STEPS = 60
+STEPS = 100
 
 
-def model(width=2048, layers=12):
-    return nn.Sequential(*(nn.Linear(width, width + 64 * k) if k % 2 == 0 else nn.Linear(width + 64 * (k - 1), width) for k in range(layers))).cuda()
+def model(width=2048, pairs=6):
+    layers = [(nn.Linear(width, width + 64 * k), nn.Linear(width + 64 * k, width)) for k in range(pairs)]
+    return nn.Sequential(*(layer for pair in layers for layer in pair)).cuda()
+
+
+def steps(count=STEPS):
+    for number in range(count):
+        yield number
+        time.sleep(0.01)
 
 
 def driver_pool():
     """Batches of changing lengths; the driver's pool keeps what was freed; sick: each step leaves something."""
     weights, kept = [bytes_of(20 * MIB) for _ in range(8)], []
-    for number in range(STEPS):
+    for number in steps():
         batch = [bytes_of((1 + (number * k) % 7) * MIB) for k in range(1, 9)]
         if SICK:
-            kept.append(bytes_of(16 * MIB))
+            kept.append(bytes_of(8 * MIB))
         del batch
-    tell(kept_bytes=16 * MIB * len(kept))
+    tell(kept_bytes=8 * MIB * len(kept))
 
 
 def pinned():
     """Batches of changing lengths in pinned memory, which its cache rounds to powers of two; sick: they are kept."""
     kept = []
-    for number in range(STEPS):
+    for number in steps():
         for k in range(4):
             batch = torch.empty(int((1 + (number * 7 + k * 3) % 13) * 300000), dtype=torch.uint8, pin_memory=True)
             if SICK:
@@ -65,7 +73,7 @@ def idle():
         rows[:] = [bytes_of(MIB) for _ in range(1)] + rows[::2]
     else:
         rows.clear()
-    for _ in range(STEPS):
+    for _ in steps():
         del [bytes_of(MIB)][:]
     tell(end=pool())
 
@@ -73,7 +81,7 @@ def idle():
 def serving():
     """One block at the beginning, as a serving engine's cache of keys and values; then requests. Sick: answers are kept."""
     cache, kept = bytes_of(3.5 * GIB), []
-    for number in range(STEPS * 2):
+    for number in steps():
         answer = [bytes_of(MIB + 4096 * (number % 5)) for _ in range(4)]
         if SICK:
             kept.append(answer[0])
