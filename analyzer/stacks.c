@@ -318,7 +318,7 @@ struct stack_gaps stacks_gaps(const struct stacks *s)
 	struct stack_gaps gaps = { 0 };
 	for (struct symbol_module *m = NULL; (m = symbols_next(s->symbols, m)); ) {
 		const char *path = symbols_path(m);
-		if (path[0] != '/')
+		if (path[0] != '/' || !symbols_wanted(m))
 			continue;
 		if (symbols_state(m) == SYMBOLS_MISSING) {
 			gaps.missing++;
