@@ -15,7 +15,7 @@ static const struct option_spec spec = {
 	rows, 0,
 };
 
-struct losses report_losses(const struct view *v)
+static struct losses losses_of(const struct view *v)
 {
 	struct losses l = { .complete = reader_complete(v->reader) };
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
@@ -111,7 +111,7 @@ static int report_init(struct report *r, const struct view *v)
 {
 	struct second_pass second = { .course = r->course, .view = v };
 	r->view = v;
-	r->losses = report_losses(v);
+	r->losses = losses_of(v);
 	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
 	if (e < 0)
 		return e;

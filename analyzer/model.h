@@ -216,6 +216,8 @@ enum model_layer {
 	LAYER_POOL,       /* blocks in use */
 	LAYER_RESERVED,   /* segments */
 	LAYER_UNMAPPED,   /* physical memory (in LAYER_MEMORY) that is mapped nowhere */
+	LAYER_PRIVATE,    /* segments (in LAYER_RESERVED) of private pools: only blocks of the graphs that were captured there lie in them */
+	LAYER_PRIVATE_POOL, /* blocks in use (in LAYER_POOL) there */
 	MODEL_LAYERS
 };
 
@@ -253,6 +255,13 @@ struct model_refusal {
 	uint32_t node, node2, hook, status;
 };
 
+/* What some pools of one process hold. Private pools are told apart by whether captures shared a segment: there may be fewer. */
+struct model_pools {
+	uint64_t reserved, allocated, largest_hole;
+	uint64_t idle;                   /* of segments (mapped pages) without a block */
+	unsigned captures, pools;        /* of all private ones; else 0 */
+};
+
 enum model_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
 enum { MODEL_REFUSALS = 3 };
 
@@ -272,6 +281,9 @@ struct model_oom {
 	struct model_moment at;
 	uint64_t allocated_bytes, reserved_bytes;   /* of that process on that device */
 	uint64_t largest_hole_bytes;     /* in its segments */
+	bool capturing;                  /* asked of the private pool of a graph that was being captured */
+	struct model_pools usable;       /* the pool that was asked: the common one, or that graph's */
+	struct model_pools graphs;       /* all private pools, with that one */
 	uint64_t whole_free_bytes;       /* of segments (mapped pages) without a block: what returning them would give */
 	uint64_t given;                  /* the model's */
 	struct layout *layout;           /* analyzer/layout.h: its segments then; kept for the first ones and the last, else NULL */

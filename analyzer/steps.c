@@ -513,7 +513,8 @@ void steps_change(struct steps *s, const struct model_change *c)
 	change_track(b, c);
 }
 
-uint64_t step_number_in(const char *name, uint64_t otherwise)
+/* The step that a mark of this name begins. */
+static uint64_t step_number_in(const char *name, uint64_t otherwise)
 {
 	const char *end = name + strlen(name);
 	while (end > name && !isdigit((unsigned char)end[-1]))
