@@ -387,19 +387,6 @@ uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated)
 	return node;
 }
 
-unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned most)
-{
-	unsigned unkept = u->ground == &u->range ? u->barrier : u->new_count, n = 0;
-
-	for (unsigned i = 0; i < unkept && n < most; i++)
-		if (!(u->new[i].flags & CELL))
-			pc[n++] = strip(u->new[i].ra);
-	for (unsigned i = u->kept_count; i-- > 0 && n < most;)
-		if (!(u->kept[i].flags & CELL))
-			pc[n++] = strip(u->kept[i].ra);
-	return n;
-}
-
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u)
 {
 	return u->stats;

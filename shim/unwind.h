@@ -58,8 +58,7 @@ void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at);
  * no way to go on, or no room in the tree. */
 uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated);
 
-/* The frames of the last capture, innermost first, as far as they fit: for tests. */
-unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned room);
+/* For tests. */
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 
 /* Modules went away (dlclose): what was learnt from them is not used any more. */

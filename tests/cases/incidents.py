@@ -6,36 +6,16 @@ import functools
 import os
 import re
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
 import screen
+from cgroup import Cgroup
+from failures import (FACTS, certain, compare_ledger, compare_ooms, compare_refusals, device, held, near, one_cause, ruled_out,
+                      screen_of)
 
-MIB, GIB = 1 << 20, 1 << 30
+MIB = 1 << 20
 STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
-
-
-def certain(done, device=None):
-    return [v["kind"] for v in done.trace.report["verdicts"]
-            if v["certainty"] != "low" and (device is None or v["device"] == device)]
-
-
-def held(done, kind, device="cuda:0"):
-    found = [v for v in done.trace.report["verdicts"] if v["kind"] == kind and v["device"] == device]
-    mt.check(found, "no verdict %s: %s" % (kind, [(v["kind"], v["evidence"]) for v in done.trace.report["verdicts"]]))
-    mt.check(found[0]["evidence"] and found[0]["certainty"] != "low", "%s is not certain: %s" % (kind, found[0]))
-    return found[0]
-
-
-def ruled_out(done, *kinds):
-    there = {r["kind"]: r["evidence"] for r in done.trace.report["ruled_out"] if r["device"] == "cuda:0"}
-    for kind in kinds:
-        mt.check(there.get(kind), "%s is not ruled out: %s" % (kind, sorted(there)))
-
-
-def near(got, wanted, part, what):
-    mt.check(abs(got - wanted) <= part * wanted, "%s: %s is not near %s" % (what, got, wanted))
 
 
 @functools.lru_cache(None)
@@ -93,41 +73,17 @@ def compare_healthy(done, seen, *sick):
     mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)
 
 
-def screen_of(done):
-    text = done.trace.tool("report").out
-    lines = text.splitlines()
-    mt.check(len(lines) <= 45, "the screen has %d lines" % len(lines))
-    mt.check(max(map(len, lines)) <= 100, "a line of the screen has %d columns" % max(map(len, lines)))
-    return text
-
-
-@mt.variants("capacity", "fragmentation", "evaluation", "fraction")
-def case_failure(name):
-    """One cause, and it comes first."""
-    done = gpu.scenario(name, paused=True)
-    wanted = done.account["verdict"]
-    verdict = held(done, wanted)
-    mt.equal(certain(done, "cuda:0"), [wanted], "verdicts")
-    mt.equal(done.trace.report["status"], "problem")
-    mt.equal(done.trace.report["devices"][0]["ooms"][-1]["verdict"], wanted, "the failure's verdict")
-    oom = done.account["ooms"][0]
-    if name == "capacity":
-        mt.equal(verdict["bytes"], oom["requested_bytes"] - oom["free_bytes"], "short by")
-    if name == "fragmentation":
-        mt.equal(verdict["bytes"], oom["reserved_bytes"] - oom["allocated_bytes"], "unused")
-        mt.equal(verdict["bytes"], done.account["unused_bytes"])
-        mt.check("expandable_segments" in verdict["advice"], "no advice on expandable segments: %s" % verdict["advice"])
-    if name == "fraction":
-        near(oom["reserved_bytes"] + verdict["bytes"], done.account["limit_bytes"], 0.25, "what the pool may take")
-    text = screen_of(done)
-    if name == "evaluation":
-        stack = text[:text.index("\nWHY")].splitlines()[4:]
-        mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
-        mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
-        mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
-    if name == "fragmentation":
-        mt.check(re.search(r"largest +64.0 MiB account.py:\d+ bytes_of \(x\d+\)", text), "equal blocks are not counted together: %s" % text)
-    mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
+def case_evaluation():
+    done = run("evaluation")
+    mt.equal(done.status, 1, "status of %r" % done)
+    _, text = one_cause(done)
+    oom, = compare_ooms(done)
+    compare_ledger(oom)
+    compare_refusals(done, oom)
+    stack = text[:text.index("\nWHY")].splitlines()[4:]
+    mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
+    mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
+    mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
 
 
 def case_evaluation_healthy():
@@ -143,30 +99,13 @@ def case_imports_are_no_leak():
     mt.equal((done.status, certain(done)), (1, []))
 
 
-def case_caught():
-    done = gpu.scenario("caught", paused=True)
-    mt.equal(done.trace.report["status"], "ok")
-    mt.check("leak" not in certain(done) and "fragmentation" not in certain(done), "verdicts: %s" % certain(done))
-
-
-def case_retry():
-    done = gpu.scenario("retry", paused=True)
-    mt.equal((certain(done), done.trace.report["status"]), ([], "ok"))
-
-
-@mt.variants((), ("--traced",))
-def case_neighbours(*arguments):
-    done = gpu.scenario("neighbours", *arguments, paused=True)
-    verdict = held(done, "other_process")
-    ruled_out(done, "fragmentation", "capacity", "leak")
-    mt.equal(certain(done, "cuda:0"), ["other_process"])
-    mt.equal(verdict["bytes"], sum(n["bytes"] for n in done.account["neighbours"]), "bytes of the neighbours, traced or not")
-    mt.check("3 were on it" in verdict["advice"], verdict["advice"])
-
-
 def case_incident1():
     """The model is there three times on the device; a fourth copy is the file's, on the host."""
     done = run("incident1")
+    mt.equal(done.status, 1, "status of %r" % done)
+    oom, = compare_ooms(done)
+    compare_ledger(oom)
+    compare_refusals(done, oom)
     held(done, "copies")
     mt.equal(certain(done, "cuda:0"), ["copies"])
     copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
@@ -225,7 +164,14 @@ def case_incident1_screen():
 
 
 def case_incident2():
+    """One GPU, three processes that all call it cuda:0; the other GPU is nobody's."""
     done = run("incident2")
+    oom, = compare_ooms(done, [key for key in FACTS if key != "largest_hole_bytes"])
+    compare_ledger(oom, alone=False)
+    mt.equal(oom["pid"], done.account["ooms"][0]["pid"])
+    mt.equal(oom["ledger"]["other_processes"], sum(n["bytes"] for n in done.account["neighbours"] if "peaks" not in n))
+    shares = {p["pid"]: p["traced"] for p in device(done)["processes"]}
+    mt.check(shares.get(done.account["first"]["pid"]), "the first run is not among the device's processes: %s" % shares)
     verdict = held(done, "other_process")
     ruled_out(done, "fragmentation", "leak")
     mt.equal(certain(done, "cuda:0"), ["other_process", "phase_peak"])
@@ -300,6 +246,8 @@ def case_incident2_screen():
 
 def case_incident3():
     done = run("incident3")
+    compare_ooms(done, ["free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "outcome"])
+    mt.equal(device(done)["pool"]["peak_allocated_bytes"], done.account["peak_bytes"])
     verdict = held(done, "leak")
     mt.equal(certain(done, "cuda:0"), ["leak"])
     ruled_out(done, "capacity", "fragmentation", "other_process")
@@ -371,32 +319,24 @@ def case_incident3_screen():
     seen.numbers(out["outside pool"], "(%s)" % screen.FIGURE)[0].shows(context, "outside the pool, where that is ruled out")
 
 
-CGROUP = "/sys/fs/cgroup/memory"
+def case_incident5():
+    """Eight devices, each with its own figures."""
+    done = run("incident5", 30)
+    mt.equal(len(done.trace.report["devices"]), 8)
+    for number, facts in enumerate(done.account["pools"]):
+        one = device(done, number)
+        mt.equal(one["uuid"], "GPU-" + done.account["uuids"][number])
+        mt.equal(one["pool"]["peak_allocated_bytes"], facts["peak_allocated_bytes"])
+        mt.equal(one["pool"]["peak_reserved_bytes"], facts["peak_reserved_bytes"])
 
 
 def limited(limit, *arguments):
     """Incident 4 in a cgroup of its own, if this machine lets us make one."""
-    path = os.path.join(CGROUP, "memtrace-test-%d" % os.getpid())
-    try:
-        os.mkdir(path)
-    except OSError as error:
-        mt.skip("no cgroup can be made: %s" % error)
-    try:
-        with open(os.path.join(path, "memory.limit_in_bytes"), "w") as file:
-            file.write(str(limit))
-        script = os.path.join(gpu.SCENARIOS, "incident4.py")
-        enter = "echo $$ > %s/cgroup.procs; exec \"$@\"" % path
-        done = gpu.run(["/bin/sh", "-c", enter, "sh", gpu.python(), script, *arguments], env={"MEMTRACE_PAUSED": "1"},
-                       **gpu.settings_of(script))
-        done.trace.report
+    script = os.path.join(gpu.SCENARIOS, "incident4.py")
+    with Cgroup(limit) as group:
+        done = gpu.run(group.command([gpu.python(), script, *arguments]), env={"MEMTRACE_PAUSED": "1"}, **gpu.settings_of(script))
+        done.trace.report  # its recorder is in the group, too
         return done
-    finally:
-        for _ in range(50):
-            try:
-                os.rmdir(path)
-                break
-            except OSError:
-                time.sleep(0.1)
 
 
 @functools.lru_cache(None)
