@@ -12,7 +12,7 @@ enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
 static char *site_text(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
-	const struct model_site *s = site == UINT32_MAX ? NULL : &model_process(v->model, process)->sites[site];
+	const struct model_site *s = model_site(v->model, process, site);
 	const struct frame *frames[2];
 	unsigned count = s ? view_telling_frames(v, stacks_of(v->stacks, p, s->node, s->node2), frames, 2) : 0;
 	char *inner = count ? frame_place(frames[0]) : strdup(s ? "(no stack)" : "(unknown)");

@@ -115,6 +115,9 @@ int image_resume(struct image *im);
 void image_suspend(struct image *im);
 void image_close(struct image *im);
 
+/* A recorder appends to its trace. */
+bool image_is_written(const struct image *im);
+
 /* True if there is a pid like that here, started at the recorded time. */
 bool image_is_alive(const struct image *im);
 
