@@ -37,7 +37,7 @@ unsigned report_print_host(const struct report *r, unsigned room);
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
 unsigned report_print_device_owners(const struct report *r, unsigned room);
-unsigned report_print_map_owners(const struct report *r);
+unsigned report_print_other_owners(const struct report *r);
 
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */

@@ -167,18 +167,22 @@ static unsigned print_totals(const struct view *v)
 		{ "live at end", RIGHT, false }, { "blocks", RIGHT, false }, { "allocations", RIGHT, false },
 		{ "frees", RIGHT, false }, { "temporary", RIGHT, false }, { "failed", RIGHT, false },
 	};
-	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
+	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
 	struct table *t = table_new(columns, 9, 0);
-	if (v->kinds & 1u << MODEL_HEAP)
-		totals_row(t, "  heap (malloc)", &heap);
-	if (v->kinds & 1u << MODEL_MAP)
-		totals_row(t, "  mapped (mmap)", &map);
-	char *classes = map.peak_bytes ? map_classes(v) : NULL;
+	unsigned lines = 2;
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
+		struct model_totals totals = model_totals(v->model, kind);
+		if (v->kinds & 1u << kind) {
+			totals_row(t, names[kind], &totals);
+			lines++;
+		}
+	}
+	char *classes = v->kinds & 1u << MODEL_MAP ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	printf("\n");
 	table_print(t);
-	unsigned lines = classes ? 5 : 4;
+	lines += classes != NULL;
 	free(classes);
 	return lines;
 }
@@ -360,7 +364,7 @@ static unsigned times(const struct report *r, unsigned room) { (void)room; retur
 static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r); }
 static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
 static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r->view); }
-static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_map_owners(r); }
+static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_other_owners(r); }
 static unsigned temporary(const struct report *r, unsigned room) { (void)room; print_temporary(r); return r->temporary && r->temporary->count; }
 static unsigned survivors(const struct report *r, unsigned room) { (void)room; print_survivors(r); return 1; }
 static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_gaps(r); return count_gaps(r); }

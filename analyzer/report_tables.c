@@ -253,10 +253,13 @@ unsigned report_print_device_owners(const struct report *r, unsigned room)
 	return lines - 1;
 }
 
-unsigned report_print_map_owners(const struct report *r)
+unsigned report_print_other_owners(const struct report *r)
 {
-	const struct sites *s = r->owners[MODEL_MAP];
-	if (!s || s->bytes == 0)
-		return 0;
-	return print_owners(s, "LARGEST MAPPINGS at their peak", 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+	static const char *const headings[MODEL_HOST_KINDS] = { [MODEL_MAP] = "LARGEST MAPPINGS at their peak",
+								[MODEL_PINNED] = "MOST PINNED at its peak" };
+	unsigned lines = 0;
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+		if (headings[kind] && r->owners[kind] && r->owners[kind]->bytes)
+			lines += print_owners(r->owners[kind], headings[kind], 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+	return lines;
 }
