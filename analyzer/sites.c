@@ -476,8 +476,10 @@ void sites_look_ahead(const struct model *m, const struct reader *r, struct stac
 		const struct model_process *mp = model_process(m, id);
 		for (uint32_t i = 0; i < mp->site_count; i++) {
 			const struct model_site *site = &mp->sites[i];
-			if (site->sampled != MODEL_UNSAMPLED && has_any(site, measures))
-				stacks_of_site(stacks, mp->process, site->number, site->node, site->node2);
+			if (site->sampled == MODEL_UNSAMPLED || !has_any(site, measures))
+				continue;
+			stacks_note(stacks, mp->process, site->node);
+			stacks_note(stacks, mp->process, site->node2);
 		}
 	}
 	stacks_look_ahead(stacks);

@@ -119,7 +119,8 @@ static int make_room(struct tally_sites *t, bool heap, uint64_t number, uint64_t
 {
 	if (t->unused || t->site_count < t->site_room)
 		return 0;
-	if (heap && t->site_count >= LEAST_STALE && close_stale(t, number, host_number) > t->site_count / 8)
+	/* Without a peak so far nothing is stale; and behind the pass nobody says which is the latest. */
+	if (heap && number && t->site_count >= LEAST_STALE && close_stale(t, number, host_number) > t->site_count / 8)
 		return 0;
 	return vec_resize(t->sites, t->site_room, t->site_room + t->site_room / 4 + 64);
 }
