@@ -205,6 +205,7 @@ void tally_drop_empty(struct tally_sites *t)
 		t->sites[to++] = *s;
 	}
 	t->site_count = to;
+	vec_resize(t->sites, t->site_room, to + 1); /* it only gets smaller */
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
