@@ -195,6 +195,8 @@ TEST(the_largest_that_goes_on_is_named)
 	CHECK(only(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "small keeps more"));
 	CHECK(lacks(held(VERDICT_LEAK)->evidence, "others grow too"));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_MEDIUM);
+	evidence.complete = false; /* something was lost */
+	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
 	for (int i = 0; i < 6; i++)
 		growth(i, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
 	judge();
@@ -234,9 +236,11 @@ TEST(a_leak_says_its_pace_and_its_end)
 	CHECK(says(text, "3.0 MiB more each step"));
 	CHECK(lacks(text, "second") && lacks(text, "runs out") && lacks(text, "lock-step") && lacks(text, "others"));
 	growths[0].per_step = 0;
+	growths[0].sites = 2;
 	growths[0].per_second = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") && lacks(held(VERDICT_LEAK)->evidence, "step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") && lacks(held(VERDICT_LEAK)->evidence, "each step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "2 sites grow in lock-step"));
 	growths[0].per_second = 0;
 	judge();
 	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each"));
@@ -292,9 +296,9 @@ TEST(a_neighbour_that_did_not_change)
 {
 	short_of_800_mib();
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 9);
-	neighbour(0, 200, 10 + 0.2, 10); /* by less than 1 % of the device */
+	neighbour(0, 200, 10 + 0.22, 10); /* by less than 1 % of the device */
 	CHECK(!now(VERDICT_OTHER_PROCESS) && out(VERDICT_OTHER_PROCESS));
-	neighbour(0, 200, 10 + 0.3, 10);
+	neighbour(0, 200, 10 + 0.26, 10);
 	CHECK(now(VERDICT_OTHER_PROCESS));
 	neighbour(0, 200, 10, 10);
 	neighbours[0].bytes_before = EVIDENCE_UNKNOWN;
@@ -310,6 +314,10 @@ TEST(neighbours_are_named)
 	judge();
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200 holds 12.5 %"));
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it"));
+	CHECK_EQ(certainty(VERDICT_OTHER_PROCESS), CERTAINTY_HIGH);
+	double alone = held(VERDICT_OTHER_PROCESS)->confidence;
+	device.self_listed = true; /* who lists them lists us, too */
+	CHECK(now(VERDICT_OTHER_PROCESS) && held(VERDICT_OTHER_PROCESS)->confidence > alone);
 	neighbours[0].pid = 0;
 	judge();
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "others hold 12.5 %"));
@@ -360,6 +368,7 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	phase(1, "evaluate", 100, 8, 16.5, true);
 	judge();
 	CHECK_EQ(held(VERDICT_PHASE_PEAK)->bytes, G(3.5));
+	CHECK_EQ(certainty(VERDICT_PHASE_PEAK), CERTAINTY_HIGH);
 	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence, "evaluate needs 19.50 GiB, no other phase more than 16.00 GiB (train)"));
 	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
 	device.most_for = CATEGORY_activations;
@@ -447,6 +456,11 @@ TEST(two_runs_that_do_not_fit_beside_each_other)
 	CHECK_EQ(certainty(VERDICT_PHASE_PEAK), CERTAINTY_MEDIUM);
 	phases[1].failing = true;
 	CHECK(now(VERDICT_PHASE_PEAK) && certainty(VERDICT_PHASE_PEAK) == CERTAINTY_HIGH);
+	device.phases.items++; /* nothing to compare it with */
+	device.phases.count--;
+	CHECK(!now(VERDICT_PHASE_PEAK));
+	device.phases.items = phases;
+	device.phases.count = 2;
 	phases[0].peak_bytes = G(8.5); /* 23.5: they do */
 	CHECK(!now(VERDICT_PHASE_PEAK));
 	phases[0].peak_bytes = G(9);
@@ -466,6 +480,7 @@ TEST(holes_so_far)
 	device.pool.free_segments = G(0.8); /* 30.25 % in holes */
 	CHECK(now(VERDICT_FRAGMENTATION));
 	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(25) - G(0.8));
+	CHECK_EQ(certainty(VERDICT_FRAGMENTATION), CERTAINTY_MEDIUM);
 	device.pool.free_segments = G(1.2); /* 29.75 % */
 	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "a cache"));
 	device.pool.free_segments = EVIDENCE_UNKNOWN;
@@ -544,6 +559,24 @@ TEST(only_who_asks_a_pool_meets_its_holes)
 
 /* ---- what others keep, what is outside ---------------------------------------------------------------------- */
 
+TEST(certainty_of_what_is_kept_or_not_mapped)
+{
+	begin(24, 0.5, 0.1, 8, 20);
+	device.request.caller = CALLER_COMM;
+	CHECK(now(VERDICT_RETAINED) && certainty(VERDICT_RETAINED) == CERTAINTY_HIGH);
+	begin(24, 3, 0.5, 20, 23);
+	device.pool.graphs = (struct evidence_graphs){ .captures = 2, .pools = 2, .reserved = G(4), .unused = G(3) };
+	CHECK(now(VERDICT_RETAINED) && certainty(VERDICT_RETAINED) == CERTAINTY_HIGH);
+	CHECK(says(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	short_of_800_mib();
+	device.unmapped = G(3);
+	CHECK(now(VERDICT_OUTSIDE_POOL) && certainty(VERDICT_OUTSIDE_POOL) == CERTAINTY_HIGH);
+	begin(24, 1, 14, 9.2, 9.5);
+	device.request.driver_failures = 0;
+	device.request.limit_bytes = G(10);
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH);
+}
+
 TEST(neighbours_caches_count_together)
 {
 	begin(24, 2, 0.2, 9.9, 10);
@@ -555,6 +588,7 @@ TEST(neighbours_caches_count_together)
 	}
 	CHECK(now(VERDICT_RETAINED));
 	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(2));
+	CHECK_EQ(certainty(VERDICT_RETAINED), CERTAINTY_HIGH);
 	neighbours[1].pool_unused = EVIDENCE_UNKNOWN;
 	CHECK(!now(VERDICT_RETAINED));
 }
@@ -570,6 +604,7 @@ TEST(a_tenth_of_the_device_outside_the_pool)
 	device.parts.count = 3;
 	judge();
 	CHECK(only(VERDICT_OUTSIDE_POOL) && says(held(VERDICT_OUTSIDE_POOL)->evidence, "2.50 GiB of ours lie outside the pool (NCCL 1.50 GiB)"));
+	CHECK_EQ(certainty(VERDICT_OUTSIDE_POOL), CERTAINTY_HIGH);
 	parts[0].bytes = G(1.3); /* 9.6 % */
 	CHECK(!now(VERDICT_OUTSIDE_POOL) && out(VERDICT_OUTSIDE_POOL));
 	parts[1].bytes = G(2);

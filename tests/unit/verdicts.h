@@ -85,6 +85,8 @@ static inline void judge(void)
 {
 	verdicts_fini(&found);
 	verdicts_find(&found, &evidence);
+	for (size_t i = 0; i < found.held_count; i++)
+		CHECK(found.held[i].confidence > 0 && found.held[i].confidence <= 1);
 }
 
 static inline const struct verdict *held(enum verdict_kind kind)
