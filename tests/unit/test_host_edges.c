@@ -146,6 +146,9 @@ TEST(a_leak_of_the_heap_is_described)
 	growths[0].sites = 3;
 	judge();
 	CHECK(says(held(VERDICT_LEAK)->evidence, "1.0 MiB more each second") && says(held(VERDICT_LEAK)->advice, "and 2 more sites"));
+	growths[0].sites = 2;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->advice, "and 1 more site"));
 	growths[1] = growths[0];
 	growths[1].site = "larger";
 	growths[1].bytes = G(3);
@@ -336,6 +339,7 @@ TEST(what_cannot_give_way_in_a_cgroup)
 	evidence.host.limit = G(8);
 	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "of the 8.00 GiB that the cgroup may use"));
 	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(7.25));
+	CHECK_EQ(certainty(VERDICT_HOST_PRESSURE), CERTAINTY_HIGH);
 	evidence.host.anon = G(7.15);
 	CHECK(!now(VERDICT_HOST_PRESSURE));
 	evidence.host.anon = G(7.9);
