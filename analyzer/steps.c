@@ -206,6 +206,9 @@ static void change_site(struct book *b, const struct model_change *c)
 		open_site(s, now);
 	} else if (!b->recording && s->state == SITE_OPEN) {
 		close_site(s, now);
+	} else if (!b->recording && s->state == SITE_CLOSED && now > s->bucket) {
+		set_lows(s, s->bucket + 1, now + 1); /* it may never change within a step */
+		s->bucket = now;
 	}
 	if (s->last_step != (uint32_t)b->index + 1) {
 		s->last_step = (uint32_t)b->index + 1;

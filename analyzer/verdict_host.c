@@ -174,8 +174,6 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
-
 /* Copies are a cause where something failed, or would soon. */
 enum finding host_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
