@@ -1,4 +1,5 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/leaks.h"

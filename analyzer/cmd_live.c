@@ -1,5 +1,6 @@
 /* memtrace live: a running program, again and again. */
 #include "analyzer/clock.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/live.h"
 #include "analyzer/output.h"
