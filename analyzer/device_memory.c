@@ -244,8 +244,7 @@ static void free_block(struct account *a, struct share *s, struct block *b, stru
 	device_count_up(a, s, u->space, COUNT_FREES, 1);
 	if (u->temporary) {
 		device_count_up(a, s, u->space, COUNT_TEMPORARY, 1);
-		if (tally_figures(&a->sites, b->site))
-			a->sites.sites[b->site].temporary++;
+		tally_temporary(&a->sites, b->site, 1);
 	}
 	device_move_block(s, u->space, b, -1, ns);
 	blocks_remove(&s->space[u->space], b);

@@ -137,7 +137,7 @@ static int set_parts(struct explain *x, struct evidence_device *e, const struct 
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; i < at->outside_count; i++) {
 		const struct model_outside *o = &at->outside[i];
-		const struct model_site *s = &model_process(x->view->model, o->process)->sites[o->site];
+		const struct model_site *s = model_site(x->view->model, o->process, o->site);
 		if (oom && o->process != oom->process)
 			continue;
 		const char *name = library_of(x, stacks_of(x->view->stacks, reader_process(x->view->reader, o->process), s->node, s->node2));

@@ -9,9 +9,9 @@ static json_t *json_known(uint64_t figure)
 static json_t *json_site(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
-	if (site == UINT32_MAX)
+	const struct model_site *s = model_site(v->model, process, site);
+	if (!s)
 		return json_array();
-	const struct model_site *s = &model_process(v->model, process)->sites[site];
 	return json_stack(v->stacks, stacks_of(v->stacks, p, s->node, s->node2), view_flags(v->options));
 }
 

@@ -12,7 +12,7 @@ enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
 static char *site_text(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
-	const struct model_site *s = site == UINT32_MAX ? NULL : &model_process(v->model, process)->sites[site];
+	const struct model_site *s = model_site(v->model, process, site);
 	const struct frame *frames[2];
 	unsigned count = s ? view_telling_frames(v, stacks_of(v->stacks, p, s->node, s->node2), frames, 2) : 0;
 	char *inner = count ? frame_place(frames[0]) : strdup(s ? "(no stack)" : "(unknown)");
@@ -40,7 +40,7 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 		printf("   in no segment that was seen: %s", BYTES(l->stray));
 	printf("\n");
 	if (private.reserved)
-		printf("  of these %u graph%s in %u private pool%s: reserved %s   in use %s   largest hole %s   wholly free %s\n", private.captures,
+		printf("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
 		       private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s", BYTES(private.reserved),
 		       BYTES(private.allocated), BYTES(private.largest_hole), BYTES(private.idle));
 	free(when);

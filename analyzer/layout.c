@@ -202,8 +202,8 @@ struct model_pools layout_pools(const struct layout *l, uint32_t pool)
 		p.idle += s->idle;
 		p.largest_hole = s->hole > p.largest_hole ? s->hole : p.largest_hole;
 	}
-	p.captures = pool ? l->captures : 0;
-	p.pools = pool == LAYOUT_PRIVATE ? l->private_pools : 1;
+	p.captures = pool == LAYOUT_PRIVATE ? l->captures : 0;
+	p.pools = pool == LAYOUT_PRIVATE ? l->private_pools : 0;
 	return p;
 }
 

@@ -116,7 +116,7 @@ static int take_outside_of(struct ledger *l, const struct model *m, struct stack
 		uint64_t bytes = o->bytes < left ? o->bytes : left;
 		if (o->process != row->process->id)
 			continue;
-		e = ledger_add_part(l, row->process, caller_of(stacks, row->process, &model_process(m, o->process)->sites[o->site]), bytes,
+		e = ledger_add_part(l, row->process, caller_of(stacks, row->process, model_site(m, o->process, o->site)), bytes,
 				    false);
 		left -= bytes;
 	}

@@ -61,7 +61,7 @@ static void measure(const struct model_site *site, enum sites_measure how, uint6
 	case SITES_LIVE: *bytes = site->live_bytes; *blocks = site->live_blocks; break;
 	case SITES_PEAK: *bytes = site->peak_bytes; *blocks = site->peak_blocks; break;
 	case SITES_HOST_PEAK: *bytes = site->host_peak_bytes; *blocks = site->host_peak_blocks; break;
-	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = site->temporary ? site->allocated_bytes : 0; break;
+	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = 0; break;
 	}
 }
 
@@ -242,11 +242,10 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	return 0;
 }
 
-static int add_part(struct builder *b, const struct model_process *mp, uint32_t number)
+static int add_part(struct builder *b, const struct model_process *mp, const struct model_site *site)
 {
-	const struct model_site *site = &mp->sites[number];
 	struct part part = { .site = site };
-	part.stack = stacks_of_site(b->stacks, mp->process, number, site->node, site->node2);
+	part.stack = stacks_of_site(b->stacks, mp->process, site->number, site->node, site->node2);
 	if (b->query->by == BY_STACK)
 		part.stack = stacks_whole(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
@@ -294,7 +293,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 		b->small.blocks += site->sampled ? blocks : 0;
 		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
 			continue;
-		int e = add_part(b, mp, i);
+		int e = add_part(b, mp, site);
 		if (e < 0)
 			return e;
 	}
@@ -477,8 +476,10 @@ void sites_look_ahead(const struct model *m, const struct reader *r, struct stac
 		const struct model_process *mp = model_process(m, id);
 		for (uint32_t i = 0; i < mp->site_count; i++) {
 			const struct model_site *site = &mp->sites[i];
-			if (site->sampled != MODEL_UNSAMPLED && has_any(site, measures))
-				stacks_of_site(stacks, mp->process, i, site->node, site->node2);
+			if (site->sampled == MODEL_UNSAMPLED || !has_any(site, measures))
+				continue;
+			stacks_note(stacks, mp->process, site->node);
+			stacks_note(stacks, mp->process, site->node2);
 		}
 	}
 	stacks_look_ahead(stacks);

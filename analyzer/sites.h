@@ -14,7 +14,7 @@ enum sites_measure {
 	SITES_LIVE,      /* at the end of the model's pass */
 	SITES_PEAK,      /* at each process's own peak */
 	SITES_HOST_PEAK, /* at the peak of the sum over processes */
-	SITES_TEMPORARY, /* blocks that were freed at once; bytes are all that the site allocated */
+	SITES_TEMPORARY, /* blocks that were freed at once; their bytes are not known */
 };
 
 /* The label of the owner that this stack belongs to whatever its site is, one string each; NULL = its site's. */

@@ -6,9 +6,12 @@ static void look_up(struct stacks *s, struct place *p)
 	if (p->module == PYTHON) {
 		p->frames = (const struct frame *)(uintptr_t)(p->address & ~(uint64_t)PYTHON_ENTRY);
 		p->frame_count = p->frames != NULL;
-	} else if (!p->frame_count) {
-		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
+		return;
 	}
+	if (!p->frame_count)
+		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
+	if (p->module)
+		symbols_want(p->module);
 }
 
 #define CLASSES_KNOWN (1ull << 63)

@@ -51,6 +51,7 @@ struct place {
 struct symbol_module {
 	UT_hash_handle hh;
 	enum symbol_state state;
+	bool wanted;               /* symbols_want() */
 	uint64_t seen_ns;
 	const char *path;
 	bool open;                 /* all to `table` are what the file is read with */
@@ -241,6 +242,16 @@ enum symbol_state symbols_state(const struct symbol_module *m)
 struct module_id symbols_id(const struct symbol_module *m)
 {
 	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns };
+}
+
+void symbols_want(struct symbol_module *m)
+{
+	m->wanted = true;
+}
+
+bool symbols_wanted(const struct symbol_module *m)
+{
+	return m->wanted;
 }
 
 const char *symbols_path(const struct symbol_module *m)

@@ -74,6 +74,10 @@ int symbols_places(const struct symbols *, struct symbol_place **places, size_t 
 
 enum symbol_state symbols_state(const struct symbol_module *);
 struct module_id symbols_id(const struct symbol_module *); /* borrowed */
+
+/* What was looked up of it ahead is in use now; whether that is so. */
+void symbols_want(struct symbol_module *);
+bool symbols_wanted(const struct symbol_module *);
 const char *symbols_path(const struct symbol_module *);
 
 /* Walks the modules: NULL gives the first, and the last gives NULL. */

@@ -522,7 +522,7 @@ static uint64_t neighbours_unused(const struct evidence_device *d)
 
 static char *graphs_advice(const struct evidence_graphs *g)
 {
-	if (g->captures > 1 && g->pools > 1)
+	if (g->pools > 1 && 2 * g->pools > g->captures) /* where they share one it may look like several */
 		return output_format("let the graphs share one pool (pool=torch.cuda.graph_pool_handle()), capture the largest batch first, and fewer sizes");
 	return output_format("capture the largest batch first and fewer sizes, and drop graphs that are not replayed: their pool goes with the last");
 }

@@ -100,12 +100,12 @@ int mt_cuda_memory(int ordinal, uint64_t *free, uint64_t *total)
 	return 1;
 }
 
-/* Not asked of the default streams: they can't be captured by that name, and asking may be an error of its own. */
+/* Not asked of the legacy default stream (0, 1): it can't be captured, and asking may be an error of its own. */
 int mt_cuda_capturing(uint64_t stream)
 {
 	int status = 0;
 
-	return stream > 2 && CAN(cuStreamIsCapturing) &&
+	return stream > 1 && CAN(cuStreamIsCapturing) &&
 	       ask.cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status) == 0 && status == 1;
 }
 

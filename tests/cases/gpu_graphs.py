@@ -122,6 +122,32 @@ def case_one_pool_for_all():
     mt.equal(pool["graphs_live_bytes"], seen["graphs"]["allocated_bytes"])
 
 
+@mt.variants(("False", 3), ("True", 5))
+def case_any_graphs(expandable, seed):
+    """What is private is never taken for common, nor the other way round; no two of PyTorch's pools are one here. A pool may be several: those of
+    captures that never used the same segment."""
+    env = {"MEMTRACE_PAUSED": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:" + expandable}
+    done = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/programs/graph_random.py"), str(seed)], env=env, devices="420M", context="64M")
+    mt.equal(done.status, 0, done.err[-300:])
+    done.trace.settle()
+    pools, seen, of = done.account["pools"], layout(done, "end"), {}
+    here = {s["address"]: s for s in seen["segments"]}
+    mt.equal(sorted(here), sorted(int(a) for p in pools.values() for a in p), "segments")
+    for name, segments in pools.items():
+        for address, figures in segments.items():
+            s = here[int(address)]
+            mt.equal([s["size_bytes"], s["used_bytes"], s["largest_hole_bytes"]], figures, "segment %s of %s" % (address, name))
+            mt.equal(s["private_pool"] is None, name == COMMON, "segment %s of %s is common" % (address, name))
+            mt.equal(of.setdefault(s["private_pool"], name), name, "pool %s" % s["private_pool"])
+    mt.check(len(pools) > 2, "too few pools: %s" % list(pools))
+    pool = device(done)["pool"]
+    mt.equal([pool["graphs_reserved_bytes"], pool["graphs_live_bytes"]], [seen["graphs"]["reserved_bytes"], seen["graphs"]["allocated_bytes"]])
+    mt.equal([device(done)["num_ooms"], device(done)["retries"]], done.account["ooms_and_retries"], "OOMs and retries")
+    captured = [o["capturing"] for o in device(done)["ooms"]]
+    mt.equal(captured.count(True), done.account["in_captures"], "failures in captures")
+    mt.check(True in captured and False in captured, "nothing failed in a capture, or beside one: %s" % captured)
+
+
 def case_other_readers():
     """The independent decoder sees the captures that the dump has."""
     done = run()

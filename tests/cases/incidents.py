@@ -21,7 +21,7 @@ STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many l
 @functools.lru_cache(None)
 def run(name, *arguments):
     """One run of a scenario for all that is asked of it."""
-    done = gpu.scenario(name, *arguments, paused=True, timeout=150)
+    done = gpu.scenario(name, *arguments, paused=True, timeout=200)
     done.trace.settle()
     return done
 
@@ -319,15 +319,54 @@ def case_incident3_screen():
     seen.numbers(out["outside pool"], "(%s)" % screen.FIGURE)[0].shows(context, "outside the pool, where that is ruled out")
 
 
-def case_incident5():
-    """Eight devices, each with its own figures."""
-    done = run("incident5", 30)
-    mt.equal(len(done.trace.report["devices"]), 8)
-    for number, facts in enumerate(done.account["pools"]):
-        one = device(done, number)
-        mt.equal(one["uuid"], "GPU-" + done.account["uuids"][number])
-        mt.equal(one["pool"]["peak_allocated_bytes"], facts["peak_allocated_bytes"])
-        mt.equal(one["pool"]["peak_reserved_bytes"], facts["peak_reserved_bytes"])
+@functools.lru_cache(None)
+def steps_of_incident3(*options):
+    return run("incident3").trace.json("report", *options)["steps"]
+
+
+def failed_step():
+    return run("incident3").account["failed_step"]
+
+
+def case_incident3_every_step_is_found():
+    found = steps_of_incident3()
+    mt.equal((found["source"], found["micro_steps"]), ("inferred", 1))
+    mt.between(failed_step() - 1, found["count"], failed_step(), "steps")
+
+
+def case_incident3_high_points_are_pytorchs():
+    """max_memory_allocated() of a step, as the program asked now and then."""
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in steps_of_incident3()["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
+    wrong = {n: (high[n], b) for n, b in asked.items() if n in high and high[n] != b}
+    mt.equal(wrong, {})
+    mt.check(len(set(asked) & set(high)) >= 3, "compared %s with %s" % (sorted(asked), len(high)))
+
+
+def case_incident3_end_is_forecast_from_half_the_run():
+    growth = steps_of_incident3("--to", "step:%d" % (failed_step() // 2))["growth"]["cuda:0 pool"]
+    mt.equal(growth["kind"], "accelerating")
+    runs_out = growth["runs_out_at_step"]
+    mt.between(0.9 * failed_step(), runs_out["at"], 1.1 * failed_step(), "forecast of step %d" % failed_step())
+    mt.equal(runs_out["level"], 0.95)
+    mt.between(runs_out["low"], failed_step(), runs_out["high"], "step that failed, in the interval")
+
+
+def case_incident3_screen_knows_no_more_than_half_the_run():
+    """What it says of the first half after the end is what it says when it reads no further."""
+    text = run("incident3").trace.tool("report").out
+    said = re.search(r"half-way \(step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
+    mt.check(said, "no forecast: %s" % text)
+    half, *figures = map(int, said.groups())
+    runs_out = steps_of_incident3("--to", "step:%d" % half)["growth"]["cuda:0 pool"]["runs_out_at_step"]
+    for name, figure in zip(("at", "low", "high"), figures):
+        mt.between(0.99 * figure, runs_out[name], 1.01 * figure, name)
+
+
+def case_incident3_site_is_the_hook():
+    sites = run("incident3").trace.json("leaks", "--device", "cuda:0", "--filter", "save_activation")["sites"]
+    of_pool = [s for s in sites if s["mean_block_bytes"] == run("incident3").account["block_bytes"]]  # the others are its segments
+    mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
 
 
 def limited(limit, *arguments):
