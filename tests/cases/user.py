@@ -54,6 +54,53 @@ def case_growth_is_of_the_process_that_leaks():
     mt.check(re.search(r"WHAT GROWS.*\n +\d+ % +work ", screen), screen)
 
 
+# ---- steps ------------------------------------------------------------------------------------------------------
+
+# What the file is called makes it an optimizer.
+OPTIMIZER = """
+class Optimizer:
+    def step(self):
+        self.state = bytearray(20000)
+"""
+
+LOOPS = {
+    "a loop that warms up": """
+for n in range(40):
+    forward(); one.step()
+for n in range(60):
+    forward(); one.step()
+""",
+    "two loaders in each epoch": """
+def train(count):
+    for n in range(count):
+        forward(); one.step()
+for epoch in range(5):
+    train(8)
+    train(12)
+""",
+    "two optimizers in each step": """
+for n in range(100):
+    forward(); one.step()
+    forward(); other.step()
+""",
+}
+
+
+@mt.variants(*LOOPS)
+def case_steps_of_an_optimizer(loop):
+    folder = mt.scratch()
+    with open(os.path.join(folder, "optim.py"), "w") as file:
+        file.write(OPTIMIZER)
+    trace = recorded("""
+import sys; sys.path.insert(0, %r)
+from optim import Optimizer
+one, other = Optimizer(), Optimizer()
+def forward():
+    layers = [bytearray(5000 + 100 * i) for i in range(10)]
+%s""" % (folder, LOOPS[loop]))
+    mt.equal(trace.json("report")["steps"]["count"], 100, "steps")
+
+
 # ---- options and words ------------------------------------------------------------------------------------------
 
 
