@@ -42,7 +42,8 @@ struct share {
 	uint32_t extent_free;     /* a list through .physical, index + 1 */
 	uint32_t last;            /* extent of the latest pool block, index + 1 */
 	uint64_t given;           /* successful allocations of any layer, ever */
-	bool has_pool;
+	bool has_pool, leveled;   /* leveled: MT_FOLD_LEVEL says what the pool has */
+	uint64_t level_bytes, left_out; /* as that said last: all, and what of it is not seen */
 };
 
 /* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. That of the host (no device)
@@ -89,6 +90,7 @@ struct device_undo {
 	unsigned class;
 	enum device_space space;
 	bool known, inherited, temporary;
+	bool not_temporary;       /* as a folded block says */
 	bool unmapping, reference; /* an unmapping; one of several references to a handle */
 	struct share *share;
 	struct block block;
