@@ -11,7 +11,7 @@
 
 #define LEAST_TURNS 4  /* among the latest allocations: less is no loop */
 #define MOST_PART   4  /* one allocation in so many may be a turn */
-#define GOOD_PART   32 /* times two to the level: as many more frames are looked at */
+#define GOOD_PART   32 /* times two to half the level: then more frames are looked at */
 #define MORE_FRAMES 3
 
 static uint32_t parent_of(const struct thin *t, uint32_t node)
@@ -82,7 +82,7 @@ static unsigned choose_frames(const struct thin *t, const uint64_t differ[UINT8_
 		if (turns < LEAST_TURNS || turns * MOST_PART > count)
 			continue;
 		first = first ? first : frames;
-		best = frames == first || turns * GOOD_PART << t->level <= count ? frames : best;
+		best = frames == first || turns * GOOD_PART << t->level / 2 <= count ? frames : best;
 	}
 	return best;
 }

@@ -5,14 +5,17 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import fold
 import gpu
 import mt
 import screen
 
 POOL = "cuda:0 pool"
+FOLDINGS = 5
 
 
 @functools.lru_cache(None)
@@ -68,6 +71,46 @@ def case_the_site_is_the_hook():
     sites = incident3().trace.json("leaks", "--device", "cuda:0", "--filter", "save_activation")["sites"]
     of_pool = [s for s in sites if s["mean_block_bytes"] == incident3().account["block_bytes"]]  # the others are its segments
     mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
+
+
+@functools.lru_cache(None)
+def folded():
+    """The same run as it is after the disk limit came near again and again."""
+    run, path = incident3(), os.path.join(mt.scratch("folded"), "t")
+    run.trace.settle()
+    shutil.copytree(run.trace.path, path)
+    trace = mt.Trace(path)
+    for _ in range(FOLDINGS):
+        fold.fold(trace)
+    return trace
+
+
+def figures(failure):
+    return {k: v for k, v in failure.items() if k.endswith("_bytes") or k in ("retries", "outcome", "source", "verdict")}
+
+
+def case_folded_it_is_the_same_leak():
+    whole, now = incident3().trace.report, folded().report
+    mt.check(now["folded"]["blocks"] > 10**6, "too little was folded: %s" % now["folded"])
+    mt.check(now["complete"], "folding makes it incomplete")
+    mt.equal([(v["verdict"], v["bytes"]) for v in now["verdicts"]], [(v["verdict"], v["bytes"]) for v in whole["verdicts"]])
+    for device, was in zip(now["devices"], whole["devices"]):
+        mt.equal([figures(o) for o in device["ooms"]], [figures(o) for o in was["ooms"]])
+        mt.equal({k: v for k, v in device["pool"].items() if not k.endswith("_s")},
+                 {k: v for k, v in was["pool"].items() if not k.endswith("_s")}, "pool")
+    mt.between(whole["steps"]["count"] - 2, now["steps"]["count"], whole["steps"]["count"], "steps")
+
+
+def case_folded_it_fails_at_the_same_step():
+    """The forecast from the first half, which was folded, and the points of its steps as PyTorch saw them."""
+    half = "step:%d" % (failed_step() // 2)
+    was, now = steps("--to", half)["growth"][POOL], folded().json("report", "--to", half)["steps"]["growth"][POOL]
+    mt.equal((now["kind"], now["certainty"]), (was["kind"], was["certainty"]))
+    mt.between(was["runs_out_at_step"]["low"], now["runs_out_at_step"]["at"], was["runs_out_at_step"]["high"], "forecast")
+    high = {s["number"]: s["high_bytes"][POOL] for s in folded().json("report")["steps"]["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in incident3().account["highs"].items() if int(n) % 500}
+    near = [n for n in asked if asked[n] in (high.get(n), high.get(n - 1), high.get(n - 2))]
+    mt.check(len(near) >= 3 and len(near) >= len(asked) - 1, "high points: %s of %s" % (near, asked))
 
 
 @functools.lru_cache(None)
