@@ -38,7 +38,7 @@ static int add_sum(struct account *a, const struct mt_event *s, const struct mt_
 {
 	enum model_kind kind;
 	struct mt_event one = *s;
-	if (!kind_of(ext->reserved, &kind))
+	if (!kind_of(ext->capture, &kind))
 		return 0;
 	bool device = kind == MODEL_DEVICE || kind == MODEL_POOL;
 	one.kind = kind == MODEL_HEAP ? MT_ALLOC : kind == MODEL_MAP ? MT_MAP : MT_DEVICE_ALLOC;
@@ -49,7 +49,6 @@ static int add_sum(struct account *a, const struct mt_event *s, const struct mt_
 	int64_t site = device ? share_site(share, kind, &event) : account_site(a, kind, &one, ext->status);
 	if (site < 0)
 		return (int)site;
-	struct model_site *figures = tally_figures(&a->sites, (uint32_t)site);
 	add_totals(&a->kind[kind].totals, s, ext);
 	if (device)
 		add_totals(&share->layer[device_layer(kind)].totals, s, ext);
@@ -58,11 +57,9 @@ static int add_sum(struct account *a, const struct mt_event *s, const struct mt_
 	a->seen.events += 2 * s->addr;
 	a->seen.fold.blocks += s->addr;
 	a->seen.fold.bytes += ext->stream;
-	if (figures) {
-		figures->allocations += s->addr;
-		figures->allocated_bytes += ext->stream;
-		figures->temporary += kind == MODEL_MAP ? 0 : ext->other; /* of mappings sites don't count them */
-	}
+	if (kind != MODEL_MAP) /* whose sites don't count them */
+		tally_temporary(&a->sites, (uint32_t)site, (uint32_t)ext->other);
+	tally_unseen(&a->sites, (uint32_t)site);
 	return ext->source ? account_set_last(a, kind, ext->status, 0) : 0;
 }
 
@@ -106,8 +103,8 @@ static void set_left_out(struct share *s, uint64_t bytes)
 
 static int level(struct account *a, const struct mt_event *s, const struct mt_ext_device *ext, uint64_t ns)
 {
-	struct share *share = ext->reserved ? share_of(a, ext->device) : NULL;
-	if (!ext->reserved) {
+	struct share *share = ext->capture ? share_of(a, ext->device) : NULL;
+	if (!ext->capture) {
 		if (a->model->query.on_level)
 			a->model->query.on_level(a->model->query.arg, &(struct model_level_change){ .process = a->seen.process,
 						 .kind = MODEL_KINDS, .device = MODEL_NO_DEVICE, .allocations = ext->other, .ns = ns });

@@ -248,7 +248,7 @@ static int look_fold(struct thin *t, const struct mt_event *s)
 		t->kept_low = t->place;
 	if (ext.class != MT_FOLD_SUM || !ext.source)
 		return 0;
-	return thin_set_last(t, thin_kind_of(thin_space_of_what(ext.reserved)), ext.status, 0);
+	return thin_set_last(t, thin_kind_of(thin_space_of_what(ext.capture)), ext.status, 0);
 }
 
 /* What the loop looks like is asked of the latest of them. */

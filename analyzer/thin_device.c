@@ -79,28 +79,35 @@ static void begin_anew(struct thin *t)
 
 /* ---- segments -------------------------------------------------------------------------------------------- */
 
-/* The first block of the pool in a piece of the driver's memory makes it a segment: it stays, and so does the memory. True if there was one. */
-static bool make_segments(struct thin *t, struct ranges *in, uint64_t start, uint64_t end, uint32_t linear, struct range *last)
+/* What a piece of the driver's memory is. All blocks in one that is a graph's are kept: there are sums of them. */
+enum { PIECE_FREE = 0, PIECE_SEGMENT, PIECE_PRIVATE };
+
+/* The first block of the pool in a piece makes it a segment: it stays, and so does the memory. False if there is nothing to tell. */
+static bool make_segments(struct thin *t, struct ranges *in, uint64_t start, uint64_t end, uint32_t linear, bool private, struct range *last)
 {
-	bool first = false;
+	bool tells = false;
 	for (const struct range *r; start < end && (r = ranges_overlap(in, start, end)) != NULL; start = r->end) {
 		struct block *b = linear != UINT32_MAX ? blocks_find(&t->live, thin_key(THIN_LINEAR, linear, r->start)) : NULL;
-		first |= !r->class;
-		((struct range *)r)->class = 1;
+		if (private && r->class != PIECE_PRIVATE)
+			thin_keep(t, GROUP_DEVICE);
+		tells |= private || r->class != PIECE_SEGMENT;
+		((struct range *)r)->class = private || r->class == PIECE_PRIVATE ? PIECE_PRIVATE : PIECE_SEGMENT;
 		*last = *r;
 		if (b)
 			b->ns = 0;
 	}
-	return first;
+	return tells;
 }
 
-static bool is_first_in(struct thin *t, uint32_t device, uint64_t start, uint64_t end)
+/* A reserved range of addresses is a graph's as a whole: where one is, all that is mapped counts as such. */
+static bool tells_segment(struct thin *t, uint32_t device, uint64_t start, uint64_t end, bool captured)
 {
 	struct range *last = &t->devices[device]->last;
-	if (last->start <= start && end <= last->end && start < end)
+	if (last->start <= start && end <= last->end && start < end && last->class == PIECE_SEGMENT && !captured)
 		return false;
-	bool linear = make_segments(t, &t->devices[device]->extents, start, end, device, last);
-	return make_segments(t, &t->mapped, start, end, UINT32_MAX, last) || linear;
+	bool linear = make_segments(t, &t->devices[device]->extents, start, end, device, captured, last);
+	t->graphs |= captured && ranges_overlap(&t->mapped, start, end);
+	return make_segments(t, &t->mapped, start, end, UINT32_MAX, captured || t->graphs, last) || linear || captured;
 }
 
 static void forget_last(struct thin *t)
@@ -163,7 +170,7 @@ static int alloc(struct thin *t, const struct event *e, enum thin_space space)
 	if (!error && space == THIN_LINEAR)
 		error = put_extent(t, id, s, &fresh);
 	else if (space == THIN_POOL || space == THIN_WORKSPACE)
-		fresh &= !is_first_in(t, id, s->addr, end_of(s->addr, s->size));
+		fresh &= !tells_segment(t, id, s->addr, end_of(s->addr, s->size), e->ext.capture != 0);
 	if (!fresh)
 		b.ns = 0;
 	rise(t, space, d, s->size);

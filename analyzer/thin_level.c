@@ -31,7 +31,7 @@ static int put_level(struct thin *t, uint32_t device, struct thin_track *k, bool
 {
 	const struct mt_event slot = { .kind = MT_FOLD, .ticks = t->last_ticks, .addr = k->low, .size = k->high & MT_MAX_SIZE };
 	const struct mt_ext_device ext = { .class = MT_FOLD_LEVEL, .device = device & 0xffff, .stream = k->now, .other = t->left_out,
-					   .source = low, .reserved = MT_CLASS_POOL };
+					   .source = low, .capture = MT_CLASS_POOL };
 	t->left_out = 0;
 	k->low = k->high = k->now;
 	k->open = true;
@@ -158,7 +158,7 @@ int thin_take_level(struct thin *t, const struct mt_event *s, const struct mt_ex
 	int e = vec_reserve(t->tracks, t->track_room, ext->device + 1ul);
 	struct thin_track *k = e ? NULL : &t->tracks[ext->device];
 	t->left_out += ext->other;
-	if (!e && ext->reserved) {
+	if (!e && ext->capture) {
 		bool first = !k->open;
 		k->low = first || s->addr < k->low ? s->addr : k->low;
 		k->high = first || s->size > k->high ? s->size : k->high;

@@ -57,7 +57,7 @@ struct tide {
 
 struct thin_device {
 	bool seen[THIN_NONE];       /* by space: it has had a block */
-	struct ranges extents;      /* of the driver's linear memory; class: a block of the pool was in it */
+	struct ranges extents;      /* of the driver's linear memory; class: what of the pool's was in it */
 	struct range last;          /* one that was */
 	uint64_t memory, pool;
 	struct watch memory_peak, pool_peak, moment;
@@ -107,6 +107,7 @@ struct thin {
 	size_t device_room;
 	struct ranges maps;         /* ns: place */
 	struct ranges mapped;       /* on devices; class as in extents */
+	bool graphs;                /* some of it is theirs */
 	unsigned clean_up;          /* so many allocations on devices are kept, since one failed */
 	struct pair *pairs;
 	size_t pair_count, pair_room;
@@ -154,7 +155,7 @@ static inline uint64_t thin_key(enum thin_space space, uint32_t device, uint64_t
 
 enum thin_space thin_space_of(unsigned class);
 enum model_kind thin_kind_of(enum thin_space space);
-/* What a SUM says in ext.reserved, and back. */
+/* What a SUM says in ext.capture, and back. */
 uint32_t thin_what(enum thin_space space);
 enum thin_space thin_space_of_what(uint32_t what);
 /* The block that a free on `device` is of, in one of the two tables: there or on another. NULL = unknown. */

@@ -152,9 +152,9 @@ static int write_slot(struct thin *t, const struct thin_slots *s, size_t i, stru
 
 static int take_sum(struct thin *t, const struct mt_event *s, const struct mt_ext_device *ext)
 {
-	const struct sum sum = { .node = s->node, .node2 = s->node2, .thread = ext->status, .hook = s->hook, .size = s->size, .what = ext->reserved,
+	const struct sum sum = { .node = s->node, .node2 = s->node2, .thread = ext->status, .hook = s->hook, .size = s->size, .what = ext->capture,
 				 .device = ext->device, .count = s->addr, .bytes = ext->stream, .temporary = ext->other };
-	enum thin_space space = thin_space_of_what(ext->reserved);
+	enum thin_space space = thin_space_of_what(ext->capture);
 	bool *last = space == THIN_NONE ? NULL : last_omitted(t, space, ext->status);
 	if (!last)
 		return space == THIN_NONE ? 0 : -MT_EMEMORY;
@@ -229,7 +229,7 @@ static int put_sum(struct thin *t, const struct sum *s, struct thin_out *out)
 	const struct mt_event slot = { .kind = MT_FOLD, .hook = s->hook & 1023, .ticks = t->last_ticks, .addr = s->count,
 				       .size = s->size & MT_MAX_SIZE, .node = s->node, .node2 = s->node2 };
 	const struct mt_ext_device ext = { .stream = s->bytes, .other = s->temporary, .class = MT_FOLD_SUM, .device = s->device & 0xffff,
-					   .source = last && *last, .status = s->thread, .reserved = s->what };
+					   .source = last && *last, .status = s->thread, .capture = s->what };
 	return last ? thin_put_fold(out, &slot, &ext, out->rings[0]) : -MT_EMEMORY;
 }
 

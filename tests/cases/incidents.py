@@ -5,43 +5,25 @@ of their healthy twins."""
 import functools
 import os
 import re
+import shutil
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import fold
 import gpu
 import mt
 import screen
+from cgroup import Cgroup
+from failures import (FACTS, certain, compare_ledger, compare_ooms, compare_refusals, device, held, near, one_cause, ruled_out,
+                      screen_of)
 
-MIB, GIB = 1 << 20, 1 << 30
+MIB = 1 << 20
 STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
-
-
-def certain(done, device=None):
-    return [v["kind"] for v in done.trace.report["verdicts"]
-            if v["certainty"] != "low" and (device is None or v["device"] == device)]
-
-
-def held(done, kind, device="cuda:0"):
-    found = [v for v in done.trace.report["verdicts"] if v["kind"] == kind and v["device"] == device]
-    mt.check(found, "no verdict %s: %s" % (kind, [(v["kind"], v["evidence"]) for v in done.trace.report["verdicts"]]))
-    mt.check(found[0]["evidence"] and found[0]["certainty"] != "low", "%s is not certain: %s" % (kind, found[0]))
-    return found[0]
-
-
-def ruled_out(done, *kinds):
-    there = {r["kind"]: r["evidence"] for r in done.trace.report["ruled_out"] if r["device"] == "cuda:0"}
-    for kind in kinds:
-        mt.check(there.get(kind), "%s is not ruled out: %s" % (kind, sorted(there)))
-
-
-def near(got, wanted, part, what):
-    mt.check(abs(got - wanted) <= part * wanted, "%s: %s is not near %s" % (what, got, wanted))
 
 
 @functools.lru_cache(None)
 def run(name, *arguments):
     """One run of a scenario for all that is asked of it."""
-    done = gpu.scenario(name, *arguments, paused=True, timeout=150)
+    done = gpu.scenario(name, *arguments, paused=True, timeout=200)
     done.trace.settle()
     return done
 
@@ -93,41 +75,17 @@ def compare_healthy(done, seen, *sick):
     mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)
 
 
-def screen_of(done):
-    text = done.trace.tool("report").out
-    lines = text.splitlines()
-    mt.check(len(lines) <= 45, "the screen has %d lines" % len(lines))
-    mt.check(max(map(len, lines)) <= 100, "a line of the screen has %d columns" % max(map(len, lines)))
-    return text
-
-
-@mt.variants("capacity", "fragmentation", "evaluation", "fraction")
-def case_failure(name):
-    """One cause, and it comes first."""
-    done = gpu.scenario(name, paused=True)
-    wanted = done.account["verdict"]
-    verdict = held(done, wanted)
-    mt.equal(certain(done, "cuda:0"), [wanted], "verdicts")
-    mt.equal(done.trace.report["status"], "problem")
-    mt.equal(done.trace.report["devices"][0]["ooms"][-1]["verdict"], wanted, "the failure's verdict")
-    oom = done.account["ooms"][0]
-    if name == "capacity":
-        mt.equal(verdict["bytes"], oom["requested_bytes"] - oom["free_bytes"], "short by")
-    if name == "fragmentation":
-        mt.equal(verdict["bytes"], oom["reserved_bytes"] - oom["allocated_bytes"], "unused")
-        mt.equal(verdict["bytes"], done.account["unused_bytes"])
-        mt.check("expandable_segments" in verdict["advice"], "no advice on expandable segments: %s" % verdict["advice"])
-    if name == "fraction":
-        near(oom["reserved_bytes"] + verdict["bytes"], done.account["limit_bytes"], 0.25, "what the pool may take")
-    text = screen_of(done)
-    if name == "evaluation":
-        stack = text[:text.index("\nWHY")].splitlines()[4:]
-        mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
-        mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
-        mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
-    if name == "fragmentation":
-        mt.check(re.search(r"largest +64.0 MiB account.py:\d+ bytes_of \(x\d+\)", text), "equal blocks are not counted together: %s" % text)
-    mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
+def case_evaluation():
+    done = run("evaluation")
+    mt.equal(done.status, 1, "status of %r" % done)
+    _, text = one_cause(done)
+    oom, = compare_ooms(done)
+    compare_ledger(oom)
+    compare_refusals(done, oom)
+    stack = text[:text.index("\nWHY")].splitlines()[4:]
+    mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
+    mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
+    mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
 
 
 def case_evaluation_healthy():
@@ -143,30 +101,13 @@ def case_imports_are_no_leak():
     mt.equal((done.status, certain(done)), (1, []))
 
 
-def case_caught():
-    done = gpu.scenario("caught", paused=True)
-    mt.equal(done.trace.report["status"], "ok")
-    mt.check("leak" not in certain(done) and "fragmentation" not in certain(done), "verdicts: %s" % certain(done))
-
-
-def case_retry():
-    done = gpu.scenario("retry", paused=True)
-    mt.equal((certain(done), done.trace.report["status"]), ([], "ok"))
-
-
-@mt.variants((), ("--traced",))
-def case_neighbours(*arguments):
-    done = gpu.scenario("neighbours", *arguments, paused=True)
-    verdict = held(done, "other_process")
-    ruled_out(done, "fragmentation", "capacity", "leak")
-    mt.equal(certain(done, "cuda:0"), ["other_process"])
-    mt.equal(verdict["bytes"], sum(n["bytes"] for n in done.account["neighbours"]), "bytes of the neighbours, traced or not")
-    mt.check("3 were on it" in verdict["advice"], verdict["advice"])
-
-
 def case_incident1():
     """The model is there three times on the device; a fourth copy is the file's, on the host."""
     done = run("incident1")
+    mt.equal(done.status, 1, "status of %r" % done)
+    oom, = compare_ooms(done)
+    compare_ledger(oom)
+    compare_refusals(done, oom)
     held(done, "copies")
     mt.equal(certain(done, "cuda:0"), ["copies"])
     copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
@@ -225,7 +166,14 @@ def case_incident1_screen():
 
 
 def case_incident2():
+    """One GPU, three processes that all call it cuda:0; the other GPU is nobody's."""
     done = run("incident2")
+    oom, = compare_ooms(done, [key for key in FACTS if key != "largest_hole_bytes"])
+    compare_ledger(oom, alone=False)
+    mt.equal(oom["pid"], done.account["ooms"][0]["pid"])
+    mt.equal(oom["ledger"]["other_processes"], sum(n["bytes"] for n in done.account["neighbours"] if "peaks" not in n))
+    shares = {p["pid"]: p["traced"] for p in device(done)["processes"]}
+    mt.check(shares.get(done.account["first"]["pid"]), "the first run is not among the device's processes: %s" % shares)
     verdict = held(done, "other_process")
     ruled_out(done, "fragmentation", "leak")
     mt.equal(certain(done, "cuda:0"), ["other_process", "phase_peak"])
@@ -300,6 +248,8 @@ def case_incident2_screen():
 
 def case_incident3():
     done = run("incident3")
+    compare_ooms(done, ["free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "outcome"])
+    mt.equal(device(done)["pool"]["peak_allocated_bytes"], done.account["peak_bytes"])
     verdict = held(done, "leak")
     mt.equal(certain(done, "cuda:0"), ["leak"])
     ruled_out(done, "capacity", "fragmentation", "other_process")
@@ -371,32 +321,103 @@ def case_incident3_screen():
     seen.numbers(out["outside pool"], "(%s)" % screen.FIGURE)[0].shows(context, "outside the pool, where that is ruled out")
 
 
-CGROUP = "/sys/fs/cgroup/memory"
+@functools.lru_cache(None)
+def steps_of_incident3(*options):
+    return run("incident3").trace.json("report", *options)["steps"]
+
+
+def failed_step():
+    return run("incident3").account["failed_step"]
+
+
+def case_incident3_every_step_is_found():
+    found = steps_of_incident3()
+    mt.equal((found["source"], found["micro_steps"]), ("inferred", 1))
+    mt.between(failed_step() - 1, found["count"], failed_step(), "steps")
+
+
+def case_incident3_high_points_are_pytorchs():
+    """max_memory_allocated() of a step, as the program asked now and then."""
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in steps_of_incident3()["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
+    wrong = {n: (high[n], b) for n, b in asked.items() if n in high and high[n] != b}
+    mt.equal(wrong, {})
+    mt.check(len(set(asked) & set(high)) >= 3, "compared %s with %s" % (sorted(asked), len(high)))
+
+
+def case_incident3_end_is_forecast_from_half_the_run():
+    growth = steps_of_incident3("--to", "step:%d" % (failed_step() // 2))["growth"]["cuda:0 pool"]
+    mt.equal(growth["kind"], "accelerating")
+    runs_out = growth["runs_out_at_step"]
+    mt.between(0.9 * failed_step(), runs_out["at"], 1.1 * failed_step(), "forecast of step %d" % failed_step())
+    mt.equal(runs_out["level"], 0.95)
+    mt.between(runs_out["low"], failed_step(), runs_out["high"], "step that failed, in the interval")
+
+
+def case_incident3_screen_knows_no_more_than_half_the_run():
+    """What it says of the first half after the end is what it says when it reads no further."""
+    text = run("incident3").trace.tool("report").out
+    said = re.search(r"half-way \(step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
+    mt.check(said, "no forecast: %s" % text)
+    half, *figures = map(int, said.groups())
+    runs_out = steps_of_incident3("--to", "step:%d" % half)["growth"]["cuda:0 pool"]["runs_out_at_step"]
+    for name, figure in zip(("at", "low", "high"), figures):
+        mt.between(0.99 * figure, runs_out[name], 1.01 * figure, name)
+
+
+def case_incident3_site_is_the_hook():
+    sites = run("incident3").trace.json("leaks", "--device", "cuda:0", "--filter", "save_activation")["sites"]
+    of_pool = [s for s in sites if s["mean_block_bytes"] == run("incident3").account["block_bytes"]]  # the others are its segments
+    mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
+
+
+@functools.lru_cache(None)
+def folded_incident3():
+    """The same run as it is after the disk limit came near again and again."""
+    path = os.path.join(mt.scratch("folded"), "t")
+    shutil.copytree(run("incident3").trace.path, path)
+    trace = mt.Trace(path)
+    for _ in range(5):
+        fold.fold(trace)
+    return trace
+
+
+def untimed(figures):
+    """What folding leaves as it is to the byte; times are rounded."""
+    return {k: v for k, v in figures.items() if k.endswith("_bytes") or k in ("retries", "outcome", "source", "verdict", "allocations", "frees")}
+
+
+def case_incident3_folded_is_the_same_leak():
+    whole, now = run("incident3").trace.report, folded_incident3().report
+    mt.check(now["folded"]["blocks"] > 10**6, "too little was folded: %s" % now["folded"])
+    mt.check(now["complete"], "folding makes it incomplete")
+    mt.equal([(v["kind"], v["bytes"]) for v in now["verdicts"]], [(v["kind"], v["bytes"]) for v in whole["verdicts"]])
+    for got, want in zip(now["devices"], whole["devices"]):
+        mt.equal([untimed(o) for o in got["ooms"]], [untimed(o) for o in want["ooms"]])
+        mt.equal((untimed(got), untimed(got["pool"])), (untimed(want), untimed(want["pool"])))
+    mt.between(whole["steps"]["count"] - 2, now["steps"]["count"], whole["steps"]["count"], "steps")
+
+
+def case_incident3_folded_fails_at_the_same_step():
+    """The forecast from the first half, which was folded, and the high points of its steps as PyTorch saw them."""
+    half = "step:%d" % (failed_step() // 2)
+    now = folded_incident3()
+    was, growth = (t.json("report", "--to", half)["steps"]["growth"]["cuda:0 pool"] for t in (run("incident3").trace, now))
+    mt.equal((growth["kind"], growth["certainty"]), (was["kind"], was["certainty"]))
+    mt.between(was["runs_out_at_step"]["low"], growth["runs_out_at_step"]["at"], was["runs_out_at_step"]["high"], "forecast")
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in now.json("report")["steps"]["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
+    found = [n for n in asked if asked[n] in (high.get(n), high.get(n - 1), high.get(n - 2))]  # the first ones may be one
+    mt.check(len(found) >= 3 and len(found) >= len(asked) - 1, "high points of %s, not all of %s" % (found, asked))
 
 
 def limited(limit, *arguments):
     """Incident 4 in a cgroup of its own, if this machine lets us make one."""
-    path = os.path.join(CGROUP, "memtrace-test-%d" % os.getpid())
-    try:
-        os.mkdir(path)
-    except OSError as error:
-        mt.skip("no cgroup can be made: %s" % error)
-    try:
-        with open(os.path.join(path, "memory.limit_in_bytes"), "w") as file:
-            file.write(str(limit))
-        script = os.path.join(gpu.SCENARIOS, "incident4.py")
-        enter = "echo $$ > %s/cgroup.procs; exec \"$@\"" % path
-        done = gpu.run(["/bin/sh", "-c", enter, "sh", gpu.python(), script, *arguments], env={"MEMTRACE_PAUSED": "1"},
-                       **gpu.settings_of(script))
-        done.trace.report
+    script = os.path.join(gpu.SCENARIOS, "incident4.py")
+    with Cgroup(limit) as group:
+        done = gpu.run(group.command([gpu.python(), script, *arguments]), env={"MEMTRACE_PAUSED": "1"}, **gpu.settings_of(script))
+        done.trace.report  # its recorder is in the group, too
         return done
-    finally:
-        for _ in range(50):
-            try:
-                os.rmdir(path)
-                break
-            except OSError:
-                time.sleep(0.1)
 
 
 @functools.lru_cache(None)
