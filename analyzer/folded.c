@@ -140,9 +140,8 @@ static void end_levels(struct account *a, uint64_t ns)
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-static void set_missing(struct model_fold *f, uint64_t heap, uint64_t other, uint64_t ns)
+static void set_missing(struct model_fold *f, uint64_t heap, uint64_t other)
 {
-	f->until_ns = ns;
 	f->now_bytes = heap;
 	f->now_other_bytes = other;
 	f->most_bytes = heap > f->most_bytes ? heap : f->most_bytes;
@@ -154,13 +153,14 @@ int account_fold(struct account *a, const struct mt_event *s, uint64_t ns)
 	struct mt_ext_device ext;
 	memcpy(&ext, s + 1, sizeof(ext));
 	a->seen.events--;
+	a->seen.fold.until_ns = ns;
 	switch (ext.class) {
-	case MT_FOLD_BEGIN: set_missing(&a->seen.fold, s->addr, ext.stream, ns); return 0;
+	case MT_FOLD_BEGIN: set_missing(&a->seen.fold, s->addr, ext.stream); return 0;
 	case MT_FOLD_SUM:   return add_sum(a, s, &ext);
 	case MT_FOLD_LEVEL: return level(a, s, &ext, ns);
 	case MT_FOLD_LAST:  return account_set_last(a, MODEL_MAP, ext.status, 0);
 	case MT_FOLD_END:
-		set_missing(&a->seen.fold, 0, 0, ns);
+		set_missing(&a->seen.fold, 0, 0);
 		end_levels(a, ns);
 		return 0;
 	default:
