@@ -246,6 +246,8 @@ static int look_fold(struct thin *t, const struct mt_event *s)
 		return thin_set_last(t, MODEL_MAP, ext.status, 0);
 	if (ext.class == MT_FOLD_LEVEL && ext.source)
 		t->kept_low = t->place;
+	if (ext.class == MT_FOLD_LEVEL)
+		t->looks_left_out += ext.other;
 	if (ext.class != MT_FOLD_SUM || !ext.source)
 		return 0;
 	return thin_set_last(t, thin_kind_of(thin_space_of_what(ext.capture)), ext.status, 0);
@@ -304,7 +306,7 @@ int thin_begin(struct thin *t, unsigned level)
 	clear_bits(t->omit, t->omit_room);
 	clear_bits(t->temporary, t->temporary_room);
 	clear_bits(t->lows, t->low_room);
-	t->look_count = 0;
+	t->look_count = t->looks_left_out = 0;
 	return thin_begin_tracks(t);
 }
 

@@ -76,6 +76,7 @@ static int count_turns(struct thin *t, uint64_t differ[UINT8_MAX + 1])
 static unsigned choose_frames(const struct thin *t, const uint64_t differ[UINT8_MAX + 1])
 {
 	uint64_t count = t->look_count < LOOKS ? t->look_count : LOOKS, turns = 0;
+	count += (uint64_t)((double)count * (double)t->looks_left_out / (double)t->look_count); /* where little is left all are turns */
 	unsigned first = 0, best = 0;
 	for (unsigned frames = 1; frames < UINT8_MAX && (!first || frames <= first + MORE_FRAMES); frames++) {
 		turns += differ[frames - 1];

@@ -118,7 +118,7 @@ struct thin {
 	uint64_t *omit, *temporary, *lows; /* a bit for each slot of the window */
 	size_t omit_room, temporary_room, low_room;
 	struct look { uint32_t node, thread; } *looks; /* the latest LOOKS allocations, round about */
-	uint64_t look_count;
+	uint64_t look_count, looks_left_out; /* left out: by earlier foldings */
 
 	/* ---- writing ---- */
 	uint64_t at;                /* place of the next slot */
