@@ -8,7 +8,6 @@
 #include "analyzer/stacks.h"
 #include "analyzer/symbol_file.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
