@@ -241,7 +241,7 @@ static void free_block(struct account *a, struct share *s, struct block *b, stru
 	u->known = true;
 	u->share = s;
 	u->block = *b;
-	u->temporary = kind != MODEL_KINDS && b->thread < a->last_room[kind] && a->last[kind][b->thread] == b->addr;
+	u->temporary = kind != MODEL_KINDS && !u->not_temporary && b->thread < a->last_room[kind] && a->last[kind][b->thread] == b->addr;
 	device_count_up(a, s, u->space, COUNT_FREES, 1);
 	if (u->temporary) {
 		device_count_up(a, s, u->space, COUNT_TEMPORARY, 1);
@@ -329,6 +329,7 @@ int memory_free(struct account *a, const struct device_event *e)
 		return free_physical(a, e, u);
 	struct share *s;
 	struct block *b = find_block(a, e, u->space, &s);
+	u->not_temporary = e->slot->size != 0;
 	if (!b)
 		return free_unknown(a, s, u);
 	int error = u->space == SPACE_LINEAR ? free_extent(s, u, e->ns) : 0;

@@ -119,8 +119,10 @@ static void print_gaps(const struct report *r)
 						      "unwound)", COUNT(r->losses.truncated_stacks)));
 	const struct model_fold fold = model_fold(r->view->model);
 	if (fold.until_ns)
-		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s",
-						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes)));
+		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s%s%s",
+						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes),
+						      fold.most_other_bytes ? " of the heap, elsewhere " : "",
+						      fold.most_other_bytes ? BYTES(fold.most_other_bytes) : ""));
 }
 
 static unsigned count_gaps(const struct report *r)
