@@ -1,5 +1,6 @@
 /* memtrace report: what happened, on one screen. */
 #include "analyzer/benign.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/report.h"
 
