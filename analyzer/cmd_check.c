@@ -1,5 +1,6 @@
 /* memtrace check: is everything there, and does it fit together? Reads all of it, stepping over damage, so that one run
  * names all that is wrong. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"

@@ -1,5 +1,5 @@
 /* memtrace live: a running program, again and again. */
-#include "analyzer/clock.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/live.h"
 #include "analyzer/output.h"
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define FIRST_ALERT 85.0
 #define SECOND_ALERT 90.0

@@ -1,4 +1,5 @@
 /* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"

@@ -82,6 +82,7 @@ void device_end_block(struct share *s, enum device_space space, struct block *b,
 
 static int put_extent(struct share *s, const struct device_event *e, uint32_t site)
 {
+	s->seen.driver_pool = s->seen.driver_pool || e->ext.class == MT_CLASS_ASYNC;
 	const struct extent x = { .start = e->slot->addr, .end = device_end_of(e->slot->addr, e->slot->size), .ns = e->ns,
 				  .event = s->account->model->device_events, .site = site, .ring = e->ring, .bytes = e->slot->size };
 	int error = extents_clear(s, x.start, x.end, e->ns);

@@ -231,6 +231,7 @@ struct model_share {
 	uint64_t first_ns;                           /* when it first had memory; UINT64_MAX = never */
 	uint64_t alias_bytes;                        /* other processes' memory it has opened; in no other figure */
 	uint64_t ooms, retries;                      /* as PyTorch counts num_ooms and num_alloc_retries */
+	bool driver_pool;                            /* it has used the driver's own pool (cudaMallocAsync), which keeps what is freed */
 };
 
 /* What the processes had on a device at one moment. */

@@ -36,7 +36,8 @@ unsigned report_print_host(const struct report *r, unsigned room);
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
-unsigned report_print_map_owners(const struct report *r);
+unsigned report_print_device_owners(const struct report *r, unsigned room);
+unsigned report_print_other_owners(const struct report *r);
 
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */
@@ -62,14 +63,16 @@ char *report_command(const struct process *p, int columns);
 unsigned report_print_growth(const struct report *r);
 void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
-/* report_why.c. Each prints nothing where it has nothing to say. */
+/* report_why.c. Something failed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);
-
 /* The device on which something is wrong; NULL: all is well, or it is the host alone. */
 const struct evidence_device *report_device(const struct report *r);
- /* something failed, or a verdict holds */
+/* Each prints nothing where it has nothing to say. */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
+
+/* The one the screen is about: where the failure or the first cause is, else the device with the most, else the host. */
+const struct explain_space *report_space(const struct report *r);
 unsigned report_print_phases(const struct report *r, unsigned room);
 unsigned report_print_do(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);

@@ -30,6 +30,7 @@ struct sites_query {
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
+	bool brief;             /* of an owner's stacks only the first is kept, whatever stack_count says, and no members */
 	sites_fold *fold;       /* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */
 };
 
@@ -49,7 +50,7 @@ struct owner {
 	char *label;                 /* what it is grouped by, or NULL: then `frame` says it */
 	bool folded;                 /* by query.fold */
 	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
-	const struct frame *caller;
+	const struct frame *caller, *callee; /* one of them is NULL */
 	enum category category;      /* of its largest stack */
 	uint64_t bytes, blocks;      /* as in sum */
 	bool estimated;              /* parts of it are */

@@ -77,6 +77,15 @@ char *owner_text(const struct owner *o)
 	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
 }
 
+char *owner_next(const struct owner *o, char **where)
+{
+	const struct frame *f = o->folded ? NULL : o->caller ? o->caller : o->callee;
+	char *text = f ? frame_text(f) : NULL, *line = text ? output_format("%c %s", o->caller ? '<' : '>', text) : NULL;
+	*where = f ? frame_where(f) : NULL;
+	free(text);
+	return line;
+}
+
 char *owner_range(const struct owner *o)
 {
 	if (!o->estimated)
@@ -308,6 +317,14 @@ int view_owners(const struct view *v, enum sites_measure measure, enum model_kin
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
+int view_owners_brief(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out)
+{
+	struct sites_query q = query_of(v, measure, kind);
+	q.fold = fold;
+	q.brief = true;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
 int view_device_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, uint32_t device, struct sites **out)
 {
 	struct sites_query q = query_of(v, measure, kind);
@@ -319,6 +336,7 @@ int view_leftovers(const struct view *v, enum model_kind kind, sites_fold *fold,
 {
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;
+	q.brief = true;
 	q.fold = fold;
 	if (q.by == BY_STACK)
 		q.by = BY_SITE;

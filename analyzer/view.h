@@ -58,7 +58,10 @@ int view_device_owners(const struct view *v, enum sites_measure measure, enum mo
 /* Owners by --by, --filter and the frame options; fold is sites_query.fold. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);
 
-/* What processes left behind that exited by themselves, by site at the least. */
+/* The same, brief (see sites_query). */
+int view_owners_brief(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);
+
+/* What processes left behind that exited by themselves, by site at the least; brief. */
 int view_leftovers(const struct view *v, enum model_kind kind, sites_fold *fold, struct sites **out);
 
 /* When a bucket of a timeline begins. */
@@ -79,6 +82,9 @@ char *frame_place(const struct frame *f);
 
 /* The owner's label, or its site, or "(no stack)". Allocated. */
 char *owner_text(const struct owner *o);
+
+/* "< who called it" or "> whom it called", and that one's place; NULL if there is none. Both allocated. */
+char *owner_next(const struct owner *o, char **where);
 
 /* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
 char *owner_range(const struct owner *o);
