@@ -10,7 +10,7 @@
 #define RISES 8         /* equally likely ones */
 #define CEILINGS 4
 #define PLACES 256      /* on the way from the first step that can fail to the last that can fit */
-#define BENDING 0.36    /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
+#define BENDING 0.34    /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
 #define CAUTION 0.3     /* of curves against lines, in the best guess */
 #define NEAR 0.1        /* of the step that fails: where the best guess is to be */
 #define SHARP 200       /* a guess with a chance that is less by a part of this one counts a third */
