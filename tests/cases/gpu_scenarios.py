@@ -29,16 +29,15 @@ def compare_ooms(done, keys=KEYS):
     return ooms
 
 
-def compare_ledger(oom, alone=True):
-    """Its rows add up to the device, and say what the driver charged at that moment. ALONE: of one traced process."""
+def compare_ledger(oom):
+    """Its rows add up to the device, and say what the driver charged at that moment."""
     ledger = oom["ledger"]
     mt.equal(ledger["unexplained"], 0, "what is not explained in %s" % ledger)
     rows = sum(ledger[k] or 0 for k in ("pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained"))
     mt.equal(rows, ledger["total"], "the ledger's sum")
     mt.equal(ledger["free"], oom["free_bytes"])
-    if alone:
-        mt.equal(ledger["pool_allocated"], oom["allocated_bytes"])
-        mt.equal(ledger["pool_free"], oom["reserved_bytes"] - oom["allocated_bytes"])
+    mt.equal(ledger["pool_allocated"], oom["allocated_bytes"])
+    mt.equal(ledger["pool_free"], oom["reserved_bytes"] - oom["allocated_bytes"])
 
 
 def refusals(done):
@@ -48,7 +47,7 @@ def refusals(done):
     return [e for e in mine[given:] if e["op"] == "fail"]
 
 
-@mt.variants("capacity", "evaluation", "incident1")
+@mt.variants("capacity", "evaluation")
 def case_fatal(name):
     done = gpu.scenario(name, paused=True)
     mt.equal(done.status, 1, "status of %r" % done)
@@ -107,24 +106,6 @@ def case_neighbours(*arguments):
     ours = sum(n["bytes"] for n in done.account["neighbours"][len(done.account["neighbours"]) - len(arguments):]) if arguments else 0
     mt.equal(oom["ledger"]["other_processes"], held - ours, "other, untraced processes")
     mt.equal("%.2f of %.2f" % (held / GIB, oom["total_bytes"] / GIB), "15.24 of 23.52")
-
-
-def case_incident2():
-    """One GPU, three processes that all call it cuda:0; the other GPU is nobody's."""
-    done = gpu.scenario("incident2", paused=True)
-    oom, = compare_ooms(done, ["requested_bytes", "free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "outcome"])
-    mt.equal(oom["pid"], done.account["ooms"][0]["pid"])
-    first = done.account["first"]
-    share = [p for p in device(done)["processes"] if p["pid"] == first["pid"]]
-    compare_ledger(oom, alone=False)
-    mt.equal(oom["ledger"]["other_processes"], sum(n["bytes"] for n in done.account["neighbours"] if "peaks" not in n))
-    mt.check(share and share[0]["traced"], "the first run is not among the device's processes: %s" % device(done)["processes"])
-
-
-def case_incident3():
-    done = gpu.scenario("incident3", timeout=120, paused=True)
-    compare_ooms(done, ["free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "outcome"])
-    mt.equal(device(done)["pool"]["peak_allocated_bytes"], done.account["peak_bytes"])
 
 
 def case_incident5():

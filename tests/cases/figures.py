@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""The first screen of the incidents and of their healthy twins: each number on it is compared with what the program, its driver, its
+allocator or the kernel say of the same thing, and one that nobody compares is an error (tests/lib/audit.py)."""
+# timeout: 600
+import functools
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import audit
+import gpu
+import mt
+import screen
+
+STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
+
+
+@functools.lru_cache(None)
+def run(name, *arguments):
+    """One run of a scenario for all that is asked of it."""
+    return audit.scenario(name, *arguments, timeout=150)
+
+
+def line_of(scenario, text):
+    return str(screen.line_of(os.path.join(gpu.SCENARIOS, scenario + ".py"), text))
+
+
+def certain(done, device=None):
+    return [v["kind"] for v in done.trace.report["verdicts"]
+            if v["certainty"] != "low" and (device is None or v["device"] == device)]
+
+
+def ruled_out(done, *kinds):
+    there = {r["kind"]: r["evidence"] for r in done.trace.report["ruled_out"] if r["device"] == "cuda:0"}
+    for kind in kinds:
+        mt.check(there.get(kind), "%s is not ruled out: %s" % (kind, sorted(there)))
+
+
+def exact(done):
+    """The same in the JSON, to the byte."""
+    report, kept, account = done.trace.report, done.books, done.account
+    device = next(d for d in report["devices"] if d["name"] == "cuda:0")
+    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host), (report["map"], [p.map for p in kept.process.values()], kept.maps)):
+        mt.equal([got[k] for k in ("peak_bytes", "allocations", "frees", "temporary", "failed")],
+                 [want.peak_bytes, want.allocations, want.frees, want.temporary, want.failed], "sums of the host")
+        mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
+    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
+    mt.equal(len(device["ooms"]), len(account["ooms"]), "failures")
+    for oom, facts in zip(device["ooms"], account["ooms"]):
+        for key in ("free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "largest_hole_bytes", "outcome", "requested_bytes"):
+            if facts[key] is not None:
+                mt.equal(oom[key], facts[key], key)
+        given = max(i for i, e in enumerate(done.log) if e["op"] == "alloc" and e["pid"] == oom["pid"])
+        refused = [e["bytes"] for e in done.log[given:] if e["op"] == "fail" and e["pid"] == oom["pid"]]
+        mt.equal([r["bytes"] for r in oom["refusals"]], refused, "driver calls that failed for it")
+        rows = ("pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained")
+        mt.equal((sum(oom["ledger"][k] for k in rows), oom["ledger"]["unexplained"]), (oom["total_bytes"], 0), "the ledger's sum, unexplained")
+
+
+def well(done):
+    """The screen of a run without a failure or a cause."""
+    mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
+    seen = audit.Audit(done)
+    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    return seen
+
+
+def never(done, *sick):
+    kinds = {v["kind"] for v in done.trace.report["verdicts"]}
+    mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)
+
+
+# ---- incident 1
+
+
+def case_incident1():
+    """The model is there three times on the device; a fourth copy is the file's, on the host."""
+    done = run("incident1")
+    seen, account, said = audit.Audit(done), done.account, done.account["ooms"][-1]
+    mt.equal(certain(done, "cuda:0"), ["copies"])
+    copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
+    copy, context = account["t4"] - account["t3"], seen.driver.context[seen.driver.log[-1]["pid"]]
+    mt.between(account["copy_bytes"], copy, 1.01 * account["copy_bytes"], "a copy, as the pool rounds it")
+    mt.equal(sorted(o["bytes"] for o in copies[0]["owners"]), [copy, copy, account["t2"] - account["begin"]], "the copies, one with adapters")
+    by_line = {p["name"].split()[-1]: p["kept_bytes"]["cuda:0 pool"] for p in done.trace.report["phases"] if "cuda:0 pool" in p["kept_bytes"]}
+    mt.equal({n: by_line.get(n) for n in ("collect_final_params", "KVCache.__init__", "train")},
+             {"collect_final_params": account["t3"] - account["trained"], "KVCache.__init__": account["t5"] - account["t4"],
+              "train": account["trained"] - account["t2"]}, "what lines of the main script keep")
+    made = {"incident1.py:" + line_of("incident1", text) for text in ("model = build_model", "= collect_final_params(", "inference = build_model")}
+    for line, row in seen.each(r"^  1 copies +(FIGURE)   high   (\d+) sets of (\d+) blocks of the same sizes .* (FIGURE) each: (.*)$"):
+        for group, want in ((1, 2 * copy), (2, len(made)), (3, account["copy_blocks"]), (4, copy)):
+            seen.take(line, row, group, want, "copies")
+        mt.equal(set(re.findall(r"incident1\.py:\d+", row[5])), made, "lines that made them")
+    trained = "incident1.py:" + line_of("incident1", "optimizer.step()")
+    seen.claim(r"^  no leak +(FIGURE) came at once \((PLACE) train\) and stayed$", said["kinds"]["optimizer"], trained, what="no leak")
+    seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
+               lambda place: audit.source(place) == "inference(words, answer=True)",
+               "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
+    seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
+    seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")
+    seen.alive(said["kinds"])
+    seen.by_line({"incident1.py:" + line_of("incident1", text): of for text, of in (
+        ("nn.Parameter(torch.empty(shape", (2 * copy, 2 * account["copy_blocks"])), ("weight.detach().clone()", (copy, account["copy_blocks"])),
+        ("self.pages = ", (account["cache_bytes"], account["cache_blocks"])))})
+    seen.largest(said["largest_blocks"])
+    seen.finish()
+    exact(done)
+
+
+def case_incident1_healthy():
+    done = run("incident1", "--healthy")
+    seen = well(done)
+    never(done, "copies")
+    seen.alive_well(done.account["kinds"])
+    seen.finish()
+    exact(done)
+
+
+# ---- incident 2
+
+
+def case_incident2():
+    done = run("incident2")
+    seen, account, said, first = audit.Audit(done), done.account, done.account["ooms"][-1], done.account["first"]
+    mt.equal(certain(done, "cuda:0"), ["other_process", "phase_peak"])
+    ruled_out(done, "fragmentation", "leak")
+    neighbours, total = {n["pid"]: n["bytes"] for n in account["neighbours"]}, said["total_bytes"]
+    both, largest = sum(neighbours.values()), max(neighbours, key=neighbours.get)
+    seen.claim(r"^  1 other process +(FIGURE)   high   (\d+) neighbours hold ([\d.]+) % of cuda:0, (\d+) most \((FIGURE)\); without either one of them it fits$",
+               both, len(neighbours), 100 * both / total, largest, max(neighbours.values()), what="the neighbours")
+    mt.check(all(size > said["tried_bytes"] - said["free_bytes"] for size in neighbours.values()), "without either it fits")
+    phases = [p["peaks"]["cuda:0 pool"] for p in done.trace.report["phases"] if p["pid"] == first["pid"]
+              and p["name"].split()[-1] in ("train", "evaluate")]
+    mt.equal(phases[1:], [p["allocated"] for p in first["peaks"]], "peaks of its phases, after the warm-up")
+    peaks, evaluate = sorted(p["allocated"] for p in first["peaks"]), "incident2.py:" + line_of("incident2", "evaluated = evaluate(")
+    seen.claim(r"^  2 phase peak +(FIGURE)   medium   (PLACE) evaluate of neighbour (\d+) takes (FIGURE) \(else at most (FIGURE)\)", peaks[-1] - peaks[-2],
+               evaluate, first["pid"], peaks[-1], peaks[-2], what="the neighbour's phase")
+    mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
+    seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)$",
+               said["reserved_bytes"] - said["allocated_bytes"], said["largest_hole_bytes"], said["free_bytes"], said["tried_bytes"], what="no fragmentation")
+    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="DO")
+    seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="DO")
+    kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}
+    seen.alive(kinds, outside=sum(account["libraries"].values()), either=2 * account["batch_bytes"])
+    seen.largest(sorted(said["largest_blocks"] + first["largest_blocks"], reverse=True)[:5])
+    seen.finish()
+    exact(done)
+
+
+def case_incident2_healthy():
+    done = run("incident2", "--healthy")
+    seen = well(done)
+    never(done, "other_process", "phase_peak")
+    seen.alive_well({name: done.account["kinds"][name] + done.account["first"]["kinds"][name] for name in done.account["kinds"]},
+                    outside=sum(done.account["libraries"].values()), optimizer_later=done.account["kinds"]["optimizer"])
+    seen.finish()
+    exact(done)
+
+
+# ---- incident 3
+
+
+def grown(seen):
+    """GROWTH and WHAT GROWS: the program's own high and low points, what it kept and how long its steps took."""
+    account, table = seen.done.account, seen.growth()
+    count, block = table["count"], account["block_bytes"]
+    kept = {int(n): k for n, k in account["kept"].items()}
+    mt.equal((table["pid"], table["kind"]), (seen.driver.log[-1]["pid"], "accelerating"))
+    lasted = sorted(account["lasted_ns"])
+    shares = [lasted[len(lasted) * part // 10] / 1e9 for part in (1, 9)]  # the median of somewhat different stretches of the same loop
+    for line, head in seen.each(r"^GROWTH  .* of (\d+) python; ([\d,]+) steps \(([\d.]+) (m?s) each\)"):
+        scale = 1e3 if head[4] == "ms" else 1
+        for group, want in ((1, table["pid"]), (2, (account["failed_step"] - 1, account["failed_step"])), (3, (shares[0] * scale, shares[1] * scale))):
+            seen.take(line, head, group, want, "steps")
+    columns = [(i + 1) * count // 10 for i in range(10)]
+    rows = {name: seen.each(r"^ +%s((?: +[\d.]+)+)$" % name, "GROWTH")[0] for name in ("step", "GiB high", "low")}
+    for name, (line, row) in rows.items():
+        mt.equal(len(row[1].split()), len(columns), "columns of %s" % name)
+        for number, found in zip(columns, re.finditer(r"[\d.]+", row[1])):
+            lows = [account["lows"][str(n)] for n in (number, number + 1) if str(n) in account["lows"]]  # at its begin or its end
+            low, high = {"step": (number, number), "low": (min(lows), max(lows)), "GiB high": (account["highs"][str(number)],) * 2}[name]
+            audit.within(found[0] + ("" if name == "step" else " GiB"), low, high, "%s of step %d" % (name, number))
+        line.claimed.append(row.span(1))
+    rate = (kept[count] - kept[count - 4]) / 4 * block  # it becomes more every fourth step
+    error = table["error"].value
+    seen.claim(r"^  shape +accelerating: (FIGURE)/step now \((95) %: \+/- (FIGURE)\), \+(FIGURE)/step each (100)$", (rate - error, rate + error), "95",
+               (1, 2 * block), (25 * block - 0.02 * rate, 25 * block + 0.02 * rate), "100", what="the shape")
+    half = (count + 1) // 2
+    seen.claim(r"^  forecast  half-way \(step (\d+)\): fails at (\d+) \((95) %: (\d+) to (\d+)\); it failed at step (\d+)$", (half - 1, half + 1),
+               lambda text: abs(int(text) - account["failed_step"]) <= 0.1 * account["failed_step"], "95",
+               lambda text: int(text) <= account["failed_step"], lambda text: int(text) >= account["failed_step"], account["failed_step"],
+               what="the forecast")
+    stretch = 1
+    while count > STRETCHES * stretch:
+        stretch *= 2
+    begin = (count - 1) // stretch * stretch  # the low point of the last stretch
+    seen.claim(r"^WHAT GROWS \(since step (\d+)\)$", (0, stretch), what="since when")
+    total = kept[count] * block  # the failing step is at its low point when it begins; nothing was kept at first
+    a_step = kept[begin] / begin
+    seen.claim(r"^ +(\d+) %  main.save_activation  PLACE +(FIGURE)  ([\d.]+) blocks more a step, (FIGURE) each$", 100, total,
+               (0.999 * a_step, 1.001 * a_step), block, what="what grows")
+    return total, rate, block
+
+
+def case_incident3():
+    done = run("incident3")
+    seen, account = audit.Audit(done), done.account
+    mt.equal((certain(done), [kind for kind, *_ in seen.why()[0]]), (["leak"], ["leak"]), "verdicts")
+    ruled_out(done, "capacity", "fragmentation", "other_process")
+    total, rate, block = grown(seen)
+    keeps = "incident3.py:" + line_of("incident3", "captured.append(out.float())")
+    seen.claim(r"^  1 leak +(FIGURE)   high   (PLACE) main.save_activation keeps more: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
+               total, keeps, total, (rate - block, rate + block), what="the cause")
+    seen.claim(r"what grew \((FIGURE)\) would", total, what="what grew, where fragmentation is ruled out")
+    seen.alive(account["kinds"], either=account["batch_bytes"])
+    seen.largest(account["ooms"][-1]["largest_blocks"])
+    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="DO")
+    mt.equal(len(seen.each("save_activation", "DO")), 1, "lines of advice about one site")
+    seen.finish()
+    exact(done)
+
+
+def case_incident3_healthy():
+    done = run("incident3", "--healthy", "200")
+    seen = well(done)
+    never(done, "leak")
+    mt.check(not seen.has("GROWTH") and not seen.has("WHAT GROWS"), "something grows: %s" % seen.text)
+    seen.alive_well(done.account["kinds"])
+    seen.finish()
+    exact(done)
+
+
+mt.main()
