@@ -3,6 +3,7 @@
 allocator or the kernel say of the same thing, and one that nobody compares is an error (tests/lib/audit.py)."""
 # timeout: 600
 import functools
+import json
 import os
 import re
 import sys
@@ -228,6 +229,40 @@ def case_incident3_healthy():
     seen.alive_well(done.account["kinds"])
     seen.finish()
     exact(done)
+
+
+# ---- incident 5
+
+
+@mt.variants(30, 1)
+def case_incident5(layers):
+    """Both fit: nothing is a problem, and each GPU's figures are PyTorch's and the driver's."""
+    done = run("incident5", layers)
+    seen, account = well(done), done.account
+    steps = done.trace.report["steps"] or {"growth": {}}  # what it does when all is loaded may be in a loop
+    growing = [name for name, growth in steps["growth"].items() if name.startswith("cuda") and growth["kind"] != "none"]
+    mt.equal((growing, seen.has("GROWTH  cuda")), ([], False), "what only loads grows in steps")
+    mt.equal(sorted(seen.devices()), ["cuda:%d" % n for n in range(len(account["pools"]))], "devices")
+    for number, facts in enumerate(account["pools"]):
+        one = next(d for d in done.trace.report["devices"] if d["name"] == "cuda:%d" % number)
+        mt.equal((one["uuid"], one["pool"]["peak_allocated_bytes"], one["pool"]["peak_reserved_bytes"]),
+                 ("GPU-" + account["uuids"][number], facts["peak_allocated_bytes"], facts["peak_reserved_bytes"]), "cuda:%d" % number)
+    # what infers is a block of its own, which may be called an activation
+    seen.alive_well({"parameters": account["pools"][0]["allocated_bytes"]})
+    seen.finish()
+    exact(done)
+
+
+def case_incident5_diff():
+    """Of what there was on all devices and on each, a part is left."""
+    before, after = run("incident5", 30), run("incident5", 1)
+    done = mt.execute([mt.MEMTRACE, "diff", "--json", before.trace.path, after.trace.path])
+    mt.equal(done.status, 0, "status")
+    rows = {(r["name"], r["figure"]): r for r in json.loads(done.out)["devices"]}
+    for side, of in (("before_bytes", before), ("after_bytes", after)):
+        for number, facts in enumerate(of.account["pools"]):
+            mt.equal(rows["cuda:%d" % number, "pool peak"][side], facts["peak_allocated_bytes"], "cuda:%d %s" % (number, side))
+        mt.equal(rows["all devices", "pool peak"][side], sum(f["peak_allocated_bytes"] for f in of.account["pools"]), side)
 
 
 mt.main()

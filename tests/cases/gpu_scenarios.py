@@ -108,15 +108,4 @@ def case_neighbours(*arguments):
     mt.equal("%.2f of %.2f" % (held / GIB, oom["total_bytes"] / GIB), "15.24 of 23.52")
 
 
-def case_incident5():
-    """Eight devices, each with its own figures."""
-    done = gpu.scenario("incident5", 30, paused=True)
-    mt.equal(len(done.trace.report["devices"]), 8)
-    for number, facts in enumerate(done.account["pools"]):
-        one = device(done, number)
-        mt.equal(one["uuid"], "GPU-" + done.account["uuids"][number])
-        mt.equal(one["pool"]["peak_allocated_bytes"], facts["peak_allocated_bytes"])
-        mt.equal(one["pool"]["peak_reserved_bytes"], facts["peak_reserved_bytes"])
-
-
 mt.main()

@@ -348,14 +348,17 @@ class Audit(screen.Screen):
         self.claim(r"^[GN]PU \d+ (?:WHEN IT FAILED|AT ITS PEAK) +(TIME) ", self.time(*when), what="the ledger's moment")
         owner, total = None, done.account["total_bytes"]
         unit = self.each(r"^[GN]PU \d+ (?:WHEN IT FAILED|AT ITS PEAK) .* (GiB|MiB) +% ")[0][1][1]
+        # where the sampler did not come by while memory stood still, the ledger says less: nothing of what is free, and contexts are unexplained
+        listed = self.each("outside pool|neighbour", "[GN]PU")
+        unexplained = 0 if failed or listed else sum(driver.context[pid] for pid in driver.traced & set(held))
         sums = {}
         for line, row in self.each(r"^(\d+)?.*?(%s) +(-?[\d.]+) +(-?[\d.]+)(?: +(TIME|before))?(?:  .*)?$" % screen.ROWS, "[GN]PU"):
-            owner = int(row[1]) if row[1] else owner
+            owner = int(row[1]) if row[1] else None if row[2] in ("free", "unexplained", "total") else owner
             outside = driver.context.get(owner, 0) + self.libraries(owner)
             reserved = held.get(owner, 0) - self.libraries(owner)
             least, most = blocks.get(owner, (0, 0))
             exact = {"blocks in use": (least, most), "unused in pool": (reserved - most, reserved - least), "outside pool": (outside,) * 2,
-                     "neighbour": (reserved + outside,) * 2, "free": (free,) * 2, "unexplained": (0, 0), "total": (total,) * 2}[row[2]]
+                     "neighbour": (reserved + outside,) * 2, "free": (free,) * 2, "unexplained": (unexplained,) * 2, "total": (total,) * 2}[row[2]]
             sums[owner, row[2]] = exact
             self.take(line, row, 3, lambda text: within(text + " " + unit, *exact, what=row[2]) is None, row[2])
             self.take(line, row, 4, tuple(100 * n / total for n in exact), "its part of the device")
@@ -367,7 +370,7 @@ class Audit(screen.Screen):
                 self.take(line, part, 2, lambda text: Figure(text, unit).shows({"context": driver.context[owner], "program": self.libraries(owner)}[part[1]], part[1])
                           is None, "what lies outside the pool")
         parts = [n for (_, name), n in sums.items() if name != "total"]
-        if len(parts) > 2:  # a run of a second may end before its device is sampled
+        if (None, "free") in sums:
             mt.between(sum(low for low, _ in parts), total, sum(high for _, high in parts), "the ledger's rows by the program's and the driver's account")
 
     def devices_table(self):
@@ -482,7 +485,8 @@ class Audit(screen.Screen):
         self.owners_of("LARGEST MAPPINGS", kept.maps.peak_bytes, {k: (l.map_peak_bytes, l.map_peak_blocks) for k, l in kept.line.items()})
 
     def owners_of(self, section, total, lines):
-        """A row is what a line has, and at most what threads without one did for it, as the backward pass does."""
+        """A row is what a line has: at most with what threads without a line did for it, as the backward pass does, and at least without what
+        is in rows of its own, as libraries' caches are."""
         sums, rows = {}, self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(.*?)(?:  (PLACE))?$", section)
         for line, row in rows:
             figure = Figure(row[1])
@@ -491,14 +495,15 @@ class Audit(screen.Screen):
                 key = self.key(row[5])
                 mt.check(lines.get(key, (0, 0))[1] or lines.get(NO_LINE, (0, 0))[1], "nothing was alive of %s" % row[5])
                 sums.setdefault(key, []).append((line, row, figure))
+        others = [(line, row) for line, row in rows if not row[5]]
+        elsewhere = sum(Figure(row[1]).value + Figure(row[1]).half for _, row in others)
         for key, its in sums.items():
             size, blocks = lines.get(key, (0, 0))
             if len(its) == 1:
                 (line, row, _), = its
-                self.take(line, row, 1, (size, size + lines.get(NO_LINE, (0, 0))[0]), "%s:%d" % key)
-                self.take(line, row, 3, (blocks, blocks + lines.get(NO_LINE, (0, 0))[1]), "blocks of %s:%d" % key)
+                self.take(line, row, 1, (size - elsewhere, size + lines.get(NO_LINE, (0, 0))[0]), "%s:%d" % key)
+                self.take(line, row, 3, (blocks - elsewhere / 16, blocks + lines.get(NO_LINE, (0, 0))[1]), "blocks of %s:%d" % key)
         rest = total - sum(figure.value for its in sums.values() for _, _, figure in its)
-        others = [(line, row) for line, row in rows if not row[5]]
         half = sum(Figure(row[1]).half for _, row in rows)
         for line, row in others:
             self.take(line, row, 1, (0, rest + half) if len(others) > 1 else (rest - half, rest + half), "what others have")
@@ -521,14 +526,17 @@ class Audit(screen.Screen):
             own = kept.line[self.key(found[3])].temporary
             self.take(line, found, 1, 100 * kept.host.temporary / kept.host.allocations, "blocks that were freed at once")
             self.take(line, found, 2, (max(own, most), own + others.temporary), "... by the line that has most")
-        leaks = self.done.trace.json("leaks")
+        leaks = self.done.trace.json("leaks", "-n", "100000")
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
         blocks = sum(p.heap.live_blocks for p in kept.process.values()) - leaks["benign_blocks"]
         for line, found in self.each(r"^LEFT ALIVE +(FIGURE) in ([\d,]+) blocks \(not libraries'\), most \((FIGURE)\) of  .*  (PLACE)$"):
             self.take(line, found, 1, alive, "what is left alive")
             self.take(line, found, 2, blocks, "blocks left alive")
-            size = kept.line[self.key(found[4])].bytes
-            self.take(line, found, 3, (size, size + others.bytes), "what that line left alive")
+            name, number = self.key(found[4])
+            kept_there = sum(s["bytes"] for s in leaks["sites"] if s["benign"] and any(f["line"] == number and os.path.basename(f["file"] or "") == name
+                                                                                       for f in s["stack"]))
+            size = kept.line[name, number].bytes
+            self.take(line, found, 3, (size - kept_there, size + others.bytes), "what that line left alive, without what libraries keep")
 
     @staticmethod
     def key(place):
