@@ -8,12 +8,13 @@
 
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number)
 {
-	struct model_site *s = tally_figures(&a->sites, c.site);
+	struct model_site *s = tally_open(&a->sites, a->seen.process->id, c.site, number, host_number);
 	if (!s)
 		return;
 	tally_touch(s, number, host_number);
 	s->live_bytes += (uint64_t)c.bytes;
 	s->live_blocks += (uint32_t)c.blocks;
+	tally_close(&a->sites, s);
 }
 
 void change_tally(struct tally *t, struct change c, uint64_t ns)
@@ -108,13 +109,11 @@ int64_t account_site(struct account *a, enum model_kind kind, const struct mt_ev
 /* A successful call that returned a block. */
 void account_count(struct account *a, enum model_kind kind, uint32_t site, uint64_t bytes)
 {
+	struct model_site *s = tally_figures(&a->sites, site);
 	a->kind[kind].totals.allocations++;
 	a->kind[kind].totals.allocated_bytes += bytes;
-	struct model_site *s = tally_figures(&a->sites, site);
-	if (!s)
-		return;
-	s->allocations++;
-	s->allocated_bytes += bytes;
+	if (s)
+		s->allocations++;
 }
 
 int account_set_last(struct account *a, enum model_kind kind, uint32_t thread, uint64_t addr)
@@ -154,8 +153,7 @@ static void move_inherited(struct account *a, uint64_t size, int64_t delta)
 static void count_temporary(struct account *a, const struct block *b, uint64_t delta)
 {
 	a->kind[MODEL_HEAP].totals.temporary += delta;
-	if (tally_figures(&a->sites, b->site))
-		a->sites.sites[b->site].temporary += delta;
+	tally_temporary(&a->sites, b->site, (uint32_t)delta);
 	a->seen.bins[account_bin(b->size)].temporary += delta;
 }
 
@@ -182,9 +180,12 @@ static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thre
 	if (site < 0)
 		return (int)site;
 	struct block b = { .addr = s->addr, .size = s->size, .ns = ns, .site = (uint32_t)site, .thread = thread };
-	account_count(a, MODEL_HEAP, b.site, b.size);
+	if (!a->sites.numbers_only && !tally_open(&a->sites, a->seen.process->id, b.site, a->kind[MODEL_HEAP].number,
+						  a->host->kind[MODEL_HEAP].number))
+		return -MT_EMEMORY;
 	a->seen.bins[account_bin(b.size)].allocations++;
 	move_block(a, &b, 1, ns);
+	account_count(a, MODEL_HEAP, b.site, b.size);
 	int e = account_set_last(a, MODEL_HEAP, thread, s->addr);
 	return e ? e : blocks_put(&a->heap, &b);
 }
@@ -197,7 +198,10 @@ static void free_own(struct account *a, struct block *b, struct undo *u, bool no
 	a->kind[MODEL_HEAP].totals.frees++;
 	if (u->temporary)
 		count_temporary(a, b, 1);
+	const struct model_site *s = tally_figures(&a->sites, b->site);
+	uint32_t allocations = s ? s->allocations : 0;
 	move_block(a, b, -1, ns);
+	u->forgotten = tally_figures(&a->sites, b->site) ? 0 : allocations;
 	blocks_remove(&a->heap, b);
 }
 
@@ -232,6 +236,9 @@ static int restore_own(struct account *a, const struct undo *u, uint64_t ns)
 	if (u->temporary)
 		count_temporary(a, &u->block, (uint64_t)-1);
 	move_block(a, &u->block, 1, ns);
+	struct model_site *s = tally_figures(&a->sites, u->block.site);
+	if (s && u->forgotten)
+		s->allocations += u->forgotten - 1;
 	return blocks_put(&a->heap, &u->block);
 }
 
@@ -352,7 +359,6 @@ static int add_sum(struct account *a, const struct mt_event *s, const struct mt_
 		return (int)site;
 	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
 	struct model_bin *bin = &a->seen.bins[account_bin(s->size)];
-	struct model_site *figures = tally_figures(&a->sites, (uint32_t)site);
 	t->allocations += s->addr;
 	t->frees += s->addr;
 	t->allocated_bytes += ext->stream;
@@ -362,11 +368,8 @@ static int add_sum(struct account *a, const struct mt_event *s, const struct mt_
 	a->seen.events += 2 * s->addr;
 	a->seen.fold.blocks += s->addr;
 	a->seen.fold.bytes += ext->stream;
-	if (figures) {
-		figures->allocations += s->addr;
-		figures->allocated_bytes += ext->stream;
-		figures->temporary += ext->other;
-	}
+	tally_temporary(&a->sites, (uint32_t)site, (uint32_t)ext->other);
+	tally_unseen(&a->sites, (uint32_t)site);
 	return ext->source ? account_set_last(a, MODEL_HEAP, ext->status, 0) : 0;
 }
 
@@ -431,7 +434,8 @@ int account_inherit(struct account *a, const struct account *parent)
 
 void account_see_block(struct account *a, uint32_t site, uint64_t ns)
 {
-	uint64_t *oldest = site == BLOCK_NO_SITE ? NULL : &a->sites.oldest_ns[site];
+	const struct model_site *s = site == BLOCK_NO_SITE ? NULL : tally_figures(&a->sites, site);
+	uint64_t *oldest = s ? &a->sites.oldest_ns[s - a->sites.sites] : NULL;
 	if (oldest && (!*oldest || ns < *oldest))
 		*oldest = ns ? ns : 1;
 }
@@ -447,7 +451,9 @@ int account_look(struct account *a)
 {
 	if (a->model->query.changes_only)
 		return 0;
-	a->sites.oldest_ns = calloc(a->sites.count + 1, sizeof(*a->sites.oldest_ns));
+	if (tally_settle_sites(&a->sites, a->seen.process->id))
+		return -MT_EMEMORY;
+	a->sites.oldest_ns = calloc(a->sites.site_count + 1, sizeof(*a->sites.oldest_ns));
 	if (!a->sites.oldest_ns)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {

@@ -12,6 +12,7 @@
 struct undo {
 	struct block block;      /* addr 0 = nothing; of an inherited one address and size */
 	bool known, inherited, temporary;
+	uint32_t forgotten;      /* with it its site's figures went, which had so many allocations */
 };
 
 /* An unmapping that may still be undone, or continued as a move. */

@@ -52,7 +52,8 @@ const char *category_name(enum category c)
 	return names[c];
 }
 
-enum category category_named(const char *name, size_t length)
+/* CATEGORIES = there is none. */
+static enum category category_named(const char *name, size_t length)
 {
 	int c = 0;
 	while (c < CATEGORIES && (strlen(category_name(c)) != length || strncmp(category_name(c), name, length)))

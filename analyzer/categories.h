@@ -33,6 +33,5 @@ enum category categories_of(struct categories *, uint32_t stack, enum lifetime l
 enum category category_of_label(const char *label);
 
 const char *category_name(enum category c);
-enum category category_named(const char *name, size_t length); /* CATEGORIES = there is none */
 
 #endif

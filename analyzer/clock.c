@@ -55,7 +55,8 @@ uint64_t clock_mono_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-uint64_t clock_now(uint32_t kind)
+/* 0 where it can't be read. */
+static uint64_t clock_now(uint32_t kind)
 {
 	if (kind == MT_CLOCK_MONOTONIC)
 		return clock_mono_ns();

@@ -34,11 +34,10 @@ static inline uint64_t clock_ns(const struct clock *c, uint64_t ticks)
 /* Wall clock at a tick. */
 uint64_t clock_real_ns(const struct clock *c, uint64_t ticks);
 
-/* This machine's clock now: for traces of the boot we run in. 0 where it can't be read. */
-uint64_t clock_now(uint32_t kind);
+/* CLOCK_MONOTONIC now. */
 uint64_t clock_mono_ns(void);
 
-/* Adds it as a sample. All readers of a command get the same one, or the same tick would be another nanosecond to each. */
+/* Adds this moment as a sample: for traces of the boot we run in. All readers of a command get the same one, or the same tick would be another nanosecond to each. */
 void clock_sample_now(struct clock *c);
 
 /* The tick at a moment of CLOCK_MONOTONIC. */

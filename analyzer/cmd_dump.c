@@ -376,6 +376,8 @@ static void put_device(const struct process *p, const struct mt_event *s)
 	address("stream", ext.stream);
 	number("other", ext.other);
 	number("status", ext.status);
+	if (ext.capture)
+		number("capture", ext.capture);
 }
 
 static void put_slot(const struct process *p, const struct mt_event *s)

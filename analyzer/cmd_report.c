@@ -15,7 +15,7 @@ static const struct option_spec spec = {
 	rows, 0,
 };
 
-struct losses report_losses(const struct view *v)
+static struct losses losses_of(const struct view *v)
 {
 	struct losses l = { .complete = reader_complete(v->reader) };
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
@@ -95,6 +95,7 @@ static int end_second(struct second_pass *p)
 static int build_owners(struct report *r, const struct view *v)
 {
 	int e = 0;
+	sites_look_ahead(v->model, v->reader, v->stacks, 1u << SITES_HOST_PEAK | 1u << SITES_TEMPORARY | 1u << SITES_LIVE);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
@@ -110,7 +111,7 @@ static int report_init(struct report *r, const struct view *v)
 {
 	struct second_pass second = { .course = r->course, .view = v };
 	r->view = v;
-	r->losses = report_losses(v);
+	r->losses = losses_of(v);
 	int e = explain_new(&r->explain, v, r->course, r->system, r->losses.complete);
 	if (e < 0)
 		return e;

@@ -14,6 +14,8 @@ static void change_reserved(struct share *s, const struct extent *x, int64_t del
 		share_count(s, LAYER_RESERVED, BLOCK_NO_SITE, x->bytes);
 	if (x->pool && delta < 0)
 		s->layer[LAYER_RESERVED].totals.frees++;
+	if (x->capture)
+		graphs_change(s, x, delta, ns);
 }
 
 int extent_put(struct share *s, const struct extent *x, uint64_t ns)
@@ -72,23 +74,31 @@ struct range *reservation_at(const struct account *a, uint64_t addr)
 	return (struct range *)ranges_overlap(&a->devices->reserved, addr, addr + 1);
 }
 
-uint64_t extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t ring, uint64_t ns)
+int extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t capture, uint32_t ring, uint64_t ns, uint64_t *newest)
 {
-	uint64_t newest = 0;
 	struct extent *x = s->last ? &s->extent[s->last - 1] : NULL;
-	if (x && x->used && x->pool && x->start <= start && end <= x->end)
-		return x->ring == ring ? x->event : 0;
+	int64_t private = capture ? graphs_capture(s, capture) : 0;
+	*newest = 0;
+	if (private < 0)
+		return (int)private;
+	if (x && x->used && x->pool && x->start <= start && end <= x->end && (!private || x->capture == private)) {
+		*newest = x->ring == ring ? x->event : 0;
+		return 0;
+	}
 	for (uint64_t at = start; at < end && (x = extent_at(s, at, end)) != NULL; at = x->end) {
 		struct range *r = x->physical ? reservation_at(s->account, x->start) : NULL;
+		bool empty = !x->pool;
 		if (r && !r->class) {
 			r->class = 1;
 			make_segments(s, r->start, r->end, ns);
 		}
 		make_segment(s, x, ns);
-		newest = x->ring == ring && x->event > newest ? x->event : newest;
+		if (private)
+			graphs_note(s, x, r, (uint32_t)private, empty, ns);
+		*newest = x->ring == ring && x->event > *newest ? x->event : *newest;
 		s->last = (uint32_t)(x - s->extent) + 1;
 	}
-	return newest;
+	return 0;
 }
 
 int extent_unmap(struct account *a, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns)

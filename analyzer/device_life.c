@@ -76,7 +76,7 @@ int devices_end(struct account *a, bool keep_live)
 			leave_device(a->devices->shares[i]);
 	for (size_t i = 0; i < tally_count(&a->sites); i++) {
 		struct model_site *site = &a->sites.sites[i];
-		const struct share *s = site->kind >= MODEL_HOST_KINDS ? share_by_device(a, site->device) : NULL;
+		const struct share *s = site->kind >= MODEL_HOST_KINDS && site->kind < MODEL_KINDS ? share_by_device(a, site->device) : NULL;
 		if (s)
 			tally_touch(site, s->layer[device_layer(site->kind)].number, s->device->layer[device_layer(site->kind)].number);
 	}

@@ -15,7 +15,8 @@ static void bump(struct model_totals *t, enum device_counter c, uint64_t n)
 	}
 }
 
-enum model_kind device_kind(enum device_space space)
+/* What a space's blocks are counted as; MODEL_KINDS = as nothing. SPACES stands for physical memory. */
+static enum model_kind device_kind(enum device_space space)
 {
 	static const enum model_kind kinds[SPACES + 1] = {
 		[SPACE_LINEAR] = MODEL_DEVICE, [SPACE_ARRAY] = MODEL_DEVICE, [SPACE_ALIAS] = MODEL_KINDS, [SPACE_PINNED] = MODEL_PINNED,
@@ -66,6 +67,8 @@ void device_move_block(struct share *s, enum device_space space, const struct bl
 		account_change(s->account, c, ns);
 	else if (kind != MODEL_KINDS)
 		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, c, ns);
+	if (kind == MODEL_POOL && s->capture_count)
+		graphs_move_block(s, b, delta, ns);
 }
 
 void device_end_block(struct share *s, enum device_space space, struct block *b, uint64_t ns)
@@ -156,9 +159,11 @@ static int alloc_block(struct account *a, struct share *s, enum device_space spa
 	const struct block b = { .addr = e->slot->addr, .size = e->slot->size, .ns = e->ns, .site = (uint32_t)site,
 				 .thread = e->thread };
 	if (kind == MODEL_POOL) {
-		uint64_t newest = extents_note_pool(s, b.addr, device_end_of(b.addr, b.size), e->ring, e->ns);
+		uint64_t newest;
 		s->has_pool = true;
-		error = oom_served(s, e, newest);
+		error = extents_note_pool(s, b.addr, device_end_of(b.addr, b.size), e->ext.capture, e->ring, e->ns, &newest);
+		if (!error)
+			error = oom_served(s, e, newest);
 	} else if (space == SPACE_LINEAR) {
 		oom_given(s, e);
 	}
@@ -199,7 +204,7 @@ int memory_map(struct account *a, const struct device_event *e)
 	const struct range *r = reservation_at(a, start);
 	struct extent x = { .start = start, .end = end, .ns = p->ns, .event = p->event, .site = p->site, .ring = p->ring,
 			    .bytes = p->maps ? 0 : e->slot->size, .physical = (uint32_t)(p - a->devices->physical) + 1,
-			    .pool = r && r->class };
+			    .pool = r && r->class, .capture = r && r->file <= s->capture_count ? r->file : 0 };
 	physical_count_maps(p, 1, e->ns); /* before what lies there goes, which may be a view of the same */
 	int error = extents_clear(s, start, end, e->ns);
 	return error ? error : extent_put(s, &x, e->ns);
@@ -239,8 +244,7 @@ static void free_block(struct account *a, struct share *s, struct block *b, stru
 	device_count_up(a, s, u->space, COUNT_FREES, 1);
 	if (u->temporary) {
 		device_count_up(a, s, u->space, COUNT_TEMPORARY, 1);
-		if (tally_figures(&a->sites, b->site))
-			a->sites.sites[b->site].temporary++;
+		tally_temporary(&a->sites, b->site, 1);
 	}
 	device_move_block(s, u->space, b, -1, ns);
 	blocks_remove(&s->space[u->space], b);
@@ -437,8 +441,10 @@ void memory_drop(struct share *s)
 		blocks_fini(&s->space[space]);
 	ranges_fini(&s->extents);
 	free(s->extent);
+	free(s->captures);
 	s->extent = NULL;
-	s->extent_count = s->extent_room = 0;
+	s->captures = NULL;
+	s->extent_count = s->extent_room = s->capture_count = s->capture_room = 0;
 	s->extent_free = s->last = 0;
 }
 

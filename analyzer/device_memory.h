@@ -1,6 +1,6 @@
 /*
- * What the parts of device_memory.c share: device_extents.c knows segments and mappings, device_physical.c the handles of the
- * virtual memory API, device_undo.c frees that did not happen. Nobody else includes this.
+ * What the parts of device_memory.c share: device_extents.c knows segments and mappings, device_graphs.c which of them are private,
+ * device_physical.c the handles of the virtual memory API, device_undo.c frees that did not happen. Nobody else includes this.
  */
 #ifndef MT_DEVICE_MEMORY_H
 #define MT_DEVICE_MEMORY_H
@@ -9,8 +9,6 @@
 
 enum device_counter { COUNT_FREES, COUNT_MISSED, COUNT_UNKNOWN, COUNT_TEMPORARY };
 
-/* What a space's blocks are counted as; MODEL_KINDS = as nothing. SPACES stands for physical memory. */
-enum model_kind device_kind(enum device_space space);
 enum device_space device_space_of(unsigned class);
 void device_count_up(struct account *a, struct share *s, enum device_space space, enum device_counter c, uint64_t n);
 
@@ -35,9 +33,21 @@ struct extent extent_remove(struct share *s, struct extent *x, uint64_t ns);
 int extent_unmap(struct account *a, struct share *s, struct extent *x, struct device_undo *u, uint64_t ns);
 /* Whatever lies in [start, end) has ended without a word. */
 int extents_clear(struct share *s, uint64_t start, uint64_t end, uint64_t ns);
-/* A block of the pool lies in [start, end). Returns when the newest memory in it that ring `ring` got was got; 0 = none. */
-uint64_t extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t ring, uint64_t ns);
+/* A block of the pool lies in [start, end), `capture` is the number of the capture it was made in (0 = none). *newest is when the
+ * newest memory in it that ring `ring` got was got; 0 = none. 0 or -MT_EMEMORY. */
+int extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t capture, uint32_t ring, uint64_t ns, uint64_t *newest);
 struct range *reservation_at(const struct account *a, uint64_t addr);
+
+/* ---- device_graphs.c ---- */
+
+/* A block was made in capture `number`: index + 1 of its entry, made if it is new; or -MT_EMEMORY. */
+int64_t graphs_capture(struct share *s, uint32_t number);
+/* A block of that capture lies in *x, whose reserved range (NULL = none) is *r; `empty`: none did before. */
+void graphs_note(struct share *s, struct extent *x, struct range *r, uint32_t capture, bool empty, uint64_t ns);
+/* A private segment begins (delta 1) or ends (-1). */
+void graphs_change(struct share *s, const struct extent *x, int64_t delta, uint64_t ns);
+/* A block of the pool begins or ends, while what it lies in is there. */
+void graphs_move_block(struct share *s, const struct block *b, int64_t delta, uint64_t ns);
 
 /* ---- device_physical.c ---- */
 

@@ -107,7 +107,19 @@ static bool info_holds(const struct oom_thread *t, const struct share *s, const 
 	       t->info.own == s->device->layer[LAYER_MEMORY].totals.live_bytes;
 }
 
-static int see_layout(struct model_oom *o, struct share *s)
+/* What the pool could use of its segments, as far as sums tell. */
+static void see_pools(struct model_oom *o, const struct share *s)
+{
+	o->graphs = (struct model_pools){ .reserved = s->layer[LAYER_PRIVATE].totals.live_bytes, .largest_hole = MODEL_UNKNOWN,
+					  .allocated = s->layer[LAYER_PRIVATE_POOL].totals.live_bytes, .idle = MODEL_UNKNOWN };
+	o->usable = (struct model_pools){ .largest_hole = MODEL_UNKNOWN, .idle = MODEL_UNKNOWN };
+	if (!o->capturing) {
+		o->usable.reserved = o->reserved_bytes - o->graphs.reserved;
+		o->usable.allocated = o->allocated_bytes - o->graphs.allocated;
+	}
+}
+
+static int see_layout(struct model_oom *o, struct share *s, uint32_t capture)
 {
 	const struct model *m = s->account->model;
 	o->largest_hole_bytes = o->whole_free_bytes = MODEL_UNKNOWN;
@@ -120,6 +132,8 @@ static int see_layout(struct model_oom *o, struct share *s)
 		return e;
 	o->largest_hole_bytes = o->layout->largest_hole;
 	o->whole_free_bytes = o->layout->idle;
+	o->usable = layout_pools(o->layout, capture ? graphs_pool_of_capture(s, capture) : LAYOUT_COMMON);
+	o->graphs = layout_pools(o->layout, LAYOUT_PRIVATE);
 	return 0;
 }
 
@@ -136,7 +150,9 @@ static int see(struct model_oom *o, struct share *s, const struct oom_thread *t,
 	o->allocated_bytes = s->layer[LAYER_POOL].totals.live_bytes;
 	o->reserved_bytes = s->layer[LAYER_RESERVED].totals.live_bytes;
 	o->given = s->given;
-	return see_layout(o, s);
+	o->capturing = e->ext.capture != 0;
+	see_pools(o, s);
+	return see_layout(o, s, e->ext.capture);
 }
 
 static struct model_oom oom_of(const struct share *s, const struct device_event *e)
@@ -186,7 +202,8 @@ static int gave_up(struct share *s, struct oom_thread *t, const struct device_ev
 {
 	struct model_oom o = oom_of(s, e);
 	o.pool = s->has_pool = true;
-	o.retries = 1; /* a pool gives up after it has returned its cache, whether it asked the driver then or knew its limit */
+	/* a pool gives up after it has returned its cache, whether it asked the driver then or knew its limit; but not in a capture */
+	o.retries = !e->ext.capture;
 	int error = 0;
 	if (t->waits && (t->share != s || e->ns - t->last_ns >= POOL_RETRY_NS))
 		error = decide(t);

@@ -47,7 +47,7 @@ static int finish_outside(struct device *d)
 				continue;
 			e = vec_reserve_raw(d->peak.outside, room, d->peak.outside_count + 1ul);
 			if (!e)
-				d->peak.outside[d->peak.outside_count++] = (struct model_outside){ s->process, n, s->host_peak_bytes };
+				d->peak.outside[d->peak.outside_count++] = (struct model_outside){ s->process, s->number, s->host_peak_bytes };
 		}
 	}
 	moment_tidy(&d->peak);

@@ -56,8 +56,7 @@ static int restore_block(struct account *a, struct device_undo *u, uint64_t ns)
 {
 	if (u->temporary) {
 		device_count_up(a, u->share, u->space, COUNT_TEMPORARY, (uint64_t)-1);
-		if (tally_figures(&a->sites, u->block.site))
-			a->sites.sites[u->block.site].temporary--;
+		tally_temporary(&a->sites, u->block.site, UINT32_MAX);
 	}
 	device_move_block(u->share, u->space, &u->block, 1, ns);
 	return blocks_put(&u->share->space[u->space], &u->block);

@@ -23,6 +23,8 @@ struct extent {
 	uint64_t bytes;           /* that it adds to what is reserved; 0 for the second view of physical memory */
 	uint32_t physical;        /* index + 1 of what is mapped here; 0 = a linear allocation */
 	bool pool;                /* it is a segment */
+	uint32_t capture;         /* index + 1 of the first that had a block in it: its private pool's; 0 = the common pool's */
+	uint64_t in_use;          /* bytes of the blocks in use that begin in it, if it is private */
 	bool used;                /* the entry is */
 };
 
@@ -41,6 +43,8 @@ struct share {
 	size_t extent_count, extent_room;
 	uint32_t extent_free;     /* a list through .physical, index + 1 */
 	uint32_t last;            /* extent of the latest pool block, index + 1 */
+	struct capture { uint32_t number, joined; } *captures; /* see device_graphs.c */
+	size_t capture_count, capture_room;
 	uint64_t given;           /* successful allocations of any layer, ever */
 	bool has_pool;
 };
@@ -63,7 +67,7 @@ struct device_books {
 	size_t physical_count, physical_room;
 	uint32_t physical_free;   /* a list through .maps, index + 1 */
 	struct blocks handles;    /* of unreleased physical memory: site = index */
-	struct ranges reserved;   /* of addresses: class = it holds pool blocks */
+	struct ranges reserved;   /* of addresses: class = it holds pool blocks; file = what extent.capture of all in it is */
 	struct legacy legacy;     /* what a forked child could free: addresses with their space in the upper bits */
 	struct oom_thread *threads; /* by ring: device_ooms.c */
 	size_t thread_room;
@@ -177,6 +181,15 @@ int memory_outside(const struct share *s, struct model_moment *at, size_t *room)
 void memory_drop(struct share *s);
 void memory_fini(struct device_books *b);
 void memory_ring_fini(struct device_ring *r);
+
+/* ---- device_graphs.c ---- */
+
+/* The number of the private pool that an extent belongs to, 0 = the common one; of capture `number` of the driver's (one that is
+ * not known has a pool of its own that nothing lies in). */
+uint32_t graphs_pool_of(const struct share *s, const struct extent *x);
+uint32_t graphs_pool_of_capture(const struct share *s, uint32_t number);
+/* Counts those captures and pools that have a segment. `has` says so by number of the pool. */
+void graphs_count(const struct share *s, const bool *has, unsigned *captures, unsigned *pools);
 
 /* ---- device_ooms.c ---- */
 

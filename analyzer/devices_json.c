@@ -18,7 +18,8 @@ static double fragmentation(uint64_t allocated, uint64_t reserved)
 
 /* ---- ledger ---------------------------------------------------------------------------------------------- */
 
-json_t *json_ledger(const struct ledger *l)
+/* {"at_s", "total", "pool_allocated", ...}. */
+static json_t *json_ledger(const struct ledger *l)
 {
 	json_t *o = json_object(), *parts = json_array();
 	json_object_set_new(o, "at_s", json_seconds(l->ns));
@@ -30,6 +31,8 @@ json_t *json_ledger(const struct ledger *l)
 	json_object_set_new(o, "free", json_known(l->free));
 	json_object_set_new(o, "unexplained", l->explained ? json_integer(l->unexplained) : json_null());
 	json_object_set_new(o, "unmapped", json_bytes(l->unmapped));
+	json_object_set_new(o, "graphs_reserved", json_bytes(l->graphs_reserved));
+	json_object_set_new(o, "graphs_allocated", json_bytes(l->graphs_allocated));
 	for (unsigned i = 0; i < l->part_count; i++) {
 		json_t *part = json_object();
 		json_object_set_new(part, "name", json_text(l->parts[i].name ? l->parts[i].name : "program"));
@@ -57,6 +60,7 @@ static json_t *json_ledger_processes(const struct ledger *l)
 		json_object_set_new(o, "before", json_boolean(p->before));
 		json_object_set_new(o, "pool_allocated", p->process ? json_bytes(p->pool_allocated) : json_null());
 		json_object_set_new(o, "pool_free", p->process ? json_bytes(p->pool_free) : json_null());
+		json_object_set_new(o, "graphs_free", p->process ? json_bytes(p->graphs_free) : json_null());
 		json_object_set_new(o, "other", p->process ? json_bytes(p->other) : json_null());
 		json_array_append_new(list, o);
 	}
@@ -135,6 +139,20 @@ static json_t *json_refusals(const struct view *v, const struct model_oom *oom, 
 	return list;
 }
 
+static json_t *json_graphs(const struct model_pools *p)
+{
+	json_t *o = json_object();
+	if (!p->reserved)
+		return json_null();
+	json_object_set_new(o, "captures", json_integer(p->captures));
+	json_object_set_new(o, "pools", json_integer(p->pools));
+	json_object_set_new(o, "reserved_bytes", json_bytes(p->reserved));
+	json_object_set_new(o, "allocated_bytes", json_bytes(p->allocated));
+	json_object_set_new(o, "largest_hole_bytes", json_known(p->largest_hole));
+	json_object_set_new(o, "free_segment_bytes", json_known(p->idle));
+	return o;
+}
+
 static json_t *json_oom(const struct context *c, const struct model_device *d, const struct model_oom *oom)
 {
 	const struct view *v = c->view;
@@ -153,6 +171,9 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "allocated_bytes", json_bytes(oom->allocated_bytes));
 	json_object_set_new(o, "largest_hole_bytes", json_known(oom->largest_hole_bytes));
 	json_object_set_new(o, "free_segment_bytes", json_known(oom->whole_free_bytes));
+	json_object_set_new(o, "capturing", json_boolean(oom->capturing));
+	json_object_set_new(o, "usable_hole_bytes", json_known(oom->usable.largest_hole));
+	json_object_set_new(o, "graphs", json_graphs(&oom->graphs));
 	json_object_set_new(o, "limit_bytes", oom->limit_bytes ? json_bytes(oom->limit_bytes) : json_null());
 	json_object_set_new(o, "retries", json_integer(oom->retries));
 	json_object_set_new(o, "outcome", json_string(outcomes[oom->outcome]));
@@ -205,6 +226,9 @@ static json_t *json_pool(const struct model_device *d, const struct model_moment
 	json_object_set_new(o, "segments", json_bytes(reserved->live_blocks));
 	json_object_set_new(o, "segment_allocations", json_bytes(reserved->allocations));
 	json_object_set_new(o, "segment_frees", json_bytes(reserved->frees));
+	json_object_set_new(o, "graphs_peak_reserved_bytes", json_bytes(d->layer[LAYER_PRIVATE].peak_bytes));
+	json_object_set_new(o, "graphs_reserved_bytes", json_bytes(d->layer[LAYER_PRIVATE].live_bytes));
+	json_object_set_new(o, "graphs_live_bytes", json_bytes(d->layer[LAYER_PRIVATE_POOL].live_bytes));
 	json_object_set_new(o, "fragmentation", json_real(fragmentation(at->layer[LAYER_POOL], at->layer[LAYER_RESERVED])));
 	return o;
 }

@@ -11,7 +11,4 @@
 /* `course` says in which step and phase memory ran out. Their "verdict" is null: report_json.c knows it. */
 json_t *json_devices(const struct view *v, const struct course *course);
 
-/* {"at_s", "total", "pool_allocated", ...}. */
-json_t *json_ledger(const struct ledger *l);
-
 #endif

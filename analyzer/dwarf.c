@@ -9,6 +9,8 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
+#define LARGE 100000 /* lines, which are some 50 bytes each ... */
+#define LINES_A_UNIT 100 /* ... and more where there is more to be read anew */
 #define MAX_DEPTH 64 /* of nested scopes; real ones stay below 20 */
 
 /* Addresses [start, end) belong to `item`: a unit's index, or a function's offset in .debug_info. */
@@ -26,13 +28,14 @@ struct unit {
 	Dwarf_Die head; /* has the line table */
 	Dwarf_Die body; /* has the functions: the same, but for split DWARF */
 	struct spans functions;
-	bool built;
+	bool built, lined;
 };
 
 struct dwarf_index {
 	struct unit *units;
 	size_t count, room;
 	struct spans spans;
+	size_t lines; /* of units whose lines were read */
 };
 
 static void spans_add(struct spans *s, uint64_t start, uint64_t end, uint64_t item)
@@ -135,6 +138,11 @@ void dwarf_index_free(struct dwarf_index *index)
 	free(index->units);
 	free(index->spans.at);
 	free(index);
+}
+
+bool dwarf_is_large(const struct dwarf_index *index)
+{
+	return index->lines > LARGE + LINES_A_UNIT * index->count;
 }
 
 static bool holds_functions(int tag)
@@ -240,10 +248,15 @@ static void line_of_call(struct source *s, struct unit *unit, Dwarf_Die *inlined
 		s->file = dwarf_filesrc(files, file, NULL, NULL);
 }
 
-static void line_of_address(struct source *s, struct unit *unit, uint64_t address)
+static void line_of_address(struct dwarf_index *index, struct source *s, struct unit *unit, uint64_t address)
 {
 	int number;
+	size_t count;
+	Dwarf_Lines *lines;
 	Dwarf_Line *line = dwarf_getsrc_die(&unit->head, address);
+	if (!unit->lined && dwarf_getsrclines(&unit->head, &lines, &count) == 0)
+		index->lines += count;
+	unit->lined = true;
 	if (!line)
 		return;
 	s->file = dwarf_linesrc(line, NULL, NULL);
@@ -251,7 +264,7 @@ static void line_of_address(struct source *s, struct unit *unit, uint64_t addres
 		s->line = (uint32_t)number;
 }
 
-static size_t describe(struct unit *unit, uint64_t address, Dwarf_Die *chain, size_t count, struct source *out)
+static size_t describe(struct dwarf_index *index, struct unit *unit, uint64_t address, Dwarf_Die *chain, size_t count, struct source *out)
 {
 	int language = dwarf_srclang(&unit->body);
 	for (size_t i = 0; i < count; i++) {
@@ -260,7 +273,7 @@ static size_t describe(struct unit *unit, uint64_t address, Dwarf_Die *chain, si
 		*s = (struct source){ .language = language > 0 ? language : 0, .inlined = i + 1 < count };
 		name_source(s, die);
 		if (i == 0)
-			line_of_address(s, unit, address);
+			line_of_address(index, s, unit, address);
 		else
 			line_of_call(s, unit, die + 1);
 	}
@@ -280,9 +293,9 @@ size_t dwarf_find(struct dwarf_index *index, uint64_t address, struct source *ou
 	if (function) {
 		Dwarf *dwarf = dwarf_cu_getdwarf(unit->body.cu);
 		if (dwarf_offdie(dwarf, function->item, &chain[0]))
-			return describe(unit, address, chain, inline_chain(chain[0], address, chain, max), out);
+			return describe(index, unit, address, chain, inline_chain(chain[0], address, chain, max), out);
 	}
 	*out = (struct source){ 0 }; /* assembly has lines but no functions */
-	line_of_address(out, unit, address);
+	line_of_address(index, out, unit, address);
 	return out->file != NULL;
 }

@@ -23,6 +23,9 @@ struct dwarf_index;
 struct dwarf_index *dwarf_index_new(Dwarf *dwarf);
 void dwarf_index_free(struct dwarf_index *);
 
+/* So much was read for single addresses that it's better begun anew: libdw gives nothing back. */
+bool dwarf_is_large(const struct dwarf_index *);
+
 /* Innermost first; returns how many of `max` were filled, 0 when nothing covers `address`. */
 size_t dwarf_find(struct dwarf_index *, uint64_t address, struct source *out, size_t max);
 

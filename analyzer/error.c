@@ -26,18 +26,15 @@ static const struct row *row_of(int code)
 	return &rows[code < MT_ECODES ? code : MT_EFORMAT];
 }
 
-const char *error_text(int code) { return row_of(code)->what; }
-const char *error_advice(int code) { return row_of(code)->advice; }
 int error_exit_status(int code) { return row_of(code)->status; }
 const struct error *error_get(void) { return &latest; }
-void error_put(const struct error *from) { latest = *from; }
 
 int error_set(int code, const char *file, int64_t offset, const char *format, ...)
 {
 	latest.code = code;
 	latest.offset = offset;
 	snprintf(latest.file, sizeof(latest.file), "%s", file ? file : "");
-	snprintf(latest.why, sizeof(latest.why), "%s", error_text(code));
+	snprintf(latest.why, sizeof(latest.why), "%s", row_of(code)->what);
 	if (format) {
 		va_list args;
 		va_start(args, format);
@@ -49,7 +46,7 @@ int error_set(int code, const char *file, int64_t offset, const char *format, ..
 
 int error_errno(int code, const char *file, int64_t offset)
 {
-	return error_set(code, file, offset, "%s: %s", error_text(code), strerror(errno));
+	return error_set(code, file, offset, "%s: %s", row_of(code)->what, strerror(errno));
 }
 
 void error_command(const char *name)
@@ -67,5 +64,5 @@ void error_print(void)
 	if (latest.code == MT_EUSAGE && command)
 		fprintf(stderr, "%s; see memtrace %s --help\n", latest.why, command);
 	else
-		fprintf(stderr, "%s; %s\n", latest.why, error_advice(latest.code));
+		fprintf(stderr, "%s; %s\n", latest.why, row_of(latest.code)->advice);
 }

@@ -51,12 +51,9 @@ int error_set(int code, const char *file, int64_t offset, const char *format, ..
 /* Same with errno's text appended. */
 int error_errno(int code, const char *file, int64_t offset);
 
-/* The calling thread's latest error, borrowed; error_put() makes another thread's error this one's. */
+/* The calling thread's latest error, borrowed. */
 const struct error *error_get(void);
-void error_put(const struct error *from);
 
-const char *error_text(int code);
-const char *error_advice(int code);
 int error_exit_status(int code);
 
 /* Prints `memtrace: FILE: offset N: what is wrong; what to do` on stderr, for main only. */

@@ -2,6 +2,7 @@
 #include "analyzer/evidence.h"
 
 #include "analyzer/evidence_time.h"
+#include "analyzer/layout.h"
 #include "analyzer/output.h"
 #include "analyzer/vec.h"
 
@@ -39,6 +40,25 @@ static void set_caller(struct explain *x, struct evidence_request *r, const stru
 	r->caller_name = oom->pool ? NULL : library_of(x, stack);
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* What of the pool this request could not use. */
+static struct evidence_graphs graphs_of(const struct model_oom *oom)
+{
+	uint64_t graphs = less(oom->graphs.reserved, oom->graphs.allocated);
+	struct evidence_graphs g = { .captures = oom->graphs.captures, .pools = oom->graphs.pools, .reserved = oom->graphs.reserved,
+				     .allocated = oom->graphs.allocated, .unused = graphs, .capturing = oom->capturing };
+	if (oom->capturing) {
+		g.unused = less(graphs, less(oom->usable.reserved, oom->usable.allocated));
+		g.common_unused = less(less(oom->reserved_bytes, oom->allocated_bytes), graphs);
+		g.common_idle = oom->layout ? layout_pools(oom->layout, LAYOUT_COMMON).idle : 0;
+	}
+	return g;
+}
+
 static void set_request(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
 {
 	const struct process *p = reader_process(x->view->reader, oom->process);
@@ -53,7 +73,7 @@ static void set_request(struct explain *x, struct evidence_device *e, const stru
 		e->request.driver_failures = 1;
 	e->pool = (struct evidence_pool){
 		.known = oom->reserved_bytes > 0, .reserved = oom->reserved_bytes, .allocated = oom->allocated_bytes,
-		.largest_hole = oom->largest_hole_bytes, .free_segments = oom->whole_free_bytes,
+		.largest_hole = oom->usable.largest_hole, .free_segments = oom->usable.idle, .graphs = graphs_of(oom),
 	};
 }
 
@@ -88,7 +108,7 @@ static int set_neighbours(struct explain *x, struct evidence_device *e, const st
 			continue;
 		list[e->neighbours.count++] = (struct evidence_neighbour){
 			.pid = row->pid, .name = row->name, .bytes = row->bytes, .since_ns = row->since_ns, .before = row->before,
-			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free : EVIDENCE_UNKNOWN,
+			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes : own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
 		};
 	}
@@ -117,7 +137,7 @@ static int set_parts(struct explain *x, struct evidence_device *e, const struct 
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; i < at->outside_count; i++) {
 		const struct model_outside *o = &at->outside[i];
-		const struct model_site *s = &model_process(x->view->model, o->process)->sites[o->site];
+		const struct model_site *s = model_site(x->view->model, o->process, o->site);
 		if (oom && o->process != oom->process)
 			continue;
 		const char *name = library_of(x, stacks_of(x->view->stacks, reader_process(x->view->reader, o->process), s->node, s->node2));
@@ -185,7 +205,9 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,
-					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
+					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN,
+					  .graphs = { .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
+						      .unused = less(l->graphs_reserved, l->graphs_allocated) } };
 	if (oom)
 		set_request(x, e, d, oom);
 	error = set_neighbours(x, e, l, oom);

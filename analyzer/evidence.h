@@ -50,11 +50,21 @@ struct evidence_request {
 	uint64_t ran_on_ns;         /* how long the process lived afterwards */
 };
 
+/* Private pools of CUDA graphs: only what is captured into one uses it, and it is kept until its graphs are gone. */
+struct evidence_graphs {
+	unsigned captures, pools;   /* that hold segments; 0 = unknown */
+	uint64_t reserved, allocated;
+	uint64_t unused;            /* in those that the request could not use */
+	bool capturing;             /* the request was made in a capture, so that it could not use the common pool: */
+	uint64_t common_unused, common_idle; /* what that had unused; of it wholly free segments, which PyTorch keeps in a capture */
+};
+
 struct evidence_pool {
 	bool known;                 /* there is a pool, and its blocks were seen */
 	uint64_t reserved, allocated;
-	uint64_t largest_hole;
+	uint64_t largest_hole;      /* that the request could use */
 	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
+	struct evidence_graphs graphs;
 	bool expandable;
 	bool driver_pool;           /* cudaMallocAsync: the driver keeps what is freed */
 };

@@ -69,10 +69,8 @@ const char *explain_call(struct explain *x, uint32_t stack)
 
 uint32_t explain_stack(const struct explain *x, const struct moment_block *b)
 {
-	const struct model_process *p = model_process(x->view->model, b->process->id);
-	if (b->site >= p->site_count)
-		return 0;
-	return stacks_of_site(x->view->stacks, p->process, b->site, p->sites[b->site].node, p->sites[b->site].node2);
+	const struct model_site *s = model_site(x->view->model, b->process->id, b->site);
+	return s ? stacks_of_site(x->view->stacks, model_process(x->view->model, s->process)->process, b->site, s->node, s->node2) : 0;
 }
 
 /* ---- the second pass --------------------------------------------------------------------------------------- */
@@ -137,11 +135,10 @@ static enum category category_of(struct explain *x, const struct moment_block *b
 }
 
 /* `share`: of what sampled blocks stand for beyond themselves, the part that there really was (see estimate.h). */
-static void count_site(struct explain *x, const struct model_process *p, uint32_t site, double share)
+static void count_site(struct explain *x, const struct model_process *p, const struct model_site *s, double share)
 {
 	struct explain_space *host = &x->spaces[0];
-	const struct model_site *s = &p->sites[site];
-	uint32_t stack = stacks_of_site(x->view->stacks, p->process, site, s->node, s->node2);
+	uint32_t stack = stacks_of_site(x->view->stacks, p->process, s->number, s->node, s->node2);
 	double weight = 1 + (sites_weight(x->view->reader, s) - 1) * share;
 	host->category[categories_of(x->view->categories, stack, LIFETIME_UNKNOWN)] += (uint64_t)((double)s->host_peak_bytes * weight);
 }
@@ -169,7 +166,7 @@ static void count_process(struct explain *x, const struct model_process *p)
 		before += host->category[c];
 	for (uint32_t i = 0; i < p->site_count; i++)
 		if (is_heap(&p->sites[i]) && p->sites[i].sampled != MODEL_UNSAMPLED)
-			count_site(x, p, i, meant > 0 ? (double)bare / meant : 0);
+			count_site(x, p, &p->sites[i], meant > 0 ? (double)bare / meant : 0);
 	for (int c = 0; c < CATEGORIES; c++)
 		after += host->category[c];
 	host->bytes += all;
@@ -304,8 +301,8 @@ static int mark_segment(void *arg, const struct moment_block *b)
 /* What nobody uses then: a segment, though it has no block at the moment. */
 static bool is_free_segment(const struct explain *x, const struct moment_block *b)
 {
-	const struct model_process *p = model_process(x->view->model, b->process->id);
-	return b->site < p->site_count && p->sites[b->site].segments;
+	const struct model_site *s = model_site(x->view->model, b->process->id, b->site);
+	return s && s->segments;
 }
 
 /* Memory of the driver's without a block in it is a pool's free segment, or not the pool's at all. */

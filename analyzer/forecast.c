@@ -185,17 +185,3 @@ char *forecast_text(double x, double low, double high)
 	return isfinite(high) ? output_format("%.0f (%.0f %%: %.0f to %.0f)", x, percent, low, high)
 			      : output_format("%.0f (%.0f %%: %.0f or later)", x, percent, low);
 }
-
-double forecast_straight(const double *x, const double *bytes, size_t count, double limit)
-{
-	double mx = 0, my = 0, xx = 0, xy = 0;
-	for (size_t i = 0; i < count; i++) {
-		mx += x[i] / (double)count;
-		my += bytes[i] / (double)count;
-	}
-	for (size_t i = 0; i < count; i++) {
-		xx += (x[i] - mx) * (x[i] - mx);
-		xy += (x[i] - mx) * (bytes[i] - my);
-	}
-	return xy > 0 ? mx + (limit - my) * xx / xy : INFINITY;
-}

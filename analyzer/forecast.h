@@ -33,7 +33,4 @@ extern const struct forecast forecast_never;
 /* "1003 (95 %: 965 to 1040)", "1003 (95 %: 965 or later)". The caller frees it; NULL where there is no memory. */
 char *forecast_text(double x, double low, double high);
 
-/* When a straight line at the mean rate would be there: what a forecast is to be better than. */
-double forecast_straight(const double *x, const double *bytes, size_t count, double limit);
-
 #endif

@@ -51,11 +51,23 @@ static inline uint64_t frag_asked(const struct model_oom *o)
 	return o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes;
 }
 
+/* The largest hole of the pool that was asked. */
+static inline uint64_t frag_hole(const struct frag_device *d)
+{
+	return d->oom && d->oom->usable.largest_hole != MODEL_UNKNOWN ? d->oom->usable.largest_hole : d->layout->largest_hole;
+}
+
+/* Of wholly free segments, without those of private pools, which are not returned. */
+static inline uint64_t frag_idle(const struct frag_device *d)
+{
+	return d->layout->idle - layout_pools(d->layout, LAYOUT_PRIVATE).idle;
+}
+
 /* Would what was asked for fit into free memory if wholly free segments went back first? */
 static inline bool frag_fits(const struct frag_device *d)
 {
 	uint64_t asked = d->oom ? frag_asked(d->oom) : 0;
-	return d->oom && d->oom->at.free_bytes != MODEL_UNKNOWN && d->oom->at.free_bytes + d->layout->idle >= asked;
+	return d->oom && d->oom->at.free_bytes != MODEL_UNKNOWN && d->oom->at.free_bytes + frag_idle(d) >= asked;
 }
 
 #endif

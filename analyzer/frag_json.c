@@ -9,9 +9,9 @@ static json_t *json_known(uint64_t figure)
 static json_t *json_site(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
-	if (site == UINT32_MAX)
+	const struct model_site *s = model_site(v->model, process, site);
+	if (!s)
 		return json_array();
-	const struct model_site *s = &model_process(v->model, process)->sites[site];
 	return json_stack(v->stacks, stacks_of(v->stacks, p, s->node, s->node2), view_flags(v->options));
 }
 
@@ -27,6 +27,7 @@ static json_t *json_segment(const struct view *v, const struct layout_segment *s
 	json_object_set_new(o, "largest_hole_bytes", json_bytes(s->hole));
 	json_object_set_new(o, "idle_bytes", json_bytes(s->idle));
 	json_object_set_new(o, "expandable", json_boolean(s->expandable));
+	json_object_set_new(o, "private_pool", s->private ? json_integer(s->private) : json_null());
 	json_object_set_new(o, "time_s", json_seconds(s->ns));
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		json_t *b = json_object();
@@ -58,8 +59,24 @@ static void set_request(json_t *o, const struct frag_device *d)
 	json_object_set_new(o, "requested_bytes", m ? json_bytes(m->requested_bytes) : json_null());
 	json_object_set_new(o, "block_bytes", m && m->block_bytes ? json_bytes(m->block_bytes) : json_null());
 	json_object_set_new(o, "free_bytes", m ? json_known(m->at.free_bytes) : json_null());
-	json_object_set_new(o, "fits_hole", m ? json_boolean(d->layout->largest_hole >= m->requested_bytes) : json_null());
+	json_object_set_new(o, "fits_hole", m ? json_boolean(frag_hole(d) >= m->requested_bytes) : json_null());
 	json_object_set_new(o, "fits_after_return", m && m->at.free_bytes != MODEL_UNKNOWN ? json_boolean(frag_fits(d)) : json_null());
+}
+
+static void set_graphs(json_t *o, const struct layout *l)
+{
+	struct model_pools p = layout_pools(l, LAYOUT_PRIVATE), common = layout_pools(l, LAYOUT_COMMON);
+	json_t *graphs = p.reserved ? json_object() : json_null();
+	json_object_set_new(o, "graphs", graphs);
+	json_object_set_new(o, "common_hole_bytes", json_bytes(common.largest_hole));
+	if (!p.reserved)
+		return;
+	json_object_set_new(graphs, "captures", json_integer(p.captures));
+	json_object_set_new(graphs, "pools", json_integer(p.pools));
+	json_object_set_new(graphs, "reserved_bytes", json_bytes(p.reserved));
+	json_object_set_new(graphs, "allocated_bytes", json_bytes(p.allocated));
+	json_object_set_new(graphs, "largest_hole_bytes", json_bytes(p.largest_hole));
+	json_object_set_new(graphs, "idle_bytes", json_bytes(p.idle));
 }
 
 static json_t *json_device(const struct view *v, const struct frag_device *d)
@@ -79,6 +96,7 @@ static json_t *json_device(const struct view *v, const struct frag_device *d)
 	json_object_set_new(o, "largest_hole_bytes", json_bytes(l->largest_hole));
 	json_object_set_new(o, "idle_bytes", json_bytes(l->idle));
 	json_object_set_new(o, "stray_bytes", json_bytes(l->stray));
+	set_graphs(o, l);
 	set_request(o, d);
 	for (size_t i = 0; i < l->segment_count && i < most; i++)
 		json_array_append_new(segments, json_segment(v, &l->segments[i]));

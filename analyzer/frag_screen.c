@@ -12,7 +12,7 @@ enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
 static char *site_text(const struct view *v, uint32_t process, uint32_t site)
 {
 	const struct process *p = reader_process(v->reader, process);
-	const struct model_site *s = site == UINT32_MAX ? NULL : &model_process(v->model, process)->sites[site];
+	const struct model_site *s = model_site(v->model, process, site);
 	const struct frame *frames[2];
 	unsigned count = s ? view_telling_frames(v, stacks_of(v->stacks, p, s->node, s->node2), frames, 2) : 0;
 	char *inner = count ? frame_place(frames[0]) : strdup(s ? "(no stack)" : "(unknown)");
@@ -28,6 +28,7 @@ static char *site_text(const struct view *v, uint32_t process, uint32_t site)
 static void print_head(const struct frag *f, const struct frag_device *d)
 {
 	const struct layout *l = d->layout;
+	const struct model_pools private = layout_pools(l, LAYOUT_PRIVATE);
 	char *when = d->oom ? output_format("out of memory, %u of %s", d->number, COUNT(d->device->ooms)) : strdup(d->moment);
 	char *who = d->process ? output_format("   pid %u %s", d->process->pid, d->process->name) : strdup("");
 	printf("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who ? who : "", DURATION(d->ns),
@@ -38,6 +39,10 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 	if (l->stray)
 		printf("   in no segment that was seen: %s", BYTES(l->stray));
 	printf("\n");
+	if (private.reserved)
+		printf("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
+		       private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s", BYTES(private.reserved),
+		       BYTES(private.allocated), BYTES(private.largest_hole), BYTES(private.idle));
 	free(when);
 	free(who);
 	(void)f;
@@ -46,22 +51,22 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 static void print_request(const struct frag_device *d)
 {
 	const struct model_oom *o = d->oom;
-	uint64_t asked = frag_asked(o), unused = d->layout->reserved - d->layout->allocated;
-	printf("  asked %s", BYTES(o->requested_bytes));
+	uint64_t asked = frag_asked(o), unused = o->usable.reserved - o->usable.allocated, idle = frag_idle(d);
+	printf("  asked %s%s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "");
 	if (o->block_bytes && o->block_bytes != o->requested_bytes)
 		printf(" (of the driver %s)", BYTES(o->block_bytes));
 	if (o->at.free_bytes != MODEL_UNKNOWN)
 		printf("   the driver had %s free", BYTES(o->at.free_bytes));
 	printf(": ");
-	if (d->layout->largest_hole >= o->requested_bytes)
+	if (frag_hole(d) >= o->requested_bytes)
 		printf("the largest hole would have done (another stream's, or another size class's)\n");
 	else if (unused >= o->requested_bytes)
 		printf("%s are unused, but no hole is large enough\n", BYTES(unused));
 	else
-		printf("all holes together are smaller\n");
-	if (d->layout->idle && o->at.free_bytes != MODEL_UNKNOWN)
-		printf("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + d->layout->idle),
-		       frag_fits(d) ? "enough" : o->at.free_bytes + d->layout->idle < asked ? "too little" : "");
+		printf("all holes together%s are smaller\n", o->graphs.reserved ? " that it could use" : "");
+	if (idle && o->at.free_bytes != MODEL_UNKNOWN)
+		printf("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + idle),
+		       frag_fits(d) ? "enough" : o->at.free_bytes + idle < asked ? "too little" : "");
 }
 
 /* How full each stretch is: one character each, from empty to full. */
@@ -108,7 +113,7 @@ static void print_segments(const struct frag *f, const struct layout *l)
 	struct table *t = table_new(columns, 6, 2);
 	for (size_t i = 0; i < l->segment_count && i < most; i++) {
 		const struct layout_segment *s = order[i];
-		char *name = output_format("0x%" PRIx64 "%s", s->addr, s->expandable ? " grows" : ""), *map = map_of(s);
+		char *name = output_format("0x%" PRIx64 "%s%s", s->addr, s->expandable ? " grows" : "", s->private ? " graph" : ""), *map = map_of(s);
 		table_row(t, (const char *[]){ name, BYTES(s->size), BYTES(s->used), BYTES(s->hole), COUNT(s->block_count), map });
 		free(name);
 		free(map);

@@ -401,9 +401,8 @@ static void set_sign_of_life(struct image *im)
 	im->process.has_events = t->count || im->raw.count;
 }
 
-/* A recorder appends to the trace. The file that was opened is kept, since what it put in its place would have more than the
- * rings had when we looked. */
-static bool is_written(const struct image *im)
+/* The file that was opened is kept, since what a recorder put in its place would have more than the rings had when we looked. */
+bool image_is_written(const struct image *im)
 {
 	return im->session->recorder && !im->trace.end;
 }
@@ -413,7 +412,7 @@ static int load_all(struct image *im)
 	int e = raw_snapshot(im);
 	/* the recorder may have begun it since we looked, or put a folded one in its place: what left the rings before we looked is in
 	 * the file of that name */
-	if (!e && (!file_is_open(&im->trace.file) || is_written(im))) {
+	if (!e && (!file_is_open(&im->trace.file) || image_is_written(im))) {
 		file_close(&im->trace.file);
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
 	}
@@ -470,7 +469,7 @@ void image_suspend(struct image *im)
 {
 	file_suspend(&im->node_file);
 	file_suspend(&im->raw.file);
-	if (!is_written(im))
+	if (!image_is_written(im))
 		file_suspend(&im->trace.file);
 }
 

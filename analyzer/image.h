@@ -115,6 +115,9 @@ int image_resume(struct image *im);
 void image_suspend(struct image *im);
 void image_close(struct image *im);
 
+/* A recorder appends to its trace. */
+bool image_is_written(const struct image *im);
+
 /* True if there is a pid like that here, started at the recorded time. */
 bool image_is_alive(const struct image *im);
 
@@ -122,7 +125,6 @@ bool image_is_alive(const struct image *im);
 int reader_damage(struct reader *r);
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
-bool reader_force(const struct reader *r);
 bool reader_follows(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
 

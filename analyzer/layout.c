@@ -81,7 +81,7 @@ static struct layout_segment *begin_segment(struct building *b, const struct sha
 		return NULL;
 	struct layout_segment *seg = &l->segments[l->segment_count++];
 	*seg = (struct layout_segment){ .process = s->seen.process->id, .expandable = x->physical != 0, .addr = x->start, .ns = x->ns,
-					.site = x->site };
+					.site = x->site, .private = graphs_pool_of(s, x) };
 	return seg;
 }
 
@@ -96,7 +96,7 @@ static int take_extent(void *arg, const struct range *r)
 	if (!x->pool)
 		return 0;
 	bool goes_on = seg && seg->process == w->share->seen.process->id && seg->expandable && x->physical &&
-		       seg->addr + seg->size == x->start;
+		       seg->addr + seg->size == x->start && seg->private == graphs_pool_of(w->share, x);
 	if (!goes_on && !(seg = begin_segment(w->b, w->share, x)))
 		return -MT_EMEMORY;
 	seg->size += x->end - x->start;
@@ -107,9 +107,23 @@ static int take_extent(void *arg, const struct range *r)
 	return n < 0 ? (int)n : 0;
 }
 
+/* Of the share whose segments begin with `first`. */
+static int count_private(struct layout *l, const struct share *s, size_t first)
+{
+	bool *has = s->capture_count ? calloc(s->capture_count + 1, sizeof(*has)) : NULL;
+	if (!has)
+		return s->capture_count ? error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL) : 0;
+	for (size_t i = first; i < l->segment_count; i++)
+		has[l->segments[i].private] = true;
+	graphs_count(s, has, &l->captures, &l->private_pools);
+	free(has);
+	return 0;
+}
+
 static int take_share(struct building *b, const struct share *s)
 {
 	struct walk w = { b, s };
+	size_t first = b->layout->segment_count;
 	b->pool_count = b->next = 0;
 	int e = gather(b, &s->space[SPACE_POOL]);
 	if (!e)
@@ -119,6 +133,8 @@ static int take_share(struct building *b, const struct share *s)
 	uint64_t before = b->layout->allocated, all = 0;
 	if (!e)
 		e = ranges_each(&s->extents, take_extent, &w);
+	if (!e)
+		e = count_private(b->layout, s, first);
 	for (size_t i = 0; i < b->pool_count; i++)
 		all += b->pool[i].size;
 	b->layout->stray += all > b->layout->allocated - before ? all - (b->layout->allocated - before) : 0;
@@ -172,6 +188,23 @@ int layout_take(struct layout **out, const struct model *m, uint32_t device, uin
 	find_holes(b.layout);
 	*out = b.layout;
 	return 0;
+}
+
+struct model_pools layout_pools(const struct layout *l, uint32_t pool)
+{
+	struct model_pools p = { 0 };
+	for (size_t i = 0; i < l->segment_count; i++) {
+		const struct layout_segment *s = &l->segments[i];
+		if (s->private != pool && (pool != LAYOUT_PRIVATE || !s->private))
+			continue;
+		p.reserved += s->size;
+		p.allocated += s->used;
+		p.idle += s->idle;
+		p.largest_hole = s->hole > p.largest_hole ? s->hole : p.largest_hole;
+	}
+	p.captures = pool == LAYOUT_PRIVATE ? l->captures : 0;
+	p.pools = pool == LAYOUT_PRIVATE ? l->private_pools : 0;
+	return p;
 }
 
 void layout_free(struct layout *l)

@@ -14,6 +14,7 @@ struct layout_block {
 struct layout_segment {
 	uint32_t process;
 	bool expandable;
+	uint32_t private;         /* number of the graphs' private pool it belongs to in its process; 0 = the common pool */
 	uint64_t addr, size;
 	uint64_t used;            /* bytes of its blocks */
 	uint64_t hole;            /* its largest stretch without a block */
@@ -32,7 +33,13 @@ struct layout {
 	uint64_t reserved, allocated;    /* allocated: of blocks in segments */
 	uint64_t stray;                  /* bytes of blocks that lie in no segment: its allocation was not seen */
 	uint64_t largest_hole, idle;
+	unsigned captures, private_pools; /* that have segments here */
 };
+
+enum { LAYOUT_COMMON = 0, LAYOUT_PRIVATE = UINT32_MAX - 1 };
+
+/* The sums of one pool, by its number, or of all private ones. */
+struct model_pools layout_pools(const struct layout *l, uint32_t pool);
 
 /* What is live on the device now (after model_run(): at the end of the pass; ended processes need query.keep_blocks).
  * `process` is an id, or UINT32_MAX for all. 0 or -MT_EMEMORY. */

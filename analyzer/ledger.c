@@ -39,6 +39,9 @@ static int take_traced(struct ledger *l, const struct model *m, const struct rea
 		row->bytes = part->layer[LAYER_MEMORY];
 		row->pool_allocated = part->layer[LAYER_POOL];
 		row->pool_free = part->layer[LAYER_RESERVED] > row->pool_allocated ? part->layer[LAYER_RESERVED] - row->pool_allocated : 0;
+		row->graphs_free = part->layer[LAYER_PRIVATE] > part->layer[LAYER_PRIVATE_POOL]
+					   ? part->layer[LAYER_PRIVATE] - part->layer[LAYER_PRIVATE_POOL] : 0;
+		row->graphs_free = row->graphs_free < row->pool_free ? row->graphs_free : row->pool_free;
 		row->other = part->layer[LAYER_MEMORY] > part->layer[LAYER_RESERVED]
 				     ? part->layer[LAYER_MEMORY] - part->layer[LAYER_RESERVED] : 0;
 		row->since_ns = share ? share->first_ns : l->ns;
@@ -113,7 +116,7 @@ static int take_outside_of(struct ledger *l, const struct model *m, struct stack
 		uint64_t bytes = o->bytes < left ? o->bytes : left;
 		if (o->process != row->process->id)
 			continue;
-		e = ledger_add_part(l, row->process, caller_of(stacks, row->process, &model_process(m, o->process)->sites[o->site]), bytes,
+		e = ledger_add_part(l, row->process, caller_of(stacks, row->process, model_site(m, o->process, o->site)), bytes,
 				    false);
 		left -= bytes;
 	}
@@ -170,6 +173,8 @@ static int make(struct ledger *l, const struct model *m, const struct reader *r,
 	l->free = at->free_bytes;
 	l->pool_allocated = at->layer[LAYER_POOL];
 	l->pool_reserved = at->layer[LAYER_RESERVED];
+	l->graphs_reserved = at->layer[LAYER_PRIVATE];
+	l->graphs_allocated = at->layer[LAYER_PRIVATE_POOL];
 	l->unmapped = at->layer[LAYER_UNMAPPED];
 	l->other_processes = MODEL_UNKNOWN;
 	l->pool_free = l->pool_reserved > l->pool_allocated ? l->pool_reserved - l->pool_allocated : 0;

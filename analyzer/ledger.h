@@ -21,6 +21,7 @@ struct ledger_process {
 	const char *name;              /* "?" = unknown */
 	uint64_t bytes;
 	uint64_t pool_allocated, pool_free, other; /* of a traced one; other: with its context */
+	uint64_t graphs_free;          /* of pool_free: in private pools of CUDA graphs */
 	uint64_t since_ns;
 	bool before;                   /* it was there when the recording began */
 	bool guessed;                  /* the driver's pid is of another namespace: it is this one by what it holds */
@@ -40,6 +41,7 @@ struct ledger {
 	uint64_t ns;
 	uint64_t total, free;          /* MODEL_UNKNOWN */
 	uint64_t pool_allocated, pool_reserved, pool_free;
+	uint64_t graphs_reserved, graphs_allocated; /* of it: private pools of CUDA graphs */
 	uint64_t other_own;
 	uint64_t unmapped;             /* of other_own: physical memory that is mapped nowhere */
 	uint64_t other_processes;      /* untraced ones; MODEL_UNKNOWN */

@@ -32,7 +32,6 @@ static void restart_account(struct account *a, uint64_t ns)
 	}
 	for (size_t i = 0; i < tally_count(&a->sites); i++) {
 		struct model_site *s = &a->sites.sites[i];
-		s->allocations = s->allocated_bytes = s->temporary = 0;
 		if (a->seen.ended)
 			s->live_bytes = s->live_blocks = 0;
 	}
@@ -42,6 +41,8 @@ static void restart_account(struct account *a, uint64_t ns)
 		if (a->seen.ended)
 			*bin = (struct model_bin){ 0 };
 	}
+	for (size_t n = 0; n < a->sites.count && !a->sites.numbers_only; n++)
+		a->sites.origins[n].temporary = 0;
 	for (int c = 0; c < MAP_CLASSES; c++)
 		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
 	a->seen.events = a->seen.lost_events = 0;
@@ -215,7 +216,7 @@ static int pass(struct model *m)
 
 static void finish_sites(struct account *a)
 {
-	for (size_t i = 0; i < a->sites.count; i++) {
+	for (size_t i = 0; i < a->sites.site_count; i++) {
 		struct model_site *s = &a->sites.sites[i];
 		uint64_t host_number = a->host->kind[s->kind].number;
 		if (s->kind >= MODEL_HOST_KINDS) {
@@ -226,9 +227,10 @@ static void finish_sites(struct account *a)
 			s->host_peak_bytes = s->host_peak_blocks = 0;
 		}
 	}
+	tally_drop_empty(&a->sites);
 	a->seen.sites = a->sites.sites;
 	a->seen.oldest_ns = a->sites.oldest_ns;
-	a->seen.site_count = (uint32_t)a->sites.count;
+	a->seen.site_count = (uint32_t)a->sites.site_count;
 }
 
 static void finish_account(struct account *a)
@@ -274,7 +276,7 @@ static int finish(struct model *m)
 		struct account *a = &m->accounts[i];
 		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
 			tally_settle(&a->kind[k]);
-		int e = a->seen.ended ? 0 : account_look(a);
+		int e = a->seen.ended ? tally_settle_sites(&a->sites, a->seen.process->id) : account_look(a);
 		if (e)
 			return e;
 		finish_account(a);
@@ -344,6 +346,13 @@ const struct model_host *model_host(const struct model *m, unsigned index) { ret
 uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
 uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
+
+const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number)
+{
+	const struct tally_sites *t = &m->accounts[process].sites;
+	return number < t->count ? tally_figures(t, number) : NULL;
+}
+
 unsigned model_failures(const struct model *m) { return (unsigned)m->failure_count; }
 const struct model_failure *model_failure(const struct model *m, unsigned i) { return &m->failures[i]; }
 

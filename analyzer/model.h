@@ -133,8 +133,10 @@ enum { MODEL_TIMELINE_BUCKETS = 512 };
 
 #define MODEL_UNSAMPLED ((1ull << 48) - 1)
 
-/* A PyTorch program has a million of them. */
+/* One that has something alive at the end, had at a peak, or whose blocks were freed at once; of a million stacks of a PyTorch program
+ * that allocate those are a third. */
 struct model_site {
+	uint32_t number;    /* for those who speak of it elsewhere: model_site() */
 	uint32_t process;   /* id */
 	uint32_t node, node2;
 	uint32_t split;     /* see enum model_split */
@@ -144,7 +146,8 @@ struct model_site {
 	                        * caller is kept. Else the size of blocks whose stacks were sampled: see estimate.h */
 	uint64_t kind : 8;     /* enum model_kind */
 	uint64_t segments : 8; /* device: some of its allocations hold blocks of a pool */
-	uint64_t allocations, allocated_bytes, temporary;
+	uint32_t temporary; /* valid after model_run() */
+	uint32_t allocations; /* since there was nothing of it, and 1 for all before. Of one that never freed, all */
 	uint64_t live_bytes;
 	/* Live at the process's peak of that kind, and at the peak of the host's sum. Device and pool: at the peak of that
 	 * kind of the process on that device, and of the device's sum over processes. Valid after model_run(). */
@@ -184,7 +187,7 @@ struct model_process {
 	struct model_map_sum map[MAP_CLASSES];
 	struct model_bin bins[MODEL_BINS];           /* heap */
 	struct model_series timeline[MODEL_KINDS];
-	const struct model_site *sites;              /* all kinds; sites[i].kind tells */
+	const struct model_site *sites;              /* all kinds; sites[i].kind tells. In the order of numbers */
 	const uint64_t *oldest_ns;                   /* by site: allocation time of its oldest live block; 0 = none */
 	uint32_t site_count;
 	struct model_fold fold;
@@ -213,6 +216,8 @@ enum model_layer {
 	LAYER_POOL,       /* blocks in use */
 	LAYER_RESERVED,   /* segments */
 	LAYER_UNMAPPED,   /* physical memory (in LAYER_MEMORY) that is mapped nowhere */
+	LAYER_PRIVATE,    /* segments (in LAYER_RESERVED) of private pools: only blocks of the graphs that were captured there lie in them */
+	LAYER_PRIVATE_POOL, /* blocks in use (in LAYER_POOL) there */
 	MODEL_LAYERS
 };
 
@@ -250,6 +255,13 @@ struct model_refusal {
 	uint32_t node, node2, hook, status;
 };
 
+/* What some pools of one process hold. Private pools are told apart by whether captures shared a segment: there may be fewer. */
+struct model_pools {
+	uint64_t reserved, allocated, largest_hole;
+	uint64_t idle;                   /* of segments (mapped pages) without a block */
+	unsigned captures, pools;        /* of all private ones; else 0 */
+};
+
 enum model_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
 enum { MODEL_REFUSALS = 3 };
 
@@ -269,6 +281,9 @@ struct model_oom {
 	struct model_moment at;
 	uint64_t allocated_bytes, reserved_bytes;   /* of that process on that device */
 	uint64_t largest_hole_bytes;     /* in its segments */
+	bool capturing;                  /* asked of the private pool of a graph that was being captured */
+	struct model_pools usable;       /* the pool that was asked: the common one, or that graph's */
+	struct model_pools graphs;       /* all private pools, with that one */
 	uint64_t whole_free_bytes;       /* of segments (mapped pages) without a block: what returning them would give */
 	uint64_t given;                  /* the model's */
 	struct layout *layout;           /* analyzer/layout.h: its segments then; kept for the first ones and the last, else NULL */
@@ -316,6 +331,9 @@ uint64_t model_events(const struct model *m);
 
 const struct model_process *model_process(const struct model *m, unsigned id);
 const struct model_host *model_host(const struct model *m, unsigned index);
+
+/* The site of this number; NULL: there is nothing of it. */
+const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number);
 
 /* Over all processes that were asked for. */
 struct model_fold model_fold(const struct model *m);

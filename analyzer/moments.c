@@ -102,7 +102,7 @@ void moments_free(struct moments *m)
 	free(m);
 }
 
-uint64_t moments_host_ns(const struct moments *m, unsigned host)
+static uint64_t moments_host_ns(const struct moments *m, unsigned host)
 {
 	return host < m->hosts ? m->host_ns[host] : 0;
 }

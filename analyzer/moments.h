@@ -32,8 +32,7 @@ struct moment_block {
 struct moments *moments_new(const struct reader *r, const struct model *m);
 void moments_free(struct moments *);
 
-/* Of the host's heap's peak, or of the moment of a device. */
-uint64_t moments_host_ns(const struct moments *, unsigned host);
+/* When the moment of that device was. */
 uint64_t moments_device_ns(const struct moments *, uint32_t device);
 
 void moments_event(struct moments *, const struct process *p, const struct mt_event *slot);

@@ -83,7 +83,8 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-int options_when(const char *text, struct when *w)
+/* "12.5", "2026-11-21T03:00:00", "peak", "oom:2" ...; text must live as long as *w. */
+static int parse_when(const char *text, struct when *w)
 {
 	*w = (struct when){ .text = text };
 	if (!strcmp(text, "peak"))
@@ -162,7 +163,7 @@ static int set_value(const struct option_row *row, void *values, const char *tex
 		*(int *)at = !text || *text == '1';
 		return 0;
 	case OPTION_WHEN:
-		return options_when(text, at);
+		return parse_when(text, at);
 	case OPTION_BY:
 		return parse_by(text, at);
 	}

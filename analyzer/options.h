@@ -124,9 +124,6 @@ void options_free(struct options *o);
 /* "512K" -> 524288; returns 0 or -MT_EUSAGE. Also for environment variables. */
 int options_bytes(const char *text, uint64_t *bytes);
 
-/* "12.5", "2026-11-21T03:00:00", "peak", "oom:2" ...; text must live as long as *w. */
-int options_when(const char *text, struct when *w);
-
 /* The moment in nanoseconds since the trace's start. WHEN_UNSET leaves *ns alone; WHEN_END is UINT64_MAX; WHEN_PEAK is
  * the command's business; others are errors as long as traces hold no such marks. */
 int options_resolve(const struct when *w, const struct reader *r, uint64_t *ns);

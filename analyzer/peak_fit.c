@@ -94,11 +94,14 @@ static int find_savings(struct fitting *f)
 {
 	uint64_t unused = f->device && f->device->pool.known && f->device->pool.reserved > f->device->pool.allocated
 				  ? f->device->pool.reserved - f->device->pool.allocated : 0;
+	uint64_t graphs = f->device ? f->device->pool.graphs.unused : 0;
 	int e = save_copies(f);
 	if (e == 0)
 		e = save_growth(f);
 	if (e == 0)
-		e = save(f, "unused", output_format("what the pool holds unused"), unused);
+		e = save(f, "unused", output_format("what the pool holds unused"), unused > graphs ? unused - graphs : 0);
+	if (e == 0)
+		e = save(f, "unused", output_format("what private pools of CUDA graphs hold unused"), graphs);
 	return e < 0 ? e : save_owners(f);
 }
 

@@ -65,20 +65,6 @@ const char *process_mark(const struct process *p, uint32_t name)
 
 uint32_t process_marks(const struct process *p) { return (uint32_t)image_of(p)->name_room; }
 
-const char *process_file(const struct process *p, uint32_t file)
-{
-	const struct image *im = image_of(p);
-	size_t low = 0, high = im->file_count;
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-		if (im->files[mid].id < file)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < im->file_count && im->files[low].id == file ? im->files[low].path : "";
-}
-
 static const struct process_code *own_code(const struct process *p, uint32_t code)
 {
 	unsigned low = 0, high = p->code_count;

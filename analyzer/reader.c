@@ -5,6 +5,7 @@
 #include "analyzer/reader_own.h"
 #include "analyzer/vec.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 
 /* ---- notes ----------------------------------------------------------------------------------------------- */
 
-bool reader_force(const struct reader *r) { return r->flags & READER_FORCE; }
 bool reader_follows(const struct reader *r) { return r->flags & READER_FOLLOW; }
 struct codec *reader_codec(struct reader *r) { return r->codec; }
 
@@ -43,7 +43,7 @@ void reader_remark(struct reader *r, int code, const char *file, int64_t offset,
 int reader_damage(struct reader *r)
 {
 	const struct error *e = error_get();
-	if (!reader_force(r) || e->code == MT_EMEMORY)
+	if (!(r->flags & READER_FORCE) || e->code == MT_EMEMORY)
 		return -e->code;
 	add_note(r, e->code, e->file, e->offset, e->why);
 	return 0;
@@ -98,8 +98,9 @@ int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigne
 	return e;
 }
 
-/* What a pass changes is a copy's own: descriptors, and what it finds missing. */
-static void copy_images(struct reader *r, const struct reader *first)
+/* What a pass changes is a copy's own: descriptors, and what it finds missing. A trace that a recorder writes is not opened anew:
+ * that would index it again, in tables that the copy has no right to change, and with events that the rings had, too. */
+static int copy_images(struct reader *r, const struct reader *first)
 {
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i] = &r->again[i];
@@ -110,6 +111,13 @@ static void copy_images(struct reader *r, const struct reader *first)
 		p->parent = p->parent ? &r->again[p->parent->id].process : NULL;
 		p->creator = p->creator ? &r->again[p->creator->id].process : NULL;
 	}
+	for (size_t i = 0; i < r->image_count; i++) {
+		const struct file *f = &first->images[i]->trace.file;
+		if (image_is_written(first->images[i]) && file_is_open(f) &&
+		    (r->again[i].trace.file.fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+			return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	}
+	return 0;
 }
 
 int reader_again(struct reader **out, const struct reader *first)
@@ -128,10 +136,10 @@ int reader_again(struct reader **out, const struct reader *first)
 	r->images = calloc(r->image_count, sizeof(*r->images));
 	r->again = calloc(r->image_count, sizeof(*r->again));
 	int e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	if (r->images && r->again) {
-		copy_images(r, first);
+	if (r->images && r->again)
+		e = copy_images(r, first);
+	if (!e)
 		e = sources_make(r);
-	}
 	if (e) {
 		reader_close(r);
 		*out = NULL;
@@ -141,6 +149,8 @@ int reader_again(struct reader **out, const struct reader *first)
 
 static void close_again(struct reader *r)
 {
+	for (size_t i = 0; r->images && i < r->image_count; i++)
+		file_suspend(&r->again[i].trace.file);
 	free(r->again);
 	free(r->images);
 	free(r->notes);
@@ -219,14 +229,6 @@ uint64_t reader_unrecorded(const struct reader *r)
 	for (size_t i = 0; i < r->session_count; i++)
 		n += r->sessions[i].head.unrecorded;
 	return n;
-}
-
-uint32_t reader_session_flags(const struct reader *r)
-{
-	uint32_t flags = 0;
-	for (size_t i = 0; i < r->session_count; i++)
-		flags |= r->sessions[i].head.flags;
-	return flags;
 }
 
 static bool matches(const struct process *p, const char *what)

@@ -167,7 +167,6 @@ const struct reader_host *reader_host(const struct reader *r, unsigned index);
 uint64_t reader_origin_real_ns(const struct reader *r);  /* wall clock of time 0 */
 uint64_t reader_duration_ns(const struct reader *r);     /* the last sign of life of any process */
 uint64_t reader_unrecorded(const struct reader *r);      /* processes seen but not recorded */
-uint32_t reader_session_flags(const struct reader *r);   /* enum mt_session_flag, of all sessions together */
 
 /* The process is PID or has that NAME (argv[0], its basename, or a script's), as --process says; start with i = 0.
  * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
@@ -201,7 +200,6 @@ const char *process_hook(const struct process *p, unsigned hook);     /* "malloc
 const struct process_device *process_device(const struct process *p, uint32_t id); /* NULL if unknown */
 const char *process_mark(const struct process *p, uint32_t name);        /* text of a mark; "" if unknown */
 uint32_t process_marks(const struct process *p);                         /* ids of marks' texts are below */
-const char *process_file(const struct process *p, uint32_t file);     /* path of a mapped file; "" if unknown */
 const struct process_code *process_code(const struct process *p, uint32_t code); /* its own or its parent's; NULL if unknown */
 const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
 

@@ -1,7 +1,7 @@
 /*
  * What the parts of the recorder's sampler share:
  *
- *   record_samples.c         when what is looked at; the thread
+ *   record_sampler.h         the sampler itself, with parts of its own: record_samples.c, _look.c, _devices.c
  *   record_samples_file.c    DIR/samples: subjects, figures, blocks
  *   record_samples_proc.c    /proc: the machine, processes, mappings
  *   record_samples_cgroup.c  /sys/fs/cgroup

@@ -16,7 +16,6 @@ struct losses {
 	unsigned notes;      /* of the reader, that cost something */
 	bool complete;
 };
-struct losses report_losses(const struct view *v);
 
 struct report {
 	const struct view *view;

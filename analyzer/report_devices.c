@@ -280,8 +280,10 @@ static void detailed_rows(struct ledger_table *t, const struct ledger *l, const 
 	const bool pool = p->pool_allocated || p->pool_free;
 	if (pool) {
 		ledger_row(t, pid, who, "blocks in use", (int64_t)p->pool_allocated, since, "its trace");
-		ledger_row(t, NULL, NULL, "unused in pool", (int64_t)p->pool_free, NULL, NULL);
+		ledger_row(t, NULL, NULL, "unused in pool", (int64_t)(p->pool_free - p->graphs_free), NULL, NULL);
 	}
+	if (p->graphs_free)
+		ledger_row(t, NULL, NULL, "unused, graphs'", (int64_t)p->graphs_free, NULL, "private pools");
 	if (pool && p->other)
 		ledger_row(t, NULL, NULL, "outside pool", (int64_t)p->other, NULL, parts);
 	else if (!pool)

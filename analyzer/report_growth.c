@@ -181,8 +181,8 @@ void report_json_course(json_t *o, const struct view *v, const struct course *c)
 
 /* ---- screen: growth ------------------------------------------------------------------------------------ */
 
-/* The track whose growth is the greatest part of it. */
-struct grown { const struct pace *pace; const struct step_track *track; struct growth growth; double part; };
+/* The track whose growth says most. */
+struct grown { const struct pace *pace; const struct step_track *track; struct growth growth; int rank; double weight; };
 
 /* Where a pool's blocks were seen, what the driver gave it is not the program's growth: the pool keeps what it once had. */
 static bool has_pool(const struct pace *p, uint32_t device)
@@ -205,9 +205,18 @@ static bool is_ruled_out(const struct explain *x, uint32_t device)
 	return false;
 }
 
+/* There is less of a device than of the host. Its growth weighs as a part of what the process has of it; of the host's, which the
+ * processes share, one may have grown from nothing to hardly anything. */
+static void weigh(struct grown *g, double part)
+{
+	bool host = g->track->device == MODEL_NO_DEVICE;
+	g->rank = host ? 1 : g->track->kind == MODEL_POOL ? 3 : 2;
+	g->weight = host ? g->growth.bytes : part;
+}
+
 static struct grown find_grown(const struct view *v, const struct course *c, const struct explain *x)
 {
-	struct grown best = { .part = LEAST_PART };
+	struct grown best = { 0 };
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
 		const struct pace *p = course_pace(c, id);
 		if (!p || !p->count || !view_has(v, reader_process(v->reader, id)))
@@ -215,13 +224,13 @@ static struct grown find_grown(const struct view *v, const struct course *c, con
 		for (size_t k = 0; k < p->track_count; k++) {
 			if ((p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device)) || is_ruled_out(x, p->tracks[k].device))
 				continue;
-			struct growth g = course_growth(p, &p->tracks[k]);
-			double high = (double)step_high(&p->tracks[k], p->count - 1);
-			double part = growth_is_steady(&g) && high > 0 ? g.bytes / high : 0;
-			if (part > LEAST_PART && p->tracks[k].device != MODEL_NO_DEVICE)
-				part += p->tracks[k].kind == MODEL_POOL ? 2 : 1; /* there is less of it than of the host's */
-			if (part > best.part && g.certainty > CERTAINTY_LOW)
-				best = (struct grown){ p, &p->tracks[k], g, part };
+			struct grown g = { .pace = p, .track = &p->tracks[k], .growth = course_growth(p, &p->tracks[k]) };
+			double high = (double)step_high(g.track, p->count - 1);
+			double part = growth_is_steady(&g.growth) && high > 0 ? g.growth.bytes / high : 0;
+			weigh(&g, part);
+			if (part > LEAST_PART && g.growth.certainty > CERTAINTY_LOW &&
+			    (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
+				best = g;
 		}
 	}
 	return best;

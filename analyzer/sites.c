@@ -61,8 +61,17 @@ static void measure(const struct model_site *site, enum sites_measure how, uint6
 	case SITES_LIVE: *bytes = site->live_bytes; *blocks = site->live_blocks; break;
 	case SITES_PEAK: *bytes = site->peak_bytes; *blocks = site->peak_blocks; break;
 	case SITES_HOST_PEAK: *bytes = site->host_peak_bytes; *blocks = site->host_peak_blocks; break;
-	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = site->temporary ? site->allocated_bytes : 0; break;
+	case SITES_TEMPORARY: *blocks = site->temporary; *bytes = 0; break;
 	}
+}
+
+static bool has_any(const struct model_site *site, unsigned measures)
+{
+	uint64_t bytes, blocks = 0;
+	for (enum sites_measure how = 0; how <= SITES_TEMPORARY && !blocks; how++)
+		if (measures & 1u << how)
+			measure(site, how, &bytes, &blocks);
+	return blocks;
 }
 
 /* ---- filter -------------------------------------------------------------------------------------------- */
@@ -233,11 +242,10 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	return 0;
 }
 
-static int add_part(struct builder *b, const struct model_process *mp, uint32_t number)
+static int add_part(struct builder *b, const struct model_process *mp, const struct model_site *site)
 {
-	const struct model_site *site = &mp->sites[number];
 	struct part part = { .site = site };
-	part.stack = stacks_of_site(b->stacks, mp->process, number, site->node, site->node2);
+	part.stack = stacks_of_site(b->stacks, mp->process, site->number, site->node, site->node2);
 	if (b->query->by == BY_STACK)
 		part.stack = stacks_whole(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
@@ -264,6 +272,11 @@ static bool wants_process(const struct sites_query *q, const struct process *p)
 	return !q->ended_only || (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE);
 }
 
+static bool is_of(const struct sites_query *q, const struct model_site *site)
+{
+	return site->kind == q->kind && (!q->device || site->device == q->device->index);
+}
+
 static int add_process(struct builder *b, const struct model_process *mp)
 {
 	if (!wants_process(b->query, mp->process))
@@ -271,7 +284,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
-		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
+		if (!is_of(b->query, site))
 			continue;
 		measure(site, b->query->measure, &bytes, &blocks);
 		b->all.bytes += bytes;
@@ -280,7 +293,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 		b->small.blocks += site->sampled ? blocks : 0;
 		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
 			continue;
-		int e = add_part(b, mp, i);
+		int e = add_part(b, mp, site);
 		if (e < 0)
 			return e;
 	}
@@ -457,6 +470,21 @@ static int compile_filter(struct builder *b)
 	return error_set(MT_EUSAGE, "--filter", ERROR_NO_OFFSET, "%s: %s", b->query->filter, why);
 }
 
+void sites_look_ahead(const struct model *m, const struct reader *r, struct stacks *stacks, unsigned measures)
+{
+	for (unsigned id = 0; id < reader_processes(r); id++) {
+		const struct model_process *mp = model_process(m, id);
+		for (uint32_t i = 0; i < mp->site_count; i++) {
+			const struct model_site *site = &mp->sites[i];
+			if (site->sampled == MODEL_UNSAMPLED || !has_any(site, measures))
+				continue;
+			stacks_note(stacks, mp->process, site->node);
+			stacks_note(stacks, mp->process, site->node2);
+		}
+	}
+	stacks_look_ahead(stacks);
+}
+
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,
 		const struct sites_query *q)
 {
@@ -470,6 +498,8 @@ int sites_build(struct sites **out, const struct model *m, const struct reader *
 	b.sites = calloc(1, sizeof(*b.sites));
 	if (!b.sites)
 		e = error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (e == 0 && is_by_stack(q))
+		sites_look_ahead(m, r, stacks, 1u << q->measure);
 	for (unsigned id = 0; e == 0 && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
 	if (e == 0)

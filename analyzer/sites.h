@@ -14,7 +14,7 @@ enum sites_measure {
 	SITES_LIVE,      /* at the end of the model's pass */
 	SITES_PEAK,      /* at each process's own peak */
 	SITES_HOST_PEAK, /* at the peak of the sum over processes */
-	SITES_TEMPORARY, /* blocks that were freed at once; bytes are all that the site allocated */
+	SITES_TEMPORARY, /* blocks that were freed at once; their bytes are not known */
 };
 
 /* The label of the owner that this stack belongs to whatever its site is, one string each; NULL = its site's. */
@@ -70,6 +70,10 @@ struct sites {
 
 /* By how much its members' bytes must be multiplied to stand for all blocks: 1 but for a site whose stacks were sampled. */
 double sites_weight(const struct reader *r, const struct model_site *site);
+
+/* Looks at the files of all stacks that sites_build() is going to ask of, one file after the other; bits are 1 << enum sites_measure.
+ * It does so itself, but files are read anew for each measure. */
+void sites_look_ahead(const struct model *m, const struct reader *r, struct stacks *stacks, unsigned measures);
 
 /* 0, -MT_EUSAGE (a filter that is no regular expression) or -MT_EMEMORY. Frames are borrowed from `stacks`. */
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,

@@ -202,15 +202,30 @@ static uint64_t address_of(const struct mt_node *n, const struct process_module 
 	return m ? pc - m->bias : pc;
 }
 
-static uint32_t merge_node(struct stacks *s, const struct process *p, uint32_t node, uint32_t outer)
+static uint32_t place_of_node(struct stacks *s, const struct process *p, uint32_t node)
 {
 	const struct mt_node *n = process_node(p, node);
 	if (!n)
-		return outer;
+		return 0;
 	if (n->flags & MT_NODE_PYTHON)
-		return stacks_node(s, outer, python_place(s, p, n->pc));
+		return python_place(s, p, n->pc);
 	const struct process_module *m = reader_module_of(p, node);
-	return stacks_node(s, outer, stacks_place(s, m ? module_of(s, p, m) : NULL, address_of(n, m)));
+	return stacks_place(s, m ? module_of(s, p, m) : NULL, address_of(n, m));
+}
+
+/* In place of a node's id: it is not merged yet, but its place is known. */
+#define NOTED (1u << 31)
+
+void stacks_note(struct stacks *s, const struct process *p, uint32_t node)
+{
+	uint32_t *known;
+	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
+		known = known_id(s, owner_of(p, node), node);
+		if (!known || *known)
+			return;
+		uint32_t place = place_of_node(s, owner_of(p, node), node);
+		*known_id(s, owner_of(p, node), node) = NOTED | place;
+	}
 }
 
 void stacks_look_up(struct stacks *s, const struct process *p)
@@ -238,8 +253,10 @@ static uint32_t merge_stack(struct stacks *s, const struct process *p, uint32_t 
 	uint32_t id = 0;
 	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
 		uint32_t *known = known_id(s, owner_of(p, node), node);
-		if (known && (id = *known))
+		if (known && *known && !(*known & NOTED)) {
+			id = *known;
 			break;
+		}
 		if (!stacks_push(s, count, node))
 			break;
 		count++;
@@ -247,7 +264,8 @@ static uint32_t merge_stack(struct stacks *s, const struct process *p, uint32_t 
 	while (count--) {
 		const struct process *owner = owner_of(p, s->chain[count]);
 		uint32_t *known = known_id(s, owner, s->chain[count]);
-		id = merge_node(s, owner, s->chain[count], id);
+		bool noted = known && *known & NOTED;
+		id = stacks_node(s, id, noted ? *known & ~NOTED : place_of_node(s, owner, s->chain[count]));
 		if (known)
 			*known = id;
 	}
@@ -300,7 +318,7 @@ struct stack_gaps stacks_gaps(const struct stacks *s)
 	struct stack_gaps gaps = { 0 };
 	for (struct symbol_module *m = NULL; (m = symbols_next(s->symbols, m)); ) {
 		const char *path = symbols_path(m);
-		if (path[0] != '/')
+		if (path[0] != '/' || !symbols_wanted(m))
 			continue;
 		if (symbols_state(m) == SYMBOLS_MISSING) {
 			gaps.missing++;

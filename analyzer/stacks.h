@@ -23,6 +23,11 @@ struct symbols *stacks_symbols(struct stacks *); /* borrowed */
 /* Looks up every address of the process's own call tree, so that symbols_places() has them. */
 void stacks_look_up(struct stacks *, const struct process *p);
 
+/* What lies at all places of stacks, as symbols_look_ahead() does it: first each node is noted that will be asked for, a stack or one of
+ * Python. */
+void stacks_note(struct stacks *, const struct process *p, uint32_t node);
+void stacks_look_ahead(struct stacks *);
+
 /* The stack of an event of this process; 0 = none. The frames of node2, the stack in the language above, take the places of
  * the frames of its interpreter (see python.h); that is only done when frames are asked for, as most stacks are never
  * shown. So two ids may be the same stack: stacks_whole() of them is equal. */

@@ -6,9 +6,12 @@ static void look_up(struct stacks *s, struct place *p)
 	if (p->module == PYTHON) {
 		p->frames = (const struct frame *)(uintptr_t)(p->address & ~(uint64_t)PYTHON_ENTRY);
 		p->frame_count = p->frames != NULL;
-	} else {
-		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
+		return;
 	}
+	if (!p->frame_count)
+		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
+	if (p->module)
+		symbols_want(p->module);
 }
 
 #define CLASSES_KNOWN (1ull << 63)
@@ -25,6 +28,23 @@ const struct place *stacks_looked(struct stacks *s, uint32_t place)
 	p->own = p->frame_count && python_is_frame(p->frames) && !python_is_library(p->frames->file);
 	p->evaluator = python_is_evaluator(p->frames, p->frame_count);
 	return p;
+}
+
+void stacks_look_ahead(struct stacks *s)
+{
+	size_t count = 0, most = s->place_table.count - s->looked_ahead;
+	struct symbol_place *list = malloc(most * sizeof(*list) + 1);
+	for (uint32_t i = s->looked_ahead; list && i < s->place_table.count; i++)
+		if (s->places[i].module && s->places[i].module != PYTHON && !(s->places[i].classes & CLASSES_KNOWN))
+			list[count++] = (struct symbol_place){ .module = s->places[i].module, .address = s->places[i].address, .number = i };
+	if (list)
+		symbols_look_ahead(s->symbols, list, count);
+	for (size_t i = 0; i < count; i++) {
+		s->places[list[i].number].frames = list[i].frames;
+		s->places[list[i].number].frame_count = list[i].count;
+	}
+	s->looked_ahead = s->place_table.count;
+	free(list);
 }
 
 size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)

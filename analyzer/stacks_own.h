@@ -69,6 +69,7 @@ struct stacks {
 	struct place *places;   /* 0 is not used */
 	size_t place_room;
 	struct table place_table;
+	uint32_t looked_ahead;  /* places below were looked up */
 	struct words nodes;     /* the next node outwards, the place; more: stacks_site.c's */
 	struct words pairs;     /* a native stack and a Python stack; more: the one they are together, 0 = not needed yet */
 	struct memo *memos[STACK_MEMOS];

@@ -30,8 +30,11 @@ struct book {
 	const struct beat *beat;
 	struct step_track *tracks;  /* pace.tracks, with room */
 	size_t track_room, step_room;
-	struct site_book *sites;
+	struct site_book *sites;    /* of those that hold something or have a history; 0 stands for all others */
 	size_t site_count, site_room;
+	uint32_t *numbers;          /* by the site's number: in `sites` */
+	size_t number_count, number_room;
+	uint32_t unused;            /* the first in `sites` that is free; its last_step is the next one */
 	unsigned shift, site_shift; /* entries and buckets are 2^shift steps */
 	uint64_t index;             /* of the step that is open, or window */
 	bool started, open, recording, beaten;
@@ -67,6 +70,7 @@ static void book_free(struct book *b)
 		free(b->sites[i].history);
 	free(b->tracks);
 	free(b->sites);
+	free(b->numbers);
 	free(b->pace.steps);
 	free(b);
 }
@@ -153,14 +157,47 @@ static uint32_t site_bucket(const struct book *b)
 	return (uint32_t)(b->index >> b->site_shift);
 }
 
+static struct site_book *site_book_of(struct book *b, uint32_t site)
+{
+	if (site >= b->number_count && vec_extend(b->numbers, b->number_count, b->number_room, site + 1ul))
+		return NULL;
+	uint32_t *number = &b->numbers[site];
+	if (!*number && b->unused) {
+		*number = b->unused;
+		b->unused = b->sites[*number].last_step;
+		b->sites[*number] = (struct site_book){ 0 };
+	} else if (!*number) {
+		size_t count = b->site_count ? b->site_count : 1;
+		if (vec_extend(b->sites, b->site_count, b->site_room, count + 1))
+			return NULL;
+		*number = (uint32_t)count;
+	}
+	return &b->sites[*number];
+}
+
+/* Nearly all sites of a program hold something for a moment, once. */
+static void drop_empty(struct book *b, uint32_t site, struct site_book *s)
+{
+	if (s->live || s->blocks || s->history || (s->last_low && s->last_step == (uint32_t)b->index + 1))
+		return;
+	*s = (struct site_book){ .last_step = b->unused };
+	b->unused = b->numbers[site];
+	b->numbers[site] = 0;
+}
+
+static const struct site_book *known_site(const struct book *b, uint32_t site)
+{
+	static const struct site_book none;
+	uint32_t number = site < b->number_count ? b->numbers[site] : 0;
+	return number ? &b->sites[number] : &none;
+}
+
 static void change_site(struct book *b, const struct model_change *c)
 {
-	if (c->site >= b->site_count) {
-		if (vec_extend(b->sites, b->site_count, b->site_room, c->site + 1ul))
-			return;
-	}
-	struct site_book *s = &b->sites[c->site];
+	struct site_book *s = site_book_of(b, c->site);
 	uint32_t now = site_bucket(b);
+	if (!s)
+		return;
 	if (b->started && !b->recording && s->state == SITE_FRESH)
 		open_site(s, now);
 	if (b->recording && (s->state != SITE_OPEN || s->bucket != now)) {
@@ -169,6 +206,9 @@ static void change_site(struct book *b, const struct model_change *c)
 		open_site(s, now);
 	} else if (!b->recording && s->state == SITE_OPEN) {
 		close_site(s, now);
+	} else if (!b->recording && s->state == SITE_CLOSED && now > s->bucket) {
+		set_lows(s, s->bucket + 1, now + 1); /* it may never change within a step */
+		s->bucket = now;
 	}
 	if (s->last_step != (uint32_t)b->index + 1) {
 		s->last_step = (uint32_t)b->index + 1;
@@ -180,6 +220,7 @@ static void change_site(struct book *b, const struct model_change *c)
 		s->last_low = s->live;
 	if (s->state == SITE_OPEN && s->live < s->low.bytes)
 		s->low = (struct low){ s->live, s->blocks };
+	drop_empty(b, c->site, s);
 }
 
 /* Buckets are twice as long from now on. */
@@ -475,7 +516,8 @@ void steps_change(struct steps *s, const struct model_change *c)
 	change_track(b, c);
 }
 
-uint64_t step_number_in(const char *name, uint64_t otherwise)
+/* The step that a mark of this name begins. */
+static uint64_t step_number_in(const char *name, uint64_t otherwise)
 {
 	const char *end = name + strlen(name);
 	while (end > name && !isdigit((unsigned char)end[-1]))
@@ -585,11 +627,11 @@ static double bucket_x(const struct book *b, uint32_t bucket)
 size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes, double *blocks)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
-	if (!b || !b->started || !b->pace.count || site >= b->site_count)
+	if (!b || !b->started || !b->pace.count)
 		return 0;
 	uint32_t count = site_bucket(b) + 1;
 	for (uint32_t i = 0; i < count && i < STEPS_BUCKETS; i++) {
-		struct low low = site_low(&b->sites[site], i);
+		struct low low = site_low(known_site(b, site), i);
 		if (x)
 			x[i] = bucket_x(b, i);
 		bytes[i] += weight * (double)low.bytes;
@@ -602,8 +644,8 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 double steps_site_last(const struct steps *s, unsigned process, uint32_t site)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
-	const struct site_book *k = b && site < b->site_count ? &b->sites[site] : NULL;
-	if (!k)
+	if (!b)
 		return 0;
+	const struct site_book *k = known_site(b, site);
 	return (double)(k->last_step == (uint32_t)b->index + 1 ? k->last_low : k->live);
 }

@@ -77,7 +77,4 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 /* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
 double steps_site_last(const struct steps *s, unsigned process, uint32_t site);
 
-/* When a mark of this name, or none: the step that it begins. */
-uint64_t step_number_in(const char *name, uint64_t otherwise);
-
 #endif

@@ -32,7 +32,7 @@ static bool matches_here(const char *pattern, const char *text)
 	}
 }
 
-bool suppress_matches(const char *pattern, const char *name)
+static bool matches(const char *pattern, const char *name)
 {
 	if (*pattern == '^')
 		return matches_here(pattern + 1, name);
@@ -97,8 +97,8 @@ void suppress_free(struct suppress *s)
 
 static bool frame_matches(const char *pattern, const struct frame *f)
 {
-	return (f->function && suppress_matches(pattern, f->function)) || (f->name && suppress_matches(pattern, f->name)) ||
-	       (f->file && suppress_matches(pattern, f->file)) || (f->library && suppress_matches(pattern, f->library));
+	return (f->function && matches(pattern, f->function)) || (f->name && matches(pattern, f->name)) ||
+	       (f->file && matches(pattern, f->file)) || (f->library && matches(pattern, f->library));
 }
 
 const char *suppress_find(const struct suppress *s, struct stacks *stacks, uint32_t stack)

@@ -17,7 +17,4 @@ void suppress_free(struct suppress *s);
 /* The pattern that matches a frame of the stack, or NULL. `s` may be NULL. */
 const char *suppress_find(const struct suppress *s, struct stacks *stacks, uint32_t stack);
 
-/* Whether the pattern, as described above, matches the name. */
-bool suppress_matches(const char *pattern, const char *name);
-
 #endif

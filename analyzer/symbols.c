@@ -51,8 +51,10 @@ struct place {
 struct symbol_module {
 	UT_hash_handle hh;
 	enum symbol_state state;
+	bool wanted;               /* symbols_want() */
 	uint64_t seen_ns;
 	const char *path;
+	bool open;                 /* all to `table` are what the file is read with */
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	struct dwarf_index *dwarf; /* NULL: none */
@@ -97,12 +99,23 @@ void symbols_use_servers(struct symbols *s)
 		setenv(SERVERS, s->servers, 1);
 }
 
-static void module_free(struct symbol_module *m)
+/* What was found stays. */
+static void close_module(struct symbol_module *m)
 {
 	dwarf_index_free(m->dwarf);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
 	symbol_table_free(m->table);
+	m->dwarf = NULL;
+	m->dwfl = NULL;
+	m->module = NULL;
+	m->table = NULL;
+	m->open = false;
+}
+
+static void module_free(struct symbol_module *m)
+{
+	close_module(m);
 	free(m);
 }
 
@@ -231,6 +244,16 @@ struct module_id symbols_id(const struct symbol_module *m)
 	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns };
 }
 
+void symbols_want(struct symbol_module *m)
+{
+	m->wanted = true;
+}
+
+bool symbols_wanted(const struct symbol_module *m)
+{
+	return m->wanted;
+}
+
 const char *symbols_path(const struct symbol_module *m)
 {
 	return m->path;
@@ -294,6 +317,7 @@ static void load_module(struct symbols *s, struct symbol_module *m)
 	m->state = fd < 0 ? SYMBOLS_MISSING : check_module(m, fd, &st);
 	if (m->state != SYMBOLS_READ)
 		return;
+	m->open = true;
 	m->dwfl = dwfl_begin(&s->callbacks);
 	if (!m->dwfl)
 		return;
@@ -366,7 +390,7 @@ static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t addre
 static size_t look_up(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)
 {
 	size_t count = 1;
-	if (m && m->state == SYMBOLS_UNREAD)
+	if (m && (m->state == SYMBOLS_UNREAD || (m->state == SYMBOLS_READ && !m->open)))
 		load_module(s, m);
 	if (m && m->state == SYMBOLS_READ)
 		count = resolve(s, m, address, frames);
@@ -409,6 +433,25 @@ size_t symbols_find(struct symbols *s, struct symbol_module *m, uint64_t address
 	}
 	*frames = place ? place->frames : &unknown;
 	return place ? place->count : 1;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct symbol_place *x = a, *y = b;
+	if (x->module != y->module)
+		return (uintptr_t)x->module < (uintptr_t)y->module ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+void symbols_look_ahead(struct symbols *s, struct symbol_place *places, size_t count)
+{
+	qsort(places, count, sizeof(*places), by_file);
+	for (size_t i = 0; i < count; i++) {
+		struct symbol_module *m = places[i].module;
+		places[i].count = (uint32_t)symbols_find(s, m, places[i].address, &places[i].frames);
+		if (i + 1 == count || places[i + 1].module != m || (m->dwarf && dwarf_is_large(m->dwarf)))
+			close_module(m);
+	}
 }
 
 /* ---- symbols that travel ------------------------------------------------------------------------------- */
@@ -458,7 +501,7 @@ int symbols_places(const struct symbols *s, struct symbol_place **places, size_t
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (const struct place *p = s->places; p; p = p->hh.next)
 		if (p->key.module && (p->told || p->key.module->state == SYMBOLS_READ))
-			(*places)[(*count)++] = (struct symbol_place){ p->key.module, p->key.address, p->frames, p->count };
+			(*places)[(*count)++] = (struct symbol_place){ p->key.module, p->key.address, p->frames, (uint32_t)p->count, 0 };
 	qsort(*places, *count, sizeof(**places), by_module_and_address);
 	return 0;
 }

@@ -50,6 +50,17 @@ struct symbol_module *symbols_module(struct symbols *, const struct module_id *)
  * borrowed. `module` may be NULL. */
 size_t symbols_find(struct symbols *, struct symbol_module *, uint64_t address, const struct frame **frames);
 
+struct symbol_place {
+	struct symbol_module *module;
+	uint64_t address;
+	const struct frame *frames;
+	uint32_t count, number; /* number: the caller's */
+};
+
+/* symbols_find() of them all, one file after the other, which are closed again: what it takes to read them is much more than what is
+ * found. Fills in and sorts `places`, whose modules are not NULL. */
+void symbols_look_ahead(struct symbols *, struct symbol_place *places, size_t count);
+
 /* Says what an address is, so that the module's file is not needed for it. The strings are copied; `name`, `library` and
  * `offset` follow from the others. What was read from the module's own file stays. Returns 0 or -MT_EMEMORY. */
 int symbols_know(struct symbols *, struct symbol_module *, uint64_t address, const struct frame *frames, size_t count);
@@ -59,16 +70,14 @@ void symbols_use_servers(struct symbols *);
 
 /* Everything known so far, from files that were as recorded or from symbols_know(): sorted by build id, path and address,
  * to be freed by the caller; what it points to is borrowed. Returns 0 or -MT_EMEMORY. */
-struct symbol_place {
-	struct symbol_module *module;
-	uint64_t address;
-	const struct frame *frames;
-	size_t count;
-};
 int symbols_places(const struct symbols *, struct symbol_place **places, size_t *count);
 
 enum symbol_state symbols_state(const struct symbol_module *);
 struct module_id symbols_id(const struct symbol_module *); /* borrowed */
+
+/* What was looked up of it ahead is in use now; whether that is so. */
+void symbols_want(struct symbol_module *);
+bool symbols_wanted(const struct symbol_module *);
 const char *symbols_path(const struct symbol_module *);
 
 /* Walks the modules: NULL gives the first, and the last gives NULL. */

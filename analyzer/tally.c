@@ -3,6 +3,8 @@
 #include "analyzer/blocks.h"
 #include "analyzer/vec.h"
 
+enum { LEAST_STALE = 1024 };
+
 void tally_restart(struct tally *t, uint64_t ns)
 {
 	const struct model_totals old = t->totals;
@@ -30,11 +32,36 @@ static uint32_t tag_of(uint64_t hash)
 	return (uint32_t)(hash >> 12);
 }
 
+static bool is_plain(const struct site_key *key)
+{
+	return key->kind == MODEL_HEAP && !key->split && !key->sampled && key->device == MODEL_NO_DEVICE;
+}
+
+struct site_key tally_key(const struct tally_sites *t, uint32_t site)
+{
+	if (t->known)
+		return tally_key(t->known, site);
+	const struct tally_origin *o = &t->origins[site];
+	struct site_key key = { .node = o->node, .node2 = o->node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
+	if (o->figures & TALLY_ODD) {
+		const struct model_site *s = &t->sites[(o->figures & TALLY_FIGURES) - 1];
+		key.split = s->split;
+		key.kind = s->kind;
+		key.device = s->device;
+		key.sampled = s->sampled;
+	}
+	return key;
+}
+
 static bool same(const struct tally_sites *t, uint32_t site, const struct site_key *key)
 {
-	const struct site_key k = tally_key(t, site);
-	return k.node == key->node && k.node2 == key->node2 && k.split == key->split && k.kind == key->kind &&
-	       k.device == key->device && k.sampled == key->sampled;
+	const struct tally_origin *o = &t->origins[site];
+	if (o->node != key->node || o->node2 != key->node2)
+		return false;
+	if (!(o->figures & TALLY_ODD))
+		return is_plain(key);
+	const struct model_site *s = &t->sites[(o->figures & TALLY_FIGURES) - 1];
+	return s->split == key->split && s->kind == key->kind && s->device == key->device && s->sampled == key->sampled;
 }
 
 static int grow(struct tally_sites *t)
@@ -57,18 +84,141 @@ static int grow(struct tally_sites *t)
 	return 0;
 }
 
+/* ---- figures --------------------------------------------------------------------------------------------- */
+
+static bool is_plain_site(const struct tally_sites *t, const struct model_site *s)
+{
+	return s->kind == MODEL_HEAP && !(t->origins[s->number].figures & TALLY_ODD);
+}
+
+void tally_close(struct tally_sites *t, struct model_site *s)
+{
+	if (s->live_blocks || s->live_bytes || s->peak_blocks || s->host_peak_blocks || !is_plain_site(t, s))
+		return;
+	t->origins[s->number].figures = TALLY_AGAIN;
+	*s = (struct model_site){ .kind = MODEL_KINDS, .node = t->unused };
+	t->unused = (uint32_t)(s - t->sites) + 1;
+}
+
+/* Those that were only kept for a peak that is no longer the latest. */
+static size_t close_stale(struct tally_sites *t, uint64_t number, uint64_t host_number)
+{
+	size_t before = 0;
+	for (size_t i = 0; i < t->site_count; i++) {
+		struct model_site *s = &t->sites[i];
+		if (s->kind != MODEL_HEAP || s->live_blocks || s->live_bytes)
+			continue;
+		tally_touch(s, number, host_number);
+		tally_close(t, s);
+		before += s->kind == MODEL_KINDS;
+	}
+	return before;
+}
+
+static int make_room(struct tally_sites *t, bool heap, uint64_t number, uint64_t host_number)
+{
+	if (t->unused || t->site_count < t->site_room)
+		return 0;
+	/* Without a peak so far nothing is stale; and behind the pass nobody says which is the latest. */
+	if (heap && number && t->site_count >= LEAST_STALE && close_stale(t, number, host_number) > t->site_count / 8)
+		return 0;
+	return vec_resize(t->sites, t->site_room, t->site_room + t->site_room / 4 + 64);
+}
+
+static struct model_site *new_figures(struct tally_sites *t, const struct site_key *key, uint32_t site, uint64_t number,
+				      uint64_t host_number)
+{
+	if (make_room(t, key->kind == MODEL_HEAP, number, host_number))
+		return NULL;
+	struct model_site *s = t->unused ? &t->sites[t->unused - 1] : &t->sites[t->site_count++];
+	if (t->unused)
+		t->unused = s->node;
+	*s = (struct model_site){
+		.number = site, .process = key->process, .node = key->node, .node2 = key->node2, .split = key->split, .kind = (uint8_t)key->kind,
+		.device = key->device, .sampled = key->sampled, .peak_stamp = (uint32_t)number, .host_stamp = (uint32_t)host_number,
+	};
+	s->allocations = t->origins[site].figures == TALLY_AGAIN;
+	t->origins[site].figures = (uint32_t)(s - t->sites) + 1;
+	return s;
+}
+
+struct model_site *tally_open(struct tally_sites *t, uint32_t process, uint32_t site, uint64_t number, uint64_t host_number)
+{
+	struct model_site *s = tally_figures(t, site);
+	if (s || t->numbers_only)
+		return s;
+	struct site_key key = tally_key(t, site);
+	key.process = process;
+	return new_figures(t, &key, site, number, host_number);
+}
+
+/* Each goes to where it belongs, and what was there to where that one was. */
+static void sort_figures(struct tally_sites *t)
+{
+	size_t to = 0;
+	for (size_t n = 0; n < t->count; n++) {
+		uint32_t odd = t->origins[n].figures & TALLY_ODD, at = t->origins[n].figures & TALLY_FIGURES;
+		if (!at--)
+			continue;
+		if (at != to) {
+			struct model_site other = t->sites[to];
+			t->sites[to] = t->sites[at];
+			t->sites[at] = other;
+			if (other.kind != MODEL_KINDS)
+				t->origins[other.number].figures = (at + 1) | (t->origins[other.number].figures & TALLY_ODD);
+			t->origins[n].figures = (uint32_t)(to + 1) | odd;
+		}
+		to++;
+	}
+	t->site_count = to;
+	t->unused = 0;
+}
+
+int tally_settle_sites(struct tally_sites *t, uint32_t process)
+{
+	for (size_t n = 0; n < t->count && !t->numbers_only; n++) {
+		struct tally_origin *o = &t->origins[n];
+		if (!o->temporary)
+			continue;
+		struct model_site *s = tally_open(t, process, (uint32_t)n, 0, 0);
+		if (!s)
+			return -MT_EMEMORY;
+		s->temporary = t->origins[n].temporary;
+	}
+	if (!t->numbers_only)
+		sort_figures(t);
+	return 0;
+}
+
+void tally_drop_empty(struct tally_sites *t)
+{
+	size_t to = 0;
+	for (size_t i = 0; i < t->site_count; i++) {
+		struct model_site *s = &t->sites[i];
+		struct tally_origin *o = &t->origins[s->number];
+		bool empty = !s->live_blocks && !s->peak_blocks && !s->host_peak_blocks && !s->temporary && is_plain_site(t, s);
+		o->figures = empty ? 0 : (uint32_t)(to + 1) | (o->figures & ~TALLY_FIGURES);
+		if (empty)
+			continue;
+		if (t->oldest_ns)
+			t->oldest_ns[to] = t->oldest_ns[i];
+		t->sites[to++] = *s;
+	}
+	t->site_count = to;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
 static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
 {
-	int e = t->numbers_only ? vec_reserve_raw(t->keys, t->room, t->count + 1) : vec_reserve_raw(t->sites, t->room, t->count + 1);
-	if (e)
-		return e;
-	if (t->numbers_only)
-		t->keys[t->count] = *key;
-	else
-		t->sites[t->count] = (struct model_site){
-			.process = key->process, .node = key->node, .node2 = key->node2, .split = key->split, .kind = (uint8_t)key->kind,
-			.device = key->device, .sampled = key->sampled, .peak_stamp = (uint32_t)number, .host_stamp = (uint32_t)host_number,
-		};
+	if (t->count == t->room && vec_resize(t->origins, t->room, t->room + t->room / 4 + 64))
+		return -MT_EMEMORY;
+	t->origins[t->count] = (struct tally_origin){ .node = key->node, .node2 = key->node2 };
+	if (!is_plain(key)) {
+		if (!new_figures(t, key, (uint32_t)t->count, number, host_number))
+			return -MT_EMEMORY;
+		t->origins[t->count].figures |= TALLY_ODD;
+	}
 	return (int64_t)t->count++;
 }
 
@@ -91,7 +241,7 @@ int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t n
 {
 	if (t->known)
 		return known_site(t->known, key);
-	if (!t->index || t->count * 4 >= t->mask * 3) {
+	if (!t->index || t->count * 8 >= t->mask * 7) {
 		int e = grow(t);
 		if (e)
 			return e;
@@ -133,7 +283,7 @@ void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t n
 void tally_sites_fini(struct tally_sites *t)
 {
 	free(t->sites);
-	free(t->keys);
+	free(t->origins);
 	free(t->oldest_ns);
 	free(t->index);
 	*t = (struct tally_sites){ 0 };

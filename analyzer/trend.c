@@ -124,13 +124,12 @@ static size_t add_up(const struct course *c, const struct view *v, const struct 
 		     double *blocks)
 {
 	uint32_t process = o->members[from]->process;
-	const struct model_site *first = model_process(v->model, process)->sites;
 	size_t points = 0;
 	memset(t->bytes, 0, sizeof(t->bytes));
 	memset(blocks, 0, STEPS_BUCKETS * sizeof(*blocks));
 	for (size_t i = from; i < to; i++) {
 		double weight = sites_weight(v->reader, o->members[i]);
-		size_t n = steps_site(course_steps(c), process, (uint32_t)(o->members[i] - first), weight, t->x, t->bytes, blocks);
+		size_t n = steps_site(course_steps(c), process, o->members[i]->number, weight, t->x, t->bytes, blocks);
 		points = n > points ? n : points;
 	}
 	return points;
@@ -192,13 +191,12 @@ static void look_ahead(struct trend *t, const struct course *c, const struct vie
  * fitted, there is more to that step, like the end of the program. */
 static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
 {
-	const struct model_site *first = model_process(v->model, t->process)->sites;
 	size_t i = 0;
 	double last = 0;
 	while (i + 1 < t->points && t->x[i] < t->growth.from_x)
 		i++;
 	for (size_t k = from; k < to; k++)
-		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, (uint32_t)(o->members[k] - first));
+		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, o->members[k]->number);
 	return fabs(last - t->bytes[i] - t->growth.bytes) < LAST_STEP * t->growth.bytes ? last - t->bytes[i] : t->growth.bytes;
 }
 

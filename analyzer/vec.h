@@ -31,6 +31,18 @@ static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size
 	return 0;
 }
 
+/* Room for `n` elements exactly. */
+static inline int vec_reserve_exactly(void **base, size_t *room, size_t n, size_t size)
+{
+	void *p = realloc(*base, n * size);
+	if (!p)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	vec_large(p, n * size);
+	*base = p;
+	*room = n;
+	return 0;
+}
+
 /* Makes it `count` elements long, new ones being zero; *had is how many there were. */
 static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_t count, size_t size)
 {
@@ -45,6 +57,7 @@ static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_
 /* Room for `need` elements, new ones being zero, for what is looked at here and there only: what is not takes no memory. */
 int vec_sparse_bytes(void **base, size_t *room, size_t need, size_t size);
 
+#define vec_resize(base, room, n) vec_reserve_exactly((void **)&(base), &(room), (n), sizeof(*(base)))
 #define vec_sparse(base, room, need) vec_sparse_bytes((void **)&(base), &(room), need, sizeof(*(base)))
 #define vec_extend(base, had, room, count) vec_extend_bytes((void **)&(base), &(had), &(room), count, sizeof(*(base)))
 #define vec_reserve(base, room, need)     vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 1)

@@ -40,9 +40,11 @@ static uint64_t notable(const struct evidence_device *d)
 	return (uint64_t)(NOTABLE * (double)evidence_or(d->total, 0));
 }
 
+/* That the request could use. */
 static uint64_t pool_unused(const struct evidence_device *d)
 {
-	return d->pool.known ? less(d->pool.reserved, d->pool.allocated) : 0;
+	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused;
+	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), apart) : 0;
 }
 
 static bool is_capped(const struct evidence_device *d)
@@ -452,12 +454,24 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 	return holds(out, e, holes, 0.55);
 }
 
+/* What is unused, but not for this request; NULL = nothing is. */
+static char *out_of_reach(const struct evidence_device *d)
+{
+	const struct evidence_graphs *g = &d->pool.graphs;
+	if (g->capturing && g->common_unused)
+		return output_format(" (a capture can't use the common pool's %s)", BYTES(g->common_unused));
+	return g->unused ? output_format(" (%s are CUDA graphs' own)", BYTES(g->unused)) : NULL;
+}
+
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
 	uint64_t hole = d->pool.largest_hole;
-	return ruled_out(out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s", BYTES(b->unused),
-					    evidence_known(hole) ? ", largest hole " : "", evidence_known(hole) ? BYTES(hole) : "",
-					    BYTES(b->free), BYTES(d->request.bytes)));
+	char *apart = out_of_reach(d);
+	enum finding f = ruled_out(out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s", BYTES(b->unused),
+						      evidence_known(hole) ? ", largest hole " : "", evidence_known(hole) ? BYTES(hole) : "",
+						      BYTES(b->free), BYTES(d->request.bytes), apart ? apart : ""));
+	free(apart);
+	return f;
 }
 
 enum finding device_fragmentation(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -506,6 +520,41 @@ static uint64_t neighbours_unused(const struct evidence_device *d)
 	return sum;
 }
 
+static char *graphs_advice(const struct evidence_graphs *g)
+{
+	if (g->pools > 1 && 2 * g->pools > g->captures) /* where they share one it may look like several */
+		return output_format("let the graphs share one pool (pool=torch.cuda.graph_pool_handle()), capture the largest batch first, and fewer sizes");
+	return output_format("capture the largest batch first and fewer sizes, and drop graphs that are not replayed: their pool goes with the last");
+}
+
+/* It would have fitted, also if the holes that it could use are of no use. */
+static bool by_itself(const struct evidence_device *d, uint64_t bytes)
+{
+	struct balance b = balance_of(d);
+	return would_do(d, bytes) && b.most_short > 0 && (b.least_short > 0 || bytes >= b.most_short);
+}
+
+/*
+ * Private pools keep what their captures needed most; nobody else can use it, and no cache of theirs is returned. Nor does a pool return
+ * the common one's cache while it captures.
+ */
+static enum finding kept_by_graphs(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_graphs *g = &d->pool.graphs;
+	if (by_itself(d, g->common_idle)) {
+		out->evidence = output_format("asked in a capture, in which PyTorch returns no cache: the common pool keeps %s in whole free segments",
+					      BYTES(g->common_idle));
+		out->advice = output_format("return the cache right before the capture (torch.cuda.empty_cache()), or capture before the pool has grown");
+		return holds(out, e, g->common_idle, 0.85);
+	}
+	if (!by_itself(d, g->unused))
+		return FINDING_NONE;
+	out->evidence = output_format("private pools of %u CUDA graph%s keep %s that nothing uses and this request can't", g->captures,
+				      g->captures == 1 ? "" : "s", BYTES(g->unused));
+	out->advice = graphs_advice(g);
+	return holds(out, e, g->unused, 0.85);
+}
+
 enum finding device_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	uint64_t unused = pool_unused(d), theirs = neighbours_unused(d);
@@ -523,7 +572,7 @@ enum finding device_retained(const struct evidence *e, const struct evidence_dev
 		out->advice = output_format("let the neighbours give their cache back (empty_cache()) or cap their pools");
 		return holds(out, e, theirs, 0.85);
 	}
-	return FINDING_NONE;
+	return kept_by_graphs(e, d, out);
 }
 
 /* ---- outside the pool ---------------------------------------------------------------------------------- */

@@ -47,9 +47,8 @@ unsigned view_telling_frames(const struct view *v, uint32_t stack, const struct 
 
 /* view_device.c. Of the --device that is a device: which one it is in this model; v->device. */
 int view_pick_device(struct view *v);
-/* The event at which the pass has to stop for --at oom[:N], or for the peak of --device, from a pass of its own. */
+/* The event at which the pass has to stop for --at oom[:N], from a pass of its own. */
 int view_find_oom(struct view *v, const struct when *w, uint64_t *event, uint64_t *ns);
-int view_find_peak(struct view *v, uint64_t *event);
 /* Does --device name a device rather than memory of the host? */
 bool view_wants_device(const struct options *o);
 

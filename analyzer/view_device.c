@@ -127,17 +127,3 @@ int view_find_oom(struct view *v, const struct when *w, uint64_t *event, uint64_
 	return e;
 }
 
-int view_find_peak(struct view *v, uint64_t *event)
-{
-	struct reader *r = NULL;
-	struct model *m = NULL;
-	uint32_t device = MODEL_NO_DEVICE;
-	int e = scout(v, &r, &m);
-	if (e >= 0)
-		e = pick(v, m, &device);
-	if (e >= 0)
-		*event = model_device(m, device)->peak.event;
-	model_free(m);
-	reader_close(r);
-	return e;
-}

@@ -105,7 +105,8 @@ int block_begin(struct codec_buf *out, uint32_t type, const struct mt_cover *cov
 	return 0;
 }
 
-int block_add(struct codec *codec, struct codec_buf *out, const void *data, size_t bytes)
+/* Appends one compressed column. */
+static int block_add(struct codec *codec, struct codec_buf *out, const void *data, size_t bytes)
 {
 	struct column_header header = { .raw = (uint32_t)bytes };
 	size_t bound = bytes ? ZSTD_compressBound(bytes) : 0;
@@ -195,8 +196,9 @@ struct payload block_payload(const void *block, size_t bytes)
 	return (struct payload){ .at = start + block_head_bytes(&header), .end = start + bytes };
 }
 
-int payload_next(struct codec *codec, struct payload *payload, struct column *column, size_t limit,
-		 struct varint_in *in)
+/* Decompresses the next column, of at most `limit` bytes, into `column`; `in` reads it. */
+static int payload_next(struct codec *codec, struct payload *payload, struct column *column, size_t limit,
+			struct varint_in *in)
 {
 	struct column_header header;
 	if ((size_t)(payload->end - payload->at) < sizeof(header))

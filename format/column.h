@@ -36,9 +36,6 @@ static inline struct mt_block *block_header(struct codec_buf *out)
 	return (struct mt_block *)out->data;
 }
 
-/* Appends one compressed column. */
-int block_add(struct codec *, struct codec_buf *out, const void *data, size_t bytes);
-
 /* Appends the first `count` columns of the codec. */
 int block_add_columns(struct codec *, struct codec_buf *out, unsigned count);
 
@@ -52,10 +49,7 @@ struct payload {
 
 struct payload block_payload(const void *block, size_t bytes);
 
-/* Decompresses the next column, of at most `limit` bytes, into `column`; `in` reads it. */
-int payload_next(struct codec *, struct payload *, struct column *, size_t limit, struct varint_in *in);
-
-/* The same for the first `count` columns of the codec. */
+/* Decompresses the next `count` columns into the codec's first ones, none of more bytes than its limit; `in` reads them. */
 int payload_columns(struct codec *, struct payload *, unsigned count, const size_t *limits, struct varint_in *in);
 
 #endif

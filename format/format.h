@@ -375,7 +375,7 @@ struct mt_ext_device {
 	uint32_t source : 8;  /* enum mt_mark_source */
 	uint32_t kind_ext;    /* MT_EXT << 26 */
 	uint32_t status;      /* FAIL: what the API returned */
-	uint32_t reserved;
+	uint32_t capture;     /* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none */
 };
 
 /* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */

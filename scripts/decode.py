@@ -57,7 +57,7 @@ NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
 EVENT = Layout("Q ticks, Q addr, Q packed, I node, I node2")
 EXT_MAP = Layout("Q old, Q offset, I prot_flags, I kind_ext, I file, I reserved")
-EXT_DEVICE = Layout("Q stream, Q other, I what, I kind_ext, I status, I reserved")
+EXT_DEVICE = Layout("Q stream, Q other, I what, I kind_ext, I status, I capture")
 TRACE = Layout("8s magic, I version, I bytes, I pid, I image, Q reserved")
 BLOCK = Layout(
     "I magic, I type, I crc, I covers, Q payload_bytes, Q count, Q first_ticks, Q last_ticks, I shift, I columns")
@@ -740,8 +740,9 @@ def line(number, hooks, e):
             head, e.addr, e.size, stack, x.prot_flags & 0xFF, x.prot_flags >> 8, x.file, x.offset, x.old)
     if e.kind > LOST:
         x = EXT_DEVICE.read(e.ext)
-        return "%s 0x%x %d %s %d %d %d 0x%x %d %d" % (
-            head, e.addr, e.size, stack, x.what & 0xFF, x.what >> 8 & 0xFFFF, x.what >> 24, x.stream, x.other, x.status)
+        return "%s 0x%x %d %s %d %d %d 0x%x %d %d%s" % (
+            head, e.addr, e.size, stack, x.what & 0xFF, x.what >> 8 & 0xFFFF, x.what >> 24, x.stream, x.other, x.status,
+            " %d" % x.capture if x.capture else "")
     if e.kind == UNMAP:
         return "%s 0x%x %d %s" % (head, e.addr, e.size, hook)
     if e.kind in (FREE, UNDO):

@@ -29,6 +29,9 @@ int mt_cuda_memory(int ordinal, uint64_t *free, uint64_t *total);
 /* Is the stream being captured into a graph? */
 int mt_cuda_capturing(uint64_t stream);
 
+/* The number of the capture that the stream is in, the lower half of the driver's; 0 = none. */
+uint32_t mt_cuda_capture(uint64_t stream);
+
 /* Ordinal of a context's device, -1 = unknown; whether the device's primary context is alive. */
 int mt_cuda_context_device(CUcontext context);
 int mt_cuda_primary_alive(int ordinal);

@@ -20,6 +20,7 @@
 	Q(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *, CUmemGenericAllocationHandle)) \
 	Q(cuMemGetInfo_v2, (size_t *, size_t *))                                         \
 	Q(cuPointerGetAttribute, (void *, int, CUdeviceptr))                             \
+	Q(cuStreamGetCaptureInfo_v2, (CUstream, int *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *)) \
 	Q(cuStreamIsCapturing, (CUstream, int *))
 
 static struct {
@@ -99,13 +100,25 @@ int mt_cuda_memory(int ordinal, uint64_t *free, uint64_t *total)
 	return 1;
 }
 
-/* Not asked of the default streams: they can't be captured by that name, and asking may be an error of its own. */
+/* Not asked of the legacy default stream (0, 1): it can't be captured, and asking may be an error of its own. */
 int mt_cuda_capturing(uint64_t stream)
 {
 	int status = 0;
 
-	return stream > 2 && CAN(cuStreamIsCapturing) &&
+	return stream > 1 && CAN(cuStreamIsCapturing) &&
 	       ask.cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status) == 0 && status == 1;
+}
+
+uint32_t mt_cuda_capture(uint64_t stream)
+{
+	cuuint64_t id = 0;
+	int status;
+
+	if (!mt_cuda_capturing(stream))
+		return 0;
+	if (CAN(cuStreamGetCaptureInfo_v2))
+		ask.cuStreamGetCaptureInfo_v2((CUstream)(uintptr_t)stream, &status, &id, NULL, NULL, NULL);
+	return (uint32_t)id ? (uint32_t)id : 1;
 }
 
 int mt_cuda_context_device(CUcontext context)

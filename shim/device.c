@@ -64,7 +64,7 @@ uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *de
 void mt_device_note(enum mt_kind kind, const struct mt_deed *deed)
 {
 	struct mt_ext_device ext = { .stream = deed->stream, .other = deed->other, .class = (uint8_t)deed->class,
-	                             .device = (uint16_t)deed->device };
+	                             .device = (uint16_t)deed->device, .capture = deed->capture };
 	int kept = errno;
 
 	mt_record_device(kind, deed->hook, deed->addr, deed->bytes, &ext, deed->caller);
@@ -81,6 +81,7 @@ void mt_device_note_failure(const struct mt_deed *deed, uint32_t status, uint64_
 	ext.stream = deed->stream;
 	ext.other = deed->other;
 	ext.status = status;
+	ext.capture = deed->capture;
 	mt_record_device(MT_DEVICE_FAIL, deed->hook, deed->bytes, 0, &ext, deed->caller);
 	if (mt_process_state() == MT_STATE_ACTIVE)
 		__atomic_add_fetch(&mt_process.session->failures, 1, __ATOMIC_RELAXED);

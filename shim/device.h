@@ -65,6 +65,7 @@ struct mt_deed {
 	enum mt_class class;
 	uint64_t addr, bytes, stream, other;
 	uint32_t device;      /* MT_REC_DEVICE.id or 0 */
+	uint32_t capture;     /* of blocks of a pool, see mt_ext_device */
 	const void *caller;
 };
 

@@ -2,6 +2,9 @@
  * Blocks of PyTorch's caching allocator. libc10_cuda.so calls the functions of hooks_pool.def in libc10.so for every block it
  * gives out or takes back, under the allocator's lock, whether a profiler listens or not. We export functions of the same names and
  * hand each call on, so that a profiler works as without us. Only the CUDA allocator's calls are recorded: the CPU's are malloc's.
+ *
+ * What is allocated while its stream is being captured comes from a private pool of the graph. The driver is asked, as the allocator
+ * asks it, and never of the default stream: so a block costs no more where there are no graphs, and no route to a capture is missed.
  */
 #include <errno.h>
 
@@ -61,6 +64,7 @@ static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, c
 	if (size > 0) {
 		deed.bytes = (uint64_t)size;
 		deed.stream = current_stream(ordinal);
+		deed.capture = mt_cuda_capture(deed.stream);
 		deed.caller = caller;
 		mt_device_note(MT_DEVICE_ALLOC, &deed);
 	} else {
@@ -98,6 +102,7 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 
 	if (ordinal >= 0 && mt_process_state() != MT_STATE_OFF) {
 		deed.device = mt_cuda_id(ordinal);
+		deed.capture = mt_cuda_capture(current_stream(ordinal));
 		mt_cuda_memory(ordinal, &free, &total);
 		mt_device_note_failure(&deed, 2 /* out of memory, as CUDA says it */, free, total);
 	}

@@ -355,17 +355,22 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 }
 
 /* Rings change hands. A thread of the engine is in a function that says so from its first allocations on. */
-static void meet_thread(struct mt_python *p, uint32_t thread, uint32_t native)
+int mt_python_is_new(struct mt_python *p, uint32_t thread)
 {
+	if (!thread || !__atomic_load_n(&mt_pyruntime, __ATOMIC_RELAXED))
+		return 0;
 	if (p->thread != thread) {
 		p->thread = thread;
 		p->thread_node = p->beginner = 0;
 		p->worker = p->looks = 0;
 	}
-	if (!p->worker && p->looks < LOOKS) {
-		p->looks++;
-		p->worker = (uint8_t)mt_autograd_is_worker(native);
-	}
+	return !p->worker && p->looks < LOOKS;
+}
+
+void mt_python_meet(struct mt_python *p, uint32_t native)
+{
+	p->looks++;
+	p->worker = (uint8_t)mt_autograd_is_worker(native);
 }
 
 static uint32_t name_thread(struct mt_python *p, uint32_t thread)
@@ -382,7 +387,7 @@ static uint32_t name_thread(struct mt_python *p, uint32_t thread)
 	return p->thread_node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, uint32_t native, int *truncated)
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
@@ -391,8 +396,6 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, uint32_t native
 
 	if (!rt)
 		return 0;
-	if (thread)
-		meet_thread(p, thread, native);
 	state = rt->this_state();
 	if (__builtin_expect(state && !rt->watched, 0) && !mt_pycode_watch(rt)) {
 		mt_say("Python without frames: ", "code objects can't be watched");

@@ -13,9 +13,13 @@ struct mt_python; /* one ring's memory of its previous capture; lives in pages t
 /* Bytes of one struct mt_python for the configured depth. */
 uint64_t mt_python_bytes(void);
 
+/* Before a capture of the thread with this index: may it be one of autograd's engine? Then mt_python_meet() is to be told its native stack's node. */
+int mt_python_is_new(struct mt_python *python, uint32_t thread);
+void mt_python_meet(struct mt_python *python, uint32_t native);
+
 /* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names
- * `thread` (its index). In threads of autograd's engine, as `native` (the native stack's node) tells, that node is the outermost
- * frame's caller in any case, and its own caller is the Python stack that began the pass. Sets *truncated if frames are missing. */
-uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, uint32_t native, int *truncated);
+ * `thread`. In threads of autograd's engine that node is the outermost frame's caller in any case, and its own caller is the Python
+ * stack that began the pass. Sets *truncated if frames are missing. */
+uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, int *truncated);
 
 #endif

@@ -99,20 +99,33 @@ static __attribute__((noinline)) void verify(uint32_t node, int cut)
 	self.busy = busy;
 }
 
+/* The native stack's node comes last: the cache line that it is kept in arrives while Python's frames are read. */
+static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ring, const void *caller, const struct mt_frame *frame, int *cut,
+                                                              uint32_t *python, int *python_cut)
+{
+	struct mt_stack *stack = mt_ring_stack(ring);
+	struct mt_python *frames = mt_ring_python(ring);
+
+	mt_stack_walk(stack, frame);
+	if (mt_python_is_new(frames, ring->thread))
+		mt_python_meet(frames, mt_stack_node(stack, caller, cut));
+	*python = mt_python_capture(frames, ring->thread, python_cut);
+	return mt_stack_node(stack, caller, cut);
+}
+
 static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller, const struct mt_frame *frame)
 {
-	int truncated = 0;
+	int cut = 0, python_cut = 0;
 
 	if (wants_stack(ring, e)) {
 		/* most threads are named only after they have started: look less and less often */
 		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
 			mt_ring_renamed(ring);
 		ring->captures++;
-		e->node = mt_stack_capture(mt_ring_stack(ring), caller, frame, &truncated);
+		e->node = capture(ring, caller, frame, &cut, &e->node2, &python_cut);
 		if (__builtin_expect(mt_verify != NULL, 0))
-			verify(e->node, truncated);
-		e->node2 = mt_python_capture(mt_ring_python(ring), ring->thread, e->node, &truncated);
-		if (truncated)
+			verify(e->node, cut);
+		if (cut | python_cut)
 			mt_count(&mt_process.info->truncated_stacks, 1);
 	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {
 		e->node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, MT_NODE_CALLER);
@@ -268,7 +281,7 @@ void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 int mt_record_stacks(uint32_t *native, uint32_t *python)
 {
 	struct mt_ring *ring;
-	int truncated = 0;
+	int cut = 0;
 
 	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy || self.ended)
 		return 0;
@@ -276,8 +289,7 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = take_ring();
 	if (ring) {
-		*native = mt_stack_capture(mt_ring_stack(ring), NULL, NULL, &truncated);
-		*python = mt_python_capture(mt_ring_python(ring), ring->thread, *native, &truncated);
+		*native = capture(ring, NULL, NULL, &cut, python, &cut);
 		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
 			write_pending(ring);
 	}

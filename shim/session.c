@@ -125,8 +125,12 @@ static struct mt_session *begin(void)
 	struct mt_session *s = NULL;
 
 	mt_put(path, path + sizeof(mt_process.session_path), mt_config.output);
-	if (mt_output_make(path, sizeof(mt_process.session_path)) == 0 && (s = map_session(MT_CREATE)) != NULL)
-		fill(s, 0);
+	if (mt_output_make(path, sizeof(mt_process.session_path)) == 0) {
+		if ((s = map_session(MT_CREATE)) != NULL)
+			fill(s, 0);
+		else
+			MT_SYS3(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+	}
 	mt_say(s ? "recording to " : "cannot make a trace directory: ", path);
 	return s;
 }

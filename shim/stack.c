@@ -41,11 +41,9 @@ void mt_stack_unmapped(void)
 	mt_unwind_unmapped();
 }
 
-uint32_t mt_stack_capture(struct mt_stack *s, const void *caller, const struct mt_frame *frame, int *truncated)
+void mt_stack_walk(struct mt_stack *s, const struct mt_frame *frame)
 {
 	struct mt_regs here;
-	bool cut = false;
-	uint32_t node;
 
 	if (frame) {
 		here = (struct mt_regs){ frame->ra, (uintptr_t)(frame + 1), frame->fp, 0, true };
@@ -56,7 +54,14 @@ uint32_t mt_stack_capture(struct mt_stack *s, const void *caller, const struct m
 		mt_unwind_init(unwinder(s), mt_config.depth);
 		s->ready = 1;
 	}
-	node = mt_unwind_capture(unwinder(s), &here, &cut);
+	mt_unwind_walk(unwinder(s), &here);
+}
+
+uint32_t mt_stack_node(struct mt_stack *s, const void *caller, int *truncated)
+{
+	bool cut = false;
+	uint32_t node = mt_unwind_node(unwinder(s), &cut);
+
 	if (!node) {
 		node = mt_tree_child(0, (uintptr_t)caller, 0);
 		node = node == MT_NODE_FAILED ? 0 : node;

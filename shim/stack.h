@@ -23,9 +23,12 @@ struct mt_frame {
 #define MT_FRAME ((const struct mt_frame *)0) /* it doesn't tell where the caller's frame ends */
 #endif
 
-/* The caller's stack as a node, frames of this library left out; `caller` is the return address of the hook, `frame` its
- * MT_FRAME or NULL. Sets *truncated if frames are missing. Async-signal-safe; errno is kept. */
-uint32_t mt_stack_capture(struct mt_stack *stack, const void *caller, const struct mt_frame *frame, int *truncated);
+/* Goes along the caller's stack, frames of this library left out; `frame` is the hook's MT_FRAME or NULL. Both are async-signal-safe; errno is kept. */
+void mt_stack_walk(struct mt_stack *stack, const struct mt_frame *frame);
+
+/* The node of what was walked along, which may be asked more than once, better after some other work (see unwind.h); `caller` is the return address
+ * of the hook. Sets *truncated if frames are missing. */
+uint32_t mt_stack_node(struct mt_stack *stack, const void *caller, int *truncated);
 
 /* Modules went away: previous captures must not be joined any more. */
 void mt_stack_flush(void);

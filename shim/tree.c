@@ -37,6 +37,7 @@ struct index {
 static struct mt_node *segment[SEGMENTS];
 static struct link *links[MT_MAX_NODES / BLOCK];
 static struct index *table;
+static uint64_t first_table[sizeof(struct index) / 8 + INDEX_START]; /* there is always one */
 static uint32_t base, failed;
 
 static inline struct mt_node *node_at(uint32_t id)
@@ -368,8 +369,10 @@ int mt_tree_start(uint32_t first)
 	drop_from(first);
 	base = first;
 	failed = 0;
-	if (!table && !(table = index_new(INDEX_START)))
-		return 0;
+	if (!table) {
+		table = (struct index *)first_table;
+		table->mask = INDEX_START - 1;
+	}
 	__atomic_store_n(&mt_process.info->node_end, first ? first : 1, __ATOMIC_RELAXED);
 	return map_links(0) && map_segment(first / MT_NODE_STEP);
 }

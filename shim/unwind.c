@@ -340,15 +340,16 @@ static bool too_deep(const struct mt_unwind *u)
 	return (unsigned)(u->join + 1) + u->new_count > u->depth;
 }
 
-/* The walk is done: the node of what it found. */
-static inline uint32_t conclude(struct mt_unwind *u)
+/* The walk is done. Which node its stack has is kept in a line that other work has mostly driven out of the caches. */
+static inline void conclude(struct mt_unwind *u)
 {
 	u->stats.captures++;
 	u->stats.joined += u->join >= 0;
 	u->stats.frames += u->new_count;
 	u->cut |= u->join >= 0 && u->kept_cut;
 	u->kept_full = u->new_count - u->cells == u->depth;
-	return find_node(u, absorb(u));
+	u->whole = absorb(u);
+	__builtin_prefetch(memo_set(u, u->whole));
 }
 
 /* Another thread's state, or one that was left in the middle of a capture, is as good as none. */
@@ -359,9 +360,9 @@ static __attribute__((noinline)) void start_anew(struct mt_unwind *u, uint64_t t
 	u->thread = thread;
 }
 
-uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated)
+void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
 {
-	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), node;
+	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 
 	if (u->busy || u->thread != thread_pointer())
 		start_anew(u, thread_pointer());
@@ -373,24 +374,17 @@ uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *
 	walk(u, at, true);
 	if (u->join >= 0 && too_deep(u))
 		walk(u, at, false);
-	node = conclude(u);
+	conclude(u);
+}
+
+uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated)
+{
+	uint32_t node = find_node(u, u->whole);
+
 	*truncated = *truncated || u->cut;
 	in_order();
 	u->busy = false;
 	return node;
-}
-
-unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned most)
-{
-	unsigned unkept = u->ground == &u->range ? u->barrier : u->new_count, n = 0;
-
-	for (unsigned i = 0; i < unkept && n < most; i++)
-		if (!(u->new[i].flags & CELL))
-			pc[n++] = strip(u->new[i].ra);
-	for (unsigned i = u->kept_count; i-- > 0 && n < most;)
-		if (!(u->kept[i].flags & CELL))
-			pc[n++] = strip(u->kept[i].ra);
-	return n;
 }
 
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u)

@@ -48,13 +48,17 @@ void mt_unwind_boot(void);
 size_t mt_unwind_bytes(unsigned depth);
 void mt_unwind_init(struct mt_unwind *u, unsigned depth);
 
-/* The stack of the caller of the frame at `at` (`called`: the stack from `at` on), as a node of the call tree; frames of this library on top are left
- * out. *truncated is set if frames are missing: more than `depth`, no way to go on, or no room in the tree.
- * Async-signal-safe, takes no memory, leaves errno alone, uses less than 512 bytes of stack. */
-uint32_t mt_unwind_capture(struct mt_unwind *u, const struct mt_regs *at, bool *truncated);
+/* A capture is made in two steps, since memory that the second one needs is on its way when the first one returns. Both are
+ * async-signal-safe, take no memory, leave errno alone, use less than 512 bytes of stack.
+ *
+ * First, the stack of the caller of the frame at `at` (`called`: the stack from `at` on); frames of this library on top are left out. */
+void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at);
 
-/* The frames of the last capture, innermost first, as far as they fit: for tests. */
-unsigned mt_unwind_frames(const struct mt_unwind *u, uint64_t *pc, unsigned room);
+/* Then, what was found, as a node of the call tree: the same one when it is asked for again. *truncated is set if frames are missing: more than `depth`,
+ * no way to go on, or no room in the tree. */
+uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated);
+
+/* For tests. */
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 
 /* Modules went away (dlclose): what was learnt from them is not used any more. */

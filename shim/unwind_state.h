@@ -58,6 +58,7 @@ struct mt_unwind {
 	unsigned barrier;   /* new frames below this index are not to be kept */
 	int join;           /* index of the kept frame that was reached, or -1 */
 	bool cut;
+	uint64_t whole;     /* hash of the stack that was found */
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;
 	struct mt_rule rule;

@@ -388,6 +388,48 @@ def retained(c, sick):
     return {"retained"} if sick else set()
 
 
+def graph_pools(c, sick):
+    """A server captures a graph for each size of a batch, into private pools; the healthy one into a pool for all, the largest first,
+    and its results are used at once."""
+    d = c.device()
+    pool = c.pool(c.process("serve.py"), d)
+    stack = pool.p.stack(("/app/serve.py", "<module>", 20), ("/app/serve.py", "answer", 44))
+    graph = pool.p.stack(("/app/serve.py", "<module>", 14), ("/app/graphs.py", "capture", 31))
+    pool.alloc(c.share(0.2, 0.4), pool.p.stack(("/app/serve.py", "<module>", 9), ("/app/model.py", "load", 12)))
+    n, kept, drop = c.rng.randrange(4, 12), [], c.rng.random() < 0.5
+    unit = c.share(0.2, 0.35) // (n * (n + 1))
+    sizes = [(i + 1) * unit // (2 * MIB) * 2 * MIB + 2 * MIB for i in range(n)]
+    rest = d.free() - 2 * sum(sizes) - c.share(0.01, 0.03)
+    for i, size in enumerate(sizes if sick else sizes[::-1]):
+        with pool.capture(i + 1 if sick else 1):
+            first, second = pool.alloc(size, graph), pool.alloc(size, graph)
+            pool.p.tick(0.3)
+            pool.free(first)
+            results = [pool.alloc(size * 9 // 20, graph)]
+            pool.free(second)
+            results.append(pool.alloc(size * 12 // 20, graph))
+        for a in results if drop or not sick else []:
+            pool.free(a)
+    cache = pool.p.stack(("/app/serve.py", "<module>", 17), ("/site/vllm/worker/cache_engine.py", "allocate", 60))
+    kept.append(pool.alloc(rest * 9 // 10, cache))
+    for _ in range(c.rng.randrange(20, 60)):
+        a = pool.alloc(rest // 20 + c.rng.randrange(8) * MIB, stack)
+        pool.p.tick(0.2)
+        pool.free(a)
+    kept.append(pool.alloc(rest // 12, stack))
+    want = c.share(0.06, 0.09)
+    assert not sick or d.free() + pool.unused() < want < d.free() + sum(pool.holes(graphs=True))
+    try:
+        pool.alloc(want, stack)
+        failed = False
+    except OutOfMemory:
+        failed = True
+        c.crash(pool.p)
+    assert failed == sick
+    c.sample(c.end(), [pool])
+    return {"retained"} if sick else set()
+
+
 # ---- what only looks ill
 
 def first_step(c, sick):
@@ -532,7 +574,7 @@ def page_cache(c, sick):
 
 KINDS = {f.__name__: f for f in (
     capacity, capacity_late, capacity_caught, fragmentation, leak, leak_to_the_end, leak_accelerating, leak_lockstep, other_process,
-    other_process_traced, phase_peak, copies, outside_pool, limit, retained, first_step, accumulation, evaluation, dynamic_shapes,
+    other_process_traced, phase_peak, copies, outside_pool, limit, retained, graph_pools, first_step, accumulation, evaluation, dynamic_shapes,
     serving, replicas, idle_cache, host_leak, host_pressure, page_cache)}
 HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "serving", "replicas", "idle_cache", "page_cache"}
 

@@ -1,5 +1,7 @@
 """A device, a caching allocator like PyTorch's on it, and a training loop in that: so that generated cases have the shapes of
 real ones, and their truth is known by construction."""
+import contextlib
+
 from trace import ASYNC, DEVICE, POOL  # noqa: F401  (a module of this directory)
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -30,7 +32,8 @@ class Pool:
         self.id = process.device(ordinal, device.uuid, device.total, device.name)
         self.context = context
         device.used += context
-        self.segments = {}   # address -> [size, small, [blocks: (offset, size, used)], stack]
+        self.segments = {}   # address -> [size, small, [blocks: (offset, size, used)], private pool]
+        self.private = self.captures = 0
         self.reserved = self.allocated = 0
         self.ooms = self.retries = 0
         self.refused = None  # of the last failure: asked, free, unused in the pool, its largest hole
@@ -57,7 +60,7 @@ class Pool:
         return address
 
     def release(self):
-        for address in [a for a, s in self.segments.items() if not any(b[2] for b in s[2])]:
+        for address in [a for a, s in self.segments.items() if not s[3] and not any(b[2] for b in s[2])]:
             size = self.segments.pop(address)[0]
             self.p.free(self.id, DEVICE, address)
             self.device.used -= size
@@ -71,7 +74,7 @@ class Pool:
                 address = self.driver(segment, stack)
                 if address is not None:
                     self.reserved += segment
-                    self.segments[address] = [segment, small, [[0, segment, False]]]
+                    self.segments[address] = [segment, small, [[0, segment, False]], self.private]
                     self.retries += attempt
                     return address
             if attempt == 0:
@@ -82,8 +85,8 @@ class Pool:
 
     def fit(self, size, small):
         best = None
-        for address, (_, is_small, blocks) in self.segments.items():
-            if is_small != small:
+        for address, (_, is_small, blocks, private) in self.segments.items():
+            if is_small != small or private != self.private:
                 continue
             for b in blocks:
                 if not b[2] and b[1] >= size and (best is None or b[1] < best[1][1]):
@@ -113,11 +116,11 @@ class Pool:
             block[1] = size
         block[2] = True
         self.allocated += block[1]
-        self.p.alloc(self.id, POOL, block[1], stack, address=address + block[0])
+        self.p.alloc(self.id, POOL, block[1], stack, address=address + block[0], capture=self.captures if self.private else 0)
         return address + block[0]
 
     def free(self, at):
-        for address, (size, _, blocks) in self.segments.items():
+        for address, (size, _, blocks, _) in self.segments.items():
             if not address <= at < address + size:
                 continue
             i = next(i for i, b in enumerate(blocks) if address + b[0] == at)
@@ -131,11 +134,23 @@ class Pool:
             return
         raise KeyError(at)
 
+    def holes(self, graphs=False):
+        """Of the common pool, or those of graphs."""
+        return [b[1] for _, _, blocks, private in self.segments.values() for b in blocks if not b[2] and bool(private) == graphs]
+
     def unused(self):
-        return self.reserved - self.allocated
+        return sum(self.holes())
 
     def largest_hole(self):
-        return max([b[1] for _, _, blocks in self.segments.values() for b in blocks if not b[2]], default=0)
+        return max(self.holes(), default=0)
+
+    @contextlib.contextmanager
+    def capture(self, private):
+        """A graph is captured, into that private pool, and lives on."""
+        self.captures += 1
+        self.private = private
+        yield
+        self.private = 0
 
 
 class Training:

@@ -103,8 +103,8 @@ class Process:
         self.slots.append((event, ext))
         self.now += 1e-7
 
-    def ext(self, class_, device=0, stream=0, other=0, source=0, status=0):
-        return struct.pack("<QQIIII", stream, other, class_ | device << 8 | source << 24, EXT << 26, status, 0)
+    def ext(self, class_, device=0, stream=0, other=0, source=0, status=0, capture=0):
+        return struct.pack("<QQIIII", stream, other, class_ | device << 8 | source << 24, EXT << 26, status, capture)
 
     def address(self, size):
         address = self.next_address
@@ -135,9 +135,9 @@ class Process:
         self.record(REC_DEVICE, struct.pack("<IIIIQ", self.devices, backend, ordinal, 0, total) + text)
         return self.devices
 
-    def alloc(self, device, class_, size, stack=(0, 0), hook=4, address=None):
+    def alloc(self, device, class_, size, stack=(0, 0), hook=4, address=None, capture=0):
         address = address or self.address(size)
-        self.slot(DEVICE_ALLOC, address, size, 6 if class_ == POOL else hook, stack, self.ext(class_, device))
+        self.slot(DEVICE_ALLOC, address, size, 6 if class_ == POOL else hook, stack, self.ext(class_, device, capture=capture))
         return address
 
     def free(self, device, class_, address):

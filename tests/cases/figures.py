@@ -12,6 +12,7 @@ import audit
 import gpu
 import mt
 import screen
+from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
 STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
 
@@ -26,36 +27,17 @@ def line_of(scenario, text):
     return str(screen.line_of(os.path.join(gpu.SCENARIOS, scenario + ".py"), text))
 
 
-def certain(done, device=None):
-    return [v["kind"] for v in done.trace.report["verdicts"]
-            if v["certainty"] != "low" and (device is None or v["device"] == device)]
-
-
-def ruled_out(done, *kinds):
-    there = {r["kind"]: r["evidence"] for r in done.trace.report["ruled_out"] if r["device"] == "cuda:0"}
-    for kind in kinds:
-        mt.check(there.get(kind), "%s is not ruled out: %s" % (kind, sorted(there)))
-
-
 def exact(done):
     """The same in the JSON, to the byte."""
     report, kept, account = done.trace.report, done.books, done.account
-    device = next(d for d in report["devices"] if d["name"] == "cuda:0")
     for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host), (report["map"], [p.map for p in kept.process.values()], kept.maps)):
         mt.equal([got[k] for k in ("peak_bytes", "allocations", "frees", "temporary", "failed")],
                  [want.peak_bytes, want.allocations, want.frees, want.temporary, want.failed], "sums of the host")
         mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
     mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
-    mt.equal(len(device["ooms"]), len(account["ooms"]), "failures")
-    for oom, facts in zip(device["ooms"], account["ooms"]):
-        for key in ("free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "largest_hole_bytes", "outcome", "requested_bytes"):
-            if facts[key] is not None:
-                mt.equal(oom[key], facts[key], key)
-        given = max(i for i, e in enumerate(done.log) if e["op"] == "alloc" and e["pid"] == oom["pid"])
-        refused = [e["bytes"] for e in done.log[given:] if e["op"] == "fail" and e["pid"] == oom["pid"]]
-        mt.equal([r["bytes"] for r in oom["refusals"]], refused, "driver calls that failed for it")
-        rows = ("pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained")
-        mt.equal((sum(oom["ledger"][k] for k in rows), oom["ledger"]["unexplained"]), (oom["total_bytes"], 0), "the ledger's sum, unexplained")
+    for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in account["ooms"])]):
+        compare_refusals(done, oom)
+        is_explained(oom["ledger"])
 
 
 def well(done):
@@ -231,6 +213,56 @@ def case_incident3_healthy():
     exact(done)
 
 
+@functools.lru_cache(None)
+def steps_of_incident3(*options):
+    return run("incident3").trace.json("report", *options)["steps"]
+
+
+def failed_step():
+    return run("incident3").account["failed_step"]
+
+
+def case_incident3_every_step_is_found():
+    found = steps_of_incident3()
+    mt.equal((found["source"], found["micro_steps"]), ("inferred", 1))
+    mt.between(failed_step() - 1, found["count"], failed_step(), "steps")
+
+
+def case_incident3_high_points_are_pytorchs():
+    """max_memory_allocated() of a step, as the program asked now and then."""
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in steps_of_incident3()["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
+    wrong = {n: (high[n], b) for n, b in asked.items() if n in high and high[n] != b}
+    mt.equal(wrong, {})
+    mt.check(len(set(asked) & set(high)) >= 3, "compared %s with %s" % (sorted(asked), len(high)))
+
+
+def case_incident3_end_is_forecast_from_half_the_run():
+    growth = steps_of_incident3("--to", "step:%d" % (failed_step() // 2))["growth"]["cuda:0 pool"]
+    mt.equal(growth["kind"], "accelerating")
+    runs_out = growth["runs_out_at_step"]
+    mt.between(0.9 * failed_step(), runs_out["at"], 1.1 * failed_step(), "forecast of step %d" % failed_step())
+    mt.equal(runs_out["level"], 0.95)
+    mt.between(runs_out["low"], failed_step(), runs_out["high"], "step that failed, in the interval")
+
+
+def case_incident3_screen_knows_no_more_than_half_the_run():
+    """What it says of the first half after the end is what it says when it reads no further."""
+    text = run("incident3").trace.tool("report").out
+    said = re.search(r"half-way \(step (\d+)\): fails at (\d+) \(95 %: (\d+) to (\d+)\)", text)
+    mt.check(said, "no forecast: %s" % text)
+    half, *figures = map(int, said.groups())
+    runs_out = steps_of_incident3("--to", "step:%d" % half)["growth"]["cuda:0 pool"]["runs_out_at_step"]
+    for name, figure in zip(("at", "low", "high"), figures):
+        mt.between(0.99 * figure, runs_out[name], 1.01 * figure, name)
+
+
+def case_incident3_site_is_the_hook():
+    sites = run("incident3").trace.json("leaks", "--device", "cuda:0", "--filter", "save_activation")["sites"]
+    of_pool = [s for s in sites if s["mean_block_bytes"] == run("incident3").account["block_bytes"]]  # the others are its segments
+    mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
+
+
 # ---- incident 5
 
 
@@ -244,7 +276,7 @@ def case_incident5(layers):
     mt.equal((growing, seen.has("GROWTH  cuda")), ([], False), "what only loads grows in steps")
     mt.equal(sorted(seen.devices()), ["cuda:%d" % n for n in range(len(account["pools"]))], "devices")
     for number, facts in enumerate(account["pools"]):
-        one = next(d for d in done.trace.report["devices"] if d["name"] == "cuda:%d" % number)
+        one = device(done, number)
         mt.equal((one["uuid"], one["pool"]["peak_allocated_bytes"], one["pool"]["peak_reserved_bytes"]),
                  ("GPU-" + account["uuids"][number], facts["peak_allocated_bytes"], facts["peak_reserved_bytes"]), "cuda:%d" % number)
     # what infers is a block of its own, which may be called an activation

@@ -21,8 +21,8 @@ def blocks():
 
 def case_blocks():
     trace = mt.same([blocks()], env={"LD_LIBRARY_PATH": libraries()}, intact=False)
-    got = [(e["record"], e["hook"], e["addr"], e["size"], e["class"], e["ordinal"], e["stream"], e["other"], e["status"])
-           for e in raw_events(trace)]
+    events = raw_events(trace)
+    got = [(e["record"], e["hook"], e["addr"], e["size"], e["class"], e["ordinal"], e["stream"], e["other"], e["status"]) for e in events]
     compare([
         ("device-alloc", REPORT, 0x1000, 512, 10, 0, 0, 0, 0),
         ("device-alloc", REPORT, 0x2000, 1024, 10, 1, 0x700, 0, 0),
@@ -33,7 +33,11 @@ def case_blocks():
         ("device-fail", OOM, 1 << 21, 0, 10, 1, 1001, 2001, 2),
         ("device-fail", OOM, 1 << 22, 0, 10, 0, 1002, 2002, 2),
         ("device-free", REPORT, 0x2000, 0, 10, 1, 0, 0, 0),
+        ("device-alloc", REPORT, 0x5000, 2048, 10, 0, 0xca00, 0, 0),
+        ("device-fail", OOM, 1 << 24, 0, 10, 0, 1004, 2004, 2),
+        ("device-alloc", REPORT, 0x6000, 4096, 10, 0, 0xcb00, 0, 0),
     ], got)
+    mt.equal([(e["addr"], e["capture"]) for e in events if "capture" in e], [(0x5000, 42), (1 << 24, 42)], "asked in a capture")
 
 
 def case_failures_are_counted():
@@ -42,7 +46,7 @@ def case_failures_are_counted():
     trace = mt.same([blocks()], env={"LD_LIBRARY_PATH": libraries()}, intact=False)
     with open(os.path.join(trace.path, "session"), "rb") as file:
         head = file.read(4096)
-    mt.equal(struct.unpack_from("<I", head, mt.session_offset("failures"))[0], 3, "failures")
+    mt.equal(struct.unpack_from("<I", head, mt.session_offset("failures"))[0], 4, "failures")
 
 
 def case_stacks_in_every_mode():
@@ -50,7 +54,7 @@ def case_stacks_in_every_mode():
     for mode in ("all", "sample", "none"):
         trace = mt.same([blocks()], env={"LD_LIBRARY_PATH": libraries(), "MEMTRACE_STACKS": mode}, intact=False)
         nodes = [e["node"] for e in raw_events(trace) if e["record"] in ("device-alloc", "device-fail")]
-        mt.check(all(nodes) and len(nodes) == 5, "with --stacks=%s: %s" % (mode, nodes))
+        mt.check(all(nodes) and len(nodes) == 8, "with --stacks=%s: %s" % (mode, nodes))
 
 
 def case_profiler():

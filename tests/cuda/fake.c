@@ -60,7 +60,13 @@ API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *p, CUme
 }
 API CUresult cuMemGetAddressRange_v2(CUdeviceptr *b, size_t *n, CUdeviceptr p) { *b = p; *n = 4096; return 0; }
 API CUresult cuPointerGetAttribute(void *to, int what, CUdeviceptr p) { (void)p; *(int *)to = device_now; return what == 9 ? 0 : 1; }
-API CUresult cuStreamIsCapturing(CUstream s, int *c) { *c = s == (CUstream)0xcafe; return 0; }
+API CUresult cuStreamIsCapturing(CUstream s, int *c) { *c = (uintptr_t)s >> 8 == 0xca; return 0; }
+API CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *c, cuuint64_t *id, CUgraph *g, const CUgraphNode **d, size_t *n)
+{
+	(void)g, (void)d, (void)n;
+	*id = 1ull << 32 | 42;
+	return cuStreamIsCapturing(s, c);
+}
 static void uuid(CUuuid *u, CUdevice d, int part) { for (int i = 0; i < 16; i++) u->bytes[i] = (char)(16 * d + i + part); }
 /* Device 1 is an instance (MIG): its own identity differs from the whole device's. */
 API CUresult cuDeviceGetUuid(CUuuid *u, CUdevice d) { uuid(u, d, 0); return 0; }

@@ -245,6 +245,14 @@ static SYNTH_UNUSED void synth_dev(struct synth_process *p, uint32_t ring, uint6
 		  (struct mt_ext_device){ .class = class & 255, .device = device & 0xffff });
 }
 
+/* A block of the pool, or (MT_DEVICE_FAIL) a request, in a capture. */
+static SYNTH_UNUSED void synth_dev_captured(struct synth_process *p, uint32_t ring, uint64_t ticks, enum mt_kind kind, uint32_t device,
+					    uint64_t addr, uint64_t size, uint32_t node, uint32_t capture)
+{
+	synth_ext(p, ring, (struct mt_event){ .ticks = ticks, .addr = addr, .size = size & MT_MAX_SIZE, .kind = kind & 63, .node = node },
+		  (struct mt_ext_device){ .class = MT_CLASS_POOL, .device = device & 0xffff, .capture = capture });
+}
+
 static SYNTH_UNUSED void synth_dev_map(struct synth_process *p, uint32_t ring, uint64_t ticks, uint32_t device, uint64_t addr,
 				       uint64_t size, uint64_t handle)
 {

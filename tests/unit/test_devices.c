@@ -762,6 +762,8 @@ static void any_event(struct fixture *f, struct synth_process *p, uint64_t *rand
 		kind = MT_DEVICE_RESET, addr = next(random) % 2 ? class : 0;
 	if (kind == MT_DEVICE_MAP)
 		synth_dev_map(p, ring, AT(f->now += 1000), device, addr, size, handle);
+	else if (class == MT_CLASS_POOL && next(random) % 8 == 0)
+		synth_dev_captured(p, ring, AT(f->now += 1000), kind, device, addr, size, node, 1 + (uint32_t)(next(random) % 5));
 	else
 		synth_dev(p, ring, AT(f->now += 1000), kind, class, device, addr, size, node);
 }
@@ -788,6 +790,10 @@ static void check_books(const struct fixture *f, const struct model_device *d)
 		CHECK_EQ(layout_take(&l, f->m, d->index, s->process->id), 0);
 		CHECK_EQ(l->reserved, s->layer[LAYER_RESERVED].live_bytes);
 		CHECK(l->allocated + l->stray >= s->layer[LAYER_POOL].live_bytes);
+		CHECK(layout_pools(l, LAYOUT_PRIVATE).reserved >= s->layer[LAYER_PRIVATE].live_bytes);
+		CHECK_EQ(layout_pools(l, LAYOUT_PRIVATE).allocated + layout_pools(l, LAYOUT_COMMON).allocated, l->allocated);
+		CHECK(s->layer[LAYER_PRIVATE].live_bytes <= s->layer[LAYER_RESERVED].live_bytes);
+		CHECK(s->layer[LAYER_PRIVATE_POOL].live_bytes <= s->layer[LAYER_POOL].live_bytes);
 		layout_free(l);
 		for (int k = 0; k < MODEL_LAYERS; k++)
 			sum[k] += s->layer[k].live_bytes;

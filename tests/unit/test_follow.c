@@ -217,4 +217,40 @@ TEST(another_file_in_its_place_says_nothing_twice)
 		follow(seed, true);
 }
 
+static size_t events_of(struct reader *r)
+{
+	struct reader_step step;
+	size_t n = 0;
+	while (reader_next(r, &step) > 0)
+		n += step.count;
+	return n;
+}
+
+/* The recorder goes on between two passes of one command. */
+TEST(another_pass_has_the_events_of_the_first)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	struct reader *again = NULL;
+	r->seed = 1;
+	r->ticks = SYNTH_START;
+	synth_begin(&r->s);
+	r->s.session.recorder_pid = (uint32_t)getpid();
+	set_session(&r->s);
+	r->p = alive(r, 0);
+	r->p->block_slots = 50;
+	act(r, 2000);
+	synth_write(r->p, SYNTH_MIXED);
+	const char *dir = r->s.dir;
+	CHECK_EQ(reader_open(&r->reader, &dir, 1, 0), 0);
+	CHECK_EQ(events_of(r->reader), 2000);
+	act(r, 20000);
+	synth_write(r->p, SYNTH_MIXED);
+	CHECK_EQ(reader_again(&again, r->reader), 0);
+	CHECK_EQ(events_of(again), 2000);
+	reader_close(again);
+	reader_close(r->reader);
+	synth_end(&r->s);
+	free(r);
+}
+
 TEST_MAIN

@@ -106,7 +106,7 @@ TEST(pins_keep_back_what_is_unused_in_their_segments)
 	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
 	CHECK_EQ(pins_find(l, &pins, &count), 0);
 	CHECK_EQ(count, 2);
-	CHECK_EQ(model_process(f.m, 0)->sites[pins[0].site].node, 2);
+	CHECK_EQ(model_site(f.m, 0, pins[0].site)->node, 2);
 	CHECK_EQ(pins[0].held, 5 * MIB);
 	CHECK_EQ(pins[0].pinned, 14 * MIB + 19 * MIB);
 	CHECK_EQ(pins[0].alone, 19 * MIB);

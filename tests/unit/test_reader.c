@@ -223,7 +223,8 @@ TEST(records_give_names)
 	CHECK(q->argc == 2 && !strcmp(q->argv[1], "--fast") && !q->argv[2]);
 	CHECK_EQ(q->env_count, 2);
 	CHECK(q->env_count == 2 && !strcmp(q->env[1], "B=two"));
-	CHECK(!strcmp(process_file(q, 5), "/five") && !strcmp(process_file(q, 9), "/nine") && !*process_file(q, 6));
+	CHECK_EQ(q->file_count, 2);
+	CHECK(q->files[0].id == 5 && !strcmp(q->files[0].path, "/five") && q->files[1].id == 9 && !strcmp(q->files[1].path, "/nine"));
 	CHECK(!strcmp(process_hook(q, 1), "malloc") && !strcmp(process_hook(q, 77), "?"));
 	CHECK(process_thread(q, 3) && process_thread(q, 3)->tid == 4711 && !strcmp(process_thread(q, 3)->name, "renamed"));
 	CHECK(!process_thread(q, 1) && !process_thread(q, 1000000));
@@ -338,7 +339,8 @@ static void use_all(struct reader *r, struct model *m)
 			CHECK(strlen(p->argv[i]) < 1000);
 		for (uint32_t i = 0; i < p->thread_end; i++)
 			process_thread(p, i);
-		process_file(p, 7);
+		for (unsigned i = 0; i < p->file_count; i++)
+			CHECK(strlen(p->files[i].path) < 1000);
 		const struct model_process *mp = model_process(m, id);
 		for (uint32_t i = 0; i < mp->site_count; i++)
 			CHECK(mp->sites[i].node == 0 || mp->sites[i].node < MT_MAX_NODES);

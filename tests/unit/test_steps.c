@@ -413,6 +413,29 @@ TEST(low_points_of_sites)
 	end(&s);
 }
 
+/* Batches of steps, and before each something that is kept: as a server does that reads requests between its handlers' turns. */
+TEST(what_grows_between_steps_grows)
+{
+	struct passes s;
+	begin(67);
+	uint32_t rest = site(0x1000), kept = site(0x2000);
+	for (uint64_t i = 0; i < 100; i++) {
+		prog.now += i % 20 ? 0 : 50 * MS;
+		for (int k = 0; i % 20 == 0 && k < 20; k++)
+			take(kept, 20000);
+		mark(MT_MARK_STEP, 1 + i, NULL, MT_MARK_PROGRAM);
+		drop(take(rest, 100));
+	}
+	run(&s);
+	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
+	size_t n = steps_site(s.steps, 0, 0, 1, x, bytes, blocks), wrong = 0;
+	for (size_t i = 0; i < n; i++)
+		wrong += bytes[i] != (double)(400000 * (i / 20 + 1));
+	CHECK_EQ(n, 100);
+	CHECK_EQ(wrong, 0);
+	end(&s);
+}
+
 TEST(a_program_without_a_loop_has_windows_of_time)
 {
 	struct passes s;

@@ -377,6 +377,77 @@ TEST(sum_fits_but_no_hole_does)
 	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
 }
 
+/* The failing request's pool has 0.5 GiB unused; graphs have `unused` GiB more of their own. */
+static void graphs(double unused, unsigned captures, unsigned pools)
+{
+	begin(24, 2, 0.5, 20, 20.5 + unused);
+	device.pool.largest_hole = G(0.3);
+	device.pool.graphs = (struct evidence_graphs){ .captures = captures, .pools = pools, .reserved = G(unused + 1), .allocated = G(1),
+						       .unused = G(unused) };
+	judge();
+}
+
+TEST(holes_of_graphs_are_no_fragmentation)
+{
+	graphs(2.5, 8, 8);
+	CHECK(only(VERDICT_RETAINED));
+	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(2.5));
+	CHECK(says(held(VERDICT_RETAINED)->evidence, "private pools of 8 CUDA graphs keep 2.50 GiB"));
+	CHECK(says(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_CAPACITY));
+	graphs(2.5, 8, 1); /* they share one already */
+	CHECK(only(VERDICT_RETAINED));
+	CHECK(!strstr(held(VERDICT_RETAINED)->advice, "graph_pool_handle"));
+	graphs(0.9, 8, 8); /* too little of it */
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_FRAGMENTATION));
+	graphs(2.5, 8, 8);
+	device.pool.graphs = (struct evidence_graphs){ 0 }; /* the same holes in the common pool */
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+}
+
+/* Both would have done: holes of the common pool, or what graphs keep; the latter only if it is enough by itself. */
+TEST(holes_of_both)
+{
+	begin(24, 2, 0.5, 16, 21.5);
+	device.pool.largest_hole = G(0.3);
+	device.pool.graphs = (struct evidence_graphs){ .captures = 1, .pools = 1, .reserved = G(3), .unused = G(2.5) };
+	judge();
+	CHECK(held(VERDICT_FRAGMENTATION) && held(VERDICT_RETAINED));
+	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(3));
+	device.pool.graphs.unused = G(1.4);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+}
+
+TEST(a_capture_cannot_use_the_common_pool)
+{
+	begin(24, 2, 0.5, 16, 21);
+	device.pool.largest_hole = 0;
+	device.pool.graphs = (struct evidence_graphs){ .captures = 1, .pools = 1, .reserved = G(1), .allocated = G(1), .capturing = true,
+						       .common_unused = G(5), .common_idle = G(4) };
+	judge();
+	CHECK(only(VERDICT_RETAINED));
+	CHECK_EQ(held(VERDICT_RETAINED)->bytes, G(4));
+	CHECK(says(held(VERDICT_RETAINED)->evidence, "in a capture"));
+	CHECK(says(held(VERDICT_RETAINED)->advice, "empty_cache"));
+	device.pool.graphs.common_idle = 0; /* nothing of it could be returned */
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+}
+
+TEST(graphs_beside_nccl)
+{
+	begin(24, 1.5, 0.1, 18, 20.5);
+	device.request.caller = CALLER_COMM;
+	device.request.caller_name = "NCCL";
+	device.pool.graphs = (struct evidence_graphs){ .captures = 3, .pools = 3, .reserved = G(3), .allocated = G(0.5), .unused = G(2.5) };
+	judge();
+	CHECK(only(VERDICT_RETAINED));
+	CHECK(says(held(VERDICT_RETAINED)->evidence, "3 CUDA graphs"));
+}
+
 TEST(idle_cache_is_no_fragmentation)
 {
 	begin(24, 0, 2, 5, 21);

@@ -38,7 +38,8 @@ FRAME uint32_t capture(struct mt_unwind *u, bool *cut)
 
 	*cut = false;
 	MT_REGS_HERE(here);
-	node = mt_unwind_capture(u, &here, cut);
+	mt_unwind_walk(u, &here);
+	node = mt_unwind_node(u, cut);
 	STAY;
 	return node;
 }

@@ -186,7 +186,8 @@ static inline __attribute__((always_inline)) void record(void)
 		unw_backtrace(t->theirs, DEPTH);
 	} else {
 		MT_REGS_HERE(regs);
-		node = mt_unwind_capture(t->unwind, &regs, &cut);
+		mt_unwind_walk(t->unwind, &regs);
+		node = mt_unwind_node(t->unwind, &cut);
 		truncated += cut;
 		if (mode == VERIFY || mode == STEP)
 			verify(t, node, cut);

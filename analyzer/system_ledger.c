@@ -1,0 +1,296 @@
+/* All subjects as of the ledger's moment: what processes had, and the host's ledger. A part of system.c. */
+#include "analyzer/system_own.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+#define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
+
+/* ---- processes ------------------------------------------------------------------------------------------ */
+
+static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+static uint64_t known(const struct sample_state *x, unsigned field)
+{
+	return x->known >> field & 1 ? x->value[field] : SYSTEM_UNKNOWN;
+}
+
+static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t otherwise)
+{
+	return x->known >> field & 1 ? x->value[field] : otherwise;
+}
+
+/* Sums over traced processes, shared pages once. */
+struct sums { uint64_t anon, file, shmem, live, untouched, pinned, swap, copied; };
+
+static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
+{
+	bool rolled = x->known >> MT_PROCESS_pss_anon & 1;
+	uint64_t anon = known_or(x, MT_PROCESS_rss_anon, 0), file = known_or(x, MT_PROCESS_rss_file, 0);
+	uint64_t shmem = known_or(x, MT_PROCESS_rss_shmem, 0);
+	if (rolled) {
+		anon = system_share(anon, x->value[MT_PROCESS_pss_anon], x->value[MT_PROCESS_anonymous]);
+		uint64_t all = x->value[MT_PROCESS_shared_clean] + x->value[MT_PROCESS_shared_dirty] +
+			       x->value[MT_PROCESS_private_clean] + x->value[MT_PROCESS_private_dirty];
+		uint64_t then = all > x->value[MT_PROCESS_anonymous] + shmem ? all - x->value[MT_PROCESS_anonymous] - shmem : 0;
+		bool fresh = x->ns[MT_PROCESS_pss_file] == x->ns[MT_PROCESS_rss_file];
+		if (fresh || !then)
+			file = x->value[MT_PROCESS_pss_file] < file ? x->value[MT_PROCESS_pss_file] : file;
+		else if (x->value[MT_PROCESS_pss_file] < then)
+			file = (uint64_t)((double)file * (double)x->value[MT_PROCESS_pss_file] / (double)then);
+		shmem = x->value[MT_PROCESS_pss_shmem] < shmem ? x->value[MT_PROCESS_pss_shmem] : shmem;
+	}
+	s->ledger.estimated |= !rolled || x->ns[MT_PROCESS_pss_anon] != x->ns[MT_PROCESS_rss_anon];
+	sums->anon += anon;
+	sums->file += file;
+	sums->shmem += shmem;
+	sums->swap += known_or(x, MT_PROCESS_swap_pss, known_or(x, MT_PROCESS_swap, 0));
+	out->rss = known(x, MT_PROCESS_rss);
+	out->anon = known(x, MT_PROCESS_rss_anon);
+	out->file = known(x, MT_PROCESS_rss_file);
+	out->shmem = known(x, MT_PROCESS_rss_shmem);
+	bool lately = rolled && x->ns[MT_PROCESS_pss] + LATELY_NS >= s->ns;
+	out->pss = lately ? known(x, MT_PROCESS_pss) : SYSTEM_UNKNOWN;
+	out->swap = known(x, MT_PROCESS_swap);
+	out->private_dirty = lately ? known(x, MT_PROCESS_private_dirty) : SYSTEM_UNKNOWN;
+	out->size = known(x, MT_PROCESS_size);
+}
+
+/* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. What became resident since
+ * they were looked at was touched since, for all we know. */
+static int untouched(const struct system *s, const struct sample_subject *process, uint64_t anon, uint64_t live, uint64_t *out)
+{
+	uint64_t sum = 0, ns = 0;
+	struct sample_state then;
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_MAPPING || d->host != process->host || d->pid != process->pid || !x->last_ns || x->gone ||
+		    strcmp(d->text, "[anon]") != 0)
+			continue;
+		uint64_t there = known_or(x, MT_MAPPING_rss, 0) + known_or(x, MT_MAPPING_swap, 0), size = known_or(x, MT_MAPPING_size, 0);
+		if (size > live)
+			continue; /* some driver's address space that no hook saw */
+		sum += size > there ? size - there : 0;
+		ns = x->last_ns > ns ? x->last_ns : ns;
+	}
+	*out = sum;
+	if (!sum || ns >= s->ns)
+		return 0;
+	int e = samples_at(s->samples, ns, process->index, &then);
+	uint64_t before = e ? 0 : known_or(&then, MT_PROCESS_rss_anon, 0), more = anon > before ? anon - before : 0;
+	*out = sum > more ? sum - more : 0;
+	return e;
+}
+
+/* What a forked child wrote to, beyond what it allocated itself, is a copy of what it inherited. As of the latest look at its pages. */
+static uint64_t copied(const struct model_process *m, const struct sample_state *x, const struct system_process *p)
+{
+	uint64_t more = less(known_or(x, MT_PROCESS_private_dirty, 0), p->live_heap + p->live_map);
+	uint64_t inherited = m->kind[MODEL_HEAP].inherited_bytes + m->kind[MODEL_MAP].inherited_bytes;
+	return m->process->origin == MT_ORIGIN_FORK ? lower(more, inherited) : 0;
+}
+
+static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, const struct sample_state *x,
+		     struct system_process *out, struct sums *sums)
+{
+	const struct model_level *l = &model_process(m, out->process->id)->level;
+	uint64_t mapped = 0, not_there = 0;
+	if (!l->taken)
+		return 0;
+	out->live_heap = l->live[MODEL_HEAP];
+	out->live_map = l->map[MAP_ANON];
+	for (int c = 0; c < MAP_CLASSES; c++)
+		mapped += l->map[c];
+	if (out->size != SYSTEM_UNKNOWN)
+		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
+	uint64_t live = out->live_heap + out->live_map, there = out->anon == SYSTEM_UNKNOWN ? live : out->anon;
+	int e = untouched(s, d, there, live, &not_there);
+	out->untouched = not_there < live ? not_there : live;
+	if (live - out->untouched > there) /* what is resident is known better than what was touched */
+		out->untouched = live - there;
+	sums->live += live;
+	sums->untouched += out->untouched;
+	sums->pinned += l->live[MODEL_PINNED];
+	sums->copied += copied(model_process(m, out->process->id), x, out);
+	return e;
+}
+
+static int take_processes(struct system *s, const struct model *m, struct sums *sums)
+{
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_PROCESS || d->host != s->host || !x->last_ns || x->gone || !d->traced)
+			continue;
+		const struct process *p = samples_process(s->samples, d, s->ns);
+		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
+			continue;
+		add_process(s, x, &s->processes[p->id], sums);
+		int e = add_level(s, m, d, x, &s->processes[p->id], sums);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+static int compare_others(const void *a, const void *b)
+{
+	uint64_t x = ((const struct system_other *)a)->rss, y = ((const struct system_other *)b)->rss;
+	return (x < y) - (x > y);
+}
+
+static int take_others(struct system *s)
+{
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		const struct sample_state *x = &s->states[i];
+		if (d->kind != MT_SUBJECT_PROCESS || d->host != s->host || !x->last_ns || x->gone || d->traced)
+			continue;
+		int e = vec_reserve(s->others, s->other_room, s->other_count + 1);
+		if (e)
+			return e;
+		s->others[s->other_count++] = (struct system_other){ d->pid, d->text, known_or(x, MT_PROCESS_rss, 0),
+								    known_or(x, MT_PROCESS_swap, 0) };
+	}
+	if (s->other_count)
+		qsort(s->others, s->other_count, sizeof(*s->others), compare_others);
+	return 0;
+}
+
+/* ---- the ledger ----------------------------------------------------------------------------------------- */
+
+/* The state of the cgroup with a limit that is fullest, or NULL. */
+static const struct sample_state *tightest(const struct system *s, const struct sample_subject **out)
+{
+	const struct sample_state *best = NULL;
+	double fullest = -1;
+	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, i)) < samples_subjects(s->samples); i++) {
+		const struct sample_state *x = &s->states[i];
+		uint64_t limit = known_or(x, MT_CGROUP_limit, 0);
+		if (!limit || limit >= s->facts.memory)
+			continue;
+		double full = (double)known_or(x, MT_CGROUP_current, 0) / (double)limit;
+		if (full > fullest) {
+			fullest = full;
+			best = x;
+			*out = samples_subject(s->samples, i);
+		}
+	}
+	return best;
+}
+
+/* `there`: all private memory of the machine or cgroup, which the shares of forked processes may exceed, being estimates. */
+static void split_anon(struct system_ledger *l, struct sums *sums, uint64_t there)
+{
+	sums->anon = lower(sums->anon, there);
+	l->live = lower(sums->live - sums->untouched, sums->anon);
+	l->kept = sums->anon - l->live;
+	l->copied = lower(sums->copied, l->kept);
+	l->not_resident = sums->live - l->live;
+	l->swapped = sums->swap;
+}
+
+static void make_machine_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
+{
+	struct system_ledger *l = &s->ledger;
+	uint64_t cached = known_or(x, MT_MACHINE_cached, 0), shmem = known_or(x, MT_MACHINE_shmem, 0);
+	l->total = known_or(x, MT_MACHINE_total, 0);
+	split_anon(l, sums, known_or(x, MT_MACHINE_anon, 0));
+	l->other_processes = less(known_or(x, MT_MACHINE_anon, 0), sums->anon);
+	l->shared = lower(sums->shmem, shmem);
+	l->shm_files = shmem - l->shared;
+	l->mapped_files = lower(sums->file, less(cached, shmem));
+	l->page_cache = less(cached, shmem) - l->mapped_files + known_or(x, MT_MACHINE_buffers, 0) + known_or(x, MT_MACHINE_swap_cached, 0);
+	l->kernel = known_or(x, MT_MACHINE_slab_reclaimable, 0) + known_or(x, MT_MACHINE_slab_unreclaimable, 0) +
+		    known_or(x, MT_MACHINE_kernel_stacks, 0) + known_or(x, MT_MACHINE_page_tables, 0) +
+		    known_or(x, MT_MACHINE_per_cpu, 0) + known_or(x, MT_MACHINE_huge_pages, 0);
+	l->free = known_or(x, MT_MACHINE_free, 0);
+}
+
+static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
+{
+	struct system_ledger *l = &s->ledger;
+	uint64_t current = known_or(x, MT_CGROUP_current, 0), anon = known_or(x, MT_CGROUP_anon, 0);
+	uint64_t file = known_or(x, MT_CGROUP_file, 0), shmem = known_or(x, MT_CGROUP_shmem, 0);
+	l->total = known_or(x, MT_CGROUP_limit, 0);
+	split_anon(l, sums, anon);
+	l->other_processes = less(anon, sums->anon);
+	l->shared = lower(sums->shmem, shmem);
+	l->shm_files = shmem - l->shared;
+	l->mapped_files = lower(sums->file, file);
+	l->page_cache = file - l->mapped_files;
+	l->kernel = known_or(x, MT_CGROUP_kernel, 0);
+	l->free = less(l->total, current);
+}
+
+/* A driver's pinned memory is in no process's account, but a stand-in's or another allocator's may be: it is a row of its own only
+ * as far as the other rows leave room for it. */
+static void explain(struct system_ledger *l, const struct sums *sums)
+{
+	int64_t rest = (int64_t)l->total - (int64_t)(l->live + l->kept + l->mapped_files + l->shared + l->shm_files +
+						     l->other_processes + l->page_cache + l->kernel + l->free);
+	if (!l->cgroup && rest >= (int64_t)sums->pinned)
+		l->pinned = sums->pinned;
+	l->unexplained = rest - (int64_t)l->pinned;
+}
+
+static uint64_t counted(const struct sample_subject *d, unsigned field)
+{
+	return d && d->known >> field & 1 ? d->last[field].value - d->first[field].value : SYSTEM_UNKNOWN;
+}
+
+static void take_facts(struct system *s, const struct sample_subject *machine, const struct sample_subject *group,
+		       const struct sample_state *x)
+{
+	struct system_facts *f = &s->facts;
+	const struct sample_subject *any = group;
+	unsigned i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, 0);
+	if (!any && i < samples_subjects(s->samples))
+		any = samples_subject(s->samples, i);
+	f->swapped_out = counted(machine, MT_MACHINE_swapped_out);
+	f->stalled_ns = counted(machine, MT_MACHINE_psi_some);
+	f->oom_kills = counted(any, MT_CGROUP_oom_kills);
+	if (f->oom_kills == SYSTEM_UNKNOWN || !f->oom_kills)
+		for (unsigned p = 0; p < reader_processes(s->reader); p++)
+			if (s->processes[p].oom_killed)
+				f->oom_kills = counted(machine, MT_MACHINE_oom_kills);
+	if (f->oom_kills == SYSTEM_UNKNOWN)
+		f->oom_kills = counted(machine, MT_MACHINE_oom_kills);
+	if (!group)
+		return;
+	f->limit = known(x, MT_CGROUP_limit);
+	f->cgroup_anon = known(x, MT_CGROUP_anon);
+	f->cgroup_file = known(x, MT_CGROUP_file);
+	f->cgroup_current = known(x, MT_CGROUP_current);
+	f->cgroup_peak = known(x, MT_CGROUP_peak);
+}
+
+int system_settle(struct system *s, const struct model *m)
+{
+	struct sums sums = { 0 };
+	const struct sample_subject *group = NULL;
+	unsigned machine = s->host ? samples_find(s->samples, MT_SUBJECT_MACHINE, s->host, 0) : samples_subjects(s->samples);
+	if (!s->facts.sampled || machine == samples_subjects(s->samples))
+		return 0;
+	s->states = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->states));
+	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		e = take_others(s);
+	if (!e)
+		e = take_processes(s, m, &sums);
+	if (e)
+		return e;
+	const struct sample_state *x = tightest(s, &group);
+	s->ledger.known = true;
+	s->ledger.ns = s->ns;
+	s->ledger.cgroup = group ? group->text : NULL;
+	if (group)
+		make_cgroup_ledger(s, &sums, x);
+	else
+		make_machine_ledger(s, &sums, &s->states[machine]);
+	explain(&s->ledger, &sums);
+	take_facts(s, samples_subject(s->samples, machine), group, x);
+	return 0;
+}
