@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import audit
 import gpu
 import mt
+import places
 import screen
 from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
@@ -30,7 +31,8 @@ def line_of(scenario, text):
 def exact(done):
     """The same in the JSON, to the byte."""
     report, kept, account = done.trace.report, done.books, done.account
-    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host), (report["map"], [p.map for p in kept.process.values()], kept.maps)):
+    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host),
+                            (report["map"], [p.map for p in kept.process.values()], kept.maps)):
         mt.equal([got[k] for k in ("peak_bytes", "allocations", "frees", "temporary", "failed")],
                  [want.peak_bytes, want.allocations, want.frees, want.temporary, want.failed], "sums of the host")
         mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
@@ -77,7 +79,7 @@ def case_incident1():
     trained = "incident1.py:" + line_of("incident1", "optimizer.step()")
     seen.claim(r"^  no leak +(FIGURE) came at once \((PLACE) train\) and stayed$", said["kinds"]["optimizer"], trained, what="no leak")
     seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
-               lambda place: audit.source(place) == "inference(words, answer=True)",
+               lambda place: places.source(place) == "inference(words, answer=True)",
                "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
     seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
     seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")

@@ -6,10 +6,7 @@ same thing; one that nobody claims is an error by name.
     seen.claim(r"(FIGURE) in all", unused, what="unused")    # a group is compared with a number, a (least, most) or a text
     seen.finish()
 """
-import ast
 import datetime
-import functools
-import glob
 import os
 import re
 import time
@@ -19,6 +16,7 @@ import gpu
 import mt
 import screen
 import watch
+from places import calls, files_of, is_function, is_in, source
 from screen import FIGURE, Figure
 
 NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
@@ -98,7 +96,8 @@ def join(text):
         head = re.match(r"(?:[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
         section = head[0] if head else section
         indent = indents.get(section, 0)
-        alive = section == "ALIVE THEN" and raw.startswith("  ") and not re.match(r"  (?:5 largest|largest|by line) ", raw) and not lines[-1].text.startswith(section)
+        alive = (section == "ALIVE THEN" and raw.startswith("  ") and not re.match(r"  (?:5 largest|largest|by line) ", raw)
+                 and not lines[-1].text.startswith(section))
         if not head and raw.strip() and (alive or indent and raw.startswith(" " * indent)):
             lines[-1].text += " " + raw.strip()
             continue
@@ -114,74 +113,6 @@ def within(text, low, high, what):
     figure = Figure(text)
     mt.check(low - figure.half * 1.001 <= figure.value <= high + figure.half * 1.001,
              "%s: the screen says %s, the truth is %r to %r" % (what, text, low, high))
-
-
-@functools.lru_cache(None)
-def functions_of(path):
-    """[(first line, last line, qualified name)] of a Python file, without the <locals>."""
-    found = []
-
-    def walk(node, names):
-        for child in ast.iter_child_nodes(node):
-            inner = names
-            if isinstance(child, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-                inner = names + [child.name]
-                found.append((child.lineno, child.end_lineno, ".".join(inner)))
-            elif isinstance(child, (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)):
-                kind = {"ListComp": "listcomp", "DictComp": "dictcomp", "SetComp": "setcomp", "GeneratorExp": "genexpr", "Lambda": "lambda"}
-                inner = names + ["<%s>" % kind[type(child).__name__]]
-                found.append((child.lineno, child.end_lineno, ".".join(inner)))
-            walk(child, inner)
-
-    with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    walk(tree, [])
-    found.append((1, 1 << 30, "<module>"))
-    return found
-
-
-@functools.lru_cache(None)
-def files_of(name):
-    """Files of that name (a pattern, too): the scenario's, else libraries'."""
-    if os.path.exists(os.path.join(gpu.SCENARIOS, name)):
-        return [os.path.join(gpu.SCENARIOS, name)]
-    folders = [os.path.join(gpu.VENV, "lib"), os.path.dirname(os.__file__)]
-    return [path for folder in folders for path in glob.glob(os.path.join(folder, "**", name), recursive=True)]
-
-
-def source(place):
-    """The text of the line, or of the first line with text in any file of that name."""
-    name, _, number = place.rpartition(":")
-    for path in files_of(name):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-        if int(number) <= len(lines) and lines[int(number) - 1].strip():
-            return lines[int(number) - 1].strip()
-    return None
-
-
-@functools.lru_cache(None)
-def own_functions():
-    return {full for path in glob.glob(os.path.join(gpu.SCENARIOS, "*.py")) for _, _, full in functions_of(path)}
-
-
-def is_function(name):
-    """Else it is a word of a sentence."""
-    return "." in name or "<" in name or any(full.rpartition(".")[2] == name for full in own_functions())
-
-
-def is_in(place, function):
-    """There is such a line, and it is in that function."""
-    name, _, number = place.rpartition(":")
-    short = function.lstrip(".") if function.startswith("..") else "." + function
-    return any(first <= int(number) <= last and ("." + full).endswith(short)
-               for path in files_of(name) for first, last, full in functions_of(path))
-
-
-def calls(place, function):
-    """A phase is a line and what it calls: by name, by its class, or as a module's forward()."""
-    parts = function.split(".")
-    return function in own_functions() and (parts[-1] == "forward" or any(part + "(" in source(place) for part in parts))
 
 
 class Audit(screen.Screen):
@@ -303,8 +234,10 @@ class Audit(screen.Screen):
         self.claim(r"^  asked ([\d,]+) bytes = (FIGURE)(?: \(a segment of (FIGURE)\))?   free (FIGURE)   short by (FIGURE)", asked, asked,
                    (tried - rounding, tried + rounding), said["free_bytes"],
                    (tried - rounding - said["free_bytes"], tried + rounding - said["free_bytes"]), what="what was asked for")
-        self.claim(r"^  no limit +(FIGURE) was free, (FIGURE) asked for", said["free_bytes"], (tried - rounding, tried + rounding), what="no limit", count=(0, 1))
-        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said["reserved_bytes"] - said["allocated_bytes"], what="no fragmentation", count=(0, 1))
+        self.claim(r"^  no limit +(FIGURE) was free, (FIGURE) asked for", said["free_bytes"], (tried - rounding, tried + rounding), what="no limit",
+                   count=(0, 1))
+        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said["reserved_bytes"] - said["allocated_bytes"], what="no fragmentation",
+                   count=(0, 1))
         outside = self.driver.context[refused["pid"]] + self.libraries(refused["pid"])
         self.claim(r"^  no outside pool +(FIGURE) of ours are outside the pool$", outside, what="no outside pool", count=(0, 1))
         lines = self.each(r"^  (PLACE) ([\w.<>]+): (.*)$", "OUT OF MEMORY")
@@ -367,8 +300,8 @@ class Audit(screen.Screen):
             if row[5] and row[5] != "before":
                 self.take(line, row, 5, self.time(*driver.since(owner)), "since when")
             for part in re.finditer(r"(context|program) ([\d.]+)", line.text):
-                self.take(line, part, 2, lambda text: Figure(text, unit).shows({"context": driver.context[owner], "program": self.libraries(owner)}[part[1]], part[1])
-                          is None, "what lies outside the pool")
+                size = {"context": driver.context[owner], "program": self.libraries(owner)}[part[1]]
+                self.take(line, part, 2, lambda text: Figure(text, unit).shows(size, part[1]) is None, "what lies outside the pool")
         parts = [n for (_, name), n in sums.items() if name != "total"]
         if (None, "free") in sums:
             mt.between(sum(low for low, _ in parts), total, sum(high for _, high in parts), "the ledger's rows by the program's and the driver's account")
@@ -411,9 +344,11 @@ class Audit(screen.Screen):
     def host_memory(self):
         """What the shim saw is, call by call, what came through to the allocator below it."""
         kept = self.done.books
-        for name, sums, live in (("heap", kept.host, [p.heap for p in kept.process.values()]), ("mapped", kept.maps, [p.map for p in kept.process.values()])):
+        for name, sums, live in (("heap", kept.host, [p.heap for p in kept.process.values()]),
+                                 ("mapped", kept.maps, [p.map for p in kept.process.values()])):
             self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
-                       sums.peak_bytes, self.time(sums.peak_ns, sums.peak_until_ns) if sums.allocations else "0.000 s", sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
+                       sums.peak_bytes, self.time(sums.peak_ns, sums.peak_until_ns) if sums.allocations else "0.000 s",
+                       sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
                        sums.allocations, sums.frees, sums.temporary, str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
 
     def process_table(self):
@@ -548,7 +483,8 @@ class Audit(screen.Screen):
 
     def alive(self, kinds, unknown=0, outside=0, either=0):
         """The categories: KINDS are those of all processes' pools together, OUTSIDE is what they have of no category beside them. `rest` is what the
-        forward pass made but for UNKNOWN bytes; EITHER bytes may be so, too: whether the input is an activation depends on when its step began. What is less than a thousandth the screen leaves out; in all that much may be of no category."""
+        forward pass made but for UNKNOWN bytes; EITHER bytes may be so, too: whether the input is an activation depends on when its step
+        began. What is less than a thousandth the screen leaves out; in all that much may be of no category."""
         all_of_it = sum(kinds.values()) + outside
         small = all_of_it / 1000
         want = {name.replace("_", " "): (size, size) for name, size in kinds.items() if name != "rest"}

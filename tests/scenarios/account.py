@@ -119,7 +119,9 @@ def failing(requested, outcome="fatal", device=0, **more):
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
         more = {name: fact() if callable(fact) else fact for name, fact in more.items()}
-        tell(total_bytes=pool(device)["total_bytes"], oom=dict(pool(device), at_ns=time.monotonic_ns(), requested_bytes=size, tried_bytes=asked(error), device=device, outcome=outcome, **more))
+        now = pool(device)
+        tell(total_bytes=now["total_bytes"], oom=dict(now, at_ns=time.monotonic_ns(), requested_bytes=size, tried_bytes=asked(error),
+                                                      outcome=outcome, **more))
         time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":
             raise

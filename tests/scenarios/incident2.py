@@ -137,7 +137,8 @@ def third_run(first):
         optimizer = torch.optim.AdamW(model.parameters())
         train(model, optimizer, 30, int(8.25 * GIB) - LIBRARIES)
         end = pool()
-        tell(end=end, pools=[end, first["pool"]], total_bytes=end["total_bytes"], kinds=kinds(**trained(model, optimizer)), histories={os.getpid(): history(), first["pid"]: first.pop("history")},
+        tell(end=end, pools=[end, first["pool"]], total_bytes=end["total_bytes"], kinds=kinds(**trained(model, optimizer)),
+             histories={os.getpid(): history(), first["pid"]: first.pop("history")},
              peaks={os.getpid(): max(end["peak_allocated_bytes"], first["pool"]["peak_allocated_bytes"]),
                     first["pid"]: max(p["allocated"] for p in first["peaks"])})
         return
