@@ -61,6 +61,8 @@ $(SHIM_SHARED): $(B)/shim/%.o: %
 
 $(B)/memtrace: $(ANALYZER)
 	$(SAY)$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
+# What no header declares is static.
+$(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<

@@ -1,5 +1,6 @@
 /* memtrace check: is everything there, and does it fit together? Reads all of it, stepping over damage, so that one run
  * names all that is wrong. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
@@ -161,7 +162,7 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 		printf("],\"processes\":%u,\"events\":%" PRIu64 ",\"complete\":%s}\n", reader_processes(r), events,
 		       complete ? "true" : "false");
 	else
-		printf("%u processes, %" PRIu64 " events: %s\n", reader_processes(r), events,
+		printf("%u process%s, %" PRIu64 " events: %s\n", reader_processes(r), reader_processes(r) == 1 ? "" : "es", events,
 		       complete ? "complete" : "not complete");
 	model_free(m);
 	return !complete;

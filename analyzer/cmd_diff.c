@@ -1,4 +1,5 @@
 /* memtrace diff: two traces of the same program, before and after a change, side by side. */
+#include "analyzer/commands.h"
 #include "analyzer/diff.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"

@@ -19,6 +19,7 @@
  * ID counts processes in order of start. Numbers are decimal but for addresses and flags (0x); strings are JSON's. With
  * --json each line is an object with the same names.
  */
+#include "analyzer/commands.h"
 #include "analyzer/dump_samples.h"
 #include "analyzer/symbol_file.h"
 #include "analyzer/error.h"

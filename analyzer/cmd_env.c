@@ -1,4 +1,5 @@
 /* memtrace env: the settings as shell commands, for launchers that start the programs themselves. */
+#include "analyzer/commands.h"
 #include "analyzer/record_options.h"
 
 #include <stdio.h>

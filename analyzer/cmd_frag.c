@@ -1,4 +1,5 @@
 /* memtrace frag: how blocks lie in what was reserved for them, on devices and in heaps. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/frag.h"
 #include "analyzer/output.h"

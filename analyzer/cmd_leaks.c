@@ -1,4 +1,5 @@
 /* memtrace leaks: what was alive at the end, and what grows. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/leaks.h"
@@ -192,10 +193,15 @@ static void print_benign(const struct leaks *l)
 		printf("  suppressed: %s in %s blocks\n", BYTES(l->suppressed_bytes), COUNT(l->suppressed_blocks));
 	if (!l->benign_bytes)
 		return;
-	printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
-	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++)
-		if (l->list[i].benign && l->list[i].kind == MODEL_HEAP)
-			printf("%s%s %s", shown++ ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].bytes));
+	int column = printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++) {
+		char *one = l->list[i].benign && l->list[i].kind == MODEL_HEAP
+				? output_format("%s%s %s", shown ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].bytes)) : NULL;
+		shown += one != NULL;
+		if (one && column + (int)strlen(one) <= output_width())
+			column += printf("%s", one);
+		free(one);
+	}
 	printf("\n");
 }
 

@@ -1,5 +1,5 @@
 /* memtrace live: a running program, again and again. */
-#include "analyzer/clock.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/live.h"
 #include "analyzer/output.h"
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define FIRST_ALERT 85.0
 #define SECOND_ALERT 90.0
@@ -76,8 +75,8 @@ static void print_screen(const struct watch *w)
 	for (size_t i = 0; i < l->process_count; i++) {
 		const struct shown_process *p = &l->processes[i];
 		char *pid = output_format("%u", p->pid);
-		table_row(t, (const char *[]){ pid, p->name, BYTES(p->heap), BYTES(p->map), BYTES(p->pinned), BYTES(p->device), BYTES(p->rss),
-					       BYTES(p->swap) });
+		table_row(t, (const char *[]){ pid, p->name, BYTES(p->heap), BYTES(p->map), BYTES(p->pinned), BYTES(p->device),
+					       p->running ? BYTES(p->rss) : "ended", p->running ? BYTES(p->swap) : "" });
 		free(pid);
 	}
 	table_print(t);
@@ -105,7 +104,8 @@ static void print_line(const struct live *l)
 		printf("  pinned %s", BYTES(l->pinned));
 	if (l->device)
 		printf("  device %s", BYTES(l->device));
-	printf("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
+	if (l->running) /* what has ended has none */
+		printf("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
 	for (size_t i = 0; i < l->gauge_count; i++)
 		printf("  %s %.1f %%", l->gauges[i].name, percent_of(&l->gauges[i]));
 	if (l->steps)
@@ -146,8 +146,7 @@ static bool show(struct live *l, bool reading)
 		return true;
 	if (w->last)
 		return false;
-	uint64_t every = w->options->every ? w->options->every : 1;
-	for (uint64_t i = 0; i < every * 10 && !stopped; i++)
+	for (uint64_t i = 0; i < w->options->every * 10 && !stopped; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
 	w->last = stopped;
 	return true;
@@ -206,13 +205,16 @@ static int parse_alert(struct watch *w)
 
 int cmd_live(int argc, char **argv)
 {
-	struct live_options o = { 0 };
+	struct live_options o = { .every = 1 };
 	struct watch w = { .live = { .options = &o.common, .show = show }, .options = &o };
 	char *owned = NULL;
 	int e = options_parse(&spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
-	e = o.common.ndirs == 1 ? parse_alert(&w) : error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
+	if (!o.every)
+		e = error_set(MT_EUSAGE, "--every", ERROR_NO_OFFSET, "0: from 1 second on");
+	else
+		e = o.common.ndirs == 1 ? parse_alert(&w) : error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
 	if (e == 0)
 		e = find_directory(&w, o.common.dirs[0], &owned);
 	if (e == 0) {

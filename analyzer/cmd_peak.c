@@ -1,4 +1,5 @@
 /* memtrace peak: everything alive at one moment, by owner, with the stacks below each. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
@@ -13,7 +14,7 @@
 #define DEFAULT_JSON_OWNERS 1000
 #define STACKS_EACH 2
 #define FRAMES_EACH 8
-
+#define NO_FIT UINT64_MAX
 
 struct peak_options {
 	struct options common;
@@ -345,7 +346,9 @@ static int peak(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
 	uint64_t fit = ((const struct peak_options *)(const void *)v->options)->fit;
-	if (fit)
+	if (!fit)
+		return error_set(MT_EUSAGE, "--fit", ERROR_NO_OFFSET, "nothing fits into 0 bytes");
+	if (fit != NO_FIT)
 		return peak_fit(v, fit);
 	int e = view_run(v, &q);
 	return e < 0 ? e : show(v);
@@ -353,6 +356,6 @@ static int peak(struct view *v)
 
 int cmd_peak(int argc, char **argv)
 {
-	struct peak_options o = { 0 };
+	struct peak_options o = { .fit = NO_FIT };
 	return view_command(&spec, &o, argc, argv, peak);
 }

@@ -1,4 +1,5 @@
 /* memtrace record DIR: the recorder process, started by the shim and by `memtrace run`. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/record.h"
 

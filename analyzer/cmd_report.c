@@ -1,5 +1,6 @@
 /* memtrace report: what happened, on one screen. */
 #include "analyzer/benign.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/report.h"
 
@@ -60,12 +61,12 @@ static bool folds_most(const struct sites *s)
 static int heap_owners(const struct view *v, struct sites **out)
 {
 	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	int e = view_owners(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_stack : NULL, out);
+	int e = view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_stack : NULL, out);
 	if (e < 0 || !folds || !folds_most(*out))
 		return e;
 	sites_free(*out);
 	*out = NULL;
-	return view_owners(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
+	return view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
 }
 
 /* The second pass has a reader and a model of its own, so the owners are added up meanwhile. */
@@ -99,9 +100,9 @@ static int build_owners(struct report *r, const struct view *v)
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
-				: view_owners(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);
+				: view_owners_brief(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
-		e = view_owners(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
+		e = view_owners_brief(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
 	return e;

@@ -1,6 +1,7 @@
 /* memtrace run: makes the session, starts the recorder and the command, waits for both, reports. The terminal and its
  * signals stay the command's; whatever is printed comes after it has ended, on stderr. */
 #include "analyzer/cmd_symbolize.h"
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/preloadable.h"
 #include "analyzer/record_options.h"
@@ -14,8 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-int cmd_report(int argc, char **argv);
 
 static const struct option_row rows[] = {
 	RECORD_ROWS,

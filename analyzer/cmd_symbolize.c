@@ -2,12 +2,12 @@
  * are read; what an earlier run found in files that are not here any more is kept. */
 #include "analyzer/cmd_symbolize.h"
 
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
 #include "analyzer/stacks.h"
 #include "analyzer/symbol_file.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

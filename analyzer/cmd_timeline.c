@@ -1,4 +1,5 @@
 /* memtrace timeline: live bytes over time, as bars on a terminal, as CSV in a pipe. */
+#include "analyzer/commands.h"
 #include "analyzer/courses.h"
 #include "analyzer/error.h"
 #include "analyzer/json.h"

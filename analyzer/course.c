@@ -145,6 +145,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 	if (e < 0)
 		return e;
 	model_free(m);
+	reader_rest(c->reader);
 	course_finish(c);
 	if (samples_open(&c->samples, c->reader) < 0)
 		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */

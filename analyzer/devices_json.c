@@ -1,7 +1,6 @@
 #include "analyzer/devices_json.h"
 
 #include "analyzer/json.h"
-#include "analyzer/layout.h"
 #include "analyzer/output.h"
 
 #include <string.h>

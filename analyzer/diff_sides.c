@@ -4,7 +4,6 @@
 #include "analyzer/error.h"
 #include "analyzer/explain.h"
 #include "analyzer/output.h"
-#include "analyzer/trend.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,10 @@
 #define RISES 8         /* equally likely ones */
 #define CEILINGS 4
 #define PLACES 256      /* on the way from the first step that can fail to the last that can fit */
-#define BENDING 0.33    /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
-#define CAUTION 1.6     /* of curves against lines, in the best guess */
+#define BENDING 0.36    /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
+#define CAUTION 0.3     /* of curves against lines, in the best guess */
+#define NEAR 0.1        /* of the step that fails: where the best guess is to be */
+#define SHARP 200       /* a guess with a chance that is less by a part of this one counts a third */
 #define NORMAL 30       /* degrees of freedom from which on Student's distribution is nearly normal */
 
 const struct forecast forecast_never = { false, INFINITY, INFINITY, INFINITY };
@@ -147,7 +149,7 @@ static double slope_at(const struct growth *g, double level, double every)
 	return fit_slope(&g->fit, t) * every / g->span;
 }
 
-/* Where little speaks for a curve the single best guess is a line, but the interval allows for one. */
+/* A curve has more to choose from than a line: the single best guess doesn't follow it as soon as the interval allows for it. */
 static void set_weights(struct ahead *a, double of_curves)
 {
 	const struct growth *g = a->growth;
@@ -156,6 +158,24 @@ static void set_weights(struct ahead *a, double of_curves)
 		sum += a->weights[s] = g->shapes[s].weight * (g->shapes[s].fit.shape == FIT_LINE ? 1 : of_curves);
 	for (unsigned s = 0; s < g->shape_count; s++)
 		a->weights[s] /= sum;
+}
+
+/*
+ * What has the greatest chance to be within NEAR of the step that fails. Not the median: a line and a curve that explain equally much
+ * often end far apart, and it would be near neither, or too late where one of them never ends. Of many that are as good, the middle.
+ */
+static double best_guess(const struct ahead *a)
+{
+	const struct growth *g = a->growth;
+	double ever = chance(a, MOST_T), before = 0, most = 0, sum = 0, weights = 0;
+	for (double x = g->x + g->span; ever - before > 0.9 * most; x *= 1 + NEAR / 10) {
+		before = x / (1 + NEAR) > g->x + g->span ? chance(a, (x / (1 + NEAR) - g->x) / g->span) : 0;
+		double held = chance(a, (x / (1 - NEAR) - g->x) / g->span) - before, weight = pow(held, SHARP);
+		most = fmax(most, held);
+		sum += x * weight;
+		weights += weight;
+	}
+	return ever < 0.5 ? INFINITY : sum / weights;
 }
 
 struct forecast forecast_of(const struct growth *g, const struct forecast_room *room)
@@ -170,8 +190,8 @@ struct forecast forecast_of(const struct growth *g, const struct forecast_room *
 	free(seen);
 	for (size_t i = 0; i < CEILINGS * RISES; i++)
 		a.levels[i] = room->limit - room->doubt * ((double)(i % CEILINGS) + 0.5) / CEILINGS - rises[i / CEILINGS];
-	set_weights(&a, CAUTION * pow((double)g->shapes[0].fit.points, -0.75));
-	struct forecast f = { .x = g->x + g->span * quantile(&a, 0.5) };
+	set_weights(&a, CAUTION);
+	struct forecast f = { .x = best_guess(&a) };
 	set_weights(&a, 1);
 	f.low = fmin(f.x, g->x + g->span * quantile(&a, (1 - FORECAST_LEVEL) / 2));
 	f.high = fmax(f.x, g->x + g->span * quantile(&a, (1 + FORECAST_LEVEL) / 2));

@@ -1,8 +1,8 @@
 /*
  * When growth meets a limit: the first step whose high point doesn't fit.
  *
- * Three things are not known, and the interval is of all three together: how growth goes on (a line, a parabola or an
- * exponential, each as likely as it explains what was seen, and the errors of each); how far the steps to come rise above the
+ * Three things are not known, and the interval is of all three together: how growth goes on (a line, a parabola, an
+ * exponential or the last rate, each as likely as it explains what was seen, and the errors of each); how far the steps to come rise above the
  * curve (as those that were seen did, one as likely as the other; the first one that is too high ends it); and how much of
  * what an allocator has and does not use it can use when it needs it.
  */
@@ -15,7 +15,7 @@
 
 struct forecast {
 	bool ever;        /* it meets the limit at all, within a hundred times what was seen */
-	double x;         /* when: as likely before as after. Infinite, as are the others, if it never does */
+	double x;         /* when, most likely within a tenth. Infinite, as are the others, if it never does */
 	double low, high; /* from when to when, with FORECAST_LEVEL; high is infinite where it may never */
 };
 

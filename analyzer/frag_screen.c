@@ -192,10 +192,10 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 	};
 	const struct process *p = h->process->process;
 	size_t most = f->view->options->rows ? f->view->options->rows : HEAPS;
-	printf("%s%u %s%s   live %s in %s blocks, spread over %s", output_begin(STYLE_HEAD), p->pid, p->name, output_end(STYLE_HEAD),
+	printf("%s%u %s%s   live %s in %s blocks, over %s", output_begin(STYLE_HEAD), p->pid, p->name, output_end(STYLE_HEAD),
 	       BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
 	if (h->resident != MODEL_UNKNOWN)
-		printf("   resident (anonymous) %s", BYTES(h->resident));
+		printf("   resident %s", BYTES(h->resident));
 	printf("\n");
 	struct table *t = table_new(columns, 6, 2);
 	for (size_t i = 0; i < h->arenas.count && i < most; i++)

@@ -22,8 +22,9 @@
 #define LEAST_T 3.5        /* slope in standard errors */
 #define BENT_T 2.0         /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
 #define JUMPS 3
-#define CURVED 2           /* how much better an exponential must explain than a parabola, in squares of the noise */
+#define SLOWER 2           /* how much better what grows slower must explain than what grows faster, in squares of the noise */
 
+static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
 static const double growths[] = { -0.15, -0.2, -0.3, -0.4, -0.6, -1, -2 }; /* of exponentials */
 
 const char *growth_name(enum growth_kind kind)
@@ -262,7 +263,6 @@ static void consider_levels(struct choice *c)
 
 static void choose(struct choice *c, const struct points *p)
 {
-	static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
 	static const double decays[] = { 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6 };
 	struct fit constant, bend, decay, growth;
 	double least = FLOOR * range_of(p);
@@ -279,7 +279,7 @@ static void choose(struct choice *c, const struct points *p)
 	}
 	consider(c, &constant, 1, 0);
 	consider(c, &c->line, 2, 0);
-	consider(c, &c->curve, 3, c->curve.beta[2] > 0 ? -2 : 0);
+	consider(c, &c->curve, 3, c->curve.beta[2] > 0 ? -SLOWER : 0);
 	if (p->n >= FEW) {
 		consider(c, &bend, 4, 2);
 		consider(c, &decay, 3, 2);
@@ -357,14 +357,15 @@ static void set_rates(struct growth *g, const struct points *p)
 	g->acceleration_error = g->fit.shape == FIT_CURVE ? 2 * quantile * sqrt(g->fit.cov[2][2]) / g->span / g->span : a;
 }
 
-/* What residuals that hang together say about a shape is less than so many points would. */
+/* What residuals that hang together say about a shape is less than so many points would; and growth seldom changes its rate at once. */
 static void weigh(struct growth *g, const struct points *p, double scale)
 {
+	static const double rare[] = { [FIT_LINE] = 0, [FIT_CURVE] = 1, [FIT_DECAY] = 3, [FIT_BEND] = 8 };
 	double costs[GROWTH_SHAPES], least = INFINITY, all = 0;
 	for (unsigned i = 0; i < g->shape_count; i++) {
 		const struct fit *f = &g->shapes[i].fit;
 		double loss = fit_loss(f, p->t, p->y, p->n, scale) / (g->fit.inflation * g->fit.inflation);
-		costs[i] = loss + (f->shape != FIT_LINE) + (f->shape == FIT_DECAY ? CURVED : 0);
+		costs[i] = loss + rare[f->shape] + (f->beta[2] < 0 ? SLOWER : 0);
 		least = fmin(least, costs[i]);
 	}
 	for (unsigned i = 0; i < g->shape_count; i++)
@@ -373,7 +374,7 @@ static void weigh(struct growth *g, const struct points *p, double scale)
 		g->shapes[i].weight /= all;
 }
 
-/* A line, a parabola and an exponential through the points since growth began. */
+/* A line, a parabola, an exponential and two lines that meet, through the points since growth began. */
 static void set_shapes(struct growth *g, const struct points *all)
 {
 	struct points p = *all;
@@ -388,8 +389,10 @@ static void set_shapes(struct growth *g, const struct points *all)
 	fit_make(&g->shapes[1].fit, FIT_CURVE, 0, p.t, p.y, p.n, least);
 	scale = fmax(least, fmin(g->shapes[0].fit.scale, g->shapes[1].fit.scale));
 	g->shape_count = 2;
-	if (p.n >= FEW)
+	if (p.n >= FEW) {
 		g->shapes[g->shape_count++].fit = best_place(&p, FIT_DECAY, growths, sizeof(growths) / sizeof(*growths), scale);
+		g->shapes[g->shape_count++].fit = best_place(&p, FIT_BEND, bends, sizeof(bends) / sizeof(*bends), scale);
+	}
 	weigh(g, &p, scale);
 }
 

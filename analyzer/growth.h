@@ -23,7 +23,7 @@
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
-enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 3 };
+enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
 
 struct growth {
 	enum growth_kind kind;

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define HORIZON_NS 10000000u /* events younger than that may still be overtaken by another thread's */
 #define MAX_LOG (1ull << 28)

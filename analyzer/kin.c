@@ -1,5 +1,4 @@
 /* Who is whose parent, and how everybody ended. */
-#include "analyzer/error.h"
 #include "analyzer/reader_own.h"
 
 #include <stdlib.h>

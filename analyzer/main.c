@@ -1,14 +1,11 @@
 /* The command line: picks the command, prints the one error line, chooses the exit status. */
+#include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
 
-#include <stdio.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
-
-#define COMMAND(name, function, help) int function(int argc, char **argv);
-#include "analyzer/commands.def"
-#undef COMMAND
 
 static const struct command {
 	const char *name;

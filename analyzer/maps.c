@@ -1,7 +1,6 @@
 /* The map kind: ranges that are mapped, replaced, cut into pieces, moved and unmapped. */
 #include "analyzer/account.h"
 
-#include "analyzer/error.h"
 #include "analyzer/vec.h"
 
 static uint64_t range_end(const struct account *a, uint64_t start, uint64_t bytes)

@@ -571,6 +571,11 @@ void phases_finish(struct phases *s)
 			end_phase(r, r->open_count - 1, r->process->end_ns);
 		for (size_t i = 0; r && i < r->entry_count; i++)
 			count += r->entries[i].count;
+		if (r) {
+			free(r->stands);
+			r->stands = NULL;
+			r->stand_room = 0;
+		}
 	}
 	free(s->list);
 	s->list_count = 0;

@@ -176,6 +176,11 @@ bool reader_ended(const struct reader *r)
 	return true;
 }
 
+void reader_rest(struct reader *r)
+{
+	codec_rest(r->codec);
+}
+
 void reader_close(struct reader *r)
 {
 	if (!r)

@@ -233,6 +233,9 @@ int reader_refresh(struct reader *r);
 enum { READER_MORE = 4096 }; /* processes that may begin meanwhile; then it is -MT_ECHANGED */
 bool reader_ended(const struct reader *r);
 
+/* Behind a pass: what was needed to read events goes, until somebody reads some again. */
+void reader_rest(struct reader *r);
+
 /* How far it is, 0 to 1, for a progress bar. */
 double reader_progress(const struct reader *r);
 

@@ -1,13 +1,11 @@
 #include "analyzer/record_cut.h"
 
-#include "analyzer/error.h"
 #include "analyzer/record_io.h"
 #include "analyzer/vec.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAX_SEQ      (1ull << 40)
 #define WINDOW_SLOTS 524288u /* of all cursors together: 16 MiB */

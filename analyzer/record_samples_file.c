@@ -8,7 +8,6 @@
 #include "analyzer/vec.h"
 #include "format/varint.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -62,12 +62,11 @@ char *report_command(const struct process *p, int columns);
 unsigned report_print_growth(const struct report *r);
 void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
-/* report_why.c. Each prints nothing where it has nothing to say. */
+/* report_why.c. Something failed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);
-
 /* The device on which something is wrong; NULL: all is well, or it is the host alone. */
 const struct evidence_device *report_device(const struct report *r);
- /* something failed, or a verdict holds */
+/* Each prints nothing where it has nothing to say. */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
 unsigned report_print_phases(const struct report *r, unsigned room);

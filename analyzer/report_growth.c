@@ -1,5 +1,4 @@
 /* What the report says about time: steps, phases, growth and what grows; JSON and screen. */
-#include "analyzer/benign.h"
 #include "analyzer/freed.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"

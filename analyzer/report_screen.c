@@ -3,7 +3,6 @@
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +68,13 @@ static unsigned print_incomplete(const struct report *r)
 		lines++;
 	}
 	if (l->unrecorded) {
-		print_line(STYLE_BAD, output_format("  %s processes were seen but could not be recorded", COUNT(l->unrecorded)));
+		print_line(STYLE_BAD, output_format("  %s process%s seen but could not be recorded", COUNT(l->unrecorded),
+						    l->unrecorded == 1 ? " was" : "es were"));
 		lines++;
 	}
 	if (l->turned_off) {
-		print_line(STYLE_BAD, output_format("  recording turned itself off in %u processes", l->turned_off));
+		print_line(STYLE_BAD, output_format("  recording turned itself off in %u process%s", l->turned_off,
+						    l->turned_off == 1 ? "" : "es"));
 		lines++;
 	}
 	return lines + print_notes(r->view);

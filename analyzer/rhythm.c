@@ -40,6 +40,8 @@ struct traffic {
 struct call {
 	uint32_t node2;       /* of the caller's frame */
 	uint64_t visits, first_ns, last_ns;
+	uint64_t turns;       /* visits behind one of another place */
+	bool steps;           /* they are the loop's steps */
 	uint32_t thread;
 };
 
@@ -58,6 +60,7 @@ struct watched {
 	uint32_t *chain;      /* scratch of look_at() */
 	size_t chain_room;
 	uint32_t now;         /* the call that its thread is in, plus 1 */
+	uint32_t before;      /* the last one that a thread was in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
 	struct traffic *traffic; /* NULL: it has no device */
@@ -241,6 +244,8 @@ static void visit(struct watched *w, const struct turn *t, const struct model_ch
 			call->thread = c->thread;
 		}
 		call->last_ns = c->ns;
+		call->turns += t->call != w->before;
+		w->before = t->call;
 	}
 	w->now = t->call;
 	w->now_thread = c->thread;
@@ -408,7 +413,7 @@ static struct line_count *count_of(struct line_counts *c, uint64_t pc)
 	return &c->list[c->count++];
 }
 
-static void count_lines(const struct watched *w, const struct mt_node *frame, struct line_counts *c)
+static void count_lines(const struct watched *w, const struct mt_node *frame, uint64_t steps, struct line_counts *c)
 {
 	c->count = 0;
 	for (size_t i = 0; i < w->turn_count; i++) {
@@ -417,7 +422,7 @@ static void count_lines(const struct watched *w, const struct mt_node *frame, st
 		struct line_count *l = pc ? count_of(c, pc) : NULL;
 		if (!l)
 			continue;
-		double times = (double)t->count / (double)w->beat.count;
+		double times = (double)t->count / (double)steps;
 		unsigned k = (unsigned)(times + 0.5);
 		l->all++;
 		if (k <= MOST_MICRO && times > k * 0.98 && times < k * 1.02)
@@ -436,14 +441,14 @@ static unsigned times_of(const struct line_count *l)
 }
 
 /* How often most of what the function does happens in a step. */
-static unsigned micro_steps(const struct watched *w, uint32_t caller)
+static unsigned micro_steps(const struct watched *w, const struct call *call)
 {
 	struct line_counts *c = calloc(1, sizeof(*c));
 	size_t sites[MOST_MICRO + 1] = { 0 };
 	unsigned best = 1;
-	const struct mt_node *frame = process_node(w->process, caller);
+	const struct mt_node *frame = process_node(w->process, call->node2);
 	for (int i = 0; c && frame && i < MOST_CALLERS; i++, frame = process_node(w->process, frame->parent)) {
-		count_lines(w, frame, c);
+		count_lines(w, frame, call->visits, c);
 		if (c->count >= 2)
 			break;
 	}
@@ -455,26 +460,69 @@ static unsigned micro_steps(const struct watched *w, uint32_t caller)
 	return best;
 }
 
-static bool by_optimizer(struct watched *w)
+/* Another place steps, too, where it does so again and again before it is left: a loop that warms up, one that comes behind. Of two that
+ * take turns each is a part of the step, as in a GAN. */
+static bool steps_too(const struct call *c, const struct call *best)
+{
+	return c == best || (c->visits >= LEAST_OPTIMIZER && c->turns * 2 <= c->visits && c->thread == best->thread);
+}
+
+enum { MOST_LOOPS = 16 };
+
+static void join(struct beat *all, const struct beat *loop)
+{
+	all->count += loop->count;
+	all->first_ns = loop->first_ns < all->first_ns ? loop->first_ns : all->first_ns;
+	all->last_ns = loop->last_ns > all->last_ns ? loop->last_ns : all->last_ns;
+}
+
+/* The loops that step, each as if it were alone, the best first; how many. All of them together into w->beat. */
+static size_t find_loops(struct watched *w, struct call *best, struct beat loops[MOST_LOOPS])
 {
 	struct beat *b = &w->beat;
+	size_t count = 0;
+	for (size_t i = 0; i <= w->call_count && count < MOST_LOOPS; i++) {
+		struct call *c = i ? &w->calls[i - 1] : best;
+		if (c->steps || !steps_too(c, best))
+			continue;
+		c->steps = true;
+		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, b->roles, b->role_count };
+		if (count)
+			join(b, &loops[count]);
+		else
+			*b = loops[count];
+		count++;
+	}
+	return count;
+}
+
+static bool is_in_any(const struct turn *t, const struct beat *loops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_in_loop(t, &loops[i], period_of(&loops[i])))
+			return true;
+	return false;
+}
+
+static bool by_optimizer(struct watched *w)
+{
+	struct beat *b = &w->beat, loops[MOST_LOOPS];
 	uint32_t best = 0;
 	for (uint32_t i = 0; i < w->call_count; i++)
 		if (w->calls[i].visits >= LEAST_OPTIMIZER && (!best || w->calls[i].visits > w->calls[best - 1].visits))
 			best = i + 1;
 	if (!best || new_roles(w))
 		return false;
-	const struct call *call = &w->calls[best - 1];
-	*b = (struct beat){ RHYTHM_OPTIMIZER, call->visits, call->first_ns, call->last_ns, call->thread, 1, b->roles, b->role_count };
-	double period = period_of(b);
+	struct call *call = &w->calls[best - 1];
+	size_t count = find_loops(w, call, loops);
 	for (size_t i = 0; i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
-		if (t->call == best)
+		if (t->call && w->calls[t->call - 1].steps)
 			b->roles[i] = ROLE_BEAT;
-		else if (!t->call && is_in_loop(t, b, period))
+		else if (!t->call && is_in_any(t, loops, count))
 			b->roles[i] = ROLE_LOOP;
 	}
-	b->micro = micro_steps(w, call->node2);
+	b->micro = micro_steps(w, call);
 	return true;
 }
 

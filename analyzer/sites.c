@@ -401,6 +401,15 @@ static unsigned count_processes(const struct owner *o, unsigned char *seen)
 	return count;
 }
 
+static void make_brief(struct owner *o)
+{
+	struct owner_stack *first = realloc(o->stacks, sizeof(*first));
+	o->stacks = first ? first : o->stacks;
+	free(o->members);
+	o->members = NULL;
+	o->member_count = 0;
+}
+
 static int finish_owner(struct builder *b, struct owner *o, const struct part *parts, size_t n)
 {
 	o->stacks = malloc(n * sizeof(*o->stacks));
@@ -419,6 +428,8 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 		o->frame = where.frame;
 	o->caller = where.caller; /* of its largest stack */
 	o->category = category_of(b, o->stacks->stack);
+	if (b->query->brief)
+		make_brief(o);
 	b->sites->bytes += o->bytes;
 	b->sites->blocks += o->blocks;
 	b->sites->estimated = b->sites->estimated || o->estimated;

@@ -30,6 +30,7 @@ struct sites_query {
 	unsigned flags;         /* enum stack_flag */
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
+	bool brief;             /* of an owner's stacks only the first is kept, whatever stack_count says, and no members */
 	sites_fold *fold;       /* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */
 };
 

@@ -62,68 +62,82 @@ struct symbols *stacks_symbols(struct stacks *s)
 
 /* ---- tables ---------------------------------------------------------------------------------------------- */
 
-static uint32_t hash_words(uint64_t a, uint64_t b)
+static uint64_t hash_words(uint64_t a, uint64_t b)
 {
 	uint64_t h = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xc2b2ae3d27d4eb4fu);
 	h ^= h >> 32;
-	return (uint32_t)(h * 0xbf58476d1ce4e5b9u >> 32);
+	return h * 0xbf58476d1ce4e5b9u;
 }
 
-static bool grow_table(struct table *t)
+static void put(struct table *t, uint32_t number, uint64_t hash)
+{
+	uint32_t i = (uint32_t)(hash >> 20) & t->mask;
+	while (t->slots[i])
+		i = (i + 1) & t->mask;
+	t->slots[i] = slot_make(number, hash, t->mask);
+}
+
+static bool grow_table(struct table *t, const void *list, table_hash *hash)
 {
 	uint32_t mask = t->slots ? t->mask * 2 + 1 : 1023;
-	struct slot *slots = vec_calloc((size_t)mask + 1, sizeof(*slots));
+	uint32_t *slots = vec_calloc((size_t)mask + 1, sizeof(*slots));
 	if (!slots)
 		return false;
-	for (uint32_t k = 0; t->slots && k <= t->mask; k++) {
-		uint32_t i = t->slots[k].hash & mask;
-		if (!t->slots[k].number)
-			continue;
-		while (slots[i].number)
-			i = (i + 1) & mask;
-		slots[i] = t->slots[k];
-	}
 	free(t->slots);
 	t->slots = slots;
 	t->mask = mask;
+	for (uint32_t n = 1; n < t->count; n++)
+		put(t, n, hash(list, n));
 	return true;
 }
 
-static bool has_room(struct table *t)
+static bool has_room(struct table *t, const void *list, table_hash *hash)
 {
-	return (t->slots && t->count < t->mask / 4 * 3) || grow_table(t);
+	return (t->slots && t->count < t->mask / 8 * 7) || grow_table(t, list, hash);
+}
+
+static uint64_t hash_place(const void *list, uint32_t n)
+{
+	const struct place *p = (const struct place *)list + n;
+	return hash_words((uintptr_t)p->module, p->address);
 }
 
 uint32_t stacks_place(struct stacks *s, struct symbol_module *module, uint64_t address)
 {
 	struct table *t = &s->place_table;
-	uint32_t hash = hash_words((uintptr_t)module, address);
-	if (!has_room(t) || vec_reserve(s->places, s->place_room, t->count + 1ul))
+	uint64_t hash = hash_words((uintptr_t)module, address);
+	if (!has_room(t, s->places, hash_place) || vec_reserve(s->places, s->place_room, t->count + 1ul))
 		return 0;
-	uint32_t i = hash & t->mask;
-	for (uint32_t n; (n = t->slots[i].number) != 0; i = (i + 1) & t->mask)
-		if (s->places[n].module == module && s->places[n].address == address)
+	for (uint32_t i = (uint32_t)(hash >> 20) & t->mask; t->slots[i]; i = (i + 1) & t->mask) {
+		uint32_t n = slot_number(t->slots[i], t->mask);
+		if (slot_may_be(t->slots[i], hash, t->mask) && s->places[n].module == module && s->places[n].address == address)
 			return n;
+	}
 	s->places[t->count] = (struct place){ .module = module, .address = address };
-	t->slots[i] = (struct slot){ t->count, hash };
+	put(t, t->count, hash);
 	return t->count++;
+}
+
+static uint64_t hash_triple(const void *list, uint32_t n)
+{
+	const struct triple *w = (const struct triple *)list + n;
+	return hash_words(w->a, w->b);
 }
 
 /* 0: there is no memory. */
 static uint32_t number_of(struct words *w, uint32_t a, uint32_t b)
 {
 	struct table *t = &w->table;
-	uint32_t hash = hash_words(a, b);
-	if (!has_room(t) || vec_reserve_raw(w->list, w->room, t->count + 1ul))
+	uint64_t hash = hash_words(a, b);
+	if (!has_room(t, w->list, hash_triple) || vec_reserve_raw(w->list, w->room, t->count + 1ul))
 		return 0;
-	uint32_t i = hash & t->mask;
-	for (; t->slots[i].number; i = (i + 1) & t->mask) {
-		const struct triple *known = &w->list[t->slots[i].number];
-		if (t->slots[i].hash == hash && known->a == a && known->b == b)
-			return t->slots[i].number;
+	for (uint32_t i = (uint32_t)(hash >> 20) & t->mask; t->slots[i]; i = (i + 1) & t->mask) {
+		uint32_t n = slot_number(t->slots[i], t->mask);
+		if (slot_may_be(t->slots[i], hash, t->mask) && w->list[n].a == a && w->list[n].b == b)
+			return n;
 	}
 	w->list[t->count] = (struct triple){ a, b, 0 };
-	t->slots[i] = (struct slot){ t->count, hash };
+	put(t, t->count, hash);
 	return t->count++;
 }
 
@@ -188,7 +202,7 @@ static struct symbol_module *module_of(struct stacks *s, const struct process *p
 
 static uint32_t python_place(struct stacks *s, const struct process *p, uint64_t pc)
 {
-	struct seen *seen = &s->python_seen[hash_words(pc, p->id) % PYTHON_SEEN];
+	struct seen *seen = &s->python_seen[(hash_words(pc, p->id) >> 32) % PYTHON_SEEN];
 	if (seen->process != p || seen->pc != pc) {
 		uint64_t address = (uintptr_t)python_frame(s->python, p, pc);
 		*seen = (struct seen){ p, pc, stacks_place(s, PYTHON, address | (pc & MT_PY_ENTRY ? PYTHON_ENTRY : 0)) };

@@ -8,7 +8,7 @@ enum { UNASKED = 0, NOTHING = 1, MOST_ANSWERS = UINT16_MAX - 1 };
 static struct memo *memo_of(struct stacks *s, enum stack_memo which)
 {
 	struct memo *m = s->memos[which] ? s->memos[which] : (s->memos[which] = calloc(1, sizeof(*m)));
-	if (!m || vec_reserve(m->said, m->said_room, 2) || vec_reserve(m->nodes, m->node_room, s->nodes.table.count) ||
+	if (!m || vec_reserve(m->said, m->said_room, 2) || vec_grow(m->nodes, m->node_room, s->nodes.table.count) ||
 	    vec_reserve(m->places, m->place_room, s->place_table.count))
 		return NULL;
 	m->said_count = m->said_count ? m->said_count : 2;

@@ -32,11 +32,12 @@ extern char stacks_python_mark;
 #define PYTHON ((struct symbol_module *)(void *)&stacks_python_mark)
 #define PYTHON_ENTRY 1u
 
-/* Open addressing: the number of a thing (0 = free), and its hash, which tells most others apart without a look at them. */
+/* Open addressing: numbers of things in slots of vec.h. */
 struct table {
-	struct slot { uint32_t number, hash; } *slots;
+	uint32_t *slots;
 	uint32_t mask, count;
 };
+typedef uint64_t table_hash(const void *list, uint32_t number);
 
 /* Two words are a number, and have one more word to them. Number 0 is not used. */
 struct words {

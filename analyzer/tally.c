@@ -23,13 +23,13 @@ static uint64_t hash(const struct site_key *key)
 	h ^= ((uint64_t)key->split << 32 ^ (uint64_t)key->device << 8 ^ key->kind) * 0xD6E8FEB86659FD93ull;
 	h ^= key->sampled * 0xC2B2AE3D27D4EB4Full;
 	h ^= h >> 32;
-	return h * 0x9E3779B97F4A7C15ull >> 20;
+	return h * 0x9E3779B97F4A7C15ull;
 }
 
-/* Tells most other keys apart without a look at their sites, which are far away. */
-static uint32_t tag_of(uint64_t hash)
+/* Where the search begins; the uppermost bits tell keys apart. */
+static size_t home(uint64_t hash, size_t mask)
 {
-	return (uint32_t)(hash >> 12);
+	return hash >> 20 & mask;
 }
 
 static bool is_plain(const struct site_key *key)
@@ -67,16 +67,16 @@ static bool same(const struct tally_sites *t, uint32_t site, const struct site_k
 static int grow(struct tally_sites *t)
 {
 	size_t mask = t->index ? 2 * t->mask + 1 : 255;
-	struct tally_place *index = vec_calloc(mask + 1, sizeof(*index));
+	uint32_t *index = vec_calloc(mask + 1, sizeof(*index));
 	if (!index)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (uint32_t n = 0; n < t->count; n++) {
 		const struct site_key key = tally_key(t, n);
 		uint64_t h = hash(&key);
-		size_t i = h & mask;
-		while (index[i].number)
+		size_t i = home(h, mask);
+		while (index[i])
 			i = (i + 1) & mask;
-		index[i] = (struct tally_place){ n + 1, tag_of(h) };
+		index[i] = slot_make(n + 1, h, mask);
 	}
 	free(t->index);
 	t->index = index;
@@ -205,6 +205,7 @@ void tally_drop_empty(struct tally_sites *t)
 		t->sites[to++] = *s;
 	}
 	t->site_count = to;
+	vec_resize(t->sites, t->site_room, to + 1); /* it only gets smaller */
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
@@ -223,18 +224,18 @@ static int64_t add(struct tally_sites *t, const struct site_key *key, uint64_t n
 }
 
 /* Its place in the index, or the empty one where it would be. */
-static struct tally_place *find(const struct tally_sites *t, const struct site_key *key, uint64_t h)
+static uint32_t *find(const struct tally_sites *t, const struct site_key *key, uint64_t h)
 {
-	size_t i = h & t->mask;
-	while (t->index[i].number && (t->index[i].tag != tag_of(h) || !same(t, t->index[i].number - 1, key)))
+	size_t i = home(h, t->mask);
+	while (t->index[i] && (!slot_may_be(t->index[i], h, t->mask) || !same(t, slot_number(t->index[i], t->mask) - 1, key)))
 		i = (i + 1) & t->mask;
 	return &t->index[i];
 }
 
 static int64_t known_site(const struct tally_sites *t, const struct site_key *key)
 {
-	const struct tally_place *p = t->index ? find(t, key, hash(key)) : NULL;
-	return p && p->number ? p->number - 1 : BLOCK_NO_SITE;
+	const uint32_t *p = t->index ? find(t, key, hash(key)) : NULL;
+	return p && *p ? slot_number(*p, t->mask) - 1 : BLOCK_NO_SITE;
 }
 
 int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t number, uint64_t host_number)
@@ -247,12 +248,12 @@ int64_t tally_site(struct tally_sites *t, const struct site_key *key, uint64_t n
 			return e;
 	}
 	uint64_t h = hash(key);
-	struct tally_place *p = find(t, key, h);
-	if (p->number)
-		return p->number - 1;
+	uint32_t *p = find(t, key, h);
+	if (*p)
+		return slot_number(*p, t->mask) - 1;
 	int64_t n = add(t, key, number, host_number);
 	if (n >= 0)
-		*p = (struct tally_place){ (uint32_t)n + 1, tag_of(h) };
+		*p = slot_make((uint32_t)n + 1, h, t->mask);
 	return n;
 }
 
@@ -266,18 +267,18 @@ void tally_prefetch(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
 	t = t->known ? t->known : t;
 	if (t->index)
-		__builtin_prefetch(&t->index[heap_hash(node, node2) & t->mask]);
+		__builtin_prefetch(&t->index[home(heap_hash(node, node2), t->mask)]);
 }
 
 void tally_prefetch_found(const struct tally_sites *t, uint32_t node, uint32_t node2)
 {
 	t = t->known ? t->known : t;
 	uint64_t h = heap_hash(node, node2);
-	size_t i = h & t->mask;
-	while (t->index && t->index[i].number && t->index[i].tag != tag_of(h))
+	size_t i = home(h, t->mask);
+	while (t->index && t->index[i] && !slot_may_be(t->index[i], h, t->mask))
 		i = (i + 1) & t->mask;
-	if (t->index && t->index[i].number)
-		tally_prefetch_site(t, t->index[i].number - 1);
+	if (t->index && t->index[i])
+		tally_prefetch_site(t, slot_number(t->index[i], t->mask) - 1);
 }
 
 void tally_sites_fini(struct tally_sites *t)

@@ -5,6 +5,8 @@
 
 #include "analyzer/error.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,23 @@ void vec_large(void *p, size_t bytes);
 
 /* For hash tables, which are read first and written then, nearly all of them: as calloc's each page would cost two faults. */
 void *vec_calloc(size_t count, size_t size);
+
+/* A slot of a hash table of mask + 1 of them, in 4 bytes: a number below mask + 1 (0 = free), and in the bits above as much of the hash as
+ * there is room for, which tells most other things apart without a look at them. */
+static inline uint32_t slot_make(uint32_t number, uint64_t hash, size_t mask)
+{
+	return number | ((uint32_t)(hash >> 32) & ~(uint32_t)mask);
+}
+
+static inline uint32_t slot_number(uint32_t slot, size_t mask)
+{
+	return slot & (uint32_t)mask;
+}
+
+static inline bool slot_may_be(uint32_t slot, uint64_t hash, size_t mask)
+{
+	return !((slot ^ (uint32_t)(hash >> 32)) & ~(uint32_t)mask);
+}
 
 /* Returns 0 or -MT_EMEMORY. */
 static inline int vec_reserve_bytes(void **base, size_t *room, size_t need, size_t size, int clear)
@@ -43,6 +62,18 @@ static inline int vec_reserve_exactly(void **base, size_t *room, size_t n, size_
 	return 0;
 }
 
+/* As vec_reserve(), by a fifth at a time: for what a report's memory consists of. */
+static inline int vec_grow_bytes(void **base, size_t *room, size_t need, size_t size)
+{
+	size_t had = *room;
+	if (need <= had)
+		return 0;
+	int e = vec_reserve_exactly(base, room, need + need / 5 + 64, size);
+	if (!e)
+		memset((char *)*base + had * size, 0, (*room - had) * size);
+	return e;
+}
+
 /* Makes it `count` elements long, new ones being zero; *had is how many there were. */
 static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_t count, size_t size)
 {
@@ -58,6 +89,7 @@ static inline int vec_extend_bytes(void **base, size_t *had, size_t *room, size_
 int vec_sparse_bytes(void **base, size_t *room, size_t need, size_t size);
 
 #define vec_resize(base, room, n) vec_reserve_exactly((void **)&(base), &(room), (n), sizeof(*(base)))
+#define vec_grow(base, room, need)        vec_grow_bytes((void **)&(base), &(room), (need), sizeof(*(base)))
 #define vec_sparse(base, room, need) vec_sparse_bytes((void **)&(base), &(room), need, sizeof(*(base)))
 #define vec_extend(base, had, room, count) vec_extend_bytes((void **)&(base), &(had), &(room), count, sizeof(*(base)))
 #define vec_reserve(base, room, need)     vec_reserve_bytes((void **)&(base), &(room), (need), sizeof(*(base)), 1)

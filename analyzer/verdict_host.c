@@ -68,13 +68,17 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 		return FINDING_NONE;
 	if (!h->oom_kills)
 		return FINDING_NONE;
-	if (!part_of(evidence_or(h->anon, 0) + evidence_or(h->shm_used, 0), 0.8, h->limit))
+	if (!evidence_known(h->anon)) {
+		out->evidence = output_format("what processes had of the cgroup's %s when something was killed", BYTES(h->limit));
+		return FINDING_UNKNOWN;
+	}
+	if (!part_of(h->anon + evidence_or(h->shm_used, 0), 0.8, h->limit))
 		return ruled_out(out, output_format("%s of the cgroup's %s were used by processes when something was killed",
-						    BYTES(evidence_or(h->anon, 0)), BYTES(h->limit)));
+						    BYTES(h->anon), BYTES(h->limit)));
 	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use and the kernel killed %u", BYTES(h->limit),
-				      BYTES(h->memory), BYTES(evidence_or(h->anon, 0)), h->oom_kills);
+				      BYTES(h->memory), BYTES(h->anon), h->oom_kills);
 	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
-	return holds(out, e, evidence_or(h->anon, h->limit), h->killed ? 0.95 : 0.7);
+	return holds(out, e, h->anon, h->killed ? 0.95 : 0.7);
 }
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
@@ -170,8 +174,6 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
-
 /* Copies are a cause where something failed, or would soon. */
 enum finding host_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
@@ -214,12 +216,19 @@ static uint64_t swapped(const struct evidence_host *h)
 	return evidence_known(h->swap_peak) ? less(h->swap_peak, evidence_or(h->swap_start, 0)) : 0;
 }
 
+/* NULL = nobody looked. */
+static char *left_over(const struct evidence_host *h, const char *form)
+{
+	return evidence_known(h->available_min) ? output_format(form, BYTES(h->available_min), BYTES(h->memory)) : NULL;
+}
+
 static enum finding no_pressure(const struct evidence_host *h, struct verdict *out)
 {
 	uint64_t file = evidence_or(h->file, 0);
-	char *cache = file > less(h->memory, 0) / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
-	ruled_out(out, output_format("at least %s of %s available, swap grew by %s, nothing was killed%s", BYTES(evidence_or(h->available_min, 0)),
-				     BYTES(h->memory), BYTES(swapped(h)), cache ? cache : ""));
+	char *left = left_over(h, "at least %s of %s available, ");
+	char *cache = file > h->memory / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
+	ruled_out(out, output_format("%sswap grew by %s, nothing was killed%s", left ? left : "", BYTES(swapped(h)), cache ? cache : ""));
+	free(left);
 	free(cache);
 	return FINDING_RULED_OUT;
 }
@@ -250,8 +259,9 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 		out->advice = output_format("docker run --shm-size, or fewer DataLoader workers and less prefetching");
 		return holds(out, e, h->shm_used, 0.85);
 	}
-	out->evidence = output_format("%s of %s were left at the worst moment, swap grew by %s%s", BYTES(evidence_or(h->available_min, 0)),
-				      BYTES(h->memory), BYTES(swapped(h)), killed ? ", the kernel killed" : "");
+	char *left = left_over(h, "%s of %s were left at the worst moment, ");
+	out->evidence = output_format("%sswap grew by %s%s", left ? left : "", BYTES(swapped(h)), killed ? ", the kernel killed" : "");
+	free(left);
 	out->advice = relief(h, "need less of the machine's memory: the host ledger shows who has it");
 	uint64_t used = less(h->memory, evidence_or(h->available_min, h->memory));
 	return holds(out, e, swaps ? swapped(h) : used, killed || (swaps && scarce) ? 0.95 : swaps ? 0.85 : 0.8);

@@ -57,10 +57,11 @@ const char *verdict_title(enum verdict_kind kind); /* "other process" */
 const char *status_name(enum verdict_status status);
 enum growth_certainty verdict_certainty(double confidence);
 
-
 /* verdict_device.c */
 verdict_rule device_limit, device_leak, device_copies, device_other_process, device_phase_peak, device_fragmentation,
 	device_retained, device_outside_pool, device_capacity;
+/* The evidence of copies, allocated; fills in advice and sites. */
+char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
 /* verdict_host.c */
 verdict_rule host_limit, host_leak, host_copies, host_retained, host_pressure;
 

@@ -308,6 +308,14 @@ int view_owners(const struct view *v, enum sites_measure measure, enum model_kin
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 
+int view_owners_brief(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out)
+{
+	struct sites_query q = query_of(v, measure, kind);
+	q.fold = fold;
+	q.brief = true;
+	return sites_build(out, v->model, v->reader, v->stacks, &q);
+}
+
 int view_device_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, uint32_t device, struct sites **out)
 {
 	struct sites_query q = query_of(v, measure, kind);
@@ -319,6 +327,7 @@ int view_leftovers(const struct view *v, enum model_kind kind, sites_fold *fold,
 {
 	struct sites_query q = query_of(v, SITES_LIVE, kind);
 	q.ended_only = true;
+	q.brief = true;
 	q.fold = fold;
 	if (q.by == BY_STACK)
 		q.by = BY_SITE;

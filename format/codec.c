@@ -66,15 +66,23 @@ struct codec *codec_new(void)
 	return NULL;
 }
 
+void codec_rest(struct codec *codec)
+{
+	for (unsigned i = 0; i < COLUMNS_MAX; i++) {
+		free(codec->columns[i].base);
+		codec->columns[i] = (struct column){ 0 };
+	}
+	event_scratch_free(codec->events);
+	codec->events = NULL;
+}
+
 void codec_free(struct codec *codec)
 {
 	if (!codec)
 		return;
 	ZSTD_freeCCtx(codec->compressor);
 	ZSTD_freeDCtx(codec->decompressor);
-	for (unsigned i = 0; i < COLUMNS_MAX; i++)
-		free(codec->columns[i].base);
-	event_scratch_free(codec->events);
+	codec_rest(codec);
 	free(codec);
 }
 

@@ -42,6 +42,9 @@ int codec_buf_reserve(struct codec_buf *, size_t capacity);
 struct codec *codec_new(void);
 void codec_free(struct codec *);
 
+/* Gives back its scratch memory, some 20 MiB, until it is used again. */
+void codec_rest(struct codec *);
+
 /* Each encode replaces the contents of `out` by one whole block, ready to be appended; 0 or -CODEC_E*.
  *
  * events: `slots` slots of any rings, slot i of ring rings[i], in causal order with MT_EXT after its MT_MAP.

@@ -1,4 +1,4 @@
-/* What MEMTRACE_* asks for. Read once per image from the environment; see cli.md for the meaning. */
+/* What MEMTRACE_* asks for. Read once per image from the environment; README says what it means. */
 #ifndef MT_CONFIG_H
 #define MT_CONFIG_H
 

@@ -1,6 +1,5 @@
 /* The malloc family. C++ new and delete arrive here through malloc and free. */
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "shim/hooks.h"

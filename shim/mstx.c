@@ -12,7 +12,6 @@
  * Of what they pass only what is read here is initialised: no heap, no types, no place for handles.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "format/output_name.h"
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
 #include "shim/mark.h"

@@ -235,13 +235,14 @@ static void log_program(void)
 
 static int is_listed(const char *setting)
 {
-	static const char *const listed[] = { "PYTORCH_", "CUDA_VISIBLE_DEVICES=", "ASCEND_", "MALLOC_", "OMP_",
-	                                      "LD_PRELOAD=", "PYTHONMALLOC=" };
+	static const struct { const char *prefix, *within; } listed[] = {
+		{ "PYTORCH_", "ALLOC_CONF=" }, { "ASCEND_", "_VISIBLE_DEVICES=" }, { "CUDA_VISIBLE_DEVICES=", "" }, { "MALLOC_", "" },
+		{ "OMP_", "" }, { "LD_PRELOAD=", "" }, { "PYTHONMALLOC=", "" },
+	};
 
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		if (!strncmp(setting, listed[i], strlen(listed[i])))
-			return i == 0 ? strstr(setting, "ALLOC_CONF=") != NULL
-			       : i == 2 ? strstr(setting, "_VISIBLE_DEVICES=") != NULL : 1;
+		if (!strncmp(setting, listed[i].prefix, strlen(listed[i].prefix)) && strstr(setting, listed[i].within))
+			return 1;
 	return 0;
 }
 

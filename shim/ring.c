@@ -30,16 +30,6 @@ static uint64_t ring_bytes(void)
 	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
 }
 
-struct mt_stack *mt_ring_stack(struct mt_ring *ring)
-{
-	return (struct mt_stack *)(ring + 1);
-}
-
-struct mt_python *mt_ring_python(struct mt_ring *ring)
-{
-	return (struct mt_python *)((char *)(ring + 1) + ring->stack_bytes);
-}
-
 void mt_ring_reset(void)
 {
 	for (uint32_t i = 0; i < MT_MAX_CHUNKS && chunk_at[i]; i++) {

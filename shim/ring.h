@@ -66,8 +66,15 @@ static inline void mt_ring_write(struct mt_ring *ring, const struct mt_event *sl
 }
 
 /* Memory of the ring's previous stack captures. */
-struct mt_stack *mt_ring_stack(struct mt_ring *ring);
-struct mt_python *mt_ring_python(struct mt_ring *ring);
+static inline struct mt_stack *mt_ring_stack(struct mt_ring *ring)
+{
+	return (struct mt_stack *)(ring + 1);
+}
+
+static inline struct mt_python *mt_ring_python(struct mt_ring *ring)
+{
+	return (struct mt_python *)((char *)(ring + 1) + ring->stack_bytes);
+}
 
 /* Start of an image or a forked child: forgets rings and mappings of the parent. */
 void mt_ring_reset(void);

@@ -29,6 +29,14 @@ struct cursor {
 
 enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT };
 
+#define GUESSES 1024u
+#define GUESSED_FRAMES 7u
+
+/* What a walk that began here needed the last time: the sets of its next frames' rules, that of its stack's node. */
+struct guess {
+	uint16_t rule[GUESSED_FRAMES], memo;
+};
+
 #define MEMO_WAYS 4
 #define MEMO_SETS_MIN 16u
 #define MEMO_SETS_MAX 4096u
@@ -65,12 +73,14 @@ struct mt_unwind {
 	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
 	struct mt_range *ground; /* which of the two the walk is on */
 
+	struct guess *guessed; /* that of the walk that is being made */
 	uint32_t memo_mask, memo_turn;
 	struct mt_unwind_stats stats;
 	struct mt_tree_frame path[MT_TREE_PATH]; /* on their way to the tree */
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
 	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));
+	struct guess guess[GUESSES]; /* by where a walk begins */
 };
 
 /* One frame outwards by u->rule, which is not one of the common ones: from u->at to u->at and, with STEP_FRAME,

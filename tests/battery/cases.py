@@ -40,8 +40,21 @@ class Case:
         return Training(pool, self.rng, layers, model // layers, activations // layers, marks=self.marks,
                         period=0.2 + self.rng.random(), **more)
 
+    def one_pool(self, name="train.py"):
+        """A process that has a device to itself."""
+        device = self.device()
+        return self.pool(self.process(name), device)
+
     def crash(self, p):
         p.exit = (EXIT_CODE, 1)
+
+    def ended(self, pool, failed, sick, kind):
+        """Only the sick one may have failed. Returns its verdicts."""
+        assert failed == sick
+        if failed:
+            self.crash(pool.p)
+        self.sample(self.end(), [pool])
+        return {kind} if sick else set()
 
     def sample(self, end, pools=(), others=(), machine=None):
         """What the recorder saw each second: the machine, the devices and the processes on them.
@@ -77,53 +90,46 @@ class Case:
         return max(p.now for p in self.t.processes)
 
 
-def run(training, steps, hook=None, then=None):
-    """Steps until memory runs out; True if it did."""
+def fails(work):
+    """Works until memory runs out; True if it did."""
     try:
-        for n in range(steps):
-            training.step(hook)
-            if then:
-                then(n)
+        work()
     except OutOfMemory:
         return True
     return False
 
 
+def run(training, steps, hook=None, then=None):
+    def work():
+        for n in range(steps):
+            training.step(hook)
+            if then:
+                then(n)
+    return fails(work)
+
+
 def capacity(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     size = c.share(0.05, 0.12)
     t = c.training(pool, size, c.share(0.85, 1.1) if sick else c.share(0.2, 0.4))
-    failed = run(t, 12)
-    assert failed == sick
-    if failed:
-        c.crash(pool.p)
-    c.sample(c.end(), [pool])
-    return {"capacity"} if sick else set()
+    return c.ended(pool, run(t, 12), sick, "capacity")
 
 
 def capacity_late(c, sick):
     """A longer batch than all before."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
     at = c.rng.randrange(20, 40)
-    try:
+
+    def work():
         for n in range(60):
             t.step(scale=3.5 if sick and n == at else 0.9 + 0.2 * c.rng.random())
-        failed = False
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick
-    c.sample(c.end(), [pool])
-    return {"capacity"} if sick else set()
+    return c.ended(pool, fails(work), sick, "capacity")
 
 
 def capacity_caught(c, sick):
     """find_executable_batch_size: it fails, and the run goes on with less. Explained, but no problem."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.05, 0.1), c.share(0.3, 0.4))
     live = []
     stack = t.stack(25, ("/app/train.py", "try_batch", 12), MODULE)
@@ -140,8 +146,8 @@ def capacity_caught(c, sick):
 
 
 def fragmentation(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
+    d = pool.device
     stack = pool.p.stack(("/app/train.py", "<module>", 12), ("/app/train.py", "load", 7))
     small = pool.p.stack(("/app/train.py", "<module>", 14), ("/app/train.py", "cache", 9))
     kept, holes, chunk = [], [], c.total // 40
@@ -160,20 +166,11 @@ def fragmentation(c, sick):
     pool.p.tick(1)
     want = int(pool.unused() * 0.6) if sick else int(pool.largest_hole() * 0.9)
     assert not sick or (want > pool.largest_hole() and want < pool.unused() + d.free() and want > d.free())
-    try:
-        pool.alloc(want, stack)
-        failed = False
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick
-    c.sample(c.end(), [pool])
-    return {"fragmentation"} if sick else set()
+    return c.ended(pool, fails(lambda: pool.alloc(want, stack)), sick, "fragmentation")
 
 
 def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
     n = c.rng.randrange(*steps)
     per_step = c.total * (0.3 + 0.3 * c.rng.random()) / n
@@ -188,8 +185,7 @@ def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
         if not sick:
             while len(kept) > 4 * cache:
                 pool.free(kept.pop(0))
-    failed = run(t, n, hook)
-    if failed:
+    if run(t, n, hook):
         c.crash(pool.p)
     c.sample(c.end(), [pool])
     return {"leak"} if sick else set()
@@ -197,8 +193,7 @@ def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
 
 def leak_to_the_end(c, sick):
     """Until it fails."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.25))
     n = c.rng.randrange(100, 250)
     per_step = c.total * 1.0 / n
@@ -210,12 +205,7 @@ def leak_to_the_end(c, sick):
             t.kept.append(a)
         else:
             pool.free(a)
-    failed = run(t, n, hook)
-    assert failed == sick
-    if failed:
-        c.crash(pool.p)
-    c.sample(c.end(), [pool])
-    return {"leak"} if sick else set()
+    return c.ended(pool, run(t, n, hook), sick, "leak")
 
 
 def leak_accelerating(c, sick):
@@ -224,8 +214,7 @@ def leak_accelerating(c, sick):
 
 def leak_lockstep(c, sick):
     """Losses kept with their graph: every forward site grows. Twin: the graph of the step before is kept, no more."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.04, 0.08), c.share(0.1, 0.2))
     n = c.rng.randrange(60, 120)
     part = c.total * 0.5 / n / t.layers
@@ -236,8 +225,7 @@ def leak_lockstep(c, sick):
         if not sick and len(kept) > 2:
             for a in kept.pop(0):
                 pool.free(a)
-    failed = run(t, n, hook)
-    if failed:
+    if run(t, n, hook):
         c.crash(pool.p)
     c.sample(c.end(), [pool])
     return {"leak"} if sick else set()
@@ -280,11 +268,10 @@ def other_process_traced(c, sick):
 
 
 def phase_peak(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.03, 0.06), c.share(0.2, 0.3))
-    failed = False
-    try:
+
+    def work():
         for epoch in range(3):
             if c.marks:
                 pool.p.begin("train")
@@ -296,17 +283,11 @@ def phase_peak(c, sick):
             t.evaluate(0.8 if not sick or epoch == 0 else 5.0, blocks=8)
             if c.marks:
                 pool.p.end_phase("evaluate")
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick
-    c.sample(c.end(), [pool])
-    return {"phase_peak"} if sick else set()
+    return c.ended(pool, fails(work), sick, "phase_peak")
 
 
 def copies(c, sick):
-    d = c.device()
-    pool = c.pool(c.process("infer.py"), d)
+    pool = c.one_pool("infer.py")
     n = c.rng.randrange(20, 60)
     sizes = [int(c.total * 0.22 / n * (0.5 + c.rng.random())) for _ in range(n)]
     held = []
@@ -322,77 +303,55 @@ def copies(c, sick):
             for a in held.pop():
                 pool.free(a)
         pool.p.tick(1)
-    failed = False
-    try:
+
+    def work():
         live = []
         for i in range(12):
             live.append(pool.alloc(int(c.total * 0.025), pool.p.stack(("/app/infer.py", "<module>", 40), MODULE,
                                                                       ("/app/model.py", "Net.forward", 60))))
             pool.p.tick(0.1)
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick
-    c.sample(c.end(), [pool])
-    return {"copies"} if sick else set()
+    return c.ended(pool, fails(work), sick, "copies")
 
 
 def outside_pool(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     stack = pool.p.stack(("/app/train.py", "<module>", 15), (SITE + "torch/distributed/distributed_c10d.py", "init_process_group", 1184),
                          library=NCCL)
     for _ in range(8):
         pool.other((c.share(0.3, 0.35) if sick else c.share(0.01, 0.02)) // 8, stack)
         pool.p.tick(0.1)
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.6, 0.66) - c.total // 16)
-    failed = run(t, 20)
-    assert failed == sick, (failed, d.free(), c.total)
-    if failed:
-        c.crash(pool.p)
-    c.sample(c.end(), [pool])
-    return {"outside_pool"} if sick else set()
+    return c.ended(pool, run(t, 20), sick, "outside_pool")
 
 
 def limit(c, sick):
     d = c.device()
     pool = c.pool(c.process(), d, cap=c.share(0.3, 0.5) if sick else None)
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.5, 0.6))
-    failed = run(t, 20)
-    assert failed == sick
-    if failed:
-        c.crash(pool.p)
-    c.sample(c.end(), [pool])
-    return {"limit"} if sick else set()
+    return c.ended(pool, run(t, 20), sick, "limit")
 
 
 def retained(c, sick):
     """NCCL asks beside a pool that keeps what it has freed."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.03, 0.05), c.share(0.78, 0.84))
     assert not run(t, 8)
     if not sick:
         pool.release()
     stack = pool.p.stack(("/app/train.py", "<module>", 50), (SITE + "torch/distributed/distributed_c10d.py", "all_reduce", 2050),
                          library=NCCL)
-    failed = False
-    try:
+
+    def work():
         for _ in range(4):
             pool.other(int(c.total * 0.022), stack)
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick, (failed, d.free() / c.total)
-    c.sample(c.end(), [pool])
-    return {"retained"} if sick else set()
+    return c.ended(pool, fails(work), sick, "retained")
 
 
 def graph_pools(c, sick):
     """A server captures a graph for each size of a batch, into private pools; the healthy one into a pool for all, the largest first,
     and its results are used at once."""
-    d = c.device()
-    pool = c.pool(c.process("serve.py"), d)
+    pool = c.one_pool("serve.py")
+    d = pool.device
     stack = pool.p.stack(("/app/serve.py", "<module>", 20), ("/app/serve.py", "answer", 44))
     graph = pool.p.stack(("/app/serve.py", "<module>", 14), ("/app/graphs.py", "capture", 31))
     pool.alloc(c.share(0.2, 0.4), pool.p.stack(("/app/serve.py", "<module>", 9), ("/app/model.py", "load", 12)))
@@ -419,23 +378,14 @@ def graph_pools(c, sick):
     kept.append(pool.alloc(rest // 12, stack))
     want = c.share(0.06, 0.09)
     assert not sick or d.free() + pool.unused() < want < d.free() + sum(pool.holes(graphs=True))
-    try:
-        pool.alloc(want, stack)
-        failed = False
-    except OutOfMemory:
-        failed = True
-        c.crash(pool.p)
-    assert failed == sick
-    c.sample(c.end(), [pool])
-    return {"retained"} if sick else set()
+    return c.ended(pool, fails(lambda: pool.alloc(want, stack)), sick, "retained")
 
 
 # ---- what only looks ill
 
 def first_step(c, sick):
     """The optimizer's state and a workspace come in step 1 and stay."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.1, 0.15), c.share(0.1, 0.2))
     assert not run(t, c.rng.randrange(30, 80))
     c.sample(c.end(), [pool])
@@ -444,8 +394,7 @@ def first_step(c, sick):
 
 def accumulation(c, sick):
     """Gradients of several micro-steps grow until the optimizer's step."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     k, kept = c.rng.choice([4, 8]), []
 
@@ -460,8 +409,7 @@ def accumulation(c, sick):
 
 
 def evaluation(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     for n in range(90):
         t.step()
@@ -473,8 +421,7 @@ def evaluation(c, sick):
 
 def dynamic_shapes(c, sick):
     """Sizes vary; the pool's reserve grows for a while."""
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.05, 0.08), c.share(0.1, 0.2))
     for n in range(100):
         t.step(scale=0.5 + 1.0 * c.rng.random())
@@ -483,8 +430,7 @@ def dynamic_shapes(c, sick):
 
 
 def serving(c, sick):
-    d = c.device()
-    pool = c.pool(c.process("serve.py"), d)
+    pool = c.one_pool("serve.py")
     pool.alloc(int(c.total * 0.88), pool.p.stack(("/app/serve.py", "<module>", 12), ("/site/vllm/worker/cache_engine.py", "allocate", 60)))
     stack = pool.p.stack(("/app/serve.py", "<module>", 20), ("/app/serve.py", "answer", 44))
     for _ in range(200):
@@ -509,8 +455,7 @@ def replicas(c, sick):
 
 
 def idle_cache(c, sick):
-    d = c.device()
-    pool = c.pool(c.process(), d)
+    pool = c.one_pool()
     t = c.training(pool, c.share(0.02, 0.04), c.share(0.7, 0.75))
     assert not run(t, 10)
     pool.p.tick(30)

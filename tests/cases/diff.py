@@ -92,4 +92,95 @@ def case_a_run_is_itself():
     mt.equal([r["change_bytes"] for r in json.loads(done.out)["categories"]], [0] * 4)
 
 
+# site: MiB on either side; those of a name that comes twice are alike but for their lines
+SITES = {"grew": (4, 40), "nearly": (10, 99), "shrank": (10, 5), "same": (8, 8), "little": (0.5, 1), "new": (0, 2), "gone": (3, 0)}
+
+
+@functools.lru_cache(None)
+def pair(names, devices=1):
+    """Two traces whose heap has those of SITES; a phase of 0.04 s, one of 0.3, and a process that does the same in both."""
+    paths = []
+    for side in range(2):
+        t = writer.Trace(os.path.join(mt.scratch("%s-%d-%d" % ("-".join(names), devices, side)), "trace"))
+        p, other = t.process(4711, ["/app/train.py"]), t.process(4712, ["/app/other.py"])
+        other.malloc(MIB, other.stack(("/app/other.py", "<module>", 3)))
+        p.begin("long")
+        for name in names:
+            if SITES[name][side]:
+                p.malloc(int(SITES[name][side] * MIB), p.stack(("/app/train.py", "<module>", 30 + side), ("/app/lib.py", name, 3 + 7 * side)))
+        p.at(p.now + 0.3)
+        p.end_phase("long")
+        p.begin("short")
+        p.at(p.now + 0.04)
+        p.end_phase("short")
+        for n in range(devices):
+            gpu.Pool(p, gpu.Device("GPU-%d" % n, 24 * GIB), n, context=0).alloc(64 * MIB, p.stack(("/app/train.py", "<module>", 40)))
+        p.at(p.now + 0.2)
+        other.at(p.now)
+        t.save()
+        paths.append(t.path)
+    return paths
+
+
+def screen(names, *words, devices=1, section="SITES"):
+    """{what a row begins with: the rest of it} of a section."""
+    done = mt.execute([mt.MEMTRACE, "diff", *words, *pair(names, devices)])
+    mt.equal(done.status, 0, "status, %s" % done.err)
+    lines = done.out.split("\n")
+    at = [i for i, line in enumerate(lines) if line.startswith(section)]
+    return lines[at[0] + 1:lines.index("", at[0])] if at else []
+
+
+def firsts(lines):
+    return [line.split()[0] for line in lines]
+
+
+def case_sites_come_by_change_without_what_did_not():
+    lines = screen(tuple(SITES))
+    mt.equal(firsts(lines), ["nearly", "grew", "shrank", "gone", "new", "little"])
+    ends = [" ".join(line.split("MiB")[-1].split()) for line in lines]
+    mt.equal(ends[:5], ["+890.0 %", "x 10", "-50.0 %", "gone", "new"])
+    mt.check(lines[5].endswith("+100.0 %"), lines[5])
+    done = mt.execute([mt.MEMTRACE, "diff", "--json", *pair(tuple(SITES))])
+    found = {r["site"].split()[0]: r["change_bytes"] for r in json.loads(done.out)["sites"] if r["kind"] == "heap"}
+    for name, (before, after) in SITES.items():
+        mt.equal(found[name], int((after - before) * MIB), name)
+
+
+def case_rows_beyond_those_asked_for_are_counted():
+    lines = screen(tuple(SITES), "-n", "2")
+    mt.equal(firsts(lines)[:2], ["nearly", "grew"])
+    mt.check("4 more: -n ROWS" in lines[2] and len(lines) == 3, lines)
+    done = mt.execute([mt.MEMTRACE, "diff", "--json", "-n", "2", *pair(tuple(SITES))])
+    mt.equal(len(json.loads(done.out)["sites"]), 2)
+
+
+@mt.variants(("one", 1), ("two", 2))
+def case_the_sum_of_one_device_is_left_out(_name, devices):
+    mt.equal("all" in firsts(screen(("same",), devices=devices, section="DEVICES")), devices == 2)
+
+
+def case_what_did_not_change_is_left_out():
+    mt.equal(firsts(screen(tuple(SITES), section="PROCESSES")), ["train.py"])
+    mt.equal(screen(("same", "little"), section="SITES")[0].split()[0], "little")
+    mt.equal(screen(("same", "little"), section="CATEGORIES"), [], "categories that changed by half a MiB")
+    mt.equal(len(screen(("same", "new"), section="CATEGORIES")), 1, "categories that changed by 2 MiB")
+
+
+def case_phases_take_a_tenth_of_a_second_or_a_mebibyte():
+    lines = [line.split() for line in screen(("same", "little"), section="PHASES")]
+    mt.equal([words[:2] for words in lines if words[0] in ("long", "short")], [["long", "time"]])
+    lines = [line.split() for line in screen(("same", "new"), section="PHASES")]
+    mt.equal([words[:2] for words in lines if words[0] in ("long", "short")], [["long", "time"], ["long", "host"], ["short", "host"]])
+
+
+@mt.variants(("none", "new", None, 0), ("bytes", "new", str(2 * MIB), 0), ("a byte less", "new", str(2 * MIB - 1), 1),
+             ("per cent", "new", "23%", 0), ("less per cent", "new", "22%", 1), ("both", "new", "23%,1M", 1), ("either", "new", "100%,3M", 0),
+             ("little", "little", "5%", 0), ("less", "shrank", "0%,0", 0))
+def case_fail_over(_name, changed, limits, status):
+    """Beside 9 MiB that stay; what is less than a mebibyte is no percentage."""
+    done = mt.execute([mt.MEMTRACE, "diff", *(["--fail-over", limits] if limits else []), *pair(("same", changed))])
+    mt.equal(done.status, status, done.err)
+
+
 mt.main()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What somebody meets who uses it on programs of their own: the right process named, the right words, options that say when they are wrong."""
+import functools
 import os
 import re
 import sys
@@ -18,7 +19,7 @@ def work(steps, size):
         bytearray(2 * size)
 kept = [bytearray(60 << 20)]
 if len(sys.argv) > 1:
-    subprocess.run([sys.executable, "-S", sys.argv[1]], check=True)
+    subprocess.run([sys.executable, sys.argv[1]], check=True)
     work(1000, 50000)
 else:
     kept.clear()
@@ -30,7 +31,7 @@ def recorded(program, *arguments):
     path = os.path.join(mt.scratch(), "program.py")
     with open(path, "w") as file:
         file.write(program)
-    return mt.shimmed([mt.python(), "-S", path, *[path if a is None else a for a in arguments]]).trace.settle()
+    return mt.shimmed([mt.python(), path, *[path if a is None else a for a in arguments]]).trace.settle()
 
 
 def report(trace):
@@ -51,6 +52,85 @@ def case_growth_is_of_the_process_that_leaks():
     screen = report(trace)
     mt.check("GROWTH  host of %d " % first_of(trace)["pid"] in screen, screen)
     mt.check(re.search(r"WHAT GROWS.*\n +\d+ % +work ", screen), screen)
+
+
+# ---- steps ------------------------------------------------------------------------------------------------------
+
+# What the file is called makes it an optimizer.
+OPTIMIZER = """
+class Optimizer:
+    def step(self):
+        self.state = bytearray(20000)
+"""
+
+LOOPS = {
+    "a loop that warms up": """
+for n in range(40):
+    forward(); one.step()
+for n in range(60):
+    forward(); one.step()
+""",
+    "two loaders in each epoch": """
+def train(count):
+    for n in range(count):
+        forward(); one.step()
+for epoch in range(5):
+    train(8)
+    train(12)
+""",
+    "two optimizers in each step": """
+for n in range(100):
+    forward(); one.step()
+    forward(); other.step()
+""",
+}
+
+
+@mt.variants(*LOOPS)
+def case_steps_of_an_optimizer(loop):
+    folder = mt.scratch()
+    with open(os.path.join(folder, "optim.py"), "w") as file:
+        file.write(OPTIMIZER)
+    trace = recorded("""
+import sys; sys.path.insert(0, %r)
+from optim import Optimizer
+one, other = Optimizer(), Optimizer()
+def forward():
+    layers = [bytearray(5000 + 100 * i) for i in range(10)]
+%s""" % (folder, LOOPS[loop]))
+    mt.equal(trace.json("report")["steps"]["count"], 100, "steps")
+
+
+# ---- options and words ------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(None)
+def ordinary():
+    """A Python program with something of everything."""
+    return recorded("import json, sys\nkept = [bytearray(i) for i in range(0, 100000, 100)]\nsys.stdout.flush()\nimport os; os._exit(3)")
+
+
+@mt.variants("report", "peak", "peak --fit 50M", "peak --by category", "leaks", "frag", "check")
+def case_no_line_is_too_wide(command):
+    done = ordinary().tool(*command.split())
+    wide = [line for line in done.out.splitlines() if len(line) > 100]
+    mt.equal((done.status, wide), (0, []), "status and lines over 100 columns")
+
+
+@mt.variants(("peak", "--fit", "0"), ("live", "--every", "0"))
+def case_nothing_is_ignored(*words):
+    done = ordinary().tool(*words)
+    mt.equal((done.status, done.out, len(done.err.splitlines())), (2, "", 1), "status, output, lines of the error")
+    mt.check(words[1] in done.err, done.err)
+
+
+def case_one_process_is_singular():
+    mt.check(re.search(r"^1 process, \d+ events: complete$", ordinary().tool("check").out, re.M), "check: %r" % ordinary().tool("check").out)
+
+
+def case_what_has_ended_is_not_resident():
+    line = ordinary().tool("live").out
+    mt.check("resident" not in line and line.endswith("  ended\n"), line)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,101 @@ TEST(a_model_made_twice_by_one_call)
 	CHECK_EQ(copies_period(other, 0), 0);
 }
 
+/* ---- edges ------------------------------------------------------------------------------------------------- */
+
+static struct copy_match match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count)
+{
+	struct copy_match there = copies_match(a, a_count, b, b_count), back = copies_match(b, b_count, a, a_count);
+	CHECK_EQ(there.blocks, back.blocks);
+	return there;
+}
+
+TEST(a_match_is_all_its_blocks)
+{
+	struct copy_match m = match(model, COUNT(model), other, times(2));
+	uint64_t sum = 0;
+	for (size_t i = 0; i < COUNT(model); i++)
+		sum += model[i];
+	CHECK_EQ(m.blocks, COUNT(model));
+	CHECK_EQ(m.bytes, sum);
+	CHECK_EQ(m.factor, 2);
+	CHECK_EQ(copies_match(model, COUNT(model), other, times(1)).factor, 1);
+}
+
+TEST(six_blocks_of_three_sizes_are_a_copy)
+{
+	static const uint64_t six[] = { 900 * KIB, 100 * KIB, 300 * KIB, 900 * KIB, 100 * KIB, 300 * KIB };
+	static const uint64_t two[] = { 900 * KIB, 100 * KIB, 900 * KIB, 900 * KIB, 100 * KIB, 900 * KIB, 900 * KIB };
+	CHECK_EQ(match(six, 6, six, 6).blocks, 6);
+	CHECK_EQ(match(six, 5, six, 5).blocks, 0);
+	CHECK_EQ(match(two, 7, two, 7).blocks, 0);
+}
+
+/* A pool rounds by less than 1 KiB, and that must be little of the block. */
+TEST(sizes_that_a_pool_rounded)
+{
+	size_t n = times(1);
+	other[0] += 1023;
+	CHECK_EQ(match(model, COUNT(model), other, n).blocks, COUNT(model));
+	other[0] -= 2046;
+	CHECK_EQ(match(model, COUNT(model), other, n).blocks, COUNT(model));
+	other[0] += 1023 + 1024; /* another block: it is a quarter of all */
+	CHECK_EQ(match(model, COUNT(model), other, n).blocks, 0);
+	uint64_t small[] = { 4096, 4608, 5120, 4096, 4608, 5120 }, rounded[6];
+	for (size_t i = 0; i < 6; i++)
+		rounded[i] = small[i] + 500;
+	rounded[0] = rounded[3] = 4096 + 512; /* an eighth of it is too much */
+	CHECK_EQ(match(small, 6, rounded, 6).blocks, 0);
+	for (size_t i = 0; i < 6; i++)
+		rounded[i] = small[i] + 64;
+	CHECK_EQ(match(small, 6, rounded, 6).blocks, 6);
+}
+
+TEST(nineteen_twentieths_of_the_bytes_are_a_copy)
+{
+	uint64_t a[20], b[20], sum = 0;
+	for (size_t i = 0; i < 19; i++)
+		sum += a[i] = b[i] = (900 + 40 * (i % 3)) * KIB;
+	a[19] = sum / 19 + 40 * KIB; /* a little more than a twentieth of all */
+	b[19] = a[19] + 2 * KIB;
+	CHECK_EQ(match(a, 20, b, 20).blocks, 0);
+	a[19] = sum / 19 - 40 * KIB; /* a little less */
+	b[19] = a[19] + 2 * KIB;
+	CHECK_EQ(match(a, 20, b, 20).blocks, 19);
+}
+
+/* At one place one may have up to seven blocks that the other lacks, so long as they are little. */
+TEST(how_far_a_copy_looks_ahead)
+{
+	for (size_t more = 7; more <= 8; more++) {
+		size_t n = 0;
+		for (size_t i = 0; i < COUNT(model); i++) {
+			for (size_t k = 0; i == 2 && k < more; k++)
+				other[n++] = 3 * KIB;
+			other[n++] = model[i];
+		}
+		CHECK_EQ(match(model, COUNT(model), other, n).blocks, more == 7 ? COUNT(model) : 0);
+	}
+}
+
+TEST(how_often_and_how_long_one_call_repeats)
+{
+	for (size_t i = 0; i < 48; i++)
+		other[i] = (i % 24 == 0 ? 4000 : 100 + i % 24 % 5) * KIB;
+	CHECK_EQ(copies_period(other, 48), 24);
+	for (size_t i = 0; i < 46; i++)
+		other[i] = (i % 23 == 0 ? 4000 : 100 + i % 23 % 5) * KIB;
+	CHECK_EQ(copies_period(other, 46), 0);
+	for (size_t i = 0; i < 48; i++)
+		other[i] = (i % 24 == 0 ? 4000 : 100) * KIB; /* of two sizes */
+	CHECK_EQ(copies_period(other, 48), 0);
+	uint64_t many[24 * (COPY_OWNERS + 1)];
+	for (size_t i = 0; i < COUNT(many); i++)
+		many[i] = (i % 24 == 0 ? 4000 : 100 + i % 24 % 5) * KIB;
+	CHECK_EQ(copies_period(many, 24 * COPY_OWNERS), 24);
+	CHECK_EQ(copies_period(many, COUNT(many)), 0); /* a batch, rather */
+}
+
 TEST(what_is_too_small_is_counted)
 {
 	struct copy_block blocks[] = { { .size = 1023, .order = 1, .stack = 1 }, { .size = 512, .order = 2, .stack = 1 } };

@@ -616,6 +616,47 @@ TEST(until_stops_there)
 	fixture_end(&f);
 }
 
+/* Of stacks of which nothing is left, and that are not part of the latest peak, there is nothing; figures of all others add up. */
+TEST(sites_are_those_that_have_something)
+{
+	enum { OLD = 3000, PEAK = 4000, SHORT = 5000, LEFT = 100 };
+	struct fixture f;
+	uint64_t now = SYNTH_START, live = 0, peak = 0, blocks = 0, temporary = 0;
+	fixture_begin(&f);
+	for (uint32_t n = 3; n <= OLD + PEAK + SHORT; n++)
+		synth_node(f.p, 0, 0x1000 * n);
+	for (uint32_t n = 1; n <= OLD; n++)
+		synth_alloc(f.p, 0, ++now, 0x100000 + 64ull * n, 10, n);
+	for (uint32_t n = 1; n <= OLD; n++) /* the last one of them at once */
+		synth_plain(f.p, 0, ++now, MT_FREE, 0x100000 + 64ull * n);
+	for (uint32_t n = OLD + 1; n <= OLD + PEAK; n++)
+		synth_alloc(f.p, 0, ++now, 0x100000 + 64ull * n, 20, n);
+	for (uint32_t n = OLD + 1; n <= OLD + PEAK - LEFT; n++)
+		synth_plain(f.p, 0, ++now, MT_FREE, 0x100000 + 64ull * n);
+	for (uint32_t n = OLD + PEAK + 1; n <= OLD + PEAK + SHORT; n++) {
+		synth_alloc(f.p, 0, ++now, 0x100000 + 64ull * n, 30, n);
+		synth_plain(f.p, 0, ++now, MT_FREE, 0x100000 + 64ull * n);
+	}
+	const struct model_process *mp = fixture_run(&f, MODEL_QUERY_ALL);
+	CHECK_EQ(mp->site_count, PEAK + SHORT + 1);
+	for (uint32_t i = 0; i < mp->site_count; i++) {
+		const struct model_site *s = &mp->sites[i];
+		CHECK(i == 0 || s->number > s[-1].number);
+		CHECK(model_site(f.m, 0, s->number) == s);
+		live += s->live_bytes;
+		peak += s->peak_bytes;
+		blocks += s->host_peak_blocks;
+		temporary += s->temporary;
+		CHECK_EQ(mp->oldest_ns[i] != 0, s->live_blocks != 0);
+	}
+	CHECK_EQ(live, LEFT * 20);
+	CHECK_EQ(peak, PEAK * 20);
+	CHECK_EQ(blocks, PEAK);
+	CHECK_EQ(temporary, SHORT + 1);
+	CHECK(!model_site(f.m, 0, 0));
+	fixture_end(&f);
+}
+
 TEST(from_counts_anew_and_keeps_what_is_live)
 {
 	struct fixture f;

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""What a report takes does not grow with the number of events, and little with stacks of which nothing is left. Traces are read from
+their rings, as left by a shim without a recorder beside it: how much a recorder puts into a block depends on the machine's load."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+STACKS = 60000
+LIMIT = 120  # bytes of a stack that is dead: 32 of them are its nodes, 16 its number
+
+
+def trace_of(stacks, rounds):
+    shim = os.path.join(mt.scratch("shim"), "libmemtrace.so")
+    shutil.copy(mt.SHIM, shim)
+    trace = mt.shimmed([mt.program("bushy"), str(stacks), str(rounds)], shim=shim).trace
+    mt.check(trace.files(".ring"), "a recorder was there: %s" % trace.files())
+    return trace
+
+
+def peak_bytes(stacks, rounds):
+    """Of the report itself, if what it says is right."""
+    trace = trace_of(stacks, rounds)
+    with open(os.path.join(mt.scratch("report"), "json"), "w+b") as out:
+        child = subprocess.Popen([mt.MEMTRACE, "report", "--json", trace.path], stdout=out, env=mt.clean_env())
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        mt.equal(status, 0)
+        out.seek(0)
+        mt.between(stacks * rounds, json.load(out)["host"]["allocations"], stacks * rounds + 100)
+    return usage.ru_maxrss * 1024
+
+
+def case_events():
+    """The same stacks four times as often."""
+    once, more = peak_bytes(STACKS, 4), peak_bytes(STACKS, 16)
+    mt.check(more < once * 1.1, "%d bytes, and %d with four times as many events" % (once, more))
+
+
+def case_dead_stacks():
+    """Four times as many stacks, each a fourth as often: nothing of them is left at the end, nor much at the peak."""
+    few, many = peak_bytes(STACKS, 4), peak_bytes(4 * STACKS, 1)
+    each = (many - few) / (3 * STACKS)
+    mt.check(each < LIMIT, "a dead stack takes %d bytes: %d for %d of them, %d for four times as many" % (each, few, STACKS, many))
+
+
+mt.main()

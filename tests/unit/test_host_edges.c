@@ -1,0 +1,390 @@
+/* Where the rules about the machine's memory change their minds (see test_verdict_edges.c). */
+#include "tests/unit/verdicts.h"
+
+static bool now(enum verdict_kind kind)
+{
+	judge();
+	return held(kind) != NULL;
+}
+
+static const char *why_not(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == kind)
+			return found.ruled_out[i].evidence;
+	return NULL;
+}
+
+static bool nothing(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.unknown_count; i++)
+		if (found.unknown[i].kind == kind)
+			return false;
+	return !held(kind) && !out(kind);
+}
+
+static enum growth_certainty certainty(enum verdict_kind kind)
+{
+	return held(kind) ? verdict_certainty(held(kind)->confidence) : CERTAINTY_LOW;
+}
+
+/* 32 GiB, plenty of it available, nothing swapped. */
+static void idle_host(void)
+{
+	host(32, 20, 0, 4);
+}
+
+/* ---- limit ----------------------------------------------------------------------------------------------- */
+
+static void killed_in_cgroup(double anon)
+{
+	host(32, 20, 0, anon);
+	evidence.host.limit = G(8);
+	evidence.host.oom_kills = 1;
+	evidence.host.killed = true;
+}
+
+TEST(a_cgroup_kills_at_its_limit)
+{
+	killed_in_cgroup(6.5);
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && held(VERDICT_LIMIT)->confidence <= 1);
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(6.5));
+	evidence.host.killed = false; /* it was another process */
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM);
+	killed_in_cgroup(6.3); /* less than four fifths */
+	CHECK(!now(VERDICT_LIMIT) && says(why_not(VERDICT_LIMIT), "6.30 GiB of the cgroup's 8.00 GiB"));
+	evidence.host.shm_used = G(0.5); /* counts, too */
+	CHECK(now(VERDICT_LIMIT));
+	killed_in_cgroup(7.5);
+	evidence.host.limit = G(32); /* no lower than the machine's memory */
+	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
+	killed_in_cgroup(7.5);
+	evidence.host.oom_kills = 0;
+	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
+	killed_in_cgroup(7.5);
+	evidence.host.sampled = false;
+	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
+	killed_in_cgroup(7.5);
+	evidence.host.memory = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
+}
+
+TEST(what_a_cgroup_held_may_be_unknown)
+{
+	killed_in_cgroup(7.5);
+	evidence.host.anon = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(!held(VERDICT_LIMIT) && !out(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT));
+}
+
+TEST(losses_lower_confidence_on_hosts)
+{
+	idle_host();
+	host_growth(GROWTH_LINEAR, 2);
+	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_HIGH);
+	evidence.complete = false;
+	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
+}
+
+/* ---- leak ------------------------------------------------------------------------------------------------ */
+
+TEST(a_leak_matters_by_what_it_cost)
+{
+	idle_host(); /* 4 GiB at the peak: a twentieth is 0.19 GiB; of the machine 1.6 */
+	host_growth(GROWTH_LINEAR, 0.2);
+	CHECK(now(VERDICT_LEAK));
+	host_growth(GROWTH_LINEAR, 0.18);
+	CHECK(!now(VERDICT_LEAK) && out(VERDICT_LEAK));
+	evidence.host.live_peak = G(100); /* of several machines, say */
+	host_growth(GROWTH_LINEAR, 1.61);
+	CHECK(now(VERDICT_LEAK));
+	host_growth(GROWTH_LINEAR, 1.59);
+	CHECK(!now(VERDICT_LEAK));
+	evidence.host.limit = G(8); /* 1.59 are much in a small cgroup */
+	CHECK(now(VERDICT_LEAK));
+	idle_host();
+	evidence.host.live_peak = 100 * MIB;
+	host_growth(GROWTH_LINEAR, 0);
+	growths[0].bytes = 8 * MIB;
+	CHECK(now(VERDICT_LEAK));
+	growths[0].bytes = 8 * MIB - 1; /* little, whatever part it is */
+	CHECK(!now(VERDICT_LEAK));
+}
+
+TEST(a_leak_matters_by_what_it_will_cost)
+{
+	idle_host();
+	host_growth(GROWTH_LINEAR, 0.01);
+	CHECK(!now(VERDICT_LEAK));
+	growths[0].fails_step = 5000;
+	CHECK(now(VERDICT_LEAK));
+	growths[0].fails_step = 0;
+	growths[0].fails_ns = 5000;
+	CHECK(now(VERDICT_LEAK));
+	growths[1] = growths[2] = growths[0];
+	growths[1].bytes = growths[2].bytes = (uint64_t)(9.6 * (double)growths[0].bytes); /* it is less than a twentieth of all three ... */
+	growths[0].site = "small";
+	evidence.host.growth.count = 3;
+	judge();
+	CHECK(held(VERDICT_LEAK)->sites[1] && !held(VERDICT_LEAK)->sites[2]);
+	growths[2].fit.kind = GROWTH_SATURATING; /* ... and more of the two that go on */
+	judge();
+	CHECK(!strcmp(held(VERDICT_LEAK)->sites[0], "small"));
+}
+
+TEST(a_leak_of_the_heap_is_described)
+{
+	idle_host();
+	host_growth(GROWTH_LINEAR, 2);
+	growths[0].pid = 77;
+	growths[0].per_step = 3 * MIB;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->evidence, "of 77: 2.00 GiB, 3.0 MiB more each step"));
+	CHECK(!strstr(held(VERDICT_LEAK)->advice, "lock-step"));
+	growths[0].per_step = 0;
+	growths[0].per_second = MIB;
+	growths[0].sites = 3;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->evidence, "1.0 MiB more each second") && says(held(VERDICT_LEAK)->advice, "and 2 more sites"));
+	growths[0].sites = 2;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->advice, "and 1 more site"));
+	growths[1] = growths[0];
+	growths[1].site = "larger";
+	growths[1].bytes = G(3);
+	growths[1].fit.certainty = CERTAINTY_MEDIUM;
+	evidence.host.growth.count = 2;
+	judge();
+	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "larger keeps more") && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
+	for (int i = 0; i < 6; i++)
+		growths[i] = growths[0];
+	evidence.host.growth.count = 6;
+	judge();
+	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(12));
+	evidence.host.growth_known = false;
+	judge();
+	CHECK(nothing(VERDICT_LEAK));
+}
+
+TEST(why_nothing_leaks_on_a_host)
+{
+	idle_host();
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "no site of the heap grows steadily"));
+	evidence.host.copied = 64 * MIB;
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "no site of the heap grows steadily"));
+	evidence.host.copied = 65 * MIB;
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "workers copied"));
+	host_growth(GROWTH_SATURATING, 2);
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "levels off"));
+	host_growth(GROWTH_LINEAR, 2);
+	growths[0].file_backed = true;
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "pages of files"));
+	host_growth(GROWTH_LINEAR, 2);
+	growths[0].fit.certainty = CERTAINTY_LOW;
+	CHECK(!now(VERDICT_LEAK));
+}
+
+/* Where the host itself ran out, what tensors need of it is a cause. */
+TEST(the_heap_of_a_device_leak_counts_where_the_host_ran_out)
+{
+	begin(24, 0, 5, 18, 18);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 3);
+	growth(1, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
+	device.growth.count = 1;
+	evidence.host.memory = G(32);
+	evidence.host.growth_known = true;
+	evidence.host.growth.items = growths + 1;
+	evidence.host.growth.count = 1;
+	judge();
+	CHECK_EQ(found.held_count, 1);
+	evidence.host.failed_bytes = 1;
+	judge();
+	CHECK_EQ(found.held_count, 2);
+	evidence.host.failed_bytes = 0;
+	evidence.host.oom_kills = 1;
+	judge();
+	CHECK_EQ(found.held_count, 2);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+TEST(copies_on_a_host_matter_where_it_is_tight)
+{
+	struct evidence_host *h = &evidence.host;
+	host(32, 4, 0, 27.3); /* more than 85 % taken */
+	copied(2, 2, 16);
+	h->copies.items = copies;
+	h->copies.count = 1;
+	h->copies_known = true;
+	CHECK(now(VERDICT_COPIES) && certainty(VERDICT_COPIES) == CERTAINTY_HIGH);
+	CHECK_EQ(held(VERDICT_COPIES)->bytes, G(2));
+	copies[0].blocks = 15;
+	CHECK(now(VERDICT_COPIES) && certainty(VERDICT_COPIES) == CERTAINTY_MEDIUM);
+	copied(1.59, 2, 16); /* less than a twentieth */
+	CHECK(!now(VERDICT_COPIES) && out(VERDICT_COPIES));
+	h->failed_bytes = G(1.59); /* but what was asked for would have fitted */
+	CHECK(now(VERDICT_COPIES));
+	h->failed_bytes++;
+	CHECK(!now(VERDICT_COPIES) && out(VERDICT_COPIES));
+	h->copies_known = false;
+	CHECK(!now(VERDICT_COPIES) && nothing(VERDICT_COPIES));
+	h->copies_known = true;
+	h->failed_bytes = 0;
+	copied(2, 2, 16);
+	h->anon = G(27.1);
+	CHECK(!now(VERDICT_COPIES) && nothing(VERDICT_COPIES));
+	h->anon = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_COPIES) && nothing(VERDICT_COPIES));
+	h->oom_kills = 1;
+	CHECK(now(VERDICT_COPIES));
+	h->copies.count = 0;
+	CHECK(!now(VERDICT_COPIES) && out(VERDICT_COPIES));
+}
+
+/* ---- retained ---------------------------------------------------------------------------------------------- */
+
+static void kept(double kept, double resident)
+{
+	host(32, 20, 0, resident);
+	evidence.host.live_peak = G(resident);
+	evidence.host.live = G(resident - kept);
+	evidence.host.kept = G(kept);
+}
+
+TEST(what_allocators_keep)
+{
+	kept(2, 6.6); /* 30.3 % of what is resident */
+	CHECK(now(VERDICT_RETAINED) && certainty(VERDICT_RETAINED) == CERTAINTY_HIGH);
+	kept(2, 6.7);
+	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
+	kept(1.61, 4); /* 5.03 % of the machine */
+	CHECK(now(VERDICT_RETAINED));
+	kept(1.59, 4);
+	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
+	evidence.host.limit = G(8);
+	CHECK(now(VERDICT_RETAINED));
+	kept(64.0 / 1024, 0.1);
+	evidence.host.memory = G(1);
+	CHECK(now(VERDICT_RETAINED));
+	evidence.host.kept--;
+	CHECK(!now(VERDICT_RETAINED));
+	kept(2, 6); /* nothing was freed that could be kept */
+	evidence.host.live = G(5.5);
+	CHECK(!now(VERDICT_RETAINED) && nothing(VERDICT_RETAINED));
+	evidence.host.live = G(5.3);
+	CHECK(now(VERDICT_RETAINED));
+	evidence.host.live_peak = EVIDENCE_UNKNOWN;
+	CHECK(now(VERDICT_RETAINED));
+	evidence.host.kept = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_RETAINED) && nothing(VERDICT_RETAINED));
+	kept(2, 6);
+	evidence.host.rss_anon = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_RETAINED) && nothing(VERDICT_RETAINED));
+	kept(2, 6);
+	evidence.host.sampled = false;
+	CHECK(!now(VERDICT_RETAINED) && nothing(VERDICT_RETAINED));
+}
+
+/* ---- pressure ---------------------------------------------------------------------------------------------- */
+
+TEST(swap_that_grew)
+{
+	host(32, 20, 0.65, 4); /* a fiftieth is 0.64 */
+	CHECK(now(VERDICT_HOST_PRESSURE) && certainty(VERDICT_HOST_PRESSURE) == CERTAINTY_HIGH);
+	evidence.host.swap_start = G(0.02);
+	CHECK(!now(VERDICT_HOST_PRESSURE) && out(VERDICT_HOST_PRESSURE));
+	evidence.host.swap_start = G(1); /* it shrank */
+	CHECK(!now(VERDICT_HOST_PRESSURE) && says(why_not(VERDICT_HOST_PRESSURE), "swap grew by 0 B"));
+	evidence.host.swap_peak = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_HOST_PRESSURE));
+}
+
+TEST(little_that_was_left)
+{
+	host(32, 1.59, 0, 28); /* less than a twentieth */
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "1.59 GiB of 32.00 GiB were left"));
+	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(32) - G(1.59));
+	double alone = held(VERDICT_HOST_PRESSURE)->confidence;
+	evidence.host.swap_peak = G(2);
+	CHECK(now(VERDICT_HOST_PRESSURE) && held(VERDICT_HOST_PRESSURE)->confidence > alone && held(VERDICT_HOST_PRESSURE)->confidence <= 1);
+	host(32, 1.61, 0, 28);
+	CHECK(!now(VERDICT_HOST_PRESSURE) && says(why_not(VERDICT_HOST_PRESSURE), "at least 1.61 GiB of 32.00 GiB available"));
+	evidence.host.available_min = EVIDENCE_UNKNOWN;
+	CHECK(!now(VERDICT_HOST_PRESSURE) && !strstr(why_not(VERDICT_HOST_PRESSURE), "available"));
+	evidence.host.oom_kills = 1; /* the machine's */
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "the kernel killed"));
+	CHECK(!strstr(held(VERDICT_HOST_PRESSURE)->evidence, "were left"));
+}
+
+TEST(page_cache_is_mentioned_where_it_is_much)
+{
+	idle_host();
+	evidence.host.file = G(8.1); /* a quarter of the machine */
+	judge();
+	CHECK(says(why_not(VERDICT_HOST_PRESSURE), "8.10 GiB are page cache, which gives way"));
+	evidence.host.file = G(7.9);
+	judge();
+	CHECK(!strstr(why_not(VERDICT_HOST_PRESSURE), "page cache"));
+}
+
+TEST(what_cannot_give_way_in_a_cgroup)
+{
+	host(64, 50, 0, 7.25); /* 90.6 % */
+	evidence.host.limit = G(8);
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "of the 8.00 GiB that the cgroup may use"));
+	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(7.25));
+	CHECK_EQ(certainty(VERDICT_HOST_PRESSURE), CERTAINTY_HIGH);
+	evidence.host.anon = G(7.15);
+	CHECK(!now(VERDICT_HOST_PRESSURE));
+	evidence.host.anon = G(7.9);
+	evidence.host.oom_kills = 1; /* a limit that was met */
+	CHECK(!now(VERDICT_HOST_PRESSURE) && held(VERDICT_LIMIT));
+	evidence.host.oom_kills = 0;
+	evidence.host.available_min = G(2); /* the machine has none left, either: that is the worse one */
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "2.00 GiB of 64.00 GiB were left"));
+	evidence.host.available_min = G(50);
+	evidence.host.swap_peak = G(3);
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "swap grew by 3.00 GiB"));
+	host(32, 20, 0, 30);
+	CHECK(!now(VERDICT_HOST_PRESSURE)); /* no cgroup: what is available counts */
+}
+
+TEST(full_shared_memory)
+{
+	idle_host();
+	evidence.host.shm_total = G(1);
+	evidence.host.shm_used = G(0.96);
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "/dev/shm is full"));
+	CHECK(certainty(VERDICT_HOST_PRESSURE) == CERTAINTY_HIGH && held(VERDICT_HOST_PRESSURE)->confidence <= 1);
+	evidence.host.shm_used = G(0.94);
+	CHECK(!now(VERDICT_HOST_PRESSURE));
+	evidence.host.shm_used = G(0.96);
+	evidence.host.swap_peak = G(2); /* worse */
+	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "swap grew by 2.00 GiB"));
+	idle_host();
+	evidence.host.shm_total = evidence.host.shm_used = 0; /* none is mounted */
+	CHECK(!now(VERDICT_HOST_PRESSURE));
+}
+
+TEST(copies_of_what_was_inherited)
+{
+	host(32, 1, 0, 28);
+	evidence.host.copied = G(1.61);
+	judge();
+	CHECK(says(held(VERDICT_HOST_PRESSURE)->advice, "forked workers copied 1.61 GiB"));
+	evidence.host.copied = G(1.59);
+	judge();
+	CHECK(!strstr(held(VERDICT_HOST_PRESSURE)->advice, "forked workers"));
+	evidence.host.sampled = false;
+	judge();
+	CHECK(!held(VERDICT_HOST_PRESSURE) && !out(VERDICT_HOST_PRESSURE) && !nothing(VERDICT_HOST_PRESSURE));
+	verdicts_fini(&found);
+}
+
+TEST_MAIN

@@ -1,0 +1,146 @@
+/* Figures of a device or a host that the rules of verdicts are asked about, and what they say of them. */
+#ifndef MT_TEST_VERDICTS_H
+#define MT_TEST_VERDICTS_H
+
+#include "analyzer/verdicts.h"
+#include "tests/unit/test.h"
+
+#define MIB 1048576ull
+#define GIB 1073741824ull
+#define G(x) ((uint64_t)((x) * 1073741824.0))
+
+static struct evidence_device device;
+static struct evidence evidence;
+static struct verdicts found;
+static struct evidence_neighbour neighbours[3];
+static struct evidence_growth growths[6];
+static struct evidence_phase phases[6];
+static struct evidence_copies copies[1];
+static struct evidence_part parts[3];
+
+/* A device whose request the driver refused, with everything known and nothing else wrong. */
+static inline void begin(double total, double request, double free_gib, double allocated, double reserved)
+{
+	verdicts_fini(&found);
+	memset(neighbours, 0, sizeof(neighbours));
+	memset(growths, 0, sizeof(growths));
+	memset(phases, 0, sizeof(phases));
+	memset(copies, 0, sizeof(copies));
+	memset(parts, 0, sizeof(parts));
+	evidence = evidence_none();
+	device = evidence_device_none();
+	device.name = "cuda:0";
+	device.total = G(total);
+	device.free = G(free_gib);
+	device.request.failed = request > 0;
+	device.request.pid = 100;
+	device.request.bytes = device.request.block_bytes = G(request);
+	device.request.driver_failures = 2;
+	device.request.failures = 1;
+	device.request.outcome = FAILURE_FATAL;
+	device.pool.known = true;
+	device.pool.allocated = G(allocated);
+	device.pool.reserved = G(reserved);
+	device.pool.largest_hole = (G(reserved) - G(allocated)) / 2;
+	device.own_other = G(0.3);
+	device.neighbours_known = true;
+	device.growth_known = true;
+	device.copies_known = true;
+	device.steps = 200;
+	evidence.devices.items = &device;
+	evidence.devices.count = 1;
+}
+
+static inline void neighbour(int i, uint32_t pid, double gib, double before)
+{
+	neighbours[i] = (struct evidence_neighbour){ .pid = pid, .bytes = G(gib), .bytes_before = G(before), .pool_unused = EVIDENCE_UNKNOWN };
+	device.neighbours.items = neighbours;
+	device.neighbours.count = (size_t)i + 1;
+}
+
+static inline void growth(int i, enum growth_kind kind, enum growth_certainty certainty, double gib)
+{
+	growths[i] = (struct evidence_growth){ .site = "train.py:73 save", .sites = 1, .fit = { kind, certainty }, .bytes = G(gib), .per_step = 7e6,
+					      .works = true };
+	device.growth.items = growths;
+	device.growth.count = (size_t)i + 1;
+}
+
+static inline void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
+{
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0 };
+	device.phases.items = phases;
+	device.phases.count = (size_t)i + 1;
+}
+
+static inline void copied(double each, unsigned count, unsigned blocks)
+{
+	copies[0] = (struct evidence_copies){ .bytes = G(each), .extra_bytes = G(each * (count - 1)), .count = count, .blocks = blocks,
+					      .owners = { "run.py:10 load", "run.py:20 load" } };
+	device.copies.items = copies;
+	device.copies.count = 1;
+}
+
+static inline void judge(void)
+{
+	verdicts_fini(&found);
+	verdicts_find(&found, &evidence);
+	for (size_t i = 0; i < found.held_count; i++)
+		CHECK(found.held[i].confidence > 0 && found.held[i].confidence <= 1);
+}
+
+static inline const struct verdict *held(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.held_count; i++)
+		if (found.held[i].kind == kind)
+			return &found.held[i];
+	return NULL;
+}
+
+static inline bool out(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == kind)
+			return true;
+	return false;
+}
+
+static inline bool only(enum verdict_kind kind)
+{
+	return found.held_count == 1 && held(kind) && held(kind)->evidence && *held(kind)->evidence;
+}
+
+static inline bool says(const char *text, const char *part)
+{
+	bool yes = text && strstr(text, part);
+	if (!yes)
+		printf("# \"%s\" is not in \"%s\"\n", part, text ? text : "(null)");
+	return yes;
+}
+
+static inline void host(double memory, double available, double swap, double anon)
+{
+	begin(24, 0, 20, 1, 1);
+	evidence.devices.count = 0;
+	evidence.host.sampled = true;
+	evidence.host.memory = G(memory);
+	evidence.host.available_min = G(available);
+	evidence.host.swap_start = 0;
+	evidence.host.swap_peak = G(swap);
+	evidence.host.swap_total = G(4);
+	evidence.host.anon = G(anon);
+	evidence.host.file = G(1);
+	evidence.host.rss_anon = G(anon);
+	evidence.host.live = evidence.host.live_peak = G(anon * 0.95);
+	evidence.host.kept = G(anon * 0.05);
+	evidence.host.growth_known = true;
+}
+
+static inline void host_growth(enum growth_kind kind, double gib)
+{
+	growth(0, kind, CERTAINTY_HIGH, gib);
+	evidence.host.growth.items = growths;
+	evidence.host.growth.count = 1;
+}
+
+#endif
