@@ -44,16 +44,17 @@ void account_tell(const struct account *a, struct model_change *told, const stru
 }
 
 /* Everything but sites, and the settling before. */
-static void change_sums(struct account *a, struct change c, uint64_t ns)
+static void change_sums(struct account *a, struct change c, bool hidden, uint64_t ns)
 {
 	struct tally *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
-	uint64_t before = own->totals.live_bytes, host_before = host->totals.live_bytes;
+	const uint64_t left_out = c.kind == MODEL_POOL ? a->left_out : 0;
+	uint64_t before = own->totals.live_bytes + left_out, host_before = host->totals.live_bytes + left_out;
 	change_tally(own, c, ns);
 	change_tally(host, c, ns);
-	if (!a->model->from_reached)
+	if (!a->model->from_reached || hidden)
 		return;
-	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes, own->totals.live_blocks);
-	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes,
+	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes + left_out, own->totals.live_blocks);
+	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes + left_out,
 		    host->totals.live_blocks);
 }
 
@@ -65,10 +66,10 @@ static void settle(struct account *a, const struct change *c)
 	tally_settle(&a->host->kind[c->kind]);
 }
 
-void account_change_sums(struct account *a, struct change c, uint64_t ns)
+void account_change_sums(struct account *a, struct change c, bool hidden, uint64_t ns)
 {
 	settle(a, &c);
-	change_sums(a, c, ns);
+	change_sums(a, c, hidden, ns);
 }
 
 void account_change(struct account *a, struct change c, uint64_t ns)
@@ -78,7 +79,7 @@ void account_change(struct account *a, struct change c, uint64_t ns)
 		settle(a, &c);
 		if (c.site != BLOCK_NO_SITE)
 			account_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
-		change_sums(a, c, ns);
+		change_sums(a, c, false, ns);
 	}
 	if (a->model->query.on_change)
 		account_tell(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
@@ -347,45 +348,6 @@ static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 	return 0;
 }
 
-/* ---- folded ---------------------------------------------------------------------------------------------- */
-
-/* `s->addr` blocks came and went. */
-static int add_sum(struct account *a, const struct mt_event *s, const struct mt_ext_device *ext)
-{
-	struct mt_event one = *s;
-	one.kind = MT_ALLOC;
-	int64_t site = account_site(a, MODEL_HEAP, &one, ext->status);
-	if (site < 0)
-		return (int)site;
-	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
-	struct model_bin *bin = &a->seen.bins[account_bin(s->size)];
-	t->allocations += s->addr;
-	t->frees += s->addr;
-	t->allocated_bytes += ext->stream;
-	t->temporary += ext->other;
-	bin->allocations += s->addr;
-	bin->temporary += ext->other;
-	a->seen.events += 2 * s->addr;
-	a->seen.fold.blocks += s->addr;
-	a->seen.fold.bytes += ext->stream;
-	tally_temporary(&a->sites, (uint32_t)site, (uint32_t)ext->other);
-	tally_unseen(&a->sites, (uint32_t)site);
-	return ext->source ? account_set_last(a, MODEL_HEAP, ext->status, 0) : 0;
-}
-
-static int fold(struct account *a, const struct mt_event *s, uint64_t ns)
-{
-	struct model_fold *f = &a->seen.fold;
-	struct mt_ext_device ext;
-	memcpy(&ext, s + 1, sizeof(ext));
-	a->seen.events--;
-	f->until_ns = ns;
-	f->now_bytes = ext.class == MT_FOLD_BEGIN ? s->addr : ext.class == MT_FOLD_END ? 0 : f->now_bytes;
-	if (f->now_bytes > f->most_bytes)
-		f->most_bytes = f->now_bytes;
-	return ext.class == MT_FOLD_SUM ? add_sum(a, s, &ext) : 0;
-}
-
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
 int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
@@ -398,7 +360,7 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	case MT_MAP:   return maps_map(a, s, ring, thread, ns);
 	case MT_UNMAP: return maps_unmap(a, s, ring, ns);
 	case MT_FAIL:  return fail(a, s, ns);
-	case MT_FOLD:  return fold(a, s, ns);
+	case MT_FOLD:  return account_fold(a, s, ns);
 	case MT_LOST:
 		a->seen.lost_events += s->addr;
 		return 0;

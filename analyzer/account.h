@@ -53,6 +53,7 @@ struct account {
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
 	struct device_books *devices; /* devices.h; NULL = no device event yet */
+	uint64_t left_out;         /* of pools, alive, as MT_FOLD_LEVEL said last */
 };
 
 /* What all accounts share. */
@@ -83,6 +84,9 @@ struct model {
 /* One slot (MT_MAP: with its extension behind it). */
 int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
 
+/* folded.c: a slot MT_FOLD with its extension. */
+int account_fold(struct account *a, const struct mt_event *s, uint64_t ns);
+
 /* What the parent had, marked as inherited. */
 int account_inherit(struct account *a, const struct account *parent);
 
@@ -103,7 +107,7 @@ struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; uint
 void account_change(struct account *a, struct change c, uint64_t ns);
 /* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number);
-void account_change_sums(struct account *a, struct change c, uint64_t ns);
+void account_change_sums(struct account *a, struct change c, bool hidden, uint64_t ns); /* hidden: time lines don't see it */
 void account_tell(const struct account *a, struct model_change *told, const struct change *c, uint64_t ns);
 void change_tally(struct tally *t, struct change c, uint64_t ns);
 void account_see_block(struct account *a, uint32_t site, uint64_t ns);

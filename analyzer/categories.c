@@ -210,12 +210,14 @@ static const struct rule *rule_of(const struct categories *c, const struct frame
 	return NULL;
 }
 
-/* Few: they are asked of every native frame. */
+/* Few: they are asked of every frame. */
 static const void *ask_around(void *arg, const struct frame *f)
 {
 	const struct categories *c = arg;
-	for (size_t i = 0; f->name && i < c->count; i++)
-		if (c->rules[i].what == RULE_AROUND && fnmatch(c->rules[i].pattern, f->name, 0) == 0)
+	char buffer[1024];
+	const char *text = python_is_frame(f) ? subject(f, RULE_PYTHON, buffer, sizeof(buffer)) : f->name;
+	for (size_t i = 0; text && i < c->count; i++)
+		if (c->rules[i].what == RULE_AROUND && fnmatch(c->rules[i].pattern, text, 0) == 0)
 			return &c->rules[i];
 	return NULL;
 }
@@ -277,6 +279,8 @@ static enum category by_lifetime(const struct categories *c, enum lifetime lifet
 enum category categories_of(struct categories *c, uint32_t stack, enum lifetime lifetime)
 {
 	const struct rule *r = stacks_ask(c->stacks, stack, MEMO_AROUND, PART_NATIVE, ask_around, c);
+	if (!r)
+		r = stacks_ask(c->stacks, stack, MEMO_AROUND_PYTHON, PART_PYTHON, ask_around, c);
 	if (!r)
 		r = stacks_ask(c->stacks, stack, MEMO_INNER, PART_INNER, ask_frame, c);
 	if (!r)

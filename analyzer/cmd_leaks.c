@@ -37,14 +37,11 @@ static const struct option_spec spec = {
 
 /* ---- screen -------------------------------------------------------------------------------------------- */
 
-static void leak_caller(struct table *t, const struct owner *o)
+static void leak_next(struct table *t, const struct owner *o)
 {
-	if (!o->caller || o->folded)
-		return;
-	char *text = frame_text(o->caller), *where = frame_where(o->caller);
-	char *line = output_format("< %s", text ? text : "");
-	table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, line, where });
-	free(text);
+	char *where, *line = owner_next(o, &where);
+	if (line)
+		table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, line, where });
 	free(where);
 	free(line);
 }
@@ -69,7 +66,7 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 	const char *part = leak->kind == MODEL_HEAP ? share : kind_name(leak->kind);
 	const char *oldest = leak->oldest_ns == UINT64_MAX ? NULL : DURATION(leak->oldest_ns);
 	table_row(t, (const char *[]){ BYTES(leak->bytes), part, range ? range : COUNT(leak->blocks), oldest, growth, text, where });
-	leak_caller(t, o);
+	leak_next(t, o);
 	free(range);
 	free(text);
 	free(where);

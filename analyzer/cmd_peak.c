@@ -226,7 +226,8 @@ static void print_moment(struct view *v, const struct moment *at)
 	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
 	       output_end(STYLE_HEAD));
 	free(title);
-	uint64_t rest = 0, folded = at->kind == MODEL_HEAP && is_time(&v->options->at) ? model_fold(v->model).now_bytes : 0;
+	const struct model_fold fold = model_fold(v->model);
+	uint64_t rest = 0, folded = !is_time(&v->options->at) ? 0 : at->kind == MODEL_HEAP ? fold.now_bytes : fold.now_other_bytes;
 	if (folded)
 		printf("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n", output_begin(STYLE_FAINT), BYTES(folded),
 		       output_end(STYLE_FAINT));
@@ -289,6 +290,8 @@ static int print_json(struct view *v, const struct moment *moments, size_t count
 	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
 	if (is_time(&v->options->at))
 		json_object_set_new(root, "uncertain_bytes", json_bytes(model_fold(v->model).now_bytes));
+	if (is_time(&v->options->at))
+		json_object_set_new(root, "uncertain_elsewhere_bytes", json_bytes(model_fold(v->model).now_other_bytes));
 	for (size_t i = 0; i < count; i++)
 		add_moment(v, root, devices, sites, &moments[i]);
 	json_object_set_new(root, "devices", devices);

@@ -69,6 +69,11 @@ static void first_change(void *arg, const struct model_change *change)
 	phases_look(c->phases, change);
 }
 
+static void first_level(void *arg, const struct model_level_change *l)
+{
+	rhythm_level(((struct course *)arg)->rhythm, l);
+}
+
 void course_attach(struct course *c, struct model_query *q)
 {
 	c->on_event = q->on_event;
@@ -76,6 +81,7 @@ void course_attach(struct course *c, struct model_query *q)
 	c->arg = q->arg;
 	q->on_event = first_event;
 	q->on_change = first_change;
+	q->on_level = first_level;
 	q->arg = c;
 }
 
@@ -106,11 +112,19 @@ static void second_change(void *arg, const struct model_change *change)
 	phases_change(c->phases, change);
 }
 
+static void second_level(void *arg, const struct model_level_change *l)
+{
+	struct course *c = arg;
+	steps_level(c->steps, l);
+	phases_level(c->phases, l);
+}
+
 void course_attach_second(struct course *c, struct model_query *q)
 {
 	rhythm_settle(c->rhythm);
 	q->on_event = second_event;
 	q->on_change = second_change;
+	q->on_level = second_level;
 	q->arg = c;
 }
 

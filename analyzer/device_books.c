@@ -168,7 +168,7 @@ static void note_series(struct share *s, enum model_layer layer, uint64_t before
 {
 	const struct model *m = s->account->model;
 	const struct model_totals *own = &s->layer[layer].totals, *sum = &s->device->layer[layer].totals;
-	if (!m->from_reached)
+	if (!m->from_reached || (layer == LAYER_POOL && s->leveled))
 		return;
 	series_note(&s->seen.timeline[layer], &m->timeline, before, own->live_bytes, own->live_blocks);
 	series_note(&s->device->seen.timeline[layer], &m->timeline, device_before, sum->live_bytes, sum->live_blocks);
@@ -201,7 +201,7 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 	note_series(s, layer, before, device_before);
 	if (layer != LAYER_MEMORY && layer != LAYER_POOL)
 		return;
-	account_change_sums(s->account, c, ns);
+	account_change_sums(s->account, c, layer == LAYER_POOL && s->leveled, ns);
 	if (s->account->model->query.on_change)
 		account_tell(s->account, &(struct model_change){ .device = s->device->seen.index, .device_bytes = sum->totals.live_bytes },
 			     &c, ns);

@@ -82,6 +82,7 @@ void device_end_block(struct share *s, enum device_space space, struct block *b,
 
 static int put_extent(struct share *s, const struct device_event *e, uint32_t site)
 {
+	s->seen.driver_pool = s->seen.driver_pool || e->ext.class == MT_CLASS_ASYNC;
 	const struct extent x = { .start = e->slot->addr, .end = device_end_of(e->slot->addr, e->slot->size), .ns = e->ns,
 				  .event = s->account->model->device_events, .site = site, .ring = e->ring, .bytes = e->slot->size };
 	int error = extents_clear(s, x.start, x.end, e->ns);
@@ -240,7 +241,7 @@ static void free_block(struct account *a, struct share *s, struct block *b, stru
 	u->known = true;
 	u->share = s;
 	u->block = *b;
-	u->temporary = kind != MODEL_KINDS && b->thread < a->last_room[kind] && a->last[kind][b->thread] == b->addr;
+	u->temporary = kind != MODEL_KINDS && !u->not_temporary && b->thread < a->last_room[kind] && a->last[kind][b->thread] == b->addr;
 	device_count_up(a, s, u->space, COUNT_FREES, 1);
 	if (u->temporary) {
 		device_count_up(a, s, u->space, COUNT_TEMPORARY, 1);
@@ -328,6 +329,7 @@ int memory_free(struct account *a, const struct device_event *e)
 		return free_physical(a, e, u);
 	struct share *s;
 	struct block *b = find_block(a, e, u->space, &s);
+	u->not_temporary = e->slot->size != 0;
 	if (!b)
 		return free_unknown(a, s, u);
 	int error = u->space == SPACE_LINEAR ? free_extent(s, u, e->ns) : 0;

@@ -46,7 +46,8 @@ struct share {
 	struct capture { uint32_t number, joined; } *captures; /* see device_graphs.c */
 	size_t capture_count, capture_room;
 	uint64_t given;           /* successful allocations of any layer, ever */
-	bool has_pool;
+	bool has_pool, leveled;   /* leveled: MT_FOLD_LEVEL says what the pool has */
+	uint64_t level_bytes, left_out; /* as that said last: all, and what of it is not seen */
 };
 
 /* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. That of the host (no device)
@@ -93,6 +94,7 @@ struct device_undo {
 	unsigned class;
 	enum device_space space;
 	bool known, inherited, temporary;
+	bool not_temporary;       /* as a folded block says */
 	bool unmapping, reference; /* an unmapping; one of several references to a handle */
 	struct share *share;
 	struct block block;

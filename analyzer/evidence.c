@@ -187,6 +187,15 @@ static void set_most(struct explain *x, struct evidence_device *e, const struct 
 	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
 }
 
+/* The failing process, or any. */
+static bool uses_driver_pool(const struct model_device *d, const struct model_oom *oom)
+{
+	for (unsigned i = 0; i < d->share_count; i++)
+		if (d->shares[i]->driver_pool && (!oom || d->shares[i]->process->id == oom->process))
+			return true;
+	return false;
+}
+
 static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
 {
 	const struct model_oom *oom = explain_failure(d);
@@ -204,7 +213,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
-	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .reserved = l->pool_reserved, .allocated = l->pool_allocated,
+	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .driver_pool = uses_driver_pool(d, oom), .reserved = l->pool_reserved, .allocated = l->pool_allocated,
 					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN,
 					  .graphs = { .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
 						      .unused = less(l->graphs_reserved, l->graphs_allocated) } };

@@ -76,11 +76,16 @@ static bool is_arena(const struct place *p, const struct owner *o)
 	return false;
 }
 
+static const char *memory_of(enum model_kind kind)
+{
+	return kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
+}
+
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
+		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
@@ -339,10 +344,11 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 int evidence_time_host(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
-	struct place heap = { x, MODEL_HEAP, MODEL_NO_DEVICE, UINT32_MAX }, map = { x, MODEL_MAP, MODEL_NO_DEVICE, UINT32_MAX };
 	const struct step_track *track = NULL;
 	const struct pace *pace = pace_on(x, MODEL_NO_DEVICE, UINT32_MAX, &track);
 	h->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
-	int e = h->growth_known ? add_growth(&heap, &h->growth.items, &h->growth.count) : 0;
-	return e < 0 || !h->growth_known ? e : add_growth(&map, &h->growth.items, &h->growth.count);
+	int e = 0;
+	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
+		e = add_growth(&(struct place){ x, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items, &h->growth.count);
+	return e;
 }

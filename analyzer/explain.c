@@ -368,6 +368,7 @@ static int look_at_blocks(struct explain *x)
 	for (unsigned i = 0; g.holders && i < x->space_count; i++) {
 		struct explain_space *s = &x->spaces[i];
 		s->holder_count = holders_most(&g.holders[i], x->view->stacks, view_flags(x->view->options), s->holders);
+		s->holding_lines = g.holders[i].count;
 		holders_fini(&g.holders[i]);
 	}
 	free(g.holders);

@@ -34,6 +34,7 @@ struct explain_space {
 	unsigned largest_count;
 	struct holder holders[HOLDERS_MOST]; /* the lines that hold most; of a device */
 	unsigned holder_count;
+	size_t holding_lines;                /* all of them */
 };
 
 struct explain {

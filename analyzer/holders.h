@@ -4,7 +4,7 @@
 
 #include "analyzer/stacks.h"
 
-enum { HOLDERS_MOST = 3 };
+enum { HOLDERS_MOST = 8 };
 
 struct holder {
 	uint32_t stack; /* one of its stacks */
@@ -20,7 +20,7 @@ struct holders {
 /* 0 or -MT_EMEMORY. */
 int holders_add(struct holders *h, uint32_t stack, uint64_t bytes);
 
-/* The largest, at most HOLDERS_MOST; returns how many. */
+/* The largest, at most HOLDERS_MOST; returns how many. Afterwards h->count is that of all lines. */
 unsigned holders_most(struct holders *h, struct stacks *s, unsigned flags, struct holder out[HOLDERS_MOST]);
 
 void holders_fini(struct holders *h);

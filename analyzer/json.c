@@ -64,6 +64,7 @@ json_t *json_fold(const struct model_fold *f)
 	json_object_set_new(o, "blocks", json_bytes(f->blocks));
 	json_object_set_new(o, "bytes", json_bytes(f->bytes));
 	json_object_set_new(o, "uncertain_bytes", json_bytes(f->most_bytes));
+	json_object_set_new(o, "uncertain_elsewhere_bytes", json_bytes(f->most_other_bytes));
 	return o;
 }
 

@@ -156,7 +156,7 @@ static struct ledger_process *row_of(struct ledger *l, const struct process *p)
 	return NULL;
 }
 
-/* What the driver charges beyond what was allocated; MODEL_UNKNOWN if there is no telling. `share` is the process's. */
+/* What the driver charges beyond what was allocated, what its own pool keeps of freed memory among it; MODEL_UNKNOWN if there is no telling. `share` is the process's. */
 static uint64_t context_of(const struct look *k, const struct seen *s, const struct model_share *share, const struct ledger_process *row)
 {
 	uint64_t own = s->still_own, bytes = s->still_bytes;
@@ -171,19 +171,22 @@ static uint64_t context_of(const struct look *k, const struct seen *s, const str
 	return bytes >= own && bytes - own < GUESS_BYTES ? bytes - own : MODEL_UNKNOWN;
 }
 
-static int charge_context(struct ledger *l, struct ledger_process *row, uint64_t context)
+static int charge_context(const struct look *k, struct ledger_process *row, uint64_t context)
 {
+	struct ledger *l = k->ledger;
 	row->other += context;
 	row->bytes += context;
 	l->other_own += context;
-	return context ? ledger_add_part(l, row->process, "context", context, true) : 0;
+	const struct model_share *share = model_share(k->model, l->device->index, row->process->id);
+	const char *name = share && share->driver_pool ? "context+pool" : "context"; /* as narrow as the column */
+	return context ? ledger_add_part(l, row->process, name, context, true) : 0;
 }
 
 static int add_context(struct look *k, const struct seen *s)
 {
 	struct ledger_process *row = row_of(k->ledger, s->share->process);
 	uint64_t context = row ? context_of(k, s, s->share, row) : MODEL_UNKNOWN;
-	return context == MODEL_UNKNOWN ? 0 : charge_context(k->ledger, row, context);
+	return context == MODEL_UNKNOWN ? 0 : charge_context(k, row, context);
 }
 
 static bool has_sample(const struct look *k, const struct process *p)
@@ -214,7 +217,7 @@ static int guess(struct look *k, struct seen *s)
 	if (!best)
 		return 0;
 	best->guessed = true;
-	int e = charge_context(k->ledger, best, least);
+	int e = charge_context(k, best, least);
 	return e ? e : 1;
 }
 

@@ -368,6 +368,8 @@ struct model_fold model_fold(const struct model *m)
 		sum.bytes += f->bytes;
 		sum.most_bytes += f->most_bytes;
 		sum.now_bytes += f->now_bytes;
+		sum.most_other_bytes += f->most_other_bytes;
+		sum.now_other_bytes += f->now_other_bytes;
 	}
 	return sum;
 }

@@ -47,6 +47,18 @@ struct model_change {
 	uint64_t ns;
 };
 
+/* In folded blocks: what a pool on a device had since the last one of these, or now if it is the first, with what is left out; the changes
+ * alone show less. */
+struct model_level_change {
+	const struct process *process;
+	enum model_kind kind;        /* MODEL_KINDS: only `allocations` is said */
+	uint32_t device;
+	uint64_t low, high, now;
+	uint64_t allocations;        /* of any kind that were left out since the last one */
+	bool end;                    /* from here on changes show all there is */
+	uint64_t ns;
+};
+
 enum model_split {
 	MODEL_SPLIT_NONE = 0,
 	MODEL_SPLIT_THREAD, /* sites are also told apart by the allocating thread's index: site.split */
@@ -80,6 +92,8 @@ struct model_query {
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */
 	void (*on_change)(void *arg, const struct model_change *c);
+	/* Called for what folded blocks say of what they lack; NULL = none. */
+	void (*on_level)(void *arg, const struct model_level_change *l);
 	void *arg;
 	/* Called when a reader that follows has nothing more for now: to look at model_live() and the like, and to refresh it.
 	 * > 0: go on; 0: that is the end; < 0: an error. */
@@ -172,13 +186,14 @@ struct model_level {
 	uint64_t registered_bytes;
 };
 
-/* Heap blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by
- * what was alive of them. The peak of each process's heap is exact, that of a sum over processes too low by most_bytes at most. */
+/* Blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by
+ * what was alive of them. The peaks of each process are exact, those of a sum over processes too low by most_bytes at most. */
 struct model_fold {
 	uint64_t until_ns;      /* 0 = nothing was folded */
 	uint64_t blocks, bytes; /* left out */
-	uint64_t most_bytes;    /* of them that were alive at once, at most */
+	uint64_t most_bytes;    /* of the heap's that were alive at once, at most */
 	uint64_t now_bytes;     /* the same, at the moment where the pass ended */
+	uint64_t most_other_bytes, now_other_bytes; /* of mappings, pinned memory, devices and pools */
 };
 
 struct model_process {
@@ -231,6 +246,7 @@ struct model_share {
 	uint64_t first_ns;                           /* when it first had memory; UINT64_MAX = never */
 	uint64_t alias_bytes;                        /* other processes' memory it has opened; in no other figure */
 	uint64_t ooms, retries;                      /* as PyTorch counts num_ooms and num_alloc_retries */
+	bool driver_pool;                            /* it has used the driver's own pool (cudaMallocAsync), which keeps what is freed */
 };
 
 /* What the processes had on a device at one moment. */

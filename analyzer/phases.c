@@ -41,6 +41,8 @@ struct live_track {
 	uint32_t kind, device;
 	uint64_t live, peak, peak_ns;
 	uint64_t driver;              /* of a pool: live of the device at the peak */
+	uint64_t left_out;            /* alive beyond `live`, as a folded block said */
+	bool leveled;                 /* peaks are as folded blocks say: changes show less */
 };
 
 struct run {
@@ -322,6 +324,8 @@ static struct phase_track *phase_track_of(struct phase *p, const struct live_tra
 	return &tracks[p->track_count++];
 }
 
+static uint64_t all_live(const struct live_track *t) { return t->live + t->left_out; }
+
 static uint64_t driver_under(const struct run *r, const struct live_track *t)
 {
 	for (size_t i = 0; t->kind == MODEL_POOL && i < r->track_count; i++)
@@ -343,28 +347,39 @@ static void settle(struct run *r)
 				to->driver_bytes = t->driver;
 			}
 		}
-		t->peak = t->live;
+		t->peak = all_live(t);
 	}
+}
+
+/* NULL = no memory. */
+static struct live_track *live_track_of(struct run *r, uint32_t kind, uint32_t device)
+{
+	for (size_t i = 0; i < r->track_count; i++)
+		if (r->tracks[i].kind == kind && r->tracks[i].device == device)
+			return &r->tracks[i];
+	if (vec_reserve(r->tracks, r->track_room, r->track_count + 1))
+		return NULL;
+	r->tracks[r->track_count] = (struct live_track){ .kind = kind, .device = device };
+	return &r->tracks[r->track_count++];
+}
+
+static void rise(struct run *r, struct live_track *t, uint64_t bytes, uint64_t ns)
+{
+	if (bytes <= t->peak)
+		return;
+	t->peak = bytes;
+	t->peak_ns = ns;
+	t->driver = driver_under(r, t);
 }
 
 static void change_live(struct run *r, const struct model_change *c)
 {
-	struct live_track *t = NULL;
-	for (size_t i = 0; i < r->track_count && !t; i++)
-		if (r->tracks[i].kind == c->kind && r->tracks[i].device == c->device)
-			t = &r->tracks[i];
-	if (!t) {
-		if (vec_reserve(r->tracks, r->track_room, r->track_count + 1))
-			return;
-		t = &r->tracks[r->track_count++];
-		*t = (struct live_track){ .kind = c->kind, .device = c->device };
-	}
+	struct live_track *t = live_track_of(r, c->kind, c->device);
+	if (!t)
+		return;
 	t->live += (uint64_t)c->bytes;
-	if (t->live > t->peak) {
-		t->peak = t->live;
-		t->peak_ns = c->ns;
-		t->driver = driver_under(r, t);
-	}
+	if (!t->leveled)
+		rise(r, t, t->live, c->ns);
 }
 
 /* ---- phases that begin and end ------------------------------------------------------------------------- */
@@ -381,7 +396,7 @@ static void begin_phase(struct run *r, uint32_t entry, uint32_t thread, uint64_t
 	for (size_t k = 0; k < r->track_count; k++) {
 		struct phase_track *t = phase_track_of(p, &r->tracks[k]);
 		if (t)
-			*t = (struct phase_track){ t->kind, t->device, r->tracks[k].live, 0, r->tracks[k].live, ns, 0,
+			*t = (struct phase_track){ t->kind, t->device, all_live(&r->tracks[k]), 0, all_live(&r->tracks[k]), ns, 0,
 						   driver_under(r, &r->tracks[k]) };
 	}
 	r->open[r->open_count++] = (struct open_phase){ entry, thread, range, ns, p };
@@ -437,7 +452,7 @@ static void end_phase(struct run *r, size_t open, uint64_t ns)
 		struct phase_track *t = phase_track_of(o.phase, &r->tracks[k]);
 		if (!t)
 			continue;
-		t->end_bytes = r->tracks[k].live;
+		t->end_bytes = all_live(&r->tracks[k]);
 		t->kept_bytes = (int64_t)t->end_bytes - (int64_t)t->begin_bytes;
 	}
 	memmove(&r->open[open], &r->open[open + 1], (--r->open_count - open) * sizeof(*r->open));
@@ -491,6 +506,17 @@ void phases_change(struct phases *s, const struct model_change *c)
 		r->now = line;
 	}
 	change_live(r, c);
+}
+
+void phases_level(struct phases *s, const struct model_level_change *l)
+{
+	struct run *r = l->kind == MODEL_KINDS ? NULL : run_of(s, l->process);
+	struct live_track *t = r ? live_track_of(r, l->kind, l->device) : NULL;
+	if (!t)
+		return;
+	t->leveled = !l->end;
+	t->left_out = l->end ? 0 : l->now - t->live;
+	rise(r, t, l->high, l->ns);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */

@@ -52,9 +52,10 @@ void phases_free(struct phases *s);
 /* The first pass: every change. */
 void phases_look(struct phases *s, const struct model_change *c);
 
-/* The second pass: every slot and every change; phases_finish() behind it. */
+/* The second pass: every slot, change and level; phases_finish() behind it. */
 void phases_event(struct phases *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void phases_change(struct phases *s, const struct model_change *c);
+void phases_level(struct phases *s, const struct model_level_change *l);
 void phases_finish(struct phases *s);
 
 /* False: it is no pool's track, or there were more visits than one, or nothing was seen of the driver. */

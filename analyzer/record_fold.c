@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,6 +151,7 @@ static void walk(int fd, uint64_t size, bool (*seen)(void *arg, uint64_t offset,
 
 /* ---- forks ----------------------------------------------------------------------------------------------- */
 
+struct node_search { int fd; struct codec *codec; struct mt_node *nodes; size_t count; };
 struct info_search { int fd; struct mt_info info; bool found; };
 
 static bool see_info(void *arg, uint64_t offset, uint64_t bytes, const struct mt_block *b)
@@ -401,6 +403,44 @@ static bool facts(const struct job *j, struct mt_info *info)
 	return find_info(j->in, j->in_bytes, info);
 }
 
+static bool see_nodes(void *arg, uint64_t offset, uint64_t bytes, const struct mt_block *b)
+{
+	struct node_search *s = arg;
+	struct mt_block head;
+	size_t n;
+	if (b->type != MT_BLOCK_NODES || b->count > MT_MAX_NODES || bytes > 1u << 30)
+		return true;
+	void *block = malloc(bytes);
+	s->nodes = malloc((b->count + 1) * sizeof(*s->nodes));
+	if (block && s->nodes && read_at(s->fd, offset, block, bytes) && !codec_check(block, bytes, &head, &n) &&
+	    !codec_decode_nodes(s->codec, block, bytes, s->nodes))
+		s->count = b->count;
+	free(block);
+	return false;
+}
+
+/* Who called whom, if that can be had: without it less is known of steps. */
+static void load_parents(const struct job *j, const struct recorder *r, const struct mt_info *info, struct thin_facts *facts)
+{
+	struct node_search s = { .fd = j->in, .codec = r->codec };
+	if (j->p && !j->p->info)
+		return;
+	if (j->p && record_process_nodes(j->p, r, &s.nodes, &s.count))
+		return;
+	if (!j->p)
+		walk(j->in, j->in_bytes, see_nodes, &s);
+	if (s.count && (facts->parents = malloc(s.count * sizeof(*facts->parents))) != NULL) {
+		for (size_t i = 0; i < s.count; i++)
+			facts->parents[i] = s.nodes[i].parent;
+		facts->node_base = info->node_base;
+		facts->node_count = (uint32_t)s.count;
+	}
+	if (j->p && s.nodes)
+		munmap(s.nodes, s.count * sizeof(*s.nodes));
+	else
+		free(s.nodes);
+}
+
 /* Bytes that the new file takes beyond what it has, if folding halves what is fresh. */
 static uint64_t still_needed(const struct job *j)
 {
@@ -434,10 +474,12 @@ static int plan(struct job *j, struct folder *f, const struct recorder *r, const
 		return 1;
 	if (l.young > j->in_bytes / 8)
 		return 1; /* soon: it can't be folded yet */
-	size_t count;
-	uint64_t *forks = forks_of(f, info.pid, &count);
-	j->thin = forks ? thin_new(info.stacks == MT_STACKS_SAMPLE, forks, count) : NULL;
-	free(forks);
+	struct thin_facts facts = { .exact_sizes = info.stacks == MT_STACKS_SAMPLE };
+	facts.forks = forks_of(f, info.pid, &facts.fork_count);
+	load_parents(j, r, &info, &facts);
+	j->thin = facts.forks ? thin_new(&facts) : NULL;
+	if (!j->thin)
+		thin_facts_fini(&facts);
 	return j->thin ? 0 : error_set(MT_EMEMORY, j->path, ERROR_NO_OFFSET, NULL);
 }
 
@@ -513,7 +555,8 @@ static int take_covers(struct job *j, const struct mt_cover *covers, uint32_t co
 		if (e)
 			return e;
 		struct owner *o = &j->owners.rings[c->ring];
-		if (!o->covered || o->covered != c->from)
+		bool goes_on = o->covered == c->from || (o->covered + 1 == c->from && c->from % MT_CHUNK_SLOTS == 0);
+		if (!o->covered || !goes_on)
 			o->thread = c->thread;
 		o->covered = c->to;
 	}

@@ -296,24 +296,36 @@ static int record_events(struct record_process *p, struct recorder *r)
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-static int write_nodes(struct record_process *p, struct recorder *r)
+int record_process_nodes(const struct record_process *p, const struct recorder *r, struct mt_node **nodes, size_t *count)
 {
 	struct stat st;
 	uint32_t end = p->info->node_end, base = p->info->node_base;
-	uint64_t count = end > MT_MAX_NODES ? MT_MAX_NODES : end;
 	int fd = open_raw(p, r, "nodes", O_RDONLY);
-	count = count > base ? count - base : 0;
+	*nodes = NULL;
+	*count = end > MT_MAX_NODES ? MT_MAX_NODES : end;
+	*count = *count > base ? *count - base : 0;
 	if (fd < 0)
-		return errno == ENOENT ? 0 : error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
-	if (fstat(fd, &st) || (uint64_t)st.st_size / sizeof(struct mt_node) < count)
-		count = (uint64_t)st.st_size / sizeof(struct mt_node);
-	void *nodes = count ? mmap(NULL, count * sizeof(struct mt_node), PROT_READ, MAP_SHARED, fd, 0) : NULL;
+		return errno == ENOENT ? 1 : error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
+	if (fstat(fd, &st) || (uint64_t)st.st_size / sizeof(struct mt_node) < *count)
+		*count = (uint64_t)st.st_size / sizeof(struct mt_node);
+	void *map = *count ? mmap(NULL, *count * sizeof(struct mt_node), PROT_READ, MAP_SHARED, fd, 0) : NULL;
 	close(fd);
-	if (nodes == MAP_FAILED)
+	if (map == MAP_FAILED)
 		return error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
-	int e = codec_encode_nodes(r->codec, nodes, (uint32_t)count, base, &r->block);
+	*nodes = map;
+	return 0;
+}
+
+static int write_nodes(struct record_process *p, struct recorder *r)
+{
+	struct mt_node *nodes;
+	size_t count;
+	int e = record_process_nodes(p, r, &nodes, &count);
+	if (e)
+		return e < 0 ? e : 0;
+	e = codec_encode_nodes(r->codec, nodes, (uint32_t)count, p->info->node_base, &r->block);
 	if (nodes)
-		munmap(nodes, count * sizeof(struct mt_node));
+		munmap(nodes, count * sizeof(*nodes));
 	return e ? codec_failed(p, e) : append(p, r);
 }
 

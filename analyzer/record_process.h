@@ -62,6 +62,9 @@ void recorder_charge(struct recorder *r, int64_t bytes);
 /* Opens what is there. 0; 1 = there is nothing to record yet; or an error. */
 int record_process_open(struct record_process *p, struct recorder *r);
 
+/* Maps its call tree, from node info->node_base on; NULL if it is empty. 0, 1 = there is no such file, or an error. */
+int record_process_nodes(const struct record_process *p, const struct recorder *r, struct mt_node **nodes, size_t *count);
+
 /* Encodes what is worth it; everything if the process is over, and then finishes it. Returns the number of blocks
  * written or an error, after which all is as the files say, and it can be tried again. */
 int record_process_round(struct record_process *p, struct recorder *r);

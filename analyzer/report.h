@@ -36,7 +36,8 @@ unsigned report_print_host(const struct report *r, unsigned room);
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
-unsigned report_print_map_owners(const struct report *r);
+unsigned report_print_device_owners(const struct report *r, unsigned room);
+unsigned report_print_other_owners(const struct report *r);
 
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */
@@ -69,6 +70,9 @@ const struct evidence_device *report_device(const struct report *r);
 /* Each prints nothing where it has nothing to say. */
 unsigned report_print_why(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
+
+/* The one the screen is about: where the failure or the first cause is, else the device with the most, else the host. */
+const struct explain_space *report_space(const struct report *r);
 unsigned report_print_phases(const struct report *r, unsigned room);
 unsigned report_print_do(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);

@@ -241,6 +241,7 @@ struct ledger_table {
 	struct table *table;
 	struct unit unit;
 	uint64_t total;
+	int64_t sum;
 	unsigned rows;
 };
 
@@ -252,6 +253,7 @@ static void ledger_row(struct ledger_table *t, const char *who, const char *name
 	table_row(t->table, (const char *[]){ who, name, what, figure, percent, since, seen });
 	free(figure);
 	free(percent);
+	t->sum += bytes;
 	t->rows++;
 }
 
@@ -327,6 +329,8 @@ static void fill_ledger(struct ledger_table *t, const struct ledger *l, uint32_t
 	if (l->explained)
 		ledger_row(t, "unexplained", NULL, NULL, l->unexplained, NULL,
 			   l->other_processes == MODEL_UNKNOWN && l->unexplained > 0 ? "others: not sampled" : NULL);
+	if (l->total != MODEL_UNKNOWN && l->free == MODEL_UNKNOWN)
+		ledger_row(t, "not known", NULL, NULL, (int64_t)l->total - t->sum, NULL, "free, or others': not sampled");
 	if (l->total != MODEL_UNKNOWN)
 		ledger_row(t, "total", NULL, NULL, (int64_t)l->total, NULL, NULL);
 }
@@ -342,7 +346,7 @@ static unsigned print_ledger(const struct view *v, const struct ledger *l, const
 		{ title ? title : "", LEFT, false }, { "", LEFT, true }, { when ? when : "", LEFT, false }, { unit.name, RIGHT, false },
 		{ "%", RIGHT, false }, { "since", RIGHT, false }, { "seen by", LEFT, true },
 	};
-	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, 0 };
+	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, 0, 0 };
 	fill_ledger(&t, l, o ? o->process : UINT32_MAX);
 	printf("\n");
 	table_print(t.table);

@@ -24,19 +24,39 @@ static void print_line(enum output_style style, char *text)
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
+/* The same process goes on as another program. */
+static bool goes_on_as(const struct process *p, const struct process *next)
+{
+	return next->creator == p && next->pid == p->pid && next->origin == MT_ORIGIN_EXEC;
+}
+
+/* What the first process ran at last (wrappers exec it), and how many processes there are, however often they did so. */
+static const struct process *main_program(const struct reader *r, unsigned *processes)
+{
+	const struct process *p = reader_processes(r) ? reader_process(r, 0) : NULL;
+	*processes = reader_processes(r);
+	for (unsigned id = 1; id < reader_processes(r); id++) {
+		const struct process *next = reader_process(r, id);
+		*processes -= next->creator && goes_on_as(next->creator, next);
+		p = goes_on_as(p, next) ? next : p;
+	}
+	return p;
+}
+
 static void print_title(const struct view *v)
 {
 	struct tm tm = { 0 };
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
-	unsigned count = reader_processes(v->reader), hosts = reader_hosts(v->reader);
+	unsigned count, hosts = reader_hosts(v->reader);
+	const struct process *program = main_program(v->reader, &count);
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",
 				    hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "", start,
 				    DURATION(reader_duration_ns(v->reader)));
 	int room = output_width() - (int)sizeof("memtrace report      ") - (facts ? output_columns(facts) : 0);
-	char *command = count ? report_command(reader_process(v->reader, 0), room > 12 ? room : 12) : NULL;
+	char *command = program ? report_command(program, room > 12 ? room : 12) : NULL;
 	print_line(STYLE_HEAD, output_format("memtrace report   %s   %s", command ? command : "?", facts ? facts : ""));
 	free(command);
 	free(facts);
@@ -99,8 +119,10 @@ static void print_gaps(const struct report *r)
 						      "unwound)", COUNT(r->losses.truncated_stacks)));
 	const struct model_fold fold = model_fold(r->view->model);
 	if (fold.until_ns)
-		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s",
-						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes)));
+		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s%s%s",
+						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes),
+						      fold.most_other_bytes ? " of the heap, elsewhere " : "",
+						      fold.most_other_bytes ? BYTES(fold.most_other_bytes) : ""));
 }
 
 static unsigned count_gaps(const struct report *r)
@@ -148,18 +170,22 @@ static unsigned print_totals(const struct view *v)
 		{ "live at end", RIGHT, false }, { "blocks", RIGHT, false }, { "allocations", RIGHT, false },
 		{ "frees", RIGHT, false }, { "temporary", RIGHT, false }, { "failed", RIGHT, false },
 	};
-	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
+	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
 	struct table *t = table_new(columns, 9, 0);
-	if (v->kinds & 1u << MODEL_HEAP)
-		totals_row(t, "  heap (malloc)", &heap);
-	if (v->kinds & 1u << MODEL_MAP)
-		totals_row(t, "  mapped (mmap)", &map);
-	char *classes = map.peak_bytes ? map_classes(v) : NULL;
+	unsigned lines = 2;
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
+		struct model_totals totals = model_totals(v->model, kind);
+		if (v->kinds & 1u << kind) {
+			totals_row(t, names[kind], &totals);
+			lines++;
+		}
+	}
+	char *classes = v->kinds & 1u << MODEL_MAP ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	printf("\n");
 	table_print(t);
-	unsigned lines = classes ? 5 : 4;
+	lines += classes != NULL;
 	free(classes);
 	return lines;
 }
@@ -341,7 +367,7 @@ static unsigned times(const struct report *r, unsigned room) { (void)room; retur
 static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r); }
 static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
 static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r->view); }
-static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_map_owners(r); }
+static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_other_owners(r); }
 static unsigned temporary(const struct report *r, unsigned room) { (void)room; print_temporary(r); return r->temporary && r->temporary->count; }
 static unsigned survivors(const struct report *r, unsigned room) { (void)room; print_survivors(r); return 1; }
 static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_gaps(r); return count_gaps(r); }
@@ -372,6 +398,7 @@ static const struct part {
 	{ processes, { 90, 45, 87 }, 0 },
 	{ report_print_alive, { 88, 80, 80 }, 6 },
 	{ report_print_host, { 60, 50, 84 }, 8 },
+	{ report_print_device_owners, { 87, 0, 0 }, 9 },
 	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
 	{ maps, { 55, 0, 10 }, 0 },
 	{ print_tail, { 50, 0, 0 }, 0 },

@@ -49,6 +49,13 @@ static int heavier(const void *a, const void *b)
 	return (x->m->process->id > y->m->process->id) - (x->m->process->id < y->m->process->id);
 }
 
+/* Has only started others. */
+static bool is_idle(const struct model_process *m)
+{
+	return m->kind[MODEL_HEAP].allocations + m->kind[MODEL_MAP].allocations == 0;
+}
+
+/* All but what a process ran for a moment before it became another program. */
 static struct ranked *rank_processes(const struct view *v, unsigned *count)
 {
 	unsigned all = reader_processes(v->reader);
@@ -56,7 +63,7 @@ static struct ranked *rank_processes(const struct view *v, unsigned *count)
 	*count = 0;
 	for (unsigned id = 0; list && id < all; id++) {
 		const struct model_process *m = model_process(v->model, id);
-		if (view_has(v, m->process))
+		if (view_has(v, m->process) && !(is_idle(m) && m->process->exit_kind == MT_EXIT_EXEC))
 			list[(*count)++] = (struct ranked){ m, m->kind[MODEL_HEAP].peak_bytes };
 	}
 	if (list)
@@ -120,6 +127,8 @@ unsigned report_print_processes(const struct view *v)
 	struct table *t = table_new(columns, 8, 0);
 	if (count <= shown + 1)
 		shown = count;
+	while (list && shown > 1 && is_idle(list[shown - 1].m))
+		shown--;
 	for (unsigned i = 0; list && i < shown; i++)
 		process_row(t, v, list[i].m, list[0].weight);
 	if (list && count > shown)
@@ -151,33 +160,35 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 	free(blocks);
 }
 
-static bool owner_caller(struct table *t, const struct owner *o)
+static bool next_row(struct table *t, const struct owner *o)
 {
-	if (!o->caller || o->folded)
-		return false;
-	char *text = frame_text(o->caller), *where = frame_where(o->caller);
-	char *line = output_format("< %s", text ? text : "");
-	table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
-	free(text);
+	char *where, *line = owner_next(o, &where);
+	bool there = line != NULL;
+	if (there)
+		table_row(t, (const char *[]){ NULL, NULL, NULL, line, where });
 	free(where);
 	free(line);
-	return true;
+	return there;
 }
 
 /* The rest in one line, if it is worth one. */
-static unsigned print_rest(struct table *t, const struct sites *s, size_t shown)
+static unsigned print_rest(struct table *t, uint64_t bytes, size_t count, uint64_t all)
 {
-	uint64_t bytes = 0;
-	for (size_t i = shown; i < s->count; i++)
-		bytes += s->owners[i].bytes;
-	if (shown == s->count || bytes < s->bytes / LEAST_SHARE)
+	if (count == 0 || bytes < all / LEAST_SHARE)
 		return 0;
-	char *share = output_format("%s %%", PERCENT(bytes, s->bytes)), *text = output_format("%s other%s", COUNT(s->count - shown),
-															   s->count - shown == 1 ? "" : "s");
+	char *share = output_format("%s %%", PERCENT(bytes, all)), *text = output_format("%s other%s", COUNT(count), count == 1 ? "" : "s");
 	table_row(t, (const char *[]){ BYTES(bytes), share, NULL, text, NULL });
 	free(share);
 	free(text);
 	return 1;
+}
+
+static uint64_t sum_owners(const struct owner *owners, size_t count)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += owners[i].bytes;
+	return bytes;
 }
 
 /* As many owners as fit into that many lines with heading and rest. */
@@ -191,9 +202,9 @@ static unsigned print_owners(const struct sites *s, const char *heading, unsigne
 		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
 			break;
 		owner_row(t, &s->owners[i], s->bytes);
-		lines += 1 + owner_caller(t, &s->owners[i]);
+		lines += 1 + next_row(t, &s->owners[i]);
 	}
-	lines += print_rest(t, s, i);
+	lines += print_rest(t, sum_owners(s->owners + i, s->count - i), s->count - i, s->bytes);
 	if (s->estimated) {
 		table_note(t, 0, SAMPLED_NOTE);
 		lines++;
@@ -217,10 +228,38 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 	return lines;
 }
 
-unsigned report_print_map_owners(const struct report *r)
+/* By line. Where something is wrong WHY and ALIVE THEN say it. */
+unsigned report_print_device_owners(const struct report *r, unsigned room)
 {
-	const struct sites *s = r->owners[MODEL_MAP];
-	if (!s || s->bytes == 0)
+	const struct explain_space *s = report_space(r);
+	unsigned lines = 3, i;
+	uint64_t rest = s->bytes;
+	if (s->device == MODEL_NO_DEVICE || !s->holder_count)
 		return 0;
-	return print_owners(s, "LARGEST MAPPINGS at their peak", 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+	struct table *t = table_new(owner_columns, 5, 2);
+	char *heading = output_format("LARGEST OWNERS of %s at its peak (%s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
+	print_heading(heading ? heading : "LARGEST OWNERS");
+	for (i = 0; i < s->holder_count && lines + 2 <= room && (!i || s->holders[i].bytes >= s->bytes / LEAST_SHARE); i++) {
+		const struct holder *h = &s->holders[i];
+		struct stack_site site = stacks_site(r->view->stacks, h->stack, view_flags(r->view->options));
+		struct owner o = { .frame = site.frame, .caller = site.caller, .callee = site.callee, .bytes = h->bytes, .blocks = h->blocks };
+		owner_row(t, &o, s->bytes);
+		lines += 1 + next_row(t, &o);
+		rest -= h->bytes;
+	}
+	lines += print_rest(t, rest, s->holding_lines - i, s->bytes);
+	table_print(t);
+	free(heading);
+	return lines - 1;
+}
+
+unsigned report_print_other_owners(const struct report *r)
+{
+	static const char *const headings[MODEL_HOST_KINDS] = { [MODEL_MAP] = "LARGEST MAPPINGS at their peak",
+								[MODEL_PINNED] = "MOST PINNED at its peak" };
+	unsigned lines = 0;
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+		if (headings[kind] && r->owners[kind] && r->owners[kind]->bytes)
+			lines += print_owners(r->owners[kind], headings[kind], 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+	return lines;
 }

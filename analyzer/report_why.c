@@ -9,6 +9,7 @@
 
 #define WORTH_A_NOTE 50 /* of a device: that part of it */
 #define MOST_HELD 4
+#define LINES_NAMED 3
 #define LEAST_ALIVE 6 /* lines, without those by line of the program */
 #define MOST_RULED_OUT 5
 #define MOST_PHASES 6
@@ -126,7 +127,7 @@ unsigned report_print_why(const struct report *r, unsigned room)
 
 /* ---- what was alive ------------------------------------------------------------------------------------ */
 
-static const struct explain_space *space_shown(const struct report *r)
+const struct explain_space *report_space(const struct report *r)
 {
 	const struct explain *x = r->explain;
 	const struct evidence_device *d = report_device(r);
@@ -197,7 +198,7 @@ static char *holders_text(const struct report *r, const struct explain_space *s)
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	for (unsigned i = 0; f && i < s->holder_count; i++) {
+	for (unsigned i = 0; f && i < s->holder_count && i < LINES_NAMED; i++) {
 		const struct holder *h = &s->holders[i];
 		fprintf(f, "%s%s %s", i ? ", " : "", BYTES(h->bytes), explain_site(r->explain, h->stack));
 		if (h->blocks > 1)
@@ -210,7 +211,7 @@ static char *holders_text(const struct report *r, const struct explain_space *s)
 
 unsigned report_print_alive(const struct report *r, unsigned room)
 {
-	const struct explain_space *s = space_shown(r);
+	const struct explain_space *s = report_space(r);
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;

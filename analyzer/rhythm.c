@@ -325,6 +325,14 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 		visit(w, t, c);
 }
 
+/* Allocations that are left out take their place in intervals. */
+void rhythm_level(struct rhythm *r, const struct model_level_change *l)
+{
+	struct watched *w = watched_of(r, l->process);
+	if (w)
+		w->index += l->allocations;
+}
+
 void rhythm_event(struct rhythm *r, const struct process *p, const struct mt_event *slot)
 {
 	struct mt_ext_device ext;

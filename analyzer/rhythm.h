@@ -43,9 +43,10 @@ struct rhythm;
 struct rhythm *rhythm_new(void); /* NULL when there is no memory */
 void rhythm_free(struct rhythm *r);
 
-/* To be called for every slot and every change of the pass. */
+/* To be called for every slot, change and level of the pass. */
 void rhythm_event(struct rhythm *r, const struct process *p, const struct mt_event *slot);
 void rhythm_change(struct rhythm *r, const struct model_change *c);
+void rhythm_level(struct rhythm *r, const struct model_level_change *l);
 
 /* Behind the pass. Owned by `r`; NULL: that process did nothing. */
 const struct beat *rhythm_beat(struct rhythm *r, unsigned process);

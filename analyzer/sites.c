@@ -427,6 +427,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	if (!o->label)
 		o->frame = where.frame;
 	o->caller = where.caller; /* of its largest stack */
+	o->callee = where.callee;
 	o->category = category_of(b, o->stacks->stack);
 	if (b->query->brief)
 		make_brief(o);

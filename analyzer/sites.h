@@ -50,7 +50,7 @@ struct owner {
 	char *label;                 /* what it is grouped by, or NULL: then `frame` says it */
 	bool folded;                 /* by query.fold */
 	const struct frame *frame;   /* NULL: no stack is known, or the group is none of code */
-	const struct frame *caller;
+	const struct frame *caller, *callee; /* one of them is NULL */
 	enum category category;      /* of its largest stack */
 	uint64_t bytes, blocks;      /* as in sum */
 	bool estimated;              /* parts of it are */

@@ -47,7 +47,7 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 
 /* What `ask` says of the first frame, from the inside, of which it says anything; NULL = of none. It is asked once per frame
  * and the answer kept for all stacks outwards of it, so each memo belongs to one function and one arg. */
-enum stack_memo { MEMO_BENIGN = 0, MEMO_AROUND, MEMO_INNER, MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
+enum stack_memo { MEMO_BENIGN = 0, MEMO_AROUND, MEMO_AROUND_PYTHON, MEMO_INNER, MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
 typedef const void *stack_ask(void *arg, const struct frame *);
 enum stack_part {
 	PART_NATIVE,    /* native frames alone */
@@ -84,9 +84,10 @@ enum stack_flag {
 /* Whether a walk's frame is to be shown under these flags. */
 bool stack_shows(const struct stack_walk *, unsigned flags);
 
-/* The frame that says who wanted the memory, and the next one outwards that says something. NULL = none. */
+/* The frame that says who wanted the memory, and what else says something: who called that, or whom it called. NULL = none;
+ * one of the two is. */
 struct stack_site {
-	const struct frame *frame, *caller;
+	const struct frame *frame, *caller, *callee;
 };
 struct stack_site stacks_site(struct stacks *, uint32_t id, unsigned flags);
 

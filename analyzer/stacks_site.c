@@ -31,15 +31,6 @@ static bool same_name(const struct frame *inner, const struct frame *outer)
 	return strncmp(inner->name, outer->name, n) == 0 && (!inner->name[n] || strcmp(inner->name + n, "_impl") == 0);
 }
 
-/* A program in Python is read by its own lines: the innermost one of it, below that what was called to get the memory. */
-static void prefer_python(struct stack_site *site, const struct frame *python)
-{
-	if (!python || site->frame == python)
-		return;
-	site->caller = site->frame;
-	site->frame = python;
-}
-
 /* In `more` of a node: the place that speaks for it, and whether it is known and of the program itself. */
 #define VOICED (1u << 31)
 #define OWN (1u << 30)
@@ -94,6 +85,28 @@ static struct stack_site native_site(struct stacks *s, uint32_t id, unsigned fla
 	return site;
 }
 
+/* A program in Python is read by its own lines: the innermost one, and what that called of a library in Python, else who called it, else
+ * what it called that is none of Python. */
+static struct stack_site python_site(struct stacks *s, uint32_t id, unsigned flags, const struct frame *voice, const struct frame *inner)
+{
+	struct stack_site site = { .frame = voice };
+	bool outside = false;
+	for (struct stack_walk w = { .next = id }; !site.caller && stack_step(s, &w); ) {
+		if (w.frame == voice && site.callee)
+			break;
+		outside = outside || w.frame == voice;
+		if (w.frame == voice || w.class != FRAME_PLAIN || !python_is_frame(w.frame) || python_is_thread(w.frame) || !stack_shows(&w, flags))
+			continue;
+		if (!outside)
+			site.callee = site.callee ? site.callee : w.frame;
+		else if (s->places[s->nodes.list[w.id].b].own && (w.frame->file != voice->file || w.frame->line != voice->line))
+			site.caller = w.frame;
+	}
+	if (!site.callee && !site.caller && inner != voice)
+		site.callee = inner;
+	return site;
+}
+
 /* Python's lines speak for a stack wherever it can, and need no splicing to be found. */
 const struct frame *stacks_site_frame(struct stacks *s, uint32_t id, unsigned flags)
 {
@@ -109,9 +122,9 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
 		voice = NULL;
 	struct stack_site site = native_site(s, id, flags, voice);
-	if (voice && python_is_thread(voice) && !same_name(site.frame, voice))
-		site.caller = voice;
+	if (voice && python_is_thread(voice))
+		site.caller = same_name(site.frame, voice) ? site.caller : voice;
 	else if (voice && python_is_frame(voice))
-		prefer_python(&site, voice);
+		site = python_site(s, id, flags, voice, site.frame);
 	return site;
 }

@@ -258,12 +258,25 @@ static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t devic
 	return t;
 }
 
+static void level_track(struct book *b, const struct model_level_change *l)
+{
+	struct step_track *t = track_of(b, l->kind, l->device);
+	if (!t)
+		return;
+	t->leveled = !l->end;
+	t->left_out = l->end ? 0 : l->now - t->live;
+	t->now_low = l->low < t->now_low ? l->low : t->now_low;
+	t->now_high = l->high > t->now_high ? l->high : t->now_high;
+}
+
 static void change_track(struct book *b, const struct model_change *c)
 {
 	struct step_track *t = track_of(b, c->kind, c->device);
 	if (!t)
 		return;
 	t->live += (uint64_t)c->bytes;
+	if (t->leveled)
+		return;
 	t->now_low = t->live < t->now_low ? t->live : t->now_low;
 	t->now_high = t->live > t->now_high ? t->live : t->now_high;
 }
@@ -384,7 +397,7 @@ static void put_step(struct book *b, bool kept)
 static void restart_tracks(struct book *b)
 {
 	for (size_t i = 0; i < b->pace.track_count; i++)
-		b->tracks[i].now_low = b->tracks[i].now_high = b->tracks[i].live;
+		b->tracks[i].now_low = b->tracks[i].now_high = b->tracks[i].live + b->tracks[i].left_out;
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
@@ -514,6 +527,20 @@ void steps_change(struct steps *s, const struct model_change *c)
 	if (c->site != UINT32_MAX)
 		change_site(b, c);
 	change_track(b, c);
+}
+
+void steps_level(struct steps *s, const struct model_level_change *l)
+{
+	struct book *b = book_of(s, l->process);
+	if (!b)
+		return;
+	if (l->ns > b->overdue_ns)
+		keep_step(b);
+	if (b->pace.source == RHYTHM_NONE)
+		by_time(b, l->ns);
+	b->now.allocations += l->allocations;
+	if (l->kind != MODEL_KINDS)
+		level_track(b, l);
 }
 
 /* The step that a mark of this name begins. */

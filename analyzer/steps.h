@@ -32,6 +32,8 @@ struct step_track {
 	size_t from, count, room;
 	/* the books of the pass */
 	uint64_t live, now_low, now_high, kept_low, kept_high;
+	uint64_t left_out;         /* alive beyond `live`, as a folded block said */
+	bool leveled;              /* points are as folded blocks say: changes show less */
 };
 
 struct pace {
@@ -52,9 +54,10 @@ struct steps;
 struct steps *steps_new(struct rhythm *r);
 void steps_free(struct steps *s);
 
-/* To be called for every slot (at its time in ns) and every change of the pass, and steps_finish() behind it. */
+/* To be called for every slot (at its time in ns), change and level of the pass, and steps_finish() behind it. */
 void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void steps_change(struct steps *s, const struct model_change *c);
+void steps_level(struct steps *s, const struct model_level_change *l);
 void steps_finish(struct steps *s);
 
 /* NULL: that process did nothing. */

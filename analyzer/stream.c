@@ -178,7 +178,7 @@ static int take_cover(struct stream *s, const struct trace_block *b, const struc
 			  c->from, c->ring);
 		e = reader_damage(s->image->reader);
 	}
-	bool unknown = *known == 0 || c->from != *known;
+	bool unknown = *known == 0 || (c->from != *known && !short_end);
 	*known = c->to;
 	return e || !unknown ? e : set_owner(s, c->ring, c->thread);
 }

@@ -225,15 +225,18 @@ static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct
 	l->free = less(l->total, current);
 }
 
-/* A driver's pinned memory is in no process's account, but a stand-in's or another allocator's may be: it is a row of its own only
- * as far as the other rows leave room for it. */
+/* A driver's pinned memory is in no process's account as far as the rows leave room for it; else it is in a process's own, of which
+ * nobody's allocator keeps it. */
 static void explain(struct system_ledger *l, const struct sums *sums)
 {
 	int64_t rest = (int64_t)l->total - (int64_t)(l->live + l->kept + l->mapped_files + l->shared + l->shm_files +
 						     l->other_processes + l->page_cache + l->kernel + l->free);
-	if (!l->cgroup && rest >= (int64_t)sums->pinned)
-		l->pinned = sums->pinned;
-	l->unexplained = rest - (int64_t)l->pinned;
+	bool outside = rest >= (int64_t)sums->pinned;
+	if (!l->cgroup)
+		l->pinned = outside ? sums->pinned : lower(sums->pinned, l->kept - l->copied);
+	if (!outside)
+		l->kept -= l->pinned;
+	l->unexplained = rest - (outside ? (int64_t)l->pinned : 0);
 }
 
 static uint64_t counted(const struct sample_subject *d, unsigned field)

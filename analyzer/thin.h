@@ -37,9 +37,19 @@ struct thin_out {
 	size_t count, slot_room, ring_room;
 };
 
-/* `exact_sizes`: stacks are sampled, and what a block stands for depends on its size. Children were forked at `forks` (sorted
- * ticks; copied), and inherit what was alive then. NULL without memory. */
-struct thin *thin_new(bool exact_sizes, const uint64_t *forks, size_t count);
+/* What is known of the process. The arrays are allocated; thin_facts_fini() frees them. */
+struct thin_facts {
+	bool exact_sizes;     /* stacks are sampled, and what a block stands for depends on its size */
+	uint64_t *forks;      /* sorted ticks: children inherit what was alive then */
+	size_t fork_count;
+	uint32_t *parents;    /* of nodes node_base, ...; NULL = unknown */
+	uint32_t node_base, node_count;
+};
+
+void thin_facts_fini(struct thin_facts *facts);
+
+/* Takes the facts over unless it is NULL: without memory. */
+struct thin *thin_new(const struct thin_facts *facts);
 void thin_free(struct thin *t);
 
 /* 0 or an error, as all of these. */
@@ -49,7 +59,7 @@ int thin_decide(struct thin *t);
 int thin_write(struct thin *t, const struct thin_slots *s, struct thin_out *out);
 
 /* Completes a block: sums of what it lacks, and its first and last slot. How many events it leaves out at the most, for
- * the room that this takes: thin_sums() records of two slots, and four slots. */
+ * the room that this takes: thin_sums() records of two slots, and four slots and two for each device. */
 int thin_finish(struct thin *t, struct thin_out *out);
 size_t thin_sums(const struct thin *t);
 

@@ -26,6 +26,20 @@ static int make_ledger(struct ledger *l, const struct course *c, const struct vi
 	return ledger_make(l, v->model, v->reader, course_samples(c), v->stacks, d, at);
 }
 
+/* How much of what the pool has is in no block. Of a moment that was folded steps know more than what is left of its blocks. */
+static double unused_part(const struct view *v, const struct pace *p, const struct step_track *t, const struct ledger_process *one, uint64_t ns)
+{
+	double used = known(one->pool_allocated), all = used + known(one->pool_free);
+	size_t i = 0;
+	const struct model_fold *fold = &model_process(v->model, p->process->id)->fold;
+	if (ns < fold->until_ns || fold->now_other_bytes) {
+		while (i + 1 < p->count && p->steps[i].end_ns < ns)
+			i++;
+		used = fmin(fmax(used, (double)step_high(t, i)), all);
+	}
+	return (all - used) / (all + 1);
+}
+
 /* What others, and for a pool what lies outside it, leave of the device. */
 static bool device_limit(const struct course *c, const struct view *v, const struct pace *p, const struct step_track *t,
 			 struct forecast_room *room)
@@ -45,7 +59,7 @@ static bool device_limit(const struct course *c, const struct view *v, const str
 		if (one->process && one->process->id == p->process->id) {
 			room->limit -= t->kind == MODEL_POOL ? known(one->other) : 0;
 			/* It may stay as useless as it is, and grow with the pool. */
-			unused = t->kind == MODEL_POOL ? known(one->pool_free) / (known(one->pool_allocated) + known(one->pool_free) + 1) : 0;
+			unused = t->kind == MODEL_POOL ? unused_part(v, p, t, one, l.ns) : 0;
 		} else if (one->process) {
 			room->limit -= known(one->bytes);
 		}

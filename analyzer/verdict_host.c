@@ -161,7 +161,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
 	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
 	const char *site = most->site ? most->site : "one site";
-	out->evidence = output_format("%s keeps more of the heap%s: %s, %s, %s", site, whose ? whose : "", BYTES(grown), pace ? pace : "",
+	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s", site, most->of ? most->of : "the heap", whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
 	out->advice = most->sites > 1
 		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "

@@ -77,6 +77,15 @@ char *owner_text(const struct owner *o)
 	return o->frame ? frame_text(o->frame) : strdup("(no stack)");
 }
 
+char *owner_next(const struct owner *o, char **where)
+{
+	const struct frame *f = o->folded ? NULL : o->caller ? o->caller : o->callee;
+	char *text = f ? frame_text(f) : NULL, *line = text ? output_format("%c %s", o->caller ? '<' : '>', text) : NULL;
+	*where = f ? frame_where(f) : NULL;
+	free(text);
+	return line;
+}
+
 char *owner_range(const struct owner *o)
 {
 	if (!o->estimated)

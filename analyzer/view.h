@@ -83,6 +83,9 @@ char *frame_place(const struct frame *f);
 /* The owner's label, or its site, or "(no stack)". Allocated. */
 char *owner_text(const struct owner *o);
 
+/* "< who called it" or "> whom it called", and that one's place; NULL if there is none. Both allocated. */
+char *owner_next(const struct owner *o, char **where);
+
 /* "1.20 to 3.40 MiB": what its estimated bytes may be; NULL if they are exact. Allocated. */
 char *owner_range(const struct owner *o);
 

@@ -354,14 +354,21 @@ enum mt_mark {
 	MT_MARK_LABEL = 5, /* the block at `addr` is called `size` */
 };
 
-/* A folded block is BEGIN, what is kept, any number of SUM, END. */
+/* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. */
 enum mt_fold {
-	MT_FOLD_BEGIN = 1, /* from here on up to `addr` bytes of blocks that are left out are alive at once */
-	MT_FOLD_SUM = 2,   /* `addr` heap blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
+	MT_FOLD_BEGIN = 1, /* from here on up to `addr` bytes of heap blocks and ext.stream bytes of others that are left out are alive at once */
+	MT_FOLD_SUM = 2,   /* `addr` blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
 	                    * has as many bits as `size`, or just that size where stacks are sampled. ext.status: the thread that
-	                    * allocated them; ext.source 1: its latest allocation is one of those left out */
+	                    * allocated them; ext.source 1: its latest allocation is one of those left out; ext.device and ext.capture:
+	                    * what they are, 0 = heap, an enum mt_class, or MT_FOLD_MAPS */
 	MT_FOLD_END = 3,
+	MT_FOLD_LEVEL = 4, /* since the LEVEL before, or here if it is the first of the block, ext.device's pool had `addr` to `size` bytes
+	                    * alive, and ext.stream now, with what is left out; ext.other allocations were left out. ext.source 1: nothing
+	                    * that is alive here is left out. ext.capture 0: of the allocations alone */
+	MT_FOLD_LAST = 5,  /* the latest mapping of thread ext.status is left out */
 };
+
+#define MT_FOLD_MAPS 255u /* ext.capture of SUM */
 
 enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 
@@ -375,7 +382,7 @@ struct mt_ext_device {
 	uint32_t source : 8;  /* enum mt_mark_source */
 	uint32_t kind_ext;    /* MT_EXT << 26 */
 	uint32_t status;      /* FAIL: what the API returned */
-	uint32_t capture;     /* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none */
+	uint32_t capture;     /* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none. FOLD: see enum mt_fold */
 };
 
 /* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */

@@ -6,9 +6,11 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
+import fold
 import gpu
 import mt
 import places
@@ -263,6 +265,46 @@ def case_incident3_site_is_the_hook():
     sites = run("incident3").trace.json("leaks", "--device", "cuda:0", "--filter", "save_activation")["sites"]
     of_pool = [s for s in sites if s["mean_block_bytes"] == run("incident3").account["block_bytes"]]  # the others are its segments
     mt.equal([(s["kind"], s["how"], s["certainty"]) for s in of_pool], [("accelerating", "more blocks", "high")])
+
+
+@functools.lru_cache(None)
+def folded_incident3():
+    """The same run as it is after the disk limit came near again and again."""
+    path = os.path.join(mt.scratch("folded"), "t")
+    shutil.copytree(run("incident3").trace.path, path)
+    trace = mt.Trace(path)
+    for _ in range(5):
+        fold.fold(trace)
+    return trace
+
+
+def untimed(figures):
+    """What folding leaves as it is to the byte; times are rounded."""
+    return {k: v for k, v in figures.items() if k.endswith("_bytes") or k in ("retries", "outcome", "source", "verdict", "allocations", "frees")}
+
+
+def case_incident3_folded_is_the_same_leak():
+    whole, now = run("incident3").trace.report, folded_incident3().report
+    mt.check(now["folded"]["blocks"] > 10**6, "too little was folded: %s" % now["folded"])
+    mt.check(now["complete"], "folding makes it incomplete")
+    mt.equal([(v["kind"], v["bytes"]) for v in now["verdicts"]], [(v["kind"], v["bytes"]) for v in whole["verdicts"]])
+    for got, want in zip(now["devices"], whole["devices"]):
+        mt.equal([untimed(o) for o in got["ooms"]], [untimed(o) for o in want["ooms"]])
+        mt.equal((untimed(got), untimed(got["pool"])), (untimed(want), untimed(want["pool"])))
+    mt.between(whole["steps"]["count"] - 2, now["steps"]["count"], whole["steps"]["count"], "steps")
+
+
+def case_incident3_folded_fails_at_the_same_step():
+    """The forecast from the first half, which was folded, and the high points of its steps as PyTorch saw them."""
+    half = "step:%d" % (failed_step() // 2)
+    now = folded_incident3()
+    was, growth = (t.json("report", "--to", half)["steps"]["growth"]["cuda:0 pool"] for t in (run("incident3").trace, now))
+    mt.equal((growth["kind"], growth["certainty"]), (was["kind"], was["certainty"]))
+    mt.between(was["runs_out_at_step"]["low"], growth["runs_out_at_step"]["at"], was["runs_out_at_step"]["high"], "forecast")
+    high = {s["number"]: s["high_bytes"]["cuda:0 pool"] for s in now.json("report")["steps"]["list"] if s["count"] == 1}
+    asked = {int(n): b for n, b in run("incident3").account["highs"].items() if int(n) % 500}
+    found = [n for n in asked if asked[n] in (high.get(n), high.get(n - 1), high.get(n - 2))]  # the first ones may be one
+    mt.check(len(found) >= 3 and len(found) >= len(asked) - 1, "high points of %s, not all of %s" % (found, asked))
 
 
 # ---- incident 5

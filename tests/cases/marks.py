@@ -110,8 +110,9 @@ def case_signal_handlers():
 
 
 def case_paused():
+    """A child goes on as its parent was at the fork."""
     found, _ = marks(mt.shimmed([PROGRAM, "paused"], env={"MEMTRACE_PAUSED": "1"}).trace)
-    mt.equal([m.text for m in found], ["seen", "seen again"])
+    mt.equal([m.text for m in found], ["seen", "seen by a child", "seen again"])
 
 
 @mt.variants("gcc -std=c99 -pedantic", "gcc -O2 -no-pie -fno-pie", "clang -std=c99 -pedantic", "clang -no-pie -fno-pie",

@@ -52,6 +52,13 @@ def case_report_is_one_screen():
     mt.check("\033" not in "".join(screen), "escape sequences in a pipe")
 
 
+def case_wrappers_are_not_the_program():
+    """What a process ran before it became the program is no process, and not what the trace is called after."""
+    done = mt.shimmed(["sh", "-c", "exec env %s" % mt.program("busy")])
+    title = done.trace.tool("report").out.splitlines()[0]
+    mt.check(re.match(r"memtrace report +busy +1 process on ", title), "title: %r" % title)
+
+
 def case_report_names_the_owner_by_function_and_line():
     screen = text(recorded(), "report")
     owners = screen[screen.index("LARGEST OWNERS"):].splitlines()

@@ -93,7 +93,7 @@ def join(text):
     lines, section = [], ""
     indents = {"WHY": 21, "FOR WHAT": 12, "DO": 4, "NOT KNOWN": 11}
     for raw in text.splitlines():
-        head = re.match(r"(?:[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
+        head = re.match(r"(?:LARGEST OWNERS of \S+|[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
         section = head[0] if head else section
         indent = indents.get(section, 0)
         alive = (section == "ALIVE THEN" and raw.startswith("  ") and not re.match(r"  (?:5 largest|largest|by line) ", raw)
@@ -286,11 +286,12 @@ class Audit(screen.Screen):
         unexplained = 0 if failed or listed else sum(driver.context[pid] for pid in driver.traced & set(held))
         sums = {}
         for line, row in self.each(r"^(\d+)?.*?(%s) +(-?[\d.]+) +(-?[\d.]+)(?: +(TIME|before))?(?:  .*)?$" % screen.ROWS, "[GN]PU"):
-            owner = int(row[1]) if row[1] else None if row[2] in ("free", "unexplained", "total") else owner
+            owner = int(row[1]) if row[1] else None if row[2] in ("free", "not known", "unexplained", "total") else owner
             outside = driver.context.get(owner, 0) + self.libraries(owner)
             reserved = held.get(owner, 0) - self.libraries(owner)
             least, most = blocks.get(owner, (0, 0))
             exact = {"blocks in use": (least, most), "unused in pool": (reserved - most, reserved - least), "outside pool": (outside,) * 2,
+                     "not known": (total - sum(high for _, high in sums.values()), total - sum(low for low, _ in sums.values())),
                      "neighbour": (reserved + outside,) * 2, "free": (free,) * 2, "unexplained": (unexplained,) * 2, "total": (total,) * 2}[row[2]]
             sums[owner, row[2]] = exact
             self.take(line, row, 3, lambda text: within(text + " " + unit, *exact, what=row[2]) is None, row[2])
@@ -413,7 +414,26 @@ class Audit(screen.Screen):
         kept = self.done.books
         self.claim(r"^LARGEST OWNERS of the heap at its peak \((FIGURE) at (TIME)\)", kept.host.peak_bytes,
                    self.time(kept.host.peak_ns, kept.host.peak_until_ns), what="the heap's peak", count=(0, 1))
-        self.owners_of("LARGEST OWNERS", kept.host.peak_bytes, {k: (l.peak_bytes, l.peak_blocks) for k, l in kept.line.items()})
+        self.device_owners()
+        self.owners_of("LARGEST OWNERS of the", kept.host.peak_bytes, {k: (l.peak_bytes, l.peak_blocks) for k, l in kept.line.items()})
+
+    def device_owners(self):
+        """Of a device at its peak: the rows are what its pools had in blocks, all together."""
+        rows = self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(?:(\d+) others?$)?", "LARGEST OWNERS of cuda")
+        if not rows:
+            return
+        least, most = (sum(n) + sum(map(self.libraries, self.done.books.process)) for n in zip(*self.pool_at_peak().values()))
+        count = sum(pool["allocations"] for pool in self.done.account["pools"])
+        self.claim(r"^LARGEST OWNERS of cuda:(\d+) at its peak \((FIGURE) at (TIME)\)", "0", (least, most), self.ledger_time(), what="the device's peak")
+        half = sum(Figure(row[1]).half for _, row in rows)
+        mt.between(0.99 * least - half, sum(Figure(row[1]).value for _, row in rows), most + half, "owners of the device")
+        for line, row in rows:
+            part = Figure(row[1])
+            self.take(line, row, 1, (0, most), "an owner")
+            self.take(line, row, 2, (100 * (part.value - part.half) / most - 0.001, 100 * (part.value + part.half) / least + 0.001), "its part")
+            for group in (3, 4):
+                if row[group]:
+                    self.take(line, row, group, (1, count), "its blocks, or other owners")
 
     def mappings(self):
         kept = self.done.books

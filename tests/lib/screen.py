@@ -9,7 +9,7 @@ import mt
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 FIGURE = r"[\d,]+(?:\.\d+)? (?:[KMGT]i)?B"
-ROWS = "blocks in use|unused in pool|outside pool|neighbours?|allocated|free|unexplained|total"
+ROWS = "blocks in use|unused in pool|outside pool|neighbours?|allocated|free|not known|unexplained|total"
 
 
 class Figure:

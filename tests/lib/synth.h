@@ -362,6 +362,15 @@ static void synth_put(struct synth_trace *t, int error)
 		abort();
 }
 
+/* Who has the ring before that slot. */
+static uint32_t synth_owner(const struct synth_process *p, uint32_t ring, size_t slot)
+{
+	while (slot-- > 0)
+		if (p->slots[slot].ring == ring && p->slots[slot].event.kind == MT_THREAD)
+			return (uint32_t)p->slots[slot].event.addr;
+	return ring;
+}
+
 /* One block of slots [from, to). */
 static void synth_put_events(struct synth_trace *t, const struct synth_process *p, const uint64_t *at, size_t from, size_t to)
 {
@@ -380,7 +389,7 @@ static void synth_put_events(struct synth_trace *t, const struct synth_process *
 				c = &cover[k];
 		if (!c) {
 			c = &cover[covers++];
-			*c = (struct mt_cover){ .ring = rings[i], .thread = rings[i], .from = at[from + i] };
+			*c = (struct mt_cover){ .ring = rings[i], .thread = synth_owner(p, rings[i], from + i), .from = at[from + i] };
 		}
 		c->to = at[from + i] + 1;
 	}

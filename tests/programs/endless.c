@@ -2,8 +2,8 @@
  * while more than CHUNKS chunks wait for the recorder, so that no event is lost however small the limit. What it prints at the end is JSON: what each of its functions
  * allocated, how much of that lives, and what lived of it at the highest moment, which is after a third of the operations. Children are
  * forked on the way; each prints what lived then. The last call fails. */
-#include "format/format.h"
 #include "test.h"
+#include "pacing.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -27,7 +27,6 @@ static uint64_t seed = 88172645463325252ull, done, wanted, forks, forked = 1;
 static struct block queue[THREADS][QUEUED], pool[POOLED], larges[LARGES], *wave;
 static unsigned queued[THREADS], waves, large;
 static char *last[THREADS];
-static int info = -1, session = -1, chunks;
 
 static uint64_t rnd(void)
 {
@@ -196,46 +195,6 @@ static void fork_one(void)
 		_exit(93);
 }
 
-/* ---- the recorder ---- */
-
-/* Chunks that wait for it: see docs/FORMAT.md. */
-static int full_chunks(void)
-{
-	unsigned char states[1024] = { 0 };
-	int full = 0;
-	long n = syscall(SYS_pread64, info, states, sizeof(states), 4096L);
-	for (long i = 0; i < n; i++)
-		full += states[i] == 2;
-	return full;
-}
-
-/* No chunk may be had where the limit is near: what is there must do, one for each thread. */
-static int is_tight(int full)
-{
-	struct mt_session s;
-	struct mt_info head;
-	if (syscall(SYS_pread64, session, &s, sizeof(s), 0L) != sizeof(s) || !s.limit_bytes ||
-	    s.used_bytes + 16 * MT_CHUNK_BYTES < s.limit_bytes || syscall(SYS_pread64, info, &head, sizeof(head), 0L) != sizeof(head))
-		return 0;
-	return (int)head.chunks - full < 2 * THREADS;
-}
-
-static void wait_for_recorder(void)
-{
-	for (int i = 0, full; info >= 0 && ((full = full_chunks()) > chunks || is_tight(full)) && i < 20000; i++)
-		usleep(1000);
-}
-
-static void find_info(void)
-{
-	char path[4200];
-	const char *dir = getenv("MEMTRACE_OUTPUT");
-	snprintf(path, sizeof(path), "%s/%d-0.info", dir ? dir : "", (int)getpid());
-	info = dir ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
-	snprintf(path, sizeof(path), "%s/session", dir ? dir : "");
-	session = dir ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
-}
-
 /* ---- all ---- */
 
 static void *work(void *arg)
@@ -273,9 +232,8 @@ int main(int argc, char **argv)
 		return 2;
 	wanted = strtoull(argv[1], NULL, 0);
 	forks = strtoull(argv[2], NULL, 0);
-	chunks = atoi(argv[3]);
 	wave = raw_map(NULL, WAVES * sizeof(*wave));
-	find_info();
+	pace(atoi(argv[3]), THREADS);
 	for (long i = 1; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)i))
 			return 3;

@@ -138,13 +138,27 @@ static void signals(void)
 	timer_delete(timer);
 }
 
+static void mark_in_child(const char *text)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		memtrace_mark(text);
+		_exit(0);
+	}
+	CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+}
+
 static void paused(void)
 {
 	memtrace_mark("unseen");
+	mark_in_child("unseen by a child");
 	memtrace_start();
 	memtrace_mark("seen");
+	mark_in_child("seen by a child");
 	memtrace_stop();
 	memtrace_mark("unseen too");
+	mark_in_child("unseen by a child too");
 	memtrace_start();
 	memtrace_mark("seen again");
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "analyzer/layout.h"
 #include "analyzer/model.h"
 #include "analyzer/record.h"
 #include "tests/lib/synth.h"
@@ -13,7 +14,9 @@
 #define RINGS 3
 #define NODES 40
 
-enum { SLOTS = 20000, FORKS = 3, ADDRESSES = 60000 };
+enum { SLOTS = 20000, FORKS = 3, ADDRESSES = 60000, DEVICES = 2, SEGMENTS = 12, BLOCKS = 24, RAWS = 16, VIEWS = 12 };
+
+#define MIB (1ull << 20)
 
 /* ---- a random program ------------------------------------------------------------------------------------ */
 
@@ -27,6 +30,12 @@ struct program {
 	size_t spares;
 	uint64_t next_addr;
 	uint32_t owner[RINGS];
+	/* devices: some of what each has, by place */
+	struct segment { uint64_t addr; bool mapped; uint32_t blocks; uint64_t size[BLOCKS]; } segments[DEVICES][SEGMENTS];
+	struct { uint64_t addr, size; } raw[RAWS];   /* even ones linear, odd ones pinned */
+	struct { uint64_t addr, size; } views[VIEWS]; /* mappings */
+	uint64_t handles;
+	bool gpu;
 };
 
 static uint64_t rnd(struct program *g, uint64_t below)
@@ -59,10 +68,133 @@ static void old_block(struct program *g, unsigned i, uint32_t ring)
 		g->spare[g->spares++] = addr;
 }
 
+/* ---- its devices ----------------------------------------------------------------------------------------- */
+
+static uint32_t node_of(struct program *g) { return g->nodes[rnd(g, NODES)]; }
+
+static uint64_t segment_addr(unsigned device, unsigned i) { return 0x100000000000ull * (1 + device) + 64 * MIB * i; }
+
+static void dev(struct program *g, uint32_t ring, enum mt_kind kind, enum mt_class class, unsigned device, uint64_t addr, uint64_t size)
+{
+	synth_dev(g->p, ring, g->ticks, kind, class, device + 1, addr, size, kind == MT_DEVICE_ALLOC || kind == MT_DEVICE_FAIL ? node_of(g) : 0);
+}
+
+/* Every third one is physical memory that is mapped. */
+static void new_segment(struct program *g, struct segment *s, unsigned device, unsigned i, uint32_t ring)
+{
+	*s = (struct segment){ .addr = segment_addr(device, i), .mapped = i % 3 == 2 };
+	if (!s->mapped) {
+		dev(g, ring, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, device, s->addr, 48 * MIB);
+		return;
+	}
+	dev(g, ring, MT_DEVICE_ALLOC, MT_CLASS_PHYSICAL, device, ++g->handles, 48 * MIB);
+	synth_dev_map(g->p, ring, g->ticks, device + 1, s->addr, 48 * MIB, g->handles);
+	dev(g, ring, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, device, g->handles, 0);
+}
+
+static void old_segment(struct program *g, struct segment *s, unsigned device, uint32_t ring)
+{
+	if (s->mapped)
+		dev(g, ring, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, device, s->addr, 48 * MIB);
+	else
+		dev(g, ring, MT_DEVICE_FREE, MT_CLASS_DEVICE, device, s->addr, 0);
+	s->addr = 0;
+}
+
+/* Blocks of the pool come and go; the latest most of all. */
+static void pool_block(struct program *g, unsigned device, uint32_t ring)
+{
+	unsigned i = (unsigned)(rnd(g, 3) ? rnd(g, 2) : rnd(g, SEGMENTS)), k = (unsigned)(rnd(g, 4) ? rnd(g, 4) : rnd(g, BLOCKS));
+	struct segment *s = &g->segments[device][i];
+	uint64_t addr = segment_addr(device, i) + k * 2 * MIB;
+	if (!s->addr) {
+		new_segment(g, s, device, i, ring);
+	} else if (s->size[k]) {
+		dev(g, ring, MT_DEVICE_FREE, MT_CLASS_POOL, rnd(g, 50) ? device : UINT32_MAX, addr, 0);
+		s->size[k] = 0;
+		s->blocks--;
+	} else if (!s->blocks && i > 3 && !rnd(g, 3)) {
+		old_segment(g, s, device, ring);
+	} else {
+		s->size[k] = 512 * (1 + rnd(g, rnd(g, 20) ? 100 : 4096));
+		s->blocks++;
+		dev(g, ring, MT_DEVICE_ALLOC, MT_CLASS_POOL, device, addr, s->size[k]);
+	}
+}
+
+static void raw_block(struct program *g, uint32_t ring)
+{
+	unsigned i = (unsigned)rnd(g, RAWS), device = i / 2 % DEVICES, other = rnd(g, 5) ? device : 1 - device;
+	enum mt_class class = i % 2 ? MT_CLASS_PINNED : MT_CLASS_DEVICE;
+	if (g->raw[i].addr) {
+		dev(g, ring, MT_DEVICE_FREE, class, other, g->raw[i].addr, 0);
+		if (!rnd(g, 30))
+			dev(g, ring, MT_DEVICE_UNDO, class, other, g->raw[i].addr, 0);
+		else
+			g->raw[i].addr = 0;
+		return;
+	}
+	g->raw[i].size = 1 + rnd(g, 3 * MIB);
+	g->raw[i].addr = 0x700000000000ull + i * 4 * MIB;
+	dev(g, ring, MT_DEVICE_ALLOC, class, device, g->raw[i].addr, g->raw[i].size);
+}
+
+static void view(struct program *g, uint32_t ring)
+{
+	unsigned i = (unsigned)rnd(g, VIEWS);
+	uint64_t addr = 0x7e0000000000ull + i * 64 * MIB;
+	struct mt_ext_map ext = { .prot = rnd(g, 9) ? 3 : 0, .flags = (i % 3 ? MT_MAP_ANON : 0) | (rnd(g, 20) ? 0 : MT_MAP_FIXED) };
+	if (!g->views[i].addr) {
+		g->views[i].addr = addr;
+		g->views[i].size = 4096 * (1 + rnd(g, 1000)) - rnd(g, 2);
+		synth_map(g->p, ring, g->ticks, addr, g->views[i].size, ext, node_of(g));
+	} else if (!rnd(g, 20)) { /* a part of it */
+		synth_unmap(g->p, ring, g->ticks, addr, 4096);
+	} else {
+		synth_unmap(g->p, ring, g->ticks, addr, g->views[i].size);
+		if (!rnd(g, 30))
+			synth_plain(g->p, ring, g->ticks, MT_UNDO, addr);
+		else
+			g->views[i].addr = 0;
+	}
+}
+
+/* The driver refuses; sometimes the pool gives up, or tries again with success. */
+static void refuse(struct program *g, unsigned device, uint32_t ring)
+{
+	uint64_t bytes = MIB * (1 + rnd(g, 4));
+	synth_dev_info(g->p, ring, g->ticks, device + 1, MIB, 1024 * MIB);
+	dev(g, ring, MT_DEVICE_FAIL, MT_CLASS_DEVICE, device, bytes, 0);
+	if (rnd(g, 2))
+		dev(g, ring, MT_DEVICE_FAIL, MT_CLASS_POOL, device, bytes, 0);
+}
+
+static void on_devices(struct program *g, uint32_t ring)
+{
+	unsigned device = (unsigned)(rnd(g, 4) == 0);
+	if (rnd(g, 12))
+		pool_block(g, device, ring);
+	else if (rnd(g, 3))
+		raw_block(g, ring);
+	else
+		view(g, ring);
+	if (!rnd(g, 20000))
+		refuse(g, device, ring);
+	if (!rnd(g, 60000)) {
+		dev(g, ring, MT_DEVICE_RESET, MT_CLASS_DEVICE, 1, 0, 0);
+		memset(g->segments[1], 0, sizeof(g->segments[1]));
+	}
+}
+
 /* Most blocks live short, few long; what is alive goes up and down. */
 static void one(struct program *g, size_t count, size_t slots)
 {
 	uint32_t ring = (uint32_t)rnd(g, RINGS);
+	if (g->gpu && rnd(g, 3)) {
+		g->ticks += 1 + rnd(g, 500);
+		on_devices(g, ring);
+		return;
+	}
 	size_t wave = count < slots / 3 ? count : 2 * slots / 3 > count ? 2 * slots / 3 - count : slots / 10;
 	unsigned range = 16 + (unsigned)(wave * (SLOTS - 16) / slots);
 	unsigned i = rnd(g, 8) ? (unsigned)rnd(g, 16) : rnd(g, 3) ? (unsigned)rnd(g, range) : (unsigned)rnd(g, SLOTS);
@@ -101,10 +233,11 @@ static void fork_one(struct program *g, unsigned n)
 	g->ticks += 1000;
 }
 
-static struct program *make(uint64_t seed, size_t slots, enum mt_stacks stacks)
+static struct program *make(uint64_t seed, size_t slots, enum mt_stacks stacks, bool gpu)
 {
 	struct program *g = calloc(1, sizeof(*g));
 	g->random = seed;
+	g->gpu = gpu;
 	g->ticks = SYNTH_START;
 	g->next_addr = 0x10000;
 	synth_begin(&g->s);
@@ -112,6 +245,8 @@ static struct program *make(uint64_t seed, size_t slots, enum mt_stacks stacks)
 	g->p->info.stacks = stacks;
 	g->p->info.sample_bytes = 1000;
 	g->p->block_slots = 2500;
+	for (uint32_t i = 0; gpu && i < DEVICES; i++)
+		synth_device(g->p, i + 1, MT_BACKEND_CUDA, i ? "GPU-b" : "GPU-a", 1024 * MIB);
 	for (unsigned i = 0; i < NODES; i++)
 		g->nodes[i] = synth_node(g->p, i ? g->nodes[rnd(g, i)] : 0, 0x1000 + i);
 	while (g->p->count < slots) {
@@ -184,11 +319,11 @@ static void fold(struct program *g)
 
 struct view { struct reader *r; struct model *m; };
 
-static struct view look(const struct program *g, enum model_split split)
+static struct view look_until(const struct program *g, enum model_split split, uint64_t event)
 {
 	struct view v = { 0 };
 	const char *dir = g->s.dir;
-	const struct model_query q = { .until_ns = UINT64_MAX, .split = split, .keep_blocks = true };
+	const struct model_query q = { .until_ns = UINT64_MAX, .split = split, .keep_blocks = true, .until_event = event };
 	CHECK_EQ(reader_open(&v.r, &dir, 1, 0), 0);
 	CHECK_EQ(v.r ? model_run(&v.m, v.r, &q) : -1, 0);
 	if (!v.r || !v.m)
@@ -196,6 +331,8 @@ static struct view look(const struct program *g, enum model_split split)
 	CHECK(reader_complete(v.r));
 	return v;
 }
+
+static struct view look(const struct program *g, enum model_split split) { return look_until(g, split, 0); }
 
 static void forget(struct view v)
 {
@@ -225,7 +362,7 @@ static const struct model_site *find(const struct model_process *p, const struct
 {
 	for (uint32_t i = 0; i < p->site_count; i++) {
 		const struct model_site *t = &p->sites[i];
-		if (t->node == s->node && t->node2 == s->node2 && t->kind == s->kind && t->split == s->split && t->sampled == s->sampled)
+		if (t->node == s->node && t->node2 == s->node2 && t->kind == s->kind && t->device == s->device && t->split == s->split && t->sampled == s->sampled)
 			return t;
 	}
 	return NULL;
@@ -259,32 +396,139 @@ static int add_block(void *arg, const struct model_block *b)
 }
 
 /* No moment of a folded trace has more alive than there was, or less than it admits. */
-static void same_course(const struct model_process *a, const struct model_process *b)
+static void same_course(const struct model_series *x, const struct model_series *y, uint64_t most)
 {
-	const struct model_series *x = &a->timeline[MODEL_HEAP], *y = &b->timeline[MODEL_HEAP];
 	CHECK_EQ(y->count, x->count);
 	for (uint32_t i = 0; i < x->count && i < y->count; i++) {
 		CHECK(y->buckets[i].high <= x->buckets[i].high);
-		CHECK(y->buckets[i].high + b->fold.most_bytes >= x->buckets[i].high);
+		CHECK(y->buckets[i].high + most >= x->buckets[i].high);
 		CHECK(y->buckets[i].low <= x->buckets[i].low);
-		CHECK(y->buckets[i].low + b->fold.most_bytes >= x->buckets[i].low);
+		CHECK(y->buckets[i].low + most >= x->buckets[i].low);
+	}
+}
+
+enum { AROUND = 6 };
+
+/* Lowest and highest value in AROUND buckets on both sides of one. */
+static struct model_bucket around(const struct model_series *s, uint32_t i)
+{
+	struct model_bucket b = s->buckets[i];
+	for (uint32_t k = i - AROUND; k <= i + AROUND; k++) {
+		b.low = s->buckets[k].low < b.low ? s->buckets[k].low : b.low;
+		b.high = s->buckets[k].high > b.high ? s->buckets[k].high : b.high;
+	}
+	return b;
+}
+
+/* All points of a pool are told, though somewhat later. */
+static void same_points(const struct model_series *x, const struct model_series *y)
+{
+	CHECK_EQ(y->count, x->count);
+	for (uint32_t i = AROUND; i + AROUND < x->count && i + AROUND < y->count; i++) {
+		struct model_bucket was = around(x, i), is = around(y, i);
+		CHECK(y->buckets[i].low >= was.low && y->buckets[i].high <= was.high);
+		CHECK(x->buckets[i].low >= is.low && x->buckets[i].high <= is.high);
+	}
+}
+
+static void same_layout(const struct layout *a, const struct layout *b)
+{
+	CHECK_EQ(!b, !a);
+	if (!a || !b)
+		return;
+	CHECK_EQ(b->allocated, a->allocated);
+	CHECK_EQ(b->reserved, a->reserved);
+	CHECK_EQ(b->idle, a->idle);
+	CHECK_EQ(b->stray, a->stray);
+	CHECK_EQ(b->largest_hole, a->largest_hole);
+	CHECK_EQ(b->segment_count, a->segment_count);
+	CHECK_EQ(b->block_count, a->block_count);
+	for (size_t i = 0; i < a->block_count && i < b->block_count; i++)
+		CHECK(a->blocks[i].addr == b->blocks[i].addr && a->blocks[i].size == b->blocks[i].size && a->blocks[i].ns == b->blocks[i].ns);
+}
+
+static void same_moment(const struct model_moment *a, const struct model_moment *b)
+{
+	CHECK_EQ(b->ns, a->ns);
+	CHECK_EQ(b->free_bytes, a->free_bytes);
+	CHECK(!memcmp(a->layer, b->layer, sizeof(a->layer)));
+	CHECK_EQ(b->part_count, a->part_count);
+	CHECK_EQ(b->outside_count, a->outside_count);
+	for (unsigned i = 0; i < a->outside_count && i < b->outside_count; i++)
+		CHECK_EQ(b->outside[i].bytes, a->outside[i].bytes);
+}
+
+static void same_oom(const struct model_oom *a, const struct model_oom *b)
+{
+	CHECK_EQ(b->pool, a->pool);
+	CHECK_EQ(b->refusal_count, a->refusal_count);
+	CHECK_EQ(b->retries, a->retries);
+	CHECK_EQ(b->outcome, a->outcome);
+	CHECK_EQ(b->allocated_bytes, a->allocated_bytes);
+	CHECK_EQ(b->reserved_bytes, a->reserved_bytes);
+	CHECK_EQ(b->largest_hole_bytes, a->largest_hole_bytes);
+	CHECK_EQ(b->whole_free_bytes, a->whole_free_bytes);
+	CHECK_EQ(b->limit_bytes, a->limit_bytes);
+	same_moment(&a->at, &b->at);
+	same_layout(a->layout, b->layout);
+}
+
+static void same_devices(const struct view *before, const struct view *after)
+{
+	CHECK_EQ(model_devices(after->m), model_devices(before->m));
+	for (unsigned i = 0; i < model_devices(before->m) && i < model_devices(after->m); i++) {
+		const struct model_device *a = model_device(before->m, i), *b = model_device(after->m, i);
+		for (int k = 0; k < MODEL_LAYERS; k++)
+			same_totals(&a->layer[k], &b->layer[k]);
+		same_points(&a->timeline[LAYER_POOL], &b->timeline[LAYER_POOL]);
+		CHECK_EQ(b->used_before, a->used_before);
+		CHECK_EQ(b->retries, a->retries);
+		CHECK_EQ(b->ooms, a->ooms);
+		CHECK_EQ(b->oom_count, a->oom_count);
+		same_moment(&a->peak, &b->peak);
+		for (unsigned k = 0; k < a->oom_count && k < b->oom_count; k++)
+			same_oom(&a->oom[k], &b->oom[k]);
+		CHECK_EQ(b->share_count, a->share_count);
+		CHECK_EQ(b->shares[0]->first_ns, a->shares[0]->first_ns);
+	}
+}
+
+/* Where blocks lay at each device's peak. */
+static void same_peaks(const struct program *g, const struct view *before, const struct view *after, struct layout **was)
+{
+	for (unsigned i = 0; i < model_devices(after->m) && model_device(after->m, i)->peak.event; i++) {
+		struct view v = look_until(g, MODEL_SPLIT_NONE, model_device(after->m, i)->peak.event);
+		struct layout *l = NULL;
+		CHECK_EQ(layout_take(&l, v.m, i, UINT32_MAX), 0);
+		if (before)
+			same_layout(was[i], l);
+		layout_free(before ? l : was[i]);
+		if (!before)
+			was[i] = l;
+		forget(v);
 	}
 }
 
 static void same(const struct view *before, const struct view *after)
 {
+	same_devices(before, after);
 	for (unsigned id = 0; id < reader_processes(before->r); id++) {
 		const struct model_process *a = model_process(before->m, id), *b = model_process(after->m, id);
 		struct blocks x = { 0 }, y = { 0 };
-		for (int k = 0; k < MODEL_DEVICE; k++)
+		for (int k = 0; k < MODEL_KINDS; k++) {
 			same_totals(&a->kind[k], &b->kind[k]);
+			if (k != MODEL_POOL)
+				same_course(&a->timeline[k], &b->timeline[k], k == MODEL_HEAP ? b->fold.most_bytes : b->fold.most_other_bytes);
+		}
+		CHECK(!memcmp(a->map, b->map, sizeof(a->map)));
 		same_sites(a, b);
-		same_course(a, b);
 		CHECK(!memcmp(a->bins, b->bins, sizeof(a->bins)));
 		CHECK_EQ(b->events, a->events);
 		CHECK_EQ(b->odd_undos, a->odd_undos);
-		model_each_block(before->m, id, MODEL_HEAP, add_block, &x);
-		model_each_block(after->m, id, MODEL_HEAP, add_block, &y);
+		for (int k = 0; k < MODEL_KINDS; k++) {
+			model_each_block(before->m, id, (enum model_kind)k, add_block, &x);
+			model_each_block(after->m, id, (enum model_kind)k, add_block, &y);
+		}
 		CHECK_EQ(y.count, x.count);
 		CHECK_EQ(y.sum, x.sum);
 	}
@@ -294,34 +538,42 @@ static void same(const struct view *before, const struct view *after)
 
 enum { TIMES = 4 };
 
-static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum model_split split)
+static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum model_split split, bool gpu)
 {
-	struct program *g = make(seed, slots, stacks);
+	struct program *g = make(seed, slots, stacks, gpu);
 	struct view before = look(g, split);
+	struct layout *peaks[DEVICES] = { NULL };
+	same_peaks(g, NULL, &before, peaks);
 	uint64_t first = trace_bytes(g), folded = 0;
 	for (int i = 0; i < TIMES && !test_failures; i++) {
 		fold(g);
 		struct view after = look(g, split);
 		same(&before, &after);
+		same_peaks(g, &before, &after, peaks);
 		CHECK(model_process(after.m, 0)->fold.blocks >= folded);
 		folded = model_process(after.m, 0)->fold.blocks;
 		forget(after);
 	}
 	CHECK(folded > slots / 10);
-	CHECK(trace_bytes(g) < first / (stacks == MT_STACKS_SAMPLE ? 1 : 2));
+	CHECK(trace_bytes(g) < first / (stacks == MT_STACKS_SAMPLE || gpu ? 1 : 2));
+	for (int i = 0; i < DEVICES; i++)
+		layout_free(peaks[i]);
 	forget(before);
 	drop(g);
 }
 
-TEST(fold_and_the_model_says_the_same) { fold_often(1, 300000, MT_STACKS_ALL, MODEL_SPLIT_NONE); }
-TEST(fold_by_thread) { fold_often(2, 200000, MT_STACKS_ALL, MODEL_SPLIT_THREAD); }
-TEST(fold_by_size) { fold_often(3, 200000, MT_STACKS_ALL, MODEL_SPLIT_SIZE); }
-TEST(fold_sampled_stacks) { fold_often(4, 200000, MT_STACKS_SAMPLE, MODEL_SPLIT_NONE); }
+TEST(fold_and_the_model_says_the_same) { fold_often(1, 300000, MT_STACKS_ALL, MODEL_SPLIT_NONE, false); }
+TEST(fold_by_thread) { fold_often(2, 200000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, false); }
+TEST(fold_by_size) { fold_often(3, 200000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, false); }
+TEST(fold_sampled_stacks) { fold_often(4, 200000, MT_STACKS_SAMPLE, MODEL_SPLIT_NONE, false); }
+TEST(fold_devices) { fold_often(6, 400000, MT_STACKS_ALL, MODEL_SPLIT_NONE, true); }
+TEST(fold_devices_by_thread) { fold_often(7, 300000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, true); }
+TEST(fold_devices_by_size) { fold_often(8, 300000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, true); }
 
 /* Whenever it is killed the trace is whole, and what it left behind is cleared away by the next one. */
 TEST(fold_killed_anywhere)
 {
-	struct program *g = make(5, 300000, MT_STACKS_ALL);
+	struct program *g = make(5, 300000, MT_STACKS_ALL, true);
 	struct view before = look(g, MODEL_SPLIT_NONE);
 	char path[256];
 	for (unsigned i = 0; i < 25 && !test_failures; i++) {

@@ -217,6 +217,77 @@ TEST(another_file_in_its_place_says_nothing_twice)
 		follow(seed, true);
 }
 
+/* All it did lies in one folded block, which leaves everything out, and nothing is in its rings any more. */
+static void fold_all(struct run *r)
+{
+	static uint8_t states[MT_MAX_CHUNKS];
+	static const uint32_t rings[4];
+	struct mt_event slots[4] = { { .kind = MT_FOLD, .ticks = SYNTH_START }, { 0 }, { .kind = MT_FOLD, .ticks = r->ticks }, { 0 } };
+	struct mt_ext_device ext = { .class = MT_FOLD_BEGIN };
+	struct mt_cover covers[RINGS];
+	uint64_t next[RINGS + 1] = { 0 }, *at = synth_positions(r->p, next);
+	struct synth_trace t;
+	for (int i = 0; i < 2; i++, ext.class = MT_FOLD_END) {
+		memcpy(&slots[2 * i + 1], &ext, sizeof(ext));
+		slots[2 * i + 1].kind = MT_EXT;
+	}
+	for (uint32_t i = 0; i < RINGS; i++)
+		covers[i] = (struct mt_cover){ .ring = i, .thread = i, .to = next[i] };
+	synth_open_trace(&t, r->p);
+	synth_put(&t, codec_encode_folded(t.codec, slots, rings, 4, covers, RINGS, 0, 1, &t.block));
+	synth_close_trace(&t);
+	memset(states, 0, sizeof(states));
+	synth_write_ring(r->p, at, r->p->count, states);
+	synth_write_info(r->p, states);
+	free(at);
+}
+
+static int on_idle_fold(void *arg, const struct model *m)
+{
+	struct run *r = arg;
+	CHECK_EQ(model_live(m, 0, MODEL_HEAP), r->live); /* nothing is taken for freed, and nothing comes twice */
+	if (r->stage++)
+		return 0;
+	uint64_t live = r->live;
+	size_t before = r->p->count;
+	act(r, 3000);
+	r->allocations = r->p->count - before;
+	r->live = live;
+	fold_all(r);
+	CHECK_EQ(reader_refresh(r->reader), 0);
+	return 1;
+}
+
+/* What was folded before it could be read is missing, and counted. */
+TEST(what_is_folded_before_it_was_read_is_skipped)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	struct model *m = NULL;
+	struct model_query q = MODEL_QUERY_ALL;
+	r->seed = 21;
+	r->ticks = SYNTH_START;
+	synth_begin(&r->s);
+	set_session(&r->s);
+	r->p = alive(r, 0);
+	synth_node(r->p, 0, 0x1000);
+	act(r, 2000);
+	synth_write(r->p, SYNTH_RAW);
+	q.on_idle = on_idle_fold;
+	q.idle_arg = r;
+	const char *dir = r->s.dir;
+	CHECK_EQ(reader_open(&r->reader, &dir, 1, READER_FOLLOW), 0);
+	CHECK_EQ(r->reader ? model_run(&m, r->reader, &q) : -1, 0);
+	CHECK_EQ(r->stage, 2);
+	if (m) {
+		CHECK_EQ(reader_process(r->reader, 0)->skipped_slots, r->allocations);
+		CHECK(!reader_complete(r->reader));
+	}
+	model_free(m);
+	reader_close(r->reader);
+	synth_end(&r->s);
+	free(r);
+}
+
 static size_t events_of(struct reader *r)
 {
 	struct reader_step step;

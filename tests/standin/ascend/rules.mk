@@ -48,6 +48,9 @@ ASCEND_POOLS = $(SAY)$(CC) -std=c11 -O1 -g -fno-builtin $(WARN) $(CPPFLAGS) -o $
 	-Wl,--no-as-needed -lascendcl -lms_tools_ext
 $(ASCEND)/flat/pools: tests/standin/ascend/pools.c $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
 	$(ASCEND_POOLS)
+ASCEND_TESTS += $(ASCEND)/flat/week
+$(ASCEND)/flat/week: tests/standin/ascend/week.c tests/programs/pacing.h $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so)
+	$(ASCEND_POOLS)
 $(ASCEND)/flat/pools-profiled: tests/standin/ascend/pools.c $(call ASCEND_LIB,libascendcl.so) $(call ASCEND_LIB,libms_tools_ext.so) \
 		$(ASCEND)/flat/cann/lib64/libprofapi.so
 	$(ASCEND_POOLS) -lprofapi

@@ -1,0 +1,134 @@
+/* Mappings: one that is made and taken away whole can be left out. After whatever else happens to mappings the highest moment is sought
+ * anew, so that it need not be known how many bytes that was about. */
+#include "analyzer/thin_own.h"
+
+#include "analyzer/vec.h"
+
+#include <string.h>
+
+#define PAGE 4096u
+
+static uint64_t range_end(uint64_t start, uint64_t bytes)
+{
+	uint64_t end = (start + bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	return end < start ? UINT64_MAX & ~(uint64_t)(PAGE - 1) : end;
+}
+
+static enum model_map_class class_of(const struct mt_ext_map *ext)
+{
+	if (!ext->prot)
+		return MAP_RESERVED;
+	if (ext->flags & MT_MAP_MEMFD)
+		return MAP_MEMFD;
+	if (!(ext->flags & MT_MAP_ANON))
+		return MAP_FILE;
+	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
+}
+
+static void begin_anew(struct thin *t)
+{
+	watch_restart(t, &t->peak[MODEL_MAP], GROUP_MAP, t->bytes[MODEL_MAP], 0);
+	for (int c = 0; c < MAP_CLASSES; c++)
+		watch_restart(t, &t->map_peak[c], GROUP_MAP, t->map_bytes[c], 0);
+}
+
+static void change(struct thin *t, const struct range *r, int sign)
+{
+	uint64_t bytes = (r->end - r->start) * (uint64_t)sign;
+	t->map_bytes[r->class] += bytes;
+	if (r->class != MAP_RESERVED)
+		t->bytes[MODEL_MAP] += bytes;
+	if (sign < 0)
+		return;
+	watch_rise(t, &t->map_peak[r->class], t->map_bytes[r->class], 0);
+	watch_rise(t, &t->peak[MODEL_MAP], t->bytes[MODEL_MAP], 0);
+}
+
+static int put(struct thin *t, const struct range *r)
+{
+	change(t, r, 1);
+	return ranges_put(&t->maps, r);
+}
+
+static void take(struct thin *t, const struct range *r)
+{
+	change(t, r, -1);
+	ranges_remove(&t->maps, r);
+}
+
+/* What is left of them is never unmapped whole. */
+static int cut(struct thin *t, uint64_t start, uint64_t end)
+{
+	int e = 0;
+	for (const struct range *r; !e && start < end && (r = ranges_overlap(&t->maps, start, end)) != NULL;) {
+		struct range left = *r, right = *r;
+		left.ns = right.ns = 0;
+		left.end = start;
+		right.start = end;
+		take(t, r);
+		e = left.start < left.end ? put(t, &left) : 0;
+		if (!e && right.start < right.end)
+			e = put(t, &right);
+	}
+	return e;
+}
+
+int look_map(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
+{
+	struct mt_ext_map ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	struct range r = { .start = s->addr, .end = range_end(s->addr, s->size), .ns = t->place, .thread = thread,
+			   .class = (uint8_t)class_of(&ext) };
+	struct ring *of = thin_ring(t, ring);
+	if (!of || r.start == r.end)
+		return of ? 0 : -MT_EMEMORY;
+	bool plain = !(ext.flags & (MT_MAP_FIXED | MT_MAP_MOVED | MT_MAP_KEPT)) && !ranges_overlap(&t->maps, r.start, r.end);
+	if (ext.flags & MT_MAP_MOVED)
+		of->unmap.short_lived = false;
+	if (!plain || r.class == MAP_RESERVED)
+		r.ns = 0;
+	int e = cut(t, r.start, r.end);
+	if (!e)
+		e = put(t, &r);
+	if (!plain)
+		begin_anew(t);
+	return e ? e : thin_set_last(t, MODEL_MAP, thread, r.start);
+}
+
+int look_unmap(struct thin *t, const struct mt_event *s, uint32_t ring)
+{
+	uint64_t end = range_end(s->addr, s->size);
+	struct ring *of = thin_ring(t, ring);
+	int e = of ? pairs_settle(t, &of->unmap) : -MT_EMEMORY;
+	if (e)
+		return e;
+	of->unmap = (struct freed){ .addr = s->addr, .class = THIN_MAP };
+	const struct range *r = ranges_overlap(&t->maps, s->addr, end);
+	if (!r || r->start != s->addr || r->end != end) {
+		e = cut(t, s->addr, end);
+		begin_anew(t);
+		return e;
+	}
+	of->unmap.block = (struct block){ r->start, r->end - r->start, r->ns, r->class, r->thread };
+	of->unmap.place = t->place;
+	of->unmap.short_lived = t->level > 1 && r->ns >= t->first;
+	if (thin_was_last(t, MODEL_MAP, r->thread, r->start))
+		thin_temporary(t, r->ns);
+	take(t, r);
+	return 0;
+}
+
+bool look_undo_unmap(struct thin *t, uint64_t addr, uint32_t ring)
+{
+	struct ring *of = ring < t->ring_room ? &t->rings[ring] : NULL;
+	if (!of || of->unmap.addr != addr)
+		return false;
+	const struct block *b = &of->unmap.block;
+	struct range r = { .start = b->addr, .end = b->addr + b->size, .thread = b->thread, .class = (uint8_t)b->site };
+	of->unmap.addr = 0;
+	of->unmap.short_lived = false;
+	if (r.start && cut(t, r.start, r.end) == 0)
+		put(t, &r);
+	begin_anew(t);
+	return true;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""What only looks ill on a device, with PyTorch on the stand-in: no verdict, or none of what it looks like; and twins that are ill."""
+# timeout: 240
+import functools
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
+import mt
+
+MIB = 1 << 20
+
+
+@functools.lru_cache(None)
+def run(kind, *options):
+    done = gpu.scenario("looks_gpu", kind, *options, paused=True, timeout=120)
+    done.trace.settle()
+    return done
+
+
+def kinds(done):
+    return {v["kind"] for v in done.trace.report["verdicts"]}
+
+
+@mt.variants("driver_pool", "pinned", "idle", "serving")
+def case_no_verdict(kind):
+    done = run(kind)
+    mt.equal((done.status, done.trace.report["status"], kinds(done)), (0, "ok", set()), "%s: exit, status and verdicts" % kind)
+
+
+@mt.variants("driver_pool", "pinned", "serving")
+def case_twin_leaks(kind):
+    """What is kept is what the program kept, but for its first steps; a batch is at most 8 MiB and is rounded up to twice that."""
+    done = run(kind, "--sick")
+    mt.equal(kinds(done), {"leak"}, "verdicts")
+    verdict, = [v for v in done.trace.report["verdicts"] if v["device"] == ("host" if kind == "pinned" else "cuda:0")]
+    kept = done.account["kept_bytes"]
+    mt.between(0.8 * kept, verdict["bytes"], (2 if kind == "pinned" else 1.1) * kept, "bytes of %s" % verdict["evidence"])
+
+
+def case_pinned_memory_is_on_the_screen():
+    """The cache's blocks are powers of two, and as many as the program's batches need at once."""
+    done = run("pinned")
+    pinned = done.trace.report["pinned"]
+    mt.check(pinned["live_blocks"] < 20 and pinned["peak_bytes"] == pinned["live_bytes"] > 0, "pinned: %s" % pinned)
+    screen = done.trace.tool("report").out
+    mt.check("\n  pinned " in screen and "MOST PINNED" in screen, "screen: %s" % screen)
+
+
+def case_memory_of_the_drivers_pool():
+    """Its freed memory is no context's."""
+    done = run("driver_pool")
+    mt.check("context+pool" in done.trace.tool("report").out, "screen: %s" % done.trace.tool("report").out)
+    mt.equal([d["pool"] for d in done.trace.report["devices"]], [None], "PyTorch's pools")
+
+
+def case_copies_by_design():
+    """Tied weights, a replica on another device, a moving average: without the average the request would fit, and yet it is capacity."""
+    done = run("by_design")
+    mt.check(kinds(done) == {"capacity"}, "verdicts: %s" % done.trace.report["verdicts"])
+    each = done.account["copy_bytes"]
+    average = done.trace.report["categories"]["cuda:0"]["optimizer"]
+    mt.between(each, average, each * 1.05, "bytes of the average")
+    copied, = [v for v in run("by_design", "--sick").trace.report["verdicts"] if v["kind"] == "copies"]
+    mt.between(each, copied["bytes"], each * 1.05, "bytes of the deep copy")
+
+
+def case_owners_of_the_device():
+    """Where nothing is wrong the screen names the lines that hold most of the device."""
+    done = run("serving")
+    screen = done.trace.tool("report").out
+    part = screen[screen.index("LARGEST OWNERS of cuda:0"):].split("\n\n")[0]
+    mt.check("account.py" in part and "< serving" in part and "looks_gpu.py" in part, "owners: %s" % part)
+
+
+mt.main(at_once=2)
