@@ -155,8 +155,8 @@ static unsigned print_freed(const struct report *r)
 	}
 	if (!who || most.bytes < system_ledger(r->system)->total / WORTH_A_LINE)
 		return 0;
-	char *untouched = most.untouched ? output_format(", %s were never touched", BYTES(most.untouched)) : NULL;
-	printf("  %u freed %s since its peak: %s went back to the kernel, its allocators kept %s%s (+/- %s)\n", who->pid, BYTES(most.bytes),
+	char *untouched = most.untouched ? output_format(", %s untouched", BYTES(most.untouched)) : NULL;
+	printf("  %u freed %s since its peak: %s to the kernel, %s kept%s (+/- %s)\n", who->pid, BYTES(most.bytes),
 	       BYTES((uint64_t)(most.to_kernel > 0 ? most.to_kernel : 0)), BYTES(most.kept), untouched ? untouched : "", BYTES(most.error));
 	free(untouched);
 	return 1;

@@ -112,8 +112,8 @@ static void print_gap(const char *what, unsigned count, const char *path)
 static void print_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	print_gap("replaced since, so without symbols", g.replaced, g.replaced_path);
-	print_gap("not on this machine, so without symbols", g.missing, g.missing_path);
+	print_gap("rebuilt or replaced since, so without names", g.replaced, g.replaced_path);
+	print_gap("not on this machine, so without names", g.missing, g.missing_path);
 	if (r->losses.truncated_stacks)
 		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
 						      "unwound)", COUNT(r->losses.truncated_stacks)));

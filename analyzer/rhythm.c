@@ -376,9 +376,8 @@ static int new_roles(struct watched *w)
 }
 
 /* Whether a site goes on for as long as the loop does and is in nearly every turn of it. */
-static bool is_in_loop(const struct turn *t, const struct beat *b, double period)
+static bool is_in_loop(const struct turn *t, const struct beat *b, double slack)
 {
-	double slack = 1.5 * period;
 	return t->count >= NEARLY * (double)b->count && t->thread == b->thread && !(t->flags & SITE_IMPORT) &&
 	       (double)t->last_ns + slack >= (double)b->last_ns && (double)t->first_ns <= (double)b->first_ns + slack;
 }
@@ -504,12 +503,18 @@ static size_t find_loops(struct watched *w, struct call *best, struct beat loops
 	return count;
 }
 
-static bool is_in_any(const struct turn *t, const struct beat *loops, size_t count)
+/* Of what is around the optimizer, with so much slack at a loop's ends. Returns how many sites. */
+static size_t find_around(struct watched *w, const struct beat *loops, size_t count, double periods)
 {
-	for (size_t i = 0; i < count; i++)
-		if (is_in_loop(t, &loops[i], period_of(&loops[i])))
-			return true;
-	return false;
+	size_t found = 0;
+	for (size_t i = 0; i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		for (size_t k = 0; !t->call && !w->beat.roles[i] && k < count; k++)
+			if (is_in_loop(t, &loops[k], periods * period_of(&loops[k])))
+				w->beat.roles[i] = ROLE_LOOP;
+		found += w->beat.roles[i] == ROLE_LOOP;
+	}
+	return found;
 }
 
 static bool by_optimizer(struct watched *w)
@@ -523,13 +528,12 @@ static bool by_optimizer(struct watched *w)
 		return false;
 	struct call *call = &w->calls[best - 1];
 	size_t count = find_loops(w, call, loops);
-	for (size_t i = 0; i < w->turn_count; i++) {
-		const struct turn *t = &w->turns[i];
-		if (t->call && w->calls[t->call - 1].steps)
+	for (size_t i = 0; i < w->turn_count; i++)
+		if (w->turns[i].call && w->calls[w->turns[i].call - 1].steps)
 			b->roles[i] = ROLE_BEAT;
-		else if (!t->call && is_in_any(t, loops, count))
-			b->roles[i] = ROLE_LOOP;
-	}
+	/* where all else is a closure that the optimizer calls, a loader that is some batches ahead is what is left */
+	if (!find_around(w, loops, count, 1.5))
+		find_around(w, loops, count, 0.5 * (double)call->visits);
 	b->micro = micro_steps(w, call);
 	return true;
 }
@@ -666,7 +670,7 @@ static void by_sites(struct watched *w)
 		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, b->roles, b->role_count };
 		double period = period_of(b);
 		for (size_t i = 0; i < w->turn_count; i++)
-			b->roles[i] = is_in_loop(&w->turns[i], b, period) ? ROLE_LOOP : 0;
+			b->roles[i] = is_in_loop(&w->turns[i], b, 1.5 * period) ? ROLE_LOOP : 0;
 		b->roles[l->lead] |= ROLE_BEAT;
 		if (inner != l)
 			b->roles[inner->lead] |= ROLE_MICRO;

@@ -219,7 +219,7 @@ def case_replaced_module_is_not_misread():
     os.remove(binary)
     shutil.copy(mt.program("busy"), binary)
     screen = text(trace, "report")
-    mt.check("replaced since, so without symbols: " + binary[:20] in screen, "screen: %r" % screen[-600:])
+    mt.check("rebuilt or replaced since, so without names: " + binary[:20] in screen, "screen: %r" % screen[-600:])
     mt.check(re.search(r"8\.0\d? MiB .* owners\+0x[0-9a-f]+", screen), "the owner isn't given as an offset")
 
 
@@ -227,7 +227,7 @@ def case_missing_module():
     trace, binary = moved()
     os.remove(binary)
     screen = text(trace, "report")
-    mt.check("not on this machine, so without symbols: " + binary[:20] in screen, "screen: %r" % screen[-600:])
+    mt.check("not on this machine, so without names: " + binary[:20] in screen, "screen: %r" % screen[-600:])
     mt.equal(trace.json("report")["status"], "ok", "status: no figure is wrong")
 
 
