@@ -298,6 +298,13 @@ static int mark_segment(void *arg, const struct moment_block *b)
 	return 0;
 }
 
+/* What nobody uses then: a segment, though it has no block at the moment. */
+static bool is_free_segment(const struct explain *x, const struct moment_block *b)
+{
+	const struct model_site *s = model_site(x->view->model, b->process->id, b->site);
+	return s && s->segments;
+}
+
 /* Memory of the driver's without a block in it is a pool's free segment, or not the pool's at all. */
 static int take_rest(struct gathering *g)
 {
@@ -313,7 +320,7 @@ static int take_rest(struct gathering *g)
 	moments_each(g->x->parts->moments, mark_segment, g);
 	for (size_t i = 0; e == 0 && i < g->span_count; i++) {
 		struct span *s = bsearch(&at[i], g->spans, g->span_count, sizeof(*g->spans), by_span);
-		if (s && !s->segment)
+		if (s && !s->segment && !is_free_segment(g->x, &driver[i]))
 			e = take_block(g, &driver[i]);
 	}
 	free(at);

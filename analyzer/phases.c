@@ -160,13 +160,15 @@ static uint32_t child_line(struct run *r, uint32_t parent, uint32_t code, uint32
 	return id;
 }
 
-/* Decorators of libraries: what they call says what a line does. */
+/* Decorators of libraries, which are functions made by functions: what they call says what a line does. */
 static bool is_wrapper(const struct process_code *code)
 {
-	static const char *const names[] = { "decorate_context", "decorate_autocast", "inner", "wrapper", "_fn", "_wrapped_call_impl", "_call_impl" };
+	static const char *const names[] = { "_wrapped_call_impl", "_call_impl" };
 	const char *last = strrchr(code->name, '.');
 	if (!python_is_library(code->file))
 		return false;
+	if (strstr(code->name, "<locals>"))
+		return true;
 	last = last ? last + 1 : code->name;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(last, names[i]))
@@ -296,7 +298,7 @@ static uint32_t cut_of(const struct run *r, uint32_t line)
 
 static char *line_name(const struct run *r, const struct line *l)
 {
-	const struct process_code *code = process_code(r->process, l->code), *callee = process_code(r->process, l->callee);
+	const struct process_code *code = process_code(r->process, l->code), *callee = l->wrapped ? NULL : process_code(r->process, l->callee);
 	char *name = NULL;
 	if (l->imports)
 		return strdup("imports");

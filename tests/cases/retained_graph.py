@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
-SCENARIO = os.path.join(mt.TOP, "tests/scenarios/graph.py")
+SCENARIO = os.path.join(mt.TOP, "tests/scenarios/retained_graph.py")
 NODES = 0.05  # of what a graph keeps: its nodes beside the tensors
 
 
@@ -47,7 +47,7 @@ def case_a_step_keeps_what_pytorch_says():
 
 def case_the_screen():
     text = run().trace.tool("report").out
-    for words in ("in lock-step: one cause", "Block.forward  graph.py:", "which object holds the blocks"):
+    for words in ("in lock-step: one cause", "Block.forward  retained_graph.py:", "which object holds the blocks"):
         mt.check(words in text, "%r is not in %s" % (words, text))
 
 

@@ -60,11 +60,11 @@ def read_log(path):
     return [json.loads(line) for line in lines if line.endswith("}\n")]
 
 
-def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, **settings):
+def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, preload=(), **settings):
     """Runs a command with the stand-in, under the shim if TRACED; the result has .log, and .account if it printed one."""
     standin = environment(folder, **settings)
     runner = mt.shimmed if traced else mt.plain
-    done = runner(command, env=dict(standin, **(env or {})), timeout=timeout)
+    done = runner(command, env=dict(standin, **(env or {})), timeout=timeout, preload=preload)
     done.log = read_log(standin.get("MEMTRACE_STANDIN_LOG", ""))
     done.account = account(done.out)
     done.folder = standin.get("MEMTRACE_STANDIN_DIR")

@@ -4,12 +4,22 @@ of which tests/lib/gpu.py makes one dictionary.
 import contextlib
 import ctypes
 import json
+import os
 import time
 
 import torch
 
-# With MEMTRACE_PAUSED=1 the recording leaves out the imports.
-getattr(ctypes.CDLL(None), "memtrace_start", lambda: None)()
+def begin():
+    """With MEMTRACE_PAUSED=1 the recording leaves out the imports; where tests/programs/libbooks.c is loaded it begins at the same call."""
+    program = ctypes.PyDLL(None)
+    start = getattr(program, "memtrace_start", None)
+    if hasattr(program, "books_begin"):
+        program.books_begin(start)
+    elif start:
+        start()
+
+
+begin()
 
 MIB, GIB = 1 << 20, 1 << 30
 FLOAT = 4
@@ -30,12 +40,37 @@ def pool(device=0):
     stats = torch.cuda.memory_stats(device)
     blocks = [b for s in torch.cuda.memory_snapshot() if s["device"] == device for b in s["blocks"]]
     free, total = torch.cuda.mem_get_info(device)
-    return {"allocated_bytes": stats["allocated_bytes.all.current"], "reserved_bytes": stats["reserved_bytes.all.current"],
-            "largest_block_bytes": max([b["size"] for b in blocks if b["state"] == "active_allocated"], default=0),
+    sizes = sorted((b["size"] for b in blocks if b["state"] == "active_allocated"), reverse=True)
+    return {"device": device, "allocated_bytes": stats["allocated_bytes.all.current"], "reserved_bytes": stats["reserved_bytes.all.current"],
+            "largest_block_bytes": max(sizes, default=0), "largest_blocks": sizes[:5],
             "largest_hole_bytes": max([b["size"] for b in blocks if b["state"] == "inactive"], default=0),
             "free_bytes": free, "total_bytes": total, "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
+            "peak_rounding": stats["allocated_bytes.all.peak"] - stats["requested_bytes.all.peak"],
             "peak_allocated_bytes": stats["allocated_bytes.all.peak"], "peak_reserved_bytes": stats["reserved_bytes.all.peak"],
             "allocations": stats["allocation.all.allocated"], "frees": stats["allocation.all.freed"]}
+
+
+def watch_pool():
+    """For history()."""
+    torch.cuda.memory._record_memory_history("all", context=None)
+
+
+def history(device=0):
+    """[ns, bytes asked for] after each change since watch_pool(), by the pool's own record."""
+    offset, now, rows = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), 0, []
+    for event in torch.cuda.memory._snapshot()["device_traces"][device]:
+        change = {"alloc": event["size"], "free_completed": -event["size"]}.get(event["action"])
+        if change:
+            now += change
+            rows.append([event["time_us"] * 1000 - offset, now])
+    return rows
+
+
+def ended(**tensors):
+    """A run that ends well says what its pool had, and TENSORS of it as for kinds()."""
+    end = pool()
+    tell(end=end, kinds=kinds(**tensors), pools=[end], total_bytes=end["total_bytes"], histories={os.getpid(): history()},
+         peaks={os.getpid(): end["peak_allocated_bytes"]})
 
 
 def kinds(device=0, **tensors):
@@ -84,7 +119,9 @@ def failing(requested, outcome="fatal", device=0, **more):
     except torch.OutOfMemoryError as error:
         size = requested(error) if callable(requested) else requested
         more = {name: fact() if callable(fact) else fact for name, fact in more.items()}
-        tell(oom=dict(pool(device), requested_bytes=size, tried_bytes=asked(error), device=device, outcome=outcome, **more))
+        now = pool(device)
+        tell(total_bytes=now["total_bytes"], oom=dict(now, at_ns=time.monotonic_ns(), requested_bytes=size, tried_bytes=asked(error),
+                                                      outcome=outcome, **more))
         time.sleep(0.4)  # whoever samples devices at a failure sees them as they are
         if outcome == "fatal":
             raise

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from account import MIB, failing, kinds, pool, take_workspace, tell, trained
+from account import MIB, ended, failing, kinds, pool, take_workspace, tell, trained, watch_pool
 
 LAYERS, HIDDEN, WORDS = 40, 640, 18992  # 151936 x 5120 / 64 words and widths
 RANK, TOKENS, PAGES, PAGE = 16, 1024, 42, 2 * MIB
@@ -98,6 +98,8 @@ def collect_final_params(model):
 
 
 def main():
+    if HEALTHY:
+        watch_pool()
     take_workspace()
     params_dict = load_checkpoint()
     tell(verdict=None if HEALTHY else "copies", copy_bytes=sum(a.nbytes for a in params_dict.values()), copy_blocks=len(params_dict),
@@ -120,12 +122,12 @@ def main():
         inference = build_model(final_params)
     tell(t4=pool()["allocated_bytes"])
     cache = KVCache()
-    tell(t5=pool()["allocated_bytes"], cache_bytes=sum(c.numel() for c in cache.pages))
+    tell(t5=pool()["allocated_bytes"], cache_bytes=sum(c.numel() for c in cache.pages), cache_blocks=len(cache.pages))
     words = torch.zeros(TOKENS, dtype=torch.long, device="cuda")
     with torch.no_grad():
         if HEALTHY:
             inference(words, answer=True)
-            tell(end=pool())
+            ended(parameters=model.parameters(), kv_cache=cache.pages)
             return
         everything = dict(trained(model, optimizer), kv_cache=cache.pages)
         everything["parameters"] += [*final_params.values(), *inference.parameters()]

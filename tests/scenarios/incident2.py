@@ -14,11 +14,12 @@ import time
 import torch
 from torch import nn
 
-from account import GIB, MIB, bytes_of, failing, fill, kinds, pool, take_workspace, tell, trained
+from account import GIB, MIB, bytes_of, failing, fill, history, kinds, pool, take_workspace, tell, trained, watch_pool
 
 CONTEXT = int(0.43 * GIB)
 NEIGHBOUR = round((3.80 * GIB - CONTEXT) / (2 * MIB)) * 2 * MIB
 LIBRARIES = 194 * MIB
+HEALTHY = "--healthy" in sys.argv
 HERE = os.path.abspath(__file__)
 WIDTH, LAYERS, WORDS, TOKENS = 4096, 14, 32768, 512  # 512 words' logits are 32 MiB
 
@@ -84,7 +85,8 @@ def wait(model, optimizer, **facts):
     def scores():
         kept = fill(int(11.44 * GIB) - CONTEXT)  # until it ends
         print(json.dumps(dict(facts, pid=os.getpid(), bytes=torch.cuda.memory_reserved() + CONTEXT, allocated_bytes=torch.cuda.memory_allocated(),
-                              kinds=kinds(**trained(model, optimizer)), largest_block_bytes=pool()["largest_block_bytes"])), flush=True)
+                              kinds=kinds(**trained(model, optimizer)), largest_blocks=pool()["largest_blocks"], pool=pool(),
+                              history=history() if HEALTHY else None)), flush=True)
         sys.stdin.read()
         time.sleep(2)  # it doesn't end because another failed
         sys.exit()
@@ -92,6 +94,8 @@ def wait(model, optimizer, **facts):
 
 
 def first_run():
+    if HEALTHY:
+        watch_pool()
     take_workspace()
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters())
@@ -122,15 +126,22 @@ def leave(free):
     return scores
 
 
-def third_run(healthy):
+def third_run(first):
+    if HEALTHY:
+        watch_pool()
     take_workspace()
     model = Model()
     outside_pool(LIBRARIES)
-    if healthy:
-        train(model, torch.optim.AdamW(model.parameters()), 30, int(8.25 * GIB) - LIBRARIES)
-        tell(end=pool())
+    tell(libraries={os.getpid(): LIBRARIES}, batch_bytes=TOKENS * WIDTH * 4)
+    if HEALTHY:
+        optimizer = torch.optim.AdamW(model.parameters())
+        train(model, optimizer, 30, int(8.25 * GIB) - LIBRARIES)
+        end = pool()
+        tell(end=end, pools=[end, first["pool"]], total_bytes=end["total_bytes"], kinds=kinds(**trained(model, optimizer)),
+             histories={os.getpid(): history(), first["pid"]: first.pop("history")},
+             peaks={os.getpid(): max(end["peak_allocated_bytes"], first["pool"]["peak_allocated_bytes"]),
+                    first["pid"]: max(p["allocated"] for p in first["peaks"])})
         return
-    tell(other_own_bytes=LIBRARIES + CONTEXT, libraries_bytes=LIBRARIES, batch_bytes=TOKENS * WIDTH * 4)
     with failing(32 * MIB, pid=os.getpid(), kinds=lambda: kinds(**trained(model))):
         model(batch(), leave(int(28.25 * MIB)))
 
@@ -142,13 +153,13 @@ def start(*command, traced=True):
 
 
 def main():
-    healthy = "--healthy" in sys.argv
     neighbour = os.path.join(os.path.dirname(HERE), "neighbour.py")
-    others = [] if healthy else [start(neighbour, "0", str(NEIGHBOUR), traced=False)]
-    others.append(start(HERE, "--first"))
-    tell(verdict=None if healthy else "other_process", context_bytes=CONTEXT, first=others[-1][1],
-         neighbours=[dict(facts, bytes=facts["bytes"] + (0 if "peaks" in facts else CONTEXT)) for _, facts in others])
-    third_run(healthy)
+    others = [] if HEALTHY else [start(neighbour, "0", str(NEIGHBOUR), traced=False)]
+    others.append(start(HERE, "--first", *sys.argv[1:]))
+    first = others[-1][1]
+    tell(verdict=None if HEALTHY else "other_process", context_bytes=CONTEXT, first=dict(first, history=None),
+         neighbours=[dict(facts, history=None, bytes=facts["bytes"] + (0 if "peaks" in facts else CONTEXT)) for _, facts in others])
+    third_run(first)
 
 
 first_run() if "--first" in sys.argv else main()

@@ -5,12 +5,13 @@ usage: incident3.py [--healthy] [STEPS]    removes the hooks and lets their outp
 """
 # standin: DEVICES=24G CONTEXT=0.29G
 import sys
+import time
 import traceback
 
 import torch
 from torch import nn
 
-from account import FLOAT, GIB, MIB, asked, bytes_of, pool, tell
+from account import FLOAT, GIB, MIB, asked, bytes_of, ended, kinds, pool, take_workspace, tell, trained, watch_pool
 
 WIDTH, KEPT, HOOKS_AT_START = 3584, 10752, 44
 FROZEN, REQUEST = int(11.19 * GIB), 48 * MIB
@@ -34,12 +35,22 @@ class Model(nn.Module):
         return hidden.sum(), scores
 
 
+def all_of(model, optimizer):
+    """For kinds()."""
+    everything = trained(model, optimizer)
+    everything["parameters"] += model.frozen
+    return everything
+
+
 def main():
     healthy = "--healthy" in sys.argv
     steps = int(sys.argv[-1]) if sys.argv[-1].isdigit() else 1200
+    take_workspace()
+    if healthy:
+        watch_pool()
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters())
-    captured, handles, highs, lows, kept = [], [], {}, {}, {}
+    captured, handles, highs, lows, kept, lasted_ns = [], [], {}, {}, {}, []
 
     def save_activation(module, inputs, out):
         captured.append(out.float())
@@ -55,21 +66,27 @@ def main():
             captured.clear()
 
     tell(verdict=None if healthy else "leak", parameters=FROZEN // 100 * 100 + sum(p.numel() * p.element_size() for p in model.parameters()),
-         gradients=sum(p.numel() * p.element_size() for p in model.parameters() if p.dtype == torch.float32), block_bytes=KEPT * FLOAT)
+         gradients=sum(p.numel() * p.element_size() for p in model.parameters() if p.dtype == torch.float32), block_bytes=KEPT * FLOAT,
+         batch_bytes=20000 * WIDTH * FLOAT)
     number = 0
     try:
         for number in range(1, steps + 1):
             torch.cuda.reset_peak_memory_stats()
             lows[number] = torch.cuda.memory_allocated()
+            begin_ns = time.monotonic_ns()
             train_step(number)
+            lasted_ns.append(time.monotonic_ns() - begin_ns)
             highs[number], kept[number] = torch.cuda.max_memory_allocated(), len(captured)
     except torch.OutOfMemoryError as error:
         in_hook = any(f.name == "save_activation" for f in traceback.extract_tb(error.__traceback__))
         tell(failed_step=number, highs=highs, lows=lows, kept=kept, kept_blocks=len(captured), kept_bytes=len(captured) * KEPT * FLOAT,
-             peak_bytes=max(pool()["peak_allocated_bytes"], *highs.values()),
-             oom=dict(pool(), device=0, outcome="fatal", requested_bytes=KEPT * FLOAT if in_hook else None, tried_bytes=asked(error)))
+             peak_bytes=max(pool()["peak_allocated_bytes"], *highs.values()), total_bytes=pool()["total_bytes"], lasted_ns=lasted_ns,
+             kinds=kinds(**all_of(model, optimizer)),
+             oom=dict(pool(), at_ns=time.monotonic_ns(), device=0, outcome="fatal", requested_bytes=KEPT * FLOAT if in_hook else None,
+                      tried_bytes=asked(error)))
         raise
-    tell(steps=number, highs=highs, lows=lows, kept_blocks=len(captured), end=pool())
+    tell(steps=number, highs=highs, lows=lows, kept_blocks=len(captured))
+    ended(**all_of(model, optimizer))
 
 
 main()

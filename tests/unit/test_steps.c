@@ -516,6 +516,29 @@ TEST(marked_phases_nest_and_keep_their_peaks)
 	end(&s);
 }
 
+/* A pool that had 900 in blocks at its peak, of 1200 the process had of the driver; at the end 100 and DRIVER_END. */
+static bool freed(uint64_t visits, uint64_t driver_end, uint64_t driver_at_peak, struct phase_freed *out)
+{
+	struct phase_track tracks[] = {
+		{ .kind = MODEL_POOL, .device = 1, .peak_bytes = 900, .end_bytes = 100, .driver_bytes = driver_at_peak },
+		{ .kind = MODEL_DEVICE, .device = 1, .peak_bytes = 1200, .end_bytes = driver_end },
+		{ .kind = MODEL_DEVICE, .device = 2, .peak_bytes = 77, .end_bytes = 77 },
+	};
+	struct phase p = { .visits = visits, .tracks = tracks, .track_count = 3 };
+	return phase_freed(&p, &tracks[0], out);
+}
+
+TEST(what_a_phase_frees_goes_to_the_driver_or_stays)
+{
+	struct phase_freed f;
+	CHECK(freed(1, 1200, 1200, &f) && f.freed == 800 && f.to_driver == 0 && f.in_pool == 800);   /* all kept */
+	CHECK(freed(1, 400, 1200, &f) && f.freed == 800 && f.to_driver == 800 && f.in_pool == 0);    /* empty_cache() */
+	CHECK(freed(1, 700, 1200, &f) && f.to_driver == 500 && f.in_pool == 300);
+	CHECK(freed(1, 1500, 1200, &f) && f.to_driver == -300 && f.in_pool == 1100);                 /* it has taken more since */
+	CHECK(!freed(2, 1200, 1200, &f));                                                            /* which visit's? */
+	CHECK(!freed(1, 1200, 0, &f));                                                               /* nothing was seen of the driver */
+}
+
 TEST(phases_that_come_again_and_again_are_one)
 {
 	struct passes s;

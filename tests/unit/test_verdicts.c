@@ -90,6 +90,45 @@ TEST(incident_3_opposite_capacity)
 	CHECK(out(VERDICT_FRAGMENTATION) && out(VERDICT_LEAK) && out(VERDICT_OTHER_PROCESS) && out(VERDICT_COPIES));
 }
 
+/* By what most of the memory is for, and who holds it. */
+TEST(capacity_says_what_to_change)
+{
+	static const struct { enum category most; const char *way; } ways[] = {
+		{ CATEGORY_activations, "Most are activations (9.00 GiB; model.py:7 forward holds 5.00 GiB): smaller batch" },
+		{ CATEGORY_parameters, "Most are parameters (9.00 GiB" }, { CATEGORY_gradients, "shard them" },
+		{ CATEGORY_optimizer, "shard or offload its state" }, { CATEGORY_checkpoint, "map_location" },
+		{ CATEGORY_kv_cache, "fewer or shorter sequences" }, { CATEGORY_unknown, "model.py:7 forward holds most, 5.00 GiB in 3 blocks" },
+	};
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		begin(16, 4, 1, 14, 14.5);
+		device.most_for = ways[i].most;
+		device.most_for_bytes = ways[i].most == CATEGORY_unknown ? 0 : G(9);
+		device.holder.site = "model.py:7 forward";
+		device.holder.bytes = G(5);
+		device.holder.blocks = 3;
+		judge();
+		const char *advice = held(VERDICT_CAPACITY)->advice;
+		CHECK(says(advice, "need at least 3.00 GiB less") && says(advice, ways[i].way));
+	}
+	begin(16, 4, 1, 14, 14.5);
+	judge();
+	CHECK(says(held(VERDICT_CAPACITY)->advice, "a smaller batch or model, activation checkpointing"));
+}
+
+/* Many blocks of one size are kept by something. */
+TEST(capacity_says_who_keeps_blocks_of_one_size)
+{
+	begin(16, 4, 1, 14, 14.5);
+	device.most_for = CATEGORY_activations;
+	device.most_for_bytes = G(12);
+	device.holder.site = "eval.py:9 collect";
+	device.holder.each = G(0.5);
+	device.holder.blocks = 24;
+	device.holder.bytes = G(12);
+	judge();
+	CHECK(says(held(VERDICT_CAPACITY)->advice, "eval.py:9 collect holds most, 24 blocks of 512.0 MiB: find what keeps them"));
+}
+
 TEST(incident_4_host_pressure)
 {
 	host(32, 1.2, 2.1, 28);

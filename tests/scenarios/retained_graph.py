@@ -1,7 +1,7 @@
 """A retained graph on the CPU: the loss of a held-out batch is kept for a curve after each step, and with it the activations that its
 backward pass would need.
 
-usage: graph.py [--healthy]    keeps its value
+usage: retained_graph.py [--healthy]    keeps its value
 """
 import ctypes
 import json

@@ -1,0 +1,71 @@
+"""What tests/programs/libbooks.c counted of a scenario's processes behind the shim's back: its totals of the heap and of mappings, by
+process, by size and by line of the scenario.
+
+    environment, preload = books.of_run(path)
+    read = books.Books(path)
+    read.host.peak_bytes; read.process[pid].heap.frees; read.line["incident1.py", 31].blocks
+"""
+import collections
+import os
+import struct
+
+import mt
+
+BINS, LINES, PROCESSES, BUCKETS, BUCKET_NS = 49, 4096, 16, 3000, 20000000
+SUMS, LINE = struct.Struct("<9Q"), struct.Struct("<2I32s10Q")
+HEAD = struct.Struct("<4I")
+Sums = collections.namedtuple("Sums", "allocations frees temporary failed live_bytes live_blocks peak_bytes peak_ns peak_until_ns")
+Line = collections.namedtuple("Line", "bytes blocks temporary allocations map_bytes map_blocks peak_bytes peak_blocks map_peak_bytes map_peak_blocks")
+Process = collections.namedtuple("Process", "begin_ns heap map bins live")
+
+
+def of_run(path):
+    """The environment and the preloaded library of a program whose books are to lie there."""
+    return {"MEMTRACE_BOOKS": path, "MEMTRACE_BOOKS_FILES": os.path.join(mt.TOP, "tests/scenarios")}, [mt.program("libbooks.so")]
+
+
+PROCESS_BYTES = 16 + 2 * SUMS.size + 8 * BINS + 16 * BUCKETS + 8
+
+
+def pids(path):
+    """Of the processes whose books have begun."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD.size)
+            count = HEAD.unpack(head)[1] if head else 0
+            places = [HEAD.size + 2 * SUMS.size + i * PROCESS_BYTES for i in range(count)]
+            return [struct.unpack("<Q", file.read(8))[0] for at in places if file.seek(at)]
+    except OSError:
+        return []
+
+
+class Books:
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            data = file.read()
+        at = HEAD.size
+        _, processes, lines, _ = HEAD.unpack_from(data)
+        self.host, self.maps = (Sums(*SUMS.unpack_from(data, at + i * SUMS.size)) for i in range(2))
+        at += 2 * SUMS.size
+        size = PROCESS_BYTES
+        self.process = {}
+        for i in range(processes):
+            pid, begin_ns = struct.unpack_from("<2Q", data, at + i * size)
+            heap, maps = (Sums(*SUMS.unpack_from(data, at + i * size + 16 + k * SUMS.size)) for k in range(2))
+            bins = struct.unpack_from("<%dQ" % BINS, data, at + i * size + 16 + 2 * SUMS.size)
+            live = struct.unpack_from("<%dQ" % (2 * BUCKETS), data, at + i * size + 16 + 2 * SUMS.size + 8 * BINS)
+            last, = struct.unpack_from("<Q", data, at + (i + 1) * size - 8)
+            self.process[pid] = Process(begin_ns, heap, maps, bins, list(zip(live[::2], live[1::2]))[:last + 1])
+        at += PROCESSES * size
+        self.line = collections.defaultdict(lambda: Line(*(0,) * 10))  # by (file, number), over all processes; ("", 0): of none
+        for i in range(lines):
+            pid, number, name, *figures = LINE.unpack_from(data, at + i * LINE.size)
+            key = name.rstrip(b"\0").decode(), number
+            self.line[key] = Line(*(a + b for a, b in zip(self.line[key], figures)))
+        self.bins = [sum(p.bins[i] for p in self.process.values()) for i in range(BINS)]
+
+    def live(self, pid, from_ns, to_ns):
+        """Least and most that the process had on the heap and mapped between two moments."""
+        p = self.process[pid]
+        first, last = (min(max(0, (ns - p.begin_ns) // BUCKET_NS), len(p.live) - 1) for ns in (from_ns, to_ns))
+        return min(low for low, _ in p.live[first:last + 1]), max(high for _, high in p.live[first:last + 1])
