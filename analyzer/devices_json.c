@@ -140,9 +140,9 @@ static json_t *json_refusals(const struct view *v, const struct model_oom *oom, 
 
 static json_t *json_graphs(const struct model_pools *p)
 {
-	json_t *o = json_object();
 	if (!p->reserved)
 		return json_null();
+	json_t *o = json_object();
 	json_object_set_new(o, "captures", json_integer(p->captures));
 	json_object_set_new(o, "pools", json_integer(p->pools));
 	json_object_set_new(o, "reserved_bytes", json_bytes(p->reserved));
