@@ -52,6 +52,19 @@ def case_links_lead_somewhere():
             mt.check(os.path.exists(target), "%s links to %s" % (os.path.relpath(path, mt.TOP), link))
 
 
+def case_tests_that_pages_name_exist():
+    """`name.py` is a test, with the words behind it in its text; `battery` is followed by a kind."""
+    rows = [line for line in read(os.path.join(DOCS, "DIAGNOSIS.md")).splitlines() if line.startswith("| ") and (".py`" in line or "`battery`" in line)]
+    kinds = read(os.path.join(mt.TOP, "tests/battery/cases.py"))
+    mt.check(len(rows) >= 24, "%d rows" % len(rows))
+    for row in rows:
+        for name, word in re.findall(r"`(\w+\.py)`(?: (\w+))?", row):
+            path = os.path.join(mt.TOP, "tests/cases", name)
+            mt.check(os.path.exists(path) and (word or "") in read(path), "no test %s %s" % (name, word))
+        for kind in re.findall(r"`battery` (\w+)", row):
+            mt.check("def %s(" % kind in kinds, "the battery has no %s" % kind)
+
+
 EXAMPLE = re.compile(r"^    (?:eval \$\()?memtrace ([a-z]+(?: [^#>)\n]*)?)", re.M)
 OF_OPTIONS = ("no such command", "no such option", "needs a value", "takes no value", "is no ", "unexpected word", "name two")
 
