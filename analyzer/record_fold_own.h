@@ -1,0 +1,101 @@
+/* What the parts of folding share: a folder, and the job it is at. record_fold.c chooses files, record_fold_plan.c looks into one and begins,
+ * record_fold_job.c reads and writes. */
+#ifndef MT_RECORD_FOLD_OWN_H
+#define MT_RECORD_FOLD_OWN_H
+
+#include "analyzer/record_fold.h"
+
+#include "analyzer/error.h"
+#include "analyzer/record_io.h"
+#include "analyzer/thin.h"
+#include "analyzer/vec.h"
+
+#define FOLD_TEMP ".fold" /* behind the name of the trace */
+
+/* A block of events of the file that is folded. */
+struct part {
+	uint64_t offset, bytes;
+	uint32_t slots;
+	uint8_t shift, level, target; /* target: how often it is to have been folded; 0 = it stays as it is */
+};
+
+/* Who owns each ring, and how far blocks have come. */
+struct owners {
+	struct owner { uint32_t thread; uint64_t covered; } *rings;
+	size_t room;
+};
+
+enum phase { LOOK, WRITE, COPY, TAIL };
+
+struct job {
+	char name[32], path[4400], temp[4410];
+	struct record_process *p;    /* NULL: it has ended and its trace is complete */
+	int in, out;
+	uint64_t in_bytes;           /* when it began */
+	struct part *parts;
+	size_t part_count, part_room;
+	uint64_t copied;             /* of `in`: what lies before is in `out`, folded or not */
+	uint64_t out_end, synced;
+	uint64_t before, after;      /* bytes of fresh blocks that were folded, and of what they became */
+
+	enum phase phase;
+	size_t first, end, next;     /* parts of the window; the one that is up */
+	struct thin *thin;
+	struct thin_out kept;
+	struct owners owners, at_first; /* now; when the window began */
+	struct mt_cover *covers;     /* of the block that is being made */
+	size_t cover_count, cover_room;
+	uint32_t *last_cover;        /* by ring: its last one of these, + 1 */
+	size_t last_cover_room;
+	unsigned shift;
+	size_t out_slots;            /* a folded block has at least as many, if there are */
+
+	struct codec_buf block;      /* the part at hand */
+	struct mt_event *slots;
+	uint32_t *rings, *threads;
+	size_t slot_room, ring_room, thread_room;
+};
+
+/* What is remembered of a file that was folded. */
+struct folded {
+	char name[32];
+	uint64_t bytes;              /* then */
+	unsigned level;              /* fresh blocks begin with */
+	unsigned hurry;              /* so many times in a row there was too little space, or little was gained: all of it at higher levels */
+	uint64_t retry_ns;           /* not before, as there was too little space */
+};
+
+struct fork { uint32_t pid; uint64_t ticks; };
+
+struct folder {
+	struct job *job;
+	struct folded *files;
+	size_t file_count, file_room;
+	uint64_t look_ns;
+	struct fork *forks;          /* of traces that had ended when we began */
+	size_t fork_count, fork_room;
+	bool forks_known;
+};
+
+/* record_fold_plan.c. NULL = there is nothing to do, or an error was set. */
+struct job *fold_begin(struct folder *f, struct recorder *r, struct record_process *processes, const struct folded *file);
+/* Bytes that the new file takes beyond what it has, if folding halves what is fresh. */
+uint64_t fold_still_needed(const struct job *j);
+/* The name of a trace without ".trace", if `file` is one. */
+bool fold_is_trace(const char *file, char name[32]);
+/* 0 or -MT_EMEMORY. */
+int fold_add_fork(struct folder *f, const struct mt_info *info);
+
+/* record_fold_job.c. 1 = done, 0 = there is more, or an error. */
+int fold_step(struct job *j, struct recorder *r);
+int fold_begin_window(struct job *j);
+void fold_free_job(struct job *j); /* NULL is fine */
+
+static inline uint64_t fold_disk_left(const struct recorder *r)
+{
+	const struct mt_session *s = r->session;
+	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
+	return s->limit_bytes > used ? s->limit_bytes - used : 0;
+}
+
+#endif
