@@ -200,7 +200,7 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
 	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("allocators keep %s of the %s that are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
+		return ruled_out(out, output_format("allocators keep %s of what was freed; %s are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
