@@ -45,7 +45,7 @@ static void add_host(struct full_list *l, const struct system_facts *f, uint64_t
 {
 	uint64_t file = f->cgroup_file == SYSTEM_UNKNOWN ? 0 : f->cgroup_file;
 	if (f->limit != SYSTEM_UNKNOWN && f->cgroup_current != SYSTEM_UNKNOWN && f->cgroup_current >= file)
-		add(l, (struct full){ NULL, "control group", f->cgroup_current - file, f->limit, ns });
+		add(l, (struct full){ NULL, "cgroup", f->cgroup_current - file, f->limit, ns });
 	if (f->memory != SYSTEM_UNKNOWN && f->available_min <= f->memory)
 		add(l, (struct full){ NULL, "machine", f->memory - f->available_min, f->memory, f->available_min_ns });
 }

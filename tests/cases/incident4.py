@@ -5,8 +5,11 @@ import functools
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import audit
+import books
 import gpu
 import mt
 import screen
@@ -123,6 +126,96 @@ def case_the_screen_has_the_table():
     text = run().trace.tool("report").out
     for word in ("HOST at", "live in this run", "mapped files"):  # other rows may be too small for one of their own
         mt.check(word in text, "%r is not in %s" % (word, text))
+
+
+# ---- beside the program's own books
+
+
+@functools.lru_cache(None)
+def booked(*arguments):
+    """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c)."""
+    path, output, group = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t"), group_or_none(LIMIT)
+    env, preload = books.of_run(path)
+    env.update(gpu.environment(**gpu.settings_of(SCENARIO)), MEMTRACE_PAUSED="1")
+    if group:
+        env.update(SCENARIO_CGROUP=group.path, SCENARIO_VERSION=str(group.version))
+    env = mt.shim_env(output, preload, **env)
+    command = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), gpu.python(), SCENARIO, *arguments]  # not of what enters the cgroup
+    offset, began = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), time.monotonic_ns()
+    try:
+        done = mt.execute(group.command(command) if group else command, env=env, timeout=120)
+    finally:
+        if group:
+            group.remove()
+    mt.equal(done.status, 0, "%r: status" % done)
+    done.trace = mt.Trace(output)
+    done.trace.settle()
+    done.began, done.ended, done.real_offset, done.books, done.log = began, time.monotonic_ns(), offset, books.Books(path), []
+    done.account, done.limited = gpu.account(done.out), group is not None
+    done.command_line = " ".join(["python", "incident4.py", *arguments])
+    return done
+
+
+class HostAudit(audit.Audit):
+    """Of a run without devices: all but the owners. What the kernel says of the HOST's rows other cases compare; here they add up to the limit."""
+
+    def everywhere(self):
+        for claims in (self.title, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine, self.smaller):
+            claims()
+
+    def peak_time(self, sums):
+        """Workers map what the parent unmaps at the same time: sums that are nearly as high are reached again and again."""
+        return self.time(self.done.began, self.done.ended) if sums == self.done.books.maps else super().peak_time(sums)
+
+    def last_call_ns(self):
+        return max(p.begin_ns for p in self.done.books.process.values())
+
+    def pinned(self):
+        size, blocks = self.done.account["pinned_bytes"], self.done.account["pinned_blocks"]
+        self.claim(r"^  pinned +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +-$", size,
+                   self.time(self.done.began, self.done.ended), size, blocks, blocks, 0, 0, what="pinned", section="HOST MEMORY")
+        self.claim(r"^ +(FIGURE) +([\d.]+) %  (\d+) blocks ", size, 100, blocks, what="who pinned", section="MOST PINNED", count=(0, 1))
+
+    def for_what(self):
+        """All of it is what was on the heap at its peak, but for categories of less than a thousandth."""
+        peak, parts = self.done.books.host.peak_bytes, self.each(r"(?:(?<=  )|(?<=, ))[a-z][a-z ]* (FIGURE)(?=,|$)", "FOR WHAT|ALIVE THEN")
+        figures = [audit.Figure(found[1]) for _, found in parts]
+        mt.between(0.99 * peak - sum(f.half for f in figures), sum(f.value for f in figures), peak + sum(f.half for f in figures), "categories in all")
+        for line, found in parts:
+            self.take(line, found, 1, (0, peak), "a category")
+        for line, found in self.each(r"(?:anonymous|files|memfd and shm|shared|address space only) (FIGURE)(?=,|$)", "HOST MEMORY"):
+            self.take(line, found, 1, (0, self.done.books.maps.peak_bytes), "a class of mappings")
+
+    def filling(self):
+        """What can't give way, at least as much as when it stood still."""
+        group = self.done.account["cgroup"]
+        held = sum(group[name] for name in ("anon", "shmem", "kernel")) if group else 0
+        self.claim(r"^(?:FILLING UP|NEARLY FULL) .* was ([\d.]+) % full at its peak \((FIGURE) of (FIGURE) at (TIME)\)",
+                   (100 * (held - SLACK) / LIMIT, 100), (held - SLACK, LIMIT), LIMIT, self.time(self.done.began, self.done.ended), what="filling up", count=(0, 1))
+
+    def machine(self):
+        total = LIMIT if self.done.limited else screen.memory_of_machine()
+        self.host_adds_up(total)
+        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(self.done.began, self.done.ended), self.part_used(total), total, what="the limit")
+        for line, cell in self.each(r"(?:^|  )[a-z][a-z ]+[a-z] +(-?)(FIGURE) +([\d.]+) %", "HOST"):
+            value = audit.Figure(cell[2])
+            self.take(line, cell, 2, (0, total), "a row")
+            self.take(line, cell, 3, ((value.value - value.half) * 100 / total - 0.001, (value.value + value.half) * 100 / total + 0.001), "its part")
+
+
+@mt.variants((), ("--healthy",))
+def case_the_books(*arguments):
+    """What each process allocated, as the library behind the shim counted it; the JSON to the byte, the screen as it rounds."""
+    done = booked(*arguments)
+    report, kept = done.trace.report, done.books
+    figures = ("allocations", "frees", "failed", "live_bytes", "live_blocks")
+    for process in report["processes"]:
+        for kind, sums in (("host", kept.process[process["pid"]].heap), ("map", kept.process[process["pid"]].map)):
+            mt.equal([process[kind][f] for f in figures], [getattr(sums, f) for f in figures], "%s of %d" % (kind, process["pid"]))
+            mt.between(sums.temporary - audit.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit.TEMPORARY_SLACK,
+                       "temporary blocks of %d" % process["pid"])
+            mt.between(sums.peak_bytes - audit.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit.PEAK_SLACK, "peak of %d" % process["pid"])
+    HostAudit(done)
 
 
 def case_the_healthy_twin_needs_less():

@@ -22,6 +22,8 @@ from screen import FIGURE, Figure
 NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
 TIME = r"\d+:\d\d:\d\d|\d+(?:\.\d+)? s"
 PLACE = r"[\w.+-]+\.(?:py|c|h|cc|cpp|pyx):\d+"
+TEMPORARY_SLACK = 8       # of a run: whether a block is freed by another thread before its own allocates again is as fast as they are
+PEAK_SLACK = 4096         # of a peak: calls of two threads may be in another order in the trace than in the books
 CLOCK_NS = 5000000        # the trace's clock, the wall clock's milliseconds and the program's are compared
 SLACK = 6 << 20           # of resident memory: between the sampler's look and ours a library's pages come in
 NO_LINE = "", 0           # in the books: of a thread that runs no Python
@@ -194,8 +196,12 @@ class Audit(screen.Screen):
                    lambda text: re.match(re.escape(text.rstrip(".")), done.command_line) and (not text.endswith("..") or command),
                    len(done.books.process), os.uname().nodename,
                    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((self.origin + done.real_offset) / 1e9)),
-                   self.time(max(e["ns"] for e in done.log if e["pid"] in done.books.process), done.ended), what="title")
+                   self.time(self.last_call_ns(), done.ended), what="title")
         self.duration = self.each(r"^memtrace report .*   (TIME)$")[0][1][1]
+
+    def last_call_ns(self):
+        """When the program did at least something still."""
+        return max(e["ns"] for e in self.done.log if e["pid"] in self.done.books.process)
 
     def names(self):
         """Numbers that are part of a name, or of a place in the code."""
@@ -342,22 +348,26 @@ class Audit(screen.Screen):
 
     # ---- the host
 
+    def peak_time(self, sums):
+        return self.time(sums.peak_ns, sums.peak_until_ns)
+
     def host_memory(self):
         """What the shim saw is, call by call, what came through to the allocator below it."""
         kept = self.done.books
         for name, sums, live in (("heap", kept.host, [p.heap for p in kept.process.values()]),
                                  ("mapped", kept.maps, [p.map for p in kept.process.values()])):
             self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
-                       sums.peak_bytes, self.time(sums.peak_ns, sums.peak_until_ns) if sums.allocations else "0.000 s",
+                       sums.peak_bytes, self.peak_time(sums) if sums.allocations else "0.000 s",
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
-                       sums.allocations, sums.frees, sums.temporary, str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
+                       sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
 
     def process_table(self):
         done = self.done
         for line, row in self.each(r"^ +(\d+)  (\S.*?) +(FIGURE) +(FIGURE) +(FIGURE) +([\d,]+)  exit (\d+) ", "PROCESS"):
             mt.check(int(row[1]) in done.books.process, "a process %s" % row[1])
             one, first = done.books.process[int(row[1])], int(row[1]) == list(done.books.process)[-1]
-            exact = [row[1], lambda text: done.command_line.startswith(text.rstrip(".")), one.heap.peak_bytes, one.heap.live_bytes, one.map.peak_bytes,
+            names = [done.command_line] + ["fork of %d" % pid for pid in done.books.process if pid != int(row[1])]
+            exact = [row[1], lambda text: any(name.startswith(text.rstrip(".")) for name in names), one.heap.peak_bytes, one.heap.live_bytes, one.map.peak_bytes,
                      one.heap.allocations, lambda text: int(text) in (done.status, 0)]
             for group, want in enumerate(exact, 1):
                 self.take(line, row, group, want, "PROCESS, column %d" % group)
@@ -413,7 +423,7 @@ class Audit(screen.Screen):
     def owners(self):
         kept = self.done.books
         self.claim(r"^LARGEST OWNERS of the heap at its peak \((FIGURE) at (TIME)\)", kept.host.peak_bytes,
-                   self.time(kept.host.peak_ns, kept.host.peak_until_ns), what="the heap's peak", count=(0, 1))
+                   self.peak_time(kept.host), what="the heap's peak", count=(0, 1))
         self.device_owners()
         self.owners_of("LARGEST OWNERS of the", kept.host.peak_bytes, {k: (l.peak_bytes, l.peak_blocks) for k, l in kept.line.items()})
 

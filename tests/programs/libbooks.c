@@ -49,8 +49,10 @@ static struct books {
 } *books;
 
 static struct process *me;
+#define INHERITED UINT32_MAX  /* the line of a block that a forked child has of its parent: its free counts, its bytes do not */
+
 static struct block { uint64_t addr, size; uint32_t line, thread; } *blocks;
-static struct range { uint64_t start, end; uint32_t line; } *ranges;
+static struct range { uint64_t start, end; uint32_t line, thread; } *ranges;
 static unsigned range_count, threads;
 static uint64_t last_of[2][THREADS];     /* the thread's latest block, mapping */
 static __thread unsigned thread_slot;    /* plus 1 */
@@ -295,7 +297,11 @@ static void note_free(void *p)
 		return;
 	take();
 	struct block *b = find((uint64_t)p);
-	if (b->addr) {
+	if (b->addr && b->line == INHERITED) {
+		me->heap.frees++;
+		books->host.frees++;
+		forget(b);
+	} else if (b->addr) {
 		uint64_t ns = now();
 		begin_change(0, ns);
 		struct line *l = &books->line[b->line];
@@ -378,9 +384,9 @@ static uint64_t cut(uint64_t start, uint64_t end)
 		l->map_bytes -= part;
 		l->map_blocks--;
 		if (r.start < start)
-			ranges[range_count++] = (struct range){ r.start, start, r.line };
+			ranges[range_count++] = (struct range){ r.start, start, r.line, r.thread };
 		if (r.end > end)
-			ranges[range_count++] = (struct range){ end, r.end, r.line };
+			ranges[range_count++] = (struct range){ end, r.end, r.line, r.thread };
 		l->map_blocks += (r.start < start) + (r.end > end);
 	}
 	return gone;
@@ -400,7 +406,7 @@ static void note_map(void *at, size_t n)
 	if (range_count > RANGES - 4)
 		abort();
 	uint32_t line = line_now();
-	ranges[range_count++] = (struct range){ start, start + size, line };
+	ranges[range_count++] = (struct range){ start, start + size, line, slot_of_thread() };
 	books->line[line].map_bytes += size;
 	books->line[line].map_blocks++;
 	last_of[1][slot_of_thread()] = start;
@@ -408,6 +414,15 @@ static void note_map(void *at, size_t n)
 	books->maps.allocations++;
 	end_change(1, (int64_t)(size - gone), gone ? 0 : 1, ns);
 	drop();
+}
+
+/* How many go whole that are the latest of their threads. */
+static unsigned temporary_maps(uint64_t start, uint64_t end)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < range_count; i++)
+		n += ranges[i].start >= start && ranges[i].end <= end && last_of[1][ranges[i].thread] == ranges[i].start;
+	return n;
 }
 
 static void note_unmap(void *at, size_t n)
@@ -418,9 +433,9 @@ static void note_unmap(void *at, size_t n)
 	take();
 	uint64_t ns = now();
 	begin_change(1, ns);
+	unsigned temporary = temporary_maps(start, start + pages(n));
 	uint64_t gone = cut(start, start + pages(n));
 	if (gone) {
-		int temporary = last_of[1][slot_of_thread()] == start;
 		me->map.frees++;
 		books->maps.frees++;
 		me->map.temporary += temporary;
@@ -483,7 +498,8 @@ static struct process *new_process(void)
 /* What the parent had is not the child's. */
 static void in_child(void)
 {
-	memset(blocks, 0, TABLE * sizeof(*blocks));
+	for (size_t i = 0; i < TABLE; i++)
+		blocks[i].line = INHERITED;
 	range_count = 0;
 	me = me ? new_process() : NULL;
 }

@@ -112,7 +112,8 @@ def main():
                 model.append(torch.ones(12 * MIB // 4))
     tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),
          arrow_backend=pa.default_memory_pool().backend_name, table=len(table), model_bytes=sum(t.nbytes for t in model),
-         optimizer_bytes=sum(t.nbytes for t in optimizer), pinned_bytes=sum(t.nbytes for t in pinned), prefetched_bytes=seen)
+         optimizer_bytes=sum(t.nbytes for t in optimizer), pinned_bytes=sum(t.nbytes for t in pinned),
+         pinned_blocks=len(pinned), prefetched_bytes=seen)
 
 
 main()
