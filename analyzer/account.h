@@ -6,6 +6,7 @@
 #include "analyzer/model.h"
 #include "analyzer/ranges.h"
 #include "analyzer/series.h"
+#include "analyzer/slot_meaning.h"
 #include "analyzer/tally.h"
 
 /* A free that may still be undone. */
@@ -21,8 +22,6 @@ struct unmapping {
 	struct range *ranges;    /* whole ones, as they were before */
 	size_t count, room;
 };
-
-enum { UNDO_DEPTH = 4 };
 
 struct ring_state {
 	struct undo frees[UNDO_DEPTH];
@@ -77,7 +76,6 @@ struct model {
 	const struct model_oom **ooms; /* of all devices, in order of time; filled at the end */
 	uint64_t oom_total;
 	uint64_t end_ns;
-	uint64_t page;
 	bool from_reached;
 };
 

@@ -17,11 +17,6 @@ void device_move_block(struct share *s, enum device_space space, const struct bl
 /* It ended without a word. */
 void device_end_block(struct share *s, enum device_space space, struct block *b, uint64_t ns);
 
-static inline uint64_t device_end_of(uint64_t addr, uint64_t size)
-{
-	return addr + size < addr ? UINT64_MAX : addr + size;
-}
-
 /* ---- device_extents.c ---- */
 
 int extent_put(struct share *s, const struct extent *x, uint64_t ns);

@@ -40,11 +40,6 @@ static void set_caller(struct explain *x, struct evidence_request *r, const stru
 	r->caller_name = oom->pool ? NULL : library_of(x, stack);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* What of the pool this request could not use. */
 static struct evidence_graphs graphs_of(const struct model_oom *oom)
 {
@@ -213,7 +208,8 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
-	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .driver_pool = uses_driver_pool(d, oom), .reserved = l->pool_reserved, .allocated = l->pool_allocated,
+	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .driver_pool = uses_driver_pool(d, oom),
+					  .reserved = l->pool_reserved, .allocated = l->pool_allocated,
 					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN,
 					  .graphs = { .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
 						      .unused = less(l->graphs_reserved, l->graphs_allocated) } };

@@ -31,6 +31,11 @@ static inline uint64_t evidence_or(uint64_t figure, uint64_t otherwise)
 	return evidence_known(figure) ? figure : otherwise;
 }
 
+static inline uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 enum evidence_failure { FAILURE_UNKNOWN = 0, FAILURE_CAUGHT, FAILURE_FATAL };
 enum evidence_caller { CALLER_POOL = 0, CALLER_COMM, CALLER_LIBRARY, CALLER_PROGRAM };
 

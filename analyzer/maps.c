@@ -3,12 +3,6 @@
 
 #include "analyzer/vec.h"
 
-static uint64_t range_end(const struct account *a, uint64_t start, uint64_t bytes)
-{
-	uint64_t page = a->model->page, end = (start + bytes + page - 1) & ~(page - 1);
-	return end < start ? UINT64_MAX & ~(page - 1) : end;
-}
-
 /* ---- what is live ---------------------------------------------------------------------------------------- */
 
 static void change_sum(struct model_map_sum *sum, int64_t bytes, int64_t blocks)
@@ -106,7 +100,7 @@ int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint6
 		return -MT_EMEMORY;
 	struct unmapping *u = &state->unmap;
 	u->start = s->addr;
-	u->end = range_end(a, s->addr, s->size);
+	u->end = map_end_of(s->addr, s->size);
 	u->count = 0;
 	int64_t n = cut(a, u->start, u->end, u, ns);
 	if (n < 0)
@@ -161,22 +155,11 @@ static bool origin_of(const struct account *a, struct unmapping *u, const struct
 	return false;
 }
 
-static uint8_t class_of(const struct mt_ext_map *ext)
-{
-	if (!ext->prot)
-		return MAP_RESERVED;
-	if (ext->flags & MT_MAP_MEMFD)
-		return MAP_MEMFD;
-	if (!(ext->flags & MT_MAP_ANON))
-		return MAP_FILE;
-	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
-}
-
 /* A moved mapping keeps what it is, where and when it was made; a second view of one only what it is. */
 static void describe(const struct account *a, struct unmapping *u, const struct mt_ext_map *ext, struct range *r)
 {
 	struct range from;
-	r->class = class_of(ext);
+	r->class = (uint8_t)map_class_of(ext);
 	r->prot = (uint8_t)ext->prot;
 	r->file = ext->file;
 	if (!(ext->flags & MT_MAP_MOVED))
@@ -202,7 +185,7 @@ int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_
 	int64_t site = state ? account_site(a, MODEL_MAP, s, thread) : -MT_EMEMORY;
 	if (site < 0)
 		return (int)site;
-	struct range r = { .start = s->addr, .end = range_end(a, s->addr, s->size), .ns = ns, .site = (uint32_t)site,
+	struct range r = { .start = s->addr, .end = map_end_of(s->addr, s->size), .ns = ns, .site = (uint32_t)site,
 			   .thread = thread };
 	if (r.end == r.start)
 		return 0;

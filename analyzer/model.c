@@ -299,7 +299,6 @@ static int set_up(struct model *m)
 	add_accounts(m);
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
-	m->page = 4096;
 	return devices_set_up(m);
 }
 

@@ -28,11 +28,6 @@ struct thin_device *thin_device(struct thin *t, uint32_t id)
 	return t->devices[id];
 }
 
-static uint64_t end_of(uint64_t addr, uint64_t size)
-{
-	return addr + size < addr ? UINT64_MAX : addr + size;
-}
-
 /* ---- sums ------------------------------------------------------------------------------------------------ */
 
 static void rise(struct thin *t, enum thin_space space, struct thin_device *d, uint64_t size)
@@ -127,7 +122,7 @@ static void remove_block(struct thin *t, struct block *b, enum thin_space space,
 static int put_extent(struct thin *t, uint32_t device, const struct mt_event *s, bool *fresh)
 {
 	struct thin_device *d = t->devices[device];
-	uint64_t end = end_of(s->addr, s->size);
+	uint64_t end = device_end_of(s->addr, s->size);
 	forget_last(t);
 	for (const struct range *r; s->addr < end && (r = ranges_overlap(&d->extents, s->addr, end)) != NULL;) {
 		struct block *b = blocks_find(&t->live, thin_key(THIN_LINEAR, device, r->start));
@@ -170,7 +165,7 @@ static int alloc(struct thin *t, const struct event *e, enum thin_space space)
 	if (!error && space == THIN_LINEAR)
 		error = put_extent(t, id, s, &fresh);
 	else if (space == THIN_POOL || space == THIN_WORKSPACE)
-		fresh &= !tells_segment(t, id, s->addr, end_of(s->addr, s->size), e->ext.capture != 0);
+		fresh &= !tells_segment(t, id, s->addr, device_end_of(s->addr, s->size), e->ext.capture != 0);
 	if (!fresh)
 		b.ns = 0;
 	rise(t, space, d, s->size);
@@ -315,14 +310,14 @@ int look_device(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_
 {
 	struct event e = { .slot = s, .ring = thin_ring(t, ring), .thread = thread };
 	memcpy(&e.ext, s + 1, sizeof(e.ext));
-	uint64_t end = end_of(s->addr, s->size ? s->size : 1);
+	uint64_t end = device_end_of(s->addr, s->size ? s->size : 1);
 	if (!e.ring)
 		return -MT_EMEMORY;
 	switch (s->kind) {
 	case MT_DEVICE_ALLOC: return look_alloc(t, &e);
 	case MT_DEVICE_FREE:  return look_free(t, &e);
 	case MT_DEVICE_UNDO:  return look_undo(t, &e);
-	case MT_DEVICE_MAP:   return map(t, s->addr, end_of(s->addr, s->size));
+	case MT_DEVICE_MAP:   return map(t, s->addr, device_end_of(s->addr, s->size));
 	case MT_DEVICE_FAIL:  look_fail(t, &e); break;
 	case MT_DEVICE_INFO:  thin_keep(t, GROUP_DEVICE); break;
 	case MT_DEVICE_UNMAP: unmap(t, s->addr, end); break;

@@ -6,25 +6,6 @@
 
 #include <string.h>
 
-#define PAGE 4096u
-
-static uint64_t range_end(uint64_t start, uint64_t bytes)
-{
-	uint64_t end = (start + bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	return end < start ? UINT64_MAX & ~(uint64_t)(PAGE - 1) : end;
-}
-
-static enum model_map_class class_of(const struct mt_ext_map *ext)
-{
-	if (!ext->prot)
-		return MAP_RESERVED;
-	if (ext->flags & MT_MAP_MEMFD)
-		return MAP_MEMFD;
-	if (!(ext->flags & MT_MAP_ANON))
-		return MAP_FILE;
-	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
-}
-
 static void begin_anew(struct thin *t)
 {
 	watch_restart(t, &t->peak[MODEL_MAP], GROUP_MAP, t->bytes[MODEL_MAP], 0);
@@ -77,8 +58,8 @@ int look_map(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_t t
 {
 	struct mt_ext_map ext;
 	memcpy(&ext, s + 1, sizeof(ext));
-	struct range r = { .start = s->addr, .end = range_end(s->addr, s->size), .ns = t->place, .thread = thread,
-			   .class = (uint8_t)class_of(&ext) };
+	struct range r = { .start = s->addr, .end = map_end_of(s->addr, s->size), .ns = t->place, .thread = thread,
+			   .class = (uint8_t)map_class_of(&ext) };
 	struct ring *of = thin_ring(t, ring);
 	if (!of || r.start == r.end)
 		return of ? 0 : -MT_EMEMORY;
@@ -97,7 +78,7 @@ int look_map(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_t t
 
 int look_unmap(struct thin *t, const struct mt_event *s, uint32_t ring)
 {
-	uint64_t end = range_end(s->addr, s->size);
+	uint64_t end = map_end_of(s->addr, s->size);
 	struct ring *of = thin_ring(t, ring);
 	int e = of ? pairs_settle(t, &of->unmap) : -MT_EMEMORY;
 	if (e)

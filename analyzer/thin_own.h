@@ -11,9 +11,8 @@
 #include "analyzer/blocks.h"
 #include "analyzer/model.h"
 #include "analyzer/ranges.h"
+#include "analyzer/slot_meaning.h"
 #include "analyzer/thin.h"
-
-#define UNDO_DEPTH 4u /* frees of a ring that may still be undone */
 
 /* Blocks with addresses of their own, all of which can be left out. */
 enum thin_space { THIN_HEAP = 0, THIN_MAP, THIN_PINNED, THIN_LINEAR, THIN_POOL, THIN_WORKSPACE, THIN_NONE };

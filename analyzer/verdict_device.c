@@ -30,11 +30,6 @@ struct balance {
 	uint64_t least_short, most_short; /* if unused had been in one piece and with the rest; as it was */
 };
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t notable(const struct evidence_device *d)
 {
 	return (uint64_t)(NOTABLE * (double)evidence_or(d->total, 0));

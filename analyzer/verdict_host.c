@@ -14,11 +14,6 @@
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* What there is for the run: the cgroup's limit if it is the lower one. */
 static uint64_t bound(const struct evidence_host *h)
 {

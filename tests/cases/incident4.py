@@ -29,22 +29,27 @@ def group_or_none(limit):
         return None
 
 
-@functools.lru_cache(None)
-def run(*arguments, limit=LIMIT):
-    """In a cgroup of its own where that can be made, else with the machine for its limit."""
-    env = mt.clean_env(**gpu.environment(**gpu.settings_of(SCENARIO)))
-    command = [gpu.python(), SCENARIO, *arguments]
-    output = os.path.join(mt.scratch("trace"), "t")
-    group = Cgroup(limit) if "--endless" in arguments else group_or_none(limit)
+def run_in(group, before, command, output, env):
+    """A command in the cgroup if there is one, BEFORE it what starts it from outside; its trace, and what it says of itself."""
+    env = dict(env, **gpu.environment(**gpu.settings_of(SCENARIO)))
     if group:
         env.update(SCENARIO_CGROUP=group.path, SCENARIO_VERSION=str(group.version))
     try:
-        done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if group else command)], env=env, timeout=120)
+        done = mt.execute([*before, *(group.command(command) if group else command)], env=env, timeout=120)
     finally:
         if group:
             group.remove()
-    mt.check(done.status == 0 or limit != LIMIT, "status of %s" % done)
     done.trace, done.account, done.limited = mt.Trace(output), gpu.account(done.out), group is not None
+    return done
+
+
+@functools.lru_cache(None)
+def run(*arguments, limit=LIMIT):
+    """In a cgroup of its own where that can be made, else with the machine for its limit."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    group = Cgroup(limit) if "--endless" in arguments else group_or_none(limit)
+    done = run_in(group, [mt.MEMTRACE, "run", "-o", output, "--"], [gpu.python(), SCENARIO, *arguments], output, mt.clean_env())
+    mt.check(done.status == 0 or limit != LIMIT, "status of %s" % done)
     return done
 
 
@@ -134,24 +139,15 @@ def case_the_screen_has_the_table():
 @functools.lru_cache(None)
 def booked(*arguments):
     """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c)."""
-    path, output, group = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t"), group_or_none(LIMIT)
-    env, preload = books.of_run(path)
-    env.update(gpu.environment(**gpu.settings_of(SCENARIO)), MEMTRACE_PAUSED="1")
-    if group:
-        env.update(SCENARIO_CGROUP=group.path, SCENARIO_VERSION=str(group.version))
-    env = mt.shim_env(output, preload, **env)
+    path, output = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t")
+    own, preload = books.of_run(path)
+    env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
     command = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), gpu.python(), SCENARIO, *arguments]  # not of what enters the cgroup
     offset, began = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), time.monotonic_ns()
-    try:
-        done = mt.execute(group.command(command) if group else command, env=env, timeout=120)
-    finally:
-        if group:
-            group.remove()
+    done = run_in(group_or_none(LIMIT), [], command, output, env)
     mt.equal(done.status, 0, "%r: status" % done)
-    done.trace = mt.Trace(output)
     done.trace.settle()
     done.began, done.ended, done.real_offset, done.books, done.log = began, time.monotonic_ns(), offset, books.Books(path), []
-    done.account, done.limited = gpu.account(done.out), group is not None
     done.command_line = " ".join(["python", "incident4.py", *arguments])
     return done
 

@@ -169,27 +169,48 @@ static struct model_totals totals_of(const char *dir)
 	return t;
 }
 
-static void follow(uint64_t seed, bool replace)
+static struct run *begin(uint64_t seed)
 {
 	struct run *r = calloc(1, sizeof(*r));
-	struct model *m = NULL;
-	struct model_query q = MODEL_QUERY_ALL;
-	r->seed = seed * 0x9E3779B97F4A7C15ull;
+	r->seed = seed;
 	r->ticks = SYNTH_START;
-	r->replace = replace;
 	synth_begin(&r->s);
 	set_session(&r->s);
 	r->p = alive(r, 0);
 	synth_node(r->p, 0, 0x1000);
 	act(r, 2000);
 	synth_write(r->p, SYNTH_RAW);
-	q.on_idle = on_idle;
-	q.idle_arg = r;
+	return r;
+}
+
+/* NULL if it can't be followed. */
+static struct model *model_of(struct run *r, int (*idle)(void *arg, const struct model *m))
+{
+	struct model *m = NULL;
+	struct model_query q = MODEL_QUERY_ALL;
 	const char *dir = r->s.dir;
+	q.on_idle = idle;
+	q.idle_arg = r;
 	CHECK_EQ(reader_open(&r->reader, &dir, 1, READER_FOLLOW), 0);
 	CHECK_EQ(r->reader ? model_run(&m, r->reader, &q) : -1, 0);
+	return m;
+}
+
+static void end(struct run *r, struct model *m)
+{
+	model_free(m);
+	reader_close(r->reader);
+	synth_end(&r->s);
+	free(r);
+}
+
+static void follow(uint64_t seed, bool replace)
+{
+	struct run *r = begin(seed * 0x9E3779B97F4A7C15ull);
+	r->replace = replace;
+	struct model *m = model_of(r, on_idle);
 	if (m) {
-		struct model_totals seen = model_process(m, 0)->kind[MODEL_HEAP], whole = totals_of(dir);
+		struct model_totals seen = model_process(m, 0)->kind[MODEL_HEAP], whole = totals_of(r->s.dir);
 		CHECK_EQ(r->stage, STAGES + 1);
 		CHECK_EQ(seen.allocations, r->allocations);
 		CHECK_EQ(seen.allocations, whole.allocations);
@@ -199,10 +220,7 @@ static void follow(uint64_t seed, bool replace)
 		CHECK_EQ(seen.unknown_frees + seen.missed_frees, 0);
 		CHECK_EQ(reader_notes(r->reader), 0);
 	}
-	model_free(m);
-	reader_close(r->reader);
-	synth_end(&r->s);
-	free(r);
+	end(r, m);
 }
 
 TEST(a_model_follows_what_is_written)
@@ -261,31 +279,14 @@ static int on_idle_fold(void *arg, const struct model *m)
 /* What was folded before it could be read is missing, and counted. */
 TEST(what_is_folded_before_it_was_read_is_skipped)
 {
-	struct run *r = calloc(1, sizeof(*r));
-	struct model *m = NULL;
-	struct model_query q = MODEL_QUERY_ALL;
-	r->seed = 21;
-	r->ticks = SYNTH_START;
-	synth_begin(&r->s);
-	set_session(&r->s);
-	r->p = alive(r, 0);
-	synth_node(r->p, 0, 0x1000);
-	act(r, 2000);
-	synth_write(r->p, SYNTH_RAW);
-	q.on_idle = on_idle_fold;
-	q.idle_arg = r;
-	const char *dir = r->s.dir;
-	CHECK_EQ(reader_open(&r->reader, &dir, 1, READER_FOLLOW), 0);
-	CHECK_EQ(r->reader ? model_run(&m, r->reader, &q) : -1, 0);
+	struct run *r = begin(21);
+	struct model *m = model_of(r, on_idle_fold);
 	CHECK_EQ(r->stage, 2);
 	if (m) {
 		CHECK_EQ(reader_process(r->reader, 0)->skipped_slots, r->allocations);
 		CHECK(!reader_complete(r->reader));
 	}
-	model_free(m);
-	reader_close(r->reader);
-	synth_end(&r->s);
-	free(r);
+	end(r, m);
 }
 
 static size_t events_of(struct reader *r)
