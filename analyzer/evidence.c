@@ -83,12 +83,7 @@ static uint64_t before_us(const struct explain *x, const struct model_device *d,
 	const struct model_share *share = row->process ? model_share(x->view->model, d->index, row->process->id) : NULL;
 	if (!share)
 		return row->before || row->since_ns < ns ? EVIDENCE_UNKNOWN : 0;
-	const struct model_series *line = &share->timeline[LAYER_MEMORY];
-	uint64_t width = model_timeline_width_ns(x->view->model), bucket = ns / (width ? width : 1);
-	if (share->first_ns > ns || bucket < line->first)
-		return 0;
-	uint64_t i = bucket - line->first;
-	return line->count ? line->buckets[i < line->count ? i : line->count - 1].last : 0;
+	return share->first_ns > ns ? 0 : model_at(x->view->model, &share->timeline[LAYER_MEMORY], ns).last;
 }
 
 static int set_neighbours(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
@@ -245,17 +240,6 @@ static int set_devices(struct explain *x)
 
 /* ---- host -------------------------------------------------------------------------------------------------- */
 
-/* What the allocators of the traced processes kept of what was resident when each was looked at last. */
-static uint64_t live_at(const struct explain *x, const struct process *p, enum model_kind kind, uint64_t ns)
-{
-	const struct model_series *line = &model_process(x->view->model, p->id)->timeline[kind];
-	uint64_t bucket = (ns > x->view->from_ns ? ns - x->view->from_ns : 0) / (model_timeline_width_ns(x->view->model) + 1);
-	if (!line->count || bucket < line->first)
-		return 0;
-	uint64_t i = bucket - line->first;
-	return line->buckets[i < line->count ? i : line->count - 1].high;
-}
-
 /* No more than was freed: the rest was never recorded, or is no allocator's. */
 static uint64_t kept_of(const struct explain *x, const struct process *p, uint64_t anon, uint64_t live)
 {
@@ -264,6 +248,7 @@ static uint64_t kept_of(const struct explain *x, const struct process *p, uint64
 	return kept < freed ? kept : freed;
 }
 
+/* What the allocators of the traced processes kept of what was resident when each was looked at last. */
 static void set_kept(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -276,7 +261,8 @@ static void set_kept(struct explain *x)
 		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) || samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
 			continue;
 		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
-		uint64_t live = live_at(x, p, MODEL_HEAP, ns) + live_at(x, p, MODEL_MAP, ns);
+		const struct model_series *lines = model_process(x->view->model, id)->timeline;
+		uint64_t live = model_at(x->view->model, &lines[MODEL_HEAP], ns).high + model_at(x->view->model, &lines[MODEL_MAP], ns).high;
 		h->rss_anon += s->known >> MT_PROCESS_pss_anon & 1
 			? system_share(anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : anon;
 		h->live += live < anon ? live : anon;

@@ -13,11 +13,7 @@ static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a;
 /* Lowest and highest live bytes in the stretch that holds the moment. */
 static struct model_bucket live_at(const struct view *v, const struct process *p, enum model_kind kind, uint64_t ns)
 {
-	const struct model_series *s = &model_process(v->model, p->id)->timeline[kind];
-	uint64_t from = model_from_ns(v->model), at = ns > from ? (ns - from) / model_timeline_width_ns(v->model) : 0;
-	if (!s->count || at < s->first)
-		return (struct model_bucket){ 0 };
-	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1];
+	return model_at(v->model, &model_process(v->model, p->id)->timeline[kind], ns);
 }
 
 /* How far what was live in the sample may be from what is live at the moment. */

@@ -205,11 +205,8 @@ int ledger_make(struct ledger *l, const struct model *m, const struct reader *r,
 
 static uint64_t highest_before(const struct model *m, const struct model_series *s, uint64_t ns)
 {
-	uint64_t from = model_from_ns(m), at = ns > from ? (ns - from) / model_timeline_width_ns(m) : 0;
-	at -= at > 0;
-	if (!s->count || at < s->first)
-		return 0;
-	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1].high;
+	uint64_t width = model_timeline_width_ns(m);
+	return model_at(m, s, ns > width ? ns - width : 0).high;
 }
 
 int ledger_make_then(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,

@@ -344,6 +344,15 @@ const struct model_process *model_process(const struct model *m, unsigned id) { 
 const struct model_host *model_host(const struct model *m, unsigned index) { return &m->hosts[index].seen; }
 uint64_t model_timeline_width_ns(const struct model *m) { return 1ull << m->timeline.shift; }
 uint64_t model_from_ns(const struct model *m) { return m->query.from_ns; }
+
+struct model_bucket model_at(const struct model *m, const struct model_series *s, uint64_t ns)
+{
+	uint64_t from = model_from_ns(m), at = ns > from ? (ns - from) / model_timeline_width_ns(m) : 0;
+	if (!s->count || at < s->first)
+		return (struct model_bucket){ 0 };
+	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1];
+}
+
 uint64_t model_end_ns(const struct model *m) { return m->end_ns; }
 
 const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number)

@@ -361,6 +361,8 @@ void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS]);
 
 uint64_t model_timeline_width_ns(const struct model *m);
 uint64_t model_from_ns(const struct model *m); /* query.from_ns */
+/* The bucket of a moment; after the last one that one, before the first all zero. */
+struct model_bucket model_at(const struct model *m, const struct model_series *s, uint64_t ns);
 uint64_t model_end_ns(const struct model *m); /* of the pass: the last event, or query.until_ns */
 
 unsigned model_failures(const struct model *m);

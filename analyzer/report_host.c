@@ -29,9 +29,12 @@ static char *heading(const struct system *s)
 	const struct system_facts *f = system_facts(s);
 	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
 			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
-	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
-				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "");
+	char *live = (double)l->live_error >= SHOWN * (double)l->total ? output_format("   (live +- %s)", BYTES(l->live_error)) : NULL;
+	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
+				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "",
+				   live ? live : "");
 	free(swap);
+	free(live);
 	return text;
 }
 

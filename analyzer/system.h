@@ -31,7 +31,7 @@ struct system_process {
 	/* At the ledger's moment; SYSTEM_UNKNOWN if it did not live then. */
 	uint64_t rss, anon, file, shmem, pss, swap, private_dirty, size;
 	uint64_t live_heap, live_map;   /* map: private anonymous */
-	uint64_t untouched;             /* of these, as far as large mappings tell */
+	uint64_t untouched, untouched_error; /* of these, as far as large mappings tell */
 	uint64_t unseen_map;            /* of its address space, what no hook saw: loader, stacks, glibc's arenas, the break */
 };
 
@@ -58,6 +58,7 @@ struct system_ledger {
 	uint64_t copied;         /* of kept: pages that forked children inherited and wrote to, as reference counts do */
 	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
+	uint64_t live_error;     /* so far `live` may be off, and `kept` with it: what was touched since large mappings were looked at */
 	bool estimated;          /* a process's share of what it shares was looked at another moment, or never */
 };
 

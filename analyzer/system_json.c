@@ -23,6 +23,7 @@ static json_t *json_ledger(const struct system_ledger *l)
 	json_object_set_new(o, "kernel", json_bytes(l->kernel));
 	json_object_set_new(o, "free", json_bytes(l->free));
 	json_object_set_new(o, "unexplained", json_integer(l->unexplained));
+	json_object_set_new(o, "live_error", json_bytes(l->live_error));
 	json_object_set_new(o, "not_resident", json_bytes(l->not_resident));
 	json_object_set_new(o, "copied", json_bytes(l->copied));
 	json_object_set_new(o, "swapped", json_bytes(l->swapped));

@@ -9,6 +9,7 @@
 /* ---- processes ------------------------------------------------------------------------------------------ */
 
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t higher(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 static uint64_t known(const struct sample_state *x, unsigned field)
@@ -22,7 +23,7 @@ static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t 
 }
 
 /* Sums over traced processes, shared pages once. */
-struct sums { uint64_t anon, file, shmem, live, untouched, pinned, swap, copied; };
+struct sums { uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied; };
 
 static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
 {
@@ -58,10 +59,10 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 }
 
 /* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. What became resident since
- * they were looked at was touched since, for all we know. */
-static int untouched(const struct system *s, const struct sample_subject *process, uint64_t anon, uint64_t live, uint64_t *out)
+ * they were looked at is what was allocated since, and the rest of it was touched in them; either may be otherwise. */
+static int set_untouched(const struct system *s, const struct model *m, const struct sample_subject *process, struct system_process *out)
 {
-	uint64_t sum = 0, ns = 0;
+	uint64_t sum = 0, ns = 0, live = out->live_heap + out->live_map;
 	struct sample_state then;
 	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
 		const struct sample_subject *d = samples_subject(s->samples, i);
@@ -75,12 +76,14 @@ static int untouched(const struct system *s, const struct sample_subject *proces
 		sum += size > there ? size - there : 0;
 		ns = x->last_ns > ns ? x->last_ns : ns;
 	}
-	*out = sum;
-	if (!sum || ns >= s->ns)
+	out->untouched = sum;
+	if (!sum || ns >= s->ns || out->anon == SYSTEM_UNKNOWN)
 		return 0;
 	int e = samples_at(s->samples, ns, process->index, &then);
-	uint64_t before = e ? 0 : known_or(&then, MT_PROCESS_rss_anon, 0), more = anon > before ? anon - before : 0;
-	*out = sum > more ? sum - more : 0;
+	uint64_t more = e ? 0 : less(out->anon, known_or(&then, MT_PROCESS_rss_anon, 0));
+	uint64_t allocated = less(out->live_heap, model_at(m, &model_process(m, out->process->id)->timeline[MODEL_HEAP], ns).last);
+	out->untouched = less(sum, less(more, allocated));
+	out->untouched_error = higher(sum - out->untouched, out->untouched - less(sum, more));
 	return e;
 }
 
@@ -96,7 +99,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 		     struct system_process *out, struct sums *sums)
 {
 	const struct model_level *l = &model_process(m, out->process->id)->level;
-	uint64_t mapped = 0, not_there = 0;
+	uint64_t mapped = 0;
 	if (!l->taken)
 		return 0;
 	out->live_heap = l->live[MODEL_HEAP];
@@ -106,12 +109,13 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	if (out->size != SYSTEM_UNKNOWN)
 		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
 	uint64_t live = out->live_heap + out->live_map, there = out->anon == SYSTEM_UNKNOWN ? live : out->anon;
-	int e = untouched(s, d, there, live, &not_there);
-	out->untouched = not_there < live ? not_there : live;
+	int e = set_untouched(s, m, d, out);
+	out->untouched = lower(out->untouched, live);
 	if (live - out->untouched > there) /* what is resident is known better than what was touched */
 		out->untouched = live - there;
 	sums->live += live;
 	sums->untouched += out->untouched;
+	sums->untouched_error += out->untouched_error;
 	sums->pinned += l->live[MODEL_PINNED];
 	sums->copied += copied(model_process(m, out->process->id), x, out);
 	return e;
@@ -188,6 +192,7 @@ static void split_anon(struct system_ledger *l, struct sums *sums, uint64_t ther
 	l->live = lower(sums->live - sums->untouched, sums->anon);
 	l->kept = sums->anon - l->live;
 	l->copied = lower(sums->copied, l->kept);
+	l->live_error = lower(sums->untouched_error, sums->anon);
 	l->not_resident = sums->live - l->live;
 	l->swapped = sums->swap;
 }

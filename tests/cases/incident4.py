@@ -78,6 +78,15 @@ def case_ledger_holds_what_the_program_has():
     mt.between(mine, ledger["live"], private, "live")
 
 
+@mt.variants((), ("--healthy",))
+def case_live_is_as_exact_as_it_says(*arguments):
+    """What of large mappings nobody touched is live, but in nobody's memory: the kernel is asked seldom, so it says how far it may be off."""
+    done = run(*arguments)
+    ledger = done.trace.report["system"]["ledger"]
+    near(ledger["not_resident"], done.account["untouched_bytes"], ledger["live_error"] + SLACK, "untouched")
+    mt.between(0, ledger["live_error"], LIMIT // 5, "live_error")
+
+
 def sum_of(account, field):
     return sum(p[field] for p in account["resident"].values())
 

@@ -52,6 +52,20 @@ def proc(pid):
     return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Private_Dirty")}
 
 
+def untouched(pid):
+    """Of its large private mappings of no file, what is not in memory; a driver's address space is none. Forked children only inherited theirs."""
+    total, large = 0, False
+    with open("/proc/%d/smaps" % pid, encoding="utf-8") as file:
+        for line in file:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                low, high = (int(x, 16) for x in words[0].split("-"))
+                large = words[1] == "rw-p" and len(words) == 5 and 16 * MIB <= high - low < 1 << 40
+            elif large and words[0] in ("Size:", "Rss:", "Swap:"):
+                total += int(words[1]) * 1024 * (1 if words[0] == "Size:" else -1)
+    return total
+
+
 def cgroup():
     """{name: bytes} of what it has; nothing if it has none of its own."""
     folder, facts = os.environ.get("SCENARIO_CGROUP"), {}
@@ -90,7 +104,7 @@ def stand_still(workers, total):
     time.sleep(5)
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
          spike_bytes=spike.nbytes, cgroup=cgroup(),
-         resident={pid: proc(pid) for pid in [os.getpid(), *workers]})
+         resident={pid: proc(pid) for pid in [os.getpid(), *workers]}, untouched_bytes=untouched(os.getpid()))
 
 
 def main():
