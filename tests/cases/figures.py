@@ -15,6 +15,8 @@ import gpu
 import mt
 import places
 import screen
+from audit_host import PEAK_SLACK, TEMPORARY_SLACK
+from claims import within
 from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
 STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
@@ -36,8 +38,8 @@ def exact(done):
     for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host),
                             (report["map"], [p.map for p in kept.process.values()], kept.maps)):
         mt.equal([got[k] for k in ("allocations", "frees", "failed")], [want.allocations, want.frees, want.failed], "sums of the host")
-        mt.between(want.temporary - audit.TEMPORARY_SLACK, got["temporary"], want.temporary + audit.TEMPORARY_SLACK, "temporary blocks")
-        mt.between(want.peak_bytes - audit.PEAK_SLACK, got["peak_bytes"], want.peak_bytes + audit.PEAK_SLACK, "the host's peak")
+        mt.between(want.temporary - TEMPORARY_SLACK, got["temporary"], want.temporary + TEMPORARY_SLACK, "temporary blocks")
+        mt.between(want.peak_bytes - PEAK_SLACK, got["peak_bytes"], want.peak_bytes + PEAK_SLACK, "the host's peak")
         mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
     mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
     for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in account["ooms"])]):
@@ -167,7 +169,7 @@ def grown(seen):
         for number, found in zip(columns, re.finditer(r"[\d.]+", row[1])):
             lows = [account["lows"][str(n)] for n in (number, number + 1) if str(n) in account["lows"]]  # at its begin or its end
             low, high = {"step": (number, number), "low": (min(lows), max(lows)), "GiB high": (account["highs"][str(number)],) * 2}[name]
-            audit.within(found[0] + ("" if name == "step" else " GiB"), low, high, "%s of step %d" % (name, number))
+            within(found[0] + ("" if name == "step" else " GiB"), low, high, "%s of step %d" % (name, number))
         line.claimed.append(row.span(1))
     rate = (kept[count] - kept[count - 4]) / 4 * block  # it becomes more every fourth step
     error = table["error"].value

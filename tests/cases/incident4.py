@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
+import audit_host
 import books
 import gpu
 import mt
@@ -184,7 +185,7 @@ class HostAudit(audit.Audit):
     def for_what(self):
         """All of it is what was on the heap at its peak, but for categories of less than a thousandth."""
         peak, parts = self.done.books.host.peak_bytes, self.each(r"(?:(?<=  )|(?<=, ))[a-z][a-z ]* (FIGURE)(?=,|$)", "FOR WHAT|ALIVE THEN")
-        figures = [audit.Figure(found[1]) for _, found in parts]
+        figures = [screen.Figure(found[1]) for _, found in parts]
         mt.between(0.99 * peak - sum(f.half for f in figures), sum(f.value for f in figures), peak + sum(f.half for f in figures), "categories in all")
         for line, found in parts:
             self.take(line, found, 1, (0, peak), "a category")
@@ -203,7 +204,7 @@ class HostAudit(audit.Audit):
         self.host_adds_up(total)
         self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(self.done.began, self.done.ended), self.part_used(total), total, what="the limit")
         for line, cell in self.each(r"(?:^|  )[a-z][a-z ]+[a-z] +(-?)(FIGURE) +([\d.]+) %", "HOST"):
-            value = audit.Figure(cell[2])
+            value = screen.Figure(cell[2])
             self.take(line, cell, 2, (0, total), "a row")
             self.take(line, cell, 3, ((value.value - value.half) * 100 / total - 0.001, (value.value + value.half) * 100 / total + 0.001), "its part")
 
@@ -217,9 +218,9 @@ def case_the_books(*arguments):
     for process in report["processes"]:
         for kind, sums in (("host", kept.process[process["pid"]].heap), ("map", kept.process[process["pid"]].map)):
             mt.equal([process[kind][f] for f in figures], [getattr(sums, f) for f in figures], "%s of %d" % (kind, process["pid"]))
-            mt.between(sums.temporary - audit.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit.TEMPORARY_SLACK,
+            mt.between(sums.temporary - audit_host.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit_host.TEMPORARY_SLACK,
                        "temporary blocks of %d" % process["pid"])
-            mt.between(sums.peak_bytes - audit.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit.PEAK_SLACK, "peak of %d" % process["pid"])
+            mt.between(sums.peak_bytes - audit_host.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit_host.PEAK_SLACK, "peak of %d" % process["pid"])
     HostAudit(done)
 
 
