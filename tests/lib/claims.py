@@ -26,7 +26,7 @@ class Line:
 def join(text):
     """The screen's lines; what was wrapped is one line again, with the figures of a verdict before its evidence."""
     lines, section = [], ""
-    indents = {"WHY": 21, "FOR WHAT": 12, "DO": 4, "NOT KNOWN": 11}
+    indents = {"WHY": 21, "FOR WHAT": 12, "SIZES": 12, "DO": 4, "NOT KNOWN": 11}
     for raw in text.splitlines():
         head = re.match(r"(?:LARGEST OWNERS of \S+|[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
         section = head[0] if head else section
@@ -108,9 +108,9 @@ class Claims(screen.Screen):
     def names(self):
         """Numbers that are part of a name, or of a place in the code."""
         self.claim(r"\b[GN]PU (\d+)\b", "0", what="the device's number", count=range(99))
-        self.claim(r"\b(?:cuda|npu):(\d+)\b(?!.*\bDEVICES)", lambda n: "cuda:%s" % n in {d["name"] for d in self.report["devices"]}, what="a device's name",
+        self.claim(r"\b((?:cuda|npu):\d+)\b", lambda name: name in {d["name"] for d in self.report["devices"]}, what="a device's name",
                    count=range(99))
-        self.claim(r"\b(GPU-[0-9a-f]{6})\b", lambda text: any(d["uuid"].startswith(text) for d in self.report["devices"]), what="a UUID",
+        self.claim(r"\b(GPU-[0-9a-f]{6}|NPU-\d+)\b", lambda text: any(d["uuid"].startswith(text) for d in self.report["devices"]), what="a UUID",
                    count=range(99))
         self.claim(r"\b(?!x\d)([A-Za-z_]\w*\d\w*)", lambda text: True, what="an identifier", count=range(99))
         self.claim(r"((?:\.\.)?[\w.+-]*\.so(?:\.\d+)*)(?=\s|$)", lambda text: files_of("*" + text.lstrip(".") if text.startswith("..") else text),
