@@ -10,12 +10,12 @@ import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
+import audit_host
 import fold
 import gpu
 import mt
 import places
 import screen
-from audit_host import PEAK_SLACK, TEMPORARY_SLACK
 from claims import within
 from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
@@ -34,15 +34,8 @@ def line_of(scenario, text):
 
 def exact(done):
     """The same in the JSON, to the byte."""
-    report, kept, account = done.trace.report, done.books, done.account
-    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host),
-                            (report["map"], [p.map for p in kept.process.values()], kept.maps)):
-        mt.equal([got[k] for k in ("allocations", "frees", "failed")], [want.allocations, want.frees, want.failed], "sums of the host")
-        mt.between(want.temporary - TEMPORARY_SLACK, got["temporary"], want.temporary + TEMPORARY_SLACK, "temporary blocks")
-        mt.between(want.peak_bytes - PEAK_SLACK, got["peak_bytes"], want.peak_bytes + PEAK_SLACK, "the host's peak")
-        mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
-    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
-    for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in account["ooms"])]):
+    audit_host.exact(done)
+    for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in done.account["ooms"])]):
         compare_refusals(done, oom)
         is_explained(oom["ledger"])
 

@@ -19,17 +19,23 @@ from claims import CLOCK_NS
 
 
 def scenario(name, *arguments, **options):
-    """A run as gpu.scenario() makes it, with its books, with what /proc said of it, and when it began and ended."""
+    """A run as gpu.scenario() makes it, for audits."""
+    return known(lambda env, preload: gpu.scenario(name, *arguments, paused=True, env=env, preload=preload, **options),
+                 " ".join(["python", name + ".py", *map(str, arguments)]))
+
+
+def known(start, command_line):
+    """What START(environment, preloaded) does, with its books, with what /proc said of it, and when it began and ended."""
     path = os.path.join(mt.scratch("books"), "books")
     env, preload = books.of_run(path)
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
     with watch.Watch(path) as seen:
         began = time.monotonic_ns()
-        done = gpu.scenario(name, *arguments, paused=True, env=env, preload=preload, **options)
+        done = start(env, preload)
         done.trace.settle()  # a neighbour may outlive it
         done.ended = time.monotonic_ns()
     done.began, done.watch, done.books, done.real_offset = began, seen, books.Books(path), offset
-    done.command_line = " ".join(["python", name + ".py", *map(str, arguments)])
+    done.command_line = command_line
     return done
 
 
@@ -46,8 +52,8 @@ class Audit(Host, Devices):
     def everywhere(self):
         self.title()
         self.names()
-        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine, self.owners,
-                       self.mappings, self.smaller):
+        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine, self.no_pressure,
+                       self.owners, self.mappings, self.smaller):
             claims()
 
     def title(self):

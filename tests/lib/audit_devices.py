@@ -9,12 +9,12 @@ from screen import Figure
 
 
 class Driver:
-    """The stand-in's log of one device."""
+    """The log of one device of the stand-in for CUDA or Ascend: what a process has without a context, which is charged when it takes the device."""
 
     def __init__(self, done, device=0):
         self.log, self.ended = done.log, done.ended
-        self.rows = [e for e in done.log if e["device"] == device and e["op"] in ("alloc", "free")]
-        self.context = {e["pid"]: e["bytes"] for e in self.rows if e["kind"] == "context" and e["op"] == "alloc"}
+        self.rows = [e for e in done.log if e["device"] == device and e["op"] in ("alloc", "free", "device", "reset")]
+        self.context = {e["pid"]: e["bytes"] for e in self.rows if e["kind"] == "context" and e["op"] == "alloc" or e["function"] == "aclrtSetDevice"}
         self.traced = set(done.books.process)
         self.course = []  # (event, {pid: bytes without its context}) after each change
         held = {}
@@ -33,7 +33,7 @@ class Driver:
         return self.course[-1][1].get(pid, 0)
 
     def calls(self):
-        return sum(e["op"] == "alloc" and e["kind"] == "linear" and e["pid"] in self.traced for e in self.rows)
+        return sum(e["op"] == "alloc" and e["kind"] in ("linear", "device") and e["pid"] in self.traced for e in self.rows)
 
     def sum(self, held):
         return sum(n for pid, n in held.items() if pid in self.traced)
@@ -62,7 +62,7 @@ class Devices(Claims):
                    (tried - rounding - said["free_bytes"], tried + rounding - said["free_bytes"]), what="what was asked for")
         self.claim(r"^  no limit +(FIGURE) was free, (FIGURE) asked for", said["free_bytes"], (tried - rounding, tried + rounding), what="no limit",
                    count=(0, 1))
-        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said["reserved_bytes"] - said["allocated_bytes"], what="no fragmentation",
+        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said.get("reserved_bytes", 0) - said["allocated_bytes"], what="no fragmentation",
                    count=(0, 1))
         outside = self.driver.context[refused["pid"]] + self.libraries(refused["pid"])
         self.claim(r"^  no outside pool +(FIGURE) of ours are outside the pool$", outside, what="no outside pool", count=(0, 1))
@@ -76,6 +76,8 @@ class Devices(Claims):
     def pool_at_peak(self):
         """{pid: (least, most) of blocks in use} when the traced processes had most of the driver and, while that was so, most in blocks, by the
         pools' own histories of [ns, bytes asked for]: a block is larger than what was asked for, but never more than the pool's peak."""
+        if "histories" not in self.done.account:
+            return {}
         driver, most = self.driver, self.driver.sum(self.driver.peak()[1])
         ends = [e["ns"] for e, _ in driver.course[1:]] + [driver.ended]
         spans = [(e["ns"], end) for (e, held), end in zip(driver.course, ends) if driver.sum(held) == most]
@@ -93,13 +95,13 @@ class Devices(Claims):
         return self.done.account.get("libraries", {}).get(str(pid), 0)
 
     def where(self):
-        """The ledger: PyTorch's own figures of each pool, the driver's of the rest."""
+        """The ledger: the program's own figures of each pool, the driver's of the rest."""
         failed, done, driver = self.has("OUT OF MEMORY"), self.done, self.driver
         if failed:
             said = done.account["ooms"][-1]
             event = [e for e in done.log if e["op"] == "fail"][-1]
             held, when = [h for e, h in driver.course if e["ns"] < event["ns"]][-1], (event["ns"], said["at_ns"])
-            blocks, free = {event["pid"]: (said["allocated_bytes"],) * 2}, said["free_bytes"]
+            blocks, free = {event["pid"]: (said["allocated_bytes"],) * 2} if "reserved_bytes" in said else {}, said["free_bytes"]
         else:
             event, held = driver.peak()
             blocks, free = self.pool_at_peak(), event["free"]
@@ -109,14 +111,14 @@ class Devices(Claims):
         unit = self.each(r"^[GN]PU \d+ (?:WHEN IT FAILED|AT ITS PEAK) .* (GiB|MiB) +% ")[0][1][1]
         # where the sampler did not come by while memory stood still, the ledger says less: nothing of what is free, and contexts are unexplained
         listed = self.each("outside pool|neighbour", "[GN]PU")
-        unexplained = 0 if failed or listed else sum(driver.context[pid] for pid in driver.traced & set(held))
+        unexplained = 0 if listed else sum(driver.context[pid] for pid in driver.traced & set(held))
         sums = {}
         for line, row in self.each(r"^(\d+)?.*?(%s) +(-?[\d.]+) +(-?[\d.]+)(?: +(TIME|before))?(?:  .*)?$" % screen.ROWS, "[GN]PU"):
             owner = int(row[1]) if row[1] else None if row[2] in ("free", "not known", "unexplained", "total") else owner
-            outside = driver.context.get(owner, 0) + self.libraries(owner)
-            reserved = held.get(owner, 0) - self.libraries(owner)
+            program = self.libraries(owner) if owner in blocks else held.get(owner, 0)
+            outside, reserved = driver.context.get(owner, 0) + program, held.get(owner, 0) - program
             least, most = blocks.get(owner, (0, 0))
-            exact = {"blocks in use": (least, most), "unused in pool": (reserved - most, reserved - least), "outside pool": (outside,) * 2,
+            exact = {"blocks in use": (least, most), "unused in pool": (reserved - most, reserved - least), "outside pool": (outside,) * 2, "allocated": (program,) * 2,
                      "not known": (total - sum(high for _, high in sums.values()), total - sum(low for low, _ in sums.values())),
                      "neighbour": (reserved + outside,) * 2, "free": (free,) * 2, "unexplained": (unexplained,) * 2, "total": (total,) * 2}[row[2]]
             sums[owner, row[2]] = exact
@@ -127,7 +129,7 @@ class Devices(Claims):
             if row[5] and row[5] != "before":
                 self.take(line, row, 5, self.time(*driver.since(owner)), "since when")
             for part in re.finditer(r"(context|program) ([\d.]+)", line.text):
-                size = {"context": driver.context[owner], "program": self.libraries(owner)}[part[1]]
+                size = {"context": driver.context[owner], "program": program}[part[1]]
                 self.take(line, part, 2, lambda text: Figure(text, unit).shows(size, part[1]) is None, "what lies outside the pool")
         parts = [n for (_, name), n in sums.items() if name != "total"]
         if (None, "free") in sums:
@@ -135,13 +137,14 @@ class Devices(Claims):
 
     def devices_table(self):
         done = self.done
-        for line, row in self.each(r"^cuda:(\d+) +\S+ +(FIGURE) +(FIGURE) +(TIME) +(FIGURE) +(FIGURE) +([\d,]+) +([\d,]+) +(\d+) +-$", "DEVICES"):
+        for line, row in self.each(r"^[a-z]+:(\d+) +\S+ +(FIGURE) +(FIGURE) +(TIME) +(FIGURE|-) +(FIGURE|-) +([\d,]+) +([\d,]+|-) +(\d+) +-$", "DEVICES"):
             number = int(row[1])
-            driver, pools = Driver(done, number), [pool for pool in done.account["pools"] if pool["device"] == number]
+            driver, pools = Driver(done, number), [pool for pool in done.account.get("pools", []) if pool["device"] == number]
             event, held = driver.peak()
             memory, libraries = driver.sum(held), sum(self.libraries(pid) for pid in held)
-            exact = [number, pools[0]["total_bytes"], memory, self.time(event["ns"], driver.until(event)), self.most_in_pools(pools),
-                     memory - libraries, driver.calls(), sum(pool["allocations"] for pool in pools), len(driver.traced & set(driver.context))]
+            of_pools = [self.most_in_pools(pools), memory - libraries, sum(pool["allocations"] for pool in pools)] if pools else ["-"] * 3
+            exact = [number, done.account["total_bytes"], memory, self.time(event["ns"], driver.until(event)), *of_pools[:2], driver.calls(), of_pools[2],
+                     len(driver.traced & set(driver.context))]
             for group, want in enumerate(exact, 1):
                 self.take(line, row, group, want, "DEVICES, column %d" % group)
 
@@ -167,13 +170,14 @@ class Devices(Claims):
             self.take(line, row, 4, driver.most(pid) + sampled, "most")
 
     def device_owners(self):
-        """Of a device at its peak: the rows are what its pools had in blocks, all together."""
-        rows = self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(?:(\d+) others?$)?", "LARGEST OWNERS of cuda")
+        """Of a device at its peak: the rows are what its pools had in blocks, all together, or what the programs had of the driver."""
+        rows = self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(?:(\d+) others?$)?", "LARGEST OWNERS of [a-z]+:")
         if not rows:
             return
-        least, most = (sum(n) + sum(map(self.libraries, self.done.books.process)) for n in zip(*self.pool_at_peak().values()))
-        count = sum(pool["allocations"] for pool in self.done.account["pools"])
-        self.claim(r"^LARGEST OWNERS of cuda:(\d+) at its peak \((FIGURE) at (TIME)\)", "0", (least, most), self.ledger_time(), what="the device's peak")
+        pools, libraries = self.pool_at_peak(), sum(map(self.libraries, self.done.books.process))
+        least, most = (sum(n) + libraries for n in zip(*pools.values())) if pools else (self.driver.sum(self.driver.peak()[1]),) * 2
+        count = sum(pool["allocations"] for pool in self.done.account["pools"]) if pools else self.driver.calls()
+        self.claim(r"^LARGEST OWNERS of [a-z]+:(\d+) at its peak \((FIGURE) at (TIME)\)", "0", (least, most), self.ledger_time(), what="the device's peak")
         half = sum(Figure(row[1]).half for _, row in rows)
         mt.between(0.99 * least - half, sum(Figure(row[1]).value for _, row in rows), most + half, "owners of the device")
         for line, row in rows:

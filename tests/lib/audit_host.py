@@ -16,6 +16,18 @@ KERNEL_SHARE = 0.01       # of a machine: what other programs may do between two
 MACHINE = {"free": ("MemFree",), "kernel": ("Slab", "KernelStack", "PageTables", "Percpu"), "page cache": ("Cached", "Buffers", "SwapCached")}
 
 
+def exact(done):
+    """The sums of the host in the JSON, to the byte."""
+    report, kept = done.trace.report, done.books
+    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host),
+                            (report["map"], [p.map for p in kept.process.values()], kept.maps)):
+        mt.equal([got[k] for k in ("allocations", "frees", "failed")], [want.allocations, want.frees, want.failed], "sums of the host")
+        mt.between(want.temporary - TEMPORARY_SLACK, got["temporary"], want.temporary + TEMPORARY_SLACK, "temporary blocks")
+        mt.between(want.peak_bytes - PEAK_SLACK, got["peak_bytes"], want.peak_bytes + PEAK_SLACK, "the host's peak")
+        mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
+    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
+
+
 class Host(Claims):
     def peak_time(self, sums):
         return self.time(sums.peak_ns, sums.peak_until_ns)
@@ -54,9 +66,10 @@ class Host(Claims):
         pids = [pid for pid in done.watch.of_process if done.watch.of_process[pid][0][0] < at_ns]
         own = [sum(n) for n in zip((0, 0), *(done.watch.process(pid, "RssAnon", at_ns, at_ns) for pid in pids))]
         moved = sum(high - low for low, high in (done.books.live(pid, at_ns - 10 ** 9, at_ns + 10 ** 9) for pid in pids))
+        most = min(own[1] + moved, done.account.get("rss_peak_bytes", total)) + SLACK
         others = KERNEL_SHARE * total
         bounds = {name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()}
-        bounds.update({name: (0, own[1] + moved + SLACK) for name in ("live in this run", "kept by allocators", "copied after fork")})
+        bounds.update({name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")})
         bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
         bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
         bounds["smaller rows"] = 0, 11 * 0.002 * total
@@ -71,6 +84,14 @@ class Host(Claims):
     def part_used(self, total):
         free = Figure(self.each(r"  free +(FIGURE) ", "HOST")[0][1][1])
         return 100 * (1 - (free.value + free.half) / total), 100 * (1 - (free.value - free.half) / total)
+
+    def no_pressure(self):
+        """What the machine had left at least, of several looks at it; what other programs swap out between them nobody knows."""
+        done, total, others = self.done, screen.memory_of_machine(), KERNEL_SHARE * screen.memory_of_machine()
+        least, most = done.watch.machine(("MemAvailable",))
+        swap = [-n for n in done.watch.machine(("SwapFree",))]
+        self.claim(r"^  no host pressure +at least (FIGURE) of (FIGURE) available, swap grew by (FIGURE)", (least - others, most + others), total,
+                   (0, swap[0] - swap[1] + others if any(swap) else 0), what="no host pressure", count=(0, 1))
 
     def in_memory(self, at_ns):
         done = self.done

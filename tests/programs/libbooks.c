@@ -49,6 +49,7 @@ static struct books {
 } *books;
 
 static struct process *me;
+static int ended;             /* what is freed from now on was taken from the sums over processes already */
 #define INHERITED UINT32_MAX  /* the line of a block that a forked child has of its parent: its free counts, its bytes do not */
 
 static struct block { uint64_t addr, size; uint32_t line, thread; } *blocks;
@@ -136,9 +137,12 @@ static void watch_python(void)
 	py.attribute = (void *(*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyObject_GetAttrString");
 	py.text = (const char *(*)(void *))dlsym(RTLD_DEFAULT, "PyUnicode_AsUTF8");
 	py.release = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_DecRef");
-	for (void *f = top(); f && count < FRAMES; f = back(f)) { /* references that are kept: they run to the end */
+	for (void *f = top(), *next; f && count < FRAMES; f = next) {
 		found[count] = (struct frame){ .frame = f };
 		count += file_of(f, found[count].file);
+		next = back(f);
+		if (next)
+			py.release(next); /* it runs: a reference of ours would keep what it refers to beyond its end */
 	}
 	while (count)
 		frames[frame_count++] = found[--count];
@@ -224,7 +228,8 @@ static void begin_change(int maps, uint64_t ns)
 static void end_change(int maps, int64_t bytes, int64_t count, uint64_t ns)
 {
 	change(maps ? &me->map : &me->heap, bytes, count, ns);
-	change(maps ? &books->maps : &books->host, bytes, count, ns);
+	if (!ended)
+		change(maps ? &books->maps : &books->host, bytes, count, ns);
 	uint64_t live = me->heap.live_bytes + me->map.live_bytes, i = (ns - me->begin_ns) / BUCKET_NS, old = live - (uint64_t)bytes;
 	i = i < BUCKETS ? i : BUCKETS - 1;
 	for (; me->bucket < i; me->bucket++)
@@ -533,5 +538,6 @@ __attribute__((destructor)) static void end(void)
 	begin_change(1, ns);
 	change(&books->host, -(int64_t)me->heap.live_bytes, -(int64_t)me->heap.live_blocks, ns);
 	change(&books->maps, -(int64_t)me->map.live_bytes, -(int64_t)me->map.live_blocks, ns);
+	ended = 1;
 	drop();
 }
