@@ -92,6 +92,10 @@ def case_every_figure_of_the_screen():
     # what windows of time have at their low points is somewhere between
     seen.claim(r"^  no leak +(FIGURE) came (?:at once|in (\d) jumps) \((PLACE) Tensor.__init__\) and stayed$", (1, said["allocated_bytes"]),
                lambda count: count in "23", lambda place: "aclrtMallocAlign32" in places.source(place), what="no leak", count=(0, 1))
+    seen.by_phase("npu:0", {line_of("main.py", text): size for text, size in (
+        ("training_model = qwen.Model(", phase["t2"]["device_bytes"]), ("training_model.train(", account["trained_peak"]),
+        ("= training_model.to_numpy(", phase["t3"]["device_bytes"]), ("inference_model = qwen.Model(", phase["t4"]["device_bytes"]),
+        ("inference_model.generate(", said["allocated_bytes"]))})
     seen.claim(r"gives back (FIGURE)$", (sets - 1) * copy, what="what it gives back", section="DO")
     seen.claim(r"^ALIVE THEN \(npu:0: (FIGURE) at (TIME)\)$", said["allocated_bytes"], seen.ledger_time(), what="what was alive")
     for_what(seen, **kinds)

@@ -79,6 +79,12 @@ def case_incident1():
     seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
                lambda place: places.source(place) == "inference(words, answer=True)",
                "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
+    mt.equal(account["trained_gave"], 0, "what training gave back to the driver")
+    peaks = {"incident1.py:" + line_of("incident1", text): size for text, size in (
+        ("    model = build_model", account["t2"]), ("= train(model)", account["trained_peak"]), ("= collect_final_params(", account["t3"]),
+        ("inference = build_model", account["t4"]), ("cache = KVCache()", account["t5"]))}
+    peaks["incident1.py:%d" % (int(line_of("incident1", "with failing(")) + 1)] = said["peak_allocated_bytes"]
+    seen.by_phase("cuda:0", peaks, freed=account["trained_peak"] - account["trained"])
     seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
     seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")
     seen.alive(said["kinds"])

@@ -190,6 +190,18 @@ class Devices(Claims):
 
     # ---- what a scenario says of itself
 
+    def by_phase(self, name, peaks, freed=None):
+        """PEAK BY PHASE: {place: bytes} in order; of one the pool kept what was FREED."""
+        failing = self.done.account["ooms"][-1]["requested_bytes"]
+        seen = self.each(r"^  (PLACE) [\w.<>]+ +(FIGURE)(?:   failed here, asking for (FIGURE) more|   freed (FIGURE), pool kept (FIGURE))?$", "PEAK BY PHASE")
+        for line, row in seen:
+            self.take(line, row, 2, peaks[row[1]], "peak of %s" % row[1])
+            for group, want in ((3, failing), (4, freed), (5, freed)):
+                if row[group]:
+                    self.take(line, row, group, want, "what a phase asked for, or gave back")
+        mt.equal([row[1] for _, row in seen], list(peaks), "phases")
+        self.claim(r"^PEAK BY PHASE on (%s)$" % name, name, what="whose peaks")
+
     def alive(self, kinds, unknown=0, outside=0, either=0):
         """The categories: KINDS are those of all processes' pools together, OUTSIDE is what they have of no category beside them. `rest` is what the
         forward pass made but for UNKNOWN bytes; EITHER bytes may be so, too: whether the input is an activation depends on when its step
