@@ -258,6 +258,21 @@ static int look(struct system *s)
 	return e;
 }
 
+/* Everything as of the moment. */
+static int take_states(struct system *s)
+{
+	s->states = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->states));
+	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	return e ? e : system_make_stretches(s);
+}
+
+void system_ask(const struct system *s, struct model_query *q)
+{
+	q->level_ns = s->ns;
+	q->stretches = s->stretches;
+	q->stretch_count = s->stretch_count;
+}
+
 int system_open(struct system **out, struct reader *r)
 {
 	struct system *s = calloc(1, sizeof(*s));
@@ -276,6 +291,8 @@ int system_open(struct system **out, struct reader *r)
 		set_unknown(s);
 		e = look(s);
 	}
+	if (!e && s->facts.sampled)
+		e = take_states(s);
 	if (e)
 		system_close(s);
 	else
@@ -289,6 +306,8 @@ void system_close(struct system *s)
 		return;
 	samples_close(s->samples);
 	free(s->states);
+	free(s->stretches);
+	free(s->stretch_subjects);
 	free(s->processes);
 	free(s->others);
 	free(s);

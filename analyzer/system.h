@@ -4,7 +4,7 @@
  *
  *   struct system *s;
  *   e = system_open(&s, reader);                  before the model: it picks the ledger's moment
- *   query.level_ns = system_ns(s);  model_run()
+ *   system_ask(s, &query);  model_run()
  *   e = system_settle(s, model);                  then everything below is valid
  *
  * The ledger's moment: just before the OOM killer struck a traced process, else when traced processes had most in memory.
@@ -89,6 +89,9 @@ void system_close(struct system *s); /* NULL is fine */
 
 const struct samples *system_samples(const struct system *s); /* never NULL */
 uint64_t system_ns(const struct system *s); /* 0 = there are no samples */
+
+/* What the model is to look at on its way; `s` must outlive the pass. */
+void system_ask(const struct system *s, struct model_query *q);
 
 int system_settle(struct system *s, const struct model *m);
 
