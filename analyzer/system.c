@@ -233,8 +233,7 @@ static void set_unknown(struct system *s)
 	s->facts = (struct system_facts){
 		.memory = SYSTEM_UNKNOWN, .limit = SYSTEM_UNKNOWN, .available_min = SYSTEM_UNKNOWN, .swap_total = SYSTEM_UNKNOWN,
 		.swap_start = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN, .swapped_out = SYSTEM_UNKNOWN, .oom_kills = SYSTEM_UNKNOWN,
-		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_anon = SYSTEM_UNKNOWN,
-		.cgroup_file = SYSTEM_UNKNOWN, .cgroup_current = SYSTEM_UNKNOWN, .cgroup_peak = SYSTEM_UNKNOWN,
+		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_most = SYSTEM_UNKNOWN, .cgroup_file = SYSTEM_UNKNOWN,
 		.stalled_ns = SYSTEM_UNKNOWN, .traced_peak = SYSTEM_UNKNOWN,
 	};
 	for (unsigned i = 0; i < reader_processes(s->reader); i++)
@@ -316,7 +315,6 @@ void system_close(struct system *s)
 /* ---- interface ------------------------------------------------------------------------------------------- */
 
 const struct samples *system_samples(const struct system *s) { return s->samples; }
-uint64_t system_ns(const struct system *s) { return s->ns; }
 const struct system_facts *system_facts(const struct system *s) { return &s->facts; }
 const struct system_ledger *system_ledger(const struct system *s) { return &s->ledger; }
 const struct system_process *system_process(const struct system *s, unsigned id) { return &s->processes[id]; }

@@ -4,6 +4,8 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
+#include <string.h>
+
 #define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
@@ -231,10 +233,22 @@ static void take_facts(struct system *s, const struct sample_subject *machine, c
 	if (!group)
 		return;
 	f->limit = known(x, MT_CGROUP_limit);
-	f->cgroup_anon = known(x, MT_CGROUP_anon);
-	f->cgroup_file = known(x, MT_CGROUP_file);
-	f->cgroup_current = known(x, MT_CGROUP_current);
-	f->cgroup_peak = known(x, MT_CGROUP_peak);
+}
+
+/* At its worst moment all that the cgroup has but pages of files can't give way. */
+static int take_worst(void *arg, const struct sample *x)
+{
+	struct system *s = arg;
+	struct system_facts *f = &s->facts;
+	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file, current = x->value[MT_CGROUP_current], file = x->value[MT_CGROUP_file];
+	if (x->subject->kind != MT_SUBJECT_CGROUP || strcmp(x->subject->text, s->ledger.cgroup) || (x->fields & both) != both || current < file)
+		return 0; /* a process may have begun in another one */
+	if (f->cgroup_most == SYSTEM_UNKNOWN || current - file > f->cgroup_most) {
+		f->cgroup_most = current - file;
+		f->cgroup_most_ns = x->ns;
+		f->cgroup_file = file;
+	}
+	return 0;
 }
 
 int system_settle(struct system *s, const struct model *m)
@@ -259,5 +273,5 @@ int system_settle(struct system *s, const struct model *m)
 		make_machine_ledger(s, &sums, &s->states[machine]);
 	explain(&s->ledger, &sums);
 	take_facts(s, samples_subject(s->samples, machine), group, x);
-	return 0;
+	return group ? samples_each(s->samples, 0, UINT64_MAX, take_worst, s) : 0;
 }
