@@ -36,10 +36,11 @@ class Host(Claims):
     def host_memory(self):
         """What the shim saw is, call by call, what came through to the allocator below it."""
         kept = self.done.books
-        for name, sums, live in (("heap", kept.host, [p.heap for p in kept.process.values()]),
-                                 ("mapped", kept.maps, [p.map for p in kept.process.values()])):
+        nears = books.NEAR if len(kept.process) > 1 else (0, 0)  # what processes do at once is in either order
+        for name, sums, near, live in (("heap", kept.host, nears[0], [p.heap for p in kept.process.values()]),
+                                       ("mapped", kept.maps, nears[1], [p.map for p in kept.process.values()])):
             self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
-                       sums.peak_bytes, self.peak_time(sums) if sums.allocations else "0.000 s",
+                       (sums.peak_bytes - near, sums.peak_bytes + near), self.peak_time(sums) if sums.allocations else "0.000 s",
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
                        sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
 
@@ -81,6 +82,7 @@ class Host(Claims):
             self.take(line, cell, 2, lambda text: (-1 if text[0] == "-" else 1) * value.value - value.half <= high, "%s below %s" % (name, high))
             self.take(line, cell, 3, ((value.value - value.half) * 100 / total - 0.001, (value.value + value.half) * 100 / total + 0.001), "part of the machine")
         self.in_memory(at_ns)
+        self.freed()
 
     def part_used(self, total):
         free = Figure(self.each(r"  free +(FIGURE) ", "HOST")[0][1][1])
@@ -108,6 +110,23 @@ class Host(Claims):
                 if row[group] != "-":
                     self.take(line, row, group, (low - (most - least) - SLACK, high + most - least + SLACK), name)
             self.take(line, row, 4, done.books.live(pid, at_ns - CLOCK_NS, at_ns + CLOCK_NS), "live then")
+
+    def freed(self):
+        """Since the heap's peak, and where it went: by the books, and by what the kernel said of the process."""
+        for line, row in self.each(r"^  (\d+) freed (FIGURE) since its peak: (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)? \(\+/- (FIGURE)\)$"):
+            pid = int(row[1])
+            heap = self.done.books.process[pid].heap
+            said = next(p["host"]["freed_since_peak"] for p in self.report["processes"] if p["pid"] == pid)
+            peak_ns, end_ns = (self.origin + int(seconds * 1e9) for seconds in said["sampled_s"])
+            left = self.done.books.live(pid, end_ns - CLOCK_NS, end_ns + CLOCK_NS, maps=False)
+            before, after = (self.done.watch.process(pid, "RssAnon", ns, ns) for ns in (peak_ns, end_ns))
+            self.take(line, row, 1, str(pid), "who freed")
+            self.take(line, row, 2, (heap.peak_bytes - left[1], heap.peak_bytes - left[0]), "what was freed")
+            self.take(line, row, 3, (before[0] - after[1] - SLACK, before[1] - after[0] + SLACK), "what the kernel got")
+            for group in (4, 5):
+                if row[group]:
+                    self.take(line, row, group, (0, max(0, heap.peak_bytes - left[0] - (before[0] - after[1] - SLACK))), "what stayed")
+            self.take(line, row, 6, (0, heap.peak_bytes // 4), "how exact it is")
 
     # ---- owners
 

@@ -26,7 +26,7 @@ def of_run(path):
     return {"MEMTRACE_BOOKS": path, "MEMTRACE_BOOKS_FILES": os.path.join(mt.TOP, "tests/scenarios")}, [mt.program("libbooks.so")]
 
 
-PROCESS_BYTES = 16 + 2 * SUMS.size + 8 * BINS + 16 * BUCKETS + 24
+PROCESS_BYTES = 16 + 2 * SUMS.size + 8 * BINS + 32 * BUCKETS + 32
 
 
 def pids(path):
@@ -55,9 +55,9 @@ class Books:
             pid, begin_ns = struct.unpack_from("<2Q", data, at + i * size)
             heap, maps = (Sums(*SUMS.unpack_from(data, at + i * size + 16 + k * SUMS.size)) for k in range(2))
             bins = struct.unpack_from("<%dQ" % BINS, data, at + i * size + 16 + 2 * SUMS.size)
-            live = struct.unpack_from("<%dQ" % (2 * BUCKETS), data, at + i * size + 16 + 2 * SUMS.size + 8 * BINS)
+            live = struct.unpack_from("<%dQ" % (4 * BUCKETS), data, at + i * size + 16 + 2 * SUMS.size + 8 * BINS)
             last, = struct.unpack_from("<Q", data, at + (i + 1) * size - 8)
-            self.process[pid] = Process(begin_ns, heap, maps, bins, list(zip(live[::2], live[1::2]))[:last + 1])
+            self.process[pid] = Process(begin_ns, heap, maps, bins, list(zip(*(live[k::4] for k in range(4))))[:last + 1])
         at += PROCESSES * size
         self.line = collections.defaultdict(lambda: Line(0, 0, Had(*(0,) * 6), Had(*(0,) * 6)))  # by (file, number), over all processes; ("", 0): of none
         for i in range(lines):
@@ -68,8 +68,8 @@ class Books:
                 Had(*(a + b for a, b in zip(*pair))) for pair in ((before.heap, had[:6]), (before.map, had[6:]))))
         self.bins = [sum(p.bins[i] for p in self.process.values()) for i in range(BINS)]
 
-    def live(self, pid, from_ns, to_ns):
-        """Least and most that the process had on the heap and in private anonymous mappings between two moments."""
+    def live(self, pid, from_ns, to_ns, maps=True):
+        """Least and most that the process had on the heap, and in private anonymous mappings, between two moments."""
         p = self.process[pid]
         first, last = (min(max(0, (ns - p.begin_ns) // BUCKET_NS), len(p.live) - 1) for ns in (from_ns, to_ns))
-        return min(low for low, _ in p.live[first:last + 1]), max(high for _, high in p.live[first:last + 1])
+        return min(row[2 * maps] for row in p.live[first:last + 1]), max(row[2 * maps + 1] for row in p.live[first:last + 1])

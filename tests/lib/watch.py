@@ -28,22 +28,29 @@ class Watch:
     def __init__(self, books, group=None):
         self.books, self.group, self.ending = books, group, threading.Event()
         self.of_machine, self.of_process, self.of_group = [], {}, []
-        self.thread = threading.Thread(target=self.work)
+        self.threads = [threading.Thread(target=work) for work in [self.work] + [self.work_group] * bool(group)]
 
     def __enter__(self):
-        self.thread.start()
+        for thread in self.threads:
+            thread.start()
         return self
 
     def __exit__(self, *_):
         self.ending.set()
-        self.thread.join()
+        for thread in self.threads:
+            thread.join()
+
+    def work_group(self):
+        while not self.ending.wait(PAUSE / 5):
+            try:
+                self.of_group.append((time.monotonic_ns(), self.group.facts()))
+            except OSError:
+                return  # it is gone
 
     def work(self):
         while not self.ending.wait(PAUSE):
             begun = time.monotonic_ns()
             self.of_machine.append((begun, table("/proc/meminfo")))
-            if self.group:
-                self.of_group.append((begun, self.group.facts()))
             for pid in books.pids(self.books):
                 try:
                     facts = dict(table("/proc/%d/status" % pid), **table("/proc/%d/smaps_rollup" % pid))
@@ -54,11 +61,12 @@ class Watch:
 
     @staticmethod
     def around(rows, name, from_ns, to_ns):
-        """Least and most within, the looks just before and just after included."""
+        """Least and most within, the looks just before and just after included; and as far beyond as it went between two looks."""
         first = max([i for i, (ns, _) in enumerate(rows) if ns <= from_ns], default=0)
         last = min([i for i, (ns, _) in enumerate(rows) if ns >= to_ns], default=len(rows) - 1)
         values = [facts.get(name, 0) for _, facts in rows[first:last + 1]]
-        return min(values), max(values)
+        jump = max((abs(a - b) for a, b in zip(values, values[1:])), default=0)
+        return min(values) - jump, max(values) + jump
 
     def process(self, pid, name, from_ns, to_ns):
         return self.around(self.of_process[pid], name, from_ns, to_ns)

@@ -37,8 +37,8 @@ struct process {
 	uint64_t pid, begin_ns;
 	struct sums sums[2];
 	uint64_t bins[BINS];
-	struct { uint64_t low, high; } live[BUCKETS]; /* heap and private anonymous mappings, in the times since it began */
-	uint64_t anon, now, bucket;
+	struct { uint64_t low, high; } live[BUCKETS][2]; /* heap; with private anonymous mappings; in the times since it began */
+	uint64_t anon, now[2], bucket;
 };
 
 static struct books {
@@ -229,15 +229,18 @@ static void end_change(int kind, int64_t bytes, int64_t count, uint64_t ns)
 	change(&me->sums[kind], bytes, count, ns);
 	if (!ended)
 		change(&books->all[kind], bytes, count, ns);
-	uint64_t live = me->sums[0].live_bytes + me->anon, i = (ns - me->begin_ns) / BUCKET_NS;
+	uint64_t i = (ns - me->begin_ns) / BUCKET_NS;
 	i = i < BUCKETS ? i : BUCKETS - 1;
 	for (; me->bucket < i; me->bucket++)
-		me->live[me->bucket + 1].low = me->live[me->bucket + 1].high = me->now;
-	me->now = live;
-	if (live < me->live[i].low)
-		me->live[i].low = live;
-	if (live > me->live[i].high)
-		me->live[i].high = live;
+		for (int k = 0; k < 2; k++)
+			me->live[me->bucket + 1][k].low = me->live[me->bucket + 1][k].high = me->now[k];
+	for (int k = 0; k < 2; k++) {
+		uint64_t live = me->now[k] = me->sums[0].live_bytes + (k ? me->anon : 0);
+		if (live < me->live[i][k].low)
+			me->live[i][k].low = live;
+		if (live > me->live[i][k].high)
+			me->live[i][k].high = live;
+	}
 }
 
 static unsigned slot_of_thread(void)

@@ -94,22 +94,28 @@ def work_of(pid):
     return times if states == {"S"} else None
 
 
-def stand_still(workers, total, mapped):
-    """When the workers have done all they may, long enough that the sampler comes by twice; with a little more than there ever is, so that this
-    is the fullest moment."""
+def stand_still(workers, total, mapped, old):
+    """When the workers have done all they may, so long that the sampler comes by twice while nothing changes (a worker that waits for 5 s looks
+    after its parent, and writes to pages it has of it); with a little more than there ever is, so that this is the fullest moment."""
     work, before = [work_of(pid) for pid in workers], None
     while None in work or work != before:
         time.sleep(1)
         work, before = [work_of(pid) for pid in workers], work
     spike = torch.ones(SPIKE, dtype=torch.uint8)
-    time.sleep(5)
+    seen, now = None, ()
+    while now != seen:
+        seen = now
+        time.sleep(2.5)
+        now = [proc(pid)["Private_Dirty"] for pid in [os.getpid(), *workers]]
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
          spike_bytes=spike.nbytes, cgroup=cgroup(),
-         resident={pid: proc(pid) for pid in [os.getpid(), *workers]}, untouched_bytes=sum(n for start, n in large().items() if start in mapped))
+         resident={pid: proc(pid) for pid in [os.getpid(), *workers]},
+         untouched_bytes=[sum(n for start, n in large().items() if start in mapped and start not in known) for known in ({}, old)])
 
 
 def main():
     torch.set_num_threads(1)
+    old = large()
     table = load_table()
     model = [torch.ones(12 * MIB // 4) for _ in range(4)]
     optimizer = [torch.ones(12 * MIB // 4) for _ in range(4)]
@@ -123,7 +129,7 @@ def main():
         total = accumulate(total, batch)
         seen += batch.numel()
         if i == 28:
-            stand_still(workers, total, mapped)
+            stand_still(workers, total, mapped, old)
             while "--endless" in sys.argv:
                 model.append(torch.ones(12 * MIB // 4))
     tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),
