@@ -5,12 +5,18 @@ usage: mindspore_main.py [--healthy]    what is done with is given back before t
 """
 import gc
 import json
+import os
 import sys
 import time
 
 import mindspore
 import numpy
 from mindspore import Parameter, Tensor, nn, ops
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import recording
+
+recording.begin()
 
 HEALTHY = "--healthy" in sys.argv
 LAYERS, HIDDEN, WORDS = 10, 1024, 19456
