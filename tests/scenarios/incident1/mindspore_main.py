@@ -67,7 +67,8 @@ def phase(name):
 
 def main():
     params_dict = load_checkpoint()
-    print("ACCOUNT " + json.dumps({"copy_bytes": sum(a.nbytes for a in params_dict.values()), "copy_blocks": len(params_dict)}), flush=True)
+    print("ACCOUNT " + json.dumps({"copy_bytes": sum(a.nbytes for a in params_dict.values()), "copy_blocks": len(params_dict),
+                                   "largest_bytes": max(a.nbytes for a in params_dict.values())}), flush=True)
     phase("t1")
     model = Model(params_dict)
     phase("t2")
