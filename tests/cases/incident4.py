@@ -5,16 +5,13 @@ import functools
 import json
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
 import audit_host
-import books
 import gpu
 import mt
 import screen
-import watch
 from cgroup import Cgroup
 
 MIB = 1 << 20
@@ -129,17 +126,16 @@ def case_the_screen_has_the_table():
 @functools.lru_cache(None)
 def booked(*arguments):
     """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c), and what the kernel says meanwhile."""
-    path, output, group = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t"), group_or_none(LIMIT)
-    own, preload = books.of_run(path)
-    env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
-    command = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), gpu.python(), SCENARIO, *arguments]  # not of what enters the cgroup
-    with watch.Watch(path, group) as seen:
-        offset, began = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), time.monotonic_ns()
-        done = run_in(group, [], command, output, env)
+    group, output = group_or_none(LIMIT), os.path.join(mt.scratch("trace"), "t")
+
+    def start(own, preload):
+        env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
+        preloaded = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD")]  # not by what enters the cgroup
+        return run_in(group, [], [*preloaded, gpu.python(), SCENARIO, *arguments], output, env)
+
+    done = audit.known(start, " ".join(["python", "incident4.py", *arguments]), group)
     mt.equal(done.status, 0, "%r: status" % done)
-    done.trace.settle()
-    done.began, done.ended, done.real_offset, done.books, done.log, done.watch = began, time.monotonic_ns(), offset, books.Books(path), [], seen
-    done.command_line = " ".join(["python", "incident4.py", *arguments])
+    done.log = []
     return done
 
 

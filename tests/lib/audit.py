@@ -24,12 +24,12 @@ def scenario(name, *arguments, **options):
                  " ".join(["python", name + ".py", *map(str, arguments)]))
 
 
-def known(start, command_line):
-    """What START(environment, preloaded) does, with its books, with what /proc said of it, and when it began and ended."""
+def known(start, command_line, group=None):
+    """What START(environment, preloaded) does, with its books, with what /proc said of it, and when it began and ended; GROUP: a cgroup it is in."""
     path = os.path.join(mt.scratch("books"), "books")
     env, preload = books.of_run(path)
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
-    with watch.Watch(path) as seen:
+    with watch.Watch(path, group) as seen:
         began = time.monotonic_ns()
         done = start(env, preload)
         done.trace.settle()  # a neighbour may outlive it
@@ -52,8 +52,8 @@ class Audit(Host, Devices):
     def everywhere(self):
         self.title()
         self.names()
-        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine, self.no_pressure,
-                       self.owners, self.mappings, self.smaller):
+        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine,
+                       self.no_pressure, self.owners, self.mappings, self.smaller):
             claims()
 
     def title(self):

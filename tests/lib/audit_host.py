@@ -12,6 +12,7 @@ TEMPORARY_SLACK = 8       # of a run: whether a block is freed by another thread
 PEAK_SLACK = 4096         # of a peak: calls of two threads may be in another order in the trace than in the books
 SLACK = 6 << 20           # of resident memory: between the sampler's look and ours a library's pages come in
 NO_LINE = "", 0           # in the books: of a thread that runs no Python
+LEAST_SHARE = 200         # of the total: what all others have is no row if it is less
 KERNEL_SHARE = 0.01       # of a machine: what other programs may do between two of our looks, 20 a second
 MACHINE = {"free": ("MemFree",), "kernel": ("Slab", "KernelStack", "PageTables", "Percpu"), "page cache": ("Cached", "Buffers", "SwapCached")}
 
@@ -41,7 +42,8 @@ class Host(Claims):
             self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
                        sums.peak_bytes, self.peak_time(sums) if sums.allocations else "0.000 s",
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
-                       sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
+                       sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"),
+                       what=name, section="HOST MEMORY", count=(0, 1))
 
     def process_table(self):
         done = self.done
@@ -73,9 +75,9 @@ class Host(Claims):
         moved = sum(high - low for low, high in (done.books.live(pid, at_ns - 10 ** 9, at_ns + 10 ** 9) for pid in pids))
         most = min(own[1] + moved, done.account.get("rss_peak_bytes", total)) + SLACK
         others = KERNEL_SHARE * total
-        bounds = {name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items() if not limit}
-        bounds.update({name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")})
+        bounds = {name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")}
         if not limit:
+            bounds.update({name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()})
             bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
             bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
         bounds["smaller rows"] = 0, 11 * 0.002 * total
@@ -122,39 +124,41 @@ class Host(Claims):
         self.claim(r"^LARGEST OWNERS of the heap at its peak \((FIGURE) at (TIME)\)", kept.host.peak_bytes,
                    self.peak_time(kept.host), what="the heap's peak", count=(0, 1))
         self.device_owners()
-        self.owners_of("LARGEST OWNERS of the", kept.host.peak_bytes, {k: (l.peak_bytes, l.peak_blocks) for k, l in kept.line.items()})
+        self.owners_of("LARGEST OWNERS of the", kept.host.peak_bytes, {k: l.heap for k, l in kept.line.items()}, books.NEAR[0])
 
     def mappings(self):
         kept = self.done.books
-        self.owners_of("LARGEST MAPPINGS", kept.maps.peak_bytes, {k: (l.map_peak_bytes, l.map_peak_blocks) for k, l in kept.line.items()})
+        self.owners_of("LARGEST MAPPINGS", kept.maps.peak_bytes, {k: l.map for k, l in kept.line.items()}, books.NEAR[1])
 
-    def owners_of(self, section, total, lines):
+    def owners_of(self, section, total, lines, near):
         """A row is what a line has: at most with what threads without a line did for it, as the backward pass does, and at least without what
-        is in rows of its own, as libraries' caches are."""
-        sums, rows = {}, self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(.*?)(?:  (PLACE))?$", section)
+        is in rows of its own, as libraries' caches are; at any moment at which there was nearly as much as ever."""
+        nothing = books.Had(*(0,) * 6)
+        alone, sums, rows = lines.get(NO_LINE, nothing), {}, self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(.*?)(?:  (PLACE))?$", section)
         for line, row in rows:
             figure = Figure(row[1])
-            self.take(line, row, 2, (100 * (figure.value - figure.half) / total - 0.001, 100 * (figure.value + figure.half) / total + 0.001), "its part")
+            self.take(line, row, 2, (100 * (figure.value - figure.half) / total - 0.001, 100 * (figure.value + figure.half) / (total - near) + 0.001), "its part")
             if row[5]:
                 key = self.key(row[5])
-                mt.check(lines.get(key, (0, 0))[1] or lines.get(NO_LINE, (0, 0))[1], "nothing was alive of %s" % row[5])
+                mt.check(lines.get(key, nothing).high_blocks or alone.high_blocks, "nothing was alive of %s" % row[5])
                 sums.setdefault(key, []).append((line, row, figure))
         others = [(line, row) for line, row in rows if not row[5]]
         elsewhere = sum(Figure(row[1]).value + Figure(row[1]).half for _, row in others)
         for key, its in sums.items():
-            size, blocks = lines.get(key, (0, 0))
+            had = lines.get(key, nothing)
             if len(its) == 1:
                 (line, row, _), = its
-                self.take(line, row, 1, (size - elsewhere, size + lines.get(NO_LINE, (0, 0))[0]), "%s:%d" % key)
-                self.take(line, row, 3, (blocks - elsewhere / 16, blocks + lines.get(NO_LINE, (0, 0))[1]), "blocks of %s:%d" % key)
+                self.take(line, row, 1, (had.low_bytes - elsewhere, had.high_bytes + alone.high_bytes), "%s:%d" % key)
+                self.take(line, row, 3, (had.low_blocks - elsewhere / 16, had.high_blocks + alone.high_blocks), "blocks of %s:%d" % key)
         rest = total - sum(figure.value for its in sums.values() for _, _, figure in its)
         half = sum(Figure(row[1]).half for _, row in rows)
+        small = 0 if any(re.search(r"others?$", line.text) for line, _ in rows) else total / LEAST_SHARE  # no row says what they have
         for line, row in others:
-            self.take(line, row, 1, (0, rest + half) if len(others) > 1 else (rest - half, rest + half), "what others have")
+            self.take(line, row, 1, (0, rest + half + near) if len(others) > 1 else (rest - half - small - near, rest + half + near), "what others have")
             if row[3]:
-                self.take(line, row, 3, (1, sum(blocks for _, blocks in lines.values())), "blocks of others")
+                self.take(line, row, 3, (1, sum(had.high_blocks for had in lines.values())), "blocks of others")
             for count in re.finditer(r"(\d+) others?$", line.text):
-                self.take(line, count, 1, (1, max(1, sum(blocks for key, (_, blocks) in lines.items() if key not in sums))), "other owners")
+                self.take(line, count, 1, (1, max(1, sum(had.high_blocks for key, had in lines.items() if key not in sums))), "other owners")
 
     def smaller(self):
         self.claim(r"^replaced since, so without symbols: .* and (\d+) more$", lambda count: int(count) < 100, what="libraries built anew since", count=(0, 1))
@@ -181,8 +185,9 @@ class Host(Claims):
             kept_there = sum(s["bytes"] for s in leaks["sites"] if s["benign"] and any(f["line"] == number and os.path.basename(f["file"] or "") == name
                                                                                        for f in s["stack"]))
             of_library = (name, number) not in kept.line
-            size = 0 if of_library else kept.line[name, number].bytes
-            self.take(line, found, 3, (0, alive) if of_library else (size - kept_there, size + others.bytes), "what that line left alive, without what libraries keep")
+            size = 0 if of_library else kept.line[name, number].heap.bytes
+            self.take(line, found, 3, (0, alive) if of_library else (size - kept_there, size + others.heap.bytes),
+                      "what that line left alive, without what libraries keep")
 
     @staticmethod
     def key(place):

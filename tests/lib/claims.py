@@ -117,7 +117,8 @@ class Claims(screen.Screen):
         self.claim(r"((?:\.\.)?[\w.+-]*\.so(?:\.\d+)*)(?=\s|$)", lambda text: files_of("*" + text.lstrip(".") if text.startswith("..") else text),
                    what="a library", count=range(99))
         self.claim(r"([\w.+-]*\.so[.\d]*\+0x[0-9a-f]+)", self.is_in_library, what="a place in a library without symbols", count=range(99))
-        self.claim(r"<frozen (?:\w+\.)*(\w+>:\d+)", lambda text: source(text.replace(">", ".py")), what="a line of the interpreter's own", count=range(99))
+        self.claim(r"<frozen (?:\w+\.)*(\w+>:\d+)", lambda text: source(text.replace(">", ".py")), what="a line of the interpreter's own",
+                   count=range(99))
         for line, found in self.each(r"(PLACE)(?: ([\w.<>]+))?"):
             before = re.search(r"([\w.<>]+)  +$", line.text[:found.start()])  # a table has the function in front
             named = [name for name in (found[2], before and before[1]) if name and not name.endswith("..") and is_function(name)]

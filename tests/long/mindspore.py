@@ -80,14 +80,13 @@ class Audit(audit.Audit):
 
     def line(self, text):
         """What the program's line had when the heap was at its peak, by the books."""
-        return self.done.books.line["mindspore_main.py", screen.line_of(SCENARIO, text)]
+        return self.done.books.line["mindspore_main.py", screen.line_of(SCENARIO, text)].heap.high_bytes
 
     def for_what(self):
         """Beside parameters and the arrays of the checkpoint there is MindSpore's own pool."""
         done, peak = self.done, self.done.books.host.peak_bytes
         self.claim(r"^ALIVE THEN \(host: (FIGURE) at (TIME)\)$", peak, self.peak_time(done.books.host), what="what was alive", count=(0, 1))
-        known = {"parameters": self.line("Parameter(Tensor(").peak_bytes + self.line("asnumpy().copy()").peak_bytes,
-                 "checkpoint": self.line("numpy.ones(shape").peak_bytes}
+        known = {"parameters": self.line("Parameter(Tensor(") + self.line("asnumpy().copy()"), "checkpoint": self.line("numpy.ones(shape")}
         small = peak / 1000
         want = {name: (size - small, 1.01 * size + small) for name, size in known.items()}
         rest = peak - sum(known.values())
