@@ -16,6 +16,7 @@ import screen
 from cgroup import Cgroup
 
 MIB = 1 << 20
+POOL = 1 << 30  # what MindSpore takes for its own at a time
 SCENARIO = os.path.join(mt.TOP, "tests/scenarios/incident1/mindspore_main.py")
 WHEEL = os.path.join(mt.TOP, "build/venv-mindspore")  # where scripts/setup puts it
 PROGRAM = """
@@ -77,7 +78,6 @@ class Audit(audit.Audit):
         """MindSpore asks cat, grep and sed for the machine's clock when it is imported."""
         return len({p["pid"] for p in self.report["processes"]})
 
-
     def line(self, text):
         """What the program's line had when the heap was at its peak, by the books."""
         return self.done.books.line["mindspore_main.py", screen.line_of(SCENARIO, text)].heap.high_bytes
@@ -111,18 +111,17 @@ class Audit(audit.Audit):
         self.claim(r"^  (5) largest ", "5", what="how many")
 
 
-POOL = 1 << 30  # what MindSpore takes for its own at a time
-
-
 def check_screen(done):
+    """Each number on the first screen is compared with the books, the kernel, or what the program says of itself."""
     seen, copy = Audit(done), done.account["copy_bytes"]
     if done.status:
         made = ["mindspore_main.py:%d" % screen.line_of(SCENARIO, text)
                 for text in ("inference = Model(", " model = Model(", "= load_checkpoint()", "= model.to_numpy(")]
-        seen.claim(r"^  1 limit +(FIGURE)   high   the cgroup may use (FIGURE) of the machine's (FIGURE); (FIGURE) of it were in use and the kernel killed (\d)$",
-                   (0.9 * done.limit, done.limit), done.limit, screen.memory_of_machine(), (0.9 * done.limit, done.limit), 1, what="the limit")
+        seen.claim(r"^  1 limit +(FIGURE)   high   the cgroup may use (FIGURE) of the machine's (FIGURE); (FIGURE) of it were in use "
+                   r"and the kernel killed (\d)$", (0.9 * done.limit, done.limit), done.limit, screen.memory_of_machine(), (0.9 * done.limit, done.limit), 1, what="the limit")
         seen.claim(r"^  2 copies +(FIGURE)   high   (\d+) sets of (\d+) blocks of the same sizes .* (FIGURE) each: (PLACE) main, (PLACE) main, "
-                   r"(PLACE) main, (PLACE) main$", (3 * copy, 3.02 * copy), 4, done.account["copy_blocks"], copy, *[lambda place: place in made] * 4, what="copies")
+                   r"(PLACE) main, (PLACE) main$", (3 * copy, 3.02 * copy), 4, done.account["copy_blocks"], copy,
+                   *[lambda place: place in made] * 4, what="copies")
         mt.check(all(seen.each(re.escape(place) + " main(?=,|$)", "WHY") for place in made), "not all of %s made copies" % made)
         seen.claim(r"gives back (FIGURE)$", (3 * copy, 3.02 * copy), what="what it gives back", section="DO")
         seen.claim(r"^  no leak +what grew \((?:PLACE) [^,]*, (FIGURE)\) is one of the copies$", (copy / 2, copy), what="no leak", count=(0, 1))
