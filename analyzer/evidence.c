@@ -6,6 +6,8 @@
 #include "analyzer/output.h"
 #include "analyzer/vec.h"
 
+#define ENDING_PART 4 /* of a process's time: so much of it is lately */
+
 /* ---- devices ----------------------------------------------------------------------------------------------- */
 
 static const struct ledger_process *row_of(const struct ledger *l, uint32_t process)
@@ -148,7 +150,7 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (size_t i = 0; i < x->copies.count; i++) {
 		const struct copy_set *s = &x->copies.sets[i];
-		if ((s->space & 0xff) != (device == MODEL_NO_DEVICE ? 0xff : device))
+		if (!explain_copies_on(s, device))
 			continue;
 		struct evidence_copies *c = &list[(*count)++];
 		*c = (struct evidence_copies){ .bytes = s->each, .cast = s->cast, .extra_bytes = s->extra_bytes, .count = s->count,
@@ -248,6 +250,20 @@ static uint64_t kept_of(const struct explain *x, const struct process *p, uint64
 	return kept < freed ? kept : freed;
 }
 
+/* The most that was live in the last part of a process: what it frees as it ends nobody is going to use again. */
+static uint64_t live_lately(const struct explain *x, const struct process *p, uint64_t ns)
+{
+	const struct model_series *lines = model_process(x->view->model, p->id)->timeline;
+	uint64_t most = 0, width = model_timeline_width_ns(x->view->model);
+	uint64_t back = (ns > p->start_ns ? ns - p->start_ns : 0) / ENDING_PART;
+	for (uint64_t i = 0; i <= back / width + 1; i++) {
+		uint64_t at = i * width < back ? ns - i * width : ns - back;
+		uint64_t live = model_at(x->view->model, &lines[MODEL_HEAP], at).high + model_at(x->view->model, &lines[MODEL_MAP], at).high;
+		most = live > most ? live : most;
+	}
+	return most;
+}
+
 /* What the allocators of the traced processes kept of what was resident when each was looked at last. */
 static void set_kept(struct explain *x)
 {
@@ -261,8 +277,7 @@ static void set_kept(struct explain *x)
 		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) || samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
 			continue;
 		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
-		const struct model_series *lines = model_process(x->view->model, id)->timeline;
-		uint64_t live = model_at(x->view->model, &lines[MODEL_HEAP], ns).high + model_at(x->view->model, &lines[MODEL_MAP], ns).high;
+		uint64_t live = live_lately(x, p, ns);
 		h->rss_anon += s->known >> MT_PROCESS_pss_anon & 1
 			? system_share(anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : anon;
 		h->live += live < anon ? live : anon;

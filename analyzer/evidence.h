@@ -110,6 +110,7 @@ struct evidence_growth {
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
+	bool is_copy;               /* one of the copies while it was made, block by block */
 };
 
 struct evidence_phase {
@@ -170,7 +171,7 @@ struct evidence_host {
 	uint64_t available_min;
 	uint64_t swap_start, swap_peak, swap_total;
 	uint64_t rss_peak, rss_anon; /* of all traced processes, shared once; anon at the end */
-	uint64_t live;              /* what they had allocated then: heap and anonymous maps */
+	uint64_t live;              /* what they had allocated lately: heap and anonymous maps */
 	uint64_t live_peak;
 	uint64_t kept;              /* resident and not live: kept by allocators */
 	uint64_t shm_used, shm_total;

@@ -12,6 +12,7 @@
 #define WORKING 0.15    /* of the time while it grows */
 #define SURE_STEPS 20   /* of a loop that nobody marked */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
+#define ONE_COPY 1.5    /* so many times its bytes are fewer than two */
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
 
 /* Where growth is looked for. */
@@ -76,6 +77,25 @@ static bool is_arena(const struct place *p, const struct owner *o)
 	return false;
 }
 
+static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
+{
+	for (size_t i = 0; i < o->stack_count; i++)
+		if (stacks_whole(p->x->view->stacks, o->stacks[i].stack) == whole)
+			return true;
+	return false;
+}
+
+static bool is_copy(const struct place *p, const struct owner *o, const struct trend *t)
+{
+	for (size_t i = 0; i < p->x->copies.count; i++) {
+		const struct copy_set *s = &p->x->copies.sets[i];
+		for (unsigned k = 0; k < s->count; k++)
+			if (explain_copies_on(s, p->device) && t->growth.bytes < ONE_COPY * (double)s->owners[k].bytes && has_stack(p, o, s->owners[k].largest))
+				return true;
+	}
+	return false;
+}
+
 static const char *memory_of(enum model_kind kind)
 {
 	return kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
@@ -85,13 +105,15 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
+		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1,
+		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .works = works(p, t),
+		.is_copy = is_copy(p, o, t),
 	};
 }
 

@@ -222,6 +222,11 @@ static uint32_t space_number(const struct moment_block *b)
 	return b->process->id << 8 | (b->device == MODEL_NO_DEVICE ? 0xff : b->device & 0x7f);
 }
 
+bool explain_copies_on(const struct copy_set *s, uint32_t device)
+{
+	return (s->space & 0xff) == (device == MODEL_NO_DEVICE ? 0xff : device & 0x7f);
+}
+
 static int take_block(struct gathering *g, const struct moment_block *b)
 {
 	struct explain *x = g->x;

@@ -54,6 +54,7 @@ struct explain {
 int explain_new(struct explain **out, const struct view *v, struct course *c, struct system *s, bool complete);
 
 int explain_make(struct explain *x);
+bool explain_copies_on(const struct copy_set *s, uint32_t device); /* MODEL_NO_DEVICE: the host */
 int explain_categories(struct explain *x); /* x->spaces and copies alone, instead */
 void explain_free(struct explain *x); /* NULL is fine */
 

@@ -144,7 +144,7 @@ static unsigned print_processes(const struct report *r, unsigned room)
 	return shown + 1;
 }
 
-/* Of the process that freed most since its peak, where that is a part worth a line. */
+/* Of the process that freed most since its peak, where that is a part worth a line: parts of what it freed. */
 static unsigned print_freed(const struct report *r)
 {
 	struct freed most = { 0 }, f;
@@ -158,9 +158,11 @@ static unsigned print_freed(const struct report *r)
 	}
 	if (!who || most.bytes < system_ledger(r->system)->total / WORTH_A_LINE)
 		return 0;
-	char *untouched = most.untouched ? output_format(", %s untouched", BYTES(most.untouched)) : NULL;
-	printf("  %u freed %s since its peak: %s to the kernel, %s kept%s (+/- %s)\n", who->pid, BYTES(most.bytes),
-	       BYTES((uint64_t)(most.to_kernel > 0 ? most.to_kernel : 0)), BYTES(most.kept), untouched ? untouched : "", BYTES(most.error));
+	uint64_t gave = most.to_kernel > 0 ? (uint64_t)most.to_kernel : 0, rest = most.bytes > gave ? most.bytes - gave : 0;
+	uint64_t kept = most.kept < rest ? most.kept : rest; /* what came into RAM meanwhile was not freed */
+	char *untouched = rest > kept ? output_format(", %s untouched", BYTES(rest - kept)) : NULL;
+	printf("  freed by %u (+/- %s): %s to the kernel, %s kept%s\n", who->pid, BYTES(most.error), BYTES(gave), BYTES(kept),
+	       untouched ? untouched : "");
 	free(untouched);
 	return 1;
 }

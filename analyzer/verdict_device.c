@@ -72,7 +72,7 @@ static uint64_t neighbour_bytes(const struct evidence_device *d)
 static bool goes_on(const struct evidence_growth *g)
 {
 	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed && g->works;
+	       !g->file_backed && !g->is_copy && g->works;
 }
 
 static uint64_t growing_bytes(const struct evidence_device *d)
@@ -179,6 +179,9 @@ static char *why_not_growing(const struct evidence_device *d)
 			return output_format("%s came in %u jumps (%s) and stayed", BYTES(g->bytes), g->fit.jumps, g->site ? g->site : "?");
 		else if (g->fit.kind == GROWTH_JUMP)
 			return output_format("%s came at once (%s) and stayed", BYTES(g->bytes), g->site ? g->site : "?");
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (g->is_copy)
+			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, d->growth)
 		if (!g->works)
 			return output_format("what grew (%s, %s) did so while nothing was freed: that is loading", g->site ? g->site : "?", BYTES(g->bytes));

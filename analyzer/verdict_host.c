@@ -81,7 +81,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 static bool goes_on(const struct evidence_growth *g)
 {
 	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed && g->works;
+	       !g->file_backed && !g->is_copy && g->works;
 }
 
 /* A forecast is of all that grows: it says nothing about a small part of that. */
@@ -123,6 +123,9 @@ static char *why_not_growing(const struct evidence *e)
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->file_backed)
 			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop", g->site ? g->site : "?", BYTES(g->bytes));
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (g->is_copy)
+			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));

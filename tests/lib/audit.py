@@ -52,19 +52,23 @@ class Audit(Host, Devices):
     def everywhere(self):
         self.title()
         self.names()
-        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine, self.no_pressure,
-                       self.owners, self.mappings, self.smaller):
+        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine,
+                       self.no_pressure, self.owners, self.mappings, self.smaller):
             claims()
 
     def title(self):
         done = self.done
         self.claim(r"^memtrace report   (\S.*?)   (\d+) process(?:es)? on (\S+)   (\S+ \S+) UTC   (TIME)$",
                    lambda text: text == done.command_line or text.endswith("..") and done.command_line.startswith(text[:-2]),
-                   len(done.books.process), os.uname().nodename,
+                   self.processes(), os.uname().nodename,
                    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((self.origin + done.real_offset) / 1e9)),
                    self.time(self.last_call_ns(), done.ended), what="title")
         self.duration = self.each(r"^memtrace report .*   (TIME)$")[0][1][1]
 
+    def processes(self):
+        return len(self.done.books.process)
+
     def last_call_ns(self):
         """When the program did at least something still."""
-        return max(e["ns"] for e in self.done.log if e["pid"] in self.done.books.process)
+        kept = self.done.books.process
+        return max([e["ns"] for e in self.done.log if e["pid"] in kept] or [p.begin_ns for p in kept.values()])

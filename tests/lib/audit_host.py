@@ -26,12 +26,13 @@ def exact(done):
         mt.between(want.temporary - TEMPORARY_SLACK, got["temporary"], want.temporary + TEMPORARY_SLACK, "temporary blocks")
         mt.between(want.peak_bytes - PEAK_SLACK, got["peak_bytes"], want.peak_bytes + PEAK_SLACK, "the host's peak")
         mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
-    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
+    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"] if p["host"]["allocations"]},
+             {pid: p.heap.allocations for pid, p in kept.process.items() if p.heap.allocations}, "allocations of each process")
 
 
 class Host(Claims):
     def peak_time(self, sums):
-        return self.time(sums.peak_ns, sums.peak_until_ns)
+        return self.time(sums.peak_ns, sums.peak_until_ns or self.done.ended)
 
     def host_memory(self):
         """What the shim saw is, call by call, what came through to the allocator below it."""
@@ -42,18 +43,22 @@ class Host(Claims):
             self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
                        (sums.peak_bytes - near, sums.peak_bytes + near), self.peak_time(sums) if sums.allocations else "0.000 s",
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
-                       sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"), what=name, section="HOST MEMORY", count=(0, 1))
+                       sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"),
+                       what=name, section="HOST MEMORY", count=(0, 1))
 
     def process_table(self):
         done = self.done
-        for line, row in self.each(r"^ +(\d+)  (\S.*?) +(FIGURE) +(FIGURE) +(FIGURE) +([\d,]+)  exit (\d+) ", "PROCESS"):
+        for line, row in self.each(r"^ +(\d+)  (\S.*?) +(FIGURE) +(FIGURE) +(FIGURE) +([\d,]+)  (?:exit (\d+)|SIGKILL) ", "PROCESS"):
             mt.check(int(row[1]) in done.books.process, "a process %s" % row[1])
             one = done.books.process[int(row[1])]
             names = [done.command_line] + ["fork of %d" % pid for pid in done.books.process if pid != int(row[1])]
             exact = [row[1], lambda text: any(name.startswith(text.rstrip(".")) for name in names), one.heap.peak_bytes, one.heap.live_bytes, one.map.peak_bytes,
                      one.heap.allocations, lambda text: int(text) in (done.status, 0)]
             for group, want in enumerate(exact, 1):
-                self.take(line, row, group, want, "PROCESS, column %d" % group)
+                if row[group]:
+                    self.take(line, row, group, want, "PROCESS, column %d" % group)
+        silent = self.processes() - len(done.books.process)  # they recorded nothing
+        self.claim(r"^ +(\d+) more, none above +(0) B +(0) B +(0) B +(0)$", silent, *"0000", what="other processes", count=(0, 1))
 
     def machine(self):
         """The rows of the host are within what the kernel said while it ran, and add up."""
@@ -62,7 +67,8 @@ class Host(Claims):
             return
         at_s = self.report["system"]["ledger"]["at_s"]
         at_ns = self.origin + int(at_s * 1e9)
-        total = screen.memory_of_machine()
+        limit = getattr(done, "limit", None)  # of a cgroup
+        total = limit or screen.memory_of_machine()
         self.host_adds_up(total)
         self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(at_ns, at_ns), self.part_used(total), total, what="the machine")
         pids = [pid for pid in done.watch.of_process if done.watch.of_process[pid][0][0] < at_ns]
@@ -70,10 +76,11 @@ class Host(Claims):
         moved = sum(high - low for low, high in (done.books.live(pid, at_ns - 10 ** 9, at_ns + 10 ** 9) for pid in pids))
         most = min(own[1] + moved, done.account.get("rss_peak_bytes", total)) + SLACK
         others = KERNEL_SHARE * total
-        bounds = {name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()}
-        bounds.update({name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")})
-        bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
-        bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
+        bounds = {name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")}
+        if not limit:
+            bounds.update({name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()})
+            bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
+            bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
         bounds["smaller rows"] = 0, 11 * 0.002 * total
         for line, cell in self.each(r"(?:^|  )(live in this run|[a-z][a-z ]+[a-z]) +(-?FIGURE) +([\d.]+) %", "HOST"):
             name, low, high = cell[1], *bounds.get(cell[1], (-total, total))  # what is unexplained is the rest: they add up
@@ -98,7 +105,8 @@ class Host(Claims):
 
     def in_memory(self, at_ns):
         done = self.done
-        for line, row in self.each(r"^  (\d+) python +(FIGURE|-) +(FIGURE|-) +(FIGURE) +(FIGURE|-) +(FIGURE|-) +(FIGURE)$", "HOST"):
+        self.claim(r"^  live and kept: \+/- (FIGURE),", self.report["system"]["ledger"]["live_error"], what="how exact they are", count=(0, 1))
+        for line, row in self.each(r"^  (\d+) python(?:  OOM killer)? +(FIGURE|-) +(FIGURE|-) +(FIGURE) +(FIGURE|-) +(FIGURE|-) +(FIGURE)$", "HOST"):
             pid = int(row[1])
             self.take(line, row, 1, lambda text: pid in done.books.process, "a process")
             names = {2: "VmRSS", 3: "Pss", 5: "Private_Dirty", 6: "VmSwap", 7: "VmHWM"}
@@ -182,9 +190,10 @@ class Host(Claims):
             self.take(line, part, 2, 100 * sum(kept.bins[low:high + 1]) / sum(kept.bins), part[1])
         most, others = max(l.temporary for key, l in kept.line.items() if key[0]), kept.line[NO_LINE]
         for line, found in self.each(r"^TEMPORARY +([\d.]+) % of allocations were freed at once, most \(([\d,]+)\) in  .*  (PLACE)$"):
-            own = kept.line[self.key(found[3])].temporary
             self.take(line, found, 1, 100 * kept.host.temporary / kept.host.allocations, "blocks that were freed at once")
-            self.take(line, found, 2, (max(own, most), own + others.temporary), "... by the line that has most")
+            of_library = self.key(found[3]) not in kept.line  # lines of the program call it
+            own = 0 if of_library else kept.line[self.key(found[3])].temporary
+            self.take(line, found, 2, (0, most) if of_library else (max(own, most), own + others.temporary), "... by the line that has most")
         leaks = self.done.trace.json("leaks", "-n", "100000")
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
         blocks = sum(p.heap.live_blocks for p in kept.process.values()) - leaks["benign_blocks"]
@@ -194,8 +203,10 @@ class Host(Claims):
             name, number = self.key(found[4])
             kept_there = sum(s["bytes"] for s in leaks["sites"] if s["benign"] and any(f["line"] == number and os.path.basename(f["file"] or "") == name
                                                                                        for f in s["stack"]))
-            size = kept.line[name, number].heap.bytes
-            self.take(line, found, 3, (size - kept_there, size + others.heap.bytes), "what that line left alive, without what libraries keep")
+            of_library = (name, number) not in kept.line
+            size = 0 if of_library else kept.line[name, number].heap.bytes
+            self.take(line, found, 3, (0, alive) if of_library else (size - kept_there, size + others.heap.bytes),
+                      "what that line left alive, without what libraries keep")
 
     @staticmethod
     def key(place):

@@ -5,6 +5,7 @@
     seen.finish()
 """
 import datetime
+import os
 import re
 
 import mt
@@ -115,14 +116,22 @@ class Claims(screen.Screen):
         self.claim(r"\b(?!x\d)([A-Za-z_]\w*\d\w*)", lambda text: True, what="an identifier", count=range(99))
         self.claim(r"((?:\.\.)?[\w.+-]*\.so(?:\.\d+)*)(?=\s|$)", lambda text: files_of("*" + text.lstrip(".") if text.startswith("..") else text),
                    what="a library", count=range(99))
+        self.claim(r"([\w.+-]*\.so[.\d]*\+0x[0-9a-f]+)", self.is_in_library, what="a place in a library without symbols", count=range(99))
+        self.claim(r"<frozen (?:\w+\.)*(\w+>:\d+)", lambda text: source(text.replace(">", ".py")), what="a line of the interpreter's own",
+                   count=range(99))
         for line, found in self.each(r"(PLACE)(?: ([\w.<>]+))?"):
             before = re.search(r"([\w.<>]+)  +$", line.text[:found.start()])  # a table has the function in front
-            named = [name for name in (found[2], before and before[1]) if name and is_function(name)]
+            named = [name for name in (found[2], before and before[1]) if name and not name.endswith("..") and is_function(name)]
             if found[1].partition(":")[0].endswith(".py"):
                 self.take(line, found, 1, lambda place: source(place) and (not named or any(is_in(place, name) or calls(place, name) for name in named)),
                           "a line of a function")
             else:
                 self.take(line, found, 1, lambda place: True, "a place that debug information says: symbolize.py compares those with addr2line")
+
+    @staticmethod
+    def is_in_library(text):
+        name, _, offset = text.rpartition("+")
+        return any(int(offset, 16) < os.path.getsize(path) for path in files_of(name))
 
     def ranks(self):
         """Causes and advice are counted from 1."""

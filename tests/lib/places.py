@@ -37,7 +37,7 @@ def functions_of(path):
 def files_of(name):
     """Files of that name (a pattern, too): the scenarios', else libraries'."""
     own = glob.glob(os.path.join(gpu.SCENARIOS, "**", name), recursive=True)
-    folders = [os.path.join(gpu.VENV, "lib"), os.path.join(mt.VENV, "lib"), os.path.dirname(os.__file__)]
+    folders = [os.path.join(gpu.VENV, "lib"), os.path.join(mt.VENV, "lib"), os.path.join(mt.TOP, "build/venv-mindspore"), os.path.dirname(os.__file__)]
     return own or [path for folder in folders for path in glob.glob(os.path.join(folder, "**", name), recursive=True)]
 
 

@@ -3,16 +3,20 @@
 # timeout: 900
 # serial: a large framework
 import functools
-import json
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import audit
+import audit_host
+import gpu
 import mt
+import screen
 from cgroup import Cgroup
 
 MIB = 1 << 20
+POOL = 1 << 30  # what MindSpore takes for its own at a time
 SCENARIO = os.path.join(mt.TOP, "tests/scenarios/incident1/mindspore_main.py")
 WHEEL = os.path.join(mt.TOP, "build/venv-mindspore")  # where scripts/setup puts it
 PROGRAM = """
@@ -38,14 +42,17 @@ def environment():
 
 @functools.lru_cache(None)
 def incident1(limit, *arguments):
-    """In a cgroup of its own."""
-    env = mt.clean_env(**environment())
+    """In a cgroup of its own, with books: all that audit.py asks of a run."""
     output = os.path.join(mt.scratch("trace"), "t")
-    with Cgroup(limit) as group:
-        done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *group.command([mt.python(), SCENARIO, *arguments])], env=env, timeout=300)
-    done.trace = mt.Trace(output)
-    done.trace.settle()
-    return done
+
+    def start(env, preload):
+        env = mt.clean_env(MEMTRACE_PAUSED="1", **environment(), **env)
+        with Cgroup(limit) as group:
+            command = group.command(["env", "LD_PRELOAD=" + " ".join([mt.SHIM, *preload]), mt.python(), SCENARIO, *arguments])
+            done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *command], env=env, timeout=300)
+        done.trace, done.log, done.limit, done.account = mt.Trace(output), [], limit, gpu.account(done.out)
+        return done
+    return audit.known(start, " ".join(["python mindspore_main.py", *arguments]))
 
 
 @functools.lru_cache(None)
@@ -57,9 +64,81 @@ def limit():
     return (max(int(current) - int(file) for current, file in figures) - 24 * MIB) // 4096 * 4096
 
 
+class Audit(audit.Audit):
+    """Of a run on the host, in a cgroup."""
+
+    def everywhere(self):
+        self.title()
+        self.names()
+        for claims in (self.ranks, self.host_memory, self.process_table, self.machine, self.no_pressure, self.owners, self.mappings, self.smaller,
+                       self.for_what):
+            claims()
+
+    def processes(self):
+        """MindSpore asks cat, grep and sed for the machine's clock when it is imported."""
+        return len({p["pid"] for p in self.report["processes"]})
+
+    def line(self, text):
+        """What the program's line had when the heap was at its peak, by the books."""
+        return self.done.books.line["mindspore_main.py", screen.line_of(SCENARIO, text)].heap.high_bytes
+
+    def for_what(self):
+        """Beside parameters and the arrays of the checkpoint there is MindSpore's own pool."""
+        done, peak = self.done, self.done.books.host.peak_bytes
+        self.claim(r"^ALIVE THEN \(host: (FIGURE) at (TIME)\)$", peak, self.peak_time(done.books.host), what="what was alive", count=(0, 1))
+        known = {"parameters": self.line("Parameter(Tensor(") + self.line("asnumpy().copy()"), "checkpoint": self.line("numpy.ones(shape")}
+        small = peak / 1000
+        want = {name: (size - small, 1.01 * size + small) for name, size in known.items()}
+        rest = peak - sum(known.values())
+        self.categories_are(dict(want, unknown=(0.98 * rest - small, rest + small), context=(0, small)), small)
+
+    def freed(self):
+        """What became of what is less than at the heap's peak."""
+        peak = self.done.books.host.peak_bytes
+        for line, found in self.each(r"^  freed by (\d+) \(\+/- (FIGURE)\): (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)?$", "HOST"):
+            self.take(line, found, 1, lambda text: int(text) in self.done.books.process, "a process")
+            figures = [screen.Figure(found[i]) for i in (3, 4, 5) if found[i]]
+            mt.between(0, sum(f.value - f.half for f in figures), peak, "what it freed")
+            for group in range(2, 3 + len(figures)):
+                self.take(line, found, group, (0, peak), "what became of it")
+
+    def largest(self, sizes):
+        for line, found in self.each(r"(?<= )(FIGURE) \S+", "ALIVE THEN"):
+            if line.text.startswith("  5 largest"):
+                self.take(line, found, 1, lambda text: any(screen.Figure(text).value - screen.Figure(text).half <= size <=
+                                                           screen.Figure(text).value + screen.Figure(text).half for size in sizes), "a large block")
+        self.claim(r"\(x(\d)\)", (2, len(sizes)), what="blocks of one size", section="ALIVE THEN", count=range(3))
+        self.claim(r"^  (5) largest ", "5", what="how many")
+
+
+def check_screen(done):
+    """Each number on the first screen is compared with the books, the kernel, or what the program says of itself."""
+    seen, copy = Audit(done), done.account["copy_bytes"]
+    if done.status:
+        made = ["mindspore_main.py:%d" % screen.line_of(SCENARIO, text)
+                for text in ("inference = Model(", " model = Model(", "= load_checkpoint()", "= model.to_numpy(")]
+        seen.claim(r"^  1 limit +(FIGURE)   high   the cgroup may use (FIGURE) of the machine's (FIGURE); (FIGURE) of it were in use "
+                   r"and the kernel killed (\d)$", (0.9 * done.limit, done.limit), done.limit, screen.memory_of_machine(), (0.9 * done.limit, done.limit), 1, what="the limit")
+        seen.claim(r"^  2 copies +(FIGURE)   high   (\d+) sets of (\d+) blocks of the same sizes .* (FIGURE) each: (PLACE) main, (PLACE) main, "
+                   r"(PLACE) main, (PLACE) main$", (3 * copy, 3.02 * copy), 4, done.account["copy_blocks"], copy,
+                   *[lambda place: place in made] * 4, what="copies")
+        mt.check(all(seen.each(re.escape(place) + " main(?=,|$)", "WHY") for place in made), "not all of %s made copies" % made)
+        seen.claim(r"gives back (FIGURE)$", (3 * copy, 3.02 * copy), what="what it gives back", section="DO")
+        seen.claim(r"^  no leak +what grew \((?:PLACE) [^,]*, (FIGURE)\) is one of the copies$", (copy / 2, copy), what="no leak", count=(0, 1))
+        kept = done.books
+        freed = kept.host.peak_bytes - sum(p.heap.live_bytes for p in kept.process.values())
+        seen.claim(r"^  no retained +allocators keep (FIGURE) of what was freed; (FIGURE) are resident and private$", (0, freed), (0, done.limit),
+                   what="what allocators keep")
+        seen.largest([POOL, done.account["largest_bytes"]])
+    seen.freed()
+    seen.finish()
+
+
 def case_incident1():
     done = incident1(limit())
-    account = json.loads(re.search("ACCOUNT (.*)", done.out)[1])
+    audit_host.exact(done)
+    check_screen(done)
+    account = done.account
     mt.check("PHASE t4" in done.out and "PHASE t5" not in done.out, "it did not end behind t4: %s" % done)
     (verdict,) = [v for v in done.trace.report["verdicts"] if v["kind"] == "copies"]
     copies = done.trace.report["copies"][0]
@@ -77,6 +156,8 @@ def case_incident1_healthy():
     done = incident1(limit(), "--healthy")
     mt.equal((done.status, done.trace.report["status"], done.trace.report["verdicts"]), (0, "ok", []), "status, the report's, its verdicts")
     mt.check("PHASE t5" in done.out, "it ended before: %s" % done.out)
+    audit_host.exact(done)
+    check_screen(done)
 
 
 @mt.variants("libmemtrace.so", "libmemtrace_libascend_kernel_hook.so")

@@ -89,6 +89,25 @@ def spike(sick):
     tell(status=status(), kept_blocks=len(blocks))
 
 
+def copying(sick):
+    """A model's arrays are copied one after the other, each through what is freed again; sick: copies of one array are kept, each a new one."""
+    model, copies = [bytearray(MIB // 2 + MIB // 8 * (i * i % 5)) for i in range(STEPS)], []
+
+    def work(number):
+        copies.append(bytearray(bytes(model[0 if sick else number])))
+    steps(work)
+    tell(kept_bytes=sum(map(len, copies)))
+
+
+def ending(sick):
+    """What a program has it frees as it ends; sick: long before, and its allocator keeps the pages."""
+    blocks = [bytes(1960) for _ in range(120 * MIB // 2000)]
+    time.sleep(1 if sick else 6)
+    blocks[:] = blocks[::100]
+    time.sleep(6 if sick else 1.1)  # it is sampled once more
+    tell(freed_bytes=120 * MIB // 2000 * 99 // 100 * 2000)
+
+
 def status():
     """Of this process, from the kernel, in bytes."""
     found = {}

@@ -186,6 +186,10 @@ TEST(why_nothing_leaks_on_a_host)
 	judge();
 	CHECK(says(why_not(VERDICT_LEAK), "pages of files"));
 	host_growth(GROWTH_LINEAR, 2);
+	growths[0].is_copy = true;
+	judge();
+	CHECK(says(why_not(VERDICT_LEAK), "is one of the copies"));
+	host_growth(GROWTH_LINEAR, 2);
 	growths[0].fit.certainty = CERTAINTY_LOW;
 	CHECK(!now(VERDICT_LEAK));
 }

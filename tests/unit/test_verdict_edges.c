@@ -217,7 +217,10 @@ TEST(why_nothing_leaks)
 	judge();
 	CHECK(ruled_out_since(VERDICT_LEAK, "came in 3 jumps"));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 9);
-	growths[0].works = false;
+	growths[0].is_copy = true;
+	judge();
+	CHECK(ruled_out_since(VERDICT_LEAK, "is one of the copies"));
+	growths[0].is_copy = growths[0].works = false;
 	judge();
 	CHECK(ruled_out_since(VERDICT_LEAK, "that is loading"));
 	growth(0, GROWTH_LINEAR, CERTAINTY_LOW, 9);

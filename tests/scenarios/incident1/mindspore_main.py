@@ -5,12 +5,18 @@ usage: mindspore_main.py [--healthy]    what is done with is given back before t
 """
 import gc
 import json
+import os
 import sys
 import time
 
 import mindspore
 import numpy
 from mindspore import Parameter, Tensor, nn, ops
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import recording
+
+recording.begin()
 
 HEALTHY = "--healthy" in sys.argv
 LAYERS, HIDDEN, WORDS = 10, 1024, 19456
@@ -61,7 +67,8 @@ def phase(name):
 
 def main():
     params_dict = load_checkpoint()
-    print("ACCOUNT " + json.dumps({"copy_bytes": sum(a.nbytes for a in params_dict.values()), "copy_blocks": len(params_dict)}), flush=True)
+    print("ACCOUNT " + json.dumps({"copy_bytes": sum(a.nbytes for a in params_dict.values()), "copy_blocks": len(params_dict),
+                                   "largest_bytes": max(a.nbytes for a in params_dict.values())}), flush=True)
     phase("t1")
     model = Model(params_dict)
     phase("t2")
