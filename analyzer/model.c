@@ -87,6 +87,7 @@ static void take_level(struct account *a)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		l->map[c] = a->seen.map[c].bytes;
 	l->registered_bytes = a->seen.registered_bytes;
+	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
 }
 
 static inline void pass_level(struct account *a, uint64_t ns)
