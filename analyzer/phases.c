@@ -252,7 +252,7 @@ void phases_look(struct phases *s, const struct model_change *c)
 
 /* ---- which lines are phases ---------------------------------------------------------------------------- */
 
-/* Children have larger ids than their parents. */
+/* Children have larger ids than their parents. Imports, however long they take, are not what a program does. */
 static void sum_lines(struct run *r)
 {
 	for (size_t i = r->line_count; i-- > 2;)
@@ -489,6 +489,8 @@ static void settle_lines(struct run *r)
 	if (r->settled)
 		return;
 	r->settled = true;
+	if (r->now && r->process->end_ns > r->now_ns)
+		r->lines[r->now].ns += r->process->end_ns - r->now_ns;
 	r->now = 0;
 	choose_lines(r);
 }
