@@ -326,6 +326,22 @@ TEST(the_main_thread_says_where_the_program_is)
 	end();
 }
 
+/* Which need not be the first one that was seen. */
+TEST(the_main_thread_has_the_process_s_number)
+{
+	begin();
+	synth_text(w.p, MT_REC_THREAD, &(struct mt_rec_thread){ 0, 999 }, 8, "worker");
+	synth_text(w.p, MT_REC_THREAD, &(struct mt_rec_thread){ 1, 100 }, 8, "main");
+	w.p->info.threads = 2;
+	uint32_t script = function(SCRIPT, "<module>"), work = function(SCRIPT, "work");
+	take(in(0, work, 50), 200);
+	w.ring = 1;
+	take(in(0, script, 10), 1000);
+	run();
+	CHECK(are("train.py:10"));
+	end();
+}
+
 /* A loop of two lines: so many visits each have a phase, and with one more they are all one. */
 static void visit(unsigned times)
 {
@@ -483,8 +499,8 @@ static void device(enum mt_kind kind, enum mt_class class, uint32_t id, uint64_t
 TEST(what_the_driver_had_is_that_of_the_pools_peak)
 {
 	begin();
-	device(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, 0x100000, 700);
 	device(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 2, 0x100000, 9000);
+	device(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, 0x100000, 700);
 	enter(named("step"));
 	device(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, 0x200000, 300);
 	device(MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, 0x100000, 400);
@@ -495,7 +511,7 @@ TEST(what_the_driver_had_is_that_of_the_pools_peak)
 	leave();
 	run();
 	const struct phase *p = phases_get(w.phases, 0);
-	const struct phase_track *pool = track(p, MODEL_POOL, 0), *memory = track(p, MODEL_DEVICE, 0), *other = track(p, MODEL_DEVICE, 1);
+	const struct phase_track *pool = track(p, MODEL_POOL, 1), *memory = track(p, MODEL_DEVICE, 1), *other = track(p, MODEL_DEVICE, 0);
 	CHECK(pool && memory && other);
 	CHECK_EQ(pool->peak_bytes, 500);
 	CHECK_EQ(pool->driver_bytes, 1000);
@@ -531,6 +547,29 @@ TEST(a_peak_may_be_the_beginning)
 	CHECK_EQ(pool->kept_bytes, -400);
 	CHECK_EQ(heap(0)->peak_bytes, 50);
 	end();
+}
+
+/* A pool that had 900 in blocks at its peak, of 1200 the process had of the driver; at the end 100 and DRIVER_END. */
+static bool freed(uint64_t visits, uint64_t driver_end, uint64_t driver_at_peak, struct phase_freed *out)
+{
+	struct phase_track tracks[] = {
+		{ .kind = MODEL_POOL, .device = 1, .peak_bytes = 900, .end_bytes = 100, .driver_bytes = driver_at_peak },
+		{ .kind = MODEL_DEVICE, .device = 1, .peak_bytes = 1200, .end_bytes = driver_end },
+		{ .kind = MODEL_DEVICE, .device = 2, .peak_bytes = 77, .end_bytes = 77 },
+	};
+	struct phase p = { .visits = visits, .tracks = tracks, .track_count = 3 };
+	return phase_freed(&p, &tracks[0], out);
+}
+
+TEST(what_a_phase_frees_goes_to_the_driver_or_stays)
+{
+	struct phase_freed f;
+	CHECK(freed(1, 1200, 1200, &f) && f.freed == 800 && f.to_driver == 0 && f.in_pool == 800);   /* all kept */
+	CHECK(freed(1, 400, 1200, &f) && f.freed == 800 && f.to_driver == 800 && f.in_pool == 0);    /* empty_cache() */
+	CHECK(freed(1, 700, 1200, &f) && f.to_driver == 500 && f.in_pool == 300);
+	CHECK(freed(1, 1500, 1200, &f) && f.to_driver == -300 && f.in_pool == 1100);                 /* it has taken more since */
+	CHECK(!freed(2, 1200, 1200, &f));                                                            /* which visit's? */
+	CHECK(!freed(1, 1200, 0, &f));                                                               /* nothing was seen of the driver */
 }
 
 /* ---- folded blocks --------------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
-/* Steps and phases of generated programs: number, low and high points against what the generator itself counted. */
+/* Steps of generated programs: number, low and high points against what the generator itself counted. */
 #include "analyzer/growth.h"
-#include "analyzer/phases.h"
 #include "analyzer/steps.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
@@ -96,7 +95,6 @@ static void mark(enum mt_mark what, uint64_t value, const char *name, enum mt_ma
 struct passes {
 	struct rhythm *rhythm;
 	struct steps *steps;
-	struct phases *phases;
 	struct reader *reader[2];
 };
 
@@ -106,7 +104,6 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 	(void)ring;
 	if (s->steps) {
 		steps_event(s->steps, p, slot, thread);
-		phases_event(s->phases, p, slot, thread);
 	} else {
 		rhythm_event(s->rhythm, p, slot);
 	}
@@ -117,10 +114,8 @@ static void on_change(void *arg, const struct model_change *c)
 	struct passes *s = arg;
 	if (s->steps) {
 		steps_change(s->steps, c);
-		phases_change(s->phases, c);
 	} else {
 		rhythm_change(s->rhythm, c);
-		phases_look(s->phases, c);
 	}
 }
 
@@ -139,7 +134,7 @@ static void run_pass(struct passes *s, int i)
 
 static void run(struct passes *s)
 {
-	*s = (struct passes){ .rhythm = rhythm_new(), .phases = phases_new() };
+	*s = (struct passes){ .rhythm = rhythm_new() };
 	prog.p->info.exit_kind = MT_EXIT_CODE;
 	prog.p->info.end_ticks = prog.now;
 	synth_write(prog.p, SYNTH_BLOCKS);
@@ -147,13 +142,11 @@ static void run(struct passes *s)
 	s->steps = steps_new(s->rhythm);
 	run_pass(s, 1);
 	steps_finish(s->steps);
-	phases_finish(s->phases);
 }
 
 static void end(struct passes *s)
 {
 	steps_free(s->steps);
-	phases_free(s->phases);
 	rhythm_free(s->rhythm);
 	reader_close(s->reader[0]);
 	reader_close(s->reader[1]);
@@ -483,84 +476,6 @@ TEST(loading_has_no_steps)
 {
 	CHECK_EQ(turns_on_a_device(false), RHYTHM_SITES);
 	CHECK_EQ(turns_on_a_device(true), RHYTHM_NONE);
-}
-
-/* ---- phases ------------------------------------------------------------------------------------------------ */
-
-TEST(marked_phases_nest_and_keep_their_peaks)
-{
-	struct passes s;
-	begin(9);
-	uint32_t a = site(0x1000), b = site(0x2000);
-	struct held first = take(a, 1000);
-	mark(MT_MARK_BEGIN, 0, "outer", MT_MARK_PROGRAM);
-	struct held kept = take(a, 5000);
-	mark(MT_MARK_BEGIN, 0, "inner", MT_MARK_PROGRAM);
-	drop(take(b, 20000));
-	mark(MT_MARK_END, 0, NULL, MT_MARK_PROGRAM);
-	drop(take(b, 7000));
-	mark(MT_MARK_END, 0, NULL, MT_MARK_PROGRAM);
-	drop(first);
-	drop(kept);
-	run(&s);
-	size_t outer = phases_find(s.phases, "outer", 0), inner = phases_find(s.phases, "inner", 0);
-	CHECK_EQ(phases_count(s.phases), 2);
-	CHECK(outer == 0 && inner == 1);
-	const struct phase *o = phases_get(s.phases, outer), *i = phases_get(s.phases, inner);
-	CHECK_EQ(o->tracks[0].peak_bytes, 26000);
-	CHECK_EQ(i->tracks[0].peak_bytes, 26000);
-	CHECK_EQ(o->tracks[0].begin_bytes, 1000);
-	CHECK_EQ(o->tracks[0].kept_bytes, 5000);
-	CHECK_EQ(i->tracks[0].kept_bytes, 0);
-	CHECK(o->begin_ns < i->begin_ns && i->end_ns < o->end_ns);
-	end(&s);
-}
-
-/* A pool that had 900 in blocks at its peak, of 1200 the process had of the driver; at the end 100 and DRIVER_END. */
-static bool freed(uint64_t visits, uint64_t driver_end, uint64_t driver_at_peak, struct phase_freed *out)
-{
-	struct phase_track tracks[] = {
-		{ .kind = MODEL_POOL, .device = 1, .peak_bytes = 900, .end_bytes = 100, .driver_bytes = driver_at_peak },
-		{ .kind = MODEL_DEVICE, .device = 1, .peak_bytes = 1200, .end_bytes = driver_end },
-		{ .kind = MODEL_DEVICE, .device = 2, .peak_bytes = 77, .end_bytes = 77 },
-	};
-	struct phase p = { .visits = visits, .tracks = tracks, .track_count = 3 };
-	return phase_freed(&p, &tracks[0], out);
-}
-
-TEST(what_a_phase_frees_goes_to_the_driver_or_stays)
-{
-	struct phase_freed f;
-	CHECK(freed(1, 1200, 1200, &f) && f.freed == 800 && f.to_driver == 0 && f.in_pool == 800);   /* all kept */
-	CHECK(freed(1, 400, 1200, &f) && f.freed == 800 && f.to_driver == 800 && f.in_pool == 0);    /* empty_cache() */
-	CHECK(freed(1, 700, 1200, &f) && f.to_driver == 500 && f.in_pool == 300);
-	CHECK(freed(1, 1500, 1200, &f) && f.to_driver == -300 && f.in_pool == 1100);                 /* it has taken more since */
-	CHECK(!freed(2, 1200, 1200, &f));                                                            /* which visit's? */
-	CHECK(!freed(1, 1200, 0, &f));                                                               /* nothing was seen of the driver */
-}
-
-TEST(phases_that_come_again_and_again_are_one)
-{
-	struct passes s;
-	begin(10);
-	uint32_t a = site(0x1000);
-	synth_text(prog.p, MT_REC_NAME, &(struct mt_rec_name){ 1, 0 }, sizeof(struct mt_rec_name), "forward");
-	for (uint64_t i = 0; i < 30; i++) {
-		prog.now += MS;
-		synth_ext(prog.p, 0, (struct mt_event){ .ticks = prog.now, .size = 1, .kind = MT_MARK },
-			  (struct mt_ext_device){ .class = MT_MARK_BEGIN, .source = MT_MARK_NVTX });
-		drop(take(a, 1000 + 100 * i));
-		take(a, 10);
-		mark(MT_MARK_END, 0, NULL, MT_MARK_NVTX);
-	}
-	run(&s);
-	CHECK_EQ(phases_count(s.phases), 1);
-	const struct phase *p = phases_get(s.phases, 0);
-	CHECK_EQ(p->visits, 30);
-	CHECK_EQ(p->tracks[0].peak_bytes, 1000 + 100 * 29 + 10 * 29);
-	CHECK_EQ(p->tracks[0].kept_bytes, 300);
-	CHECK(p->busy_ns < p->end_ns - p->begin_ns);
-	end(&s);
 }
 
 TEST_MAIN
