@@ -141,7 +141,7 @@ static void make(void)
 	course_attach(w.course, &q);
 	if (view_open(&w.view, &w.options) || system_open(&w.system, w.view.reader))
 		abort();
-	q.level_ns = system_ns(w.system);
+	system_ask(w.system, &q);
 	w.view.samples = system_samples(w.system);
 	if (view_run(&w.view, &q) || system_settle(w.system, w.view.model) ||
 	    explain_new(&w.explain, &w.view, w.course, w.samples.bytes ? w.system : NULL, true) || course_run(w.course, &w.view) ||

@@ -102,21 +102,19 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 {
 	struct passes *s = arg;
 	(void)ring;
-	if (s->steps) {
+	if (s->steps)
 		steps_event(s->steps, p, slot, thread);
-	} else {
+	else
 		rhythm_event(s->rhythm, p, slot);
-	}
 }
 
 static void on_change(void *arg, const struct model_change *c)
 {
 	struct passes *s = arg;
-	if (s->steps) {
+	if (s->steps)
 		steps_change(s->steps, c);
-	} else {
+	else
 		rhythm_change(s->rhythm, c);
-	}
 }
 
 static void run_pass(struct passes *s, int i)
