@@ -323,6 +323,72 @@ TEST(mappings_that_are_no_memory_of_its_own)
 	end();
 }
 
+/* Of a mapping that the kernel has merged with another, and of one that was looked at only later, nothing is known. */
+TEST(mappings_that_were_not_there_to_be_looked_at)
+{
+	begin();
+	map(w.p, 20 * MIB);
+	unsigned merged = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, w.next_addr, "[anon]", "");
+	FIGURES(merged, { MT_MAPPING_size, 20 * MIB }, { MT_MAPPING_rss, 0 });
+	synth_gone(&w.samples, merged);
+	map(w.p, 30 * MIB);
+	unsigned later = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, w.next_addr, "[anon]", "");
+	sample_process(w.process, 130, 0, 0);
+	sample_machine();
+	wait_seconds(1);
+	FIGURES(later, { MT_MAPPING_size, 30 * MIB }, { MT_MAPPING_rss, 0 });
+	sample_process(w.process, 40, 0, 0);
+	sample_machine();
+	const struct system_process *p = settle();
+	CHECK_EQ(w.ledger->ns, SECOND);
+	CHECK_EQ(p->untouched, 0);
+	LEDGER(live, 130);
+	end();
+}
+
+/* Each in its own process and at its own addresses, in whatever order they were looked at. */
+TEST(what_was_never_touched_is_told_by_process)
+{
+	begin();
+	struct synth_process *other = synth_process(&w.synth, 101, 0);
+	static const struct { uint64_t addr, mib, there; uint32_t pid; } rows[] = {
+		{ 1ull << 45, 32, 30, 100 }, { 1ull << 44, 16, 1, 101 }, { 1ull << 44, 64, 16, 100 }, { 1ull << 46, 8, 8, 101 },
+	};
+	unsigned second = traced(other);
+	for (size_t i = 0; i < 4; i++) {
+		synth_map(rows[i].pid == 100 ? w.p : other, 0, w.now += 1000, rows[i].addr, rows[i].mib * MIB,
+			  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
+		unsigned s = synth_subject(&w.samples, MT_SUBJECT_MAPPING, rows[i].pid, rows[i].pid, rows[i].addr, "[anon:some name]", "");
+		FIGURES(s, { MT_MAPPING_size, rows[i].mib * MIB }, { MT_MAPPING_rss, rows[i].there * MIB });
+	}
+	sample_process(w.process, 126, 0, 0);
+	sample_process(second, 9, 0, 0);
+	sample_machine();
+	CHECK_EQ(settle()->untouched, (64 - 16 + 32 - 30) * MIB);
+	CHECK_EQ(system_process(w.system, 1)->untouched, 15 * MIB);
+	LEDGER(live, 80 + 16 + 30 + 1 + 8);
+	LEDGER(kept, 0);
+	end();
+}
+
+/* Two neighbours that were one mapping when it was looked at first: 10 of both were in memory then, 5 of the second later. */
+TEST(mappings_that_were_one_count_once)
+{
+	begin();
+	for (uint64_t i = 0; i < 2; i++)
+		synth_map(w.p, 0, w.now += 1000, (1ull << 45) + i * 32 * MIB, 32 * MIB, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
+	unsigned both = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, 1ull << 45, "[anon]", "");
+	unsigned second = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, (1ull << 45) + 32 * MIB, "[anon]", "");
+	FIGURES(both, { MT_MAPPING_size, 64 * MIB }, { MT_MAPPING_rss, 10 * MIB });
+	FIGURES(second, { MT_MAPPING_size, 32 * MIB }, { MT_MAPPING_rss, 5 * MIB });
+	sample_process(w.process, 90, 0, 0);
+	sample_machine();
+	const struct system_process *p = settle();
+	CHECK(p->untouched <= 59 * MIB && p->untouched >= 49 * MIB);
+	CHECK(p->untouched - p->untouched_error <= 49 * MIB);
+	end();
+}
+
 /* Since large mappings were looked at 15 MiB became resident and 9 were allocated: 6 of the mapping were touched, as much as 15 if
  * what is new was not. */
 TEST(what_was_touched_since_is_known_within_an_error)
