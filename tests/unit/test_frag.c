@@ -83,6 +83,77 @@ TEST(arenas_are_read_off_addresses)
 	end(&f);
 }
 
+/* The heap ends where the next library begins, wherever that is; what lies beyond is a thread's. */
+TEST(the_heap_is_between_program_and_libraries)
+{
+	struct fixture f;
+	begin(&f);
+	module(f.p, PROGRAM + (2ull << 40), PROGRAM + (2ull << 40) + MIB, "/lib/far.so");
+	module(f.p, PROGRAM + (1ull << 40), PROGRAM + (1ull << 40) + MIB, "/lib/near.so");
+	module(f.p, PROGRAM - 64 * MIB, PROGRAM - 63 * MIB, "/lib/below.so");
+	uint64_t next = PROGRAM + (1ull << 40), below = PROGRAM - 62 * MIB;
+	synth_alloc(f.p, 0, AT(1), below + 16, 300, 1);
+	synth_alloc(f.p, 0, AT(2), PROGRAM + MIB + 16, 1000, 1); /* where the program ends */
+	synth_alloc(f.p, 0, AT(3), next - 116, 100, 2);
+	synth_alloc(f.p, 0, AT(4), next + 16 * MIB, 50, 3);
+	run(&f);
+	struct arenas a;
+	CHECK_EQ(arenas_find(&a, f.m, reader_process(f.r, 0)), 0);
+	CHECK_EQ(a.count, 3);
+	CHECK(a.list[0].kind == ARENA_MAIN && a.list[0].blocks == 2 && a.list[0].start == PROGRAM + MIB && a.list[0].end == next - 16);
+	CHECK(a.list[1].kind == ARENA_THREAD && a.list[1].live == 300);
+	CHECK(a.list[2].kind == ARENA_THREAD && a.list[2].live == 50);
+	CHECK_EQ(a.span, a.list[0].end - a.list[0].start + 316 + 66);
+	arenas_fini(&a);
+	end(&f);
+}
+
+/* Six blocks with nothing, 16, 48, 1000 and 100 bytes between them. */
+TEST(four_blocks_at_the_top_are_told)
+{
+	static const uint64_t gaps[] = { 0, 16, 48, 1000, 100 };
+	struct fixture f;
+	begin(&f);
+	uint64_t at = BREAK + 16;
+	for (uint64_t i = 0; i < 6; i++) {
+		synth_alloc(f.p, 0, AT(1 + i), at, 100 + i, 1);
+		at += 100 + i + (i < 5 ? gaps[i] : 0);
+	}
+	run(&f);
+	struct arenas a;
+	CHECK_EQ(arenas_find(&a, f.m, reader_process(f.r, 0)), 0);
+	const struct arena *heap = &a.list[0];
+	CHECK_EQ(heap->tops, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t gap = gaps[4 - i];
+		CHECK_EQ(heap->top[i].size, 105 - i);
+		CHECK_EQ(heap->below[i], gap > 16 ? gap - 16 : 0); /* 16 are malloc's own */
+	}
+	CHECK_EQ(heap->largest_hole, 984);
+	CHECK_EQ(heap->end, at);
+	arenas_fini(&a);
+	end(&f);
+}
+
+/* Large blocks have pages of their own, if they begin as malloc lays them there: 16 bytes into a page. */
+TEST(large_blocks_have_pages_of_their_own)
+{
+	struct fixture f;
+	begin(&f);
+	synth_alloc(f.p, 0, AT(1), ARENA + 0x1010, 128 << 10, 1);
+	synth_alloc(f.p, 0, AT(2), ARENA + 4 * MIB + 0x20, MIB, 1);
+	synth_alloc(f.p, 0, AT(3), ARENA + 8 * MIB + 0x10, (128 << 10) - 1, 1);
+	run(&f);
+	struct arenas a;
+	CHECK_EQ(arenas_find(&a, f.m, reader_process(f.r, 0)), 0);
+	CHECK_EQ(a.count, 2);
+	CHECK(a.list[0].kind == ARENA_THREAD && a.list[0].blocks == 2);
+	CHECK(a.list[1].kind == ARENA_MAPPED && a.list[1].live == 128 << 10);
+	CHECK_EQ(a.span, a.list[0].end - a.list[0].start);
+	arenas_fini(&a);
+	end(&f);
+}
+
 static void pool(struct fixture *f, uint64_t addr, uint64_t size, uint32_t node)
 {
 	static uint64_t now = 1000;
