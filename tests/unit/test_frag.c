@@ -189,4 +189,40 @@ TEST(pins_keep_back_what_is_unused_in_their_segments)
 	end(&f);
 }
 
+/* Who keeps back most comes first, of those that keep back as much who does so alone; blocks of one site are one row. */
+TEST(pins_are_sorted_by_what_they_keep_back)
+{
+	struct fixture f;
+	begin(&f);
+	for (uint64_t i = 1; i <= 3; i++)
+		synth_dev(f.p, 0, AT(i), MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, i << 32, 20 * MIB, 1);
+	pool(&f, 1ull << 32, 2 * MIB, 2);
+	pool(&f, (1ull << 32) + 4 * MIB, 4 * MIB, 3);
+	pool(&f, (1ull << 32) + 10 * MIB, 3 * MIB, 2);
+	pool(&f, (1ull << 32) + 15 * MIB, MIB, 2);
+	pool(&f, 2ull << 32, 10 * MIB, 4);
+	pool(&f, 3ull << 32, 5 * MIB, 5);
+	run(&f);
+	struct layout *l;
+	struct pin *pins;
+	size_t count;
+	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
+	CHECK_EQ(pins_find(l, &pins, &count), 0);
+	static const struct { uint32_t node; uint64_t pinned, alone, held, blocks; } rows[] = {
+		{ 5, 15, 15, 5, 1 }, { 4, 10, 10, 10, 1 }, { 2, 10, 0, 6, 3 }, { 3, 10, 0, 4, 1 },
+	};
+	CHECK_EQ(count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		CHECK_EQ(model_site(f.m, 0, pins[i].site)->node, rows[i].node);
+		CHECK_EQ(pins[i].pinned, rows[i].pinned * MIB);
+		CHECK_EQ(pins[i].alone, rows[i].alone * MIB);
+		CHECK_EQ(pins[i].held, rows[i].held * MIB);
+		CHECK_EQ(pins[i].blocks, rows[i].blocks);
+		CHECK_EQ(pins[i].segments, 1);
+	}
+	free(pins);
+	layout_free(l);
+	end(&f);
+}
+
 TEST_MAIN

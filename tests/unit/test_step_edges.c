@@ -80,6 +80,34 @@ TEST(windows_are_at_their_time)
 	end(&s);
 }
 
+/* Of a process that starts later they are since its own start, on everybody's clock. */
+TEST(windows_begin_with_their_process)
+{
+	struct passes s;
+	begin(6);
+	struct synth_process *first = synth_process(&prog.synth, 99, 0);
+	synth_alloc(first, 0, SYNTH_START + MS, 0x1000, 10, 0);
+	first->info.exit_kind = MT_EXIT_CODE;
+	first->info.end_ticks = SYNTH_START + 2 * MS;
+	synth_write(first, SYNTH_BLOCKS);
+	uint64_t start = 3000 * MS;
+	prog.p->info.start_ticks = prog.p->info.start_mono_ns = SYNTH_START + start;
+	prog.p->info.start_real_ns = SYNTH_REAL + start;
+	prog.now = SYNTH_START + start;
+	uint32_t odd = site(0x1000);
+	for (int i = 0; i < 200; i++) {
+		prog.now += rnd(rnd(20) ? MS : 60 * MS);
+		take(odd, 5000 + rnd(3000));
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 1);
+	CHECK(p && p->source == RHYTHM_NONE && p->count > 10 && p->steps[0].begin_ns >= start && p->steps[0].begin_ns < start + 100 * MS);
+	for (size_t i = 0; p && i + 1 < p->count; i++)
+		CHECK(fabs(step_x(p, i) - (double)(p->steps[i].end_ns - start) / 1e9) < 1e-9);
+	CHECK(p && fabs(step_x(p, p->count - 2) - (double)(prog.now - SYNTH_START - start) / 1e9) < 0.1);
+	end(&s);
+}
+
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
 /* 20 steps of about 10 ms, and a last one that has taken so long when the process ends that way. */
