@@ -511,7 +511,7 @@ TEST(what_the_driver_had_is_that_of_the_pools_peak)
 	leave();
 	run();
 	const struct phase *p = phases_get(w.phases, 0);
-	const struct phase_track *pool = track(p, MODEL_POOL, 1), *memory = track(p, MODEL_DEVICE, 1), *other = track(p, MODEL_DEVICE, 0);
+	const struct phase_track *pool = track(p, MODEL_POOL, 0), *memory = track(p, MODEL_DEVICE, 0), *other = track(p, MODEL_DEVICE, 1);
 	CHECK(pool && memory && other);
 	CHECK_EQ(pool->peak_bytes, 500);
 	CHECK_EQ(pool->driver_bytes, 1000);
