@@ -181,17 +181,17 @@ static int read_rules(struct categories *c, const char *file)
 
 static const char *subject(const struct frame *f, enum rule_what what, char *buffer, size_t size)
 {
-	bool python = python_is_frame(f), thread = python_is_thread(f);
+	bool python = python_is_frame(f), native = !python && !python_thread(f);
 	switch (what) {
 	case RULE_PYTHON:
-		if (!python || thread)
+		if (!python)
 			return NULL;
 		snprintf(buffer, size, "%s:%s", f->file ? f->file : "", f->function ? f->function : "");
 		return buffer;
-	case RULE_NATIVE: return python ? NULL : f->name;
+	case RULE_NATIVE: return native ? f->name : NULL;
 	case RULE_FILE: return f->file;
-	case RULE_LIBRARY: return python ? NULL : f->library;
-	case RULE_THREAD: return thread ? f->function : NULL;
+	case RULE_LIBRARY: return native ? f->library : NULL;
+	case RULE_THREAD: return python_thread(f);
 	default: return NULL;
 	}
 }

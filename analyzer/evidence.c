@@ -62,14 +62,12 @@ static void set_request(struct explain *x, struct evidence_device *e, const stru
 	e->request = (struct evidence_request){
 		.failed = true, .pid = p->pid, .ns = oom->at.ns, .bytes = oom->requested_bytes,
 		.block_bytes = oom->block_bytes, .limit_bytes = oom->limit_bytes ? oom->limit_bytes : EVIDENCE_UNKNOWN,
-		.failures = (unsigned)d->ooms, .driver_failures = oom->refusal_count, .retries = (unsigned)d->retries,
+		.failures = (unsigned)d->ooms, .driver_failures = oom->refusal_count,
 		.outcome = outcome_of(oom->outcome), .ran_on_ns = p->end_ns > oom->at.ns ? p->end_ns - oom->at.ns : 0,
 	};
 	set_caller(x, &e->request, oom);
-	if (!oom->pool && !e->request.driver_failures)
-		e->request.driver_failures = 1;
 	e->pool = (struct evidence_pool){
-		.known = oom->reserved_bytes > 0, .reserved = oom->reserved_bytes, .allocated = oom->allocated_bytes,
+		.known = oom->reserved_bytes > 0, .driver_pool = e->pool.driver_pool, .reserved = oom->reserved_bytes, .allocated = oom->allocated_bytes,
 		.largest_hole = oom->usable.largest_hole, .free_segments = oom->usable.idle, .graphs = graphs_of(oom),
 	};
 }

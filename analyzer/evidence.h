@@ -48,7 +48,6 @@ struct evidence_request {
 	uint64_t limit_bytes;       /* the pool's own cap (memory fraction); UNKNOWN = none */
 	unsigned failures;          /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures;   /* refused driver calls that belong to this one */
-	unsigned retries;           /* that succeeded elsewhere in the run */
 	enum evidence_caller caller;
 	const char *caller_name;    /* "NCCL"; NULL = the pool or the program */
 	enum evidence_failure outcome;

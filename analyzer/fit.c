@@ -166,15 +166,16 @@ static double scale_of(const double *residuals, size_t n, int terms)
 	return robust;
 }
 
-/* How much wider errors are than independent residuals would make them. */
-static double inflation_of(const double *residuals, size_t n, double scale)
+/* How much wider errors are than independent residuals would make them. What hangs together below `least` is but rounding. */
+static double inflation_of(const double *residuals, size_t n, double scale, double least)
 {
-	double same = 0, next = 0, most = 3 * scale;
+	double same = least * least * (double)n, all = 0, next = 0, most = 3 * scale;
 	for (size_t i = 0; i < n && n >= FEW; i++) {
 		double r = fmax(-most, fmin(most, residuals[i]));
-		same += r * r;
+		all += r * r;
 		next += i ? r * fmax(-most, fmin(most, residuals[i - 1])) : 0;
 	}
+	same = fmax(same, all);
 	double rho = same > 0 ? next / same : 0;
 	rho = rho < 0 ? 0 : rho > MOST_CORRELATION ? MOST_CORRELATION : rho;
 	return sqrt((1 + rho) / (1 - rho));
@@ -201,7 +202,7 @@ void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, co
 		}
 	}
 	double off = fmax(f->scale, least);
-	f->inflation = residuals ? inflation_of(residuals, n, f->scale) : 1;
+	f->inflation = residuals ? inflation_of(residuals, n, f->scale, least) : 1;
 	for (int r = 0; r < 3; r++)
 		for (int c = 0; c < 3; c++)
 			f->cov[r][c] *= off * off * f->inflation * f->inflation;

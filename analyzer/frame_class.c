@@ -50,7 +50,7 @@ static const struct rule *const *rules_for(unsigned char first)
 
 enum frame_class frame_classify(const struct frame *f)
 {
-	if (python_is_thread(f))
+	if (python_thread(f))
 		return FRAME_PLAIN;
 	if (python_is_frame(f))
 		return python_is_plumbing(f) ? FRAME_GLUE : FRAME_PLAIN;

@@ -63,32 +63,29 @@ static struct trend *find_trend(const struct leaks *l, const struct owner *o)
 	return kept;
 }
 
-/* A site that grew and of which all but a few blocks were freed in the end grew all the same: with what it had at the peak. */
+/* What a site had at the peak and was freed in the end grew all the same. */
 static struct trend *find_trend_of_both(const struct leaks *l, const struct owner *live, const struct owner *peak)
 {
-	struct trend *t = find_trend(l, live);
 	struct owner both = *live;
-	if (!peak || live->folded || (t && growth_is_steady(&t->growth)))
-		return t;
-	both.members = malloc((live->member_count + peak->member_count) * sizeof(*both.members));
+	struct trend *t = NULL;
+	both.members = malloc((live->member_count + (peak ? peak->member_count : 0)) * sizeof(*both.members));
 	if (!both.members)
-		return t;
+		return NULL;
 	memcpy(both.members, live->members, live->member_count * sizeof(*both.members));
-	for (size_t i = 0; i < peak->member_count; i++) {
+	for (size_t i = 0; peak && !live->folded && i < peak->member_count; i++) {
 		size_t k = 0;
 		while (k < live->member_count && live->members[k] != peak->members[i])
 			k++;
 		if (k == live->member_count)
 			both.members[both.member_count++] = peak->members[i];
 	}
-	struct trend *more = find_trend(l, &both);
+	if (both.member_count > live->member_count)
+		t = find_trend(l, &both);
 	free(both.members);
-	if (!more || !growth_is_steady(&more->growth)) {
-		free(more);
+	if (t && growth_is_steady(&t->growth))
 		return t;
-	}
 	free(t);
-	return more;
+	return find_trend(l, live);
 }
 
 static uint64_t oldest_of(const struct leaks *l, const struct owner *o)

@@ -119,6 +119,7 @@ static void take_level(struct account *a)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		l->map[c] = a->seen.map[c].bytes;
 	l->registered_bytes = a->seen.registered_bytes;
+	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
 	const struct model_query *q = &a->model->query;
 	size_t first = 0, n = 0;
 	while (first < q->stretch_count && q->stretches[first].process != a->seen.process->id)

@@ -193,6 +193,7 @@ struct model_level {
 	uint64_t live[MODEL_HOST_KINDS];
 	uint64_t map[MAP_CLASSES];
 	uint64_t registered_bytes;
+	uint64_t inherited_bytes; /* from the fork: of the heap and mappings */
 };
 
 /* Blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by

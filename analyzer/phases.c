@@ -180,8 +180,7 @@ static bool is_wrapper(const struct process_code *code)
 static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 {
 	const struct mt_node *node = process_node(r->process, id);
-	const struct process_code *code = node->flags & MT_NODE_PYTHON && MT_PY_CODE(node->pc) ? process_code(r->process, MT_PY_CODE(node->pc))
-											     : NULL;
+	const struct process_code *code = node->flags & MT_NODE_PYTHON ? process_code(r->process, MT_PY_CODE(node->pc)) : NULL;
 	s.known = true;
 	if (!code)
 		return s;
@@ -252,40 +251,36 @@ void phases_look(struct phases *s, const struct model_change *c)
 
 /* ---- which lines are phases ---------------------------------------------------------------------------- */
 
-/* Children have larger ids than their parents. */
+/* Children have larger ids than their parents. Imports, however long they take, are not what a program does. */
 static void sum_lines(struct run *r)
 {
 	for (size_t i = r->line_count; i-- > 2;)
 		r->lines[r->lines[i].parent].ns += r->lines[i].ns;
 }
 
-static unsigned cut_children(struct run *r, uint32_t parent, uint32_t *longest)
+/* Returns the one that took longest; 0 = there is none but imports. */
+static uint32_t cut_children(struct run *r, uint32_t parent)
 {
-	unsigned count = 0;
-	*longest = 0;
+	uint32_t longest = 0;
 	for (uint32_t i = r->lines[parent].first; i; i = r->lines[i].next) {
 		r->lines[i].cut = true;
-		count++;
-		if (i != IMPORTS && (!*longest || r->lines[i].ns > r->lines[*longest].ns))
-			*longest = i;
+		if (i != IMPORTS && (!longest || r->lines[i].ns > r->lines[longest].ns))
+			longest = i;
 	}
-	return count;
+	return longest;
 }
 
 static void choose_lines(struct run *r)
 {
-	uint32_t parent = 0, longest;
 	sum_lines(r);
 	uint64_t all = r->lines[0].ns;
-	cut_children(r, 0, &longest);
-	for (int depth = 0; depth < DEPTH && longest; depth++) {
-		const struct line *l = &r->lines[longest];
+	for (uint32_t longest = cut_children(r, 0); longest; ) {
+		struct line *l = &r->lines[longest];
 		if ((double)l->ns < ONE_LINE * (double)all || !l->first)
 			return;
-		parent = longest;
-		r->lines[parent].cut = false;
-		cut_children(r, parent, &longest);
-		all = r->lines[parent].ns;
+		l->cut = false;
+		all = l->ns;
+		longest = cut_children(r, longest);
 	}
 }
 
@@ -489,6 +484,8 @@ static void settle_lines(struct run *r)
 	if (r->settled)
 		return;
 	r->settled = true;
+	if (r->now && r->process->end_ns > r->now_ns)
+		r->lines[r->now].ns += r->process->end_ns - r->now_ns;
 	r->now = 0;
 	choose_lines(r);
 }

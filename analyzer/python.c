@@ -7,7 +7,7 @@
 #include <string.h>
 #include <uthash.h>
 
-static const char python_language[] = "python", thread_language[] = "thread";
+static const char python_language[] = "python", thread_language[] = "thread", thread_word[] = "thread ";
 
 struct string {
 	UT_hash_handle hh;
@@ -114,7 +114,7 @@ static const struct frame *thread_frame(struct python *py, const struct process 
 	struct place place;
 	char text[64];
 	memset(&place, 0, sizeof(place));
-	snprintf(text, sizeof(text), "thread %s", t && *t->name ? t->name : p->name);
+	snprintf(text, sizeof(text), "%s%s", thread_word, t && *t->name ? t->name : p->name);
 	place.function = intern(py, text, "");
 	return place.function ? frame_at(py, place, thread_language) : NULL;
 }
@@ -147,9 +147,9 @@ bool python_is_frame(const struct frame *f)
 	return f->language == python_language;
 }
 
-bool python_is_thread(const struct frame *f)
+const char *python_thread(const struct frame *f)
 {
-	return f->language == thread_language;
+	return f->language == thread_language ? f->function + sizeof(thread_word) - 1 : NULL;
 }
 
 bool python_is_evaluator(const struct frame *frames, size_t count)

@@ -24,8 +24,8 @@ const struct frame *python_frame(struct python *, const struct process *p, uint6
 
 bool python_is_frame(const struct frame *f);
 
-/* Whether it names a thread. */
-bool python_is_thread(const struct frame *f);
+/* The name of the thread that it stands for; NULL: it is another frame. */
+const char *python_thread(const struct frame *f);
 
 /* Whether the innermost of these frames, or what it is inlined into, is an evaluator. */
 bool python_is_evaluator(const struct frame *frames, size_t count);

@@ -81,7 +81,7 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 
 bool frame_hidden(const struct frame *f, unsigned flags)
 {
-	if (python_is_thread(f))
+	if (python_thread(f))
 		return false;
 	return flags & (python_is_frame(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
 }

@@ -95,7 +95,7 @@ static struct stack_site python_site(struct stacks *s, uint32_t id, unsigned fla
 		if (w.frame == voice && site.callee)
 			break;
 		outside = outside || w.frame == voice;
-		if (w.frame == voice || w.class != FRAME_PLAIN || !python_is_frame(w.frame) || python_is_thread(w.frame) || !stack_shows(&w, flags))
+		if (w.frame == voice || w.class != FRAME_PLAIN || !python_is_frame(w.frame) || !stack_shows(&w, flags))
 			continue;
 		if (!outside)
 			site.callee = site.callee ? site.callee : w.frame;
@@ -112,7 +112,7 @@ const struct frame *stacks_site_frame(struct stacks *s, uint32_t id, unsigned fl
 {
 	const struct triple *pair = flags & STACK_NO_PYTHON ? NULL : pair_at(s, id);
 	const struct frame *voice = pair ? voice_of(s, pair->b) : NULL;
-	return voice && python_is_frame(voice) && !python_is_thread(voice) ? voice : stacks_site(s, id, flags).frame;
+	return voice && python_is_frame(voice) ? voice : stacks_site(s, id, flags).frame;
 }
 
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
@@ -122,7 +122,7 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
 		voice = NULL;
 	struct stack_site site = native_site(s, id, flags, voice);
-	if (voice && python_is_thread(voice))
+	if (voice && python_thread(voice))
 		site.caller = same_name(site.frame, voice) ? site.caller : voice;
 	else if (voice && python_is_frame(voice))
 		site = python_site(s, id, flags, voice, site.frame);

@@ -55,8 +55,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 static uint64_t copied(const struct model_process *m, const struct sample_state *x, const struct system_process *p)
 {
 	uint64_t more = less(known_or(x, MT_PROCESS_private_dirty, 0), p->live_heap + p->live_map);
-	uint64_t inherited = m->kind[MODEL_HEAP].inherited_bytes + m->kind[MODEL_MAP].inherited_bytes;
-	return m->process->origin == MT_ORIGIN_FORK ? lower(more, inherited) : 0;
+	return lower(more, m->level.inherited_bytes);
 }
 
 static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, const struct sample_state *x,

@@ -216,6 +216,36 @@ static SYNTH_UNUSED void synth_unmap(struct synth_process *p, uint32_t ring, uin
 					       .kind = MT_UNMAP });
 }
 
+/* ---- Python ---------------------------------------------------------------------------------------------- */
+
+/* A function; its instruction at offset 2 N is on line N, as Python 3.8 would say it. */
+static SYNTH_UNUSED void synth_code(struct synth_process *p, uint32_t id, const char *file, const char *name)
+{
+	enum { LINES = 100 };
+	unsigned char data[2 * LINES + 256];
+	size_t n = strlen(file) + 1, all = 2 * LINES + n + strlen(name) + 1;
+	if (all > sizeof(data))
+		abort();
+	for (int i = 0; i < LINES; i++) {
+		data[2 * i] = 2;
+		data[2 * i + 1] = 1;
+	}
+	memcpy(data + 2 * LINES, file, n);
+	memcpy(data + 2 * LINES + n, name, strlen(name) + 1);
+	synth_record(p, MT_REC_CODE, SYNTH_START, &(struct mt_rec_code){ id, 0x308, 0, 2 * LINES }, sizeof(struct mt_rec_code), data, all);
+}
+
+/* The node of that function at a line, called by `parent`. */
+static SYNTH_UNUSED uint32_t synth_frame(struct synth_process *p, uint32_t parent, uint32_t code, uint32_t line)
+{
+	uint32_t id = synth_node(p, parent, MT_PY_FRAME | (uint64_t)code << 32 | 2 * line);
+	p->nodes[id - p->info.node_base].flags = MT_NODE_PYTHON;
+	return id;
+}
+
+/* The latest slot is of that stack, too. */
+static SYNTH_UNUSED void synth_python(struct synth_process *p, uint32_t node2) { p->slots[p->count - 1].event.node2 = node2; }
+
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
 /* `uuid` as CUDA or Ascend ordinal `id` - 1, under number `id`. */
