@@ -96,7 +96,7 @@ struct evidence_part {
 
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
-	const char *of;             /* on a host "the heap", "mapped memory" or "pinned memory"; NULL = the heap */
+	const char *of;             /* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	unsigned sites;             /* in the group */
 	uint32_t pid;               /* 0 = there is only one process */
 	struct { enum growth_kind kind; enum growth_certainty certainty; } fit;

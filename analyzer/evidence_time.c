@@ -11,6 +11,8 @@
 #define MOST_OWNERS 64
 #define WORKING 0.15    /* of the time while it grows */
 #define SURE_STEPS 20   /* of a loop that nobody marked */
+#define LOADS 0.05      /* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
+#define GOES_ON 0.5     /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
 
@@ -52,9 +54,18 @@ static uint64_t began_ns(const struct explain *x, const struct trend *t)
 {
 	const struct pace *p = course_pace(x->course, t->process);
 	for (size_t i = 0; p && i < p->count; i++)
-		if (step_x(p, i) >= t->growth.from_x)
+		if (step_x(p, i) >= t->growth.since_x)
 			return p->steps[i].begin_ns;
 	return 0;
+}
+
+/* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then the program goes
+ * on to other things. */
+static bool only_loads(const struct pace *p)
+{
+	const struct step *last = &p->steps[p->count - 1];
+	double loop = (double)(last->end_ns - p->steps[0].begin_ns), rest = (double)less(p->process->end_ns, last->end_ns);
+	return p->source == RHYTHM_SITES && !p->thinned && (double)p->freed < LOADS * (double)p->made && rest > GOES_ON * loop;
 }
 
 static bool works(const struct place *p, const struct trend *t)
@@ -64,6 +75,8 @@ static bool works(const struct place *p, const struct trend *t)
 		return true;
 	if (!pace || (pace->source == RHYTHM_SITES ? pace->total < SURE_STEPS : t->growth.certainty < CERTAINTY_HIGH))
 		return false; /* layers of one step recur, too */
+	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
+		return false;
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
@@ -76,16 +89,16 @@ static bool is_arena(const struct place *p, const struct owner *o)
 	return false;
 }
 
-static const char *memory_of(enum model_kind kind)
+static const char *memory_of(enum model_kind kind, bool arenas)
 {
-	return kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
+	return arenas ? "the interpreter's arenas" : kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
 }
 
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
+		.site = site_of(p->x, o), .of = memory_of(p->kind, is_arena(p, o)), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
@@ -279,8 +292,10 @@ static unsigned steps_of_process(const struct explain *x, uint32_t process)
 static bool after_steps(const struct explain *x, const struct phase *p)
 {
 	const struct pace *pace = course_pace(x->course, p->process->id);
-	size_t least = pace && pace->source == RHYTHM_SITES ? SURE_STEPS : LEAST_STEPS;
-	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns;
+	bool sites = pace && pace->source == RHYTHM_SITES;
+	size_t least = sites ? SURE_STEPS : LEAST_STEPS;
+	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns &&
+	       !only_loads(pace);
 }
 
 /* Phases around the failing one, and of the other source, say the same once more. */

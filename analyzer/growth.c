@@ -22,6 +22,7 @@
 #define LEAST_T 3.5        /* slope in standard errors */
 #define BENT_T 2.0         /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
 #define JUMPS 3
+#define OTHER_RATE 3       /* times as fast or as slow: no longer the same growth */
 #define SLOWER 2           /* how much better what grows slower must explain than what grows faster, in squares of the noise */
 
 static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
@@ -107,15 +108,33 @@ static double lifted(const struct points *p)
 	return lowest(p->y, p->n - quarter, p->n) - lowest(p->y, 0, quarter);
 }
 
+/* Whether the points from `fall` on rise as those before did: what was freed (by a cycle collector, at an epoch's end) is made anew. */
+static bool rises_again(const struct points *p, size_t fall)
+{
+	size_t half = p->n / 2, last = p->n - 1, low = fall;
+	for (size_t i = fall; i <= last; i++)
+		low = p->y[i] < p->y[low] ? i : low;
+	if (last < low + 2)
+		return false;
+	double before = (p->y[fall - 1] - p->y[half]) / (p->x[fall - 1] - p->x[half]);
+	double after = (p->y[last] - p->y[low]) / (p->x[last] - p->x[low]);
+	return after > 0.5 * before && after < 2 * before;
+}
+
 /* Drops the last points if they are a fall: the program frees what it has before it ends. */
 static void drop_end(struct points *p)
 {
-	size_t most = p->n / END_PART;
+	size_t most = p->n / END_PART, to = p->n;
 	if (p->n < TRIM_POINTS)
 		return;
 	double before = lowest(p->y, p->n / 2, p->n - most);
-	while (most-- > 0 && p->y[p->n - 1] < before)
-		p->n--;
+	for (; most > 0 && p->y[to - 1] < before; most--)
+		to--;
+	for (; most > 0 && to < p->n && p->y[to - 1] < p->y[to - 2]; most--)
+		to--; /* what leads down to it */
+	if (to == p->n || rises_again(p, to))
+		return;
+	p->n = to;
 	set_scale(p, 0);
 }
 
@@ -303,7 +322,7 @@ static void name_line(struct growth *g, const struct points *p, double t)
 	while (from + GROWTH_LEAST_POINTS < p->n && p->t[from] < t)
 		from++;
 	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from, FLOOR * range_of(p));
-	g->from_x = p->x[from];
+	g->from_x = g->since_x = p->x[from];
 	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, LEAST_T))
 		g->kind = GROWTH_LINEAR;
 }
@@ -334,9 +353,12 @@ static void name_other(struct growth *g, const struct choice *c)
 		name_line(g, c->p, f->shape == FIT_BEND ? f->p : 0.4);
 }
 
-static enum growth_certainty how_certain(const struct growth *g, size_t points)
+/* That one growth whose rate has changed is growth is known from all of it. */
+static enum growth_certainty how_certain(const struct growth *g, const struct choice *c)
 {
-	double error = fit_slope_error(&g->fit, 1), t = error > 0 ? fit_slope(&g->fit, 1) / error : INFINITY;
+	const struct fit *f = g->since_x < g->from_x ? &c->line : &g->fit;
+	double error = fit_slope_error(f, 1), t = error > 0 ? fit_slope(f, 1) / error : INFINITY;
+	size_t points = c->p->n;
 	if (g->kind == GROWTH_NONE || g->kind == GROWTH_JUMP || g->kind == GROWTH_SATURATING)
 		return points < FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
 	if (points >= 20 && t >= 8)
@@ -344,12 +366,23 @@ static enum growth_certainty how_certain(const struct growth *g, size_t points)
 	return t >= 4 && points >= 8 ? CERTAINTY_MEDIUM : t >= 8 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
 }
 
-static void set_rates(struct growth *g, const struct points *p)
+/* What grew before a bend, too, is one growth whose rate has changed; a cache that fills and then leaks is faster at first. */
+static double level_since(struct growth *g, const struct choice *c)
+{
+	double first = fit_slope(&c->best, 0), last = fit_slope(&g->fit, 1);
+	if (g->from_x > c->p->x0 && first > last / OTHER_RATE && first < last * OTHER_RATE) {
+		g->since_x = c->p->x0;
+		return fit_value(&c->best, 0);
+	}
+	return fit_value(&g->fit, (g->from_x - c->p->x0) / c->p->span);
+}
+
+static void set_rates(struct growth *g, const struct choice *c)
 {
 	double quantile = fit_quantile(g->fit.points, g->fit.terms);
 	g->rate = fit_slope(&g->fit, 1) / g->span;
 	g->rate_error = quantile * fit_slope_error(&g->fit, 1) / g->span;
-	g->bytes = fit_value(&g->fit, 1) - fit_value(&g->fit, (g->from_x - p->x0) / p->span);
+	g->bytes = fmin(fit_value(&g->fit, 1) - level_since(g, c), range_of(c->p));
 	if (g->kind != GROWTH_ACCELERATING)
 		return;
 	double a = (fit_slope(&g->fit, 1) - fit_slope(&g->fit, 0)) / g->span / g->span;
@@ -410,7 +443,7 @@ static void name(struct growth *g, const struct choice *c)
 	if (g->kind == GROWTH_JUMP)
 		g->bytes = c->jump_bytes;
 	else if (g->kind != GROWTH_NONE)
-		set_rates(g, c->p);
+		set_rates(g, c);
 }
 
 struct growth growth_of(const double *x, const double *bytes, size_t count)
@@ -424,7 +457,7 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 	if (lifted(&p) < LEAST_BYTES)
 		return g;
 	drop_start(&p);
-	g.from_x = g.x = p.x0;
+	g.from_x = g.since_x = g.x = p.x0;
 	g.span = p.span;
 	if (lifted(&p) < LEAST_BYTES)
 		return g;
@@ -434,6 +467,6 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 		g.kind = GROWTH_NONE;
 	if (growth_is_steady(&g))
 		set_shapes(&g, &p);
-	g.certainty = how_certain(&g, p.n);
+	g.certainty = how_certain(&g, &c);
 	return g;
 }
