@@ -111,13 +111,16 @@ static double lifted(const struct points *p)
 /* Whether the points from `fall` on rise as those before did: what was freed (by a cycle collector, at an epoch's end) is made anew. */
 static bool rises_again(const struct points *p, size_t fall)
 {
-	size_t half = p->n / 2, last = p->n - 1, low = fall;
-	for (size_t i = fall; i <= last; i++)
-		low = p->y[i] < p->y[low] ? i : low;
-	if (last < low + 2)
+	size_t half = p->n / 2, low = fall, high;
+	while (low + 1 < p->n && p->y[low + 1] < p->y[low])
+		low++;
+	high = low;
+	for (size_t i = low; i < p->n; i++)
+		high = p->y[i] > p->y[high] ? i : high;
+	if (high < low + 2)
 		return false;
 	double before = (p->y[fall - 1] - p->y[half]) / (p->x[fall - 1] - p->x[half]);
-	double after = (p->y[last] - p->y[low]) / (p->x[last] - p->x[low]);
+	double after = (p->y[high] - p->y[low]) / (p->x[high] - p->x[low]);
 	return after > 0.5 * before && after < 2 * before;
 }
 
@@ -366,7 +369,7 @@ static enum growth_certainty how_certain(const struct growth *g, const struct ch
 	return t >= 4 && points >= 8 ? CERTAINTY_MEDIUM : t >= 8 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
 }
 
-/* What grew before a bend, too, is one growth whose rate has changed; a cache that fills and then leaks is faster at first. */
+/* What grew before a bend, too, is one growth whose rate has changed. */
 static double level_since(struct growth *g, const struct choice *c)
 {
 	double first = fit_slope(&c->best, 0), last = fit_slope(&g->fit, 1);
