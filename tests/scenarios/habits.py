@@ -17,6 +17,10 @@ def begin():
     getattr(ctypes.CDLL(None), "memtrace_start", lambda: None)()
 
 
+def step(number):
+    getattr(ctypes.CDLL(None), "memtrace_step", lambda _: None)(ctypes.c_uint64(number))
+
+
 def batch():
     return [bytearray(30000 + 8000 * k) for k in range(10)]
 
@@ -63,13 +67,13 @@ def tokens():
     """A tokenizer's cache of lists of numbers, the largest part of which lies in the interpreter's arenas; healthy: with a bound."""
     dice, cache = random.Random(1), {}
     words = ["w%05d" % k for k in range(30000)]
-    for _ in range(500):
-        texts, padded = [" ".join(dice.choices(words, k=30)) for _ in range(32)], bytearray(50000)
+    for number in range(500):
+        step(number)
+        texts = [" ".join(dice.choices(words, k=30)) for _ in range(32)]
         for text in texts:
             if not SICK and len(cache) >= 1000:
                 cache.pop(next(iter(cache)))
             cache[text] = [hash(text[k:k + 4]) % 50000 for k in range(0, len(text), 2)]
-        del padded
     tell(entries=len(cache))
 
 
