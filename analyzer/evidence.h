@@ -154,6 +154,7 @@ struct evidence_device {
 	bool growth_known;          /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	unsigned steps;
+	bool behind_steps;          /* it failed when they were over */
 	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;

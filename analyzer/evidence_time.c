@@ -350,8 +350,10 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 	const struct pace *pace = pace_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
 	e->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
-	if (pace && pace->source != RHYTHM_NONE)
+	if (pace && pace->source != RHYTHM_NONE) {
 		e->steps = (unsigned)pace->total;
+		e->behind_steps = oom && oom->at.ns > pace->steps[pace->count - 1].end_ns;
+	}
 	int error = e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
 	return error < 0 ? error : set_phases(x, e, device, oom);
 }
