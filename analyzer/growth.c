@@ -93,12 +93,17 @@ static double lowest(const double *y, size_t from, size_t to)
 	return low;
 }
 
-static double range_of(const struct points *p)
+static double highest(const struct points *p)
 {
 	double high = p->y[0];
 	for (size_t i = 0; i < p->n; i++)
 		high = p->y[i] > high ? p->y[i] : high;
-	return high - lowest(p->y, 0, p->n);
+	return high;
+}
+
+static double range_of(const struct points *p)
+{
+	return highest(p) - lowest(p->y, 0, p->n);
 }
 
 /* Only what lifts the low points counts: waves of any amplitude come back to theirs. */
@@ -356,12 +361,18 @@ static void name_other(struct growth *g, const struct choice *c)
 		name_line(g, c->p, f->shape == FIT_BEND ? f->p : 0.4);
 }
 
-/* That one growth whose rate has changed is growth is known from all of it. */
+static double slope_in_errors(const struct fit *f)
+{
+	double error = fit_slope_error(f, 1);
+	return error > 0 ? fit_slope(f, 1) / error : INFINITY;
+}
+
 static enum growth_certainty how_certain(const struct growth *g, const struct choice *c)
 {
-	const struct fit *f = g->since_x < g->from_x ? &c->line : &g->fit;
-	double error = fit_slope_error(f, 1), t = error > 0 ? fit_slope(f, 1) / error : INFINITY;
+	double t = slope_in_errors(&g->fit);
 	size_t points = c->p->n;
+	if (g->since_x < g->from_x) /* that it grows may be clearer from all of it than how fast it does now */
+		t = fmax(t, slope_in_errors(&c->line));
 	if (g->kind == GROWTH_NONE || g->kind == GROWTH_JUMP || g->kind == GROWTH_SATURATING)
 		return points < FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
 	if (points >= 20 && t >= 8)
@@ -385,7 +396,7 @@ static void set_rates(struct growth *g, const struct choice *c)
 	double quantile = fit_quantile(g->fit.points, g->fit.terms);
 	g->rate = fit_slope(&g->fit, 1) / g->span;
 	g->rate_error = quantile * fit_slope_error(&g->fit, 1) / g->span;
-	g->bytes = fmin(fit_value(&g->fit, 1) - level_since(g, c), range_of(c->p));
+	g->bytes = fmin(fit_value(&g->fit, 1) - level_since(g, c), highest(c->p)); /* no more than there is */
 	if (g->kind != GROWTH_ACCELERATING)
 		return;
 	double a = (fit_slope(&g->fit, 1) - fit_slope(&g->fit, 0)) / g->span / g->span;
