@@ -5,15 +5,13 @@ import functools
 import json
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
-import books
+import audit_host
 import gpu
 import mt
 import screen
-import watch
 from cgroup import Cgroup
 
 MIB = 1 << 20
@@ -128,17 +126,16 @@ def case_the_screen_has_the_table():
 @functools.lru_cache(None)
 def booked(*arguments):
     """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c), and what the kernel says meanwhile."""
-    path, output, group = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t"), group_or_none(LIMIT)
-    own, preload = books.of_run(path)
-    env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
-    command = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), gpu.python(), SCENARIO, *arguments]  # not of what enters the cgroup
-    with watch.Watch(path, group) as seen:
-        offset, began = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), time.monotonic_ns()
-        done = run_in(group, [], command, output, env)
+    group, output = group_or_none(LIMIT), os.path.join(mt.scratch("trace"), "t")
+
+    def start(own, preload):
+        env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
+        preloaded = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD")]  # not by what enters the cgroup
+        return run_in(group, [], [*preloaded, gpu.python(), SCENARIO, *arguments], output, env)
+
+    done = audit.known(start, " ".join(["python", "incident4.py", *arguments]), group)
     mt.equal(done.status, 0, "%r: status" % done)
-    done.trace.settle()
-    done.began, done.ended, done.real_offset, done.books, done.log, done.watch = began, time.monotonic_ns(), offset, books.Books(path), [], seen
-    done.command_line = " ".join(["python", "incident4.py", *arguments])
+    done.log = []
     return done
 
 
@@ -171,7 +168,7 @@ class HostAudit(audit.Audit):
     def for_what(self):
         """All of it is what was on the heap at its peak, but for categories of less than a thousandth."""
         peak, parts = self.done.books.host.peak_bytes, self.each(r"(?:(?<=  )|(?<=, ))[a-z][a-z ]* (FIGURE)(?=,|$)", "FOR WHAT|ALIVE THEN")
-        figures = [audit.Figure(found[1]) for _, found in parts]
+        figures = [screen.Figure(found[1]) for _, found in parts]
         mt.between(0.99 * peak - sum(f.half for f in figures), sum(f.value for f in figures), peak + sum(f.half for f in figures), "categories in all")
         for line, found in parts:
             self.take(line, found, 1, (0, peak), "a category")
@@ -203,7 +200,7 @@ class HostAudit(audit.Audit):
                   "other processes": minus(group["anon"], private), "unexplained": (-LIMIT // 100, LIMIT // 100), "smaller rows": (0, 11 * 0.002 * LIMIT)}
         parts = {}
         for line, cell in self.each(r"(?:^|  )([a-z][a-z ]+[a-z]) +(-?)(FIGURE) +([\d.]+) %", "HOST"):
-            value = audit.Figure(cell[3])
+            value = screen.Figure(cell[3])
             parts[cell[1]] = value.value
             low, high = bounds.get(cell[1], (0, private[1]))
             self.take(line, cell, 3, (max(0, low - SLACK), max(abs(low), high) + SLACK), cell[1])
@@ -230,9 +227,9 @@ def case_the_books(*arguments):
     for process in report["processes"]:
         for kind, sums in (("host", kept.process[process["pid"]].heap), ("map", kept.process[process["pid"]].map)):
             mt.equal([process[kind][f] for f in figures], [getattr(sums, f) for f in figures], "%s of %d" % (kind, process["pid"]))
-            mt.between(sums.temporary - audit.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit.TEMPORARY_SLACK,
+            mt.between(sums.temporary - audit_host.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit_host.TEMPORARY_SLACK,
                        "temporary blocks of %d" % process["pid"])
-            mt.between(sums.peak_bytes - audit.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit.PEAK_SLACK, "peak of %d" % process["pid"])
+            mt.between(sums.peak_bytes - audit_host.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit_host.PEAK_SLACK, "peak of %d" % process["pid"])
     HostAudit(done).finish()
 
 
