@@ -108,7 +108,8 @@ struct evidence_growth {
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
-	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
+	bool sure;                  /* it is marked, or was seen long enough, that what recurs are steps */
+	bool works;                 /* sure, and while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 };
 

@@ -63,18 +63,29 @@ static uint64_t began_ns(const struct explain *x, const struct trend *t)
  * on to other things. */
 static bool only_loads(const struct pace *p)
 {
-	const struct step *last = &p->steps[p->count - 1];
-	double loop = (double)(last->end_ns - p->steps[0].begin_ns), rest = (double)less(p->process->end_ns, last->end_ns);
-	return p->source == RHYTHM_SITES && !p->thinned && (double)p->freed < LOADS * (double)p->made && rest > GOES_ON * loop;
+	if (p->source != RHYTHM_SITES || p->thinned || !p->count || (double)p->freed >= LOADS * (double)p->made)
+		return false;
+	uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
+	return (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
+}
+
+static bool is_marked(const struct pace *p)
+{
+	return p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX || p->source == RHYTHM_OPTIMIZER;
+}
+
+/* Layers of one step recur, too. */
+static bool is_sure(const struct place *p, const struct trend *t)
+{
+	const struct pace *pace = course_pace(p->x->course, t->process);
+	return pace && (is_marked(pace) || (pace->source == RHYTHM_SITES ? pace->total >= SURE_STEPS : t->growth.certainty == CERTAINTY_HIGH));
 }
 
 static bool works(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	if (pace && (pace->source == RHYTHM_MARKS || pace->source == RHYTHM_NVTX || pace->source == RHYTHM_MSTX || pace->source == RHYTHM_OPTIMIZER))
-		return true;
-	if (!pace || (pace->source == RHYTHM_SITES ? pace->total < SURE_STEPS : t->growth.certainty < CERTAINTY_HIGH))
-		return false; /* layers of one step recur, too */
+	if (!is_sure(p, t) || is_marked(pace))
+		return is_sure(p, t);
 	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
 		return false;
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
@@ -104,7 +115,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .works = works(p, t),
+		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .sure = is_sure(p, t), .works = works(p, t),
 	};
 }
 
@@ -292,8 +303,7 @@ static unsigned steps_of_process(const struct explain *x, uint32_t process)
 static bool after_steps(const struct explain *x, const struct phase *p)
 {
 	const struct pace *pace = course_pace(x->course, p->process->id);
-	bool sites = pace && pace->source == RHYTHM_SITES;
-	size_t least = sites ? SURE_STEPS : LEAST_STEPS;
+	size_t least = pace && pace->source == RHYTHM_SITES ? SURE_STEPS : LEAST_STEPS;
 	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns &&
 	       !only_loads(pace);
 }

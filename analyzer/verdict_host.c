@@ -129,8 +129,8 @@ static char *why_not_growing(const struct evidence *e)
 			return output_format("what grew (%s, %s) are pages of files, which the kernel can drop", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (is_steady(g) && growth_matters(h, g))
-			return output_format("what grew (%s, %s) did so while hardly anything was freed: that is loading, or all of it is kept",
-					     g->site ? g->site : "?", BYTES(g->bytes));
+			return output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes), g->sure
+				? "while hardly anything was freed: that is loading, or all of it is kept" : "too briefly or too unsteadily to say");
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (goes_on(g))
 			return output_format("what grows (%s, %s) is little and far from the limit", g->site ? g->site : "?", BYTES(g->bytes));
