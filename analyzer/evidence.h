@@ -95,7 +95,7 @@ struct evidence_part {
 
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
-	const char *of;             /* on a host "the heap", "mapped memory" or "pinned memory"; NULL = the heap */
+	const char *of;             /* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	unsigned sites;             /* in the group */
 	uint32_t pid;               /* 0 = there is only one process */
 	struct { enum growth_kind kind; enum growth_certainty certainty; unsigned jumps; } fit;
@@ -107,7 +107,8 @@ struct evidence_growth {
 	uint64_t fails_ns;
 	bool file_backed;           /* pages that the kernel can drop */
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
-	bool works;                 /* while it grew, other memory was freed again and again: else a program only loads */
+	bool sure;                  /* it is marked, or was seen long enough, that what recurs are steps */
+	bool works;                 /* sure, and while it grew, other memory was freed again and again: else a program only loads */
 	bool freed_some;            /* else none of its blocks was ever freed */
 	bool is_copy;               /* one of the copies while it was made, block by block */
 };
@@ -154,6 +155,7 @@ struct evidence_device {
 	bool growth_known;          /* the run was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	unsigned steps;
+	bool behind_steps;          /* it failed when they were over */
 	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;

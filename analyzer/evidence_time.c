@@ -11,6 +11,8 @@
 #define MOST_OWNERS 64
 #define WORKING 0.15    /* of the time while it grows */
 #define SURE_STEPS 20   /* of a loop that nobody marked */
+#define LOADS 0.05      /* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
+#define GOES_ON 0.5     /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
 #define ONE_COPY 1.5    /* so many times its bytes are fewer than two */
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
@@ -53,18 +55,40 @@ static uint64_t began_ns(const struct explain *x, const struct trend *t)
 {
 	const struct pace *p = course_pace(x->course, t->process);
 	for (size_t i = 0; p && i < p->count; i++)
-		if (step_x(p, i) >= t->growth.from_x)
+		if (step_x(p, i) >= t->growth.since_x)
 			return p->steps[i].begin_ns;
 	return 0;
+}
+
+/* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then the program goes
+ * on to other things. */
+static bool only_loads(const struct pace *p)
+{
+	if (p->source != RHYTHM_SITES || p->thinned || !p->count || (double)p->freed >= LOADS * (double)p->made)
+		return false;
+	uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
+	return (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
+}
+
+static bool is_marked(const struct pace *p)
+{
+	return p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX || p->source == RHYTHM_OPTIMIZER;
+}
+
+/* Layers of one step recur, too. */
+static bool is_sure(const struct place *p, const struct trend *t)
+{
+	const struct pace *pace = course_pace(p->x->course, t->process);
+	return pace && (is_marked(pace) || (pace->source == RHYTHM_SITES ? pace->total >= SURE_STEPS : t->growth.certainty == CERTAINTY_HIGH));
 }
 
 static bool works(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	if (pace && (pace->source == RHYTHM_MARKS || pace->source == RHYTHM_NVTX || pace->source == RHYTHM_MSTX || pace->source == RHYTHM_OPTIMIZER))
-		return true;
-	if (!pace || (pace->source == RHYTHM_SITES ? pace->total < SURE_STEPS : t->growth.certainty < CERTAINTY_HIGH))
-		return false; /* layers of one step recur, too */
+	if (!is_sure(p, t) || is_marked(pace))
+		return is_sure(p, t);
+	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
+		return false;
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
@@ -96,24 +120,24 @@ static bool is_copy(const struct place *p, const struct owner *o, const struct t
 	return false;
 }
 
-static const char *memory_of(enum model_kind kind)
+static const char *memory_of(enum model_kind kind, bool arenas)
 {
-	return kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
+	return arenas ? "the interpreter's arenas" : kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
 }
 
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1,
+		.site = site_of(p->x, o), .of = memory_of(p->kind, is_arena(p, o)), .sites = 1,
 		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .works = works(p, t),
-		.is_copy = is_copy(p, o, t),
+		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .sure = is_sure(p, t),
+		.works = works(p, t), .is_copy = is_copy(p, o, t),
 	};
 }
 
@@ -302,7 +326,8 @@ static bool after_steps(const struct explain *x, const struct phase *p)
 {
 	const struct pace *pace = course_pace(x->course, p->process->id);
 	size_t least = pace && pace->source == RHYTHM_SITES ? SURE_STEPS : LEAST_STEPS;
-	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns;
+	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns &&
+	       !only_loads(pace);
 }
 
 /* Phases around the failing one, and of the other source, say the same once more. */
@@ -357,8 +382,10 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 	const struct pace *pace = pace_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
 	e->growth_known = pace && track->count >= GROWTH_LEAST_POINTS;
-	if (pace && pace->source != RHYTHM_NONE)
+	if (pace && pace->source != RHYTHM_NONE) {
 		e->steps = (unsigned)pace->total;
+		e->behind_steps = oom && oom->at.ns > pace->steps[pace->count - 1].end_ns;
+	}
 	int error = e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
 	return error < 0 ? error : set_phases(x, e, device, oom);
 }

@@ -22,6 +22,7 @@
 #define LEAST_T 3.5        /* slope in standard errors */
 #define BENT_T 2.0         /* curvature: where it is in doubt, a forecast from a curve errs less than one from a line */
 #define JUMPS 3
+#define OTHER_RATE 3       /* times as fast or as slow: no longer the same growth */
 #define SLOWER 2           /* how much better what grows slower must explain than what grows faster, in squares of the noise */
 
 static const double bends[] = { 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8 };
@@ -92,12 +93,17 @@ static double lowest(const double *y, size_t from, size_t to)
 	return low;
 }
 
-static double range_of(const struct points *p)
+static double highest(const struct points *p)
 {
 	double high = p->y[0];
 	for (size_t i = 0; i < p->n; i++)
 		high = p->y[i] > high ? p->y[i] : high;
-	return high - lowest(p->y, 0, p->n);
+	return high;
+}
+
+static double range_of(const struct points *p)
+{
+	return highest(p) - lowest(p->y, 0, p->n);
 }
 
 /* Only what lifts the low points counts: waves of any amplitude come back to theirs. */
@@ -107,15 +113,36 @@ static double lifted(const struct points *p)
 	return lowest(p->y, p->n - quarter, p->n) - lowest(p->y, 0, quarter);
 }
 
+/* Whether the points from `fall` on rise as those before did: what was freed (by a cycle collector, at an epoch's end) is made anew. */
+static bool rises_again(const struct points *p, size_t fall)
+{
+	size_t half = p->n / 2, low = fall, high;
+	while (low + 1 < p->n && p->y[low + 1] < p->y[low])
+		low++;
+	high = low;
+	for (size_t i = low; i < p->n; i++)
+		high = p->y[i] > p->y[high] ? i : high;
+	if (high < low + 2)
+		return false;
+	double before = (p->y[fall - 1] - p->y[half]) / (p->x[fall - 1] - p->x[half]);
+	double after = (p->y[high] - p->y[low]) / (p->x[high] - p->x[low]);
+	return after > 0.5 * before && after < 2 * before;
+}
+
 /* Drops the last points if they are a fall: the program frees what it has before it ends. */
 static void drop_end(struct points *p)
 {
-	size_t most = p->n / END_PART;
+	size_t most = p->n / END_PART, to = p->n;
 	if (p->n < TRIM_POINTS)
 		return;
 	double before = lowest(p->y, p->n / 2, p->n - most);
-	while (most-- > 0 && p->y[p->n - 1] < before)
-		p->n--;
+	for (; most > 0 && p->y[to - 1] < before; most--)
+		to--;
+	for (; most > 0 && to < p->n && p->y[to - 1] < p->y[to - 2]; most--)
+		to--; /* what leads down to it */
+	if (to == p->n || rises_again(p, to))
+		return;
+	p->n = to;
 	set_scale(p, 0);
 }
 
@@ -312,7 +339,7 @@ static void name_line(struct growth *g, const struct points *p, double t)
 	while (from + GROWTH_LEAST_POINTS < p->n && p->t[from] < t)
 		from++;
 	fit_make(&g->fit, FIT_LINE, 0, p->t + from, p->y + from, p->n - from, FLOOR * range_of(p));
-	g->from_x = p->x[from];
+	g->from_x = g->since_x = p->x[from];
 	if (is_certain(g->fit.beta[1], fit_slope_error(&g->fit, 1), &g->fit, LEAST_T))
 		g->kind = GROWTH_LINEAR;
 }
@@ -343,9 +370,18 @@ static void name_other(struct growth *g, const struct choice *c)
 		name_line(g, c->p, f->shape == FIT_BEND ? f->p : 0.4);
 }
 
-static enum growth_certainty how_certain(const struct growth *g, size_t points)
+static double slope_in_errors(const struct fit *f)
 {
-	double error = fit_slope_error(&g->fit, 1), t = error > 0 ? fit_slope(&g->fit, 1) / error : INFINITY;
+	double error = fit_slope_error(f, 1);
+	return error > 0 ? fit_slope(f, 1) / error : INFINITY;
+}
+
+static enum growth_certainty how_certain(const struct growth *g, const struct choice *c)
+{
+	double t = slope_in_errors(&g->fit);
+	size_t points = c->p->n;
+	if (g->since_x < g->from_x) /* that it grows may be clearer from all of it than how fast it does now */
+		t = fmax(t, slope_in_errors(&c->line));
 	if (g->kind == GROWTH_NONE || g->kind == GROWTH_JUMP || g->kind == GROWTH_SATURATING)
 		return points < FEW ? CERTAINTY_LOW : CERTAINTY_MEDIUM;
 	if (points >= 20 && t >= 8)
@@ -353,12 +389,23 @@ static enum growth_certainty how_certain(const struct growth *g, size_t points)
 	return t >= 4 && points >= 8 ? CERTAINTY_MEDIUM : t >= 8 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
 }
 
-static void set_rates(struct growth *g, const struct points *p)
+/* What grew before a bend, too, is one growth whose rate has changed. */
+static double level_since(struct growth *g, const struct choice *c)
+{
+	double first = fit_slope(&c->best, 0), last = fit_slope(&g->fit, 1);
+	if (g->from_x > c->p->x0 && first > last / OTHER_RATE && first < last * OTHER_RATE) {
+		g->since_x = c->p->x0;
+		return fit_value(&c->best, 0);
+	}
+	return fit_value(&g->fit, (g->from_x - c->p->x0) / c->p->span);
+}
+
+static void set_rates(struct growth *g, const struct choice *c)
 {
 	double quantile = fit_quantile(g->fit.points, g->fit.terms);
 	g->rate = fit_slope(&g->fit, 1) / g->span;
 	g->rate_error = quantile * fit_slope_error(&g->fit, 1) / g->span;
-	g->bytes = fit_value(&g->fit, 1) - fit_value(&g->fit, (g->from_x - p->x0) / p->span);
+	g->bytes = fmin(fit_value(&g->fit, 1) - level_since(g, c), highest(c->p)); /* no more than there is */
 	if (g->kind != GROWTH_ACCELERATING)
 		return;
 	double a = (fit_slope(&g->fit, 1) - fit_slope(&g->fit, 0)) / g->span / g->span;
@@ -420,7 +467,7 @@ static void name(struct growth *g, const struct choice *c)
 		g->bytes = c->jump_bytes;
 		g->jumps = (unsigned)c->jumps;
 	} else if (g->kind != GROWTH_NONE)
-		set_rates(g, c->p);
+		set_rates(g, c);
 }
 
 struct growth growth_of(const double *x, const double *bytes, size_t count)
@@ -434,7 +481,7 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 	if (lifted(&p) < LEAST_BYTES)
 		return g;
 	drop_start(&p);
-	g.from_x = g.x = p.x0;
+	g.from_x = g.since_x = g.x = p.x0;
 	g.span = p.span;
 	if (lifted(&p) < LEAST_BYTES)
 		return g;
@@ -444,6 +491,6 @@ struct growth growth_of(const double *x, const double *bytes, size_t count)
 		g.kind = GROWTH_NONE;
 	if (growth_is_steady(&g))
 		set_shapes(&g, &p);
-	g.certainty = how_certain(&g, p.n);
+	g.certainty = how_certain(&g, &c);
 	return g;
 }

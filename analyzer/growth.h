@@ -30,9 +30,10 @@ struct growth {
 	enum growth_certainty certainty;
 	double rate, rate_error;                 /* bytes per unit of x, at the end of the series */
 	double acceleration, acceleration_error; /* bytes per unit of x squared; 0 unless accelerating */
-	double bytes;                            /* grown since `from_x` */
+	double bytes;                            /* grown since `since_x` */
+	double since_x;                          /* what was before is start-up */
+	double from_x;                           /* later: the rate has changed a little, and is that since then */
 	unsigned jumps;                          /* in so many; 0 unless that is its kind */
-	double from_x;                           /* what was before is start-up */
 	double x, span;                          /* `fit` is over t = (its x - x) / span */
 	struct fit fit;
 	/* How it may go on (forecast.h): shapes that were fitted to the points since `from_x`, and how likely each is, in all 1. */

@@ -254,9 +254,10 @@ static void print_places(const struct pace *p, const struct step_track *t)
 	double most = (double)step_high(t, p->count - 1);
 	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
 	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
+	int digits = p->source != RHYTHM_NONE ? 0 : step_x(p, p->count - 1) < 30 ? 2 : step_x(p, p->count - 1) < 300;
 	printf("  %-8s", p->source == RHYTHM_NONE ? "second" : "step");
 	for (size_t i = 0; i < n; i++)
-		printf(" %8.0f", step_x(p, (i + 1) * p->count / n - 1));
+		printf(" %8.*f", digits, step_x(p, (i + 1) * p->count / n - 1));
 	print_row(p, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
 	print_row(p, t, step_low, "     low", unit);
 	printf("\n");
@@ -334,7 +335,8 @@ static unsigned print_growth(const struct view *v, const struct course *c, const
 	const char *unit = p->source == RHYTHM_NONE ? "s" : "step";
 	char name[64], period[32];
 	course_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
-	printf("\n%sGROWTH%s  %s of %u %s", output_begin(STYLE_BAD), output_end(STYLE_BAD), name, p->process->pid, p->process->name);
+	printf("\n%sGROWTH%s  %s of %u %s", output_begin(STYLE_BAD), output_end(STYLE_BAD), g->track->kind == MODEL_MAP ? "mapped memory" : name,
+	       p->process->pid, p->process->name);
 	if (p->source == RHYTHM_NONE)
 		printf("; no steps were found\n");
 	else
@@ -380,7 +382,7 @@ static size_t find_growing(const struct view *v, const struct course *c, const s
 static void print_owner(const struct growing *g, double all)
 {
 	const struct trend *t = g->trend;
-	const char *unit = t->stepped ? "step" : "s";
+	const char *unit = t->stepped ? "step" : "second";
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "", where ? where : "");
 	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 46) : NULL;
@@ -412,7 +414,7 @@ static unsigned print_growing(const struct growing *list, size_t count)
 		trend_group(trends, count);
 	free(trends);
 	printf("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
-	       list[0].trend->stepped ? "step" : "second", list[0].trend->growth.from_x);
+	       list[0].trend->stepped ? "step" : "second", list[0].trend->growth.since_x);
 	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
 		print_owner(&list[i], all);
 	size_t in_step = 0;

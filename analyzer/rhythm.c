@@ -17,7 +17,8 @@
 #define LOADS 0.05        /* of what is made on devices: where less is freed meanwhile, a loop only loads */
 #define STRETCH_NS 1000000u
 
-enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4 };
+/* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
+enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8 };
 
 /* How often and when one site allocated. */
 struct turn {
@@ -308,7 +309,7 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
 		struct looked l = look_at(w, c->node2);
-		t->flags = l.flags;
+		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0));
 		t->call = l.call;
 		t->node2 = c->node2;
 		t->thread = c->thread;
@@ -574,7 +575,7 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 	size_t n = 0, kept = 0;
 	for (size_t i = 0; levels && i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
-		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS)) && regularity(w, t) >= REGULAR)
+		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS | SITE_MAPPED)) && regularity(w, t) >= REGULAR)
 			levels[n++] = (struct level){ t->count, 1, t->first_ns, t->last_ns, i };
 	}
 	if (levels)

@@ -524,6 +524,8 @@ void steps_change(struct steps *s, const struct model_change *c)
 	else if (b->pace.source == RHYTHM_NONE)
 		by_time(b, c->ns);
 	b->now.allocations += c->bytes > 0;
+	if (c->kind == MODEL_HEAP && b->recording)
+		*(c->bytes > 0 ? &b->pace.made : &b->pace.freed) += (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
 	if (c->site != UINT32_MAX)
 		change_site(b, c);
 	change_track(b, c);
@@ -539,6 +541,7 @@ void steps_level(struct steps *s, const struct model_level_change *l)
 	if (b->pace.source == RHYTHM_NONE)
 		by_time(b, l->ns);
 	b->now.allocations += l->allocations;
+	b->pace.thinned = true;
 	if (l->kind != MODEL_KINDS)
 		level_track(b, l);
 }

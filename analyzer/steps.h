@@ -44,6 +44,8 @@ struct pace {
 	size_t count;
 	uint64_t total;            /* steps, joined ones counted singly */
 	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
+	uint64_t made, freed;      /* bytes of the heap, within steps */
+	bool thinned;              /* ... of which a part was not seen: it was folded */
 	struct step_track *tracks;
 	size_t track_count;
 };

@@ -165,8 +165,10 @@ static void look_at_blocks(struct trend *t, const double *blocks)
 	size_t from = 0;
 	while (from + GROWTH_LEAST_POINTS < t->points && t->x[from] < t->growth.from_x)
 		from++;
-	size_t last = t->points - 1;
-	last -= last > from && t->bytes[last] < t->bytes[last - 1]; /* the end of the program may be in it */
+	size_t last = from; /* where there is most: the program's end may lie behind it */
+	for (size_t i = from; i < t->points; i++)
+		last = t->bytes[i] >= t->bytes[last] ? i : last;
+	last = last > from ? last : t->points - 1;
 	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
 	t->blocks_per_x = slope_of(t->x + from, blocks + from, last + 1 - from);
 	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
@@ -207,7 +209,7 @@ static double grown(const struct trend *t, const struct course *c, const struct 
 {
 	size_t i = 0;
 	double last = 0;
-	while (i + 1 < t->points && t->x[i] < t->growth.from_x)
+	while (i + 1 < t->points && t->x[i] < t->growth.since_x)
 		i++;
 	for (size_t k = from; k < to; k++)
 		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, o->members[k]->number);

@@ -189,7 +189,7 @@ static char *why_not_growing(const struct evidence_device *d)
 		return output_format("what grows is too little or too unsteady (%s, %s)", d->growth.items->site ? d->growth.items->site : "?",
 				     BYTES(d->growth.items->bytes));
 	if (d->steps)
-		return output_format("what is alive between its %u steps does not grow", d->steps);
+		return output_format("what is alive between its %u steps does not grow%s", d->steps, d->behind_steps ? "; it failed behind them" : "");
 	return output_format("no site grows steadily over the run");
 }
 

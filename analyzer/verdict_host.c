@@ -78,10 +78,14 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
 
+static bool is_steady(const struct evidence_growth *g)
+{
+	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM && !g->file_backed;
+}
+
 static bool goes_on(const struct evidence_growth *g)
 {
-	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed && !g->is_copy && g->works;
+	return is_steady(g) && !g->is_copy && g->works;
 }
 
 /* A forecast is of all that grows: it says nothing about a small part of that. */
@@ -127,6 +131,13 @@ static char *why_not_growing(const struct evidence *e)
 		if (g->is_copy)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (is_steady(g) && growth_matters(h, g))
+			return output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes), g->sure
+				? "while hardly anything was freed: that is loading, or all of it is kept" : "too briefly or too unsteadily to say");
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (goes_on(g))
+			return output_format("what grows (%s, %s) is little and far from the limit", g->site ? g->site : "?", BYTES(g->bytes));
+	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
 	if (evidence_or(h->copied, 0) > LEAST_KEPT)
@@ -135,10 +146,16 @@ static char *why_not_growing(const struct evidence *e)
 	return output_format("no site of the heap grows steadily over the run");
 }
 
+static const char *memory_of(const struct evidence_growth *g)
+{
+	return g->of ? g->of : "the heap";
+}
+
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	const struct evidence_growth *most = NULL;
+	const char *of = NULL;
 	uint64_t grown = 0;
 	unsigned groups = 0;
 	(void)d;
@@ -151,6 +168,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 			out->sites[groups] = g->site;
 		groups++;
 		grown += g->bytes;
+		of = !most || !strcmp(of, memory_of(g)) ? memory_of(g) : "memory";
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
 	if (!most)
@@ -159,7 +177,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
 	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
 	const char *site = most->site ? most->site : "one site";
-	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s", site, most->of ? most->of : "the heap", whose ? whose : "", BYTES(grown), pace ? pace : "",
+	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
 	out->advice = most->sites > 1
 		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "

@@ -43,6 +43,8 @@ static double tiny(double x) { return 100 + 0.01 * x; }
 static double late(double x) { return x < 0.4 ? 100 : 100 + 60 * (x - 0.4); }
 static double started(double x) { return x < 0.08 ? 1000 * x : 100 + 30 * x; }
 static double torn_down(double x) { return x < 0.95 ? 100 + 60 * x : 5; }
+static double bit_by_bit(double x) { return x < 0.93 ? 100 + 60 * x : 156 - 150 * (x - 0.93) / 0.07; }
+static double slower(double x) { return x < 0.7 ? 100 + 60 * x : 142 + 40 * (x - 0.7); }
 
 TEST(steady_growth_is_linear)
 {
@@ -95,7 +97,7 @@ TEST(growth_that_begins_late_is_told_by_its_own_rate)
 	struct growth g = of(late, 101);
 	CHECK_EQ(g.kind, GROWTH_LINEAR);
 	CHECK(fabs(g.rate - 60 * MIB / 200) < 0.02 * MIB);
-	CHECK(g.from_x > 60 && g.from_x < 100);
+	CHECK(g.from_x > 60 && g.from_x < 100 && g.since_x == g.from_x);
 }
 
 TEST(a_start_is_no_growth)
@@ -109,6 +111,44 @@ TEST(a_start_is_no_growth)
 TEST(an_end_hides_no_growth)
 {
 	CHECK_EQ(of(torn_down, 101).kind, GROWTH_LINEAR);
+	CHECK_EQ(of(bit_by_bit, 101).kind, GROWTH_LINEAR);
+}
+
+/* Epochs whose end is anywhere in the run, and a collector of cycles that comes now and then. */
+TEST(what_falls_and_rises_again_is_no_growth)
+{
+	for (double teeth = 1.04; teeth < 6; teeth += 0.02) {
+		for (size_t i = 0; i < 300; i++) {
+			xs[i] = (double)i;
+			ys[i] = fmod((double)i, 300 / teeth) * MIB;
+		}
+		CHECK(!growth_is_steady((struct growth[]){ growth_of(xs, ys, 300) }));
+	}
+}
+
+TEST(all_that_grew_is_counted_if_the_rate_has_changed_a_little)
+{
+	struct growth g = of(slower, 101);
+	CHECK_EQ(g.kind, GROWTH_LINEAR);
+	CHECK(fabs(g.rate - 40 * MIB / 200) < 0.05 * MIB && g.from_x > 100);
+	CHECK(g.since_x < 1 && fabs(g.bytes - 54 * MIB) < 2 * MIB);
+}
+
+/* What is kept is of any size, so that it bends by chance. */
+TEST(a_random_walk_grows_from_its_beginning)
+{
+	int whole = 0;
+	for (int s = 0; s < SEEDS; s++) {
+		double sum = 0;
+		seed = 1234567u * (uint64_t)(s + 1);
+		for (size_t i = 0; i < 300; i++) {
+			xs[i] = (double)i;
+			ys[i] = sum += 2 * MIB * uniform();
+		}
+		struct growth g = growth_of(xs, ys, 300);
+		whole += growth_is_steady(&g) && fabs(g.bytes - sum) < 0.3 * sum;
+	}
+	CHECK(whole >= 95);
 }
 
 TEST(few_points_say_little)

@@ -108,7 +108,26 @@ TEST(a_leak_matters_by_what_it_cost)
 	growths[0].bytes = 8 * MIB;
 	CHECK(now(VERDICT_LEAK));
 	growths[0].bytes = 8 * MIB - 1; /* little, whatever part it is */
-	CHECK(!now(VERDICT_LEAK));
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "is little and far from the limit"));
+	growths[0].works = false;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "no site of the heap grows"));
+	growths[0].bytes = 8 * MIB; /* much, but nothing else happens */
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so too briefly"));
+	growths[0].sure = true;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so while hardly anything was freed"));
+}
+
+TEST(whose_memory_it_is)
+{
+	idle_host();
+	host_growth(GROWTH_LINEAR, 4);
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "keeps more of the heap: 4.00 GiB"));
+	growths[1] = growths[0];
+	growths[1].bytes = G(1);
+	evidence.host.growth.count = 2;
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "keeps more of the heap: 5.00 GiB"));
+	growths[1].of = "the interpreter's arenas"; /* of both */
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "keeps more of memory: 5.00 GiB"));
 }
 
 TEST(a_leak_matters_by_what_it_will_cost)

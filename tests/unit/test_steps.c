@@ -320,4 +320,32 @@ TEST(loading_has_no_steps)
 	CHECK_EQ(turns_on_a_device(true), RHYTHM_NONE);
 }
 
+/* The same turns, of a site of the heap or of one of mappings, as the interpreter's next arena is made by whoever needs one. */
+static enum rhythm_source turns_of(bool mapped)
+{
+	struct passes s;
+	begin(11);
+	uint32_t work = site(0x1000), other = site(0x1100);
+	for (uint64_t i = 0; i < 60; i++) {
+		prog.now += MS;
+		if (mapped)
+			synth_map(prog.p, 0, prog.now, (i + 1) << 32, 1 << 20, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, work);
+		else
+			take(work, 1 << 20);
+		for (uint64_t k = 0; k < 5 + rnd(100); k++)
+			drop(take(other, 100));
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	enum rhythm_source source = p ? p->source : RHYTHM_MARKS;
+	end(&s);
+	return source;
+}
+
+TEST(arenas_are_no_steps)
+{
+	CHECK_EQ(turns_of(false), RHYTHM_SITES);
+	CHECK_EQ(turns_of(true), RHYTHM_NONE);
+}
+
 TEST_MAIN

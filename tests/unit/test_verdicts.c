@@ -197,7 +197,10 @@ TEST(flat_lows_are_no_leak)
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	CHECK(out(VERDICT_LEAK));
-	CHECK(says(found.ruled_out[0].evidence, "between its 200 steps does not grow"));
+	CHECK(says(found.ruled_out[0].evidence, "between its 200 steps does not grow") && !strstr(found.ruled_out[0].evidence, "behind"));
+	device.behind_steps = true;
+	judge();
+	CHECK(says(found.ruled_out[0].evidence, "200 steps does not grow; it failed behind them"));
 }
 
 TEST(driver_failures_are_evidence_not_ooms)
