@@ -15,7 +15,8 @@
 /* A block of events of the file that is folded. */
 struct part {
 	uint64_t offset, bytes;
-	uint32_t slots;
+	uint32_t slots, covers;
+	uint32_t place;              /* slots of its window before it */
 	uint8_t shift, level, target; /* target: how often it is to have been folded; 0 = it stays as it is */
 };
 
@@ -40,6 +41,7 @@ struct job {
 
 	enum phase phase;
 	size_t first, end, next;     /* parts of the window; the one that is up */
+	bool held;                   /* all its slots are kept from the first pass for the second */
 	struct thin *thin;
 	struct thin_out kept;
 	struct owners owners, at_first; /* now; when the window began */
@@ -51,7 +53,7 @@ struct job {
 	size_t out_slots;            /* a folded block has at least as many, if there are */
 
 	struct codec_buf block;      /* the part at hand */
-	struct mt_event *slots;
+	struct mt_event *slots;      /* its, or the window's */
 	uint32_t *rings, *threads;
 	size_t slot_room, ring_room, thread_room;
 };

@@ -142,7 +142,7 @@ static bool see_part(void *arg, uint64_t offset, uint64_t bytes, const struct mt
 	}
 	l->e = vec_reserve(j->parts, j->part_room, j->part_count + 1);
 	if (!l->e)
-		j->parts[j->part_count++] = (struct part){ .offset = offset, .bytes = bytes, .slots = (uint32_t)b->count,
+		j->parts[j->part_count++] = (struct part){ .offset = offset, .bytes = bytes, .slots = (uint32_t)b->count, .covers = b->covers,
 							   .shift = (uint8_t)codec_shift(b), .level = (uint8_t)codec_level(b) };
 	return !l->e;
 }
