@@ -36,10 +36,10 @@ void fold_free_job(struct job *j)
 	free(j);
 }
 
-/* The first folding only leaves out what was short-lived: a short window does. */
-static uint64_t window_slots(unsigned target)
+/* Most pairs are close to each other. The others' turn comes when the block is folded again. */
+static uint64_t window_slots(const struct part *first)
 {
-	return target == 1 ? HELD_SLOTS : THIN_WINDOW_SLOTS;
+	return first->wide ? THIN_WINDOW_SLOTS : HELD_SLOTS;
 }
 
 /* The next parts with one target, as many as a window holds. */
@@ -47,17 +47,18 @@ static void next_window(struct job *j)
 {
 	uint64_t slots = 0;
 	j->first = j->next = j->end;
+	j->window_out = j->out_end;
 	if (j->first == j->part_count) {
 		j->phase = TAIL;
 		return;
 	}
-	unsigned target = j->parts[j->first].target;
-	while (j->end < j->part_count && j->parts[j->end].target == target &&
-	       (j->end == j->first || slots + j->parts[j->end].slots <= window_slots(target))) {
-		j->parts[j->end].place = (uint32_t)slots;
-		slots += j->parts[j->end++].slots;
+	const struct part *first = &j->parts[j->first];
+	for (struct part *p = &j->parts[j->first]; j->end < j->part_count && p->target == first->target && p->wide == first->wide &&
+	     (p == first || slots + p->slots <= window_slots(first)); p = &j->parts[++j->end]) {
+		p->place = (uint32_t)slots;
+		slots += p->slots;
 	}
-	j->held = target && slots <= HELD_SLOTS;
+	j->held = first->target && slots <= HELD_SLOTS;
 	j->phase = LOOK;
 }
 
@@ -243,6 +244,26 @@ static int look(struct job *j, struct recorder *r)
 	return e || j->phase == COPY || j->held ? e : copy_owners(&j->owners, &j->at_first);
 }
 
+/* What comes behind a window of which little was gained is folded more. If it has become no smaller its blocks stay as they are. */
+static int end_window(struct job *j, struct recorder *r)
+{
+	const struct part *first = &j->parts[j->first], *last = &j->parts[j->end - 1];
+	uint64_t in = last->offset + last->bytes - first->offset, out = j->out_end - j->window_out;
+	for (size_t i = j->end; !first->level && out > in / 4 * 3 && i < j->part_count; i++)
+		if (!j->parts[i].level && j->parts[i].target == first->target && first->target < THIN_LEVELS)
+			j->parts[i].target++;
+	if (out < in)
+		return fold_begin_window(j);
+	for (size_t i = j->first; i < j->end; i++)
+		j->parts[i].target = 0;
+	recorder_charge(r, -(int64_t)out);
+	j->out_end = j->window_out;
+	j->synced = j->synced < j->out_end ? j->synced : j->out_end;
+	j->copied = first->offset;
+	j->phase = COPY;
+	return ftruncate(j->out, (off_t)j->out_end) ? error_errno(MT_EOUTPUT, j->temp, (int64_t)j->out_end) : 0;
+}
+
 static int write_part(struct job *j, struct recorder *r)
 {
 	struct thin_slots slots;
@@ -263,7 +284,7 @@ static int write_part(struct job *j, struct recorder *r)
 	if (e || ++j->next < j->end)
 		return e;
 	e = flush(j, r);
-	return e ? e : fold_begin_window(j);
+	return e ? e : end_window(j, r);
 }
 
 /* Up to `end`, some of it. */

@@ -18,6 +18,7 @@ struct part {
 	uint32_t slots, covers;
 	uint32_t place;              /* slots of its window before it */
 	uint8_t shift, level, target; /* target: how often it is to have been folded; 0 = it stays as it is */
+	bool wide;                   /* pairs are looked for that are far apart */
 };
 
 /* Who owns each ring, and how far blocks have come. */
@@ -41,6 +42,7 @@ struct job {
 
 	enum phase phase;
 	size_t first, end, next;     /* parts of the window; the one that is up */
+	uint64_t window_out;         /* where it begins in `out` */
 	bool held;                   /* all its slots are kept from the first pass for the second */
 	struct thin *thin;
 	struct thin_out kept;

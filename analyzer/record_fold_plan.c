@@ -175,6 +175,7 @@ static bool set_targets(struct job *j, const struct folded *file)
 			p->target = (uint8_t)level;
 		else if (again)
 			p->target = (uint8_t)(p->level >= THIN_LEVELS ? THIN_LEVELS : p->level + 1u > level ? p->level + 1u : level);
+		p->wide = p->level || file->hurry;
 		if (p->level)
 			again -= p->bytes < again ? p->bytes : again;
 		any |= p->target != 0;
