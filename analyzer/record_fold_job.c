@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define OUT_MOST   786432u     /* slots of a block: it is ended before it could have more */
-#define HELD_SLOTS 524288u     /* of a window that is decoded once: 20 MiB */
 #define COPY_BYTES (4u << 20)
 #define SYNC_BYTES (16u << 20)
 
@@ -36,13 +35,8 @@ void fold_free_job(struct job *j)
 	free(j);
 }
 
-/* Most pairs are close to each other. The others' turn comes when the block is folded again. */
-static uint64_t window_slots(const struct part *first)
-{
-	return first->wide ? THIN_WINDOW_SLOTS : HELD_SLOTS;
-}
-
-/* The next parts with one target, as many as a window holds. */
+/* The next parts with one target, as many as a window holds. A short one does for most pairs; the others' turn comes when the block is
+ * folded again. */
 static void next_window(struct job *j)
 {
 	uint64_t slots = 0;
@@ -53,12 +47,13 @@ static void next_window(struct job *j)
 		return;
 	}
 	const struct part *first = &j->parts[j->first];
+	uint64_t most = first->wide ? THIN_WINDOW_SLOTS : j->held_slots;
 	for (struct part *p = &j->parts[j->first]; j->end < j->part_count && p->target == first->target && p->wide == first->wide &&
-	     (p == first || slots + p->slots <= window_slots(first)); p = &j->parts[++j->end]) {
+	     (p == first || slots + p->slots <= most); p = &j->parts[++j->end]) {
 		p->place = (uint32_t)slots;
 		slots += p->slots;
 	}
-	j->held = first->target && slots <= HELD_SLOTS;
+	j->held = first->target && slots <= j->held_slots;
 	j->phase = LOOK;
 }
 

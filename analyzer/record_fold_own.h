@@ -52,6 +52,7 @@ struct job {
 	uint32_t *last_cover;        /* by ring: its last one of these, + 1 */
 	size_t last_cover_room;
 	unsigned shift;
+	size_t held_slots;           /* the most that are kept so; a short window's */
 	size_t out_slots;            /* a folded block has at least as many, if there are */
 
 	struct codec_buf block;      /* the part at hand */

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OUT_SLOTS 262144u /* of a folded block, less where the limit is small */
+/* Less where the limit is small. */
+#define OUT_SLOTS  262144u /* of a folded block */
+#define HELD_SLOTS 524288u /* decoded once: 20 MiB */
 
 /* ---- reading a file -------------------------------------------------------------------------------------- */
 
@@ -297,6 +299,7 @@ struct job *fold_begin(struct folder *f, struct recorder *r, struct record_proce
 		return NULL;
 	j->in = j->out = -1;
 	j->p = p;
+	j->held_slots = r->session->limit_bytes / 32 < HELD_SLOTS ? r->session->limit_bytes / 32 : HELD_SLOTS;
 	j->out_slots = r->session->limit_bytes / 128 < OUT_SLOTS ? r->session->limit_bytes / 128 : OUT_SLOTS;
 	snprintf(j->name, sizeof(j->name), "%s", file->name);
 	find_forks(f, r, processes);
