@@ -132,7 +132,7 @@ static int report(struct view *v)
 	int e = system_open(&r.system, v->reader);
 	if (e == 0) {
 		v->samples = system_samples(r.system);
-		q.level_ns = system_ns(r.system);
+		system_ask(r.system, &q);
 		course_attach(r.course, &q);
 		e = view_run(v, &q);
 	}

@@ -273,22 +273,6 @@ static void set_kept(struct explain *x)
 		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;
 }
 
-/* What the cgroup with a limit could not give way at its worst moment: all but its pages of files. */
-struct worst { const char *path; uint64_t used, file; };
-
-static int look_at_group(void *arg, const struct sample *s)
-{
-	struct worst *w = arg;
-	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file;
-	if (s->subject->kind != MT_SUBJECT_CGROUP || strcmp(s->subject->text, w->path) || (s->fields & both) != both ||
-	    s->value[MT_CGROUP_current] < s->value[MT_CGROUP_file])
-		return 0; /* a process may have begun in another one */
-	uint64_t used = s->value[MT_CGROUP_current] - s->value[MT_CGROUP_file];
-	if (used > w->used)
-		*w = (struct worst){ w->path, used, s->value[MT_CGROUP_file] };
-	return 0;
-}
-
 static void set_system(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -308,12 +292,7 @@ static void set_system(struct explain *x)
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->file = f->cgroup_file;
-	h->anon = f->cgroup_anon;
-	struct worst worst = { .path = l->cgroup };
-	if (l->cgroup && evidence_known(f->limit) && samples_each(system_samples(x->system), 0, UINT64_MAX, look_at_group, &worst) >= 0 && worst.used) {
-		h->anon = worst.used;
-		h->file = worst.file;
-	}
+	h->anon = f->cgroup_most;
 	if (l->known)
 		h->copied = l->copied;
 	if (l->known && !evidence_known(h->anon)) {

@@ -99,7 +99,7 @@ struct evidence_growth {
 	const char *of;             /* on a host "the heap", "mapped memory" or "pinned memory"; NULL = the heap */
 	unsigned sites;             /* in the group */
 	uint32_t pid;               /* 0 = there is only one process */
-	struct { enum growth_kind kind; enum growth_certainty certainty; } fit;
+	struct { enum growth_kind kind; enum growth_certainty certainty; unsigned jumps; } fit;
 	uint64_t bytes;             /* grown by */
 	double per_step, per_second;
 	double blocks_per_step;

@@ -85,7 +85,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty },
+		.site = site_of(p->x, o), .of = memory_of(p->kind), .sites = 1, .pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,

@@ -208,13 +208,22 @@ static double levels_loss(struct levels *l, const struct points *p, double scale
 	return loss;
 }
 
+/* What a level was at: a mean has of what came before it, too. */
+static double middle(const struct points *p, const struct levels *l, int segment)
+{
+	double ys[POINTS];
+	size_t n = l->from[segment + 1] - l->from[segment];
+	memcpy(ys, p->y + l->from[segment], n * sizeof(*ys));
+	return median_of(ys, n);
+}
+
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
 struct choice {
 	const struct points *p;
 	struct fit line, curve, best;
 	double scale, cost;       /* noise; of `best` */
-	bool jumps;               /* levels are better than all that */
+	int jumps;                /* levels are better than all that: between so many */
 	double jump_bytes;
 };
 
@@ -256,8 +265,8 @@ static void consider_levels(struct choice *c)
 		if (cost >= c->cost)
 			continue;
 		c->cost = cost;
-		c->jumps = true;
-		c->jump_bytes = l.level[l.count - 1] - l.level[0];
+		c->jumps = jumps;
+		c->jump_bytes = middle(c->p, &l, l.count - 1) - middle(c->p, &l, 0);
 	}
 }
 
@@ -407,9 +416,10 @@ static void name(struct growth *g, const struct choice *c)
 		name_curve(g, c);
 	else if (c->best.shape != FIT_CONSTANT)
 		name_other(g, c);
-	if (g->kind == GROWTH_JUMP)
+	if (g->kind == GROWTH_JUMP) {
 		g->bytes = c->jump_bytes;
-	else if (g->kind != GROWTH_NONE)
+		g->jumps = (unsigned)c->jumps;
+	} else if (g->kind != GROWTH_NONE)
 		set_rates(g, c->p);
 }
 

@@ -31,6 +31,7 @@ struct growth {
 	double rate, rate_error;                 /* bytes per unit of x, at the end of the series */
 	double acceleration, acceleration_error; /* bytes per unit of x squared; 0 unless accelerating */
 	double bytes;                            /* grown since `from_x` */
+	unsigned jumps;                          /* in so many; 0 unless that is its kind */
 	double from_x;                           /* what was before is start-up */
 	double x, span;                          /* `fit` is over t = (its x - x) / span */
 	struct fit fit;

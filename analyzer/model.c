@@ -77,6 +77,38 @@ static void move_to(struct model *m, uint64_t ns)
 		halve_timelines(m);
 }
 
+/* ---- at query.level_ns ----------------------------------------------------------------------------------- */
+
+/* The last of n stretches that begins at an address or below; NULL if none does. */
+static struct model_stretch *stretch_of(struct model_stretch *s, size_t n, uint64_t addr)
+{
+	size_t low = 0;
+	while (low < n) {
+		size_t middle = (low + n) / 2;
+		if (s[middle].start <= addr)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low ? &s[low - 1] : NULL;
+}
+
+static void fill_stretches(const struct account *a, struct model_stretch *s, size_t n)
+{
+	for (struct model_stretch *x = s; x < s + n; x++) {
+		const struct range *r = ranges_overlap(&a->maps, x->start, x->end);
+		for (; r; r = ranges_overlap(&a->maps, r->end, x->end))
+			if (r->class == MAP_ANON && !r->inherited)
+				x->live += (r->end < x->end ? r->end : x->end) - (r->start > x->start ? r->start : x->start);
+	}
+	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
+		const struct block *b = &a->heap.entries[i];
+		struct model_stretch *x = b->addr ? stretch_of(s, n, b->addr) : NULL;
+		if (x && b->addr < x->end)
+			x->live += b->size;
+	}
+}
+
 /* Just before the first thing that happens after query.level_ns. */
 static void take_level(struct account *a)
 {
@@ -87,6 +119,14 @@ static void take_level(struct account *a)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		l->map[c] = a->seen.map[c].bytes;
 	l->registered_bytes = a->seen.registered_bytes;
+	const struct model_query *q = &a->model->query;
+	size_t first = 0, n = 0;
+	while (first < q->stretch_count && q->stretches[first].process != a->seen.process->id)
+		first++;
+	while (first + n < q->stretch_count && q->stretches[first + n].process == a->seen.process->id)
+		n++;
+	if (n)
+		fill_stretches(a, q->stretches + first, n);
 }
 
 static inline void pass_level(struct account *a, uint64_t ns)

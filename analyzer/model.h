@@ -73,6 +73,13 @@ struct model_peek {
 	uint64_t ns;
 };
 
+/* A stretch of a process's address space. Filled in: how much of it was its own heap blocks and private anonymous mappings at query.level_ns. */
+struct model_stretch {
+	uint32_t process; /* id */
+	uint64_t start, end;
+	uint64_t live;
+};
+
 /* What to look at. Zero fields but until_ns mean everything. */
 struct model_query {
 	uint64_t until_ns;  /* stop there: live is what was alive at that moment (--at, --to). UINT64_MAX = the end */
@@ -88,6 +95,8 @@ struct model_query {
 	const struct model *numbers; /* ... those of this pass over the same trace, which saw as much and must outlive it (then host memory
 	                              * has no sums either); NULL = new ones */
 	uint64_t level_ns;  /* a moment at which each process's live host memory is wanted: model_process.level. 0 = none */
+	struct model_stretch *stretches; /* those of a process side by side, disjoint and by address; they must outlive the pass */
+	size_t stretch_count;
 	/* Called for each slot before it is accounted for; NULL = none. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
 	/* Called after each change of live own memory; NULL = none. Blocks that end with their process are not among them. */

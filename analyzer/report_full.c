@@ -40,12 +40,11 @@ static void add(struct full_list *l, struct full f)
 		l->items[l->count++] = f;
 }
 
-/* What can't give way of the control group, when the traced processes had most; of the machine, when least was available. */
-static void add_host(struct full_list *l, const struct system_facts *f, uint64_t ns)
+/* What can't give way of the control group; of the machine, when least was available. */
+static void add_host(struct full_list *l, const struct system_facts *f)
 {
-	uint64_t file = f->cgroup_file == SYSTEM_UNKNOWN ? 0 : f->cgroup_file;
-	if (f->limit != SYSTEM_UNKNOWN && f->cgroup_current != SYSTEM_UNKNOWN && f->cgroup_current >= file)
-		add(l, (struct full){ NULL, "cgroup", f->cgroup_current - file, f->limit, ns });
+	if (f->limit != SYSTEM_UNKNOWN && f->cgroup_most != SYSTEM_UNKNOWN)
+		add(l, (struct full){ NULL, "cgroup", f->cgroup_most, f->limit, f->cgroup_most_ns });
 	if (f->memory != SYSTEM_UNKNOWN && f->available_min <= f->memory)
 		add(l, (struct full){ NULL, "machine", f->memory - f->available_min, f->memory, f->available_min_ns });
 }
@@ -65,7 +64,7 @@ static struct full_list find(const struct report *r)
 		if (view_has_device(v, i) && model_device(v->model, i)->layer[LAYER_MEMORY].peak_bytes)
 			add(&l, full_device(v, model_device(v->model, i)));
 	if (l.items && r->system && system_facts(r->system)->sampled)
-		add_host(&l, system_facts(r->system), system_ns(r->system));
+		add_host(&l, system_facts(r->system));
 	if (l.count)
 		qsort(l.items, l.count, sizeof(*l.items), fuller);
 	return l;

@@ -29,12 +29,9 @@ static char *heading(const struct system *s)
 	const struct system_facts *f = system_facts(s);
 	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
 			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
-	char *live = (double)l->live_error >= SHOWN * (double)l->total ? output_format("   (live +- %s)", BYTES(l->live_error)) : NULL;
-	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
-				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "",
-				   live ? live : "");
+	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
+				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "");
 	free(swap);
-	free(live);
 	return text;
 }
 
@@ -95,7 +92,10 @@ static unsigned print_ledger(const struct system_ledger *l)
 		printf("%s%s\n", cells[i] ? cells[i] : "", i + half < count && cells[i + half] ? cells[i + half] : "");
 	for (unsigned i = 0; i < count; i++)
 		free(cells[i]);
-	return half;
+	bool exact = (double)l->live_error < SHOWN * (double)l->total;
+	if (!exact)
+		printf("  live and kept: +/- %s, as large mappings were looked at before\n", BYTES(l->live_error));
+	return half + !exact;
 }
 
 /* ---- the processes ------------------------------------------------------------------------------------------ */
@@ -165,17 +165,10 @@ static unsigned print_freed(const struct report *r)
 	return 1;
 }
 
-/* Something that the figures are about: a single process that is a small part of the machine needs no such table. */
-static bool is_worth_it(const struct report *r)
-{
-	const struct system_ledger *l = system_ledger(r->system);
-	return l->known && l->total;
-}
-
 unsigned report_print_host(const struct report *r, unsigned room)
 {
 	const struct system_ledger *l = system_ledger(r->system);
-	if (!is_worth_it(r) || room < 6)
+	if (!l->known || !l->total || room < 6)
 		return 0;
 	printf("\n");
 	print_clean(STYLE_HEAD, heading(r->system));

@@ -246,6 +246,8 @@ static uint64_t sum_bins(const struct model_bin *bins, unsigned from, unsigned t
 	return sum;
 }
 
+#define SIZES_COLUMNS 29 /* of the heading */
+
 static void print_sizes(const struct view *v)
 {
 	static const struct { const char *name; unsigned from, to; } groups[] = {
@@ -258,17 +260,17 @@ static void print_sizes(const struct view *v)
 	printf("\n");
 	if (all == 0)
 		return;
-	char *parts[sizeof(groups) / sizeof(*groups)] = { 0 };
-	size_t count = 0;
+	printf("%s%-12s%sallocations in %%:", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
+	int column = SIZES_COLUMNS;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
-		if (part > all / 500)
-			parts[count++] = output_format("%s %s", groups[i].name, PERCENT(part, all));
-	}
-	printf("%s%-12s%sallocations in %%: ", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
-	for (size_t i = 0; i < count; i++) {
-		printf("%s%s", i ? ", " : "", parts[i] ? parts[i] : "");
-		free(parts[i]);
+		char *text = part > all / 500 ? output_format("%s %s", groups[i].name, PERCENT(part, all)) : NULL;
+		if (!text)
+			continue;
+		bool wraps = column + 2 + output_columns(text) >= output_width(); /* a comma may follow */
+		printf("%s%s%*s%s", column != SIZES_COLUMNS ? "," : "", wraps ? "\n" : " ", wraps ? 12 : 0, "", text);
+		column = (wraps ? 12 : column + 2) + output_columns(text);
+		free(text);
 	}
 	printf("\n");
 }

@@ -240,11 +240,18 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 
 /* ---- phases -------------------------------------------------------------------------------------------- */
 
-static bool worth_showing(const struct report *r, const struct evidence_device *d)
+static bool holds(const struct report *r, enum verdict_kind kind)
 {
 	for (size_t i = 0; i < r->explain->verdicts.held_count; i++)
-		if (r->explain->verdicts.held[i].kind == VERDICT_PHASE_PEAK)
+		if (r->explain->verdicts.held[i].kind == kind)
 			return true;
+	return false;
+}
+
+static bool worth_showing(const struct report *r, const struct evidence_device *d)
+{
+	if (holds(r, VERDICT_PHASE_PEAK) || holds(r, VERDICT_COPIES))
+		return true;
 	for (size_t i = 0; i < d->phases.count; i++)
 		if (!d->phases.items[i].line)
 			return true;
@@ -261,13 +268,21 @@ static char *phase_note(const struct evidence_device *d, const struct evidence_p
 	return output_format("   freed %s, pool kept %s", BYTES(p->freed), BYTES(p->in_pool));
 }
 
-/* As many others need more. */
-static bool is_among_highest(const struct evidence_device *d, const struct evidence_phase *p)
+/* Copies are made by phases that add much, whatever was there before them. */
+static uint64_t height(const struct evidence_phase *p, bool added)
 {
+	return !added || !evidence_known(p->begin_bytes) ? p->peak_bytes : p->peak_bytes > p->begin_bytes ? p->peak_bytes - p->begin_bytes : 0;
+}
+
+/* As many others need more. */
+static bool is_among_highest(const struct evidence_device *d, const struct evidence_phase *p, bool added)
+{
+	uint64_t own = height(p, added);
 	size_t higher = 0;
 	for (size_t i = 0; i < d->phases.count; i++) {
 		const struct evidence_phase *other = &d->phases.items[i];
-		higher += other->failing || other->peak_bytes > p->peak_bytes || (other->peak_bytes == p->peak_bytes && other > p);
+		uint64_t its = height(other, added);
+		higher += other->failing || its > own || (its == own && other > p);
 	}
 	return p->failing || higher < MOST_PHASES;
 }
@@ -284,7 +299,7 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 	free(rest);
 	for (size_t i = 0; i < d->phases.count && shown < MOST_PHASES; i++) {
 		const struct evidence_phase *p = &d->phases.items[i];
-		if (!is_among_highest(d, p))
+		if (!is_among_highest(d, p, holds(r, VERDICT_COPIES)))
 			continue;
 		char *note = phase_note(d, p);
 		char *name = output_fit(p->name, 40);

@@ -233,8 +233,7 @@ static void set_unknown(struct system *s)
 	s->facts = (struct system_facts){
 		.memory = SYSTEM_UNKNOWN, .limit = SYSTEM_UNKNOWN, .available_min = SYSTEM_UNKNOWN, .swap_total = SYSTEM_UNKNOWN,
 		.swap_start = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN, .swapped_out = SYSTEM_UNKNOWN, .oom_kills = SYSTEM_UNKNOWN,
-		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_anon = SYSTEM_UNKNOWN,
-		.cgroup_file = SYSTEM_UNKNOWN, .cgroup_current = SYSTEM_UNKNOWN, .cgroup_peak = SYSTEM_UNKNOWN,
+		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_most = SYSTEM_UNKNOWN, .cgroup_file = SYSTEM_UNKNOWN,
 		.stalled_ns = SYSTEM_UNKNOWN, .traced_peak = SYSTEM_UNKNOWN,
 	};
 	for (unsigned i = 0; i < reader_processes(s->reader); i++)
@@ -258,6 +257,21 @@ static int look(struct system *s)
 	return e;
 }
 
+/* Everything as of the moment. */
+static int take_states(struct system *s)
+{
+	s->states = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->states));
+	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	return e ? e : system_make_stretches(s);
+}
+
+void system_ask(const struct system *s, struct model_query *q)
+{
+	q->level_ns = s->ns;
+	q->stretches = s->stretches;
+	q->stretch_count = s->stretch_count;
+}
+
 int system_open(struct system **out, struct reader *r)
 {
 	struct system *s = calloc(1, sizeof(*s));
@@ -276,6 +290,8 @@ int system_open(struct system **out, struct reader *r)
 		set_unknown(s);
 		e = look(s);
 	}
+	if (!e && s->facts.sampled)
+		e = take_states(s);
 	if (e)
 		system_close(s);
 	else
@@ -289,6 +305,8 @@ void system_close(struct system *s)
 		return;
 	samples_close(s->samples);
 	free(s->states);
+	free(s->stretches);
+	free(s->stretch_subjects);
 	free(s->processes);
 	free(s->others);
 	free(s);
@@ -297,7 +315,6 @@ void system_close(struct system *s)
 /* ---- interface ------------------------------------------------------------------------------------------- */
 
 const struct samples *system_samples(const struct system *s) { return s->samples; }
-uint64_t system_ns(const struct system *s) { return s->ns; }
 const struct system_facts *system_facts(const struct system *s) { return &s->facts; }
 const struct system_ledger *system_ledger(const struct system *s) { return &s->ledger; }
 const struct system_process *system_process(const struct system *s, unsigned id) { return &s->processes[id]; }

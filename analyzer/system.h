@@ -4,7 +4,7 @@
  *
  *   struct system *s;
  *   e = system_open(&s, reader);                  before the model: it picks the ledger's moment
- *   query.level_ns = system_ns(s);  model_run()
+ *   system_ask(s, &query);  model_run()
  *   e = system_settle(s, model);                  then everything below is valid
  *
  * The ledger's moment: just before the OOM killer struck a traced process, else when traced processes had most in memory.
@@ -70,7 +70,7 @@ struct system_facts {
 	uint64_t swapped_out;    /* pages' bytes during the run */
 	uint64_t oom_kills;      /* during the run: the cgroup's, else the machine's */
 	uint64_t shm_total, shm_peak;
-	uint64_t cgroup_anon, cgroup_file, cgroup_current, cgroup_peak; /* at the ledger's moment; SYSTEM_UNKNOWN */
+	uint64_t cgroup_most, cgroup_most_ns, cgroup_file; /* the most that couldn't give way of what the cgroup had, and its files' pages then */
 	uint64_t stalled_ns;     /* that some task waited for memory; SYSTEM_UNKNOWN where the kernel does not count it */
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };
@@ -88,7 +88,9 @@ int system_open(struct system **out, struct reader *r);
 void system_close(struct system *s); /* NULL is fine */
 
 const struct samples *system_samples(const struct system *s); /* never NULL */
-uint64_t system_ns(const struct system *s); /* 0 = there are no samples */
+
+/* What the model is to look at on its way; `s` must outlive the pass. */
+void system_ask(const struct system *s, struct model_query *q);
 
 int system_settle(struct system *s, const struct model *m);
 

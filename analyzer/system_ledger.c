@@ -4,22 +4,15 @@
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
+#include <string.h>
+
 #define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
 
-static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t higher(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 static uint64_t known(const struct sample_state *x, unsigned field)
 {
 	return x->known >> field & 1 ? x->value[field] : SYSTEM_UNKNOWN;
-}
-
-static uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t otherwise)
-{
-	return x->known >> field & 1 ? x->value[field] : otherwise;
 }
 
 /* Sums over traced processes, shared pages once. */
@@ -58,35 +51,6 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	out->size = known(x, MT_PROCESS_size);
 }
 
-/* Of its large private mappings, what is neither in memory nor swapped: live, but never touched. What became resident since
- * they were looked at is what was allocated since, and the rest of it was touched in them; either may be otherwise. */
-static int set_untouched(const struct system *s, const struct model *m, const struct sample_subject *process, struct system_process *out)
-{
-	uint64_t sum = 0, ns = 0, live = out->live_heap + out->live_map;
-	struct sample_state then;
-	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
-		const struct sample_subject *d = samples_subject(s->samples, i);
-		const struct sample_state *x = &s->states[i];
-		if (d->kind != MT_SUBJECT_MAPPING || d->host != process->host || d->pid != process->pid || !x->last_ns || x->gone ||
-		    strcmp(d->text, "[anon]") != 0)
-			continue;
-		uint64_t there = known_or(x, MT_MAPPING_rss, 0) + known_or(x, MT_MAPPING_swap, 0), size = known_or(x, MT_MAPPING_size, 0);
-		if (size > live)
-			continue; /* some driver's address space that no hook saw */
-		sum += size > there ? size - there : 0;
-		ns = x->last_ns > ns ? x->last_ns : ns;
-	}
-	out->untouched = sum;
-	if (!sum || ns >= s->ns || out->anon == SYSTEM_UNKNOWN)
-		return 0;
-	int e = samples_at(s->samples, ns, process->index, &then);
-	uint64_t more = e ? 0 : less(out->anon, known_or(&then, MT_PROCESS_rss_anon, 0));
-	uint64_t allocated = less(out->live_heap, model_at(m, &model_process(m, out->process->id)->timeline[MODEL_HEAP], ns).last);
-	out->untouched = less(sum, less(more, allocated));
-	out->untouched_error = higher(sum - out->untouched, out->untouched - less(sum, more));
-	return e;
-}
-
 /* What a forked child wrote to, beyond what it allocated itself, is a copy of what it inherited. As of the latest look at its pages. */
 static uint64_t copied(const struct model_process *m, const struct sample_state *x, const struct system_process *p)
 {
@@ -109,7 +73,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	if (out->size != SYSTEM_UNKNOWN)
 		out->unseen_map = out->size > mapped ? out->size - mapped : 0;
 	uint64_t live = out->live_heap + out->live_map, there = out->anon == SYSTEM_UNKNOWN ? live : out->anon;
-	int e = set_untouched(s, m, d, out);
+	int e = system_set_untouched(s, m, d, out);
 	out->untouched = lower(out->untouched, live);
 	if (live - out->untouched > there) /* what is resident is known better than what was touched */
 		out->untouched = live - there;
@@ -269,10 +233,22 @@ static void take_facts(struct system *s, const struct sample_subject *machine, c
 	if (!group)
 		return;
 	f->limit = known(x, MT_CGROUP_limit);
-	f->cgroup_anon = known(x, MT_CGROUP_anon);
-	f->cgroup_file = known(x, MT_CGROUP_file);
-	f->cgroup_current = known(x, MT_CGROUP_current);
-	f->cgroup_peak = known(x, MT_CGROUP_peak);
+}
+
+/* At its worst moment all that the cgroup has but pages of files can't give way. */
+static int take_worst(void *arg, const struct sample *x)
+{
+	struct system *s = arg;
+	struct system_facts *f = &s->facts;
+	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file, current = x->value[MT_CGROUP_current], file = x->value[MT_CGROUP_file];
+	if (x->subject->kind != MT_SUBJECT_CGROUP || strcmp(x->subject->text, s->ledger.cgroup) || (x->fields & both) != both || current < file)
+		return 0; /* a process may have begun in another one */
+	if (f->cgroup_most == SYSTEM_UNKNOWN || current - file > f->cgroup_most) {
+		f->cgroup_most = current - file;
+		f->cgroup_most_ns = x->ns;
+		f->cgroup_file = file;
+	}
+	return 0;
 }
 
 int system_settle(struct system *s, const struct model *m)
@@ -282,10 +258,7 @@ int system_settle(struct system *s, const struct model *m)
 	unsigned machine = s->host ? samples_find(s->samples, MT_SUBJECT_MACHINE, s->host, 0) : samples_subjects(s->samples);
 	if (!s->facts.sampled || machine == samples_subjects(s->samples))
 		return 0;
-	s->states = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->states));
-	int e = s->states ? samples_states(s->samples, s->ns, 0, s->states) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	if (!e)
-		e = take_others(s);
+	int e = take_others(s);
 	if (!e)
 		e = take_processes(s, m, &sums);
 	if (e)
@@ -300,5 +273,5 @@ int system_settle(struct system *s, const struct model *m)
 		make_machine_ledger(s, &sums, &s->states[machine]);
 	explain(&s->ledger, &sums);
 	take_facts(s, samples_subject(s->samples, machine), group, x);
-	return 0;
+	return group ? samples_each(s->samples, 0, UINT64_MAX, take_worst, s) : 0;
 }

@@ -1,4 +1,5 @@
-/* Between system.c, which picks the ledger's moment, and system_ledger.c, which makes the ledger of it. Nobody else includes this. */
+/* Between system.c, which picks the ledger's moment, system_ledger.c, which makes the ledger of it, and system_untouched.c. Nobody else
+ * includes this. */
 #ifndef MT_SYSTEM_OWN_H
 #define MT_SYSTEM_OWN_H
 
@@ -12,11 +13,29 @@ struct system {
 	const struct reader_host *host;
 	struct sample_state *states; /* of subjects, at the ledger's moment */
 	struct system_process *processes;
+	struct model_stretch *stretches; /* the large mappings that processes had then ... */
+	unsigned *stretch_subjects;      /* ... by subject */
+	size_t stretch_count;
 	uint64_t ns;
 	struct system_facts facts;
 	struct system_ledger ledger;
 	struct system_other *others;
 	size_t other_count, other_room;
 };
+
+static inline uint64_t known_or(const struct sample_state *x, unsigned field, uint64_t otherwise)
+{
+	return x->known >> field & 1 ? x->value[field] : otherwise;
+}
+
+static inline uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t higher(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+/* Which stretches of address space the model is to look at, from `states`. 0 or -MT_EMEMORY. */
+int system_make_stretches(struct system *s);
+
+/* What of a process's live memory was never touched, by its large mappings: live bytes and anon of `out` are set. */
+int system_set_untouched(const struct system *s, const struct model *m, const struct sample_subject *process, struct system_process *out);
 
 #endif

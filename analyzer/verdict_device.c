@@ -175,7 +175,9 @@ static char *why_not_growing(const struct evidence_device *d)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, d->growth)
-		if (g->fit.kind == GROWTH_JUMP)
+		if (g->fit.kind == GROWTH_JUMP && g->fit.jumps > 1)
+			return output_format("%s came in %u jumps (%s) and stayed", BYTES(g->bytes), g->fit.jumps, g->site ? g->site : "?");
+		else if (g->fit.kind == GROWTH_JUMP)
 			return output_format("%s came at once (%s) and stayed", BYTES(g->bytes), g->site ? g->site : "?");
 	LIST_EACH(struct evidence_growth, g, d->growth)
 		if (!g->works)

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Incident 1 (copies at the peak) and its fix on the Ascend stand-in: the trace has what the program says of itself, to the byte."""
+"""Incident 1 (copies at the peak) and its fix on the Ascend stand-in: the trace has what the program says of itself, to the byte, and each number
+on the first screen is compared with what the program, its driver, its allocator or the kernel say of the same thing (tests/lib/audit.py)."""
 import functools
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import ascend
+import audit
+import audit_host
+import gpu
 import mt
+import places
 import screen
 
 MODEL = 29536614400  # Qwen3-14B in 16 bits
@@ -16,108 +21,105 @@ SMALL = 1024  # bytes of a block that is too small to be looked at as part of a 
 
 @functools.lru_cache(None)
 def scenario(script):
-    return ascend.scenario("incident1/" + script)
+    return audit.known(lambda env, preload: ascend.scenario("incident1/" + script, preload=preload, MEMTRACE_PAUSED="1", **env), "python " + script)
 
 
-@functools.lru_cache(None)
-def shown(script):
-    run, _ = scenario(script)
-    run.trace.settle()
-    return screen.Screen(run.trace.tool("report").out)
+def line_of(script, text):
+    return "%s:%d" % (script, screen.line_of(os.path.join(gpu.SCENARIOS, "incident1", script), text))
 
 
-def live(events):
-    """Highest sum of device memory, and what is alive in the end."""
-    sizes, now, peak = {}, 0, 0
+def alive(events):
+    """[(bytes of device memory, blocks)] after each change."""
+    sizes, course = {}, [(0, 0)]
     for what, _, kind, _, addr, size, _, _ in events:
         if what == "alloc" and kind == "device":
             sizes[addr] = size
-            now += size
-            peak = max(peak, now)
         elif what == "free":
-            now -= sizes.pop(addr)
-    return peak, now
+            sizes.pop(addr)
+        course.append((sum(sizes.values()), len(sizes)))
+    return course
+
+
+def phases(done):
+    return {p["name"]: p for p in done.account["phases"]}
 
 
 def case_it_fails_as_it_did():
-    run, account = scenario("main.py")
-    mt.check(run.done.status == 1 and "OutOfMemory" in run.done.err, "it did not run out of memory: %s" % run.done)
-    run.trace.intact()
-    ascend.compare(run)
-    mt.equal([p["host_bytes"] + p["device_bytes"] for p in account["phases"]], [MODEL * n for n in (1, 2, 3, 4)], "t1 to t4")
-    events = next(iter(run.events().values()))
+    done = scenario("main.py")
+    (said,), failed = done.account["ooms"], "OutOfMemory" in done.err
+    mt.check(done.status == 1 and failed, "it did not run out of memory: %s" % done)
+    done.trace.intact()
+    ascend.compare(done.run)
+    mt.equal([p["host_bytes"] + p["device_bytes"] for p in done.account["phases"]], [MODEL * n for n in (1, 2, 3, 4)], "t1 to t4")
+    events = next(iter(done.run.events().values()))
     failures = [i for i, e in enumerate(events) if e[0] == "fail"]
     mt.equal([events[i][4] for i in failures], [REQUEST], "failed requests")
     before = events[failures[0] - 1]
-    mt.equal((before[0], before[4], before[5]), ("info", account["failure"]["free"], account["failure"]["total"]), "free and total")
-    mt.equal(live(events)[0], account["device_peak"], "peak of the device")
-    host = run.trace.host["peak_bytes"]
-    mt.between(2 * MODEL, host, 2 * MODEL + (16 << 20), "peak of the heap: two dictionaries and the interpreter")
+    mt.equal((before[0], before[4], before[5]), ("info", said["free_bytes"], said["total_bytes"]), "free and total")
+    mt.equal(max(alive(events))[0], done.account["device_peak"], "peak of the device")
+    mt.between(2 * MODEL, done.trace.host["peak_bytes"], 2 * MODEL + (16 << 20), "peak of the heap: two dictionaries and the interpreter")
+    audit_host.exact(done)
 
 
 def case_the_fix_works():
-    run, account = scenario("fixed.py")
-    mt.equal((run.done.status, account["failure"]), (0, None), "status, failure")
-    run.trace.intact()
-    ascend.compare(run)
-    mt.equal([p["device_bytes"] for p in account["phases"]][:4], [0, MODEL, MODEL, MODEL], "device memory in t1 to t4")
-    events = next(iter(run.events().values()))
-    mt.equal(live(events)[0], account["device_peak"], "peak of the device")
-    mt.between(MODEL, run.trace.host["peak_bytes"], MODEL + (16 << 20), "peak of the heap: one dictionary at a time")
+    done = scenario("fixed.py")
+    mt.equal((done.status, done.account["ooms"]), (0, []), "status, failures")
+    done.trace.intact()
+    ascend.compare(done.run)
+    mt.equal([p["device_bytes"] for p in done.account["phases"]][:4], [0, MODEL, MODEL, MODEL], "device memory in t1 to t4")
+    events = next(iter(done.run.events().values()))
+    mt.equal(max(alive(events))[0], done.account["device_peak"], "peak of the device")
+    mt.between(MODEL, done.trace.host["peak_bytes"], MODEL + (16 << 20), "peak of the heap: one dictionary at a time")
+    audit_host.exact(done)
+
+
+def for_what(seen, **bytes_of):
+    seen.categories_are({name.replace("_", " "): (size, size) for name, size in bytes_of.items()}, 0)
 
 
 def case_every_figure_of_the_screen():
-    (run, account), seen = scenario("main.py"), shown("main.py")
-    said, failure, phase = account["failure"], seen.failure(), {p["name"]: p for p in account["phases"]}
-    mt.equal(failure["exact"].value, said["bytes"], "bytes asked for")
-    for name, exact in [("asked", said["bytes"]), ("free", said["free"]), ("short", said["bytes"] - said["free"]), ("total", said["total"])]:
-        failure[name].shows(exact, name)
-    mt.equal(failure["block"], None, "a block of another size")
-    model, host = phase["t4"]["device_bytes"] - phase["t3"]["device_bytes"], max(p["host_bytes"] for p in account["phases"])
-    _, evidence, figure, _ = seen.verdict("copies")
-    figure.shows(model, "what the second copy holds")
-    large = [size for size in account["tensor_bytes"] if size >= SMALL]
-    count, blocks, each = seen.numbers(evidence, r"(\d+) sets of (\d+) blocks .* (%s) each" % screen.FIGURE)
-    mt.equal((count.value, blocks.value), (phase["t4"]["device_bytes"] // model, len(large)), "copies, blocks of each")
-    each.shows(model, "a copy")
-    pid = failure["pid"]
-    seen.compare_ledger({(pid, "allocated"): said["held"], (None, "free"): said["free"], (None, "total"): said["total"],
-                         (None, "unexplained"): said["total"] - said["free"] - said["held"]})
-    seen.peaks()[pid][1].shows(account["device_peak"], "most")
-    every, of = seen.categories()
-    every.shows(said["held"], "alive then")
-    for name, exact in [("parameters", phase["t4"]["device_bytes"]), ("kv cache", account["cache_bytes"]), ("unknown", account["activations_bytes"])]:
-        of[name].shows(exact, name)
-    heap, how = seen.processes()[pid]
-    heap.shows(host, "the heap's peak: the dictionaries, and the interpreter", more=16 << 20)
-    mt.equal(how, "exit %d" % run.done.status, "how it ended")
-    if seen.has("HOST at"):  # a full screen leaves it out
-        seen.host_adds_up(screen.memory_of_machine())
-    seen.numbers(seen.text[seen.text.index("\nDO\n"):], r"gives back\s+(%s)" % screen.FIGURE)[0].shows(model, "what it gives back")
+    done = scenario("main.py")
+    seen, account, (said,), phase = audit.Audit(done), done.account, done.account["ooms"], phases(done)
+    mt.equal((done.trace.report["status"], [v["kind"] for v in done.trace.report["verdicts"]]), ("problem", ["copies"]), "status, verdicts")
+    copy = phase["t4"]["device_bytes"] - phase["t3"]["device_bytes"]
+    sets, large = phase["t4"]["device_bytes"] // copy, [size for size in account["tensor_bytes"] if size >= SMALL]
+    made = [line_of("main.py", text) for text in ("inference_model = qwen.Model(", "training_model = qwen.Model(")]
+    seen.claim(r"^  1 copies +(FIGURE)   high   (\d+) sets of (\d+) blocks of the same sizes .* (FIGURE) each: (PLACE) <module>, (PLACE) <module>$",
+               (sets - 1) * copy, sets, len(large), copy, *made, what="copies")
+    kinds = {"parameters": phase["t4"]["device_bytes"], "kv_cache": account["cache_bytes"], "unknown": account["activations_bytes"]}
+    mt.equal(sum(kinds.values()), said["allocated_bytes"], "what is for what")
+    seen.claim(r"^  no other process +all of npu:0 but (FIGURE) was ours or free", seen.driver.context[done.log[0]["pid"]], what="no other process")
+    # what windows of time have at their low points is somewhere between
+    seen.claim(r"^  no leak +(FIGURE) came (?:at once|in (\d) jumps) \((PLACE) Tensor.__init__\) and stayed$", (1, said["allocated_bytes"]),
+               lambda count: count in "23", lambda place: "aclrtMallocAlign32" in places.source(place), what="no leak", count=(0, 1))
+    seen.by_phase("npu:0", {line_of("main.py", text): size for text, size in (
+        ("training_model = qwen.Model(", phase["t2"]["device_bytes"]), ("training_model.train(", account["trained_peak"]),
+        ("= training_model.to_numpy(", phase["t3"]["device_bytes"]), ("inference_model = qwen.Model(", phase["t4"]["device_bytes"]),
+        ("inference_model.generate(", said["allocated_bytes"]))})
+    seen.claim(r"gives back (FIGURE)$", (sets - 1) * copy, what="what it gives back", section="DO")
+    seen.claim(r"^ALIVE THEN \(npu:0: (FIGURE) at (TIME)\)$", said["allocated_bytes"], seen.ledger_time(), what="what was alive")
+    for_what(seen, **kinds)
+    seen.largest(said["largest_blocks"])
+    seen.finish()
 
 
-def case_the_screen_of_the_fix():
-    (run, account), seen = scenario("fixed.py"), shown("fixed.py")
-    mt.equal((run.trace.report["status"], run.trace.report["verdicts"]), ("ok", []), "status, verdicts")
+def case_every_figure_of_the_fix():
+    done = scenario("fixed.py")
+    mt.equal((done.trace.report["status"], done.trace.report["verdicts"]), ("ok", []), "status, verdicts")
+    seen, account = audit.Audit(done), done.account
     mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
-    rows = {name: (pid, figure) for pid, name, figure, _ in seen.ledger()}
-    pid = rows["allocated"][0]
-    rows["allocated"][1].shows(account["device_peak"], "allocated at the peak")
-    seen.peaks()[pid][1].shows(account["device_peak"], "most")
-    seen.devices()["npu:0"]["peak"].shows(account["device_peak"], "the device's peak")
-    _, of = seen.categories()
-    model = next(p["device_bytes"] for p in account["phases"] if p["name"] == "t4")
-    for name, exact in [("parameters", model), ("kv cache", account["cache_bytes"]),
-                        ("unknown", account["activations_bytes"] + account["head_bytes"])]:
-        of[name].shows(exact, name)
-    seen.processes()[pid][0].shows(max(p["host_bytes"] for p in account["phases"]), "the heap's peak", more=16 << 20)
+    for_what(seen, parameters=phases(done)["t4"]["device_bytes"], kv_cache=account["cache_bytes"],
+             unknown=account["activations_bytes"] + account["head_bytes"])
+    peak, blocks = max(alive(next(iter(done.run.events().values()))))
+    seen.claim(r"^ +(FIGURE) +100.0 %  (\d+) blocks  Tensor.__init__ ", peak, blocks, what="who has it", section="LARGEST OWNERS of npu")
+    seen.finish()
 
 
 def case_smaller_by_a_factor():
-    run, account = ascend.scenario("incident1/main.py", SCENARIO_SCALE="16")
-    mt.equal((run.done.status, account["failure"]), (0, None), "16 times smaller it fits")
-    mt.equal(account["phases"][0]["host_bytes"] // 1000000, MODEL // 16 // 1000000, "megabytes of the dictionary")
-    ascend.compare(run)
+    done = ascend.scenario("incident1/main.py", SCENARIO_SCALE="16")
+    mt.equal((done.status, done.account["ooms"]), (0, []), "16 times smaller it fits")
+    mt.equal(done.account["phases"][0]["host_bytes"] // 1000000, MODEL // 16 // 1000000, "megabytes of the dictionary")
+    ascend.compare(done.run)
 
 
 mt.main()

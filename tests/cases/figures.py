@@ -10,11 +10,13 @@ import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
+import audit_host
 import fold
 import gpu
 import mt
 import places
 import screen
+from claims import within
 from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
 STRETCHES = 128  # of a run's steps: the blocks of a site are known at so many low points at most
@@ -32,15 +34,8 @@ def line_of(scenario, text):
 
 def exact(done):
     """The same in the JSON, to the byte."""
-    report, kept, account = done.trace.report, done.books, done.account
-    for got, live, want in ((report["host"], [p.heap for p in kept.process.values()], kept.host),
-                            (report["map"], [p.map for p in kept.process.values()], kept.maps)):
-        mt.equal([got[k] for k in ("allocations", "frees", "failed")], [want.allocations, want.frees, want.failed], "sums of the host")
-        mt.between(want.temporary - audit.TEMPORARY_SLACK, got["temporary"], want.temporary + audit.TEMPORARY_SLACK, "temporary blocks")
-        mt.between(want.peak_bytes - audit.PEAK_SLACK, got["peak_bytes"], want.peak_bytes + audit.PEAK_SLACK, "the host's peak")
-        mt.equal((got["live_bytes"], got["live_blocks"]), (sum(s.live_bytes for s in live), sum(s.live_blocks for s in live)), "live at the end")
-    mt.equal({p["pid"]: p["host"]["allocations"] for p in report["processes"]}, {pid: p.heap.allocations for pid, p in kept.process.items()})
-    for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in account["ooms"])]):
+    audit_host.exact(done)
+    for oom in compare_ooms(done, [key for key in FACTS if all(facts[key] is not None for facts in done.account["ooms"])]):
         compare_refusals(done, oom)
         is_explained(oom["ledger"])
 
@@ -84,6 +79,12 @@ def case_incident1():
     seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
                lambda place: places.source(place) == "inference(words, answer=True)",
                "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
+    mt.equal(account["trained_gave"], 0, "what training gave back to the driver")
+    peaks = {"incident1.py:" + line_of("incident1", text): size for text, size in (
+        ("    model = build_model", account["t2"]), ("= train(model)", account["trained_peak"]), ("= collect_final_params(", account["t3"]),
+        ("inference = build_model", account["t4"]), ("cache = KVCache()", account["t5"]))}
+    peaks["incident1.py:%d" % (int(line_of("incident1", "with failing(")) + 1)] = said["peak_allocated_bytes"]
+    seen.by_phase("cuda:0", peaks, freed=account["trained_peak"] - account["trained"])
     seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
     seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")
     seen.alive(said["kinds"])
@@ -167,7 +168,7 @@ def grown(seen):
         for number, found in zip(columns, re.finditer(r"[\d.]+", row[1])):
             lows = [account["lows"][str(n)] for n in (number, number + 1) if str(n) in account["lows"]]  # at its begin or its end
             low, high = {"step": (number, number), "low": (min(lows), max(lows)), "GiB high": (account["highs"][str(number)],) * 2}[name]
-            audit.within(found[0] + ("" if name == "step" else " GiB"), low, high, "%s of step %d" % (name, number))
+            within(found[0] + ("" if name == "step" else " GiB"), low, high, "%s of step %d" % (name, number))
         line.claimed.append(row.span(1))
     rate = (kept[count] - kept[count - 4]) / 4 * block  # it becomes more every fourth step
     error = table["error"].value

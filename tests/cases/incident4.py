@@ -5,11 +5,10 @@ import functools
 import json
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
-import books
+import audit_host
 import gpu
 import mt
 import screen
@@ -18,6 +17,8 @@ from cgroup import Cgroup
 MIB = 1 << 20
 LIMIT = 960 * MIB  # little more than it needs
 SLACK = 6 * MIB  # between a sample and what the program reads a second later
+SAMPLED_NS = 1200000000  # the recorder's looks, and ours
+STILL_NS = 4000000000    # so long it surely stood still
 SCENARIO = os.path.join(gpu.SCENARIOS, "incident4.py")
 LEDGER = ("live", "kept", "pinned", "mapped_files", "shared", "shm_files", "other_processes", "page_cache", "kernel", "free", "unexplained")
 
@@ -91,29 +92,6 @@ def sum_of(account, field):
     return sum(p[field] for p in account["resident"].values())
 
 
-def case_every_row_is_what_the_program_saw():
-    """The rows of the screen while it stood still, against what the kernel told the program: of a machine others use some, too, so in a cgroup
-    of its own."""
-    done = run()
-    if not done.limited:
-        mt.skip("can't make a memory cgroup here")
-    account = done.account
-    group, rows = account["cgroup"], screen.Screen(done.trace.tool("report").out).host()
-    shmem, workers = group["shmem"], [account["resident"][str(pid)] for pid in account["workers"]]
-    mapped = min(sum_of(account, "Pss_File"), group["file"] - shmem)
-    want = {"mapped files": mapped, "page cache": group["file"] - shmem - mapped, "shared memory": sum_of(account, "Pss_Shmem"),
-            "other files in shm": shmem - sum_of(account, "Pss_Shmem"), "kernel": group["kernel"], "free": LIMIT - group["used"],
-            "other processes": group["anon"] - sum_of(account, "Pss_Anon")}
-    for name, exact in want.items():
-        if name in rows or exact > LIMIT // 100:  # less than 0.2 % shares a row with others
-            mt.check(name in rows, "no row %s: %s" % (name, rows))
-            rows[name].shows(exact, name, SLACK, SLACK)
-    private = [rows[name].value for name in ("live in this run", "copied after fork", "kept by allocators") if name in rows]
-    near(sum(private), sum_of(account, "Pss_Anon"), SLACK, "private memory in three rows: %s" % rows)
-    written = sum(w["Private_Dirty"] for w in workers)  # with what little they have of their own
-    mt.between(written // 2, rows["copied after fork"].value, written + SLACK, "copied after fork")
-
-
 def case_processes_are_as_the_program_saw_them():
     """Each worker has a row, with the figures that the program read itself."""
     done = run()
@@ -147,25 +125,31 @@ def case_the_screen_has_the_table():
 
 @functools.lru_cache(None)
 def booked(*arguments):
-    """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c)."""
-    path, output = os.path.join(mt.scratch("books"), "books"), os.path.join(mt.scratch("trace"), "t")
-    own, preload = books.of_run(path)
-    env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
-    command = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), gpu.python(), SCENARIO, *arguments]  # not of what enters the cgroup
-    offset, began = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns(), time.monotonic_ns()
-    done = run_in(group_or_none(LIMIT), [], command, output, env)
+    """A run with books of its own: each allocation that the shim forwarded (tests/programs/libbooks.c), and what the kernel says meanwhile."""
+    group, output = group_or_none(LIMIT), os.path.join(mt.scratch("trace"), "t")
+
+    def start(own, preload):
+        env = mt.shim_env(output, preload, MEMTRACE_PAUSED="1", **own)
+        preloaded = ["env", "LD_PRELOAD=" + env.pop("LD_PRELOAD")]  # not by what enters the cgroup
+        return run_in(group, [], [*preloaded, gpu.python(), SCENARIO, *arguments], output, env)
+
+    done = audit.known(start, " ".join(["python", "incident4.py", *arguments]), group)
     mt.equal(done.status, 0, "%r: status" % done)
-    done.trace.settle()
-    done.began, done.ended, done.real_offset, done.books, done.log = began, time.monotonic_ns(), offset, books.Books(path), []
-    done.command_line = " ".join(["python", "incident4.py", *arguments])
+    done.log = []
     return done
 
 
+def minus(a, b):
+    """Of two spans."""
+    return a[0] - b[1], a[1] - b[0]
+
+
 class HostAudit(audit.Audit):
-    """Of a run without devices: all but the owners. What the kernel says of the HOST's rows other cases compare; here they add up to the limit."""
+    """Of a run without devices."""
 
     def everywhere(self):
-        for claims in (self.title, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine, self.smaller):
+        for claims in (self.title, self.names, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine, self.owners,
+                       self.mappings, self.smaller):
             claims()
 
     def peak_time(self, sums):
@@ -184,7 +168,7 @@ class HostAudit(audit.Audit):
     def for_what(self):
         """All of it is what was on the heap at its peak, but for categories of less than a thousandth."""
         peak, parts = self.done.books.host.peak_bytes, self.each(r"(?:(?<=  )|(?<=, ))[a-z][a-z ]* (FIGURE)(?=,|$)", "FOR WHAT|ALIVE THEN")
-        figures = [audit.Figure(found[1]) for _, found in parts]
+        figures = [screen.Figure(found[1]) for _, found in parts]
         mt.between(0.99 * peak - sum(f.half for f in figures), sum(f.value for f in figures), peak + sum(f.half for f in figures), "categories in all")
         for line, found in parts:
             self.take(line, found, 1, (0, peak), "a category")
@@ -199,13 +183,39 @@ class HostAudit(audit.Audit):
                    (100 * (held - SLACK) / LIMIT, 100), (held - SLACK, LIMIT), LIMIT, self.time(self.done.began, self.done.ended), what="filling up", count=(0, 1))
 
     def machine(self):
-        total = LIMIT if self.done.limited else screen.memory_of_machine()
-        self.host_adds_up(total)
-        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(self.done.began, self.done.ended), self.part_used(total), total, what="the limit")
-        for line, cell in self.each(r"(?:^|  )[a-z][a-z ]+[a-z] +(-?)(FIGURE) +([\d.]+) %", "HOST"):
-            value = audit.Figure(cell[2])
-            self.take(line, cell, 2, (0, total), "a row")
-            self.take(line, cell, 3, ((value.value - value.half) * 100 / total - 0.001, (value.value + value.half) * 100 / total + 0.001), "its part")
+        """The rows of the cgroup's limit, as the kernel had them at that moment."""
+        if not self.done.limited:
+            return super().machine()
+        ledger, looks = self.report["system"]["ledger"], self.done.watch
+        at_ns = self.origin + int(ledger["at_s"] * 1e9)
+        span = at_ns - SAMPLED_NS, at_ns + SAMPLED_NS
+        self.host_adds_up(LIMIT)
+        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(at_ns, at_ns), self.part_used(LIMIT), LIMIT, what="the limit")
+        group = {name: looks.of_cgroup(name, *span) for name in ("anon", "file", "shmem", "kernel", "used")}
+        files, shared, private = (looks.sum_of(name, *span) for name in ("Pss_File", "Pss_Shmem", "Pss_Anon"))
+        cache = minus(group["file"], group["shmem"])
+        files = [min(n) for n in zip(files, cache)]  # others may have read them first, and are charged
+        bounds = {"shared memory": shared, "other files in shm": minus(group["shmem"], shared), "mapped files": files, "kernel": group["kernel"],
+                  "page cache": minus(cache, files), "free": minus((LIMIT, LIMIT), group["used"]),
+                  "other processes": minus(group["anon"], private), "unexplained": (-LIMIT // 100, LIMIT // 100), "smaller rows": (0, 11 * 0.002 * LIMIT)}
+        parts = {}
+        for line, cell in self.each(r"(?:^|  )([a-z][a-z ]+[a-z]) +(-?)(FIGURE) +([\d.]+) %", "HOST"):
+            value = screen.Figure(cell[3])
+            parts[cell[1]] = value.value
+            low, high = bounds.get(cell[1], (0, private[1]))
+            self.take(line, cell, 3, (max(0, low - SLACK), max(abs(low), high) + SLACK), cell[1])
+            self.take(line, cell, 4, ((value.value - value.half) * 100 / LIMIT - 0.001, (value.value + value.half) * 100 / LIMIT + 0.001), "its part")
+        mine = sum(parts.get(name, 0) for name in ("live in this run", "copied after fork", "kept by allocators"))
+        mt.between(private[0] - SLACK, mine, private[1] + SLACK, "private memory in three rows")
+        written = [sum(n) for n in zip((0, 0), *(looks.process(pid, "Private_Dirty", span[0] - 10 ** 10, span[1]) for pid in self.done.account["workers"]))]
+        mt.between(0, parts.get("copied after fork", 0), written[1] + SLACK, "copied after fork")
+        live = [sum(n) for n in zip((0, 0), *(self.done.books.live(pid, *span) for pid in looks.of_process))]
+        for line, row in self.each(r"^  live and kept: \+/- (FIGURE),", "HOST"):
+            self.take(line, row, 1, ledger["live_error"], "how exact it is")
+        if self.done.account["still_ns"] - STILL_NS < at_ns < self.done.account["still_ns"]:
+            exact, error = [n - self.done.account["untouched_bytes"] for n in live], ledger["live_error"] + SLACK
+            mt.between(exact[0] - error, parts["live in this run"], exact[1] + error, "live in this run")
+        self.in_memory(at_ns)
 
 
 @mt.variants((), ("--healthy",))
@@ -217,10 +227,10 @@ def case_the_books(*arguments):
     for process in report["processes"]:
         for kind, sums in (("host", kept.process[process["pid"]].heap), ("map", kept.process[process["pid"]].map)):
             mt.equal([process[kind][f] for f in figures], [getattr(sums, f) for f in figures], "%s of %d" % (kind, process["pid"]))
-            mt.between(sums.temporary - audit.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit.TEMPORARY_SLACK,
+            mt.between(sums.temporary - audit_host.TEMPORARY_SLACK, process[kind]["temporary"], sums.temporary + audit_host.TEMPORARY_SLACK,
                        "temporary blocks of %d" % process["pid"])
-            mt.between(sums.peak_bytes - audit.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit.PEAK_SLACK, "peak of %d" % process["pid"])
-    HostAudit(done)
+            mt.between(sums.peak_bytes - audit_host.PEAK_SLACK, process[kind]["peak_bytes"], sums.peak_bytes + audit_host.PEAK_SLACK, "peak of %d" % process["pid"])
+    HostAudit(done).finish()
 
 
 def case_the_healthy_twin_needs_less():

@@ -3,6 +3,7 @@ import json
 import os
 import re
 
+import gpu
 import mt
 
 CLASSES = {1: "device", 2: "managed", 3: "async", 5: "physical", 6: "reserved", 7: "alias", 8: "pinned", 9: "registered", 10: "pool",
@@ -35,12 +36,12 @@ def settings(log=None, devices="100M,200M", **more):
 class Run:
     """A command on the stand-in, with and without the shim: output and status are the same. .log is of the run with it."""
 
-    def __init__(self, command, shim=None, plain=True, **more):
+    def __init__(self, command, shim=None, plain=True, preload=(), **more):
         env = settings(**more)
         want = mt.plain(command, env=env) if plain else None
         path = os.path.join(mt.scratch("log"), "log")
         self.env = dict(env, MEMTRACE_STANDIN_LOG=path, MEMTRACE_STANDIN_DIR=mt.scratch("npu"))
-        self.done = mt.shimmed(command, env=self.env, shim=shim)
+        self.done = mt.shimmed(command, env=self.env, shim=shim, preload=preload)
         if want:
             mt.compare(want, self.done)
         self.trace = self.done.trace
@@ -132,14 +133,14 @@ def table(rows=("ACL", "LOW")):
     return {function for kind, function, rest in found if kind in rows and not re.search(r"\b(SET|RETAIN)\(", rest)}
 
 
-def scenario(script, shim=None, **more):
-    """A program of tests/scenarios on a 64 GiB device with a context: the run and its own account."""
+def scenario(script, **more):
+    """A program of tests/scenarios on a 64 GiB device with a context: what was done, with .run, .log and its own .account."""
     if not mt.has_module("numpy"):
         mt.skip("numpy is not installed")
     path = os.path.join(mt.TOP, "tests/scenarios", script)
-    run = Run([mt.python(), path], shim=shim, plain=False, devices="64G", MEMTRACE_STANDIN_CONTEXT="64M",
+    run = Run([mt.python(), path], plain=False, devices="64G", MEMTRACE_STANDIN_CONTEXT="64M",
               LD_LIBRARY_PATH=os.path.dirname(library(shape="layered")), **more)
-    for line in run.done.out.splitlines():
-        if line.startswith("ACCOUNT "):
-            return run, json.loads(line[8:])
-    mt.fail("the scenario printed no account: %s" % run.done)
+    done = run.done
+    done.run, done.log, done.account = run, run.log, gpu.account(done.out)
+    mt.check(len(done.account) > 1, "the scenario printed no account: %s" % done)
+    return done

@@ -3,7 +3,7 @@ process, by size and by line of the scenario.
 
     environment, preload = books.of_run(path)
     read = books.Books(path)
-    read.host.peak_bytes; read.process[pid].heap.frees; read.line["incident1.py", 31].blocks
+    read.host.peak_bytes; read.process[pid].heap.frees; read.line["incident1.py", 31].heap.blocks
 """
 import collections
 import os
@@ -12,10 +12,12 @@ import struct
 import mt
 
 BINS, LINES, PROCESSES, BUCKETS, BUCKET_NS = 49, 4096, 16, 3000, 20000000
-SUMS, LINE = struct.Struct("<9Q"), struct.Struct("<2I32s10Q")
+SUMS, LINE = struct.Struct("<9Q"), struct.Struct("<2I32s14Q")
 HEAD = struct.Struct("<4I")
 Sums = collections.namedtuple("Sums", "allocations frees temporary failed live_bytes live_blocks peak_bytes peak_ns peak_until_ns")
-Line = collections.namedtuple("Line", "bytes blocks temporary allocations map_bytes map_blocks peak_bytes peak_blocks map_peak_bytes map_peak_blocks")
+Line = collections.namedtuple("Line", "temporary allocations heap map")
+Had = collections.namedtuple("Had", "bytes blocks low_bytes low_blocks high_bytes high_blocks")  # low, high: whenever there was about most
+NEAR = 4096, 4 << 20  # of the heap, of mappings: a sum so near the highest is about most
 Process = collections.namedtuple("Process", "begin_ns heap map bins live")
 
 
@@ -24,7 +26,7 @@ def of_run(path):
     return {"MEMTRACE_BOOKS": path, "MEMTRACE_BOOKS_FILES": os.path.join(mt.TOP, "tests/scenarios")}, [mt.program("libbooks.so")]
 
 
-PROCESS_BYTES = 16 + 2 * SUMS.size + 8 * BINS + 16 * BUCKETS + 8
+PROCESS_BYTES = 16 + 2 * SUMS.size + 8 * BINS + 16 * BUCKETS + 24
 
 
 def pids(path):
@@ -33,7 +35,7 @@ def pids(path):
         with open(path, "rb") as file:
             head = file.read(HEAD.size)
             count = HEAD.unpack(head)[1] if head else 0
-            places = [HEAD.size + 2 * SUMS.size + i * PROCESS_BYTES for i in range(count)]
+            places = [HEAD.size + 2 * SUMS.size + 16 + i * PROCESS_BYTES for i in range(count)]
             return [struct.unpack("<Q", file.read(8))[0] for at in places if file.seek(at)]
     except OSError:
         return []
@@ -46,7 +48,7 @@ class Books:
         at = HEAD.size
         _, processes, lines, _ = HEAD.unpack_from(data)
         self.host, self.maps = (Sums(*SUMS.unpack_from(data, at + i * SUMS.size)) for i in range(2))
-        at += 2 * SUMS.size
+        at += 2 * SUMS.size + 16
         size = PROCESS_BYTES
         self.process = {}
         for i in range(processes):
@@ -57,15 +59,17 @@ class Books:
             last, = struct.unpack_from("<Q", data, at + (i + 1) * size - 8)
             self.process[pid] = Process(begin_ns, heap, maps, bins, list(zip(live[::2], live[1::2]))[:last + 1])
         at += PROCESSES * size
-        self.line = collections.defaultdict(lambda: Line(*(0,) * 10))  # by (file, number), over all processes; ("", 0): of none
+        self.line = collections.defaultdict(lambda: Line(0, 0, Had(*(0,) * 6), Had(*(0,) * 6)))  # by (file, number), over all processes; ("", 0): of none
         for i in range(lines):
-            pid, number, name, *figures = LINE.unpack_from(data, at + i * LINE.size)
+            pid, number, name, temporary, allocations, *had = LINE.unpack_from(data, at + i * LINE.size)
             key = name.rstrip(b"\0").decode(), number
-            self.line[key] = Line(*(a + b for a, b in zip(self.line[key], figures)))
+            before = self.line[key]
+            self.line[key] = Line(before.temporary + temporary, before.allocations + allocations, *(
+                Had(*(a + b for a, b in zip(*pair))) for pair in ((before.heap, had[:6]), (before.map, had[6:]))))
         self.bins = [sum(p.bins[i] for p in self.process.values()) for i in range(BINS)]
 
     def live(self, pid, from_ns, to_ns):
-        """Least and most that the process had on the heap and mapped between two moments."""
+        """Least and most that the process had on the heap and in private anonymous mappings between two moments."""
         p = self.process[pid]
         first, last = (min(max(0, (ns - p.begin_ns) // BUCKET_NS), len(p.live) - 1) for ns in (from_ns, to_ns))
         return min(low for low, _ in p.live[first:last + 1]), max(high for _, high in p.live[first:last + 1])

@@ -31,6 +31,14 @@ class Cgroup:
         with open(os.path.join(self.path, name)) as file:
             return file.read()
 
+    def facts(self):
+        """{anon, file, shmem, kernel, used: bytes} of what it has; file with shmem."""
+        facts = {name: int(value) for name, value in map(str.split, self.read("memory.stat").splitlines())}
+        if self.version == 1:
+            return dict(anon=facts["rss"], file=facts["cache"], shmem=facts["shmem"], kernel=int(self.read("memory.kmem.usage_in_bytes")),
+                        used=int(self.read("memory.usage_in_bytes")))
+        return dict({name: facts[name] for name in ("anon", "file", "shmem", "kernel")}, used=int(self.read("memory.current")))
+
     def command(self, words):
         """The command in the cgroup, and whoever starts it outside."""
         return ["/bin/sh", "-c", 'echo $$ > "$0"; exec "$@"', os.path.join(self.path, "cgroup.procs"), *words]

@@ -6,6 +6,7 @@ import glob
 import os
 
 import gpu
+import mt
 
 
 @functools.lru_cache(None)
@@ -34,11 +35,10 @@ def functions_of(path):
 
 @functools.lru_cache(None)
 def files_of(name):
-    """Files of that name (a pattern, too): the scenario's, else libraries'."""
-    if os.path.exists(os.path.join(gpu.SCENARIOS, name)):
-        return [os.path.join(gpu.SCENARIOS, name)]
-    folders = [os.path.join(gpu.VENV, "lib"), os.path.dirname(os.__file__)]
-    return [path for folder in folders for path in glob.glob(os.path.join(folder, "**", name), recursive=True)]
+    """Files of that name (a pattern, too): the scenarios', else libraries'."""
+    own = glob.glob(os.path.join(gpu.SCENARIOS, "**", name), recursive=True)
+    folders = [os.path.join(gpu.VENV, "lib"), os.path.join(mt.VENV, "lib"), os.path.dirname(os.__file__)]
+    return own or [path for folder in folders for path in glob.glob(os.path.join(folder, "**", name), recursive=True)]
 
 
 def source(place):
@@ -54,7 +54,7 @@ def source(place):
 
 @functools.lru_cache(None)
 def own_functions():
-    return {full for path in glob.glob(os.path.join(gpu.SCENARIOS, "*.py")) for _, _, full in functions_of(path)}
+    return {full for path in glob.glob(os.path.join(gpu.SCENARIOS, "**", "*.py"), recursive=True) for _, _, full in functions_of(path)}
 
 
 def is_function(name):

@@ -3,7 +3,7 @@
     with watch.Watch(path of its books) as seen:
         done = ...
     low, high = seen.machine("MemFree", from_ns, to_ns)
-    low, high = seen.process(pid, "VmRSS", from_ns, to_ns)
+    low, high = seen.process(pid, "VmRSS", from_ns, to_ns)    # or sum_of("VmRSS", ...) of all; of_cgroup("anon", ...)
 """
 import threading
 import time
@@ -25,9 +25,9 @@ def table(path):
 
 
 class Watch:
-    def __init__(self, books):
-        self.books, self.ending = books, threading.Event()
-        self.of_machine, self.of_process = [], {}
+    def __init__(self, books, group=None):
+        self.books, self.group, self.ending = books, group, threading.Event()
+        self.of_machine, self.of_process, self.of_group = [], {}, []
         self.thread = threading.Thread(target=self.work)
 
     def __enter__(self):
@@ -42,6 +42,8 @@ class Watch:
         while not self.ending.wait(PAUSE):
             begun = time.monotonic_ns()
             self.of_machine.append((begun, table("/proc/meminfo")))
+            if self.group:
+                self.of_group.append((begun, self.group.facts()))
             for pid in books.pids(self.books):
                 try:
                     facts = dict(table("/proc/%d/status" % pid), **table("/proc/%d/smaps_rollup" % pid))
@@ -60,6 +62,12 @@ class Watch:
 
     def process(self, pid, name, from_ns, to_ns):
         return self.around(self.of_process[pid], name, from_ns, to_ns)
+
+    def sum_of(self, name, from_ns, to_ns):
+        return [sum(n) for n in zip((0, 0), *(self.process(pid, name, from_ns, to_ns) for pid in self.of_process))]
+
+    def of_cgroup(self, name, from_ns, to_ns):
+        return self.around(self.of_group, name, from_ns, to_ns)
 
     def machine(self, names):
         """Least and most of a sum over the whole run: what other programs do between two looks nobody knows."""

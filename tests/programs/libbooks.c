@@ -26,33 +26,36 @@ struct sums { uint64_t allocations, frees, temporary, failed, live_bytes, live_b
 struct line {
 	uint32_t pid, number;
 	char file[NAME];           /* empty: another thread's, or no line of the program's */
-	uint64_t bytes, blocks, temporary, allocations;
-	uint64_t map_bytes, map_blocks;
-	uint64_t peak_bytes, peak_blocks;         /* when all processes together had most */
-	uint64_t map_peak_bytes, map_peak_blocks;
+	uint64_t temporary, allocations;
+	struct had {
+		uint64_t bytes, blocks;
+		uint64_t low_bytes, low_blocks, high_bytes, high_blocks; /* when all processes together had most, or nearly */
+	} had[2]; /* on the heap, mapped */
 };
 
 struct process {
 	uint64_t pid, begin_ns;
-	struct sums heap, map;
+	struct sums sums[2];
 	uint64_t bins[BINS];
-	struct { uint64_t low, high; } live[BUCKETS]; /* heap and mappings, in the times since it began */
-	uint64_t bucket;
+	struct { uint64_t low, high; } live[BUCKETS]; /* heap and private anonymous mappings, in the times since it began */
+	uint64_t anon, now, bucket;
 };
 
 static struct books {
 	_Atomic uint32_t lock;
 	uint32_t processes, lines, unused;
-	struct sums host, maps;    /* over all processes */
+	struct sums all[2];        /* over all processes */
+	uint64_t lowest_peak[2];   /* of the moments that `had` is about */
 	struct process process[PROCESSES];
 	struct line line[LINES];
 } *books;
 
 static struct process *me;
+static int ended;             /* what is freed from now on was taken from the sums over processes already */
 #define INHERITED UINT32_MAX  /* the line of a block that a forked child has of its parent: its free counts, its bytes do not */
 
 static struct block { uint64_t addr, size; uint32_t line, thread; } *blocks;
-static struct range { uint64_t start, end; uint32_t line, thread; } *ranges;
+static struct range { uint64_t start, end; uint32_t line, thread; int anon; } *ranges; /* anon: private, of no file */
 static unsigned range_count, threads;
 static uint64_t last_of[2][THREADS];     /* the thread's latest block, mapping */
 static __thread unsigned thread_slot;    /* plus 1 */
@@ -136,9 +139,12 @@ static void watch_python(void)
 	py.attribute = (void *(*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyObject_GetAttrString");
 	py.text = (const char *(*)(void *))dlsym(RTLD_DEFAULT, "PyUnicode_AsUTF8");
 	py.release = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_DecRef");
-	for (void *f = top(); f && count < FRAMES; f = back(f)) { /* references that are kept: they run to the end */
+	for (void *f = top(), *next; f && count < FRAMES; f = next) {
 		found[count] = (struct frame){ .frame = f };
 		count += file_of(f, found[count].file);
+		next = back(f);
+		if (next)
+			py.release(next); /* it runs: a reference of ours would keep what it refers to beyond its end */
 	}
 	while (count)
 		frames[frame_count++] = found[--count];
@@ -173,34 +179,29 @@ static uint32_t line_now(void)
 
 /* ---- sums -------------------------------------------------------------------------------------------------- */
 
-static void keep_lines(void)
-{
-	for (uint32_t i = 0; i < books->lines; i++) {
-		struct line *l = &books->line[i];
-		l->peak_bytes = l->bytes;
-		l->peak_blocks = l->blocks;
-	}
-}
+static const uint64_t near[2] = { 4096, 4 << 20 }; /* what two threads, or processes that hand mappings on, do at once is in either order */
 
-static void keep_map_lines(void)
+/* It is about as much as there ever was: of all such moments. */
+static void keep_lines(int kind)
 {
+	uint64_t peak = books->all[kind].peak_bytes;
+	int anew = peak > books->lowest_peak[kind] + near[kind];
 	for (uint32_t i = 0; i < books->lines; i++) {
-		struct line *l = &books->line[i];
-		l->map_peak_bytes = l->map_bytes;
-		l->map_peak_blocks = l->map_blocks;
+		struct had *h = &books->line[i].had[kind];
+		h->low_bytes = anew || h->bytes < h->low_bytes ? h->bytes : h->low_bytes;
+		h->low_blocks = anew || h->blocks < h->low_blocks ? h->blocks : h->low_blocks;
+		h->high_bytes = anew || h->bytes > h->high_bytes ? h->bytes : h->high_bytes;
+		h->high_blocks = anew || h->blocks > h->high_blocks ? h->blocks : h->high_blocks;
 	}
+	if (anew)
+		books->lowest_peak[kind] = peak;
 }
 
 /* Before each change: the first after a peak ends it. */
 static void before(struct sums *s, uint64_t ns)
 {
-	if (s->peak_until_ns || !s->peak_ns)
-		return;
-	s->peak_until_ns = ns;
-	if (s == &books->host)
-		keep_lines();
-	if (s == &books->maps)
-		keep_map_lines();
+	if (!s->peak_until_ns && s->peak_ns)
+		s->peak_until_ns = ns;
 }
 
 static void change(struct sums *s, int64_t bytes, int64_t count, uint64_t ns)
@@ -214,21 +215,25 @@ static void change(struct sums *s, int64_t bytes, int64_t count, uint64_t ns)
 	}
 }
 
-/* Of the heap or of mappings; the line's figures are in between. */
-static void begin_change(int maps, uint64_t ns)
+/* Of the heap (0) or of mappings (1); the line's figures are in between. */
+static void begin_change(int kind, uint64_t ns)
 {
-	before(maps ? &me->map : &me->heap, ns);
-	before(maps ? &books->maps : &books->host, ns);
+	before(&me->sums[kind], ns);
+	before(&books->all[kind], ns);
+	if (books->all[kind].live_bytes + near[kind] >= books->all[kind].peak_bytes)
+		keep_lines(kind);
 }
 
-static void end_change(int maps, int64_t bytes, int64_t count, uint64_t ns)
+static void end_change(int kind, int64_t bytes, int64_t count, uint64_t ns)
 {
-	change(maps ? &me->map : &me->heap, bytes, count, ns);
-	change(maps ? &books->maps : &books->host, bytes, count, ns);
-	uint64_t live = me->heap.live_bytes + me->map.live_bytes, i = (ns - me->begin_ns) / BUCKET_NS, old = live - (uint64_t)bytes;
+	change(&me->sums[kind], bytes, count, ns);
+	if (!ended)
+		change(&books->all[kind], bytes, count, ns);
+	uint64_t live = me->sums[0].live_bytes + me->anon, i = (ns - me->begin_ns) / BUCKET_NS;
 	i = i < BUCKETS ? i : BUCKETS - 1;
 	for (; me->bucket < i; me->bucket++)
-		me->live[me->bucket + 1].low = me->live[me->bucket + 1].high = old;
+		me->live[me->bucket + 1].low = me->live[me->bucket + 1].high = me->now;
+	me->now = live;
 	if (live < me->live[i].low)
 		me->live[i].low = live;
 	if (live > me->live[i].high)
@@ -271,18 +276,18 @@ static void note_alloc(void *p, size_t size)
 	take();
 	uint64_t ns = now();
 	if (!p) {
-		me->heap.failed++;
-		books->host.failed++;
+		me->sums[0].failed++;
+		books->all[0].failed++;
 	} else {
 		begin_change(0, ns);
 		struct block *b = find((uint64_t)p);
 		*b = (struct block){ (uint64_t)p, size, line_now(), slot_of_thread() };
 		struct line *l = &books->line[b->line];
-		l->bytes += size;
-		l->blocks++;
+		l->had[0].bytes += size;
+		l->had[0].blocks++;
 		l->allocations++;
-		me->heap.allocations++;
-		books->host.allocations++;
+		me->sums[0].allocations++;
+		books->all[0].allocations++;
 		me->bins[size ? 64 - __builtin_clzll(size) : 0]++;
 		last_of[0][b->thread] = b->addr;
 		end_change(0, (int64_t)size, 1, ns);
@@ -298,21 +303,21 @@ static void note_free(void *p)
 	take();
 	struct block *b = find((uint64_t)p);
 	if (b->addr && b->line == INHERITED) {
-		me->heap.frees++;
-		books->host.frees++;
+		me->sums[0].frees++;
+		books->all[0].frees++;
 		forget(b);
 	} else if (b->addr) {
 		uint64_t ns = now();
 		begin_change(0, ns);
 		struct line *l = &books->line[b->line];
 		int temporary = last_of[0][b->thread] == b->addr;
-		l->bytes -= b->size;
-		l->blocks--;
+		l->had[0].bytes -= b->size;
+		l->had[0].blocks--;
 		l->temporary += temporary;
-		me->heap.temporary += temporary;
-		books->host.temporary += temporary;
-		me->heap.frees++;
-		books->host.frees++;
+		me->sums[0].temporary += temporary;
+		books->all[0].temporary += temporary;
+		me->sums[0].frees++;
+		books->all[0].frees++;
 		end_change(0, -(int64_t)b->size, -1, ns);
 		forget(b);
 	}
@@ -381,20 +386,33 @@ static uint64_t cut(uint64_t start, uint64_t end)
 		ranges[i] = ranges[--range_count];
 		uint64_t part = (r.end < end ? r.end : end) - (r.start > start ? r.start : start);
 		gone += part;
-		l->map_bytes -= part;
-		l->map_blocks--;
+		me->anon -= r.anon ? part : 0;
+		l->had[1].bytes -= part;
+		l->had[1].blocks--;
 		if (r.start < start)
-			ranges[range_count++] = (struct range){ r.start, start, r.line, r.thread };
+			ranges[range_count++] = (struct range){ r.start, start, r.line, r.thread, r.anon };
 		if (r.end > end)
-			ranges[range_count++] = (struct range){ end, r.end, r.line, r.thread };
-		l->map_blocks += (r.start < start) + (r.end > end);
+			ranges[range_count++] = (struct range){ end, r.end, r.line, r.thread, r.anon };
+		l->had[1].blocks += (r.start < start) + (r.end > end);
 	}
 	return gone;
 }
 
+static int is_anon(const void *at)
+{
+	int anon = 0;
+	if (!me)
+		return 0;
+	take();
+	for (unsigned i = 0; i < range_count; i++)
+		anon |= ranges[i].anon && ranges[i].start <= (uint64_t)at && (uint64_t)at < ranges[i].end;
+	drop();
+	return anon;
+}
+
 static uint64_t pages(size_t n) { return (n + 4095) & ~4095ull; }
 
-static void note_map(void *at, size_t n)
+static void note_map(void *at, size_t n, int anon)
 {
 	uint64_t start = (uint64_t)at, size = pages(n);
 	if (!me || at == MAP_FAILED)
@@ -406,12 +424,13 @@ static void note_map(void *at, size_t n)
 	if (range_count > RANGES - 4)
 		abort();
 	uint32_t line = line_now();
-	ranges[range_count++] = (struct range){ start, start + size, line, slot_of_thread() };
-	books->line[line].map_bytes += size;
-	books->line[line].map_blocks++;
+	ranges[range_count++] = (struct range){ start, start + size, line, slot_of_thread(), anon };
+	me->anon += anon ? size : 0;
+	books->line[line].had[1].bytes += size;
+	books->line[line].had[1].blocks++;
 	last_of[1][slot_of_thread()] = start;
-	me->map.allocations++;
-	books->maps.allocations++;
+	me->sums[1].allocations++;
+	books->all[1].allocations++;
 	end_change(1, (int64_t)(size - gone), gone ? 0 : 1, ns);
 	drop();
 }
@@ -436,10 +455,10 @@ static void note_unmap(void *at, size_t n)
 	unsigned temporary = temporary_maps(start, start + pages(n));
 	uint64_t gone = cut(start, start + pages(n));
 	if (gone) {
-		me->map.frees++;
-		books->maps.frees++;
-		me->map.temporary += temporary;
-		books->maps.temporary += temporary;
+		me->sums[1].frees++;
+		books->all[1].frees++;
+		me->sums[1].temporary += temporary;
+		books->all[1].temporary += temporary;
 		end_change(1, -(int64_t)gone, -1, ns);
 	}
 	drop();
@@ -448,7 +467,7 @@ static void note_unmap(void *at, size_t n)
 void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
 	void *p = (void *)syscall(SYS_mmap, at, n, prot, flags, fd, offset);
-	note_map(p, n);
+	note_map(p, n, prot != PROT_NONE && (flags & MAP_PRIVATE) && (flags & MAP_ANONYMOUS));
 	return p;
 }
 
@@ -469,8 +488,9 @@ void *mremap(void *old, size_t old_n, size_t n, int flags, ...)
 	void *p = (void *)syscall(SYS_mremap, old, old_n, n, flags, flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL);
 	va_end(rest);
 	if (p != MAP_FAILED) {
+		int anon = is_anon(old);
 		note_unmap(old, old_n);
-		note_map(p, n);
+		note_map(p, n, anon);
 	}
 	return p;
 }
@@ -531,7 +551,8 @@ __attribute__((destructor)) static void end(void)
 	uint64_t ns = now();
 	begin_change(0, ns);
 	begin_change(1, ns);
-	change(&books->host, -(int64_t)me->heap.live_bytes, -(int64_t)me->heap.live_blocks, ns);
-	change(&books->maps, -(int64_t)me->map.live_bytes, -(int64_t)me->map.live_blocks, ns);
+	for (int kind = 0; kind < 2; kind++)
+		change(&books->all[kind], -(int64_t)me->sums[kind].live_bytes, -(int64_t)me->sums[kind].live_blocks, ns);
+	ended = 1;
 	drop();
 }

@@ -2,24 +2,15 @@
 of which tests/lib/gpu.py makes one dictionary.
 """
 import contextlib
-import ctypes
 import json
 import os
 import time
 
 import torch
 
-def begin():
-    """With MEMTRACE_PAUSED=1 the recording leaves out the imports; where tests/programs/libbooks.c is loaded it begins at the same call."""
-    program = ctypes.PyDLL(None)
-    start = getattr(program, "memtrace_start", None)
-    if hasattr(program, "books_begin"):
-        program.books_begin(start)
-    elif start:
-        start()
+import recording
 
-
-begin()
+recording.begin()
 
 MIB, GIB = 1 << 20, 1 << 30
 FLOAT = 4

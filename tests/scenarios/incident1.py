@@ -116,7 +116,8 @@ def main():
         del optimizer
         inference = model
     else:
-        tell(trained=pool()["allocated_bytes"])
+        after = pool()
+        tell(trained=after["allocated_bytes"], trained_peak=after["peak_allocated_bytes"], trained_gave=after["peak_reserved_bytes"] - after["reserved_bytes"])
         final_params = collect_final_params(model)
         tell(t3=pool()["allocated_bytes"])
         inference = build_model(final_params)

@@ -52,18 +52,19 @@ def proc(pid):
     return {k: facts[k] for k in ("VmRSS", "RssAnon", "VmSwap", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Private_Dirty")}
 
 
-def untouched(pid):
-    """Of its large private mappings of no file, what is not in memory; a driver's address space is none. Forked children only inherited theirs."""
-    total, large = 0, False
-    with open("/proc/%d/smaps" % pid, encoding="utf-8") as file:
+def large():
+    """(start, bytes not in memory) of our large private mappings of no file."""
+    found = []
+    with open("/proc/self/smaps", encoding="utf-8") as file:
         for line in file:
             words = line.split()
             if "-" in words[0] and not words[0].endswith(":"):
                 low, high = (int(x, 16) for x in words[0].split("-"))
-                large = words[1] == "rw-p" and len(words) == 5 and 16 * MIB <= high - low < 1 << 40
-            elif large and words[0] in ("Size:", "Rss:", "Swap:"):
-                total += int(words[1]) * 1024 * (1 if words[0] == "Size:" else -1)
-    return total
+                is_large = words[1] == "rw-p" and len(words) == 5 and high - low >= 16 * MIB
+                found += [[low, 0]] if is_large else []
+            elif is_large and words[0] in ("Size:", "Rss:", "Swap:"):
+                found[-1][1] += int(words[1]) * 1024 * (1 if words[0] == "Size:" else -1)
+    return dict(found)
 
 
 def cgroup():
@@ -93,7 +94,7 @@ def work_of(pid):
     return times if states == {"S"} else None
 
 
-def stand_still(workers, total):
+def stand_still(workers, total, mapped):
     """When the workers have done all they may, long enough that the sampler comes by twice; with a little more than there ever is, so that this
     is the fullest moment."""
     work, before = [work_of(pid) for pid in workers], None
@@ -104,7 +105,7 @@ def stand_still(workers, total):
     time.sleep(5)
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
          spike_bytes=spike.nbytes, cgroup=cgroup(),
-         resident={pid: proc(pid) for pid in [os.getpid(), *workers]}, untouched_bytes=untouched(os.getpid()))
+         resident={pid: proc(pid) for pid in [os.getpid(), *workers]}, untouched_bytes=sum(n for start, n in large().items() if start in mapped))
 
 
 def main():
@@ -112,6 +113,7 @@ def main():
     table = load_table()
     model = [torch.ones(12 * MIB // 4) for _ in range(4)]
     optimizer = [torch.ones(12 * MIB // 4) for _ in range(4)]
+    mapped = large()  # before there is a driver, that maps what no hook sees
     pinned = [torch.empty(8 * MIB, dtype=torch.uint8).pin_memory() for _ in range(3)]
     loader = DataLoader(Samples(), batch_size=1, num_workers=2, prefetch_factor=1 if HEALTHY else 8, multiprocessing_context="fork")
     total, seen = [], 0
@@ -121,7 +123,7 @@ def main():
         total = accumulate(total, batch)
         seen += batch.numel()
         if i == 28:
-            stand_still(workers, total)
+            stand_still(workers, total, mapped)
             while "--endless" in sys.argv:
                 model.append(torch.ones(12 * MIB // 4))
     tell(verdict=None if HEALTHY else "host_pressure", pid=os.getpid(), arrow_bytes=pa.total_allocated_bytes(), arrow_peak_bytes=pa.default_memory_pool().max_memory(),

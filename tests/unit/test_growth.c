@@ -33,6 +33,7 @@ static double parabola(double x) { return 100 + 60 * x * x; }
 static double exponential(double x) { return 100 + 10 * exp(3 * x); }
 static double cache(double x) { return 100 + 60 * (1 - (1 - x) * (1 - x) * (1 - x)); }
 static double step(double x) { return x < 0.3 ? 100 : 160; }
+static double loading(double x) { return x < 0.5 ? 100 : x < 0.55 ? 150 : 160; }
 static double saw(double x) { return 100 + (int)(x * 31) % 4 * 10; }
 static double falling(double x) { return 100 - 50 * x; }
 static double import(double x) { return x < 0.6 ? 10 + 60 * x / 0.6 : 70 + x; }
@@ -71,8 +72,13 @@ TEST(what_stopped_growing_is_saturating)
 
 TEST(few_steps_are_jumps)
 {
-	CHECK_EQ(of(step, 31).kind, GROWTH_JUMP);
-	CHECK_EQ(of(rare, 31).kind, GROWTH_JUMP);
+	struct growth once = of(step, 31), twice = of(rare, 31), slow = of(loading, 31);
+	CHECK_EQ(once.kind, GROWTH_JUMP);
+	CHECK_EQ(once.jumps, 1);
+	CHECK_EQ(twice.kind, GROWTH_JUMP);
+	CHECK_EQ(twice.jumps, 2);
+	CHECK_EQ(slow.kind, GROWTH_JUMP);
+	CHECK(once.bytes == 60 * MIB && twice.bytes == 60 * MIB && slow.bytes == 60 * MIB);
 }
 
 TEST(what_does_not_grow_is_none)

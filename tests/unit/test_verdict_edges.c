@@ -213,6 +213,9 @@ TEST(why_nothing_leaks)
 	growth(0, GROWTH_JUMP, CERTAINTY_HIGH, 9);
 	judge();
 	CHECK(ruled_out_since(VERDICT_LEAK, "came at once"));
+	growths[0].fit.jumps = 3;
+	judge();
+	CHECK(ruled_out_since(VERDICT_LEAK, "came in 3 jumps"));
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 9);
 	growths[0].works = false;
 	judge();

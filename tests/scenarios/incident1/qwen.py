@@ -70,6 +70,7 @@ class Model:
         """A step's activations come and go."""
         for _ in range(3):
             activations = [npu.Tensor(scaled(4096, 16384), 2) for _ in range(16)]
+            npu.account["trained_peak"] = npu.account["device_peak"]
             del activations
 
     def to_numpy(self):
