@@ -257,7 +257,7 @@ uint64_t fold_still_needed(const struct job *j)
 		const struct part *p = &j->parts[i];
 		if (p->offset < j->copied)
 			continue;
-		sum += !p->target ? p->bytes : p->level ? p->bytes / 8 * 7 : p->bytes / 2;
+		sum += !p->target ? p->bytes : p->level ? p->bytes / 8 * 7 : j->before ? p->bytes * j->after / j->before + p->bytes / 8 : p->bytes / 2;
 		at = p->offset + p->bytes;
 	}
 	return sum + (end > at ? end - at : 0);

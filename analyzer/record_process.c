@@ -215,12 +215,14 @@ static uint32_t chunks_in(const struct record_process *p, uint8_t wanted)
 
 /* Raw chunks are as safe as blocks, so only whole blocks are worth the work. Where the ring can't grow any more half of
  * the chunks that no thread is at must do, and where events are being lost one. */
-static uint32_t wanted_slots(struct record_process *p, const struct recorder *r)
+static uint32_t wanted_slots(struct record_process *p, struct recorder *r)
 {
 	uint64_t lost = __atomic_load_n(&p->info->lost_events, __ATOMIC_RELAXED);
 	uint32_t half = (chunk_count(p) - chunks_in(p, MT_CHUNK_FILLING)) / 2 * MT_CHUNK_SLOTS, least = MT_CHUNK_SLOTS;
 	bool losing = lost != p->lost;
 	p->lost = lost;
+	if (losing)
+		r->lost_ns = ticks_mono_ns();
 	if (losing || (r->tight && half < least))
 		return least;
 	return r->tight && half < RECORD_BLOCK_SLOTS ? half : RECORD_BLOCK_SLOTS;
@@ -264,18 +266,15 @@ static bool has_work(struct record_process *p, uint32_t wanted)
 	return (uint64_t)chunks * MT_CHUNK_SLOTS >= wanted && !is_burst(p, chunks, wanted);
 }
 
-/* Whether folding is about to make room, or is at it: then it gets what room there is. */
-static bool must_wait(const struct record_process *p, const struct recorder *r)
+bool recorder_waits(const struct recorder *r)
 {
-	const struct mt_session *s = r->session;
-	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
-	return !p->over && r->reserved && used + r->reserved > s->limit_bytes;
+	return r->reserved && __atomic_load_n(&r->session->used_bytes, __ATOMIC_RELAXED) + r->reserved > r->session->limit_bytes;
 }
 
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
-	if (!has_work(p, wanted) || must_wait(p, r))
+	if (!has_work(p, wanted) || (!p->over && recorder_waits(r)))
 		return 0;
 	int e = open_trace(p, r);
 	if (e || p->trace.complete)
