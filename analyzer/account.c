@@ -352,7 +352,9 @@ static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 
 int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
 {
+	uint64_t before_ns = a->seen.last_ns;
 	a->seen.events++;
+	a->seen.last_ns = ns;
 	switch (s->kind) {
 	case MT_ALLOC: return heap_alloc(a, s, thread, ns);
 	case MT_FREE:  return heap_free(a, s, ring, ns);
@@ -362,6 +364,8 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 	case MT_FAIL:  return fail(a, s, ns);
 	case MT_FOLD:  return account_fold(a, s, ns);
 	case MT_LOST:
+		if (!a->seen.lost_events)
+			a->seen.lost_ns = before_ns;
 		a->seen.lost_events += s->addr;
 		return 0;
 	case MT_DEVICE_ALLOC:

@@ -85,14 +85,16 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, true, where, p->off, "time the recording library turned itself off");
 	find_count(f, true, where, mp->odd_undos, "calls were taken back that were never seen");
 	find_count(f, true, where, heap->missed_frees, "blocks were freed unseen (their address was allocated again)");
-	find_count(f, false, where, heap->unknown_frees, "frees of blocks from before the recording");
+	find_count(f, false, where, heap->unknown_frees, lost ? "frees of blocks whose allocation is missing" :
+		   "frees of blocks from before the recording");
 	find_count(f, false, where, map->missed_frees, "mappings were removed unseen (something else was mapped there)");
 	find_count(f, true, where, mp->kind[MODEL_DEVICE].missed_frees, "device allocations were freed unseen (their address was "
 		   "allocated again)");
 	find_count(f, true, where, mp->kind[MODEL_POOL].missed_frees, "blocks of a device's pool were freed unseen");
 	find_count(f, true, where, mp->kind[MODEL_PINNED].missed_frees, "pinned blocks were freed unseen");
 	find_count(f, false, where, mp->kind[MODEL_DEVICE].unknown_frees + mp->kind[MODEL_POOL].unknown_frees +
-		   mp->kind[MODEL_PINNED].unknown_frees, "frees of device memory from before the recording");
+		   mp->kind[MODEL_PINNED].unknown_frees, lost ? "frees of device memory whose allocation is missing" :
+		   "frees of device memory from before the recording");
 	find_count(f, false, where, p->truncated_stacks, "stacks were cut");
 	find_count(f, false, where, mp->fold.blocks, "blocks were folded at the disk limit: they are in all totals, not among the events");
 	if (p->state == PROCESS_RUNNING)

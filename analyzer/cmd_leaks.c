@@ -204,6 +204,7 @@ static void print_benign(const struct leaks *l)
 
 static void print_screen(const struct leaks *l)
 {
+	view_print_missing(l->view);
 	printf("%sALIVE AT THE END  %s in %s blocks%s\n", output_begin(STYLE_HEAD), BYTES(l->bytes), COUNT(l->blocks),
 	       output_end(STYLE_HEAD));
 	if (l->in_use)

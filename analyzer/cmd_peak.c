@@ -336,7 +336,10 @@ static int show(struct view *v)
 			int hosts = v->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0, i = (k + hosts) % count;
 			if (moments[i].device && !moments[i].sites->bytes)
 				continue;
-			printf("%s", printed++ ? "\n" : "");
+			if (printed++)
+				printf("\n");
+			else
+				view_print_missing(v);
 			print_moment(v, &moments[i]);
 		}
 	for (size_t i = 0; moments && i < room; i++)

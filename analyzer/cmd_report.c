@@ -22,6 +22,9 @@ static struct losses losses_of(const struct view *v)
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
 		const struct process *p = reader_process(v->reader, id);
 		const struct model_process *m = model_process(v->model, id);
+		uint64_t lost_ns = m->lost_events ? m->lost_ns : m->last_ns;
+		if (p->lost_events && (!l.events || lost_ns < l.events_ns))
+			l.events_ns = lost_ns;
 		l.events += p->lost_events;
 		l.truncated_stacks += p->truncated_stacks;
 		l.unwritten_bytes += p->unwritten_bytes;

@@ -217,7 +217,8 @@ struct model_process {
 	uint32_t site_count;
 	struct model_fold fold;
 	uint64_t events;                             /* slots seen, or folded */
-	uint64_t lost_events;                        /* as the stream said (MT_LOST) */
+	uint64_t last_ns;                            /* of its latest event */
+	uint64_t lost_events, lost_ns;               /* as the stream said (MT_LOST); the event before the first of them */
 	uint64_t odd_undos;                          /* undo records without their free */
 	uint64_t inherited_device_frees;             /* of its parent's device memory, by a forked child; they charge nothing */
 	uint64_t registered_bytes, registered_peak_bytes; /* memory of the program's own that a driver has locked */

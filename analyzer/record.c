@@ -36,6 +36,8 @@
 #define HORIZON_NS     (10 * MS)  /* longer than a thread needs from an event's stamp to its publication */
 #define SETTLE_NS    (250 * MS)  /* after a fork until the child's files are there */
 #define TIME_UNIT_NS   100        /* times are kept about this exact */
+#define PAUSE_TIGHT_NS (2 * MS)   /* where rings can't grow and were too small lately */
+#define LATELY_NS   (1000 * MS)
 #define PAUSE_MIN_NS   (20 * MS)
 #define PAUSE_MAX_NS   (250 * MS)
 #define RETRY_NS       (1000 * MS)
@@ -319,6 +321,12 @@ static void pause_for(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
+/* A small ring is full in a few milliseconds, or blocks can't leave it until folding is done. */
+static bool is_hurried(const struct work *w, uint64_t now)
+{
+	return w->r.tight && ((w->r.lost_ns && now - w->r.lost_ns < LATELY_NS) || (w->folding && recorder_waits(&w->r)));
+}
+
 static void work_until_idle(struct work *w)
 {
 	uint64_t idle_since = ticks_mono_ns(), pause = PAUSE_MIN_NS;
@@ -330,7 +338,8 @@ static void work_until_idle(struct work *w)
 		if (now - idle_since > LINGER_NS || is_removed(w))
 			return;
 		pause = done || !has_work(w) ? PAUSE_MIN_NS : pause * 5 / 4;
-		pause_for(pause < PAUSE_MAX_NS ? pause : (pause = PAUSE_MAX_NS));
+		pause = pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
+		pause_for(is_hurried(w, now) ? PAUSE_TIGHT_NS : pause);
 	}
 }
 

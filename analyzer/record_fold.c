@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define MS          1000000ull
-#define WORK_NS     (10 * MS)   /* of a round */
-#define HURRY_NS    (60 * MS)   /* ... while blocks wait for it */
+#define WORK_NS     (10 * MS)   /* of a round, so that rings are emptied as ever */
+#define HOPELESS    (2 * THIN_LEVELS + 1)
 #define LOOK_NS     (200 * MS)  /* between two looks for something to do */
 
 struct folder *folder_new(void)
@@ -59,7 +59,8 @@ static uint64_t need(const struct folded *file, uint64_t bytes)
 	return old + (bytes - old) / 8 * 5;
 }
 
-static bool is_hopeless(const struct folded *file) { return file->hurry > 2 * THIN_LEVELS; }
+/* As much was folded as can be, or it failed so often. */
+static bool is_hopeless(const struct folded *file) { return file->hurry >= HOPELESS; }
 
 /* Whether folding a file of that size is due, and worth it. */
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
@@ -111,9 +112,10 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 		recorder_charge(r, -(int64_t)j->out_end);
 	}
 	if (file) {
-		file->bytes = result < 0 ? file->bytes : j->out_end;
-		bool poor = result < 0 || j->out_end > j->copied / 16 * 15;
-		file->hurry = poor ? file->hurry + 1 : 0;
+		bool poor = result < 0 || j->out_end > j->copied / 16 * 15, all = result >= 0 && file->hurry + file->level > THIN_LEVELS;
+		file->hurry = !poor ? 0 : all ? HOPELESS : file->hurry + 1;
+		if (result >= 0 || is_hopeless(file))
+			file->bytes = result < 0 ? j->in_bytes : j->out_end;
 		file->retry_ns = result < 0 ? ticks_mono_ns() + (LOOK_NS << (file->hurry < 6 ? file->hurry : 6)) : 0;
 		if (j->after > j->before / 3 && file->level < THIN_LEVELS)
 			file->level++;
@@ -144,9 +146,8 @@ bool folder_work(struct folder *f, struct recorder *r, struct record_process *pr
 	}
 	if (f->job)
 		r->reserved = fold_still_needed(f->job) + r->session->limit_bytes / 16;
-	uint64_t until = now + (fold_disk_left(r) < r->reserved ? HURRY_NS : WORK_NS);
 	int e = 0;
-	while (f->job && !e && ticks_mono_ns() < until)
+	while (f->job && !e && ticks_mono_ns() < now + WORK_NS)
 		e = fold_step(f->job, r);
 	if (e)
 		end_job(f, r, e);

@@ -35,18 +35,25 @@ void fold_free_job(struct job *j)
 	free(j);
 }
 
-/* The next parts with one target, as many as a window holds. */
+/* The next parts with one target, as many as a window holds. A short one does for most pairs; the others' turn comes when the block is
+ * folded again. */
 static void next_window(struct job *j)
 {
 	uint64_t slots = 0;
 	j->first = j->next = j->end;
+	j->window_out = j->out_end;
 	if (j->first == j->part_count) {
 		j->phase = TAIL;
 		return;
 	}
-	while (j->end < j->part_count && j->parts[j->end].target == j->parts[j->first].target &&
-	       (j->end == j->first || slots + j->parts[j->end].slots <= THIN_WINDOW_SLOTS))
-		slots += j->parts[j->end++].slots;
+	const struct part *first = &j->parts[j->first];
+	uint64_t most = first->wide ? THIN_WINDOW_SLOTS : j->held_slots;
+	for (struct part *p = &j->parts[j->first]; j->end < j->part_count && p->target == first->target && p->wide == first->wide &&
+	     (p == first || slots + p->slots <= most); p = &j->parts[++j->end]) {
+		p->place = (uint32_t)slots;
+		slots += p->slots;
+	}
+	j->held = first->target && slots <= j->held_slots;
 	j->phase = LOOK;
 }
 
@@ -90,40 +97,54 @@ static int take_covers(struct job *j, const struct mt_cover *covers, uint32_t co
 	return 0;
 }
 
-static int find_threads(struct job *j, const struct part *part)
+static int find_threads(struct job *j, const struct part *part, size_t from)
 {
 	const struct slot_limits limits = { UINT64_MAX };
+	const struct mt_event *slots = j->slots + from;
 	for (uint32_t i = 0; i < part->slots; i++) {
-		uint32_t ring = j->rings[i];
-		const char *wrong = j->slots[i].kind == MT_EXT && i && mt_has_ext(j->slots[i - 1].kind) ? NULL :
-				    slot_problem(&j->slots[i], i + 1 < part->slots ? &j->slots[i + 1] : NULL, &limits);
+		uint32_t ring = j->rings[from + i];
+		const char *wrong = slots[i].kind == MT_EXT && i && mt_has_ext(slots[i - 1].kind) ? NULL :
+				    slot_problem(&slots[i], i + 1 < part->slots ? &slots[i + 1] : NULL, &limits);
 		if (wrong || ring >= j->owners.room)
 			return bad_part(j, part, wrong ? wrong : "an event of a ring that the block does not cover");
-		if (j->slots[i].kind == MT_THREAD)
-			j->owners.rings[ring].thread = (uint32_t)j->slots[i].addr;
-		j->threads[i] = j->owners.rings[ring].thread;
+		if (slots[i].kind == MT_THREAD)
+			j->owners.rings[ring].thread = (uint32_t)slots[i].addr;
+		j->threads[from + i] = j->owners.rings[ring].thread;
 	}
 	return 0;
+}
+
+/* Its first `bytes` into j->block. */
+static int read_part(struct job *j, const struct part *part, uint64_t bytes)
+{
+	if (codec_buf_reserve(&j->block, bytes))
+		return error_set(MT_EMEMORY, j->path, ERROR_NO_OFFSET, NULL);
+	return read_at(j->in, part->offset, j->block.data, bytes) ? 0 : error_errno(MT_EIO, j->path, (int64_t)part->offset);
+}
+
+/* Where its slots are once it was loaded. */
+static struct thin_slots slots_of(const struct job *j, const struct part *part)
+{
+	size_t from = j->held ? part->place : 0;
+	return (struct thin_slots){ j->slots + from, j->rings + from, j->threads + from, part->slots };
 }
 
 /* Reads and decodes it. */
 static int load(struct job *j, struct recorder *r, const struct part *part, struct thin_slots *slots)
 {
 	struct mt_block head;
-	size_t bytes;
-	int e = vec_reserve_raw(j->slots, j->slot_room, part->slots + 1ul);
+	size_t bytes, from = j->held ? part->place : 0, room = from + part->slots + 1;
+	int e = vec_reserve_raw(j->slots, j->slot_room, room);
 	if (!e)
-		e = vec_reserve_raw(j->rings, j->ring_room, part->slots + 1ul);
+		e = vec_reserve_raw(j->rings, j->ring_room, room);
 	if (!e)
-		e = vec_reserve_raw(j->threads, j->thread_room, part->slots + 1ul);
-	if (!e && codec_buf_reserve(&j->block, part->bytes))
-		e = error_set(MT_EMEMORY, j->path, ERROR_NO_OFFSET, NULL);
+		e = vec_reserve_raw(j->threads, j->thread_room, room);
+	if (!e)
+		e = read_part(j, part, part->bytes);
 	if (e)
 		return e;
-	if (!read_at(j->in, part->offset, j->block.data, part->bytes))
-		return error_errno(MT_EIO, j->path, (int64_t)part->offset);
 	if (codec_check(j->block.data, part->bytes, &head, &bytes) || head.count != part->slots ||
-	    codec_decode_events(r->codec, j->block.data, bytes, j->slots, j->rings))
+	    codec_decode_events(r->codec, j->block.data, bytes, j->slots + from, j->rings + from))
 		return bad_part(j, part, "the block is damaged");
 	const struct mt_cover *covers = (const struct mt_cover *)(j->block.data + sizeof(head));
 	for (uint32_t i = 0; i < head.covers; i++)
@@ -131,9 +152,18 @@ static int load(struct job *j, struct recorder *r, const struct part *part, stru
 			return bad_part(j, part, "the block covers something impossible");
 	e = take_covers(j, covers, head.covers);
 	if (!e)
-		e = find_threads(j, part);
-	*slots = (struct thin_slots){ j->slots, j->rings, j->threads, part->slots };
+		e = find_threads(j, part, from);
+	*slots = slots_of(j, part);
 	return e;
+}
+
+/* Once more: head and covers at least are in j->block then. */
+static int load_again(struct job *j, struct recorder *r, const struct part *part, struct thin_slots *slots)
+{
+	if (!j->held)
+		return load(j, r, part, slots);
+	*slots = slots_of(j, part);
+	return read_part(j, part, sizeof(struct mt_block) + part->covers * sizeof(struct mt_cover));
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
@@ -206,7 +236,27 @@ static int look(struct job *j, struct recorder *r)
 	j->next = j->first;
 	j->phase = part->target ? WRITE : COPY;
 	e = thin_decide(j->thin);
-	return e || j->phase == COPY ? e : copy_owners(&j->owners, &j->at_first);
+	return e || j->phase == COPY || j->held ? e : copy_owners(&j->owners, &j->at_first);
+}
+
+/* What comes behind a window of which little was gained is folded more. If it has become no smaller its blocks stay as they are. */
+static int end_window(struct job *j, struct recorder *r)
+{
+	const struct part *first = &j->parts[j->first], *last = &j->parts[j->end - 1];
+	uint64_t in = last->offset + last->bytes - first->offset, out = j->out_end - j->window_out;
+	for (size_t i = j->end; !first->level && out > in / 4 * 3 && i < j->part_count; i++)
+		if (!j->parts[i].level && j->parts[i].target == first->target && first->target < THIN_LEVELS)
+			j->parts[i].target++;
+	if (out < in)
+		return fold_begin_window(j);
+	for (size_t i = j->first; i < j->end; i++)
+		j->parts[i].target = 0;
+	recorder_charge(r, -(int64_t)out);
+	j->out_end = j->window_out;
+	j->synced = j->synced < j->out_end ? j->synced : j->out_end;
+	j->copied = first->offset;
+	j->phase = COPY;
+	return ftruncate(j->out, (off_t)j->out_end) ? error_errno(MT_EOUTPUT, j->temp, (int64_t)j->out_end) : 0;
 }
 
 static int write_part(struct job *j, struct recorder *r)
@@ -217,7 +267,7 @@ static int write_part(struct job *j, struct recorder *r)
 	if (j->kept.count >= j->out_slots || j->kept.count + 2 * (thin_sums(j->thin) + part->slots) > OUT_MOST)
 		e = flush(j, r);
 	if (!e)
-		e = load(j, r, part, &slots);
+		e = load_again(j, r, part, &slots);
 	if (!e)
 		e = join_covers(j);
 	if (e)
@@ -229,7 +279,7 @@ static int write_part(struct job *j, struct recorder *r)
 	if (e || ++j->next < j->end)
 		return e;
 	e = flush(j, r);
-	return e ? e : fold_begin_window(j);
+	return e ? e : end_window(j, r);
 }
 
 /* Up to `end`, some of it. */

@@ -15,8 +15,10 @@
 /* A block of events of the file that is folded. */
 struct part {
 	uint64_t offset, bytes;
-	uint32_t slots;
+	uint32_t slots, covers;
+	uint32_t place;              /* slots of its window before it */
 	uint8_t shift, level, target; /* target: how often it is to have been folded; 0 = it stays as it is */
+	bool wide;                   /* pairs are looked for that are far apart */
 };
 
 /* Who owns each ring, and how far blocks have come. */
@@ -40,6 +42,8 @@ struct job {
 
 	enum phase phase;
 	size_t first, end, next;     /* parts of the window; the one that is up */
+	uint64_t window_out;         /* where it begins in `out` */
+	bool held;                   /* all its slots are kept from the first pass for the second */
 	struct thin *thin;
 	struct thin_out kept;
 	struct owners owners, at_first; /* now; when the window began */
@@ -48,10 +52,11 @@ struct job {
 	uint32_t *last_cover;        /* by ring: its last one of these, + 1 */
 	size_t last_cover_room;
 	unsigned shift;
+	size_t held_slots;           /* the most that are kept so; a short window's */
 	size_t out_slots;            /* a folded block has at least as many, if there are */
 
 	struct codec_buf block;      /* the part at hand */
-	struct mt_event *slots;
+	struct mt_event *slots;      /* its, or the window's */
 	uint32_t *rings, *threads;
 	size_t slot_room, ring_room, thread_room;
 };

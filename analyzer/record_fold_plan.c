@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OUT_SLOTS 262144u /* of a folded block, less where the limit is small */
+/* Less where the limit is small. */
+#define OUT_SLOTS  262144u /* of a folded block */
+#define HELD_SLOTS 524288u /* decoded once: 20 MiB */
 
 /* ---- reading a file -------------------------------------------------------------------------------------- */
 
@@ -142,7 +144,7 @@ static bool see_part(void *arg, uint64_t offset, uint64_t bytes, const struct mt
 	}
 	l->e = vec_reserve(j->parts, j->part_room, j->part_count + 1);
 	if (!l->e)
-		j->parts[j->part_count++] = (struct part){ .offset = offset, .bytes = bytes, .slots = (uint32_t)b->count,
+		j->parts[j->part_count++] = (struct part){ .offset = offset, .bytes = bytes, .slots = (uint32_t)b->count, .covers = b->covers,
 							   .shift = (uint8_t)codec_shift(b), .level = (uint8_t)codec_level(b) };
 	return !l->e;
 }
@@ -175,6 +177,7 @@ static bool set_targets(struct job *j, const struct folded *file)
 			p->target = (uint8_t)level;
 		else if (again)
 			p->target = (uint8_t)(p->level >= THIN_LEVELS ? THIN_LEVELS : p->level + 1u > level ? p->level + 1u : level);
+		p->wide = p->level || file->hurry;
 		if (p->level)
 			again -= p->bytes < again ? p->bytes : again;
 		any |= p->target != 0;
@@ -254,7 +257,7 @@ uint64_t fold_still_needed(const struct job *j)
 		const struct part *p = &j->parts[i];
 		if (p->offset < j->copied)
 			continue;
-		sum += !p->target ? p->bytes : p->level ? p->bytes / 8 * 7 : p->bytes / 2;
+		sum += !p->target ? p->bytes : p->level ? p->bytes / 8 * 7 : j->before ? p->bytes * j->after / j->before + p->bytes / 8 : p->bytes / 2;
 		at = p->offset + p->bytes;
 	}
 	return sum + (end > at ? end - at : 0);
@@ -296,6 +299,7 @@ struct job *fold_begin(struct folder *f, struct recorder *r, struct record_proce
 		return NULL;
 	j->in = j->out = -1;
 	j->p = p;
+	j->held_slots = r->session->limit_bytes / 32 < HELD_SLOTS ? r->session->limit_bytes / 32 : HELD_SLOTS;
 	j->out_slots = r->session->limit_bytes / 128 < OUT_SLOTS ? r->session->limit_bytes / 128 : OUT_SLOTS;
 	snprintf(j->name, sizeof(j->name), "%s", file->name);
 	find_forks(f, r, processes);

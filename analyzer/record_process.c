@@ -204,23 +204,25 @@ static uint8_t *states(const struct record_process *p)
 	return (uint8_t *)p->info + MT_INFO_STATES;
 }
 
-static uint32_t full_chunks(const struct record_process *p)
+static uint32_t chunks_in(const struct record_process *p, uint8_t wanted)
 {
-	uint32_t full = 0, n = chunk_count(p);
+	uint32_t found = 0, n = chunk_count(p);
 	const uint8_t *state = states(p);
 	for (uint32_t i = 0; i < n; i++)
-		full += __atomic_load_n(&state[i], __ATOMIC_RELAXED) == MT_CHUNK_FULL;
-	return full;
+		found += __atomic_load_n(&state[i], __ATOMIC_RELAXED) == wanted;
+	return found;
 }
 
 /* Raw chunks are as safe as blocks, so only whole blocks are worth the work. Where the ring can't grow any more half of
- * its chunks must do, and where events are being lost one. */
-static uint32_t wanted_slots(struct record_process *p, const struct recorder *r)
+ * the chunks that no thread is at must do, and where events are being lost one. */
+static uint32_t wanted_slots(struct record_process *p, struct recorder *r)
 {
 	uint64_t lost = __atomic_load_n(&p->info->lost_events, __ATOMIC_RELAXED);
-	uint32_t half = chunk_count(p) / 2 * MT_CHUNK_SLOTS, least = MT_CHUNK_SLOTS;
+	uint32_t half = (chunk_count(p) - chunks_in(p, MT_CHUNK_FILLING)) / 2 * MT_CHUNK_SLOTS, least = MT_CHUNK_SLOTS;
 	bool losing = lost != p->lost;
 	p->lost = lost;
+	if (losing)
+		r->lost_ns = ticks_mono_ns();
 	if (losing || (r->tight && half < least))
 		return least;
 	return r->tight && half < RECORD_BLOCK_SLOTS ? half : RECORD_BLOCK_SLOTS;
@@ -260,22 +262,19 @@ static bool has_work(struct record_process *p, uint32_t wanted)
 {
 	if (p->ring_fd < 0 || p->over)
 		return p->ring_fd >= 0;
-	uint32_t chunks = full_chunks(p);
+	uint32_t chunks = chunks_in(p, MT_CHUNK_FULL);
 	return (uint64_t)chunks * MT_CHUNK_SLOTS >= wanted && !is_burst(p, chunks, wanted);
 }
 
-/* Whether folding is about to make room, or is at it: then it gets what room there is. */
-static bool must_wait(const struct record_process *p, const struct recorder *r)
+bool recorder_waits(const struct recorder *r)
 {
-	const struct mt_session *s = r->session;
-	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED);
-	return !p->over && r->reserved && used + r->reserved > s->limit_bytes;
+	return r->reserved && __atomic_load_n(&r->session->used_bytes, __ATOMIC_RELAXED) + r->reserved > r->session->limit_bytes;
 }
 
 static int record_events(struct record_process *p, struct recorder *r)
 {
 	uint32_t wanted = p->over ? 1 : wanted_slots(p, r);
-	if (!has_work(p, wanted) || must_wait(p, r))
+	if (!has_work(p, wanted) || (!p->over && recorder_waits(r)))
 		return 0;
 	int e = open_trace(p, r);
 	if (e || p->trace.complete)

@@ -25,6 +25,7 @@ struct recorder {
 	struct codec_buf block;
 	uint64_t horizon;           /* of this round */
 	unsigned shift;             /* times are kept in units of 2^shift ticks */
+	uint64_t lost_ns;           /* when events were last found to be lost; 0 = never */
 	bool tight;                 /* disk is short: rings may not grow much longer */
 	bool counted;               /* there is a limit, and trace_bytes is what is there: traces may be folded */
 	uint64_t reserved;          /* bytes that only a folded file may take: blocks wait in the rings meanwhile */
@@ -58,6 +59,9 @@ void record_process_free(struct record_process *p);
 
 /* The files of blocks take so many bytes more, or less. */
 void recorder_charge(struct recorder *r, int64_t bytes);
+
+/* Whether folding is about to make room, or is at it: then it gets what room there is, and blocks wait. */
+bool recorder_waits(const struct recorder *r);
 
 /* Opens what is there. 0; 1 = there is nothing to record yet; or an error. */
 int record_process_open(struct record_process *p, struct recorder *r);

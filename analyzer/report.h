@@ -11,7 +11,8 @@
 
 /* What is missing, over the selected processes. */
 struct losses {
-	uint64_t events, truncated_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
+	uint64_t events, events_ns; /* events_ns: the earliest of them came about then */
+	uint64_t truncated_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
 	unsigned turned_off; /* processes whose shim gave up */
 	unsigned notes;      /* of the reader, that cost something */
 	bool complete;

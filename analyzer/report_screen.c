@@ -81,10 +81,13 @@ static unsigned print_incomplete(const struct report *r)
 {
 	const struct losses *l = &r->losses;
 	unsigned lines = 1;
-	print_line(STYLE_BAD, strdup("INCOMPLETE: the figures below are what is left, the truth may be more"));
+	print_line(STYLE_BAD, strdup(l->events ? "INCOMPLETE: figures are what is left; the truth may be more, and less alive" :
+				     "INCOMPLETE: the figures below are what is left, the truth may be more"));
 	if (l->events || l->skipped_slots) {
-		print_line(STYLE_BAD, output_format("  %s events were lost while recording (disk full, limit reached, or "
-						    "damage)", COUNT(l->events + l->skipped_slots)));
+		char *from = l->events ? output_format(", from %s on", DURATION(l->events_ns)) : NULL;
+		print_line(STYLE_BAD, output_format("  %s events were lost while recording (disk full, limit reached, or damage)%s",
+						    COUNT(l->events + l->skipped_slots), from ? from : ""));
+		free(from);
 		lines++;
 	}
 	if (l->unrecorded) {

@@ -307,6 +307,9 @@ int thin_begin(struct thin *t, unsigned level)
 	clear_bits(t->temporary, t->temporary_room);
 	clear_bits(t->lows, t->low_room);
 	t->look_count = t->looks_left_out = 0;
+	for (int k = 0; k < MODEL_KINDS; k++) /* what was copied meanwhile isn't known: saying it twice does no harm */
+		for (size_t i = 0; i < t->last_omitted_room[k]; i++)
+			t->last_omitted[k][i] = false;
 	return thin_begin_tracks(t);
 }
 

@@ -259,6 +259,12 @@ int view_run(struct view *v, struct model_query *q)
 	return categories_new(&v->categories, v->stacks, rules && *rules ? rules : NULL);
 }
 
+void view_print_missing(const struct view *v)
+{
+	if (!reader_complete(v->reader))
+		printf("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD));
+}
+
 void view_close(struct view *v)
 {
 	categories_free(v->categories);

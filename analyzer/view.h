@@ -36,6 +36,9 @@ int view_command(const struct option_spec *spec, void *values, int argc, char **
 int view_run(struct view *v, struct model_query *q);
 void view_close(struct view *v);
 
+/* For eyes: a line if anything is missing, so that figures are not all there is. */
+void view_print_missing(const struct view *v);
+
 /* How sites are told apart, as --by says. */
 enum model_split view_split(const struct view *v);
 

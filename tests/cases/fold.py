@@ -168,5 +168,21 @@ def case_told():
     mt.check("were folded at the disk limit" in trace.tool("check").out, "check does not say it")
 
 
+def case_nothing_to_fold():
+    """What lives stays in the trace. When that fills the limit, what comes is lost, counted, and said everywhere."""
+    command = [mt.program("keeps"), "2000000"]
+    whole, limited = (mt.shimmed(command, env={"MEMTRACE_LIMIT": str(limit)}).trace for limit in (0, 2 * MIB))
+    every, heap, lost = whole.host, limited.host, limited.report["losses"]["events"]
+    mt.check(not limited.report["complete"] and lost > 0, "nothing is lost")
+    mt.equal(heap["allocations"] + lost, every["allocations"], "allocations, seen and lost,")
+    mt.equal(heap["live_blocks"], heap["allocations"], "blocks alive")
+    mt.between(0, sum(os.path.getsize(os.path.join(limited.path, f)) for f in os.listdir(limited.path)), 2 * MIB, "bytes on disk")
+    screen = limited.tool("report").out.splitlines()
+    mt.check(screen[1].startswith("INCOMPLETE") and " s on" in screen[2], "the report says: %s" % screen[1:3])
+    for what in ("leaks", "peak"):
+        mt.check(limited.tool(what).out.startswith("INCOMPLETE"), "%s does not say it" % what)
+    mt.equal(limited.tool("check").status, 1, "status of check")
+
+
 if __name__ == "__main__":
     mt.main()

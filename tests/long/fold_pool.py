@@ -10,7 +10,7 @@ import mt
 
 MIB = 1 << 20
 STEPS = int(os.environ.get("STEPS", 700000))  # of 150 events and more
-LIMIT = int(os.environ.get("LIMIT", 64)) * MIB
+LIMIT = int(os.environ.get("LIMIT", 64)) * MIB  # from 4 on: less has no room for two chunks, and events are lost however long the program waits
 HOOK = os.path.join(mt.BUILD, "libmemtrace_libascend_kernel_hook.so")
 
 

@@ -12,32 +12,42 @@
 
 static int info = -1, session = -1, chunks, threads;
 
-/* Chunks that wait for it: see docs/FORMAT.md. */
-static int full_chunks(void)
-{
-	unsigned char states[1024] = { 0 };
-	int full = 0;
-	long n = syscall(SYS_pread64, info, states, sizeof(states), 4096L);
-	for (long i = 0; i < n; i++)
-		full += states[i] == 2;
-	return full;
-}
-
-/* No chunk may be had where the limit is near: what is there must do, one for each thread. */
-static int is_tight(int full)
+/* Whether no chunk may be had any more, or soon: then the recorder comes when half of those are full that no thread is at. */
+static int is_tight(void)
 {
 	struct mt_session s;
-	struct mt_info head;
-	if (syscall(SYS_pread64, session, &s, sizeof(s), 0L) != sizeof(s) || !s.limit_bytes ||
-	    s.used_bytes + 16 * MT_CHUNK_BYTES < s.limit_bytes || syscall(SYS_pread64, info, &head, sizeof(head), 0L) != sizeof(head))
+	if (syscall(SYS_pread64, session, &s, sizeof(s), 0L) != sizeof(s) || !s.limit_bytes)
 		return 0;
-	return (int)head.chunks - full < 2 * threads;
+	uint64_t margin = s.limit_bytes / 4 < 16 * MT_CHUNK_BYTES ? s.limit_bytes / 4 : 16 * MT_CHUNK_BYTES;
+	return s.used_bytes + margin >= s.limit_bytes;
 }
 
+/* Whether waiting helps: only the recorder makes full chunks free ones, see docs/FORMAT.md. */
+static int recorder_is_behind(void)
+{
+	unsigned char states[1024] = { 0 };
+	struct mt_info head;
+	int of[3] = { 0 };
+	if (syscall(SYS_pread64, info, &head, sizeof(head), 0L) != sizeof(head) || head.chunks > sizeof(states) ||
+	    syscall(SYS_pread64, info, states, sizeof(states), (long)MT_INFO_STATES) != sizeof(states))
+		return 0;
+	for (uint32_t i = 0; i < head.chunks; i++)
+		of[states[i] % 3]++;
+	int full = of[MT_CHUNK_FULL], free = of[MT_CHUNK_FREE];
+	return full > chunks || (full && full >= free && free + of[MT_CHUNK_FILLING] < 2 * threads && is_tight());
+}
+
+/* A recorder that does not come is an error, said once, and not waited for again. */
 static void wait_for_recorder(void)
 {
-	for (int i = 0, full; info >= 0 && ((full = full_chunks()) > chunks || is_tight(full)) && i < 20000; i++)
+	for (int i = 0; info >= 0 && recorder_is_behind(); i++) {
+		if (i == 60000) {
+			fputs("the recorder has not come for a minute\n", stderr);
+			info = -1;
+			return;
+		}
 		usleep(1000);
+	}
 }
 
 /* To be called first; THREADS of the program record anything. */

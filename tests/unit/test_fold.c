@@ -546,7 +546,9 @@ static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum 
 	same_peaks(g, NULL, &before, peaks);
 	uint64_t first = trace_bytes(g), folded = 0;
 	for (int i = 0; i < TIMES && !test_failures; i++) {
+		uint64_t bytes = trace_bytes(g);
 		fold(g);
+		CHECK(trace_bytes(g) <= bytes);
 		struct view after = look(g, split);
 		same(&before, &after);
 		same_peaks(g, &before, &after, peaks);
