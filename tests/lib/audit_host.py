@@ -121,20 +121,22 @@ class Host(Claims):
 
     def freed(self):
         """Since the heap's peak, and where it went: by the books, and by what the kernel said of the process."""
-        for line, row in self.each(r"^  (\d+) freed (FIGURE) since its peak: (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)? \(\+/- (FIGURE)\)$"):
+        for line, row in self.each(r"^  freed by (\d+) \(\+/- (FIGURE)\): (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)?$", "HOST"):
             pid = int(row[1])
-            heap = self.done.books.process[pid].heap
+            peak = self.done.books.process[pid].heap.peak_bytes
             said = next(p["host"]["freed_since_peak"] for p in self.report["processes"] if p["pid"] == pid)
             peak_ns, end_ns = (self.origin + int(seconds * 1e9) for seconds in said["sampled_s"])
             left = self.done.books.live(pid, end_ns - CLOCK_NS, end_ns + CLOCK_NS, maps=False)
             before, after = (self.done.watch.process(pid, "RssAnon", ns, ns) for ns in (peak_ns, end_ns))
+            parts = [Figure(row[group]) for group in (3, 4, 5) if row[group]]
+            half = sum(f.half for f in parts)
+            mt.between(peak - left[1] - half, sum(f.value for f in parts), max(peak - left[0], before[1] - after[0]) + SLACK, "what was freed in all")
             self.take(line, row, 1, str(pid), "who freed")
-            self.take(line, row, 2, (heap.peak_bytes - left[1], heap.peak_bytes - left[0]), "what was freed")
+            self.take(line, row, 2, (0, peak // 4), "how exact it is")
             self.take(line, row, 3, (before[0] - after[1] - SLACK, before[1] - after[0] + SLACK), "what the kernel got")
             for group in (4, 5):
                 if row[group]:
-                    self.take(line, row, group, (0, max(0, heap.peak_bytes - left[0] - (before[0] - after[1] - SLACK))), "what stayed")
-            self.take(line, row, 6, (0, heap.peak_bytes // 4), "how exact it is")
+                    self.take(line, row, group, (0, max(0, peak - left[0] - (before[0] - after[1] - SLACK))), "what stayed")
 
     # ---- owners
 
