@@ -40,7 +40,7 @@ struct traffic {
 /* A place that calls an optimizer. */
 struct call {
 	uint32_t node2;       /* of the caller's frame */
-	uint64_t visits, first_ns, last_ns;
+	uint64_t visits, first_ns, last_ns, first_index, last_index;
 	uint64_t turns;       /* visits behind one of another place */
 	bool steps;           /* they are the loop's steps */
 	uint32_t thread;
@@ -242,9 +242,11 @@ static void visit(struct watched *w, const struct turn *t, const struct model_ch
 		struct call *call = &w->calls[t->call - 1];
 		if (!call->visits++) {
 			call->first_ns = c->ns;
+			call->first_index = t->last_index;
 			call->thread = c->thread;
 		}
 		call->last_ns = c->ns;
+		call->last_index = t->last_index;
 		call->turns += t->call != w->before;
 		w->before = t->call;
 	}
@@ -376,16 +378,20 @@ static int new_roles(struct watched *w)
 	return w->beat.roles ? 0 : -MT_EMEMORY;
 }
 
-/* Whether a site goes on for as long as the loop does and is in nearly every turn of it. */
-static bool is_in_loop(const struct turn *t, const struct beat *b, double slack)
-{
-	return t->count >= NEARLY * (double)b->count && t->thread == b->thread && !(t->flags & SITE_IMPORT) &&
-	       (double)t->last_ns + slack >= (double)b->last_ns && (double)t->first_ns <= (double)b->first_ns + slack;
-}
-
 static double period_of(const struct beat *b)
 {
 	return b->count > 1 ? (double)(b->last_ns - b->first_ns) / (double)(b->count - 1) : 0;
+}
+
+/* Whether a site goes on for as long as the loop does, but for so many periods, and is in nearly every turn of it. To its last turn in
+ * time or in allocations: a program may be held up in there. CALL: the optimizer's, of BEAT; NULL if there is none. */
+static bool is_in_loop(const struct turn *t, const struct beat *b, const struct call *call, double periods)
+{
+	double slack = periods * period_of(b);
+	double allocations = call && call->visits > 1 ? periods * (double)(call->last_index - call->first_index) / (double)(call->visits - 1) : 0;
+	return t->count >= NEARLY * (double)b->count && t->thread == b->thread && !(t->flags & SITE_IMPORT) &&
+	       ((double)t->last_ns + slack >= (double)b->last_ns || (call && (double)t->last_index + allocations >= (double)call->last_index)) &&
+	       (double)t->first_ns <= (double)b->first_ns + slack;
 }
 
 /* ---- micro-steps --------------------------------------------------------------------------------------- */
@@ -485,7 +491,7 @@ static void join(struct beat *all, const struct beat *loop)
 }
 
 /* The loops that step, each as if it were alone, the best first; how many. All of them together into w->beat. */
-static size_t find_loops(struct watched *w, struct call *best, struct beat loops[MOST_LOOPS])
+static size_t find_loops(struct watched *w, struct call *best, struct beat loops[MOST_LOOPS], const struct call *calls[MOST_LOOPS])
 {
 	struct beat *b = &w->beat;
 	size_t count = 0;
@@ -494,6 +500,7 @@ static size_t find_loops(struct watched *w, struct call *best, struct beat loops
 		if (c->steps || !steps_too(c, best))
 			continue;
 		c->steps = true;
+		calls[count] = c;
 		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, b->roles, b->role_count };
 		if (count)
 			join(b, &loops[count]);
@@ -505,13 +512,13 @@ static size_t find_loops(struct watched *w, struct call *best, struct beat loops
 }
 
 /* Of what is around the optimizer, with so much slack at a loop's ends. Returns how many sites. */
-static size_t find_around(struct watched *w, const struct beat *loops, size_t count, double periods)
+static size_t find_around(struct watched *w, const struct beat *loops, const struct call *const *calls, size_t count, double periods)
 {
 	size_t found = 0;
 	for (size_t i = 0; i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
 		for (size_t k = 0; !t->call && !w->beat.roles[i] && k < count; k++)
-			if (is_in_loop(t, &loops[k], periods * period_of(&loops[k])))
+			if (is_in_loop(t, &loops[k], calls[k], periods))
 				w->beat.roles[i] = ROLE_LOOP;
 		found += w->beat.roles[i] == ROLE_LOOP;
 	}
@@ -521,6 +528,7 @@ static size_t find_around(struct watched *w, const struct beat *loops, size_t co
 static bool by_optimizer(struct watched *w)
 {
 	struct beat *b = &w->beat, loops[MOST_LOOPS];
+	const struct call *calls[MOST_LOOPS];
 	uint32_t best = 0;
 	for (uint32_t i = 0; i < w->call_count; i++)
 		if (w->calls[i].visits >= LEAST_OPTIMIZER && (!best || w->calls[i].visits > w->calls[best - 1].visits))
@@ -528,13 +536,13 @@ static bool by_optimizer(struct watched *w)
 	if (!best || new_roles(w))
 		return false;
 	struct call *call = &w->calls[best - 1];
-	size_t count = find_loops(w, call, loops);
+	size_t count = find_loops(w, call, loops, calls);
 	for (size_t i = 0; i < w->turn_count; i++)
 		if (w->turns[i].call && w->calls[w->turns[i].call - 1].steps)
 			b->roles[i] = ROLE_BEAT;
 	/* where all else is a closure that the optimizer calls, a loader that is some batches ahead is what is left */
-	if (!find_around(w, loops, count, 1.5))
-		find_around(w, loops, count, 0.5 * (double)call->visits);
+	if (!find_around(w, loops, calls, count, 1.5))
+		find_around(w, loops, calls, count, 0.5 * (double)call->visits);
 	b->micro = micro_steps(w, call);
 	return true;
 }
@@ -669,9 +677,8 @@ static void by_sites(struct watched *w)
 		unsigned micro = 1;
 		const struct level *l = around(levels, inner, &micro);
 		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, b->roles, b->role_count };
-		double period = period_of(b);
 		for (size_t i = 0; i < w->turn_count; i++)
-			b->roles[i] = is_in_loop(&w->turns[i], b, 1.5 * period) ? ROLE_LOOP : 0;
+			b->roles[i] = is_in_loop(&w->turns[i], b, NULL, 1.5) ? ROLE_LOOP : 0;
 		b->roles[l->lead] |= ROLE_BEAT;
 		if (inner != l)
 			b->roles[inner->lead] |= ROLE_MICRO;

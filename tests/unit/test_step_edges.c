@@ -152,6 +152,50 @@ TEST(the_last_step_ends_when_steps_do)
 }
 
 /* What is freed behind the last step, when the program cleans up, is none of its low points. */
+/* ---- held up ----------------------------------------------------------------------------------------------- */
+
+static void at(uint32_t node, uint32_t stack, uint64_t size)
+{
+	struct held h = take(node, size);
+	synth_python(prog.p, stack);
+	drop(h);
+}
+
+/* Steps of a forward pass, a loss, a backward pass through six layers and an optimizer; before the last backward pass the machine takes so
+ * long for something else. Returns the micro-steps. */
+static unsigned micro_steps_of(uint64_t held_up)
+{
+	struct passes s;
+	begin(5);
+	synth_code(prog.p, 1, "/home/u/train.py", "main");
+	synth_code(prog.p, 2, "/home/u/train.py", "Layer.forward");
+	synth_code(prog.p, 3, "/lib/torch/optim/adam.py", "Adam.step");
+	uint32_t block = site(0x1000), other = site(0x2000), forward = synth_frame(prog.p, 0, 1, 3), loss = synth_frame(prog.p, 0, 1, 4);
+	uint32_t backward = synth_frame(prog.p, 0, 1, 5), layer = synth_frame(prog.p, backward, 2, 8);
+	uint32_t optimizer = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 6), 3, 20);
+	for (int i = 0; i < 60; i++) {
+		step();
+		at(block, forward, 5000);
+		at(other, forward, 6000);
+		at(block, loss, 64);
+		prog.now += i == 59 ? held_up : 0;
+		for (int k = 0; k < 12; k++)
+			at(k % 2 ? other : block, layer, 7000);
+		at(block, optimizer, 900);
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	unsigned micro = p && p->source == RHYTHM_OPTIMIZER && p->total == 60 ? p->micro : 0;
+	end(&s);
+	return micro;
+}
+
+TEST(a_last_step_that_is_held_up_has_all_of_the_loop)
+{
+	CHECK_EQ(micro_steps_of(0), 1);
+	CHECK_EQ(micro_steps_of(20 * MS), 1);
+}
+
 TEST(cleaning_up_is_no_step)
 {
 	struct passes s;
