@@ -102,11 +102,11 @@ def stand_still(workers, total, mapped, old):
         time.sleep(1)
         work, before = [work_of(pid) for pid in workers], work
     spike = torch.ones(SPIKE, dtype=torch.uint8)
-    seen, now = None, ()
-    while now != seen:
+    seen, now = 0, 2 * MIB
+    while abs(now - seen) > MIB:
         seen = now
         time.sleep(2.5)
-        now = [proc(pid)["Private_Dirty"] for pid in [os.getpid(), *workers]]
+        now = sum(proc(pid)["Private_Dirty"] for pid in [os.getpid(), *workers])
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
          spike_bytes=spike.nbytes, cgroup=cgroup(),
          resident={pid: proc(pid) for pid in [os.getpid(), *workers]},
