@@ -12,6 +12,7 @@
 #ifndef MT_EVIDENCE_H
 #define MT_EVIDENCE_H
 
+#include "analyzer/arith.h"
 #include "analyzer/categories.h"
 #include "analyzer/growth.h"
 
@@ -29,11 +30,6 @@ static inline bool evidence_known(uint64_t figure)
 static inline uint64_t evidence_or(uint64_t figure, uint64_t otherwise)
 {
 	return evidence_known(figure) ? figure : otherwise;
-}
-
-static inline uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 enum evidence_failure { FAILURE_UNKNOWN = 0, FAILURE_CAUGHT, FAILURE_FATAL };
@@ -112,6 +108,17 @@ struct evidence_growth {
 	bool freed_some;            /* else none of its blocks was ever freed */
 	bool is_copy;               /* one of the copies while it was made, block by block */
 };
+
+static inline bool evidence_is_steady(const struct evidence_growth *g)
+{
+	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM && !g->file_backed;
+}
+
+/* A leak, if it matters. */
+static inline bool evidence_goes_on(const struct evidence_growth *g)
+{
+	return evidence_is_steady(g) && !g->is_copy && g->works;
+}
 
 struct evidence_phase {
 	const char *name;

@@ -82,11 +82,12 @@ static bool is_sure(const struct place *p, const struct trend *t)
 	return pace && (is_marked(pace) || (pace->source == RHYTHM_SITES ? pace->total >= SURE_STEPS : t->growth.certainty == CERTAINTY_HIGH));
 }
 
+/* Of steps that are sure. */
 static bool works(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	if (!is_sure(p, t) || is_marked(pace))
-		return is_sure(p, t);
+	if (is_marked(pace))
+		return true;
 	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
 		return false;
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
@@ -128,16 +129,17 @@ static const char *memory_of(enum model_kind kind, bool arenas)
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
+	bool arenas = is_arena(p, o), sure = is_sure(p, t);
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind, is_arena(p, o)), .sites = 1,
+		.site = site_of(p->x, o), .of = memory_of(p->kind, arenas), .sites = 1,
 		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.file_backed = is_file_backed(p, t), .arenas = is_arena(p, o), .freed_some = true, .sure = is_sure(p, t),
-		.works = works(p, t), .is_copy = is_copy(p, o, t),
+		.file_backed = is_file_backed(p, t), .arenas = arenas, .freed_some = true, .sure = sure,
+		.works = sure && works(p, t), .is_copy = is_copy(p, o, t),
 	};
 }
 

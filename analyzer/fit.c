@@ -169,13 +169,13 @@ static double scale_of(const double *residuals, size_t n, int terms)
 /* How much wider errors are than independent residuals would make them. What hangs together below `least` is but rounding. */
 static double inflation_of(const double *residuals, size_t n, double scale, double least)
 {
-	double same = least * least * (double)n, all = 0, next = 0, most = 3 * scale;
+	double same = 0, next = 0, most = 3 * scale;
 	for (size_t i = 0; i < n && n >= FEW; i++) {
 		double r = fmax(-most, fmin(most, residuals[i]));
-		all += r * r;
+		same += r * r;
 		next += i ? r * fmax(-most, fmin(most, residuals[i - 1])) : 0;
 	}
-	same = fmax(same, all);
+	same = fmax(same, least * least * (double)n);
 	double rho = same > 0 ? next / same : 0;
 	rho = rho < 0 ? 0 : rho > MOST_CORRELATION ? MOST_CORRELATION : rho;
 	return sqrt((1 + rho) / (1 - rho));

@@ -271,7 +271,7 @@ static char *phase_note(const struct evidence_device *d, const struct evidence_p
 /* Copies are made by phases that add much, whatever was there before them. */
 static uint64_t height(const struct evidence_phase *p, bool added)
 {
-	return !added || !evidence_known(p->begin_bytes) ? p->peak_bytes : p->peak_bytes > p->begin_bytes ? p->peak_bytes - p->begin_bytes : 0;
+	return added && evidence_known(p->begin_bytes) ? less(p->peak_bytes, p->begin_bytes) : p->peak_bytes;
 }
 
 /* As many others need more. */

@@ -118,9 +118,17 @@ static void take_machine(struct pass *p, const struct sample *x)
 	p->group = p->looked = 0;
 }
 
+static void take_worst(struct worst *w, const struct sample *x)
+{
+	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file, current = x->value[MT_CGROUP_current], file = x->value[MT_CGROUP_file];
+	if ((x->fields & both) == both && current >= file && (!w->ns || current - file > w->bytes))
+		*w = (struct worst){ current - file, x->ns, file };
+}
+
 /* The kernel counts each page of a cgroup once. */
 static void take_cgroup(struct pass *p, const struct sample *x)
 {
+	take_worst(&p->s->worst[x->subject->index], x);
 	if (x->gone || x->subject->host != p->s->host || !x->value[MT_CGROUP_limit])
 		return;
 	p->group = x->value[MT_CGROUP_anon] + x->value[MT_CGROUP_shmem] + x->value[MT_CGROUP_swap];
@@ -248,7 +256,8 @@ static void set_unknown(struct system *s)
 static int look(struct system *s)
 {
 	struct pass p = { .s = s, .shares = calloc(samples_subjects(s->samples) + 1ul, sizeof(*p.shares)) };
-	int e = p.shares ? samples_each(s->samples, 0, UINT64_MAX, take, &p) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	s->worst = calloc(samples_subjects(s->samples) + 1ul, sizeof(*s->worst));
+	int e = p.shares && s->worst ? samples_each(s->samples, 0, UINT64_MAX, take, &p) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; !e && i < reader_processes(s->reader); i++)
 		e = judge(s, &s->processes[i]);
 	if (!e)
@@ -307,6 +316,7 @@ void system_close(struct system *s)
 	free(s->states);
 	free(s->stretches);
 	free(s->stretch_subjects);
+	free(s->worst);
 	free(s->processes);
 	free(s->others);
 	free(s);

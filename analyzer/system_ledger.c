@@ -234,20 +234,18 @@ static void take_facts(struct system *s, const struct sample_subject *machine, c
 	f->limit = known(x, MT_CGROUP_limit);
 }
 
-/* At its worst moment all that the cgroup has but pages of files can't give way. */
-static int take_worst(void *arg, const struct sample *x)
+/* The one that holds the limit, which subjects have in common that are in groups of their own below it. */
+static void take_worst(struct system *s)
 {
-	struct system *s = arg;
 	struct system_facts *f = &s->facts;
-	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file, current = x->value[MT_CGROUP_current], file = x->value[MT_CGROUP_file];
-	if (x->subject->kind != MT_SUBJECT_CGROUP || strcmp(x->subject->text, s->ledger.cgroup) || (x->fields & both) != both || current < file)
-		return 0; /* a process may have begun in another one */
-	if (f->cgroup_most == SYSTEM_UNKNOWN || current - file > f->cgroup_most) {
-		f->cgroup_most = current - file;
-		f->cgroup_most_ns = x->ns;
-		f->cgroup_file = file;
+	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, i)) < samples_subjects(s->samples); i++) {
+		const struct worst *w = &s->worst[i];
+		if (!w->ns || strcmp(samples_subject(s->samples, i)->text, s->ledger.cgroup) || (f->cgroup_most != SYSTEM_UNKNOWN && w->bytes <= f->cgroup_most))
+			continue;
+		f->cgroup_most = w->bytes;
+		f->cgroup_most_ns = w->ns;
+		f->cgroup_file = w->file;
 	}
-	return 0;
 }
 
 int system_settle(struct system *s, const struct model *m)
@@ -272,5 +270,7 @@ int system_settle(struct system *s, const struct model *m)
 		make_machine_ledger(s, &sums, &s->states[machine]);
 	explain(&s->ledger, &sums);
 	take_facts(s, samples_subject(s->samples, machine), group, x);
-	return group ? samples_each(s->samples, 0, UINT64_MAX, take_worst, s) : 0;
+	if (group)
+		take_worst(s);
+	return 0;
 }

@@ -3,9 +3,13 @@
 #ifndef MT_SYSTEM_OWN_H
 #define MT_SYSTEM_OWN_H
 
+#include "analyzer/arith.h"
 #include "analyzer/system.h"
 
 #define SECOND 1000000000ull /* in nanoseconds */
+
+/* Of a cgroup: the most of what it had that couldn't give way, all but pages of files, and those then. ns 0 = never seen */
+struct worst { uint64_t bytes, ns, file; };
 
 struct system {
 	struct reader *reader;
@@ -16,6 +20,7 @@ struct system {
 	struct model_stretch *stretches; /* the large mappings that processes had then ... */
 	unsigned *stretch_subjects;      /* ... by subject */
 	size_t stretch_count;
+	struct worst *worst;             /* by subject */
 	uint64_t ns;
 	struct system_facts facts;
 	struct system_ledger ledger;
@@ -27,10 +32,6 @@ static inline uint64_t known_or(const struct sample_state *x, unsigned field, ui
 {
 	return x->known >> field & 1 ? x->value[field] : otherwise;
 }
-
-static inline uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t higher(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static inline uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 /* Which stretches of address space the model is to look at, from `states`. 0 or -MT_EMEMORY. */
 int system_make_stretches(struct system *s);

@@ -69,17 +69,11 @@ static uint64_t neighbour_bytes(const struct evidence_device *d)
 }
 
 /* A cache that fills, a jump, and a program that only loads are not growth that goes on. Pages of files can be dropped. */
-static bool goes_on(const struct evidence_growth *g)
-{
-	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM &&
-	       !g->file_backed && !g->is_copy && g->works;
-}
-
 static uint64_t growing_bytes(const struct evidence_device *d)
 {
 	uint64_t sum = 0;
 	LIST_EACH(struct evidence_growth, g, d->growth)
-		sum += goes_on(g) ? g->bytes : 0;
+		sum += evidence_goes_on(g) ? g->bytes : 0;
 	return sum;
 }
 
@@ -164,7 +158,7 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 {
 	const struct evidence_growth *most = NULL;
 	LIST_EACH(struct evidence_growth, g, d->growth)
-		if (goes_on(g) && (!most || g->bytes > most->bytes))
+		if (evidence_goes_on(g) && (!most || g->bytes > most->bytes))
 			most = g;
 	return most;
 }
@@ -231,9 +225,9 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 						    d->request.failed ? "is not what was missing" : "is little and far from the limit"));
 	unsigned groups = 0;
 	LIST_EACH(struct evidence_growth, g, d->growth) {
-		if (goes_on(g) && groups < VERDICT_SITES)
+		if (evidence_goes_on(g) && groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
-		groups += goes_on(g);
+		groups += evidence_goes_on(g);
 	}
 	describe_growth(out, most, groups, d->request.failed);
 	return holds(out, e, grown, growth_confidence(most));

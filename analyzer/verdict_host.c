@@ -78,22 +78,12 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
 
-static bool is_steady(const struct evidence_growth *g)
-{
-	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM && !g->file_backed;
-}
-
-static bool goes_on(const struct evidence_growth *g)
-{
-	return is_steady(g) && !g->is_copy && g->works;
-}
-
 /* A forecast is of all that grows: it says nothing about a small part of that. */
 static bool is_foreseen(const struct evidence_host *h, const struct evidence_growth *g)
 {
 	uint64_t all = 0;
 	LIST_EACH(struct evidence_growth, other, h->growth)
-		all += goes_on(other) ? other->bytes : 0;
+		all += evidence_goes_on(other) ? other->bytes : 0;
 	return (g->fails_step > 0 || g->fails_ns > 0) && part_of(g->bytes, NOTABLE, all);
 }
 
@@ -113,7 +103,7 @@ static const struct evidence_device *kept_with(const struct evidence *e, const s
 		return NULL;
 	LIST_EACH(struct evidence_device, d, e->devices)
 		LIST_EACH(struct evidence_growth, on, d->growth)
-			if (goes_on(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) && on->bytes > g->bytes)
+			if (evidence_goes_on(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) && on->bytes > g->bytes)
 				return d;
 	return NULL;
 }
@@ -122,7 +112,7 @@ static char *why_not_growing(const struct evidence *e)
 {
 	const struct evidence_host *h = &e->host;
 	LIST_EACH(struct evidence_growth, g, h->growth)
-		if (goes_on(g) && kept_with(e, g))
+		if (evidence_goes_on(g) && kept_with(e, g))
 			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s", BYTES(g->bytes), g->site, kept_with(e, g)->name);
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->file_backed)
@@ -131,11 +121,11 @@ static char *why_not_growing(const struct evidence *e)
 		if (g->is_copy)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
-		if (is_steady(g) && growth_matters(h, g))
+		if (evidence_is_steady(g) && growth_matters(h, g))
 			return output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes), g->sure
 				? "while hardly anything was freed: that is loading, or all of it is kept" : "too briefly or too unsteadily to say");
 	LIST_EACH(struct evidence_growth, g, h->growth)
-		if (goes_on(g))
+		if (evidence_goes_on(g))
 			return output_format("what grows (%s, %s) is little and far from the limit", g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
@@ -162,7 +152,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH(struct evidence_growth, g, h->growth) {
-		if (!goes_on(g) || !growth_matters(h, g) || kept_with(e, g))
+		if (!evidence_goes_on(g) || !growth_matters(h, g) || kept_with(e, g))
 			continue;
 		if (groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
