@@ -304,6 +304,7 @@ static void set_system(struct explain *x)
 	h->shm_used = f->shm_peak;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
+	h->limit_killed = f->cgroup_killed;
 	h->file = f->cgroup_file;
 	h->anon = f->cgroup_most;
 	if (l->known)

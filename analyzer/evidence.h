@@ -185,6 +185,7 @@ struct evidence_host {
 	uint64_t shm_used, shm_total;
 	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
+	bool limit_killed;          /* ... as the cgroup's limit was hit */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
 	bool growth_known;

@@ -34,6 +34,10 @@ struct report {
 /* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
 unsigned report_print_host(const struct report *r, unsigned room);
 
+/* Processes that the kernel killed for want of memory, or may have. */
+unsigned report_kills(const struct report *r);
+unsigned report_print_kills(const struct report *r);
+
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
 unsigned report_print_processes(const struct view *v);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
@@ -64,7 +68,7 @@ char *report_command(const struct process *p, int columns);
 unsigned report_print_growth(const struct report *r);
 void report_json_course(json_t *o, const struct view *v, const struct course *c);
 
-/* report_why.c. Something failed, or a verdict holds. */
+/* report_why.c. Something failed, was killed, or a verdict holds. */
 bool report_is_trouble(const struct report *r);
 /* The device on which something is wrong; NULL: all is well, or it is the host alone. */
 const struct evidence_device *report_device(const struct report *r);

@@ -98,6 +98,49 @@ static unsigned print_ledger(const struct system_ledger *l)
 	return half + !exact;
 }
 
+/* ---- who was killed ----------------------------------------------------------------------------------------- */
+
+unsigned report_kills(const struct report *r)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; r->system && i < reader_processes(r->view->reader); i++)
+		n += view_has(r->view, reader_process(r->view->reader, i)) && system_process(r->system, i)->oom_killed != SYSTEM_NOT_KILLED;
+	return n;
+}
+
+static void print_kill(const struct report *r, const struct system_process *p, unsigned others)
+{
+	const struct system_facts *f = system_facts(r->system);
+	bool group = f->limit != SYSTEM_UNKNOWN;
+	char *more = others ? output_format("; so %s %u more", others > 1 ? "were" : "was", others) : NULL;
+	char *line = output_format("OUT OF MEMORY  host (%s %s)  pid %u %s  %s  %skilled by the kernel%s", group ? "its cgroup may use" : "it has",
+				   BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, DURATION(p->process->end_ns),
+				   p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : "");
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
+	printf("\n%s%s%s\n", output_begin(STYLE_BAD), fitted ? fitted : "", output_end(STYLE_BAD));
+	free(fitted);
+	free(clean);
+	free(line);
+	free(more);
+}
+
+/* The one of which that is surest, of these the largest. */
+unsigned report_print_kills(const struct report *r)
+{
+	unsigned all = report_kills(r);
+	const struct system_process *best = NULL;
+	for (unsigned i = 0; all && i < reader_processes(r->view->reader); i++) {
+		const struct system_process *p = system_process(r->system, i);
+		if (view_has(r->view, p->process) && p->oom_killed != SYSTEM_NOT_KILLED &&
+		    (!best || p->oom_killed > best->oom_killed || (p->oom_killed == best->oom_killed && p->rss_peak > best->rss_peak)))
+			best = p;
+	}
+	if (!best)
+		return 0;
+	print_kill(r, best, all - 1);
+	return 2;
+}
+
 /* ---- the processes ------------------------------------------------------------------------------------------ */
 
 static uint64_t weight(const struct system_process *p)

@@ -359,6 +359,7 @@ static unsigned title(const struct report *r, unsigned room) { (void)room; print
 static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
 static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
+static unsigned kills(const struct report *r, unsigned room) { (void)room; return report_print_kills(r); }
 static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r); }
 static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
 /* Of one alone the ledger says enough. */
@@ -391,6 +392,7 @@ static const struct part {
 	{ title, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 	{ incomplete, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 	{ ooms, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ kills, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 	{ failures, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 	{ report_print_why, { ALWAYS, ALWAYS, ALWAYS }, 0 },
 	{ full, { ALWAYS, ALWAYS, ALWAYS }, 0 },

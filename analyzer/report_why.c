@@ -97,7 +97,7 @@ const struct evidence_device *report_device(const struct report *r)
 
 bool report_is_trouble(const struct report *r)
 {
-	return r->explain->verdicts.held_count > 0 || report_device(r);
+	return r->explain->verdicts.held_count > 0 || report_device(r) || report_kills(r);
 }
 
 unsigned report_print_why(const struct report *r, unsigned room)

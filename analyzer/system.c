@@ -121,14 +121,29 @@ static void take_machine(struct pass *p, const struct sample *x)
 static void take_worst(struct worst *w, const struct sample *x)
 {
 	uint64_t both = 1ull << MT_CGROUP_current | 1ull << MT_CGROUP_file, current = x->value[MT_CGROUP_current], file = x->value[MT_CGROUP_file];
-	if ((x->fields & both) == both && current >= file && (!w->ns || current - file > w->bytes))
-		*w = (struct worst){ current - file, x->ns, file };
+	if ((x->fields & both) != both || current < file || (w->ns && current - file <= w->bytes))
+		return;
+	w->bytes = current - file;
+	w->ns = x->ns;
+	w->file = file;
+}
+
+/* Version 2 counts requests that failed for the limit, version 1 how often it was hit. */
+static void take_kills_at_limit(struct worst *w, const struct sample *x)
+{
+	uint64_t hits = x->value[x->known >> MT_CGROUP_ooms & 1 ? MT_CGROUP_ooms : MT_CGROUP_limit_hits], kills = x->value[MT_CGROUP_oom_kills];
+	w->killed |= w->looked && kills > w->kills && hits > w->hits;
+	w->hits = hits;
+	w->kills = kills;
+	w->looked = true;
 }
 
 /* The kernel counts each page of a cgroup once. */
 static void take_cgroup(struct pass *p, const struct sample *x)
 {
-	take_worst(&p->s->worst[x->subject->index], x);
+	struct worst *w = &p->s->worst[x->subject->index];
+	take_worst(w, x);
+	take_kills_at_limit(w, x);
 	if (x->gone || x->subject->host != p->s->host || !x->value[MT_CGROUP_limit])
 		return;
 	p->group = x->value[MT_CGROUP_anon] + x->value[MT_CGROUP_shmem] + x->value[MT_CGROUP_swap];

@@ -240,7 +240,10 @@ static void take_worst(struct system *s)
 	struct system_facts *f = &s->facts;
 	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, i)) < samples_subjects(s->samples); i++) {
 		const struct worst *w = &s->worst[i];
-		if (!w->ns || strcmp(samples_subject(s->samples, i)->text, s->ledger.cgroup) || (f->cgroup_most != SYSTEM_UNKNOWN && w->bytes <= f->cgroup_most))
+		if (!w->ns || strcmp(samples_subject(s->samples, i)->text, s->ledger.cgroup))
+			continue;
+		f->cgroup_killed |= w->killed;
+		if (f->cgroup_most != SYSTEM_UNKNOWN && w->bytes <= f->cgroup_most)
 			continue;
 		f->cgroup_most = w->bytes;
 		f->cgroup_most_ns = w->ns;

@@ -8,8 +8,13 @@
 
 #define SECOND 1000000000ull /* in nanoseconds */
 
-/* Of a cgroup: the most of what it had that couldn't give way, all but pages of files, and those then. ns 0 = never seen */
-struct worst { uint64_t bytes, ns, file; };
+/* Of a cgroup: the most of what it had that couldn't give way, all but pages of files, and those then. ns 0 = never seen
+ * Whether the kernel killed because of its limit: between two looks it was hit, too. */
+struct worst {
+	uint64_t bytes, ns, file;
+	uint64_t hits, kills; /* counted up to the latest look */
+	bool looked, killed;
+};
 
 struct system {
 	struct reader *reader;

@@ -55,6 +55,12 @@ static char *relief(const struct evidence_host *h, const char *otherwise)
 
 /* ---- limit --------------------------------------------------------------------------------------------- */
 
+/* What is taken at once nobody sees in use; but if the machine had room, it was the limit that was hit. */
+static bool struck_at_limit(const struct evidence_host *h)
+{
+	return h->limit_killed && part_of(h->available_min, LITTLE_LEFT, h->memory);
+}
+
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
@@ -67,13 +73,14 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 		out->evidence = output_format("what processes had of the cgroup's %s when something was killed", BYTES(h->limit));
 		return FINDING_UNKNOWN;
 	}
-	if (!part_of(h->anon + evidence_or(h->shm_used, 0), 0.8, h->limit))
+	bool seen = part_of(h->anon + evidence_or(h->shm_used, 0), 0.8, h->limit);
+	if (!seen && !struck_at_limit(h))
 		return ruled_out(out, output_format("%s of the cgroup's %s were used by processes when something was killed",
 						    BYTES(h->anon), BYTES(h->limit)));
-	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use and the kernel killed %u", BYTES(h->limit),
-				      BYTES(h->memory), BYTES(h->anon), h->oom_kills);
+	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use%s and the kernel killed %u", BYTES(h->limit),
+				      BYTES(h->memory), BYTES(h->anon), seen ? "" : ", then it was hit at once", h->oom_kills);
 	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
-	return holds(out, e, h->anon, h->killed ? 0.95 : 0.7);
+	return holds(out, e, seen ? h->anon : h->limit, h->killed ? 0.95 : 0.7);
 }
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
@@ -233,7 +240,8 @@ static enum finding no_pressure(const struct evidence_host *h, struct verdict *o
 	uint64_t file = evidence_or(h->file, 0);
 	char *left = left_over(h, "at least %s of %s available, ");
 	char *cache = file > h->memory / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
-	ruled_out(out, output_format("%sswap grew by %s, nothing was killed%s", left ? left : "", BYTES(swapped(h)), cache ? cache : ""));
+	ruled_out(out, output_format("%sswap grew by %s%s%s", left ? left : "", BYTES(swapped(h)), h->oom_kills ? "" : ", nothing was killed",
+				     cache ? cache : ""));
 	free(left);
 	free(cache);
 	return FINDING_RULED_OUT;

@@ -17,7 +17,6 @@ from cgroup import Cgroup
 MIB = 1 << 20
 LIMIT = 960 * MIB  # little more than it needs
 SLACK = 6 * MIB  # between a sample and what the program reads a second later
-SAMPLED_NS = 1200000000  # the recorder's looks, and ours
 STILL_NS = 2400000000    # so long it surely stood still
 SCENARIO = os.path.join(gpu.SCENARIOS, "incident4.py")
 LEDGER = ("live", "kept", "pinned", "mapped_files", "shared", "shm_files", "other_processes", "page_cache", "kernel", "free", "unexplained")
@@ -33,14 +32,12 @@ def group_or_none(limit):
 def run_in(group, before, command, output, env):
     """A command in the cgroup if there is one, BEFORE it what starts it from outside; its trace, and what it says of itself."""
     env = dict(env, **gpu.environment(**gpu.settings_of(SCENARIO)))
-    if group:
-        env.update(SCENARIO_CGROUP=group.path, SCENARIO_VERSION=str(group.version))
     try:
         done = mt.execute([*before, *(group.command(command) if group else command)], env=env, timeout=120)
     finally:
         if group:
             group.remove()
-    done.trace, done.account, done.limited = mt.Trace(output), gpu.account(done.out), group is not None
+    done.trace, done.account, done.limit = mt.Trace(output), gpu.account(done.out), group and group.limit
     return done
 
 
@@ -63,7 +60,7 @@ def case_ledger_adds_up_to_the_limit():
     system = done.trace.report["system"]
     ledger = system["ledger"]
     mt.equal(sum(ledger[k] for k in LEDGER), ledger["total_bytes"], "sum of the ledger")
-    if done.limited:
+    if done.limit:
         mt.equal((ledger["of"], ledger["total_bytes"], system["limit_bytes"]), ("cgroup", LIMIT, LIMIT))
         near(ledger["unexplained"], 0, LIMIT // 50, "unexplained")
         mt.between(0, ledger["free"], LIMIT // 4, "free")
@@ -139,11 +136,6 @@ def booked(*arguments):
     return done
 
 
-def minus(a, b):
-    """Of two spans."""
-    return a[0] - b[1], a[1] - b[0]
-
-
 class HostAudit(audit.Audit):
     """Of a run without devices."""
 
@@ -177,46 +169,25 @@ class HostAudit(audit.Audit):
 
     def filling(self):
         """What can't give way, at least as much as when it stood still."""
-        group = self.done.account["cgroup"]
-        held = sum(group[name] for name in ("anon", "shmem", "kernel")) if group else 0
+        still_ns = self.done.account["still_ns"]
+        held = sum(self.done.watch.of_cgroup(name, still_ns - STILL_NS, still_ns - 10 ** 8)[0] for name in ("anon", "shmem", "kernel")) if self.done.limit else 0
         self.claim(r"^(?:FILLING UP|NEARLY FULL) .* was ([\d.]+) % full at its peak \((FIGURE) of (FIGURE) at (TIME)\)",
                    (100 * (held - SLACK) / LIMIT, 100), (held - SLACK, LIMIT), LIMIT, self.time(self.done.began, self.done.ended), what="filling up", count=(0, 1))
 
     def machine(self):
-        """The rows of the cgroup's limit, as the kernel had them at that moment."""
-        if not self.done.limited:
-            return super().machine()
-        ledger, looks = self.report["system"]["ledger"], self.done.watch
+        """What the program knows of the rows, beside what the kernel says of them."""
+        super().machine()
+        if not self.done.limit:
+            return
+        done, ledger, rows = self.done, self.report["system"]["ledger"], self.host()
         at_ns = self.origin + int(ledger["at_s"] * 1e9)
-        span = at_ns - SAMPLED_NS, at_ns + SAMPLED_NS
-        self.host_adds_up(LIMIT)
-        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(at_ns, at_ns), self.part_used(LIMIT), LIMIT, what="the limit")
-        group = {name: looks.of_cgroup(name, *span) for name in ("anon", "file", "shmem", "kernel", "used")}
-        files, shared, private = (looks.sum_of(name, *span) for name in ("Pss_File", "Pss_Shmem", "Pss_Anon"))
-        cache = minus(group["file"], group["shmem"])
-        files = [min(n) for n in zip(files, cache)]  # others may have read them first, and are charged
-        bounds = {"shared memory": shared, "other files in shm": minus(group["shmem"], shared), "mapped files": files, "kernel": group["kernel"],
-                  "page cache": minus(cache, files), "free": minus((LIMIT, LIMIT), group["used"]),
-                  "other processes": minus(group["anon"], private), "unexplained": (-LIMIT // 100, LIMIT // 100), "smaller rows": (0, 11 * 0.002 * LIMIT)}
-        parts = {}
-        for line, cell in self.each(r"(?:^|  )([a-z][a-z ]+[a-z]) +(-?)(FIGURE) +([\d.]+) %", "HOST"):
-            value = screen.Figure(cell[3])
-            parts[cell[1]] = value.value
-            low, high = bounds.get(cell[1], (0, private[1]))
-            self.take(line, cell, 3, (max(0, low - SLACK), max(abs(low), high) + SLACK), cell[1])
-            self.take(line, cell, 4, ((value.value - value.half) * 100 / LIMIT - 0.001, (value.value + value.half) * 100 / LIMIT + 0.001), "its part")
-        mine = sum(parts.get(name, 0) for name in ("live in this run", "copied after fork", "kept by allocators"))
-        mt.between(private[0] - SLACK, mine, private[1] + SLACK, "private memory in three rows")
-        written = [sum(n) for n in zip((0, 0), *(looks.process(pid, "Private_Dirty", span[0] - 10 ** 10, span[1]) for pid in self.done.account["workers"]))]
-        mt.between(0, parts.get("copied after fork", 0), written[1] + SLACK, "copied after fork")
-        live = [sum(n) for n in zip((0, 0), *(self.done.books.live(pid, *span) for pid in looks.of_process))]
-        for line, row in self.each(r"^  live and kept: \+/- (FIGURE),", "HOST"):
-            self.take(line, row, 1, ledger["live_error"], "how exact it is")
-        if self.done.account["still_ns"] - STILL_NS < at_ns < self.done.account["still_ns"]:
-            exact, error = [n - self.done.account["untouched_bytes"][1] for n in live], ledger["live_error"] + SLACK
-            mt.between(exact[0] - error, parts["live in this run"], exact[1] + error, "live in this run")
-        self.in_memory(at_ns)
-        self.freed()
+        span = at_ns - audit_host.SAMPLED_NS, at_ns + audit_host.SAMPLED_NS
+        written = sum(done.watch.process(pid, "Private_Dirty", span[0] - 10 ** 10, span[1])[1] for pid in done.account["workers"])
+        mt.between(0, rows["copied after fork"].value if "copied after fork" in rows else 0, written + SLACK, "copied after fork")
+        if done.account["still_ns"] - STILL_NS < at_ns < done.account["still_ns"]:
+            live = [sum(n) - done.account["untouched_bytes"][1] for n in zip((0, 0), *(done.books.live(pid, *span) for pid in done.watch.of_process))]
+            error = ledger["live_error"] + SLACK
+            mt.between(live[0] - error, rows["live in this run"].value, live[1] + error, "live in this run")
 
 
 @mt.variants((), ("--healthy",))

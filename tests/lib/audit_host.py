@@ -13,8 +13,14 @@ PEAK_SLACK = 4096         # of a peak: calls of two threads may be in another or
 SLACK = 6 << 20           # of resident memory: between the sampler's look and ours a library's pages come in
 NO_LINE = "", 0           # in the books: of a thread that runs no Python
 LEAST_SHARE = 200         # of the total: what all others have is no row if it is less
+SAMPLED_NS = 1200000000   # the recorder's looks, and ours
 KERNEL_SHARE = 0.01       # of a machine: what other programs may do between two of our looks, 20 a second
 MACHINE = {"free": ("MemFree",), "kernel": ("Slab", "KernelStack", "PageTables", "Percpu"), "page cache": ("Cached", "Buffers", "SwapCached")}
+
+
+def minus(a, b):
+    """Of two spans."""
+    return a[0] - b[1], a[1] - b[0]
 
 
 def exact(done):
@@ -60,9 +66,15 @@ class Host(Claims):
         silent = self.processes() - len(done.books.process)  # they recorded nothing
         self.claim(r"^ +(\d+) more, none above +(0) B +(0) B +(0) B +(0)$", silent, *"0000", what="other processes", count=(0, 1))
 
+    def killed(self):
+        done = self.done
+        self.claim(r"^OUT OF MEMORY  host \(its cgroup may use (FIGURE)\)  pid (\d+) python  (TIME)  killed by the kernel$", getattr(done, "limit", None) or 0,
+                   lambda text: int(text) in done.books.process, self.time(done.began, done.ended), what="who was killed", count=(done.status in (-9, 137),))
+
     def machine(self):
         """The rows of the host are within what the kernel said while it ran, and add up."""
         done = self.done
+        self.killed()
         if not self.has("HOST at"):
             return
         at_s = self.report["system"]["ledger"]["at_s"]
@@ -77,7 +89,9 @@ class Host(Claims):
         most = min(own[1] + moved, done.account.get("rss_peak_bytes", total)) + SLACK
         others = KERNEL_SHARE * total
         bounds = {name: (0, most) for name in ("live in this run", "kept by allocators", "copied after fork")}
-        if not limit:
+        if limit:
+            bounds.update(self.of_cgroup(at_ns, limit))
+        else:
             bounds.update({name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()})
             bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
             bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
@@ -90,6 +104,20 @@ class Host(Claims):
             self.take(line, cell, 3, ((value.value - value.half) * 100 / total - 0.001, (value.value + value.half) * 100 / total + 0.001), "part of the machine")
         self.in_memory(at_ns)
         self.freed()
+
+    def of_cgroup(self, at_ns, limit):
+        """{row: (least, most)} by what the kernel said of the cgroup at about that moment; three rows are its private memory."""
+        looks, span = self.done.watch, (at_ns - SAMPLED_NS, at_ns + SAMPLED_NS)
+        group = {name: looks.of_cgroup(name, *span) for name in ("anon", "file", "shmem", "kernel", "used")}
+        files, shared, private = (looks.sum_of(name, *span) for name in ("Pss_File", "Pss_Shmem", "Pss_Anon"))
+        cache = minus(group["file"], group["shmem"])
+        files = [min(n) for n in zip(files, cache)]  # others may have read them first, and are charged
+        own, rows = ("live in this run", "copied after fork", "kept by allocators"), self.host()
+        mt.between(private[0] - SLACK, sum(rows[name].value for name in own if name in rows), private[1] + SLACK, "private memory in three rows")
+        bounds = {"shared memory": shared, "other files in shm": minus(group["shmem"], shared), "mapped files": files, "kernel": group["kernel"],
+                  "page cache": minus(cache, files), "free": minus((limit, limit), group["used"]), "other processes": minus(group["anon"], private),
+                  "unexplained": (-limit // 100, limit // 100), **dict.fromkeys(own, (0, private[1]))}
+        return {name: (low - SLACK, high + SLACK) for name, (low, high) in bounds.items()}
 
     def part_used(self, total):
         free = Figure(self.each(r"  free +(FIGURE) ", "HOST")[0][1][1])
@@ -124,7 +152,7 @@ class Host(Claims):
         for line, row in self.each(r"^  freed by (\d+) \(\+/- (FIGURE)\): (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)?$", "HOST"):
             pid = int(row[1])
             peak = self.done.books.process[pid].heap.peak_bytes
-            said = next(p["host"]["freed_since_peak"] for p in self.report["processes"] if p["pid"] == pid)
+            said = next(p["host"]["freed_since_peak"] for p in self.report["processes"] if p["pid"] == pid and p["host"]["freed_since_peak"])
             peak_ns, end_ns = (self.origin + int(seconds * 1e9) for seconds in said["sampled_s"])
             left = self.done.books.live(pid, end_ns - CLOCK_NS, end_ns + CLOCK_NS, maps=False)
             before, after = (self.done.watch.process(pid, "RssAnon", ns, ns) for ns in (peak_ns, end_ns))

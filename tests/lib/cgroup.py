@@ -9,7 +9,7 @@ class Cgroup:
     """A memory cgroup of our own with a limit, of either version; skips where we may not make one."""
 
     def __init__(self, limit):
-        self.path = None
+        self.path, self.limit = None, limit
         for version, parent in ((1, "/sys/fs/cgroup/memory"), (2, "/sys/fs/cgroup")):
             mounted = os.path.exists(parent + ("/memory.usage_in_bytes" if version == 1 else "/cgroup.controllers"))
             path = "%s/memtrace-test-%d-%d" % (parent, os.getpid(), id(self))

@@ -44,15 +44,14 @@ def environment():
 def incident1(limit, *arguments):
     """In a cgroup of its own, with books: all that audit.py asks of a run."""
     output = os.path.join(mt.scratch("trace"), "t")
-
-    def start(env, preload):
-        env = mt.clean_env(MEMTRACE_PAUSED="1", **environment(), **env)
-        with Cgroup(limit) as group:
+    with Cgroup(limit) as group:
+        def start(env, preload):
+            env = mt.clean_env(MEMTRACE_PAUSED="1", **environment(), **env)
             command = group.command(["env", "LD_PRELOAD=" + " ".join([mt.SHIM, *preload]), mt.python(), SCENARIO, *arguments])
             done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *command], env=env, timeout=300)
-        done.trace, done.log, done.limit, done.account = mt.Trace(output), [], limit, gpu.account(done.out)
-        return done
-    return audit.known(start, " ".join(["python mindspore_main.py", *arguments]))
+            done.trace, done.log, done.limit, done.account = mt.Trace(output), [], limit, gpu.account(done.out)
+            return done
+        return audit.known(start, " ".join(["python mindspore_main.py", *arguments]), group)
 
 
 @functools.lru_cache(None)
@@ -92,16 +91,6 @@ class Audit(audit.Audit):
         rest = peak - sum(known.values())
         self.categories_are(dict(want, unknown=(0.98 * rest - small, rest + small), context=(0, small)), small)
 
-    def freed(self):
-        """What became of what is less than at the heap's peak."""
-        peak = self.done.books.host.peak_bytes
-        for line, found in self.each(r"^  freed by (\d+) \(\+/- (FIGURE)\): (FIGURE) to the kernel, (FIGURE) kept(?:, (FIGURE) untouched)?$", "HOST"):
-            self.take(line, found, 1, lambda text: int(text) in self.done.books.process, "a process")
-            figures = [screen.Figure(found[i]) for i in (3, 4, 5) if found[i]]
-            mt.between(0, sum(f.value - f.half for f in figures), peak, "what it freed")
-            for group in range(2, 3 + len(figures)):
-                self.take(line, found, group, (0, peak), "what became of it")
-
     def largest(self, sizes):
         for line, found in self.each(r"(?<= )(FIGURE) \S+", "ALIVE THEN"):
             if line.text.startswith("  5 largest"):
@@ -130,7 +119,6 @@ def check_screen(done):
         seen.claim(r"^  no retained +allocators keep (FIGURE) of what was freed; (FIGURE) are resident and private$", (0, freed), (0, done.limit),
                    what="what allocators keep")
         seen.largest([POOL, done.account["largest_bytes"]])
-    seen.freed()
     seen.finish()
 
 

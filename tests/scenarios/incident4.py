@@ -1,9 +1,10 @@
 """Host RAM (incident 4, bytes / 64): PyArrow's pool, DataLoader's prefetch, model, optimizer, pinned memory and accumulation, in one
-process with two workers. In the middle it stands still, with more than it ever has, and reads what /proc says of all three, and what the
-kernel says of their cgroup (SCENARIO_CGROUP, of version SCENARIO_VERSION).
+process with two workers. In the middle it stands still, with more than it ever has, and reads what /proc says of all three.
 
-usage: incident4.py [--healthy]    reads the table in batches and prefetches one
-       incident4.py --endless      goes on to need more after it stood still, until it is killed
+usage: incident4.py [--healthy]      reads the table in batches and prefetches one
+       incident4.py --endless        goes on to need more after it stood still, until it is killed
+       incident4.py --spike BYTES    has that much more while it stands still
+       incident4.py --fill BYTES     has so much that all three have that much, and what is prefetched with it
 """
 # standin: DEVICES=2G,2G,2G CONTEXT=64M
 import os
@@ -19,7 +20,8 @@ from account import MIB, tell
 HEALTHY = "--healthy" in sys.argv
 ROWS = 64
 SAMPLE = 3 * MIB
-SPIKE = 40 * MIB
+WORKERS, AHEAD = 2, 1 if HEALTHY else 8
+SPIKE, FILL = (int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else size for name, size in (("--spike", 40 * MIB), ("--fill", 0)))
 
 
 class Samples(Dataset):
@@ -67,22 +69,6 @@ def large():
     return dict(found)
 
 
-def cgroup():
-    """{name: bytes} of what it has; nothing if it has none of its own."""
-    folder, facts = os.environ.get("SCENARIO_CGROUP"), {}
-    if not folder:
-        return facts
-    with open(os.path.join(folder, "memory.stat"), encoding="utf-8") as file:
-        facts.update((name, int(value)) for name, value in map(str.split, file))
-    second = os.environ["SCENARIO_VERSION"] == "2"
-    with open(os.path.join(folder, "memory.current" if second else "memory.usage_in_bytes"), encoding="utf-8") as file:
-        facts["used"] = int(file.read())
-    if not second:
-        with open(os.path.join(folder, "memory.kmem.usage_in_bytes"), encoding="utf-8") as file:
-            facts.update(kernel=int(file.read()), anon=facts["rss"], file=facts["cache"])
-    return facts
-
-
 def work_of(pid):
     """CPU time of a process, or None while one of its threads works or waits for a processor."""
     times, states = 0, set()
@@ -96,20 +82,20 @@ def work_of(pid):
 
 def stand_still(workers, total, mapped, old):
     """When the workers have done all they may, so long that the sampler comes by twice while nothing changes (a worker that waits for 5 s looks
-    after its parent, and writes to pages it has of it); with a little more than there ever is, so that this is the fullest moment."""
+    after its parent, and writes to pages it has of it); with more than there ever is, so that this is the fullest moment."""
     work, before = [work_of(pid) for pid in workers], None
     while None in work or work != before:
         time.sleep(1)
         work, before = [work_of(pid) for pid in workers], work
-    spike = torch.ones(SPIKE, dtype=torch.uint8)
+    has = sum(proc(pid)[name] for pid in [os.getpid(), *workers] for name in ("Pss_Anon", "Pss_Shmem")) + WORKERS * AHEAD * SAMPLE
+    spike = torch.ones(FILL - has if FILL else SPIKE, dtype=torch.uint8)
     seen, now = 0, 2 * MIB
     while abs(now - seen) > MIB:
         seen = now
         time.sleep(2.5)
         now = sum(proc(pid)["Private_Dirty"] for pid in [os.getpid(), *workers])
     tell(still_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC), accumulated_bytes=sum(t.nbytes for t in total), workers=workers,
-         spike_bytes=spike.nbytes, cgroup=cgroup(),
-         resident={pid: proc(pid) for pid in [os.getpid(), *workers]},
+         spike_bytes=spike.nbytes, resident={pid: proc(pid) for pid in [os.getpid(), *workers]},
          untouched_bytes=[sum(n for start, n in large().items() if start in mapped and start not in known) for known in ({}, old)])
 
 
@@ -121,7 +107,7 @@ def main():
     optimizer = [torch.ones(12 * MIB // 4) for _ in range(4)]
     mapped = large()  # before there is a driver, that maps what no hook sees
     pinned = [torch.empty(8 * MIB, dtype=torch.uint8).pin_memory() for _ in range(3)]
-    loader = DataLoader(Samples(), batch_size=1, num_workers=2, prefetch_factor=1 if HEALTHY else 8, multiprocessing_context="fork")
+    loader = DataLoader(Samples(), batch_size=1, num_workers=WORKERS, prefetch_factor=AHEAD, multiprocessing_context="fork")
     total, seen = [], 0
     batches = iter(loader)
     workers = [w.pid for w in batches._workers]

@@ -55,6 +55,12 @@ TEST(a_cgroup_kills_at_its_limit)
 	CHECK(!now(VERDICT_LIMIT) && says(why_not(VERDICT_LIMIT), "6.30 GiB of the cgroup's 8.00 GiB"));
 	evidence.host.shm_used = G(0.5); /* counts, too */
 	CHECK(now(VERDICT_LIMIT));
+	killed_in_cgroup(3); /* the rest within a moment */
+	evidence.host.limit_killed = true;
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT), "3.00 GiB of it were in use, then it was hit"));
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
+	evidence.host.available_min = G(1); /* or was it the machine? */
+	CHECK(!now(VERDICT_LIMIT));
 	killed_in_cgroup(7.5);
 	evidence.host.limit = G(32); /* no lower than the machine's memory */
 	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));

@@ -785,6 +785,34 @@ TEST(kills_in_the_group_are_known_better_than_those_of_the_machine)
 	end();
 }
 
+/* Between the same two looks; version 2 says which hits were failures. */
+TEST(a_kill_is_for_the_limit_if_that_was_hit)
+{
+	static const struct { uint64_t hits, ooms, kills; bool second, for_limit; } cases[] = {
+		{ 5, 0, 8, false, true }, { 3, 0, 8, false, false }, { 5, 0, 7, false, false },
+		{ 5, 1, 8, true, false }, { 5, 2, 8, true, true },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin();
+		sample_process(w.process, 100, 20, 10);
+		unsigned group = sample_group("/job", 256, 200);
+		FIGURES(group, { MT_CGROUP_limit_hits, 2 });
+		if (cases[i].second)
+			FIGURES(group, { MT_CGROUP_ooms, 1 });
+		sample_machine();
+		wait_seconds(1);
+		FIGURES(group, { MT_CGROUP_limit_hits, 3 }); /* by pages of files */
+		wait_seconds(1);
+		FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits });
+		if (cases[i].second)
+			FIGURES(group, { MT_CGROUP_ooms, cases[i].ooms });
+		FIGURES(group, { MT_CGROUP_oom_kills, cases[i].kills });
+		settle();
+		CHECK_EQ(w.facts->cgroup_killed, cases[i].for_limit);
+		end();
+	}
+}
+
 /* Nobody in the group was killed, but one of ours on the machine may have been. */
 TEST(kills_outside_the_group_count_if_one_of_ours_may_be_meant)
 {
