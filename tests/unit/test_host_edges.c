@@ -57,7 +57,7 @@ TEST(a_cgroup_kills_at_its_limit)
 	CHECK(now(VERDICT_LIMIT));
 	killed_in_cgroup(3); /* the rest within a moment */
 	evidence.host.limit_killed = true;
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT), "3.00 GiB of it were in use, then it was hit"));
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT)->evidence, "3.00 GiB of it were in use, then it was hit"));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.available_min = G(1); /* or was it the machine? */
 	CHECK(!now(VERDICT_LIMIT));

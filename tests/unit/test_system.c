@@ -803,10 +803,10 @@ TEST(a_kill_is_for_the_limit_if_that_was_hit)
 		wait_seconds(1);
 		FIGURES(group, { MT_CGROUP_limit_hits, 3 }); /* by pages of files */
 		wait_seconds(1);
-		FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits });
 		if (cases[i].second)
-			FIGURES(group, { MT_CGROUP_ooms, cases[i].ooms });
-		FIGURES(group, { MT_CGROUP_oom_kills, cases[i].kills });
+			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits }, { MT_CGROUP_ooms, cases[i].ooms }, { MT_CGROUP_oom_kills, cases[i].kills });
+		else
+			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits }, { MT_CGROUP_oom_kills, cases[i].kills });
 		settle();
 		CHECK_EQ(w.facts->cgroup_killed, cases[i].for_limit);
 		end();
