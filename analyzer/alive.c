@@ -66,7 +66,7 @@ static enum alive runs(uint32_t pid, uint64_t start)
 	snprintf(path, sizeof(path), "%s/stat", proc);
 	if (!read_stat(path, &st)) /* mounted with hidepid, it shows our own user's only */
 		return kill((pid_t)pid, 0) == 0 || errno == EPERM ? ALIVE_UNKNOWN : ALIVE_NO;
-	if (st.start != start)
+	if (start && st.start != start)
 		return ALIVE_NO;
 	return !has_ended(st.state) || (st.threads > 1 && other_thread_runs(proc)) ? ALIVE_YES : ALIVE_NO;
 }

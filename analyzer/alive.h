@@ -12,7 +12,7 @@ enum alive {
 };
 
 /* Process `pid`, as numbered in the pid namespace whose inode is `ns`, that started at `start` (field 22 of
- * /proc/PID/stat). A reused pid and a zombie are not alive; a process whose first thread alone has ended is. */
+ * /proc/PID/stat; 0 = unknown). A reused pid and a zombie are not alive; a process whose first thread alone has ended is. */
 enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
 
 /* Its number in our /proc, or 0 if it can't be found there. */

@@ -305,6 +305,8 @@ static void set_system(struct explain *x)
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;
+	h->cut_off = f->cut_off;
+	h->live_end = f->live_end;
 	h->file = f->cgroup_file;
 	h->anon = f->cgroup_most;
 	if (l->known)

@@ -1,6 +1,8 @@
 /* Who is whose parent, and how everybody ended. */
+#include "analyzer/alive.h"
 #include "analyzer/reader_own.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #define NO_RECORDER_BYTES (64ull << 20) /* of raw files without a recorder: none will come any more */
@@ -109,6 +111,16 @@ static void look_alive(struct image *im)
 	im->session->recorder |= may_get_recorder(im);
 }
 
+/* From another pid namespace than its own nobody knows. */
+static bool is_cut_off(const struct image *im)
+{
+	const struct process *p = &im->process;
+	bool killed = p->state == PROCESS_GONE || (p->exit_kind == MT_EXIT_SIGNAL && p->exit_code == SIGKILL);
+	uint32_t recorder = im->session->head.recorder_pid;
+	return killed && recorder && (!im->session->here || (alive(p->pid, im->info.pid_ns, im->info.boot_start) == ALIVE_NO &&
+							      alive(recorder, im->info.pid_ns, 0) == ALIVE_NO));
+}
+
 static void set_ends(struct reader *r, size_t first_new)
 {
 	for (size_t i = first_new; i < r->image_count; i++)
@@ -119,6 +131,7 @@ static void set_ends(struct reader *r, size_t first_new)
 		fill_root_exit(im);
 		if (im->process.exit_kind != MT_EXIT_NONE)
 			im->process.state = PROCESS_ENDED;
+		im->process.cut_off = is_cut_off(im);
 		set_end(im);
 	}
 }

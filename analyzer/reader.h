@@ -108,6 +108,7 @@ struct process {
 	uint64_t start_ns, end_ns;      /* end: its last sign of life if how it ended is unknown */
 	uint64_t start_real_ns;
 	enum process_state state;
+	bool cut_off;                   /* it and its recorder ended without a word: all of a container was killed, perhaps */
 	uint32_t exit_kind;             /* enum mt_exit; filled in from the parent's wait where it said nothing itself */
 	int32_t exit_code;
 	uint32_t own_exit_kind;         /* what it said itself */

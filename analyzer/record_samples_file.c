@@ -1,6 +1,7 @@
 /*
- * DIR/samples as the recorder writes it. A block every ten seconds is all that may be lost; a zstd stream over many of them
- * makes them small (110 bytes a second of a process were 35), and beginning a new one now and then lets a reader begin there.
+ * DIR/samples as the recorder writes it. A block every ten seconds, of a zstd stream over many of them, is small (110 bytes a second of a
+ * process were 35), and beginning a new one now and then lets a reader begin there. Until then its items are in DIR/samples.open: the moments before
+ * everything was killed, the recorder too, as a container is that needs too much (memory.oom.group), are those that matter most.
  */
 #include "analyzer/record_samples_own.h"
 
@@ -39,6 +40,10 @@ struct samples_file {
 	char path[4400];
 	int fd;               /* -1 = not open */
 	uint64_t end;
+	int open_fd;          /* of samples.open; -1 = not open */
+	uint64_t open_size;
+	size_t kept;          /* bytes of `plain` that are in it, and their CRC */
+	uint32_t kept_crc;
 	ZSTD_CCtx *zstd;
 	struct subject **subjects;
 	size_t count, room;
@@ -57,7 +62,7 @@ struct samples_file *samples_file_new(const char *dir, struct mt_session *sessio
 	struct samples_file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	f->fd = -1;
+	f->fd = f->open_fd = -1;
 	f->session = session;
 	snprintf(f->path, sizeof(f->path), "%s/samples", dir);
 	f->zstd = ZSTD_createCCtx();
@@ -77,6 +82,22 @@ static void free_subject(struct subject *s)
 	free(s);
 }
 
+static char *open_path(const struct samples_file *f, char *path, size_t size)
+{
+	snprintf(path, size, "%s.open", f->path);
+	return path;
+}
+
+static void end_open(struct samples_file *f)
+{
+	char path[sizeof(f->path) + 8];
+	if (f->open_fd < 0)
+		return;
+	close(f->open_fd);
+	unlink(open_path(f, path, sizeof(path)));
+	__atomic_fetch_sub(&f->session->used_bytes, f->open_size, __ATOMIC_RELAXED);
+}
+
 void samples_file_free(struct samples_file *f)
 {
 	if (!f)
@@ -86,6 +107,7 @@ void samples_file_free(struct samples_file *f)
 	ZSTD_freeCCtx(f->zstd);
 	if (f->fd >= 0)
 		close(f->fd);
+	end_open(f);
 	free(f->subjects);
 	free(f->plain);
 	free(f);
@@ -340,6 +362,43 @@ static bool write_block(struct samples_file *f)
 	return ok;
 }
 
+static bool open_open(struct samples_file *f)
+{
+	char path[sizeof(f->path) + 8];
+	struct stat st;
+	if (f->open_fd >= 0)
+		return true;
+	f->open_fd = open(open_path(f, path, sizeof(path)), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (f->open_fd < 0)
+		return false;
+	if (!fstat(f->open_fd, &st) && S_ISREG(st.st_mode)) {
+		f->open_size = (uint64_t)st.st_size; /* an earlier recorder's, which counted it */
+		return true;
+	}
+	close(f->open_fd);
+	f->open_fd = -1;
+	return false;
+}
+
+/* What the block has more than before. The items first: until the header follows they are behind those that it speaks of. */
+static void keep_open(struct samples_file *f)
+{
+	struct mt_samples_open head = { .magic = MT_SAMPLES_OPEN_MAGIC, .plain_bytes = (uint32_t)f->bytes, .first_ns = f->first_ns,
+					.last_ns = f->last_ns, .part = f->part };
+	uint64_t size = sizeof(head) + f->bytes, more = size > f->open_size ? size - f->open_size : 0;
+	if (f->kept == f->bytes || !open_file(f) || !open_open(f) || (more && !may_grow(f, more)))
+		return;
+	head.offset = f->end;
+	if (!write_at(f->open_fd, sizeof(head) + f->kept, f->plain + f->kept, f->bytes - f->kept))
+		return;
+	__atomic_fetch_add(&f->session->used_bytes, more, __ATOMIC_RELAXED);
+	f->open_size += more;
+	f->kept_crc = (uint32_t)crc32(f->kept ? f->kept_crc : 0, f->plain + f->kept, (uInt)(f->bytes - f->kept));
+	f->kept = f->bytes;
+	head.crc = (uint32_t)crc32(f->kept_crc, (const uint8_t *)&head, sizeof(head));
+	write_at(f->open_fd, 0, &head, sizeof(head));
+}
+
 /* The gone are forgotten with the stream that says so. */
 static void begin_stream(struct samples_file *f)
 {
@@ -362,13 +421,17 @@ static void begin_stream(struct samples_file *f)
 /* A stream of which a block could not be written ends there. */
 void samples_file_flush(struct samples_file *f, bool now)
 {
-	if (!f->bytes || (!now && f->now - f->first_ns < FLUSH_NS * samples_file_coarseness(f) && f->bytes < FLUSH_BYTES))
+	if (!f->bytes)
 		return;
+	if (!now && f->now - f->first_ns < FLUSH_NS * samples_file_coarseness(f) && f->bytes < FLUSH_BYTES) {
+		keep_open(f);
+		return;
+	}
 	bool ok = write_block(f);
 	f->dropped += !ok;
 	f->stream_bytes += f->bytes;
 	f->part++;
-	f->bytes = 0;
+	f->bytes = f->kept = 0;
 	f->first_ns = 0;
 	if (!ok || f->part == STREAM_PARTS || f->stream_bytes > STREAM_BYTES)
 		begin_stream(f);

@@ -179,21 +179,46 @@ static int take_blocks(struct samples *s, struct samples_source *src)
 		*c = (struct cursor){ .samples = s, .source = src, .make = true, .part = UINT32_MAX };
 	int e = cursor_next(c);
 	while (!e && c->entry) {
-		note(&c->entry->subject, c);
+		if (c->ns > src->noted_ns)
+			note(&c->entry->subject, c);
 		e = cursor_next(c);
 	}
-	if (e)
+	if (e) {
+		samples_drop_open(src);
 		src->count = c->next_block ? c->next_block - 1 : 0;
+	}
 	return e;
+}
+
+static void end_scan(struct samples_source *src)
+{
+	if (src->scan)
+		cursor_fini(src->scan);
+	free(src->scan);
+	src->scan = NULL;
+}
+
+/* It is a block by now, or more: that is read instead. */
+static void forget_open(struct samples_source *src)
+{
+	if (!src->open.plain_bytes)
+		return;
+	src->noted_ns = src->blocks[src->count - 1].last_ns;
+	samples_drop_open(src);
+	end_scan(src);
 }
 
 static int read_source(struct samples *s, struct samples_source *src)
 {
-	bool cut = false;
+	bool cut = false, is_new = !src->next;
+	forget_open(src);
 	int e = samples_index(src, &cut);
 	if (cut)
 		reader_remark(s->reader, MT_OK, src->file.path, (int64_t)src->next, "ends in the middle of a block");
 	if (e && (e = reader_damage(s->reader)) != 0)
+		return e;
+	e = is_new ? samples_take_open(src) : 0;
+	if (e)
 		return e;
 	e = take_blocks(s, src);
 	return e ? reader_damage(s->reader) : 0;
@@ -266,9 +291,8 @@ void samples_close(struct samples *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->source_count; i++) {
-		if (s->sources[i].scan)
-			cursor_fini(s->sources[i].scan);
-		free(s->sources[i].scan);
+		end_scan(&s->sources[i]);
+		samples_drop_open(&s->sources[i]);
 		file_close(&s->sources[i].file);
 		free(s->sources[i].blocks);
 	}

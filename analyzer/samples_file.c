@@ -95,6 +95,41 @@ int samples_index(struct samples_source *src, bool *cut)
 	return e;
 }
 
+/* What doesn't fit is an earlier block's, or being written. */
+int samples_take_open(struct samples_source *src)
+{
+	struct file file;
+	struct mt_samples_open *head = &src->open, zero;
+	uint8_t *plain = NULL;
+	int e = file_open(&file, src->session->dir, "samples.open");
+	if (e)
+		return e;
+	bool whole = file_is_open(&file) && file.size >= sizeof(*head) && !file_read(&file, 0, head, sizeof(*head)) &&
+		     !memcmp(head->magic, MT_SAMPLES_OPEN_MAGIC, sizeof(head->magic)) && head->offset == src->next && head->first_ns <= head->last_ns &&
+		     head->plain_bytes && head->plain_bytes <= MT_SAMPLES_MAX_PLAIN && head->plain_bytes <= file.size - sizeof(*head) &&
+		     (plain = malloc(head->plain_bytes)) && !file_read(&file, sizeof(*head), plain, head->plain_bytes);
+	file_close(&file);
+	zero = *head;
+	zero.crc = 0;
+	if (!whole || (uint32_t)crc32(crc32(0, plain, head->plain_bytes), (const uint8_t *)&zero, sizeof(zero)) != head->crc ||
+	    vec_reserve(src->blocks, src->room, src->count + 1)) {
+		free(plain);
+		head->plain_bytes = 0;
+		return 0;
+	}
+	src->open_plain = plain;
+	src->blocks[src->count++] = (struct block_place){ .offset = head->offset, .part = head->part, .last_ns = merged_ns(src, head->last_ns) };
+	return 0;
+}
+
+void samples_drop_open(struct samples_source *src)
+{
+	src->count -= src->open.plain_bytes != 0;
+	free(src->open_plain);
+	src->open_plain = NULL;
+	src->open.plain_bytes = 0;
+}
+
 /* ---- items ----------------------------------------------------------------------------------------------- */
 
 static int bad(const struct cursor *c, const char *what)
@@ -124,10 +159,6 @@ static int begin_stream(struct cursor *c, const struct mt_samples_block *head)
 
 static int unpack(struct cursor *c, const uint8_t *block, const struct mt_samples_block *head)
 {
-	free(c->plain);
-	c->plain = malloc(head->plain_bytes + 1ul);
-	if (!c->plain)
-		return error_set(MT_EMEMORY, c->source->file.path, ERROR_NO_OFFSET, NULL);
 	ZSTD_inBuffer in = { block + sizeof(*head), head->stored_bytes, 0 };
 	ZSTD_outBuffer out = { c->plain, head->plain_bytes, 0 };
 	while (in.pos < in.size || out.pos < out.size) {
@@ -135,17 +166,24 @@ static int unpack(struct cursor *c, const uint8_t *block, const struct mt_sample
 		if (ZSTD_isError(e) || in.pos + out.pos == before)
 			return bad(c, "a block can't be decompressed");
 	}
-	c->in = (struct varint_in){ c->plain, c->plain + head->plain_bytes, 0 };
+	return 0;
+}
+
+static int next_head(struct cursor *c, struct mt_samples_block *head, uint8_t **block)
+{
+	const struct mt_samples_open *o = &c->source->open;
+	if (!o->plain_bytes || c->next_block < c->source->count)
+		return read_block(c->source, c->offset, head, block);
+	*head = (struct mt_samples_block){ .plain_bytes = o->plain_bytes, .first_ns = o->first_ns, .last_ns = o->last_ns, .part = o->part };
 	return 0;
 }
 
 static int next_block(struct cursor *c)
 {
-	const struct block_place *b = &c->source->blocks[c->next_block++];
 	struct mt_samples_block head;
 	uint8_t *block = NULL;
-	c->offset = b->offset;
-	int e = read_block(c->source, b->offset, &head, &block);
+	c->offset = c->source->blocks[c->next_block++].offset;
+	int e = next_head(c, &head, &block);
 	if (e)
 		return e;
 	if (!head.part)
@@ -154,8 +192,16 @@ static int next_block(struct cursor *c)
 		e = bad(c, "its stream has no such part");
 	if (!e && head.last_ns < c->mono)
 		e = bad(c, "time runs backwards");
-	if (!e)
+	free(c->plain);
+	c->plain = malloc(head.plain_bytes + 1ul);
+	if (!e && !c->plain)
+		e = error_set(MT_EMEMORY, c->source->file.path, ERROR_NO_OFFSET, NULL);
+	if (!e && block)
 		e = unpack(c, block, &head);
+	else if (!e)
+		memcpy(c->plain, c->source->open_plain, head.plain_bytes);
+	if (!e)
+		c->in = (struct varint_in){ c->plain, c->plain + head.plain_bytes, 0 };
 	free(block);
 	c->part++;
 	c->last_mono = head.last_ns;

@@ -29,6 +29,9 @@ struct samples_source {
 	struct block_place *blocks;
 	size_t count, room;
 	uint64_t next;            /* blocks behind it are not indexed yet */
+	struct mt_samples_open open; /* of the block that was not full yet, the last one of `blocks`; plain_bytes 0 = none */
+	uint8_t *open_plain;
+	uint64_t noted_ns;        /* figures up to then are in the subjects' extremes */
 	struct cursor *scan;      /* where reading for subjects stopped */
 	const struct session *session;
 };
@@ -81,6 +84,10 @@ int samples_entry_of(struct samples *s, const struct reader_host *host, uint64_t
 
 /* samples_file.c: indexes the blocks that are new; *cut if the file ends in the middle of one, at src->next. */
 int samples_index(struct samples_source *src, bool *cut);
+
+/* samples_file.c: adds the block that was not full yet, if there is one; takes it away again. */
+int samples_take_open(struct samples_source *src);
+void samples_drop_open(struct samples_source *src);
 
 /* To the next figures or end of a subject; c->entry is NULL when there are no more. */
 int cursor_next(struct cursor *c);

@@ -251,6 +251,26 @@ static void take_worst(struct system *s)
 	}
 }
 
+/* The sampler did not see it end, for it ended, too. */
+static bool was_cut_off(const struct system *s, const struct process *p)
+{
+	const struct sample_subject *d = samples_of_process(s->samples, p);
+	return p->cut_off && p->host == s->host && (!d || d->gone_ns == UINT64_MAX);
+}
+
+/* Of memory.oom.group no counter tells: whoever reads it is killed with the others. */
+static void judge_cut_off(struct system *s, const struct model *m)
+{
+	struct system_facts *f = &s->facts;
+	for (unsigned i = 0; i < reader_processes(s->reader); i++)
+		if (was_cut_off(s, s->processes[i].process))
+			f->live_end += model_process(m, i)->kind[MODEL_HEAP].live_bytes;
+	f->cut_off = f->live_end && ((f->cgroup_most != SYSTEM_UNKNOWN && f->cgroup_most >= f->limit / 5 * 4) || f->live_end >= f->limit);
+	for (unsigned i = 0; f->cut_off && i < reader_processes(s->reader); i++)
+		if (was_cut_off(s, s->processes[i].process) && s->processes[i].oom_killed == SYSTEM_NOT_KILLED)
+			s->processes[i].oom_killed = SYSTEM_MAYBE_KILLED;
+}
+
 int system_settle(struct system *s, const struct model *m)
 {
 	struct sums sums = { 0 };
@@ -273,7 +293,9 @@ int system_settle(struct system *s, const struct model *m)
 		make_machine_ledger(s, &sums, &s->states[machine]);
 	explain(&s->ledger, &sums);
 	take_facts(s, samples_subject(s->samples, machine), group, x);
-	if (group)
-		take_worst(s);
+	if (!group)
+		return 0;
+	take_worst(s);
+	judge_cut_off(s, m);
 	return 0;
 }

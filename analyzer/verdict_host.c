@@ -61,6 +61,19 @@ static bool struck_at_limit(const struct evidence_host *h)
 	return h->limit_killed && part_of(h->available_min, LITTLE_LEFT, h->memory);
 }
 
+/* As memory.oom.group does, or whoever kills a container; but what didn't fit is known. */
+static enum finding cut_off(const struct evidence *e, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	bool seen = part_of(h->anon, 0.8, h->limit);
+	char *had = seen ? output_format("%s of it were in use", BYTES(h->anon)) : output_format("heaps had %s", BYTES(h->live_end));
+	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s, then all ended at once without a word, the recorder, too",
+				      BYTES(h->limit), BYTES(h->memory), had ? had : "");
+	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
+	free(had);
+	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
+}
+
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
@@ -68,7 +81,7 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 	if (!h->sampled || !evidence_known(h->limit) || !evidence_known(h->memory) || h->limit >= h->memory)
 		return FINDING_NONE;
 	if (!h->oom_kills)
-		return FINDING_NONE;
+		return h->cut_off ? cut_off(e, out) : FINDING_NONE;
 	if (!evidence_known(h->anon)) {
 		out->evidence = output_format("what processes had of the cgroup's %s when something was killed", BYTES(h->limit));
 		return FINDING_UNKNOWN;
@@ -240,7 +253,7 @@ static enum finding no_pressure(const struct evidence_host *h, struct verdict *o
 	uint64_t file = evidence_or(h->file, 0);
 	char *left = left_over(h, "at least %s of %s available, ");
 	char *cache = file > h->memory / 4 ? output_format("; %s are page cache, which gives way", BYTES(file)) : NULL;
-	ruled_out(out, output_format("%sswap grew by %s%s%s", left ? left : "", BYTES(swapped(h)), h->oom_kills ? "" : ", nothing was killed",
+	ruled_out(out, output_format("%sswap grew by %s%s%s", left ? left : "", BYTES(swapped(h)), h->oom_kills || h->cut_off ? "" : ", nothing was killed",
 				     cache ? cache : ""));
 	free(left);
 	free(cache);
@@ -259,7 +272,7 @@ enum finding host_pressure(const struct evidence *e, const struct evidence_devic
 	bool scarce = evidence_known(h->available_min) && !part_of(h->available_min, LITTLE_LEFT, h->memory);
 	bool shm = evidence_known(h->shm_total) && h->shm_total && part_of(evidence_or(h->shm_used, 0), 0.95, h->shm_total);
 	bool killed = h->oom_kills && bound(h) == h->memory;
-	bool tight = bound(h) < h->memory && !h->oom_kills && part_of(evidence_or(h->anon, 0), TIGHT, bound(h));
+	bool tight = bound(h) < h->memory && !h->oom_kills && !h->cut_off && part_of(evidence_or(h->anon, 0), TIGHT, bound(h));
 	if (!swaps && !scarce && !shm && !killed && !tight)
 		return no_pressure(h, out);
 	if (tight && !swaps && !scarce) {

@@ -13,6 +13,9 @@
  * Figures belong to the latest TIME. A field that isn't in the mask was not looked at. Subjects are numbered anew in each stream,
  * and every stream decodes alone. A block that is cut off ends the file. What an earlier stream said of a subject stays true.
  *
+ * The block that is not full yet is in the file `samples.open`, so that it survives the recorder: struct mt_samples_open and the items as they
+ * are. It counts if no whole block begins at `offset` of `samples`. A recorder that ends by itself leaves none.
+ *
  * The tables: X(name, unit). A field's number is its place. Units: K = 1024 bytes, B = bytes, N = a count, U = microseconds.
  */
 #ifndef MT_SAMPLES_FORMAT_H
@@ -38,6 +41,19 @@ struct mt_samples_block {
 	uint32_t plain_bytes;
 	uint64_t first_ns, last_ns;
 	uint32_t part;      /* of its stream */
+	uint32_t reserved;
+};
+
+#define MT_SAMPLES_OPEN_MAGIC "MTSOPEN1"
+
+/* crc is CRC-32 of the items and then of this header with crc = 0. */
+struct mt_samples_open {
+	char     magic[8];
+	uint32_t crc;
+	uint32_t plain_bytes;
+	uint64_t offset;
+	uint64_t first_ns, last_ns;
+	uint32_t part;
 	uint32_t reserved;
 };
 
@@ -114,5 +130,6 @@ enum mt_device_process_field { MT_DEVICE_PROCESS_FIELDS(X) MT_DEVICE_PROCESS_COU
 _Static_assert(MT_MACHINE_COUNT <= MT_SAMPLES_MAX_FIELDS, "fields");
 _Static_assert(sizeof(struct mt_samples_header) == 32, "samples header");
 _Static_assert(sizeof(struct mt_samples_block) == 40, "samples block header");
+_Static_assert(sizeof(struct mt_samples_open) == 48, "samples open header");
 
 #endif

@@ -580,6 +580,7 @@ class SymbolReader:
 
 SAMPLES_HEAD = Layout("8s magic, I version, I bytes, Q reserved, Q reserved2")
 SAMPLES_BLOCK = Layout("I magic, I crc, I stored_bytes, I plain_bytes, Q first_ns, Q last_ns, I part, I reserved")
+SAMPLES_OPEN = Layout("8s magic, I crc, I plain_bytes, Q offset, Q first_ns, Q last_ns, I part, I reserved")
 SAMPLES_MAGIC = 0x4253544D
 SUBJECT, TIME, FIGURES, GONE = 1, 2, 3, 4
 
@@ -662,7 +663,7 @@ def sample_items(path):
         block = SAMPLES_BLOCK.read(data, at)
         end = at + SAMPLES_BLOCK.size + block.stored_bytes
         if end > len(data):
-            return
+            break
         whole = data[at:at + 4] + bytes(4) + data[at + 8:end]
         if block.magic != SAMPLES_MAGIC or zlib.crc32(whole) != block.crc:
             raise Bad(path, at, "no block")
@@ -673,6 +674,12 @@ def sample_items(path):
             raise Bad(path, at, "can't be decompressed")
         yield from reader.block(plain)
         at = end
+    open_block = load(path + ".open") if os.path.exists(path + ".open") else b""
+    head = SAMPLES_OPEN.read(open_block) if len(open_block) > SAMPLES_OPEN.size else None
+    if head and head.magic == b"MTSOPEN1" and head.offset == at:
+        plain = open_block[SAMPLES_OPEN.size:SAMPLES_OPEN.size + head.plain_bytes]
+        if zlib.crc32(open_block[:8] + bytes(4) + open_block[12:SAMPLES_OPEN.size], zlib.crc32(plain)) == head.crc:
+            yield from (reader if head.part else SampleReader(head.first_ns)).block(plain)
 
 
 def sample_lines(folder):

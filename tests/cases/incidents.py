@@ -75,9 +75,10 @@ def case_killed_at_once():
         report, text = done.trace.report, done.trace.tool("report").out
     mt.equal((done.status, report["status"], report["system"]["oom_kills"]), (-9, "problem", 1))
     limit, = [v for v in report["verdicts"] if v["kind"] == "limit"]
-    mt.equal((limit["device"], limit["certainty"], limit["bytes"]), ("host", "high", 512 * MIB))
+    mt.equal((limit["device"], limit["certainty"]), ("host", "high"))
+    mt.between(0.8 * 512 * MIB, limit["bytes"], 512 * MIB, "what was in use, if somebody looked, else all")
     victim, = [p["pid"] for p in report["processes"] if p["exit"]["oom_killed"] == "yes"]
-    mt.check(re.search(r"^OUT OF MEMORY  host \(its cgroup may use 512.0 MiB\)  pid %d python  [\d.]+ s  killed by the kernel$" % victim, text, re.M), text)
+    mt.check(re.search(r"^OUT OF MEMORY  host \(cgroup, 512.0 MiB\)  pid %d python  [\d.]+ s  killed by the kernel$" % victim, text, re.M), text)
     mt.check("nothing was killed" not in text, text)
 
 

@@ -357,6 +357,52 @@ def case_who_the_oom_killer_killed():
         mt.check("the kernel killed 1" in text, "the report does not say so: %s" % text)
 
 
+def killed_with_its_recorder(used, group):
+    """All of a control group at once, as memory.oom.group does; when the recorder has seen what it had, and before it writes a block."""
+    run = Running("anon", 10, "heap", used, "until", 0, program=group.command([PROGRAM])).ready()
+    mt.until(lambda: run.trace.recorder() and any(r["fields"].get("rss_anon", 0) > used * MIB for r in rows(run.trace, "process", run.pid)), "a look")
+    for pid in (run.trace.recorder(), run.pid):
+        os.kill(pid, signal.SIGKILL)
+    trace = run.end()
+    mt.check(os.path.getsize(os.path.join(run.output, "samples")) < 100, "a block was written")
+    same_as_decoder(trace)
+    return trace
+
+
+def case_all_is_killed_at_once():
+    with Cgroup(64 * MIB) as group:
+        trace = killed_with_its_recorder(44, group)
+        near(trace.report["system"]["ledger"]["live"], 54 * MIB, 2 * MIB, "live when it was killed")
+        limit, = [v for v in trace.report["verdicts"] if v["device"] == "host"]
+        mt.equal((limit["kind"], limit["certainty"], trace.report["status"], trace.process("resident")["exit"]["oom_killed"]), ("limit", "medium", "problem", "likely"))
+        mt.check(" perhaps killed by the kernel\n" in trace.tool("report").out, trace.tool("report").out)
+
+
+def case_all_is_killed_at_once_with_room():
+    """By somebody."""
+    with Cgroup(128 * MIB) as group:
+        trace = killed_with_its_recorder(44, group)
+        mt.equal((trace.report["verdicts"], trace.process("resident")["exit"]["oom_killed"]), ([], "no"))
+    path = os.path.join(trace.path, "samples.open")
+    with open(path, "rb") as file:
+        whole = file.read()
+    for damaged in (whole[:-1], whole[:60] + bytes([whole[60] ^ 1]) + whole[61:], whole[:16] + b"\1" + whole[17:], whole[:20], b""):
+        with open(path, "wb") as file:
+            file.write(damaged)
+        mt.equal(rows(trace), [], "what a damaged block says")
+        mt.equal(list(decode.sample_lines(trace.path)), [], "... to the decoder")
+    mt.equal(trace.tool("check").status, 0)
+
+
+def case_no_block_stays_open():
+    run = Running("anon", 10, "until", 0).ready()
+    mt.until(lambda: os.path.exists(os.path.join(run.output, "samples.open")), "an open block")
+    before = rows(run.trace, "process", run.pid)
+    trace = run.end()
+    mt.equal(sorted(os.listdir(run.output)), ["%d-0.trace" % run.pid, "samples", "session"])
+    mt.equal(rows(trace, "process", run.pid)[:len(before)], before)
+
+
 def case_a_killed_process_had_what_it_had():
     """Its last event may be long before its death and its fullest moment; what it had is in the ledger all the same."""
     run = Running("heap", 20, "until", 0, "later", 150, "hold", 300, supervised=True).ready().seen("rss")

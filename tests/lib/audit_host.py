@@ -68,7 +68,7 @@ class Host(Claims):
 
     def killed(self):
         done = self.done
-        self.claim(r"^OUT OF MEMORY  host \(its cgroup may use (FIGURE)\)  pid (\d+) python  (TIME)  killed by the kernel$", getattr(done, "limit", None) or 0,
+        self.claim(r"^OUT OF MEMORY  host \(cgroup, (FIGURE)\)  pid (\d+) python  (TIME)  killed by the kernel$", getattr(done, "limit", None) or 0,
                    lambda text: int(text) in done.books.process, self.time(done.began, done.ended), what="who was killed", count=(done.status in (-9, 137),))
 
     def machine(self):

@@ -61,6 +61,27 @@ TEST(a_cgroup_kills_at_its_limit)
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.available_min = G(1); /* or was it the machine? */
 	CHECK(!now(VERDICT_LIMIT));
+}
+
+/* Its counters were read by nobody. */
+TEST(a_cgroup_may_be_killed_as_a_whole)
+{
+	killed_in_cgroup(7.5);
+	evidence.host.oom_kills = 0;
+	evidence.host.killed = false;
+	evidence.host.cut_off = true;
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && !now(VERDICT_HOST_PRESSURE));
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(7.5));
+	evidence.host.anon = G(2);
+	evidence.host.live_end = G(9);
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && says(held(VERDICT_LIMIT)->evidence, "heaps had 9.00 GiB"));
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
+	evidence.host.cut_off = false;
+	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
+}
+
+TEST(a_cgroup_kills_at_its_limit_only)
+{
 	killed_in_cgroup(7.5);
 	evidence.host.limit = G(32); /* no lower than the machine's memory */
 	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
