@@ -37,7 +37,7 @@ struct subject {
 
 struct samples_file {
 	struct mt_session *session;
-	char path[4400];
+	int dir;              /* not its path, at which there may be another trace by now */
 	int fd;               /* -1 = not open */
 	uint64_t end;
 	int open_fd;          /* of samples.open; -1 = not open */
@@ -64,10 +64,10 @@ struct samples_file *samples_file_new(const char *dir, struct mt_session *sessio
 		return NULL;
 	f->fd = f->open_fd = -1;
 	f->session = session;
-	snprintf(f->path, sizeof(f->path), "%s/samples", dir);
+	f->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	f->zstd = ZSTD_createCCtx();
-	if (!f->zstd) {
-		free(f);
+	if (f->dir < 0 || !f->zstd) {
+		samples_file_free(f);
 		return NULL;
 	}
 	ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
@@ -82,19 +82,12 @@ static void free_subject(struct subject *s)
 	free(s);
 }
 
-static char *open_path(const struct samples_file *f, char *path, size_t size)
-{
-	snprintf(path, size, "%s.open", f->path);
-	return path;
-}
-
 static void end_open(struct samples_file *f)
 {
-	char path[sizeof(f->path) + 8];
 	if (f->open_fd < 0)
 		return;
 	close(f->open_fd);
-	unlink(open_path(f, path, sizeof(path)));
+	unlinkat(f->dir, "samples.open", 0);
 	__atomic_fetch_sub(&f->session->used_bytes, f->open_size, __ATOMIC_RELAXED);
 }
 
@@ -108,6 +101,8 @@ void samples_file_free(struct samples_file *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	end_open(f);
+	if (f->dir >= 0)
+		close(f->dir);
 	free(f->subjects);
 	free(f->plain);
 	free(f);
@@ -299,16 +294,28 @@ static bool go_on(struct samples_file *f, uint64_t size)
 	return !ftruncate(f->fd, (off_t)f->end);
 }
 
-static bool open_file(struct samples_file *f)
+/* Its descriptor and size, or -1. */
+static int open_regular(const struct samples_file *f, const char *name, uint64_t *size)
 {
 	struct stat st;
+	int fd = openat(f->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		*size = (uint64_t)st.st_size;
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static bool open_file(struct samples_file *f)
+{
+	uint64_t size;
 	if (f->fd >= 0)
 		return true;
-	f->fd = open(f->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (f->fd < 0)
-		return false;
-	if (!fstat(f->fd, &st) && S_ISREG(st.st_mode) && (st.st_size ? go_on(f, (uint64_t)st.st_size) : begin(f)))
-		return true;
+	f->fd = open_regular(f, "samples", &size);
+	if (f->fd < 0 || (size ? go_on(f, size) : begin(f)))
+		return f->fd >= 0;
 	close(f->fd);
 	f->fd = -1;
 	return false;
@@ -362,33 +369,16 @@ static bool write_block(struct samples_file *f)
 	return ok;
 }
 
-static bool open_open(struct samples_file *f)
-{
-	char path[sizeof(f->path) + 8];
-	struct stat st;
-	if (f->open_fd >= 0)
-		return true;
-	f->open_fd = open(open_path(f, path, sizeof(path)), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (f->open_fd < 0)
-		return false;
-	if (!fstat(f->open_fd, &st) && S_ISREG(st.st_mode)) {
-		f->open_size = (uint64_t)st.st_size; /* an earlier recorder's, which counted it */
-		return true;
-	}
-	close(f->open_fd);
-	f->open_fd = -1;
-	return false;
-}
-
 /* What the block has more than before. The items first: until the header follows they are behind those that it speaks of. */
 static void keep_open(struct samples_file *f)
 {
-	struct mt_samples_open head = { .magic = MT_SAMPLES_OPEN_MAGIC, .plain_bytes = (uint32_t)f->bytes, .first_ns = f->first_ns,
+	if (!open_file(f) || (f->open_fd < 0 && (f->open_fd = open_regular(f, "samples.open", &f->open_size)) < 0))
+		return; /* an earlier recorder's is taken over, which counted it */
+	struct mt_samples_open head = { .magic = MT_SAMPLES_OPEN_MAGIC, .plain_bytes = (uint32_t)f->bytes, .offset = f->end, .first_ns = f->first_ns,
 					.last_ns = f->last_ns, .part = f->part };
 	uint64_t size = sizeof(head) + f->bytes, more = size > f->open_size ? size - f->open_size : 0;
-	if (f->kept == f->bytes || !open_file(f) || !open_open(f) || (more && !may_grow(f, more)))
+	if (f->kept == f->bytes || (more && !may_grow(f, more)))
 		return;
-	head.offset = f->end;
 	if (!write_at(f->open_fd, sizeof(head) + f->kept, f->plain + f->kept, f->bytes - f->kept))
 		return;
 	__atomic_fetch_add(&f->session->used_bytes, more, __ATOMIC_RELAXED);
