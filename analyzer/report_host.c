@@ -112,7 +112,7 @@ static void print_kill(const struct report *r, const struct system_process *p, u
 {
 	const struct system_facts *f = system_facts(r->system);
 	bool group = f->limit != SYSTEM_UNKNOWN;
-	char *more = others ? output_format("; so %s %u more", others > 1 ? "were" : "was", others) : NULL;
+	char *more = others ? output_format(", %u more", others) : NULL;
 	char *line = output_format("OUT OF MEMORY  host (%s%s)  pid %u %s  %s  %skilled by the kernel%s", group ? "cgroup, " : "",
 				   BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, DURATION(p->process->end_ns),
 				   p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : "");
