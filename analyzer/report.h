@@ -39,7 +39,7 @@ unsigned report_kills(const struct report *r);
 unsigned report_print_kills(const struct report *r);
 
 /* Parts of the screen; they return the lines they took. `room` is how many there are. */
-unsigned report_print_processes(const struct view *v);
+unsigned report_print_processes(const struct report *r);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
 unsigned report_print_device_owners(const struct report *r, unsigned room);
 unsigned report_print_other_owners(const struct report *r);

@@ -372,7 +372,7 @@ static unsigned devices(const struct report *r, unsigned room)
 static unsigned times(const struct report *r, unsigned room) { (void)room; return report_print_device_times(r->view); }
 static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r); }
 static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
-static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r->view); }
+static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r); }
 static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_other_owners(r); }
 static unsigned temporary(const struct report *r, unsigned room) { (void)room; print_temporary(r); return r->temporary && r->temporary->count; }
 static unsigned survivors(const struct report *r, unsigned room) { (void)room; print_survivors(r); return 1; }

@@ -89,13 +89,15 @@ static char *process_command(const struct process *p)
 	return text;
 }
 
-static void process_row(struct table *t, const struct view *v, const struct model_process *m, uint64_t max)
+static void process_row(struct table *t, const struct report *r, const struct model_process *m, uint64_t max)
 {
-	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(v, m, max);
+	static const char *const kills[] = { NULL, "OOM kill?", "OOM kill" };
+	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(r->view, m, max);
+	const char *kill = r->system ? kills[system_process(r->system, m->process->id)->oom_killed] : NULL;
 	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
 	char *pid = output_format("%u", m->process->pid);
 	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(heap->live_bytes), BYTES(map->peak_bytes),
-				       COUNT(heap->allocations), exit_text(m->process, exit, sizeof(exit)), sparks });
+				       COUNT(heap->allocations), kill ? kill : exit_text(m->process, exit, sizeof(exit)), sparks });
 	free(command);
 	free(sparks);
 	free(pid);
@@ -116,21 +118,21 @@ static void folded_row(struct table *t, const struct ranked *list, unsigned coun
 	free(text);
 }
 
-unsigned report_print_processes(const struct view *v)
+unsigned report_print_processes(const struct report *r)
 {
 	static const struct column columns[] = {
 		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
 		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
 	};
 	unsigned count, shown = MAX_PROCESSES;
-	struct ranked *list = rank_processes(v, &count);
+	struct ranked *list = rank_processes(r->view, &count);
 	struct table *t = table_new(columns, 8, 0);
 	if (count <= shown + 1)
 		shown = count;
 	while (list && shown > 1 && is_idle(list[shown - 1].m))
 		shown--;
 	for (unsigned i = 0; list && i < shown; i++)
-		process_row(t, v, list[i].m, list[0].weight);
+		process_row(t, r, list[i].m, list[0].weight);
 	if (list && count > shown)
 		folded_row(t, list + shown, count - shown);
 	printf("\n");

@@ -54,7 +54,7 @@ class Host(Claims):
 
     def process_table(self):
         done = self.done
-        for line, row in self.each(r"^ +(\d+)  (\S.*?) +(FIGURE) +(FIGURE) +(FIGURE) +([\d,]+)  (?:exit (\d+)|SIGKILL) ", "PROCESS"):
+        for line, row in self.each(r"^ +(\d+)  (\S.*?) +(FIGURE) +(FIGURE) +(FIGURE) +([\d,]+)  (?:exit (\d+)|OOM kill) ", "PROCESS"):
             mt.check(int(row[1]) in done.books.process, "a process %s" % row[1])
             one = done.books.process[int(row[1])]
             names = [done.command_line] + ["fork of %d" % pid for pid in done.books.process if pid != int(row[1])]
