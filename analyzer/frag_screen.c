@@ -173,13 +173,8 @@ static void print_tops(const struct frag *f, const struct frag_heap *h, const st
 	for (unsigned i = 0; i < a->tops; i++) {
 		const struct model_block *b = &a->top[i];
 		char *site = site_text(f->view, h->process->process->id, b->site);
-		char *line = output_format("    top %u: %s from %s, %s empty below it, by %s", i + 1, BYTES(b->size), DURATION(b->ns),
-					   BYTES(a->below[i]), site ? site : "");
-		char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
-		printf("%s%s%s\n", output_begin(STYLE_FAINT), fitted ? fitted : "", output_end(STYLE_FAINT));
-		free(fitted);
-		free(clean);
-		free(line);
+		output_line(STYLE_FAINT, output_format("    top %u: %s from %s, %s empty below it, by %s", i + 1, BYTES(b->size), DURATION(b->ns),
+						       BYTES(a->below[i]), site ? site : ""));
 		free(site);
 	}
 }

@@ -262,6 +262,15 @@ char *output_cut(const char *text, int columns)
 	return output_format("%.*s..", (int)(character(text, kept) - text), text);
 }
 
+void output_line(enum output_style style, char *text)
+{
+	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
+	printf("%s%s%s\n", output_begin(style), fitted ? fitted : "", output_end(style));
+	free(fitted);
+	free(clean);
+	free(text);
+}
+
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max)
 {
 	static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };

@@ -64,6 +64,9 @@ char *output_tail(const char *text, int columns);
 /* The same text in at most `columns`: its end becomes "..". */
 char *output_cut(const char *text, int columns);
 
+/* Prints it as one line that fits, without what a terminal would obey, and frees it. NULL = no memory: an empty one. */
+void output_line(enum output_style style, char *text);
+
 /* One character per value, `max` the highest bar. */
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max);
 

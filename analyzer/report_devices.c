@@ -52,21 +52,12 @@ static char *outcome_text(const struct model_oom *o, const struct process *p)
 	return output_format("%s", p->state == PROCESS_RUNNING ? "still running" : "how it ended is not known");
 }
 
-static void print_fitted(enum output_style style, char *text)
-{
-	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
-	printf("%s%s%s\n", output_begin(style), fitted ? fitted : "", output_end(style));
-	free(fitted);
-	free(clean);
-	free(text);
-}
-
 static void print_oom_head(const struct view *v, const struct model_device *d, const struct model_oom *o)
 {
 	const struct process *p = reader_process(v->reader, o->process);
 	char *title = report_device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
 	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup("");
-	print_fitted(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
+	output_line(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
 					      o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
 					      p->name, DURATION(o->at.ns), outcome));
 	free(title);
@@ -98,12 +89,12 @@ static void print_oom_figures(const struct model_oom *o)
 	char *line = output_format("  asked %s bytes = %s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes), block ? block : "",
 				   left ? left : "");
 	bool fits = line && output_columns(line) + (int)strlen(cache) <= output_width();
-	print_fitted(STYLE_BAD, output_format("%s%s", line ? line : "", fits ? cache : ""));
+	output_line(STYLE_BAD, output_format("%s%s", line ? line : "", fits ? cache : ""));
 	free(line);
 	free(block);
 	free(left);
 	if (o->limit_bytes)
-		print_fitted(STYLE_BAD, output_format("  refused by the pool itself: it may not reserve much more than %s",
+		output_line(STYLE_BAD, output_format("  refused by the pool itself: it may not reserve much more than %s",
 						      BYTES(o->limit_bytes)));
 }
 
@@ -190,9 +181,9 @@ static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 	while (count) {
 		char *source = source_text(frames[count - 1], p), *place = source && *source ? frame_place(frames[count - 1]) : NULL;
 		if (place)
-			print_fitted(STYLE_BAD, output_format("  %s: %s", place, source));
+			output_line(STYLE_BAD, output_format("  %s: %s", place, source));
 		else
-			print_fitted(STYLE_BAD, joined(frames, count));
+			output_line(STYLE_BAD, joined(frames, count));
 		count = place ? count - 1 : 0;
 		free(place);
 		free(source);
@@ -208,7 +199,7 @@ static unsigned print_oom(const struct view *v, const struct model_device *d, co
 	unsigned lines = 2 + (o->limit_bytes != 0) + print_oom_stack(v, o);
 	if (d->ooms <= 1)
 		return lines;
-	print_fitted(STYLE_NONE, output_format("  %s more before: memtrace report --json lists them; memtrace frag --at oom:N",
+	output_line(STYLE_NONE, output_format("  %s more before: memtrace report --json lists them; memtrace frag --at oom:N",
 					       COUNT(d->ooms - 1)));
 	return lines + 1;
 }

@@ -102,12 +102,10 @@ unsigned report_print_full(const struct report *r)
 	bool alert = part_of(f) > REPORT_ALERT;
 	char *title = f->device ? report_device_title(r->view, f->device, NULL) : output_format("the %s", f->name);
 	char *more = l.count > 1 ? output_format("; so %s %zu more", l.count > 2 ? "were" : "was", l.count - 1) : NULL;
-	char *line = output_format("%s  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", alert ? "NEARLY FULL" : "FILLING UP",
-				   title ? title : "", 100 * part_of(f), BYTES(f->used), BYTES(f->total), DURATION(f->ns), more ? more : "");
-	char *fitted = line ? output_cut(line, output_width()) : NULL;
-	printf("\n%s%s%s\n", output_begin(alert ? STYLE_BAD : STYLE_HEAD), fitted ? fitted : "", output_end(alert ? STYLE_BAD : STYLE_HEAD));
-	free(fitted);
-	free(line);
+	printf("\n");
+	output_line(alert ? STYLE_BAD : STYLE_HEAD,
+		    output_format("%s  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", alert ? "NEARLY FULL" : "FILLING UP",
+				  title ? title : "", 100 * part_of(f), BYTES(f->used), BYTES(f->total), DURATION(f->ns), more ? more : ""));
 	free(title);
 	free(more);
 	free(l.items);

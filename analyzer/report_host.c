@@ -35,16 +35,6 @@ static char *heading(const struct system *s)
 	return text;
 }
 
-static void print_clean(enum output_style style, char *text)
-{
-	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
-	if (fitted)
-		printf("%s%s%s\n", output_begin(style), fitted, output_end(style));
-	free(fitted);
-	free(clean);
-	free(text);
-}
-
 /* ---- the ledger: two rows side by side ---------------------------------------------------------------------- */
 
 /* What is too little for a row of its own shares one, so that the rows add up. */
@@ -113,14 +103,10 @@ static void print_kill(const struct report *r, const struct system_process *p, u
 	const struct system_facts *f = system_facts(r->system);
 	bool group = f->limit != SYSTEM_UNKNOWN;
 	char *more = others ? output_format(", %u more", others) : NULL;
-	char *line = output_format("OUT OF MEMORY  host (%s%s)  pid %u %s  %s  %skilled by the kernel%s", group ? "cgroup, " : "",
-				   BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, DURATION(p->process->end_ns),
-				   p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : "");
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
-	printf("\n%s%s%s\n", output_begin(STYLE_BAD), fitted ? fitted : "", output_end(STYLE_BAD));
-	free(fitted);
-	free(clean);
-	free(line);
+	printf("\n");
+	output_line(STYLE_BAD, output_format("OUT OF MEMORY  host (%s%s)  pid %u %s  %s  %skilled by the kernel%s", group ? "cgroup, " : "",
+					     BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, DURATION(p->process->end_ns),
+					     p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : ""));
 	free(more);
 }
 
@@ -216,7 +202,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 	if (!l->known || !l->total || room < 6)
 		return 0;
 	printf("\n");
-	print_clean(STYLE_HEAD, heading(r->system));
+	output_line(STYLE_HEAD, heading(r->system));
 	unsigned lines = 2 + print_ledger(l);
 	if (room > lines + 3)
 		lines += print_freed(r);
