@@ -306,7 +306,7 @@ static void set_system(struct explain *x)
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;
 	h->cut_off = f->cut_off;
-	h->live_end = f->live_end;
+	h->got_since = f->got_since;
 	h->file = f->cgroup_file;
 	h->anon = f->cgroup_most;
 	if (l->known)

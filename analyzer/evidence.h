@@ -186,8 +186,8 @@ struct evidence_host {
 	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
 	bool limit_killed;          /* ... as the cgroup's limit was hit */
-	bool cut_off;               /* nobody counted: all ended at once, the recorder, too, while this cgroup was full or heaps that then had ... */
-	uint64_t live_end;          /* ... wouldn't fit */
+	bool cut_off;               /* all ended at once, the recorder, too, when the cgroup was nearly full, or wasn't but for ... */
+	uint64_t got_since;         /* ... what heaps have got since somebody looked */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
 	bool growth_known;

@@ -179,7 +179,7 @@ static int take_blocks(struct samples *s, struct samples_source *src)
 		*c = (struct cursor){ .samples = s, .source = src, .make = true, .part = UINT32_MAX };
 	int e = cursor_next(c);
 	while (!e && c->entry) {
-		if (c->ns > src->noted_ns)
+		if (!src->noted_ns || c->ns > src->noted_ns)
 			note(&c->entry->subject, c);
 		e = cursor_next(c);
 	}

@@ -31,7 +31,7 @@ struct samples_source {
 	uint64_t next;            /* blocks behind it are not indexed yet */
 	struct mt_samples_open open; /* of the block that was not full yet, the last one of `blocks`; plain_bytes 0 = none */
 	uint8_t *open_plain;
-	uint64_t noted_ns;        /* figures up to then are in the subjects' extremes */
+	uint64_t noted_ns;        /* figures up to then are in the subjects' extremes; 0 = they come for the first time */
 	struct cursor *scan;      /* where reading for subjects stopped */
 	const struct session *session;
 };

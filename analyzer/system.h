@@ -72,8 +72,8 @@ struct system_facts {
 	uint64_t shm_total, shm_peak;
 	uint64_t cgroup_most, cgroup_most_ns, cgroup_file; /* the most that couldn't give way of what the cgroup had, and its files' pages then */
 	bool cgroup_killed;      /* the kernel killed as the cgroup's limit was hit */
-	bool cut_off;            /* all that was there ended at once, the recorder, too, while the cgroup was full or what was live wouldn't fit */
-	uint64_t live_end;       /* ... what the heaps of these processes had then */
+	bool cut_off;            /* all ended at once, the recorder, too, when the cgroup was nearly full, or wasn't but for ... */
+	uint64_t got_since;      /* ... what the heaps of these processes have got since the ledger's moment, or just before and not touched yet */
 	uint64_t stalled_ns;     /* that some task waited for memory; SYSTEM_UNKNOWN where the kernel does not count it */
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define TOUCH_NS (2 * SECOND)   /* what is older and isn't in memory is not about to be */
+#define NEARLY_FULL 0.9         /* of a limit: what nobody saw took the rest */
 #define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
@@ -258,14 +260,21 @@ static bool was_cut_off(const struct system *s, const struct process *p)
 	return p->cut_off && p->host == s->host && (!d || d->gone_ns == UINT64_MAX);
 }
 
-/* Of memory.oom.group no counter tells: whoever reads it is killed with the others. */
+/* Of memory.oom.group no counter tells: whoever reads it is killed with the others. But somebody else may have killed all, as schedulers do. */
 static void judge_cut_off(struct system *s, const struct model *m)
 {
 	struct system_facts *f = &s->facts;
-	for (unsigned i = 0; i < reader_processes(s->reader); i++)
-		if (was_cut_off(s, s->processes[i].process))
-			f->live_end += model_process(m, i)->kind[MODEL_HEAP].live_bytes;
-	f->cut_off = f->live_end && ((f->cgroup_most != SYSTEM_UNKNOWN && f->cgroup_most >= f->limit / 5 * 4) || f->live_end >= f->limit);
+	uint64_t early = 0, before = 0, after = 0, most = f->cgroup_most == SYSTEM_UNKNOWN ? 0 : f->cgroup_most;
+	for (unsigned i = 0; i < reader_processes(s->reader); i++) {
+		const struct model_process *p = model_process(m, i);
+		if (!was_cut_off(s, s->processes[i].process))
+			continue;
+		early += s->ns > TOUCH_NS ? model_at(m, &p->timeline[MODEL_HEAP], s->ns - TOUCH_NS).last : 0;
+		before += s->processes[i].live_heap;
+		after += p->kind[MODEL_HEAP].live_bytes;
+	}
+	f->got_since = less(after, before) + lower(s->ledger.not_resident, less(before, early));
+	f->cut_off = after && ((double)most >= NEARLY_FULL * (double)f->limit || most + f->got_since >= f->limit);
 	for (unsigned i = 0; f->cut_off && i < reader_processes(s->reader); i++)
 		if (was_cut_off(s, s->processes[i].process) && s->processes[i].oom_killed == SYSTEM_NOT_KILLED)
 			s->processes[i].oom_killed = SYSTEM_MAYBE_KILLED;

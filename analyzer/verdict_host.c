@@ -65,12 +65,12 @@ static bool struck_at_limit(const struct evidence_host *h)
 static enum finding cut_off(const struct evidence *e, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
-	bool seen = part_of(h->anon, 0.8, h->limit);
-	char *had = seen ? output_format("%s of it were in use", BYTES(h->anon)) : output_format("heaps had %s", BYTES(h->live_end));
-	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s, then all ended at once without a word, the recorder, too",
-				      BYTES(h->limit), BYTES(h->memory), had ? had : "");
+	bool seen = part_of(h->anon, TIGHT, h->limit);
+	char *more = seen ? NULL : output_format(", heaps got %s more", BYTES(h->got_since));
+	out->evidence = output_format("the cgroup may use %s of the machine's %s; %s of it were in use%s, then all ended at once without a word, the "
+				      "recorder, too", BYTES(h->limit), BYTES(h->memory), BYTES(h->anon), more ? more : "");
 	out->advice = relief(h, "raise the limit of the container or job, or need less (memtrace peak)");
-	free(had);
+	free(more);
 	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
 }
 

@@ -73,8 +73,8 @@ TEST(a_cgroup_may_be_killed_as_a_whole)
 	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && !now(VERDICT_HOST_PRESSURE));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(7.5));
 	evidence.host.anon = G(2);
-	evidence.host.live_end = G(9);
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && says(held(VERDICT_LIMIT)->evidence, "heaps had 9.00 GiB"));
+	evidence.host.got_since = G(7);
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && says(held(VERDICT_LIMIT)->evidence, "2.00 GiB of it were in use, heaps got 7.00 GiB more"));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.cut_off = false;
 	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
