@@ -220,10 +220,11 @@ class Host(Claims):
             self.take(line, part, 2, 100 * sum(kept.bins[low:high + 1]) / sum(kept.bins), part[1])
         most, others = max(l.temporary for key, l in kept.line.items() if key[0]), kept.line[NO_LINE]
         for line, found in self.each(r"^TEMPORARY +([\d.]+) % of allocations were freed at once, most \(([\d,]+)\) in  .*  (PLACE)$"):
-            self.take(line, found, 1, 100 * kept.host.temporary / kept.host.allocations, "blocks that were freed at once")
+            self.take(line, found, 1, tuple(100 * (kept.host.temporary + n) / kept.host.allocations for n in (-TEMPORARY_SLACK, TEMPORARY_SLACK)),
+                      "blocks that were freed at once")
             of_library = self.key(found[3]) not in kept.line  # lines of the program call it
             own = 0 if of_library else kept.line[self.key(found[3])].temporary
-            self.take(line, found, 2, (0, most) if of_library else (max(own, most), own + others.temporary), "... by the line that has most")
+            self.take(line, found, 2, (0, most) if of_library else (max(own, most) - TEMPORARY_SLACK, own + others.temporary + TEMPORARY_SLACK), "... by the line that has most")
         leaks = self.done.trace.json("leaks", "-n", "100000")
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
         blocks = sum(p.heap.live_blocks for p in kept.process.values()) - leaks["benign_blocks"]
