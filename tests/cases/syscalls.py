@@ -26,18 +26,22 @@ class Traced:
         self.log, output = os.path.join(where, "log"), os.path.join(where, "t")
         self.trace = mt.Trace(output)
         preload = ["-E", "LD_PRELOAD=" + ALONE, "-E", "MEMTRACE_OUTPUT=" + output] if shim else []
-        done = mt.execute([mt.need("strace"), "-f", "-o", self.log, *options, *preload, *command], env=mt.clean_env())
+        done = mt.execute([mt.need("strace"), "-ff", "-o", self.log, *options, *preload, *command], env=mt.clean_env())
         self.result = done.status, done.out, done.err
 
     def calls(self):
-        """(name, its number among those of that name in its process, text without addresses) in order."""
-        numbers = collections.Counter()
-        with open(self.log) as file:
-            for line in file:
-                found = re.match(r"(\d+) +((\w+)\(.*)", line)
-                if found:
-                    numbers[found[1], found[3]] += 1
-                    yield found[3], numbers[found[1], found[3]], re.sub(r"0x[0-9a-f]{5,}", "", re.sub(r"\) += .*", "", found[2]))
+        """(name, its number among those of that name in its process, text without addresses) in order, the command's own first. A log for each
+        process: in one for all a call is in two parts when another's comes between them."""
+        logs = []
+        for name in os.listdir(os.path.dirname(self.log)):
+            if name.startswith("log."):
+                with open(os.path.join(os.path.dirname(self.log), name)) as file:
+                    logs.append(file.read())
+        for log in sorted(logs, key=lambda text: "execve(" not in text):
+            numbers = collections.Counter()
+            for text, name in re.findall(r"^((\w+)\(.*)", log, re.M):
+                numbers[name] += 1
+                yield name, numbers[name], re.sub(r"0x[0-9a-f]{5,}", "", re.sub(r"\) += .*", "", text))
 
     def remove(self):
         shutil.rmtree(os.path.dirname(self.log))
