@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WELL_KNOWN_NS (10ull * 1000000000) /* pairs are some 100 ns apart: after an hour that makes 36 us */
+
 static int find_host(struct reader *r, const struct session *s, unsigned *index)
 {
 	for (size_t i = 0; i < r->host_count; i++)
@@ -37,8 +39,14 @@ static void take_samples(struct image *im)
 		clock_sample(c, s->start_ticks, s->start_mono_ns, s->start_real_ns);
 	clock_sample(c, info->start_ticks, info->start_mono_ns, info->start_real_ns);
 	clock_sample(c, info->pair_ticks, info->pair_mono_ns, 0);
-	if (im->session->here)
-		clock_sample_now(c);
+}
+
+/* What runs, or was killed soon, may know too little of its clock. Else now is left alone: a trace reads the same at any time. */
+static void sample_now(const struct image *im)
+{
+	const struct clock *c = im->clock;
+	if (im->session->here && !im->info.end_ticks && c->last_mono - c->first_mono < WELL_KNOWN_NS)
+		clock_sample_now(im->clock);
 }
 
 /* A file to name when a clock makes no sense: any of its sessions or infos may be the one that is wrong. */
@@ -65,6 +73,8 @@ static int settle_clocks(struct reader *r)
 		im->clock = find_clock(r, host, im->info.clock);
 		take_samples(im);
 	}
+	for (size_t i = 0; i < r->image_count; i++)
+		sample_now(r->images[i]);
 	for (size_t i = 0; i < r->clock_count; i++)
 		if (clock_settle(&r->clocks[i])) {
 			error_set(MT_EFORMAT, clock_file(r, &r->clocks[i]), ERROR_NO_OFFSET,

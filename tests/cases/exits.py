@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -44,6 +45,15 @@ def case_supervised(mode, how, atexit, quick):
     everything_is_there(got.trace, mode, atexit, quick)
     found = got.trace.processes[0]["exit"]
     mt.equal((found["kind"], found["code"]), how)
+
+
+def case_reads_the_same_at_any_time():
+    """To the nanosecond, though a tick's length is better known the longer ago the run was."""
+    trace = mt.same(["sleep", "2"]).settle()
+    first = trace.tool("report", "--json").out
+    for _ in range(8):
+        time.sleep(0.3)
+        mt.equal(trace.tool("report", "--json").out, first, "the report, read again")
 
 
 def case_exec():
