@@ -90,11 +90,16 @@ static unsigned print_ledger(const struct system_ledger *l)
 
 /* ---- who was killed ----------------------------------------------------------------------------------------- */
 
+static bool was_killed(const struct report *r, const struct system_process *p)
+{
+	return view_has(r->view, p->process) && p->oom_killed != SYSTEM_NOT_KILLED;
+}
+
 unsigned report_kills(const struct report *r)
 {
 	unsigned n = 0;
 	for (unsigned i = 0; r->system && i < reader_processes(r->view->reader); i++)
-		n += view_has(r->view, reader_process(r->view->reader, i)) && system_process(r->system, i)->oom_killed != SYSTEM_NOT_KILLED;
+		n += was_killed(r, system_process(r->system, i));
 	return n;
 }
 
@@ -117,7 +122,7 @@ unsigned report_print_kills(const struct report *r)
 	const struct system_process *best = NULL;
 	for (unsigned i = 0; all && i < reader_processes(r->view->reader); i++) {
 		const struct system_process *p = system_process(r->system, i);
-		if (view_has(r->view, p->process) && p->oom_killed != SYSTEM_NOT_KILLED &&
+		if (was_killed(r, p) &&
 		    (!best || p->oom_killed > best->oom_killed || (p->oom_killed == best->oom_killed && p->rss_peak > best->rss_peak)))
 			best = p;
 	}

@@ -237,7 +237,7 @@ static void take_facts(struct system *s, const struct sample_subject *machine, c
 }
 
 /* The one that holds the limit, which subjects have in common that are in groups of their own below it. */
-static void take_worst(struct system *s)
+static void find_worst(struct system *s)
 {
 	struct system_facts *f = &s->facts;
 	for (unsigned i = 0; (i = samples_find(s->samples, MT_SUBJECT_CGROUP, s->host, i)) < samples_subjects(s->samples); i++) {
@@ -304,7 +304,7 @@ int system_settle(struct system *s, const struct model *m)
 	take_facts(s, samples_subject(s->samples, machine), group, x);
 	if (!group)
 		return 0;
-	take_worst(s);
+	find_worst(s);
 	judge_cut_off(s, m);
 	return 0;
 }
