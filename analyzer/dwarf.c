@@ -140,6 +140,12 @@ void dwarf_index_free(struct dwarf_index *index)
 	free(index);
 }
 
+uint32_t dwarf_unit(const struct dwarf_index *index, uint64_t address)
+{
+	const struct span *span = spans_find(&index->spans, address);
+	return span ? (uint32_t)span->item : UINT32_MAX;
+}
+
 bool dwarf_is_large(const struct dwarf_index *index)
 {
 	return index->lines > LARGE + LINES_A_UNIT * index->count;

@@ -23,6 +23,9 @@ struct dwarf_index;
 struct dwarf_index *dwarf_index_new(Dwarf *dwarf);
 void dwarf_index_free(struct dwarf_index *);
 
+/* The number of the compilation unit that has `address`; UINT32_MAX where none has. Equal for each index of the same file. */
+uint32_t dwarf_unit(const struct dwarf_index *, uint64_t address);
+
 /* So much was read for single addresses that it's better begun anew: libdw gives nothing back. */
 bool dwarf_is_large(const struct dwarf_index *);
 

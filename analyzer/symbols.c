@@ -387,11 +387,17 @@ static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t addre
 	return last + 1;
 }
 
+static void open_if_closed(struct symbols *s, struct symbol_module *m)
+{
+	if (m->state == SYMBOLS_UNREAD || (m->state == SYMBOLS_READ && !m->open))
+		load_module(s, m);
+}
+
 static size_t look_up(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)
 {
 	size_t count = 1;
-	if (m && (m->state == SYMBOLS_UNREAD || (m->state == SYMBOLS_READ && !m->open)))
-		load_module(s, m);
+	if (m)
+		open_if_closed(s, m);
 	if (m && m->state == SYMBOLS_READ)
 		count = resolve(s, m, address, frames);
 	for (size_t i = 0; i < count; i++) {
@@ -415,7 +421,7 @@ static struct place *place_add(struct symbols *s, struct symbol_module *m, uint6
 	return place;
 }
 
-static struct place *place_find(struct symbols *s, struct symbol_module *m, uint64_t address)
+static struct place *place_find(const struct symbols *s, struct symbol_module *m, uint64_t address)
 {
 	struct place *place, key = { .key = { m, address } };
 	HASH_FIND(hh, s->places, &key.key, sizeof(key.key), place);
@@ -443,14 +449,55 @@ static int by_file(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
+static int by_unit(const void *a, const void *b)
+{
+	const struct symbol_place *x = a, *y = b;
+	if (x->count != y->count)
+		return x->count < y->count ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Unit after unit, since each is read for its first address, and not all can be kept: the linker may have mixed their functions.
+ * `count` is the unit until the frames are known. */
+static void sort_by_unit(const struct symbol_module *m, struct symbol_place *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		places[i].count = dwarf_unit(m->dwarf, places[i].address - m->dwarf_bias);
+	qsort(places, count, sizeof(*places), by_unit);
+}
+
+static bool are_known(const struct symbols *s, const struct symbol_place *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!place_find(s, places[i].module, places[i].address))
+			return false;
+	return true;
+}
+
+/* All places of one module. */
+static void look_through(struct symbols *s, struct symbol_place *places, size_t count)
+{
+	struct symbol_module *m = places->module;
+	if (!are_known(s, places, count))
+		open_if_closed(s, m);
+	if (m->dwarf)
+		sort_by_unit(m, places, count);
+	for (size_t i = 0; i < count; i++) {
+		bool leaves_unit = i + 1 < count && places[i + 1].count != places[i].count;
+		places[i].count = (uint32_t)symbols_find(s, m, places[i].address, &places[i].frames);
+		if (leaves_unit && m->dwarf && dwarf_is_large(m->dwarf))
+			close_module(m);
+	}
+	close_module(m);
+}
+
 void symbols_look_ahead(struct symbols *s, struct symbol_place *places, size_t count)
 {
 	qsort(places, count, sizeof(*places), by_file);
-	for (size_t i = 0; i < count; i++) {
-		struct symbol_module *m = places[i].module;
-		places[i].count = (uint32_t)symbols_find(s, m, places[i].address, &places[i].frames);
-		if (i + 1 == count || places[i + 1].module != m || (m->dwarf && dwarf_is_large(m->dwarf)))
-			close_module(m);
+	for (size_t from = 0, to; from < count; from = to) {
+		for (to = from + 1; to < count && places[to].module == places[from].module; to++)
+			;
+		look_through(s, places + from, to - from);
 	}
 }
 

@@ -54,11 +54,12 @@ struct symbol_place {
 	struct symbol_module *module;
 	uint64_t address;
 	const struct frame *frames;
-	uint32_t count, number; /* number: the caller's */
+	uint32_t count;  /* of frames */
+	uint32_t number; /* the caller's */
 };
 
-/* symbols_find() of them all, one file after the other, which are closed again: what it takes to read them is much more than what is
- * found. Fills in and sorts `places`, whose modules are not NULL. */
+/* symbols_find() of them all, one file after the other and in it one unit, which are closed again: what it takes to read them is much
+ * more than what is found. Fills in and sorts `places`, whose modules are not NULL. */
 void symbols_look_ahead(struct symbols *, struct symbol_place *places, size_t count);
 
 /* Says what an address is, so that the module's file is not needed for it. The strings are copied; `name`, `library` and

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -280,6 +281,58 @@ TEST(what_is_no_file_has_no_symbols)
 	}
 	CHECK_EQ(symbols_find(s, NULL, 0x7f0000001234, &f), 1);
 	CHECK(!f->library && f->offset == 0x7f0000001234);
+	symbols_free(s);
+}
+
+static unsigned files_opened;
+
+/* Instead of libdw's own: counts how often a file is read from its beginning. */
+Dwfl *dwfl_begin(const Dwfl_Callbacks *callbacks)
+{
+	Dwfl *(*next)(const Dwfl_Callbacks *) = NULL;
+	*(void **)&next = dlsym(RTLD_NEXT, "dwfl_begin");
+	files_opened++;
+	return next(callbacks);
+}
+
+#define MIXED_PARTS 100 /* of each unit */
+#define MIXED_NOPS 1200 /* in each part; an instruction a line */
+
+/* Two units of 120,000 lines, whose parts the linker puts one after the other in turn. */
+static bool make_mixed_units(struct library *lib)
+{
+	static const char part[] = "awk -v unit=%d 'BEGIN { for (i = 0; i < %d; i++) { printf \".section .text.sorted.%%05d,\\\"ax\\\"\\n\", 2 * i + unit;"
+				   " if (i + unit == 0) print \".globl where\\n.type where,@function\\nwhere:\";"
+				   " for (k = 0; k < %d; k++) print \"nop\" } }' >%s && cc -g -c %s";
+	return shell(part, 0, MIXED_PARTS, MIXED_NOPS, "even.s", "even.s") == 0 &&
+	       shell(part, 1, MIXED_PARTS, MIXED_NOPS, "odd.s", "odd.s") == 0 &&
+	       shell("cc -shared -Wl,--build-id -Wl,-z,noexecstack -o mixed.so even.o odd.o") == 0 && open_library(lib, "mixed.so");
+}
+
+static void check_mixed(const struct symbol_place *place, uint64_t start)
+{
+	uint64_t part = (place->address - start) / MIXED_NOPS;
+	CHECK_EQ(place->count, 1);
+	CHECK(place->frames[0].line > part / 2 * MIXED_NOPS && ends_with(place->frames[0].file, part % 2 ? "/odd.s" : "/even.s"));
+}
+
+TEST(a_large_unit_is_read_once_for_all_its_addresses)
+{
+	struct symbol_place places[2 * MIXED_PARTS];
+	struct library lib;
+	struct symbols *s = symbols_new();
+	if (!make_mixed_units(&lib)) {
+		CHECK(!"compiled");
+		return;
+	}
+	uint64_t start = (uint64_t)(uintptr_t)dlsym(lib.handle, "where") - lib.bias;
+	for (size_t i = 0; i < 2 * MIXED_PARTS; i++)
+		places[i] = (struct symbol_place){ .module = module_of(s, &lib), .address = start + i * MIXED_NOPS + 7 };
+	files_opened = 0;
+	symbols_look_ahead(s, places, 2 * MIXED_PARTS);
+	CHECK_EQ(files_opened, 2); /* the second unit is read after the first was given back */
+	for (size_t i = 0; i < 2 * MIXED_PARTS; i++)
+		check_mixed(&places[i], start);
 	symbols_free(s);
 }
 
