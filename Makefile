@@ -8,7 +8,8 @@
 #   make check-gpu    the device tests on a real NVIDIA GPU, with the PyTorch of GPU_PYTHON
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
 #   make golden       records tests/golden anew (its changes are a commit of their own)
-#   make install      PREFIX=/usr/local DESTDIR=; uninstall removes it
+#   make install      PREFIX=/usr/local DESTDIR=
+#   make uninstall    removes what install put there
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
