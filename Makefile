@@ -9,7 +9,9 @@
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
-#   make clean        everything but the Python environments; distclean: that too
+#   make uninstall    removes what install put there
+#   make clean        removes what was built; distclean also the Python environments (gigabytes)
+#   make help         this text
 #
 # Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, SAN = sanitizers (address,undefined),
 # V=1 shows commands; VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
@@ -32,12 +34,22 @@ override LDFLAGS += -fsanitize=$(SAN)
 endif
 
 SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
+# $(1) from the root, for who works in another folder. Not abspath, which takes a blank for the end of a name.
+FULL      = $(if $(filter /%,$(1)),,"$$PWD"/)'$(1)'
 ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c format/*.c))
 # One line a file; V=1 shows the commands.
 SAY       = $(if $(V),,@echo '  $@' && )
 COMPILE   = $(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
 
+# Goals that call make again would build what the other goals are just building, and clean remove it: then one after another.
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean distclean demo demo-gpu check check-long check-asan bench asan run-tests setup-%,$(MAKECMDGOALS))),)
+.NOTPARALLEL:
+endif
+
 all: $(B)/libmemtrace.so $(B)/$(POOL_SHIM) $(B)/memtrace
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 # ---- the two products ----
 
@@ -52,10 +64,10 @@ $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
 	$(SAY)$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
 	$(SAY)cp $< $@
-$(SHIM): $(B)/%.o: %
+$(SHIM): $(B)/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
-$(SHIM_SHARED): $(B)/shim/%.o: %
+$(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
@@ -67,9 +79,12 @@ $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
 
-# Names the package of a missing header before the compiler stumbles over it.
-$(B)/.deps: scripts/deps
+# Names the packages of a missing compiler or header before the build stumbles over it.
+$(B)/.deps: scripts/deps | $(B)/.compiler
 	@CC='$(CC)' scripts/deps
+	@touch $@
+$(B)/.compiler: scripts/deps
+	@CC='$(CC)' scripts/deps --shim
 	@mkdir -p $(@D) && touch $@
 
 # ---- tests ----
@@ -125,7 +140,7 @@ asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
 asan-tests: $(B)/memtrace $(UNITS)
 
-RUN = BUILD='$(abspath $(B))' VENV='$(abspath $(VENV))' VENV_GPU='$(abspath $(VENV_GPU))' CC='$(CC)' tests/run
+RUN = B=$(call FULL,$(B)) VENV=$(call FULL,$(VENV)) VENV_GPU=$(call FULL,$(VENV_GPU)) CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
 run-tests: tests asan
@@ -139,42 +154,54 @@ golden: tests
 
 # ---- use ----
 
-setup-demo:  ; @VENV=$(VENV) scripts/setup build demo
-setup-check: ; @VENV=$(VENV) VENV_GPU=$(VENV_GPU) scripts/setup build demo check gpu $(if $(CI),ci)
-setup-long:  setup-check; @VENV=$(VENV) scripts/setup build long
-setup-gpu:   ; @VENV_GPU=$(VENV_GPU) scripts/setup build gpu
-setup-bench: ; @VENV=$(VENV) scripts/setup build demo bench
+SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' scripts/setup build
+setup-demo:  ; $(SETUP) demo
+setup-check: ; $(SETUP) demo check gpu $(if $(CI),ci)
+setup-long:  ; $(SETUP) demo check gpu long $(if $(CI),ci)
+setup-gpu:   ; $(SETUP) gpu
+setup-bench: ; $(SETUP) demo bench
 
 demo: setup-demo
 	@$(MAKE) --no-print-directory all
-	scripts/demo $(B) $(VENV)
+	scripts/demo '$(B)' '$(VENV)'
 
 demo-gpu: setup-gpu
 	@$(MAKE) --no-print-directory all standin
-	scripts/demo-gpu $(B) $(VENV_GPU)
+	scripts/demo-gpu '$(B)' '$(VENV_GPU)'
 
 # On a machine with a real GPU: GPU_PYTHON has PyTorch with CUDA. GPU_FLAGS=--standin tries the test itself without one.
 GPU_PYTHON ?= python3
 check-gpu: all standin
-	@B='$(abspath $(B))' VENV_GPU='$(abspath $(VENV_GPU))' tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
+	@B=$(call FULL,$(B)) VENV_GPU=$(call FULL,$(VENV_GPU)) tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
 
 bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES)
-	@B=$(B) VENV=$(VENV) tests/bench/run $(BENCH_FLAGS)
+	@B='$(B)' VENV='$(VENV)' tests/bench/run $(BENCH_FLAGS)
+
+# Where an installed file goes to and what it comes from.
+INSTALLED = bin/memtrace:$(B)/memtrace lib/libmemtrace.so:$(B)/libmemtrace.so lib/$(POOL_SHIM):$(B)/libmemtrace.so \
+            include/memtrace.h:memtrace.h share/memtrace/memtrace.py:scripts/memtrace.py
+TO        = $(DESTDIR)$(PREFIX)
+# LD_PRELOAD finds a library by its name alone only after ldconfig, which can't be had for another root or without its rights.
+LDCONFIG  = PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null; ldconfig -p | grep -q '=> $(PREFIX)/lib/libmemtrace.so$$' || \
+            echo "memtrace: the loader does not look there; the full path works: LD_PRELOAD=$(PREFIX)/lib/libmemtrace.so"
 
 install: all
-	install -D -m 755 $(B)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
-	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
-	install -D -m 755 $(B)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/$(POOL_SHIM)
-	install -D -m 644 memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h
-	install -D -m 644 scripts/memtrace.py $(DESTDIR)$(PREFIX)/share/memtrace/memtrace.py
+	@for file in $(INSTALLED); do \
+		case $$file in include/* | share/*) mode=644 ;; *) mode=755 ;; esac; \
+		install -D -m $$mode "$${file#*:}" "$(TO)/$${file%%:*}" && echo "  $(TO)/$${file%%:*}" || exit 1; done
+	$(if $(DESTDIR),,@$(LDCONFIG))
+uninstall:
+	@for file in $(INSTALLED); do rm -fv "$(TO)/$${file%%:*}" || exit 1; done
+	@rmdir "$(TO)/share/memtrace" 2>/dev/null || true
+	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
 
 clean:
-	@[ ! -d $(B) ] || find $(B) -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
+	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
 distclean:
-	rm -rf $(B)
+	rm -rf '$(B)'
 
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
-.PHONY: all tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench install clean distclean
+.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
+	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
 .DELETE_ON_ERROR:

@@ -21,23 +21,28 @@ def trace_of(stacks, rounds):
     return trace
 
 
-def peak_bytes(stacks, rounds):
+def report_bytes(trace, allocations):
     """Of the report itself, if what it says is right."""
-    trace = trace_of(stacks, rounds)
     with open(os.path.join(mt.scratch("report"), "json"), "w+b") as out:
         child = subprocess.Popen([mt.MEMTRACE, "report", "--json", trace.path], stdout=out, env=mt.clean_env())
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = status
         mt.equal(status, 0)
         out.seek(0)
-        mt.between(stacks * rounds, json.load(out)["host"]["allocations"], stacks * rounds + 100)
+        mt.between(allocations, json.load(out)["host"]["allocations"], allocations + 100)
     return usage.ru_maxrss * 1024
 
 
+def peak_bytes(stacks, rounds):
+    """The most of three: how far its reading threads get ahead of the others is a matter of luck, and a few MiB."""
+    trace = trace_of(stacks, rounds)
+    return max(report_bytes(trace, stacks * rounds) for _ in range(3))
+
+
 def case_events():
-    """The same stacks four times as often."""
-    once, more = peak_bytes(STACKS, 4), peak_bytes(STACKS, 16)
-    mt.check(more < once * 1.1, "%d bytes, and %d with four times as many events" % (once, more))
+    """The same stacks three times as often; so many that what is read ahead is there in both."""
+    once, more = peak_bytes(STACKS, 16), peak_bytes(STACKS, 48)
+    mt.check(more < once * 1.1, "%d bytes, and %d with three times as many events" % (once, more))
 
 
 def case_dead_stacks():

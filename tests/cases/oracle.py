@@ -36,8 +36,11 @@ def recorder_killed(command, cwd):
         recorder = trace.recorder()
         if recorder and killed < 2:
             time.sleep(0.05 * killed)
-            os.kill(recorder, 9)
-            killed += 1
+            try:
+                os.kill(recorder, 9)
+                killed += 1
+            except ProcessLookupError:
+                pass  # ended by itself
         time.sleep(0.01)
     out, err = child.communicate(timeout=10)
     mt.check(killed, "no recorder came")

@@ -92,7 +92,7 @@ def case_perl():
 
 def case_node():
     # Compiled JavaScript has no unwind tables; where its frame pointers end is a matter of opinion.
-    script = "const t = []; for (let i = 0; i < 20000; i++) t.push(JSON.parse(JSON.stringify({i, s: 'x'.repeat(i % 99)}))); t.sort()"
+    script = "const t = []; for (let i = 0; i < 45000; i++) t.push(JSON.parse(JSON.stringify({i, s: 'x'.repeat(i % 99)}))); t.sort()"
     totals = verify([mt.need("node"), "-e", script], "verify", 100000, "any")
     mt.check(totals["truncated"] < totals["captures"] / 100, "cut: %s" % totals)
 

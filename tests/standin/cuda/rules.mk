@@ -28,7 +28,7 @@ $(B)/standin/libcudart.so.%: $(call STANDIN_OF,runtime_rest) $(B)/tests/standin/
 # Torch's libraries look in site-packages/nvidia/cu13/lib before anywhere else.
 TORCH_LOOKS   = $(TORCH_GPU)/../../nvidia/cu13/lib
 standin: $(STANDIN_CUDA) $(if $(TORCH_GPU),$(B)/standin/.torch)
-	$(if $(TORCH_GPU),@mkdir -p $(dir $(TORCH_LOOKS)) && ln -sfn $(abspath $(B)/standin) $(TORCH_LOOKS))
+	$(if $(TORCH_GPU),@mkdir -p $(dir $(TORCH_LOOKS)) && ln -sfn $(call FULL,$(B)/standin) $(TORCH_LOOKS))
 $(B)/standin/.torch: tests/standin/cuda/stubs.py $(call STANDIN_OF,maths) $(wildcard $(TORCH_GPU)/libtorch_cuda.so) | $(STANDIN_CUDA)
 	CC='$(CC)' tests/standin/cuda/stubs.py $(TORCH_GPU) $(B)/standin $(call STANDIN_OF,maths)
 	touch $@
