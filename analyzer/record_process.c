@@ -54,6 +54,14 @@ void record_process_free(struct record_process *p)
 	free(p);
 }
 
+void record_process_close_files(struct record_process *p)
+{
+	if (p->ring_fd >= 0)
+		close(p->ring_fd);
+	p->ring_fd = -1;
+	record_trace_suspend(&p->trace);
+}
+
 /* What an earlier recorder's block covers. */
 static int see_block(void *context, const struct mt_block *header, const struct mt_cover *covers)
 {
@@ -109,6 +117,8 @@ static int open_trace(struct record_process *p, const struct recorder *r)
 {
 	if (p->trace.fd >= 0)
 		return 0;
+	if (p->trace.end)
+		return record_trace_resume(&p->trace);
 	free(p->places);
 	p->places = NULL;
 	p->place_room = 0;
@@ -241,6 +251,7 @@ static int write_cut(struct record_process *p, struct recorder *r, size_t least)
 		if (e)
 			return e;
 		written++;
+		__atomic_store_n(&r->session->recorder_beat_ns, ticks_mono_ns(), __ATOMIC_RELAXED);
 	}
 }
 
