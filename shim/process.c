@@ -395,6 +395,19 @@ int mt_process_enter(void)
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
 
+void mt_process_before_fork(void)
+{
+	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
+		mt_record_enter();
+	if (mt_process_state() != MT_STATE_OFF) /* then there may be no clock */
+		mt_process.fork_ticks = mt_ticks();
+}
+
+void mt_process_after_fork(void)
+{
+	mt_process.fork_ticks = 0;
+}
+
 /* ---- leaving ---- */
 
 void mt_process_ends(enum mt_exit kind, int code)

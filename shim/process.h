@@ -55,6 +55,11 @@ static inline int mt_process_sandboxed(void)
  * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. */
 int mt_process_enter(void);
 
+/* Around a fork, in the parent: its moment. A forked child that has had no event so far enters: what it forks inherits from it, as of
+ * now, and not from its own parent. Async-signal-safe. */
+void mt_process_before_fork(void);
+void mt_process_after_fork(void);
+
 /* Stops recording for good in this process, in a way the trace shows. */
 void mt_process_off(void);
 
