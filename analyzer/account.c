@@ -390,7 +390,7 @@ int account_inherit(struct account *a, const struct account *parent)
 		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
 		to->inherited_blocks = from->live_blocks + from->inherited_blocks;
 	}
-	if (!a->seen.process->has_events)
+	if (!a->seen.process->has_events && !a->seen.process->has_heirs)
 		return 0; /* nobody will ask for single blocks */
 	int e = a->model->query.numbers ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
 	if (!e)

@@ -147,6 +147,15 @@ enum alive alive(uint32_t pid, uint64_t ns, uint64_t start)
 	return locate(pid, ns, start, &number);
 }
 
+uint64_t alive_start(uint32_t pid, uint64_t ns)
+{
+	char path[64];
+	struct proc_stat st;
+	uint32_t number = alive_number(pid, ns, 0);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", number);
+	return number && read_stat(path, &st) ? st.start : 0;
+}
+
 uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start)
 {
 	uint32_t number;

@@ -15,6 +15,9 @@ enum alive {
  * /proc/PID/stat; 0 = unknown). A reused pid and a zombie are not alive; a process whose first thread alone has ended is. */
 enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
 
+/* When it started, as above; 0 if that can't be told. */
+uint64_t alive_start(uint32_t pid, uint64_t ns);
+
 /* Its number in our /proc, or 0 if it can't be found there. */
 uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start);
 

@@ -8,6 +8,7 @@
 #include "analyzer/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ static const struct option_spec spec = {
 	"Exit status: the command's (128 + signal if it was killed); 2 or 3 if it could not be run.",
 	rows, OPTIONS_NO_DIRS | OPTIONS_STOP
 };
+
+#define SILENT_NS 20000000000ull /* its rounds take seconds where a lot is to be compressed on a busy machine */
 
 static pid_t child;
 
@@ -55,12 +58,26 @@ static int set_variable(const char *name, const char *value, void *unused)
 	return setenv(name, value, 1) ? error_errno(MT_ERUN, name, ERROR_NO_OFFSET) : 0;
 }
 
+/* Whoever reads from a pipe that we were given waits until nobody has its other end. */
+static void let_go_of_files(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd < 3; fd++)
+		if (null != fd && (null < 0 || dup2(null, fd) < 0))
+			close(fd);
+	if (close_range(3, ~0u, 0))
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+}
+
 /* Its own session, so that the terminal's signals don't reach it. */
 static pid_t start_recorder(const char *dir)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		let_go_of_files();
 		setsid();
 		unsetenv("LD_PRELOAD");
 		execl("/proc/self/exe", "memtrace", "record", dir, (char *)NULL);
@@ -127,11 +144,27 @@ static int report_when_quiet(const char *dir)
 	return e;
 }
 
-static void stop(pid_t recorder)
+/* It ends by itself when all is compressed. One that somebody has stopped, or that hangs, is ended: whatever it knows is in the files. */
+static void stop(const char *dir, pid_t recorder)
 {
-	if (recorder > 0) {
-		kill(recorder, SIGTERM);
-		wait_for(recorder);
+	struct timespec pause = { .tv_nsec = 5000000 };
+	int status, end_ms = 0, waited_ms = 0;
+	pid_t pid;
+
+	if (recorder <= 0)
+		return;
+	kill(recorder, SIGTERM);
+	while ((pid = waitpid(recorder, &status, WNOHANG | WUNTRACED)) == 0 || (pid == recorder && WIFSTOPPED(status))) {
+		if (!end_ms && (pid || session_recorder_silence(dir) > SILENT_NS)) {
+			fprintf(stderr, "memtrace: the recorder (%d) %s and was ended; what it had not compressed is read as it is\n",
+			        (int)recorder, pid ? "was stopped" : "did not answer");
+			kill(recorder, SIGKILL);
+			end_ms = waited_ms + 1000;
+		}
+		if (end_ms && waited_ms > end_ms)
+			return; /* the kernel keeps it */
+		nanosleep(&pause, NULL);
+		waited_ms += 5;
 	}
 }
 
@@ -153,7 +186,7 @@ static int record_command(char **argv, const char *dir)
 		session_end(dir, child, status);
 	else
 		rmdir(dir);
-	stop(recorder);
+	stop(dir, recorder);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -75,7 +75,7 @@ static int check_info(struct image *im, const struct mt_info *info, const char *
 	if (info->version != MT_VERSION)
 		return error_set(MT_EVERSION, path, 8, "was written by format version %" PRIu32 ", this reads %d",
 				 info->version, MT_VERSION);
-	CHECK_FIELD(info->bytes == sizeof(*info), bytes, "length of the header");
+	CHECK_FIELD(info->bytes >= MT_INFO_LEAST && info->bytes <= MT_INFO_STATES, bytes, "length of the header");
 	char name[32];
 	snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu32, info->pid, info->image);
 	if (strcmp(name, im->name) != 0)
@@ -116,6 +116,16 @@ static int read_info_file(struct image *im, struct mt_info *info)
 	return e ? e : check_info(im, info, im->info_file.path);
 }
 
+/* A shorter header is of an older writer, and what it lacks is 0. */
+static int take_info(struct image *im, struct mt_info *info, const char *bytes, size_t count)
+{
+	*info = (struct mt_info){ 0 };
+	memcpy(info, bytes, MT_INFO_LEAST);
+	if (info->bytes > MT_INFO_LEAST && info->bytes <= count)
+		memcpy(info, bytes, info->bytes < sizeof(*info) ? info->bytes : sizeof(*info));
+	return check_info(im, info, im->trace.file.path);
+}
+
 /* The info block: its head into *info, its log into im->log unless info_only. */
 static int read_info_block(struct image *im, struct mt_info *info, bool with_log)
 {
@@ -124,22 +134,20 @@ static int read_info_block(struct image *im, struct mt_info *info, bool with_log
 	const char *path = im->trace.file.path;
 	char *bytes = NULL;
 	int e = trace_read(im, &im->trace.info, &buf, &head);
-	if (!e && head.count < sizeof(*info))
+	if (!e && head.count < MT_INFO_LEAST)
 		e = error_set(MT_EFORMAT, path, (int64_t)im->trace.info.offset, "info block is too short");
 	if (!e && !(bytes = malloc(head.count)))
 		e = error_set(MT_EMEMORY, path, (int64_t)im->trace.info.offset, NULL);
 	if (!e && (e = codec_decode_info(reader_codec(im->reader), buf.data, buf.size, bytes)) != 0)
 		e = error_set(MT_EFORMAT, path, (int64_t)im->trace.info.offset, "%s", codec_strerror(e));
 	codec_buf_fini(&buf);
-	if (!e) {
-		memcpy(info, bytes, sizeof(*info));
-		e = check_info(im, info, path);
-	}
+	if (!e)
+		e = take_info(im, info, bytes, head.count);
 	if (e || !with_log) {
 		free(bytes);
 		return e;
 	}
-	size_t seen = sizeof(*info) + im->log_seen < head.count ? sizeof(*info) + im->log_seen : head.count;
+	size_t seen = info->bytes + im->log_seen < head.count ? info->bytes + im->log_seen : head.count;
 	im->log_bytes = head.count - seen;
 	memmove(bytes, bytes + seen, im->log_bytes);
 	im->log = bytes;

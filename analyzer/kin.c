@@ -45,6 +45,8 @@ static void link_parent(struct reader *r, struct image *im)
 		before = find_image(r, im, info->parent_pid, info->parent_image, 0);
 		bool fits = before && before->process.id < p->id;
 		p->parent = fits ? &before->process : NULL;
+		if (fits)
+			before->process.has_heirs = true;
 	} else if (info->image) {
 		before = find_image(r, im, info->pid, info->image - 1, 0);
 	} else {

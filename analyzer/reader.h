@@ -137,6 +137,7 @@ struct process {
 	uint32_t node_base, node_end;   /* ids of its own: [node_base, node_end) */
 	const struct mt_node *nodes;    /* of node_base; NULL if it has none. Use process_node() */
 	bool has_events;
+	bool has_heirs; /* it was forked in turn */
 
 	/* What is missing. The first four are the shim's own counts. */
 	uint64_t lost_events, truncated_stacks, unwritten_bytes, faults;

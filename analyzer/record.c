@@ -43,6 +43,8 @@
 #define RETRY_NS       (1000 * MS)
 #define MAX_FAILURES   4          /* then a process that is over is left as it is */
 #define LINGER_NS      (1000 * MS) /* without any process, before we go */
+#define BIRTH_NS       (1000 * MS) /* a process whose files can't be had (yet) is not waited for any longer */
+#define OWN_FILES      16          /* descriptors that are not of processes' files */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
 #define TIGHT_FREE     (64ull << 20)
 
@@ -57,6 +59,7 @@ struct work {
 	struct sampler_process *sampled;  /* whom it looks at */
 	size_t sampled_room;
 	bool hangs;                       /* a sampler that could not be stopped still uses the session */
+	rlim_t most_files;                /* descriptors that files of processes may have */
 	int session_fd;
 	pid_t parent;
 	int dir_fd;
@@ -174,6 +177,7 @@ static void meet(struct work *w, const char *file)
 	struct record_process *p = record_process_new(name, pid, image);
 	if (!p)
 		return;
+	p->met_ns = ticks_mono_ns();
 	p->next = w->processes;
 	w->processes = p;
 }
@@ -203,21 +207,24 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 {
 	if (p->over || !p->info)
 		return;
-	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->info->boot_start);
+	if (!p->start) /* it could not read its own: then its number must stay whose it is when we first look */
+		p->start = p->info->boot_start ? p->info->boot_start : alive_start(p->pid, p->info->pid_ns);
+	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->start);
 	p->over = life == ALIVE_NO;
 	p->unknown = life == ALIVE_UNKNOWN;
 }
 
-/* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. */
+/* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. (If that is wrong, as it is of another pid
+ * namespace and has not said so yet, its file is met again.) */
 static bool is_hopeless(const struct work *w, struct record_process *p, int opened)
 {
 	char path[4500];
 	snprintf(path, sizeof(path), "%s%s.info", w->r.raw_stem, p->name);
 	if (access(path, F_OK))
 		return true;
-	if (opened != 1 || !p->info || !p->info->boot_start || p->info->magic[0])
+	if (opened != 1 || (p->info && p->info->magic[0]))
 		return false;
-	return alive(p->pid, p->info->pid_ns, p->info->boot_start) == ALIVE_NO;
+	return alive(p->pid, p->info ? p->info->pid_ns : 0, p->info ? p->info->boot_start : 0) == ALIVE_NO;
 }
 
 static void note_failure(struct record_process *p, uint64_t now)
@@ -233,6 +240,7 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	int e = record_process_open(p, &w->r);
 	if (e) {
 		p->finished = is_hopeless(w, p, e);
+		p->unknown = now - p->met_ns > BIRTH_NS;
 		return 0;
 	}
 	see_whether_over(w, p);
@@ -242,6 +250,15 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	else
 		p->failures = 0;
 	return e > 0 ? e : 0;
+}
+
+/* Each has two files; where these are too many only the one that is being served keeps them open. */
+static bool are_many(const struct work *w)
+{
+	rlim_t files = 0;
+	for (const struct record_process *p = w->processes; p; p = p->next)
+		files += 2;
+	return files > w->most_files;
 }
 
 static void forget_finished(struct work *w)
@@ -288,8 +305,11 @@ static int work_round(struct work *w)
 	set_clock(w); /* before any ring is looked at */
 	set_tight(w);
 	look_around(w);
+	bool many = are_many(w);
 	for (struct record_process *p = w->processes; p; p = p->next) {
 		done += serve(w, p, now);
+		if (many && !w->folding)
+			record_process_close_files(p);
 		set_beat(w);
 	}
 	tell_sampler(w);
@@ -355,14 +375,14 @@ static void work_to_the_end(struct work *w)
 static void work_off(struct work *w)
 {
 	for (;;) {
-		w->sampler = sampler_start(w->r.dir, w->r.session);
+		w->sampler = w->most_files ? sampler_start(w->r.dir, w->r.session) : NULL; /* it would take the last descriptors */
 		work_until_idle(w);
 		if (told_to_stop)
 			work_to_the_end(w);
 		w->hangs |= !sampler_stop(w->sampler);
 		w->sampler = NULL;
 		set_present(w, false);
-		look_around(w);
+		work_round(w); /* not only a look: files of which nothing will ever come are met again and again */
 		if (told_to_stop || !has_work(w) || is_removed(w))
 			return;
 		set_present(w, true);
@@ -377,7 +397,7 @@ static void on_term(int sig)
 	told_to_stop = 1;
 }
 
-static void set_up_process(void)
+static void set_up_process(struct work *w)
 {
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ, SIGTSTP, SIGTTOU, SIGTTIN };
 	struct sigaction term = { .sa_handler = on_term };
@@ -388,6 +408,7 @@ static void set_up_process(void)
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
+		w->most_files = files.rlim_cur > 2 * OWN_FILES ? files.rlim_cur - OWN_FILES : 0;
 	}
 	umask(077);
 }
@@ -464,7 +485,7 @@ int record_run(const char *dir)
 	int e = open_dir(&w, dir);
 	if (e)
 		return e;
-	set_up_process();
+	set_up_process(&w);
 	e = run(&w);
 	tear_down(&w);
 	close(w.dir_fd);

@@ -33,7 +33,7 @@ struct info_search { int fd; struct mt_info info; bool found; };
 static bool see_info(void *arg, uint64_t offset, uint64_t bytes, const struct mt_block *b)
 {
 	struct info_search *s = arg;
-	if (b->type != MT_BLOCK_INFO || b->count < sizeof(s->info) || b->count > CODEC_MAX_INFO || bytes > 1u << 30)
+	if (b->type != MT_BLOCK_INFO || b->count < MT_INFO_LEAST || b->count > CODEC_MAX_INFO || bytes > 1u << 30)
 		return true;
 	struct codec *codec = codec_new();
 	void *block = malloc(bytes), *info = malloc(b->count);
@@ -41,7 +41,7 @@ static bool see_info(void *arg, uint64_t offset, uint64_t bytes, const struct mt
 	size_t n;
 	if (codec && block && info && read_at(s->fd, offset, block, bytes) && !codec_check(block, bytes, &head, &n) &&
 	    !codec_decode_info(codec, block, bytes, info)) {
-		memcpy(&s->info, info, sizeof(s->info));
+		memcpy(&s->info, info, MT_INFO_LEAST); /* what is asked for is in any */
 		s->found = true;
 	}
 	codec_free(codec);

@@ -2,6 +2,7 @@
 #include "analyzer/ticks.h"
 
 #include "analyzer/error.h"
+#include "analyzer/record_io.h"
 #include "analyzer/vec.h"
 
 #include <errno.h>
@@ -52,6 +53,14 @@ void record_process_free(struct record_process *p)
 	record_trace_close(&p->trace);
 	free(p->places);
 	free(p);
+}
+
+void record_process_close_files(struct record_process *p)
+{
+	if (p->ring_fd >= 0)
+		close(p->ring_fd);
+	p->ring_fd = -1;
+	record_trace_suspend(&p->trace);
 }
 
 /* What an earlier recorder's block covers. */
@@ -109,6 +118,8 @@ static int open_trace(struct record_process *p, const struct recorder *r)
 {
 	if (p->trace.fd >= 0)
 		return 0;
+	if (p->trace.end)
+		return record_trace_resume(&p->trace);
 	free(p->places);
 	p->places = NULL;
 	p->place_room = 0;
@@ -241,6 +252,7 @@ static int write_cut(struct record_process *p, struct recorder *r, size_t least)
 		if (e)
 			return e;
 		written++;
+		__atomic_store_n(&r->session->recorder_beat_ns, ticks_mono_ns(), __ATOMIC_RELAXED);
 	}
 }
 
@@ -307,7 +319,15 @@ int record_process_nodes(const struct record_process *p, const struct recorder *
 		return errno == ENOENT ? 1 : error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
 	if (fstat(fd, &st) || (uint64_t)st.st_size / sizeof(struct mt_node) < *count)
 		*count = (uint64_t)st.st_size / sizeof(struct mt_node);
-	void *map = *count ? mmap(NULL, *count * sizeof(struct mt_node), PROT_READ, MAP_SHARED, fd, 0) : NULL;
+	/* of one segment the end may be a hole, which a mapping would have to fill; more have none */
+	size_t bytes = *count * sizeof(struct mt_node);
+	bool copied = (uint64_t)st.st_size <= MT_NODE_STEP * sizeof(struct mt_node);
+	void *map = !*count ? NULL : copied ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+					    : mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (map && map != MAP_FAILED && copied && !read_at(fd, 0, map, bytes)) {
+		munmap(map, bytes);
+		map = MAP_FAILED;
+	}
 	close(fd);
 	if (map == MAP_FAILED)
 		return error_errno(MT_EIO, p->name, ERROR_NO_OFFSET);
@@ -361,13 +381,11 @@ static int write_end(struct record_process *p, struct recorder *r)
 	return e;
 }
 
-static void remove_raw(const struct record_process *p, struct recorder *r, const char *extension)
+static void remove_raw(const struct record_process *p, const struct recorder *r, const char *extension)
 {
 	char path[4500];
-	struct stat st;
 	raw_path(p, r, extension, path, sizeof(path));
-	if (lstat(path, &st) == 0 && unlink(path) == 0)
-		__atomic_fetch_sub(&r->session->used_bytes, (uint64_t)st.st_size, __ATOMIC_RELAXED);
+	unlink(path);
 }
 
 /* The info goes last: as long as it is there a later recorder looks after the rest. */
@@ -381,6 +399,7 @@ static int finish(struct record_process *p, struct recorder *r)
 	remove_raw(p, r, "ring");
 	remove_raw(p, r, "nodes");
 	remove_raw(p, r, "info");
+	__atomic_fetch_sub(&r->session->used_bytes, p->info->disk_bytes, __ATOMIC_RELAXED);
 	p->finished = true;
 	return 0;
 }

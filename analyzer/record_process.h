@@ -41,6 +41,8 @@ struct record_process {
 	struct ring_place *places;
 	size_t place_room;
 	struct record_trace trace;
+	uint64_t met_ns;            /* when its info file was first seen */
+	uint64_t start;             /* as boot_start; 0 = unknown */
 	uint64_t lost;              /* info->lost_events as of the last round */
 	uint64_t wrote_ns;          /* when it last got a block; 0 = never */
 	uint64_t burst_ns;          /* since when there is a block's worth that is left to wait; 0 = there is none */
@@ -56,6 +58,9 @@ struct record_process {
 /* A process whose info file was seen. NULL without memory. */
 struct record_process *record_process_new(const char *name, uint32_t pid, uint32_t image);
 void record_process_free(struct record_process *p);
+
+/* They are opened again when they are needed. */
+void record_process_close_files(struct record_process *p);
 
 /* The files of blocks take so many bytes more, or less. */
 void recorder_charge(struct recorder *r, int64_t bytes);

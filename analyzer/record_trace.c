@@ -107,11 +107,23 @@ int record_trace_open(struct record_trace *t, const char *dir, const char *name,
 	return e;
 }
 
-void record_trace_close(struct record_trace *t)
+void record_trace_suspend(struct record_trace *t)
 {
 	if (t->fd >= 0)
 		close(t->fd);
 	t->fd = -1;
+}
+
+int record_trace_resume(struct record_trace *t)
+{
+	t->fd = open(t->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	return t->fd < 0 ? failed(t, MT_EOUTPUT) : 0;
+}
+
+void record_trace_close(struct record_trace *t)
+{
+	record_trace_suspend(t);
+	t->end = 0;
 }
 
 int record_trace_append(struct record_trace *t, const struct codec_buf *block)

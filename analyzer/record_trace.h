@@ -24,6 +24,10 @@ int record_trace_open(struct record_trace *t, const char *dir, const char *name,
 		      record_trace_seen *seen, void *context);
 void record_trace_close(struct record_trace *t);
 
+/* Gives up the descriptor for a while, and nothing else; `end` stays, and tells a suspended one from a closed one. */
+void record_trace_suspend(struct record_trace *t);
+int record_trace_resume(struct record_trace *t);
+
 /* Appends one block; on error the file is as it was. */
 int record_trace_append(struct record_trace *t, const struct codec_buf *block);
 

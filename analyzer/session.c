@@ -1,5 +1,6 @@
 #include "analyzer/session.h"
 #include "analyzer/error.h"
+#include "analyzer/ticks.h"
 #include "format/format.h"
 #include "format/output_name.h"
 
@@ -81,4 +82,14 @@ int session_end(const char *dir, pid_t pid, int status)
 	__atomic_fetch_and(&s->flags, ~(uint32_t)MT_SESSION_SUPERVISED, __ATOMIC_RELAXED);
 	munmap(s, sizeof(*s));
 	return 0;
+}
+
+uint64_t session_recorder_silence(const char *dir)
+{
+	struct mt_session *s = map(dir);
+	uint64_t beat = s ? __atomic_load_n(&s->recorder_beat_ns, __ATOMIC_RELAXED) : 0, now = ticks_mono_ns();
+
+	if (s)
+		munmap(s, sizeof(*s));
+	return beat && now > beat ? now - beat : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_SESSION_H
 #define MT_ANALYZER_SESSION_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SESSION_PATH 4096
@@ -16,5 +17,8 @@ int session_wait(const char *dir, pid_t pid);
 /* Notes how the child of `memtrace run` ended; `status` as from waitpid. From then on a process that lacks a recorder
  * starts one itself. */
 int session_end(const char *dir, pid_t pid, int status);
+
+/* How long ago its recorder said that it is at work, in ns; 0 = it never did. */
+uint64_t session_recorder_silence(const char *dir);
 
 #endif

@@ -270,7 +270,7 @@ int codec_decode_info(struct codec *codec, const void *block, size_t bytes, void
 	struct varint_in in;
 	struct payload payload = block_payload(block, bytes);
 	memcpy(&header, block, sizeof(header));
-	if (header.type != MT_BLOCK_INFO || header.count < sizeof(struct mt_info))
+	if (header.type != MT_BLOCK_INFO || header.count < MT_INFO_LEAST)
 		return -CODEC_ECORRUPT;
 	int error = payload_next(codec, &payload, &codec->columns[0], header.count, &in);
 	if (error)

@@ -139,6 +139,20 @@ struct mt_info {
 	uint64_t faults;            /* internal inconsistencies; too many turn the shim off */
 	uint32_t off;               /* the kill switch fired */
 	uint32_t seccomp;           /* a seccomp filter was installed: no files after that */
+	uint64_t disk_bytes;        /* of session.used_bytes: what this process's raw files are charged with */
+	uint32_t lost_why;          /* enum mt_loss, or'ed: why events were lost */
+	uint32_t reserved;
+};
+
+#define MT_INFO_LEAST 208u /* mt_info.bytes of the first writers; what they lack reads as 0 */
+
+/* Why events were lost, and why processes were not recorded. */
+enum mt_loss {
+	MT_LOSS_DISK = 1,    /* no space, or the limit was reached */
+	MT_LOSS_SECCOMP = 2, /* a system call filter leaves no way to get more memory or files */
+	MT_LOSS_RIGHTS = 4,  /* the process gave up its rights to the trace directory */
+	MT_LOSS_DAMAGE = 8,  /* raw files were cut off or overwritten before they were compressed */
+	MT_LOSS_FILES = 16,  /* no descriptors, or the files can't be made for another reason */
 };
 
 #define MT_INFO_STATES   4096u     /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */

@@ -51,7 +51,8 @@ INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
     "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
-    "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp")
+    "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
+    "I lost_why, I reserved")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
@@ -383,7 +384,7 @@ class Process:
             data = load(self.file("info"))
             if not any(data[:8]) and not self.blocks:
                 return
-            self.info = INFO.read(data)
+            self.info = self.head(data)
             self.states = data[INFO_STATES:INFO_STATES + self.info.chunks]
             self.log = data[INFO_LOG:INFO_LOG + self.info.log_bytes]
         else:
@@ -391,13 +392,16 @@ class Process:
             if not block:
                 raise Bad(self.path + ".trace", 0, "the process has no info")
             data = decode_info(block)
-            self.info, self.states, self.log = INFO.read(data), b"", data[self.info_bytes(data):]
+            self.info = self.head(data)
+            self.states, self.log = b"", data[self.info.bytes:]
         if self.info.magic != b"MTINFO1\n" or self.info.version != 1:
             raise Bad(self.file("info"), 0, "not an info of version 1")
 
     @staticmethod
-    def info_bytes(data):
-        return INFO.read(data).bytes
+    def head(data):
+        """Of an older writer it is shorter, and what it lacks is 0."""
+        bytes_ = struct.unpack_from("<I", data, 12)[0]
+        return INFO.read(data[:bytes_].ljust(INFO.size, b"\0"))
 
     # the log
 

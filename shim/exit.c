@@ -6,7 +6,9 @@
  */
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -127,6 +129,43 @@ MT_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 			note_child(info->si_pid, info->si_status & 0x7f);
 	}
 	return ret;
+}
+
+/* What fork() does without its handlers. */
+MT_EXPORT pid_t _Fork(void)
+{
+	pid_t pid;
+
+	if (!READY(_Fork))
+		return errno = ENOSYS, -1;
+	mt_process_before_fork();
+	pid = mt_real._Fork();
+	if (pid)
+		mt_process_after_fork();
+	return pid;
+}
+
+/* What the caller left out is passed on as whatever lies in its place, as libc itself reads it. */
+MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
+{
+	va_list rest;
+	pid_t *parent, *child;
+	void *tls;
+	int pid;
+
+	va_start(rest, arg);
+	parent = va_arg(rest, pid_t *);
+	tls = va_arg(rest, void *);
+	child = va_arg(rest, pid_t *);
+	va_end(rest);
+	if (!READY(clone))
+		return errno = ENOSYS, -1;
+	if (flags & CLONE_VM)
+		return mt_real.clone(run, stack, flags, arg, parent, tls, child);
+	mt_process_before_fork();
+	pid = mt_real.clone(run, stack, flags, arg, parent, tls, child);
+	mt_process_after_fork(); /* the child is in run() */
+	return pid;
 }
 
 /* ---- modules ---- */

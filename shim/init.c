@@ -21,12 +21,7 @@ static void before_fork(void)
 {
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
-	mt_process.fork_ticks = mt_ticks();
-}
-
-static void after_fork_in_parent(void)
-{
-	mt_process.fork_ticks = 0;
+	mt_process_before_fork();
 }
 
 /* For kernels that can't wipe a page: there the state word is an ordinary one. */
@@ -48,7 +43,7 @@ static void at_exit(int status, void *unused)
 static void set_up(void)
 {
 	mt_boot_allocator();
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(before_fork, mt_process_after_fork, after_fork_in_child);
 	on_exit(at_exit, NULL);
 	mt_session_export();
 	if (mt_config.python_allocators)

@@ -5,14 +5,13 @@
 #include "shim/process.h"
 
 #define MAX_SEGMENTS 1024u /* 64 MiB of records; more is counted as unwritten */
-#define START 16384u             /* bytes that every process writes: hooks, modules */
 
 static uint8_t *segment[MAX_SEGMENTS];
-static uint64_t capacity;
+static uint64_t capacity; /* bytes that are reserved; of the last segment that may be a part */
 
 void mt_log_reset(void)
 {
-	for (uint32_t i = 0; i < capacity / MT_LOG_STEP; i++) {
+	for (uint32_t i = 0; i * (uint64_t)MT_LOG_STEP < capacity; i++) {
 		mt_sys_unmap(segment[i], MT_LOG_STEP);
 		segment[i] = NULL;
 	}
@@ -22,8 +21,18 @@ void mt_log_reset(void)
 void mt_log_start(uint8_t *first)
 {
 	segment[0] = first;
-	capacity = MT_LOG_STEP;
-	mt_sys_populate(first, START);
+	capacity = MT_LOG_START;
+	mt_sys_populate(first, MT_LOG_START);
+}
+
+static int add_segment(uint32_t i)
+{
+	if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, MT_CHARGE_NEW))
+		return 0;
+	segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_LOG_STEP, MT_EXTEND);
+	if (!segment[i])
+		mt_process_refund(MT_LOG_STEP);
+	return segment[i] != NULL;
 }
 
 int mt_log_reserve(size_t bytes)
@@ -31,15 +40,10 @@ int mt_log_reserve(size_t bytes)
 	uint64_t end = mt_process.info->log_bytes + bytes;
 
 	while (capacity < end) {
-		uint32_t i = (uint32_t)(capacity / MT_LOG_STEP);
-		if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, 0))
+		uint32_t part = capacity % MT_LOG_STEP, rest = MT_LOG_STEP - part;
+		if (part ? !mt_process_reserve("info", MT_INFO_LOG + capacity, rest) : !add_segment((uint32_t)(capacity / MT_LOG_STEP)))
 			return 0;
-		segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_EXTEND);
-		if (!segment[i]) {
-			mt_process_refund(MT_LOG_STEP);
-			return 0;
-		}
-		capacity += MT_LOG_STEP;
+		capacity += rest;
 	}
 	return 1;
 }

@@ -12,7 +12,8 @@ struct mt_part { const void *data; size_t bytes; };
 /* Forgets the mapping of a parent's log. */
 void mt_log_reset(void);
 
-/* The first segment is mapped with the head of the file. */
+/* The first segment is mapped with the head of the file, and so much of it reserved: what every process writes, hooks and modules. */
+#define MT_LOG_START 16384u
 void mt_log_start(uint8_t *first);
 
 /* Makes room for `bytes` more, so that writing needs no system call. */

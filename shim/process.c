@@ -28,6 +28,9 @@
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
+#define LEAST_LIMIT (256u << 10) /* of the disk, whatever was asked for */
+#define HEAD_BYTES 8192 /* of the info file: the header and the first chunks' states */
+
 struct mt_process mt_process;
 
 static uint32_t plain_state; /* until the wiped page exists, and where the kernel can't wipe */
@@ -76,19 +79,21 @@ void mt_process_lost(uint64_t events)
 
 /* ---- disk ---- */
 
-/* The first piece of each kind is granted whatever the file system has left: a process without files could
- * not even say that it lost everything. */
-int mt_process_charge(uint64_t bytes, int first)
+int mt_process_charge(uint64_t bytes, enum mt_charge what)
 {
 	struct mt_session *s = mt_process.session;
 	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED), raw;
 	struct statfs fs;
 
-	if (first)
+	if (mt_process.info)
+		mt_count(&mt_process.info->disk_bytes, bytes);
+	if (s->limit_bytes && used > s->limit_bytes && (what != MT_CHARGE_FIRST || used > LEAST_LIMIT))
+		goto refuse;
+	if (what != MT_CHARGE_NEW)
 		return 1;
 	/* raw files may have half of it; the rest is for what the recorder writes */
 	raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
-	if (s->limit_bytes && (used > s->limit_bytes || raw > s->limit_bytes / 2))
+	if (s->limit_bytes && raw > s->limit_bytes / 2)
 		goto refuse;
 	if (!mt_sys_failed(MT_SYS2(SYS_statfs, mt_process.directory, &fs)) &&
 	    (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + bytes)
@@ -102,18 +107,41 @@ refuse:
 void mt_process_refund(uint64_t bytes)
 {
 	__atomic_fetch_sub(&mt_process.session->used_bytes, bytes, __ATOMIC_RELAXED);
+	if (mt_process.info)
+		__atomic_fetch_sub(&mt_process.info->disk_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how)
+#define PATH_ROOM (PATH_MAX / 4)
+
+/* Of the file with this extension: mt_process.path itself must stay as it is for other threads. */
+static int put_path(char path[PATH_ROOM], const char *ext)
 {
-	char path[sizeof(mt_process.path) / 4];
 	size_t stem = (size_t)(mt_process.path_end - mt_process.path);
 
-	if (stem + 8 > sizeof(path))
-		return NULL;
+	if (stem + 8 > PATH_ROOM)
+		return 0;
 	memcpy(path, mt_process.path, stem);
-	mt_put(path + stem, path + sizeof(path), ext);
-	return mt_sys_map_file(path, offset, bytes, how);
+	mt_put(path + stem, path + PATH_ROOM, ext);
+	return 1;
+}
+
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
+{
+	char path[PATH_ROOM];
+
+	return put_path(path, ext) ? mt_sys_map_file(path, offset, bytes, reserved, how) : NULL;
+}
+
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes)
+{
+	char path[PATH_ROOM];
+
+	if (mt_process_sandboxed() || !mt_process_charge(bytes, MT_CHARGE_REST))
+		return 0;
+	if (put_path(path, ext) && mt_sys_reserve(path, offset, bytes))
+		return 1;
+	mt_process_refund(bytes);
+	return 0;
 }
 
 /* ---- the info file ---- */
@@ -155,12 +183,43 @@ static struct mt_info *make_info_file(void)
 		set_stem(image);
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
-		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP, MT_CREATE);
+		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP, HEAD_BYTES, MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;
 		}
 	}
+	return NULL;
+}
+
+static int reserve_log(void)
+{
+	char path[PATH_ROOM];
+
+	return put_path(path, "info") && mt_sys_reserve(path, MT_INFO_LOG, MT_LOG_START);
+}
+
+/* The head of the file and the first of its log: the rest is reserved when it is needed. */
+static struct mt_info *start_info_file(void)
+{
+	struct mt_info *info;
+
+	if (!mt_process_charge(HEAD_BYTES + MT_LOG_START, MT_CHARGE_FIRST))
+		return NULL;
+	info = make_info_file();
+	if (info) {
+		if (reserve_log()) {
+			mt_sys_populate(info, HEAD_BYTES);
+			mt_log_start((uint8_t *)info + MT_INFO_LOG);
+			info->disk_bytes = HEAD_BYTES + MT_LOG_START;
+			return info;
+		}
+		mt_sys_unmap(info, MT_INFO_LOG + MT_LOG_STEP);
+		mt_put(mt_process.path_end, mt_process.path + sizeof(mt_process.path), "info");
+		MT_SYS3(SYS_unlinkat, AT_FDCWD, mt_process.path, 0);
+		*mt_process.path_end = 0;
+	}
+	mt_process_refund(HEAD_BYTES + MT_LOG_START);
 	return NULL;
 }
 
@@ -298,15 +357,12 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 {
 	struct mt_info *info;
 
-	mt_process_charge(MT_INFO_LOG + MT_LOG_STEP, 1);
-	info = make_info_file();
+	info = start_info_file();
 	if (!info) {
 		mt_count(&mt_process.session->unrecorded, 1);
 		return 0;
 	}
-	mt_sys_populate(info, 8192); /* the header and the first chunks' states */
 	mt_process.info = info;
-	mt_log_start((uint8_t *)info + MT_INFO_LOG);
 	mt_process.states = (uint8_t *)info + MT_INFO_STATES;
 	fill_info(info, origin, parent_pid, parent_image, fork_ticks);
 	info->fork_exact = fork_ticks != 0;
@@ -322,7 +378,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 		mt_modules_inherit();
 	else
 		mt_modules_start();
-	mt_ring_reserve(1);
+	mt_ring_reserve(1, 0);
 	mt_process_pair_clocks();
 	/* last: an info file without its magic belongs to a process that never began */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -395,6 +451,19 @@ int mt_process_enter(void)
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
 
+void mt_process_before_fork(void)
+{
+	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
+		mt_record_enter();
+	if (mt_process_state() != MT_STATE_OFF) /* then there may be no clock */
+		mt_process.fork_ticks = mt_ticks();
+}
+
+void mt_process_after_fork(void)
+{
+	mt_process.fork_ticks = 0;
+}
+
 /* ---- leaving ---- */
 
 void mt_process_ends(enum mt_exit kind, int code)
@@ -421,7 +490,7 @@ void mt_process_before_sandbox(void)
 	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed())
 		return;
 	mt_recorder_want();
-	mt_ring_reserve(16);
+	mt_ring_reserve(16, 1);
 	mt_tree_reserve();
 	mt_log_reserve(MT_LOG_STEP / 2);
 	mt_stack_sandboxed();

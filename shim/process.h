@@ -55,6 +55,11 @@ static inline int mt_process_sandboxed(void)
  * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. */
 int mt_process_enter(void);
 
+/* Around a fork, in the parent: its moment. A forked child that has had no event so far enters: what it forks inherits from it, as of
+ * now, and not from its own parent. Async-signal-safe. */
+void mt_process_before_fork(void);
+void mt_process_after_fork(void);
+
 /* Stops recording for good in this process, in a way the trace shows. */
 void mt_process_off(void);
 
@@ -75,12 +80,16 @@ int mt_process_is_owner(void);
 /* A moment on both clocks, for the length of a tick. */
 void mt_process_pair_clocks(void);
 
-/* Disk: may the session grow by so many bytes? Counts them if so. */
-int mt_process_charge(uint64_t bytes, int first);
+/* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the file system has left,
+ * since a process without files could not even say that it lost everything; the rest of a piece that was begun as far as the limit allows. */
+enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST };
+int mt_process_charge(uint64_t bytes, enum mt_charge what);
 void mt_process_refund(uint64_t bytes);
 
-/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"). */
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how);
+/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it ready to be written to, and
+ * makes more of it so; see sys.h. The second one charges for it, too. */
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes);
 
 static inline void mt_count(uint64_t *counter, uint64_t n)
 {

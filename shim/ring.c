@@ -11,14 +11,17 @@
 #include "shim/stack.h"
 
 #define MAX_RINGS 65536
+#define SLOTS_OF_PAGE 128u
 #define READY 1024u                  /* slots made writable at a time: 8 pages */
 #define RETRY_NS (20 * 1000 * 1000u) /* after a refusal */
+#define STATES_RESERVED 4096u        /* chunk states that are reserved at a time */
 #define HOT_CHUNKS 64u               /* 16 MiB of full chunks may stay resident in the target */
 
 /* Private to the process; entries are set once, before anybody can see the chunk as free. */
 static struct mt_chunk *chunk_at[MT_MAX_CHUNKS];
+static uint8_t pages_of[MT_MAX_CHUNKS]; /* of 4 KiB that are reserved, of each chunk */
 static struct mt_ring *rings[MAX_RINGS];
-static uint32_t hint;
+static uint32_t hint, idle_from; /* no ring below is idle, or a moment ago none was */
 
 static uint64_t stack_bytes(void)
 {
@@ -40,7 +43,7 @@ void mt_ring_reset(void)
 		mt_sys_unmap(rings[i], ring_bytes());
 		rings[i] = NULL;
 	}
-	hint = 0;
+	hint = idle_from = 0;
 }
 
 /* ---- chunks ---- */
@@ -72,46 +75,89 @@ static int claim_free(uint32_t *index)
 	return 0;
 }
 
-/* Adds a chunk to the file; the caller holds the lock. */
-static int grow(void)
+/* Adds a chunk to the file, of which the whole or a page is reserved; the caller holds the lock. */
+static int grow(int whole)
 {
-	uint32_t i = mt_process.info->chunks;
+	uint32_t i = mt_process.info->chunks, bytes = whole ? MT_CHUNK_BYTES : 4096;
 	struct mt_chunk *chunk;
 
-	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() || !mt_process_charge(MT_CHUNK_BYTES, i == 0))
+	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
+	    (i && i % STATES_RESERVED == 0 && !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED)) ||
+	    !mt_process_charge(bytes, i ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
 		return 0;
-	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, i ? MT_EXTEND : MT_CREATE);
+	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, bytes, i ? MT_EXTEND : MT_CREATE);
 	if (!chunk) {
-		mt_process_refund(MT_CHUNK_BYTES);
+		mt_process_refund(bytes);
 		return 0;
 	}
+	pages_of[i] = (uint8_t)(bytes / 4096);
 	__atomic_store_n(&chunk_at[i], chunk, __ATOMIC_RELEASE);
 	__atomic_store_n(&mt_process.info->chunks, i + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
 /* While one thread makes a chunk, others may have been given one back. */
-static int find_chunk(uint32_t *index)
+static int find_chunk(uint32_t *index, int whole)
 {
 	int found = claim_free(index);
 
 	if (!found && mt_lock_take(&mt_process.lock)) {
 		found = claim_free(index);
-		while (!found && grow())
+		while (!found && grow(whole))
 			found = claim_free(index);
 		mt_lock_drop(&mt_process.lock);
 	}
 	return found;
 }
 
-static void make_ready(struct mt_ring *ring)
+/* Reserves four times as much of a chunk as before; the caller holds the lock. */
+static int extend(uint32_t i)
+{
+	uint32_t from = pages_of[i] * 4096u, to = from * 4;
+
+	if (!mt_process_reserve("ring", (uint64_t)i * MT_CHUNK_BYTES + from, to - from))
+		return 0;
+	__atomic_store_n(&pages_of[i], (uint8_t)(to / 4096), __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* Of the first chunk of a thread little is reserved at first: most threads write little. Before a sandbox is entered another thread
+ * may do it (mt_ring_reserve), so it takes the lock. */
+static int extend_own(struct mt_ring *ring)
+{
+	uint64_t now = mt_clock_ns(CLOCK_MONOTONIC_COARSE), signals;
+	uint8_t before = pages_of[ring->chunk_index];
+	int ok = 0;
+
+	if (now < ring->retry_ns || mt_process_sandboxed())
+		return 0;
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		ok = pages_of[ring->chunk_index] > before || extend(ring->chunk_index);
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+	ring->retry_ns = ok ? 0 : now + RETRY_NS;
+	return ok;
+}
+
+/* More slots of what is reserved, or 0 if no more can be. */
+static int make_ready(struct mt_ring *ring)
 {
 	/* the chunk's header takes the place of two slots */
-	uint32_t done = ring->ready ? ring->ready + 2 : 0;
+	uint32_t done = ring->ready ? ring->ready + 2 : 0, slots;
 
+	slots = __atomic_load_n(&pages_of[ring->chunk_index], __ATOMIC_RELAXED) * SLOTS_OF_PAGE - done;
+	if (!slots) {
+		if (!extend_own(ring))
+			return 0;
+		slots = pages_of[ring->chunk_index] * SLOTS_OF_PAGE - done;
+	}
+	slots = slots < READY ? slots : READY;
 	if (!mt_process_sandboxed())
-		mt_sys_populate((struct mt_event *)ring->chunk + done, READY * sizeof(struct mt_event));
-	ring->ready = done + READY - 2;
+		mt_sys_populate((struct mt_event *)ring->chunk + done, slots * sizeof(struct mt_event));
+	ring->ready = done + slots - 2;
+	return 1;
 }
 
 static void open_chunk(struct mt_ring *ring, uint32_t index)
@@ -157,7 +203,7 @@ static int next_chunk(struct mt_ring *ring)
 	if (now < ring->retry_ns)
 		return 0;
 	mt_sys_block_signals(&signals);
-	found = find_chunk(&index);
+	found = find_chunk(&index, ring->seq != 0);
 	if (found)
 		open_chunk(ring, index);
 	mt_sys_restore_signals(&signals);
@@ -171,10 +217,9 @@ static int next_chunk(struct mt_ring *ring)
 static int make_room(struct mt_ring *ring, uint32_t n, uint64_t ticks)
 {
 	while (ring->slots && ring->used + n > ring->ready && ring->ready < MT_CHUNK_SLOTS)
-		make_ready(ring);
-	if (ring->slots && ring->used + n <= ring->ready)
-		return 1;
-	if (!next_chunk(ring))
+		if (!make_ready(ring))
+			return 0;
+	if (!(ring->slots && ring->used + n <= ring->ready) && !next_chunk(ring))
 		return 0;
 	if (ring->lost) {
 		struct mt_event e = { .ticks = ticks, .addr = ring->lost, .kind = MT_LOST };
@@ -236,9 +281,11 @@ static struct mt_ring *make_ring(uint32_t i)
 
 static struct mt_ring *find_ring(void)
 {
-	for (uint32_t i = 0; i < MAX_RINGS; i++) {
+	for (uint32_t i = __atomic_load_n(&idle_from, __ATOMIC_RELAXED); i < MAX_RINGS; i++) {
 		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
 		uint32_t idle = 0;
+
+		__atomic_store_n(&idle_from, i, __ATOMIC_RELAXED);
 
 		if (!ring) {
 			if (mt_process_sandboxed())
@@ -287,16 +334,21 @@ void mt_ring_leave(struct mt_ring *ring, int ends)
 	if (ends)
 		note_name(ring, 0);
 	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+	if (ring->index < __atomic_load_n(&idle_from, __ATOMIC_RELAXED))
+		__atomic_store_n(&idle_from, ring->index, __ATOMIC_RELAXED); /* who is looking may miss it, and makes one more */
 }
 
-void mt_ring_reserve(uint32_t chunks)
+void mt_ring_reserve(uint32_t chunks, int whole)
 {
 	uint64_t signals;
 
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		while (chunks-- && grow())
+		while (chunks-- && grow(whole))
 			;
+		for (uint32_t i = 0; whole && i < mt_process.info->chunks; i++)
+			while (pages_of[i] < MT_CHUNK_BYTES / 4096 && extend(i))
+				;
 		mt_lock_drop(&mt_process.lock);
 	}
 	mt_sys_restore_signals(&signals);

@@ -79,7 +79,7 @@ static inline struct mt_python *mt_ring_python(struct mt_ring *ring)
 /* Start of an image or a forked child: forgets rings and mappings of the parent. */
 void mt_ring_reset(void);
 
-/* Before a sandbox forbids files: makes a stock of chunks, which a recorder keeps emptying. */
-void mt_ring_reserve(uint32_t chunks);
+/* Makes a stock of chunks, which a recorder keeps emptying. `whole`: no more files can be had from now on, so nothing is left for later. */
+void mt_ring_reserve(uint32_t chunks, int whole);
 
 #endif

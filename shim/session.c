@@ -92,7 +92,7 @@ static struct mt_session *map_session(enum mt_open how)
 	char *end = path + sizeof(path), *at = mt_put(path, end, mt_process.session_path);
 
 	mt_put(at, end, "/session");
-	return mt_sys_map_file(path, 0, SESSION_BYTES, how);
+	return mt_sys_map_file(path, 0, SESSION_BYTES, SESSION_BYTES, how);
 }
 
 static int is_session(const struct mt_session *s)

@@ -83,7 +83,25 @@ void mt_sys_populate(void *p, size_t bytes)
 		__atomic_fetch_add((char *)p + at, 0, __ATOMIC_RELAXED);
 }
 
-void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, enum mt_open how)
+/* Only ever extends: ranges of a file are mapped in their order. */
+static int extend_file(int fd, uint64_t end)
+{
+	return exceeds_file_limit(end) ? -1 : (int)MT_SYS2(SYS_ftruncate, fd, end);
+}
+
+int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes)
+{
+	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	int ok;
+
+	if (mt_sys_failed(fd))
+		return 0;
+	ok = reserve((int)fd, offset, bytes, MT_EXTEND) == 0;
+	MT_SYS1(SYS_close, fd);
+	return ok;
+}
+
+void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
 	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (how == MT_CREATE ? O_CREAT | O_EXCL : 0);
 	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, flags, 0600);
@@ -91,7 +109,7 @@ void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, enum mt_o
 
 	if (mt_sys_failed(fd))
 		return NULL;
-	if (reserve((int)fd, offset, bytes, how) == 0)
+	if ((reserved == bytes || extend_file((int)fd, offset + bytes) == 0) && reserve((int)fd, offset, reserved, how) == 0)
 		p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
 	MT_SYS1(SYS_close, fd);
 	if (!mt_sys_failed(p))

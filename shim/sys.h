@@ -71,16 +71,19 @@ uint32_t mt_sys_tid(void);
 void *mt_sys_pages(size_t bytes);
 void mt_sys_unmap(void *p, size_t bytes);
 
-/* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks exist on disk.
- * NULL if anything is refused: nothing is ever mapped sparse, because a store into a hole of a full disk is
- * SIGBUS in the target. What is new is written with zeros: the page cache then gets large folios in one go
+/* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved` exist on disk.
+ * NULL if anything is refused: nothing may be stored behind these before mt_sys_reserve(), because a store into a hole of
+ * a full disk is SIGBUS in the target. What is new is written with zeros: the page cache then gets large folios in one go
  * (measured on ext4: 61 us for a chunk of 256 KiB until every page is writable, 275 by faulting). */
 enum mt_open {
 	MT_OPEN,   /* the range is there; its content stays */
 	MT_CREATE, /* make the file with mode 0600; fails if it is there */
 	MT_EXTEND, /* the range is new */
 };
-void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, enum mt_open how);
+void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
+
+/* Makes sure of more of it, which is new. Nonzero if it worked. */
+int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes);
 
 /* Makes pages of such a mapping writable now, at 1 us each instead of 7 for a fault on the first store. */
 void mt_sys_populate(void *p, size_t bytes);

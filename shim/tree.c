@@ -17,6 +17,7 @@
 #define INDEX_START (1u << 10)
 #define SMALL (1u << 20) /* slots up to which an index grows fourfold */
 #define HUGE (4u << 20) /* bytes of an index from which on it has huge pages */
+#define FEW 512u /* nodes of the first segment that are reserved at first */
 #define AHEAD 2048u /* nodes whose pages are made writable at a time */
 
 /* The newest child, the next older sibling: ids of 24 bits, 0 = none. */
@@ -38,7 +39,8 @@ static struct mt_node *segment[SEGMENTS];
 static struct link *links[MT_MAX_NODES / BLOCK];
 static struct index *table;
 static uint64_t first_table[sizeof(struct index) / 8 + INDEX_START]; /* there is always one */
-static uint32_t base, failed;
+static uint16_t held[SEGMENTS]; /* nodes of each segment that have their place on the disk */
+static uint32_t base, there, failed; /* there: ids below that are ours have theirs */
 
 static inline struct mt_node *node_at(uint32_t id)
 {
@@ -168,42 +170,70 @@ static int map_links(uint32_t block)
 	return new != NULL;
 }
 
-/* Maps segment i, and the ones after it when the tree is large already: fewer, larger mappings. */
-static int map_segment(uint32_t i)
+/* Maps segment i, and the ones after it when the tree is large already: fewer, larger mappings. Of the first one only some nodes
+ * are reserved: most processes make few. How many ids more have their place, or 0. */
+static uint32_t map_segment(uint32_t i)
 {
-	uint32_t own = i - base / MT_NODE_STEP, run = own < 16 ? 1 : 16;
-	size_t bytes = MT_NODE_STEP * sizeof(struct mt_node);
+	uint32_t own = i - base / MT_NODE_STEP, run = own < 16 ? 1 : 16, n = own ? run * MT_NODE_STEP : FEW;
+	size_t bytes = run * MT_NODE_STEP * sizeof(struct mt_node), reserved = n * sizeof(struct mt_node);
 	struct mt_node *seg;
 
-	if (segment[i])
-		return 1;
 	if (i + run > SEGMENTS || mt_process_sandboxed() || !map_links(i * MT_NODE_STEP / BLOCK) ||
-	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(run * bytes, own == 0))
+	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(reserved, own ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
 		return 0;
-	seg = mt_process_map("nodes", (uint64_t)own * bytes, run * bytes, own ? MT_EXTEND : MT_CREATE);
+	seg = mt_process_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved, own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
-		mt_process_refund(run * bytes);
+		mt_process_refund(reserved);
 		return 0;
 	}
-	for (uint32_t k = 0; k < run; k++)
+	if (!own)
+		mt_sys_populate(seg, reserved);
+	for (uint32_t k = 0; k < run; k++) {
+		held[i + k] = n < MT_NODE_STEP ? FEW : MT_NODE_STEP;
 		__atomic_store_n(&segment[i + k], seg + (uint64_t)k * MT_NODE_STEP, __ATOMIC_RELEASE);
-	return 1;
+	}
+	return n;
+}
+
+/* Four times as many nodes of the first segment as before; how many more these are, or 0. */
+static uint32_t fill_segment(uint32_t i)
+{
+	uint32_t have = held[i], n = 4 * have < MT_NODE_STEP ? 3 * have : MT_NODE_STEP - have;
+
+	if (!mt_process_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node)))
+		return 0;
+	mt_sys_populate(segment[i] + have, n * sizeof(struct mt_node));
+	held[i] = (uint16_t)(have + n);
+	return n;
+}
+
+/* The caller holds the lock. */
+static int extend(void)
+{
+	uint32_t i = there / MT_NODE_STEP, n = there % MT_NODE_STEP ? fill_segment(i) : map_segment(i);
+
+	/* release: who sees the id has its place sees the segment */
+	__atomic_store_n(&there, there + n, __ATOMIC_RELEASE);
+	return n != 0;
 }
 
 /* The file must reach ids that are handed out; a file that can't grow ends the tree for good. */
 static int reach(uint32_t id)
 {
 	uint64_t signals;
-	int ok = 0;
+	int ok = 1;
 
+	if (id < __atomic_load_n(&there, __ATOMIC_ACQUIRE))
+		return 1;
 	if (id >= MT_MAX_NODES)
 		return 0;
-	if (__atomic_load_n(&segment[id / MT_NODE_STEP], __ATOMIC_ACQUIRE))
-		return 1;
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		ok = map_segment(id / MT_NODE_STEP);
+		while (ok && there <= id)
+			ok = extend();
 		mt_lock_drop(&mt_process.lock);
+	} else {
+		ok = 0;
 	}
 	mt_sys_restore_signals(&signals);
 	return ok;
@@ -213,7 +243,7 @@ static void write_node(uint32_t id, uint32_t parent, uint64_t pc, uint32_t flags
 {
 	struct mt_node *node = node_at(id);
 
-	if (id % AHEAD == 0)
+	if (id % AHEAD == 0 && id - base >= MT_NODE_STEP)
 		mt_sys_populate(node, AHEAD * sizeof(*node));
 	node->parent = parent;
 	node->flags = flags;
@@ -367,14 +397,14 @@ static void drop_from(uint32_t first)
 int mt_tree_start(uint32_t first)
 {
 	drop_from(first);
-	base = first;
-	failed = 0;
+	base = there = first;
 	if (!table) {
 		table = (struct index *)first_table;
 		table->mask = INDEX_START - 1;
 	}
 	__atomic_store_n(&mt_process.info->node_end, first ? first : 1, __ATOMIC_RELAXED);
-	return map_links(0) && map_segment(first / MT_NODE_STEP);
+	failed = !map_links(0) || !extend();
+	return !failed;
 }
 
 void mt_tree_forget(uint64_t start, uint64_t end)
@@ -383,7 +413,7 @@ void mt_tree_forget(uint64_t start, uint64_t end)
 
 	for (uint32_t id = 1; id < until; id++) {
 		const struct mt_node *node = node_at(id);
-		if (!node) {
+		if (!node || id % MT_NODE_STEP >= held[id / MT_NODE_STEP]) {
 			id |= MT_NODE_STEP - 1;
 			continue;
 		}

@@ -12,14 +12,20 @@
  * function that uses alloca, the frame pointer can differ while all return addresses are equal.)
  *
  * To find a stack's node, each kept frame has a 64-bit hash of all pcs from the outermost frame to it, so that the
- * hash of a new stack takes a multiplication per new frame. A small cache of the thread maps hashes of whole stacks
+ * hash of a new stack takes two multiplications per new frame. A small cache of the thread maps hashes of whole stacks
  * to nodes; only when it doesn't know one are the new frames looked up in the call tree one by one. Two
  * stacks whose hashes collide would be one: with a million different stacks, 1 chance in 10^7.
  *
  * Frames beyond a signal frame, or one that needed the full interpreter (whose other registers nobody verifies), are
- * not kept. A stack deeper than `depth` keeps its innermost frames; it is then walked anew each time, because which frame
- * is the outermost one shown depends on the innermost.
+ * not kept.
+ *
+ * Of a stack deeper than `depth` the innermost frames are shown: a window, whose outer end moves with the innermost frame. The hash is a
+ * polynomial in the pcs, so that a window's follows from those at its two ends; and what is kept reaches further out than a window, so
+ * that a stack that has become a little less deep need not be walked anew. Only a window's frames are compared: what lies outside
+ * of it is when a window reaches there. Nodes of kept frames are those of one window, and looked up anew for another.
  */
+#include <limits.h>
+
 #include "shim/tree.h"
 #include "shim/unwind_state.h"
 
@@ -64,23 +70,35 @@ void mt_unwind_boot(void)
 	mt_ehframe_boot();
 }
 
-/* A frame of `depth` may bring a CELL with it. */
+/* Frames of one walk: so often a stack has to lose a frame until the next one. */
+static unsigned most(unsigned depth)
+{
+	return depth + depth / 4 + 1;
+}
+
+/* Each may bring a CELL with it. */
 static size_t room(unsigned depth)
 {
-	return 2 * (size_t)depth + 2;
+	return 2 * (size_t)most(depth) + 2;
 }
 
 size_t mt_unwind_bytes(unsigned depth)
 {
-	return sizeof(struct mt_unwind) + room(depth) * (2 * sizeof(struct frame) + sizeof(uint64_t));
+	return sizeof(struct mt_unwind) + room(depth) * (2 * sizeof(struct frame) + sizeof(struct sum));
 }
+
+#define BASE 0x9E3779B97F4A7C15ull /* of the polynomial */
 
 void mt_unwind_init(struct mt_unwind *u, unsigned depth)
 {
 	u->depth = depth;
+	u->most = most(depth);
+	u->power = 1;
+	for (unsigned i = 0; i < depth; i++)
+		u->power *= BASE;
 	u->kept = (struct frame *)(u + 1);
 	u->new = u->kept + room(depth);
-	u->hash = (uint64_t *)(u->new + room(depth));
+	u->sum = (struct sum *)(u->new + room(depth));
 	u->memo_mask = MEMO_SETS_MIN - 1;
 	u->epoch = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 }
@@ -106,13 +124,26 @@ void mt_unwind_unmapped(void)
 
 /* ---- walk ---- */
 
+/* The first kept entry behind the frame whose number is `from`, of which there are at least so many, less u->origin, before it. */
+static inline unsigned entry_behind(const struct mt_unwind *u, uint32_t from, unsigned count)
+{
+	unsigned i = from - u->origin;
+
+	while (i < count && u->sum[i].frames <= from)
+		i++;
+	return i;
+}
+
 /* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
- * same? If not, returns the index of the first that doesn't, else `top`. All of them lie in u->range. */
+ * same, as far out as they are shown? If not, returns the index of the first that doesn't, else `top`. All of them lie in u->range. */
 static inline int still_there(const struct mt_unwind *u, int top)
 {
-	int i;
+	uint32_t frames = u->sum[top].frames + u->new_count - u->cells;
+	int i = 0;
 
-	for (i = 0; i < top; i++) {
+	if (__builtin_expect(frames - u->origin > u->depth, 0))
+		i = (int)entry_behind(u, frames - u->depth, (unsigned)top);
+	for (; i < top; i++) {
 		const struct frame *f = &u->kept[i];
 		if (load(f->slot) != f->ra || load(f->slot + (uint64_t)(f->fp_at * 8)) != (f->fp_at ? f->fp : f->ra))
 			break;
@@ -180,7 +211,7 @@ static inline struct guess *fetch(struct mt_unwind *u, const struct mt_regs *at)
 	return g;
 }
 
-/* From `at` outwards until a kept frame, the end, or `depth` frames. */
+/* From `at` outwards until a kept frame, the end, or as many frames as there may be. */
 static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
 {
 	struct cursor c = { at->pc, at->sp, at->fp, at->lr, !at->called };
@@ -190,7 +221,7 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 
 	u->new_count = u->cells = u->barrier = 0;
 	u->join = -1;
-	u->cut = false;
+	u->cut = u->more = false;
 	u->guessed = NULL;
 	u->ground = &u->range;
 	if (at->called) {
@@ -203,7 +234,7 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 	for (;;) {
 		uint64_t word = mt_rules_find(c.pc, c.exact, u->epoch);
 		if (mt_rules_kind(word) - MT_RULE_SP <= MT_RULE_FP - MT_RULE_SP) {
-			s = u->new_count - u->cells < u->depth && step(u, word, &c, &f) ? STEP_FRAME : STEP_CUT;
+			s = u->new_count - u->cells < u->most && step(u, word, &c, &f) ? STEP_FRAME : STEP_CUT;
 		} else {
 			u->at = c;
 			u->rule = word ? mt_rules_unpack(word) : mt_rules_make(&u->cfi, c.pc, c.exact, u->epoch);
@@ -215,7 +246,8 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 				continue;
 			}
 		}
-		u->cut = s == STEP_CUT;
+		u->more = s == STEP_CUT && u->new_count - u->cells == u->most;
+		u->cut = s == STEP_CUT && !u->more;
 		if (s != STEP_FRAME || !f.ra)
 			return;
 		c.pc = strip(f.ra);
@@ -233,28 +265,68 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 
 static inline uint64_t mix(uint64_t h, const struct frame *f)
 {
-	h = (h ^ strip(f->ra) ^ (uint64_t)(f->flags & EXACT) << 63) * 0x9E3779B97F4A7C15ull;
-	return h ^ h >> 29;
+	uint64_t pc = (strip(f->ra) ^ (uint64_t)(f->flags & EXACT) << 63) * 0xD6E8FEB86659FD93ull;
+
+	return h * BASE + (pc ^ pc >> 29);
 }
 
-/* Hash of the whole stack. New frames become kept ones, unless the walk says otherwise. */
-static uint64_t absorb(struct mt_unwind *u)
+/* There is no room for all that is to be kept: the outermost go, as many as one walk would not have found. Returns how many entries
+ * are left of the `n` that were joined. */
+static __attribute__((noinline)) unsigned slide(struct mt_unwind *u, unsigned n)
+{
+	uint32_t end = u->sum[n - 1].frames + u->new_count - u->cells;
+	unsigned gone = entry_behind(u, end - u->most, n);
+
+	u->origin = u->sum[gone - 1].frames;
+	u->kept_more = true;
+	u->base = UINT_MAX;
+	__builtin_memmove(u->kept, u->kept + gone, (n - gone) * sizeof(*u->kept));
+	__builtin_memmove(u->sum, u->sum + gone, (n - gone) * sizeof(*u->sum));
+	return n - gone;
+}
+
+/* Hash of the stack, or of the innermost `depth` frames of it. New frames become kept ones, unless the walk says otherwise. */
+static __attribute__((noinline)) uint64_t absorb(struct mt_unwind *u)
 {
 	unsigned n = (unsigned)(u->join + 1), first = u->ground == &u->range ? u->barrier : u->new_count;
-	uint64_t h = n ? u->hash[n - 1] : ((uint64_t)u->epoch + 1) * 0xD6E8FEB86659FD93ull;
+	uint64_t seed = ((uint64_t)u->epoch + 1) * 0xD6E8FEB86659FD93ull, h = seed, before = 0;
+	uint32_t frames, from;
+	bool cut;
 
+	if (__builtin_expect(n && n + u->new_count - first > room(u->depth), 0))
+		n = slide(u, n);
+	u->origin = n ? u->origin : 0;
+	frames = n ? u->sum[n - 1].frames : 0;
+	h = n ? u->sum[n - 1].hash : h;
+	from = frames + u->new_count - u->cells - u->depth;
+	cut = (int32_t)(from - u->origin) > 0;
+	u->first = 0;
+	if (__builtin_expect(cut && from <= frames, 0)) {
+		u->first = entry_behind(u, from, n);
+		before = u->sum[u->first - 1].hash;
+	}
 	u->kept_cut = u->cut || (n && u->kept_cut);
+	u->kept_more = n ? u->kept_more : u->more;
+	u->cut = u->kept_cut || cut;
 	for (unsigned i = u->new_count; i-- > 0;) {
 		const struct frame *f = &u->new[i];
-		if (!(f->flags & CELL))
+		if (!(f->flags & CELL)) {
 			h = mix(h, f);
+			frames++;
+		}
 		if (i >= first) {
 			u->kept[n] = *f;
-			u->hash[n++] = h;
+			u->sum[n++] = (struct sum){ h, frames };
+		}
+		if (__builtin_expect(cut && frames == from, 0)) {
+			before = h;
+			u->first = n + (i < first ? first - i : 0);
 		}
 	}
 	u->kept_count = n;
-	return h;
+	if (u->join < 0)
+		u->base = u->first;
+	return cut ? h - before * u->power + seed : h;
 }
 
 static inline struct memo *memo_set(struct mt_unwind *u, uint64_t h)
@@ -324,10 +396,15 @@ static __attribute__((noinline)) uint32_t resolve(struct mt_unwind *u, uint64_t 
 	unsigned i = u->kept_count, unkept = u->ground == &u->range ? u->barrier : u->new_count;
 	uint32_t node = 0;
 
-	while (i > 0 && !u->kept[i - 1].node)
+	for (unsigned k = 0; u->base != u->first && k < u->kept_count; k++)
+		u->kept[k].node = 0;
+	u->base = u->first;
+	while (i > u->first && !u->kept[i - 1].node)
 		i--;
-	if (i > 0)
+	if (i > u->first)
 		node = u->kept[i - 1].node;
+	else
+		i = u->first;
 	while (i < u->kept_count + unkept)
 		node = resolve_some(u, &i, unkept, node);
 	if (i != UINT32_MAX)
@@ -341,17 +418,17 @@ static inline uint32_t find_node(struct mt_unwind *u, uint64_t h)
 
 	for (int i = 0; i < MEMO_WAYS; i++)
 		if (set[i].hash == h && set[i].node) {
-			if (u->kept_count && u->barrier == 0 && u->ground == &u->range)
+			if (u->kept_count && u->barrier == 0 && u->ground == &u->range && u->base == u->first)
 				u->kept[u->kept_count - 1].node = set[i].node;
 			return set[i].node;
 		}
 	return resolve(u, h);
 }
 
-/* The innermost `depth` frames; what is kept is of no use then, or its outer end would differ from this one's. */
-static bool too_deep(const struct mt_unwind *u)
+/* What is kept was joined, but does not reach as far out as the frames that are to be shown. */
+static bool too_short(const struct mt_unwind *u)
 {
-	return (unsigned)(u->join + 1) + u->new_count > u->depth;
+	return u->kept_more && u->sum[u->join].frames - u->origin + u->new_count - u->cells <= u->depth;
 }
 
 static inline void remember(const struct mt_unwind *u, struct guess *g)
@@ -367,8 +444,6 @@ static inline void conclude(struct mt_unwind *u)
 	u->stats.captures++;
 	u->stats.joined += u->join >= 0;
 	u->stats.frames += u->new_count;
-	u->cut |= u->join >= 0 && u->kept_cut;
-	u->kept_full = u->new_count - u->cells == u->depth;
 	u->whole = absorb(u);
 	__builtin_prefetch(memo_set(u, u->whole));
 	if (u->guessed)
@@ -391,11 +466,11 @@ void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
 		start_anew(u, thread_pointer());
 	u->busy = true;
 	in_order();
-	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now || u->kept_full)
+	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now)
 		u->kept_count = 0;
 	u->epoch = now;
 	walk(u, at, true);
-	if (u->join >= 0 && too_deep(u))
+	if (u->join >= 0 && too_short(u))
 		walk(u, at, false);
 	conclude(u);
 }

@@ -47,17 +47,27 @@ struct memo {
 	uint32_t node, reserved;
 };
 
+/* Of all frames from the outermost that was ever found, up to a kept one. */
+struct sum {
+	uint64_t hash;
+	uint32_t frames;
+};
+
 struct mt_unwind {
 	uint32_t epoch;
-	unsigned depth;
+	unsigned depth, most; /* frames that are shown, and that one walk goes */
 	uint64_t thread;  /* thread pointer of the last user: rings change hands */
 	bool busy;        /* a capture is being made, or was left by longjmp out of a signal handler */
 
 	struct frame *kept; /* outermost first */
-	uint64_t *hash;     /* of the stack up to each kept frame */
+	struct sum *sum;    /* of each kept one */
 	unsigned kept_count;
-	bool kept_cut;      /* the kept stack's outer end is not its real end */
-	bool kept_full;     /* ... because it has `depth` frames: it can't be joined */
+	unsigned first;     /* index of the outermost one that is shown; kept_count and more: new ones that are not kept */
+	unsigned base;      /* what `first` was when nodes were looked up; those of others are not valid */
+	uint32_t origin;    /* frames further out than the kept ones, that were found once and dropped */
+	bool kept_cut;      /* the kept stack's outer end is not its real end: there was no way to go on */
+	bool kept_more;     /* ... or there were too many frames */
+	uint64_t power;     /* what a frame's part of the hash is multiplied by when `depth` more follow */
 	struct mt_range range; /* holds all kept slots and cells */
 
 	struct frame *new;  /* frames of the capture being made that are not kept ones, innermost first */
@@ -65,7 +75,7 @@ struct mt_unwind {
 	unsigned cells;     /* new entries that are no frames */
 	unsigned barrier;   /* new frames below this index are not to be kept */
 	int join;           /* index of the kept frame that was reached, or -1 */
-	bool cut;
+	bool cut, more;     /* frames are missing; the walk ended because it had `most` */
 	uint64_t whole;     /* hash of the stack that was found */
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;

@@ -274,7 +274,7 @@ enum step mt_unwind_step(struct mt_unwind *u)
 		return STEP_END;
 	if (r.kind == MT_RULE_NONE)
 		return drop_last(u);
-	if (u->new_count - u->cells == u->depth)
+	if (u->new_count - u->cells == u->most)
 		return STEP_CUT;
 	u->found = (struct frame){ 0 };
 	switch (r.kind) {

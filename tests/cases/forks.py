@@ -89,9 +89,20 @@ def case_chain_of_execs():
 
 def case_daemon():
     trace = mt.same([FORKS, "daemon"])
-    # The process between them does nothing, so it may leave no trace.
-    mt.between(2, len(trace.processes), 3, "processes")
+    mt.equal(len(trace.processes), 3, "processes")
     mt.equal(mt.blocks_of(trace.sites(), "child_work"), (300, 10))
+
+
+@mt.variants("fork", "_Fork", "clone")
+def case_between_two_forks(how):
+    """A child that does nothing but fork: what its child has is what there was when it was made itself."""
+    trace = mt.same([FORKS, "middle", how])
+    mt.equal(len(trace.processes), 3, "processes")
+    first, between, last = sorted(trace.processes, key=lambda p: p["start_s"])
+    mt.equal((between["ppid"], last["ppid"]), (first["pid"], between["pid"]), "parents")
+    mt.equal((first["host"]["live_blocks"], first["host"]["live_bytes"]), (600, 57000))
+    mt.equal((between["host"]["inherited_blocks"], between["host"]["allocations"]), (1000, 0))
+    mt.equal((last["host"]["inherited_blocks"], last["host"]["frees"]), (750, 250))
 
 
 def case_system():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The recorder: missing, killed, not allowed, refused; and that it leaves a complete, small trace when it is there."""
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -91,6 +92,67 @@ def case_trace_made_again_in_its_place():
     mt.shimmed(BUSY, output=output)
     mt.until(lambda: shutil.rmtree(output, ignore_errors=True) or not os.path.exists(output), "the removal of what it writes")
     complete(mt.shimmed(BUSY, output=output).trace)
+
+
+def case_ends_though_others_were_killed_while_they_started():
+    """Their files say nothing of them; the number of one is somebody's who lives."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    child = subprocess.Popen([mt.program("busy"), "100000", "2000", "300", "2000"], env=mt.shim_env(output), cwd=mt.scratch(), stdout=subprocess.DEVNULL)
+    mt.until(trace.recorder, "a recorder", pause=0.01)
+    for pid, bytes_ in ((os.getpid(), 0), (os.getpid() + 1, 0), (os.getppid(), 196608), (os.getppid() + 1, 196608)):
+        with open(os.path.join(output, "%d-7.info" % pid), "wb") as file:
+            file.truncate(bytes_)
+    child.wait()
+    trace.settle(5)
+    done = trace.tool("check")
+    mt.equal(done.status, 0, "check: %s" % done)
+
+
+def few(value):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
+
+
+@mt.variants((8, 1, 1), (40, 60, 100))
+def case_ends_with_few_descriptors(limit, count, width):
+    """Fewer than it could use; the trace is whole."""
+    command = [mt.program("children"), str(count), str(width), "200", "2"]
+    options = {"preexec_fn": lambda: few(limit)}
+    want, got = mt.plain(command, **options), mt.supervised(command, "--no-report", **options)
+    mt.equal((got.status, got.out), (want.status, want.out))
+    got.trace.settle(5)
+    mt.equal(len(got.trace.processes), count + 1, "processes")
+    got.trace.intact()
+    mt.check(not got.trace.files(".ring"), "left over: %s" % got.trace.files())
+
+
+def case_run_goes_on_without_a_recorder_that_was_stopped():
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    child = subprocess.Popen([mt.MEMTRACE, "run", "-o", output, "--no-report", "--", *BUSY], env=mt.clean_env(), cwd=mt.scratch(),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    recorder = mt.until(trace.recorder, "a recorder", pause=0.01)
+    os.kill(recorder, signal.SIGSTOP)
+    out, err = child.communicate(timeout=20)
+    mt.equal((child.returncode, out.decode()), (7, mt.plain(BUSY).out))
+    mt.check(b"the recorder (%d) was stopped" % recorder in err, "stderr: %r" % err)
+    mt.check(not mt.alive(recorder), "it is still there")
+    complete(trace)
+
+
+def case_run_keeps_its_descriptors_to_itself():
+    """Who reads from a pipe waits until nobody has its other end."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    ours, theirs = os.pipe()
+    child = subprocess.Popen([mt.MEMTRACE, "run", "-o", output, "--no-report", "--", *BUSY], env=mt.clean_env(), cwd=mt.scratch(),
+                             stdout=theirs, stderr=theirs, pass_fds=[theirs])
+    recorder = mt.until(trace.recorder, "a recorder", pause=0.01)
+    names = [os.readlink("/proc/%d/fd/%s" % (recorder, fd)) for fd in os.listdir("/proc/%d/fd" % recorder)]
+    os.close(theirs)
+    child.wait()
+    mt.check(not [name for name in names if name.startswith("pipe")], "the recorder has %s" % names)
+    os.close(ours)
 
 
 mt.main()

@@ -64,6 +64,12 @@ def case_random_programs():
         verify([os.path.join(HERE, "random-" + how)], "verify", 40000)
 
 
+@mt.variants(40, 500, 2000)
+def case_up_and_down(frames):
+    """Frames come and go at both ends of what is shown."""
+    verify([mt.program("deep"), str(frames), "8000", "wander"], "verify", 6000, "any")
+
+
 def case_exceptions():
     verify([os.path.join(HERE, "exceptions")], "verify", 50000)
 

@@ -119,6 +119,53 @@ static void daemonize(void)
 	CHECK(read(fd[0], &c, 1) == 0); /* the daemon ended */
 }
 
+static int both[2][2];
+
+static void hand_over(int to)
+{
+	CHECK(write(both[to][1], "", 1) == 1);
+}
+
+static void await(int from)
+{
+	char c;
+	CHECK(read(both[from][0], &c, 1) == 1);
+}
+
+/* Frees blocks that the one who made them has freed since, and allocates nothing before that. */
+static int middle_child(void *unused)
+{
+	await(1);
+	if (fork() == 0) {
+		child_work();
+		hand_over(0);
+		_exit(5);
+	}
+	_exit(0);
+	return unused != NULL;
+}
+
+static void middle(const char *how)
+{
+	static char stack[1 << 18] __attribute__((aligned(64)));
+	int status;
+	pid_t pid;
+	CHECK(!pipe(both[0]) && !pipe(both[1]));
+	if (!strcmp(how, "clone"))
+		pid = clone(middle_child, stack + sizeof(stack), SIGCHLD, NULL);
+	else
+		pid = !strcmp(how, "_Fork") ? _Fork() : fork();
+	if (!pid)
+		middle_child(NULL);
+	for (int i = 0; i < 500; i++)
+		free(blocks[i]);
+	for (int i = 0; i < 100; i++)
+		opaque(malloc(70));
+	hand_over(1);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	await(0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -143,6 +190,8 @@ int main(int argc, char **argv)
 		with_threads();
 	else if (!strcmp(mode, "chain"))
 		exec_chain(argv[0], argc > 2 ? atoi(argv[2]) : 20);
+	else if (!strcmp(mode, "middle"))
+		middle(argv[2]);
 	else if (!strcmp(mode, "daemon"))
 		daemonize();
 	else if (!strcmp(mode, "system"))

@@ -126,7 +126,7 @@ int main(void)
 {
 	pthread_t writers[WRITERS], reader;
 
-	stub_start(CHUNKS);
+	stub_start(CHUNKS * MT_CHUNK_BYTES);
 	pthread_create(&reader, NULL, read_chunks, NULL);
 	for (uintptr_t i = 0; i < WRITERS; i++)
 		pthread_create(&writers[i], NULL, start_writers, (void *)i);

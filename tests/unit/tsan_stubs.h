@@ -14,7 +14,7 @@
 struct mt_process mt_process;
 static struct mt_info stub_info;
 static uint8_t stub_states[MT_MAX_CHUNKS];
-static uint64_t stub_chunks_left; /* what the disk holds */
+static uint64_t stub_bytes_left; /* what the disk holds */
 
 void mt_process_fault(void) { abort(); }
 void mt_process_stuck(void) { abort(); }
@@ -22,28 +22,37 @@ void mt_process_pair_clocks(void) {}
 void mt_process_lost(uint64_t events) { mt_count(&stub_info.lost_events, events); }
 void mt_process_refund(uint64_t bytes) { (void)bytes; }
 
-int mt_process_charge(uint64_t bytes, int first)
+int mt_process_charge(uint64_t bytes, enum mt_charge what)
 {
-	(void)first;
-	if (bytes == MT_CHUNK_BYTES && !stub_chunks_left)
+	(void)what;
+	if (bytes > stub_bytes_left)
 		return 0;
-	stub_chunks_left -= bytes == MT_CHUNK_BYTES;
+	stub_bytes_left -= bytes;
 	return 1;
 }
 
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, enum mt_open how)
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes)
 {
 	(void)ext;
 	(void)offset;
+	return mt_process_charge(bytes, MT_CHARGE_REST);
+}
+
+void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
+{
+	(void)ext;
+	(void)offset;
+	(void)reserved;
 	(void)how;
 	return mt_sys_pages(bytes);
 }
 
-static void stub_start(uint64_t chunks)
+/* With room on the disk for so many bytes. */
+static void stub_start(uint64_t bytes)
 {
 	mt_process.info = &stub_info;
 	mt_process.states = stub_states;
-	stub_chunks_left = chunks;
+	stub_bytes_left = bytes;
 }
 
 /* Prints the line that tests/run counts; a race ends the program before. */

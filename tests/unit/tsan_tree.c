@@ -40,7 +40,7 @@ int main(void)
 {
 	pthread_t threads[THREADS];
 
-	stub_start(0);
+	stub_start(UINT64_MAX);
 	if (!mt_tree_start(0))
 		return stub_result("call tree under ThreadSanitizer", "does not start");
 	for (uintptr_t i = 0; i < THREADS; i++)

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""What a recording costs where much of something is there: frames, threads, children, processes."""
+# serial
+import os
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def usage_of(command, env):
+    child = subprocess.Popen(command, env=env, cwd=mt.scratch(), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
+    mt.equal(status, 0, "status of %s" % command)
+    return usage
+
+
+def cpu(command, times=3):
+    """The least of several runs, under the shim, with nobody else's time in it."""
+    def once():
+        usage = usage_of(command, mt.shim_env(os.path.join(mt.scratch("trace"), "t")))
+        return usage.ru_utime + usage.ru_stime
+    return min(once() for _ in range(times))
+
+
+def case_deep_recursion():
+    """Behind MEMTRACE_DEPTH (512) a stack costs what it costs there."""
+    at, behind = (cpu([mt.program("deep"), frames, "200000"]) for frames in ("480", "2000"))
+    mt.check(behind < 2 * at, "%.2f s below 2000 frames, %.2f below 480" % (behind, at))
+
+
+mt.main()
