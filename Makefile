@@ -97,7 +97,8 @@ UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
 PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
 PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c tests/golden/*.c)))
-CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(wildcard tests/programs/*.cc))
+CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.cc)))
+CPP_PLUGINS := $(patsubst %.cc,$(B)/%.so,$(wildcard tests/programs/lib*.cc))
 # devices.c is built by devices.py, against fake libraries.
 BENCHES  := $(filter-out tests/bench/devices.c,$(wildcard tests/bench/*.c))
 BENCHES  := $(BENCHES:%.c=$(B)/%) $(BENCHES:%.c=$(B)/%.so)
@@ -119,6 +120,9 @@ $(PROGRAMS): $(B)/%: %.c
 $(CPP_PROGRAMS): $(B)/%: %.cc
 	@mkdir -p $(@D)
 	$(SAY)$(CXX) -std=c++17 -O1 -g $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $< -rdynamic -ldl -lpthread
+$(CPP_PLUGINS): $(B)/%.so: %.cc
+	@mkdir -p $(@D)
+	$(SAY)$(CXX) -std=c++17 -O1 -g -fPIC -shared $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
 $(PLUGINS): $(B)/%.so: %.c
 	@mkdir -p $(@D)
 	$(SAY)$(CC) -std=c11 -O1 -g -fPIC -shared -fno-builtin $(WARN) $(CPPFLAGS) -MMD -MP -MF $@.d -o $@ $<
@@ -134,7 +138,7 @@ include tests/unwind/rules.mk
 include tests/standin/cuda/rules.mk
 include tests/standin/ascend/rules.mk
 
-tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
+tests: all $(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(UNWIND_TESTS) standin $(ASCEND_TESTS)
 # The analyzer and its unit tests once more, where a wild read ends the program.
 asan:
 	@$(MAKE) --no-print-directory B=$(B)/asan SAN=address,undefined CFLAGS='-O1 -g' asan-tests
@@ -201,7 +205,7 @@ clean:
 distclean:
 	rm -rf '$(B)'
 
--include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(BENCHES))
+-include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
 .DELETE_ON_ERROR:

@@ -160,21 +160,80 @@ static void describe(const struct account *a, struct unmapping *u, const struct 
 {
 	struct range from;
 	r->class = (uint8_t)map_class_of(ext);
+	r->usable = (uint8_t)map_usable_class_of(ext);
 	r->prot = (uint8_t)ext->prot;
 	r->file = ext->file;
 	if (!(ext->flags & MT_MAP_MOVED))
 		return;
 	if (!origin_of(a, u, ext, &from)) {
-		r->class = MAP_ANON; /* of a mapping from before the recording began: the likeliest */
+		r->class = r->usable = MAP_ANON; /* of a mapping from before the recording began: the likeliest */
 		return;
 	}
 	r->class = from.class;
+	r->usable = from.usable;
 	r->prot = from.prot;
 	r->file = from.file;
 	if (from.inherited || ext->flags & MT_MAP_KEPT)
 		return;
 	r->site = from.site;
 	r->ns = from.ns;
+}
+
+/* ---- what changes in place ------------------------------------------------------------------------------- */
+
+/* The part of a range in [start, end) becomes usable, by whom `by` says, or stops being so. */
+static int turn(struct account *a, const struct range *r, const struct range *by, uint64_t ns)
+{
+	struct range part = *r;
+	part.start = r->start > by->start ? r->start : by->start;
+	part.end = r->end < by->end ? r->end : by->end;
+	part.prot = by->prot;
+	part.class = by->prot ? part.usable : MAP_RESERVED;
+	if (by->prot) {
+		part.site = by->site;
+		part.thread = by->thread;
+		part.ns = ns;
+		part.inherited = false;
+	}
+	int e = cut_range(a, r, part.start, part.end, ns);
+	return e ? e : put(a, &part, ns);
+}
+
+/* Only between usable and not: the rest of what a protection says is nothing to memory. Bytes that were turned, or an error. */
+static int64_t turn_all(struct account *a, const struct range *by, uint64_t ns)
+{
+	uint64_t bytes = 0, at = by->start;
+	for (const struct range *r; at < by->end && (r = ranges_overlap(&a->maps, at, by->end)) != NULL;) {
+		uint64_t from = r->start > at ? r->start : at;
+		at = r->end < by->end ? r->end : by->end;
+		if ((r->class == MAP_RESERVED) != (by->prot != 0))
+			continue;
+		bytes += at - from;
+		int e = turn(a, r, by, ns);
+		if (e)
+			return e;
+	}
+	return (int64_t)bytes;
+}
+
+static int protect(struct account *a, const struct range *by, uint64_t ns)
+{
+	int64_t bytes = turn_all(a, by, ns);
+	if (bytes <= 0)
+		return (int)bytes;
+	if (by->prot)
+		account_count(a, MODEL_MAP, by->site, (uint64_t)bytes);
+	else
+		a->kind[MODEL_MAP].totals.frees++;
+	return 0;
+}
+
+/* Of what is known to be mapped and usable. It may be touched again at any time, which nobody sees. */
+static void give_back(struct account *a, uint64_t start, uint64_t end)
+{
+	for (const struct range *r; start < end && (r = ranges_overlap(&a->maps, start, end)) != NULL; start = r->end)
+		if (r->class != MAP_RESERVED)
+			a->seen.map_given_bytes += (r->end < end ? r->end : end) - (r->start > start ? r->start : start);
 }
 
 int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
@@ -189,6 +248,11 @@ int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_
 			   .thread = thread };
 	if (r.end == r.start)
 		return 0;
+	if (ext.flags & MT_MAP_GIVEN)
+		return give_back(a, r.start, r.end), 0;
+	r.prot = (uint8_t)ext.prot;
+	if (ext.flags & MT_MAP_PROTECT)
+		return protect(a, &r, ns);
 	describe(a, &state->unmap, &ext, &r);
 	int64_t replaced = cut(a, r.start, r.end, NULL, ns);
 	if (replaced < 0)

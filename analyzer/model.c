@@ -45,7 +45,7 @@ static void restart_account(struct account *a, uint64_t ns)
 		a->sites.origins[n].temporary = 0;
 	for (int c = 0; c < MAP_CLASSES; c++)
 		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
-	a->seen.events = a->seen.lost_events = 0;
+	a->seen.events = a->seen.lost_events = a->seen.map_given_bytes = 0;
 	devices_restart_account(a, ns);
 }
 
@@ -465,6 +465,14 @@ struct model_map_sum model_map_sum(const struct model *m, enum model_map_class c
 		sum.blocks += m->accounts[i].seen.map[class].blocks;
 	}
 	return sum;
+}
+
+uint64_t model_map_given_bytes(const struct model *m)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < m->account_count; i++)
+		bytes += is_wanted(m, i) ? m->accounts[i].seen.map_given_bytes : 0;
+	return bytes;
 }
 
 void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])

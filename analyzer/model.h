@@ -135,7 +135,9 @@ struct model_bin {
 	uint64_t live_blocks, live_bytes;
 };
 
-/* What a map is. Reservations (PROT_NONE) count as calls, but their bytes and blocks are in no other figure. */
+/* What a map is. Reservations (PROT_NONE) count as calls, but their bytes and blocks are in no other figure. What mprotect makes
+ * usable of them is an allocation of its caller's, what it makes unusable is freed. What madvise gives back stays: it may be touched
+ * again without a word. */
 enum model_map_class { MAP_ANON = 0, MAP_FILE, MAP_MEMFD, MAP_SHARED, MAP_RESERVED, MAP_CLASSES };
 struct model_map_sum { uint64_t bytes, blocks, peak_bytes; };
 
@@ -210,6 +212,7 @@ struct model_process {
 	const struct process *process;
 	struct model_totals kind[MODEL_KINDS];
 	struct model_map_sum map[MAP_CLASSES];
+	uint64_t map_given_bytes;                    /* of mappings, that madvise gave back to the kernel; all calls together */
 	struct model_bin bins[MODEL_BINS];           /* heap */
 	struct model_series timeline[MODEL_KINDS];
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells. In the order of numbers */
@@ -368,6 +371,7 @@ struct model_fold model_fold(const struct model *m);
 /* Over all hosts: sums; the peak is that of the host with the greatest. */
 struct model_totals model_totals(const struct model *m, enum model_kind kind);
 struct model_map_sum model_map_sum(const struct model *m, enum model_map_class class);
+uint64_t model_map_given_bytes(const struct model *m);
 void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS]);
 
 uint64_t model_timeline_width_ns(const struct model *m);

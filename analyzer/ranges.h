@@ -13,6 +13,7 @@ struct range {
 	uint32_t site, thread;
 	uint32_t file;
 	uint8_t  class;           /* enum model_map_class */
+	uint8_t  usable;          /* what it is when it can be used: of a reservation the class that mprotect would make it */
 	uint8_t  prot;
 	bool     inherited;
 };

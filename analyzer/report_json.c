@@ -37,6 +37,13 @@ static const char *state_name(const struct process *p)
 	return p->state == PROCESS_RUNNING ? "running" : p->state == PROCESS_ENDED ? "ended" : "gone";
 }
 
+static json_t *json_map(const struct model_totals *t, uint64_t given)
+{
+	json_t *o = json_totals(t);
+	json_object_set_new(o, "given_back_bytes", json_bytes(given));
+	return o;
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -56,7 +63,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_t *host = json_totals(&m->kind[MODEL_HEAP]);
 	json_object_set_new(host, "freed_since_peak", freed_process(r->view, p, &freed) ? freed_json(&freed) : json_null());
 	json_object_set_new(o, "host", host);
-	json_object_set_new(o, "map", json_totals(&m->kind[MODEL_MAP]));
+	json_object_set_new(o, "map", json_map(&m->kind[MODEL_MAP], m->map_given_bytes));
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
@@ -174,7 +181,7 @@ int report_print_json(const struct report *r)
 	set_head(o, r);
 	json_object_set_new(o, "processes", json_processes(r));
 	json_object_set_new(o, "host", json_totals(&heap));
-	json_object_set_new(o, "map", json_totals(&map));
+	json_object_set_new(o, "map", json_map(&map, model_map_given_bytes(v->model)));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
 	json_object_set_new(o, "system", json_system(r->system));
 	json_t *devices = json_devices(v, r->course);

@@ -15,15 +15,25 @@ static inline uint64_t map_end_of(uint64_t start, uint64_t bytes)
 	return end < start ? UINT64_MAX & ~(page - 1) : end;
 }
 
-static inline enum model_map_class map_class_of(const struct mt_ext_map *ext)
+/* What it is as long as it can be used. */
+static inline enum model_map_class map_usable_class_of(const struct mt_ext_map *ext)
 {
-	if (!ext->prot)
-		return MAP_RESERVED;
 	if (ext->flags & MT_MAP_MEMFD)
 		return MAP_MEMFD;
 	if (!(ext->flags & MT_MAP_ANON))
 		return MAP_FILE;
 	return ext->flags & MT_MAP_SHARED ? MAP_SHARED : MAP_ANON;
+}
+
+static inline enum model_map_class map_class_of(const struct mt_ext_map *ext)
+{
+	return ext->prot ? map_usable_class_of(ext) : MAP_RESERVED;
+}
+
+/* Of what is mapped already, not a mapping of its own. */
+static inline bool map_is_change(const struct mt_ext_map *ext)
+{
+	return ext->flags & (MT_MAP_PROTECT | MT_MAP_GIVEN);
 }
 
 static inline uint64_t device_end_of(uint64_t addr, uint64_t size)

@@ -54,6 +54,39 @@ static int cut(struct thin *t, uint64_t start, uint64_t end)
 	return e;
 }
 
+/* Of a pair nothing would be left that a change is about. */
+static int look_given(struct thin *t, uint64_t start, uint64_t end)
+{
+	int e = 0;
+	for (const struct range *r; !e && start < end && (r = ranges_overlap(&t->maps, start, end)) != NULL;) {
+		struct range stays = *r;
+		stays.ns = 0;
+		start = r->end;
+		ranges_remove(&t->maps, r);
+		e = ranges_put(&t->maps, &stays);
+	}
+	return e;
+}
+
+static int look_protect(struct thin *t, const struct range *by)
+{
+	int e = look_given(t, by->start, by->end);
+	uint64_t at = by->start;
+	for (const struct range *r; !e && at < by->end && (r = ranges_overlap(&t->maps, at, by->end)) != NULL;) {
+		struct range part = *r;
+		part.start = r->start > at ? r->start : at;
+		part.end = at = r->end < by->end ? r->end : by->end;
+		part.class = by->prot ? part.usable : MAP_RESERVED;
+		if (part.class == r->class)
+			continue;
+		e = cut(t, part.start, part.end);
+		if (!e)
+			e = put(t, &part);
+	}
+	begin_anew(t);
+	return e;
+}
+
 int look_map(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
 	struct mt_ext_map ext;
@@ -63,6 +96,10 @@ int look_map(struct thin *t, const struct mt_event *s, uint32_t ring, uint32_t t
 	struct ring *of = thin_ring(t, ring);
 	if (!of || r.start == r.end)
 		return of ? 0 : -MT_EMEMORY;
+	r.prot = (uint8_t)ext.prot;
+	r.usable = (uint8_t)map_usable_class_of(&ext);
+	if (map_is_change(&ext))
+		return ext.flags & MT_MAP_PROTECT ? look_protect(t, &r) : look_given(t, r.start, r.end);
 	bool plain = !(ext.flags & (MT_MAP_FIXED | MT_MAP_MOVED | MT_MAP_KEPT)) && !ranges_overlap(&t->maps, r.start, r.end);
 	if (ext.flags & MT_MAP_MOVED)
 		of->unmap.short_lived = false;
@@ -105,7 +142,8 @@ bool look_undo_unmap(struct thin *t, uint64_t addr, uint32_t ring)
 	if (!of || of->unmap.addr != addr)
 		return false;
 	const struct block *b = &of->unmap.block;
-	struct range r = { .start = b->addr, .end = b->addr + b->size, .thread = b->thread, .class = (uint8_t)b->site };
+	struct range r = { .start = b->addr, .end = b->addr + b->size, .thread = b->thread, .class = (uint8_t)b->site,
+			   .usable = (uint8_t)b->site };
 	of->unmap.addr = 0;
 	of->unmap.short_lived = false;
 	if (r.start && cut(t, r.start, r.end) == 0)

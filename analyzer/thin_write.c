@@ -48,10 +48,13 @@ struct subject { enum thin_space space; uint32_t device; bool begins, ends; };
 static struct subject subject_of(const struct mt_event *s)
 {
 	struct mt_ext_device ext;
+	struct mt_ext_map map;
 	switch (s->kind) {
 	case MT_ALLOC: return (struct subject){ THIN_HEAP, 0, true, false };
 	case MT_FREE:  return (struct subject){ THIN_HEAP, 0, false, true };
-	case MT_MAP:   return (struct subject){ THIN_MAP, 0, true, false };
+	case MT_MAP:
+		memcpy(&map, s + 1, sizeof(map));
+		return map_is_change(&map) ? (struct subject){ THIN_NONE, 0, false, false } : (struct subject){ THIN_MAP, 0, true, false };
 	case MT_UNMAP: return (struct subject){ THIN_MAP, 0, false, true };
 	case MT_DEVICE_ALLOC:
 	case MT_DEVICE_FREE:

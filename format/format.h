@@ -331,6 +331,8 @@ enum mt_map_flag {
 	MT_MAP_MEMFD = 8,   /* file is a memfd or shared memory object */
 	MT_MAP_MOVED = 16,  /* by mremap: `old` is where it was */
 	MT_MAP_KEPT = 32,   /* mremap with MREMAP_DONTUNMAP or old size 0: the old range stays */
+	MT_MAP_PROTECT = 64, /* mprotect: what is mapped there stays; only prot means anything beside ANON and FIXED, which are set */
+	MT_MAP_GIVEN = 128, /* madvise gave its memory back: what is mapped there stays; ANON and FIXED are set */
 };
 
 /* Second slot of MT_MAP, in the shape of an event whose kind is MT_EXT. */

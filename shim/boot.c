@@ -16,6 +16,11 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
+#define NEW(symbol, version, name, params, args) name,
+#define DELETE NEW
+#include "shim/hooks_new.def"
+#undef NEW
+#undef DELETE
 #define HAND(library, name, params, args) #name,
 #include "shim/hooks_cuda.def"
 #define HAND(name, symbol) #name,
@@ -88,24 +93,42 @@ int mt_boot(void)
 	return found.malloc != NULL;
 }
 
-uintptr_t mt_allocator_start, mt_allocator_end;
+struct mt_allocator mt_allocators[MT_ALLOCATORS];
+unsigned mt_allocator_count;
 
-static int find_allocator(struct dl_phdr_info *info, size_t size, void *unused)
+/* Under the loader's lock on its list, so one thread at a time. */
+static int add_allocator(struct dl_phdr_info *info, size_t size, void *function)
 {
-	const ElfW(Phdr) *code = mt_symbols_segment(info, (const void *)(uintptr_t)mt_real.malloc);
+	const ElfW(Phdr) *code = mt_symbols_segment(info, function);
+	uintptr_t start = code ? info->dlpi_addr + code->p_vaddr : 0;
 
 	(void)size;
-	(void)unused;
-	if (!code)
-		return 0;
-	mt_allocator_start = info->dlpi_addr + code->p_vaddr;
-	mt_allocator_end = mt_allocator_start + code->p_memsz;
+	if (!code || mt_allocator_has(function) || mt_allocator_count == MT_ALLOCATORS)
+		return code != NULL;
+	mt_allocators[mt_allocator_count] = (struct mt_allocator){ start, start + code->p_memsz };
+	__atomic_store_n(&mt_allocator_count, mt_allocator_count + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
+/* Another libc is not known to re-enter either way. */
+#define ADD(name)                                                                                             \
+	if ((void *)(uintptr_t)mt_real.name != mt_symbols_search(MT_NEXT, NULL, #name, MT_GLIBC))             \
+		dl_iterate_phdr(add_allocator, (void *)(uintptr_t)mt_real.name);
+
 void mt_boot_allocator(void)
 {
-	/* another libc is not known to re-enter either way */
-	if ((void *)(uintptr_t)mt_real.malloc != mt_symbols_search(MT_NEXT, NULL, "malloc", MT_GLIBC))
-		dl_iterate_phdr(find_allocator, NULL);
+	static uint8_t done;
+
+	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		return;
+	ADD(malloc)
+	ADD(calloc)
+	ADD(realloc)
+	ADD(free)
+	ADD(memalign)
+	ADD(aligned_alloc)
+	ADD(posix_memalign)
+	ADD(valloc)
+	ADD(pvalloc)
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
 }

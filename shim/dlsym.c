@@ -13,6 +13,7 @@
 #include "shim/dlsym.h"
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
+#include "shim/new.h"
 #include "shim/process.h"
 
 /* What dlsym.S hands on to: the next one in the loader's order, which may be another tool's that has wrappers too. */
@@ -267,11 +268,12 @@ void mt_wrap_forget(void)
 {
 	unsigned long long now = 0;
 
-	if (!__atomic_load_n(&used, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&used, __ATOMIC_RELAXED) && !mt_new_used())
 		return;
 	dl_iterate_phdr(count_unloaded, &now);
 	if (__atomic_exchange_n(&unloaded, now, __ATOMIC_RELAXED) == now)
 		return;
+	mt_new_forget();
 	for (size_t t = 0; t < TABLES; t++)
 		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
 			struct mt_slot *slot = &tables[t]->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];

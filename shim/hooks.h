@@ -30,6 +30,11 @@ enum mt_hook {
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
+#define NEW(symbol, version, name, params, args) MT_HOOK_##symbol,
+#define DELETE NEW
+#include "shim/hooks_new.def"
+#undef NEW
+#undef DELETE
 #define HAND(library, name, params, args) MT_HOOK_##name,
 #include "shim/hooks_cuda.def"
 #define HAND(name, symbol) MT_HOOK_##name,
@@ -64,10 +69,21 @@ extern struct mt_real mt_real;
 /* Looks the real functions up on first use. Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);
 
-/* The module of the real allocator if it is not libc: [start, end) of its mapping, else 0. */
-extern uintptr_t mt_allocator_start, mt_allocator_end;
+/* Code of the modules that serve the malloc family if it is not libc: [start, end) each. */
+enum { MT_ALLOCATORS = 4 };
+extern struct mt_allocator { uintptr_t start, end; } mt_allocators[MT_ALLOCATORS];
+extern unsigned mt_allocator_count;
 
-/* Constructor time: finds that module. */
+static inline int mt_allocator_has(const void *code)
+{
+	int found = 0;
+
+	for (unsigned i = 0; i < mt_allocator_count; i++)
+		found |= (uintptr_t)code - mt_allocators[i].start < mt_allocators[i].end - mt_allocators[i].start;
+	return found;
+}
+
+/* Finds these modules, once; behind mt_boot(). */
 void mt_boot_allocator(void);
 
 /* The pool: blocks are never given back. Zeroed. NULL when it is used up. */

@@ -1,7 +1,8 @@
-/* The malloc family. C++ new and delete arrive here through malloc and free. */
+/* The malloc family. New and delete of libstdc++ and libc++ arrive here through malloc and free; see new.h. */
 #include <errno.h>
 #include <string.h>
 
+#include "shim/heap.h"
 #include "shim/hooks.h"
 #include "shim/record.h"
 
@@ -12,15 +13,11 @@ static inline size_t mt_product(size_t k, size_t n)
 	return __builtin_mul_overflow(k, n, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* A pointer that is not there yet: look everything up, or be served by the pool meanwhile. */
-#define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
+__thread const char *mt_heap_inside;
 
-static inline void note(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
+int mt_heap_nests(const void *caller, const char *frame)
 {
-	if (__builtin_expect(p != NULL, 1))
-		mt_record_alloc(hook, p, bytes, caller, frame);
-	else
-		mt_record_fail(hook, MT_ALLOC, bytes, caller);
+	return frame < mt_heap_inside && (mt_allocator_has(caller) || mt_is_own(caller));
 }
 
 /* What the pool needs to know of a call that comes before the real function is known. */
@@ -31,37 +28,16 @@ static void *boot_aligned_alloc(size_t align, size_t n) { return mt_boot_alloc(a
 static void *boot_valloc(size_t n) { return mt_boot_alloc(4096, n); }
 static void *boot_pvalloc(size_t n) { return mt_boot_alloc(4096, n); }
 
-/* Some allocators call the public malloc inside their own calloc or realloc. That call, made by the allocator
- * while the thread is in it, is a part of the outer one. (A signal handler's call comes from elsewhere.) glibc
- * never does it and pays one test of a constant. */
-static __thread uint8_t inside;
-
-static inline int is_nested(const void *caller)
-{
-	return __builtin_expect(mt_allocator_end != 0, 0) && inside &&
-	       (uintptr_t)caller - mt_allocator_start < mt_allocator_end - mt_allocator_start;
-}
-
-/* Evaluates a call of the real allocator. */
-#define REAL(call)                              \
-	({                                      \
-		uint8_t outer = inside;         \
-		inside = 1;                     \
-		__typeof__(call) ret_ = (call); \
-		inside = outer;                 \
-		ret_;                           \
-	})
-
 #define RET(name, params, args, bytes)                                     \
 	MT_EXPORT void *name params                                        \
 	{                                                                  \
 		void *p;                                                   \
-		if (!READY(name))                                          \
+		if (!MT_READY(name))                                          \
 			return boot_##name args;                           \
-		if (is_nested(MT_CALLER))                                  \
+		if (mt_heap_is_nested(MT_CALLER))                                  \
 			return mt_real.name args;                          \
-		p = REAL(mt_real.name args);                               \
-		note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME);       \
+		p = MT_REAL(mt_real.name args);                               \
+		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME);       \
 		return p;                                                  \
 	}
 #define HAND(type, name, params)
@@ -73,24 +49,24 @@ MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
 	int ret;
 
-	if (!READY(posix_memalign))
+	if (!MT_READY(posix_memalign))
 		return (*out = mt_boot_alloc(align, n)) ? 0 : ENOMEM;
-	if (is_nested(MT_CALLER))
+	if (mt_heap_is_nested(MT_CALLER))
 		return mt_real.posix_memalign(out, align, n);
-	ret = REAL(mt_real.posix_memalign(out, align, n));
-	note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
+	ret = MT_REAL(mt_real.posix_memalign(out, align, n));
+	mt_heap_note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
 	return ret;
 }
 
 static void *move_from_pool(unsigned hook, const void *old, size_t n, const void *caller)
 {
 	size_t kept = mt_boot_size(old);
-	void *p = READY(malloc) ? mt_real.malloc(n) : mt_boot_alloc(16, n);
+	void *p = MT_READY(malloc) ? mt_real.malloc(n) : mt_boot_alloc(16, n);
 
 	if (p)
 		memcpy(p, old, kept < n ? kept : n);
 	if (!mt_boot_owns(p))
-		note(hook, p, n, caller, NULL);
+		mt_heap_note(hook, p, n, caller, NULL);
 	return p;
 }
 
@@ -102,13 +78,13 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, 
 
 	if (mt_boot_owns(old))
 		return move_from_pool(hook, old, n, caller);
-	if (!READY(realloc))
+	if (!MT_READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
-	if (is_nested(caller))
+	if (mt_heap_is_nested(caller))
 		return mt_real.realloc(old, n);
 	if (old)
 		mt_record_free(hook, old);
-	p = REAL(mt_real.realloc(old, n));
+	p = MT_REAL(mt_real.realloc(old, n));
 	if (p) {
 		mt_record_alloc(hook, p, n, caller, frame);
 	} else if (n || !old) {
@@ -145,38 +121,28 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 	return p;
 }
 
-/* Everything but the real call, which differs. */
-static int begin_free(unsigned hook, const void *p, const void *caller)
-{
-	if (!p || mt_boot_owns(p) || !READY(free))
-		return 0;
-	if (!is_nested(caller))
-		mt_record_free(hook, p);
-	return 1;
-}
-
 MT_EXPORT void free(void *p)
 {
-	if (begin_free(MT_HOOK_free, p, MT_CALLER))
-		REAL((mt_real.free(p), 0));
+	if (mt_heap_begin_free(MT_HOOK_free, p, MT_CALLER))
+		MT_REAL((mt_real.free(p), 0));
 }
 
 MT_EXPORT void free_sized(void *p, size_t n)
 {
-	if (!begin_free(MT_HOOK_free_sized, p, MT_CALLER))
+	if (!mt_heap_begin_free(MT_HOOK_free_sized, p, MT_CALLER))
 		return;
 	if (mt_real.free_sized)
-		REAL((mt_real.free_sized(p, n), 0));
+		MT_REAL((mt_real.free_sized(p, n), 0));
 	else
-		REAL((mt_real.free(p), 0));
+		MT_REAL((mt_real.free(p), 0));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 {
-	if (!begin_free(MT_HOOK_free_aligned_sized, p, MT_CALLER))
+	if (!mt_heap_begin_free(MT_HOOK_free_aligned_sized, p, MT_CALLER))
 		return;
 	if (mt_real.free_aligned_sized)
-		REAL((mt_real.free_aligned_sized(p, align, n), 0));
+		MT_REAL((mt_real.free_aligned_sized(p, align, n), 0));
 	else
-		REAL((mt_real.free(p), 0));
+		MT_REAL((mt_real.free(p), 0));
 }

@@ -1,9 +1,10 @@
-/* Mappings: mmap, mremap, munmap, with what is behind them. glibc's own arenas and the loader's segments don't
- * come through here; smaps tells their sum. */
+/* Mappings: mmap, mremap, munmap, with what is behind them; mprotect, which makes them usable or not, and madvise, which gives
+ * their memory back. glibc's own arenas and the loader's segments don't come through here; smaps tells their sum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -146,9 +147,51 @@ static void *real_mremap(void *p, size_t old_n, size_t n, int flags, void *targe
 	return (void *)result(MT_SYS6(SYS_mremap, p, old_n, n, flags, target, 0));
 }
 
+/* ---- what is usable already ---- */
+
+/* Programs that generate code make the same pages writable and executable in turn, thousands of times. Only whether they can be used
+ * at all matters here: a range that mprotect has left usable is known by this word until something else may have happened to it. */
+static struct { uint64_t usable[64]; uint32_t layout; } known;
+
+/* Before and after the call, so that a word which was made in between is void. */
+static void layout_changes(void)
+{
+	__atomic_fetch_add(&known.layout, 1, __ATOMIC_SEQ_CST);
+}
+
+/* `layout` is what it was before mprotect was called. */
+static bool was_usable(const void *p, size_t n, uint32_t layout)
+{
+	uint64_t *slot = &known.usable[((uintptr_t)p >> 12 ^ (uintptr_t)p >> 18) % 64];
+	uint64_t word = ((uintptr_t)p ^ (uint64_t)layout << 48 ^ layout >> 16) * 0x9e3779b97f4a7c15ull;
+
+	if (mt_process_state() != MT_STATE_ACTIVE)
+		return false;
+	word = (word ^ word >> 32 ^ n) * 0xd6e8feb86659fd93ull | 1;
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == word)
+		return true;
+	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void *map_anew(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+	bool may_replace = flags & MAP_FIXED || prot == PROT_NONE;
+	void *p;
+
+	if (may_replace)
+		layout_changes();
+	p = real_mmap(at, n, prot, flags, fd, offset);
+	if (may_replace)
+		layout_changes();
+	return p;
+}
+
+/* ---- the hooks ---- */
+
 MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
-	void *p = real_mmap(at, n, prot, flags, fd, offset);
+	void *p = map_anew(at, n, prot, flags, fd, offset);
 	int kept = errno;
 
 	note_map(MT_HOOK_mmap, p, n, prot, flags, fd, offset, MT_CALLER);
@@ -158,7 +201,7 @@ MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offs
 
 MT_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
 {
-	void *p = real_mmap(at, n, prot, flags, fd, offset);
+	void *p = map_anew(at, n, prot, flags, fd, offset);
 	int kept = errno;
 
 	note_map(MT_HOOK_mmap64, p, n, prot, flags, fd, offset, MT_CALLER);
@@ -171,7 +214,9 @@ MT_EXPORT int munmap(void *p, size_t n)
 	int ret;
 
 	mt_record_unmap(MT_HOOK_munmap, p, whole_pages(n));
+	layout_changes();
 	ret = real_munmap(p, n);
+	layout_changes();
 	if (ret)
 		mt_record_undo(MT_HOOK_munmap, p);
 	mt_stack_unmapped();
@@ -195,7 +240,9 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 		mt_record_unmap(MT_HOOK_mremap, p, whole_pages(old_n));
 	if (flags & MREMAP_FIXED)
 		ext.flags |= MT_MAP_FIXED;
+	layout_changes();
 	q = real_mremap(p, old_n, n, flags, target);
+	layout_changes();
 	if (q == MAP_FAILED) {
 		if (!keeps)
 			mt_record_undo(MT_HOOK_mremap, p);
@@ -205,4 +252,73 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 	mt_stack_unmapped();
 	mt_record_map(MT_HOOK_mremap, q, whole_pages(n), &ext, MT_CALLER);
 	return q;
+}
+
+/* A mapping that stays, but for its protection or its contents. A reader that does not know the flag takes it for a new one in its place. */
+static void note_change(unsigned hook, void *p, size_t n, int prot, uint32_t flag, const void *caller)
+{
+	struct mt_ext_map ext = { .prot = (uint8_t)prot, .flags = MT_MAP_ANON | MT_MAP_FIXED | flag };
+
+	mt_record_map(hook, p, whole_pages(n), &ext, caller);
+}
+
+static int real_protect(unsigned hook, void *p, size_t n, int prot, int key)
+{
+	if (hook == MT_HOOK_mprotect)
+		return mt_real.mprotect ? mt_real.mprotect(p, n, prot) : (int)result(MT_SYS3(SYS_mprotect, p, n, prot));
+	if (mt_real.pkey_mprotect)
+		return mt_real.pkey_mprotect(p, n, prot, key);
+	return (int)result(MT_SYS4(SYS_pkey_mprotect, p, n, prot, key));
+}
+
+/* Tells want of memory from want of a mapping: msync with this flag does nothing, but for where nothing is mapped. */
+static bool is_mapped(const void *p, size_t n)
+{
+	return !mt_process_sandboxed() && !mt_sys_failed(MT_SYS3(SYS_msync, p, n, MS_ASYNC));
+}
+
+static int protect(unsigned hook, void *p, size_t n, int prot, int key, const void *caller)
+{
+	bool usable = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
+	uint32_t layout;
+	int ret, kept;
+
+	if (!usable)
+		layout_changes();
+	layout = __atomic_load_n(&known.layout, __ATOMIC_SEQ_CST);
+	ret = real_protect(hook, p, n, prot, key);
+	kept = errno;
+	if (!usable) {
+		layout_changes();
+		mt_stack_unmapped();
+	}
+	if (ret && usable && kept == ENOMEM && is_mapped(p, n))
+		mt_record_fail(hook, MT_MAP, n, caller);
+	else if (!ret && !(usable && was_usable(p, n, layout)))
+		note_change(hook, p, n, prot, MT_MAP_PROTECT, caller);
+	errno = kept;
+	return ret;
+}
+
+MT_EXPORT int mprotect(void *p, size_t n, int prot)
+{
+	return protect(MT_HOOK_mprotect, p, n, prot, -1, MT_CALLER);
+}
+
+MT_EXPORT int pkey_mprotect(void *p, size_t n, int prot, int key)
+{
+	return protect(MT_HOOK_pkey_mprotect, p, n, prot, key, MT_CALLER);
+}
+
+/* What is given back may be used again without a word, so it stays mapped; that it was given back is worth knowing. */
+MT_EXPORT int madvise(void *p, size_t n, int advice)
+{
+	bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE || advice == 24 /* MADV_DONTNEED_LOCKED */;
+	int ret = mt_real.madvise ? mt_real.madvise(p, n, advice) : (int)result(MT_SYS3(SYS_madvise, p, n, advice));
+	int kept = errno;
+
+	if (gives && !ret)
+		note_change(MT_HOOK_madvise, p, n, PROT_READ | PROT_WRITE, MT_MAP_GIVEN, MT_CALLER);
+	errno = kept;
+	return ret;
 }

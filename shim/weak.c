@@ -10,6 +10,7 @@
 
 #include "shim/dlsym.h"
 #include "shim/elfsym.h"
+#include "shim/new.h"
 #include "shim/sys.h"
 #include "shim/weak.h"
 
@@ -51,7 +52,7 @@ static int is_in_vain(const struct mt_symbols *s, const ElfW(Sym) *sym)
 {
 	const char *name = s->names + sym->st_name;
 
-	return sym->st_shndx == SHN_UNDEF && ELF64_ST_BIND(sym->st_info) == STB_WEAK && mt_wrap_row(name) &&
+	return sym->st_shndx == SHN_UNDEF && ELF64_ST_BIND(sym->st_info) == STB_WEAK && (mt_wrap_row(name) || mt_new_is(name)) &&
 	       !mt_symbols_search(MT_ANY, NULL, name, NULL);
 }
 

@@ -37,6 +37,39 @@ def case_behind(name):
     mt.match(got.trace.host, mt.tally(got.out), idle)
 
 
+@mt.variants("libstdc++", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "own")
+def case_operators(name):
+    """Every form of new and delete is recorded once, whoever serves it, for the program's own line; exceptions and handlers work as ever."""
+    if name == "own":
+        preload = [mt.program("libnews.so")]
+    else:
+        preload = [] if name == "libstdc++" else [mt.library(name)]
+    command = [mt.program("news_all")]
+    if name != "own": # C throws nothing
+        mt.same(command + ["fail"], preload=preload)
+    done, idle = mt.shimmed(command, preload=preload), mt.shimmed(command + ["idle"], preload=preload).trace.intact().host
+    mt.compare(mt.plain(command, preload=preload), done)
+    host = done.trace.intact().host
+    keys = ("allocations", "frees", "live_bytes", "missed_frees", "unknown_frees")
+    mt.equal([host.get(key, 0) - idle.get(key, 0) for key in keys], [*map(int, done.out.split()), 0, 0], "what news_all does")
+    kept = [site["stack"] for site in done.trace.sites() if site["bytes"] == 4000]
+    inner = [frame["function"].split("(")[0] for frame in kept[0]]
+    mt.equal([function for function in inner if not function.startswith("operator new")][0], "survivor", "who has what stays")
+
+
+def case_no_operators():
+    """A program without C++ finds no operator by name, and its weak references stay empty."""
+    mt.same([mt.program("nonews")])
+
+
+def case_operators_of_a_plugin():
+    """A C program loads two C++ libraries, of which one has operators of its own: each gets its own."""
+    done = mt.shimmed([mt.program("plugnews"), mt.program("libplugnews.so"), mt.program("libownnews.so")])
+    mt.equal(done.out, "0\n20\n" * 3, "calls of their own operators")
+    made = [site for site in done.trace.intact().sites("peak") if any(frame["function"].startswith("use") for frame in site["stack"])]
+    mt.check(made, "no block of theirs")
+
+
 def case_behind_by_bare_name():
     mt.library("libjemalloc.so.2")
     mt.same([mt.program("corners")], preload=["libjemalloc.so.2"])
@@ -78,6 +111,11 @@ def case_sanitizer_before_us(which):
 def case_reentrant_allocator():
     """calloc and realloc of the next allocator call our malloc and free."""
     counted([mt.program("libreenter.so")])
+
+
+def case_allocator_that_jumps():
+    """Its aligned_alloc ends with a jump to the public memalign, which then seems to be called by us."""
+    counted([mt.program("libnews.so")])
 
 
 def case_dlsym_that_allocates():

@@ -148,6 +148,10 @@ static void view(struct program *g, uint32_t ring)
 		g->views[i].addr = addr;
 		g->views[i].size = 4096 * (1 + rnd(g, 1000)) - rnd(g, 2);
 		synth_map(g->p, ring, g->ticks, addr, g->views[i].size, ext, node_of(g));
+	} else if (!rnd(g, 10)) { /* something of it changes in place */
+		uint64_t at = rnd(g, 3) ? 0 : 4096, protect = rnd(g, 3);
+		ext = (struct mt_ext_map){ .prot = protect && rnd(g, 2) ? 0 : 3, .flags = MT_MAP_ANON | MT_MAP_FIXED | (protect ? MT_MAP_PROTECT : MT_MAP_GIVEN) };
+		synth_map(g->p, ring, g->ticks, addr + at, g->views[i].size > at ? g->views[i].size - at : 4096, ext, node_of(g));
 	} else if (!rnd(g, 20)) { /* a part of it */
 		synth_unmap(g->p, ring, g->ticks, addr, 4096);
 	} else {
@@ -521,6 +525,7 @@ static void same(const struct view *before, const struct view *after)
 				same_course(&a->timeline[k], &b->timeline[k], k == MODEL_HEAP ? b->fold.most_bytes : b->fold.most_other_bytes);
 		}
 		CHECK(!memcmp(a->map, b->map, sizeof(a->map)));
+		CHECK_EQ(b->map_given_bytes, a->map_given_bytes);
 		same_sites(a, b);
 		CHECK(!memcmp(a->bins, b->bins, sizeof(a->bins)));
 		CHECK_EQ(b->events, a->events);

@@ -32,13 +32,14 @@ struct n_process {
 	struct n_site site[MODEL_KINDS][SITES];
 	struct n_snapshot peak[MODEL_KINDS][SITES], host_peak[MODEL_KINDS][SITES];
 	uint64_t class_bytes[MAP_CLASSES];
+	uint64_t given;
 	uint64_t bins[MODEL_BINS];
 	uint32_t owner[RINGS];
 	uint32_t threads;
 	uint64_t last[MODEL_KINDS][64];   /* by thread: address index + 1 of its latest allocation */
 };
 
-struct n_mapping { uint32_t node, thread, class; bool inherited; };
+struct n_mapping { uint32_t node, thread, class, usable; bool inherited; };
 
 struct naive {
 	struct synth synth;
@@ -270,7 +271,7 @@ static void op_map(struct naive *n, struct n_process *p, uint32_t ring, int from
 	uint32_t class = rnd(MAP_CLASSES), node = 1 + rnd(SITES - 1), thread = p->owner[ring];
 	struct mt_ext_map ext = exts[class];
 	ext.flags |= rnd(2) ? MT_MAP_FIXED : 0;
-	put_mapping(n, p, from, pages, new_mapping(n, (struct n_mapping){ node, thread, class, false }), &ext, ring, node, thread);
+	put_mapping(n, p, from, pages, new_mapping(n, (struct n_mapping){ node, thread, class, class == MAP_RESERVED ? MAP_ANON : class, false }), &ext, ring, node, thread);
 }
 
 static uint64_t map_temporaries(const struct naive *n, const struct n_process *p, int from, int to)
@@ -328,12 +329,57 @@ static void op_move(struct naive *n, struct n_process *p, uint32_t ring, int fro
 	put_mapping(n, p, to, pages, new_mapping(n, moved), &ext, ring, node, thread);
 }
 
+/* Pages that change between usable and not: each run of one mapping becomes one of its own. */
+static void op_protect(struct naive *n, struct n_process *p, uint32_t ring, int from, int pages)
+{
+	struct model_totals *t = &p->kind[MODEL_MAP];
+	uint32_t node = 1 + rnd(SITES - 1), thread = p->owner[ring], before = 0, id = 0;
+	struct mt_ext_map ext = { .prot = rnd(2) ? 0 : 1 + rnd(7), .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_PROTECT };
+	uint64_t turned = 0;
+	for (int i = from; i < from + pages; i++) {
+		uint32_t old = p->page[i];
+		if (!old || (n->mappings[old].class == MAP_RESERVED) != (ext.prot != 0)) {
+			before = 0;
+			continue;
+		}
+		if (old != before) {
+			struct n_mapping m = n->mappings[old];
+			m.class = ext.prot ? m.usable : MAP_RESERVED;
+			if (ext.prot)
+				m = (struct n_mapping){ node, thread, m.class, m.usable, false };
+			id = new_mapping(n, m);
+		}
+		before = old;
+		p->page[i] = id;
+		turned += PAGE;
+	}
+	t->frees += turned && !ext.prot;
+	if (turned && ext.prot) {
+		t->allocations++;
+		t->allocated_bytes += turned;
+		p->site[MODEL_MAP][node].allocations++;
+		p->site[MODEL_MAP][node].allocated += turned;
+	}
+	synth_map(p->synth, ring, n->now, page_address(from), PAGE * (uint64_t)pages, ext, node);
+}
+
+/* What madvise gives back stays. */
+static void op_give(struct naive *n, struct n_process *p, uint32_t ring, int from, int pages)
+{
+	struct mt_ext_map ext = { .prot = 3, .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_GIVEN };
+	for (int i = from; i < from + pages; i++)
+		p->given += p->page[i] && n->mappings[p->page[i]].class != MAP_RESERVED ? PAGE : 0;
+	synth_map(p->synth, ring, n->now, page_address(from), PAGE * (uint64_t)pages, ext, 1 + rnd(SITES - 1));
+}
+
 static void op(struct naive *n, struct n_process *p)
 {
 	uint32_t ring = rnd(RINGS);
 	int i = (int)rnd(ADDRESSES), from = (int)rnd(PAGES - 9), pages = 1 + (int)rnd(8);
 	n->now += 10 + rnd(100) * (rnd(50) ? 1 : 100000);
-	switch (rnd(20)) {
+	switch (rnd(23)) {
+	case 20: case 21: op_protect(n, p, ring, from, pages); break;
+	case 22: op_give(n, p, ring, from, pages); break;
 	case 0: op_thread(n, p, ring); break;
 	case 1: op_failed_realloc(n, p, ring, i); break;
 	case 2: case 3: case 4: op_map(n, p, ring, from, pages); break;
@@ -504,6 +550,7 @@ static void compare(const struct naive *n, const struct model *m, struct reader 
 		compare_sites(mp, p);
 		for (int c = 0; c < MAP_CLASSES; c++)
 			CHECK_EQ(mp->map[c].bytes, p->class_bytes[c]);
+		CHECK_EQ(mp->map_given_bytes, p->given);
 		for (int b = 0; b < MODEL_BINS; b++)
 			CHECK_EQ(mp->bins[b].allocations, p->bins[b]);
 		CHECK_EQ(mp->odd_undos, 0);

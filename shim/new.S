@@ -1,0 +1,73 @@
+/* Entries of operator new and delete; see new.h. Each jumps to where its word of mt_new_to leads: to mt_new_find at first, which then says
+ * where to, for the call at hand or for good. */
+#include "shim/jump.h"
+
+	.pushsection .data.rel.local, "aw", %progbits
+	.balign 8
+	.globl mt_new_to
+	.hidden mt_new_to
+mt_new_to:
+	.popsection
+
+	.set row, 0
+
+#if defined(__x86_64__)
+
+.macro go
+	jmp *mt_new_to + 8 * row(%rip)
+.endm
+
+.macro first_go
+	movl $row, %eax
+	jmp first
+.endm
+
+FUNCTION(first)
+	save
+	movl %eax, %edi
+	movq 56(%rsp), %rsi
+	CALL mt_new_find
+	restore
+	JUMP RESULT
+END(first)
+
+#elif defined(__aarch64__)
+
+.macro go
+	adrp x16, mt_new_to + 8 * row
+	ldr x16, [x16, :lo12:mt_new_to + 8 * row]
+	br x16
+.endm
+
+.macro first_go
+	mov w17, #row
+	b first
+.endm
+
+FUNCTION(first)
+	save
+	mov w0, w17
+	ldr x1, [sp, #8]
+	CALL mt_new_find
+	restore
+	JUMP RESULT
+END(first)
+
+#endif
+	.hidden first
+
+/* The same entry under two names, as a symbol has one version. */
+#define NEW(symbol, version, name, params, args) ENTRY(symbol, mt_new_##symbol, mt_new_plain_##symbol, mt_new_first_##symbol, version)
+#define DELETE NEW
+#define ENTRY(symbol, entry, plain, find, version)              \
+	.globl plain; .type plain, %function; plain: ;          \
+	FUNCTION(entry); go; END(entry);                        \
+	.size plain, . - plain;                                 \
+	find: first_go;                                         \
+	.symver entry, symbol@version;                          \
+	.symver plain, symbol@MEMTRACE_HOOKS;                   \
+	.pushsection .data.rel.local, "aw", %progbits;          \
+	.quad find;                                             \
+	.popsection;                                            \
+	.set row, row + 1;
+#include "shim/hooks_new.def"

@@ -1,0 +1,24 @@
+/*
+ * Operator new and delete. libstdc++'s and libc++'s call malloc and free, whose events those are; jemalloc, tcmalloc and mimalloc define their
+ * own, which call nothing that we would see.
+ *
+ * So ours are entries that jump (new.S): where the operator of that name belongs to the allocator that also serves malloc, to a function that
+ * records and calls it; else to the operator itself, which finds arguments, stack and return address as if we were not there. A program
+ * that defines operators is before us and never comes here.
+ *
+ * The entries are exported as hooks_cuda.def's are (dlsym.h): under hidden versions, so that nobody who asks for an operator by name finds one where
+ * no library has it.
+ */
+#ifndef MT_NEW_H
+#define MT_NEW_H
+
+/* Has an operator been looked for at its caller's? */
+int mt_new_used(void);
+
+/* After a dlclose: operators of libraries that are gone are found anew. */
+void mt_new_forget(void);
+
+/* Is it the name of an operator in hooks_new.def? */
+int mt_new_is(const char *name);
+
+#endif

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""What is mapped: address space that becomes usable and stops being so."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+
+def case_made_usable():
+    """What mprotect makes usable is mapped memory of whoever calls it, as long as it is usable. Calls that change nothing leave no event."""
+    done = mt.shimmed([mt.program("protects")])
+    trace = done.trace.intact()
+    live, peak, given, space = map(int, done.out.split())
+    mapped = trace.report["map"]
+    mt.equal((mapped["live_bytes"], mapped["peak_bytes"], mapped["given_back_bytes"]), (live, peak, given))
+    mt.equal(mapped["failed"], 0, "mprotect of what is not mapped failed for want of memory:")
+    events = trace.tool("dump").out.splitlines()
+    mt.between(5, sum(" mprotect " in line for line in events), 12, "events of 20,000 calls of mprotect")
+    largest = max(trace.json("peak", "--device", "map")["sites"], key=lambda site: site["bytes"])
+    mt.equal(largest["stack"][0]["function"], "use", "who has most mapped memory")
+    text = trace.tool("report").out
+    mt.check("address space only 400.0 MiB; madvise gave back 14.0 MiB" in text, "no classes in %s" % text)
+
+
+def case_plain():
+    mt.same([mt.program("protects")])
+
+
+mt.main()
