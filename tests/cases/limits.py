@@ -22,24 +22,23 @@ def run(output=None, env=None, command=BUSY, **options):
 
 
 def known(trace):
-    """Heap events in the trace, and lost ones. (The report's frees leave out those of blocks whose allocation was lost.) A block that was
-    folded is two events."""
+    """Heap events in the trace, and lost ones. (The report's frees leave out those of blocks whose allocation was lost.) A recorder that
+    came late finds the limit near and folds: then blocks are two events each."""
     lines = trace.tool("dump", "--events").out.splitlines()
-    folded = re.search(r"(\d+) blocks were folded", trace.tool("check").out)
-    events = sum(line.startswith(("alloc ", "free ")) for line in lines) + 2 * int(folded.group(1) if folded else 0)
-    return events, trace.report["losses"]["events"]
+    folded = trace.report["folded"]
+    return sum(line.startswith(("alloc ", "free ")) for line in lines) + (2 * folded["blocks"] if folded else 0), trace.report["losses"]["events"]
 
 
-def lossy(trace, count=COUNT):
-    """Every operation is in the trace or counted as lost."""
+def lossy(trace, count=COUNT, surely=True):
+    """Every operation is in the trace or counted as lost. Unless SURELY a recorder that keeps up with a slowed program may make all of it fit."""
     trace.settle()
     events, lost = known(trace)
-    mt.check(lost > 0, "nothing is said to be missing: %s" % trace.report["losses"])
-    mt.equal(trace.report["complete"], False, "complete")
+    mt.check(lost > 0 or not surely, "nothing is said to be missing: %s" % trace.report["losses"])
+    mt.equal(trace.report["complete"], lost == 0, "complete")
     # A few lost slots are no events of the program's: which thread owns a ring.
     mt.between(2 * count - 3000, events + lost, 2 * count - 2990, "%d in the trace, %d lost: the sum" % (events, lost))
     text = trace.tool("report").out
-    mt.check("lost" in text.lower(), "the report does not say so: %s" % text)
+    mt.check(not lost or "lost" in text.lower(), "the report does not say so: %s" % text)
 
 
 class Mounted:
@@ -75,7 +74,7 @@ def case_disk_full(kind, bytes_):
         trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, timeout=60)
         trace.settle()
         if trace.files(".info") or trace.files(".trace"):
-            lossy(trace)
+            lossy(trace, surely=bytes_ < 4 << 20)
 
 
 def fill(path):
@@ -112,6 +111,7 @@ def case_keep_free():
 
 def case_disk_limit():
     trace = run(env={"MEMTRACE_LIMIT": "1M"})
+    trace.patience = None
     lossy(trace)
     mt.check(trace.bytes() <= 2 << 20, "%d bytes where 1 MiB was allowed" % trace.bytes())
 
