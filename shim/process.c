@@ -113,32 +113,33 @@ void mt_process_refund(uint64_t bytes)
 
 #define PATH_ROOM (PATH_MAX / 4)
 
-/* Of the file with this extension: mt_process.path itself must stay as it is for other threads. */
-static int put_path(char path[PATH_ROOM], const char *ext)
+/* Of the file with this extension, or NULL. Whoever asks has the lock, or is alone: a thread's small stack is spared the room for it. */
+static const char *path_of(const char *ext)
 {
+	static char path[PATH_ROOM];
 	size_t stem = (size_t)(mt_process.path_end - mt_process.path);
 
 	if (stem + 8 > PATH_ROOM)
-		return 0;
+		return NULL;
 	memcpy(path, mt_process.path, stem);
 	mt_put(path + stem, path + PATH_ROOM, ext);
-	return 1;
+	return path;
 }
 
 void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
-	char path[PATH_ROOM];
+	const char *path = path_of(ext);
 
-	return put_path(path, ext) ? mt_sys_map_file(path, offset, bytes, reserved, how) : NULL;
+	return path ? mt_sys_map_file(path, offset, bytes, reserved, how) : NULL;
 }
 
 int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes)
 {
-	char path[PATH_ROOM];
+	const char *path = path_of(ext);
 
 	if (mt_process_sandboxed() || !mt_process_charge(bytes, MT_CHARGE_REST))
 		return 0;
-	if (put_path(path, ext) && mt_sys_reserve(path, offset, bytes))
+	if (path && mt_sys_reserve(path, offset, bytes))
 		return 1;
 	mt_process_refund(bytes);
 	return 0;
@@ -194,9 +195,9 @@ static struct mt_info *make_info_file(void)
 
 static int reserve_log(void)
 {
-	char path[PATH_ROOM];
+	const char *path = path_of("info");
 
-	return put_path(path, "info") && mt_sys_reserve(path, MT_INFO_LOG, MT_LOG_START);
+	return path && mt_sys_reserve(path, MT_INFO_LOG, MT_LOG_START);
 }
 
 /* The head of the file and the first of its log: the rest is reserved when it is needed. */

@@ -28,9 +28,14 @@ static uint64_t stack_bytes(void)
 	return (mt_stack_bytes() + 63) & ~63ull;
 }
 
-static uint64_t ring_bytes(void)
+static uint64_t pending_at(void)
 {
 	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
+}
+
+static uint64_t ring_bytes(void)
+{
+	return pending_at() + ((MT_PENDING * sizeof(struct mt_event) + 4095) & ~4095ull);
 }
 
 void mt_ring_reset(void)
@@ -268,6 +273,7 @@ static struct mt_ring *make_ring(uint32_t i)
 		return NULL;
 	ring->index = i;
 	ring->stack_bytes = (uint32_t)stack_bytes();
+	ring->pending = (struct mt_event *)((char *)ring + pending_at());
 	ring->owner = 1;
 	mt_sample_start(&ring->sample, (mt_config.sample_seed ? mt_config.sample_seed : mt_ticks()) ^ (uint64_t)i << 48,
 	                mt_config.sample_bytes);

@@ -29,7 +29,7 @@ struct mt_ring {
 	uint32_t stack_bytes;   /* of struct mt_stack, rounded up */
 	uint32_t pending_count;
 	char     name[16];      /* the thread's, as last recorded */
-	struct mt_event pending[MT_PENDING];
+	struct mt_event *pending; /* MT_PENDING of them, behind all that follows here: they are rarely touched */
 	/* struct mt_stack and struct mt_python follow */
 };
 

@@ -87,20 +87,44 @@ size_t mt_unwind_bytes(unsigned depth)
 	return sizeof(struct mt_unwind) + room(depth) * (2 * sizeof(struct frame) + sizeof(struct sum));
 }
 
+#define MANY 256 /* captures, of a thread that is worth more memory */
 #define BASE 0x9E3779B97F4A7C15ull /* of the polynomial */
 
 void mt_unwind_init(struct mt_unwind *u, unsigned depth)
 {
 	u->depth = depth;
-	u->most = most(depth);
+	u->most = most(depth) < SMALL ? most(depth) : SMALL;
+	u->room = SMALL_ROOM;
 	u->power = 1;
 	for (unsigned i = 0; i < depth; i++)
 		u->power *= BASE;
-	u->kept = (struct frame *)(u + 1);
-	u->new = u->kept + room(depth);
-	u->sum = (struct sum *)(u->new + room(depth));
+	u->kept = u->few_kept;
+	u->new = u->few_new;
+	u->sum = u->few_sums;
+	u->guess = u->few_guesses;
+	u->guess_mask = FEW_GUESSES - 1;
 	u->memo_mask = MEMO_SETS_MIN - 1;
 	u->epoch = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+}
+
+/* A thread that is at home on short stacks has come to a longer one. */
+static __attribute__((noinline)) void enlarge(struct mt_unwind *u)
+{
+	size_t n = room(u->depth);
+
+	u->kept = (struct frame *)(u + 1);
+	u->new = u->kept + n;
+	u->sum = (struct sum *)(u->new + n);
+	__builtin_memcpy(u->kept, u->few_kept, sizeof(u->few_kept));
+	__builtin_memcpy(u->new, u->few_new, sizeof(u->few_new));
+	__builtin_memcpy(u->sum, u->few_sums, sizeof(u->few_sums));
+	u->most = most(u->depth);
+	u->room = (unsigned)n;
+}
+
+static inline bool is_small(const struct mt_unwind *u)
+{
+	return u->kept == u->few_kept && most(u->depth) > SMALL;
 }
 
 void mt_unwind_flush(void)
@@ -203,7 +227,7 @@ static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint
  * of the caches. But from one call of malloc at one depth the way outwards is mostly the same: all are fetched at once. */
 static inline struct guess *fetch(struct mt_unwind *u, const struct mt_regs *at)
 {
-	struct guess *g = &u->guess[((at->pc ^ at->sp << 20) * 0x9E3779B97F4A7C15ull >> 40) % GUESSES];
+	struct guess *g = &u->guess[((at->pc ^ at->sp << 20) * 0x9E3779B97F4A7C15ull >> 40) & u->guess_mask];
 
 	__builtin_prefetch(u->memo[g->memo]);
 	for (unsigned i = 0; i < GUESSED_FRAMES; i++)
@@ -293,8 +317,12 @@ static __attribute__((noinline)) uint64_t absorb(struct mt_unwind *u)
 	uint32_t frames, from;
 	bool cut;
 
-	if (__builtin_expect(n && n + u->new_count - first > room(u->depth), 0))
-		n = slide(u, n);
+	if (__builtin_expect(n + u->new_count - first > u->room, 0)) {
+		if (is_small(u))
+			enlarge(u);
+		else
+			n = slide(u, n);
+	}
 	u->origin = n ? u->origin : 0;
 	frames = n ? u->sum[n - 1].frames : 0;
 	h = n ? u->sum[n - 1].hash : h;
@@ -441,7 +469,11 @@ static inline void remember(const struct mt_unwind *u, struct guess *g)
 /* The walk is done. Which node its stack has is kept in a line that other work has mostly driven out of the caches. */
 static inline void conclude(struct mt_unwind *u)
 {
-	u->stats.captures++;
+	if (__builtin_expect(++u->stats.captures == MANY, 0)) {
+		u->guess = u->guesses;
+		u->guess_mask = GUESSES - 1;
+		u->guessed = NULL;
+	}
 	u->stats.joined += u->join >= 0;
 	u->stats.frames += u->new_count;
 	u->whole = absorb(u);
@@ -470,6 +502,10 @@ void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
 		u->kept_count = 0;
 	u->epoch = now;
 	walk(u, at, true);
+	if (__builtin_expect(u->more, 0) && is_small(u)) {
+		enlarge(u);
+		walk(u, at, true);
+	}
 	if (u->join >= 0 && too_short(u))
 		walk(u, at, false);
 	conclude(u);

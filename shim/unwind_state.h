@@ -30,6 +30,7 @@ struct cursor {
 enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT };
 
 #define GUESSES 1024u
+#define FEW_GUESSES 16u
 #define GUESSED_FRAMES 7u
 
 /* What a walk that began here needed the last time: the sets of its next frames' rules, that of its stack's node. */
@@ -38,7 +39,7 @@ struct guess {
 };
 
 #define MEMO_WAYS 4
-#define MEMO_SETS_MIN 16u
+#define MEMO_SETS_MIN 8u
 #define MEMO_SETS_MAX 4096u
 
 /* The cache of stacks: a set is a cache line. It starts small, since untouched pages cost nothing. */
@@ -53,9 +54,13 @@ struct sum {
 	uint32_t frames;
 };
 
+/* Frames, and entries, that a thread with short stacks does with: all it touches then is in a page, with its ring. */
+#define SMALL 12u
+#define SMALL_ROOM (2 * SMALL + 2)
+
 struct mt_unwind {
 	uint32_t epoch;
-	unsigned depth, most; /* frames that are shown, and that one walk goes */
+	unsigned depth, most, room; /* frames that are shown, and that one walk goes; entries there is room for */
 	uint64_t thread;  /* thread pointer of the last user: rings change hands */
 	bool busy;        /* a capture is being made, or was left by longjmp out of a signal handler */
 
@@ -77,20 +82,28 @@ struct mt_unwind {
 	int join;           /* index of the kept frame that was reached, or -1 */
 	bool cut, more;     /* frames are missing; the walk ended because it had `most` */
 	uint64_t whole;     /* hash of the stack that was found */
+	struct mt_range *ground; /* which of the two ranges the walk is on */
+
+	struct guess *guess; /* by where a walk begins; few at first */
+	uint32_t guess_mask;
+	struct guess *guessed; /* that of the walk that is being made */
+	uint32_t memo_mask, memo_turn;
+	struct mt_unwind_stats stats;
+
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;
 	struct mt_rule rule;
 	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
-	struct mt_range *ground; /* which of the two the walk is on */
 
-	struct guess *guessed; /* that of the walk that is being made */
-	uint32_t memo_mask, memo_turn;
-	struct mt_unwind_stats stats;
+	struct frame few_kept[SMALL_ROOM], few_new[SMALL_ROOM];
+	struct sum few_sums[SMALL_ROOM];
+	struct guess few_guesses[FEW_GUESSES];
 	struct mt_tree_frame path[MT_TREE_PATH]; /* on their way to the tree */
+	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));
+	struct guess guesses[GUESSES];
+
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
-	struct memo memo[MEMO_SETS_MAX][MEMO_WAYS] __attribute__((aligned(MT_UNWIND_ALIGN)));
-	struct guess guess[GUESSES]; /* by where a walk begins */
 };
 
 /* One frame outwards by u->rule, which is not one of the common ones: from u->at to u->at and, with STEP_FRAME,

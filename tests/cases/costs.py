@@ -30,4 +30,24 @@ def case_deep_recursion():
     mt.check(behind < 2 * at, "%.2f s below 2000 frames, %.2f below 480" % (behind, at))
 
 
+def case_many_threads():
+    """2,000 at once: at most 20 MB more than without us, and nothing is lost."""
+    command, output = [mt.program("threads"), "2000"], os.path.join(mt.scratch("trace"), "t")
+    plain, traced = usage_of(command, mt.clean_env()).ru_maxrss, usage_of(command, mt.shim_env(output)).ru_maxrss
+    mt.check(traced - plain < 20000, "%d KiB resident, %d without us" % (traced, plain))
+    trace = mt.Trace(output)
+    mt.check(trace.bytes() < 20 << 20, "%d bytes on the disk" % trace.bytes())
+    trace.intact()
+    mt.equal(mt.blocks_of(trace.sites(), "leave_one"), (200000, 2000))
+
+
+def case_threads_one_after_the_other():
+    """10,000 take what those before them have left."""
+    command, output = [mt.program("threads"), "10000", "0", "apart"], os.path.join(mt.scratch("trace"), "t")
+    plain, traced = usage_of(command, mt.clean_env()).ru_maxrss, usage_of(command, mt.shim_env(output)).ru_maxrss
+    trace = mt.Trace(output).intact()
+    mt.equal(trace.host["live_blocks"] >= 10000, True)
+    mt.check(traced - plain < 8000, "%d KiB resident, %d without us" % (traced, plain))
+
+
 mt.main()
