@@ -222,7 +222,7 @@ static inline int is_off(void)
 	return __builtin_expect(mt_process_state() == MT_STATE_OFF, 0);
 }
 
-void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller)
+void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller)
 {
 	if (is_off())
 		return;
