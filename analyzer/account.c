@@ -332,7 +332,11 @@ static struct model_failure *find_failure(struct model *m, uint32_t process, con
 
 static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 {
-	struct model_totals *t = &a->kind[s->size == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
+	struct model_totals *t = &a->kind[(s->size & ~(uint64_t)MT_TRIAL) == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
+	if (s->size & MT_TRIAL) {
+		t->trials++;
+		return 0;
+	}
 	struct model_failure *f = find_failure(a->model, a->seen.process->id, s);
 	if (!f)
 		return -MT_EMEMORY;

@@ -391,7 +391,7 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 		break;
 	case MT_FAIL:
 		number("bytes", s->addr);
-		word("kind", s->size == MT_MAP ? "map" : "heap");
+		word("kind", (s->size & ~(uint64_t)MT_TRIAL) != MT_MAP ? "heap" : s->size & MT_TRIAL ? "map-trial" : "map");
 		put_nodes(p, s);
 		break;
 	case MT_MAP:

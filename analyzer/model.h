@@ -122,6 +122,7 @@ struct model_totals {
 	uint64_t peak_bytes, peak_blocks, peak_ns;
 	uint64_t temporary;                 /* freed before the same thread's next allocation */
 	uint64_t failed, failed_bytes_max;
+	uint64_t trials;                    /* requests that failed and were made to see whether they would; not in failed */
 	uint64_t inherited_bytes, inherited_blocks;   /* from the fork, still alive; 0 in sums over processes */
 	uint64_t missed_frees;              /* blocks that ended because their address was allocated again */
 	uint64_t unknown_frees;             /* frees of blocks nobody saw being allocated; not in frees */

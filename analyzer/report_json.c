@@ -41,6 +41,7 @@ static json_t *json_map(const struct model_totals *t, uint64_t given)
 {
 	json_t *o = json_totals(t);
 	json_object_set_new(o, "given_back_bytes", json_bytes(given));
+	json_object_set_new(o, "failed_trials", json_bytes(t->trials));
 	return o;
 }
 

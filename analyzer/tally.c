@@ -299,6 +299,7 @@ void tally_add(struct model_totals *to, const struct model_totals *t)
 	to->live_blocks += t->live_blocks;
 	to->temporary += t->temporary;
 	to->failed += t->failed;
+	to->trials += t->trials;
 	to->missed_frees += t->missed_frees;
 	to->unknown_frees += t->unknown_frees;
 	if (t->failed_bytes_max > to->failed_bytes_max)

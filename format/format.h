@@ -279,7 +279,7 @@ enum mt_kind {
 	MT_NONE = 0,
 	MT_ALLOC = 1,  /* addr, size, node: heap block */
 	MT_FREE = 2,   /* addr: stamped before the real call; in folded blocks size 1: not a temporary block, as others were allocated in between */
-	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP; node */
+	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP, which may have MT_TRIAL; node */
 	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
 	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
 	MT_UNMAP = 6,  /* addr, size: stamped before the real call */
@@ -323,6 +323,8 @@ struct mt_event {
 };
 
 #define MT_MAX_SIZE ((1ull << 48) - 1)
+
+#define MT_TRIAL 256u /* the request was of a kind that programs make to see whether it works: no want of memory */
 
 enum mt_map_flag {
 	MT_MAP_ANON = 1,

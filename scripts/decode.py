@@ -71,6 +71,7 @@ CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL = range(3)
 BLOCK_EVENTS, BLOCK_NODES, BLOCK_INFO, BLOCK_END, BLOCK_FOLDED = range(1, 6)
 NONE, ALLOC, FREE, FAIL, UNDO, MAP, UNMAP, EXT, THREAD, LOST = range(10)
 DEVICE_FREE, DEVICE_UNMAP = 11, 15
+TRIAL = 256  # in the size of FAIL
 GIVES_BACK = (FREE, UNMAP, DEVICE_FREE, DEVICE_UNMAP)
 WORDS = ("none", "alloc", "free", "fail", "undo", "map", "unmap", "ext", "owner", "lost", "device-alloc", "device-free", "device-fail",
          "device-undo", "device-map", "device-unmap", "device-reset", "device-info", "mark", "fold")
@@ -744,7 +745,7 @@ def line(number, hooks, e):
     if e.kind == ALLOC:
         return "%s 0x%x %d %s" % (head, e.addr, e.size, stack)
     if e.kind == FAIL:
-        return "%s %d %s %s" % (head, e.addr, "map" if e.size == MAP else "heap", stack)
+        return "%s %d %s %s" % (head, e.addr, {MAP: "map", MAP + TRIAL: "map-trial"}.get(e.size, "heap"), stack)
     if e.kind == MAP:
         x = EXT_MAP.read(e.ext)
         return "%s 0x%x %d %s 0x%x 0x%x %d %d 0x%x" % (

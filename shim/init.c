@@ -5,6 +5,7 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/environ.h"
 #include "shim/hooks.h"
 #include "shim/modules.h"
 #include "shim/mstx.h"
@@ -47,7 +48,7 @@ static void set_up(void)
 	on_exit(at_exit, NULL);
 	mt_session_export();
 	if (mt_config.python_allocators)
-		setenv("PYTHONMALLOC", "malloc", 1);
+		mt_environ_set("PYTHONMALLOC", "malloc");
 	mt_mstx_boot();
 	mt_recorder_boot();
 	mt_record_boot();

@@ -100,13 +100,22 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
-static void note_map(unsigned hook, void *p, size_t n, int prot, int how, int fd, off_t offset, const void *caller)
+/* Huge pages, a certain place, mere address space, growth in place: programs ask for these to see whether they get them. And what is refused for
+ * another reason than memory was asked wrongly. */
+static bool is_trial(int prot, int how, const void *at)
+{
+	if (errno != ENOMEM && errno != EAGAIN)
+		return true;
+	return how & (MAP_HUGETLB | 0x100000 /* MAP_FIXED_NOREPLACE */) || prot == PROT_NONE || (how & MAP_NORESERVE && at);
+}
+
+static void note_map(unsigned hook, void *p, const void *at, size_t n, int prot, int how, int fd, off_t offset, const void *caller)
 {
 	struct mt_ext_map ext = { .offset = (uint64_t)offset, .prot = (uint8_t)prot };
 	uint32_t flags = 0;
 
 	if (p == MAP_FAILED) {
-		mt_record_fail(hook, MT_MAP, n, caller);
+		mt_record_fail(hook, is_trial(prot, how, at) ? MT_MAP | MT_TRIAL : MT_MAP, n, caller);
 		return;
 	}
 	flags |= how & MAP_ANONYMOUS ? MT_MAP_ANON : 0;
@@ -194,7 +203,7 @@ MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offs
 	void *p = map_anew(at, n, prot, flags, fd, offset);
 	int kept = errno;
 
-	note_map(MT_HOOK_mmap, p, n, prot, flags, fd, offset, MT_CALLER);
+	note_map(MT_HOOK_mmap, p, at, n, prot, flags, fd, offset, MT_CALLER);
 	errno = kept;
 	return p;
 }
@@ -204,7 +213,7 @@ MT_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t 
 	void *p = map_anew(at, n, prot, flags, fd, offset);
 	int kept = errno;
 
-	note_map(MT_HOOK_mmap64, p, n, prot, flags, fd, offset, MT_CALLER);
+	note_map(MT_HOOK_mmap64, p, at, n, prot, flags, fd, offset, MT_CALLER);
 	errno = kept;
 	return p;
 }
@@ -244,9 +253,10 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 	q = real_mremap(p, old_n, n, flags, target);
 	layout_changes();
 	if (q == MAP_FAILED) {
+		unsigned trial = flags & MREMAP_MAYMOVE && errno == ENOMEM ? 0 : MT_TRIAL;
 		if (!keeps)
 			mt_record_undo(MT_HOOK_mremap, p);
-		mt_record_fail(MT_HOOK_mremap, MT_MAP, n, MT_CALLER);
+		mt_record_fail(MT_HOOK_mremap, MT_MAP | trial, n, MT_CALLER);
 		return q;
 	}
 	mt_stack_unmapped();

@@ -21,6 +21,7 @@
 #include "shim/config.h"
 #include "shim/device.h"
 #include "shim/dlsym.h"
+#include "shim/environ.h"
 #include "shim/hooks.h"
 #include "shim/mark.h"
 #include "shim/mstx.h"
@@ -361,5 +362,5 @@ void mt_mstx_boot(void)
 		at = mt_put(at, limit, ends_with(entry, n, "libmemtrace.so") ? library : entry);
 		list += n;
 	}
-	setenv("LD_PRELOAD", value, 1);
+	mt_environ_set("LD_PRELOAD", value);
 }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <sys/uio.h>
 
 #include "shim/range.h"
 #include "shim/sys.h"
@@ -8,10 +9,40 @@
 #define MAX_DOWN (1ull << 20)    /* further in, another range is begun */
 
 static uint32_t generation;
-static bool probing;
+static bool probing, under_valgrind;
+
+/* Asks who runs the program: the instructions do nothing on a processor and are a call to valgrind's. */
+static bool is_under_valgrind(void)
+{
+	volatile uint64_t request[6] = { 0x1001 /* RUNNING_ON_VALGRIND */ };
+#if defined(__x86_64__)
+	uint64_t answer = 0;
+
+	__asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+	                 : "+d"(answer) : "a"(request) : "cc", "memory");
+#elif defined(__aarch64__)
+	register uint64_t answer __asm__("x3") = 0;
+	register volatile uint64_t *arguments __asm__("x4") = request;
+
+	__asm__ volatile("ror x12, x12, #3; ror x12, x12, #13; ror x12, x12, #51; ror x12, x12, #61; orr x10, x10, x10"
+	                 : "+r"(answer) : "r"(arguments) : "cc", "memory");
+#endif
+	return answer != 0;
+}
+
+/* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our side only. */
+static bool can_copy(uint64_t addr)
+{
+	uint64_t word;
+	struct iovec here = { &word, sizeof(word) }, there = { (void *)addr, sizeof(word) };
+
+	return MT_SYS6(SYS_process_vm_readv, MT_SYS0(SYS_getpid), &here, 1, &there, 1, 0) == sizeof(word);
+}
 
 bool mt_range_probe(uint64_t addr)
 {
+	if (__builtin_expect(under_valgrind, 0))
+		return __atomic_load_n(&probing, __ATOMIC_RELAXED) && can_copy(addr & ~7ull);
 	/* an impossible "how": the kernel reads the set first (EFAULT), then refuses (EINVAL), and changes nothing */
 	return __atomic_load_n(&probing, __ATOMIC_RELAXED) &&
 	       MT_SYS4(SYS_rt_sigprocmask, -1, addr & ~7ull, 0, 8) == -EINVAL;
@@ -19,7 +50,8 @@ bool mt_range_probe(uint64_t addr)
 
 void mt_range_boot(void)
 {
-	probing = MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
+	under_valgrind = is_under_valgrind();
+	probing = under_valgrind || MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
 }
 
 void mt_range_forbid(void)

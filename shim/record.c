@@ -40,6 +40,17 @@ static int is_stale(const char *frame)
 	return mt_sys_failed(MT_SYS2(SYS_sigaltstack, NULL, &alt)) || !(alt.ss_flags & SS_ONSTACK);
 }
 
+/* The word with the kind comes last: a handler that leaves by longjmp in the middle leaves a slot of kind 0. */
+static void put_pending(struct mt_event *to, const struct mt_event *from)
+{
+	struct mt_event e = *from;
+
+	e.kind = MT_NONE;
+	*to = e;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	to->kind = from->kind;
+}
+
 static void keep_pending(const struct mt_event *slots, uint32_t n)
 {
 	struct mt_ring *ring = self.ring;
@@ -51,8 +62,8 @@ static void keep_pending(const struct mt_event *slots, uint32_t n)
 	}
 	/* handlers nest: one that interrupts us here is done before we go on */
 	i = __atomic_fetch_add(&ring->pending_count, n, __ATOMIC_RELAXED);
-	if (i + n <= MT_PENDING)
-		memcpy(&ring->pending[i], slots, n * sizeof(*slots));
+	for (uint32_t k = n; i + n <= MT_PENDING && k-- > 0;)
+		put_pending(&ring->pending[i + k], &slots[k]);
 }
 
 static void write_pending(struct mt_ring *ring)
@@ -61,9 +72,14 @@ static void write_pending(struct mt_ring *ring)
 
 	do {
 		while (done < count && done < MT_PENDING) {
-			uint32_t n = done + 1 < count && ring->pending[done + 1].kind == MT_EXT ? 2 : 1;
-			mt_ring_write(ring, &ring->pending[done], n);
-			done += n;
+			struct mt_event *e = &ring->pending[done];
+			uint32_t n = done + 1 < count && e[1].kind == MT_EXT ? 2 : 1;
+			if (e->kind != MT_NONE)
+				mt_ring_write(ring, e, n);
+			else
+				mt_process_lost(1);
+			for (done += n; n-- > 0;)
+				e[n].kind = MT_NONE;
 		}
 	} while (!__atomic_compare_exchange_n(&ring->pending_count, &count, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
@@ -206,7 +222,7 @@ static inline int is_off(void)
 	return __builtin_expect(mt_process_state() == MT_STATE_OFF, 0);
 }
 
-void mt_record_fail(unsigned hook, enum mt_kind kind, size_t bytes, const void *caller)
+void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller)
 {
 	if (is_off())
 		return;

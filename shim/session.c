@@ -9,6 +9,7 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/environ.h"
 #include "shim/process.h"
 #include "shim/session.h"
 
@@ -150,7 +151,7 @@ int mt_session_open(void)
 void mt_session_export(void)
 {
 	if (mt_process.session)
-		setenv("MEMTRACE_SESSION", mt_process.session_path, 1);
+		mt_environ_set("MEMTRACE_SESSION", mt_process.session_path);
 }
 
 int mt_session_has_trace(uint32_t pid, uint32_t image)

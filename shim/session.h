@@ -7,7 +7,7 @@
 /* Joins the parent's session or makes one. Fills mt_process.session and its paths. 0 if neither is possible. */
 int mt_session_open(void);
 
-/* Lets children find it. Calls setenv, so only from the constructor. */
+/* Lets children find it. Changes the environment, so only from the constructor. */
 void mt_session_export(void);
 
 /* True if the recorder has already finished an image PID-N. */

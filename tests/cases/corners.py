@@ -118,6 +118,24 @@ def case_allocator_that_jumps():
     counted([mt.program("libnews.so")])
 
 
+def case_environment():
+    """What we add to the environment is in no heap of the program's, which changes it next."""
+    trace = mt.same([mt.program("setsenv")])
+    mt.check("from before" not in trace.tool("check").out, "a block that was never allocated was freed")
+
+
+def case_valgrind():
+    """A program without errors has none under valgrind either."""
+    command = [mt.need("valgrind"), "-q", "--error-exitcode=9", mt.program("busy"), "100", "100", "10"]
+    output = os.path.join(mt.scratch("trace"), "t")
+    want = mt.plain(command)
+    got = mt.execute(command, env=mt.shim_env(output))
+    mt.check(want.status != 9, "it has errors without us: %s" % want)
+    mt.equal((got.status, got.out, got.err), (want.status, want.out, ""))
+    trace = mt.Trace(output).intact()
+    mt.check(any(len(site["stack"]) > 1 for site in trace.sites("peak")), "no stacks")
+
+
 def case_dlsym_that_allocates():
     counted([mt.program("libdlsymcalloc.so")])
 

@@ -22,6 +22,20 @@ def case_made_usable():
     mt.check("address space only 400.0 MiB; madvise gave back 14.0 MiB" in text, "no classes in %s" % text)
 
 
+def case_trials():
+    """What a program asks for to see whether it gets it is no failure; what it needs is."""
+    trace = mt.same([mt.program("trials")])
+    mt.equal((trace.report["map"]["failed"], trace.report["map"]["failed_trials"]), (0, 7))
+    mt.check("FAILED" not in trace.tool("report").out, "a healthy program failed")
+    trace = mt.same([mt.program("trials"), "more"])
+    mt.equal((trace.report["map"]["failed"], trace.report["map"]["failed_trials"]), (1, 7))
+    mt.check("FAILED  mmap of 281,474,976,710,656 bytes" in trace.tool("report").out, "no failure is shown")
+    dump = trace.tool("dump").out
+    again = mt.execute([sys.executable, os.path.join(mt.TOP, "scripts/decode.py"), trace.path])
+    mt.equal(dump.count("map-trial"), 7)
+    mt.equal(again.out.count("map-trial"), 7, "trials for the other decoder")
+
+
 def case_plain():
     mt.same([mt.program("protects")])
 

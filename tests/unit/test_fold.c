@@ -356,6 +356,7 @@ static void same_totals(const struct model_totals *a, const struct model_totals 
 	CHECK_EQ(b->peak_ns, a->peak_ns);
 	CHECK_EQ(b->temporary, a->temporary);
 	CHECK_EQ(b->failed, a->failed);
+	CHECK_EQ(b->trials, a->trials);
 	CHECK_EQ(b->inherited_bytes, a->inherited_bytes);
 	CHECK_EQ(b->inherited_blocks, a->inherited_blocks);
 	CHECK_EQ(b->missed_frees, a->missed_frees);
