@@ -52,6 +52,14 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
+/* A pipeline of an interactive shell, or all that a script runs: process groups are numbers of one pid namespace, and a number
+ * comes again only when nobody is in the group any more. Its leader may have ended before that. */
+struct mt_job {
+	uint64_t pid_ns;       /* inode of /proc/self/ns/pid; 0 = unknown: nobody's */
+	uint64_t leader_start; /* of the group's leader, as mt_info.boot_start; 0 = it had ended. Of group 0 the namespace's first process */
+	uint32_t group, session; /* getpgid() and getsid() */
+};
+
 #define MT_SESSION_PAGE  4096u
 #define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
 
@@ -82,6 +90,7 @@ struct mt_session {
 	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
 	uint32_t reserved;
 	uint64_t trace_bytes;      /* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
+	struct mt_job job;         /* of the process that made it; others of the same job may join */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static uint32_t stacks_of(const char *s)
 void mt_config_read(void)
 {
 	struct mt_config *c = &mt_config;
-	const char *ring_dir = getenv("MEMTRACE_RING_DIR");
+	const char *ring_dir = getenv("MEMTRACE_RING_DIR"), *output = setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT);
 	char *end = c->ring_dir + sizeof(c->ring_dir);
 
 	find_program();
@@ -105,5 +105,6 @@ void mt_config_read(void)
 	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));
 	if (ring_dir && *ring_dir)
 		mt_put(mt_put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
-	mt_output_name(c->output, sizeof(c->output), setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT), c->program, mt_sys_pid());
+	c->joins = !strstr(output, "%p");
+	mt_output_name(c->output, sizeof(c->output), output, c->program, mt_sys_pid());
 }
