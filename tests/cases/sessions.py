@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""What a shell starts: pipelines, scripts that export LD_PRELOAD, eval $(memtrace env)."""
+import json
+import os
+import re
+import signal
+import struct
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+BUSY = " ".join([mt.program("busy"), "20000", "1000", "300"])
+EXPORT = "export LD_PRELOAD=%s MEMTRACE_OUTPUT=%s\n"
+
+
+def folder():
+    return mt.scratch("session")
+
+
+def shell(text, cwd, env=None, command=("bash", "-c")):
+    """A shell that is not traced itself."""
+    return mt.plain([*command, text], cwd=cwd, env=env)
+
+
+def names(trace):
+    return sorted(p["name"] for p in trace.processes)
+
+
+def traces(cwd):
+    """None is left under the name it was made with."""
+    found = sorted(f for f in os.listdir(cwd) if os.path.isdir(os.path.join(cwd, f)))
+    mt.check(not [f for f in found if f.startswith(".")], "left behind: %s" % found)
+    return found
+
+
+# ---- one trace for one job ------------------------------------------------------------------------------------
+
+
+def case_script():
+    """One after the other, in subshells and pipelines, with a pause that outlives the recorder."""
+    cwd = folder()
+    shell(EXPORT % (mt.SHIM, "t") + """
+        name=$(echo a,b | cut -d, -f1)
+        (cat /dev/null; true)
+        %s >/dev/null 2>&1 | cat
+        sleep 2.5
+        ls >/dev/null
+    """ % BUSY, cwd)
+    trace = mt.Trace(os.path.join(cwd, "t")).intact()
+    mt.equal(traces(cwd), ["t"])
+    mt.equal(sorted(set(names(trace)) & {"cut", "cat", "busy", "sleep", "ls"}), ["busy", "cat", "cut", "ls", "sleep"])
+    mt.equal(trace.process("busy")["host"]["allocations"], 20000, "of busy")
+
+
+def case_pipelines_of_a_shell():
+    """With job control each pipeline is a process group: what is typed again is another trace, as ever."""
+    cwd = folder()
+    shell("set -m\n" + EXPORT % (mt.SHIM, "t") + 2 * ("%s 2>&1 | cat >/dev/null\n" % BUSY), cwd)
+    mt.equal(traces(cwd), ["t", "t.2"])
+    for name in traces(cwd):
+        mt.equal(names(mt.Trace(os.path.join(cwd, name)).intact()), ["busy", "cat"], "processes of " + name)
+
+
+def case_two_at_once():
+    """Fifty pipelines whose two root processes make the trace at the same moment."""
+    cwd, count = folder(), 50
+    shell("set -m\nfor i in {1..%d}; do env LD_PRELOAD=%s MEMTRACE_OUTPUT=t$i true | env LD_PRELOAD=%s MEMTRACE_OUTPUT=t$i true\ndone"
+          % (count, mt.SHIM, mt.SHIM), cwd)
+    mt.equal(traces(cwd), sorted("t%d" % (i + 1) for i in range(count)))
+    for name in traces(cwd):
+        infos = [f for f in os.listdir(os.path.join(cwd, name)) if re.fullmatch(r"\d+-0\.info", f)]
+        mt.equal(len(infos), 2, "processes in " + name)
+
+
+def case_many_at_once():
+    cwd = folder()
+    shell(EXPORT % (mt.SHIM, "deep/t") + "for i in {1..40}; do true & /bin/true & done; wait", cwd)
+    mt.equal(traces(os.path.join(cwd, "deep")), ["t"])
+    mt.equal(names(mt.Trace(os.path.join(cwd, "deep/t")).intact()), ["true"] * 40)
+
+
+@mt.variants("group", "leader", "boot", "namespace", "limit", "ring_dir", "supervised", "%p")
+def case_others_do_not_join(what):
+    """A trace that is there, of a job that looks alike."""
+    cwd = folder()
+    script = EXPORT % (mt.SHIM, "t%p" if what == "%p" else "t") + "/bin/true\n"
+    script += {"limit": "export MEMTRACE_LIMIT=1G\n", "ring_dir": "export MEMTRACE_RING_DIR=/tmp\n"}.get(what, "")
+    field, value = {"group": ("job.group", "<I"), "leader": ("job.leader_start", "<Q"), "boot": ("boot_id", "4s"),
+                    "namespace": ("job.pid_ns", "<Q"), "supervised": ("flags", "<I")}.get(what, (None, None))
+    if field:  # as if that had been another one's
+        at = mt.session_offset(field)
+        data = struct.pack(value, b"beef" if value == "4s" else 2).hex()
+        data = "".join("\\\\x" + data[i:i + 2] for i in range(0, len(data), 2))
+        script += "LD_PRELOAD= printf \"%s\" | LD_PRELOAD= dd of=t/session bs=1 seek=%d conv=notrunc status=none\n" % (data, at)
+    shell(script + "/bin/true\n", cwd)
+    mt.equal(len(traces(cwd)), 2, "traces")
+
+
+def case_leader_is_gone():
+    """The first of a pipeline is its leader and has ended: for a while the group is the same one."""
+    cwd = folder()
+    shell("set -m\n" + EXPORT % (mt.SHIM, "t") + "/bin/true | (LD_PRELOAD= sleep 0.5; exec cat)", cwd)
+    mt.equal(traces(cwd), ["t"])
+    mt.equal(names(mt.Trace(os.path.join(cwd, "t"))), ["cat", "true"])
+
+
+def case_same_numbers_elsewhere():
+    """Two containers that share a folder: process group and session are 1 in both."""
+    mt.need_root()
+    cwd, unshare = folder(), mt.need("unshare")
+    inner = "setsid -w env LD_PRELOAD=%s MEMTRACE_OUTPUT=t true" % mt.SHIM
+    for _ in range(2):
+        done = mt.plain([unshare, "--pid", "--fork", "--mount-proc", "sh", "-c", inner], cwd=cwd)
+        if done.status:
+            mt.skip("unshare: %s" % done.err)
+    mt.equal(traces(cwd), ["t", "t.2"])
+
+
+def case_without_rename_flags():
+    """A file system that knows no RENAME_NOREPLACE: seccomp says EINVAL as such a one does."""
+    cwd = folder()
+    forbid = os.path.join(cwd, "forbid")
+    source = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = { sizeof(f) / sizeof(*f), f };
+	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		return 9;
+	return execv(argv[1], argv + 1);
+}
+"""
+    built = mt.execute(["cc", "-x", "c", "-", "-o", forbid], stdin=source.encode())
+    mt.check(built.status == 0, str(built))
+    done = mt.plain([forbid, mt.need("bash"), "-c", EXPORT % (mt.SHIM, "t") + "for i in {1..10}; do /bin/true & done; wait"], cwd=cwd)
+    if done.status == 9:
+        mt.skip("no seccomp here")
+    mt.equal(traces(cwd), ["t"])
+    mt.equal(len(mt.Trace(os.path.join(cwd, "t")).processes), 10)
+
+
+def case_disk_limit_of_all():
+    """What one root process has used the next one can't use again."""
+    cwd = folder()
+    program = " ".join([mt.program("busy"), "400000", "200000", "16"])
+    shell("export MEMTRACE_LIMIT=8M\n" + EXPORT % (mt.SHIM, "t") + 4 * (program + " >/dev/null 2>&1\n"), cwd)
+    mt.equal(traces(cwd), ["t"])
+    trace = mt.Trace(os.path.join(cwd, "t")).settle()
+    mt.check(trace.bytes() < 12 << 20, "%d bytes where 8 MiB were allowed" % trace.bytes())
+    mt.equal(names(trace).count("busy"), 4)
+
+
+mt.main(at_once=2)
