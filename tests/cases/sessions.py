@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """What a shell starts: pipelines, scripts that export LD_PRELOAD, eval $(memtrace env)."""
-import json
 import os
 import re
-import signal
 import struct
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -161,6 +158,126 @@ def case_disk_limit_of_all():
     trace = mt.Trace(os.path.join(cwd, "t")).settle()
     mt.check(trace.bytes() < 12 << 20, "%d bytes where 8 MiB were allowed" % trace.bytes())
     mt.equal(names(trace).count("busy"), 4)
+
+
+# ---- what a report is about -----------------------------------------------------------------------------------
+
+HOLDS = " ".join([mt.program("busy"), "40000", "20000", "300"])  # about 3 MiB
+
+
+def case_short_commands_are_one_row():
+    """The first was cut, but that is not what the trace is about."""
+    cwd = folder()
+    shell(EXPORT % (mt.SHIM, "t") + "cut -c1 /dev/null; date; %s; ls; date\n" % HOLDS, cwd)
+    trace = mt.Trace(os.path.join(cwd, "t")).intact()
+    lines = trace.tool("report").out.splitlines()
+    mt.check(lines[0].startswith("memtrace report   busy 40000"), "the title is %r" % lines[0])
+    start = next(i for i, line in enumerate(lines) if line.startswith("PROCESS"))
+    mt.check(" busy 40000" in lines[start + 1], "first row is %r" % lines[start + 1])
+    row = re.fullmatch(r" +4 short commands, at most ([\d.]+ KiB|\d+ B) each: (.*)", lines[start + 2])
+    mt.check(row and set(row.group(2).split(", ")) == {"cut", "date", "ls"}, "folded row is %r" % lines[start + 2])
+    mt.equal(names(trace), ["busy", "cut", "date", "date", "ls"])
+    mt.equal([p["name"] for p in trace.json("report", "--process", "cut")["processes"]], ["cut"])
+
+
+def case_killed_is_never_folded():
+    cwd = folder()
+    shell(EXPORT % (mt.SHIM, "t") + "date; ls; %s; sh -c 'kill -SEGV $$'\n" % HOLDS, cwd)
+    out = mt.Trace(os.path.join(cwd, "t")).settle().tool("report").out
+    mt.check("killed?" in out and "2 short commands" in out, out)
+
+
+def report_title(text, cwd, command=("bash", "-c"), **env):
+    done = shell(text, cwd, dict(env, PATH=mt.BUILD + ":" + os.environ["PATH"]), command)
+    mt.equal(done.status, 0, "status of %s" % done)
+    return done.out.splitlines()[0], done.err
+
+
+def case_newest_is_worth_a_report():
+    """Small commands after the program, and the other end of the pipe."""
+    cwd = folder()
+    script = "export LD_PRELOAD=%s\n%s >/dev/null 2>&1; ls >/dev/null; date >/dev/null; memtrace report | head -1" % (mt.SHIM, HOLDS)
+    title, err = report_title(script, cwd)
+    mt.check(title.startswith("memtrace report   busy"), "the title is %r" % title)
+    mt.check(re.fullmatch(r"memtrace: reading memtrace-busy-\S+; [23] newer are of short commands\n", err), "stderr is %r" % err)
+    shell(HOLDS.replace("40000", "40001"), cwd, {"LD_PRELOAD": mt.SHIM})
+    title, err = report_title("memtrace report", cwd)
+    mt.check(title.startswith("memtrace report   busy 40001") and not err, "the title is %r, stderr %r" % (title, err))
+
+
+def case_newest_is_not_the_reader_of_the_pipe():
+    """It holds several MiB, but it is there for the report."""
+    cwd = folder()
+    reader = mt.python() + " -c 'import sys; held = [bytes(1000) for i in range(5000)]; sys.stdout.write(sys.stdin.read())'"
+    script = "%s >/dev/null 2>&1; export LD_PRELOAD=%s; (LD_PRELOAD= sleep 0.5; exec memtrace report) | %s"
+    shell(HOLDS, cwd, {"LD_PRELOAD": mt.SHIM})
+    title, _ = report_title(script % ("true", mt.SHIM, reader), cwd)
+    mt.check(title.startswith("memtrace report   busy 40000"), "the title is %r" % title)
+
+
+def case_newest_of_small_ones():
+    cwd = folder()
+    shell("export LD_PRELOAD=%s; ls; date" % mt.SHIM, cwd)
+    title, _ = report_title("memtrace report", cwd)
+    mt.check(title.startswith("memtrace report   date"), "the title is %r" % title)
+
+
+# ---- eval $(memtrace env) -------------------------------------------------------------------------------------
+
+SHELLS = [name for name in ("bash", "dash", "zsh") if mt.shutil.which(name)]
+
+
+@mt.variants(*SHELLS)
+def case_env_in_a_shell(name):
+    """What is typed between two runs is not recorded, nor is memtrace, and all can be taken back."""
+    cwd = folder()
+    script = """
+        printenv | grep -v '^_=' | sort >before
+        eval $(memtrace env)
+        ls >/dev/null; date | head -1 >/dev/null
+        %s >/dev/null 2>&1
+        memtrace report | head -1
+        eval $(memtrace env --undo)
+        printenv | grep -v '^_=' | sort >after
+        cmp before after
+    """ % HOLDS
+    title, err = report_title(script, cwd, (name, "-c"))
+    mt.check(title.startswith("memtrace report   busy") and not err, "the title is %r, stderr %r" % (title, err))
+    mt.equal([re.sub("-.*", "", t[len("memtrace-"):]) for t in traces(cwd)], ["busy"])
+
+
+def case_env_keeps_what_is_preloaded():
+    libc = mt.library("libm.so.6")
+    tool = "LD_PRELOAD='%s' %s env" % (libc, mt.MEMTRACE)
+    mt.equal(shell("eval $(%s); echo $LD_PRELOAD" % tool, folder()).out, "%s %s\n" % (mt.SHIM, libc))
+    mt.equal(shell("eval $(%s); eval $(%s env --undo); echo $LD_PRELOAD" % (tool, mt.MEMTRACE), folder()).out, libc + "\n")
+
+
+def case_env_excludes():
+    def exclude(given="", **env):
+        return shell("eval $(%s env %s); echo $MEMTRACE_EXCLUDE" % (mt.MEMTRACE, given), folder(), env).out.strip()
+    mt.check({"ls", "date", "head", "less", "git"} <= set(exclude().split(",")), exclude())
+    mt.check(not {"sh", "bash", "python", "test", "sort"} & set(exclude().split(",")), exclude())
+    mt.equal(exclude("--exclude ls,x"), "ls,x")
+    mt.equal(exclude(MEMTRACE_EXCLUDE="mine"), "mine")
+
+
+def case_memtrace_is_not_recorded():
+    """Under any name, with all it starts."""
+    cwd, tools = folder(), mt.scratch("tools")
+    for source, name in ((mt.MEMTRACE, "renamed"), (mt.SHIM, "libmemtrace.so")):
+        mt.shutil.copy(source, os.path.join(tools, name))
+    output = mt.shimmed(HOLDS.split()).trace.settle().path
+    for tool in (mt.MEMTRACE, os.path.join(tools, "renamed")):
+        script = "export LD_PRELOAD=%s\n" % mt.SHIM
+        script += "".join("%s %s %s\n" % (tool, command, output) for command in ("report", "peak", "leaks", "check", "symbolize"))
+        done = shell(script + "%s run -o r -- %s; %s --version" % (tool, mt.program("busy") + " 1 1 1", tool), cwd)
+        mt.equal(done.status, 0, "status of %s" % done)
+        mt.equal(traces(cwd), ["r"])
+        mt.equal(names(mt.Trace(os.path.join(cwd, "r"))), ["busy"])
+        mt.shutil.rmtree(os.path.join(cwd, "r"))
+    traced = shell("cp %s memtrace; LD_PRELOAD=%s ./memtrace 1 1 1" % (mt.program("busy"), mt.SHIM), cwd)
+    mt.equal([t.split("-")[1] for t in traces(cwd)], ["memtrace"], "somebody else's program of that name, %s" % traced)
 
 
 mt.main(at_once=2)
