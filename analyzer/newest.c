@@ -101,14 +101,17 @@ static bool held_something(struct reader *r)
 	return held;
 }
 
-enum worth { OURS, LITTLE, WORTH };
+enum worth { UNBORN, OURS, LITTLE, WORTH }; /* UNBORN: its first process has not begun to record */
 
 /* What can't be read is for the command to complain about. */
 static enum worth look_into(const char *dir)
 {
 	struct reader *r;
-	if (bytes_of(dir) >= LARGE_BYTES || reader_open(&r, &dir, 1, READER_FORCE) < 0)
+	if (bytes_of(dir) >= LARGE_BYTES)
 		return WORTH;
+	int e = reader_open(&r, &dir, 1, READER_FORCE);
+	if (e)
+		return e == -MT_ENOTRACE ? UNBORN : WORTH;
 	enum worth worth = may_be_our_pipeline(dir) && anyone(r, runs) ? OURS
 			 : anyone(r, lasted) || held_something(r) ? WORTH : LITTLE;
 	reader_close(r);

@@ -196,7 +196,8 @@ def report_title(text, cwd, command=("bash", "-c"), **env):
 def case_newest_is_worth_a_report():
     """Small commands after the program, and the other end of the pipe."""
     cwd = folder()
-    script = "export LD_PRELOAD=%s\n%s >/dev/null 2>&1; ls >/dev/null; date >/dev/null; memtrace report | head -1" % (mt.SHIM, HOLDS)
+    script = "export LD_PRELOAD=%s\n%s >/dev/null 2>&1; LD_PRELOAD= sleep 1.5; ls >/dev/null; date >/dev/null\n" % (mt.SHIM, HOLDS)
+    script += "memtrace report | head -1"
     title, err = report_title(script, cwd)
     mt.check(title.startswith("memtrace report   busy"), "the title is %r" % title)
     mt.check(re.fullmatch(r"memtrace: reading memtrace-busy-\S+; [23] newer are of short commands\n", err), "stderr is %r" % err)
