@@ -232,11 +232,14 @@ struct mt_rec_name { uint32_t id; uint32_t reserved; };
  * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
  * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is a thread, MT_PY_OFFSET its
  * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack that
- * gave the thread its work: of autograd's threads, that which called backward(). */
+ * gave the thread its work: of autograd's threads, that which called backward(). With BESIDE a thread's node also says, in place of
+ * the code's id, at which node the process's first thread was in Python then, or a few milliseconds before: who may have given it its work. */
 #define MT_PY_FRAME  (1ull << 63)
 #define MT_PY_ENTRY  (1ull << 62)
-#define MT_PY_CODE(pc)   ((uint32_t)((pc) >> 32) & 0x3fffffffu)
-#define MT_PY_OFFSET(pc) ((uint32_t)(pc))
+#define MT_PY_BESIDE (1ull << 31)
+#define MT_PY_CODE(pc)   ((pc) & MT_PY_BESIDE ? 0 : (uint32_t)((pc) >> 32) & 0x3fffffffu)
+#define MT_PY_MAIN(pc)   ((pc) & MT_PY_BESIDE ? (uint32_t)((pc) >> 32) & 0x3fffffffu : 0)
+#define MT_PY_OFFSET(pc) ((uint32_t)(pc) & 0x7fffffffu)
 #define MT_PY_MAX_CODE   0x3fffffffu
 
 /* At offset id - node_base (in units of 16). parent < id always; the same (parent, pc) may occur twice. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a shell starts: pipelines, scripts that export LD_PRELOAD, eval $(memtrace env)."""
+"""What a shell starts: pipelines, scripts that export LD_PRELOAD, eval $(memtrace env); and what a report says it is about."""
 import os
 import re
 import struct
@@ -279,6 +279,34 @@ def case_memtrace_is_not_recorded():
         mt.shutil.rmtree(os.path.join(cwd, "r"))
     traced = shell("cp %s memtrace; LD_PRELOAD=%s ./memtrace 1 1 1" % (mt.program("busy"), mt.SHIM), cwd)
     mt.equal([t.split("-")[1] for t in traces(cwd)], ["memtrace"], "somebody else's program of that name, %s" % traced)
+
+
+# ---- threads that run no Python -------------------------------------------------------------------------------
+
+def line_of(program, text):
+    with open(os.path.join(mt.TOP, "tests/programs", program), encoding="utf-8") as file:
+        return next(i for i, line in enumerate(file, 1) if text in line)
+
+
+@mt.variants("named", "unnamed")
+def case_pool_of_threads(how):
+    """Who made an array is said by its thread's name, or the function it was started with, and by where the main thread was then."""
+    script = os.path.join(mt.TOP, "tests/programs/poolarrays.py")
+    trace = mt.same([mt.python(), script, os.path.join(mt.BUILD, "tests/programs/libpool.so")] + ["array_pool"] * (how == "named"))
+    name = "array_pool" if how == "named" else os.path.basename(mt.python())[:15]
+    out = trace.tool("peak", "-n", "1").out
+    for function, text, size in (("weights", "pool_make(8", "8.[01] MiB"), ("batch", "pool_make(4", "4.[01] MiB")):
+        where = "poolarrays.py:%d" % line_of("poolarrays.py", text)
+        mt.check(re.search(r"%s in .*\n.*make_array .*\n.*pool_worker .*\n +< thread %s, main was at %s +%s\n" %
+                           (size, re.escape(name), function, where), out), "no %s at %s in\n%s" % (size, where, out))
+    out, role = trace.tool("report").out, "array_pool" if how == "named" else "of pool_worker"
+    mt.check(re.search(r"make_array +libpool.c:\d+\n +< thread %s, main was at weights +poolarrays.py:\d+\n" % role, out), out)
+    sites = [s for s in trace.sites("peak") if any(f["function"] == "make_array" for f in s["stack"])]
+    mt.equal(sum(s["bytes"] for s in sites), (12 << 20) + 100 * 1000, "bytes of the pool's arrays")
+    mt.equal(sum(s["blocks"] for s in sites), 1012, "blocks of the pool's arrays")
+    last = {tuple(f[k] for k in ("function", "language")) for s in sites for f in s["stack"][-1:]}
+    mt.equal(last, {("thread " + name, "thread")}, "outermost frames")
+    mt.between(2, len(sites), 20, "stacks: a thread that makes small blocks looks at the main thread now and then")
 
 
 mt.main(at_once=2)
