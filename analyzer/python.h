@@ -18,8 +18,8 @@ struct python *python_new(void);
 void python_free(struct python *);
 
 /* The frame for a node's pc of this process. One and the same for the same place in all processes; of a thread without
- * Python a frame in the language "thread", with its name as function, and with the line at which the first thread was then. NULL for a pc that only says that an evaluator was
- * entered, or when there is no memory. */
+ * Python a frame in the language "thread", with its name as function, and with the line at which the first thread was then.
+ * NULL for a pc that only says that an evaluator was entered, or when there is no memory. */
 const struct frame *python_frame(struct python *, const struct process *p, uint64_t pc);
 
 bool python_is_frame(const struct frame *f);

@@ -47,15 +47,15 @@ static int unsuited(const char *path)
 }
 
 /* Of a session in `dir`; "" = there. */
-static const char *choose_ring_dir(const char *session)
+static const char *choose_ring_dir(const char *dir)
 {
-	const char *tmp = getenv("TMPDIR"), *dir = "";
+	const char *tmp = getenv("TMPDIR"), *chosen = "";
 
 	if (mt_config.ring_dir[0])
-		dir = mt_config.ring_dir;
-	else if (unsuited(session))
-		dir = tmp && *tmp == '/' && !unsuited(tmp) ? tmp : "/tmp";
-	return strncmp(dir, "/dev/shm", 8) ? dir : ""; /* belongs to DataLoader, and is 64 MiB in containers */
+		chosen = mt_config.ring_dir;
+	else if (unsuited(dir))
+		chosen = tmp && *tmp == '/' && !unsuited(tmp) ? tmp : "/tmp";
+	return strncmp(chosen, "/dev/shm", 8) ? chosen : ""; /* belongs to DataLoader, and is 64 MiB in containers */
 }
 
 /* The id has 36 characters; 0 if it can't be read. */

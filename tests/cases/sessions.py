@@ -59,6 +59,13 @@ def case_pipelines_of_a_shell():
         mt.equal(names(mt.Trace(os.path.join(cwd, name)).intact()), ["busy", "cat"], "processes of " + name)
 
 
+def case_output_with_a_slash():
+    cwd = folder()
+    shell("set -m\n" + EXPORT % (mt.SHIM, "a/t/") + 2 * "/bin/true | cat\n", cwd)
+    mt.equal(traces(os.path.join(cwd, "a")), ["t", "t.2"])
+    mt.equal(len(mt.Trace(os.path.join(cwd, "a/t.2")).processes), 2)
+
+
 def case_two_at_once():
     """Fifty pipelines whose two root processes make the trace at the same moment."""
     cwd, count = folder(), 50
