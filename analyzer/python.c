@@ -167,6 +167,17 @@ static const struct frame *thread_frame(struct python *py, const struct process 
 	return place.function ? thread_at(py, place, place.function, beside) : NULL;
 }
 
+/* "PThread::ThreadFn" of "tsl::(anon)::PThread::ThreadFn". */
+static const char *last_two_words(const char *name)
+{
+	const char *words[2] = { name, name };
+	for (const char *at = name; (at = strstr(at, "::")) != NULL; at += 2) {
+		words[0] = words[1];
+		words[1] = at + 2;
+	}
+	return words[0];
+}
+
 const struct frame *python_thread_role(struct python *py, const struct frame *thread, const struct frame *start)
 {
 	const char *end = thread->function + strlen(thread->function) + 1, *beside = strstr(thread->name, beside_words);
@@ -175,7 +186,7 @@ const struct frame *python_thread_role(struct python *py, const struct frame *th
 		return thread;
 	struct place place;
 	memset(&place, 0, sizeof(place));
-	snprintf(text, sizeof(text), "%sof %s", thread_word, start->name);
+	snprintf(text, sizeof(text), "%sof %s", thread_word, last_two_words(start->name));
 	place.function = intern(py, text, "");
 	place.file = thread->file;
 	place.line = thread->line;
