@@ -189,7 +189,7 @@ static const char *subject(const struct frame *f, enum rule_what what, char *buf
 		snprintf(buffer, size, "%s:%s", f->file ? f->file : "", f->function ? f->function : "");
 		return buffer;
 	case RULE_NATIVE: return native ? f->name : NULL;
-	case RULE_FILE: return f->file;
+	case RULE_FILE: return python || native ? f->file : NULL;
 	case RULE_LIBRARY: return native ? f->library : NULL;
 	case RULE_THREAD: return python_thread(f);
 	default: return NULL;

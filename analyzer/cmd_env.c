@@ -2,16 +2,37 @@
 #include "analyzer/commands.h"
 #include "analyzer/record_options.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static const struct option_row rows[] = { RECORD_ROWS, OPTIONS_END };
+struct env_options {
+	struct record_options record;
+	bool undo;
+};
+
+static const struct option_row rows[] = {
+	RECORD_ROWS,
+	{ "undo", 0, NULL, OPTION_FLAG, offsetof(struct env_options, undo), "what takes these settings back: eval $(memtrace env --undo)" },
+	OPTIONS_END
+};
 
 static const struct option_spec spec = {
 	"eval $(memtrace env [options])",
 	"Prints what makes every program started from this shell record itself: for torchrun, accelerate, deepspeed,\n"
-	"srun, ray or a kernel.json.",
+	"srun, ray or a kernel.json. Small commands that a shell is used with (ls, date, less, git ...) are left out by\n"
+	"MEMTRACE_EXCLUDE, which can be edited, or given by --exclude.",
 	rows, OPTIONS_NO_DIRS
 };
+
+/* What people type between two runs, and what reads a report. Not shells, which run scripts, and no name that one's own program may have
+ * (test, join, sort). */
+static const char small_commands[] =
+	"ls,cat,tac,head,tail,less,more,most,man,date,cal,echo,printf,true,false,pwd,env,printenv,id,whoami,groups,who,uname,"
+	"hostname,arch,nproc,uptime,free,df,du,lsblk,mount,ps,pgrep,pkill,pidof,kill,top,htop,watch,lsof,lscpu,lspci,nvidia-smi,"
+	"npu-smi,sleep,tee,wc,cut,tr,uniq,nl,seq,fmt,column,grep,egrep,fgrep,rg,sed,awk,gawk,mawk,find,xargs,which,whereis,stat,"
+	"basename,dirname,realpath,readlink,touch,mkdir,rmdir,rm,cp,mv,ln,chmod,chown,mktemp,md5sum,sha256sum,od,xxd,hexdump,stty,"
+	"tty,tput,clear,reset,dircolors,lesspipe,locale,git,vi,vim,nvim,nano,emacs,ssh,scp,rsync,curl,wget,jq,tmux,screen";
 
 static int print_export(const char *name, const char *value, void *unused)
 {
@@ -26,12 +47,33 @@ static int print_export(const char *name, const char *value, void *unused)
 	return 0;
 }
 
+static int print_undo(void)
+{
+	char others[PATH_MAX];
+
+	for (const char *const *name = record_variables; *name; name++)
+		printf("unset %s;\n", *name);
+	record_other_preloads(others, sizeof(others));
+	if (*others)
+		return print_export("LD_PRELOAD", others, NULL);
+	puts("unset LD_PRELOAD;");
+	return 0;
+}
+
 int cmd_env(int argc, char **argv)
 {
-	struct record_options o = { 0 };
+	struct env_options o = { 0 };
 	int e = options_parse(&spec, &o, argc, argv);
 
 	if (e)
 		return e > 0 ? 0 : e;
-	return record_options_apply(&o, print_export, NULL);
+	if (o.undo)
+		return print_undo();
+	if (!o.record.exclude && !getenv("MEMTRACE_EXCLUDE"))
+		o.record.exclude = small_commands;
+	e = record_options_apply(&o.record, print_export, NULL);
+	/* last: an eval without quotes makes one line of all, and a comment goes to its end */
+	if (!e)
+		puts("# to undo: eval $(memtrace env --undo)");
+	return e;
 }

@@ -190,6 +190,15 @@ static int record_command(char **argv, const char *dir)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* As it can be named in the working directory. */
+static const char *from_here(const char *path)
+{
+	char cwd[SESSION_PATH];
+	size_t n = getcwd(cwd, sizeof(cwd)) ? strlen(cwd) : 0;
+
+	return n > 1 && !strncmp(path, cwd, n) && path[n] == '/' ? path + n + 1 : path;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct record_options o = { 0 };
@@ -203,6 +212,8 @@ int cmd_run(int argc, char **argv)
 	if ((e = record_options_apply(&o, set_variable, NULL)) || (e = preloadable(argv[first])) ||
 	    (e = session_make(dir, argv[first])))
 		return e;
+	if (o.verbose)
+		fprintf(stderr, "memtrace: recording to %s\n", dir);
 	status = record_command(argv + first, dir);
 	if (status < 0)
 		return status;
@@ -213,5 +224,6 @@ int cmd_run(int argc, char **argv)
 	symbolize_quietly(dir);
 	if (!o.no_report && report_when_quiet(dir) < 0)
 		error_print();
+	fprintf(stderr, "memtrace: the trace is in %s\n", from_here(dir));
 	return status;
 }

@@ -2,10 +2,13 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "format/own_program.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+
+MT_OWN_PROGRAM
 
 static const struct command {
 	const char *name;

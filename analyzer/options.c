@@ -1,16 +1,15 @@
 #include "analyzer/options.h"
 
 #include "analyzer/error.h"
+#include "analyzer/newest.h"
 #include "analyzer/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <time.h>
 
 /* ---- values ------------------------------------------------------------------------------------------------ */
@@ -312,34 +311,6 @@ int options_parse_rest(const struct option_spec *spec, void *values, int argc, c
 
 /* ---- directories ------------------------------------------------------------------------------------------- */
 
-/* The newest directory here that holds a session. */
-static char *newest_trace(void)
-{
-	DIR *d = opendir(".");
-	if (!d)
-		return NULL;
-	char *best = NULL;
-	struct timespec best_time = { 0 };
-	for (struct dirent *entry; (entry = readdir(d));) {
-		char path[512];
-		struct stat st;
-		if (strncmp(entry->d_name, "memtrace", 8) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/session", entry->d_name);
-		if (stat(path, &st) || !S_ISREG(st.st_mode) || stat(entry->d_name, &st))
-			continue;
-		bool newer = st.st_mtim.tv_sec > best_time.tv_sec ||
-			     (st.st_mtim.tv_sec == best_time.tv_sec && st.st_mtim.tv_nsec > best_time.tv_nsec);
-		if (best && !newer)
-			continue;
-		free(best);
-		best = strdup(entry->d_name);
-		best_time = st.st_mtim;
-	}
-	closedir(d);
-	return best;
-}
-
 static int take_dirs(struct options *o, int words, char **argv)
 {
 	o->dirs = calloc((size_t)words + 1, sizeof(*o->dirs));
@@ -350,9 +321,12 @@ static int take_dirs(struct options *o, int words, char **argv)
 		o->dirs[i] = argv[i];
 	if (words)
 		return 0;
-	o->newest = newest_trace();
+	unsigned passed;
+	o->newest = newest_trace(&passed);
 	if (!o->newest)
 		return error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no memtrace directory here");
+	if (passed)
+		fprintf(stderr, "memtrace: reading %s; %u newer %s of short commands\n", o->newest, passed, passed == 1 ? "is" : "are");
 	o->dirs[o->ndirs++] = o->newest;
 	return 0;
 }

@@ -9,6 +9,10 @@
 
 static const char python_language[] = "python", thread_language[] = "thread", thread_word[] = "thread ";
 
+/* Behind the function of such a thread's frame (see intern()). */
+static const char unnamed_mark[] = "unnamed";
+static const char beside_words[] = ", main was at ";
+
 struct string {
 	UT_hash_handle hh;
 	char text[];
@@ -87,7 +91,8 @@ static const char *short_name(struct python *py, const char *name)
 	return result;
 }
 
-static const struct frame *frame_at(struct python *py, struct place place, const char *language)
+/* `name`: NULL = the function's. */
+static const struct frame *frame_at(struct python *py, struct place place, const char *name, const char *language)
 {
 	struct known *known;
 	HASH_FIND(hh, py->frames, &place, sizeof(place), known);
@@ -99,7 +104,7 @@ static const struct frame *frame_at(struct python *py, struct place place, const
 	known->place = place;
 	known->frame = (struct frame){
 		.function = place.function,
-		.name = short_name(py, place.function),
+		.name = name ? name : short_name(py, place.function),
 		.file = place.file,
 		.line = (uint32_t)place.line,
 		.language = language,
@@ -108,15 +113,84 @@ static const struct frame *frame_at(struct python *py, struct place place, const
 	return &known->frame;
 }
 
-static const struct frame *thread_frame(struct python *py, const struct process *p, uint32_t index)
+static uint32_t line_of(const struct process_code *code, uint64_t pc)
 {
-	const struct process_thread *t = process_thread(p, index);
+	uint32_t line = pylines_find(code, MT_PY_OFFSET(pc));
+	return line ? line : code->first_line;
+}
+
+/* Of a stack of Python: its innermost line of the program itself, else of a library; NULL: it has none. */
+static const struct process_code *telling_code(const struct process *p, uint32_t node, uint64_t *pc)
+{
+	const struct process_code *innermost = NULL;
+	for (const struct mt_node *n; node && (n = process_node(p, node)) != NULL; node = n->parent) {
+		const struct process_code *code = n->flags & MT_NODE_PYTHON ? process_code(p, MT_PY_CODE(n->pc)) : NULL;
+		bool own = code && !python_is_library(code->file);
+		if (!code || (innermost && !own))
+			continue;
+		innermost = code;
+		*pc = n->pc;
+		if (own)
+			break;
+	}
+	return innermost;
+}
+
+/* Threads that nobody gave a name have the first one's. */
+static bool is_unnamed(const struct process *p, const struct process_thread *t)
+{
+	const struct process_thread *first = process_thread(p, 0);
+	return !t || !*t->name || (first && !strcmp(first->name, t->name));
+}
+
+/* As python_thread_role() would have it. */
+static const struct frame *thread_at(struct python *py, struct place place, const char *role, const char *beside)
+{
+	char text[512];
+	snprintf(text, sizeof(text), "%s%s%s", role, beside ? beside_words : "", beside ? beside : "");
+	return frame_at(py, place, intern(py, text, ""), thread_language);
+}
+
+static const struct frame *thread_frame(struct python *py, const struct process *p, uint64_t pc)
+{
+	const struct process_thread *t = process_thread(p, MT_PY_OFFSET(pc));
+	uint64_t main_pc = 0;
+	const struct process_code *code = telling_code(p, MT_PY_MAIN(pc), &main_pc);
+	const char *beside = code ? short_name(py, code->name) : NULL;
 	struct place place;
 	char text[64];
 	memset(&place, 0, sizeof(place));
 	snprintf(text, sizeof(text), "%s%s", thread_word, t && *t->name ? t->name : p->name);
+	place.function = intern(py, text, is_unnamed(p, t) ? unnamed_mark : "");
+	place.file = code ? intern(py, code->file, "") : NULL;
+	place.line = code ? line_of(code, main_pc) : 0;
+	return place.function ? thread_at(py, place, place.function, beside) : NULL;
+}
+
+/* "PThread::ThreadFn" of "tsl::(anon)::PThread::ThreadFn". */
+static const char *last_two_words(const char *name)
+{
+	const char *words[2] = { name, name };
+	for (const char *at = name; (at = strstr(at, "::")) != NULL; at += 2) {
+		words[0] = words[1];
+		words[1] = at + 2;
+	}
+	return words[0];
+}
+
+const struct frame *python_thread_role(struct python *py, const struct frame *thread, const struct frame *start)
+{
+	const char *end = thread->function + strlen(thread->function) + 1, *beside = strstr(thread->name, beside_words);
+	char text[256];
+	if (strcmp(end, unnamed_mark) || !start || !start->name)
+		return thread;
+	struct place place;
+	memset(&place, 0, sizeof(place));
+	snprintf(text, sizeof(text), "%sof %s", thread_word, last_two_words(start->name));
 	place.function = intern(py, text, "");
-	return place.function ? frame_at(py, place, thread_language) : NULL;
+	place.file = thread->file;
+	place.line = thread->line;
+	return place.function ? thread_at(py, place, place.function, beside ? beside + sizeof(beside_words) - 1 : NULL) : thread;
 }
 
 static const struct frame *code_frame(struct python *py, const struct process *p, uint64_t pc)
@@ -129,17 +203,15 @@ static const struct frame *code_frame(struct python *py, const struct process *p
 	memset(&place, 0, sizeof(place));
 	place.function = intern(py, code->name, code->file);
 	place.file = intern(py, code->file, "");
-	place.line = pylines_find(code, MT_PY_OFFSET(pc));
-	if (!place.line)
-		place.line = code->first_line;
-	return place.function && place.file ? frame_at(py, place, python_language) : NULL;
+	place.line = line_of(code, pc);
+	return place.function && place.file ? frame_at(py, place, NULL, python_language) : NULL;
 }
 
 const struct frame *python_frame(struct python *py, const struct process *p, uint64_t pc)
 {
 	if (MT_PY_CODE(pc))
 		return code_frame(py, p, pc);
-	return pc & MT_PY_ENTRY ? NULL : thread_frame(py, p, MT_PY_OFFSET(pc));
+	return pc & MT_PY_ENTRY ? NULL : thread_frame(py, p, pc);
 }
 
 bool python_is_frame(const struct frame *f)

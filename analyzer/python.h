@@ -18,14 +18,17 @@ struct python *python_new(void);
 void python_free(struct python *);
 
 /* The frame for a node's pc of this process. One and the same for the same place in all processes; of a thread without
- * Python a frame in the language "thread", with its name as function. NULL for a pc that only says that an evaluator was
- * entered, or when there is no memory. */
+ * Python a frame in the language "thread", with its name as function, and with the line at which the first thread was then.
+ * NULL for a pc that only says that an evaluator was entered, or when there is no memory. */
 const struct frame *python_frame(struct python *, const struct process *p, uint64_t pc);
 
 bool python_is_frame(const struct frame *f);
 
 /* The name of the thread that it stands for; NULL: it is another frame. */
 const char *python_thread(const struct frame *f);
+
+/* The same frame, but if nobody gave that thread a name it is called after its outermost native function (NULL = unknown). */
+const struct frame *python_thread_role(struct python *, const struct frame *thread, const struct frame *start);
 
 /* Whether the innermost of these frames, or what it is inlined into, is an evaluator. */
 bool python_is_evaluator(const struct frame *frames, size_t count);

@@ -29,11 +29,13 @@ static void find_library(char *path, size_t size)
 	}
 }
 
-/* What else is preloaded, without this library under either of its names: both would be two tracers. */
-static void put_others(char *at, size_t size, const char *list)
+/* Under either of its names: both would be two tracers. */
+void record_other_preloads(char *at, size_t size)
 {
 	static const char *const own[] = { "libmemtrace.so", "libmemtrace_libascend_kernel_hook.so" };
+	const char *list = getenv("LD_PRELOAD"), *blank = "";
 
+	*at = 0;
 	while (list && *(list += strspn(list, ": "))) {
 		size_t n = strcspn(list, ": ");
 		const char *base = memrchr(list, '/', n);
@@ -43,11 +45,12 @@ static void put_others(char *at, size_t size, const char *list)
 		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 			is_own |= length == strlen(own[i]) && !memcmp(base, own[i], length);
 		if (!is_own) {
-			int written = snprintf(at, size, " %.*s", (int)n, list);
+			int written = snprintf(at, size, "%s%.*s", blank, (int)n, list);
 			if (written < 0 || (size_t)written >= size)
 				return;
 			at += written;
 			size -= (size_t)written;
+			blank = " ";
 		}
 		list += n;
 	}
@@ -78,19 +81,27 @@ static int check_values(const struct record_options *o)
 	return 0;
 }
 
+#define VARIABLES(X) \
+	X("MEMTRACE_OUTPUT", o->output) X("MEMTRACE_STACKS", o->stacks) X("MEMTRACE_SAMPLE", o->sample) X("MEMTRACE_DEPTH", o->depth) \
+	X("MEMTRACE_LIMIT", o->limit) X("MEMTRACE_KEEP_FREE", o->keep_free) X("MEMTRACE_RING_DIR", o->ring_dir) \
+	X("MEMTRACE_CHILDREN", o->children) X("MEMTRACE_EXCLUDE", o->exclude) X("MEMTRACE_PAUSED", o->paused ? "1" : NULL) \
+	X("MEMTRACE_PYTHON_ALLOCATORS", o->python_allocators ? "1" : NULL) X("MEMTRACE_VERBOSE", o->verbose ? "1" : NULL)
+
+const char *const record_variables[] = {
+#define X(name, value) name,
+	VARIABLES(X)
+#undef X
+	NULL
+};
+
 int record_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context)
 {
 	const struct { const char *name, *value; } variables[] = {
-		{ "MEMTRACE_OUTPUT", o->output },       { "MEMTRACE_STACKS", o->stacks },
-		{ "MEMTRACE_SAMPLE", o->sample },       { "MEMTRACE_DEPTH", o->depth },
-		{ "MEMTRACE_LIMIT", o->limit },         { "MEMTRACE_KEEP_FREE", o->keep_free },
-		{ "MEMTRACE_RING_DIR", o->ring_dir },   { "MEMTRACE_CHILDREN", o->children },
-		{ "MEMTRACE_EXCLUDE", o->exclude },     { "MEMTRACE_PAUSED", o->paused ? "1" : NULL },
-		{ "MEMTRACE_PYTHON_ALLOCATORS", o->python_allocators ? "1" : NULL },
-		{ "MEMTRACE_VERBOSE", o->verbose ? "1" : NULL },
+#define X(name, value) { name, value },
+		VARIABLES(X)
+#undef X
 	};
-	const char *others = getenv("LD_PRELOAD");
-	char library[PATH_MAX], preload[2 * PATH_MAX];
+	char library[PATH_MAX], others[PATH_MAX], preload[2 * PATH_MAX];
 	int e = check_values(o);
 
 	if (e)
@@ -103,7 +114,7 @@ int record_options_apply(const struct record_options *o, int (*set)(const char *
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (variables[i].value && (e = set(variables[i].name, variables[i].value, context)))
 			return e;
-	snprintf(preload, sizeof(preload), "%s", library);
-	put_others(preload + strlen(preload), sizeof(preload) - strlen(preload), others);
+	record_other_preloads(others, sizeof(others));
+	snprintf(preload, sizeof(preload), "%s%s%s", library, *others ? " " : "", others);
 	return set("LD_PRELOAD", preload, context);
 }

@@ -31,6 +31,12 @@ struct record_options {
 	  "see objects inside pymalloc too (PYTHONMALLOC=malloc)" }, \
 	{ "verbose", 'v', NULL, OPTION_FLAG, offsetof(struct record_options, verbose), "what the shim does, on stderr" }
 
+/* The variables that the options set, without LD_PRELOAD; ends with NULL. */
+extern const char *const record_variables[];
+
+/* LD_PRELOAD as it is without this library. */
+void record_other_preloads(char *list, size_t size);
+
 /* Calls set(NAME, VALUE, context) for every MEMTRACE_* that the options ask for, and for LD_PRELOAD with the library
  * first. Returns 0 or an error: a value that makes no sense, or no library beside the program. */
 int record_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context);

@@ -1,5 +1,6 @@
 /* The report on one screen: at most 45 lines of 100 columns, the failure first. */
 #include "analyzer/error.h"
+#include "analyzer/momentary.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
@@ -24,23 +25,15 @@ static void print_line(enum output_style style, char *text)
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-/* The same process goes on as another program. */
-static bool goes_on_as(const struct process *p, const struct process *next)
+/* However often they became other programs. */
+static unsigned count_processes(const struct reader *r)
 {
-	return next->creator == p && next->pid == p->pid && next->origin == MT_ORIGIN_EXEC;
-}
-
-/* What the first process ran at last (wrappers exec it), and how many processes there are, however often they did so. */
-static const struct process *main_program(const struct reader *r, unsigned *processes)
-{
-	const struct process *p = reader_processes(r) ? reader_process(r, 0) : NULL;
-	*processes = reader_processes(r);
-	for (unsigned id = 1; id < reader_processes(r); id++) {
-		const struct process *next = reader_process(r, id);
-		*processes -= next->creator && goes_on_as(next->creator, next);
-		p = goes_on_as(p, next) ? next : p;
+	unsigned count = reader_processes(r);
+	for (unsigned id = 0; id < reader_processes(r); id++) {
+		const struct process *p = reader_process(r, id);
+		count -= p->creator && process_goes_on_as(p->creator, p);
 	}
-	return p;
+	return count;
 }
 
 static void print_title(const struct view *v)
@@ -48,8 +41,8 @@ static void print_title(const struct view *v)
 	struct tm tm = { 0 };
 	char start[32] = "";
 	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
-	unsigned count, hosts = reader_hosts(v->reader);
-	const struct process *program = main_program(v->reader, &count);
+	unsigned count = count_processes(v->reader), hosts = reader_hosts(v->reader);
+	const struct process *program = main_process(v->model, v->reader);
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",

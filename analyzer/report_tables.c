@@ -1,4 +1,5 @@
 /* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
+#include "analyzer/momentary.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
@@ -7,6 +8,8 @@
 #include <string.h>
 
 #define MAX_PROCESSES 5
+#define MAX_NAMES 30 /* of short commands */
+#define PID_COLUMNS 9
 #define MAX_OWNERS 10
 #define MIN_OWNERS 3
 #define SPARKS 16
@@ -118,14 +121,58 @@ static void folded_row(struct table *t, const struct ranked *list, unsigned coun
 	free(text);
 }
 
+/* Those that matter first, else as they were; returns how many matter. Only several of the others, and beside one that does, are folded. */
+static unsigned sort_out_momentary(struct ranked *list, unsigned count)
+{
+	struct ranked *momentary = calloc(count + 1ul, sizeof(*momentary));
+	unsigned matter = 0, others = 0;
+	for (unsigned i = 0; momentary && i < count; i++)
+		if (process_is_momentary(list[i].m))
+			momentary[others++] = list[i];
+		else
+			list[matter++] = list[i];
+	if (others)
+		memcpy(list + matter, momentary, others * sizeof(*list));
+	free(momentary);
+	return others < 2 || !matter ? count : matter;
+}
+
+static bool is_named_before(const struct ranked *list, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (!strcmp(list[k].m->process->name, list[i].m->process->name))
+			return true;
+	return false;
+}
+
+/* Under the commands: "12 short commands, at most 96.4 KiB each: cut, date, ..", each name once. */
+static void momentary_row(struct table *t, const struct ranked *list, unsigned count)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return;
+	fprintf(f, "%u short commands, at most %s each", count, BYTES(list[0].weight));
+	for (unsigned i = 0, names = 0; i < count && names < MAX_NAMES; i++)
+		if (!is_named_before(list, i))
+			fprintf(f, "%s%s", names++ ? ", " : ": ", list[i].m->process->name);
+	fclose(f);
+	char *fitted = text ? output_cut(text, output_width() - PID_COLUMNS) : NULL;
+	table_note(t, PID_COLUMNS, fitted ? fitted : "");
+	free(fitted);
+	free(text);
+}
+
 unsigned report_print_processes(const struct report *r)
 {
 	static const struct column columns[] = {
 		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
 		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
 	};
-	unsigned count, shown = MAX_PROCESSES;
-	struct ranked *list = rank_processes(r->view, &count);
+	unsigned all, shown = MAX_PROCESSES;
+	struct ranked *list = rank_processes(r->view, &all);
+	unsigned count = list ? sort_out_momentary(list, all) : 0;
 	struct table *t = table_new(columns, 8, 0);
 	if (count <= shown + 1)
 		shown = count;
@@ -135,10 +182,12 @@ unsigned report_print_processes(const struct report *r)
 		process_row(t, r, list[i].m, list[0].weight);
 	if (list && count > shown)
 		folded_row(t, list + shown, count - shown);
+	if (list && all > count)
+		momentary_row(t, list + count, all - count);
 	printf("\n");
 	table_print(t);
 	free(list);
-	return 2 + shown + (count > shown);
+	return 2 + shown + (count > shown) + (all > count);
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */

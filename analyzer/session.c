@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,15 +18,23 @@
 int session_make(char *dir, const char *command)
 {
 	const char *pattern = getenv("MEMTRACE_OUTPUT");
+	struct stat st;
+	size_t length;
 	int e;
 
 	mt_output_name(dir, SESSION_PATH, pattern && *pattern ? pattern : MT_OUTPUT_DEFAULT, mt_base_name(command),
 		       (uint32_t)getpid());
+	length = strlen(dir);
+	if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(MT_EUSAGE, dir, ERROR_NO_OFFSET, "is no directory, so the trace can't be there");
 	e = mt_output_make(dir, SESSION_PATH);
-	if (!e)
-		return 0;
-	errno = -e;
-	return error_errno(MT_EOUTPUT, dir, ERROR_NO_OFFSET);
+	if (e) {
+		errno = -e;
+		return error_errno(MT_EOUTPUT, dir, ERROR_NO_OFFSET);
+	}
+	if (dir[length])
+		fprintf(stderr, "memtrace: %.*s exists: recording to %s\n", (int)length, dir, dir);
+	return 0;
 }
 
 static struct mt_session *map(const char *dir)

@@ -7,8 +7,8 @@
 
 #define SESSION_PATH 4096
 
-/* Makes a new trace directory for `command` as MEMTRACE_OUTPUT says. dir: SESSION_PATH bytes, gets
- * its absolute path. */
+/* Makes a new trace directory for `command` as MEMTRACE_OUTPUT says, and says on stderr if it has another name because that
+ * one exists. dir: SESSION_PATH bytes, gets its absolute path. */
 int session_make(char *dir, const char *command);
 
 /* Waits until the first process has written the session file or `pid` has ended. Returns 1 if it is there. */

@@ -115,6 +115,16 @@ const struct frame *stacks_site_frame(struct stacks *s, uint32_t id, unsigned fl
 	return voice && python_is_frame(voice) ? voice : stacks_site(s, id, flags).frame;
 }
 
+/* The native function that the thread was started with, or what that called first. */
+static const struct frame *start_of(struct stacks *s, uint32_t id)
+{
+	const struct frame *start = NULL;
+	for (struct stack_walk w = { .next = id }; stack_step(s, &w); )
+		if (w.class == FRAME_PLAIN && w.frame->name && !python_is_frame(w.frame) && !python_thread(w.frame))
+			start = w.frame;
+	return start;
+}
+
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
 	id = stacks_whole(s, id);
@@ -122,6 +132,8 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
 		voice = NULL;
 	struct stack_site site = native_site(s, id, flags, voice);
+	if (voice && python_thread(voice))
+		voice = python_thread_role(s->python, voice, start_of(s, id));
 	if (voice && python_thread(voice))
 		site.caller = same_name(site.frame, voice) ? site.caller : voice;
 	else if (voice && python_is_frame(voice))

@@ -52,6 +52,14 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
+/* A pipeline of an interactive shell, or all that a script runs: process groups are numbers of one pid namespace, and a number
+ * comes again only when nobody is in the group any more. Its leader may have ended before that. */
+struct mt_job {
+	uint64_t pid_ns;       /* inode of /proc/self/ns/pid; 0 = unknown: nobody's */
+	uint64_t leader_start; /* of the group's leader, as mt_info.boot_start; 0 = it had ended. Of group 0 the namespace's first process */
+	uint32_t group, session; /* getpgid() and getsid() */
+};
+
 #define MT_SESSION_PAGE  4096u
 #define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
 
@@ -82,6 +90,7 @@ struct mt_session {
 	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
 	uint32_t reserved;
 	uint64_t trace_bytes;      /* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
+	struct mt_job job;         /* of the process that made it; others of the same job may join */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -237,11 +246,14 @@ struct mt_rec_name { uint32_t id; uint32_t reserved; };
  * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
  * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is a thread, MT_PY_OFFSET its
  * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack that
- * gave the thread its work: of autograd's threads, that which called backward(). */
+ * gave the thread its work: of autograd's threads, that which called backward(). With BESIDE a thread's node also says, in place of
+ * the code's id, at which node the process's first thread was in Python then, or a few milliseconds before: who may have given it its work. */
 #define MT_PY_FRAME  (1ull << 63)
 #define MT_PY_ENTRY  (1ull << 62)
-#define MT_PY_CODE(pc)   ((uint32_t)((pc) >> 32) & 0x3fffffffu)
-#define MT_PY_OFFSET(pc) ((uint32_t)(pc))
+#define MT_PY_BESIDE (1ull << 31)
+#define MT_PY_CODE(pc)   ((pc) & MT_PY_BESIDE ? 0 : (uint32_t)((pc) >> 32) & 0x3fffffffu)
+#define MT_PY_MAIN(pc)   ((pc) & MT_PY_BESIDE ? (uint32_t)((pc) >> 32) & 0x3fffffffu : 0)
+#define MT_PY_OFFSET(pc) ((uint32_t)(pc) & 0x7fffffffu)
 #define MT_PY_MAX_CODE   0x3fffffffu
 
 /* At offset id - node_base (in units of 16). parent < id always; the same (parent, pc) may occur twice. */

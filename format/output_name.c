@@ -87,6 +87,8 @@ void mt_output_name(char *dst, size_t size, const char *pattern, const char *pro
 			*at++ = *pattern;
 		*at = 0;
 	}
+	while (at > dst + 1 && at[-1] == '/') /* DIR.2 lies beside DIR/, not in it */
+		*--at = 0;
 }
 
 static void make_parents(char *path)

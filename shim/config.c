@@ -5,6 +5,7 @@
 
 #include "format/format.h"
 #include "format/output_name.h"
+#include "format/own_program.h"
 #include "shim/config.h"
 #include "shim/sys.h"
 
@@ -38,6 +39,40 @@ static uint64_t bytes_of(const char *s, uint64_t otherwise)
 	case 't': return n << 40;
 	}
 	return end == s ? otherwise : n;
+}
+
+#define ALIGN4(n) (((size_t)(n) + 3) & ~(size_t)3)
+
+static int has_own_note(const char *at, size_t bytes)
+{
+	while (bytes >= sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr *note = (const Elf64_Nhdr *)at;
+		size_t whole = sizeof(*note) + ALIGN4(note->n_namesz) + ALIGN4(note->n_descsz);
+		if (note->n_type == MT_OWN_NOTE_TYPE && note->n_namesz == sizeof(MT_OWN_NOTE_NAME) &&
+		    whole <= bytes && !memcmp(note + 1, MT_OWN_NOTE_NAME, sizeof(MT_OWN_NOTE_NAME)))
+			return 1;
+		if (whole >= bytes)
+			break;
+		at += whole;
+		bytes -= whole;
+	}
+	return 0;
+}
+
+/* The memtrace program's figures are nobody's, and it would be the newest trace when it looks for that. Its notes are in memory already. */
+static int is_own_program(void)
+{
+	const Elf64_Phdr *ph = (const Elf64_Phdr *)getauxval(AT_PHDR);
+	size_t n = ph ? getauxval(AT_PHNUM) : 0;
+	uintptr_t bias = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ph[i].p_type == PT_PHDR)
+			bias = (uintptr_t)ph - ph[i].p_vaddr;
+	for (size_t i = 0; i < n; i++)
+		if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && has_own_note((const char *)(bias + ph[i].p_vaddr), ph[i].p_memsz))
+			return 1;
+	return 0;
 }
 
 /* AT_EXECFN is what was passed to execve: for a `#!` script the script, while argv[0] is its interpreter. */
@@ -84,12 +119,12 @@ static uint32_t stacks_of(const char *s)
 void mt_config_read(void)
 {
 	struct mt_config *c = &mt_config;
-	const char *ring_dir = getenv("MEMTRACE_RING_DIR");
+	const char *ring_dir = getenv("MEMTRACE_RING_DIR"), *output = setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT);
 	char *end = c->ring_dir + sizeof(c->ring_dir);
 
 	find_program();
 	c->verbose = *setting("MEMTRACE_VERBOSE", "0") != '0';
-	c->off = getauxval(AT_SECURE) != 0 || excluded(getenv("MEMTRACE_EXCLUDE"));
+	c->off = getauxval(AT_SECURE) != 0 || is_own_program() || excluded(getenv("MEMTRACE_EXCLUDE"));
 	c->children = *setting("MEMTRACE_CHILDREN", "1") != '0';
 	c->paused = *setting("MEMTRACE_PAUSED", "0") != '0';
 	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
@@ -105,5 +140,6 @@ void mt_config_read(void)
 	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));
 	if (ring_dir && *ring_dir)
 		mt_put(mt_put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
-	mt_output_name(c->output, sizeof(c->output), setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT), c->program, mt_sys_pid());
+	c->joins = !strstr(output, "%p");
+	mt_output_name(c->output, sizeof(c->output), output, c->program, mt_sys_pid());
 }

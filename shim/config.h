@@ -20,6 +20,7 @@ struct mt_config {
 	uint32_t depth;
 	uint8_t  off;                /* this program is not recorded: secure execution, or excluded */
 	uint8_t  children;
+	uint8_t  joins;              /* a trace of the same job is joined: the name isn't one for each process */
 	uint8_t  paused;
 	uint8_t  python_allocators;  /* PYTHONMALLOC=malloc for children and ourselves */
 	uint8_t  python;             /* 0: native frames alone */

@@ -224,14 +224,15 @@ static struct mt_info *start_info_file(void)
 	return NULL;
 }
 
-/* Field 22 of /proc/self/stat: the only way to tell a reused pid. The name in field 2 may hold anything, so
- * count from the last parenthesis. */
-static uint64_t boot_start(void)
+/* Field 22. The name in field 2 may hold anything, so count from the last parenthesis. */
+uint64_t mt_process_boot_start(uint32_t pid)
 {
-	char text[1024], *at;
+	char text[1024], *end = text + sizeof(text), *at;
 	uint64_t n = 0;
 
-	if (mt_sys_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')))
+	at = mt_put(text, end, "/proc/");
+	mt_put(pid ? mt_put_number(at, end, pid) : mt_put(at, end, "self"), end, "/stat");
+	if (mt_sys_read_file(text, text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')))
 		return 0;
 	for (int field = 2; field < 22 && at; field++)
 		at = strchr(at + 1, ' ');
@@ -240,7 +241,7 @@ static uint64_t boot_start(void)
 	return n;
 }
 
-static uint64_t pid_namespace(void)
+uint64_t mt_process_namespace(void)
 {
 	struct stat st;
 
@@ -258,8 +259,8 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	info->parent_image = parent_image;
 	info->origin = origin;
 	info->clock = mt_clock;
-	info->boot_start = boot_start();
-	info->pid_ns = pid_namespace();
+	info->boot_start = mt_process_boot_start(0);
+	info->pid_ns = mt_process_namespace();
 	info->fork_ticks = fork_ticks;
 	info->stacks = mt_config.stacks;
 	info->depth = mt_config.depth;

@@ -99,6 +99,12 @@ static inline void mt_count(uint64_t *counter, uint64_t n)
 /* Events that could not be recorded, for whatever reason. */
 void mt_process_lost(uint64_t events);
 
+/* When a process started (0: this one), as /proc/PID/stat says: tells a pid that comes again. 0 = it can't be seen. */
+uint64_t mt_process_boot_start(uint32_t pid);
+
+/* Inode of the pid namespace; 0 = unknown. */
+uint64_t mt_process_namespace(void);
+
 /* Before a seccomp filter comes into force: make what will be needed while it is still allowed. */
 void mt_process_before_sandbox(void);
 

@@ -37,6 +37,8 @@ struct mt_python {
 	uint32_t thread;      /* of which thread_node is the node */
 	uint32_t thread_node; /* 0 = not made yet */
 	uint32_t beginner;    /* the caller of thread_node */
+	uint32_t main;        /* where thread_node says that the first thread is */
+	uint64_t looked;      /* tick at which that was asked */
 	uint32_t root;        /* the caller of the outermost kept frame */
 	uint8_t worker;       /* of autograd's engine */
 	uint8_t looks;        /* at whether it is one */
@@ -58,6 +60,11 @@ struct walk {
 #define WINDOW 8       /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
 #define LOOKS 16
+#define LARGE_BYTES (32 << 10)  /* for these a thread without Python looks at once where the first one is, ... */
+#define LOOK_TICKS (1u << 24)   /* ... for others every few milliseconds: each place is a stack of its own */
+
+/* Where the first thread was at its latest capture. On a line of its own, since others read it. */
+static struct { uint32_t node; } __attribute__((aligned(64))) first_thread;
 
 static uint32_t room(void)
 {
@@ -361,7 +368,8 @@ int mt_python_is_new(struct mt_python *p, uint32_t thread)
 		return 0;
 	if (p->thread != thread) {
 		p->thread = thread;
-		p->thread_node = p->beginner = 0;
+		p->thread_node = p->beginner = p->main = 0;
+		p->looked = 0;
 		p->worker = p->looks = 0;
 	}
 	return !p->worker && p->looks < LOOKS;
@@ -373,21 +381,32 @@ void mt_python_meet(struct mt_python *p, uint32_t native)
 	p->worker = (uint8_t)mt_autograd_is_worker(native);
 }
 
-static uint32_t name_thread(struct mt_python *p, uint32_t thread)
+static uint32_t look_beside(struct mt_python *p, const struct mt_event *e)
 {
-	uint32_t beginner = p->worker ? mt_autograd_caller() : 0;
+	if (p->looked && !(e && (e->size >= LARGE_BYTES || e->ticks - p->looked > LOOK_TICKS)))
+		return p->main;
+	p->looked = e ? e->ticks : 1;
+	/* acquire pairs with the release in mt_python_capture */
+	return __atomic_load_n(&first_thread.node, __ATOMIC_ACQUIRE);
+}
 
-	if (!p->thread_node || p->beginner != beginner) {
-		uint32_t node = mt_tree_child(beginner, MT_PY_FRAME | thread, MT_NODE_PYTHON);
+static uint32_t name_thread(struct mt_python *p, uint32_t thread, const struct mt_event *e)
+{
+	uint32_t beginner = p->worker ? mt_autograd_caller() : 0, main = p->worker ? 0 : look_beside(p, e);
+
+	if (!p->thread_node || p->beginner != beginner || p->main != main) {
+		uint64_t pc = MT_PY_FRAME | thread | (main ? MT_PY_BESIDE | (uint64_t)main << 32 : 0);
+		uint32_t node = mt_tree_child(beginner, pc, MT_NODE_PYTHON);
 		if (node == MT_NODE_FAILED)
 			return 0;
 		p->beginner = beginner;
+		p->main = main;
 		p->thread_node = node;
 	}
 	return p->thread_node;
 }
 
-uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
+uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, const struct mt_event *e, int *truncated)
 {
 	/* acquire pairs with the release in pyfind.c */
 	struct mt_pyruntime *rt = __atomic_load_n(&mt_pyruntime, __ATOMIC_ACQUIRE);
@@ -403,6 +422,10 @@ uint32_t mt_python_capture(struct mt_python *p, uint32_t thread, int *truncated)
 		return 0;
 	}
 	if (state)
-		node = capture(p, rt, (uintptr_t)state, thread && p->worker ? name_thread(p, thread) : 0, truncated);
-	return node || !thread ? node : name_thread(p, thread);
+		node = capture(p, rt, (uintptr_t)state, thread && p->worker ? name_thread(p, thread, e) : 0, truncated);
+	if (thread)
+		return node ? node : name_thread(p, thread, e);
+	if (node && first_thread.node != node)
+		__atomic_store_n(&first_thread.node, node, __ATOMIC_RELEASE);
+	return node;
 }

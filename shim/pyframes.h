@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "format/format.h"
+
 struct mt_python; /* one ring's memory of its previous capture; lives in pages the ring owns */
 
 /* Bytes of one struct mt_python for the configured depth. */
@@ -17,9 +19,10 @@ uint64_t mt_python_bytes(void);
 int mt_python_is_new(struct mt_python *python, uint32_t thread);
 void mt_python_meet(struct mt_python *python, uint32_t native);
 
-/* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names
- * `thread`. In threads of autograd's engine that node is the outermost frame's caller in any case, and its own caller is the Python
- * stack that began the pass. Sets *truncated if frames are missing. */
-uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, int *truncated);
+/* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names `thread` and
+ * where the first thread is (`e`: what is recorded, or NULL). In threads of autograd's engine that node, without the latter, is
+ * the outermost frame's caller in any case, and its own caller is the Python stack that began the pass. Sets *truncated if
+ * frames are missing. */
+uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, const struct mt_event *e, int *truncated);
 
 #endif

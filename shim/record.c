@@ -116,8 +116,8 @@ static __attribute__((noinline)) void verify(uint32_t node, int cut)
 }
 
 /* The native stack's node comes last: the cache line that it is kept in arrives while Python's frames are read. */
-static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ring, const void *caller, const struct mt_frame *frame, int *cut,
-                                                              uint32_t *python, int *python_cut)
+static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ring, const struct mt_event *e, const void *caller,
+                                                              const struct mt_frame *frame, int *cut, uint32_t *python, int *python_cut)
 {
 	struct mt_stack *stack = mt_ring_stack(ring);
 	struct mt_python *frames = mt_ring_python(ring);
@@ -125,7 +125,7 @@ static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ri
 	mt_stack_walk(stack, frame);
 	if (mt_python_is_new(frames, ring->thread))
 		mt_python_meet(frames, mt_stack_node(stack, caller, cut));
-	*python = mt_python_capture(frames, ring->thread, python_cut);
+	*python = mt_python_capture(frames, ring->thread, e, python_cut);
 	return mt_stack_node(stack, caller, cut);
 }
 
@@ -138,7 +138,7 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
 			mt_ring_renamed(ring);
 		ring->captures++;
-		e->node = capture(ring, caller, frame, &cut, &e->node2, &python_cut);
+		e->node = capture(ring, e, caller, frame, &cut, &e->node2, &python_cut);
 		if (__builtin_expect(mt_verify != NULL, 0))
 			verify(e->node, cut);
 		if (cut | python_cut)
@@ -305,7 +305,7 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = take_ring();
 	if (ring) {
-		*native = capture(ring, NULL, NULL, &cut, python, &cut);
+		*native = capture(ring, NULL, NULL, NULL, &cut, python, &cut);
 		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
 			write_pending(ring);
 	}

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Where nothing can be written, or too little: the program runs as without the shim, and the report says what is missing."""
 import os
-import re
 import resource
 import shutil
 import subprocess

@@ -12,6 +12,11 @@ BUSY = [mt.program("busy"), "20000", "1000", "300"]
 TOUCH = "started"
 
 
+def where(trace):
+    """What run ends with."""
+    return "memtrace: the trace is in %s\n" % trace.path
+
+
 def refused(command, cwd, tool=mt.MEMTRACE):
     """Nothing is started, one line says why."""
     done = mt.execute([tool, "run", "--", *command], cwd=cwd)
@@ -74,10 +79,35 @@ def case_script():
 
 def case_flags():
     done = mt.supervised(BUSY, "--depth=3", "--no-report")
-    mt.equal((done.status, done.err), (7, ""))
+    mt.equal((done.status, done.err), (7, where(done.trace)))
     mt.between(2, max(len([f for f in s["stack"] if not f["inlined"]]) for s in done.trace.sites()), 3, "frames")
     done = mt.supervised(["sh", "-c", " ".join(BUSY)], "--exclude", "busy", "--stacks", "none")
     mt.equal([p["name"] for p in done.trace.processes], ["sh"])
+
+
+def case_says_where_the_trace_is():
+    """As it can be named from here: at the end, and at the start if it is not the name that was asked for or --verbose."""
+    cwd = mt.scratch()
+    run = lambda *options: mt.execute([mt.MEMTRACE, "run", "--no-report", *options, "--", *BUSY], cwd=cwd).err.splitlines()
+    path = os.path.join(cwd, "t")
+    mt.equal(run("-o", "t"), ["memtrace: the trace is in t"])
+    mt.equal(run("-o", "t"), ["memtrace: %s exists: recording to %s.2" % (path, path), "memtrace: the trace is in t.2"])
+    lines = run("-o", "u", "-v")
+    mt.equal((lines[0], lines[-1]), ("memtrace: recording to %s" % os.path.join(cwd, "u"), "memtrace: the trace is in u"))
+    mt.check(run("-o", "/tmp/%s/t" % os.path.basename(cwd))[-1].endswith("/tmp/%s/t" % os.path.basename(cwd)), "elsewhere")
+    shutil.rmtree("/tmp/" + os.path.basename(cwd))
+
+
+@mt.variants("file", "a/file")
+def case_output_is_a_file(name):
+    cwd = mt.scratch()
+    path = os.path.join(cwd, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    open(path, "w").close()
+    done = mt.execute([mt.MEMTRACE, "run", "-o", name, "--", "touch", TOUCH], cwd=cwd)
+    mt.equal((done.status, done.out), (2, ""))
+    mt.check(len(done.err.splitlines()) == 1 and path in done.err and "is no directory" in done.err, done.err)
+    mt.equal(sorted(os.listdir(cwd)), [name.split("/")[0]])
 
 
 def case_streams():
@@ -97,7 +127,7 @@ def case_signals_are_passed_on(name):
     mt.until(lambda: os.path.exists(os.path.join(cwd, "ready")), "the command")
     child.send_signal(getattr(signal, "SIG" + name))
     out, err = child.communicate(timeout=mt.WAIT)
-    mt.equal((child.returncode, out, err), (5, b"got it\n", b""))
+    mt.equal((child.returncode, out, err.decode()), (5, b"got it\n", where(mt.Trace(path))))
 
 
 def case_default_signals():

@@ -18,6 +18,11 @@ TEST(names_are_classified)
 	CHECK_EQ(class_of("malloc_something_of_mine"), FRAME_PLAIN);
 	CHECK_EQ(class_of("std::vector<..>::push_back"), FRAME_ALLOCATOR);
 	CHECK_EQ(class_of("c10::alloc_cpu"), FRAME_ALLOCATOR);
+	CHECK_EQ(class_of("tsl::port::AlignedMalloc"), FRAME_ALLOCATOR);
+	CHECK_EQ(class_of("os::malloc"), FRAME_ALLOCATOR);
+	CHECK_EQ(class_of("AllocateHeap"), FRAME_ALLOCATOR);
+	CHECK_EQ(class_of("_rjem_je_pages_map"), FRAME_ALLOCATOR);
+	CHECK_EQ(class_of("os::Linux::commit_memory_impl"), FRAME_PLAIN);
 	CHECK_EQ(class_of("at::_ops::linear::call"), FRAME_GLUE);
 	CHECK_EQ(class_of("at::native::linear"), FRAME_PLAIN);
 	CHECK_EQ(class_of("PyUnicode_New"), FRAME_OBJECT);
