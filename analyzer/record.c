@@ -154,10 +154,10 @@ static void set_tight(struct work *w)
 
 /* ---- its processes --------------------------------------------------------------------------------------- */
 
-static bool is_known(const struct work *w, const char *name)
+static bool is_known(const struct work *w, uint32_t pid, uint32_t image)
 {
 	for (const struct record_process *p = w->processes; p; p = p->next)
-		if (!strcmp(p->name, name))
+		if (p->pid == pid && p->image == image)
 			return true;
 	return false;
 }
@@ -172,7 +172,7 @@ static void meet(struct work *w, const char *file)
 		return;
 	snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu32, pid, image);
 	snprintf(wanted, sizeof(wanted), "%s.info", name);
-	if (strcmp(file + prefix, wanted) || is_known(w, name))
+	if (strcmp(file + prefix, wanted) || is_known(w, pid, image))
 		return;
 	struct record_process *p = record_process_new(name, pid, image);
 	if (!p)

@@ -15,7 +15,9 @@
 
 #define STACK_BYTES (64 * 1024)
 #define SILENT_NS 5000000000ull /* a recorder that has not been round for so long is taken for dead */
+#define START_NS 500000000ull   /* ... and who started one a moment ago waits until it is at work */
 #define MAX_TRIES 3
+#define RAW_MOST (16ull << 20)  /* of a session: then a recorder is wanted at once */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -102,6 +104,24 @@ static int seems_alive(const struct mt_session *s)
 	       mt_clock_ns(CLOCK_MONOTONIC) - beat < SILENT_NS;
 }
 
+/* The tick's length is not known yet and need not be: 2^31 cycles are 0.5 to 1 second. */
+static uint64_t second(void)
+{
+	uint64_t ticks = mt_clock == MT_CLOCK_TSC ? 1ull << 31 : 1000000000;
+
+#if defined(__aarch64__)
+	if (mt_clock == MT_CLOCK_CNTVCT)
+		__asm__("mrs %0, cntfrq_el0" : "=r"(ticks));
+#endif
+	return ticks;
+}
+
+/* Of many processes that come at once only one starts it. */
+static int is_starting(const struct mt_session *s)
+{
+	return mt_clock_ns(CLOCK_MONOTONIC) - __atomic_load_n(&s->recorder_beat_ns, __ATOMIC_RELAXED) < START_NS;
+}
+
 void mt_recorder_want(void)
 {
 	struct mt_session *s = mt_process.session;
@@ -111,27 +131,29 @@ void mt_recorder_want(void)
 	if (!s || (s->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED)) || mt_process_sandboxed() ||
 	    !mt_process_is_owner() || tries >= MAX_TRIES || seems_alive(s) || !program[0])
 		return;
+	if (is_starting(s)) {
+		mt_recorder_due = mt_ticks() + second();
+		return;
+	}
 	if (!__atomic_compare_exchange_n(&starting, &idle, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	if (!would_come_back()) {
 		tries++;
+		__atomic_store_n(&s->recorder_beat_ns, mt_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 		start();
 	}
 	__atomic_store_n(&starting, 0, __ATOMIC_RELEASE);
 }
 
-/* The tick's length is not known yet and need not be: 2^31 cycles are 0.5 to 1 second. */
+/* In a session that is older than that, or has grown large, at once: its other processes may wait for their children, and nothing else. */
 void mt_recorder_start_timer(void)
 {
-	uint64_t second = mt_clock == MT_CLOCK_TSC ? 1ull << 31 : 1000000000;
+	const struct mt_session *s = mt_process.session;
+	uint64_t raw = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
 
-#if defined(__aarch64__)
-	if (mt_clock == MT_CLOCK_CNTVCT)
-		__asm__("mrs %0, cntfrq_el0" : "=r"(second));
-#endif
 	tries = 0;
 	starting = 0;
-	mt_recorder_due = mt_process.info->start_ticks + second;
+	mt_recorder_due = raw > RAW_MOST ? 0 : s->start_ticks + second();
 }
 
 static void keep_settings(void)

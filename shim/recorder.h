@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* Tick from which an event asks for the recorder; UINT64_MAX once it was asked. About a second after start, so
+/* Tick from which an event asks for the recorder; UINT64_MAX once it was asked. About a second after the session's start, so
  * that short programs never pay for one. */
 extern uint64_t mt_recorder_due;
 void mt_recorder_start_timer(void);

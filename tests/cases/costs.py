@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -48,6 +49,36 @@ def case_threads_one_after_the_other():
     trace = mt.Trace(output).intact()
     mt.equal(trace.host["live_blocks"] >= 10000, True)
     mt.check(traced - plain < 8000, "%d KiB resident, %d without us" % (traced, plain))
+
+
+def bytes_now(trace):
+    """What it takes while files come and go."""
+    total = 0
+    for entry in os.scandir(trace.path) if trace.exists() else ():
+        try:
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except FileNotFoundError:
+            pass
+    return total
+
+
+@mt.variants(12, 2)
+def case_many_children(limit):
+    """300, one after the other, of a parent that does nothing meanwhile: the disk limit holds, and nobody is forgotten."""
+    trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    child = subprocess.Popen([mt.program("children"), "300", "40", "200", "2"], cwd=mt.scratch(), stdout=subprocess.DEVNULL,
+                             env=mt.shim_env(trace.path, MEMTRACE_LIMIT="%dM" % limit))
+    most = 0
+    while child.poll() is None:
+        most = max(most, bytes_now(trace))
+        time.sleep(0.02)
+    mt.equal(child.returncode, 0)
+    mt.check(most <= (limit << 20) * 1.1, "%d bytes where %d MiB are allowed" % (most, limit))
+    unrecorded = trace.report["losses"]["unrecorded_processes"]
+    mt.equal(len(trace.processes) + unrecorded, 301, "processes, recorded and not")
+    if limit == 12:
+        trace.intact()
+        mt.check(not trace.files(".ring"), "nobody compressed them: %s" % trace.files(".ring")[:3])
 
 
 mt.main()
