@@ -6,11 +6,13 @@
 
 static const struct option_row rows[] = { RECORD_ROWS, OPTIONS_END };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_env_spec = {
 	"eval $(memtrace env [options])",
-	"Prints what makes every program started from this shell record itself: for torchrun, accelerate, deepspeed,\n"
-	"srun, ray or a kernel.json.",
-	rows, OPTIONS_NO_DIRS
+	"Prints what makes every program started from this shell record itself: for\n"
+	"torchrun, accelerate, deepspeed, srun, ray or a kernel.json.",
+	rows, OPTIONS_NO_DIRS,
+	"  eval $(memtrace env -o /data/%n-%p)\n",
+	"Read: docs/env.md",
 };
 
 static int print_export(const char *name, const char *value, void *unused)
@@ -29,7 +31,7 @@ static int print_export(const char *name, const char *value, void *unused)
 int cmd_env(int argc, char **argv)
 {
 	struct record_options o = { 0 };
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_env_spec, &o, argc, argv);
 
 	if (e)
 		return e > 0 ? 0 : e;

@@ -61,7 +61,10 @@ void error_print(void)
 		fprintf(stderr, "%s: ", latest.file);
 	if (latest.offset != ERROR_NO_OFFSET)
 		fprintf(stderr, "offset %" PRId64 ": ", latest.offset);
-	if (latest.code == MT_EUSAGE && command)
+	size_t n = strlen(latest.why);
+	if (n && latest.why[n - 1] == '?') /* what to do is in there */
+		fprintf(stderr, "%s\n", latest.why);
+	else if (latest.code == MT_EUSAGE && command)
 		fprintf(stderr, "%s; see memtrace %s --help\n", latest.why, command);
 	else
 		fprintf(stderr, "%s; %s\n", latest.why, row_of(latest.code)->advice);

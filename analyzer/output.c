@@ -1,5 +1,6 @@
 #include "analyzer/output.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,82 @@ const char *output_end(enum output_style style)
 	return style != STYLE_NONE && has_colours() ? "\033[0m" : "";
 }
 
+/* ---- ASCII --------------------------------------------------------------------------------------------- */
+
+/* As the C library finds it, but without asking whether the locale is installed. */
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *locale = NULL;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !(locale && *locale); i++)
+		locale = getenv(names[i]);
+	return locale && (strcasestr(locale, ".utf-8") || strcasestr(locale, ".utf8"));
+}
+
+char output_ascii(const char *s, int length)
+{
+	static const struct { const char *text; char ascii; } alike[] = {
+		{ "▁", '_' }, { "▂", '.' }, { "▃", ':' }, { "▄", '-' }, { "▅", '=' }, { "▆", '+' }, { "▇", '*' }, { "█", '#' },
+		{ "·", '.' }, { "░", '-' }, { "▒", '+' }, { "▓", '*' },
+	};
+	if (length == 1)
+		return *s;
+	for (size_t i = 0; i < sizeof(alike) / sizeof(*alike); i++)
+		if (!strncmp(s, alike[i].text, (size_t)length))
+			return alike[i].ascii;
+	return '?';
+}
+
+/* Of a character that a write ended in. */
+static struct { char text[4]; int have; } begun;
+
+static int length_of(unsigned char first)
+{
+	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+static ssize_t write_ascii(void *unused, const char *text, size_t size)
+{
+	char out[4096];
+	size_t n = 0;
+	(void)unused;
+	for (size_t i = 0; i <= size; i++) {
+		if (n && (i == size || n == sizeof(out))) {
+			for (size_t written = 0; written < n; ) {
+				ssize_t w = write(STDOUT_FILENO, out + written, n - written);
+				if (w < 0 && errno != EINTR)
+					return 0; /* stdio's word for an error */
+				written += w < 0 ? 0 : (size_t)w;
+			}
+			n = 0;
+		}
+		if (i == size)
+			break;
+		begun.text[begun.have++] = text[i];
+		int length = length_of((unsigned char)*begun.text);
+		if (begun.have < length)
+			continue;
+		out[n++] = output_ascii(begun.text, length);
+		begun.have = 0;
+	}
+	return (ssize_t)size;
+}
+
+void output_screen(void)
+{
+	static FILE *ascii;
+	if (ascii || is_utf8())
+		return;
+	fflush(stdout);
+	ascii = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_ascii });
+	if (!ascii)
+		return;
+	setvbuf(ascii, NULL, output_is_terminal() ? _IOLBF : _IOFBF, BUFSIZ);
+	stdout = ascii;
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------ */
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -56,29 +133,36 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static bool bar_shown;
+static struct {
+	double start, last; /* start 0: nothing is shown */
+	bool shown;
+} progress;
 
-void output_progress(double done)
+void output_progress_start(bool quiet)
 {
-	static double start, last;
-	double now = seconds();
-	if (start == 0)
-		start = now;
-	if (!isatty(STDERR_FILENO) || now - start < 1 || now - last < 0.1)
+	const char *term = getenv("TERM");
+	bool shows = !quiet && isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+	progress.start = shows ? seconds() : 0;
+}
+
+void output_progress(double done, uint64_t events)
+{
+	double now = progress.start ? seconds() : 0;
+	if (!progress.start || now - progress.start < 1 || now - progress.last < 0.1)
 		return;
-	int filled = (int)(done * 40);
-	fprintf(stderr, "\rreading  [%.*s%*s] %3.0f %%", filled, "########################################", 40 - filled,
-		"", done * 100);
+	char count[32];
+	snprintf(count, sizeof(count), events < 1000000 ? "%.0f" : "%.1f M", events < 1000000 ? (double)events : (double)events / 1e6);
+	fprintf(stderr, "\rreading %s events ... %.0f %%\033[K", count, done * 100);
 	fflush(stderr);
-	bar_shown = true;
-	last = now;
+	progress.shown = true;
+	progress.last = now;
 }
 
 void output_progress_end(void)
 {
-	if (bar_shown)
+	if (progress.shown)
 		fprintf(stderr, "\r\033[K");
-	bar_shown = false;
+	progress.shown = false;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
@@ -138,6 +222,15 @@ const char *output_duration(struct number *out, uint64_t ns)
 			 (unsigned)(s % 60));
 	else
 		snprintf(out->text, sizeof(out->text), "%.*f s", s >= 10 ? 1 : s >= 1 ? 2 : 3, (double)ns / 1e9);
+	return out->text;
+}
+
+const char *output_wall(struct number *out, uint64_t real_ns)
+{
+	struct tm tm;
+	time_t seconds = (time_t)(real_ns / 1000000000u);
+	if (!gmtime_r(&seconds, &tm) || !strftime(out->text, sizeof(out->text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		*out->text = '\0';
 	return out->text;
 }
 
