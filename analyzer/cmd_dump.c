@@ -458,12 +458,17 @@ static void dump_step(const struct reader_step *step, struct selection *sel)
 
 static int dump_events(struct reader *r, struct selection *sel)
 {
+	enum { PROGRESS_EVENTS = 65536 };
 	struct reader_step step;
+	size_t seen = 0;
 	int e = 0;
 	while (sel->left && (e = reader_next(r, &step)) > 0) {
-		struct reader_progress p = reader_progress(r);
-		if (!output_is_terminal())
+		seen += step.count + 1;
+		if (seen >= PROGRESS_EVENTS && !output_is_terminal()) {
+			struct reader_progress p = reader_progress(r);
 			output_progress(p.done, p.events);
+			seen = 0;
+		}
 		if (step.what == READER_EVENTS && sel->wanted[step.process->id])
 			dump_step(&step, sel);
 	}

@@ -76,52 +76,65 @@ char output_ascii(const char *s, int length)
 	return '?';
 }
 
-/* Of a character that a write ended in. */
-static struct { char text[4]; int have; } begun;
+/* A stream that is ASCII, and the character that the latest write ended in. */
+struct ascii { int fd; char text[4]; int have; };
 
 static int length_of(unsigned char first)
 {
 	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-static ssize_t write_ascii(void *unused, const char *text, size_t size)
+static bool write_all(int fd, const char *text, size_t size)
 {
-	char out[4096];
-	size_t n = 0;
-	(void)unused;
-	for (size_t i = 0; i <= size; i++) {
-		if (n && (i == size || n == sizeof(out))) {
-			for (size_t written = 0; written < n; ) {
-				ssize_t w = write(STDOUT_FILENO, out + written, n - written);
-				if (w < 0 && errno != EINTR)
-					return 0; /* stdio's word for an error */
-				written += w < 0 ? 0 : (size_t)w;
-			}
-			n = 0;
+	while (size) {
+		ssize_t n = write(fd, text, size);
+		if (n < 0 && errno != EINTR)
+			return false;
+		text += n < 0 ? 0 : n;
+		size -= n < 0 ? 0 : (size_t)n;
+	}
+	return true;
+}
+
+static ssize_t write_ascii(void *cookie, const char *text, size_t size)
+{
+	struct ascii *a = cookie;
+	char out[BUFSIZ];
+	for (size_t i = 0; i < size; ) {
+		size_t n = 0;
+		for (; i < size && n < sizeof(out); i++) {
+			a->text[a->have++] = text[i];
+			int length = length_of((unsigned char)*a->text);
+			if (a->have < length)
+				continue;
+			out[n++] = output_ascii(a->text, length);
+			a->have = 0;
 		}
-		if (i == size)
-			break;
-		begun.text[begun.have++] = text[i];
-		int length = length_of((unsigned char)*begun.text);
-		if (begun.have < length)
-			continue;
-		out[n++] = output_ascii(begun.text, length);
-		begun.have = 0;
+		if (!write_all(a->fd, out, n))
+			return 0; /* stdio's word for an error */
 	}
 	return (ssize_t)size;
 }
 
+static void make_ascii(FILE **stream, struct ascii *a, int mode)
+{
+	fflush(*stream);
+	FILE *f = fopencookie(a, "w", (cookie_io_functions_t){ .write = write_ascii });
+	if (!f)
+		return;
+	setvbuf(f, NULL, mode, mode == _IONBF ? 0 : BUFSIZ);
+	*stream = f;
+}
+
 void output_screen(void)
 {
-	static FILE *ascii;
-	if (ascii || is_utf8())
+	static struct ascii out = { .fd = STDOUT_FILENO }, err = { .fd = STDERR_FILENO };
+	static bool done;
+	if (done || is_utf8())
 		return;
-	fflush(stdout);
-	ascii = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_ascii });
-	if (!ascii)
-		return;
-	setvbuf(ascii, NULL, output_is_terminal() ? _IOLBF : _IOFBF, BUFSIZ);
-	stdout = ascii;
+	done = true;
+	make_ascii(&stdout, &out, output_is_terminal() ? _IOLBF : _IOFBF);
+	make_ascii(&stderr, &err, _IONBF);
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------ */

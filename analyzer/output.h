@@ -21,7 +21,7 @@ enum output_style { STYLE_NONE, STYLE_HEAD, STYLE_BAD, STYLE_FAINT };
 const char *output_begin(enum output_style);
 const char *output_end(enum output_style);
 
-/* From here on stdout is for eyes: where the locale's characters are not UTF-8, all others than ASCII are printed as one of ASCII
+/* From here on stdout and stderr are for eyes: where the locale's characters are not UTF-8, all others than ASCII are printed as one of ASCII
  * each, that looks alike or is '?'. What is for programs (JSON, CSV, dumps) is UTF-8 everywhere. */
 void output_screen(void);
 
