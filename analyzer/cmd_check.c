@@ -27,13 +27,14 @@ const struct option_spec cmd_check_spec = {
 	"Read: docs/check.md",
 };
 
-enum { MOST_FINDINGS = 20 }; /* on the screen: a file that is full of holes has one at each block */
+enum { MOST_FINDINGS = 20 }; /* on the screen, of files and of processes each: a file that is full of holes has one at each block */
 
 /* What was found; printed as it comes, counted for the exit status. */
 struct findings {
 	bool json;
-	uint64_t most;
+	uint64_t most, here;         /* here: in this part */
 	unsigned problems, remarks;
+	uint64_t hidden, all_hidden; /* in this part, in all */
 };
 
 static void put_json_text(const char *s)
@@ -54,8 +55,10 @@ static void find(struct findings *f, bool problem, const char *where, int64_t of
 	va_end(args);
 	bool first = !f->problems && !f->remarks;
 	*(problem ? &f->problems : &f->remarks) += 1;
-	if (f->problems + f->remarks > f->most)
+	if (f->here++ >= f->most) {
+		f->hidden++;
 		return;
+	}
 	if (!f->json) {
 		printf("%s%s", problem ? "" : "note: ", where);
 		if (offset != ERROR_NO_OFFSET)
@@ -70,6 +73,14 @@ static void find(struct findings *f, bool problem, const char *where, int64_t of
 	printf(",\"what\":\"");
 	put_json_text(what);
 	printf("\"}");
+}
+
+static void end_part(struct findings *f)
+{
+	if (f->hidden && !f->json)
+		printf("%" PRIu64 " more: -n all\n", f->hidden);
+	f->all_hidden += f->hidden;
+	f->hidden = f->here = 0;
 }
 
 static void find_count(struct findings *f, bool problem, const char *where, uint64_t n, const char *what)
@@ -164,16 +175,16 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 		check_oom(f, m, r, model_oom(m, i));
 	for (int i = 0; i < o->ndirs; i++)
 		check_symbols(f, o->dirs[i]);
+	end_part(f);
 	for (unsigned id = 0; id < reader_processes(r); id++)
 		check_process(f, model_process(m, id));
-	uint64_t events = count_events(r, m), found = f->problems + f->remarks, left_out = found > f->most ? found - f->most : 0;
+	end_part(f);
+	uint64_t events = count_events(r, m);
 	bool complete = !f->problems && reader_complete(r);
 	if (f->json)
 		printf("],\"findings_total\":%" PRIu64 ",\"findings_left_out\":%" PRIu64 ",\"processes\":%u,\"events\":%" PRIu64
-		       ",\"complete\":%s}\n", found, left_out, reader_processes(r), events, complete ? "true" : "false");
-	if (!f->json && left_out)
-		printf("%" PRIu64 " more: -n all\n", left_out);
-	if (!f->json)
+		       ",\"complete\":%s}\n", (uint64_t)f->problems + f->remarks, f->all_hidden, reader_processes(r), events, complete ? "true" : "false");
+	else
 		printf("%u process%s, %" PRIu64 " events: %s\n", reader_processes(r), reader_processes(r) == 1 ? "" : "es", events,
 		       complete ? "complete" : "not complete");
 	model_free(m);

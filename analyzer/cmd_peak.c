@@ -36,7 +36,8 @@ const struct option_spec cmd_peak_spec = {
 	rows, 0,
 	"  memtrace peak --by function -n 30\n"
 	"  memtrace peak --at oom                  # when device memory ran out\n",
-	"Read: docs/peak.md. --json prints stacks where the screen has sites; --by decides.",
+	"--json prints stacks where the screen has sites; with --by both have the same.\n"
+	"Read: docs/peak.md",
 };
 
 /* One kind of memory at the moment. */

@@ -20,7 +20,8 @@ const struct option_spec cmd_report_spec = {
 	rows, 0,
 	"  memtrace report                         # of the newest trace here\n"
 	"  memtrace report --process worker --from phase:train\n",
-	"Next: memtrace help peak, leaks, timeline. Read: docs/report.md, docs/DIAGNOSIS.md",
+	"Next: memtrace help peak, leaks, timeline\n"
+	"Read: docs/report.md; docs/DIAGNOSIS.md on verdicts",
 };
 
 static struct losses losses_of(const struct view *v)

@@ -37,7 +37,7 @@ void suggest(struct suggestion *s, const char *word)
 	if (!typed || typed > LONGEST || length > LONGEST)
 		return;
 	bool begins = typed >= 2 && typed < length && !strncmp(s->text, word, typed);
-	size_t d = begins ? 1 : distance(s->text, word), most = ((typed > length ? typed : length) + 2) / 3;
+	size_t d = begins ? 0 : distance(s->text, word), most = ((typed > length ? typed : length) + 2) / 3;
 	if (d > most || d >= least(typed, length) || (s->best && d >= s->distance))
 		return;
 	s->best = word;

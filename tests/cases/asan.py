@@ -9,7 +9,7 @@ import mt
 
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 COMMANDS = [["report"], ["report", "--json"], ["peak"], ["peak", "--json", "-n", "100"], ["peak", "--at", "end", "--by", "function"],
-            ["leaks"], ["leaks", "--json"], ["timeline"], ["timeline", "--json"], ["check"], ["dump"]]
+            ["leaks"], ["leaks", "--json"], ["timeline"], ["timeline", "--csv"], ["timeline", "--json"], ["check"], ["dump"]]
 
 
 def all_commands(trace):

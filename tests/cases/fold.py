@@ -3,7 +3,6 @@
 # timeout: 240
 import json
 import os
-import struct
 import sys
 import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs/JSON.md: every key that a command prints on the test traces is on the page with its type, and every key of the page is printed."""
-# timeout: 120
+# timeout: 400
 import functools
 import json
 import os
@@ -92,7 +92,7 @@ def traces():
         paths.append(os.path.join(mt.scratch("battery"), "t"))
         cases.make(paths[-1], kind, 301, True)
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="1K")]
-    for words, env in ((["busy", "400000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
+    for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
                        (["marks", "basic"], {}), (["mapped"], {})):
         paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)
     paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
