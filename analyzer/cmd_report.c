@@ -116,7 +116,7 @@ static int build_owners(struct report *r, const struct view *v)
 		e = view_owners_brief(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
-	bool any = r->survivors && r->survivors->count;
+	bool any = (r->survivors && r->survivors->count) || !(v->kinds & ((1u << MODEL_HOST_KINDS) - 1));
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		any = any || (r->owners[kind] && r->owners[kind]->count);
 	return e ? e : view_check_filter(v, any);

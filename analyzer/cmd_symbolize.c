@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 static const struct option_row rows[] = {
-	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 

@@ -160,12 +160,17 @@ void output_progress_start(bool quiet)
 
 void output_progress(double done, uint64_t events)
 {
+	output_progress_of("reading", events, "events", done);
+}
+
+void output_progress_of(const char *doing, uint64_t count, const char *what, double done)
+{
 	double now = progress.start ? seconds() : 0;
 	if (!progress.start || now - progress.start < 1 || now - progress.last < 0.1)
 		return;
-	char count[32];
-	snprintf(count, sizeof(count), events < 1000000 ? "%.0f" : "%.1f M", events < 1000000 ? (double)events : (double)events / 1e6);
-	fprintf(stderr, "\rreading %s events ... %.0f %%\033[K", count, done * 100);
+	char text[32];
+	snprintf(text, sizeof(text), count < 1000000 ? "%.0f" : "%.1f M", count < 1000000 ? (double)count : (double)count / 1e6);
+	fprintf(stderr, "\r%s %s %s ... %.0f %%\033[K", doing, text, what, done * 100);
 	fflush(stderr);
 	progress.shown = true;
 	progress.last = now;

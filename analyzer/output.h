@@ -32,6 +32,7 @@ char output_ascii(const char *s, int length);
  * times a second. Fits model_query.on_progress. The end takes it away. */
 void output_progress_start(bool quiet);
 void output_progress(double done, uint64_t events);
+void output_progress_of(const char *doing, uint64_t count, const char *what, double done); /* "looking up", 300, "frames" */
 void output_progress_end(void);
 
 /* ---- numbers; all write into the caller's buffer and return it ---- */
