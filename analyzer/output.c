@@ -69,7 +69,7 @@ char output_ascii(const char *s, int length)
 		{ "·", '.' }, { "░", '-' }, { "▒", '+' }, { "▓", '*' },
 	};
 	if (length == 1)
-		return *s;
+		return (unsigned char)*s < 0x80 ? *s : '?';
 	for (size_t i = 0; i < sizeof(alike) / sizeof(*alike); i++)
 		if (!strncmp(s, alike[i].text, (size_t)length))
 			return alike[i].ascii;
@@ -102,7 +102,11 @@ static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 	char out[BUFSIZ];
 	for (size_t i = 0; i < size; ) {
 		size_t n = 0;
-		for (; i < size && n < sizeof(out); i++) {
+		for (; i < size && n + 1 < sizeof(out); i++) {
+			if (a->have && (text[i] & 0xc0) != 0x80) { /* it ended too early */
+				out[n++] = '?';
+				a->have = 0;
+			}
 			a->text[a->have++] = text[i];
 			int length = length_of((unsigned char)*a->text);
 			if (a->have < length)

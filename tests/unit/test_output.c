@@ -85,6 +85,7 @@ TEST(each_character_has_one_of_ascii)
 	CHECK_EQ(output_ascii("·", 2), '.');
 	CHECK_EQ(output_ascii("é", 2), '?');
 	CHECK_EQ(output_ascii("a", 1), 'a');
+	CHECK_EQ(output_ascii("\xbf", 1), '?');
 }
 
 TEST(wall_clock_is_utc)
