@@ -13,21 +13,28 @@
 #include <stdio.h>
 
 static const struct option_row rows[] = {
-	OPTIONS_ROW_JSON,
+	OPTIONS_ROW_ROWS, OPTIONS_ROW_JSON, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_check_spec = {
 	"memtrace check [--json] [DIR...]",
 	"Reads every file of a trace, checks it, and says what is missing or damaged.\n"
-	"Exit status: 0 complete, 1 something is lost or wrong, 3 no trace that could be read.",
-	rows, 0
+	"Exit status: 0 complete, 1 something is lost or wrong, 3 no trace that could\n"
+	"be read.",
+	rows, 0,
+	"  memtrace check memtrace-python-host-4711\n",
+	"Read: docs/check.md",
 };
+
+enum { MOST_FINDINGS = 20 }; /* on the screen, of files and of processes each: a file that is full of holes has one at each block */
 
 /* What was found; printed as it comes, counted for the exit status. */
 struct findings {
 	bool json;
+	uint64_t most, here;         /* here: in this part */
 	unsigned problems, remarks;
+	uint64_t hidden, all_hidden; /* in this part, in all */
 };
 
 static void put_json_text(const char *s)
@@ -48,6 +55,10 @@ static void find(struct findings *f, bool problem, const char *where, int64_t of
 	va_end(args);
 	bool first = !f->problems && !f->remarks;
 	*(problem ? &f->problems : &f->remarks) += 1;
+	if (f->here++ >= f->most) {
+		f->hidden++;
+		return;
+	}
 	if (!f->json) {
 		printf("%s%s", problem ? "" : "note: ", where);
 		if (offset != ERROR_NO_OFFSET)
@@ -62,6 +73,14 @@ static void find(struct findings *f, bool problem, const char *where, int64_t of
 	printf(",\"what\":\"");
 	put_json_text(what);
 	printf("\"}");
+}
+
+static void end_part(struct findings *f)
+{
+	if (f->hidden && !f->json)
+		printf("%" PRIu64 " more: -n all\n", f->hidden);
+	f->all_hidden += f->hidden;
+	f->hidden = f->here = 0;
 }
 
 static void find_count(struct findings *f, bool problem, const char *where, uint64_t n, const char *what)
@@ -156,13 +175,15 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 		check_oom(f, m, r, model_oom(m, i));
 	for (int i = 0; i < o->ndirs; i++)
 		check_symbols(f, o->dirs[i]);
+	end_part(f);
 	for (unsigned id = 0; id < reader_processes(r); id++)
 		check_process(f, model_process(m, id));
+	end_part(f);
 	uint64_t events = count_events(r, m);
 	bool complete = !f->problems && reader_complete(r);
 	if (f->json)
-		printf("],\"processes\":%u,\"events\":%" PRIu64 ",\"complete\":%s}\n", reader_processes(r), events,
-		       complete ? "true" : "false");
+		printf("],\"findings_total\":%" PRIu64 ",\"findings_left_out\":%" PRIu64 ",\"processes\":%u,\"events\":%" PRIu64
+		       ",\"complete\":%s}\n", (uint64_t)f->problems + f->remarks, f->all_hidden, reader_processes(r), events, complete ? "true" : "false");
 	else
 		printf("%u process%s, %" PRIu64 " events: %s\n", reader_processes(r), reader_processes(r) == 1 ? "" : "es", events,
 		       complete ? "complete" : "not complete");
@@ -175,10 +196,11 @@ int cmd_check(int argc, char **argv)
 	struct options o = { 0 };
 	struct findings f = { 0 };
 	struct reader *r = NULL;
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_check_spec, &o, argc, argv);
 	if (e)
 		return e < 0 ? e : 0;
 	f.json = o.json;
+	f.most = o.rows ? o.rows : o.json ? OPTIONS_ALL_ROWS : MOST_FINDINGS;
 	e = reader_open(&r, o.dirs, o.ndirs, READER_FORCE);
 	if (!e)
 		e = check(r, &f, &o);

@@ -21,17 +21,22 @@ struct diff_options {
 };
 
 static const struct option_row rows[] = {
-	OPTIONS_READ,
 	{ "fail-over", 0, "LIMITS", OPTION_STRING, offsetof(struct diff_options, fail_over),
-	  "exit 1 if memory grew by more than that: 5%, 100M, or both" },
+	  "exit 1 if memory grew by more than that: 5%, 100M, or both", 0 },
+	OPTIONS_ROW_ROWS, OPTIONS_ROW_BY(OPTIONS_BY_OWNERS), OPTIONS_ROW_PROCESS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_FILTER,
+	OPTIONS_ROW_TIMES, OPTIONS_ROW_JSON, OPTIONS_ROW_RULES, OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_diff_spec = {
 	"memtrace diff [--fail-over 5%,100M] [options] BEFORE AFTER",
-	"What a change did: totals, devices, processes, categories, phases, steps, resident memory and swap, and the sites that\n"
-	"make the difference. Sites are matched by the functions of their stacks, so lines may have moved.",
+	"What a change did: totals, devices, processes, categories, phases, steps,\n"
+	"resident memory and swap, and the sites that make the difference. Sites are\n"
+	"matched by the functions of their stacks, so lines may have moved.",
 	rows, 0,
+	"  memtrace diff before/ after/\n"
+	"  memtrace diff --fail-over 5%,100M before/ after/      # for CI\n",
+	"Read: docs/diff.md",
 };
 
 static const struct { const char *key, *title; } sections[] = {
@@ -141,7 +146,8 @@ static void print_section(const struct diff *d, enum section section)
 		{ sections[section].title, LEFT, true }, { "", LEFT, false }, { "before", RIGHT, false }, { "after", RIGHT, false },
 		{ "change", RIGHT, false }, { "", RIGHT, false },
 	};
-	size_t shown = 0, most = d->side[0].options.rows ? d->side[0].options.rows : DEFAULT_ROWS, more = 0;
+	size_t shown = 0, most = view_rows(&d->side[0].view, DEFAULT_ROWS), more = 0;
+	double rest = 0;
 	struct table *t = NULL;
 	for (size_t k = 0; k < d->count; k++) {
 		const struct item *i = d->sorted[k];
@@ -149,6 +155,7 @@ static void print_section(const struct diff *d, enum section section)
 			continue;
 		if ((is_ranked(section) || section == PROCESSES || section == PHASES) && shown >= most) {
 			more++;
+			rest += i->seconds ? 0 : change_of(i);
 			continue;
 		}
 		if (!t)
@@ -158,7 +165,7 @@ static void print_section(const struct diff *d, enum section section)
 	}
 	if (!t)
 		return;
-	char *note = more ? output_format("%zu more: -n ROWS", more) : NULL;
+	char *note = more ? output_format("%zu more, together %s%s: -n ROWS", more, rest < 0 ? "-" : "+", BYTES((uint64_t)fabs(rest))) : NULL;
 	if (note)
 		table_note(t, 2, note);
 	free(note);
@@ -192,7 +199,8 @@ static json_t *json_item(const struct diff *d, const struct item *i)
 static int print_json(const struct diff *d)
 {
 	json_t *root = json_object();
-	size_t most = d->side[0].options.rows ? d->side[0].options.rows : DEFAULT_JSON_ROWS;
+	size_t most = view_rows(&d->side[0].view, DEFAULT_JSON_ROWS), sites = 0, left_out = 0;
+	double rest = 0;
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "before", json_text(d->side[0].dir));
 	json_object_set_new(root, "after", json_text(d->side[1].dir));
@@ -200,11 +208,25 @@ static int print_json(const struct diff *d)
 							   reader_complete(d->side[1].view.reader)));
 	for (int section = 0; section < SECTIONS; section++) {
 		json_t *list = json_array();
-		for (size_t k = 0; k < d->count; k++)
-			if (d->sorted[k]->section == (enum section)section && (section != SITES || json_array_size(list) < most))
+		for (size_t k = 0; k < d->count; k++) {
+			if (d->sorted[k]->section != (enum section)section)
+				continue;
+			sites += section == SITES;
+			if (section != SITES || json_array_size(list) < most) {
 				json_array_append_new(list, json_item(d, d->sorted[k]));
+				continue;
+			}
+			left_out++;
+			rest += change_of(d->sorted[k]);
+		}
 		json_object_set_new(root, sections[section].key, list);
 	}
+	json_t *left = json_object();
+	json_object_set_new(left, "count", json_bytes(left_out));
+	json_object_set_new(left, "change_bytes", json_integer((json_int_t)rest));
+	json_object_set_new(root, "by", json_string(view_by_name(&d->side[0].view)));
+	json_object_set_new(root, "sites_total", json_bytes(sites));
+	json_object_set_new(root, "sites_left_out", left);
 	return json_print(root);
 }
 
@@ -270,6 +292,8 @@ static int diff(const struct diff_options *o)
 		e = diff_take(&d, side, &o->common);
 	if (e == 0)
 		e = sort_items(&d);
+	if (e == 0)
+		e = view_check_filter(&d.side[0].view, d.count && d.sorted[d.count - 1]->section == SITES);
 	if (e == 0 && o->common.json)
 		e = print_json(&d);
 	for (int section = 0; section < SECTIONS && e == 0 && !o->common.json; section++)
@@ -283,7 +307,7 @@ static int diff(const struct diff_options *o)
 int cmd_diff(int argc, char **argv)
 {
 	struct diff_options o = { 0 };
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_diff_spec, &o, argc, argv);
 	if (e == 0)
 		e = diff(&o);
 	else if (e > 0)

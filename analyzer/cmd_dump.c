@@ -24,6 +24,7 @@
 #include "analyzer/symbol_file.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "analyzer/output.h"
 #include "analyzer/reader.h"
 
 #include <inttypes.h>
@@ -40,23 +41,23 @@ struct dump_options {
 };
 
 static const struct option_row rows[] = {
-	OPTIONS_ROW_JSON,
-	OPTIONS_ROW_PROCESS,
-	OPTIONS_ROW_TIMES,
-	OPTIONS_ROW_ROWS,
-	{ "nodes", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, nodes), "also the call tree" },
-	{ "events", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, events_only), "only events" },
-	{ "samples", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, samples), "only what was seen of the system" },
-	{ "symbols", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, symbols), "only what is known of addresses" },
-	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_PROCESS, OPTIONS_ROW_TIMES, OPTIONS_ROW_ROWS,
+	{ "events", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, events_only), "only events", 0 },
+	{ "nodes", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, nodes), "also the call tree", 0 },
+	{ "samples", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, samples), "only what was seen of the system", 0 },
+	{ "symbols", 0, NULL, OPTION_FLAG, offsetof(struct dump_options, symbols), "only what is known of addresses", 0 },
+	OPTIONS_ROW_JSON, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_dump_spec = {
 	"memtrace dump [options] [DIR...]",
-	"The records of a trace as text, one a line: what is known of each process, then its events in order of time.\n"
-	"-n limits the events.",
-	rows, 0
+	"The records of a trace as text, one a line: what is known of each process, then\n"
+	"its events in order of time. -n limits the events.",
+	rows, OPTIONS_TEXT,
+	"  memtrace dump --events -n 20 --from 1.5\n"
+	"  memtrace dump --samples --json\n",
+	"Read: docs/dump.md, docs/FORMAT.md",
 };
 
 /* ---- one line -------------------------------------------------------------------------------------------- */
@@ -457,11 +458,21 @@ static void dump_step(const struct reader_step *step, struct selection *sel)
 
 static int dump_events(struct reader *r, struct selection *sel)
 {
+	enum { PROGRESS_EVENTS = 65536 };
 	struct reader_step step;
+	size_t seen = 0;
 	int e = 0;
-	while (sel->left && (e = reader_next(r, &step)) > 0)
+	while (sel->left && (e = reader_next(r, &step)) > 0) {
+		seen += step.count + 1;
+		if (seen >= PROGRESS_EVENTS && !output_is_terminal()) {
+			struct reader_progress p = reader_progress(r);
+			output_progress(p.done, p.events);
+			seen = 0;
+		}
 		if (step.what == READER_EVENTS && sel->wanted[step.process->id])
 			dump_step(&step, sel);
+	}
+	output_progress_end();
 	return e < 0 ? e : 0;
 }
 
@@ -527,6 +538,10 @@ static int dump(const struct dump_options *o, struct reader *r, bool *wanted)
 	int e = options_resolve(&o->common.from, r, &sel.from);
 	if (!e)
 		e = options_resolve(&o->common.to, r, &sel.to);
+	if (!e && sel.from > sel.to)
+		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is after --to %s", o->common.from.text, o->common.to.text);
+	if (!e && reader_find(r, o->common.process, 0) == reader_processes(r))
+		e = reader_no_process(r, o->common.process);
 	if (e)
 		return e;
 	for (unsigned id = 0; (id = reader_find(r, o->common.process, id)) < reader_processes(r); id++) {
@@ -534,16 +549,40 @@ static int dump(const struct dump_options *o, struct reader *r, bool *wanted)
 		if (!o->events_only)
 			dump_facts(o, reader_process(r, id));
 	}
-	return dump_events(r, &sel);
+	e = dump_events(r, &sel);
+	enum when_kind from = o->common.from.kind;
+	if (!e && (from == WHEN_SECONDS || from == WHEN_WALL) && sel.from > reader_duration_ns(r))
+		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is behind the end of the trace, at %s", o->common.from.text,
+			      DURATION(reader_duration_ns(r)));
+	return e;
+}
+
+/* --samples and --symbols are of the whole trace. */
+static int check_alone(const struct dump_options *o)
+{
+	const struct options *c = &o->common;
+	bool more = o->nodes || o->events_only || c->process || c->from.kind || c->to.kind || c->rows;
+	if (o->samples && o->symbols)
+		return error_set(MT_EUSAGE, "--samples", ERROR_NO_OFFSET, "not with --symbols");
+	if ((o->samples || o->symbols) && more)
+		return error_set(MT_EUSAGE, o->samples ? "--samples" : "--symbols", ERROR_NO_OFFSET,
+				 "is alone: not with --process, --from, --to, -n, --events, --nodes");
+	if (o->nodes && o->events_only)
+		return error_set(MT_EUSAGE, "--nodes", ERROR_NO_OFFSET, "not with --events");
+	return 0;
 }
 
 int cmd_dump(int argc, char **argv)
 {
 	struct dump_options o = { 0 };
 	struct reader *r = NULL;
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_dump_spec, &o, argc, argv);
 	if (e)
 		return e < 0 ? e : 0;
+	if ((e = check_alone(&o)) < 0) {
+		options_free(&o.common);
+		return e;
+	}
 	json = o.common.json;
 	e = reader_open(&r, o.common.dirs, o.common.ndirs, o.common.force ? READER_FORCE : 0);
 	if (!e && (o.samples || o.symbols)) {

@@ -13,16 +13,19 @@ struct env_options {
 
 static const struct option_row rows[] = {
 	RECORD_ROWS,
-	{ "undo", 0, NULL, OPTION_FLAG, offsetof(struct env_options, undo), "what takes these settings back: eval $(memtrace env --undo)" },
+	{ "undo", 0, NULL, OPTION_FLAG, offsetof(struct env_options, undo), "what takes these settings back: eval $(memtrace env --undo)", 0 },
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_env_spec = {
 	"eval $(memtrace env [options])",
-	"Prints what makes every program started from this shell record itself: for torchrun, accelerate, deepspeed,\n"
-	"srun, ray or a kernel.json. Small commands that a shell is used with (ls, date, less, git ...) are left out by\n"
-	"MEMTRACE_EXCLUDE, which can be edited, or given by --exclude.",
-	rows, OPTIONS_NO_DIRS
+	"Prints what makes every program started from this shell record itself: for\n"
+	"torchrun, accelerate, deepspeed, srun, ray or a kernel.json. Small commands that\n"
+	"a shell is used with (ls, date, less, git ...) are left out by MEMTRACE_EXCLUDE,\n"
+	"which can be edited, or given by --exclude.",
+	rows, OPTIONS_NO_DIRS,
+	"  eval $(memtrace env -o /data/%n-%p)\n",
+	"Read: docs/env.md",
 };
 
 /* What people type between two runs, and what reads a report. Not shells, which run scripts, and no name that one's own program may have
@@ -63,7 +66,7 @@ static int print_undo(void)
 int cmd_env(int argc, char **argv)
 {
 	struct env_options o = { 0 };
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_env_spec, &o, argc, argv);
 
 	if (e)
 		return e > 0 ? 0 : e;

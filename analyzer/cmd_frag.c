@@ -7,14 +7,22 @@
 
 #include <stdlib.h>
 
-static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+static const struct option_row rows[] = {
+	OPTIONS_ROW_AT, OPTIONS_ROW_DEVICE, OPTIONS_ROW_PROCESS, OPTIONS_ROW_ROWS, OPTIONS_ROW_TIMES, OPTIONS_ROW_JSON,
+	OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
+	OPTIONS_END
+};
 
-static const struct option_spec spec = {
+const struct option_spec cmd_frag_spec = {
 	"memtrace frag [--at TIME] [options] [DIR...]",
-	"How blocks lie in the memory that was reserved for them: per device its segments, their holes and whose blocks keep\n"
-	"them from going back; per process the arenas of its heap. At each time device memory ran out, else at the device's\n"
-	"peak; heaps when the process ended. --at peak, oom[:N], end or a time says otherwise.",
+	"How blocks lie in the memory that was reserved for them: per device its\n"
+	"segments, their holes and whose blocks keep them from going back; per process\n"
+	"the arenas of its heap. At each time device memory ran out, else at the\n"
+	"device's peak; heaps when the process ended. --at says otherwise.",
 	rows, 0,
+	"  memtrace frag --at oom:2                # at the second failure\n"
+	"  memtrace frag --device host --process worker\n",
+	"Read: docs/frag.md",
 };
 
 static void fini(struct frag *f)
@@ -194,5 +202,5 @@ static int frag(struct view *v)
 int cmd_frag(int argc, char **argv)
 {
 	struct options o = { 0 };
-	return view_command(&spec, &o, argc, argv, frag);
+	return view_command(&cmd_frag_spec, &o, argc, argv, frag);
 }

@@ -20,19 +20,25 @@ struct leaks_options {
 };
 
 static const struct option_row rows[] = {
-	OPTIONS_READ,
+	OPTIONS_ROW_ROWS, OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
 	{ "fail-over", 0, "LIMITS", OPTION_STRING, offsetof(struct leaks_options, fail_over),
-	  "exit 1 if more is alive at the end (100M) or sites grow faster (1M/s, 1M/step)" },
+	  "exit 1 if more is alive at the end (100M) or sites grow faster (1M/s, 1M/step)", 0 },
 	{ "suppressions", 0, "FILE", OPTION_STRING, offsetof(struct leaks_options, suppressions),
-	  "lines leak:PATTERN, as LeakSanitizer reads them: what to leave out" },
+	  "lines leak:PATTERN, as LeakSanitizer reads them: what to leave out", 0 },
+	OPTIONS_ROW_PROCESS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_FILTER, OPTIONS_ROW_TIMES, OPTIONS_ROW_JSON, OPTIONS_ROW_RULES,
+	OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_leaks_spec = {
 	"memtrace leaks [--fail-over 100M,1M/step] [options] [DIR...]",
-	"What was alive when processes ended, by the site that allocated it, and sites that grow. What libraries,\n"
-	"interpreter and imported modules usually keep is folded into one line.",
+	"What was alive when processes ended, by the site that allocated it, and sites\n"
+	"that grow. What libraries, interpreter and imported modules usually keep is\n"
+	"folded into one line.",
 	rows, 0,
+	"  memtrace leaks -n 30\n"
+	"  memtrace leaks --fail-over 1M/step      # for CI\n",
+	"Read: docs/leaks.md; docs/MARKS.md on steps",
 };
 
 /* ---- screen -------------------------------------------------------------------------------------------- */
@@ -81,7 +87,7 @@ static const struct column leak_columns[] = {
 
 static void print_kind(const struct leaks *l, enum model_kind kind, const char *heading)
 {
-	size_t most = l->view->options->rows ? l->view->options->rows : DEFAULT_ROWS, shown = 0, more = 0;
+	size_t most = view_rows(l->view, DEFAULT_ROWS), shown = 0, more = 0;
 	uint64_t rest = 0;
 	struct table *t = NULL;
 	for (size_t i = 0; i < l->count; i++) {
@@ -179,10 +185,18 @@ static void print_growing(const struct leaks *l)
 	else
 		printf("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites, sites == 1 ? " grows" : "s grow",
 		       output_end(STYLE_BAD));
-	for (size_t i = 0; i < count && i < MOST; i++)
+	size_t most = view_rows(l->view, MOST);
+	uint64_t rest = 0;
+	for (size_t i = 0; i < count && i < most; i++)
 		print_group(l, &list[i]);
+	for (size_t i = most; i < count; i++)
+		rest += list[i].bytes;
+	if (count > most)
+		printf("  %s by %zu other cause%s: -n ROWS\n", BYTES(rest), count - most, count - most == 1 ? "" : "s");
 	free(list);
 }
+
+enum { OTHERS = sizeof(", others 1023.9 MiB") };
 
 static void print_benign(const struct leaks *l)
 {
@@ -191,15 +205,18 @@ static void print_benign(const struct leaks *l)
 	if (!l->benign_bytes)
 		return;
 	int column = printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	uint64_t rest = l->benign_bytes;
 	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++) {
 		char *one = l->list[i].benign && l->list[i].kind == MODEL_HEAP
 				? output_format("%s%s %s", shown ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].bytes)) : NULL;
 		shown += one != NULL;
-		if (one && column + (int)strlen(one) <= output_width())
+		if (one && column + (int)strlen(one) + OTHERS <= output_width()) {
 			column += printf("%s", one);
+			rest -= l->list[i].bytes < rest ? l->list[i].bytes : rest;
+		}
 		free(one);
 	}
-	printf("\n");
+	printf(rest && rest < l->benign_bytes ? ", others %s\n" : "\n", BYTES(rest));
 }
 
 static void print_screen(const struct leaks *l)
@@ -213,6 +230,8 @@ static void print_screen(const struct leaks *l)
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		printf("  %s\n", SAMPLED_NOTE);
 	print_growing(l);
+	if (l->view->options->filter && !l->count)
+		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'", l->view->options->filter));
 	print_kind(l, MODEL_HEAP, "\nHEAP");
 	print_kind(l, MODEL_MAP, "\nMAPPED");
 	print_kind(l, MODEL_PINNED, "\nPINNED");
@@ -269,7 +288,10 @@ static json_t *json_leak(const struct leaks *l, const struct leak *leak)
 
 static int print_json(const struct leaks *l)
 {
-	size_t most = l->view->options->rows ? l->view->options->rows : DEFAULT_JSON_ROWS;
+	size_t most = view_rows(l->view, DEFAULT_JSON_ROWS);
+	uint64_t rest = 0;
+	for (size_t i = most; i < l->count; i++)
+		rest += l->list[i].bytes;
 	json_t *root = json_object(), *sites = json_array();
 	for (size_t i = 0; i < l->count && i < most; i++)
 		json_array_append_new(sites, json_leak(l, &l->list[i]));
@@ -282,7 +304,9 @@ static int print_json(const struct leaks *l)
 	json_object_set_new(root, "benign_blocks", json_bytes(l->benign_blocks));
 	json_object_set_new(root, "suppressed_bytes", json_bytes(l->suppressed_bytes));
 	json_object_set_new(root, "suppressed_blocks", json_bytes(l->suppressed_blocks));
+	json_object_set_new(root, "by", json_string(view_by_name(l->view)));
 	json_object_set_new(root, "sites", sites);
+	json_set_left_out(root, "sites", l->count, l->count > most ? l->count - most : 0, rest);
 	return json_print(root);
 }
 
@@ -408,5 +432,5 @@ static int leaks(struct view *v)
 int cmd_leaks(int argc, char **argv)
 {
 	struct leaks_options o = { 0 };
-	return view_command(&spec, &o, argc, argv, leaks);
+	return view_command(&cmd_leaks_spec, &o, argc, argv, leaks);
 }

@@ -23,16 +23,20 @@ struct live_options {
 static const struct option_row rows[] = {
 	OPTIONS_ROW_PROCESS,
 	{ "alert", 0, "PERCENT", OPTION_STRING, offsetof(struct live_options, alert),
-	  "warn when a device, control group or the machine is that full (default 85% and 90%); then exit with 1" },
-	{ "every", 0, "SECONDS", OPTION_NUMBER, offsetof(struct live_options, every), "between two looks (default 1)" },
+	  "warn when a device, control group or the machine is that full (default 85% and 90%); then exit with 1", 0 },
+	{ "every", 0, "SECONDS", OPTION_NUMBER, offsetof(struct live_options, every), "between two looks (default 1)", 0 },
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_live_spec = {
 	"memtrace live [--alert 90%] [options] [PID or DIR]",
-	"A refreshing view of a running program until it ends: memory of its processes, what is left of devices, control group and\n"
-	"machine, growth. A line every time where the output is no terminal. Warns with a line and, on a terminal, a bell.",
+	"A refreshing view of a running program until it ends: memory of its processes,\n"
+	"what is left of devices, control group and machine, growth. A line every time\n"
+	"where the output is no terminal. Warns with a line and, on a terminal, a bell.",
 	rows, 0,
+	"  memtrace live 4711\n"
+	"  memtrace live --alert 90% > live.log\n",
+	"Read: docs/live.md",
 };
 
 static volatile sig_atomic_t stopped;
@@ -208,7 +212,7 @@ int cmd_live(int argc, char **argv)
 	struct live_options o = { .every = 1 };
 	struct watch w = { .live = { .options = &o.common, .show = show }, .options = &o };
 	char *owned = NULL;
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_live_spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
 	if (!o.every)

@@ -22,16 +22,22 @@ struct peak_options {
 };
 
 static const struct option_row rows[] = {
-	OPTIONS_READ,
-	{ "fit", 0, "SIZE", OPTION_BYTES, offsetof(struct peak_options, fit), "would it fit SIZE, and what must go for it to fit" },
+	OPTIONS_ROW_AT, OPTIONS_ROW_BY(OPTIONS_BY_OWNERS), OPTIONS_ROW_ROWS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_PROCESS,
+	{ "fit", 0, "SIZE", OPTION_BYTES, offsetof(struct peak_options, fit), "would it fit SIZE, and what must go for it to fit", 0 },
+	OPTIONS_ROW_FILTER, OPTIONS_ROW_TIMES, OPTIONS_ROW_JSON, OPTIONS_ROW_RULES, OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_peak_spec = {
 	"memtrace peak [--at TIME] [options] [DIR...]",
-	"Everything that was alive at one moment, by owner: at the peak (the default: each kind of memory and each device\n"
-	"at its own), at the end (of each process), at a time, or when device memory ran out (--at oom[:N]).",
+	"Everything that was alive at one moment, by owner: at the peak (each kind of\n"
+	"memory and each device at its own), or at another moment with --at.",
 	rows, 0,
+	"  memtrace peak --by function -n 30\n"
+	"  memtrace peak --at oom                  # when device memory ran out\n",
+	"--json prints stacks where the screen has sites; with --by both have the same.\n"
+	"Read: docs/peak.md",
 };
 
 /* One kind of memory at the moment. */
@@ -175,8 +181,11 @@ static void print_stacks(struct view *v, const struct owner *o)
 			       sum->blocks == 1 ? "" : "s", output_end(STYLE_FAINT));
 		print_frames(v->stacks, sum->stack, view_flags(v->options));
 	}
+	uint64_t rest = 0;
+	for (size_t i = STACKS_EACH; i < count; i++)
+		rest += paths[i].sum.bytes;
 	if (count > STACKS_EACH)
-		printf("%s%14s by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), "", COUNT(count - STACKS_EACH),
+		printf("%s%14s by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), BYTES(rest), COUNT(count - STACKS_EACH),
 		       output_end(STYLE_FAINT));
 	free(paths);
 }
@@ -221,7 +230,7 @@ static void print_moment(struct view *v, const struct moment *at)
 		[MODEL_POOL] = "POOL",
 	};
 	const struct sites *s = at->sites;
-	size_t most = v->options->rows ? v->options->rows : DEFAULT_OWNERS;
+	size_t most = view_rows(v, DEFAULT_OWNERS);
 	char *title = at->device ? output_format("%s %s", at->device->name, titles[at->kind]) : strdup(titles[at->kind]);
 	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
 	       output_end(STYLE_HEAD));
@@ -267,9 +276,12 @@ static void add_device_moment(json_t *devices, const struct moment *at)
 	json_object_set_new(o, kind_name(at->kind), json_moment(at));
 }
 
-static void add_moment(struct view *v, json_t *root, json_t *devices, json_t *sites, const struct moment *at)
+/* What is left out of the list of sites. */
+struct left_out { size_t total, count; uint64_t bytes; };
+
+static void add_moment(struct view *v, json_t *root, json_t *devices, json_t *sites, const struct moment *at, struct left_out *left)
 {
-	size_t most = v->options->rows ? v->options->rows : DEFAULT_JSON_OWNERS;
+	size_t most = view_rows(v, DEFAULT_JSON_OWNERS);
 	if (at->device)
 		add_device_moment(devices, at);
 	else
@@ -280,11 +292,17 @@ static void add_moment(struct view *v, json_t *root, json_t *devices, json_t *si
 		json_object_set_new(site, "uuid", json_text(at->device ? at->device->uuid : NULL));
 		json_array_append_new(sites, site);
 	}
+	left->total += at->sites->count;
+	for (size_t k = most; k < at->sites->count; k++) {
+		left->count++;
+		left->bytes += at->sites->owners[k].bytes;
+	}
 }
 
 static int print_json(struct view *v, const struct moment *moments, size_t count)
 {
 	json_t *root = json_object(), *sites = json_array(), *devices = json_array();
+	struct left_out left = { 0 };
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "at_s", json_seconds(count ? moments[0].ns : 0));
@@ -293,9 +311,11 @@ static int print_json(struct view *v, const struct moment *moments, size_t count
 	if (is_time(&v->options->at))
 		json_object_set_new(root, "uncertain_elsewhere_bytes", json_bytes(model_fold(v->model).now_other_bytes));
 	for (size_t i = 0; i < count; i++)
-		add_moment(v, root, devices, sites, &moments[i]);
+		add_moment(v, root, devices, sites, &moments[i], &left);
 	json_object_set_new(root, "devices", devices);
+	json_object_set_new(root, "by", json_string(view_by_name(v)));
 	json_object_set_new(root, "sites", sites);
+	json_set_left_out(root, "sites", left.total, left.count, left.bytes);
 	return json_print(root);
 }
 
@@ -323,25 +343,35 @@ static int count_hosts(const struct moment *moments, int count)
 	return n;
 }
 
+static void print_screen(struct view *v, const struct moment *moments, int count)
+{
+	/* devices first where one ran out */
+	int hosts = v->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0;
+	view_print_missing(v);
+	for (int k = 0, printed = 0; k < count; k++) {
+		const struct moment *at = &moments[(k + hosts) % count];
+		if (at->device && !at->sites->bytes && !v->options->device)
+			continue;
+		if (printed++)
+			printf("\n");
+		print_moment(v, at);
+	}
+}
+
 static int show(struct view *v)
 {
 	size_t room = MODEL_HOST_KINDS + 2ul * model_devices(v->model);
 	struct moment *moments = calloc(room, sizeof(*moments));
 	int count = moments ? find_moments(v, moments) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL), e = count < 0 ? count : 0;
+	bool any = false;
+	for (int i = 0; i < count; i++)
+		any = any || moments[i].sites->count;
+	if (e == 0)
+		e = view_check_filter(v, any);
 	if (e == 0 && v->options->json)
 		e = print_json(v, moments, (size_t)count);
-	else
-		for (int k = 0, printed = 0; k < count; k++) {
-			/* devices first where one ran out */
-			int hosts = v->options->at.kind == WHEN_OOM ? count_hosts(moments, count) : 0, i = (k + hosts) % count;
-			if (moments[i].device && !moments[i].sites->bytes)
-				continue;
-			if (printed++)
-				printf("\n");
-			else
-				view_print_missing(v);
-			print_moment(v, &moments[i]);
-		}
+	else if (e == 0)
+		print_screen(v, moments, count);
 	for (size_t i = 0; moments && i < room; i++)
 		sites_free(moments[i].sites);
 	free(moments);
@@ -354,6 +384,8 @@ static int peak(struct view *v)
 	uint64_t fit = ((const struct peak_options *)(const void *)v->options)->fit;
 	if (!fit)
 		return error_set(MT_EUSAGE, "--fit", ERROR_NO_OFFSET, "nothing fits into 0 bytes");
+	if (fit != NO_FIT && (v->options->at.kind || v->options->by || v->options->filter || v->options->rows))
+		return error_set(MT_EUSAGE, "--fit", ERROR_NO_OFFSET, "looks at the peak as a whole: not with --at, --by, --filter, -n");
 	if (fit != NO_FIT)
 		return peak_fit(v, fit);
 	int e = view_run(v, &q);
@@ -363,5 +395,5 @@ static int peak(struct view *v)
 int cmd_peak(int argc, char **argv)
 {
 	struct peak_options o = { .fit = NO_FIT };
-	return view_command(&spec, &o, argc, argv, peak);
+	return view_command(&cmd_peak_spec, &o, argc, argv, peak);
 }

@@ -3,6 +3,12 @@
 #include "analyzer/error.h"
 #include "analyzer/record.h"
 
+static const struct option_row rows[] = { OPTIONS_END };
+
+const struct option_spec cmd_record_spec = {
+	"memtrace record DIR", "The recorder, which is started by what it records and by memtrace run.", rows, OPTIONS_NO_DIRS, NULL, NULL
+};
+
 int cmd_record(int argc, char **argv)
 {
 	if (argc != 2)

@@ -7,13 +7,21 @@
 #include <pthread.h>
 #include <string.h>
 
-static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+static const struct option_row rows[] = {
+	OPTIONS_ROW_PROCESS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_TIMES, OPTIONS_ROW_ROWS, OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
+	OPTIONS_ROW_FILTER, OPTIONS_ROW_JSON, OPTIONS_ROW_RULES, OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
+	OPTIONS_END
+};
 
-static const struct option_spec spec = {
+const struct option_spec cmd_report_spec = {
 	"memtrace report [options] [DIR...]",
-	"What happened, on one screen: totals, processes, memory over time, who owned most at the peak, and what was\n"
-	"lost while recording.",
+	"What happened, on one screen: totals, processes, memory over time, who owned\n"
+	"most at the peak, and what was lost while recording.",
 	rows, 0,
+	"  memtrace report                         # of the newest trace here\n"
+	"  memtrace report --process worker --from phase:train\n",
+	"Next: memtrace help peak, leaks, timeline\n"
+	"Read: docs/report.md; docs/DIAGNOSIS.md on verdicts",
 };
 
 static struct losses losses_of(const struct view *v)
@@ -108,7 +116,10 @@ static int build_owners(struct report *r, const struct view *v)
 		e = view_owners_brief(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_leftovers(v, MODEL_HEAP, benign_stack, &r->survivors);
-	return e;
+	bool any = (r->survivors && r->survivors->count) || !(v->kinds & ((1u << MODEL_HOST_KINDS) - 1));
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+		any = any || (r->owners[kind] && r->owners[kind]->count);
+	return e ? e : view_check_filter(v, any);
 }
 
 static int report_init(struct report *r, const struct view *v)
@@ -154,5 +165,5 @@ static int report(struct view *v)
 int cmd_report(int argc, char **argv)
 {
 	struct options o = { 0 };
-	return view_command(&spec, &o, argc, argv, report);
+	return view_command(&cmd_report_spec, &o, argc, argv, report);
 }

@@ -19,15 +19,19 @@
 
 static const struct option_row rows[] = {
 	RECORD_ROWS,
-	{ "no-report", 0, NULL, OPTION_FLAG, offsetof(struct record_options, no_report), "only record" },
+	{ "no-report", 0, NULL, OPTION_FLAG, offsetof(struct record_options, no_report), "only record", 0 },
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_run_spec = {
 	"memtrace run [options] -- COMMAND [ARGUMENT...]",
-	"Runs the command with every allocation of it and its children recorded, then prints the report on stderr.\n"
-	"Exit status: the command's (128 + signal if it was killed); 2 or 3 if it could not be run.",
-	rows, OPTIONS_NO_DIRS | OPTIONS_STOP
+	"Runs the command with every allocation of it and its children recorded, then\n"
+	"prints the report on stderr. Exit status: the command's (128 + signal if it was\n"
+	"killed); 2 or 3 if it could not be run.",
+	rows, OPTIONS_NO_DIRS | OPTIONS_STOP,
+	"  memtrace run -- python train.py\n"
+	"  memtrace run --stacks sample -o /data/t -- ./server\n",
+	"Read: docs/run.md",
 };
 
 #define SILENT_NS 20000000000ull /* its rounds take seconds where a lot is to be compressed on a busy machine */
@@ -203,7 +207,7 @@ int cmd_run(int argc, char **argv)
 {
 	struct record_options o = { 0 };
 	char dir[SESSION_PATH];
-	int first, status, e = options_parse_rest(&spec, &o, argc, argv, &first);
+	int first, status, e = options_parse_rest(&cmd_run_spec, &o, argc, argv, &first);
 
 	if (e)
 		return e > 0 ? 0 : e;

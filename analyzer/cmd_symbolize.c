@@ -12,16 +12,19 @@
 #include <stdlib.h>
 
 static const struct option_row rows[] = {
-	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
 };
 
-static const struct option_spec spec = {
+const struct option_spec cmd_symbolize_spec = {
 	"memtrace symbolize [--force] [DIR...]",
-	"Keeps function, file and line of every address of the trace in DIR/symbols, so that it reads the same on a\n"
-	"machine without the programs that were recorded. Where DEBUGINFOD_URLS is set, its servers are asked for\n"
-	"debug information. memtrace run does this by itself, without servers.",
-	rows, 0
+	"Keeps function, file and line of every address of the trace in DIR/symbols, so\n"
+	"that it reads the same on a machine without the programs that were recorded.\n"
+	"Where DEBUGINFOD_URLS is set, its servers are asked for debug information.\n"
+	"memtrace run does this by itself, without servers.",
+	rows, 0,
+	"  memtrace symbolize memtrace-python-host-4711\n",
+	"Read: docs/symbolize.md",
 };
 
 static int say(const struct symbols *s, const char *dir)
@@ -75,7 +78,7 @@ int symbolize(const char *dir, const struct symbolize_options *o)
 int cmd_symbolize(int argc, char **argv)
 {
 	struct options o = { 0 };
-	int e = options_parse(&spec, &o, argc, argv);
+	int e = options_parse(&cmd_symbolize_spec, &o, argc, argv);
 	if (e)
 		return e < 0 ? e : 0;
 	for (int i = 0; !e && i < o.ndirs; i++)

@@ -1,4 +1,4 @@
-/* memtrace timeline: live bytes over time, as bars on a terminal, as CSV in a pipe. */
+/* memtrace timeline: live bytes over time, as bars, CSV or JSON. */
 #include "analyzer/commands.h"
 #include "analyzer/courses.h"
 #include "analyzer/error.h"
@@ -11,14 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct option_row rows[] = { OPTIONS_READ, OPTIONS_END };
+static const struct option_row rows[] = {
+	OPTIONS_ROW_BY(1u << BY_PROCESS | 1u << BY_STEP | 1u << BY_PHASE), OPTIONS_ROW_DEVICE, OPTIONS_ROW_PROCESS, OPTIONS_ROW_TIMES,
+	OPTIONS_ROW_ROWS, OPTIONS_ROW_CSV, OPTIONS_ROW_JSON, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
+	OPTIONS_END
+};
 
-static const struct option_spec spec = {
+const struct option_spec cmd_timeline_spec = {
 	"memtrace timeline [options] [DIR...]",
-	"Live bytes over time of each process and of all, and per device, and what was resident and swapped: a bar chart on\n"
-	"a terminal, CSV when piped (time in seconds; lowest, highest and last bytes, and blocks, of each stretch).\n"
-	"--by step: low and high point of each step; --by phase: what was live at its start, and its peak.",
+	"Live bytes over time of each process and of all, and per device, and what was\n"
+	"resident and swapped: a chart. --by step: low and high point of each step;\n"
+	"--by phase: what was live at its start, and its peak.",
 	rows, 0,
+	"  memtrace timeline --from 10 --to 20\n"
+	"  memtrace timeline --csv > live.csv\n",
+	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
 };
 
 struct line {
@@ -114,12 +121,13 @@ static void csv_line(void *arg, const struct line *l)
 	}
 }
 
-/* ---- terminal ------------------------------------------------------------------------------------------ */
+/* ---- screen ------------------------------------------------------------------------------------------ */
 
 struct chart {
 	const struct view *view;
 	struct table *table;
-	size_t columns;
+	size_t columns, shown, most;
+	uint64_t rest; /* what the rest had at the most */
 };
 
 static uint64_t highest(const struct model_series *s)
@@ -136,6 +144,10 @@ static void chart_line(void *arg, const struct line *l)
 	uint64_t most = highest(l->series);
 	if (most == 0)
 		return;
+	if (c->shown++ >= c->most) {
+		c->rest = most > c->rest ? most : c->rest;
+		return;
+	}
 	uint64_t *values = calloc(c->columns, sizeof(*values));
 	if (values)
 		view_resample(c->view, l->series, values, c->columns);
@@ -157,8 +169,12 @@ static void print_chart(struct view *v)
 		{ "PROCESS", LEFT, true }, { "", LEFT, false }, { title, LEFT, false }, { "last", RIGHT, false }, { "most", RIGHT, false },
 	};
 	int room = output_width() - 52;
-	struct chart c = { v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room) };
+	struct chart c = { v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, view_rows(v, OPTIONS_ALL_ROWS), 0 };
 	each_line(v, chart_line, &c);
+	char *note = c.shown > c.most ? output_format("%zu more, none above %s: -n ROWS", c.shown - c.most, BYTES(c.rest)) : NULL;
+	if (note)
+		table_note(c.table, 2, note);
+	free(note);
 	table_print(c.table);
 	free(title);
 }
@@ -168,6 +184,7 @@ static void print_chart(struct view *v)
 struct json_lines {
 	const struct view *view;
 	json_t *list;
+	size_t total;
 };
 
 static json_t *json_points(const struct view *v, const struct model_series *s)
@@ -189,6 +206,8 @@ static json_t *json_points(const struct view *v, const struct model_series *s)
 static void json_line(void *arg, const struct line *l)
 {
 	struct json_lines *lines = arg;
+	if (lines->total++ >= view_rows(lines->view, SIZE_MAX))
+		return;
 	json_t *o = json_object();
 	json_object_set_new(o, "process", l->process ? json_integer(l->process->id) : json_null());
 	json_object_set_new(o, "pid", l->process ? json_integer(l->process->pid) : json_null());
@@ -202,13 +221,15 @@ static void json_line(void *arg, const struct line *l)
 
 static int print_json(struct view *v)
 {
-	struct json_lines lines = { v, json_array() };
+	struct json_lines lines = { v, json_array(), 0 };
 	json_t *root = json_object();
 	each_line(v, json_line, &lines);
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(v->model)));
 	json_object_set_new(root, "series", lines.list);
+	json_object_set_new(root, "series_total", json_bytes(lines.total));
+	json_object_set_new(root, "series_left_out", json_bytes(lines.total - json_array_size(lines.list)));
 	return json_print(root);
 }
 
@@ -218,7 +239,7 @@ static int print(struct view *v)
 {
 	if (v->options->json)
 		return print_json(v);
-	if (output_is_terminal()) {
+	if (!v->options->csv) {
 		print_chart(v);
 		return 0;
 	}
@@ -230,11 +251,10 @@ static int print(struct view *v)
 static int timeline(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	enum by by = v->options->by;
-	if (by == BY_STEP || by == BY_PHASE)
+	if (v->options->csv && v->options->rows)
+		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
+	if (v->options->by == BY_STEP || v->options->by == BY_PHASE)
 		return timeline_by_course(v);
-	if (by != BY_UNSET && by != BY_PROCESS)
-		return error_set(MT_EUSAGE, "--by", ERROR_NO_OFFSET, "a timeline is by process, step or phase");
 	int e = view_run(v, &q);
 	if (e >= 0)
 		e = courses_open(&courses, v);
@@ -248,5 +268,5 @@ static int timeline(struct view *v)
 int cmd_timeline(int argc, char **argv)
 {
 	struct options o = { 0 };
-	return view_command(&spec, &o, argc, argv, timeline);
+	return view_command(&cmd_timeline_spec, &o, argc, argv, timeline);
 }

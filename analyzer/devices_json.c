@@ -259,6 +259,7 @@ static json_t *json_device(const struct context *c, const struct model_device *d
 	json_object_set_new(o, "num_ooms", json_bytes(d->ooms));
 	json_object_set_new(o, "retries", json_bytes(d->retries));
 	json_object_set_new(o, "ooms", json_ooms(c, d));
+	json_object_set_new(o, "ooms_left_out", json_bytes(d->ooms > d->oom_count ? d->ooms - d->oom_count : 0));
 	return o;
 }
 

@@ -1,9 +1,12 @@
 #include "analyzer/error.h"
 
+#include "analyzer/output.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct row {
@@ -54,15 +57,29 @@ void error_command(const char *name)
 	command = name;
 }
 
+/* Names in there may be the trace's, or what somebody typed. */
+static void print_clean(const char *text)
+{
+	char *clean = output_clean(text);
+	fputs(clean ? clean : "", stderr);
+	free(clean);
+}
+
 void error_print(void)
 {
+	size_t n = strlen(latest.why);
 	fprintf(stderr, "memtrace: ");
-	if (*latest.file)
-		fprintf(stderr, "%s: ", latest.file);
+	if (*latest.file) {
+		print_clean(latest.file);
+		fprintf(stderr, ": ");
+	}
 	if (latest.offset != ERROR_NO_OFFSET)
 		fprintf(stderr, "offset %" PRId64 ": ", latest.offset);
-	if (latest.code == MT_EUSAGE && command)
-		fprintf(stderr, "%s; see memtrace %s --help\n", latest.why, command);
+	print_clean(latest.why);
+	if (n && latest.why[n - 1] == '?') /* what to do is in there */
+		fprintf(stderr, "\n");
+	else if (latest.code == MT_EUSAGE && command)
+		fprintf(stderr, "; see memtrace %s --help\n", command);
 	else
-		fprintf(stderr, "%s; %s\n", latest.why, row_of(latest.code)->advice);
+		fprintf(stderr, "; %s\n", row_of(latest.code)->advice);
 }

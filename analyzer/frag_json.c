@@ -83,7 +83,8 @@ static json_t *json_device(const struct view *v, const struct frag_device *d)
 {
 	const struct layout *l = d->layout;
 	json_t *o = json_object(), *segments = json_array(), *pins = json_array();
-	size_t most = v->options->rows ? v->options->rows : SIZE_MAX;
+	size_t most = view_rows(v, SIZE_MAX);
+	uint64_t left = 0, left_held = 0;
 	json_object_set_new(o, "name", json_text(d->device->name));
 	json_object_set_new(o, "uuid", json_text(d->device->uuid));
 	json_object_set_new(o, "pid", d->process ? json_integer(d->process->pid) : json_null());
@@ -102,9 +103,15 @@ static json_t *json_device(const struct view *v, const struct frag_device *d)
 		json_array_append_new(segments, json_segment(v, &l->segments[i]));
 	for (size_t i = 0; i < d->pin_count && i < most; i++)
 		json_array_append_new(pins, json_pin(v, &d->pins[i]));
+	for (size_t i = most; i < l->segment_count; i++)
+		left += l->segments[i].size;
+	for (size_t i = most; i < d->pin_count; i++)
+		left_held += d->pins[i].held;
 	json_object_set_new(o, "segment_count", json_bytes(l->segment_count));
 	json_object_set_new(o, "segments", segments);
+	json_set_left_out(o, "segments", l->segment_count, l->segment_count - json_array_size(segments), left);
 	json_object_set_new(o, "pinned_by", pins);
+	json_set_left_out(o, "pinned_by", d->pin_count, d->pin_count - json_array_size(pins), left_held);
 	return o;
 }
 

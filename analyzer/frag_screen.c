@@ -101,7 +101,8 @@ static void print_segments(const struct frag *f, const struct layout *l)
 		{ "SEGMENT", LEFT, false }, { "size", RIGHT, false }, { "in use", RIGHT, false }, { "hole", RIGHT, false },
 		{ "blocks", RIGHT, false }, { "low to high address", LEFT, false },
 	};
-	size_t most = f->view->options->rows ? f->view->options->rows : SEGMENTS;
+	size_t most = view_rows(f->view, SEGMENTS);
+	uint64_t rest = 0;
 	const struct layout_segment **order = calloc(l->segment_count + 1, sizeof(*order));
 	for (size_t i = 0; i < l->segment_count && order; i++)
 		order[i] = &l->segments[i];
@@ -119,8 +120,10 @@ static void print_segments(const struct frag *f, const struct layout *l)
 		free(map);
 	}
 	table_print(t);
+	for (size_t i = most; i < l->segment_count; i++)
+		rest += order[i]->size - order[i]->used;
 	if (l->segment_count > most)
-		printf("  %s more, with less unused: -n ROWS\n", COUNT(l->segment_count - most));
+		printf("  %s more, with less unused, together %s: -n ROWS\n", COUNT(l->segment_count - most), BYTES(rest));
 	free(order);
 }
 
@@ -130,7 +133,8 @@ static void print_pins(const struct frag *f, const struct frag_device *d)
 		{ "PINNED BY", LEFT, true }, { "holds", RIGHT, false }, { "blocks", RIGHT, false }, { "segments", RIGHT, false },
 		{ "keeps back", RIGHT, false }, { "alone", RIGHT, false },
 	};
-	size_t most = f->view->options->rows ? f->view->options->rows : PINS;
+	size_t most = view_rows(f->view, PINS);
+	uint64_t rest = 0;
 	if (!d->pin_count)
 		return;
 	struct table *t = table_new(columns, 6, 2);
@@ -142,8 +146,10 @@ static void print_pins(const struct frag *f, const struct frag_device *d)
 		free(text);
 	}
 	table_print(t);
+	for (size_t i = most; i < d->pin_count; i++)
+		rest += d->pins[i].held;
 	if (d->pin_count > most)
-		printf("  %s more sites: -n ROWS\n", COUNT(d->pin_count - most));
+		printf("  %s more sites, which hold %s: -n ROWS\n", COUNT(d->pin_count - most), BYTES(rest));
 }
 
 static void print_device(const struct frag *f, const struct frag_device *d)
@@ -186,7 +192,8 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 		{ "empty %", RIGHT, false }, { "largest hole", RIGHT, false },
 	};
 	const struct process *p = h->process->process;
-	size_t most = f->view->options->rows ? f->view->options->rows : HEAPS;
+	size_t most = view_rows(f->view, HEAPS);
+	uint64_t rest = 0;
 	printf("%s%u %s%s   live %s in %s blocks, over %s", output_begin(STYLE_HEAD), p->pid, p->name, output_end(STYLE_HEAD),
 	       BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
 	if (h->resident != MODEL_UNKNOWN)
@@ -196,15 +203,18 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 	for (size_t i = 0; i < h->arenas.count && i < most; i++)
 		arena_row(t, &h->arenas.list[i]);
 	table_print(t);
+	for (size_t i = most; i < h->arenas.count; i++)
+		rest += h->arenas.list[i].live;
 	if (h->arenas.count > most)
-		printf("  %s more: -n ROWS\n", COUNT(h->arenas.count - most));
+		printf("  %s more, with %s live: -n ROWS\n", COUNT(h->arenas.count - most), BYTES(rest));
 	if (h->arenas.count && h->arenas.list[0].kind == ARENA_MAIN)
 		print_tops(f, h, &h->arenas.list[0]);
 }
 
 void frag_print(const struct frag *f)
 {
-	size_t most = f->view->options->rows ? f->view->options->rows : HEAPS;
+	size_t most = view_rows(f->view, HEAPS);
+	uint64_t rest = 0;
 	for (size_t i = 0; i < f->device_count; i++) {
 		printf("%s", i ? "\n" : "");
 		print_device(f, &f->devices[i]);
@@ -213,8 +223,10 @@ void frag_print(const struct frag *f)
 		printf("%s", i || f->device_count ? "\n" : "");
 		print_heap(f, &f->heaps[i]);
 	}
+	for (size_t i = most; i < f->heap_count; i++)
+		rest += f->heaps[i].arenas.live;
 	if (f->heap_count > most)
-		printf("%s more processes: --process PID, -n ROWS\n", COUNT(f->heap_count - most));
+		printf("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most), BYTES(rest));
 	if (!f->device_count && !f->heap_count)
 		printf("nothing to show: no pool on a device, no heap\n");
 }

@@ -437,6 +437,7 @@ static void drop_chunks(struct image *im)
 	for (size_t i = 0; i < im->raw.count; i++)
 		free(im->raw.chunks[i].copy);
 	im->raw.count = 0;
+	im->raw.slots = 0;
 }
 
 static int load(struct image *im, bool again)

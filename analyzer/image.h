@@ -22,6 +22,7 @@ struct trace {
 	struct file file;
 	struct trace_block *blocks; /* MT_BLOCK_EVENTS and _FOLDED */
 	size_t count, room;
+	uint64_t slots;             /* in all of them, as their heads say */
 	struct trace_block nodes, info; /* bytes 0 = none */
 	bool indexed, end;          /* end: everything is in here */
 	bool replaced;              /* by another file, since it was read last: folding does */
@@ -41,6 +42,7 @@ struct raw {
 	struct file file;
 	struct raw_chunk *chunks;   /* sorted by (ring, seq) */
 	size_t count, room;
+	uint64_t slots;             /* in all of them */
 	uint64_t last_ticks;        /* of the latest event in any of them */
 	uint64_t horizon;           /* of a running process: events after it are not ordered yet. UINT64_MAX = none */
 };

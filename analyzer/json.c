@@ -118,6 +118,18 @@ json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind
 	return site;
 }
 
+void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_out, uint64_t bytes)
+{
+	char key[64];
+	json_t *rest = json_object();
+	json_object_set_new(rest, "count", json_bytes(left_out));
+	json_object_set_new(rest, "bytes", json_bytes(bytes));
+	snprintf(key, sizeof(key), "%s_total", list);
+	json_object_set_new(o, key, json_bytes(total));
+	snprintf(key, sizeof(key), "%s_left_out", list);
+	json_object_set_new(o, key, rest);
+}
+
 int json_print(json_t *root)
 {
 	int status = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;

@@ -18,6 +18,9 @@ json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
 /* {"bytes", "blocks", "category", "stack", ...} of one owner: the stack is that of its largest part. */
 json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags);
 
+/* What a list of so many lacks: LIST_total, and LIST_left_out with "count" and "bytes". */
+void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_out, uint64_t bytes);
+
 /* Prints and releases. 0, or a negative error when there was no memory on the way. */
 int json_print(json_t *root);
 

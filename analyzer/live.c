@@ -287,9 +287,9 @@ static int on_idle(void *arg, const struct model *m)
 	return e || (e = samples_refresh(l->samples)) ? e : GO_ON;
 }
 
-static void on_progress(double done)
+static void on_progress(double done, uint64_t events)
 {
-	(void)done;
+	(void)done, (void)events;
 	if (clock_mono_ns() < reading->next_ns)
 		return;
 	reading->next_ns = clock_mono_ns() + EVERY_NS;
@@ -343,7 +343,7 @@ static int open_all(struct live *l, const char *dir)
 {
 	int e = reader_open(&l->reader, &dir, 1, READER_FORCE | READER_FOLLOW);
 	if (e == 0 && reader_find(l->reader, l->options->process, 0) == reader_processes(l->reader))
-		e = error_set(MT_EUSAGE, "--process", ERROR_NO_OFFSET, "%s: no process of this trace", l->options->process);
+		e = reader_no_process(l->reader, l->options->process);
 	return e ? e : samples_open(&l->samples, l->reader);
 }
 

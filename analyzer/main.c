@@ -2,6 +2,7 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "analyzer/suggest.h"
 #include "format/own_program.h"
 
 #include <malloc.h>
@@ -10,38 +11,61 @@
 
 MT_OWN_PROGRAM
 
-static const struct command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} commands[] = {
-#define COMMAND(name, function, help) { #name, function, help },
+static const struct option_command commands[] = {
+#define COMMAND(name, function, help) { #name, function, help, &function##_spec },
 #include "analyzer/commands.def"
 #undef COMMAND
+	{ NULL, NULL, NULL, NULL }
 };
-
-enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
 
 static int help(void)
 {
 	printf("usage: memtrace COMMAND [options] [DIR...]\n\n");
-	for (int i = 0; i < COMMANDS; i++)
-		if (*commands[i].help)
-			printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	printf("\nRecord:  LD_PRELOAD=libmemtrace.so PROGRAM, or memtrace run -- PROGRAM\n"
+	for (const struct option_command *c = commands; c->name; c++)
+		if (*c->help)
+			printf("  %-10s %s\n", c->name, c->help);
+	printf("\nBegin:   memtrace run -- PROGRAM, or LD_PRELOAD=libmemtrace.so PROGRAM; then memtrace report\n"
 	       "Without DIR a command reads the newest memtrace directory in the working directory.\n"
-	       "memtrace COMMAND --help says more; memtrace --version says which.\n");
+	       "memtrace help COMMAND says more; memtrace --version says which.\n");
+	return 0;
+}
+
+static const struct option_command *find(const char *name)
+{
+	const struct option_command *c = commands;
+	while (c->name && strcmp(name, c->name))
+		c++;
+	return c->name ? c : NULL;
+}
+
+static int unknown(const char *name)
+{
+	struct suggestion s = { .text = name };
+	for (const struct option_command *c = commands; c->name; c++)
+		if (*c->help)
+			suggest(&s, c->name);
+	if (s.best)
+		return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "unknown command '%s'; did you mean '%s'?", name, s.best);
+	return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "unknown command '%s'", name);
+}
+
+/* memtrace help COMMAND */
+static int help_on(const char *name)
+{
+	const struct option_command *c = find(name);
+	if (!c)
+		return unknown(name);
+	options_help(c->spec);
 	return 0;
 }
 
 static int run(int argc, char **argv)
 {
-	for (int i = 0; i < COMMANDS; i++)
-		if (!strcmp(argv[0], commands[i].name)) {
-			error_command(commands[i].name);
-			return commands[i].run(argc, argv);
-		}
-	return error_set(MT_EUSAGE, argv[0], ERROR_NO_OFFSET, "no such command");
+	const struct option_command *c = find(argv[0]);
+	if (!c)
+		return unknown(argv[0]);
+	error_command(c->name);
+	return c->run(argc, argv);
 }
 
 /* A reader that closed the pipe (head) has what it wanted; a full disk must not pass for success. */
@@ -58,24 +82,24 @@ static int finish(int status)
  * first large one on that was freed. */
 #define LARGE_BYTES (4 << 20)
 
+static int run_word(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "--help";
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+		return help();
+	if (!strcmp(word, "help"))
+		return argc > 2 ? help_on(argv[2]) : help();
+	if (strcmp(word, "--version"))
+		return run(argc - 1, argv + 1);
+	printf("memtrace " MEMTRACE_VERSION "\n");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	char *about[] = { argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL };
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (argc < 2) {
-		error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "no command given");
-		error_print();
-		return error_exit_status(MT_EUSAGE);
-	}
-	if (argc == 3 && !strcmp(argv[1], "help"))
-		argv = about;
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return finish(help());
-	if (!strcmp(argv[1], "--version")) {
-		printf("memtrace " MEMTRACE_VERSION "\n");
-		return finish(0);
-	}
-	int status = run(argc - 1, argv + 1);
+	options_set_commands(commands);
+	int status = run_word(argc, argv);
 	if (status < 0) {
 		fflush(stdout);
 		error_print();

@@ -7,7 +7,7 @@
 #include "analyzer/tally.h"
 #include "analyzer/vec.h"
 
-enum { PREFETCH = 16, PROGRESS_STEPS = 256 };
+enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
@@ -237,7 +237,7 @@ static void add_accounts(struct model *m)
 static int pass(struct model *m)
 {
 	struct reader_step step;
-	unsigned steps = 0;
+	size_t events = 0;
 	int e, more = 0;
 	do {
 		add_accounts(m);
@@ -245,8 +245,12 @@ static int pass(struct model *m)
 			e = take_step(m, &step);
 			if (e)
 				return e;
-			if (m->query.on_progress && ++steps % PROGRESS_STEPS == 0)
-				m->query.on_progress(reader_progress(m->reader));
+			events += step.count + 1;
+			if (m->query.on_progress && events >= PROGRESS_EVENTS) {
+				events = 0;
+				struct reader_progress p = reader_progress(m->reader);
+				m->query.on_progress(p.done, p.events);
+			}
 		}
 		more = !e && m->query.on_idle ? m->query.on_idle(m->query.idle_arg, m) : 0;
 	} while (more > 0);

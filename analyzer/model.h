@@ -108,8 +108,8 @@ struct model_query {
 	 * > 0: go on; 0: that is the end; < 0: an error. */
 	int (*on_idle)(void *arg, const struct model *m);
 	void *idle_arg;
-	/* Called now and then with 0..1, for a progress bar; NULL = none. */
-	void (*on_progress)(double done);
+	/* Called now and then: what part of the trace is behind, and how many events it has; NULL = none. */
+	void (*on_progress)(double done, uint64_t events);
 };
 
 #define MODEL_QUERY_ALL ((struct model_query){ .until_ns = UINT64_MAX })

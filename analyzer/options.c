@@ -2,7 +2,9 @@
 
 #include "analyzer/error.h"
 #include "analyzer/newest.h"
+#include "analyzer/output.h"
 #include "analyzer/reader.h"
+#include "analyzer/suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -45,11 +47,19 @@ static int parse_number(const char *text, uint64_t *n)
 	return *text >= '0' && *text <= '9' && !*end && !errno ? 0 : -MT_EUSAGE;
 }
 
+static int parse_rows(const char *text, uint64_t *rows)
+{
+	int e = strcmp(text, "all") ? parse_number(text, rows) : 0;
+	if (!e && (!strcmp(text, "all") || *rows == 0))
+		*rows = OPTIONS_ALL_ROWS;
+	return e;
+}
+
 static int parse_seconds(const char *text, int64_t *ns)
 {
 	char *end;
 	double v = strtod(text, &end);
-	if (end == text || (*end && strcmp(end, "s")) || !(fabs(v) < 9e9))
+	if (end == text || (*end && strcmp(end, "s")) || !(v >= 0 && v < 9e9))
 		return -MT_EUSAGE;
 	*ns = (int64_t)(v * 1e9);
 	return 0;
@@ -117,24 +127,51 @@ int options_resolve(const struct when *w, const struct reader *r, uint64_t *ns)
 		return 0;
 	case WHEN_WALL:
 		t -= (int64_t)reader_origin_real_ns(r);
+		if (t < 0)
+			return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "is before the trace, which began %s and took %s",
+					 WALL(reader_origin_real_ns(r)), DURATION(reader_duration_ns(r)));
 		/* fall through */
 	case WHEN_SECONDS:
-		*ns = t < 0 ? 0 : (uint64_t)t;
+		*ns = (uint64_t)t;
 		return 0;
 	default:
-		return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "this trace holds no such mark");
+		return error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "only seconds, an ISO time and end are known here");
 	}
 }
 
-static int parse_by(const char *text, enum by *by)
+static const char *const by_names[] = {
+	[BY_STACK] = "stack", [BY_SITE] = "site", [BY_FUNCTION] = "function", [BY_FILE] = "file",
+	[BY_LIBRARY] = "library", [BY_CATEGORY] = "category", [BY_THREAD] = "thread",
+	[BY_PROCESS] = "process", [BY_SIZE] = "size", [BY_PHASE] = "phase", [BY_STEP] = "step",
+};
+
+enum { BYS = sizeof(by_names) / sizeof(*by_names), LONGEST_HELP = 512 };
+
+const char *options_by_name(enum by by)
 {
-	static const char *const names[] = {
-		[BY_STACK] = "stack", [BY_SITE] = "site", [BY_FUNCTION] = "function", [BY_FILE] = "file",
-		[BY_LIBRARY] = "library", [BY_CATEGORY] = "category", [BY_THREAD] = "thread",
-		[BY_PROCESS] = "process", [BY_SIZE] = "size", [BY_PHASE] = "phase", [BY_STEP] = "step",
-	};
-	for (unsigned i = 1; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(text, names[i])) {
+	return by_names[by];
+}
+
+static bool has_key(const struct option_row *row, unsigned by)
+{
+	return row->type == OPTION_BY && by < BYS && row->keys & 1u << by;
+}
+
+/* "stack, site, function" */
+static const char *list_keys(const struct option_row *row, char *out, size_t size)
+{
+	size_t n = 0;
+	*out = '\0';
+	for (unsigned i = 1; i < BYS && n < size; i++)
+		if (has_key(row, i))
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", by_names[i]);
+	return out;
+}
+
+static int parse_by(const struct option_row *row, const char *text, enum by *by)
+{
+	for (unsigned i = 1; i < BYS; i++)
+		if (has_key(row, i) && !strcmp(text, by_names[i])) {
 			*by = (enum by)i;
 			return 0;
 		}
@@ -154,6 +191,8 @@ static int set_value(const struct option_row *row, void *values, const char *tex
 		return 0;
 	case OPTION_NUMBER:
 		return parse_number(text, at);
+	case OPTION_ROWS:
+		return parse_rows(text, at);
 	case OPTION_BYTES:
 		return options_bytes(text, at);
 	case OPTION_SWITCH:
@@ -164,28 +203,62 @@ static int set_value(const struct option_row *row, void *values, const char *tex
 	case OPTION_WHEN:
 		return parse_when(text, at);
 	case OPTION_BY:
-		return parse_by(text, at);
+		return parse_by(row, text, at);
 	}
 	return -MT_EUSAGE;
 }
 
 /* ---- the command line -------------------------------------------------------------------------------------- */
 
+static const struct option_command *commands;
+
+void options_set_commands(const struct option_command *list)
+{
+	commands = list;
+}
+
+enum { HELP_WIDTH = 80, HELP_LEFT = 26 };
+
+/* Goes on behind what is printed already; further lines are indented. */
+static void print_wrapped(const char *text, int left)
+{
+	int room = HELP_WIDTH - left;
+	while ((int)strlen(text) > room) {
+		int n = room;
+		while (n > 0 && text[n] != ' ')
+			n--;
+		n = n ? n : room;
+		printf("%.*s\n%*s", n, text, left, "");
+		text += n + (text[n] == ' ');
+	}
+	printf("%s\n", text);
+}
+
 static void print_row(const struct option_row *row)
 {
-	char left[64];
+	char left[64], keys[LONGEST_HELP], help[2 * LONGEST_HELP];
 	int n = row->letter ? snprintf(left, sizeof(left), "-%c, ", row->letter) : snprintf(left, sizeof(left), "    ");
 	const char *join = row->argument ? (row->type == OPTION_SWITCH ? "=" : " ") : "";
 	snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", row->name, join, row->argument ? row->argument : "");
-	printf("  %-28s %s\n", left, row->help);
+	if (row->type == OPTION_BY)
+		snprintf(help, sizeof(help), "%s: %s", row->help, list_keys(row, keys, sizeof(keys)));
+	else
+		snprintf(help, sizeof(help), "%s", row->help);
+	printf("  %-*s ", HELP_LEFT - 3, left);
+	print_wrapped(help, HELP_LEFT);
 }
 
-static void print_help(const struct option_spec *spec)
+void options_help(const struct option_spec *spec)
 {
-	printf("usage: %s\n\n%s\n\n", spec->usage, spec->what);
+	printf("usage: %s\n\n%s\n", spec->usage, spec->what);
+	if (spec->examples)
+		printf("\n%s", spec->examples);
+	printf("\n");
 	for (const struct option_row *row = spec->rows; row->name; row++)
 		print_row(row);
-	printf("  -h, --help                   this text\n");
+	printf("  -h, --help              this text\n");
+	if (spec->more)
+		printf("%s\n", spec->more);
 }
 
 static const struct option_row *find_long(const struct option_spec *spec, const char *name, size_t length)
@@ -216,11 +289,67 @@ struct parser {
 	char **argv;
 };
 
+/* The commands that have such an option, but for this one: "peak, frag". Empty if none has. */
+static const char *list_commands(const struct parser *p, const char *name, size_t length, char letter, char *out, size_t size)
+{
+	size_t n = 0;
+	*out = '\0';
+	for (const struct option_command *c = commands; c && c->name && n < size; c++) {
+		bool has = c->spec != p->spec && (letter ? find_letter(c->spec, letter) : find_long(c->spec, name, length));
+		if (has && *c->help)
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", c->name);
+	}
+	return out;
+}
+
+static const char *name_of(const struct option_spec *spec)
+{
+	const struct option_command *c = commands;
+	while (c && c->name && c->spec != spec)
+		c++;
+	return c && c->name ? c->name : "this command";
+}
+
+static int no_option(const struct parser *p, const char *name, size_t length, char letter)
+{
+	char others[256], typed[64];
+	struct suggestion s = { .text = typed };
+	snprintf(typed, sizeof(typed), "%.*s", (int)length, name);
+	if (letter)
+		snprintf(typed, sizeof(typed), "%c", letter);
+	if (*list_commands(p, name, length, letter, others, sizeof(others)))
+		return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "%s%s is no option of %s, but of %s", letter ? "-" : "--", typed,
+				 name_of(p->spec), others);
+	for (const struct option_row *row = p->spec->rows; !letter && row->name; row++)
+		suggest(&s, row->name);
+	if (s.best)
+		return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "unknown option '--%s'; did you mean '--%s'?", typed, s.best);
+	return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "unknown option '%s%s'", letter ? "-" : "--", typed);
+}
+
 static const char *const wanted[] = {
-	[OPTION_NUMBER] = "number", [OPTION_BYTES] = "number of bytes (512K, 4G)", [OPTION_SWITCH] = "0 or 1",
-	[OPTION_WHEN] = "time (12.5, 2026-01-31T12:00, peak, end, oom[:N], step:N, phase:NAME)",
-	[OPTION_BY] = "key (stack, site, function, file, library, category, thread, process, size, step, phase)",
+	[OPTION_NUMBER] = "number", [OPTION_ROWS] = "number of rows (50, 0 or all)", [OPTION_BYTES] = "number of bytes (512K, 4G)",
+	[OPTION_SWITCH] = "0 or 1", [OPTION_WHEN] = "time (seconds from 0 on, 2026-01-31T12:00, peak, end, oom[:N], step:N, phase:NAME)",
 };
+
+static const char *const moments[] = { "peak", "end", "oom" };
+
+static int no_value(const struct option_row *row, const char *word, const char *text)
+{
+	char keys[LONGEST_HELP];
+	struct suggestion s = { .text = text };
+	for (unsigned i = 1; i < BYS; i++)
+		if (has_key(row, i))
+			suggest(&s, by_names[i]);
+	for (size_t i = 0; row->type == OPTION_WHEN && i < sizeof(moments) / sizeof(*moments); i++)
+		suggest(&s, moments[i]);
+	if (s.best)
+		return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text, s.best);
+	if (row->type == OPTION_BY)
+		return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "'%s' is none of its keys here, which are %s", text,
+				 list_keys(row, keys, sizeof(keys)));
+	return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "'%s' is no %s", text, wanted[row->type]);
+}
 
 static int take(struct parser *p, const struct option_row *row, const char *word, const char *text)
 {
@@ -232,9 +361,7 @@ static int take(struct parser *p, const struct option_row *row, const char *word
 			return usage_error(word, "needs a value");
 		text = p->argv[++p->i];
 	}
-	if (set_value(row, p->values, text))
-		return error_set(MT_EUSAGE, word, ERROR_NO_OFFSET, "'%s' is no %s", text ? text : "", wanted[row->type]);
-	return 0;
+	return set_value(row, p->values, text) ? no_value(row, word, text ? text : "") : 0;
 }
 
 static int parse_long(struct parser *p, const char *word)
@@ -243,7 +370,7 @@ static int parse_long(struct parser *p, const char *word)
 	size_t length = equals ? (size_t)(equals - name) : strlen(name);
 	const struct option_row *row = find_long(p->spec, name, length);
 	if (!row)
-		return usage_error(word, "no such option");
+		return no_option(p, name, length, 0);
 	return take(p, row, word, equals ? equals + 1 : NULL);
 }
 
@@ -253,7 +380,7 @@ static int parse_letters(struct parser *p, const char *word)
 	for (const char *c = word + 1; *c; c++) {
 		const struct option_row *row = find_letter(p->spec, *c);
 		if (!row)
-			return usage_error(word, "no such option");
+			return no_option(p, "", 0, *c);
 		if (row->argument && row->type != OPTION_SWITCH)
 			return take(p, row, word, c[1] ? c + 1 : NULL);
 		int e = take(p, row, word, NULL);
@@ -275,7 +402,7 @@ static int parse_words(struct parser *p, int *words)
 		} else if (!options || word[0] != '-' || !word[1]) {
 			p->argv[1 + (*words)++] = word;
 		} else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-			print_help(p->spec);
+			options_help(p->spec);
 			return 1;
 		} else {
 			int e = word[1] == '-' ? parse_long(p, word) : parse_letters(p, word);
@@ -298,7 +425,7 @@ int options_parse_rest(const struct option_spec *spec, void *values, int argc, c
 		if (word[0] != '-' || !word[1])
 			break;
 		if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-			print_help(spec);
+			options_help(spec);
 			return 1;
 		}
 		int e = word[1] == '-' ? parse_long(&p, word) : parse_letters(&p, word);
@@ -338,9 +465,15 @@ int options_parse(const struct option_spec *spec, void *values, int argc, char *
 	int e = parse_words(&p, &words);
 	if (e)
 		return e;
-	if (!(spec->flags & OPTIONS_NO_DIRS))
-		return take_dirs(values, words, argv + 1);
-	return words ? usage_error(argv[1], "unexpected word") : 0;
+	if (spec->flags & OPTIONS_NO_DIRS)
+		return words ? usage_error(argv[1], "unexpected word") : 0;
+	const struct options *o = values;
+	if (o->json && o->csv)
+		return usage_error("--csv", "not with --json");
+	if (!(spec->flags & OPTIONS_TEXT) && !o->json && !o->csv)
+		output_screen();
+	output_progress_start(o->quiet);
+	return take_dirs(values, words, argv + 1);
 }
 
 void options_free(struct options *o)

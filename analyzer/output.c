@@ -1,5 +1,6 @@
 #include "analyzer/output.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,99 @@ const char *output_end(enum output_style style)
 	return style != STYLE_NONE && has_colours() ? "\033[0m" : "";
 }
 
+/* ---- ASCII --------------------------------------------------------------------------------------------- */
+
+/* As the C library finds it, but without asking whether the locale is installed. */
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *locale = NULL;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !(locale && *locale); i++)
+		locale = getenv(names[i]);
+	return locale && (strcasestr(locale, ".utf-8") || strcasestr(locale, ".utf8"));
+}
+
+char output_ascii(const char *s, int length)
+{
+	static const struct { const char *text; char ascii; } alike[] = {
+		{ "▁", '_' }, { "▂", '.' }, { "▃", ':' }, { "▄", '-' }, { "▅", '=' }, { "▆", '+' }, { "▇", '*' }, { "█", '#' },
+		{ "·", '.' }, { "░", '-' }, { "▒", '+' }, { "▓", '*' },
+	};
+	if (length == 1)
+		return (unsigned char)*s < 0x80 ? *s : '?';
+	for (size_t i = 0; i < sizeof(alike) / sizeof(*alike); i++)
+		if (!strncmp(s, alike[i].text, (size_t)length))
+			return alike[i].ascii;
+	return '?';
+}
+
+/* A stream that is ASCII, and the character that the latest write ended in. */
+struct ascii { int fd; char text[4]; int have; };
+
+static int length_of(unsigned char first)
+{
+	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+static bool write_all(int fd, const char *text, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, text, size);
+		if (n < 0 && errno != EINTR)
+			return false;
+		text += n < 0 ? 0 : n;
+		size -= n < 0 ? 0 : (size_t)n;
+	}
+	return true;
+}
+
+static ssize_t write_ascii(void *cookie, const char *text, size_t size)
+{
+	struct ascii *a = cookie;
+	char out[BUFSIZ];
+	for (size_t i = 0; i < size; ) {
+		size_t n = 0;
+		for (; i < size && n + 1 < sizeof(out); i++) {
+			if (a->have && (text[i] & 0xc0) != 0x80) { /* it ended too early */
+				out[n++] = '?';
+				a->have = 0;
+			}
+			a->text[a->have++] = text[i];
+			int length = length_of((unsigned char)*a->text);
+			if (a->have < length)
+				continue;
+			out[n++] = output_ascii(a->text, length);
+			a->have = 0;
+		}
+		if (!write_all(a->fd, out, n))
+			return 0; /* stdio's word for an error */
+	}
+	return (ssize_t)size;
+}
+
+static void make_ascii(FILE **stream, struct ascii *a, int mode)
+{
+	fflush(*stream);
+	FILE *f = fopencookie(a, "w", (cookie_io_functions_t){ .write = write_ascii });
+	if (!f)
+		return;
+	setvbuf(f, NULL, mode, mode == _IONBF ? 0 : BUFSIZ);
+	*stream = f;
+}
+
+void output_screen(void)
+{
+	static struct ascii out = { .fd = STDOUT_FILENO }, err = { .fd = STDERR_FILENO };
+	static bool done;
+	if (done || is_utf8())
+		return;
+	done = true;
+	make_ascii(&stdout, &out, output_is_terminal() ? _IOLBF : _IOFBF);
+	make_ascii(&stderr, &err, _IONBF);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------ */
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -56,29 +150,41 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static bool bar_shown;
+static struct {
+	double start, last; /* start 0: nothing is shown */
+	bool shown;
+} progress;
 
-void output_progress(double done)
+void output_progress_start(bool quiet)
 {
-	static double start, last;
-	double now = seconds();
-	if (start == 0)
-		start = now;
-	if (!isatty(STDERR_FILENO) || now - start < 1 || now - last < 0.1)
+	const char *term = getenv("TERM");
+	bool shows = !quiet && isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+	progress.start = shows ? seconds() : 0;
+}
+
+void output_progress(double done, uint64_t events)
+{
+	output_progress_of("reading", events, "events", done);
+}
+
+void output_progress_of(const char *doing, uint64_t count, const char *what, double done)
+{
+	double now = progress.start ? seconds() : 0;
+	if (!progress.start || now - progress.start < 1 || now - progress.last < 0.1)
 		return;
-	int filled = (int)(done * 40);
-	fprintf(stderr, "\rreading  [%.*s%*s] %3.0f %%", filled, "########################################", 40 - filled,
-		"", done * 100);
+	char text[32];
+	snprintf(text, sizeof(text), count < 1000000 ? "%.0f" : "%.1f M", count < 1000000 ? (double)count : (double)count / 1e6);
+	fprintf(stderr, "\r%s %s %s ... %.0f %%\033[K", doing, text, what, done * 100);
 	fflush(stderr);
-	bar_shown = true;
-	last = now;
+	progress.shown = true;
+	progress.last = now;
 }
 
 void output_progress_end(void)
 {
-	if (bar_shown)
+	if (progress.shown)
 		fprintf(stderr, "\r\033[K");
-	bar_shown = false;
+	progress.shown = false;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
@@ -138,6 +244,15 @@ const char *output_duration(struct number *out, uint64_t ns)
 			 (unsigned)(s % 60));
 	else
 		snprintf(out->text, sizeof(out->text), "%.*f s", s >= 10 ? 1 : s >= 1 ? 2 : 3, (double)ns / 1e9);
+	return out->text;
+}
+
+const char *output_wall(struct number *out, uint64_t real_ns)
+{
+	struct tm tm;
+	time_t seconds = (time_t)(real_ns / 1000000000u);
+	if (!gmtime_r(&seconds, &tm) || !strftime(out->text, sizeof(out->text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		*out->text = '\0';
 	return out->text;
 }
 

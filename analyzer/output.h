@@ -21,8 +21,18 @@ enum output_style { STYLE_NONE, STYLE_HEAD, STYLE_BAD, STYLE_FAINT };
 const char *output_begin(enum output_style);
 const char *output_end(enum output_style);
 
-/* Shows a bar on stderr when reading takes longer than a second on a terminal; fits model_query.on_progress. */
-void output_progress(double done);
+/* From here on stdout and stderr are for eyes: where the locale's characters are not UTF-8, all others than ASCII are printed as one of ASCII
+ * each, that looks alike or is '?'. What is for programs (JSON, CSV, dumps) is UTF-8 everywhere. */
+void output_screen(void);
+
+/* The character of ASCII for the one that begins at `s`, of `length` bytes. */
+char output_ascii(const char *s, int length);
+
+/* "reading 2.0 M events ... 45 %" on stderr, if that is a terminal and reading takes longer than a second from the start on; at most ten
+ * times a second. Fits model_query.on_progress. The end takes it away. */
+void output_progress_start(bool quiet);
+void output_progress(double done, uint64_t events);
+void output_progress_of(const char *doing, uint64_t count, const char *what, double done); /* "looking up", 300, "frames" */
 void output_progress_end(void);
 
 /* ---- numbers; all write into the caller's buffer and return it ---- */
@@ -34,12 +44,15 @@ struct number { char text[32]; };
 #define EXACT(n)    (output_exact(&(struct number){ "" }, n))
 #define PERCENT(a, b) (output_percent(&(struct number){ "" }, a, b))
 #define DURATION(n) (output_duration(&(struct number){ "" }, n))
+#define WALL(n)     (output_wall(&(struct number){ "" }, n))
 
 const char *output_bytes(struct number *, uint64_t bytes);           /* 12.3 MiB */
 const char *output_count(struct number *, uint64_t count);           /* 1,234,567 or 123.4 M */
 const char *output_exact(struct number *, uint64_t count);           /* all digits, grouped */
 const char *output_percent(struct number *, uint64_t part, uint64_t all);
 const char *output_duration(struct number *, uint64_t ns);           /* 0.123 s, 12.3 s, 00:41:12 */
+
+const char *output_wall(struct number *, uint64_t real_ns);          /* 2026-01-31T12:00:05Z */
 
 /* Sizes of the model's bin i: "32-63", "1-2K". Allocated, NULL when there is no memory. */
 char *output_size_class(unsigned bin);

@@ -90,6 +90,7 @@ static int add_chunk(struct image *im, const struct raw_chunk *c)
 	if (e)
 		return e;
 	raw->chunks[raw->count++] = *c;
+	raw->slots += c->used;
 	see_last(raw, c);
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "analyzer/error.h"
 #include "analyzer/reader_own.h"
+#include "analyzer/suggest.h"
 #include "analyzer/vec.h"
 
 #include <fcntl.h>
@@ -255,6 +256,25 @@ unsigned reader_find(const struct reader *r, const char *what, unsigned i)
 	while (i < r->image_count && what && !matches(&r->images[i]->process, what))
 		i++;
 	return i;
+}
+
+int reader_no_process(const struct reader *r, const char *what)
+{
+	enum { LISTED = 8 };
+	char list[512] = "";
+	size_t n = 0, count = r->image_count;
+	struct suggestion s = { .text = what };
+	for (size_t i = 0; i < count; i++) {
+		const struct process *p = &r->images[i]->process;
+		suggest(&s, p->name);
+		if (i < LISTED && n < sizeof(list))
+			n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%" PRIu32 " %.40s", i ? ", " : "", p->pid, p->name);
+	}
+	if (s.best)
+		return error_set(MT_EUSAGE, "--process", ERROR_NO_OFFSET, "no process '%s' in this trace; did you mean '%s'?", what, s.best);
+	if (count > LISTED && n < sizeof(list))
+		snprintf(list + n, sizeof(list) - n, " and %zu more", count - LISTED);
+	return error_set(MT_EUSAGE, "--process", ERROR_NO_OFFSET, "no process '%s' in this trace, which has %s", what, list);
 }
 
 bool reader_complete(const struct reader *r)

@@ -174,6 +174,9 @@ uint64_t reader_unrecorded(const struct reader *r);      /* processes seen but n
  * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
+/* Wrong usage: --process WHAT is nobody, but there are ... */
+int reader_no_process(const struct reader *r, const char *what);
+
 /* Time of a tick count of this process. */
 uint64_t process_ns(const struct process *p, uint64_t ticks);
 
@@ -238,7 +241,8 @@ bool reader_ended(const struct reader *r);
 /* Behind a pass: what was needed to read events goes, until somebody reads some again. */
 void reader_rest(struct reader *r);
 
-/* How far it is, 0 to 1, for a progress bar. */
-double reader_progress(const struct reader *r);
+/* How far it is: `done` of 1, of so many events, as the blocks' heads and the rings say. */
+struct reader_progress { double done; uint64_t events; };
+struct reader_progress reader_progress(const struct reader *r);
 
 #endif

@@ -1,5 +1,6 @@
 #include "analyzer/record_options.h"
 #include "analyzer/error.h"
+#include "analyzer/suggest.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -65,12 +66,23 @@ static int check_bytes(const char *option, const char *text)
 	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "'%s' is no number of bytes (512K, 4G)", text);
 }
 
+static int no_mode(const char *text)
+{
+	struct suggestion s = { .text = text };
+	suggest(&s, "all");
+	suggest(&s, "sample");
+	suggest(&s, "none");
+	if (s.best)
+		return error_set(MT_EUSAGE, "--stacks", ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text, s.best);
+	return error_set(MT_EUSAGE, "--stacks", ERROR_NO_OFFSET, "'%s' is not all, sample or none", text);
+}
+
 static int check_values(const struct record_options *o)
 {
 	int e = 0;
 
 	if (o->stacks && strcmp(o->stacks, "all") && strcmp(o->stacks, "sample") && strcmp(o->stacks, "none"))
-		return error_set(MT_EUSAGE, "--stacks", ERROR_NO_OFFSET, "'%s' is not all, sample or none", o->stacks);
+		return no_mode(o->stacks);
 	if (o->children && strcmp(o->children, "0") && strcmp(o->children, "1"))
 		return error_set(MT_EUSAGE, "--children", ERROR_NO_OFFSET, "'%s' is not 0 or 1", o->children);
 	if (o->depth && (atoi(o->depth) < 1 || atoi(o->depth) > 4096))

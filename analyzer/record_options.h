@@ -15,7 +15,7 @@ struct record_options {
 };
 
 #define RECORD_ROW(name, letter, argument, field, help) \
-	{ name, letter, argument, OPTION_STRING, offsetof(struct record_options, field), help }
+	{ name, letter, argument, OPTION_STRING, offsetof(struct record_options, field), help, 0 }
 #define RECORD_ROWS \
 	RECORD_ROW("output", 'o', "DIR", output, "trace directory; %n program %h host %p pid %r rank %j job"), \
 	RECORD_ROW("stacks", 0, "MODE", stacks, "all, sample or none: of heap blocks [all]"), \
@@ -26,10 +26,10 @@ struct record_options {
 	RECORD_ROW("ring-dir", 0, "DIR", ring_dir, "where mapped files live [the trace directory, if it is local]"), \
 	RECORD_ROW("children", 0, "0|1", children, "follow fork and exec [1]"), \
 	RECORD_ROW("exclude", 0, "GLOBS", exclude, "program names not to record"), \
-	{ "paused", 0, NULL, OPTION_FLAG, offsetof(struct record_options, paused), "record from memtrace_start() on" }, \
+	{ "paused", 0, NULL, OPTION_FLAG, offsetof(struct record_options, paused), "record from memtrace_start() on", 0 }, \
 	{ "python-allocators", 0, NULL, OPTION_FLAG, offsetof(struct record_options, python_allocators), \
-	  "see objects inside pymalloc too (PYTHONMALLOC=malloc)" }, \
-	{ "verbose", 'v', NULL, OPTION_FLAG, offsetof(struct record_options, verbose), "what the shim does, on stderr" }
+	  "see objects inside pymalloc too (PYTHONMALLOC=malloc)", 0 }, \
+	{ "verbose", 'v', NULL, OPTION_FLAG, offsetof(struct record_options, verbose), "what the shim does, on stderr", 0 }
 
 /* The variables that the options set, without LD_PRELOAD; ends with NULL. */
 extern const char *const record_variables[];

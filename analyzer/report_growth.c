@@ -120,6 +120,7 @@ static json_t *json_steps(const struct view *v, const struct course *c, const st
 	json_object_set_new(o, "low_bytes", json_points(v, p, step_low, SIZE_MAX));
 	json_object_set_new(o, "high_bytes", json_points(v, p, step_high, SIZE_MAX));
 	json_object_set_new(o, "growth", json_growth(v, c, p));
+	json_object_set_new(o, "list_every", json_bytes(every));
 	json_object_set_new(o, "list", list);
 	return o;
 }

@@ -95,16 +95,23 @@ static json_t *json_losses(const struct losses *l)
 	return o;
 }
 
-static json_t *json_sites(const struct report *r)
+static void set_sites(json_t *o, const struct report *r)
 {
 	json_t *list = json_array();
-	const struct options *o = r->view->options;
-	size_t most = o->rows ? o->rows : DEFAULT_SITES;
-	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
-		for (size_t i = 0; r->owners[kind] && i < r->owners[kind]->count && i < most; i++)
-			json_array_append_new(list, json_owner(r->view->stacks, &r->owners[kind]->owners[i], kind,
-							       view_flags(o)));
-	return list;
+	size_t most = view_rows(r->view, DEFAULT_SITES), total = 0;
+	uint64_t rest = 0;
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
+		const struct sites *s = r->owners[kind];
+		for (size_t i = 0; s && i < s->count; i++, total++)
+			if (i < most)
+				json_array_append_new(list, json_owner(r->view->stacks, &s->owners[i], kind, view_flags(r->view->options)));
+			else
+				rest += s->owners[i].bytes;
+	}
+	size_t left_out = total - json_array_size(list);
+	json_object_set_new(o, "by", json_string(view_by_name(r->view)));
+	json_object_set_new(o, "sites", list);
+	json_set_left_out(o, "sites", total, left_out, rest);
 }
 
 static void set_head(json_t *o, const struct report *r)
@@ -192,6 +199,6 @@ int report_print_json(const struct report *r)
 	report_json_course(o, v, r->course);
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));
-	json_object_set_new(o, "sites", json_sites(r));
+	set_sites(o, r);
 	return json_print(o);
 }

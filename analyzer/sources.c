@@ -208,14 +208,14 @@ int reader_next(struct reader *r, struct reader_step *step)
 	return 1;
 }
 
-double reader_progress(const struct reader *r)
+struct reader_progress reader_progress(const struct reader *r)
 {
-	double done = 0, all = 0;
+	uint64_t done = 0, all = 0;
 	for (size_t i = 0; i < r->source_count; i++) {
 		const struct source *s = &r->sources[i];
-		double weight = (double)s->image->trace.count + (double)s->image->raw.count / 16 + 0.01;
-		all += weight;
-		done += weight * (!s->next ? 1 : s->stream ? stream_progress(s->stream) : 0);
+		uint64_t slots = s->image->trace.slots + s->image->raw.slots, seen = s->stream ? stream_seen(s->stream) : 0;
+		all += slots;
+		done += !s->next || seen > slots ? slots : seen;
 	}
-	return all > 0 ? done / all : 1;
+	return (struct reader_progress){ all ? (double)done / (double)all : 1, all };
 }

@@ -1,6 +1,7 @@
 /* The merged tree, and how stacks of a process get into it. */
 #include "analyzer/stacks_own.h"
 
+#include "analyzer/output.h"
 #include "analyzer/vec.h"
 
 char stacks_python_mark;
@@ -249,7 +250,10 @@ void stacks_look_up(struct stacks *s, const struct process *p)
 		const struct process_module *m = reader_module_of(p, node);
 		if (m)
 			symbols_find(s->symbols, module_of(s, p, m), address_of(process_node(p, node), m), &frames);
+		uint32_t done = node - p->node_base, all = p->node_end - p->node_base;
+		output_progress_of("looking up", all, "frames", (double)done / (double)all);
 	}
+	output_progress_end();
 }
 
 bool stacks_push(struct stacks *s, size_t count, uint32_t node)

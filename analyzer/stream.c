@@ -28,6 +28,7 @@ struct stream {
 	size_t covered_room;
 	uint32_t *owner;           /* per ring: index of the thread that has it */
 	size_t owner_room;
+	uint64_t seen;             /* slots handed out */
 };
 
 static void set_limits(struct stream *s)
@@ -357,12 +358,12 @@ int stream_next(struct stream *s, struct batch *b)
 		e = load_raw(s, &count);
 	if (!e)
 		e = finish(s, count);
+	s->seen += count;
 	*b = (struct batch){ s->slots, s->rings, s->threads, e ? 0 : count };
 	return e;
 }
 
-double stream_progress(const struct stream *s)
+uint64_t stream_seen(const struct stream *s)
 {
-	double blocks = (double)s->image->trace.count, raw = (double)s->image->raw.count / 16;
-	return s->merge ? 1 : (double)s->next_block / (blocks + raw + 1);
+	return s->seen;
 }

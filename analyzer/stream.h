@@ -21,7 +21,7 @@ struct batch {
 /* The next slots; borrowed until the next call. */
 int stream_next(struct stream *s, struct batch *b);
 
-/* 0 to 1. */
-double stream_progress(const struct stream *s);
+/* How many slots of all have come. */
+uint64_t stream_seen(const struct stream *s);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "analyzer/view.h"
 
-/* By v->options->by, BY_STEP or BY_PHASE: a table on a terminal, CSV in a pipe, or JSON. A command's result. */
+/* By v->options->by, BY_STEP or BY_PHASE: a table, CSV or JSON. A command's result. */
 int timeline_by_course(struct view *v);
 
 void timeline_print_field(const char *text); /* a field of CSV, in quotes */

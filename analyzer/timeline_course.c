@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TERMINAL_ROWS 40
+#define SCREEN_ROWS 40
 
 /* One row: a step or a phase, on one track. */
 struct stretch {
@@ -103,6 +103,8 @@ static void json_row(void *arg, const struct stretch *s)
 {
 	struct target *to = arg;
 	char track[64];
+	if (to->shown++ >= to->most)
+		return;
 	json_t *o = json_object();
 	json_object_set_new(o, "pid", json_integer(s->process->pid));
 	if (s->name)
@@ -122,7 +124,7 @@ static void json_row(void *arg, const struct stretch *s)
 	json_array_append_new(to->list, o);
 }
 
-static void print_terminal(const struct view *v, const struct course *c, void (*each)(const struct view *, const struct course *, stretch_f *,
+static void print_screen(const struct view *v, const struct course *c, void (*each)(const struct view *, const struct course *, stretch_f *,
 										       void *))
 {
 	bool phases = v->options->by == BY_PHASE;
@@ -131,9 +133,9 @@ static void print_terminal(const struct view *v, const struct course *c, void (*
 		{ "", LEFT, false }, { "from", RIGHT, false }, { "for", RIGHT, false }, { phases ? "at start" : "low", RIGHT, false },
 		{ phases ? "peak" : "high", RIGHT, false }, { phases ? "kept" : "", RIGHT, false },
 	};
-	struct target to = { v, table_new(columns, 9, 0), NULL, 0, v->options->rows ? v->options->rows : TERMINAL_ROWS };
+	struct target to = { v, table_new(columns, 9, 0), NULL, 0, view_rows(v, SCREEN_ROWS) };
 	each(v, c, table_line, &to);
-	char *note = to.shown > to.most ? output_format("%zu more: -n ROWS, or all in a pipe", to.shown - to.most) : NULL;
+	char *note = to.shown > to.most ? output_format("%zu more: -n ROWS, or --csv", to.shown - to.most) : NULL;
 	if (note)
 		table_note(to.table, 2, note);
 	free(note);
@@ -143,7 +145,7 @@ static void print_terminal(const struct view *v, const struct course *c, void (*
 static int print_all_json(const struct view *v, const struct course *c, void (*each)(const struct view *, const struct course *, stretch_f *,
 										      void *))
 {
-	struct target to = { .view = v, .list = json_array() };
+	struct target to = { .view = v, .list = json_array(), .most = view_rows(v, SIZE_MAX) };
 	json_t *root = json_object();
 	const struct pace *p = course_main(c, v);
 	each(v, c, json_row, &to);
@@ -151,6 +153,8 @@ static int print_all_json(const struct view *v, const struct course *c, void (*e
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "source", p ? json_string(course_source(p->source)) : json_null());
 	json_object_set_new(root, v->options->by == BY_PHASE ? "phases" : "steps", to.list);
+	json_object_set_new(root, "rows_total", json_bytes(to.shown));
+	json_object_set_new(root, "rows_left_out", json_bytes(to.shown - json_array_size(to.list)));
 	return json_print(root);
 }
 
@@ -167,8 +171,8 @@ int timeline_by_course(struct view *v)
 		e = course_run(c, v);
 	if (e == 0 && v->options->json) {
 		e = print_all_json(v, c, phases ? each_phase : each_step);
-	} else if (e == 0 && output_is_terminal()) {
-		print_terminal(v, c, phases ? each_phase : each_step);
+	} else if (e == 0 && !v->options->csv) {
+		print_screen(v, c, phases ? each_phase : each_step);
 	} else if (e == 0) {
 		printf("start_s,end_s,pid,%s,count,track,%s,high_bytes\n", phases ? "phase" : "step", phases ? "start_bytes" : "low_bytes");
 		(phases ? each_phase : each_step)(v, c, csv_row, &(struct target){ .view = v });

@@ -48,9 +48,11 @@ static int add_block(struct trace *t, const struct mt_block *head, uint64_t offs
 		return 0;
 	}
 	int e = vec_reserve(t->blocks, t->room, t->count + 1);
-	if (!e)
-		t->blocks[t->count++] = b;
-	return e;
+	if (e)
+		return e;
+	t->blocks[t->count++] = b;
+	t->slots += head->count;
+	return 0;
 }
 
 /* The next place at or after `offset` where a whole, intact block lies; the file's size if there is none. */
@@ -160,6 +162,7 @@ static int check_complete(struct image *im)
 static void forget(struct trace *t)
 {
 	t->count = 0;
+	t->slots = 0;
 	t->nodes = t->info = (struct trace_block){ 0 };
 	t->end = false;
 	t->replaced = true;

@@ -143,8 +143,7 @@ static int pick_processes(struct view *v)
 		v->selected++;
 	}
 	if (v->selected == 0)
-		return error_set(MT_EUSAGE, "--process", ERROR_NO_OFFSET, "%s: no process of this trace; "
-				 "memtrace report lists them", what);
+		return reader_no_process(v->reader, what);
 	return 0;
 }
 
@@ -161,6 +160,24 @@ int view_open(struct view *v, const struct options *o)
 	if (e < 0)
 		view_close(v);
 	return e;
+}
+
+size_t view_rows(const struct view *v, size_t usual)
+{
+	return v->options->rows ? v->options->rows : usual;
+}
+
+const char *view_by_name(const struct view *v)
+{
+	return options_by_name(v->by);
+}
+
+int view_check_filter(const struct view *v, bool matched)
+{
+	if (!v->options->filter || matched)
+		return 0;
+	return error_set(MT_EUSAGE, "--filter", ERROR_NO_OFFSET, "no stack of what was alive then has a frame that matches '%s'",
+			 v->options->filter);
 }
 
 enum model_split view_split(const struct view *v)
@@ -229,14 +246,43 @@ static int settle_kinds(struct view *v)
 	return 0;
 }
 
-int view_run(struct view *v, struct model_query *q)
+/* One moment, or a time from and to. */
+static int resolve_times(struct view *v, struct model_query *q)
 {
 	const struct options *o = v->options;
+	bool moment = o->at.kind != WHEN_UNSET && o->at.kind != WHEN_PEAK;
+	if (moment && (o->from.kind != WHEN_UNSET || o->to.kind != WHEN_UNSET))
+		return error_set(MT_EUSAGE, "--at", ERROR_NO_OFFSET, "%s is one moment: not with --from or --to", o->at.text);
 	int e = resolve(v, &o->from, EDGE_BEGIN, &q->from_ns);
 	if (e == 0)
 		e = resolve(v, &o->to, EDGE_END, &q->until_ns);
 	if (e == 0)
 		e = resolve_at(v, q);
+	if (e == 0 && q->from_ns > q->until_ns)
+		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is after --to %s", o->from.text, o->to.text);
+	return e;
+}
+
+/* Times on screens are rounded: one that stands there as the end is not behind it. */
+static uint64_t rounding_of(uint64_t ns)
+{
+	const uint64_t second = 1000000000;
+	return ns >= 100 * second ? second : ns >= 10 * second ? second / 10 : ns >= second ? second / 100 : second / 1000;
+}
+
+/* Behind the pass, since only then is it known when a trace ends that says nothing of it. */
+static int check_end(const struct view *v, const char *option, const struct when *w, uint64_t ns)
+{
+	uint64_t end = reader_duration_ns(v->reader);
+	if ((w->kind != WHEN_SECONDS && w->kind != WHEN_WALL) || ns <= end + rounding_of(end))
+		return 0;
+	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "%s is behind the end of the trace, at %s", w->text, DURATION(end));
+}
+
+int view_run(struct view *v, struct model_query *q)
+{
+	const struct options *o = v->options;
+	int e = resolve_times(v, q);
 	if (e < 0)
 		return e;
 	v->from_ns = q->from_ns;
@@ -246,6 +292,10 @@ int view_run(struct view *v, struct model_query *q)
 	q->on_progress = output_progress;
 	e = model_run(&v->model, v->reader, q);
 	output_progress_end();
+	if (e == 0)
+		e = check_end(v, "--from", &o->from, q->from_ns);
+	if (e == 0)
+		e = check_end(v, "--at", &o->at, q->until_ns);
 	if (e == 0)
 		e = settle_kinds(v);
 	if (e < 0)

@@ -39,6 +39,15 @@ void view_close(struct view *v);
 /* For eyes: a line if anything is missing, so that figures are not all there is. */
 void view_print_missing(const struct view *v);
 
+/* -n, or what the command shows without it. */
+size_t view_rows(const struct view *v, size_t usual);
+
+/* What --by is called: "site". */
+const char *view_by_name(const struct view *v);
+
+/* Wrong usage where there is a --filter that nothing matched; else 0. */
+int view_check_filter(const struct view *v, bool matched);
+
 /* How sites are told apart, as --by says. */
 enum model_split view_split(const struct view *v);
 

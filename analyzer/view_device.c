@@ -62,8 +62,11 @@ static int pick(const struct view *v, const struct model *m, uint32_t *device)
 	if (found)
 		return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET, "%s is %u different devices in this trace: name its UUID, or "
 				 "a process with --process", name, found);
-	return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET, "%s: no device of this trace%s", name,
-			 model_devices(m) ? "; memtrace report lists them" : ", which has memory of the host only");
+	char list[512] = "";
+	size_t n = 0;
+	for (uint32_t i = 0; i < model_devices(m) && n < sizeof(list); i++)
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s %s, ", model_device(m, i)->name, model_device(m, i)->uuid);
+	return error_set(MT_EUSAGE, "--device", ERROR_NO_OFFSET, "no device '%s' in this trace, which has %shost, map and pinned", name, list);
 }
 
 int view_pick_device(struct view *v)
@@ -119,7 +122,7 @@ int view_find_oom(struct view *v, const struct when *w, uint64_t *event, uint64_
 		*event = o->at.event;
 		*ns = o->at.ns;
 	} else if (e >= 0) {
-		e = error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "%s", m && model_ooms(m) ? "there were fewer"
+		e = error_set(MT_EUSAGE, w->text, ERROR_NO_OFFSET, "%s", m && model_ooms(m) ? "device memory ran out fewer times in this trace"
 			      : "no device memory ran out in this trace");
 	}
 	model_free(m);

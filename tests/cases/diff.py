@@ -150,9 +150,14 @@ def case_sites_come_by_change_without_what_did_not():
 def case_rows_beyond_those_asked_for_are_counted():
     lines = screen(tuple(SITES), "-n", "2")
     mt.equal(firsts(lines)[:2], ["nearly", "grew"])
-    mt.check("4 more: -n ROWS" in lines[2] and len(lines) == 3, lines)
+    rest = sum(after - before for before, after in list(SITES.values())[2:]) # as the screen has them: what changed most first
+    mt.check("4 more, together %+.1f MiB: -n ROWS" % rest in lines[2] and len(lines) == 3, lines)
     done = mt.execute([mt.MEMTRACE, "diff", "--json", "-n", "2", *pair(tuple(SITES))])
-    mt.equal(len(json.loads(done.out)["sites"]), 2)
+    some = json.loads(done.out)
+    every = json.loads(mt.execute([mt.MEMTRACE, "diff", "--json", "-n", "all", *pair(tuple(SITES))]).out)
+    mt.equal((len(some["sites"]), some["sites"]), (2, every["sites"][:2]))
+    mt.equal((some["sites_total"], some["sites_left_out"]), (len(every["sites"]), {
+        "count": len(every["sites"]) - 2, "change_bytes": sum(s["change_bytes"] for s in every["sites"][2:])}))
 
 
 @mt.variants(("one", 1), ("two", 2))

@@ -66,7 +66,8 @@ def case_tests_that_pages_name_exist():
 
 
 EXAMPLE = re.compile(r"^    (?:eval \$\()?memtrace ([a-z]+(?: [^#>)\n]*)?)", re.M)
-OF_OPTIONS = ("no such command", "no such option", "needs a value", "takes no value", "is no ", "unexpected word", "name two")
+OF_OPTIONS = ("unknown command", "unknown option", "unknown value", "is no option", "needs a value", "takes no value", "is no ", "unexpected word", "name two",
+              "not with", "is none of its keys")
 
 
 def examples():

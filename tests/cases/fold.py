@@ -3,7 +3,6 @@
 # timeout: 240
 import json
 import os
-import struct
 import sys
 import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -108,19 +107,6 @@ def check(run):
     mt.equal(run.main["host"]["failed"], run.account["failed"], "failed calls")
 
 
-def fold(trace):
-    """As if the limit were near: a recorder comes, folds what is there, and goes."""
-    size = sum(os.path.getsize(os.path.join(trace.path, f)) for f in trace.files(".trace"))
-    for field, value in (("limit_bytes", 4 * size), ("used_bytes", 4 * size - size * 11 // 10), ("trace_bytes", size)):
-        with open(os.path.join(trace.path, "session"), "r+b") as file:
-            file.seek(mt.session_offset(field))
-            file.write(struct.pack("<Q", value))
-    done = mt.execute([mt.MEMTRACE, "record", trace.path])
-    mt.equal((done.status, done.out, done.err), (0, "", ""), "memtrace record")
-    trace._report = None
-    return trace
-
-
 def case_folded():
     run = Run(4000000, 16 * MIB)
     check(run)
@@ -136,7 +122,7 @@ def lines(command):
 
 def case_decoded():
     """The independent decoder reads folded blocks as the reader does."""
-    trace = fold(Run(100000, 0).trace)
+    trace = mt.fold(Run(100000, 0).trace)
     got, want = lines([mt.MEMTRACE, "dump", trace.path]), lines([sys.executable, DECODE, trace.path])
     mt.check(any(line.startswith("fold ") for line in got), "nothing was folded")
     different = [(a, b) for a, b in zip(got, want) if a != b]
@@ -149,7 +135,7 @@ def case_moments():
     trace, end = run.trace, run.main["end_s"]
     moments = ["%.6f" % (end * i / 20) for i in range(1, 20)]
     before = [trace.json("peak", "--at", at)["host"]["bytes"] for at in moments]
-    fold(trace)
+    mt.fold(trace)
     uncertain = 0
     for at, exact in zip(moments, before):
         after = trace.json("peak", "--at", at)
@@ -161,7 +147,7 @@ def case_moments():
 
 def case_told():
     run = Run(400000, 0)
-    trace = fold(run.trace)
+    trace = mt.fold(run.trace)
     report, text = trace.json("report"), trace.tool("report").out
     mt.check(report["complete"], "folding makes a trace incomplete")
     mt.check(" folded (disk limit): " in text, "the report does not say it: %s" % text)

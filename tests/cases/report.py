@@ -189,8 +189,8 @@ def case_killed_programs_did_not_leak():
 # ---- timeline ---------------------------------------------------------------------------------------------------
 
 
-def case_timeline_is_csv_in_a_pipe():
-    rows = list(csv.DictReader(io.StringIO(text(recorded("1"), "timeline"))))
+def case_timeline_as_csv():
+    rows = list(csv.DictReader(io.StringIO(text(recorded("1"), "timeline", "--csv"))))
     heap = [r for r in rows if r["kind"] == "heap" and r["pid"] == "all"]
     times = [float(r["time_s"]) for r in heap]
     mt.check(times == sorted(times) and len(times) > 10, "times: %s" % times[:10])

@@ -183,7 +183,7 @@ def case_times_by_step_and_phase():
 
 def case_timelines():
     run = run_of("leak", 60)
-    done = command(None, "timeline", "--by", "step", run.trace.path)
+    done = command(None, "timeline", "--by", "step", "--csv", run.trace.path)
     rows = [r for r in csv.DictReader(io.StringIO(done.out)) if r["track"] == "host"]
     listed = run.steps()["list"]
     mt.equal([int(r["low_bytes"]) for r in rows], [s["low_bytes"]["host"] for s in listed])

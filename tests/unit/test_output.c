@@ -75,4 +75,22 @@ TEST(sparklines_scale)
 	CHECK(same_and_free(output_sparkline(values, 1, 0), " "));
 }
 
+TEST(each_character_has_one_of_ascii)
+{
+	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	char line[9] = "";
+	for (size_t i = 0; i < 8; i++)
+		line[i] = output_ascii(bars[i], (int)strlen(bars[i]));
+	CHECK(same(line, "_.:-=+*#"));
+	CHECK_EQ(output_ascii("·", 2), '.');
+	CHECK_EQ(output_ascii("é", 2), '?');
+	CHECK_EQ(output_ascii("a", 1), 'a');
+	CHECK_EQ(output_ascii("\xbf", 1), '?');
+}
+
+TEST(wall_clock_is_utc)
+{
+	CHECK(same(WALL(1700000000123456789), "2023-11-14T22:13:20Z"));
+}
+
 TEST_MAIN

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""docs/JSON.md: every key that a command prints on the test traces is on the page with its type, and every key of the page is printed."""
+# timeout: 400
+import functools
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import cases
+import golden_traces
+import mt
+
+PAGE = os.path.join(mt.TOP, "docs/JSON.md")
+TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "object": dict, "null": type(None)}
+COMMANDS = {
+    "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread")], "peak --fit": [("--fit", "1M")],
+    "leaks": [(), ("--by", "thread")], "frag": [(), ("--at", "end")],
+    "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()],
+    "dump": [("--nodes",), ("--samples",), ("--symbols",)],
+}
+KINDS = ("graph_pools", "leak", "host_pressure", "limit", "copies")
+
+# ---- the page ----------------------------------------------------------------------------------------------------
+
+
+def sections():
+    """{"memtrace peak": rows}, {"*site*": rows}: rows of (key, type)."""
+    found, rows = {}, None
+    with open(PAGE, encoding="utf-8") as page:
+        for line in page:
+            head = re.match(r"##+ (?:`memtrace ([^`]+)`|\*([^*]+)\*)$", line.rstrip())
+            row = re.match(r"\| `([^`]+)` \| ([^|]+) \|", line)
+            if head:
+                rows = found.setdefault(head[1] or "*%s*" % head[2], [])
+            elif line.startswith("#"):
+                rows = None
+            elif row:
+                rows.append((row[1], row[2].strip()))
+    return found
+
+
+def expand(rows, all_sections, prefix=""):
+    """{path: type} with the objects of the page in their places."""
+    out = {}
+    for key, kind in rows:
+        own = prefix + key
+        out[own] = kind
+        for shared in re.findall(r"\*[^*]+\*", kind):
+            mt.check(shared in all_sections, "the page has no object %s" % shared)
+            out.update(expand(all_sections[shared], all_sections, own + "."))
+    return out
+
+
+@functools.lru_cache(None)
+def page():
+    found = sections()
+    return {name: expand(rows, found) for name, rows in found.items() if not name.startswith("*")}
+
+
+# ---- what is printed ---------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, threading, time
+kept = []
+def work(steps):
+    for n in range(steps):
+        kept.extend(bytearray(3000 + i) for i in range(20))
+        [bytearray(100 * i) for i in range(100)]
+        time.sleep(0.002)
+threading.Thread(target=work, args=(30,)).start()
+work(30)
+large = [bytearray(b"x") * (1 << 20) for _ in range(60)]
+time.sleep(1.5)
+large.clear()
+time.sleep(1.5)
+"""
+
+
+def recorded(**env):
+    path = os.path.join(mt.scratch("program"), "train.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    return mt.shimmed([mt.python(), path], env=env).trace.settle().path
+
+
+@functools.lru_cache(None)
+def traces():
+    paths = [golden_traces.unpack(name, mt.scratch("golden")) for name in golden_traces.NAMES]
+    for kind in KINDS:
+        paths.append(os.path.join(mt.scratch("battery"), "t"))
+        cases.make(paths[-1], kind, 301, True)
+    paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="1K")]
+    for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
+                       (["marks", "basic"], {}), (["mapped"], {})):
+        paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)
+    paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
+    for path in paths[-2:]:
+        mt.execute([mt.MEMTRACE, "symbolize", path])
+    return paths
+
+
+def objects(path, command, options):
+    words = [mt.MEMTRACE, command.split()[0], *options, "--json", path] + ([path] if command == "diff" else [])
+    done = mt.execute(words)
+    mt.check(done.status in (0, 1, 2), "%r" % done)
+    lines = done.out.splitlines() if command == "dump" else [done.out]
+    return [json.loads(line) for line in lines if line] if done.status != 2 else []
+
+
+def matches(wanted, path):
+    """Of the keys on the page the one that this is, with * for names of the trace's own; the most exact."""
+    want, got = wanted.split("\t"), path.split("\t")
+    return len(want) == len(got) and all(w in ("*", g) for w, g in zip(want, got))
+
+
+class Printed:
+    def __init__(self, wanted):
+        self.wanted = {key.replace(".", "\t"): key for key in wanted}
+        self.known, self.types, self.unknown = {}, {}, {}
+
+    def key_of(self, path):
+        """The row of the page for a path; an object whose parts alone are on the page needs none."""
+        if path not in self.known:
+            found = [k for k in self.wanted if matches(k, path)]
+            self.known[path] = min(found, key=lambda k: k.count("*")) if found else None
+        return self.known[path]
+
+    def take(self, value, path):
+        key = self.key_of(path) or (self.key_of(path + "[]") if isinstance(value, list) else None)
+        if key:
+            self.types.setdefault(key, set()).add(type(value))
+        elif not isinstance(value, (dict, list)) or not any(matches("\t".join(k.split("\t")[:path.count("\t") + 1]), path)
+                                                           for k in self.wanted):
+            self.unknown[path.replace("\t", ".")] = value
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                self.take(inner, (path + "\t" if path else "") + name)
+        elif isinstance(value, list):
+            for inner in value:
+                if isinstance(inner, dict):
+                    for name, part in inner.items():
+                        self.take(part, path + "[]\t" + name)
+
+
+@functools.lru_cache(None)
+def printed(command):
+    found = Printed(page()[command])
+    for path in traces():
+        for options in COMMANDS[command]:
+            for o in objects(path, command, options):
+                for name, value in o.items():
+                    found.take(value, name)
+    return found
+
+
+def fits(kind, types):
+    if kind.startswith("array of"):
+        return types == {list}
+    named = [w.strip() for w in re.split(r", | or ", kind)]
+    allowed = tuple(t for w in named for t in (TYPES[w] if isinstance(TYPES.get(w, dict), tuple) else (TYPES.get(w, dict),)))
+    return types <= set(allowed)
+
+
+@mt.variants(*COMMANDS)
+def case_keys_are_on_the_page(command):
+    unknown = printed(command).unknown
+    mt.check(not unknown, "memtrace %s prints keys that docs/JSON.md lacks: %s" % (command, unknown))
+
+
+@mt.variants(*COMMANDS)
+def case_keys_of_the_page_are_printed(command):
+    found = printed(command)
+    missing = sorted(set(found.wanted) - set(found.types))
+    mt.check(not missing, "docs/JSON.md says that memtrace %s prints %s" % (command, [found.wanted[k] for k in missing]))
+
+
+@mt.variants(*COMMANDS)
+def case_types_are_as_the_page_says(command):
+    found = printed(command)
+    for key, types in found.types.items():
+        kind = page()[command][found.wanted[key]]
+        mt.check(fits(kind, types), "%s of memtrace %s is %s, not %s" % (found.wanted[key], command, types, kind))
+
+
+def case_every_command_is_on_the_page():
+    """Whatever has --json has a table."""
+    done = mt.execute([mt.MEMTRACE, "--help"])
+    for command in re.findall(r"^  (\w+) +\S", done.out, re.M):
+        has = " --json " in mt.execute([mt.MEMTRACE, command, "--help"]).out
+        mt.equal(has, command in page(), "%s: --json, and a table" % command)
+
+
+if __name__ == "__main__":
+    mt.main()
