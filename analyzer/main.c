@@ -2,7 +2,9 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "analyzer/output.h"
 
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +29,22 @@ static int help(void)
 			printf("  %-10s %s\n", commands[i].name, commands[i].help);
 	printf("\nRecord:  LD_PRELOAD=libmemtrace.so PROGRAM, or memtrace run -- PROGRAM\n"
 	       "Without DIR a command reads the newest memtrace directory in the working directory.\n"
-	       "memtrace COMMAND --help says more; memtrace --version says which.\n");
+	       "memtrace COMMAND --help says more; memtrace help words explains the words of reports; memtrace --version says which.\n");
+	return 0;
+}
+
+/* The glossary, as docs/GLOSSARY.md has it. */
+static int explain_words(void)
+{
+	static const struct { const char *words, *meaning; } list[] = {
+#define WORD(words, meaning) { words, meaning },
+#include "analyzer/words.def"
+#undef WORD
+	};
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		printf("%s%s%s\n    ", output_begin(STYLE_HEAD), list[i].words, output_end(STYLE_HEAD));
+		output_wrapped(list[i].meaning, 4, UINT_MAX, output_width() - 4, NULL);
+	}
 	return 0;
 }
 
@@ -64,6 +81,8 @@ int main(int argc, char **argv)
 		error_print();
 		return error_exit_status(MT_EUSAGE);
 	}
+	if (argc == 3 && !strcmp(argv[1], "help") && !strcmp(argv[2], "words"))
+		return finish(explain_words());
 	if (argc == 3 && !strcmp(argv[1], "help"))
 		argv = about;
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))

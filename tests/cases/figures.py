@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import audit
 import audit_host
 import fold
+import goldens
 import gpu
 import mt
 import places
@@ -44,7 +45,7 @@ def well(done):
     """The screen of a run without a failure or a cause."""
     mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
     seen = audit.Audit(done)
-    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("WHAT TO DO$")), ([], False, False), "causes, a failure, advice")
     return seen
 
 
@@ -59,6 +60,7 @@ def never(done, *sick):
 def case_incident1():
     """The model is there three times on the device; a fourth copy is the file's, on the host."""
     done = run("incident1")
+    goldens.compare("incident1", done.trace)
     seen, account, said = audit.Audit(done), done.account, done.account["ooms"][-1]
     mt.equal(certain(done, "cuda:0"), ["copies"])
     copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
@@ -86,7 +88,7 @@ def case_incident1():
     peaks["incident1.py:%d" % (int(line_of("incident1", "with failing(")) + 1)] = said["peak_allocated_bytes"]
     seen.by_phase("cuda:0", peaks, freed=account["trained_peak"] - account["trained"])
     seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
-    seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")
+    seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="WHAT TO DO")
     seen.alive(said["kinds"])
     seen.by_line({"incident1.py:" + line_of("incident1", text): of for text, of in (
         ("nn.Parameter(torch.empty(shape", (2 * copy, 2 * account["copy_blocks"])), ("weight.detach().clone()", (copy, account["copy_blocks"])),
@@ -110,6 +112,7 @@ def case_incident1_healthy():
 
 def case_incident2():
     done = run("incident2")
+    goldens.compare("incident2", done.trace)
     seen, account, said, first = audit.Audit(done), done.account, done.account["ooms"][-1], done.account["first"]
     mt.equal(certain(done, "cuda:0"), ["other_process", "phase_peak"])
     ruled_out(done, "fragmentation", "leak")
@@ -127,8 +130,8 @@ def case_incident2():
     mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
     seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)$",
                said["reserved_bytes"] - said["allocated_bytes"], said["largest_hole_bytes"], said["free_bytes"], said["tried_bytes"], what="no fragmentation")
-    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="DO")
-    seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="DO")
+    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="WHAT TO DO")
+    seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="WHAT TO DO")
     kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}
     seen.alive(kinds, outside=sum(account["libraries"].values()), either=2 * account["batch_bytes"])
     seen.largest(sorted(said["largest_blocks"] + first["largest_blocks"], reverse=True)[:5])
@@ -193,6 +196,7 @@ def grown(seen):
 
 def case_incident3():
     done = run("incident3")
+    goldens.compare("incident3", done.trace)
     seen, account = audit.Audit(done), done.account
     mt.equal((certain(done), [kind for kind, *_ in seen.why()[0]]), (["leak"], ["leak"]), "verdicts")
     ruled_out(done, "capacity", "fragmentation", "other_process")
@@ -203,8 +207,8 @@ def case_incident3():
     seen.claim(r"what grew \((FIGURE)\) would", total, what="what grew, where fragmentation is ruled out")
     seen.alive(account["kinds"], either=account["batch_bytes"])
     seen.largest(account["ooms"][-1]["largest_blocks"])
-    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="DO")
-    mt.equal(len(seen.each("save_activation", "DO")), 1, "lines of advice about one site")
+    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="WHAT TO DO")
+    mt.equal(len(seen.each("save_activation", "WHAT TO DO")), 1, "lines of advice about one site")
     seen.finish()
     exact(done)
 
@@ -316,6 +320,8 @@ def case_incident3_folded_fails_at_the_same_step():
 def case_incident5(layers):
     """Both fit: nothing is a problem, and each GPU's figures are PyTorch's and the driver's."""
     done = run("incident5", layers)
+    if layers == 30:
+        goldens.compare("incident5", done.trace)
     seen, account = well(done), done.account
     steps = done.trace.report["steps"] or {"growth": {}}  # what it does when all is loaded may be in a loop
     growing = [name for name, growth in steps["growth"].items() if name.startswith("cuda") and growth["kind"] != "none"]
