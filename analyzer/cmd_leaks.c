@@ -114,11 +114,11 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	table_print(t);
 }
 
-/* "save train.py:73 and 9 more sites in lock-step" */
+/* "save train.py:73 and 9 more sites at the same pace" */
 static char *group_name(const struct leak_group *g)
 {
 	char *text = owner_text(g->most->owner), *where = g->most->owner->frame ? frame_where(g->most->owner->frame) : NULL;
-	char *more = g->sites > 1 ? output_format(" and %zu more in lock-step", g->sites - 1) : NULL;
+	char *more = g->sites > 1 ? output_format(" and %zu more at the same pace", g->sites - 1) : NULL;
 	char *name = output_format("%s%s%s%s", text ? text : "", where ? "  " : "", where ? where : "", more ? more : "");
 	free(text);
 	free(where);

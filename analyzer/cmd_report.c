@@ -2,12 +2,16 @@
 #include "analyzer/benign.h"
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
+#include "analyzer/leaks.h"
+#include "analyzer/pyarenas.h"
 #include "analyzer/report.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct option_row rows[] = {
+	{ "all", 0, NULL, OPTION_FLAG, offsetof(struct report_options, all), "all that is known, not only what 80x24 holds", 0 },
 	OPTIONS_ROW_PROCESS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_TIMES, OPTIONS_ROW_ROWS, OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
 	OPTIONS_ROW_FILTER, OPTIONS_ROW_JSON, OPTIONS_ROW_RULES, OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
 	OPTIONS_END
@@ -15,10 +19,12 @@ static const struct option_row rows[] = {
 
 const struct option_spec cmd_report_spec = {
 	"memtrace report [options] [DIR...]",
-	"What happened, on one screen: totals, processes, memory over time, who owned\n"
-	"most at the peak, and what was lost while recording.",
+	"What happened, on one screen: what failed and why, or that all is well; where\n"
+	"the memory was and whose, and what was lost while recording. Its words are\n"
+	"explained by memtrace help words.",
 	rows, 0,
 	"  memtrace report                         # of the newest trace here\n"
+	"  memtrace report --all                   # everything, on a larger screen\n"
 	"  memtrace report --process worker --from phase:train\n",
 	"Next: memtrace help peak, leaks, timeline\n"
 	"Read: docs/report.md; docs/DIAGNOSIS.md on verdicts",
@@ -80,6 +86,27 @@ static int heap_owners(const struct view *v, struct sites **out)
 	return view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
 }
 
+/* Where nothing is wrong as far as causes go, what memtrace leaks says of it. */
+static int ask_leaks(struct report *r, struct view *v)
+{
+	struct leaks l;
+	int e = leaks_init(&l, v, r->course, NULL);
+	if (e < 0) {
+		r->course = NULL; /* it has taken that over */
+		return e;
+	}
+	r->leaks = (struct report_leaks){ .known = true, .alive = l.bytes, .in_use = l.in_use };
+	for (unsigned group = 1; group <= l.groups; group++)
+		for (int kind = 0; kind < MODEL_KINDS; kind++) {
+			struct leak_group g = leaks_group(&l, group, kind);
+			r->leaks.sites += g.sites;
+			r->leaks.grown += (uint64_t)g.bytes;
+		}
+	l.course = NULL; /* ours again */
+	leaks_fini(&l);
+	return 0;
+}
+
 /* The second pass has a reader and a model of its own, so the owners are added up meanwhile. */
 struct second_pass { struct course *course; const struct view *view; pthread_t thread; bool threaded; int error; };
 
@@ -104,6 +131,40 @@ static int end_second(struct second_pass *p)
 	return p->error;
 }
 
+static int larger(const void *a, const void *b)
+{
+	const struct owner *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* The arenas that were mapped by imports and the others are one owner. Returns the others' bytes. */
+static uint64_t join_arenas(struct sites *s)
+{
+	struct owner *all = NULL;
+	uint64_t after = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		struct owner *o = &s->owners[i];
+		if (!o->folded || !pyarenas_is_label(o->label))
+			continue;
+		after += strcmp(o->label, PYARENAS_LABEL) ? 0 : o->bytes;
+		if (!all) {
+			all = o;
+			all->label[sizeof(PYARENAS_LABEL) - 1] = '\0';
+			continue;
+		}
+		all->bytes += o->bytes;
+		all->blocks += o->blocks;
+		free(o->label);
+		free(o->stacks);
+		free(o->members);
+		memmove(o, o + 1, (--s->count - i) * sizeof(*o));
+		i--;
+	}
+	if (all)
+		qsort(s->owners, s->count, sizeof(*s->owners), larger);
+	return after;
+}
+
 static int build_owners(struct report *r, const struct view *v)
 {
 	int e = 0;
@@ -112,6 +173,8 @@ static int build_owners(struct report *r, const struct view *v)
 		if (v->kinds & 1u << kind)
 			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
 				: view_owners_brief(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);
+	if (r->owners[MODEL_MAP])
+		r->arenas_after = join_arenas(r->owners[MODEL_MAP]);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
 		e = view_owners_brief(v, SITES_TEMPORARY, MODEL_HEAP, NULL, &r->temporary);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)
@@ -140,7 +203,8 @@ static int report_init(struct report *r, const struct view *v)
 static int report(struct view *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
-	struct report r = { .course = course_new() };
+	const struct report_options *o = (const struct report_options *)v->options;
+	struct report r = { .course = course_new(), .brief = !o->all };
 	if (!r.course)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	int e = system_open(&r.system, v->reader);
@@ -154,6 +218,8 @@ static int report(struct view *v)
 		e = system_settle(r.system, v->model);
 	if (e >= 0)
 		e = report_init(&r, v);
+	if (e == 0 && !v->options->json && !report_is_trouble(&r))
+		e = ask_leaks(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0)
@@ -164,6 +230,6 @@ static int report(struct view *v)
 
 int cmd_report(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct report_options o = { 0 };
 	return view_command(&cmd_report_spec, &o, argc, argv, report);
 }

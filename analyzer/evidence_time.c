@@ -3,6 +3,7 @@
 
 #include "analyzer/benign.h"
 #include "analyzer/output.h"
+#include "analyzer/pyarenas.h"
 #include "analyzer/trend.h"
 #include "analyzer/vec.h"
 
@@ -95,11 +96,7 @@ static bool works(const struct place *p, const struct trend *t)
 
 static bool is_arena(const struct place *p, const struct owner *o)
 {
-	struct stack_walk w = { .next = o->stack_count ? o->stacks->stack : 0 };
-	while (p->kind == MODEL_MAP && stack_step(p->x->view->stacks, &w))
-		if (w.frame->name && !strcmp(w.frame->name, "_PyObject_ArenaMmap"))
-			return true;
-	return false;
+	return p->kind == MODEL_MAP && o->stack_count && pyarenas_is(p->x->view->stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
 }
 
 static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
@@ -143,7 +140,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 	};
 }
 
-/* One cause: what grows in lock-step. */
+/* One cause: what grows at the same pace. */
 static void join(struct evidence_growth *to, const struct evidence_growth *g)
 {
 	if (g->bytes > to->bytes) {

@@ -23,7 +23,7 @@ struct leaks {
 	struct sites *live[MODEL_KINDS], *peak[MODEL_KINDS];
 	struct leak *list;         /* the worst first */
 	size_t count;
-	unsigned groups;           /* of sites that grow in lock-step: 1 to that */
+	unsigned groups;           /* of sites that grow at the same pace: 1 to that */
 	uint64_t bytes, blocks;    /* of the heap, without benign and suppressed ones */
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
@@ -37,7 +37,7 @@ void leaks_fini(struct leaks *l);
 bool leak_is_steady(const struct leak *leak);
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* Sites of one kind of memory that grow in lock-step, without suppressed ones. */
+/* Sites of one kind of memory that grow at the same pace, without suppressed ones. */
 struct leak_group {
 	const struct leak *most;   /* the one that grew most; NULL: there are none */
 	size_t sites;

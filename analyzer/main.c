@@ -2,9 +2,11 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "analyzer/output.h"
 #include "analyzer/suggest.h"
 #include "format/own_program.h"
 
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +28,8 @@ static int help(void)
 			printf("  %-10s %s\n", c->name, c->help);
 	printf("\nBegin:   memtrace run -- PROGRAM, or LD_PRELOAD=libmemtrace.so PROGRAM; then memtrace report\n"
 	       "Without DIR a command reads the newest memtrace directory in the working directory.\n"
-	       "memtrace help COMMAND says more; memtrace --version says which.\n");
+	       "memtrace help COMMAND says more, memtrace help words explains the words of reports;\n"
+	       "memtrace --version says which.\n");
 	return 0;
 }
 
@@ -49,10 +52,27 @@ static int unknown(const char *name)
 	return error_set(MT_EUSAGE, NULL, ERROR_NO_OFFSET, "unknown command '%s'", name);
 }
 
-/* memtrace help COMMAND */
+/* The glossary, as docs/GLOSSARY.md has it. */
+static int explain_words(void)
+{
+	static const struct { const char *words, *meaning; } list[] = {
+#define WORD(words, meaning) { words, meaning },
+#include "analyzer/words.def"
+#undef WORD
+	};
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		printf("%s%s%s\n    ", output_begin(STYLE_HEAD), list[i].words, output_end(STYLE_HEAD));
+		output_wrapped(list[i].meaning, 4, UINT_MAX, output_width() - 4, NULL);
+	}
+	return 0;
+}
+
+/* memtrace help COMMAND, or words */
 static int help_on(const char *name)
 {
 	const struct option_command *c = find(name);
+	if (!strcmp(name, "words"))
+		return explain_words();
 	if (!c)
 		return unknown(name);
 	options_help(c->spec);

@@ -1,5 +1,6 @@
 #include "analyzer/output.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_WIDTH 100
+#define DEFAULT_ROWS 24
 #define LEAST_WIDTH 60
+#define MOST_WIDTH 1000
 
 /* ---- the terminal -------------------------------------------------------------------------------------- */
 
@@ -23,12 +25,33 @@ bool output_is_terminal(void)
 	return known;
 }
 
+static int assumed_width = 100;
+
+void output_assume_width(int columns)
+{
+	assumed_width = columns;
+}
+
+/* What the terminal has of it, or who started us says, as `watch` and `less` do. */
+static int extent(bool rows, int otherwise)
+{
+	struct winsize size = { 0 };
+	const char *said = getenv(rows ? "LINES" : "COLUMNS");
+	if (output_is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row)
+		return rows ? size.ws_row : size.ws_col;
+	int number = said ? atoi(said) : 0;
+	return number > 0 && number <= MOST_WIDTH ? number : otherwise;
+}
+
 int output_width(void)
 {
-	struct winsize size;
-	if (!output_is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-		return DEFAULT_WIDTH;
-	return size.ws_col < LEAST_WIDTH ? LEAST_WIDTH : size.ws_col;
+	int columns = extent(false, assumed_width);
+	return columns < LEAST_WIDTH ? LEAST_WIDTH : columns;
+}
+
+int output_rows(void)
+{
+	return extent(true, DEFAULT_ROWS);
 }
 
 static bool has_colours(void)
@@ -384,6 +407,58 @@ void output_line(enum output_style style, char *text)
 	free(fitted);
 	free(clean);
 	free(text);
+}
+
+void output_first_line(enum output_style style, char **texts, int count)
+{
+	int chosen = 0;
+	while (chosen + 1 < count && (!texts[chosen] || output_columns(texts[chosen]) > output_width()))
+		chosen++;
+	for (int i = 0; i < count; i++)
+		if (i != chosen)
+			free(texts[i]);
+	output_line(style, texts[chosen]);
+}
+
+/* Between a number and its unit, or what it counts. */
+static bool belongs_together(const char *text, size_t at)
+{
+	return at && isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1]);
+}
+
+/* How many bytes of `text` fit into so many columns without cutting a word or a figure, if it can be helped. */
+static size_t breaking(const char *text, int columns)
+{
+	size_t at = 0, last = 0;
+	for (int column = 0; text[at] && column < columns; column++) {
+		if (text[at] == ' ' && !belongs_together(text, at))
+			last = at;
+		for (at++; (text[at] & 0xc0) == 0x80; at++)
+			;
+	}
+	return !text[at] ? at : last ? last : at;
+}
+
+unsigned output_wrapped(const char *text, int indent, unsigned most, int first, const char *figures)
+{
+	char *clean = output_clean(text ? text : "");
+	const char *at = clean ? clean : "";
+	unsigned lines = 0;
+	do {
+		int columns = lines ? output_width() - indent : first;
+		size_t n = breaking(at, columns);
+		char *part = lines + 1 == most && at[n] ? output_cut(at, columns) : strndup(at, n);
+		printf("%*s%s", lines ? indent : 0, "", part ? part : "");
+		if (!lines && figures)
+			printf("%*s%s", columns - output_columns(part ? part : ""), "", figures);
+		printf("\n");
+		free(part);
+		at += n;
+		at += *at == ' ';
+		lines++;
+	} while (*at && lines < most);
+	free(clean);
+	return lines;
 }
 
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max)

@@ -13,7 +13,11 @@
 /* ---- the terminal ---- */
 
 bool output_is_terminal(void); /* stdout */
-int output_width(void);        /* columns; 100 when it is no terminal */
+int output_width(void);        /* columns; where stdout is no terminal $COLUMNS, else what was assumed, else 100 */
+int output_rows(void);         /* lines; where stdout is no terminal $LINES, else 24 */
+
+/* The columns where nobody says how many there are. */
+void output_assume_width(int columns);
 
 enum output_style { STYLE_NONE, STYLE_HEAD, STYLE_BAD, STYLE_FAINT };
 
@@ -80,6 +84,13 @@ char *output_cut(const char *text, int columns);
 /* Prints it as one line that fits, without what a terminal would obey, and frees it. NULL = no memory: an empty one. */
 void output_line(enum output_style style, char *text);
 
+/* The same with the first of the texts that fits, else the last; frees them. */
+void output_first_line(enum output_style style, char **texts, int count);
+
+/* Prints text in words from column `indent` on, in at most `most` lines. `first` is how much of the first line it may have, where the
+ * caller has printed something already; `figures` (or NULL) stand behind that part. Returns the lines. */
+unsigned output_wrapped(const char *text, int indent, unsigned most, int first, const char *figures);
+
 /* One character per value, `max` the highest bar. */
 char *output_sparkline(const uint64_t *values, size_t count, uint64_t max);
 
@@ -90,8 +101,11 @@ enum align { LEFT, RIGHT };
 struct column {
 	const char *title;
 	enum align align;
-	bool flexible; /* gets narrower when the table is too wide */
+	int gives; /* what it does in a table that is too wide: false = it stays, true = it gets narrower, WORTH(n) = it is left out */
 };
+
+/* Of a column: those with the lowest number are left out first, and all of them before one gets narrower. */
+#define WORTH(n) ((n) + 1)
 
 struct table;
 
@@ -100,6 +114,9 @@ struct table *table_new(const struct column *columns, int count, int indent);
 
 /* As many strings as columns; copied and cleaned. NULL is an empty cell. */
 void table_row(struct table *, const char *const *cells);
+
+/* Leaves out columns that are worth less than that, also where there is room. */
+void table_keep(struct table *, int worth);
 
 /* A line under the latest row, over all columns, faint, behind `indent` more spaces. */
 void table_note(struct table *, int indent, const char *text);

@@ -18,18 +18,40 @@ struct losses {
 	bool complete;
 };
 
+/* What memtrace leaks says. */
+struct report_leaks {
+	bool known;
+	size_t sites;        /* that grow steadily ... */
+	uint64_t grown;      /* ... by so much */
+	uint64_t alive;      /* of the heap at the end, without what libraries and interpreter keep */
+	uint64_t in_use;     /* of all that, in processes that were killed or still run */
+};
+
 struct report {
 	const struct view *view;
 	struct course *course;
 	struct system *system;
 	struct losses losses;
 	struct sites *owners[MODEL_HOST_KINDS]; /* at the peak; NULL = not wanted */
+	uint64_t arenas_after;             /* of Python's arenas in them what was not mapped by imports */
 	struct sites *temporary;
 	struct sites *survivors;           /* heap of processes that exited by themselves */
 	struct explain *explain;
+	bool brief;                        /* the summary: parts print less */
+	struct report_leaks leaks;         /* known where nothing is wrong */
 };
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
+
+/* report_options of cmd_report.c. */
+struct report_options { struct options common; bool all; };
+
+/* The process that the title names. NULL: there is none. */
+const struct process *report_main_program(const struct report *r);
+
+/* report_headline.c: the one thing to know where no failure says it; and what to ask next, in commands to be typed as they are. */
+unsigned report_print_headline(const struct report *r, unsigned room);
+unsigned report_print_next(const struct report *r, unsigned room);
 
 /* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
 unsigned report_print_host(const struct report *r, unsigned room);
@@ -42,13 +64,13 @@ unsigned report_print_kills(const struct report *r);
 unsigned report_print_processes(const struct report *r);
 unsigned report_print_heap_owners(const struct report *r, unsigned room);
 unsigned report_print_device_owners(const struct report *r, unsigned room);
-unsigned report_print_other_owners(const struct report *r);
+unsigned report_print_other_owners(const struct report *r, unsigned room);
 
 /* Of devices (report_devices.c): each begins with an empty line, or prints nothing. What failed; where the memory was when
  * it did, or at the peak of the fullest device; all devices; their processes over time. */
-unsigned report_print_ooms(const struct view *v);
-unsigned report_print_ledger(const struct view *v);
-unsigned report_print_devices(const struct view *v);
+unsigned report_print_ooms(const struct report *r, unsigned room);
+unsigned report_print_ledger(const struct report *r, unsigned room);
+unsigned report_print_devices(const struct report *r);
 unsigned report_print_device_times(const struct view *v);
 
 /* "GPU 0", as the process calls it; NULL = as the first one does. Allocated. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SPARKS = 42, ROWS = 5, FRAMES = 3 };
+enum { BRIEF_DEVICES = 4, SPARKS = 42, FEW_SPARKS = 24, ROWS = 5, FRAMES = 3, LITTLE = 200 /* of a device: that part of it */ };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
@@ -56,10 +56,12 @@ static void print_oom_head(const struct view *v, const struct model_device *d, c
 {
 	const struct process *p = reader_process(v->reader, o->process);
 	char *title = report_device_title(v, d, p), *uuid = short_uuid(d), *outcome = outcome_text(o, p);
-	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup("");
-	output_line(STYLE_BAD, output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity ? identity : "",
-					      o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
-					      p->name, DURATION(o->at.ns), outcome));
+	char *identity = *d->uuid ? output_format("%s, ", uuid) : strdup(""), *forms[2];
+	for (int i = 0; i < 2; i++)
+		forms[i] = output_format("OUT OF MEMORY  %s (%s%s)  pid %u %s  %s  %s", title, identity && !i ? identity : "",
+					 o->at.total_bytes == MODEL_UNKNOWN ? "size unknown" : BYTES(o->at.total_bytes), p->pid,
+					 p->name, DURATION(o->at.ns), outcome);
+	output_first_line(STYLE_BAD, forms, 2);
 	free(title);
 	free(uuid);
 	free(outcome);
@@ -85,12 +87,13 @@ static void print_oom_figures(const struct model_oom *o)
 	if (block && strstr(block, BYTES(o->requested_bytes)))
 		*block = '\0'; /* rounded by less than is shown */
 	char *left = free_text(o);
-	const char *cache = o->pool && o->retries ? " (cache returned)" : "";
-	char *line = output_format("  asked %s bytes = %s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes), block ? block : "",
-				   left ? left : "");
-	bool fits = line && output_columns(line) + (int)strlen(cache) <= output_width();
-	output_line(STYLE_BAD, output_format("%s%s", line ? line : "", fits ? cache : ""));
-	free(line);
+	const char *cache = o->pool && o->retries ? " (cache returned)" : "", *behind = left ? left : "", *within = block ? block : "";
+	char *forms[] = {
+		output_format("  asked %s bytes = %s%s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes), within, behind, cache),
+		output_format("  asked %s bytes = %s%s%s", EXACT(o->requested_bytes), BYTES(o->requested_bytes), within, behind),
+		output_format("  asked %s%s%s", BYTES(o->requested_bytes), within, behind),
+	};
+	output_first_line(STYLE_BAD, forms, 3);
 	free(block);
 	free(left);
 	if (o->limit_bytes)
@@ -170,12 +173,17 @@ static char *joined(const struct frame *const *frames, unsigned count)
 }
 
 /* Who wanted it, outermost first: a line each with the source where that is at hand, else in one. */
-static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
+static unsigned print_oom_stack(const struct report *r, const struct model_oom *o)
 {
+	const struct view *v = r->view;
 	const struct frame *frames[FRAMES];
 	const struct process *p = reader_process(v->reader, o->process);
 	uint32_t stack = stacks_of(v->stacks, p, o->node, o->node2);
 	unsigned count = own_frames(v, stack, frames), lines = 0;
+	if (r->brief && count == FRAMES) { /* without the library's */
+		memmove(frames, frames + 1, (FRAMES - 1) * sizeof(*frames));
+		count--;
+	}
 	if (!count)
 		count = view_telling_frames(v, stack, frames, FRAMES);
 	while (count) {
@@ -192,11 +200,11 @@ static unsigned print_oom_stack(const struct view *v, const struct model_oom *o)
 	return lines;
 }
 
-static unsigned print_oom(const struct view *v, const struct model_device *d, const struct model_oom *o)
+static unsigned print_oom(const struct report *r, const struct model_device *d, const struct model_oom *o)
 {
-	print_oom_head(v, d, o);
+	print_oom_head(r->view, d, o);
 	print_oom_figures(o);
-	unsigned lines = 2 + (o->limit_bytes != 0) + print_oom_stack(v, o);
+	unsigned lines = 2 + (o->limit_bytes != 0) + print_oom_stack(r, o);
 	if (d->ooms <= 1)
 		return lines;
 	output_line(STYLE_NONE, output_format("  %s more before: memtrace report --json lists them; memtrace frag --at oom:N",
@@ -204,8 +212,10 @@ static unsigned print_oom(const struct view *v, const struct model_device *d, co
 	return lines + 1;
 }
 
-unsigned report_print_ooms(const struct view *v)
+unsigned report_print_ooms(const struct report *r, unsigned room)
 {
+	const struct view *v = r->view;
+	(void)room;
 	unsigned lines = 0, shown = 0;
 	for (unsigned i = 0; i < model_devices(v->model) && shown < 2; i++) {
 		const struct model_device *d = model_device(v->model, i);
@@ -213,7 +223,7 @@ unsigned report_print_ooms(const struct view *v)
 		if (!o || (v->processes && !v->processes[o->process]))
 			continue;
 		printf("%s", lines ? "" : "\n");
-		lines += print_oom(v, d, o) + !shown++;
+		lines += print_oom(r, d, o) + !shown++;
 	}
 	return lines;
 }
@@ -232,19 +242,29 @@ struct ledger_table {
 	struct table *table;
 	struct unit unit;
 	uint64_t total;
+	bool brief, tight; /* without rows of little, and of the total, which stands above; of what is free, which does, too */
+	unsigned most; /* rows of processes */
 	int64_t sum;
 	unsigned rows;
 };
 
+static bool is_little(const struct ledger_table *t, int64_t bytes)
+{
+	uint64_t size = (uint64_t)(bytes < 0 ? -bytes : bytes);
+	return t->total != MODEL_UNKNOWN ? size < t->total / LITTLE : size == 0;
+}
+
 static void ledger_row(struct ledger_table *t, const char *who, const char *name, const char *what, int64_t bytes, const char *since,
 		       const char *seen)
 {
+	t->sum += bytes;
+	if (t->brief && is_little(t, bytes) && strcmp(who ? who : "", "free"))
+		return;
 	char *figure = output_format("%.*f", t->unit.digits, (double)bytes / t->unit.bytes);
 	char *percent = t->total != MODEL_UNKNOWN && t->total ? output_format("%.1f", 100.0 * (double)bytes / (double)t->total) : NULL;
 	table_row(t->table, (const char *[]){ who, name, what, figure, percent, since, seen });
 	free(figure);
 	free(percent);
-	t->sum += bytes;
 	t->rows++;
 }
 
@@ -285,14 +305,15 @@ static void detailed_rows(struct ledger_table *t, const struct ledger *l, const 
 	free(pid);
 }
 
-static void process_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, bool detailed, const char *who)
+static void process_rows(struct ledger_table *t, const struct ledger *l, const struct ledger_process *p, bool own, const char *who)
 {
+	const bool detailed = own && (!t->brief || l->process_count == 1);
 	char *since = p->before ? strdup("before") : output_format("%s", DURATION(p->since_ns));
 	char *pid = p->pid ? output_format("%u", p->pid) : strdup("others");
 	if (detailed)
 		detailed_rows(t, l, p, who, since);
 	else
-		ledger_row(t, pid, p->name, "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace"
+		ledger_row(t, pid, own ? who : p->name, own ? "in all" : "neighbour", (int64_t)p->bytes, since, p->process ? "its own trace"
 			   : l->by_use ? "use when we began" : "NVML only, no trace");
 	free(since);
 	free(pid);
@@ -303,9 +324,9 @@ static void fill_ledger(struct ledger_table *t, const struct ledger *l, uint32_t
 	uint64_t others = 0, count = 0;
 	for (unsigned i = 0; i < l->process_count; i++) {
 		const struct ledger_process *p = &l->processes[i];
-		bool detailed = p->process && (subject == UINT32_MAX ? i == 0 : p->process->id == subject);
-		if (i < ROWS || detailed) {
-			process_rows(t, l, p, detailed, l->process_count > 1 && subject != UINT32_MAX ? "this process" : p->name);
+		bool own = p->process && (subject == UINT32_MAX ? i == 0 : p->process->id == subject);
+		if (i < t->most || own) {
+			process_rows(t, l, p, own, l->process_count > 1 && subject != UINT32_MAX ? "this process" : p->name);
 			continue;
 		}
 		others += p->bytes;
@@ -313,21 +334,22 @@ static void fill_ledger(struct ledger_table *t, const struct ledger *l, uint32_t
 	}
 	char *rest = output_format("%" PRIu64 " more", count);
 	if (count)
-		ledger_row(t, rest, NULL, "neighbours", (int64_t)others, NULL, NULL);
+		ledger_row(t, rest, NULL, count > 1 ? "neighbours" : "neighbour", (int64_t)others, NULL, NULL);
 	free(rest);
-	if (l->free != MODEL_UNKNOWN)
+	if (l->free != MODEL_UNKNOWN && !t->tight)
 		ledger_row(t, "free", NULL, NULL, (int64_t)l->free, NULL, NULL);
 	if (l->explained)
 		ledger_row(t, "unexplained", NULL, NULL, l->unexplained, NULL,
 			   l->other_processes == MODEL_UNKNOWN && l->unexplained > 0 ? "others: not sampled" : NULL);
 	if (l->total != MODEL_UNKNOWN && l->free == MODEL_UNKNOWN)
 		ledger_row(t, "not known", NULL, NULL, (int64_t)l->total - t->sum, NULL, "free, or others': not sampled");
-	if (l->total != MODEL_UNKNOWN)
+	if (l->total != MODEL_UNKNOWN && !t->brief)
 		ledger_row(t, "total", NULL, NULL, (int64_t)l->total, NULL, NULL);
 }
 
-static unsigned print_ledger(const struct view *v, const struct ledger *l, const struct model_oom *o)
+static unsigned print_ledger(const struct report *r, const struct ledger *l, const struct model_oom *o, unsigned room)
 {
+	const struct view *v = r->view;
 	struct unit unit = unit_of(l->total);
 	const struct process *p = o ? reader_process(v->reader, o->process) : NULL;
 	char *device = report_device_title(v, l->device, p);
@@ -335,9 +357,11 @@ static unsigned print_ledger(const struct view *v, const struct ledger *l, const
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
 		{ title ? title : "", LEFT, false }, { "", LEFT, true }, { when ? when : "", LEFT, false }, { unit.name, RIGHT, false },
-		{ "%", RIGHT, false }, { "since", RIGHT, false }, { "seen by", LEFT, true },
+		{ "%", RIGHT, false }, { "since", RIGHT, WORTH(2) }, { "known from", LEFT, WORTH(1) },
 	};
-	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, 0, 0 };
+	const bool tight = r->brief && o && room < 5;
+	const unsigned most = !r->brief ? ROWS : room > 4 ? room - 3 : 2; /* without heading, how many more there are, and what is free */
+	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, r->brief, tight, most, 0, 0 };
 	fill_ledger(&t, l, o ? o->process : UINT32_MAX);
 	printf("\n");
 	table_print(t.table);
@@ -365,8 +389,9 @@ static const struct model_device *subject_of(const struct view *v)
 	return best;
 }
 
-unsigned report_print_ledger(const struct view *v)
+unsigned report_print_ledger(const struct report *r, unsigned room)
 {
+	const struct view *v = r->view;
 	const struct model_device *d = subject_of(v);
 	const struct model_oom *o = d ? worst_oom(d) : NULL;
 	struct ledger l;
@@ -374,7 +399,7 @@ unsigned report_print_ledger(const struct view *v)
 	if (!d)
 		return 0;
 	if (!ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, o ? &o->at : &d->peak))
-		lines = print_ledger(v, &l, o);
+		lines = print_ledger(r, &l, o, room);
 	ledger_fini(&l);
 	return lines;
 }
@@ -393,29 +418,41 @@ static void device_row(struct table *t, const struct model_device *d)
 	free(processes);
 }
 
-unsigned report_print_devices(const struct view *v)
+unsigned report_print_devices(const struct report *r)
 {
+	const struct view *v = r->view;
 	static const struct column columns[] = {
-		{ "DEVICES", LEFT, false }, { "", LEFT, true }, { "total", RIGHT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
-		{ "in pool", RIGHT, false }, { "reserved", RIGHT, false }, { "calls", RIGHT, false }, { "blocks", RIGHT, false },
-		{ "pids", RIGHT, false }, { "oom", RIGHT, false },
+		{ "DEVICES", LEFT, false }, { "", LEFT, WORTH(7) }, { "total", RIGHT, false }, { "peak", RIGHT, false },
+		{ "at", RIGHT, WORTH(8) }, { "in pool", RIGHT, WORTH(6) }, { "reserved", RIGHT, WORTH(5) }, { "calls", RIGHT, WORTH(1) },
+		{ "blocks", RIGHT, WORTH(2) }, { "pids", RIGHT, WORTH(3) }, { "oom", RIGHT, WORTH(9) },
 	};
+	const unsigned most = r->brief ? BRIEF_DEVICES : 2 * ROWS;
+	uint64_t highest = 0;
 	struct table *t = NULL;
-	unsigned rows = 0;
+	unsigned rows = 0, more = 0;
 	for (unsigned i = 0; i < model_devices(v->model); i++) {
 		const struct model_device *d = model_device(v->model, i);
-		if (!view_has_device(v, i) || !(d->layer[LAYER_MEMORY].peak_bytes || d->ooms) || (t && rows >= 2 * ROWS))
+		if (!view_has_device(v, i) || !(d->layer[LAYER_MEMORY].peak_bytes || d->ooms))
 			continue;
 		if (!t)
 			t = table_new(columns, 11, 0);
+		if (rows >= most) {
+			highest = d->layer[LAYER_MEMORY].peak_bytes > highest ? d->layer[LAYER_MEMORY].peak_bytes : highest;
+			more++;
+			continue;
+		}
 		device_row(t, d);
 		rows++;
 	}
 	if (!t)
 		return 0;
+	char *rest = more ? output_format("%u more, none above %s", more, BYTES(highest)) : NULL;
+	if (rest)
+		table_note(t, 0, rest);
+	free(rest);
 	printf("\n");
 	table_print(t);
-	return rows + 2;
+	return rows + 2 + (more > 0);
 }
 
 /* ---- over time ------------------------------------------------------------------------------------------- */
@@ -423,10 +460,15 @@ unsigned report_print_devices(const struct view *v)
 /* A process of the device over time: what its trace says that it allocated, or what the driver was seen to charge it. */
 struct time_row { char *who; uint64_t values[SPARKS], last, most; };
 
+static size_t spark_count(void)
+{
+	return output_width() < 100 ? FEW_SPARKS : SPARKS;
+}
+
 static void trace_times(const struct view *v, const struct model_share *s, struct time_row *r)
 {
 	const struct model_series *line = &s->timeline[LAYER_MEMORY];
-	view_resample(v, line, r->values, SPARKS);
+	view_resample(v, line, r->values, spark_count());
 	r->who = output_format("%u %s", s->process->pid, s->process->name);
 	r->last = line->count ? line->buckets[line->count - 1].last : 0;
 	r->most = s->layer[LAYER_MEMORY].peak_bytes;
@@ -435,7 +477,7 @@ static void trace_times(const struct view *v, const struct model_share *s, struc
 static void sampled_times(const struct view *v, const struct ledger_process *p, struct time_row *r)
 {
 	const struct sample_subject *d = p->subject;
-	if (samples_series(v->samples, d->index, MT_DEVICE_PROCESS_bytes, v->from_ns, model_end_ns(v->model), r->values, SPARKS) < 0)
+	if (samples_series(v->samples, d->index, MT_DEVICE_PROCESS_bytes, v->from_ns, model_end_ns(v->model), r->values, spark_count()) < 0)
 		memset(r->values, 0, sizeof(r->values));
 	r->who = output_format("%u %s (NVML)", p->pid, p->name);
 	r->last = d->last[MT_DEVICE_PROCESS_bytes].value;
@@ -461,7 +503,7 @@ static void print_times(struct table *t, struct time_row *rows, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		most = rows[i].most > most ? rows[i].most : most;
 	for (unsigned i = 0; i < count; i++) {
-		char *sparks = output_sparkline(rows[i].values, SPARKS, most);
+		char *sparks = output_sparkline(rows[i].values, spark_count(), most);
 		table_row(t, (const char *[]){ rows[i].who, sparks, BYTES(rows[i].last), BYTES(rows[i].most) });
 		free(sparks);
 		free(rows[i].who);

@@ -12,6 +12,7 @@
 
 #define MOST_STEPS 1000    /* entries of steps in the JSON */
 #define MOST_GROWING 3     /* owners on the screen */
+#define BEHIND_OWNER 54    /* columns of figures */
 #define LEAST_PART 0.02    /* of a track's high point: growth below is for memtrace leaks */
 
 /* ---- JSON: steps --------------------------------------------------------------------------------------- */
@@ -236,11 +237,18 @@ static struct grown find_grown(const struct view *v, const struct course *c, con
 	return best;
 }
 
-enum { COLUMNS = 10 };
+enum { COLUMNS = 10, COLUMN = 9, ROW_NAME = 10 };
+
+/* How many places there is room for. */
+static size_t places(const struct pace *p)
+{
+	size_t room = (size_t)(output_width() - ROW_NAME) / COLUMN, n = room < COLUMNS ? room : COLUMNS;
+	return p->count < n ? p->count : n;
+}
 
 static void print_row(const struct pace *p, const struct step_track *t, point_of *point, const char *name, double unit)
 {
-	size_t n = p->count < COLUMNS ? p->count : COLUMNS;
+	size_t n = places(p);
 	printf("\n  %-8s", name);
 	for (size_t i = 0; i < n; i++) {
 		double value = (double)point(t, (i + 1) * p->count / n - 1) / unit;
@@ -251,7 +259,7 @@ static void print_row(const struct pace *p, const struct step_track *t, point_of
 /* High and low points at up to ten places. */
 static void print_places(const struct pace *p, const struct step_track *t)
 {
-	size_t n = p->count < COLUMNS ? p->count : COLUMNS;
+	size_t n = places(p);
 	double most = (double)step_high(t, p->count - 1);
 	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
 	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
@@ -284,6 +292,15 @@ static double x_of(const struct pace *p, uint64_t ns)
 	return (double)(last->number + last->count);
 }
 
+/* Frees the text. */
+static unsigned print_fact(const char *name, char *text)
+{
+	printf("  %-10s", name);
+	unsigned lines = output_wrapped(text, 12, 2, output_width() - 12, NULL);
+	free(text);
+	return lines;
+}
+
 /* What could be known when half of it had run, beside what came. */
 static unsigned print_hindsight(const struct view *v, const struct course *c, const struct grown *g, const struct model_oom *o)
 {
@@ -294,12 +311,12 @@ static unsigned print_hindsight(const struct view *v, const struct course *c, co
 	struct growth growth = course_growth(&half, g->track);
 	struct forecast f = trend_forecast(c, v, &half, g->track, &growth, &limit);
 	if (!f.ever)
-		return printf("  forecast  none half-way; it failed at %s %.0f\n", unit, failed), 1;
+		return print_fact("forecast", output_format("none half-way; it failed at %s %.0f", unit, failed));
 	char *when = forecast_text(f.x, f.low, f.high);
-	printf("  forecast  half-way (%s %.0f): fails at %s; it failed at %s %.0f\n", unit, step_x(&half, half.count - 1), when ? when : "", unit,
-	       failed);
+	unsigned lines = print_fact("forecast", output_format("half-way (%s %.0f): fails at %s; it failed at %s %.0f", unit,
+							      step_x(&half, half.count - 1), when ? when : "", unit, failed));
 	free(when);
-	return 1;
+	return lines;
 }
 
 static unsigned print_forecast(const struct view *v, const struct course *c, const struct grown *g)
@@ -319,9 +336,10 @@ static unsigned print_forecast(const struct view *v, const struct course *c, con
 	if (at_ns <= model_end_ns(v->model))
 		return 0; /* it went on beyond that: what grew had stopped */
 	char *when = forecast_text(f.x, f.low, f.high);
-	printf("  forecast  memory ends at %s %s, %s\n", stepped ? "step" : "second", when ? when : "", DURATION((uint64_t)at_ns));
+	unsigned lines = print_fact("forecast", output_format("memory ends at %s %s, %s", stepped ? "step" : "second", when ? when : "",
+							      DURATION((uint64_t)at_ns)));
 	free(when);
-	return 1;
+	return lines;
 }
 
 static const char *period_text(char *text, size_t size, double seconds)
@@ -330,26 +348,33 @@ static const char *period_text(char *text, size_t size, double seconds)
 	return text;
 }
 
-static unsigned print_growth(const struct view *v, const struct course *c, const struct grown *g)
+static unsigned print_growth(const struct report *r, const struct grown *g)
 {
+	const struct view *v = r->view;
+	const struct course *c = r->course;
 	const struct pace *p = g->pace;
 	const char *unit = p->source == RHYTHM_NONE ? "s" : "step";
 	char name[64], period[32];
 	course_track_name(v, p->process, g->track->kind, g->track->device, name, sizeof(name));
-	printf("\n%sGROWTH%s  %s of %u %s", output_begin(STYLE_BAD), output_end(STYLE_BAD), g->track->kind == MODEL_MAP ? "mapped memory" : name,
-	       p->process->pid, p->process->name);
-	if (p->source == RHYTHM_NONE)
-		printf("; no steps were found\n");
-	else
-		printf("; %s steps (%s each) %s\n", COUNT(p->total), period_text(period, sizeof(period), course_period(p)),
-		       p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX ? "as marked" : "found without marks");
-	print_places(p, g->track);
-	printf("  shape     %s: %s/%s now (95 %%: +/- %s)", growth_name(g->growth.kind), BYTES((uint64_t)g->growth.rate), unit,
-	       BYTES((uint64_t)ceil(g->growth.rate_error)));
-	if (g->growth.kind == GROWTH_ACCELERATING)
-		printf(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit);
+	const bool marked = p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX;
+	char *of = output_format("GROWTH  %s of %u %s; ", g->track->kind == MODEL_MAP ? "mapped memory" : name, p->process->pid, p->process->name);
+	char *steps = p->source == RHYTHM_NONE ? strdup("no steps were found")
+					       : output_format("%s steps (%s each)", COUNT(p->total), period_text(period, sizeof(period), course_period(p)));
+	const char *how = p->source == RHYTHM_NONE ? "" : marked ? " as marked" : " found without marks";
 	printf("\n");
-	return 6 + print_forecast(v, c, g);
+	output_first_line(STYLE_BAD, (char *[]){ output_format("%s%s%s", of ? of : "", steps ? steps : "", how),
+						 output_format("%s%s", of ? of : "", steps ? steps : "") }, 2);
+	free(of);
+	free(steps);
+	if (!r->brief)
+		print_places(p, g->track);
+	char *more = g->growth.kind == GROWTH_ACCELERATING ? output_format(", +%s/%s each 100", BYTES((uint64_t)(g->growth.acceleration * 100)), unit)
+							   : strdup("");
+	unsigned lines = print_fact("shape", output_format("%s: %s/%s now (95 %%: +/- %s)%s", growth_name(g->growth.kind),
+							   BYTES((uint64_t)g->growth.rate), unit, BYTES((uint64_t)ceil(g->growth.rate_error)),
+							   more ? more : ""));
+	free(more);
+	return lines + (r->brief ? 2 : 5) + print_forecast(v, c, g);
 }
 
 /* ---- screen: what grows -------------------------------------------------------------------------------- */
@@ -386,8 +411,9 @@ static void print_owner(const struct growing *g, double all)
 	const char *unit = t->stepped ? "step" : "second";
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "", where ? where : "");
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, 46) : NULL;
-	printf("  %-46s %10s", fitted ? fitted : "", BYTES((uint64_t)t->growth.bytes));
+	const int room = output_width() - BEHIND_OWNER;
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, room) : NULL;
+	printf("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "", BYTES((uint64_t)t->growth.bytes));
 	if (t->how == TREND_MORE_BLOCKS)
 		printf("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
 		       BYTES((uint64_t)t->mean_block_bytes));
@@ -424,7 +450,7 @@ static unsigned print_growing(const struct growing *list, size_t count)
 	if (count > MOST_GROWING || in_step) {
 		printf("  %zu sites grow", count);
 		if (in_step)
-			printf(", %zu of them in lock-step: one cause", in_step + 1);
+			printf(", %zu of them at the same pace: one cause", in_step + 1);
 		printf("\n");
 		lines++;
 	}
@@ -439,8 +465,8 @@ unsigned report_print_growth(const struct report *r)
 	struct sites *s = NULL;
 	if (!g.pace)
 		return 0;
-	unsigned lines = print_growth(v, c, &g);
-	if (view_owners(v, SITES_PEAK, (enum model_kind)g.track->kind, NULL, &s) < 0)
+	unsigned lines = print_growth(r, &g);
+	if (r->brief || view_owners(v, SITES_PEAK, (enum model_kind)g.track->kind, NULL, &s) < 0)
 		return lines;
 	struct growing *list = calloc(s->count + 1, sizeof(*list));
 	size_t count = list ? find_growing(v, c, s, g.pace->process->id, list) : 0;

@@ -23,14 +23,16 @@ static const char *gib(struct number *out, uint64_t bytes)
 
 #define BYTES_OR_NONE(n) ((n) == SYSTEM_UNKNOWN ? "-" : gib(&(struct number){ "" }, n))
 
-static char *heading(const struct system *s)
+/* The second form where the first does not fit. */
+static char *heading(const struct system *s, int form)
 {
 	const struct system_ledger *l = system_ledger(s);
 	const struct system_facts *f = system_facts(s);
 	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
 			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
+	const char *group = form ? "cgroup's limit   " : "limit of its cgroup   ", *estimated = form ? "   (estimated)" : "   (shares estimated)";
 	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
-				   l->cgroup ? "limit of its cgroup   " : "", swap ? swap : "", l->estimated ? "   (shares estimated)" : "");
+				   l->cgroup ? group : "", swap ? swap : "", l->estimated ? estimated : "");
 	free(swap);
 	return text;
 }
@@ -57,13 +59,13 @@ static unsigned collect(const struct system_ledger *l, struct line *out)
 		else
 			rest += all[i].bytes;
 	if (rest)
-		out[n++] = (struct line){ "smaller rows", rest };
+		out[n++] = (struct line){ "smaller parts", rest };
 	return n;
 }
 
 static char *cell(const char *name, const char *bytes, const char *share)
 {
-	return output_format("  %-20s %10s %5s %%", name, bytes, share);
+	return output_format("  %-19s %10s %5s %%", name, bytes, share);
 }
 
 static unsigned print_ledger(const struct system_ledger *l)
@@ -107,11 +109,14 @@ static void print_kill(const struct report *r, const struct system_process *p, u
 {
 	const struct system_facts *f = system_facts(r->system);
 	bool group = f->limit != SYSTEM_UNKNOWN;
-	char *more = others ? output_format(", %u more", others) : NULL;
+	char *more = others ? output_format(", %u more", others) : NULL, *when = output_format("  %s", DURATION(p->process->end_ns)), *forms[2];
+	for (int i = 0; i < 2; i++)
+		forms[i] = output_format("OUT OF MEMORY  host (%s%s)  pid %u %s%s  %skilled by the kernel%s", group ? "cgroup, " : "",
+					 BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, when && !i ? when : "",
+					 p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : "");
 	printf("\n");
-	output_line(STYLE_BAD, output_format("OUT OF MEMORY  host (%s%s)  pid %u %s  %s  %skilled by the kernel%s", group ? "cgroup, " : "",
-					     BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, DURATION(p->process->end_ns),
-					     p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : ""));
+	output_first_line(STYLE_BAD, forms, 2);
+	free(when);
 	free(more);
 }
 
@@ -157,8 +162,8 @@ static void add_row(struct table *t, const struct system_process *p)
 static unsigned print_processes(const struct report *r, unsigned room)
 {
 	static const struct column columns[] = {
-		{ "  IN MEMORY THEN", LEFT, true }, { "resident", RIGHT, false }, { "shared once", RIGHT, false }, { "live", RIGHT, false },
-		{ "private dirty", RIGHT, false }, { "swap", RIGHT, false }, { "most resident", RIGHT, false },
+		{ "  IN MEMORY THEN", LEFT, true }, { "resident", RIGHT, false }, { "its share", RIGHT, WORTH(2) }, { "live", RIGHT, WORTH(4) },
+		{ "private dirty", RIGHT, WORTH(1) }, { "swap", RIGHT, WORTH(3) }, { "most resident", RIGHT, false },
 	};
 	unsigned all = reader_processes(r->view->reader), n = 0;
 	const struct system_process **list = calloc(all + 1ul, sizeof(*list));
@@ -207,7 +212,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 	if (!l->known || !l->total || room < 6)
 		return 0;
 	printf("\n");
-	output_line(STYLE_HEAD, heading(r->system));
+	output_first_line(STYLE_HEAD, (char *[]){ heading(r->system, 0), heading(r->system, 1) }, 2);
 	unsigned lines = 2 + print_ledger(l);
 	if (room > lines + 3)
 		lines += print_freed(r);

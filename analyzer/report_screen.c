@@ -1,15 +1,24 @@
-/* The report on one screen: at most 45 lines of 100 columns, the failure first. */
+/* The report on one screen, the failure first: the summary, which a terminal of 80x24 holds, or --all, at most 50 lines of 100 columns. */
 #include "analyzer/error.h"
 #include "analyzer/momentary.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define SCREEN_LINES 45
+#define SCREEN_LINES 50
+#define NARROW_LINES 60 /* where there are fewer than WIDE columns, so that more is wrapped */
+#define WIDE 100
+#define BRIEF_COLUMNS 80
+#define BRIEF_LINES 23 /* with the prompt below it the heading is still there */
+#define MOST_BRIEF_LINES 39
+#define ENOUGH 7 /* lines that a part of the summary gets before others that are worth less */
+#define FEW_GAPS 2 /* empty lines that come before what is worth less than ... */
+#define LITTLE 59
 
 /* Frees `text`. */
 static void print_line(enum output_style style, char *text)
@@ -36,23 +45,75 @@ static unsigned count_processes(const struct reader *r)
 	return count;
 }
 
-static void print_title(const struct view *v)
+const struct process *report_main_program(const struct report *r)
 {
+	return main_process(r->view->model, r->view->reader);
+}
+
+/* "./t", and how many more there are. */
+static char *directory(const struct options *o)
+{
+	char *more = o->ndirs > 1 ? output_format(" and %d more", o->ndirs - 1) : strdup("");
+	int room = output_width() - (int)sizeof("memtrace report ") - (more ? output_columns(more) : 0);
+	char *clean = output_clean(o->ndirs ? o->dirs[0] : "?"), *dir = clean ? output_tail(clean, room) : NULL;
+	char *text = output_format("%s%s", dir ? dir : "", more ? more : "");
+	free(dir);
+	free(clean);
+	free(more);
+	return text;
+}
+
+enum facts { FACTS_ALL, FACTS_SHORT_HOST, FACTS_NO_HOST, FACTS_FORMS };
+
+/* Behind the command, in less and less. */
+static char *facts_text(const struct report *r, unsigned processes, enum facts form)
+{
+	const struct reader *reader = r->view->reader;
 	struct tm tm = { 0 };
 	char start[32] = "";
-	time_t seconds = (time_t)(reader_origin_real_ns(v->reader) / 1000000000u);
-	unsigned count = count_processes(v->reader), hosts = reader_hosts(v->reader);
-	const struct process *program = main_process(v->model, v->reader);
+	time_t seconds = (time_t)(reader_origin_real_ns(reader) / 1000000000u);
+	unsigned hosts = reader_hosts(reader);
+	const char *host = hosts ? reader_host(reader, 0)->name : "?";
 	if (gmtime_r(&seconds, &tm))
 		strftime(start, sizeof(start), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	char *facts = output_format("%u %s on %s%s   %s   %s", count, count == 1 ? "process" : "processes",
-				    hosts ? reader_host(v->reader, 0)->name : "?", hosts > 1 ? " and others" : "", start,
-				    DURATION(reader_duration_ns(v->reader)));
-	int room = output_width() - (int)sizeof("memtrace report      ") - (facts ? output_columns(facts) : 0);
-	char *command = program ? report_command(program, room > 12 ? room : 12) : NULL;
-	print_line(STYLE_HEAD, output_format("memtrace report   %s   %s", command ? command : "?", facts ? facts : ""));
+	char *on = form == FACTS_NO_HOST ? strdup("") : output_format(" on %.*s%s", form == FACTS_ALL ? INT_MAX : (int)strcspn(host, "."), host,
+								     hosts > 1 ? " and others" : "");
+	char *text = output_format("%u %s%s   %s   %s", processes, processes == 1 ? "process" : "processes", on ? on : "", start,
+				   DURATION(reader_duration_ns(reader)));
+	free(on);
+	return text;
+}
+
+/* The command is cut where it must be, what stands behind it is not. */
+static void print_facts(const struct report *r)
+{
+	enum { ROOM = 24 }; /* for a command that is as long */
+	unsigned count = count_processes(r->view->reader);
+	const struct process *program = report_main_program(r);
+	char *command = program ? report_command(program, output_width()) : strdup("?"), *facts = NULL, *fitted = NULL;
+	int wanted = command && output_columns(command) < ROOM ? output_columns(command) : ROOM;
+	for (enum facts form = FACTS_ALL; form < FACTS_FORMS; form++) {
+		free(facts);
+		facts = facts_text(r, count, form);
+		if (facts && output_columns(facts) + 3 + wanted <= output_width())
+			break;
+	}
+	int room = output_width() - 3 - (facts ? output_columns(facts) : 0);
+	fitted = command ? output_cut(command, room > 12 ? room : 12) : NULL;
+	print_line(STYLE_HEAD, output_format("%s   %s", fitted ? fitted : "", facts ? facts : ""));
+	free(fitted);
 	free(command);
 	free(facts);
+}
+
+static unsigned print_title(const struct report *r, unsigned room)
+{
+	(void)room;
+	char *dir = directory(r->view->options);
+	print_line(STYLE_HEAD, output_format("memtrace report %s", dir ? dir : ""));
+	print_facts(r);
+	free(dir);
+	return 2;
 }
 
 /* ---- what is missing ----------------------------------------------------------------------------------- */
@@ -99,8 +160,12 @@ static unsigned print_incomplete(const struct report *r)
 static void print_gap(const char *what, unsigned count, const char *path)
 {
 	char *more = count > 1 ? output_format(" and %u more", count - 1) : strdup("");
-	if (count)
-		print_line(STYLE_BAD, output_format("%s: %s%s", what, path, more ? more : ""));
+	int room = output_width() - (int)strlen(what) - 2 - (more ? output_columns(more) : 0);
+	char *clean = count ? output_clean(path) : NULL, *tail = clean ? output_tail(clean, room) : NULL;
+	if (tail)
+		print_line(STYLE_BAD, output_format("%s: %s%s", what, tail, more ? more : ""));
+	free(tail);
+	free(clean);
 	free(more);
 }
 
@@ -162,24 +227,30 @@ static char *map_classes(const struct view *v)
 	return NULL;
 }
 
-static unsigned print_totals(const struct view *v)
+#define BRIEF_WORTH 5
+
+static unsigned print_totals(const struct report *r, unsigned room)
 {
-	static const struct column columns[] = {
-		{ "HOST MEMORY", LEFT, true }, { "peak", RIGHT, false }, { "at", RIGHT, false },
-		{ "live at end", RIGHT, false }, { "blocks", RIGHT, false }, { "allocations", RIGHT, false },
-		{ "frees", RIGHT, false }, { "temporary", RIGHT, false }, { "failed", RIGHT, false },
+	const struct view *v = r->view;
+	const bool failed = model_failures(v->model) > 0;
+	(void)room;
+	const struct column columns[] = {
+		{ "HOST MEMORY", LEFT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
+		{ "at end", RIGHT, false }, { "blocks", RIGHT, WORTH(3) }, { "allocations", RIGHT, WORTH(8) },
+		{ "frees", RIGHT, WORTH(2) }, { "freed at once", RIGHT, WORTH(1) }, { "failed", RIGHT, failed ? WORTH(9) : WORTH(4) },
 	};
 	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
 	struct table *t = table_new(columns, 9, 0);
+	table_keep(t, r->brief ? BRIEF_WORTH : 0);
 	unsigned lines = 2;
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
 		struct model_totals totals = model_totals(v->model, kind);
-		if (v->kinds & 1u << kind) {
+		if (v->kinds & 1u << kind && (totals.allocations || kind == MODEL_HEAP || !r->brief)) {
 			totals_row(t, names[kind], &totals);
 			lines++;
 		}
 	}
-	char *classes = v->kinds & 1u << MODEL_MAP ? map_classes(v) : NULL;
+	char *classes = v->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
 	printf("\n");
@@ -226,9 +297,14 @@ static unsigned print_failures(const struct view *v)
 		return 0;
 	const struct process *p = reader_process(v->reader, worst->process);
 	char *others = count > 1 ? output_format("; %s more failed", COUNT(count - 1)) : NULL;
-	print_line(STYLE_BAD, output_format("FAILED  %s of %s bytes (%s) at %s in %u %s%s", process_hook(p, worst->hook),
-					    EXACT(worst->largest_bytes), BYTES(worst->largest_bytes), DURATION(worst->last_ns), p->pid,
-					    p->name, others ? others : ""));
+	const char *hook = process_hook(p, worst->hook), *behind = others ? others : "";
+	char *forms[] = {
+		output_format("FAILED  %s of %s bytes (%s) at %s in %u %s%s", hook, EXACT(worst->largest_bytes), BYTES(worst->largest_bytes),
+			      DURATION(worst->last_ns), p->pid, p->name, behind),
+		output_format("FAILED  %s of %s at %s in %u %s%s", hook, BYTES(worst->largest_bytes), DURATION(worst->last_ns), p->pid, p->name,
+			      behind),
+	};
+	output_first_line(STYLE_BAD, forms, 2);
 	free(others);
 	struct stack_site site = stacks_site(v->stacks, stacks_of(v->stacks, p, worst->node, worst->node2), view_flags(v->options));
 	print_site(STYLE_BAD, "        ", &site);
@@ -304,8 +380,8 @@ static void print_temporary(const struct report *r)
 	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
 	if (!o)
 		return;
-	char *facts = output_format("%s %% of allocations were freed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),
-				    COUNT(o->blocks));
+	char *facts = output_format("%s %% %sfreed at once, most (%s) in", PERCENT(heap.temporary, heap.allocations),
+				    output_width() < WIDE ? "" : "of allocations were ", COUNT(o->blocks));
 	print_best("TEMPORARY", facts ? facts : "", o);
 	free(facts);
 }
@@ -328,7 +404,7 @@ static void print_survivors(const struct report *r)
 	if (!most)
 		return;
 	char *facts = output_format("%s in %s block%s%s, most (%s) of", BYTES(bytes), COUNT(blocks), blocks == 1 ? "" : "s",
-				    folded ? " (not libraries')" : "", BYTES(most->bytes));
+				    folded && output_width() >= WIDE ? " (not libraries')" : "", BYTES(most->bytes));
 	print_best("LEFT ALIVE", facts ? facts : "", most);
 	free(facts);
 }
@@ -340,36 +416,22 @@ static unsigned print_tail(const struct report *r, unsigned room)
 	return 2;
 }
 
-static unsigned print_next(const struct report *r, unsigned room)
-{
-	bool oom = model_ooms(r->view->model) > 0;
-	(void)room;
-	printf("%smore: memtrace %s | report --process PID | --json%s\n", output_begin(STYLE_FAINT),
-	       oom ? "peak --at oom | frag --at oom | leaks | timeline" : "peak [--at SECONDS] | leaks | timeline", output_end(STYLE_FAINT));
-	return 1;
-}
-
 /* ---- the parts, and which of them fit ------------------------------------------------------------------- */
 
-static unsigned title(const struct report *r, unsigned room) { (void)room; print_title(r->view); return 1; }
 static unsigned incomplete(const struct report *r, unsigned room) { (void)room; return r->losses.complete ? 0 : print_incomplete(r); }
 static unsigned failures(const struct report *r, unsigned room) { (void)room; return print_failures(r->view); }
-static unsigned ooms(const struct report *r, unsigned room) { (void)room; return report_print_ooms(r->view); }
 static unsigned kills(const struct report *r, unsigned room) { (void)room; return report_print_kills(r); }
 static unsigned full(const struct report *r, unsigned room) { (void)room; return report_print_full(r); }
-static unsigned ledger(const struct report *r, unsigned room) { (void)room; return report_print_ledger(r->view); }
 /* Of one alone the ledger says enough. */
 static unsigned devices(const struct report *r, unsigned room)
 {
 	(void)room;
-	return model_devices(r->view->model) > 1 || !report_is_trouble(r) ? report_print_devices(r->view) : 0;
+	return model_devices(r->view->model) > 1 || !(r->brief || report_is_trouble(r)) ? report_print_devices(r) : 0;
 }
 
 static unsigned times(const struct report *r, unsigned room) { (void)room; return report_print_device_times(r->view); }
 static unsigned growth(const struct report *r, unsigned room) { (void)room; return report_print_growth(r); }
-static unsigned totals(const struct report *r, unsigned room) { (void)room; return print_totals(r->view); }
 static unsigned processes(const struct report *r, unsigned room) { (void)room; return report_print_processes(r); }
-static unsigned maps(const struct report *r, unsigned room) { (void)room; return report_print_other_owners(r); }
 static unsigned temporary(const struct report *r, unsigned room) { (void)room; print_temporary(r); return r->temporary && r->temporary->count; }
 static unsigned survivors(const struct report *r, unsigned room) { (void)room; print_survivors(r); return 1; }
 static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_gaps(r); return count_gaps(r); }
@@ -379,43 +441,57 @@ static unsigned gaps(const struct report *r, unsigned room) { (void)room; print_
 /* What it is about: nothing is wrong, a device, or the host alone. */
 enum mood { MOOD_WELL, MOOD_DEVICE, MOOD_HOST, MOODS };
 
-/* In order of their place. Where not all fit those with the lowest worth are left out; worth 0 says nothing in that mood. */
+enum form { FORM_BRIEF, FORM_ALL, FORMS };
+
+/* In order of their place, which for one of them is not the same in both forms. Where not all fit those with the lowest worth are left out;
+ * worth 0 says nothing in that mood. */
 static const struct part {
 	unsigned (*print)(const struct report *r, unsigned room);
-	int worth[MOODS];
-	unsigned least; /* lines for less than which it is not printed; it is given all that is left */
+	int worth[FORMS][MOODS];
+	unsigned least[FORMS]; /* lines for less than which it is not printed; it is given all that is left */
 } parts[] = {
-	{ title, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ incomplete, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ ooms, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ kills, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ failures, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ report_print_why, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ full, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ ledger, { 75, 90, 20 }, 0 },
-	{ devices, { 80, 30, 15 }, 0 },
-	{ times, { 70, 60, 18 }, 0 },
-	{ growth, { 85, 85, 85 }, 0 },
-	{ report_print_phases, { 0, 65, 0 }, 0 },
-	{ totals, { 95, 40, 86 }, 0 },
-	{ processes, { 90, 45, 87 }, 0 },
-	{ report_print_alive, { 88, 80, 80 }, 6 },
-	{ report_print_host, { 60, 50, 84 }, 8 },
-	{ report_print_device_owners, { 87, 0, 0 }, 9 },
-	{ report_print_heap_owners, { 86, 0, 60 }, 9 },
-	{ maps, { 55, 0, 10 }, 0 },
-	{ print_tail, { 50, 0, 0 }, 0 },
-	{ temporary, { 58, 0, 0 }, 0 },
-	{ survivors, { 58, 0, 8 }, 0 },
-	{ gaps, { 92, 70, 70 }, 0 },
-	{ report_print_do, { ALWAYS, ALWAYS, ALWAYS }, 0 },
-	{ report_print_unknown, { 95, 95, 95 }, 0 },
-	{ print_next, { ALWAYS, ALWAYS, ALWAYS }, 0 },
+	{ print_title, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ incomplete, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_ooms, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ kills, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ failures, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_headline, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_why, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_do, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
+	{ full, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_ledger, { { 75, 90, 20 }, { 75, 90, 20 } }, { 4, 0 } },
+	{ devices, { { 80, 30, 15 }, { 80, 30, 15 } }, { 0, 0 } },
+	{ times, { { 65, 60, 18 }, { 70, 60, 18 } }, { 0, 0 } },
+	{ growth, { { 85, 85, 85 }, { 85, 85, 85 } }, { 0, 0 } },
+	{ report_print_phases, { { 0, 65, 0 }, { 0, 65, 0 } }, { 0, 0 } },
+	{ print_totals, { { 95, 40, 75 }, { 95, 40, 86 } }, { 0, 0 } },
+	{ processes, { { 90, 45, 76 }, { 90, 45, 87 } }, { 0, 0 } },
+	{ report_print_alive, { { 45, 50, 10 }, { 88, 80, 80 } }, { 1, 6 } },
+	{ report_print_host, { { 40, 20, 84 }, { 60, 50, 84 } }, { 7, 8 } },
+	{ report_print_device_owners, { { 87, 88, 0 }, { 87, 0, 0 } }, { 4, 9 } },
+	{ report_print_heap_owners, { { 86, 0, 80 }, { 86, 0, 60 } }, { 4, 9 } },
+	{ report_print_other_owners, { { 55, 0, 10 }, { 55, 0, 10 } }, { 3, 0 } },
+	{ print_tail, { { 0, 0, 0 }, { 50, 0, 0 } }, { 0, 0 } },
+	{ temporary, { { 0, 0, 0 }, { 58, 0, 0 } }, { 0, 0 } },
+	{ survivors, { { 0, 0, 0 }, { 58, 0, 8 } }, { 0, 0 } },
+	{ gaps, { { ALWAYS, ALWAYS, ALWAYS }, { 92, 70, 70 } }, { 0, 0 } },
+	{ report_print_do, { { 0, 0, 0 }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_unknown, { { 70, 70, 70 }, { 95, 95, 95 } }, { 0, 0 } },
+	{ report_print_next, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 2, 0 } },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
-struct rendered { char *text; unsigned lines; bool shown; };
+struct rendered { char *text; unsigned lines; bool shown, wants_gap, gap; }; /* gap: an empty line before it */
+
+/* A page that is being filled. */
+struct page {
+	const struct report *report;
+	enum form form;
+	enum mood mood;
+	unsigned lines; /* it has */
+	struct rendered list[PARTS];
+};
 
 static unsigned count_lines(const char *text)
 {
@@ -425,9 +501,10 @@ static unsigned count_lines(const char *text)
 	return lines;
 }
 
-/* Parts print to stdout; here it is a piece of memory for a while. */
-static void render(const struct part *p, const struct report *r, unsigned room, struct rendered *out)
+/* Parts print to stdout; here it is a piece of memory for a while. The empty line before a part is the page's business. */
+static void render(struct page *page, int i, unsigned room)
 {
+	struct rendered *out = &page->list[i];
 	size_t size;
 	FILE *screen = stdout;
 	free(out->text);
@@ -435,42 +512,82 @@ static void render(const struct part *p, const struct report *r, unsigned room, 
 	fflush(screen);
 	stdout = open_memstream(&out->text, &size);
 	if (stdout) {
-		p->print(r, room);
+		parts[i].print(page->report, room);
 		fclose(stdout);
 	}
 	stdout = screen;
-	out->lines = count_lines(out->text);
+	out->wants_gap = out->text && *out->text == '\n';
+	if (out->wants_gap)
+		memmove(out->text, out->text + 1, strlen(out->text));
+	out->gap = out->wants_gap && page->form == FORM_ALL;
+	out->lines = count_lines(out->text) + out->gap;
 }
 
-static unsigned used_lines(const struct rendered *list)
+static unsigned used_lines(const struct page *page)
 {
 	unsigned lines = 0;
 	for (int i = 0; i < PARTS; i++)
-		lines += list[i].shown ? list[i].lines : 0;
+		lines += page->list[i].shown ? page->list[i].lines : 0;
 	return lines;
 }
 
-/* By falling worth, as long as they fit. */
-static void choose(const struct report *r, struct rendered *list, enum mood mood)
+static unsigned lines_left(const struct page *page)
 {
-	for (int worth = ALWAYS; worth > 0; worth--)
-		for (int i = 0; i < PARTS; i++) {
-			unsigned used = used_lines(list), left = used < SCREEN_LINES ? SCREEN_LINES - used : 0;
-			if (parts[i].worth[mood] != worth || parts[i].least > left)
-				continue;
-			render(&parts[i], r, parts[i].least ? parts[i].least : left, &list[i]);
-			list[i].shown = worth == ALWAYS || list[i].lines <= left;
-		}
+	unsigned used = used_lines(page);
+	return used < page->lines ? page->lines - used : 0;
 }
 
-/* What can use more room has the rest. */
-static void widen(const struct report *r, struct rendered *list)
+/* Its rows are as many as -n says, however many lines that takes. */
+static bool is_asked_for(const struct report *r, const struct part *p)
 {
-	for (int i = PARTS; i-- > 0; ) {
-		unsigned used = used_lines(list);
-		if (parts[i].least && list[i].shown && used < SCREEN_LINES)
-			render(&parts[i], r, list[i].lines + SCREEN_LINES - used, &list[i]);
+	return r->view->options->rows && (p->print == report_print_heap_owners || p->print == report_print_device_owners);
+}
+
+/* Of the summary: empty lines where there is room for them, the upper ones first. */
+static void space(struct page *page, unsigned most)
+{
+	for (int i = 0; page->form == FORM_BRIEF && i < PARTS; i++) {
+		struct rendered *r = &page->list[i];
+		if (!r->wants_gap || r->gap || !r->shown || !r->lines || !most || !lines_left(page))
+			continue;
+		r->gap = true;
+		r->lines++;
+		most--;
 	}
+}
+
+/* By falling worth, as long as they fit. */
+static void choose(struct page *page)
+{
+	for (int worth = ALWAYS; worth > 0; worth--) {
+		if (worth == LITTLE)
+			space(page, FEW_GAPS);
+		for (int i = 0; i < PARTS; i++) {
+			const unsigned left = lines_left(page), least = parts[i].least[page->form];
+			const bool asked = is_asked_for(page->report, &parts[i]);
+			if (parts[i].worth[page->form][page->mood] != worth || (least > left && !asked))
+				continue;
+			const unsigned enough = page->form == FORM_ALL || worth == ALWAYS ? least : left < ENOUGH ? left : ENOUGH;
+			render(page, i, !least ? left : enough > least ? enough : least);
+			page->list[i].shown = worth == ALWAYS || asked || page->list[i].lines <= left;
+		}
+	}
+}
+
+/* What can use more room has the rest, by falling worth; what is always there comes last. */
+static void widen(struct page *page)
+{
+	for (int n = 1; n <= ALWAYS; n++)
+		for (int i = 0; i < PARTS; i++) {
+			struct rendered *r = &page->list[i];
+			const bool gap = r->gap;
+			if (parts[i].worth[page->form][page->mood] != (ALWAYS - n ? ALWAYS - n : ALWAYS) || !parts[i].least[page->form] || !r->shown ||
+			    !lines_left(page))
+				continue;
+			render(page, i, r->lines - (gap && page->form == FORM_BRIEF) + lines_left(page));
+			r->lines += gap && page->form == FORM_BRIEF;
+			r->gap = gap;
+		}
 }
 
 /* Colours take no columns, so lines with them are left to their parts. */
@@ -481,24 +598,39 @@ static void show_line(const char *line)
 	free(fitted);
 }
 
-static void show(struct rendered *list)
+static void show(struct page *page)
 {
-	for (int i = 0; i < PARTS; i++)
-		for (char *line = list[i].shown ? list[i].text : NULL, *end; line && *line; line = end + 1) {
+	for (int i = 0; i < PARTS; i++) {
+		const struct rendered *r = &page->list[i];
+		if (r->shown && r->gap)
+			printf("\n");
+		for (char *line = r->shown ? r->text : NULL, *end; line && *line; line = end + 1) {
 			end = strchr(line, '\n');
 			if (!end)
 				break;
 			*end = 0;
 			show_line(line);
 		}
+	}
+}
+
+static unsigned brief_lines(void)
+{
+	int rows = output_rows() - 1;
+	return rows < BRIEF_LINES ? BRIEF_LINES : rows > MOST_BRIEF_LINES ? MOST_BRIEF_LINES : (unsigned)rows;
 }
 
 void report_print(const struct report *r)
 {
-	struct rendered list[PARTS] = { 0 };
-	choose(r, list, !report_is_trouble(r) ? MOOD_WELL : report_device(r) ? MOOD_DEVICE : MOOD_HOST);
-	widen(r, list);
-	show(list);
+	struct page page = { .report = r, .form = r->brief ? FORM_BRIEF : FORM_ALL };
+	if (r->brief)
+		output_assume_width(BRIEF_COLUMNS);
+	page.lines = r->brief ? brief_lines() : output_width() < WIDE ? NARROW_LINES : SCREEN_LINES;
+	page.mood = !report_is_trouble(r) ? MOOD_WELL : report_device(r) ? MOOD_DEVICE : MOOD_HOST;
+	choose(&page);
+	widen(&page);
+	space(&page, PARTS);
+	show(&page);
 	for (int i = 0; i < PARTS; i++)
-		free(list[i].text);
+		free(page.list[i].text);
 }

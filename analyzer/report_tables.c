@@ -1,6 +1,7 @@
 /* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
 #include "analyzer/momentary.h"
 #include "analyzer/output.h"
+#include "analyzer/pyarenas.h"
 #include "analyzer/report.h"
 
 #include <stdio.h>
@@ -8,11 +9,16 @@
 #include <string.h>
 
 #define MAX_PROCESSES 5
+#define BRIEF_PROCESSES 3
 #define MAX_NAMES 30 /* of short commands */
 #define PID_COLUMNS 9
 #define MAX_OWNERS 10
 #define MIN_OWNERS 3
+#define COMMAND 20 /* columns; where there are many ... */
+#define MORE_COMMAND 12
 #define SPARKS 16
+#define MOST_SPARKS 32
+#define WIDE 100 /* columns; what there are more is for longer lines of SPARKS */
 #define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
 
 static void print_heading(const char *text)
@@ -76,15 +82,17 @@ static struct ranked *rank_processes(const struct view *v, unsigned *count)
 
 static char *process_sparkline(const struct view *v, const struct model_process *m, uint64_t max)
 {
-	uint64_t values[SPARKS];
-	view_resample(v, &m->timeline[MODEL_HEAP], values, SPARKS);
-	return output_sparkline(values, SPARKS, max);
+	uint64_t values[MOST_SPARKS];
+	int more = output_width() - WIDE - MORE_COMMAND, count = more <= 0 ? SPARKS : more < MOST_SPARKS - SPARKS ? SPARKS + more : MOST_SPARKS;
+	view_resample(v, &m->timeline[MODEL_HEAP], values, (size_t)count);
+	return output_sparkline(values, (size_t)count, max);
 }
 
 /* A fork that still runs its parent's program is told by that. */
 static char *process_command(const struct process *p)
 {
-	char *command = report_command(p, 20);
+	int more = output_width() - WIDE;
+	char *command = report_command(p, COMMAND + (more < 0 ? 0 : more < MORE_COMMAND ? more : MORE_COMMAND));
 	if (p->origin != MT_ORIGIN_FORK || !p->creator || !command)
 		return command;
 	char *text = output_format("fork of %u", p->creator->pid);
@@ -168,12 +176,13 @@ unsigned report_print_processes(const struct report *r)
 {
 	static const struct column columns[] = {
 		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap peak", RIGHT, false }, { "at end", RIGHT, false },
-		{ "mapped", RIGHT, false }, { "allocs", RIGHT, false }, { "exit", LEFT, false }, { "heap over time", LEFT, false },
+		{ "mapped", RIGHT, WORTH(2) }, { "allocs", RIGHT, WORTH(1) }, { "exit", LEFT, false }, { "heap over time", LEFT, WORTH(3) },
 	};
-	unsigned all, shown = MAX_PROCESSES;
+	unsigned all, shown = r->brief ? BRIEF_PROCESSES : MAX_PROCESSES;
 	struct ranked *list = rank_processes(r->view, &all);
 	unsigned count = list ? sort_out_momentary(list, all) : 0;
 	struct table *t = table_new(columns, 8, 0);
+	table_keep(t, r->brief ? 3 : 0);
 	if (count <= shown + 1)
 		shown = count;
 	while (list && shown > 1 && is_idle(list[shown - 1].m))
@@ -193,7 +202,7 @@ unsigned report_print_processes(const struct report *r)
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
 static const struct column owner_columns[] = {
-	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, LEFT, true }, { NULL, LEFT, true },
+	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, WORTH(1) }, { NULL, LEFT, true }, { NULL, LEFT, true },
 };
 
 static void owner_row(struct table *t, const struct owner *o, uint64_t all)
@@ -211,6 +220,40 @@ static void owner_row(struct table *t, const struct owner *o, uint64_t all)
 	free(blocks);
 }
 
+/* "Block.forward  train.py:60 > Linear.forward", without what does not fit. */
+static char *owner_line(const struct owner *o, int columns)
+{
+	char *text = owner_text(o), *where = !o->label && o->frame ? frame_where(o->frame) : NULL, *next_where = NULL;
+	char *next = o->folded ? NULL : owner_next(o, &next_where);
+	char *line = output_format("%s%s%s", text ? text : "", where && *where ? "  " : "", where ? where : "");
+	char *with = next ? output_format("%s %s", line ? line : "", next) : NULL;
+	if (with && output_columns(with) <= columns) {
+		free(line);
+		line = with;
+		with = NULL;
+	}
+	free(with);
+	free(text);
+	free(where);
+	free(next);
+	free(next_where);
+	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_tail(clean, columns) : NULL;
+	free(clean);
+	free(line);
+	return fitted;
+}
+
+#define BRIEF_LEFT 22 /* columns of figures before an owner's line */
+
+/* One line an owner. */
+static void brief_row(struct table *t, const struct owner *o, uint64_t all)
+{
+	char *share = output_format("%s %%", PERCENT(o->bytes, all)), *line = owner_line(o, output_width() - BRIEF_LEFT);
+	table_row(t, (const char *[]){ BYTES(o->bytes), share, NULL, line, NULL });
+	free(share);
+	free(line);
+}
+
 static bool next_row(struct table *t, const struct owner *o)
 {
 	char *where, *line = owner_next(o, &where);
@@ -220,6 +263,17 @@ static bool next_row(struct table *t, const struct owner *o)
 	free(where);
 	free(line);
 	return there;
+}
+
+/* Whose Python's objects are nobody knows; when they came, and how to know more. */
+static unsigned hint_row(struct table *t, const struct report *r, const struct owner *o, bool full)
+{
+	if (full || !o->folded || !pyarenas_is_label(o->label))
+		return 0;
+	char *text = output_format("%s of it after imports; %s", r->arenas_after ? BYTES(r->arenas_after) : "nothing", PYARENAS_HINT);
+	table_note(t, 4, text ? text : PYARENAS_HINT);
+	free(text);
+	return 1;
 }
 
 /* The rest in one line, if it is worth one. */
@@ -243,17 +297,22 @@ static uint64_t sum_owners(const struct owner *owners, size_t count)
 }
 
 /* As many owners as fit into that many lines with heading and rest. */
-static unsigned print_owners(const struct sites *s, const char *heading, unsigned most_lines, unsigned most, bool all)
+static unsigned print_owners(const struct report *r, const struct sites *s, const char *heading, unsigned most_lines, unsigned most)
 {
 	struct table *t = table_new(owner_columns, 5, 2);
-	unsigned lines = 3;
+	const bool all = r->view->options->rows > 0;
+	unsigned lines = r->brief ? 2 : 3;
 	size_t i;
+	table_keep(t, r->brief ? 2 : 0);
 	print_heading(heading);
-	for (i = 0; i < s->count && i < most && lines + 2 <= most_lines; i++) {
+	for (i = 0; i < s->count && i < most && lines + (r->brief ? 1 : 2) <= most_lines; i++) {
 		if (!all && i > 0 && s->owners[i].bytes < s->bytes / LEAST_SHARE)
 			break;
-		owner_row(t, &s->owners[i], s->bytes);
-		lines += 1 + next_row(t, &s->owners[i]);
+		if (r->brief)
+			brief_row(t, &s->owners[i], s->bytes);
+		else
+			owner_row(t, &s->owners[i], s->bytes);
+		lines += 1 + (!r->brief && next_row(t, &s->owners[i])) + hint_row(t, r, &s->owners[i], r->brief && lines + 2 > most_lines);
 	}
 	lines += print_rest(t, sum_owners(s->owners + i, s->count - i), s->count - i, s->bytes);
 	if (s->estimated) {
@@ -270,11 +329,12 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 	unsigned most = r->view->options->rows ? (unsigned)r->view->options->rows : MAX_OWNERS;
 	if (!s || s->count == 0)
 		return 0;
-	if (r->view->options->rows || room < 3 + 2 * MIN_OWNERS)
-		room = r->view->options->rows ? UINT32_MAX - 4 : 3 + 2 * MIN_OWNERS;
+	const unsigned least = r->brief ? 1 + MIN_OWNERS : 3 + 2 * MIN_OWNERS;
+	if (r->view->options->rows || room < least)
+		room = r->view->options->rows ? UINT32_MAX - 4 : least;
 	struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
 	char *heading = output_format("LARGEST OWNERS of the heap at its peak (%s at %s)", BYTES(heap.peak_bytes), DURATION(heap.peak_ns));
-	unsigned lines = print_owners(s, heading ? heading : "LARGEST OWNERS", room, most, r->view->options->rows);
+	unsigned lines = print_owners(r, s, heading ? heading : "LARGEST OWNERS", room, most);
 	free(heading);
 	return lines;
 }
@@ -283,19 +343,26 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 unsigned report_print_device_owners(const struct report *r, unsigned room)
 {
 	const struct explain_space *s = report_space(r);
-	unsigned lines = 3, i;
+	unsigned lines = r->brief ? 2 : 3, i;
 	uint64_t rest = s->bytes;
 	if (s->device == MODEL_NO_DEVICE || !s->holder_count)
 		return 0;
+	if (r->view->options->rows)
+		room = UINT32_MAX - 4;
 	struct table *t = table_new(owner_columns, 5, 2);
-	char *heading = output_format("LARGEST OWNERS of %s at its peak (%s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
+	table_keep(t, r->brief ? 2 : 0);
+	char *heading = output_format("LARGEST OWNERS of %s %s (%s at %s)", s->name, report_is_trouble(r) ? "then" : "at its peak",
+				      BYTES(s->bytes), DURATION(s->ns));
 	print_heading(heading ? heading : "LARGEST OWNERS");
-	for (i = 0; i < s->holder_count && lines + 2 <= room && (!i || s->holders[i].bytes >= s->bytes / LEAST_SHARE); i++) {
+	for (i = 0; i < s->holder_count && lines + (r->brief ? 1 : 2) <= room && (!i || s->holders[i].bytes >= s->bytes / LEAST_SHARE); i++) {
 		const struct holder *h = &s->holders[i];
 		struct stack_site site = stacks_site(r->view->stacks, h->stack, view_flags(r->view->options));
 		struct owner o = { .frame = site.frame, .caller = site.caller, .callee = site.callee, .bytes = h->bytes, .blocks = h->blocks };
-		owner_row(t, &o, s->bytes);
-		lines += 1 + next_row(t, &o);
+		if (r->brief)
+			brief_row(t, &o, s->bytes);
+		else
+			owner_row(t, &o, s->bytes);
+		lines += 1 + (!r->brief && next_row(t, &o));
 		rest -= h->bytes;
 	}
 	lines += print_rest(t, rest, s->holding_lines - i, s->bytes);
@@ -304,13 +371,13 @@ unsigned report_print_device_owners(const struct report *r, unsigned room)
 	return lines - 1;
 }
 
-unsigned report_print_other_owners(const struct report *r)
+unsigned report_print_other_owners(const struct report *r, unsigned room)
 {
 	static const char *const headings[MODEL_HOST_KINDS] = { [MODEL_MAP] = "LARGEST MAPPINGS at their peak",
 								[MODEL_PINNED] = "MOST PINNED at its peak" };
 	unsigned lines = 0;
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		if (headings[kind] && r->owners[kind] && r->owners[kind]->bytes)
-			lines += print_owners(r->owners[kind], headings[kind], 3 + 2 * REPORT_MAPS, REPORT_MAPS, false);
+			lines += print_owners(r, r->owners[kind], headings[kind], r->brief ? room : 3 + 2 * REPORT_MAPS, REPORT_MAPS);
 	return lines;
 }

@@ -2,7 +2,6 @@
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,10 @@
 #define LINES_NAMED 3
 #define LEAST_ALIVE 6 /* lines, without those by line of the program */
 #define MOST_RULED_OUT 5
+#define EVIDENCE_LINES 4
+#define FEW_LINES (output_width() < 100 ? 3 : 2)
+#define ADVICE_LINES 3
+#define MOST_BRIEF 2 /* causes of which the summary says why; others are named */
 #define MOST_PHASES 6
 #define KIND_COLUMNS 21
 #define FIGURE_COLUMNS 22
@@ -21,49 +24,6 @@ static void print_heading(const char *text, const char *rest)
 	printf("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
 }
 
-/* Between a number and its unit, or what it counts. */
-static bool belongs_together(const char *text, size_t at)
-{
-	return at && isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1]);
-}
-
-/* How many bytes of `text` fit into so many columns without cutting a word or a figure, if it can be helped. */
-static size_t breaking(const char *text, int columns)
-{
-	size_t at = 0, last = 0;
-	for (int column = 0; text[at] && column < columns; column++) {
-		if (text[at] == ' ' && !belongs_together(text, at))
-			last = at;
-		for (at++; (text[at] & 0xc0) == 0x80; at++)
-			;
-	}
-	return !text[at] ? at : last ? last : at;
-}
-
-/* Text from column `indent` on, at most `most` lines; `first` is how much of the first line it may have, `figures` stand behind
- * that part. Returns the lines. */
-static unsigned print_wrapped(const char *text, int indent, unsigned most, int first, const char *figures)
-{
-	char *clean = output_clean(text ? text : "");
-	const char *at = clean ? clean : "";
-	unsigned lines = 0;
-	do {
-		int columns = lines ? output_width() - indent : first;
-		size_t n = breaking(at, columns);
-		char *part = lines + 1 == most && at[n] ? output_cut(at, columns) : strndup(at, n);
-		printf("%*s%s", lines ? indent : 0, "", part ? part : "");
-		if (!lines && figures)
-			printf("%*s%s", columns - output_columns(part ? part : ""), "", figures);
-		printf("\n");
-		free(part);
-		at += n;
-		at += *at == ' ';
-		lines++;
-	} while (*at && lines < most);
-	free(clean);
-	return lines;
-}
-
 /* ---- WHY ----------------------------------------------------------------------------------------------- */
 
 static unsigned print_held(const struct verdict *v, unsigned number)
@@ -71,7 +31,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
 	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
 	printf("%s  %u %-*s%s", output_begin(STYLE_BAD), number, KIND_COLUMNS - 4, verdict_title(v->kind), output_end(STYLE_BAD));
-	unsigned lines = print_wrapped(v->evidence, KIND_COLUMNS, 3, first, figures);
+	unsigned lines = output_wrapped(v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
 	free(figures);
 	return lines;
 }
@@ -79,7 +39,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 static unsigned print_ruled_out(const struct verdict *v)
 {
 	printf("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
-	return print_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
+	return output_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
 }
 
 const struct evidence_device *report_device(const struct report *r)
@@ -100,29 +60,65 @@ bool report_is_trouble(const struct report *r)
 	return r->explain->verdicts.held_count > 0 || report_device(r) || report_kills(r);
 }
 
+static bool is_told(const struct verdict *v, const struct evidence_device *d)
+{
+	return v->device == d || v->kind == VERDICT_HOST_PRESSURE;
+}
+
+/* Kinds alone, in one sentence: all, or those about the device, or the host. */
+static unsigned print_kinds(const char *before, const struct verdict *list, size_t count, const struct evidence_device *d, bool all)
+{
+	char *text = NULL;
+	size_t size;
+	unsigned lines = 0, kinds = 0;
+	FILE *f = open_memstream(&text, &size);
+	for (size_t i = 0; f && i < count; i++)
+		if (all || list[i].device == d)
+			fprintf(f, "%s%s", kinds++ ? ", " : "", verdict_title(list[i].kind));
+	if (f)
+		fclose(f);
+	if (kinds) {
+		printf("  %s", before);
+		lines = output_wrapped(text, 4, 2, output_width() - 2 - (int)strlen(before), NULL);
+	}
+	free(text);
+	return lines;
+}
+
+static unsigned print_all_ruled_out(const struct verdicts *v, const struct evidence_device *d)
+{
+	unsigned lines = 0, shown = 0;
+	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
+		if (is_told(&v->ruled_out[i], d)) {
+			lines += print_ruled_out(&v->ruled_out[i]);
+			shown++;
+		}
+	return lines;
+}
+
 unsigned report_print_why(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->explain->verdicts;
 	const struct evidence_device *d = report_device(r);
+	const size_t most = r->brief ? MOST_BRIEF : MOST_HELD;
 	(void)room;
 	if (!report_is_trouble(r))
 		return 0;
 	char *titles = output_format("%*s   certainty", output_width() - (int)sizeof("WHY") + 1 - 12, "bytes");
 	print_heading("WHY", titles ? titles : "");
 	free(titles);
-	unsigned lines = 2, shown = 0;
+	unsigned lines = 2;
 	if (!v->held_count) {
 		printf("  unclear: no rule explains it\n");
 		lines++;
 	}
-	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++)
+	for (size_t i = 0; i < v->held_count && i < most; i++)
 		lines += print_held(&v->held[i], (unsigned)i + 1);
-	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
-		if (v->ruled_out[i].device == d || v->ruled_out[i].kind == VERDICT_HOST_PRESSURE) {
-			lines += print_ruled_out(&v->ruled_out[i]);
-			shown++;
-		}
-	return lines;
+	if (!r->brief)
+		return lines + print_all_ruled_out(v, d);
+	if (v->held_count > most)
+		lines += print_kinds("and ", v->held + most, v->held_count - most, d, true);
+	return lines + print_kinds("ruled out: ", v->ruled_out, v->ruled_out_count, d, false);
 }
 
 /* ---- what was alive ------------------------------------------------------------------------------------ */
@@ -215,24 +211,24 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;
-	if (text && *text && failed) {
+	if (text && *text && failed && !r->brief) {
 		char *rest = output_format(" (%s: %s at %s)", s->name, BYTES(s->bytes), DURATION(s->ns));
 		print_heading("ALIVE THEN", rest ? rest : "");
 		free(rest);
 		char *largest = largest_text(r, s), *holders = holders_text(r, s);
 		printf("  ");
-		lines = 2 + print_wrapped(text, 2, 2, output_width() - 2, NULL);
+		lines = 2 + output_wrapped(text, 2, FEW_LINES, output_width() - 2, NULL);
 		if (s->holder_count && room >= LEAST_ALIVE + 2) {
 			printf("  by line   ");
-			lines += print_wrapped(holders, 12, 2, output_width() - 12, NULL);
+			lines += output_wrapped(holders, 12, FEW_LINES, output_width() - 12, NULL);
 		}
 		free(holders);
 		printf(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
-		lines += print_wrapped(largest, 12, 2, output_width() - 12, NULL);
+		lines += output_wrapped(largest, 12, FEW_LINES, output_width() - 12, NULL);
 		free(largest);
 	} else if (text && *text) {
 		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
-		lines = 1 + print_wrapped(text, 12, 2, output_width() - 12, NULL);
+		lines = 1 + output_wrapped(text, 12, r->brief ? 1 : FEW_LINES, output_width() - 12, NULL);
 	}
 	free(text);
 	return lines;
@@ -333,15 +329,15 @@ unsigned report_print_do(const struct report *r, unsigned room)
 	const struct verdicts *v = &r->explain->verdicts;
 	unsigned lines = 0, number = 0;
 	(void)room;
-	for (size_t i = 0; i < v->held_count && i < MOST_HELD; i++) {
+	for (size_t i = 0; i < v->held_count && i < (r->brief ? MOST_BRIEF : MOST_HELD); i++) {
 		if (!v->held[i].advice || is_advised(v, i))
 			continue;
 		if (!number++) {
-			print_heading("DO", "");
+			print_heading("WHAT TO DO", "");
 			lines += 2;
 		}
 		printf("  %u ", number);
-		lines += print_wrapped(v->held[i].advice, 4, 2, output_width() - 4, NULL);
+		lines += output_wrapped(v->held[i].advice, 4, ADVICE_LINES, output_width() - 4, NULL);
 	}
 	return lines;
 }
@@ -366,7 +362,7 @@ unsigned report_print_unknown(const struct report *r, unsigned room)
 	fclose(f);
 	if (parts) {
 		printf("%sNOT KNOWN%s  ", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
-		lines = print_wrapped(text, 11, 2, output_width() - 11, NULL);
+		lines = output_wrapped(text, 11, 2, output_width() - 11, NULL);
 	}
 	free(text);
 	return lines;

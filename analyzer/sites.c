@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/estimate.h"
 #include "analyzer/output.h"
+#include "analyzer/pyarenas.h"
 
 #include <math.h>
 #include <regex.h>
@@ -205,9 +206,12 @@ static struct owner *new_owner(struct builder *b)
 	return &s->owners[s->count++];
 }
 
-static const char *fold_of(const struct builder *b, uint32_t stack)
+static const char *fold_of(const struct builder *b, const struct model_site *site, uint32_t stack)
 {
-	return b->query->fold && b->query->by != BY_STACK ? b->query->fold(b->stacks, stack) : NULL;
+	uint64_t bytes = 0, blocks = 0;
+	measure(site, b->query->measure, &bytes, &blocks);
+	const char *arena = b->query->arenas && site->kind == MODEL_MAP ? pyarenas_label(b->stacks, stack, bytes, blocks) : NULL;
+	return arena ? arena : b->query->fold && b->query->by != BY_STACK ? b->query->fold(b->stacks, stack) : NULL;
 }
 
 /* Python files are no libraries: there the library below them is meant. */
@@ -218,7 +222,7 @@ static unsigned site_flags(const struct builder *b)
 
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, uint32_t *index)
 {
-	const char *fold = fold_of(b, stack);
+	const char *fold = fold_of(b, site, stack);
 	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
 	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
 	struct entry *entry;

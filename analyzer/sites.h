@@ -31,6 +31,7 @@ struct sites_query {
 	const bool *processes;  /* by id; NULL = all */
 	bool ended_only;        /* only processes that ended by themselves */
 	bool brief;             /* of an owner's stacks only the first is kept, whatever stack_count says, and no members */
+	bool arenas;            /* what Python maps for its objects becomes two owners: see pyarenas_label() */
 	sites_fold *fold;       /* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */
 };
 

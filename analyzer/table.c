@@ -8,6 +8,7 @@
 #define GAP 2         /* between columns */
 #define MAX_COLUMNS 16
 #define NARROWEST 12  /* of a flexible column */
+#define LEFT_OUT (-1) /* width of a column that is not printed */
 
 struct row {
 	char *note; /* then it has no cells */
@@ -17,7 +18,7 @@ struct row {
 
 struct table {
 	const struct column *columns;
-	int count, indent;
+	int count, indent, least_worth;
 	struct row *rows;
 	size_t used, room;
 };
@@ -65,12 +66,46 @@ void table_note(struct table *t, int indent, const char *text)
 	}
 }
 
+void table_keep(struct table *t, int worth)
+{
+	if (t)
+		t->least_worth = worth;
+}
+
 static int sum(const struct table *t, const int *widths)
 {
-	int all = t->indent + GAP * (t->count - 1);
+	int all = t->indent - GAP;
 	for (int i = 0; i < t->count; i++)
-		all += widths[i];
+		all += widths[i] == LEFT_OUT ? 0 : GAP + widths[i];
 	return all;
+}
+
+static bool is_flexible(const struct column *c)
+{
+	return c->gives == true;
+}
+
+static bool has_worth(const struct column *c)
+{
+	return c->gives > true;
+}
+
+/* The column that is worth least, of such the last. */
+static bool leave_out(const struct table *t, int *widths)
+{
+	int least = -1;
+	for (int i = 0; i < t->count; i++)
+		if (has_worth(&t->columns[i]) && widths[i] != LEFT_OUT && (least < 0 || t->columns[i].gives <= t->columns[least].gives))
+			least = i;
+	if (least >= 0)
+		widths[least] = LEFT_OUT;
+	return least >= 0;
+}
+
+static int narrowest(const struct column *c)
+{
+	int title = c->title ? output_columns(c->title) : 0;
+	return title > NARROWEST ? title : NARROWEST;
 }
 
 /* The widest flexible column gives way first. */
@@ -78,11 +113,21 @@ static bool narrow(const struct table *t, int *widths)
 {
 	int widest = -1;
 	for (int i = 0; i < t->count; i++)
-		if (t->columns[i].flexible && widths[i] > NARROWEST && (widest < 0 || widths[i] > widths[widest]))
+		if (is_flexible(&t->columns[i]) && widths[i] > narrowest(&t->columns[i]) && (widest < 0 || widths[i] > widths[widest]))
 			widest = i;
 	if (widest >= 0)
 		widths[widest]--;
 	return widest >= 0;
+}
+
+/* Names as wide as they are, as far as leaving out columns helps that. */
+static void fit(const struct table *t, int *widths)
+{
+	for (int i = 0; i < t->count; i++)
+		if (has_worth(&t->columns[i]) && t->columns[i].gives < WORTH(t->least_worth))
+			widths[i] = LEFT_OUT;
+	while (sum(t, widths) > output_width() && (leave_out(t, widths) || narrow(t, widths)))
+		;
 }
 
 static bool has_titles(const struct table *t)
@@ -103,17 +148,18 @@ static void measure(const struct table *t, int *widths)
 			widths[i] = width > widths[i] ? width : widths[i];
 		}
 	}
-	while (sum(t, widths) > output_width() && narrow(t, widths))
-		;
+	fit(t, widths);
 }
 
 static void print_cells(const struct table *t, const int *widths, char *const *cells, enum output_style style)
 {
 	int last = t->count - 1, pending = t->indent;
-	while (last >= 0 && (!cells[last] || !*cells[last]))
+	while (last >= 0 && (widths[last] == LEFT_OUT || !cells[last] || !*cells[last]))
 		last--; /* no blanks at the end of a line */
 	printf("%s", output_begin(style));
 	for (int i = 0; i <= last; i++) {
+		if (widths[i] == LEFT_OUT)
+			continue;
 		char *text = output_tail(cells[i] ? cells[i] : "", widths[i]);
 		int pad = widths[i] - (text ? output_columns(text) : 0);
 		if (t->columns[i].align == RIGHT)
@@ -128,7 +174,7 @@ static void print_cells(const struct table *t, const int *widths, char *const *c
 static void print_note(const struct table *t, const struct row *row)
 {
 	int indent = t->indent + row->indent;
-	char *text = output_fit(row->note, output_width() - indent);
+	char *text = output_cut(row->note, output_width() - indent);
 	printf("%s%*s%s%s\n", output_begin(STYLE_FAINT), indent, "", text ? text : "", output_end(STYLE_FAINT));
 	free(text);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
-#define IN_STEP 0.05 /* greatest distance of two curves in lock-step, each from 0 to 1 */
+#define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ struct trend {
 	double mean_block_bytes;    /* of what was added; 0 = unknown */
 	enum trend_how how;
 	struct forecast forecast;   /* .ever false: no limit is known, or it is not reached */
-	unsigned group;             /* owners that grow in lock-step have the same, from 1 on; 0 = it does not grow */
+	unsigned group;             /* owners that grow at the same pace have the same, from 1 on; 0 = it does not grow */
 	size_t points;
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
 };

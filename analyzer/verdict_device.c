@@ -191,7 +191,7 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 {
 	char *pace = g->per_step > 0 ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
-	char *sites = g->sites > 1 ? output_format("%u sites grow in lock-step", g->sites)
+	char *sites = g->sites > 1 ? output_format("%u sites grow at the same pace", g->sites)
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
 	char *when = g->fails_step > 0 && !failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high) : NULL;
 	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");

@@ -190,7 +190,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
 				      growth_name(most->fit.kind));
 	out->advice = most->sites > 1
-		? output_format("%s and %u more sites grow in lock-step: find the one thing that holds their blocks (a list, a loss kept with its "
+		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, a loss kept with its "
 				"graph); memtrace leaks shows the stacks", site, most->sites - 1)
 		: output_format("find what holds the blocks of %s (a list, a dict, a cache); memtrace leaks shows the stacks", site);
 	free(whose);

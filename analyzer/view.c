@@ -378,6 +378,7 @@ int view_owners_brief(const struct view *v, enum sites_measure measure, enum mod
 	struct sites_query q = query_of(v, measure, kind);
 	q.fold = fold;
 	q.brief = true;
+	q.arenas = kind == MODEL_MAP && v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
 	return sites_build(out, v->model, v->reader, v->stacks, &q);
 }
 

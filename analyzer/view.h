@@ -70,7 +70,7 @@ int view_device_owners(const struct view *v, enum sites_measure measure, enum mo
 /* Owners by --by, --filter and the frame options; fold is sites_query.fold. */
 int view_owners(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);
 
-/* The same, brief (see sites_query). */
+/* The same, brief (see sites_query); of mappings Python's arenas are folded, unless --by or --all-frames is given. */
 int view_owners_brief(const struct view *v, enum sites_measure measure, enum model_kind kind, sites_fold *fold, struct sites **out);
 
 /* What processes left behind that exited by themselves, by site at the least; brief. */

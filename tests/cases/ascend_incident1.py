@@ -96,7 +96,7 @@ def case_every_figure_of_the_screen():
         ("training_model = qwen.Model(", phase["t2"]["device_bytes"]), ("training_model.train(", account["trained_peak"]),
         ("= training_model.to_numpy(", phase["t3"]["device_bytes"]), ("inference_model = qwen.Model(", phase["t4"]["device_bytes"]),
         ("inference_model.generate(", said["allocated_bytes"]))})
-    seen.claim(r"gives back (FIGURE)$", (sets - 1) * copy, what="what it gives back", section="DO")
+    seen.claim(r"gives back (FIGURE)$", (sets - 1) * copy, what="what it gives back", section="WHAT TO DO")
     seen.claim(r"^ALIVE THEN \(npu:0: (FIGURE) at (TIME)\)$", said["allocated_bytes"], seen.ledger_time(), what="what was alive")
     for_what(seen, **kinds)
     seen.largest(said["largest_blocks"])
@@ -107,7 +107,7 @@ def case_every_figure_of_the_fix():
     done = scenario("fixed.py")
     mt.equal((done.trace.report["status"], done.trace.report["verdicts"]), ("ok", []), "status, verdicts")
     seen, account = audit.Audit(done), done.account
-    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("WHAT TO DO$")), ([], False, False), "causes, a failure, advice")
     for_what(seen, parameters=phases(done)["t4"]["device_bytes"], kv_cache=account["cache_bytes"],
              unknown=account["activations_bytes"] + account["head_bytes"])
     peak, blocks = max(alive(next(iter(done.run.events().values()))))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each command has a page in docs/ that holds its --help, and README's links lead somewhere.
 
-docs.py --refresh writes what --help says into the pages.
+docs.py --refresh writes what --help says into the pages, and what help words says into the glossary.
 """
 import os
 import re
@@ -33,6 +33,30 @@ def help_of(command):
     done = mt.execute([mt.MEMTRACE, command, "--help"])
     mt.equal(done.status, 0, "status of %s --help" % command)
     return "```\n" + done.out + "```\n"
+
+
+GLOSSARY = os.path.join(DOCS, "GLOSSARY.md")
+
+
+def glossary():
+    done = mt.execute([mt.MEMTRACE, "help", "words"], env=mt.clean_env(COLUMNS="140"))
+    mt.equal(done.status, 0, "status of help words")
+    return "```\n" + done.out + "```\n"
+
+
+def case_glossary_is_help_words():
+    mt.check(glossary() in read(GLOSSARY), "docs/GLOSSARY.md and help words differ; tests/cases/docs.py --refresh")
+
+
+def case_words_of_screens_are_in_the_glossary():
+    """The words that a stranger asked about, and each kind of cause."""
+    with open(os.path.join(mt.TOP, "analyzer/verdicts.def"), encoding="utf-8") as file:
+        kinds = [name.replace("_", " ") for name in re.findall(r'^VERDICT\(\w+, "(\w+)"', file.read(), re.M)]
+    mt.check(len(kinds) >= 10, kinds)
+    words = ["freed at once", "kept by allocators", "copied after fork", "context", "smaller parts", "unexplained", "at the same pace", "its share", "known from"]
+    heads = [line for line in read(GLOSSARY).splitlines() if line and not line.startswith((" ", "#", "`"))]
+    missing = [w for w in words + kinds if not any(re.search(r"(^|, )%s(,|$)" % re.escape(w), head) for head in heads)]
+    mt.equal(missing, [], "words that the glossary lacks")
 
 
 def case_help_is_listed():
@@ -105,6 +129,9 @@ def refresh():
         text = read(page(command))
         with open(page(command), "w", encoding="utf-8") as file:
             file.write(FIRST_BLOCK.sub(lambda _: help_of(command), text, count=1))
+    text = read(GLOSSARY)
+    with open(GLOSSARY, "w", encoding="utf-8") as file:
+        file.write(FIRST_BLOCK.sub(lambda _: glossary(), text, count=1))
     mt.Scratch.remove()
 
 

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
 import audit_host
+import goldens
 import gpu
 import mt
 import places
@@ -40,7 +41,7 @@ def well(done):
     """The screen of a run without a failure or a cause."""
     mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
     seen = audit.Audit(done)
-    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    mt.equal((seen.why()[0], seen.has("OUT OF MEMORY"), seen.has("WHAT TO DO$")), ([], False, False), "causes, a failure, advice")
     return seen
 
 
@@ -55,6 +56,7 @@ def never(done, *sick):
 def case_incident1():
     """The model is there three times on the device; a fourth copy is the file's, on the host."""
     done = run("incident1")
+    goldens.compare("incident1", done.trace)
     seen, account, said = audit.Audit(done), done.account, done.account["ooms"][-1]
     mt.equal(certain(done, "cuda:0"), ["copies"])
     copies = [c for c in done.trace.report["copies"] if c["device"] == "cuda:0"]
@@ -82,7 +84,7 @@ def case_incident1():
     peaks["incident1.py:%d" % (int(line_of("incident1", "with failing(")) + 1)] = said["peak_allocated_bytes"]
     seen.by_phase("cuda:0", peaks, freed=account["trained_peak"] - account["trained"])
     seen.claim(r"in the pool: little beside the copies \((FIGURE)\)$", 2 * copy, what="the copies, where fragmentation is ruled out")
-    seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="DO")
+    seen.claim(r"gives back (FIGURE)$", 2 * copy, what="what it gives back", section="WHAT TO DO")
     seen.alive(said["kinds"])
     seen.by_line({"incident1.py:" + line_of("incident1", text): of for text, of in (
         ("nn.Parameter(torch.empty(shape", (2 * copy, 2 * account["copy_blocks"])), ("weight.detach().clone()", (copy, account["copy_blocks"])),
@@ -106,6 +108,7 @@ def case_incident1_healthy():
 
 def case_incident2():
     done = run("incident2")
+    goldens.compare("incident2", done.trace)
     seen, account, said, first = audit.Audit(done), done.account, done.account["ooms"][-1], done.account["first"]
     mt.equal(certain(done, "cuda:0"), ["other_process", "phase_peak"])
     ruled_out(done, "fragmentation", "leak")
@@ -123,8 +126,8 @@ def case_incident2():
     mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
     seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)$",
                said["reserved_bytes"] - said["allocated_bytes"], said["largest_hole_bytes"], said["free_bytes"], said["tried_bytes"], what="no fragmentation")
-    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="DO")
-    seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="DO")
+    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="WHAT TO DO")
+    seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="WHAT TO DO")
     kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}
     seen.alive(kinds, outside=sum(account["libraries"].values()), either=2 * account["batch_bytes"])
     seen.largest(sorted(said["largest_blocks"] + first["largest_blocks"], reverse=True)[:5])
@@ -149,6 +152,8 @@ def case_incident2_healthy():
 def case_incident5(layers):
     """Both fit: nothing is a problem, and each GPU's figures are PyTorch's and the driver's."""
     done = run("incident5", layers)
+    if layers == 30:
+        goldens.compare("incident5", done.trace)
     seen, account = well(done), done.account
     steps = done.trace.report["steps"] or {"growth": {}}  # what it does when all is loaded may be in a loop
     growing = [name for name, growth in steps["growth"].items() if name.startswith("cuda") and growth["kind"] != "none"]

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
 import fold
+import goldens
 import mt
 from claims import within
 from failures import certain, ruled_out
@@ -61,6 +62,7 @@ def grown(seen):
 
 def case_incident3():
     done = run("incident3")
+    goldens.compare("incident3", done.trace)
     seen, account = audit.Audit(done), done.account
     mt.equal((certain(done), [kind for kind, *_ in seen.why()[0]]), (["leak"], ["leak"]), "verdicts")
     ruled_out(done, "capacity", "fragmentation", "other_process")
@@ -71,8 +73,8 @@ def case_incident3():
     seen.claim(r"what grew \((FIGURE)\) would", total, what="what grew, where fragmentation is ruled out")
     seen.alive(account["kinds"], either=account["batch_bytes"])
     seen.largest(account["ooms"][-1]["largest_blocks"])
-    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="DO")
-    mt.equal(len(seen.each("save_activation", "DO")), 1, "lines of advice about one site")
+    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="WHAT TO DO")
+    mt.equal(len(seen.each("save_activation", "WHAT TO DO")), 1, "lines of advice about one site")
     seen.finish()
     exact(done)
 

@@ -141,7 +141,7 @@ class HostAudit(audit.Audit):
 
     def everywhere(self):
         for claims in (self.title, self.names, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine, self.owners,
-                       self.mappings, self.smaller):
+                       self.mappings, self.smaller, self.headline):
             claims()
 
     def peak_time(self, sums):

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import goldens
 import gpu
 import mt
 import screen
@@ -28,13 +29,15 @@ def compare_healthy(done, seen, *sick):
     """None of the sick verdicts, and a screen without a failure or a cause."""
     mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
     held, _ = seen.why()
-    mt.equal((held, seen.has("OUT OF MEMORY"), seen.has("DO$")), ([], False, False), "causes, a failure, advice")
+    mt.check(re.search(r"^healthy: nothing grew; ", done.trace.summary(), re.M), "it does not hear that it is healthy: %s" % done.trace.summary())
+    mt.equal((held, seen.has("OUT OF MEMORY"), seen.has("WHAT TO DO$")), ([], False, False), "causes, a failure, advice")
     kinds = {v["kind"] for v in done.trace.report["verdicts"]}
     mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)
 
 
 def case_evaluation():
     done = run("evaluation")
+    goldens.compare("evaluation", done.trace)
     mt.equal(done.status, 1, "status of %r" % done)
     _, text = one_cause(done)
     oom, = compare_ooms(done)
@@ -73,6 +76,7 @@ def case_killed_at_once():
     with Cgroup(512 * MIB) as group:
         done = gpu.run(group.command([gpu.python(), "-c", "import time\ntime.sleep(2.5)\nb'x' * (1 << 30)"]))
         report, text = done.trace.report, done.trace.tool("report").out
+        goldens.compare("killed", done.trace)
     mt.equal((done.status, report["status"], report["system"]["oom_kills"]), (-9, "problem", 1))
     limit, = [v for v in report["verdicts"] if v["kind"] == "limit"]
     mt.equal((limit["device"], limit["certainty"]), ("host", "high"))
@@ -93,6 +97,7 @@ def sick():
 
 def case_incident4():
     done = sick()
+    goldens.compare("incident4", done.trace)
     said = certain(done, "host")
     mt.check({"host_pressure", "limit"} & set(said), "verdicts of the host: %s" % said)
     mt.equal(done.trace.report["system"]["ledger"]["total_bytes"], LIMIT)

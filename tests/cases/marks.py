@@ -73,7 +73,7 @@ def case_forked_children_have_their_own():
 
 
 def case_growth_that_is_freed_in_the_end():
-    """Two sites grow in lock-step, and one block of each is alive at the end: limits are for both together, and the message says where."""
+    """Two sites grow at the same pace, and one block of each is alive at the end: limits are for both together, and the message says where."""
     trace = mt.shimmed([PROGRAM, "grow"]).trace
     trace.intact()
     grown = {s["stack"][0]["function"]: s for s in trace.json("leaks")["sites"] if s["kind"] == "linear"}
@@ -83,7 +83,7 @@ def case_growth_that_is_freed_in_the_end():
     for limit, status in (("31K/step", 0), ("29K/step", 1)):
         done = mt.execute([mt.MEMTRACE, "leaks", "--fail-over", limit, trace.path])
         mt.equal(done.status, status, "status of " + limit)
-    mt.check("keep_first" in done.err and "1 more in lock-step" in done.err and "30.0 KiB/step" in done.err, done.err)
+    mt.check("keep_first" in done.err and "1 more at the same pace" in done.err and "30.0 KiB/step" in done.err, done.err)
     mt.check("30.0 KiB +/-" in done.out and "2 sites grow" in done.out, done.out)
     mt.check(all(len(line) <= 100 for line in done.out.splitlines()), "lines that are too long")
 

@@ -16,6 +16,7 @@ import watch
 from audit_devices import Devices, Driver
 from audit_host import Host
 from claims import CLOCK_NS
+from screen import Figure
 
 
 def scenario(name, *arguments, **options):
@@ -45,7 +46,7 @@ class Audit(Host, Devices):
         self.driver = Driver(done)
         first = min(p.begin_ns for p in done.books.process.values())
         mt.between(done.began - CLOCK_NS, self.origin, first + CLOCK_NS, "when the first process began, by the report")
-        mt.between(1, len(self.lines), 45, "lines of the screen")
+        mt.between(1, len(self.lines), 50, "lines of the screen")
         mt.between(1, max(map(len, self.lines)), 100, "columns of the screen")
         self.everywhere()
 
@@ -53,17 +54,45 @@ class Audit(Host, Devices):
         self.title()
         self.names()
         for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine,
-                       self.no_pressure, self.owners, self.mappings, self.smaller):
+                       self.no_pressure, self.owners, self.mappings, self.smaller, self.headline):
             claims()
 
     def title(self):
         done = self.done
-        self.claim(r"^memtrace report   (\S.*?)   (\d+) process(?:es)? on (\S+)   (\S+ \S+) UTC   (TIME)$",
+        self.claim(r"memtrace [a-z]+(?: --at oom| --json)? (/\S+)", done.trace.path, what="the trace's directory")
+        self.claim(r"^(\S.*?)   (\d+) process(?:es)? on (\S+)   (\S+ \S+) UTC   (TIME)$",
                    lambda text: text == done.command_line or text.endswith("..") and done.command_line.startswith(text[:-2]),
                    self.processes(), os.uname().nodename,
                    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((self.origin + done.real_offset) / 1e9)),
                    self.time(self.last_call_ns(), done.ended), what="title")
-        self.duration = self.each(r"^memtrace report .*   (TIME)$")[0][1][1]
+        self.duration = self.each(r" UTC   (TIME)$", "memtrace report")[0][1][1]
+
+    def headline(self):
+        """Where no failure comes first: the peak, whose first owner is the one below; and what is alive at the end."""
+        kept, leaks = self.done.books, self.done.trace.json("leaks", "-n", "100000")
+        firsts = {section: row for section in ("LARGEST MAPPINGS", "LARGEST OWNERS of the", "LARGEST OWNERS of [a-z]+:")
+                  for _, row in self.each(r"^ +(FIGURE) +([\d.]+) % ", section)[:1]}
+        for line, row in self.each(r"^peak (FIGURE) of [GN]PU (\d+)(?:'s (FIGURE))? at (TIME)(?:, (\d+) % of it .*)?$"):
+            event, held = self.driver.peak()
+            most = self.driver.sum(held)
+            for group, want in ((1, most), (2, "0"), (3, self.done.account["total_bytes"]), (4, self.time(event["ns"], self.driver.until(event)))):
+                if row[group]:
+                    self.take(line, row, group, want, "headline, part %d" % group)
+            if row[5]:
+                first = Figure(firsts["LARGEST OWNERS of [a-z]+:"][1])
+                low, high = 100 * (first.value - first.half) / most, 100 * (first.value + first.half) / most
+                self.take(line, row, 5, lambda text: low - 0.51 <= float(text) <= high + 0.51, "whose most of it is")
+        for line, row in self.each(r"^peak (FIGURE) (of heap|mapped) at (TIME)(?:, (\d+) % of it .*)?$"):
+            sums, near = (kept.host, books.NEAR[0]) if row[2] == "of heap" else (kept.maps, books.NEAR[1])
+            self.take(line, row, 1, (sums.peak_bytes - near, sums.peak_bytes + near), "the peak")
+            self.take(line, row, 3, self.peak_time(sums), "when it was")
+            first = firsts.get("LARGEST OWNERS of the" if row[2] == "of heap" else "LARGEST MAPPINGS")
+            if row[4]:
+                self.take(line, row, 4, lambda text: not first or abs(float(text) - float(first[2])) < 0.56, "whose most of it is")
+        self.claim(r"^(?:MEMORY|PERHAPS) TROUBLE  [a-z ]+, (FIGURE); nothing failed$", lambda text: text == self.why()[0][0][2].text,
+                   what="the first cause's bytes", count=(0, 1))
+        alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
+        self.claim(r"(FIGURE) of the program's own alive at exit$", alive, what="what is alive at exit", count=(0, 1))
 
     def processes(self):
         return len(self.done.books.process)

@@ -95,7 +95,7 @@ class Host(Claims):
             bounds.update({name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()})
             bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
             bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
-        bounds["smaller rows"] = 0, 11 * 0.002 * total
+        bounds["smaller parts"] = 0, 11 * 0.002 * total
         for line, cell in self.each(r"(?:^|  )(live in this run|[a-z][a-z ]+[a-z]) +(-?FIGURE) +([\d.]+) %", "HOST"):
             name, low, high = cell[1], *bounds.get(cell[1], (-total, total))  # what is unexplained is the rest: they add up
             value = Figure(cell[2].lstrip("-"))
@@ -181,6 +181,8 @@ class Host(Claims):
 
     def mappings(self):
         kept = self.done.books
+        self.claim(r"^ +(FIGURE) of it after imports; MEMTRACE_PYTHON_ALLOCATORS=(1) ", (0, kept.maps.peak_bytes), "1", what="Python's arenas", count=(0, 1))
+        self.claim(r"^ +nothing of it after imports; MEMTRACE_PYTHON_ALLOCATORS=(1) ", "1", what="Python's arenas", count=(0, 1))
         self.owners_of("LARGEST MAPPINGS", kept.maps.peak_bytes, {k: l.map for k, l in kept.line.items()}, books.NEAR[1])
 
     def owners_of(self, section, total, lines, near):

@@ -27,7 +27,7 @@ class Line:
 def join(text):
     """The screen's lines; what was wrapped is one line again, with the figures of a verdict before its evidence."""
     lines, section = [], ""
-    indents = {"WHY": 21, "FOR WHAT": 12, "SIZES": 12, "DO": 4, "NOT KNOWN": 11}
+    indents = {"WHY": 21, "FOR WHAT": 12, "SIZES": 12, "WHAT TO DO": 4, "NOT KNOWN": 11}
     for raw in text.splitlines():
         head = re.match(r"(?:LARGEST OWNERS of \S+|[A-Z][A-Z ]*[A-Z]\b|[GN]PU \d+ [A-Z ]+[A-Z]|memtrace report|more:)", raw)
         section = head[0] if head else section
@@ -135,6 +135,6 @@ class Claims(screen.Screen):
 
     def ranks(self):
         """Causes and advice are counted from 1."""
-        for section in ("WHY", "DO"):
+        for section in ("WHY", "WHAT TO DO"):
             for i, (line, found) in enumerate(self.each(r"^  (\d) [a-z]", section), 1):
                 self.take(line, found, 1, i, "its rank")

@@ -1,7 +1,11 @@
 """What a report says of the failures on a device, its ledger and its verdicts, against the program's own account and the driver's.
 """
+import re
+
+import goldens
 import gpu
 import mt
+import screen
 
 ROWS = ("pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained")
 FACTS = ("requested_bytes", "free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes", "largest_hole_bytes", "outcome")
@@ -78,14 +82,30 @@ def one_cause(done):
     mt.equal(certain(done, "cuda:0"), [wanted], "verdicts")
     mt.equal(done.trace.report["status"], "problem")
     mt.equal(device(done)["ooms"][-1]["verdict"], wanted, "the failure's verdict")
-    mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nDO\n"), "the failure comes first, then why: %s" % text)
+    mt.check(text.index("OUT OF MEMORY") < text.index("WHY") < text.index("\nWHAT TO DO\n"), "the failure comes first, then why: %s" % text)
+    compare_summary(done, verdict)
     return verdict, text
+
+
+def compare_summary(done, verdict):
+    """At 80x24: the same failure, the same first cause, what to do about it, and nothing that does not fit."""
+    text = done.trace.summary()
+    goldens.fits(text, 80, 24)
+    full, seen = screen.Screen(done.trace.tool("report").out), screen.Screen(text)
+    title = re.search(r"^OUT OF MEMORY  \S+ \S+ \((?:\S+, )?(.*)$", full.text, re.M)
+    mt.check(title and re.search(r"^OUT OF MEMORY  \S+ \S+ \((?:\S+, )?%s$" % re.escape(title[1]), text, re.M), "the failure: %s" % text)
+    wanted, (kind, _, figure, certainty) = full.why()[0][0], seen.why()[0][0]
+    mt.equal((kind, figure.text, certainty), (wanted[0], wanted[2].text, wanted[3]), "the first cause")
+    mt.equal(kind, verdict["kind"].replace("_", " "))
+    words = " ".join(" ".join(seen.section("^WHAT TO DO$")[1]).split())
+    mt.check(not verdict["advice"] or words.startswith("1 " + verdict["advice"][:60]), "advice: %s" % words)
+    mt.check("memtrace peak --at oom" in text, "what to ask next: %s" % text)
 
 
 def screen_of(done):
     text = done.trace.tool("report").out
     lines = text.splitlines()
-    mt.check(len(lines) <= 45, "the screen has %d lines" % len(lines))
+    mt.check(len(lines) <= 50, "the screen has %d lines" % len(lines))
     mt.check(max(map(len, lines)) <= 100, "a line of the screen has %d columns" % max(map(len, lines)))
     return text
 

@@ -129,7 +129,8 @@ def scratch(prefix="run"):
 
 
 def clean_env(**more):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k != "LD_PRELOAD"}
+    """Without what would change a run, or what is printed where there is no terminal."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MEMTRACE") and k not in ("LD_PRELOAD", "COLUMNS", "LINES")}
     env.update({k: v for k, v in more.items() if v is not None})
     return env
 
@@ -266,8 +267,18 @@ class Trace:
         return self
 
     def tool(self, *arguments, timeout=WAIT):
+        """A report is the full one: summary() is the other."""
         command, *options = arguments
+        if command == "report" and "--json" not in options:
+            options = ["--all", *options]
         return execute([MEMTRACE, command, *options, self.path], timeout=timeout)
+
+    def summary(self, *options, columns=None, rows=None):
+        """The text of `memtrace report`, at a terminal of that size."""
+        size = {"COLUMNS": columns and str(columns), "LINES": rows and str(rows)}
+        done = execute([MEMTRACE, "report", *options, self.path], env=clean_env(**size))
+        check(done.status == 0, "the report failed: %s" % done)
+        return done.out
 
     def json(self, *arguments):
         done = self.tool(*arguments, "--json")

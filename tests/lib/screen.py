@@ -78,6 +78,8 @@ class Screen:
             elif no:
                 last, kind = None, no[1].strip()
                 out[kind] = no[2]
+            elif re.match(r"  (and|ruled out:?) ", line):  # of a summary, which only names them
+                last = kind = None
             elif last:
                 last[1] += " " + line.strip()
             elif kind:

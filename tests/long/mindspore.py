@@ -112,7 +112,7 @@ def check_screen(done):
                    r"(PLACE) main, (PLACE) main$", (3 * copy, 3.02 * copy), 4, done.account["copy_blocks"], copy,
                    *[lambda place: place in made] * 4, what="copies")
         mt.check(all(seen.each(re.escape(place) + " main(?=,|$)", "WHY") for place in made), "not all of %s made copies" % made)
-        seen.claim(r"gives back (FIGURE)$", (3 * copy, 3.02 * copy), what="what it gives back", section="DO")
+        seen.claim(r"gives back (FIGURE)$", (3 * copy, 3.02 * copy), what="what it gives back", section="WHAT TO DO")
         seen.claim(r"^  no leak +what grew \((?:PLACE) [^,]*, (FIGURE)\) is one of the copies$", (copy / 2, copy), what="no leak", count=(0, 1))
         kept = done.books
         freed = kept.host.peak_bytes - sum(p.heap.live_bytes for p in kept.process.values())

@@ -283,7 +283,7 @@ TEST(what_grows_is_told_by_step)
 	CHECK(fabs(leak->trend->growth.rate - 100.0 * KIB) < 10);
 	CHECK(fabs(other->trend->blocks_per_x - 2) < 0.001);
 	CHECK(!leak_is_steady(leak_of("batch")));
-	/* both grow by a block or two a step: in lock-step */
+	/* both grow by a block or two a step: at the same pace */
 	CHECK_EQ(w.leaks.groups, 1);
 	struct leak_group g = leaks_group(&w.leaks, 1, MODEL_HEAP);
 	CHECK_EQ(g.sites, 2);

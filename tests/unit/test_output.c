@@ -94,3 +94,73 @@ TEST(wall_clock_is_utc)
 }
 
 TEST_MAIN
+
+/* What is printed where there are so many columns. Allocated. */
+static char *printed(const char *columns, void (*print)(void))
+{
+	FILE *screen = stdout;
+	char *text = NULL;
+	size_t size;
+	setenv("COLUMNS", columns, 1);
+	fflush(screen);
+	stdout = open_memstream(&text, &size);
+	print();
+	fclose(stdout);
+	stdout = screen;
+	unsetenv("COLUMNS");
+	return text;
+}
+
+static void print_wide_table(void)
+{
+	static const struct column columns[] = {
+		{ "PROCESS", LEFT, true }, { "peak", RIGHT, false }, { "frees", RIGHT, WORTH(1) }, { "blocks", RIGHT, WORTH(2) }, { "exit", LEFT, false },
+	};
+	struct table *t = table_new(columns, 5, 0);
+	table_row(t, (const char *[]){ "a name of thirty-two columns, ok", "123.4 MiB", "1,234,567", "7,654,321", "exit 0" });
+	table_print(t);
+}
+
+TEST(columns_are_left_out_whole_before_names_are_cut)
+{
+	if (output_is_terminal())
+		return; /* it says how wide it is */
+	CHECK(same_and_free(printed("80", print_wide_table), "PROCESS                                peak      frees     blocks  exit\n"
+							     "a name of thirty-two columns, ok  123.4 MiB  1,234,567  7,654,321  exit 0\n"));
+	CHECK(same_and_free(printed("70", print_wide_table), "PROCESS                                peak     blocks  exit\n"
+							     "a name of thirty-two columns, ok  123.4 MiB  7,654,321  exit 0\n"));
+	CHECK(same_and_free(printed("60", print_wide_table), "PROCESS                                peak  exit\n"
+							     "a name of thirty-two columns, ok  123.4 MiB  exit 0\n"));
+}
+
+static void print_least_table(void)
+{
+	static const struct column columns[] = { { "A", LEFT, false }, { "B", RIGHT, WORTH(1) }, { "C", RIGHT, WORTH(2) } };
+	struct table *t = table_new(columns, 3, 0);
+	table_keep(t, 2);
+	table_row(t, (const char *[]){ "1", "2", "3" });
+	table_print(t);
+}
+
+TEST(what_is_worth_little_can_be_left_out_anyway)
+{
+	CHECK(same_and_free(printed("80", print_least_table), "A  C\n1  3\n"));
+}
+
+static void print_forms(void)
+{
+	output_first_line(STYLE_NONE, (char *[]){ output_format("%070d", 0), output_format("%050d", 0), output_format("%010d", 0) }, 3);
+}
+
+static void print_words(void)
+{
+	output_wrapped("12 MiB of what is there are free, 34 MiB asked for", 4, 2, 31, "figures");
+}
+
+TEST(lines_take_the_form_that_fits)
+{
+	if (output_is_terminal())
+		return;
+	CHECK(same_and_free(printed("60", print_forms), "00000000000000000000000000000000000000000000000000\n"));
+	CHECK(same_and_free(printed("60", print_words), "12 MiB of what is there are    figures\n    free, 34 MiB asked for\n"));
+}

@@ -240,13 +240,13 @@ TEST(a_leak_says_its_pace_and_its_end)
 	judge();
 	const char *text = held(VERDICT_LEAK)->evidence;
 	CHECK(says(text, "3.0 MiB more each step"));
-	CHECK(lacks(text, "second") && lacks(text, "runs out") && lacks(text, "lock-step") && lacks(text, "others"));
+	CHECK(lacks(text, "second") && lacks(text, "runs out") && lacks(text, "same pace") && lacks(text, "others"));
 	growths[0].per_step = 0;
 	growths[0].sites = 2;
 	growths[0].per_second = 3 * MIB;
 	judge();
 	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") && lacks(held(VERDICT_LEAK)->evidence, "each step"));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "2 sites grow in lock-step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "2 sites grow at the same pace"));
 	growths[0].per_second = 0;
 	judge();
 	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each"));

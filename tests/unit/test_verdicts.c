@@ -150,7 +150,7 @@ TEST(retained_graph_is_one_group)
 	growths[0].sites = 37;
 	judge();
 	CHECK(only(VERDICT_LEAK));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "37 sites grow in lock-step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "37 sites grow at the same pace"));
 	CHECK(!strstr(held(VERDICT_LEAK)->evidence, "gelu"));
 }
 
