@@ -99,7 +99,7 @@ def case_reads_the_same_without_the_programs():
 def case_run_does_it_by_itself():
     r = Recorded()
     done = mt.execute([mt.MEMTRACE, "run", "--no-report", "-o", r.trace.path, "--", r.program], env=mt.clean_env())
-    mt.equal((done.status, done.out, done.err), (0, "", ""))
+    mt.equal((done.status, done.out, done.err), (0, "", "memtrace: the trace is in %s\n" % r.trace.path))
     before = readings(r.trace)
     r.forget()
     mt.equal(readings(r.trace), before)
