@@ -10,8 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import mt
 
 
-def make(folder, *arguments):
+def make(folder, *arguments, **more):
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CC", "CFLAGS")}
+    env.update(more)
     done = mt.execute(["make", "-C", mt.TOP, "B=" + folder, *arguments], env=env, timeout=280)
     mt.check(done.status == 0, "make %s: %s" % (" ".join(arguments), done.err[-600:]))
     return done
@@ -41,12 +42,37 @@ def case_layers_are_kept_apart():
     mt.equal((done.status, done.out), (0, ""), "scripts/layers")
 
 
-def case_install_puts_files_in_their_places():
-    folder = mt.scratch("install")
+def files_in(folder):
+    return {os.path.relpath(os.path.join(d, f), folder) for d, _, fs in os.walk(folder) for f in fs}
+
+
+def case_install_puts_files_in_their_places_and_uninstall_takes_them():
+    folder = os.path.join(mt.scratch("install"), "a b")
     make(mt.BUILD, "install", "PREFIX=/opt/x", "DESTDIR=" + folder)
-    found = sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, fs in os.walk(folder) for f in fs)
     wanted = {"bin/memtrace", "lib/libmemtrace.so", "include/memtrace.h", "share/memtrace/memtrace.py"}
-    mt.check({"opt/x/" + name for name in wanted} <= set(found), "installed: %s" % found)
+    mt.check({"opt/x/" + name for name in wanted} <= files_in(folder), "installed: %s" % files_in(folder))
+    with open(folder + "/opt/x/lib/libother.so", "w", encoding="utf-8"):
+        pass
+    make(mt.BUILD, "uninstall", "PREFIX=/opt/x", "DESTDIR=" + folder)
+    mt.equal(files_in(folder), {"opt/x/lib/libother.so"}, "left")
+
+
+@mt.variants(True, False)
+def case_install_makes_the_loader_find_it(found):
+    """ldconfig is run; where the loader still doesn't look the path to type is said. Never for another root."""
+    folder = mt.scratch("install")
+    log, prefix = os.path.join(folder, "log"), os.path.join(folder, "usr")
+    with open(os.path.join(folder, "ldconfig"), "w", encoding="utf-8") as script:
+        script.write("#!/bin/sh\necho \"$*\" >>%s\n[ \"$1\" != -p ] || echo \"libmemtrace.so (libc6,x86-64) => %s/lib/libmemtrace.so\"\n"
+                     % (log, prefix if found else "/elsewhere"))
+    os.chmod(script.name, 0o755)
+    path = {"PATH": folder + ":" + os.environ["PATH"]}
+    make(mt.BUILD, "install", "DESTDIR=" + folder + "/root", **path)
+    mt.check(not os.path.exists(log), "ldconfig was run for another root")
+    done = make(mt.BUILD, "install", "PREFIX=" + prefix, **path)
+    with open(log, encoding="utf-8") as file:
+        mt.equal(file.read(), "\n-p\n", "calls of ldconfig")
+    mt.equal("LD_PRELOAD=%s/lib/libmemtrace.so" % prefix in done.out, not found, "the full path is said")
 
 
 def case_installed_command_finds_the_shim():
