@@ -7,10 +7,8 @@ import json
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import cases
@@ -18,6 +16,8 @@ import mt
 
 
 def run(*words, cwd=None, timeout=mt.WAIT, **env):
+    if "LANG" in env:
+        env = {"LC_ALL": "", "LC_CTYPE": "", **env}
     return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env(**env), cwd=cwd, timeout=timeout)
 
 
@@ -493,7 +493,7 @@ def case_data_stays_utf8():
 
 def case_full_disk_is_seen_in_ascii():
     with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run([mt.MEMTRACE, "report", ordinary()], stdout=full, stderr=subprocess.PIPE, env=mt.clean_env(LANG="C"), check=False)
+        done = subprocess.run([mt.MEMTRACE, "report", ordinary()], stdout=full, stderr=subprocess.PIPE, env=mt.clean_env(LC_ALL="C"), check=False)
     mt.check(done.returncode == 3 and b"No space left" in done.stderr, done)
 
 
