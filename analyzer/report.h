@@ -81,6 +81,7 @@ char *report_device_title(const struct view *v, const struct model_device *d, co
 #define REPORT_WARNING 0.85
 #define REPORT_ALERT 0.9
 unsigned report_print_full(const struct report *r);
+bool report_is_full(const struct report *r); /* a device; of the host others may have the rest */
 json_t *report_json_full(const struct report *r);
 
 /* The command without the folders of what it names, so that it can be recognized in few columns. Allocated. */

@@ -88,6 +88,16 @@ json_t *report_json_full(const struct report *r)
 	return list;
 }
 
+bool report_is_full(const struct report *r)
+{
+	struct full_list l = find(r);
+	bool found = false;
+	for (size_t i = 0; i < l.count; i++)
+		found = found || l.items[i].device;
+	free(l.items);
+	return found;
+}
+
 unsigned report_print_full(const struct report *r)
 {
 	struct full_list l = find(r);
@@ -102,10 +112,13 @@ unsigned report_print_full(const struct report *r)
 	bool alert = part_of(f) > REPORT_ALERT;
 	char *title = f->device ? report_device_title(r->view, f->device, NULL) : output_format("the %s", f->name);
 	char *more = l.count > 1 ? output_format("; so %s %zu more", l.count > 2 ? "were" : "was", l.count - 1) : NULL;
+	const char *heading = alert ? "NEARLY FULL" : "FILLING UP", *name = title ? title : "", *behind = more ? more : "";
 	printf("\n");
-	output_line(alert ? STYLE_BAD : STYLE_HEAD,
-		    output_format("%s  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", alert ? "NEARLY FULL" : "FILLING UP",
-				  title ? title : "", 100 * part_of(f), BYTES(f->used), BYTES(f->total), DURATION(f->ns), more ? more : ""));
+	output_first_line(alert ? STYLE_BAD : STYLE_HEAD, (char *[]){
+		output_format("%s  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", heading, name, 100 * part_of(f),
+			      BYTES(f->used), BYTES(f->total), DURATION(f->ns), behind),
+		output_format("%s  %s was %.1f %% full at its peak (%s of %s)%s", heading, name, 100 * part_of(f), BYTES(f->used),
+			      BYTES(f->total), behind) }, 2);
 	free(title);
 	free(more);
 	free(l.items);

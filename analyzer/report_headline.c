@@ -100,11 +100,11 @@ static char *health_text(const struct report *r)
 {
 	const struct process *p = report_main_program(r);
 	char exit[32], *grown = grown_text(r), *alive = alive_text(r), *end = NULL;
-	bool healthy = !was_refused(r->view) && r->losses.complete && !r->leaks.sites && ended_well(r);
+	bool healthy = !was_refused(r->view) && r->losses.complete && !r->leaks.sites && ended_well(r) && !report_is_full(r);
 	if (p && p->state == PROCESS_ENDED && !ended_well(r))
 		end = output_format(" (%s)", exit_text(p, exit, sizeof(exit)));
 	const char *verdict = healthy ? "healthy" : !r->losses.complete ? "of what was recorded" : was_refused(r->view) ? "besides"
-			      : end ? "no trouble with memory" : "no cause for alarm";
+			      : end ? "no trouble with memory" : report_is_full(r) ? "nothing failed" : "no cause for alarm";
 	char *text = output_format("%s%s: %s; %s", verdict, end ? end : "", grown ? grown : "", alive ? alive : "");
 	free(grown);
 	free(alive);

@@ -243,6 +243,7 @@ static char *owner_line(const struct owner *o, int columns)
 	return fitted;
 }
 
+#define HINT_INDENT 6
 #define BRIEF_LEFT 22 /* columns of figures before an owner's line */
 
 /* One line an owner. */
@@ -270,8 +271,13 @@ static unsigned hint_row(struct table *t, const struct report *r, const struct o
 {
 	if (full || !o->folded || !pyarenas_is_label(o->label))
 		return 0;
-	char *text = output_format("%s of it after imports; %s", r->arenas_after ? BYTES(r->arenas_after) : "nothing", PYARENAS_HINT);
-	table_note(t, 4, text ? text : PYARENAS_HINT);
+	const char *after = r->arenas_after ? BYTES(r->arenas_after) : "nothing";
+	char *text = output_format("%s of it after imports; %s", after, PYARENAS_HINT);
+	if (text && output_columns(text) + HINT_INDENT > output_width()) {
+		free(text);
+		text = output_format("%s of it after imports", after);
+	}
+	table_note(t, HINT_INDENT - 2, text ? text : "");
 	free(text);
 	return 1;
 }

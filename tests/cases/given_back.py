@@ -57,7 +57,7 @@ class Written:
         self.path = t.path
 
     def report(self, *words):
-        done = mt.execute([mt.MEMTRACE, "report", *words, self.path])
+        done = mt.execute([mt.MEMTRACE, "report", *(words or ["--all"]), self.path])
         mt.equal(done.status, 0, done.err)
         return done.out
 
@@ -99,6 +99,8 @@ def case_nearly_full():
     lines = nearly_full(run)
     mt.equal(len(lines), 1, "lines")
     mt.check("GPU 0 was %.1f %% full at its peak" % (100 * run.used / run.total) in lines[0], "line: %r" % lines[0])
+    summary = mt.Trace(run.path).summary()
+    mt.check("NEARLY FULL  GPU 0 was" in summary and "healthy" not in summary, "summary: %s" % summary)
 
 
 def case_with_what_others_have():
