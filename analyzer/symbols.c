@@ -25,6 +25,7 @@
 #define MAX_FRAMES MT_SYMBOLS_MAX_FRAMES
 
 #define SERVERS "DEBUGINFOD_URLS"
+#define DEBUG_PATH "MEMTRACE_DEBUG_PATH"
 
 struct text {
 	UT_hash_handle hh;
@@ -86,7 +87,7 @@ struct symbols *symbols_new(void)
 	const char *servers = getenv(SERVERS);
 	s->servers = servers ? strdup(servers) : NULL;
 	unsetenv(SERVERS); /* offline means offline: libdwfl would ask servers for each module */
-	s->debug_path = debug_path;
+	s->debug_path = getenv(DEBUG_PATH) ? getenv(DEBUG_PATH) : debug_path;
 	s->callbacks = (Dwfl_Callbacks){
 		.find_elf = dwfl_build_id_find_elf,
 		.find_debuginfo = dwfl_standard_find_debuginfo,
