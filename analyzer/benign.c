@@ -1,23 +1,62 @@
 #include "analyzer/benign.h"
 
+#include "analyzer/python.h"
+
+enum benign_what { BENIGN_NATIVE, BENIGN_PYTHON };
+
 static const struct benign {
+	enum benign_what what;
 	const char *pattern, *why;
 } benign[] = {
-#define BENIGN(pattern, why) { pattern, why },
+#define BENIGN(what, pattern, why) { BENIGN_##what, pattern, why },
 #include "analyzer/benign.def"
 #undef BENIGN
 };
 
-static const void *benign_frame(void *arg, const struct frame *f)
+static const char *why_of(enum benign_what what, const char *text)
 {
-	(void)arg;
-	for (size_t i = 0; f->name && i < sizeof(benign) / sizeof(*benign); i++)
-		if (pattern_matches(benign[i].pattern, f->name))
+	for (size_t i = 0; text && i < sizeof(benign) / sizeof(*benign); i++)
+		if (benign[i].what == what && pattern_matches(benign[i].pattern, text))
 			return benign[i].why;
 	return NULL;
 }
 
+static const void *ask_native(void *arg, const struct frame *f)
+{
+	(void)arg;
+	return why_of(BENIGN_NATIVE, f->name);
+}
+
+static const void *ask_python(void *arg, const struct frame *f)
+{
+	(void)arg;
+	return python_is_frame(f) ? why_of(BENIGN_PYTHON, f->file) : NULL;
+}
+
+static const char own[] = "the program's own";
+
+static const void *ask_python_own(void *arg, const struct frame *f)
+{
+	const void *why = ask_python(arg, f);
+	return why || !python_is_frame(f) || python_is_library(f->file) ? why : own;
+}
+
+/* From the inside: native frames up to the interpreter, Python's, and then the native ones around it. */
+static const char *ask(struct stacks *s, uint32_t stack, enum stack_memo memo, stack_ask *python)
+{
+	const char *why = stacks_ask(s, stack, MEMO_BENIGN_INNER, PART_INNER, ask_native, NULL);
+	if (!why)
+		why = stacks_ask(s, stack, memo, PART_PYTHON, python, NULL);
+	return why ? why : stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, ask_native, NULL);
+}
+
 const char *benign_stack(struct stacks *s, uint32_t stack)
 {
-	return stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, benign_frame, NULL);
+	return ask(s, stack, MEMO_BENIGN_PYTHON, ask_python);
+}
+
+const char *benign_library(struct stacks *s, uint32_t stack)
+{
+	const char *why = ask(s, stack, MEMO_BENIGN_OWN, ask_python_own);
+	return why == own ? NULL : why;
 }

@@ -8,4 +8,7 @@
  * sites_query.fold. */
 const char *benign_stack(struct stacks *s, uint32_t stack);
 
+/* The same without what the program's own Python code does while it is imported: a program may do all its work there. */
+const char *benign_library(struct stacks *s, uint32_t stack);
+
 #endif

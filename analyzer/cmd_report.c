@@ -65,25 +65,11 @@ static void report_fini(struct report *r)
 	system_close(r->system);
 }
 
-static bool folds_most(const struct sites *s)
-{
-	uint64_t folded = 0;
-	for (size_t i = 0; i < s->count; i++)
-		folded += s->owners[i].folded ? s->owners[i].bytes : 0;
-	return folded > s->bytes / 10 * 9;
-}
-
-/* What modules and libraries need for themselves takes one row each, so that the rows are the program's; unless
- * it is nearly all, as in a program that does its work while it is imported. */
+/* What modules and libraries need for themselves takes one row each, so that the rows are the program's. */
 static int heap_owners(const struct view *v, struct sites **out)
 {
 	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	int e = view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_stack : NULL, out);
-	if (e < 0 || !folds || !folds_most(*out))
-		return e;
-	sites_free(*out);
-	*out = NULL;
-	return view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, NULL, out);
+	return view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_library : NULL, out);
 }
 
 /* Where nothing is wrong as far as causes go, what memtrace leaks says of it. */

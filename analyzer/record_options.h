@@ -20,7 +20,7 @@ struct record_options {
 	RECORD_ROW("output", 'o', "DIR", output, "trace directory; %n program %h host %p pid %r rank %j job"), \
 	RECORD_ROW("stacks", 0, "MODE", stacks, "all, sample or none: of heap blocks [all]"), \
 	RECORD_ROW("sample", 0, "BYTES", sample, "mean bytes between stacks with --stacks sample [512K]"), \
-	RECORD_ROW("depth", 0, "FRAMES", depth, "frames kept, innermost first [512]"), \
+	RECORD_ROW("depth", 0, "FRAMES", depth, "frames kept, innermost first [1024]"), \
 	RECORD_ROW("limit", 0, "BYTES", limit, "disk limit of the trace; 0 = none [4G]"), \
 	RECORD_ROW("keep-free", 0, "BYTES", keep_free, "stop growing when the file system has less [1G]"), \
 	RECORD_ROW("ring-dir", 0, "DIR", ring_dir, "where mapped files live [the trace directory, if it is local]"), \

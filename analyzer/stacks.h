@@ -47,7 +47,8 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 
 /* What `ask` says of the first frame, from the inside, of which it says anything; NULL = of none. It is asked once per frame
  * and the answer kept for all stacks outwards of it, so each memo belongs to one function and one arg. */
-enum stack_memo { MEMO_BENIGN = 0, MEMO_AROUND, MEMO_AROUND_PYTHON, MEMO_INNER, MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
+enum stack_memo { MEMO_BENIGN = 0, MEMO_BENIGN_INNER, MEMO_BENIGN_PYTHON, MEMO_BENIGN_OWN, MEMO_AROUND, MEMO_AROUND_PYTHON, MEMO_INNER,
+		  MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
 typedef const void *stack_ask(void *arg, const struct frame *);
 enum stack_part {
 	PART_NATIVE,    /* native frames alone */

@@ -1,13 +1,14 @@
 /*
  * libdwfl finds the pieces (separate debug files by build id or .gnu_debuglink, .gnu_debugdata) and is then left
  * alone: its look-ups are linear in the number of symbols, and libtorch_cpu has 450,000. Functions with DWARF
- * come from dwarf.c; the others from symbol_table.c.
+ * come from dwarf.c; the others from symbol_table.c, and those that strip took the symbol of from symbol_parts.c.
  */
 #include "analyzer/symbols.h"
 
 #include "analyzer/dwarf.h"
 #include "analyzer/error.h"
 #include "analyzer/names.h"
+#include "analyzer/symbol_parts.h"
 #include "analyzer/symbol_table.h"
 #include "format/format.h"
 
@@ -24,6 +25,7 @@
 #define MAX_FRAMES MT_SYMBOLS_MAX_FRAMES
 
 #define SERVERS "DEBUGINFOD_URLS"
+#define DEBUG_PATH "MEMTRACE_DEBUG_PATH"
 
 struct text {
 	UT_hash_handle hh;
@@ -54,12 +56,13 @@ struct symbol_module {
 	bool wanted;               /* symbols_want() */
 	uint64_t seen_ns;
 	const char *path;
-	bool open;                 /* all to `table` are what the file is read with */
+	bool open;                 /* all to `parts` are what the file is read with */
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	struct dwarf_index *dwarf; /* NULL: none */
 	uint64_t dwarf_bias;       /* of addresses in a separate debug file */
 	struct symbol_table *table; /* NULL: not wanted yet */
+	struct symbol_parts *parts; /* the same */
 	size_t key_bytes;
 	size_t build_id_bytes;
 	unsigned char key[]; /* build id, then path */
@@ -84,7 +87,7 @@ struct symbols *symbols_new(void)
 	const char *servers = getenv(SERVERS);
 	s->servers = servers ? strdup(servers) : NULL;
 	unsetenv(SERVERS); /* offline means offline: libdwfl would ask servers for each module */
-	s->debug_path = debug_path;
+	s->debug_path = getenv(DEBUG_PATH) ? getenv(DEBUG_PATH) : debug_path;
 	s->callbacks = (Dwfl_Callbacks){
 		.find_elf = dwfl_build_id_find_elf,
 		.find_debuginfo = dwfl_standard_find_debuginfo,
@@ -105,11 +108,13 @@ static void close_module(struct symbol_module *m)
 	dwarf_index_free(m->dwarf);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
+	symbol_parts_free(m->parts);
 	symbol_table_free(m->table);
 	m->dwarf = NULL;
 	m->dwfl = NULL;
 	m->module = NULL;
 	m->table = NULL;
+	m->parts = NULL;
 	m->open = false;
 }
 
@@ -363,6 +368,14 @@ static bool wants_symbol(const struct frame *frame, const struct source *source)
 				    strcmp(frame->language, "c") != 0);
 }
 
+static const struct name *part_at(struct symbols *s, struct symbol_module *m, uint64_t address)
+{
+	if (!m->parts && m->table && m->module)
+		m->parts = symbol_parts_new(m->module, m->table, m->path);
+	const char *symbol = m->parts ? symbol_parts_find(m->parts, address) : NULL;
+	return symbol ? name_of(s, symbol) : NULL;
+}
+
 /* What the module's symbol table says; the names made of a symbol are kept with it. */
 static const struct name *symbol_at(struct symbols *s, struct symbol_module *m, uint64_t address)
 {
@@ -372,7 +385,7 @@ static const struct name *symbol_at(struct symbols *s, struct symbol_module *m, 
 	const char *symbol = m->table ? symbol_table_find(m->table, address, &kept) : NULL;
 	if (symbol && !*kept)
 		*kept = name_of(s, symbol);
-	return symbol ? *kept : NULL;
+	return symbol ? *kept : part_at(s, m, address);
 }
 
 static size_t resolve(struct symbols *s, struct symbol_module *m, uint64_t address, struct frame *frames)

@@ -132,9 +132,9 @@ void mt_config_read(void)
 	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
 	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
 	c->sample_seed = bytes_of(getenv("MEMTRACE_SAMPLE_SEED"), 0);
-	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 512);
+	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 1024);
 	if (c->depth < 1 || c->depth > 4096)
-		c->depth = 512;
+		c->depth = 1024;
 	c->limit_bytes = bytes_of(getenv("MEMTRACE_LIMIT"), 4ull << 30);
 	c->keep_free_bytes = bytes_of(getenv("MEMTRACE_KEEP_FREE"), 1ull << 30);
 	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));

@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import mt
 
 STACKS = 60000
+ROUNDS = 12  # from 8 on the reader's buffers have their full size: 7 MiB, which libc's debug information hid where it was read, too
 LIMIT = 120  # bytes of a stack that is dead: 32 of them are its nodes, 16 its number
 
 

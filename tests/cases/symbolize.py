@@ -278,4 +278,55 @@ def case_decoded_by_another_reader():
     mt.check(' "keep" ' in ours.out and len(ours.out.splitlines()) > 5, ours.out[:600])
 
 
+PARTED = """
+#include <stdlib.h>
+void *kept[9];
+__attribute__((noinline, cold)) void note(int n) { __asm__ volatile("" : : "r"(n)); }
+int parted(int n, int (*f)(int)) { int sum = 0; for (int i = 0; i < n; i++) { sum += f(i);
+	if (sum > 30) { note(i); kept[i % 9] = malloc(1000); note(sum); } } return sum; }
+"""
+CALLS = "int parted(int, int (*)(int)); static int same(int i) { return i; } int main(void) { return parted(10, same) == 0; }"
+
+
+def case_stripped_part_of_a_function():
+    """The part that the compiler put elsewhere has lost its symbol; the function that jumps there has not."""
+    home = mt.scratch("parted")
+    library = build(home, "libparted.so", PARTED, "-O2", "-shared", "-fPIC")
+    if "parted.cold" not in mt.execute([mt.need("nm"), library]).out:
+        mt.skip("the compiler makes no parts")
+    program = build(home, "calls", CALLS, library)
+    mt.equal(mt.execute([mt.need("strip"), library]).status, 0, "status of strip")
+    trace = mt.shimmed([program]).trace.settle()
+    mt.check(mt.blocks_of(trace.sites("peak"), "parted", "libparted.so")[1] >= 1, "sites: %s" % trace.sites("peak"))
+
+
+CONSTRUCTS = """
+#include <dlfcn.h>
+#include <stdlib.h>
+void *kept;
+__attribute__((constructor)) static void start(void) { kept = malloc(7777); }
+"""
+OPENS = """
+#include <dlfcn.h>
+#include <stdlib.h>
+void *own;
+__attribute__((constructor)) static void start(void) { own = malloc(5555); }
+int main(int n, char **a) { return n < 2 || dlopen(a[1], RTLD_NOW) ? 0 : 1; }
+"""
+
+
+def case_loader_without_symbols():
+    """_dl_init and _dl_open of ld.so are known without its debug files; a constructor of the program itself is none of a library."""
+    home = mt.scratch("loader")
+    first, second = (build(home, "lib%s.so" % n, CONSTRUCTS, "-shared", "-fPIC") for n in ("first", "second"))
+    program = build(home, "opens", OPENS, "-Wl,--no-as-needed", first)
+    trace = mt.shimmed([program, second]).trace.settle()
+    for debug in ({}, {"MEMTRACE_DEBUG_PATH": ":.debug"}):
+        done = mt.execute([mt.MEMTRACE, "leaks", "--json", "--by", "stack", "--all-frames", "-n", "1000", trace.path], env=mt.clean_env(**debug))
+        sites = json.loads(done.out)["sites"]
+        got = sorted((s["bytes"], s["benign"], "_dl_open" in [f["function"] for f in s["stack"]]) for s in sites if s["bytes"] in (7777, 5555))
+        mt.equal(got, [(5555, None, False), (7777, "libraries' constructors", False), (7777, "libraries' constructors", True)],
+                 "with %s" % debug)
+
+
 mt.main()

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Python frames of interpreters that this machine does not have: 3.14 from Debian's packages in a root of its own, and one for aarch64
-under qemu. What they need is downloaded into the build folder (scripts/pyroot)."""
-# timeout: 900
+"""Interpreters that this machine does not have: Python frames of 3.14 from Debian's packages in a root of its own, and of one for aarch64
+under qemu; what is said of a program under the Pythons of Debian 12, 13 and sid, and of uv's standalone builds. What they need is downloaded
+into the build folder (scripts/pyroot)."""
+# timeout: 1800
+import glob
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cases"))
+import interpreters
 import mt
 import python as frames
 
@@ -29,18 +32,47 @@ def check(folder, trace, least):
     mt.check(not left, "evaluators are left in %d stacks" % len(left))
 
 
+def within(place, *command):
+    """Runs it where `place` is / and the folders of this test are in it; this machine's own / is /outside."""
+    mounts = "".join('mkdir -p "$0/%s" && mount --rbind /%s "$0/%s" && ' % (d, s, d) for d, s in (
+        (mt.TOP.strip("/"),) * 2, (mt.Scratch.root.strip("/"),) * 2, ("proc",) * 2, ("dev",) * 2, ("outside", "")))
+    return mt.execute([mt.need("unshare"), "-m", "sh", "-c", mounts + 'exec chroot "$0" "$@"', place, *command], timeout=300)
+
+
+def record(place, version, trace, *arguments):
+    done = within(place, "/usr/bin/python" + version, "-c", "import os, sys; os.environ.update(LD_PRELOAD=sys.argv[1], MEMTRACE_OUTPUT=sys.argv[2]); "
+                  "os.execv(sys.executable, [sys.executable] + sys.argv[3:])", mt.SHIM, trace.path, *arguments)
+    mt.equal(done.status, 0, "status of %s" % done)
+    return trace.settle()
+
+
 def case_3_14():
     """Offsets by what the interpreter says of itself (_Py_DebugOffsets)."""
     mt.need_root()
     place, folder = root("sid", "amd64", "3.14"), mt.scratch()
-    mounts = "".join('mkdir -p "$0/%s" && mount --rbind /%s "$0/%s" && ' % ((d,) * 3) for d in (mt.TOP.strip("/"), mt.Scratch.root.strip("/"), "proc", "dev"))
-    trace = mt.Trace(os.path.join(folder, "t"))
-    start = ["/usr/bin/python3.14", "-c", "import os, sys; os.environ.update(LD_PRELOAD=sys.argv[1], MEMTRACE_OUTPUT=sys.argv[2]); "
-             "os.execv(sys.executable, [sys.executable] + sys.argv[3:])", mt.SHIM, trace.path, frames.PROGRAM, os.path.join(folder, "log")]
-    done = mt.execute([mt.need("unshare"), "-m", "sh", "-c", mounts + 'exec chroot "$0" "$@"', place] + start, timeout=300)
+    check(folder, record(place, "3.14", mt.Trace(os.path.join(folder, "t")), frames.PROGRAM, os.path.join(folder, "log")), 250)
+
+
+@mt.variants(("bookworm", "3.11"), ("trixie", "3.13"), ("sid", "3.14"))
+def case_says_the_same(suite, version):
+    """Stripped, with parts of functions elsewhere, and ld.so without symbols. The symbols are looked up where the libraries are."""
+    mt.need_root()
+    place, trace = root(suite, "amd64", version), mt.Trace(os.path.join(mt.scratch(), "t"))
+    record(place, version, trace, interpreters.PROGRAM)
+    libraries = ":".join(sorted({"/outside" + os.path.dirname(line.split()[2]) for line in mt.execute(["ldd", mt.MEMTRACE]).out.splitlines()
+                                 if "=> /" in line}))
+    done = within(place, "/outside/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, mt.MEMTRACE, "symbolize", trace.path)
     mt.equal(done.status, 0, "status of %s" % done)
-    trace.settle()
-    check(folder, trace, 250)
+    interpreters.check(trace)
+
+
+def case_standalone():
+    """uv's builds: the interpreter in the executable, made by clang, laid out by its profile."""
+    found = glob.glob(os.path.expanduser("~/.local/share/uv/python/cpython-3.*-linux-x86_64-gnu/bin/python3"))
+    if not found:
+        mt.skip("uv has installed no Python here")
+    for python in found:
+        interpreters.check(mt.shimmed([python, interpreters.PROGRAM]).trace.settle())
 
 
 def case_aarch64():
