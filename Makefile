@@ -159,7 +159,7 @@ check-gpu: all standin
 	@B='$(abspath $(B))' VENV_GPU='$(abspath $(VENV_GPU))' tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
 
 bench: setup-bench
-	@$(MAKE) --no-print-directory all $(BENCHES)
+	@$(MAKE) --no-print-directory all $(BENCHES) $(PROGRAMS)
 	@B=$(B) VENV=$(VENV) tests/bench/run $(BENCH_FLAGS)
 
 install: all
