@@ -179,7 +179,7 @@ check-gpu: all standin
 	@B=$(call FULL,$(B)) VENV_GPU=$(call FULL,$(VENV_GPU)) tests/gpu/check.py --python '$(GPU_PYTHON)' $(GPU_FLAGS)
 
 bench: setup-bench
-	@$(MAKE) --no-print-directory all $(BENCHES)
+	@$(MAKE) --no-print-directory all $(BENCHES) $(PROGRAMS)
 	@B='$(B)' VENV='$(VENV)' tests/bench/run $(BENCH_FLAGS)
 
 # Where an installed file goes to and what it comes from.

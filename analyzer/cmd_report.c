@@ -40,6 +40,7 @@ static struct losses losses_of(const struct view *v)
 		if (p->lost_events && (!l.events || lost_ns < l.events_ns))
 			l.events_ns = lost_ns;
 		l.events += p->lost_events;
+		l.events_why |= p->lost_why;
 		l.truncated_stacks += p->truncated_stacks;
 		l.unwritten_bytes += p->unwritten_bytes;
 		l.skipped_slots += p->skipped_slots;
@@ -50,6 +51,7 @@ static struct losses losses_of(const struct view *v)
 	for (unsigned i = 0; i < reader_notes(v->reader); i++)
 		l.notes += reader_note(v->reader, i)->code != MT_OK;
 	l.unrecorded = reader_unrecorded(v->reader);
+	l.unrecorded_why = reader_unrecorded_why(v->reader);
 	l.complete = l.complete && !l.events && !l.skipped_slots && !l.unrecorded && !l.turned_off;
 	return l;
 }

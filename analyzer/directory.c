@@ -203,6 +203,7 @@ int directory_refresh(struct reader *r, struct session *s)
 		s->head.recorder_pid = head.recorder_pid;
 		s->head.recorder_beat_ns = head.recorder_beat_ns;
 		s->head.unrecorded = head.unrecorded;
+		s->head.unrecorded_why = head.unrecorded_why;
 		s->head.root_exit_kind = head.root_exit_kind;
 		s->head.root_exit_code = head.root_exit_code;
 		s->head.root_pid = head.root_pid;

@@ -214,6 +214,7 @@ static void set_facts(struct image *im)
 	p->exit_kind = p->own_exit_kind = info->exit_kind;
 	p->exit_code = p->own_exit_code = info->exit_code;
 	p->lost_events = info->lost_events;
+	p->lost_why = info->lost_why;
 	p->truncated_stacks = info->truncated_stacks;
 	p->unwritten_bytes = info->unwritten_bytes;
 	p->faults = info->faults;

@@ -237,6 +237,14 @@ uint64_t reader_unrecorded(const struct reader *r)
 	return n;
 }
 
+uint32_t reader_unrecorded_why(const struct reader *r)
+{
+	uint32_t why = 0;
+	for (size_t i = 0; i < r->session_count; i++)
+		why |= r->sessions[i].head.unrecorded_why;
+	return why;
+}
+
 static bool matches(const struct process *p, const char *what)
 {
 	char pid[16];

@@ -141,6 +141,7 @@ struct process {
 
 	/* What is missing. The first four are the shim's own counts. */
 	uint64_t lost_events, truncated_stacks, unwritten_bytes, faults;
+	uint32_t lost_why;              /* enum mt_loss, or'ed; 0 = nobody says */
 	uint64_t bad_nodes;             /* events whose node is unknown; they are handed out with node 0. Grows while reading */
 	uint64_t skipped_slots;         /* event slots that are gone or were unreadable. Grows while reading */
 	bool off;                       /* the shim turned itself off */
@@ -169,6 +170,7 @@ const struct reader_host *reader_host(const struct reader *r, unsigned index);
 uint64_t reader_origin_real_ns(const struct reader *r);  /* wall clock of time 0 */
 uint64_t reader_duration_ns(const struct reader *r);     /* the last sign of life of any process */
 uint64_t reader_unrecorded(const struct reader *r);      /* processes seen but not recorded */
+uint32_t reader_unrecorded_why(const struct reader *r);  /* enum mt_loss, or'ed */
 
 /* The process is PID or has that NAME (argv[0], its basename, or a script's), as --process says; start with i = 0.
  * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */

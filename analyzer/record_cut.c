@@ -40,6 +40,7 @@ struct cut {
 	uint32_t window_slots;    /* of each cursor */
 	struct mt_cover *covers;
 	size_t cover_count, cover_room;
+	uint64_t skipped;         /* slots of full chunks that can't be read */
 };
 
 struct cut *cut_new(void)
@@ -108,15 +109,28 @@ static int compare_chunks(const void *a, const void *b)
 	return 0;
 }
 
+/* At least so many slots of a chunk that can't be read. One that was being filled may have had none, unless the file ends before it. */
+static uint32_t slots_gone(const struct cut *c, uint32_t index)
+{
+	uint8_t state = __atomic_load_n(&c->rings->states[index], __ATOMIC_RELAXED);
+	struct mt_chunk header;
+	if (state == MT_CHUNK_FULL)
+		return MT_CHUNK_SLOTS;
+	return state == MT_CHUNK_FILLING && !read_at(c->rings->fd, (uint64_t)index * MT_CHUNK_BYTES, &header, sizeof(header));
+}
+
 static int look_at_all(struct cut *c)
 {
 	c->chunk_count = 0;
+	c->skipped = 0;
 	for (uint32_t i = 0; i < c->rings->chunks; i++) {
 		int e = vec_reserve(c->chunks, c->chunk_room, c->chunk_count + 1);
 		if (e)
 			return e;
 		if (look(c, i, &c->chunks[c->chunk_count]))
 			c->chunk_count++;
+		else if (c->rings->ended)
+			c->skipped += slots_gone(c, i);
 	}
 	if (c->chunk_count)
 		qsort(c->chunks, c->chunk_count, sizeof(*c->chunks), compare_chunks);
@@ -182,6 +196,7 @@ static bool fill_window(struct cut *c, struct cursor *cursor)
 	cursor->count = left < c->window_slots ? left : c->window_slots;
 	if (read_at(c->rings->fd, slot_offset(chunk, slot), cursor->window, cursor->count * sizeof(*cursor->window)))
 		return true;
+	c->skipped += left;
 	cursor->count = 0;
 	cursor->chunk = cursor->end;
 	return false;
@@ -345,6 +360,11 @@ size_t cut_next(struct cut *c, struct mt_event *slots, uint32_t *rings, size_t r
 			sift_down(c, 0);
 	}
 	return n;
+}
+
+uint64_t cut_skipped(const struct cut *c)
+{
+	return c->skipped;
 }
 
 const struct mt_cover *cut_covers(const struct cut *c, uint32_t *count)

@@ -48,6 +48,9 @@ size_t cut_next(struct cut *c, struct mt_event *slots, uint32_t *rings, size_t r
 /* What the slots of the last cut_next() cover; borrowed. */
 const struct mt_cover *cut_covers(const struct cut *c, uint32_t *count);
 
+/* Slots of an ended process that were there and can't be read, as its file was cut off or overwritten; so far of this cut. */
+uint64_t cut_skipped(const struct cut *c);
+
 /* They are in the trace: notes the places and frees chunks that are wholly there. Returns how many became free. */
 uint32_t cut_commit(struct cut *c);
 

@@ -234,9 +234,10 @@ static uint32_t wanted_slots(struct record_process *p, struct recorder *r)
 	p->lost = lost;
 	if (losing)
 		r->lost_ns = ticks_mono_ns();
-	if (losing || (r->tight && half < least))
+	bool tight = r->tight || p->info->fixed || p->info->seccomp;
+	if (losing || (tight && half < least))
 		return least;
-	return r->tight && half < RECORD_BLOCK_SLOTS ? half : RECORD_BLOCK_SLOTS;
+	return tight && half < RECORD_BLOCK_SLOTS ? half : RECORD_BLOCK_SLOTS;
 }
 
 /* The cut in blocks of at least `least` slots; small ones where a large one did not fit on the disk. */
@@ -298,6 +299,10 @@ static int record_events(struct record_process *p, struct recorder *r)
 		cut_commit(r->cut); /* what an earlier recorder wrote and did not come to free */
 	if (!e)
 		e = write_cut(p, r, wanted);
+	if (e >= 0 && cut_skipped(r->cut)) {
+		__atomic_fetch_add(&p->info->lost_events, cut_skipped(r->cut), __ATOMIC_RELAXED);
+		__atomic_fetch_or(&p->info->lost_why, MT_LOSS_DAMAGE, __ATOMIC_RELAXED);
+	}
 	p->places = rings.places;
 	p->place_room = rings.place_room;
 	if (e > 0)

@@ -13,6 +13,7 @@
 struct losses {
 	uint64_t events, events_ns; /* events_ns: the earliest of them came about then */
 	uint64_t truncated_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
+	uint32_t events_why, unrecorded_why; /* enum mt_loss, or'ed */
 	unsigned turned_off; /* processes whose shim gave up */
 	unsigned notes;      /* of the reader, that cost something */
 	bool complete;
@@ -107,5 +108,8 @@ unsigned report_print_unknown(const struct report *r, unsigned room);
 
 void report_print(const struct report *r);
 int report_print_json(const struct report *r);
+
+/* Names of what enum mt_loss says. */
+json_t *report_json_reasons(uint32_t why);
 
 #endif

@@ -92,6 +92,8 @@ static json_t *json_losses(const struct losses *l)
 	json_object_set_new(o, "missed_frees", json_bytes(l->missed_frees));
 	json_object_set_new(o, "unrecorded_processes", json_bytes(l->unrecorded));
 	json_object_set_new(o, "skipped_slots", json_bytes(l->skipped_slots));
+	json_object_set_new(o, "events_why", report_json_reasons(l->events_why));
+	json_object_set_new(o, "unrecorded_why", report_json_reasons(l->unrecorded_why));
 	return o;
 }
 

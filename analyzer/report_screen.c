@@ -131,6 +131,39 @@ static unsigned print_notes(const struct view *v)
 	return printed;
 }
 
+static const struct { uint32_t bit; const char *name, *events, *processes; } reasons[] = {
+	{ MT_LOSS_DISK, "disk", "the disk is full or the limit was reached", "the disk is full or the limit was reached" },
+	{ MT_LOSS_SECCOMP, "seccomp", "a system call filter leaves no way to get more space", "a system call filter" },
+	{ MT_LOSS_RIGHTS, "rights", "the process gave up its rights to the trace directory", "no rights to the trace directory any more" },
+	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
+	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
+};
+#define REASONS (sizeof(reasons) / sizeof(*reasons))
+
+/* "(one; another)", or "" if nobody says why. */
+static char *why_lost(uint32_t why, bool processes)
+{
+	char text[512];
+	size_t n = 0;
+	text[0] = 0;
+	for (size_t i = 0; i < REASONS && n < sizeof(text); i++)
+		if (why & reasons[i].bit)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n ? "; " : " (",
+					      processes ? reasons[i].processes : reasons[i].events);
+	if (n && n < sizeof(text))
+		snprintf(text + n, sizeof(text) - n, ")");
+	return strdup(text);
+}
+
+json_t *report_json_reasons(uint32_t why)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < REASONS; i++)
+		if (why & reasons[i].bit)
+			json_array_append_new(list, json_string(reasons[i].name));
+	return list;
+}
+
 static unsigned print_incomplete(const struct report *r)
 {
 	const struct losses *l = &r->losses;
@@ -139,14 +172,18 @@ static unsigned print_incomplete(const struct report *r)
 				     "INCOMPLETE: the figures below are what is left, the truth may be more"));
 	if (l->events || l->skipped_slots) {
 		char *from = l->events ? output_format(", from %s on", DURATION(l->events_ns)) : NULL;
-		print_line(STYLE_BAD, output_format("  %s events were lost while recording (disk full, limit reached, or damage)%s",
-						    COUNT(l->events + l->skipped_slots), from ? from : ""));
+		char *why = why_lost(l->events_why | (l->skipped_slots ? MT_LOSS_DAMAGE : 0), false);
+		print_line(STYLE_BAD, output_format("  %s events were lost while recording%s%s", COUNT(l->events + l->skipped_slots),
+						    why ? why : "", from ? from : ""));
 		free(from);
+		free(why);
 		lines++;
 	}
 	if (l->unrecorded) {
-		print_line(STYLE_BAD, output_format("  %s process%s seen but could not be recorded", COUNT(l->unrecorded),
-						    l->unrecorded == 1 ? " was" : "es were"));
+		char *why = why_lost(l->unrecorded_why, true);
+		print_line(STYLE_BAD, output_format("  %s process%s seen but could not be recorded%s", COUNT(l->unrecorded),
+						    l->unrecorded == 1 ? " was" : "es were", why ? why : ""));
+		free(why);
 		lines++;
 	}
 	if (l->turned_off) {

@@ -88,7 +88,7 @@ struct mt_session {
 	int32_t  root_exit_code;
 	uint32_t trace_mib;        /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
 	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
-	uint32_t reserved;
+	uint32_t unrecorded_why;   /* atomic: enum mt_loss, or'ed */
 	uint64_t trace_bytes;      /* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
 	struct mt_job job;         /* of the process that made it; others of the same job may join */
 };
@@ -150,7 +150,7 @@ struct mt_info {
 	uint32_t seccomp;           /* a seccomp filter was installed: no files after that */
 	uint64_t disk_bytes;        /* of session.used_bytes: what this process's raw files are charged with */
 	uint32_t lost_why;          /* enum mt_loss, or'ed: why events were lost */
-	uint32_t reserved;
+	uint32_t fixed;             /* its files can't grow any more, and may be all there is */
 };
 
 #define MT_INFO_LEAST 208u /* mt_info.bytes of the first writers; what they lack reads as 0 */

@@ -66,7 +66,7 @@ MT_EXPORT _Noreturn void abort(void)
 		int ret;                              \
 		if (!READY(name))                     \
 			return errno = ENOSYS, -1;    \
-		mt_process_ends(MT_EXIT_EXEC, 0);     \
+		mt_process_execs();                   \
 		ret = mt_real.name args;              \
 		mt_process_goes_on();                 \
 		return ret;                           \
@@ -184,6 +184,30 @@ MT_EXPORT int dlclose(void *handle)
 	errno = kept;
 	return ret;
 }
+
+/* ---- rights ---- */
+
+/* To another user than the process's, and not to root's. */
+static int drops(uid_t to)
+{
+	return to != (uid_t)-1 && to != 0 && to != (uid_t)MT_SYS0(SYS_geteuid);
+}
+
+#define RIGHTS(name, params, args, lost)                 \
+	MT_EXPORT int name params                        \
+	{                                                \
+		if (!READY(name))                        \
+			return errno = ENOSYS, -1;       \
+		if (lost)                                \
+			mt_process_before_drop();        \
+		return mt_real.name args;                \
+	}
+
+RIGHTS(setuid, (uid_t uid), (uid), drops(uid))
+RIGHTS(seteuid, (uid_t uid), (uid), drops(uid))
+RIGHTS(setreuid, (uid_t real, uid_t uid), (real, uid), drops(uid))
+RIGHTS(setresuid, (uid_t real, uid_t uid, uid_t saved), (real, uid, saved), drops(uid))
+RIGHTS(chroot, (const char *path), (path), 1)
 
 /* ---- sandboxes ---- */
 

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,9 @@
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
+#define SANDBOX_RINGS 32      /* for threads that begin later */
+#define FIXED_CHUNKS 256      /* 64 MiB of address space; of the disk 4 KiB each until they are used */
+#define FIXED_TREE 4          /* segments: 16384 nodes */
 #define LEAST_LIMIT (256u << 10) /* of the disk, whatever was asked for */
 #define HEAD_BYTES 8192 /* of the info file: the header and the first chunks' states */
 
@@ -73,8 +77,20 @@ void mt_process_stuck(void)
 
 void mt_process_lost(uint64_t events)
 {
-	if (mt_process.info)
-		mt_count(&mt_process.info->lost_events, events);
+	struct mt_info *info = mt_process.info;
+	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
+
+	if (!info)
+		return;
+	mt_count(&info->lost_events, events);
+	__atomic_fetch_or(&info->lost_why, mt_process_sandboxed() ? MT_LOSS_SECCOMP : why ? why : MT_LOSS_DISK, __ATOMIC_RELAXED);
+}
+
+/* A process that was seen and can't be recorded. */
+static void count_unrecorded(uint32_t why)
+{
+	mt_count(&mt_process.session->unrecorded, 1);
+	__atomic_fetch_or(&mt_process.session->unrecorded_why, why ? why : MT_LOSS_FILES, __ATOMIC_RELAXED);
 }
 
 /* ---- disk ---- */
@@ -100,6 +116,7 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what)
 		goto refuse;
 	return 1;
 refuse:
+	__atomic_store_n(&mt_sys_refused, MT_LOSS_DISK, __ATOMIC_RELAXED);
 	mt_process_refund(bytes);
 	return 0;
 }
@@ -133,13 +150,13 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t rese
 	return path ? mt_sys_map_file(path, offset, bytes, reserved, how) : NULL;
 }
 
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes)
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
 {
 	const char *path = path_of(ext);
 
 	if (mt_process_sandboxed() || !mt_process_charge(bytes, MT_CHARGE_REST))
 		return 0;
-	if (path && mt_sys_reserve(path, offset, bytes))
+	if ((path && mt_sys_reserve(path, offset, bytes)) || (mt_process.fixed && mt_sys_fill(mapped, bytes)))
 		return 1;
 	mt_process_refund(bytes);
 	return 0;
@@ -361,7 +378,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 
 	info = start_info_file();
 	if (!info) {
-		mt_count(&mt_process.session->unrecorded, 1);
+		count_unrecorded(mt_sys_refused);
 		return 0;
 	}
 	mt_process.info = info;
@@ -411,6 +428,7 @@ static int enter_child(void)
 
 	mt_process.lock.word = 0;
 	mt_process.fork_ticks = 0;
+	mt_process.fixed = 0;
 	mt_process.info = NULL;
 	mt_record_reset();
 	mt_ring_reset();
@@ -440,10 +458,12 @@ int mt_process_enter(void)
 	    !__atomic_compare_exchange_n(&entering, &other, pid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return 0;
 	if (mt_process_state() == MT_STATE_NEW) {
-		int forked = mt_process.pid != 0 && mt_process.pid != pid;
+		int forked = mt_process.pid != 0 && mt_process.pid != pid, was_recorded = mt_process.info != NULL;
 		mt_process.pid = pid;
 		make_state_page();
 		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
+		if (forked && !ok && !was_recorded && mt_process.session && mt_config.children)
+			count_unrecorded(mt_process.session->unrecorded_why); /* its parent could not be either */
 		if (ok >= 0)
 			set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
 		if (ok > 0)
@@ -483,8 +503,11 @@ void mt_process_ends(enum mt_exit kind, int code)
 void mt_process_goes_on(void)
 {
 	mt_process_ends(MT_EXIT_NONE, 0);
-	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
-		mt_process.info->end_ticks = 0;
+	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner())
+		return;
+	mt_process.info->end_ticks = 0;
+	if (mt_process.shut_out)
+		__atomic_fetch_sub(&mt_process.session->unrecorded, 1, __ATOMIC_RELAXED);
 }
 
 void mt_process_before_sandbox(void)
@@ -493,9 +516,47 @@ void mt_process_before_sandbox(void)
 		return;
 	mt_recorder_want();
 	mt_ring_reserve(16, 1);
+	mt_ring_stock(SANDBOX_RINGS);
 	mt_tree_reserve();
 	mt_log_reserve(MT_LOG_STEP / 2);
 	mt_stack_sandboxed();
 	mt_process.info->seccomp = 1;
 	__atomic_store_n(&mt_process.sandboxed, 1, __ATOMIC_RELAXED);
+}
+
+/* The rest of this image's life it has what it has now: files can't be opened any more, but what is mapped can be filled. */
+void mt_process_before_drop(void)
+{
+	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
+		mt_record_enter();
+	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed() || mt_process.fixed)
+		return;
+	mt_recorder_want();
+	mt_ring_reserve(FIXED_CHUNKS, 0);
+	for (int i = 0; i < FIXED_TREE; i++)
+		mt_tree_reserve();
+	mt_log_reserve(MT_LOG_STEP / 2);
+	mt_process.info->fixed = 1;
+	mt_process.fixed = 1;
+}
+
+/* Its next image could not open the session. */
+static int is_shut_out(void)
+{
+	char path[PATH_MAX + 16];
+	long fd;
+
+	mt_put(mt_put(path, path + sizeof(path), mt_process.session_path), path + sizeof(path), "/session");
+	fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	if (!mt_sys_failed(fd))
+		MT_SYS1(SYS_close, fd);
+	return fd == -EACCES || fd == -EPERM || fd == -ENOENT;
+}
+
+void mt_process_execs(void)
+{
+	mt_process_ends(MT_EXIT_EXEC, 0);
+	mt_process.shut_out = mt_process.fixed && mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && is_shut_out();
+	if (mt_process.shut_out)
+		count_unrecorded(MT_LOSS_RIGHTS);
 }

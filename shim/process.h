@@ -28,6 +28,7 @@ struct mt_process {
 	uint32_t pid;
 	uint32_t image;
 	uint64_t fork_ticks;        /* stamped in the parent just before a fork; 0 = no fork under way */
+	uint32_t fixed, shut_out;   /* files may not be opened any more; the next image could not open the session */
 	uint32_t sandboxed;         /* a seccomp filter is or will be in force: no system calls that may kill */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
@@ -74,6 +75,12 @@ void mt_process_stuck(void);
 void mt_process_ends(enum mt_exit kind, int code);
 void mt_process_goes_on(void);
 
+/* It is about to become another image. */
+void mt_process_execs(void);
+
+/* Before it gives up rights to the trace directory: makes a stock that needs no file to be opened. */
+void mt_process_before_drop(void);
+
 /* True in the process that owns the files, false in a vfork child that borrows its memory. */
 int mt_process_is_owner(void);
 
@@ -87,9 +94,9 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what);
 void mt_process_refund(uint64_t bytes);
 
 /* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it ready to be written to, and
- * makes more of it so; see sys.h. The second one charges for it, too. */
+ * makes more of it so, which is `mapped`; see sys.h. The second one charges for it, too. */
 void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes);
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped);
 
 static inline void mt_count(uint64_t *counter, uint64_t n)
 {

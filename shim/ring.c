@@ -87,7 +87,7 @@ static int grow(int whole)
 	struct mt_chunk *chunk;
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
-	    (i && i % STATES_RESERVED == 0 && !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED)) ||
+	    (i && i % STATES_RESERVED == 0 && !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED, mt_process.states + i)) ||
 	    !mt_process_charge(bytes, i ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
 		return 0;
 	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, bytes, i ? MT_EXTEND : MT_CREATE);
@@ -120,7 +120,7 @@ static int extend(uint32_t i)
 {
 	uint32_t from = pages_of[i] * 4096u, to = from * 4;
 
-	if (!mt_process_reserve("ring", (uint64_t)i * MT_CHUNK_BYTES + from, to - from))
+	if (!mt_process_reserve("ring", (uint64_t)i * MT_CHUNK_BYTES + from, to - from, (char *)chunk_at[i] + from))
 		return 0;
 	__atomic_store_n(&pages_of[i], (uint8_t)(to / 4096), __ATOMIC_RELAXED);
 	return 1;
@@ -358,4 +358,15 @@ void mt_ring_reserve(uint32_t chunks, int whole)
 		mt_lock_drop(&mt_process.lock);
 	}
 	mt_sys_restore_signals(&signals);
+}
+
+void mt_ring_stock(uint32_t n)
+{
+	for (uint32_t i = 0; i < MAX_RINGS && n; i++) {
+		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE) ? NULL : make_ring(i);
+		if (ring) {
+			__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+			n--;
+		}
+	}
 }

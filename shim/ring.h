@@ -82,4 +82,7 @@ void mt_ring_reset(void);
 /* Makes a stock of chunks, which a recorder keeps emptying. `whole`: no more files can be had from now on, so nothing is left for later. */
 void mt_ring_reserve(uint32_t chunks, int whole);
 
+/* Makes so many idle rings, for threads that begin when there is no memory to be had. */
+void mt_ring_stock(uint32_t n);
+
 #endif

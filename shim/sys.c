@@ -74,6 +74,11 @@ static int reserve(int fd, uint64_t offset, size_t bytes, enum mt_open how)
 	return how == MT_OPEN ? 0 : write_zeros(fd, offset, bytes);
 }
 
+int mt_sys_fill(void *p, size_t bytes)
+{
+	return !mt_sys_failed(MT_SYS3(SYS_madvise, p, bytes, MADV_POPULATE_WRITE));
+}
+
 /* MAP_POPULATE only read-faults a shared mapping; the first store to each page would still fault. */
 void mt_sys_populate(void *p, size_t bytes)
 {
@@ -81,6 +86,16 @@ void mt_sys_populate(void *p, size_t bytes)
 		return;
 	for (size_t at = 0; at < bytes; at += 4096)
 		__atomic_fetch_add((char *)p + at, 0, __ATOMIC_RELAXED);
+}
+
+uint32_t mt_sys_refused;
+
+static void note_refusal(long error)
+{
+	uint32_t why = error == -EACCES || error == -EPERM || error == -ENOENT ? MT_LOSS_RIGHTS
+	               : error == -EMFILE || error == -ENFILE                  ? MT_LOSS_FILES : MT_LOSS_DISK;
+
+	__atomic_store_n(&mt_sys_refused, why, __ATOMIC_RELAXED);
 }
 
 /* Only ever extends: ranges of a file are mapped in their order. */
@@ -94,8 +109,10 @@ int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes)
 	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
 	int ok;
 
-	if (mt_sys_failed(fd))
+	if (mt_sys_failed(fd)) {
+		note_refusal(fd);
 		return 0;
+	}
 	ok = reserve((int)fd, offset, bytes, MT_EXTEND) == 0;
 	MT_SYS1(SYS_close, fd);
 	return ok;
@@ -107,8 +124,11 @@ void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t re
 	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, flags, 0600);
 	long p = -1;
 
-	if (mt_sys_failed(fd))
+	if (mt_sys_failed(fd)) {
+		note_refusal(fd);
 		return NULL;
+	}
+	note_refusal(-ENOSPC); /* what may come now */
 	if ((reserved == bytes || extend_file((int)fd, offset + bytes) == 0) && reserve((int)fd, offset, reserved, how) == 0)
 		p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
 	MT_SYS1(SYS_close, fd);

@@ -85,6 +85,12 @@ void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t re
 /* Makes sure of more of it, which is new. Nonzero if it worked. */
 int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes);
 
+/* The same of what is mapped, where the file can't be opened any more. Not on kernels before 5.14. */
+int mt_sys_fill(void *p, size_t bytes);
+
+/* Why the last file could not be had: enum mt_loss. */
+extern uint32_t mt_sys_refused;
+
 /* Makes pages of such a mapping writable now, at 1 us each instead of 7 for a fault on the first store. */
 void mt_sys_populate(void *p, size_t bytes);
 

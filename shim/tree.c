@@ -200,7 +200,7 @@ static uint32_t fill_segment(uint32_t i)
 {
 	uint32_t have = held[i], n = 4 * have < MT_NODE_STEP ? 3 * have : MT_NODE_STEP - have;
 
-	if (!mt_process_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node)))
+	if (!mt_process_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node), segment[i] + have))
 		return 0;
 	mt_sys_populate(segment[i] + have, n * sizeof(struct mt_node));
 	held[i] = (uint16_t)(have + n);
@@ -434,5 +434,5 @@ uint32_t mt_tree_end(void)
 
 void mt_tree_reserve(void)
 {
-	reach((mt_tree_end() | (MT_NODE_STEP - 1)) + 1);
+	reach(((mt_tree_end() > there ? mt_tree_end() : there) | (MT_NODE_STEP - 1)) + 1);
 }

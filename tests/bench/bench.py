@@ -16,6 +16,7 @@ MEMTRACE = os.path.join(BUILD, "memtrace")
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 CHURN = os.path.join(BUILD, "tests/bench/churn")
 THROUGH = os.path.join(BUILD, "tests/bench/through")
+PROGRAMS = os.path.join(BUILD, "tests/programs")
 HERE = os.path.join(TOP, "tests/bench")
 SETTLE = 120  # seconds that a recorder may work on after its target ended
 
@@ -70,8 +71,8 @@ def peers():
 class Run:
     """One finished run: what it printed as `bench NAME VALUE`, its wall time, and CPU seconds with and without helpers."""
 
-    def __init__(self, folder, status, wall, own, total, values):
-        self.folder, self.status, self.wall, self.own, self.total = folder, status, wall, own, total
+    def __init__(self, folder, status, wall, own, total, rss, values):
+        self.folder, self.status, self.wall, self.own, self.total, self.rss = folder, status, wall, own, total, rss
         self.values = values
 
     def __getitem__(self, name):
@@ -90,14 +91,14 @@ def cpu(usage):
 
 
 def reap(pid):
-    """Waits for the command and then for every orphan it left; returns status, end time, and CPU of it and of all."""
-    status = end = own = None
+    """Waits for the command and then for every orphan it left; returns status, end time, CPU of it and of all, and its peak RSS in KiB."""
+    status = end = own = rss = None
     total, deadline = 0.0, None
     while True:
         try:
             done, code, usage = os.wait4(-1, 0 if end is None else os.WNOHANG)
         except ChildProcessError:
-            return status, end, own, total
+            return status, end, own, total, rss
         if done == 0:
             if time.monotonic() > deadline:
                 raise TimeoutError("a process outlives its target by %d s" % SETTLE)
@@ -105,7 +106,7 @@ def reap(pid):
             continue
         total += cpu(usage)
         if done == pid:
-            status, end, own = code, time.monotonic(), cpu(usage)
+            status, end, own, rss = code, time.monotonic(), cpu(usage), usage.ru_maxrss
             deadline = end + SETTLE
 
 
@@ -120,13 +121,13 @@ def run(tracer, command, scratch):
         start = time.monotonic()
         child = subprocess.Popen(tracer.command(command, folder), env=tracer.environment(folder), cwd=folder,
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        status, end, own, total = reap(child.pid)
+        status, end, own, total, rss = reap(child.pid)
         child.returncode = status  # reaped behind its back
         output.seek(0)
         text = output.read().decode(errors="replace")
     if status != 0:
         raise RuntimeError("%s under %s: status %d: %s" % (command, tracer.name, status, text[-400:]))
-    return Run(folder, status, end - start, own, total, parse(text))
+    return Run(folder, status, end - start, own, total, rss, parse(text))
 
 
 def report(run_):
@@ -141,7 +142,9 @@ def host_events(figures):
 
 
 def disk_bytes(folder):
-    return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+    """Raw files are sparse."""
+    files = [os.lstat(os.path.join(folder, name)) for name in os.listdir(folder)]
+    return sum(min(file.st_size, file.st_blocks * 512) for file in files)
 
 
 class Samples:

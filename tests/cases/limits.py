@@ -67,7 +67,7 @@ class Mounted:
         subprocess.run(["umount", "-l", self.path])
 
 
-@mt.variants(("tmpfs", 2 << 20), ("tmpfs", 300 << 10), ("tmpfs", 8 << 10), ("ext4", 6 << 20))
+@mt.variants(("tmpfs", 2 << 20), ("tmpfs", 300 << 10), ("tmpfs", 8 << 10), ("ext4", 2 << 20))
 def case_disk_full(kind, bytes_):
     with Mounted(kind, bytes_) as path:
         trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, timeout=60)
@@ -223,6 +223,34 @@ def case_unprivileged():
     trace.intact()
     mt.equal(trace.process("busy")["host"]["allocations"], COUNT)
     mt.equal({os.stat(os.path.join(output, f)).st_uid for f in trace.files()}, {65534})
+
+
+@mt.variants("on", "exec", "fork")
+def case_rights_are_given_up(what):
+    """It is recorded on by what it has; who comes after it and can't be is counted, with the reason."""
+    mt.need_root()
+    trace = run(command=[mt.program("drops"), "200000", what][:3 if what != "on" else 2])
+    trace.patience = None
+    trace.settle()
+    mt.check(trace.process("drops")["host"]["allocations"] >= 400001, "lost: %s" % trace.report["losses"])
+    lost = trace.report["losses"]
+    mt.equal((lost["events"], lost["unrecorded_processes"], lost["unrecorded_why"]), (0, 0, []) if what == "on" else (0, 1, ["rights"]))
+    if what != "on":
+        mt.check("no rights to the trace directory any more" in trace.tool("report").out, "the report does not say so")
+
+
+def case_ring_is_cut_off():
+    """What can't be read any more is a loss, and said to be damage."""
+    alone = os.path.join(mt.scratch(), "libmemtrace.so")
+    shutil.copy(mt.SHIM, alone)
+    trace = mt.shimmed(BUSY, shim=alone).trace
+    os.truncate(os.path.join(trace.path, trace.files(".ring")[0]), 20 << 18)
+    mt.execute([mt.MEMTRACE, "record", trace.path])
+    lost = trace.report["losses"]
+    events = sum(known(trace))
+    mt.equal(lost["events_why"], ["damage"])
+    # How many there were in the last chunk, nobody knows.
+    mt.between(2 * COUNT - 3000 - 8190, events, 2 * COUNT, "events, read and lost")
 
 
 def case_privileges_are_dropped():

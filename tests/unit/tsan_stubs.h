@@ -31,8 +31,9 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what)
 	return 1;
 }
 
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes)
+int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
 {
+	(void)mapped;
 	(void)ext;
 	(void)offset;
 	return mt_process_charge(bytes, MT_CHARGE_REST);
