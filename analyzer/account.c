@@ -520,6 +520,7 @@ void account_fini(struct account *a)
 	drop_blocks(a);
 	devices_fini_account(a);
 	tally_sites_fini(&a->sites);
+	free(a->seen.level.by_stack);
 	for (int k = 0; k < MODEL_KINDS; k++)
 		series_fini(&a->seen.timeline[k]);
 }

@@ -109,8 +109,27 @@ static void fill_stretches(const struct account *a, struct model_stretch *s, siz
 	}
 }
 
+static int add_to_level(void *arg, const struct range *r)
+{
+	struct account *a = arg;
+	struct model_level *l = &a->seen.level;
+	if (r->class != MAP_ANON || r->inherited)
+		return 0;
+	const struct site_key site = tally_key(&a->sites, r->site);
+	size_t i = 0;
+	while (i < l->stack_count && (l->by_stack[i].node != site.node || l->by_stack[i].node2 != site.node2))
+		i++;
+	if (i == l->stack_count) {
+		if (vec_reserve(l->by_stack, l->stack_room, l->stack_count + 1))
+			return -MT_EMEMORY;
+		l->by_stack[l->stack_count++] = (struct model_level_map){ .node = site.node, .node2 = site.node2 };
+	}
+	l->by_stack[i].bytes += r->end - r->start;
+	return 0;
+}
+
 /* Just before the first thing that happens after query.level_ns. */
-static void take_level(struct account *a)
+static int take_level(struct account *a)
 {
 	struct model_level *l = &a->seen.level;
 	l->taken = true;
@@ -128,13 +147,14 @@ static void take_level(struct account *a)
 		n++;
 	if (n)
 		fill_stretches(a, q->stretches + first, n);
+	return ranges_each(&a->maps, add_to_level, a);
 }
 
-static inline void pass_level(struct account *a, uint64_t ns)
+static inline int pass_level(struct account *a, uint64_t ns)
 {
 	uint64_t level = a->model->query.level_ns;
-	if (level && ns > level && !a->seen.level.taken && a->seen.started && a->seen.process->start_ns <= level)
-		take_level(a);
+	bool now = level && ns > level && !a->seen.level.taken && a->seen.started && a->seen.process->start_ns <= level;
+	return now ? take_level(a) : 0;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------------------- */
@@ -187,7 +207,9 @@ static int events(struct model *m, const struct reader_step *step)
 			if (ns > m->query.until_ns)
 				return 1;
 			move_to(m, ns);
-			pass_level(a, ns);
+			int e = pass_level(a, ns);
+			if (e)
+				return e;
 		}
 		if (m->query.on_event)
 			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
@@ -210,8 +232,8 @@ static int take_step(struct model *m, const struct reader_step *step)
 		return events(m, step);
 	case READER_EXIT:
 		move_to(m, step->ns);
-		pass_level(&m->accounts[step->process->id], UINT64_MAX); /* a killed one may have lived on after its last event */
-		return end(m, step->process);
+		/* a killed one may have lived on after its last event */
+		return pass_level(&m->accounts[step->process->id], UINT64_MAX) ? -MT_EMEMORY : end(m, step->process);
 	}
 	return 0;
 }
@@ -280,8 +302,6 @@ static void finish_sites(struct account *a)
 
 static void finish_account(struct account *a)
 {
-	if (!a->seen.ended)
-		pass_level(a, UINT64_MAX); /* nothing happened after it */
 	finish_sites(a);
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct model_totals *sum = &a->host->seen.kind[k];
@@ -321,7 +341,10 @@ static int finish(struct model *m)
 		struct account *a = &m->accounts[i];
 		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
 			tally_settle(&a->kind[k]);
-		int e = a->seen.ended ? tally_settle_sites(&a->sites, a->seen.process->id) : account_look(a);
+		int e = a->seen.ended ? 0 : pass_level(a, UINT64_MAX); /* nothing happened after it */
+		if (e)
+			return e;
+		e = a->seen.ended ? tally_settle_sites(&a->sites, a->seen.process->id) : account_look(a);
 		if (e)
 			return e;
 		finish_account(a);

@@ -193,6 +193,9 @@ struct model_failure {
 /* What a process had alive at query.level_ns, or at its end if that is before; nothing if it began later. */
 struct model_level {
 	bool taken;
+	/* Private anonymous mappings by the stack that they are of. */
+	struct model_level_map { uint32_t node, node2; uint64_t bytes; } *by_stack;
+	size_t stack_count, stack_room;
 	uint64_t live[MODEL_HOST_KINDS];
 	uint64_t map[MAP_CLASSES];
 	uint64_t registered_bytes;

@@ -1,6 +1,7 @@
 /* HOST: where the memory of the machine, or what the cgroup may have of it, was; and the largest processes in it. */
 #include "analyzer/error.h"
 #include "analyzer/freed.h"
+#include "analyzer/managed.h"
 #include "analyzer/output.h"
 #include "analyzer/report.h"
 
@@ -11,7 +12,7 @@
 #define WORTH_A_LINE 200 /* of the memory there is: freed since the peak */
 #define MOST_PROCESSES 6
 #define SHOWN 0.002 /* of the total; less is no row ... */
-#define OWN_ROWS 6  /* ... but of the run's own, which come first, what matters to the run is */
+#define OWN_ROWS 8  /* ... but of the run's own, which come first, what matters to the run is */
 #define OWN_SHOWN 0.05
 
 struct line { const char *name; uint64_t bytes; };
@@ -40,11 +41,11 @@ static char *heading(const struct system *s, int form)
 /* ---- the ledger: two rows side by side ---------------------------------------------------------------------- */
 
 /* What is too little for a row of its own shares one, so that the rows add up. */
-static unsigned collect(const struct system_ledger *l, struct line *out)
+static unsigned collect(const struct system_ledger *l, const struct line *managed, struct line *out)
 {
 	const struct line all[] = {
-		{ "live in this run", l->live }, { "copied after fork", l->copied },
-		{ "kept by allocators", l->kept - l->copied }, { "pinned", l->pinned },
+		{ "live in this run", l->live - managed->bytes }, *managed, { "copied after fork", l->copied },
+		{ "kept by allocators", l->kept - l->copied - l->unseen }, { "seen by no hook", l->unseen }, { "pinned", l->pinned },
 		{ "shared memory", l->shared }, { "mapped files", l->mapped_files },
 		{ "other files in shm", l->shm_files }, { "other processes", l->other_processes },
 		{ "page cache", l->page_cache }, { "kernel", l->kernel }, { "free", l->free },
@@ -68,17 +69,24 @@ static char *cell(const char *name, const char *bytes, const char *share)
 	return output_format("  %-19s %10s %5s %%", name, bytes, share);
 }
 
-static unsigned print_ledger(const struct system_ledger *l)
+static unsigned print_ledger(const struct report *r)
 {
-	struct line rows[11];
-	char *cells[12];
-	unsigned n = collect(l, rows), count = 0;
+	const struct system_ledger *l = system_ledger(r->system);
+	const struct managed m = managed_find(r->view, r->system);
+	char *clean = m.name ? output_clean(m.name) : NULL;
+	char *name = output_format(m.several ? "managed heaps" : "managed heap of %s", clean ? clean : "?");
+	free(clean);
+	const struct line managed = { name ? name : "managed heaps", m.bytes };
+	struct line rows[13];
+	char *cells[14];
+	unsigned n = collect(l, &managed, rows), count = 0;
 	for (unsigned i = 0; i < n; i++)
 		cells[count++] = cell(rows[i].name, BYTES(rows[i].bytes), PERCENT(rows[i].bytes, l->total));
 	uint64_t size = (uint64_t)(l->unexplained < 0 ? -l->unexplained : l->unexplained);
 	char *signed_bytes = output_format("%s%s", l->unexplained < 0 ? "-" : "", BYTES(size));
 	cells[count++] = cell("unexplained", signed_bytes ? signed_bytes : "", PERCENT(size, l->total));
 	free(signed_bytes);
+	free(name);
 	unsigned half = (count + 1) / 2;
 	for (unsigned i = 0; i < half; i++)
 		printf("%s%s\n", cells[i] ? cells[i] : "", i + half < count && cells[i + half] ? cells[i + half] : "");
@@ -213,7 +221,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 		return 0;
 	printf("\n");
 	output_first_line(STYLE_HEAD, (char *[]){ heading(r->system, 0), heading(r->system, 1) }, 2);
-	unsigned lines = 2 + print_ledger(l);
+	unsigned lines = 2 + print_ledger(r);
 	if (room > lines + 3)
 		lines += print_freed(r);
 	if (room > lines + 2)

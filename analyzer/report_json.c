@@ -4,6 +4,7 @@
 #include "analyzer/freed.h"
 #include "analyzer/explain_json.h"
 #include "analyzer/json.h"
+#include "analyzer/managed.h"
 #include "analyzer/report.h"
 #include "analyzer/system_json.h"
 
@@ -131,6 +132,16 @@ static void set_head(json_t *o, const struct report *r)
 	json_object_set_new(o, "folded", json_fold(&fold));
 }
 
+/* A part of `live`. */
+static void set_managed(json_t *ledger, const struct report *r)
+{
+	const struct managed m = managed_find(r->view, r->system);
+	if (!json_is_object(ledger))
+		return;
+	json_object_set_new(ledger, "managed", json_bytes(m.bytes));
+	json_object_set_new(ledger, "managed_by", m.name ? json_text(m.name) : json_null());
+}
+
 static void set_why(json_t *o, struct explain *x)
 {
 	json_object_set_new(o, "categories", json_categories(x));
@@ -193,7 +204,9 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "host", json_totals(&heap));
 	json_object_set_new(o, "map", json_map(&map, model_map_given_bytes(v->model)));
 	json_object_set_new(o, "pinned", json_totals(&pinned));
-	json_object_set_new(o, "system", json_system(r->system));
+	json_t *system = json_system(r->system);
+	set_managed(json_object_get(system, "ledger"), r);
+	json_object_set_new(o, "system", system);
 	json_t *devices = json_devices(v, r->course);
 	set_oom_verdicts(devices, r->explain);
 	json_object_set_new(o, "devices", devices);

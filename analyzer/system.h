@@ -56,6 +56,7 @@ struct system_ledger {
 	int64_t unexplained;
 	/* Beside the sum. */
 	uint64_t copied;         /* of kept: pages that forked children inherited and wrote to, as reference counts do */
+	uint64_t unseen;         /* of kept: what no hook saw and no allocator that hooks saw can have kept; at least */
 	uint64_t not_resident;   /* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t swapped;        /* of the traced processes */
 	uint64_t live_error;     /* so far `live` may be off, and `kept` with it: what was touched since large mappings were looked at */

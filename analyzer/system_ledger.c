@@ -8,6 +8,9 @@
 
 #define TOUCH_NS (2 * SECOND)   /* what is older and isn't in memory is not about to be */
 #define NEARLY_FULL 0.9         /* of a limit: what nobody saw took the rest */
+#define HEADER 32               /* of a block, with rounding, at most */
+#define STACK (1ull << 20)      /* of a thread, what is touched of it */
+#define LIBRARIES (16ull << 20) /* private pages of libraries */
 #define LATELY_NS (10 * SECOND) /* a rollup that is older is of no use for a single process's figures */
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
@@ -18,7 +21,7 @@ static uint64_t known(const struct sample_state *x, unsigned field)
 }
 
 /* Sums over traced processes, shared pages once. */
-struct sums { uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied; };
+struct sums { uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied, unseen; };
 
 static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
 {
@@ -60,6 +63,17 @@ static uint64_t copied(const struct model_process *m, const struct sample_state 
 	return lower(more, m->level.inherited_bytes);
 }
 
+/* Resident beyond all that allocators can have kept: they never had more than the heap and the mappings at their peaks, half as much again for
+ * holes, and headers. So a runtime or an allocator that asks the kernel by itself. What is left of it for stacks and libraries is no sign. */
+static uint64_t unseen(const struct model_process *m, const struct system_process *p)
+{
+	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
+	uint64_t had = heap->peak_bytes + HEADER * heap->peak_blocks + map->peak_bytes;
+	uint64_t other = less(p->anon, p->live_heap + p->live_map - p->untouched + m->level.inherited_bytes);
+	uint64_t bytes = p->anon == SYSTEM_UNKNOWN ? 0 : less(other, had + had / 2 + m->process->threads * STACK + LIBRARIES);
+	return bytes >= other / 4 ? bytes : 0;
+}
+
 static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, const struct sample_state *x,
 		     struct system_process *out, struct sums *sums)
 {
@@ -82,6 +96,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	sums->untouched += out->untouched;
 	sums->untouched_error += out->untouched_error;
 	sums->pinned += l->live[MODEL_PINNED];
+	sums->unseen += unseen(model_process(m, out->process->id), out);
 	sums->copied += copied(model_process(m, out->process->id), x, out);
 	return e;
 }
@@ -206,6 +221,7 @@ static void explain(struct system_ledger *l, const struct sums *sums)
 		l->pinned = outside ? sums->pinned : lower(sums->pinned, l->kept - l->copied);
 	if (!outside)
 		l->kept -= l->pinned;
+	l->unseen = lower(sums->unseen, l->kept - l->copied);
 	l->unexplained = rest - (outside ? (int64_t)l->pinned : 0);
 }
 

@@ -105,7 +105,7 @@ const char *exit_text(const struct process *p, char *out, size_t size)
 	else if (p->exit_kind == MT_EXIT_SIGNAL)
 		snprintf(out, size, "signal %d", p->exit_code);
 	else
-		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "killed?");
+		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "unknown");
 	return out;
 }
 

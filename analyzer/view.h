@@ -107,7 +107,7 @@ char *owner_range(const struct owner *o);
 /* Without its folders. */
 const char *base_name(const char *path);
 
-/* "exit 0", "SIGKILL", "running", "killed?" (it ended without a word) ... into the caller's buffer. */
+/* "exit 0", "SIGKILL", "running", "unknown" (it ended without a trace of how: killed, or a system call of its own) ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);
 
 const char *kind_name(enum model_kind kind); /* "heap", "map", "pinned", "device", "pool" */

@@ -33,6 +33,9 @@ def case_alone(mode, how, atexit, quick):
     found = trace.processes[0]["exit"]
     if not (mode in UNSEEN and found["kind"] == "unknown"):
         mt.equal((found["kind"], found["code"]), how)
+    else: # how it ended is not guessed
+        row = [line for line in trace.tool("report").out.splitlines() if " exits " in line and not line.startswith("memtrace")]
+        mt.check("  unknown  " in row[0] and "killed" not in row[0], "it is said to have ended so: %s" % row)
 
 
 @mt.variants(*MODES)

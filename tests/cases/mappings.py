@@ -36,6 +36,27 @@ def case_trials():
     mt.equal(again.out.count("map-trial"), 7, "trials for the other decoder")
 
 
+def case_managed_heap():
+    """What a runtime's own collector has is neither live in this run nor kept by allocators: it has a row of its own."""
+    trace = mt.supervised([mt.program("collects"), "managed"]).trace.settle()
+    ledger, bytes = trace.report["system"]["ledger"], 256 << 20
+    mt.between(0.97 * bytes, ledger["managed"], bytes, "the runtime's heap")
+    mt.equal(ledger["managed_by"], "collects")
+    mt.check(ledger["managed"] <= ledger["live"] and ledger["kept"] < bytes / 8, "kept by allocators: %s" % ledger)
+    rows = trace.tool("report").out
+    mt.check("managed heap of collects" in rows and "live in this run" not in rows, "no row in %s" % rows)
+
+
+def case_heap_that_no_hook_sees():
+    """No allocator keeps more than it was given: what is resident beyond that was not freed."""
+    trace = mt.supervised([mt.program("collects"), "unseen"]).trace.settle()
+    ledger, bytes = trace.report["system"]["ledger"], 256 << 20
+    mt.between(0.8 * bytes, ledger["unseen"], bytes, "what no hook saw")
+    mt.check(ledger["unseen"] <= ledger["kept"], "more than was kept: %s" % ledger)
+    mt.equal([v["kind"] for v in trace.report["verdicts"] if v["kind"] == "retained"], [])
+    mt.check("seen by no hook" in trace.tool("report").out, "no row")
+
+
 def case_plain():
     mt.same([mt.program("protects")])
 

@@ -1,0 +1,60 @@
+#include "analyzer/managed.h"
+
+#include "analyzer/arith.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+/* Functions by their short names, libraries by their paths. */
+static const struct { const char *function, *library; } runtimes[] = {
+	{ "v8::*", NULL },         { NULL, "*/libjvm.so*" },   { NULL, "*/libj9gc*" },  { NULL, "*/libcoreclr.so" },
+	{ NULL, "*/libclrgc*.so" }, { NULL, "*/libmono*.so*" }, { "sgen_*", NULL },      { "mono_*", NULL },
+	{ "runtime.*", NULL },     { NULL, "*/libgo.so*" },    { "GC_*", NULL },        { "caml_*", NULL },
+	{ "zend_mm_*", NULL },     { "lj_alloc_*", NULL },     { "heap_page_*", NULL }, { "erts_*", NULL },
+	{ "JSC::*", NULL },        { "js::gc::*", NULL },
+};
+
+static bool is_runtime(const struct frame *f)
+{
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if ((runtimes[i].function && f->name && fnmatch(runtimes[i].function, f->name, 0) == 0) ||
+		    (runtimes[i].library && f->library && fnmatch(runtimes[i].library, f->library, 0) == 0))
+			return true;
+	return false;
+}
+
+static bool is_managed(const struct view *v, const struct process *p, const struct model_level_map *m)
+{
+	for (struct stack_walk w = { .next = stacks_of(v->stacks, p, m->node, m->node2) }; stack_step(v->stacks, &w);)
+		if (is_runtime(w.frame))
+			return true;
+	return false;
+}
+
+/* As far as it is resident: what was never touched is taken for a part of mappings before it is one of the heap. */
+static uint64_t of_process(const struct view *v, const struct system_process *p)
+{
+	const struct model_level *l = &model_process(v->model, p->process->id)->level;
+	uint64_t bytes = 0, resident = less(p->live_heap + p->live_map, p->untouched);
+	for (size_t i = 0; i < l->stack_count; i++)
+		bytes += is_managed(v, p->process, &l->by_stack[i]) ? l->by_stack[i].bytes : 0;
+	return lower(bytes, less(resident, p->live_heap));
+}
+
+struct managed managed_find(const struct view *v, const struct system *s)
+{
+	struct managed all = { 0 };
+	uint64_t most = 0;
+	for (unsigned id = 0; s && system_ledger(s)->known && id < reader_processes(v->reader); id++) {
+		const struct system_process *p = system_process(s, id);
+		uint64_t bytes = p->rss == SYSTEM_UNKNOWN ? 0 : of_process(v, p);
+		if (!bytes)
+			continue;
+		all.several |= all.name && strcmp(all.name, p->process->name) != 0;
+		all.name = bytes > most ? p->process->name : all.name;
+		most = higher(most, bytes);
+		all.bytes += bytes;
+	}
+	all.bytes = s ? lower(all.bytes, system_ledger(s)->live) : 0;
+	return all;
+}
