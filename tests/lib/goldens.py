@@ -32,6 +32,11 @@ def flat(line):
     return re.sub(r"~+", "~", line)
 
 
+def steady(words):
+    """Without what depends on when the sampler looked."""
+    return re.sub(r", then it was hit at once", "", re.sub(r" +", " ", words))
+
+
 def sections(text):
     """[(heading, words)]: what is wrapped is one text, with a cause's figures before its evidence."""
     found = []
@@ -44,7 +49,7 @@ def sections(text):
             continue
         row = FIGURES.match(line)
         found[-1][1].append("%s %s" % (row[2], row[1].strip()) if row else line.strip())
-    return [(heading, re.sub(r" +", " ", " ".join(rows))) for heading, rows in found]
+    return [(heading, steady(" ".join(rows))) for heading, rows in found]
 
 
 def is_kept(heading):
