@@ -76,6 +76,17 @@ def case_disk_full(kind, bytes_):
             lossy(trace, surely=bytes_ < 4 << 20)
 
 
+@mt.variants(64, 80, 96, 112, 144, 176)
+def case_disk_full_of_children(kib):
+    """Whatever file of a child is the one that does not fit: what is there is reported, and the rest counted."""
+    with Mounted("tmpfs", kib << 10) as path:
+        trace = run(os.path.join(path, "t"), {"MEMTRACE_KEEP_FREE": "0"}, [mt.program("children"), "4", "4", "3000"])
+        trace.patience = 3
+        count = len(trace.settle().processes) + trace.report["losses"]["unrecorded_processes"]
+        mt.equal(count, 5, "processes, recorded and not")
+        mt.check(trace.tool("check").status in (0, 1), "check: %s" % trace.tool("check"))
+
+
 def fill(path):
     """To the last byte."""
     with open(path, "wb", buffering=0) as file:
