@@ -254,9 +254,6 @@ static char *map_classes(const struct view *v)
 		if (sum.peak_bytes)
 			fprintf(f, "%s%s %s", classes++ ? ", " : "mapped at most: ", names[class], BYTES(sum.peak_bytes));
 	}
-	uint64_t given = model_map_given_bytes(v->model);
-	if (given)
-		fprintf(f, "%smadvise gave back %s", classes++ ? "; " : "", BYTES(given));
 	fclose(f);
 	if (classes > 1)
 		return text;

@@ -21,9 +21,12 @@
 #define WIDE 100 /* columns; what there are more is for longer lines of SPARKS */
 #define LEAST_SHARE 200 /* an owner with less than 1/200 is not worth its lines */
 
+/* With what is in parentheses where there is room for all of it. */
 static void print_heading(const char *text)
 {
-	printf("\n%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD));
+	const char *more = strstr(text, " (");
+	int bytes = (int)(more && output_columns(text) > output_width() ? (size_t)(more - text) : strlen(text));
+	printf("\n%s%.*s%s\n", output_begin(STYLE_HEAD), bytes, text, output_end(STYLE_HEAD));
 }
 
 char *report_command(const struct process *p, int columns)

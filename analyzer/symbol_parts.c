@@ -201,7 +201,8 @@ static bool read_code(struct symbol_parts *p, bool all)
 			return false;
 		p->refs[p->ref_count++] = r;
 	}
-	qsort(p->refs, p->ref_count, sizeof(*p->refs), by_target);
+	if (p->ref_count)
+		qsort(p->refs, p->ref_count, sizeof(*p->refs), by_target);
 	return true;
 }
 

@@ -8,7 +8,6 @@ import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import audit
-import fold
 import goldens
 import mt
 from claims import within
@@ -146,7 +145,7 @@ def folded_incident3():
     shutil.copytree(run("incident3").trace.path, path)
     trace = mt.Trace(path)
     for _ in range(5):
-        fold.fold(trace)
+        mt.fold(trace)
     return trace
 
 

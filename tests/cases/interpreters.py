@@ -77,7 +77,7 @@ def bytes_of(words):
 
 def check(trace, **env):
     env = mt.clean_env(**env)
-    report = mt.execute([mt.MEMTRACE, "report", trace.path], env=env).out
+    report = mt.execute([mt.MEMTRACE, "report", "--all", trace.path], env=env).out
     shown = rows(report)
     mt.check(shown.get("imported modules", 0) > 40, "imported modules are %s in %s" % (shown.get("imported modules"), report))
     mt.check("interpreter start" in shown and [r for r in shown if r.startswith("work ")], report)

@@ -24,7 +24,7 @@ def case_same_seed_same_stacks():
 def case_screen_says_so():
     done = sampling.run(3, "sample")
     for command in ("report", "peak", "leaks"):
-        text = mt.execute([mt.MEMTRACE, command, done.trace.path]).out
+        text = done.trace.tool(command).out
         mt.check("stacks were sampled" in text and " to " in text, "%s shows no range: %s" % (command, text[:1500]))
 
 
