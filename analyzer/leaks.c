@@ -99,15 +99,20 @@ static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
 	return oldest;
 }
 
-/* A cache that grows on is worth a look even where such things usually are no leak. */
+/* A cache that a loop makes larger is worth a look even where such things usually are no leak. Without steps their growth says
+ * nothing: while a program begins it is all that grows. */
 static void judge(const struct leaks *l, struct leak *leak)
 {
 	const struct owner *o = leak->owner;
 	uint32_t stack = o->stack_count ? o->stacks->stack : 0;
 	leak->suppressed = suppress_find(l->suppress, l->view->stacks, stack);
-	if (leak->suppressed || leak_is_steady(leak))
+	if (leak->suppressed || (leak_is_steady(leak) && leak->trend->stepped))
 		return;
 	leak->benign = l->view->by == BY_STACK ? benign_stack(l->view->stacks, stack) : o->folded ? o->label : NULL;
+	if (!leak->benign || !leak_is_steady(leak))
+		return;
+	free(leak->trend);
+	leak->trend = NULL;
 }
 
 static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner *peak)
@@ -177,12 +182,12 @@ static void add_grown(struct leaks *l, const struct owner *o, enum model_kind ki
 	if (o->bytes < 65536)
 		return;
 	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX, .trend = find_trend(l, o) };
-	if (leak_is_steady(&leak)) {
+	if (leak_is_steady(&leak))
 		judge(l, &leak);
+	if (leak_is_steady(&leak))
 		l->list[l->count++] = leak;
-	} else {
+	else
 		free(leak.trend);
-	}
 }
 
 static int add_kind(struct leaks *l, enum model_kind kind)
