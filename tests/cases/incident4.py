@@ -171,7 +171,7 @@ class HostAudit(audit.Audit):
         """What can't give way, at least as much as when it stood still."""
         still_ns = self.done.account["still_ns"]
         held = sum(self.done.watch.of_cgroup(name, still_ns - STILL_NS, still_ns - 10 ** 8)[0] for name in ("anon", "shmem", "kernel")) if self.done.limit else 0
-        self.claim(r"^(?:FILLING UP|NEARLY FULL) .* was ([\d.]+) % full at its peak \((FIGURE) of (FIGURE) at (TIME)\)",
+        self.claim(r"^(?:FILLING UP|NEARLY FULL) .* was ([\d.]+) % full at its peak \((FIGURE) of (FIGURE)(?: at (TIME))?\)",
                    (100 * (held - SLACK) / LIMIT, 100), (held - SLACK, LIMIT), LIMIT, self.time(self.done.began, self.done.ended), what="filling up", count=(0, 1))
 
     def machine(self):
