@@ -70,6 +70,12 @@ def case_up_and_down(frames):
     verify([mt.program("deep"), str(frames), "8000", "wander"], "verify", 6000, "any")
 
 
+def case_deeper_than_the_limit():
+    """A stack of which only the innermost frames are shown is joined like any other: most of its frames are not walked again."""
+    totals = verify([mt.program("deep"), "2000", "8000"], "verify", 6000, "any")
+    mt.check(int(totals["fresh"]) < 20 * int(totals["captures"]), "frames walked: %s" % totals)
+
+
 def case_exceptions():
     verify([os.path.join(HERE, "exceptions")], "verify", 50000)
 
