@@ -28,17 +28,17 @@ static void *boot_aligned_alloc(size_t align, size_t n) { return mt_boot_alloc(a
 static void *boot_valloc(size_t n) { return mt_boot_alloc(4096, n); }
 static void *boot_pvalloc(size_t n) { return mt_boot_alloc(4096, n); }
 
-#define RET(name, params, args, bytes)                                     \
-	MT_EXPORT void *name params                                        \
-	{                                                                  \
-		void *p;                                                   \
-		if (!MT_READY(name))                                          \
-			return boot_##name args;                           \
-		if (mt_heap_is_nested(MT_CALLER))                                  \
-			return mt_real.name args;                          \
-		p = MT_REAL(mt_real.name args);                               \
-		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME);       \
-		return p;                                                  \
+#define RET(name, params, args, bytes)                                       \
+	MT_EXPORT void *name params                                          \
+	{                                                                    \
+		void *p;                                                     \
+		if (!MT_READY(name))                                         \
+			return boot_##name args;                             \
+		if (mt_heap_is_nested(MT_CALLER))                            \
+			return mt_real.name args;                            \
+		p = MT_REAL(mt_real.name args);                              \
+		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME); \
+		return p;                                                    \
 	}
 #define HAND(type, name, params)
 #include "shim/hooks_host.def"
