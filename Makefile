@@ -58,7 +58,7 @@ help:
 SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 
 # What both sides share as code rather than structs is compiled twice.
-SHIM_SHARED = $(B)/shim/format/output_name.c.o
+SHIM_SHARED = $(patsubst %,$(B)/shim/format/%.c.o,number output_name settings text)
 
 $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
 	$(SAY)$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)

@@ -1,6 +1,7 @@
 #include "analyzer/account.h"
 
 #include "analyzer/devices.h"
+#include "analyzer/doubt.h"
 #include "analyzer/error.h"
 #include "analyzer/vec.h"
 
@@ -39,6 +40,7 @@ void account_tell(const struct account *a, struct model_change *told, const stru
 	told->addr = c->addr;
 	told->bytes = c->bytes;
 	told->blocks = c->blocks;
+	told->made_ns = c->made_ns;
 	told->ns = ns;
 	a->model->query.on_change(a->model->query.arg, told);
 }
@@ -141,7 +143,7 @@ static void move_block(struct account *a, const struct block *b, int64_t delta, 
 		bin->live_bytes += (uint64_t)bytes;
 		bin->live_blocks += (uint64_t)delta;
 	}
-	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread }, ns);
+	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
 }
 
 static void move_inherited(struct account *a, uint64_t size, int64_t delta)
@@ -159,11 +161,13 @@ static void count_temporary(struct account *a, const struct block *b, uint64_t d
 }
 
 /* Something is there already: its free was not seen. */
-static void end_missed(struct account *a, uint64_t addr, uint64_t ns)
+void account_end_missed(struct account *a, uint64_t addr, uint64_t ns)
 {
 	struct block *old = blocks_find(&a->heap, addr);
 	uint64_t inherited = old ? LEGACY_GONE : legacy_take(&a->legacy, addr);
 	if (old) {
+		doubt_missed(a, old->site, old->size);
+		a->kind[MODEL_HEAP].totals.missed_bytes += old->size;
 		move_block(a, old, -1, ns);
 		blocks_remove(&a->heap, old);
 	} else if (inherited != LEGACY_GONE) {
@@ -176,7 +180,7 @@ static void end_missed(struct account *a, uint64_t addr, uint64_t ns)
 
 static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
 {
-	end_missed(a, s->addr, ns);
+	account_end_missed(a, s->addr, ns);
 	int64_t site = account_site(a, MODEL_HEAP, s, thread);
 	if (site < 0)
 		return (int)site;
@@ -188,7 +192,8 @@ static int heap_alloc(struct account *a, const struct mt_event *s, uint32_t thre
 	move_block(a, &b, 1, ns);
 	account_count(a, MODEL_HEAP, b.site, b.size);
 	int e = account_set_last(a, MODEL_HEAP, thread, s->addr);
-	return e ? e : blocks_put(&a->heap, &b);
+	e = e ? e : blocks_put(&a->heap, &b);
+	return e ? e : doubt_allocated(a, ns);
 }
 
 static void free_own(struct account *a, struct block *b, struct undo *u, bool not_temporary, uint64_t ns)
@@ -371,6 +376,8 @@ int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uin
 		if (!a->seen.lost_events)
 			a->seen.lost_ns = before_ns;
 		a->seen.lost_events += s->addr;
+		a->lost += s->addr;
+		a->lost_until_ns = ns;
 		return 0;
 	case MT_DEVICE_ALLOC:
 	case MT_DEVICE_FREE:
@@ -398,7 +405,7 @@ int account_inherit(struct account *a, const struct account *parent)
 		return 0; /* nobody will ask for single blocks */
 	int e = a->model->query.numbers ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
 	if (!e)
-		e = ranges_inherit(&a->maps, &parent->maps);
+		e = maps_inherit(a, parent);
 	return e ? e : devices_inherit(a, parent);
 }
 
@@ -433,7 +440,7 @@ int account_look(struct account *a)
 	}
 	ranges_each(&a->maps, see_range, a);
 	devices_look(a);
-	return 0;
+	return doubt_look(a);
 }
 
 static void drop_blocks(struct account *a)
@@ -441,6 +448,9 @@ static void drop_blocks(struct account *a)
 	blocks_fini(&a->heap);
 	legacy_fini(&a->legacy);
 	ranges_fini(&a->maps);
+	free(a->pieces);
+	a->pieces = NULL;
+	a->piece_room = a->piece_count = a->free_piece = 0;
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		free(a->last[k]);
 		a->last[k] = NULL;
@@ -503,8 +513,11 @@ int account_end(struct account *a, bool keep_live)
 {
 	if (a->seen.ended)
 		return 0;
+	int e = doubt_prove(a, a->model->end_ns);
+	if (e)
+		return e;
 	leave_host(a);
-	int e = devices_end(a, keep_live);
+	e = devices_end(a, keep_live);
 	a->seen.ended = true;
 	if (keep_live)
 		e = e ? e : account_look(a);
@@ -518,6 +531,7 @@ int account_end(struct account *a, bool keep_live)
 void account_fini(struct account *a)
 {
 	drop_blocks(a);
+	free(a->missed);
 	devices_fini_account(a);
 	tally_sites_fini(&a->sites);
 	free(a->seen.level.by_stack);

@@ -21,6 +21,7 @@ struct unmapping {
 	uint64_t start, end;     /* end 0 = nothing */
 	struct range *ranges;    /* whole ones, as they were before */
 	size_t count, room;
+	uint64_t gone;           /* mappings that ended with it */
 };
 
 struct ring_state {
@@ -46,6 +47,10 @@ struct account {
 	struct blocks heap;
 	struct legacy legacy;      /* inherited part of the heap */
 	struct ranges maps;
+	uint32_t *pieces;          /* by range.mapping: how many there are. Of a number that is free 1 << 31 and the next such one */
+	size_t piece_room;
+	uint32_t piece_count, free_piece;
+	uint64_t maps_gone;        /* mappings of which the last piece went */
 	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
 	size_t last_room[MODEL_KINDS];
 	struct ring_state *rings;
@@ -53,6 +58,10 @@ struct account {
 	uint64_t host_number_at_end[MODEL_KINDS];
 	struct device_books *devices; /* devices.h; NULL = no device event yet */
 	uint64_t left_out;         /* of pools, alive, as MT_FOLD_LEVEL said last */
+	uint64_t lost, lost_until_ns; /* events that the stream said are missing, and when the latest of these gaps ended */
+	uint64_t unproven;         /* allocations since heap blocks were last compared */
+	uint64_t *missed;          /* by site: bytes of blocks whose frees were lost; only where events were */
+	size_t missed_room;
 };
 
 /* What all accounts share. */
@@ -90,18 +99,22 @@ int account_inherit(struct account *a, const struct account *parent);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int account_end(struct account *a, bool keep_live);
-/* Fills the sites' oldest_ns from the live blocks. */
+/* account.c: the block at that address was freed unseen, if there is one. */
+void account_end_missed(struct account *a, uint64_t addr, uint64_t ns);
+
+/* Fills the sites' oldest_ns from the live blocks, and what may not be live. */
 int account_look(struct account *a);
 void account_fini(struct account *a);
 
-/* maps.c: the map kind. */
+/* maps.c: the map kind. A free is the end of what one call gave: of what is unmapped in pieces that of the last one. */
+int maps_inherit(struct account *a, const struct account *parent);
 int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
 int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns);
 /* 1 = that was it, 0 = no such unmapping. */
 int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns);
 
 /* account.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
-struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; uint64_t addr; uint32_t thread; };
+struct change { enum model_kind kind; uint32_t site; int64_t bytes, blocks; uint64_t addr; uint32_t thread; uint64_t made_ns; };
 void account_change(struct account *a, struct change c, uint64_t ns);
 /* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
 void account_change_site(struct account *a, struct change c, uint64_t number, uint64_t host_number);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_NAMESPACE 0xEFFFFFFCu /* inode of the machine's own, which sees all others */
@@ -154,6 +155,16 @@ uint64_t alive_start(uint32_t pid, uint64_t ns)
 	uint32_t number = alive_number(pid, ns, 0);
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", number);
 	return number && read_stat(path, &st) ? st.start : 0;
+}
+
+bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns)
+{
+	struct timespec boot, mono;
+	uint64_t start = alive_start(pid, ns);
+	if (clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_MONOTONIC, &mono))
+		return false;
+	double suspended = (double)(boot.tv_sec - mono.tv_sec); /* in all, so of a start before that too much is taken off */
+	return (double)start / (double)sysconf(_SC_CLK_TCK) - suspended > (double)mono_ns / 1e9 + 2;
 }
 
 uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start)

@@ -18,6 +18,9 @@ enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
 /* When it started, as above; 0 if that can't be told. */
 uint64_t alive_start(uint32_t pid, uint64_t ns);
 
+/* Whether it started after that moment of CLOCK_MONOTONIC: then it is another than who was recorded then. Sleep of the machine is in its favour. */
+bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns);
+
 /* Its number in our /proc, or 0 if it can't be found there. */
 uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start);
 

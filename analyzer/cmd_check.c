@@ -2,9 +2,11 @@
  * names all that is wrong. */
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
+#include "analyzer/json.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/reader.h"
 #include "analyzer/symbol_file.h"
 
@@ -37,12 +39,6 @@ struct findings {
 	uint64_t hidden, all_hidden; /* in this part, in all */
 };
 
-static void put_json_text(const char *s)
-{
-	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
-		printf(*c == '"' || *c == '\\' ? "\\%c" : *c < 0x20 || *c == 0x7f ? "\\u%04x" : "%c", *c);
-}
-
 static void find(struct findings *f, bool problem, const char *where, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
@@ -60,25 +56,25 @@ static void find(struct findings *f, bool problem, const char *where, int64_t of
 		return;
 	}
 	if (!f->json) {
-		printf("%s%s", problem ? "" : "note: ", where);
+		print("%s%s", problem ? "" : "note: ", where);
 		if (offset != ERROR_NO_OFFSET)
-			printf(": offset %" PRId64, offset);
-		printf(": %s\n", what);
+			print(": offset %" PRId64, offset);
+		print(": %s\n", what);
 		return;
 	}
-	printf("%s{\"problem\":%s,\"where\":\"", first ? "" : ",", problem ? "true" : "false");
-	put_json_text(where);
-	printf("\",\"offset\":");
-	printf(offset == ERROR_NO_OFFSET ? "null" : "%" PRId64, offset);
-	printf(",\"what\":\"");
-	put_json_text(what);
-	printf("\"}");
+	print("%s{\"problem\":%s,\"where\":", first ? "" : ",", problem ? "true" : "false");
+	json_print_text(where);
+	print(",\"offset\":");
+	print(offset == ERROR_NO_OFFSET ? "null" : "%" PRId64, offset);
+	print(",\"what\":");
+	json_print_text(what);
+	print("}");
 }
 
 static void end_part(struct findings *f)
 {
 	if (f->hidden && !f->json)
-		printf("%" PRIu64 " more: -n all\n", f->hidden);
+		print("%" PRIu64 " more: -n all\n", f->hidden);
 	f->all_hidden += f->hidden;
 	f->hidden = f->here = 0;
 }
@@ -114,7 +110,8 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, false, where, mp->kind[MODEL_DEVICE].unknown_frees + mp->kind[MODEL_POOL].unknown_frees +
 		   mp->kind[MODEL_PINNED].unknown_frees, lost ? "frees of device memory whose allocation is missing" :
 		   "frees of device memory from before the recording");
-	find_count(f, false, where, p->truncated_stacks, "stacks were cut");
+	find_count(f, false, where, p->truncated_stacks - p->unplaced_stacks, "stacks were cut");
+	find_count(f, false, where, p->unplaced_stacks, "stacks were cut for want of room for the call tree");
 	find_count(f, false, where, mp->fold.blocks, "blocks were folded at the disk limit: they are in all totals, not among the events");
 	if (p->state == PROCESS_RUNNING)
 		find(f, false, where, ERROR_NO_OFFSET, "still running");
@@ -169,7 +166,7 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 	if (e)
 		return e;
 	if (f->json)
-		printf("{\"version\":1,\"findings\":[");
+		print("{\"version\":1,\"findings\":[");
 	check_notes(f, r);
 	for (unsigned i = 0; i < model_ooms(m); i++)
 		check_oom(f, m, r, model_oom(m, i));
@@ -182,11 +179,11 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 	uint64_t events = count_events(r, m);
 	bool complete = !f->problems && reader_complete(r);
 	if (f->json)
-		printf("],\"findings_total\":%" PRIu64 ",\"findings_left_out\":%" PRIu64 ",\"processes\":%u,\"events\":%" PRIu64
-		       ",\"complete\":%s}\n", (uint64_t)f->problems + f->remarks, f->all_hidden, reader_processes(r), events, complete ? "true" : "false");
+		print("],\"findings_total\":%" PRIu64 ",\"findings_left_out\":%" PRIu64 ",\"processes\":%u,\"events\":%" PRIu64
+		      ",\"complete\":%s}\n", (uint64_t)f->problems + f->remarks, f->all_hidden, reader_processes(r), events, complete ? "true" : "false");
 	else
-		printf("%u process%s, %" PRIu64 " events: %s\n", reader_processes(r), reader_processes(r) == 1 ? "" : "es", events,
-		       complete ? "complete" : "not complete");
+		print("%u process%s, %" PRIu64 " events: %s\n", reader_processes(r), reader_processes(r) == 1 ? "" : "es", events,
+		      complete ? "complete" : "not complete");
 	model_free(m);
 	return !complete;
 }

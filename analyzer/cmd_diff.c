@@ -4,6 +4,8 @@
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
+#include "format/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -108,11 +110,28 @@ static char *percent_text(const struct item *i)
 	return times >= MANY_TIMES ? output_format("x %.0f", times) : output_format("%+.1f %%", 100 * (times - 1));
 }
 
-static void print_item(struct table *t, const struct item *i)
+/* What may be less for lost frees is a range. */
+static char *side_text(const struct item *i, int side)
 {
-	char *before = i->has[0] ? value_text(i, i->value[0]) : NULL, *after = i->has[1] ? value_text(i, i->value[1]) : NULL;
+	char *value = i->has[side] ? value_text(i, i->value[side]) : NULL;
+	if (!value || !(i->doubt[side] > 0))
+		return value;
+	char *least = value_text(i, i->value[side] - i->doubt[side]), *range = output_format("%s to %s", least ? least : "", value);
+	free(least);
+	free(value);
+	return range;
+}
+
+static bool is_end(const struct item *i)
+{
+	return i->section == TOTALS && !strcmp(i->figure, "at end");
+}
+
+static void print_item(struct table *t, const struct item *i, const char *end)
+{
+	char *before = side_text(i, 0), *after = side_text(i, 1);
 	char *change = change_text(i), *percent = percent_text(i);
-	table_row(t, (const char *[]){ i->name, i->figure, before, after, change, percent });
+	table_row(t, (const char *[]){ i->name, is_end(i) ? end : i->figure, before, after, change, percent });
 	free(before);
 	free(after);
 	free(change);
@@ -149,6 +168,8 @@ static void print_section(const struct diff *d, enum section section)
 	size_t shown = 0, most = view_rows(&d->side[0].view, DEFAULT_ROWS), more = 0;
 	double rest = 0;
 	struct table *t = NULL;
+	const char *ends[] = { view_end_title(&d->side[0].view), view_end_title(&d->side[1].view) };
+	const char *end = strlen(ends[1]) > strlen(ends[0]) ? ends[1] : ends[0];
 	for (size_t k = 0; k < d->count; k++) {
 		const struct item *i = d->sorted[k];
 		if (i->section != section || !is_worth_a_row(d, i))
@@ -160,7 +181,7 @@ static void print_section(const struct diff *d, enum section section)
 		}
 		if (!t)
 			t = table_new(columns, 6, 0);
-		print_item(t, i);
+		print_item(t, i, end);
 		shown++;
 	}
 	if (!t)
@@ -170,7 +191,7 @@ static void print_section(const struct diff *d, enum section section)
 		table_note(t, 2, note);
 	free(note);
 	table_print(t);
-	printf("\n");
+	print("\n");
 }
 
 static json_t *json_item(const struct diff *d, const struct item *i)
@@ -187,6 +208,9 @@ static json_t *json_item(const struct diff *d, const struct item *i)
 	json_object_set_new(o, i->section == SITES ? "kind" : "figure", json_text(i->figure));
 	json_object_set_new(o, i->seconds ? "change_s" : "change_bytes",
 			    i->seconds ? json_real(change_of(i)) : json_integer((json_int_t)change_of(i)));
+	for (int side = 0; side < 2 && is_end(i); side++)
+		json_object_set_new(o, side ? "after_min_bytes" : "before_min_bytes",
+				    i->has[side] ? json_integer((json_int_t)(i->value[side] - i->doubt[side])) : json_null());
 	json_object_set_new(o, "change_percent", i->has[0] && i->has[1] && i->value[0] > 0
 			    ? json_real(100 * change_of(i) / i->value[0]) : json_null());
 	if (i->section == SITES) {
@@ -227,6 +251,10 @@ static int print_json(const struct diff *d)
 	json_object_set_new(root, "by", json_string(view_by_name(&d->side[0].view)));
 	json_object_set_new(root, "sites_total", json_bytes(sites));
 	json_object_set_new(root, "sites_left_out", left);
+	json_t *unread = json_unread(d->side[0].view.stacks), *after = json_unread(d->side[1].view.stacks);
+	json_array_extend(unread, after);
+	json_decref(after);
+	json_object_set_new(root, "unread_files", unread);
 	return json_print(root);
 }
 
@@ -240,13 +268,12 @@ static int parse_limits(struct limits *limits, const char *text)
 	char *copy = strdup(text ? text : ""), *rest = copy;
 	int e = copy ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (char *word; e == 0 && text && (word = strsep(&rest, ",")); ) {
-		char *end;
 		uint64_t bytes;
+		double percent;
 		word += strspn(word, " ");
-		double percent = strtod(word, &end);
-		if (end > word && !strcmp(end, "%") && percent >= 0)
+		if (strchr(word, '%') && options_percent(word, &percent) == 0)
 			limits->percent = percent;
-		else if (options_bytes(word, &bytes) == 0)
+		else if (mt_read_bytes(word, &bytes) == 0)
 			limits->bytes = (double)bytes;
 		else
 			e = error_set(MT_EUSAGE, "--fail-over", ERROR_NO_OFFSET, "%s: a limit is like 5%% or 100M", word);
@@ -271,7 +298,7 @@ static int check_limits(const struct diff *d, const struct limits *limits)
 		if (!is_checked(i) || (change <= limits->bytes && !much))
 			continue;
 		char *text = change_text(i), *percent = percent_text(i);
-		fprintf(stderr, "memtrace: diff: %s, %s: %s (%s)\n", i->name, i->figure, text ? text : "", percent ? percent : "");
+		print_error("memtrace: diff: %s, %s: %s (%s)\n", i->name, i->figure, text ? text : "", percent ? percent : "");
 		free(text);
 		free(percent);
 		failed = 1;
@@ -280,6 +307,29 @@ static int check_limits(const struct diff *d, const struct limits *limits)
 }
 
 /* ---- command ------------------------------------------------------------------------------------------- */
+
+static uint64_t lost_of(const struct view *v)
+{
+	uint64_t lost = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const uint64_t more = view_has(v, reader_process(v->reader, id)) ? model_lost(v->model, id) : 0;
+		lost = more > UINT64_MAX - lost ? UINT64_MAX : lost + more;
+	}
+	return lost;
+}
+
+static void print_missing(const struct diff *d)
+{
+	for (int side = 0; side < 2; side++) {
+		const struct view *v = &d->side[side].view;
+		uint64_t lost = lost_of(v);
+		if (lost)
+			output_line(STYLE_BAD, output_format("INCOMPLETE: %s lost %s%sevents, which may be what differs", side ? "AFTER" : "BEFORE",
+							     lost == UINT64_MAX ? "" : COUNT(lost), lost == UINT64_MAX ? "" : " "));
+		else if (!reader_complete(v->reader))
+			output_line(STYLE_BAD, output_format("INCOMPLETE: %s, see memtrace check", side ? "AFTER" : "BEFORE"));
+	}
+}
 
 static int diff(const struct diff_options *o)
 {
@@ -296,6 +346,8 @@ static int diff(const struct diff_options *o)
 		e = view_check_filter(&d.side[0].view, d.count && d.sorted[d.count - 1]->section == SITES);
 	if (e == 0 && o->common.json)
 		e = print_json(&d);
+	if (e == 0 && !o->common.json)
+		print_missing(&d);
 	for (int section = 0; section < SECTIONS && e == 0 && !o->common.json; section++)
 		print_section(&d, (enum section)section);
 	if (e == 0)

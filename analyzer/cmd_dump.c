@@ -21,11 +21,14 @@
  */
 #include "analyzer/commands.h"
 #include "analyzer/dump_samples.h"
+#include "analyzer/print.h"
 #include "analyzer/symbol_file.h"
 #include "analyzer/error.h"
+#include "analyzer/json.h"
 #include "analyzer/options.h"
 #include "analyzer/output.h"
 #include "analyzer/reader.h"
+#include "analyzer/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,100 +67,102 @@ const struct option_spec cmd_dump_spec = {
 
 static bool json;
 
-static void put_text(const char *s)
-{
-	putchar('"');
-	for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			printf("\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			printf("\\u%04x", *c);
-		else
-			putchar(*c);
-	}
-	putchar('"');
-}
-
 static void put_hex(const unsigned char *bytes, unsigned n)
 {
 	if (json || !n)
-		putchar(json ? '"' : '-');
+		print(json ? "\"" : "-");
 	for (unsigned i = 0; i < n; i++)
-		printf("%02x", bytes[i]);
+		print("%02x", bytes[i]);
 	if (json)
-		putchar('"');
+		print("\"");
+}
+
+/* Ours, and there are millions. */
+static void put(const char *word)
+{
+	print_as_is(word, strlen(word));
 }
 
 static void begin(const char *record, unsigned process)
 {
-	printf(json ? "{\"record\":\"%s\",\"process\":%u" : "%s %u", record, process);
+	put(json ? "{\"record\":\"" : "");
+	put(record);
+	print(json ? "\",\"process\":%u" : " %u", process);
 }
 
 static void end(void)
 {
-	puts(json ? "}" : "");
+	print(json ? "}\n" : "\n");
 }
 
 /* The separator and, in JSON, the name. */
 static void name(const char *key)
 {
-	if (json)
-		printf(",\"%s\":", key);
-	else
-		putchar(' ');
+	put(json ? ",\"" : " ");
+	put(json ? key : "");
+	put(json ? "\":" : "");
 }
 
 static void number(const char *key, uint64_t n)
 {
 	name(key);
-	printf("%" PRIu64, n);
+	print("%" PRIu64, n);
 }
 
 static void address(const char *key, uint64_t n)
 {
 	name(key);
-	printf(json ? "%" PRIu64 : "0x%" PRIx64, n);
+	print(json ? "%" PRIu64 : "0x%" PRIx64, n);
 }
 
 static void word(const char *key, const char *s)
 {
 	name(key);
-	printf(json ? "\"%s\"" : "%s", s);
+	print(json ? "\"%s\"" : "%s", s);
 }
 
 static void text(const char *key, const char *s)
 {
 	name(key);
-	put_text(s);
+	json_print_text(s);
+}
+
+/* A word of the trace's own, without blanks: they separate words. */
+static void function(const char *key, const char *s)
+{
+	name(key);
+	if (json) {
+		json_print_text(s);
+		return;
+	}
+	char *word = strdup(s);
+	for (char *blank = word; blank && (blank = strchr(blank, ' ')); )
+		*blank = '?';
+	print("%s", word);
+	free(word);
 }
 
 /* A label that only text has: in JSON the keys say as much. */
 static void label(const char *s)
 {
 	if (!json)
-		printf(" %s", s);
+		print(" %s", s);
 }
 
 static void list(const char *key, const char *const *strings)
 {
 	if (json)
-		printf(",\"%s\":[", key);
+		print(",\"%s\":[", key);
 	for (int i = 0; strings[i]; i++) {
 		if (!json || i)
-			putchar(json ? ',' : ' ');
-		put_text(strings[i]);
+			print(json ? "," : " ");
+		json_print_text(strings[i]);
 	}
 	if (json)
-		putchar(']');
+		print("]");
 }
 
 /* ---- facts ----------------------------------------------------------------------------------------------- */
-
-static const char *exit_name(uint32_t kind)
-{
-	static const char *const names[] = { "unknown", "exit", "signal", "exec" };
-	return names[kind <= MT_EXIT_EXEC ? kind : 0];
-}
 
 static void dump_process(const struct process *p)
 {
@@ -188,7 +193,7 @@ static void dump_process(const struct process *p)
 	label("exit");
 	word("exit", exit_name(p->own_exit_kind));
 	name("code");
-	printf("%" PRId32, p->own_exit_code);
+	print("%" PRId32, p->own_exit_code);
 	end();
 }
 
@@ -212,7 +217,7 @@ static void dump_module(const struct process *p, const struct process_module *m)
 	number("node_from", m->node_from);
 	if (m->node_until == UINT32_MAX) {
 		name("node_until");
-		printf(json ? "null" : "-");
+		print(json ? "null" : "-");
 	} else {
 		number("node_until", m->node_until);
 	}
@@ -266,7 +271,7 @@ static void dump_children(const struct process *p)
 		number("pid", p->children[i].pid);
 		word("exit", exit_name(p->children[i].kind));
 		name("code");
-		printf("%" PRId32, p->children[i].code);
+		print("%" PRId32, p->children[i].code);
 		end();
 	}
 }
@@ -345,7 +350,7 @@ static void dump_facts(const struct dump_options *o, const struct process *p)
 
 static void put_nodes(const struct process *p, const struct mt_event *s)
 {
-	word("hook", process_hook(p, s->hook));
+	function("hook", process_hook(p, s->hook));
 	number("node", s->node);
 	number("node2", s->node2);
 }
@@ -401,12 +406,12 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 	case MT_UNMAP:
 		address("addr", s->addr);
 		number("size", s->size);
-		word("hook", process_hook(p, s->hook));
+		function("hook", process_hook(p, s->hook));
 		break;
 	case MT_FREE:
 	case MT_UNDO:
 		address("addr", s->addr);
-		word("hook", process_hook(p, s->hook));
+		function("hook", process_hook(p, s->hook));
 		break;
 	case MT_THREAD:
 		number("thread", s->addr);
@@ -482,14 +487,14 @@ static void put_or_none(const char *key, const char *text)
 {
 	name(key);
 	if (text)
-		put_text(text);
+		json_print_text(text);
 	else
-		printf(json ? "null" : "-");
+		print(json ? "null" : "-");
 }
 
 static void dump_symbol(const struct module_id *id, uint64_t at, const struct frame *f)
 {
-	printf(json ? "{\"record\":\"symbol\"" : "symbol");
+	print(json ? "{\"record\":\"symbol\"" : "symbol");
 	put_or_none("path", id->path);
 	name("build_id");
 	put_hex(id->build_id, (unsigned)id->build_id_bytes);
@@ -525,10 +530,14 @@ static int dump_symbols(const char *dir)
 
 static void dump_notes(const struct reader *r)
 {
-	for (unsigned i = 0; i < reader_notes(r); i++) {
+	enum { MOST_NOTES = 20 };
+	unsigned notes = reader_notes(r), shown = notes > MOST_NOTES ? MOST_NOTES : notes;
+	for (unsigned i = 0; i < shown; i++) {
 		const struct reader_note *n = reader_note(r, i);
-		fprintf(stderr, "memtrace: %s: %s\n", n->file, n->text);
+		print_error("memtrace: %s: %s\n", n->file, n->text);
 	}
+	if (shown < notes)
+		print_error("memtrace: %u more: see memtrace check\n", notes - shown);
 }
 
 static int dump(const struct dump_options *o, struct reader *r, bool *wanted)

@@ -1,6 +1,9 @@
 /* memtrace env: the settings as shell commands, for launchers that start the programs themselves. */
 #include "analyzer/commands.h"
+#include "analyzer/error.h"
+#include "analyzer/print.h"
 #include "analyzer/record_options.h"
+#include "analyzer/shell.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -40,14 +43,10 @@ static const char small_commands[] =
 static int print_export(const char *name, const char *value, void *unused)
 {
 	(void)unused;
-	printf("export %s='", name);
-	for (; *value; value++)
-		if (*value == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*value);
-	puts("';");
-	return 0;
+	char *word = shell_quoted(value);
+	print("export %s=%s;\n", name, word);
+	free(word);
+	return word ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 }
 
 static int print_undo(void)
@@ -55,11 +54,11 @@ static int print_undo(void)
 	char others[PATH_MAX];
 
 	for (const char *const *name = record_variables; *name; name++)
-		printf("unset %s;\n", *name);
+		print("unset %s;\n", *name);
 	record_other_preloads(others, sizeof(others));
 	if (*others)
 		return print_export("LD_PRELOAD", others, NULL);
-	puts("unset LD_PRELOAD;");
+	print("unset LD_PRELOAD;\n");
 	return 0;
 }
 
@@ -72,11 +71,12 @@ int cmd_env(int argc, char **argv)
 		return e > 0 ? 0 : e;
 	if (o.undo)
 		return print_undo();
+	record_unknown_variables();
 	if (!o.record.exclude && !getenv("MEMTRACE_EXCLUDE"))
 		o.record.exclude = small_commands;
 	e = record_options_apply(&o.record, print_export, NULL);
 	/* last: an eval without quotes makes one line of all, and a comment goes to its end */
 	if (!e)
-		puts("# to undo: eval $(memtrace env --undo)");
+		print("# to undo: eval $(memtrace env --undo)\n");
 	return e;
 }

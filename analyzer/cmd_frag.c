@@ -44,7 +44,7 @@ static int add_device(struct frag *f, struct frag_device d)
 {
 	int e = vec_reserve(f->devices, f->device_room, f->device_count + 1);
 	if (!e)
-		e = pins_find(d.layout, &d.pins, &d.pin_count);
+		e = pins_find(d.layout, NULL, &d.pins, &d.pin_count);
 	if (e && d.own)
 		layout_free(d.layout);
 	if (!e)

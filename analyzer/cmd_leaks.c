@@ -4,6 +4,8 @@
 #include "analyzer/json.h"
 #include "analyzer/leaks.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
+#include "format/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +49,71 @@ static void leak_next(struct table *t, const struct owner *o)
 {
 	char *where, *line = owner_next(o, &where);
 	if (line)
-		table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, line, where });
+		table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, NULL, line, where });
+	free(where);
+	free(line);
+}
+
+/* ---- rows that begin alike ------------------------------------------------------------------------------ */
+
+enum { MOST_FRAMES = 256 };
+
+struct frames { const struct frame *list[MOST_FRAMES]; size_t count; };
+
+/* As screens show them, from the inside. */
+static void list_frames(const struct leaks *l, const struct owner *o, struct frames *f)
+{
+	f->count = 0;
+	for (struct stack_walk w = { .next = o->stack_count ? o->stacks->stack : 0 }; f->count < MOST_FRAMES && stack_step(l->view->stacks, &w);)
+		if (stack_shows(&w, view_flags(l->view->options)))
+			f->list[f->count++] = w.frame;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_frame(const struct frame *a, const struct frame *b)
+{
+	return a == b || (same_text(a->name, b->name) && same_text(a->file, b->file) && a->line == b->line && a->offset == b->offset &&
+			  same_text(a->library, b->library));
+}
+
+static bool reads_alike(const struct owner *a, const struct owner *b)
+{
+	return a != b && same_frame(a->frame, b->frame) && (a->caller == b->caller || (a->caller && b->caller && same_frame(a->caller, b->caller)));
+}
+
+/* Of a stack whose site and caller others have as well: the first frame, going outwards, that tells it from all of them. NULL = there are none. */
+static const struct frame *distinguishing(const struct leaks *l, const struct leak *leak)
+{
+	struct frames own, other;
+	const struct owner *o = leak->owner;
+	size_t common = 0;
+	if (l->view->by != BY_STACK || !o->frame)
+		return NULL;
+	list_frames(l, o, &own);
+	for (size_t i = 0; i < l->count; i++) {
+		const struct owner *x = l->list[i].owner;
+		if (l->list[i].kind != leak->kind || !leak_counts(&l->list[i]) || !x->frame || !reads_alike(o, x))
+			continue;
+		list_frames(l, x, &other);
+		size_t same = 0;
+		while (same < own.count && same < other.count && same_frame(own.list[same], other.list[same]))
+			same++;
+		common = same > common ? same : common;
+	}
+	return common && own.count ? own.list[common < own.count ? common : own.count - 1] : NULL;
+}
+
+static void difference_row(struct table *t, const struct leaks *l, const struct leak *leak)
+{
+	const struct frame *f = distinguishing(l, leak);
+	char *text = f ? frame_text(f) : NULL, *where = f ? frame_where(f) : NULL, *line = text ? output_format("< .. %s", text) : NULL;
+	if (line)
+		table_row(t, (const char *[]){ NULL, NULL, NULL, NULL, NULL, NULL, line, where });
+	free(text);
 	free(where);
 	free(line);
 }
@@ -62,7 +128,7 @@ static char *growth_text(const struct leak *leak)
 	return output_format("%s %s/%s", growth_name(t->growth.kind), BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
 }
 
-static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
+static void leak_row(struct table *t, const struct leaks *l, const struct leak *leak, uint64_t all)
 {
 	const struct owner *o = leak->owner;
 	char *text = owner_text(o);
@@ -71,8 +137,10 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 	char *range = leak->bytes == o->bytes ? owner_range(o) : NULL;
 	const char *part = leak->kind == MODEL_HEAP ? share : kind_name(leak->kind);
 	const char *oldest = leak->oldest_ns == UINT64_MAX ? NULL : DURATION(leak->oldest_ns);
-	table_row(t, (const char *[]){ BYTES(leak->bytes), part, range ? range : COUNT(leak->blocks), oldest, growth, text, where });
+	const char *least = leak->bytes ? BYTES(leak->bytes_min) : NULL;
+	table_row(t, (const char *[]){ BYTES(leak->bytes), least, part, range ? range : COUNT(leak->blocks), oldest, growth, text, where });
 	leak_next(t, o);
+	difference_row(t, l, leak);
 	free(range);
 	free(text);
 	free(where);
@@ -81,27 +149,34 @@ static void leak_row(struct table *t, const struct leak *leak, uint64_t all)
 }
 
 static const struct column leak_columns[] = {
-	{ "bytes", RIGHT, false }, { "%", RIGHT, false }, { "blocks", RIGHT, false }, { "oldest", RIGHT, false }, { "growth", LEFT, false },
+	{ "bytes", RIGHT, false }, { "at least", RIGHT, false }, { "%", RIGHT, false }, { "blocks", RIGHT, false }, { "oldest", RIGHT, false }, { "growth", LEFT, false },
 	{ "allocated by", LEFT, true }, { "", LEFT, true },
 };
+
+enum { LEAK_COLUMNS = sizeof(leak_columns) / sizeof(*leak_columns) };
 
 static void print_kind(const struct leaks *l, enum model_kind kind, const char *heading)
 {
 	size_t most = view_rows(l->view, DEFAULT_ROWS), shown = 0, more = 0;
 	uint64_t rest = 0;
 	struct table *t = NULL;
+	struct column columns[LEAK_COLUMNS];
+	memcpy(columns, leak_columns, sizeof(columns));
+	columns[1].gives = l->lost ? false : WORTH(1);
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind != kind || !leak_counts(leak))
+		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_is_steady(leak)))
 			continue;
 		if (shown == most) {
 			more++;
 			rest += leak->bytes;
 			continue;
 		}
-		if (!t)
-			t = table_new(leak_columns, 7, 2);
-		leak_row(t, leak, l->bytes);
+		if (!t) {
+			t = table_new(columns, LEAK_COLUMNS, 2);
+			table_keep(t, l->lost ? 0 : WORTH(2));
+		}
+		leak_row(t, l, leak, l->bytes);
 		shown++;
 	}
 	if (!t)
@@ -110,7 +185,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	if (text)
 		table_note(t, 0, text);
 	free(text);
-	printf("%s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD));
+	print("%s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD));
 	table_print(t);
 }
 
@@ -126,15 +201,6 @@ static char *group_name(const struct leak_group *g)
 	return name;
 }
 
-static void print_line(char *line)
-{
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, output_width()) : NULL;
-	printf("%s\n", fitted ? fitted : "");
-	free(fitted);
-	free(clean);
-	free(line);
-}
-
 static void print_group(const struct leaks *l, const struct leak_group *g)
 {
 	const struct trend *t = g->most->trend;
@@ -144,11 +210,14 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 	char *how = t->how == TREND_MORE_BLOCKS ? output_format("; %.4g block%s more a %s, %s each", t->blocks_per_x,
 								fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit, BYTES((uint64_t)t->mean_block_bytes))
 						: output_format("%s", hows[t->how == TREND_BIGGER_BLOCKS]);
-	print_line(output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit, name ? name : ""));
-	print_line(output_format("    %s of %u %s; %s, certainty %s%s", kind_name(g->most->kind), p->pid, p->name, growth_name(t->growth.kind),
+	output_fit_line(STYLE_NONE, output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit, name ? name : ""));
+	output_fit_line(STYLE_NONE, output_format("    %s of %u %s; %s, certainty %s%s", kind_name(g->most->kind), p->pid, p->name, growth_name(t->growth.kind),
 				 certainty_name(t->growth.certainty), how ? how : ""));
+	if (t->growth.doubt > 0)
+		output_fit_line(STYLE_NONE, output_format("    at least %s of %s: the frees of the rest may be among the lost events",
+					 BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)), BYTES((uint64_t)t->growth.bytes)));
 	if (t->forecast.ever)
-		print_line(output_format("    memory ends at %s %.0f", unit, t->forecast.x));
+		output_fit_line(STYLE_NONE, output_format("    memory ends at %s %.0f", unit, t->forecast.x));
 	free(name);
 	free(how);
 }
@@ -180,10 +249,13 @@ static void print_growing(const struct leaks *l)
 	struct leak_group *list = list_groups(l, &count);
 	for (size_t i = 0; i < count; i++)
 		sites += list[i].sites;
-	if (!sites)
-		printf("GROWTH  no site grew steadily\n");
-	else
-		printf("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites, sites == 1 ? " grows" : "s grow",
+	if (l->unproven)
+		output_fit_line(STYLE_NONE, output_format("GROWTH  not known: %s that seem%s to grow may be blocks whose frees were lost", BYTES(l->unproven),
+					 sites ? " more" : ""));
+	else if (!sites)
+		print("GROWTH  no site grew steadily%s\n", l->lost ? " by what was recorded" : "");
+	if (sites)
+		print("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites, sites == 1 ? " grows" : "s grow",
 		       output_end(STYLE_BAD));
 	size_t most = view_rows(l->view, MOST);
 	uint64_t rest = 0;
@@ -192,7 +264,7 @@ static void print_growing(const struct leaks *l)
 	for (size_t i = most; i < count; i++)
 		rest += list[i].bytes;
 	if (count > most)
-		printf("  %s by %zu other cause%s: -n ROWS\n", BYTES(rest), count - most, count - most == 1 ? "" : "s");
+		print("  %s by %zu other cause%s: -n ROWS\n", BYTES(rest), count - most, count - most == 1 ? "" : "s");
 	free(list);
 }
 
@@ -201,34 +273,46 @@ enum { OTHERS = sizeof(", others 1023.9 MiB") };
 static void print_benign(const struct leaks *l)
 {
 	if (l->suppressed_bytes)
-		printf("  suppressed: %s in %s blocks\n", BYTES(l->suppressed_bytes), COUNT(l->suppressed_blocks));
+		print("  suppressed: %s in %s blocks\n", BYTES(l->suppressed_bytes), COUNT(l->suppressed_blocks));
 	if (!l->benign_bytes)
 		return;
-	int column = printf("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	char *all = output_format("  not counted: %s in %s blocks", BYTES(l->benign_bytes), COUNT(l->benign_blocks));
+	int column = all ? output_columns(all) : 0;
+	print("%s", all);
+	free(all);
 	uint64_t rest = l->benign_bytes;
 	for (size_t i = 0, shown = 0; i < l->count && shown < 3; i++) {
 		char *one = l->list[i].benign && l->list[i].kind == MODEL_HEAP
 				? output_format("%s%s %s", shown ? ", " : ": ", l->list[i].benign, BYTES(l->list[i].bytes)) : NULL;
 		shown += one != NULL;
-		if (one && column + (int)strlen(one) + OTHERS <= output_width()) {
-			column += printf("%s", one);
+		if (one && column + output_columns(one) + OTHERS <= output_width()) {
+			print("%s", one);
+			column += output_columns(one);
 			rest -= l->list[i].bytes < rest ? l->list[i].bytes : rest;
 		}
 		free(one);
 	}
-	printf(rest && rest < l->benign_bytes ? ", others %s\n" : "\n", BYTES(rest));
+	print(rest && rest < l->benign_bytes ? ", others %s\n" : "\n", BYTES(rest));
 }
 
 static void print_screen(const struct leaks *l)
 {
 	view_print_missing(l->view);
-	printf("%sALIVE AT THE END  %s in %s blocks%s\n", output_begin(STYLE_HEAD), BYTES(l->bytes), COUNT(l->blocks),
-	       output_end(STYLE_HEAD));
+	char *least = l->lost ? output_format("%s to ", BYTES(l->bytes_min)) : strdup(""), *blocks = l->lost ? output_format("%s to ", COUNT(l->blocks_min))
+													     : strdup("");
+	print("%sALIVE AT THE END  %s%s in %s%s blocks%s\n", output_begin(STYLE_HEAD), least ? least : "", BYTES(l->bytes), blocks ? blocks : "",
+	       COUNT(l->blocks), output_end(STYLE_HEAD));
+	free(least);
+	free(blocks);
+	if (l->lost)
+		output_fit_line(STYLE_NONE, l->lost == UINT64_MAX ? output_format("  events were lost: what was freed by them only seems alive, what was allocated is missing")
+						 : output_format("  %s events were lost: what was freed by them only seems alive, what was allocated is missing",
+								 COUNT(l->lost)));
 	if (l->in_use)
-		printf("  of all that, %s in processes that were killed or still run: in use, not leaked\n", BYTES(l->in_use));
+		print("  of all that, %s in processes that run, were killed or ended unknown: in use, not leaked\n", BYTES(l->in_use));
 	print_benign(l);
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
-		printf("  %s\n", SAMPLED_NOTE);
+		print("  %s\n", SAMPLED_NOTE);
 	print_growing(l);
 	if (l->view->options->filter && !l->count)
 		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'", l->view->options->filter));
@@ -262,6 +346,7 @@ static void set_growth(json_t *site, const struct trend *t)
 	json_object_set_new(site, "kind", json_string(growth_name(t->growth.kind)));
 	json_object_set_new(site, "certainty", json_string(certainty_name(t->growth.certainty)));
 	json_object_set_new(site, "grown_bytes", json_number(grows, t->growth.bytes));
+	json_object_set_new(site, "grown_min_bytes", json_number(grows, t->growth.bytes - t->growth.doubt));
 	json_object_set_new(site, "runs_out_at_s", json_number(f->ever && !stepped, f->x));
 	json_object_set_new(site, "runs_out_at_step", json_number(f->ever && stepped, f->x));
 	json_object_set_new(site, "blocks_per_step", json_number(steady && stepped, t->blocks_per_x));
@@ -278,6 +363,9 @@ static json_t *json_leak(const struct leaks *l, const struct leak *leak)
 		: leak->blocks ? (double)leak->bytes / (double)leak->blocks : 0;
 	json_object_set_new(site, "bytes", json_bytes(leak->bytes));
 	json_object_set_new(site, "blocks", json_bytes(leak->blocks));
+	json_object_set_new(site, "bytes_min", json_bytes(leak->bytes_min));
+	json_object_set_new(site, "blocks_min", json_bytes(leak->blocks_min));
+	json_object_set_new(site, "unproven_growth_bytes", json_bytes(leak->unproven));
 	set_growth(site, leak->trend);
 	json_object_set_new(site, "mean_block_bytes", json_bytes((uint64_t)mean));
 	json_object_set_new(site, "oldest_s", leak->oldest_ns == UINT64_MAX ? json_null() : json_seconds(leak->oldest_ns));
@@ -300,6 +388,9 @@ static int print_json(const struct leaks *l)
 	json_object_set_new(root, "in_use_bytes", json_bytes(l->in_use));
 	json_object_set_new(root, "bytes", json_bytes(l->bytes));
 	json_object_set_new(root, "blocks", json_bytes(l->blocks));
+	json_object_set_new(root, "bytes_min", json_bytes(l->bytes_min));
+	json_object_set_new(root, "blocks_min", json_bytes(l->blocks_min));
+	json_object_set_new(root, "unproven_growth_bytes", json_bytes(l->unproven));
 	json_object_set_new(root, "benign_bytes", json_bytes(l->benign_bytes));
 	json_object_set_new(root, "benign_blocks", json_bytes(l->benign_blocks));
 	json_object_set_new(root, "suppressed_bytes", json_bytes(l->suppressed_bytes));
@@ -307,6 +398,7 @@ static int print_json(const struct leaks *l)
 	json_object_set_new(root, "by", json_string(view_by_name(l->view)));
 	json_object_set_new(root, "sites", sites);
 	json_set_left_out(root, "sites", l->count, l->count > most ? l->count - most : 0, rest);
+	json_object_set_new(root, "unread_files", json_unread(l->view->stacks));
 	return json_print(root);
 }
 
@@ -322,7 +414,7 @@ static int parse_limit(struct limits *limits, char *text)
 	uint64_t bytes;
 	if (slash)
 		*slash++ = '\0';
-	if (options_bytes(text, &bytes) < 0 || (slash && strcmp(slash, "s") && strcmp(slash, "step")))
+	if (mt_read_bytes(text, &bytes) < 0 || (slash && strcmp(slash, "s") && strcmp(slash, "step")))
 		return error_set(MT_EUSAGE, "--fail-over", ERROR_NO_OFFSET, "%s%s%s: a limit is like 100M, 1M/s or 1M/step", text,
 				 slash ? "/" : "", slash ? slash : "");
 	if (!slash)
@@ -349,9 +441,8 @@ static int too_fast(const struct leak_group *g, double rate, uint64_t limit, con
 {
 	if (limit == UINT64_MAX || rate <= (double)limit)
 		return 0;
-	char *name = group_name(g), *clean = name ? output_clean(name) : NULL;
-	fprintf(stderr, "memtrace: leaks: %s: grows by %s/%s, more than %s/%s\n", clean ? clean : "", BYTES((uint64_t)rate), unit, BYTES(limit), unit);
-	free(clean);
+	char *name = group_name(g);
+	print_error("memtrace: leaks: %s: grows by %s/%s, more than %s/%s\n", name, BYTES((uint64_t)rate), unit, BYTES(limit), unit);
 	free(name);
 	return 1;
 }
@@ -376,11 +467,17 @@ static int check_limits(const struct leaks *l, const struct limits *limits)
 	bool stepped = course_main(l->course, l->view) != NULL;
 	int failed = check_rates(l, limits);
 	if (l->bytes > limits->bytes) {
-		fprintf(stderr, "memtrace: leaks: %s are alive at the end, more than %s\n", BYTES(l->bytes), BYTES(limits->bytes));
+		print_error("memtrace: leaks: %s%s are alive at the end, more than %s%s\n", l->bytes_min < l->bytes ? "up to " : "", BYTES(l->bytes),
+			BYTES(limits->bytes), l->bytes_min > limits->bytes ? "" : l->lost ? ", or less: events were lost" : "");
+		failed = 1;
+	}
+	if (l->unproven && (limits->bytes_per_s != UINT64_MAX || limits->bytes_per_step != UINT64_MAX)) {
+		print_error("memtrace: leaks: events were lost, so whether %s grew can't be told and a limit on growth can't be checked\n",
+			BYTES(l->unproven));
 		failed = 1;
 	}
 	if (limits->bytes_per_step != UINT64_MAX && !stepped) {
-		fprintf(stderr, "memtrace: leaks: no steps were found in this trace, so a limit per step can't be checked\n");
+		print_error("memtrace: leaks: no steps were found in this trace, so a limit per step can't be checked\n");
 		failed = 1;
 	}
 	return failed;

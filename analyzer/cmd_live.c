@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/live.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,18 +14,20 @@
 
 #define FIRST_ALERT 85.0
 #define SECOND_ALERT 90.0
+#define LEAST_EVERY_NS 1000000000ull
+#define LOOK_NS 100000000 /* for being stopped */
 
 struct live_options {
 	struct options common;
 	const char *alert;
-	uint64_t every;
+	uint64_t every; /* ns */
 };
 
 static const struct option_row rows[] = {
 	OPTIONS_ROW_PROCESS,
 	{ "alert", 0, "PERCENT", OPTION_STRING, offsetof(struct live_options, alert),
 	  "warn when a device, control group or the machine is that full (default 85% and 90%); then exit with 1", 0 },
-	{ "every", 0, "SECONDS", OPTION_NUMBER, offsetof(struct live_options, every), "between two looks (default 1)", 0 },
+	{ "every", 0, "TIME", OPTION_DURATION, offsetof(struct live_options, every), "between two looks (default 1s)", 0 },
 	OPTIONS_END
 };
 
@@ -60,17 +63,23 @@ struct watch {
 
 static double percent_of(const struct gauge *g)
 {
-	return 100 * g->used / g->total;
+	return g->total > 0 ? 100 * g->used / g->total : 0;
 }
 
 static void print_screen(const struct watch *w)
 {
 	const struct live *l = &w->live;
-	printf("\033[H\033[2J%smemtrace live%s  %s   %s%s", output_begin(STYLE_HEAD), output_end(STYLE_HEAD), w->dir,
-	       l->running ? "running" : "ended", l->modelled ? "" : "   reading");
+	char *dir = output_tail(w->dir, output_width() - (int)sizeof("memtrace live     running   reading   1,234,567 steps"));
+	print("\033[H\033[2J%smemtrace live%s  %s   %s%s", output_begin(STYLE_HEAD), output_end(STYLE_HEAD), dir,
+	      l->running ? "running" : "ended", l->modelled ? "" : "   reading");
+	free(dir);
 	if (l->steps)
-		printf("   %s steps", COUNT(l->steps));
-	printf("\n\n");
+		print("   %s steps", COUNT(l->steps));
+	print("\n");
+	if (l->lost)
+		print("%sevents were lost: of the heap %s to %s are live%s\n", output_begin(STYLE_BAD), BYTES(l->heap_min), BYTES(l->heap),
+		       output_end(STYLE_BAD));
+	print("\n");
 	static const struct column columns[] = {
 		{ "PROCESS", RIGHT, false }, { "", LEFT, true }, { "heap", RIGHT, false }, { "mapped", RIGHT, false },
 		{ "pinned", RIGHT, false }, { "device", RIGHT, false }, { "resident", RIGHT, false }, { "swap", RIGHT, false },
@@ -85,38 +94,43 @@ static void print_screen(const struct watch *w)
 	}
 	table_print(t);
 	if (l->process_all > l->process_count)
-		printf("  and %zu that ended or are not shown\n", l->process_all - l->process_count);
-	printf("\n");
+		print("  and %zu that ended or are not shown\n", l->process_all - l->process_count);
+	print("\n");
 	for (size_t i = 0; i < l->gauge_count; i++) {
 		const struct gauge *g = &l->gauges[i];
 		int full = (int)(percent_of(g) / 2.5 + 0.5);
 		enum output_style style = percent_of(g) >= w->first ? STYLE_BAD : STYLE_NONE;
-		printf("%s%-24.24s %10s of %10s %5.1f %%  ", output_begin(style), g->name, BYTES((uint64_t)g->used), BYTES((uint64_t)g->total),
-		       percent_of(g));
+		char *name = output_cut(g->name, 24);
+		print("%s%-24s %10s of %10s %5.1f %%  ", output_begin(style), name, BYTES((uint64_t)g->used), BYTES((uint64_t)g->total),
+		      percent_of(g));
+		free(name);
 		for (int k = 0; k < 40; k++)
-			printf("%s", k < full ? "#" : ".");
-		printf("%s\n", output_end(style));
+			print("%s", k < full ? "#" : ".");
+		print("%s\n", output_end(style));
 	}
 	if (*l->growth)
-		printf("\n%sGROWTH%s  %s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD), l->growth);
+		print("\n%sGROWTH%s  %s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD), l->growth);
 }
 
 static void print_line(const struct live *l)
 {
-	printf("%.1f s  heap %s  mapped %s", (double)l->age_ns / 1e9, BYTES(l->heap), BYTES(l->map));
+	print("%.1f s  heap ", (double)l->age_ns / 1e9);
+	if (l->lost) /* events, frees among them */
+		print("%s to ", BYTES(l->heap_min));
+	print("%s  mapped %s", BYTES(l->heap), BYTES(l->map));
 	if (l->pinned)
-		printf("  pinned %s", BYTES(l->pinned));
+		print("  pinned %s", BYTES(l->pinned));
 	if (l->device)
-		printf("  device %s", BYTES(l->device));
+		print("  device %s", BYTES(l->device));
 	if (l->running) /* what has ended has none */
-		printf("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
+		print("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
 	for (size_t i = 0; i < l->gauge_count; i++)
-		printf("  %s %.1f %%", l->gauges[i].name, percent_of(&l->gauges[i]));
+		print("  %s %.1f %%", l->gauges[i].name, percent_of(&l->gauges[i]));
 	if (l->steps)
-		printf("  %s steps", EXACT(l->steps));
+		print("  %s steps", EXACT(l->steps));
 	if (*l->growth)
-		printf("  %s", l->growth);
-	printf("%s\n", l->running ? "" : "  ended");
+		print("  %s", l->growth);
+	print("%s\n", l->running ? "" : "  ended");
 }
 
 /* Once for each level, and again only after it was below. */
@@ -127,9 +141,10 @@ static void warn(struct watch *w)
 		struct gauge *g = &l->gauges[i];
 		int level = percent_of(g) >= w->second ? 2 : percent_of(g) >= w->first ? 1 : 0;
 		if (level > g->warned) {
-			printf("%s%s: %s is %.1f %% full: %s of %s%s%s\n", output_begin(STYLE_BAD), level == 2 ? "ALERT" : "WARNING", g->name,
-			       percent_of(g), BYTES((uint64_t)g->used), BYTES((uint64_t)g->total), output_end(STYLE_BAD),
-			       output_is_terminal() ? "\a" : "");
+			print("%s%s: %s is %.1f %% full: %s of %s%s\n", output_begin(STYLE_BAD), level == 2 ? "ALERT" : "WARNING", g->name,
+			      percent_of(g), BYTES((uint64_t)g->used), BYTES((uint64_t)g->total), output_end(STYLE_BAD));
+			if (output_is_terminal())
+				print("\a");
 			w->alerted = w->alerted || level == 2;
 		}
 		g->warned = level;
@@ -150,8 +165,8 @@ static bool show(struct live *l, bool reading)
 		return true;
 	if (w->last)
 		return false;
-	for (uint64_t i = 0; i < w->options->every * 10 && !stopped; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	for (uint64_t i = 0; i < w->options->every / LOOK_NS && !stopped; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 	w->last = stopped;
 	return true;
 }
@@ -193,13 +208,12 @@ static int find_directory(struct watch *w, const char *word, char **owned)
 
 static int parse_alert(struct watch *w)
 {
-	char *end = NULL;
+	double percent;
 	w->first = FIRST_ALERT;
 	w->second = SECOND_ALERT;
 	if (!w->options->alert)
 		return 0;
-	double percent = strtod(w->options->alert, &end);
-	if (end == w->options->alert || (*end && strcmp(end, "%")) || !(percent > 0 && percent <= 100))
+	if (options_percent(w->options->alert, &percent) || percent <= 0 || percent > 100)
 		return error_set(MT_EUSAGE, "--alert", ERROR_NO_OFFSET, "%s: not like 90%%", w->options->alert);
 	w->first = w->second = percent;
 	return 0;
@@ -209,14 +223,14 @@ static int parse_alert(struct watch *w)
 
 int cmd_live(int argc, char **argv)
 {
-	struct live_options o = { .every = 1 };
+	struct live_options o = { .every = LEAST_EVERY_NS };
 	struct watch w = { .live = { .options = &o.common, .show = show }, .options = &o };
 	char *owned = NULL;
 	int e = options_parse(&cmd_live_spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
-	if (!o.every)
-		e = error_set(MT_EUSAGE, "--every", ERROR_NO_OFFSET, "0: from 1 second on");
+	if (o.every < LEAST_EVERY_NS)
+		e = error_set(MT_EUSAGE, "--every", ERROR_NO_OFFSET, "from 1 second on");
 	else
 		e = o.common.ndirs == 1 ? parse_alert(&w) : error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
 	if (e == 0)

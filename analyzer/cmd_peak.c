@@ -4,6 +4,7 @@
 #include "analyzer/json.h"
 #include "analyzer/output.h"
 #include "analyzer/peak_fit.h"
+#include "analyzer/print.h"
 #include "analyzer/view.h"
 
 #include <stdio.h>
@@ -177,16 +178,16 @@ static void print_stacks(struct view *v, const struct owner *o)
 	for (size_t i = 0; i < count && i < STACKS_EACH; i++) {
 		const struct owner_stack *sum = &paths[i].sum;
 		if (count > 1)
-			printf("%s%14s in %s block%s by%s\n", output_begin(STYLE_FAINT), BYTES(sum->bytes), COUNT(sum->blocks),
-			       sum->blocks == 1 ? "" : "s", output_end(STYLE_FAINT));
+			print("%s%14s in %s block%s by%s\n", output_begin(STYLE_FAINT), BYTES(sum->bytes), COUNT(sum->blocks),
+			      sum->blocks == 1 ? "" : "s", output_end(STYLE_FAINT));
 		print_frames(v->stacks, sum->stack, view_flags(v->options));
 	}
 	uint64_t rest = 0;
 	for (size_t i = STACKS_EACH; i < count; i++)
 		rest += paths[i].sum.bytes;
 	if (count > STACKS_EACH)
-		printf("%s%14s by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), BYTES(rest), COUNT(count - STACKS_EACH),
-		       output_end(STYLE_FAINT));
+		print("%s%14s by %s other stacks: --by stack%s\n", output_begin(STYLE_FAINT), BYTES(rest), COUNT(count - STACKS_EACH),
+		      output_end(STYLE_FAINT));
 	free(paths);
 }
 
@@ -194,7 +195,7 @@ static void print_range(const struct owner *o)
 {
 	char *range = owner_range(o);
 	if (range)
-		printf("%s%14s %s, with 95 %% certainty%s\n", output_begin(STYLE_FAINT), "", range, output_end(STYLE_FAINT));
+		print("%s%14s %s, with 95 %% certainty%s\n", output_begin(STYLE_FAINT), "", range, output_end(STYLE_FAINT));
 	free(range);
 }
 
@@ -203,12 +204,10 @@ static void print_owner(struct view *v, const struct owner *o, uint64_t all)
 	char *text = owner_text(o);
 	char *where = !o->label && o->frame ? frame_where(o->frame) : NULL;
 	char *line = output_format("%s%s%s", text ? text : "", where && *where ? "   " : "", where ? where : "");
-	char *clean = line ? output_clean(line) : NULL;
-	char *fitted = clean ? output_fit(clean, output_width() - 34) : NULL;
-	printf("%12s %6s %%  %9s  %s%s%s\n", BYTES(o->bytes), PERCENT(o->bytes, all), COUNT(o->blocks), output_begin(STYLE_HEAD),
-	       fitted ? fitted : "", output_end(STYLE_HEAD));
+	char *fitted = line ? output_fit(line, output_width() - 34) : NULL;
+	print("%12s %6s %%  %9s  %s%s%s\n", BYTES(o->bytes), PERCENT(o->bytes, all), COUNT(o->blocks), output_begin(STYLE_HEAD),
+	      fitted ? fitted : "", output_end(STYLE_HEAD));
 	free(fitted);
-	free(clean);
 	free(line);
 	free(where);
 	free(text);
@@ -232,22 +231,22 @@ static void print_moment(struct view *v, const struct moment *at)
 	const struct sites *s = at->sites;
 	size_t most = view_rows(v, DEFAULT_OWNERS);
 	char *title = at->device ? output_format("%s %s", at->device->name, titles[at->kind]) : strdup(titles[at->kind]);
-	printf("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
-	       output_end(STYLE_HEAD));
+	print("%s%s %s in %s blocks   at %s%s%s%s\n", output_begin(STYLE_HEAD), title ? title : "", BYTES(s->bytes), COUNT(s->blocks), DURATION(at->ns), *moment_name(v, at) ? ", " : "", moment_name(v, at),
+	      output_end(STYLE_HEAD));
 	free(title);
 	const struct model_fold fold = model_fold(v->model);
 	uint64_t rest = 0, folded = !is_time(&v->options->at) ? 0 : at->kind == MODEL_HEAP ? fold.now_bytes : fold.now_other_bytes;
 	if (folded)
-		printf("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n", output_begin(STYLE_FAINT), BYTES(folded),
-		       output_end(STYLE_FAINT));
+		print("%sand up to %s of short-lived blocks, which were folded at the disk limit%s\n", output_begin(STYLE_FAINT), BYTES(folded),
+		      output_end(STYLE_FAINT));
 	if (s->estimated)
-		printf("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
+		print("%s%s%s\n", output_begin(STYLE_FAINT), SAMPLED_NOTE, output_end(STYLE_FAINT));
 	for (size_t i = 0; i < s->count && i < most; i++)
 		print_owner(v, &s->owners[i], s->bytes);
 	for (size_t i = most; i < s->count; i++)
 		rest += s->owners[i].bytes;
 	if (s->count > most)
-		printf("%12s %6s %%  by %s other owners: -n ROWS\n", BYTES(rest), PERCENT(rest, s->bytes), COUNT(s->count - most));
+		print("%12s %6s %%  by %s other owners: -n ROWS\n", BYTES(rest), PERCENT(rest, s->bytes), COUNT(s->count - most));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
@@ -316,6 +315,7 @@ static int print_json(struct view *v, const struct moment *moments, size_t count
 	json_object_set_new(root, "by", json_string(view_by_name(v)));
 	json_object_set_new(root, "sites", sites);
 	json_set_left_out(root, "sites", left.total, left.count, left.bytes);
+	json_object_set_new(root, "unread_files", json_unread(v->stacks));
 	return json_print(root);
 }
 
@@ -353,7 +353,7 @@ static void print_screen(struct view *v, const struct moment *moments, int count
 		if (at->device && !at->sites->bytes && !v->options->device)
 			continue;
 		if (printed++)
-			printf("\n");
+			print("\n");
 		print_moment(v, at);
 	}
 }

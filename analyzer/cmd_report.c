@@ -4,6 +4,7 @@
 #include "analyzer/error.h"
 #include "analyzer/leaks.h"
 #include "analyzer/pyarenas.h"
+#include "analyzer/record_options.h"
 #include "analyzer/report.h"
 
 #include <pthread.h>
@@ -42,6 +43,7 @@ static struct losses losses_of(const struct view *v)
 		l.events += p->lost_events;
 		l.events_why |= p->lost_why;
 		l.truncated_stacks += p->truncated_stacks;
+		l.unplaced_stacks += p->unplaced_stacks;
 		l.unwritten_bytes += p->unwritten_bytes;
 		l.skipped_slots += p->skipped_slots;
 		l.turned_off += p->off;
@@ -83,7 +85,7 @@ static int ask_leaks(struct report *r, struct view *v)
 		r->course = NULL; /* it has taken that over */
 		return e;
 	}
-	r->leaks = (struct report_leaks){ .known = true, .alive = l.bytes, .in_use = l.in_use };
+	r->leaks = (struct report_leaks){ .known = true, .alive = l.bytes, .alive_min = l.bytes_min, .unproven = l.unproven, .in_use = l.in_use };
 	for (unsigned group = 1; group <= l.groups; group++)
 		for (int kind = 0; kind < MODEL_KINDS; kind++) {
 			struct leak_group g = leaks_group(&l, group, kind);
@@ -212,6 +214,7 @@ static int report(struct view *v)
 		e = report_print_json(&r);
 	else if (e == 0)
 		report_print(&r);
+	v->told_unread = !v->options->json && e == 0;
 	report_fini(&r);
 	return e;
 }
@@ -219,5 +222,6 @@ static int report(struct view *v)
 int cmd_report(int argc, char **argv)
 {
 	struct report_options o = { 0 };
+	record_unknown_variables();
 	return view_command(&cmd_report_spec, &o, argc, argv, report);
 }

@@ -4,6 +4,7 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/preloadable.h"
+#include "analyzer/print.h"
 #include "analyzer/record_options.h"
 #include "analyzer/session.h"
 
@@ -97,7 +98,7 @@ static pid_t start_command(char **argv, const char *dir)
 	if (pid == 0) {
 		setenv("MEMTRACE_SESSION", dir, 1);
 		execvp(argv[0], argv);
-		fprintf(stderr, "memtrace: %s: %s\n", argv[0], strerror(errno));
+		print_error("memtrace: %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? 127 : 126);
 	}
 	return pid;
@@ -160,7 +161,7 @@ static void stop(const char *dir, pid_t recorder)
 	kill(recorder, SIGTERM);
 	while ((pid = waitpid(recorder, &status, WNOHANG | WUNTRACED)) == 0 || (pid == recorder && WIFSTOPPED(status))) {
 		if (!end_ms && (pid || session_recorder_silence(dir) > SILENT_NS)) {
-			fprintf(stderr, "memtrace: the recorder (%d) %s and was ended; what it had not compressed is read as it is\n",
+			print_error("memtrace: the recorder (%d) %s and was ended; what it had not compressed is read as it is\n",
 			        (int)recorder, pid ? "was stopped" : "did not answer");
 			kill(recorder, SIGKILL);
 			end_ms = waited_ms + 1000;
@@ -213,21 +214,22 @@ int cmd_run(int argc, char **argv)
 		return e > 0 ? 0 : e;
 	if (first >= argc)
 		return error_set(MT_EUSAGE, "run", ERROR_NO_OFFSET, "no command is given");
+	record_unknown_variables();
 	if ((e = record_options_apply(&o, set_variable, NULL)) || (e = preloadable(argv[first])) ||
 	    (e = session_make(dir, argv[first])))
 		return e;
 	if (o.verbose)
-		fprintf(stderr, "memtrace: recording to %s\n", dir);
+		print_error("memtrace: recording to %s\n", dir);
 	status = record_command(argv + first, dir);
 	if (status < 0)
 		return status;
 	if (access(dir, F_OK)) {
-		fprintf(stderr, "memtrace: %s: nothing was recorded; see --verbose\n", argv[first]);
+		print_error("memtrace: %s: nothing was recorded; see --verbose\n", argv[first]);
 		return status;
 	}
 	symbolize_quietly(dir);
 	if (!o.no_report && report_when_quiet(dir) < 0)
 		error_print();
-	fprintf(stderr, "memtrace: the trace is in %s\n", from_here(dir));
+	print_error("memtrace: the trace is in %s\n", from_here(dir));
 	return status;
 }

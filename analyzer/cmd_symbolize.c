@@ -5,6 +5,8 @@
 #include "analyzer/commands.h"
 #include "analyzer/error.h"
 #include "analyzer/options.h"
+#include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/stacks.h"
 #include "analyzer/symbol_file.h"
 
@@ -31,21 +33,30 @@ static int say(const struct symbols *s, const char *dir)
 {
 	struct symbol_place *places;
 	size_t count, named = 0;
-	unsigned without = 0;
+	unsigned without = 0, given_up = 0;
 	int e = symbols_places(s, &places, &count);
 	if (e)
 		return e;
 	for (size_t i = 0; i < count; i++)
 		named += places[i].frames->function != NULL;
 	free(places);
-	for (struct symbol_module *m = NULL; (m = symbols_next(s, m)); )
+	for (struct symbol_module *m = NULL; (m = symbols_next(s, m)); ) {
+		given_up += symbols_state(m) == SYMBOLS_GIVEN_UP;
 		without += *symbols_path(m) == '/' &&
 			   (symbols_state(m) == SYMBOLS_MISSING || symbols_state(m) == SYMBOLS_REPLACED);
-	printf("%s: %zu addresses, %zu with a name", dir, count, named);
+	}
+	print("%s: %zu addresses, %zu with a name", dir, count, named);
 	if (without)
-		printf("; files missing or replaced since: %u", without);
-	printf("\n");
+		print("; files missing or replaced since: %u", without);
+	if (given_up)
+		print("; files that can't be read: %u", given_up);
+	print("\n");
 	return 0;
+}
+
+static void show_progress(size_t done, size_t all)
+{
+	output_progress_of("looking up", all, "addresses", (double)done / (double)all);
 }
 
 /* Old answers come last: a file that is here says more than what was known of it. */
@@ -55,9 +66,11 @@ static int look_up_and_write(struct reader *r, struct stacks *stacks, const char
 	if (o->servers)
 		symbols_use_servers(s);
 	for (unsigned id = 0; id < reader_processes(r); id++)
-		stacks_look_up(stacks, reader_process(r, id));
+		stacks_note_all(stacks, reader_process(r, id));
+	stacks_look_ahead(stacks, show_progress);
+	output_progress_end();
 	if (symbol_file_read(s, dir) < 0 && !o->quiet)
-		fprintf(stderr, "memtrace: note: %s: %s; made anew\n", error_get()->file, error_get()->why);
+		print_error("memtrace: note: %s: %s; made anew\n", error_get()->file, error_get()->why);
 	int e = symbol_file_write(s, dir);
 	return e || o->quiet ? e : say(s, dir);
 }

@@ -4,12 +4,14 @@
 #include "analyzer/error.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/timeline.h"
 #include "analyzer/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct option_row rows[] = {
 	OPTIONS_ROW_BY(1u << BY_PROCESS | 1u << BY_STEP | 1u << BY_PHASE), OPTIONS_ROW_DEVICE, OPTIONS_ROW_PROCESS, OPTIONS_ROW_TIMES,
@@ -95,12 +97,10 @@ static double bucket_start(const struct view *v, const struct model_series *s, u
 
 void timeline_print_field(const char *text)
 {
-	char *clean = output_clean(text);
-	putchar('"');
-	for (const char *c = clean ? clean : ""; *c; c++)
-		printf(*c == '"' ? "\"\"" : "%c", *c);
-	putchar('"');
-	free(clean);
+	print("\"");
+	for (size_t n; n = strcspn(text, "\""), text[n]; text += n + 1)
+		print("%.*s\"\"", (int)n, text);
+	print("%s\"", text);
 }
 
 static void csv_line(void *arg, const struct line *l)
@@ -108,16 +108,16 @@ static void csv_line(void *arg, const struct line *l)
 	const struct view *v = arg;
 	for (uint32_t i = 0; i < l->series->count; i++) {
 		const struct model_bucket *b = &l->series->buckets[i];
-		printf("%.6f,", bucket_start(v, l->series, i));
+		print("%.6f,", bucket_start(v, l->series, i));
 		if (l->process)
-			printf("%u,", l->process->pid);
+			print("%u,", l->process->pid);
 		else
-			printf("all,");
+			print("all,");
 		timeline_print_field(l->process ? l->process->name : l->host->name);
-		printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last, b->blocks);
+		print(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last, b->blocks);
 		if (l->device)
 			timeline_print_field(*l->device->uuid ? l->device->uuid : l->device->name);
-		printf("\n");
+		print("\n");
 	}
 }
 
@@ -235,7 +235,7 @@ static int print_json(struct view *v)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
-static int print(struct view *v)
+static int show(struct view *v)
 {
 	if (v->options->json)
 		return print_json(v);
@@ -243,7 +243,7 @@ static int print(struct view *v)
 		print_chart(v);
 		return 0;
 	}
-	printf("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
+	print("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
 	each_line(v, csv_line, v);
 	return 0;
 }
@@ -260,7 +260,7 @@ static int timeline(struct view *v)
 		e = courses_open(&courses, v);
 	if (e < 0)
 		return e;
-	e = print(v);
+	e = show(v);
 	courses_close(courses);
 	return e;
 }

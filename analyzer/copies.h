@@ -1,10 +1,10 @@
 /*
- * Is something there several times? Copies of a model are sets of blocks with the same sizes in the same order of
- * allocation, made through different calls, or one after the other through the same one. A cast is a copy at twice or
- * half the size.
+ * Is something there several times? Copies of a model are sets of blocks with the same sizes, in any order, made through
+ * different calls, or one after the other through the same one. A cast is a copy at twice or half the size; shards have a
+ * whole fraction of the sizes of what was put together from them. The last copy may be cut off by the failure.
  *
  * What has the same sizes for another reason is not meant: gradients, optimizer state, activations (the caller leaves
- * them out); equal layers of one model (a period must be longer than a layer); other devices and processes.
+ * them out); equal layers and towers of one model; other devices and processes.
  */
 #ifndef MT_COPIES_H
 #define MT_COPIES_H
@@ -26,6 +26,7 @@ struct copy_owner {
 	uint32_t largest; /* the stack of its largest block */
 	enum category category;  /* of most of it */
 	uint64_t unknown_bytes;  /* of no category */
+	bool cut;         /* the copy was being made when it failed */
 };
 
 enum { COPY_OWNERS = 16 };
@@ -36,9 +37,11 @@ struct copy_set {
 	struct copy_owner owners[COPY_OWNERS]; /* largest first */
 	unsigned blocks;           /* that each has of the same sizes: at least so many, */
 	uint64_t each;             /* with so many bytes, */
-	bool cast;                 /* or twice as many */
+	bool cast;                 /* or twice as many, */
+	bool several;              /* or several times as many: shards and the whole, a checkpoint with more than the model */
 	uint64_t bytes;            /* of all of them */
-	uint64_t extra_bytes;      /* without the largest */
+	uint64_t extra_bytes;      /* without the one that stays: parameters rather than a checkpoint, shards rather than the whole */
+	uint64_t missing_bytes;    /* that the one that was cut off still needed */
 };
 
 struct copies {
@@ -47,18 +50,22 @@ struct copies {
 	uint64_t left_blocks, left_bytes; /* not looked at: too small, or too many */
 };
 
+/* What failed: with it a copy may have been begun. */
+struct copy_request { uint32_t space, stack; uint64_t bytes; };
+
 /* Reorders the blocks. Blocks below `least_block` are left out, and sets whose copies have less than `least_bytes`. */
 int copies_find(struct copies *c, struct stacks *s, struct copy_block *blocks, size_t count, uint64_t least_block,
-		uint64_t least_bytes);
+		uint64_t least_bytes, const struct copy_request *requests, size_t request_count);
 void copies_fini(struct copies *c);
 
-/* What two have of the same sizes in the same order; 0 blocks: they are no copies. */
-struct copy_match { unsigned blocks, factor; uint64_t bytes; };
+/* What two have of the same sizes; 0 blocks: they are no copies. */
+struct copy_match { unsigned blocks, factor; uint64_t bytes; bool several; /* the other has each size several times */ };
 
 /* Exposed for its tests. `bytes` are those of the smaller one, the other's are `factor` times as many. */
 struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
 
-/* The length of the part that repeats, if these are whole repetitions of something long and varied enough; else 0. */
-size_t copies_period(const uint64_t *sizes, size_t count);
+/* The length of the part that repeats, if these are repetitions of something varied and long enough, or of `large` bytes (0 = none is large);
+ * else 0. They are whole, but for the last one if it was `cut` off. */
+size_t copies_period(const uint64_t *sizes, size_t count, uint64_t large, bool cut);
 
 #endif

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define YOUNG 0.3  /* of what grew: less of it is older than a step */
+#define NEEDS 1.5  /* times what grew, by which steps rise higher: what is made anew, only larger, is there twice for a moment */
+
 struct course {
 	struct rhythm *rhythm;
 	struct phases *phases;
@@ -161,9 +164,15 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 	model_free(m);
 	reader_rest(c->reader);
 	course_finish(c);
+	course_doubt(c, first);
 	if (samples_open(&c->samples, c->reader) < 0)
 		c->samples = NULL; /* no figure but forecasts needs them, and whose business they are says so */
 	return 0;
+}
+
+void course_doubt(struct course *c, const struct model *m)
+{
+	steps_doubt(c->steps, m);
 }
 
 int course_run(struct course *c, const struct view *v)
@@ -241,12 +250,38 @@ size_t course_points(const struct pace *p, const struct step_track *t, double *x
 	return n;
 }
 
+/* The median of how far the entries [from, to) rise above their low points. */
+static double rise_of(const struct step_track *t, size_t from, size_t to)
+{
+	double *rises = calloc(to - from + 1, sizeof(*rises)), median = 0;
+	for (size_t i = from; rises && i < to; i++)
+		rises[i - from] = (double)(step_high(t, i) - step_low(t, i));
+	if (rises)
+		median = median_of(rises, to - from);
+	free(rises);
+	return median;
+}
+
+bool course_is_needed(const struct pace *p, const struct step_track *t, const struct growth *g, double kept)
+{
+	size_t from = 0, end = p->count && p->steps[p->count - 1].partial ? p->count - 1 : p->count;
+	if (p->source == RHYTHM_NONE || g->bytes <= 0 || kept >= YOUNG * g->bytes)
+		return false;
+	while (from + 1 < end && step_x(p, from) < g->since_x)
+		from++;
+	size_t part = (end - from) / 4;
+	return part && rise_of(t, end - part, end) - rise_of(t, from, from + part) >= NEEDS * g->bytes;
+}
+
 struct growth course_growth(const struct pace *p, const struct step_track *t)
 {
 	double *points = calloc(3 * p->count + 1, sizeof(*points));
 	double *x = points, *low = points + p->count, *high = low + p->count;
 	struct growth g = growth_of(x, low, points ? course_points(p, t, x, low, high) : 0);
 	free(points);
+	if (growth_is_steady(&g) && course_is_needed(p, t, &g, steps_track_kept(p, t)))
+		g.kind = GROWTH_NONE;
+	growth_doubt(&g, t->doubt);
 	return g;
 }
 

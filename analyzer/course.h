@@ -34,6 +34,9 @@ void course_watch(struct course *c, void (*on_event)(void *arg, const struct pro
 void course_attach_second(struct course *c, struct model_query *q);
 void course_finish(struct course *c);
 
+/* What the model knows of lost events is heeded by course_growth() from now on. course_run() does so with the view's. */
+void course_doubt(struct course *c, const struct model *m);
+
 /* The second pass. 0 or -MT_E*. */
 int course_run(struct course *c, const struct view *v);
 
@@ -52,7 +55,11 @@ const struct pace *course_main(const struct course *c, const struct view *v);
  * many. */
 size_t course_points(const struct pace *p, const struct step_track *t, double *x, double *low, double *high);
 
-/* Growth of the low points of one track. */
+/* Whether what grew is what single steps need, as that grew itself (inputs get longer by plan): hardly any of it is older than a step
+ * (`kept`, of steps_site_kept()), and how far steps rise grew by more. */
+bool course_is_needed(const struct pace *p, const struct step_track *t, const struct growth *g, double kept);
+
+/* Growth of the low points of one track, but for what steps need themselves. */
 struct growth course_growth(const struct pace *p, const struct step_track *t);
 
 /* How far steps usually rise above their low points: the median of the last ones. */

@@ -1,13 +1,14 @@
 /* Where the driver's memory is, and which of it are the pool's segments. */
 #include "analyzer/device_memory.h"
 
+#include "analyzer/layout.h"
 #include "analyzer/vec.h"
 
 /* ---- extents --------------------------------------------------------------------------------------------- */
 
 static void change_reserved(struct share *s, const struct extent *x, int64_t delta, uint64_t ns)
 {
-	const struct change c = { MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)x->bytes, delta, x->start, 0 };
+	const struct change c = { MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)x->bytes, delta, x->start, 0, x->ns };
 	if (x->pool)
 		share_change(s, LAYER_RESERVED, c, ns);
 	if (x->pool && delta > 0)
@@ -57,6 +58,7 @@ static void make_segment(struct share *s, struct extent *x, uint64_t ns)
 		return;
 	struct model_site *site = tally_figures(&s->account->sites, x->site);
 	x->pool = true;
+	s->seen.expandable |= x->physical != 0;
 	if (site)
 		site->segments = true;
 	change_reserved(s, x, 1, ns);
@@ -74,15 +76,26 @@ struct range *reservation_at(const struct account *a, uint64_t addr)
 	return (struct range *)ranges_overlap(&a->devices->reserved, addr, addr + 1);
 }
 
-int extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t capture, uint32_t ring, uint64_t ns, uint64_t *newest)
+static void note_block(struct extent *x, const struct device_event *e, uint8_t sizes)
 {
+	if (!x->noted)
+		x->stream = e->ext.stream;
+	x->noted = true;
+	x->sizes |= sizes;
+}
+
+int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *newest)
+{
+	const uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size);
+	const uint8_t sizes = layout_sizes_of(e->slot->size);
 	struct extent *x = s->last ? &s->extent[s->last - 1] : NULL;
-	int64_t private = capture ? graphs_capture(s, capture) : 0;
+	int64_t private = e->ext.capture ? graphs_capture(s, e->ext.capture) : 0;
 	*newest = 0;
 	if (private < 0)
 		return (int)private;
-	if (x && x->used && x->pool && x->start <= start && end <= x->end && (!private || x->capture == private)) {
-		*newest = x->ring == ring ? x->event : 0;
+	if (x && x->used && x->pool && x->noted && x->start <= start && end <= x->end && (!private || x->capture == private)) {
+		x->sizes |= sizes;
+		*newest = x->ring == e->ring ? x->event : 0;
 		return 0;
 	}
 	for (uint64_t at = start; at < end && (x = extent_at(s, at, end)) != NULL; at = x->end) {
@@ -90,12 +103,13 @@ int extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t ca
 		bool empty = !x->pool;
 		if (r && !r->class) {
 			r->class = 1;
-			make_segments(s, r->start, r->end, ns);
+			make_segments(s, r->start, r->end, e->ns);
 		}
-		make_segment(s, x, ns);
+		make_segment(s, x, e->ns);
+		note_block(x, e, sizes);
 		if (private)
-			graphs_note(s, x, r, (uint32_t)private, empty, ns);
-		*newest = x->ring == ring && x->event > *newest ? x->event : *newest;
+			graphs_note(s, x, r, (uint32_t)private, empty, e->ns);
+		*newest = x->ring == e->ring && x->event > *newest ? x->event : *newest;
 		s->last = (uint32_t)(x - s->extent) + 1;
 	}
 	return 0;

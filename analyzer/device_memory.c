@@ -60,7 +60,7 @@ static void change_registered(struct account *a, int64_t bytes)
 void device_move_block(struct share *s, enum device_space space, const struct block *b, int64_t delta, uint64_t ns)
 {
 	enum model_kind kind = device_kind(space);
-	const struct change c = { kind, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread };
+	const struct change c = { kind, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread, b->ns };
 	if (space == SPACE_REGISTERED)
 		change_registered(s->account, c.bytes);
 	if (kind == MODEL_PINNED)
@@ -162,7 +162,7 @@ static int alloc_block(struct account *a, struct share *s, enum device_space spa
 	if (kind == MODEL_POOL) {
 		uint64_t newest;
 		s->has_pool = true;
-		error = extents_note_pool(s, b.addr, device_end_of(b.addr, b.size), e->ext.capture, e->ring, e->ns, &newest);
+		error = extents_note_pool(s, e, &newest);
 		if (!error)
 			error = oom_served(s, e, newest);
 	} else if (space == SPACE_LINEAR) {

@@ -30,7 +30,7 @@ int extent_unmap(struct account *a, struct share *s, struct extent *x, struct de
 int extents_clear(struct share *s, uint64_t start, uint64_t end, uint64_t ns);
 /* A block of the pool lies in [start, end), `capture` is the number of the capture it was made in (0 = none). *newest is when the
  * newest memory in it that ring `ring` got was got; 0 = none. 0 or -MT_EMEMORY. */
-int extents_note_pool(struct share *s, uint64_t start, uint64_t end, uint32_t capture, uint32_t ring, uint64_t ns, uint64_t *newest);
+int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *newest);
 struct range *reservation_at(const struct account *a, uint64_t addr);
 
 /* ---- device_graphs.c ---- */

@@ -24,6 +24,8 @@
 enum { LAYOUTS_TAKEN = 1000 }; /* of one device: each costs a look at all blocks */
 
 struct oom_thread {
+	uint64_t stream;            /* of the latest pool block that the thread took: its next one is probably of the same */
+	const struct share *stream_of; /* where it took that; NULL = it took none */
 	bool waits;                 /* `oom` is not decided */
 	struct model_oom oom;
 	struct share *share;
@@ -119,7 +121,7 @@ static void see_pools(struct model_oom *o, const struct share *s)
 	}
 }
 
-static int see_layout(struct model_oom *o, struct share *s, uint32_t capture)
+static int see_layout(struct model_oom *o, struct share *s, const struct oom_thread *t, uint32_t capture)
 {
 	const struct model *m = s->account->model;
 	o->largest_hole_bytes = o->whole_free_bytes = MODEL_UNKNOWN;
@@ -132,7 +134,10 @@ static int see_layout(struct model_oom *o, struct share *s, uint32_t capture)
 		return e;
 	o->largest_hole_bytes = o->layout->largest_hole;
 	o->whole_free_bytes = o->layout->idle;
-	o->usable = layout_pools(o->layout, capture ? graphs_pool_of_capture(s, capture) : LAYOUT_COMMON);
+	o->asked = (struct pool_request){ .pool = capture ? graphs_pool_of_capture(s, capture) : LAYOUT_COMMON,
+					  .bytes = o->pool ? o->requested_bytes : 0,
+					  .stream_known = o->pool && t->stream_of == s, .stream = t->stream };
+	o->usable = layout_usable(o->layout, &o->asked);
 	o->graphs = layout_pools(o->layout, LAYOUT_PRIVATE);
 	return 0;
 }
@@ -152,7 +157,7 @@ static int see(struct model_oom *o, struct share *s, const struct oom_thread *t,
 	o->given = s->given;
 	o->capturing = e->ext.capture != 0;
 	see_pools(o, s);
-	return see_layout(o, s, e->ext.capture);
+	return see_layout(o, s, t, e->ext.capture);
 }
 
 static struct model_oom oom_of(const struct share *s, const struct device_event *e)
@@ -245,9 +250,12 @@ int oom_fail(struct account *a, const struct device_event *e)
 
 int oom_served(struct share *s, const struct device_event *e, uint64_t since)
 {
-	struct device_books *b = s->account->devices;
-	struct oom_thread *t = e->ring < b->thread_room ? &b->threads[e->ring] : NULL;
-	if (!t || !t->waits || t->share != s)
+	struct oom_thread *t = thread_of(s->account, e->ring);
+	if (!t)
+		return -MT_EMEMORY;
+	t->stream = e->ext.stream;
+	t->stream_of = s;
+	if (!t->waits || t->share != s)
 		return 0;
 	if (since <= t->first_event)
 		return decide(t);

@@ -15,7 +15,7 @@ static void charge(struct physical *p, int64_t delta, uint64_t ns)
 static void charge_unmapped(struct physical *p, int64_t delta, uint64_t ns)
 {
 	if (p->share->seen.id)
-		share_change(p->share, LAYER_UNMAPPED, (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0 }, ns);
+		share_change(p->share, LAYER_UNMAPPED, (struct change){ MODEL_DEVICE, BLOCK_NO_SITE, delta * (int64_t)p->size, delta, 0, 0, ns }, ns);
 }
 
 void physical_count_maps(struct physical *p, int delta, uint64_t ns)

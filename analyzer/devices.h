@@ -23,6 +23,9 @@ struct extent {
 	uint64_t bytes;           /* that it adds to what is reserved; 0 for the second view of physical memory */
 	uint32_t physical;        /* index + 1 of what is mapped here; 0 = a linear allocation */
 	bool pool;                /* it is a segment */
+	bool noted;               /* ... and blocks that began or lay in it were of: */
+	uint8_t sizes;            /* LAYOUT_SMALL, LAYOUT_LARGE */
+	uint64_t stream;          /* of the first; all of a segment are of one */
 	uint32_t capture;         /* index + 1 of the first that had a block in it: its private pool's; 0 = the common pool's */
 	uint64_t in_use;          /* bytes of the blocks in use that begin in it, if it is private */
 	bool used;                /* the entry is */

@@ -172,6 +172,7 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "free_segment_bytes", json_known(oom->whole_free_bytes));
 	json_object_set_new(o, "capturing", json_boolean(oom->capturing));
 	json_object_set_new(o, "usable_hole_bytes", json_known(oom->usable.largest_hole));
+	json_object_set_new(o, "usable_unused_bytes", json_bytes(oom->usable.reserved - oom->usable.allocated));
 	json_object_set_new(o, "graphs", json_graphs(&oom->graphs));
 	json_object_set_new(o, "limit_bytes", oom->limit_bytes ? json_bytes(oom->limit_bytes) : json_null());
 	json_object_set_new(o, "retries", json_integer(oom->retries));

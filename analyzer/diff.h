@@ -37,7 +37,7 @@ struct item {
 	enum section section;
 	bool seconds;         /* else bytes */
 	bool has[2];
-	double value[2];
+	double value[2], doubt[2]; /* doubt: so much of the value may be wrong for lost frees */
 	size_t order;
 	int stack_side;       /* of a site: whose stack it is */
 	uint32_t stack;

@@ -68,7 +68,9 @@ static void take_totals(struct diff *d, int side)
 		if (!(v->kinds & 1u << kind) || !t.allocations)
 			continue;
 		add(d, side, TOTALS, kind_name((enum model_kind)kind), "peak", (double)t.peak_bytes);
-		add(d, side, TOTALS, kind_name((enum model_kind)kind), "at end", (double)t.live_bytes);
+		struct item *end = add(d, side, TOTALS, kind_name((enum model_kind)kind), "at end", (double)t.live_bytes);
+		if (end)
+			end->doubt[side] = (double)t.doubt_bytes;
 	}
 	add_seconds(d, side, TOTALS, "run", "duration", (double)reader_duration_ns(v->reader) / 1e9);
 }
@@ -197,7 +199,8 @@ static void take_steps(struct diff *d, int side)
 		add(d, side, STEPS, track, "low", middle(p, &p->tracks[k], step_low));
 		add(d, side, STEPS, track, "high", middle(p, &p->tracks[k], step_high));
 		struct growth g = course_growth(p, &p->tracks[k]);
-		add(d, side, STEPS, track, "growth a step", growth_is_steady(&g) ? g.rate : 0);
+		if (!g.unproven) /* then it is not known, in either */
+			add(d, side, STEPS, track, "growth a step", growth_is_steady(&g) ? g.rate : 0);
 	}
 }
 

@@ -7,10 +7,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- sessions -------------------------------------------------------------------------------------------- */
 
@@ -53,12 +55,15 @@ static void look_around(struct session *s)
 	s->recorder = s->here && s->head.recorder_pid && (fresh || !kill((pid_t)s->head.recorder_pid, 0) || errno == EPERM);
 }
 
-/* Raw files in a ring directory, which sessions share, begin with the name of the trace directory. */
+/* Raw files in a ring directory begin with a name of the session's own. */
 static int set_raw_prefix(struct session *s)
 {
 	char prefix[MT_RAW_PREFIX];
+	struct stat st;
 	if (!*s->head.ring_dir)
 		return 0;
+	s->owner = fstat(s->file.fd, &st) ? geteuid() : st.st_uid;
+	s->shared = lstat(s->head.ring_dir, &st) || !S_ISDIR(st.st_mode) || st.st_mode & 022 || !file_is_of(st.st_uid, s->owner);
 	mt_raw_prefix(prefix, s->head.start_real_ns);
 	s->raw_prefix = strdup(prefix);
 	return s->raw_prefix ? 0 : error_set(MT_EMEMORY, s->file.path, ERROR_NO_OFFSET, NULL);
@@ -106,9 +111,29 @@ struct names { char (*list)[32]; size_t count, room; };
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-static int list_images(DIR *d, const char *prefix, struct names *names)
+/* Somebody else's file in a shared ring directory; a link or a FIFO is of nobody whom we trust. */
+static bool is_foreign(const struct session *s, DIR *d, const char *file)
+{
+	struct stat st;
+	return fstatat(dirfd(d), file, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || !file_is_of(st.st_uid, s->owner);
+}
+
+/* Of the first: there may be any number. */
+static void remark_foreign(struct reader *r, struct session *s, const char *file)
+{
+	char path[sizeof(s->head.ring_dir) + 300];
+	if (s->foreign)
+		return;
+	s->foreign = true;
+	snprintf(path, sizeof(path), "%s/%s", s->head.ring_dir, file);
+	reader_remark(r, MT_OK, path, ERROR_NO_OFFSET, "is somebody else's or no regular file; such files are ignored");
+}
+
+/* `raw`: of the ring directory. */
+static int list_images(struct reader *r, struct session *s, DIR *d, bool raw, struct names *names)
 {
 	int e = 0;
+	const char *prefix = raw ? s->raw_prefix : "";
 	for (struct dirent *entry; !e && (entry = readdir(d));) {
 		const char *file = entry->d_name;
 		if (strncmp(file, prefix, strlen(prefix)) != 0)
@@ -117,6 +142,10 @@ static int list_images(DIR *d, const char *prefix, struct names *names)
 		size_t n = image_name(file);
 		if (!n)
 			continue;
+		if (raw && s->shared && is_foreign(s, d, entry->d_name)) {
+			remark_foreign(r, s, entry->d_name);
+			continue;
+		}
 		e = vec_reserve(names->list, names->room, names->count + 1);
 		if (!e)
 			snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, file);
@@ -124,12 +153,12 @@ static int list_images(DIR *d, const char *prefix, struct names *names)
 	return e;
 }
 
-static int list_raw_images(const struct session *s, struct names *names)
+static int list_raw_images(struct reader *r, struct session *s, struct names *names)
 {
 	DIR *d = s->raw_prefix ? opendir(s->head.ring_dir) : NULL;
 	if (!d)
 		return 0; /* of another machine: what has ended is in the directory itself */
-	int e = list_images(d, s->raw_prefix, names);
+	int e = list_images(r, s, d, true, names);
 	closedir(d);
 	return e;
 }
@@ -177,10 +206,10 @@ static int take_images(struct reader *r, struct session *s)
 	DIR *d = opendir(s->dir);
 	if (!d)
 		return error_errno(MT_EIO, s->dir, ERROR_NO_OFFSET);
-	int e = list_images(d, "", &names);
+	int e = list_images(r, s, d, false, &names);
 	closedir(d);
 	if (!e)
-		e = list_raw_images(s, &names);
+		e = list_raw_images(r, s, &names);
 	if (!e)
 		e = open_images(r, s, &names);
 	free(names.list);

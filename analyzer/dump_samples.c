@@ -7,6 +7,7 @@
 #include "analyzer/dump_samples.h"
 
 #include "analyzer/json.h"
+#include "analyzer/print.h"
 #include "analyzer/samples.h"
 
 #include <inttypes.h>
@@ -17,27 +18,20 @@ static const char *const kinds[MT_SUBJECTS] = {
 	[MT_SUBJECT_MAPPING] = "mapping", [MT_SUBJECT_DEVICE] = "device", [MT_SUBJECT_DEVICE_PROCESS] = "device-process",
 };
 
-static void print_text(const char *s)
-{
-	json_t *text = json_text(s);
-	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
-	printf(" %s", quoted ? quoted : "\"\"");
-	free(quoted);
-	json_decref(text);
-}
-
 static int print_line(void *arg, const struct sample *s)
 {
 	const struct sample_subject *d = s->subject;
 	(void)arg;
-	printf("%s %" PRIu64 " %s %" PRIu32 " %" PRIu32 " 0x%" PRIx64, s->gone ? "gone" : "sample", s->mono_ns, kinds[d->kind], d->pid,
-	       d->other_pid, d->address);
-	print_text(d->text);
-	print_text(d->text2);
+	print("%s %" PRIu64 " %s %" PRIu32 " %" PRIu32 " 0x%" PRIx64, s->gone ? "gone" : "sample", s->mono_ns, kinds[d->kind], d->pid,
+	      d->other_pid, d->address);
+	print(" ");
+	json_print_text(d->text);
+	print(" ");
+	json_print_text(d->text2);
 	for (unsigned i = 0; i < MT_SAMPLES_MAX_FIELDS; i++)
 		if (s->fields >> i & 1)
-			printf(" %s %" PRIu64, samples_field_name(d->kind, i), s->value[i]);
-	putchar('\n');
+			print(" %s %" PRIu64, samples_field_name(d->kind, i), s->value[i]);
+	print("\n");
 	return 0;
 }
 
@@ -60,11 +54,7 @@ static int print_object(void *arg, const struct sample *s)
 		if (s->fields >> i & 1)
 			json_object_set_new(fields, samples_field_name(d->kind, i), json_bytes(s->value[i]));
 	json_object_set_new(o, "fields", fields);
-	char *line = json_dumps(o, JSON_COMPACT);
-	puts(line ? line : "");
-	free(line);
-	json_decref(o);
-	return 0;
+	return json_print_line(o);
 }
 
 int dump_samples(struct reader *r, bool json)

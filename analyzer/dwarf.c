@@ -166,25 +166,31 @@ static bool holds_functions(int tag)
 	return false;
 }
 
-static void collect_functions(struct spans *spans, Dwarf_Die *parent, int depth)
+/* Entries lie in the order of this walk, so one that is not behind all that were seen (a sibling that is a child, too) belongs to a file
+ * that lies: to go there would take time without bounds. `seen` is the offset of the last one. */
+static void collect_functions(struct spans *spans, Dwarf_Die *parent, int depth, Dwarf_Off *seen)
 {
 	Dwarf_Die die;
 	if (depth > MAX_DEPTH || dwarf_child(parent, &die) != 0)
 		return;
 	do {
 		int tag = dwarf_tag(&die);
+		if (dwarf_dieoffset(&die) <= *seen)
+			return;
+		*seen = dwarf_dieoffset(&die);
 		if (tag == DW_TAG_subprogram)
-			spans_add_die(spans, &die, dwarf_dieoffset(&die));
+			spans_add_die(spans, &die, *seen);
 		if (holds_functions(tag))
-			collect_functions(spans, &die, depth + 1);
+			collect_functions(spans, &die, depth + 1, seen);
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
 static const struct span *find_function(struct unit *unit, uint64_t address)
 {
 	if (!unit->built) {
+		Dwarf_Off seen = 0;
 		unit->built = true;
-		collect_functions(&unit->functions, &unit->body, 0);
+		collect_functions(&unit->functions, &unit->body, 0, &seen);
 		spans_sort(&unit->functions);
 	}
 	return spans_find(&unit->functions, address);

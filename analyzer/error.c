@@ -1,12 +1,12 @@
 #include "analyzer/error.h"
 
-#include "analyzer/output.h"
+#include "analyzer/print.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct row {
@@ -57,29 +57,17 @@ void error_command(const char *name)
 	command = name;
 }
 
-/* Names in there may be the trace's, or what somebody typed. */
-static void print_clean(const char *text)
-{
-	char *clean = output_clean(text);
-	fputs(clean ? clean : "", stderr);
-	free(clean);
-}
-
 void error_print(void)
 {
+	const char *file = latest.file;
 	size_t n = strlen(latest.why);
-	fprintf(stderr, "memtrace: ");
-	if (*latest.file) {
-		print_clean(latest.file);
-		fprintf(stderr, ": ");
-	}
+	bool usage = latest.code == MT_EUSAGE && command, advised = n && latest.why[n - 1] == '?'; /* what to do is in there */
+	char offset[32] = "", advice[128] = "";
 	if (latest.offset != ERROR_NO_OFFSET)
-		fprintf(stderr, "offset %" PRId64 ": ", latest.offset);
-	print_clean(latest.why);
-	if (n && latest.why[n - 1] == '?') /* what to do is in there */
-		fprintf(stderr, "\n");
-	else if (latest.code == MT_EUSAGE && command)
-		fprintf(stderr, "; see memtrace %s --help\n", command);
-	else
-		fprintf(stderr, "; %s\n", row_of(latest.code)->advice);
+		snprintf(offset, sizeof(offset), "offset %" PRId64 ": ", latest.offset);
+	if (!advised && usage)
+		snprintf(advice, sizeof(advice), "; see memtrace %s --help", command);
+	else if (!advised)
+		snprintf(advice, sizeof(advice), "; %s", row_of(latest.code)->advice);
+	print_error("memtrace: %s%s%s%s%s\n", file, *file ? ": " : "", offset, latest.why, advice);
 }

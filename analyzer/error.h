@@ -13,8 +13,10 @@
 #define ERROR_MAP(X)                                                                                              \
 	X(MT_EUSAGE,    2, "wrong usage",                        "see memtrace --help")                           \
 	X(MT_ENOTRACE,  3, "no trace here",                      "name a directory that memtrace wrote")          \
+	X(MT_ENOPROCESS, 3, "holds no process",                  "memtrace run --verbose says what was in the way") \
 	X(MT_EIO,       3, "can't be read",                      "check the path and its permissions")            \
-	X(MT_EMEMORY,   3, "not enough memory",                  "read the trace on a larger machine")            \
+	X(MT_EMEMORY,   3, "not enough memory",                  "use a larger machine, or raise MEMTRACE_READ_MEMORY")\
+	X(MT_ELARGE,    3, "would take too much memory",         "set MEMTRACE_READ_MEMORY=SIZE to have it read") \
 	X(MT_EEMPTY,    3, "is empty",                           "copy it again, or use --force for the rest")    \
 	X(MT_ECUT,      3, "is cut off",                         "copy it again, or use --force for the rest")    \
 	X(MT_EMAGIC,    3, "is not a memtrace file",             "copy it again, or use --force for the rest")    \

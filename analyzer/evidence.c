@@ -4,6 +4,7 @@
 #include "analyzer/evidence_time.h"
 #include "analyzer/layout.h"
 #include "analyzer/output.h"
+#include "analyzer/pins.h"
 #include "analyzer/vec.h"
 
 #define ENDING_PART 4 /* of a process's time: so much of it is lately */
@@ -56,20 +57,120 @@ static struct evidence_graphs graphs_of(const struct model_oom *oom)
 	return g;
 }
 
-static void set_request(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
+/* Unused in segments of the common pool that this request could not use. */
+static uint64_t apart_of(const struct model_oom *oom)
+{
+	if (!oom->layout || oom->capturing)
+		return 0;
+	struct model_pools common = layout_pools(oom->layout, LAYOUT_COMMON);
+	return less(less(common.reserved, common.allocated), less(oom->usable.reserved, oom->usable.allocated));
+}
+
+static int set_pins(struct explain *x, struct evidence_device *e, const struct model_oom *oom)
+{
+	struct pin *pins = NULL;
+	size_t count = 0;
+	int error = oom->layout ? pins_find(oom->layout, &oom->asked, &pins, &count) : 0;
+	size_t most = count < VERDICT_SITES ? count : VERDICT_SITES;
+	struct evidence_pin *list = error < 0 ? NULL : explain_room(x, most * sizeof(*list));
+	for (size_t i = 0; list && i < most; i++) {
+		const struct model_site *s = model_site(x->view->model, pins[i].process, pins[i].site);
+		const struct process *p = reader_process(x->view->reader, pins[i].process);
+		list[i] = (struct evidence_pin){ .held = pins[i].held, .pinned = pins[i].pinned,
+						 .site = s ? explain_site(x, stacks_of(x->view->stacks, p, s->node, s->node2)) : "?" };
+	}
+	free(pins);
+	if (!list)
+		return error < 0 ? error : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	e->pins.items = list;
+	e->pins.count = most;
+	return 0;
+}
+
+static int set_request(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
 {
 	const struct process *p = reader_process(x->view->reader, oom->process);
 	e->request = (struct evidence_request){
 		.failed = true, .pid = p->pid, .ns = oom->at.ns, .bytes = oom->requested_bytes,
 		.block_bytes = oom->block_bytes, .limit_bytes = oom->limit_bytes ? oom->limit_bytes : EVIDENCE_UNKNOWN,
-		.failures = (unsigned)d->ooms, .driver_failures = oom->refusal_count,
+		.rise = steps_rise(course_steps(x->course), oom->process, d->index, oom->at.ns), .failures = (unsigned)d->ooms, .driver_failures = oom->refusal_count,
 		.outcome = outcome_of(oom->outcome), .ran_on_ns = p->end_ns > oom->at.ns ? p->end_ns - oom->at.ns : 0,
 	};
 	set_caller(x, &e->request, oom);
 	e->pool = (struct evidence_pool){
 		.known = oom->reserved_bytes > 0, .driver_pool = e->pool.driver_pool, .reserved = oom->reserved_bytes, .allocated = oom->allocated_bytes,
+		.expandable = e->pool.expandable, .apart = apart_of(oom),
 		.largest_hole = oom->usable.largest_hole, .free_segments = oom->usable.idle, .graphs = graphs_of(oom),
 	};
+	return set_pins(x, e, oom);
+}
+
+/* ---- attempts ---------------------------------------------------------------------------------------------- */
+
+struct attempts {
+	const struct model_oom *last;
+	uint32_t device;
+	uint64_t first_ns, before_ns; /* of the first failure, and of the one before the last */
+	struct attempt_site { bool used; uint64_t left; } *sites;
+	size_t count, room;
+};
+
+static bool is_of(const struct attempts *a, const struct moment_block *b)
+{
+	return b->kind == MODEL_POOL && b->device == a->device && b->process->id == a->last->process && b->site != UINT32_MAX;
+}
+
+static int note_used(void *arg, const struct moment_block *b)
+{
+	struct attempts *a = arg;
+	if (!is_of(a, b) || b->ns <= a->first_ns)
+		return 0;
+	int e = b->site < a->count ? 0 : vec_extend(a->sites, a->count, a->room, b->site + 1ul);
+	if (e == 0)
+		a->sites[b->site].used = true;
+	return e;
+}
+
+static int note_left(void *arg, const struct moment_block *b)
+{
+	struct attempts *a = arg;
+	if (is_of(a, b) && b->ns <= a->before_ns && b->site < a->count && a->sites[b->site].used)
+		a->sites[b->site].left += b->size;
+	return 0;
+}
+
+static unsigned list_attempts(struct attempts *a, const struct model_device *d)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < d->oom_count; i++) {
+		const struct model_oom *o = &d->oom[i];
+		if (o->process != a->last->process || o->at.ns >= a->last->at.ns || o->outcome != OUTCOME_CAUGHT)
+			continue;
+		a->first_ns = count++ ? a->first_ns : o->at.ns;
+		a->before_ns = o->at.ns;
+	}
+	return count;
+}
+
+static int set_attempts(struct explain *x, struct evidence_device *e, const struct model_device *d, const struct model_oom *oom)
+{
+	struct attempts a = { .last = oom, .device = d->index };
+	unsigned count = list_attempts(&a, d);
+	uint64_t most = 0;
+	int error = count ? moments_each(x->parts->moments, note_used, &a) : 0;
+	if (count && error == 0)
+		error = moments_each(x->parts->moments, note_left, &a);
+	for (uint32_t i = 0; error == 0 && i < a.count; i++) {
+		const struct model_site *s = a.sites[i].left > most ? model_site(x->view->model, oom->process, i) : NULL;
+		e->attempts.bytes += a.sites[i].left;
+		if (!s)
+			continue;
+		most = a.sites[i].left;
+		e->attempts.site = explain_site(x, stacks_of(x->view->stacks, reader_process(x->view->reader, oom->process), s->node, s->node2));
+	}
+	e->attempts.count = e->attempts.bytes ? count : 0;
+	free(a.sites);
+	return error;
 }
 
 static bool is_own(const struct ledger_process *row, const struct model_oom *oom)
@@ -140,6 +241,17 @@ static int set_parts(struct explain *x, struct evidence_device *e, const struct 
 	return 0;
 }
 
+static void add_line(struct evidence_copies *c, const char *line)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		if (c->owners[i] && strcmp(c->owners[i], line))
+			continue;
+		c->owners[i] = line;
+		c->times[i]++;
+		return;
+	}
+}
+
 /* Copies of one space: all processes' on that device, or the heap's. */
 static int set_copies(struct explain *x, uint32_t device, const struct evidence_copies **items, size_t *count)
 {
@@ -151,10 +263,14 @@ static int set_copies(struct explain *x, uint32_t device, const struct evidence_
 		if (!explain_copies_on(s, device))
 			continue;
 		struct evidence_copies *c = &list[(*count)++];
-		*c = (struct evidence_copies){ .bytes = s->each, .cast = s->cast, .extra_bytes = s->extra_bytes, .count = s->count,
-					       .blocks = s->blocks };
-		for (unsigned k = 0; k < s->count && k < 4; k++)
-			c->owners[k] = explain_call(x, s->owners[k].stack);
+		*c = (struct evidence_copies){ .bytes = s->each, .cast = s->cast, .several = s->several, .extra_bytes = s->extra_bytes,
+					       .missing = s->missing_bytes, .count = s->count, .blocks = s->blocks,
+					       .used = s->count == 2 && !s->missing_bytes };
+		for (unsigned k = 0; k < s->count; k++) {
+			c->used = c->used && s->owners[k].category == CATEGORY_parameters;
+			c->there += s->owners[k].cut ? s->owners[k].bytes : 0;
+			add_line(c, explain_call(x, s->owners[k].stack));
+		}
 	}
 	*items = list;
 	return 0;
@@ -177,13 +293,16 @@ static void set_most(struct explain *x, struct evidence_device *e, const struct 
 	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
 }
 
-/* The failing process, or any. */
-static bool uses_driver_pool(const struct model_device *d, const struct model_oom *oom)
+/* What pools the failing process has used, or any. */
+static struct evidence_pool pool_of(const struct model_device *d, const struct model_oom *oom)
 {
-	for (unsigned i = 0; i < d->share_count; i++)
-		if (d->shares[i]->driver_pool && (!oom || d->shares[i]->process->id == oom->process))
-			return true;
-	return false;
+	struct evidence_pool p = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN };
+	for (unsigned i = 0; i < d->share_count; i++) {
+		const struct model_share *s = d->shares[i];
+		p.driver_pool |= s->driver_pool && (!oom || s->process->id == oom->process);
+		p.expandable |= s->expandable && (!oom || s->process->id == oom->process);
+	}
+	return p;
 }
 
 static int set_device(struct explain *x, struct evidence_device *e, struct ledger *l, const struct model_device *d)
@@ -203,20 +322,39 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
-	e->pool = (struct evidence_pool){ .known = l->pool_reserved > 0, .driver_pool = uses_driver_pool(d, oom),
-					  .reserved = l->pool_reserved, .allocated = l->pool_allocated,
-					  .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN,
-					  .graphs = { .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
-						      .unused = less(l->graphs_reserved, l->graphs_allocated) } };
-	if (oom)
-		set_request(x, e, d, oom);
-	error = set_neighbours(x, e, l, oom);
+	e->pool = pool_of(d, oom);
+	e->pool.known = l->pool_reserved > 0;
+	e->pool.reserved = l->pool_reserved;
+	e->pool.allocated = l->pool_allocated;
+	e->pool.graphs = (struct evidence_graphs){ .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
+						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
+	error = oom ? set_request(x, e, d, oom) : 0;
+	if (error == 0 && oom)
+		error = set_attempts(x, e, d, oom);
+	if (error == 0)
+		error = set_neighbours(x, e, l, oom);
 	if (error == 0)
 		error = set_parts(x, e, l, oom);
 	e->copies_known = true;
 	if (error == 0)
 		error = set_copies(x, d->index, &e->copies.items, &e->copies.count);
 	return error < 0 ? error : evidence_time_device(x, e, d->index, oom);
+}
+
+/* What was live may be too high for lost frees, or too low for lost allocations, of which nobody knows more than how many at most. */
+static uint64_t doubt_of(const struct explain *x, unsigned kinds)
+{
+	double doubt = 0;
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct model_process *p = model_process(x->view->model, id);
+		const uint64_t lost = model_lost(x->view->model, id);
+		for (int kind = 0; lost && kind < MODEL_KINDS; kind++) {
+			const struct model_totals *t = &p->kind[kind];
+			if (kinds & 1u << kind && t->allocations)
+				doubt += model_doubt(x->view->model, id, kind) + (double)lost * (double)t->allocated_bytes / (double)t->allocations;
+		}
+	}
+	return doubt < 0x1p62 ? (uint64_t)doubt : 1ull << 62;
 }
 
 static int set_devices(struct explain *x)
@@ -232,6 +370,7 @@ static int set_devices(struct explain *x)
 		int e = set_device(x, &list[i], &parts->ledgers[i], model_device(x->view->model, i));
 		if (e < 0)
 			return e;
+		list[i].doubt = doubt_of(x, 1u << MODEL_DEVICE | 1u << MODEL_POOL);
 	}
 	x->evidence.devices.items = list;
 	x->evidence.devices.count = count;
@@ -329,6 +468,7 @@ static int set_host(struct explain *x)
 					  ? model_failure(x->view->model, i)->largest_bytes : h->failed_bytes;
 	if (x->system)
 		set_system(x);
+	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
 	return e < 0 ? e : evidence_time_host(x);

@@ -42,6 +42,7 @@ struct evidence_request {
 	uint64_t ns;
 	uint64_t bytes, block_bytes;
 	uint64_t limit_bytes;       /* the pool's own cap (memory fraction); UNKNOWN = none */
+	uint64_t rise;              /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
 	unsigned failures;          /* reports of the pool (or failed calls without one) */
 	unsigned driver_failures;   /* refused driver calls that belong to this one */
 	enum evidence_caller caller;
@@ -62,6 +63,7 @@ struct evidence_graphs {
 struct evidence_pool {
 	bool known;                 /* there is a pool, and its blocks were seen */
 	uint64_t reserved, allocated;
+	uint64_t apart;             /* unused in segments of the common pool for other streams or sizes than the request's */
 	uint64_t largest_hole;      /* that the request could use */
 	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
 	struct evidence_graphs graphs;
@@ -101,11 +103,17 @@ struct evidence_growth {
 	uint64_t block_bytes;       /* mean */
 	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
 	uint64_t fails_ns;
+	double fails_in;            /* ... from the end of what was seen on, in times how long that was */
+	bool late;                  /* it began later than what was seen: */
+	double since;               /* in this step, or second */
 	bool file_backed;           /* pages that the kernel can drop */
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool sure;                  /* it is marked, or was seen long enough, that what recurs are steps */
 	bool works;                 /* sure, and while it grew, other memory was freed again and again: else a program only loads */
+	enum category category;     /* of its largest site */
+	unsigned tensors;           /* different stacks of it that keep more */
 	bool freed_some;            /* else none of its blocks was ever freed */
+	uint64_t unproven;          /* it would have grown by so much, but lost events may have made it: then `fit` says none */
 	bool is_copy;               /* one of the copies while it was made, block by block */
 };
 
@@ -114,10 +122,20 @@ static inline bool evidence_is_steady(const struct evidence_growth *g)
 	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) && g->fit.certainty >= CERTAINTY_MEDIUM && !g->file_backed;
 }
 
-/* A leak, if it matters. */
+/* The largest of what lost events may have made; NULL = none. */
+static inline const struct evidence_growth *evidence_unproven(const struct evidence_growth *list, size_t count)
+{
+	const struct evidence_growth *most = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].unproven && (!most || list[i].unproven > most->unproven))
+			most = &list[i];
+	return most;
+}
+
+/* A leak, if it matters. Libraries keep a workspace for each stream. */
 static inline bool evidence_goes_on(const struct evidence_growth *g)
 {
-	return evidence_is_steady(g) && !g->is_copy && g->works;
+	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
 }
 
 struct evidence_phase {
@@ -135,11 +153,28 @@ struct evidence_phase {
 
 struct evidence_copies {
 	uint64_t bytes;             /* that each has in common with the others; of a cast the smaller one's */
-	bool cast;                  /* some have twice that */
-	uint64_t extra_bytes;       /* what dropping all but the largest would give back */
+	bool cast, several;         /* some have twice that; or several times that */
+	uint64_t extra_bytes;       /* what dropping all but one would give back */
+	uint64_t there, missing;    /* of the last one, where it was being made when it failed; else 0 */
+	bool used;                  /* a model and another: the program may need both */
 	unsigned count;
-	const char *owners[4];      /* sites; NULL at the end */
+	const char *owners[4];      /* different sites; NULL at the end */
+	unsigned times[4];          /* how many of them each made */
 	unsigned blocks;            /* of these bytes */
+};
+
+/* What earlier requests of the process that failed, too, and were caught left behind: blocks of the lines that the last attempt
+ * used, from before the failure before it. */
+struct evidence_attempts {
+	unsigned count;             /* of them; 0 = none, or nothing is left */
+	uint64_t bytes;
+	const char *site;           /* that made most of it */
+};
+
+/* A site whose blocks lie in segments with holes. */
+struct evidence_pin {
+	const char *site;
+	uint64_t held, pinned;      /* bytes of its blocks; unused bytes of the segments they lie in */
 };
 
 /* A list with its length; the parts are borrowed. */
@@ -151,6 +186,7 @@ struct evidence_device {
 	uint64_t total, free;       /* at the failure, else at the peak */
 	struct evidence_request request;
 	struct evidence_pool pool;
+	EVIDENCE_LIST(struct evidence_pin) pins; /* of the request's part of the pool, who pins most first */
 	uint64_t own_other;         /* ours outside the pool */
 	uint64_t unmapped;          /* of it: physical memory that is mapped nowhere */
 	EVIDENCE_LIST(struct evidence_part) parts;
@@ -163,10 +199,13 @@ struct evidence_device {
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	unsigned steps;
 	bool behind_steps;          /* it failed when they were over */
+	uint64_t most_before;       /* live bytes at most in the steps before the one that failed; UNKNOWN: there were few */
 	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
 	EVIDENCE_LIST(struct evidence_phase) phases;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;
+	uint64_t doubt;             /* by so much what was alive may be wrong, as events were lost */
+	struct evidence_attempts attempts;
 	enum category most_for;     /* what most of what was alive is for */
 	uint64_t most_for_bytes;
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
@@ -194,6 +233,7 @@ struct evidence_host {
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;
+	uint64_t doubt;             /* by so much what was alive may be wrong, as events were lost */
 };
 
 struct evidence {

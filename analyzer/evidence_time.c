@@ -16,6 +16,7 @@
 #define GOES_ON 0.5     /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
 #define ONE_COPY 1.5    /* so many times its bytes are fewer than two */
+#define LEAST_OF_GROWTH 0.04
 #define LEAST_PART 0.004 /* of the peak: smaller owners are not asked whether they grow */
 
 /* Where growth is looked for. */
@@ -77,17 +78,22 @@ static bool is_marked(const struct pace *p)
 }
 
 /* Layers of one step recur, too. */
+static bool has_sure_steps(const struct pace *p)
+{
+	return is_marked(p) || p->whole || (p->source == RHYTHM_SITES && p->total >= SURE_STEPS);
+}
+
 static bool is_sure(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	return pace && (is_marked(pace) || (pace->source == RHYTHM_SITES ? pace->total >= SURE_STEPS : t->growth.certainty == CERTAINTY_HIGH));
+	return pace && (has_sure_steps(pace) || (pace->source == RHYTHM_NONE && t->growth.certainty == CERTAINTY_HIGH));
 }
 
 /* Of steps that are sure. */
 static bool works(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	if (is_marked(pace))
+	if (is_marked(pace) || pace->whole) /* nothing is loaded by calling models */
 		return true;
 	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
 		return false;
@@ -107,12 +113,21 @@ static bool has_stack(const struct place *p, const struct owner *o, uint32_t who
 	return false;
 }
 
+/* Bytes of those that the same call made. */
+static double made_with(const struct copy_set *s, unsigned owner)
+{
+	double sum = 0;
+	for (unsigned i = 0; i < s->count; i++)
+		sum += s->owners[i].stack == s->owners[owner].stack ? (double)s->owners[i].bytes : 0;
+	return sum;
+}
+
 static bool is_copy(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	for (size_t i = 0; i < p->x->copies.count; i++) {
 		const struct copy_set *s = &p->x->copies.sets[i];
 		for (unsigned k = 0; k < s->count; k++)
-			if (explain_copies_on(s, p->device) && t->growth.bytes < ONE_COPY * (double)s->owners[k].bytes && has_stack(p, o, s->owners[k].largest))
+			if (explain_copies_on(s, p->device) && t->growth.bytes < ONE_COPY * made_with(s, k) && has_stack(p, o, s->owners[k].largest))
 				return true;
 	}
 	return false;
@@ -121,6 +136,27 @@ static bool is_copy(const struct place *p, const struct owner *o, const struct t
 static const char *memory_of(enum model_kind kind, bool arenas)
 {
 	return arenas ? "the interpreter's arenas" : kind == MODEL_MAP ? "mapped memory" : kind == MODEL_PINNED ? "pinned memory" : "the heap";
+}
+
+static double fails_in(const struct growth *g, const struct forecast *f)
+{
+	return f->ever && g->span > 0 ? (f->x - g->x - g->span) / g->span : 0;
+}
+
+/* Where it has a stack. */
+static enum category category_of(const struct place *p, const struct owner *o)
+{
+	return o->stack_count ? categories_of(p->x->view->categories, o->stacks->stack, LIFETIME_UNKNOWN) : CATEGORY_unknown;
+}
+
+/* A result that is kept is of one stack; a graph keeps what each layer saved. */
+static unsigned keeping_stacks(const struct place *p, const struct owner *o, const struct trend *t)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < o->member_count; i++)
+		count += o->members[i]->process == t->process &&
+			 steps_site_kept(course_steps(p->x->course), t->process, o->members[i]->number) >= LEAST_OF_GROWTH * t->growth.bytes;
+	return count;
 }
 
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
@@ -135,8 +171,10 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
+		.fails_in = fails_in(&t->growth, &t->forecast), .late = t->growth.since_x > t->x[0], .since = t->growth.since_x,
 		.file_backed = is_file_backed(p, t), .arenas = arenas, .freed_some = true, .sure = sure,
-		.works = sure && works(p, t), .is_copy = is_copy(p, o, t),
+		.works = sure && works(p, t), .category = category_of(p, o),
+		.tensors = keeping_stacks(p, o, t), .is_copy = is_copy(p, o, t), .unproven = (uint64_t)t->growth.unproven,
 	};
 }
 
@@ -146,10 +184,12 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 	if (g->bytes > to->bytes) {
 		to->site = g->site;
 		to->block_bytes = g->block_bytes;
+		to->category = g->category;
 	}
 	if (g->fit.certainty > to->fit.certainty)
 		to->fit.certainty = g->fit.certainty;
 	to->sites++;
+	to->tensors += g->tensors;
 	to->bytes += g->bytes;
 	to->per_step += g->per_step;
 	to->per_second += g->per_second;
@@ -192,6 +232,7 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 		bool stepped = pace->source != RHYTHM_NONE;
 		g->fails_step = stepped ? f.x : 0;
 		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
+		g->fails_in = fails_in(&all, &f);
 		g->fails_low = f.low;
 		g->fails_high = f.high;
 	}
@@ -207,7 +248,8 @@ static size_t collect(const struct place *p, const struct sites *s, struct found
 			break;
 		trend_of(t, p->x->course, p->x->view, o);
 		bool ours = !o->folded && (p->process == UINT32_MAX || t->process == p->process); /* folded: modules, libraries' own */
-		if (!ours || t->growth.kind == GROWTH_NONE || t->growth.bytes < LEAST_PART * (double)s->bytes) {
+		bool grew = t->growth.kind != GROWTH_NONE || t->growth.unproven;
+		if (!ours || !grew || fmax(t->growth.bytes, t->growth.unproven) < LEAST_PART * (double)s->bytes) {
 			free(t);
 			continue;
 		}
@@ -374,6 +416,16 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
+/* In steps that were over; of a few nothing can be said. */
+static uint64_t highest_before(const struct pace *p, const struct step_track *t, uint64_t ns)
+{
+	uint64_t most = 0;
+	size_t i = 0;
+	for (; i < p->count && p->steps[i].end_ns < ns; i++)
+		most = step_high(t, i) > most ? step_high(t, i) : most;
+	return i > LEAST_STEPS ? most : EVIDENCE_UNKNOWN;
+}
+
 int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
 {
 	const struct step_track *track = NULL;
@@ -385,6 +437,7 @@ int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t 
 		e->steps = (unsigned)pace->total;
 		e->behind_steps = oom && oom->at.ns > pace->steps[pace->count - 1].end_ns;
 	}
+	e->most_before = oom && pace && has_sure_steps(pace) ? highest_before(pace, track, oom->at.ns) : EVIDENCE_UNKNOWN;
 	int error = e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
 	return error < 0 ? error : set_phases(x, e, device, oom);
 }

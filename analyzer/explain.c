@@ -54,17 +54,10 @@ const char *explain_site(struct explain *x, uint32_t stack)
 	return place_of(x, stacks_site_frame(x->view->stacks, stack, view_flags(x->view->options)));
 }
 
-/* The part of the stack is a call: its innermost frame made everything below it. */
+/* The part of the stack is a call: what it made is the program's innermost line on its way. */
 const char *explain_call(struct explain *x, uint32_t stack)
 {
-	const struct frame *frames, *best = NULL;
-	for (uint32_t id = stacks_whole(x->view->stacks, stack); id && !best; id = stacks_outer(x->view->stacks, id)) {
-		size_t count = stacks_frames(x->view->stacks, id, &frames);
-		for (size_t i = 0; i < count && !best; i++)
-			if (frame_classify(&frames[i]) == FRAME_PLAIN)
-				best = &frames[i];
-	}
-	return place_of(x, best);
+	return place_of(x, stacks_site(x->view->stacks, stacks_whole(x->view->stacks, stack), view_flags(x->view->options)).frame);
 }
 
 uint32_t explain_stack(const struct explain *x, const struct moment_block *b)
@@ -209,6 +202,9 @@ struct gathering {
 	struct moment_block *driver; /* of spans[] */
 	size_t driver_room;
 	struct holders *holders; /* by space */
+	struct copy_request *requests; /* one for each device that failed */
+	const struct frame **lines;    /* their sites */
+	size_t request_count;
 };
 
 static bool is_copied(enum category c)
@@ -225,6 +221,16 @@ static uint32_t space_number(const struct moment_block *b)
 bool explain_copies_on(const struct copy_set *s, uint32_t device)
 {
 	return (s->space & 0xff) == (device == MODEL_NO_DEVICE ? 0xff : device & 0x7f);
+}
+
+/* Made by the line that failed, and nothing but the time says that it is an activation: it may be the beginning of a copy. */
+static bool is_begun(const struct gathering *g, const struct moment_block *b, uint32_t stack)
+{
+	const struct explain *x = g->x;
+	for (size_t i = 0; i < g->request_count; i++)
+		if (!b->label && g->requests[i].space == space_number(b) && categories_of(x->view->categories, stack, LIFETIME_UNKNOWN) == CATEGORY_unknown)
+			return stacks_site_frame(x->view->stacks, stack, view_flags(x->view->options)) == g->lines[i];
+	return false;
 }
 
 static int take_block(struct gathering *g, const struct moment_block *b)
@@ -245,7 +251,7 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 	}
 	note_largest(s, b);
 	int e = host ? 0 : holders_add(&g->holders[1 + b->device], stack, b->size);
-	if (e < 0 || !is_copied(c) || !stack)
+	if (e < 0 || !stack || (!is_copied(c) && !is_begun(g, b, stack)))
 		return e;
 	e = vec_reserve_raw(g->copies, g->copy_room, g->copy_count + 1);
 	if (e == 0)
@@ -332,6 +338,26 @@ static int take_rest(struct gathering *g)
 	return e;
 }
 
+static int set_requests(struct gathering *g)
+{
+	struct explain *x = g->x;
+	unsigned devices = model_devices(x->view->model);
+	g->requests = calloc(devices + 1, sizeof(*g->requests));
+	g->lines = calloc(devices + 1, sizeof(*g->lines));
+	if (!g->requests || !g->lines)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; i < devices; i++) {
+		const struct model_oom *oom = explain_failure(model_device(x->view->model, i));
+		uint32_t stack = oom ? stacks_of(x->view->stacks, reader_process(x->view->reader, oom->process), oom->node, oom->node2) : 0;
+		if (!stack)
+			continue;
+		g->lines[g->request_count] = stacks_site_frame(x->view->stacks, stack, view_flags(x->view->options));
+		g->requests[g->request_count++] = (struct copy_request){ .space = oom->process << 8 | (i & 0x7f), .bytes = oom->requested_bytes,
+									 .stack = stacks_whole(x->view->stacks, stack) };
+	}
+	return 0;
+}
+
 static int find_copies(struct explain *x, struct gathering *g)
 {
 	uint64_t most = 0;
@@ -339,7 +365,8 @@ static int find_copies(struct explain *x, struct gathering *g)
 		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
 	for (size_t i = 0; i < g->copy_count; i++)
 		g->copies[i].stack = stacks_whole(x->view->stacks, g->copies[i].stack);
-	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, EXPLAIN_LEAST_COPIED, most / LEAST_COPY_PART + 1);
+	return copies_find(&x->copies, x->view->stacks, g->copies, g->copy_count, EXPLAIN_LEAST_COPIED, most / LEAST_COPY_PART + 1,
+			   g->requests, g->request_count);
 }
 
 /* What has the sizes of a model's parameters in their order is parameters, whoever made it. */
@@ -363,7 +390,9 @@ static void name_copies(struct explain *x)
 static int look_at_blocks(struct explain *x)
 {
 	struct gathering g = { .x = x, .holders = calloc(x->space_count, sizeof(*g.holders)) };
-	int e = g.holders ? moments_each(x->parts->moments, gather, &g) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = g.holders ? set_requests(&g) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (e == 0)
+		e = moments_each(x->parts->moments, gather, &g);
 	if (e == 0)
 		e = take_rest(&g);
 	if (e == 0)
@@ -377,6 +406,8 @@ static int look_at_blocks(struct explain *x)
 		holders_fini(&g.holders[i]);
 	}
 	free(g.holders);
+	free(g.requests);
+	free(g.lines);
 	free(g.copies);
 	free(g.spans);
 	free(g.driver);

@@ -61,7 +61,7 @@ void explain_free(struct explain *x); /* NULL is fine */
 /* "train.py:73 save" of a stack; owned by `x`. */
 const char *explain_site(struct explain *x, uint32_t stack);
 
-/* The same for a part of a stack: its innermost frame that says something, as "run.py:12 main". */
+/* The same for a part of a stack, as "run.py:12 main". */
 const char *explain_call(struct explain *x, uint32_t stack);
 
 /* The stack of a block; 0 = none. */

@@ -39,6 +39,7 @@ json_t *json_copies(struct explain *x)
 		json_object_set_new(o, "process", json_integer(s->space >> 8));
 		json_object_set_new(o, "bytes", json_bytes(s->bytes));
 		json_object_set_new(o, "extra_bytes", json_bytes(s->extra_bytes));
+		json_object_set_new(o, "missing_bytes", json_bytes(s->missing_bytes));
 		json_object_set_new(o, "count", json_integer(s->count));
 		for (unsigned k = 0; k < s->count; k++)
 			json_array_append_new(owners, json_owner_of_copy(x, &s->owners[k]));

@@ -9,6 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+uint64_t file_disk_bytes(int fd, const struct stat *st)
+{
+	uint64_t size = (uint64_t)st->st_size, there = (uint64_t)st->st_blocks * 512;
+	if (!there)
+		return lseek(fd, 0, SEEK_DATA) < 0 ? 0 : size;
+	return there < size ? there : size;
+}
+
 int file_refresh(struct file *f)
 {
 	struct stat st;
@@ -17,14 +25,30 @@ int file_refresh(struct file *f)
 	if (!S_ISREG(st.st_mode))
 		return error_set(MT_EFORMAT, f->path, ERROR_NO_OFFSET, "is not a regular file");
 	f->size = (uint64_t)st.st_size;
+	f->disk = file_disk_bytes(f->fd, &st);
 	f->inode = (uint64_t)st.st_ino;
 	return 0;
+}
+
+bool file_is_of(uid_t uid, uid_t owner)
+{
+	return !uid || uid == owner || uid == geteuid();
+}
+
+static bool is_own(const struct file *f)
+{
+	struct stat st;
+	return !fstat(f->fd, &st) && S_ISREG(st.st_mode) && file_is_of(st.st_uid, f->owner);
 }
 
 static int open_path(struct file *f)
 {
 	/* O_NONBLOCK: opening a fifo must not wait for a writer */
-	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (f->own_only ? O_NOFOLLOW : 0));
+	if (f->own_only && (f->fd < 0 ? errno == ELOOP : !is_own(f))) {
+		file_suspend(f);
+		errno = ENOENT;
+	}
 	if (f->fd < 0)
 		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
 	int e = file_refresh(f);
@@ -33,15 +57,28 @@ static int open_path(struct file *f)
 	return e;
 }
 
-int file_open(struct file *f, const char *dir, const char *name)
+static int open_in(struct file *f, const char *dir, const char *name)
 {
-	*f = FILE_CLOSED;
 	if (asprintf(&f->path, "%s/%s", dir, name) < 0) {
 		f->path = NULL;
 		return error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL);
 	}
 	int e = open_path(f);
 	return e && f->fd < 0 && errno == ENOENT ? 0 : e;
+}
+
+int file_open(struct file *f, const char *dir, const char *name)
+{
+	*f = FILE_CLOSED;
+	return open_in(f, dir, name);
+}
+
+int file_open_own(struct file *f, const char *dir, const char *name, uid_t owner)
+{
+	*f = FILE_CLOSED;
+	f->own_only = true;
+	f->owner = owner;
+	return open_in(f, dir, name);
 }
 
 void file_suspend(struct file *f)

@@ -167,5 +167,6 @@ int frag_print_json(const struct frag *f)
 		json_array_append_new(heaps, json_heap(f->view, &f->heaps[i]));
 	json_object_set_new(root, "devices", devices);
 	json_object_set_new(root, "host", heaps);
+	json_object_set_new(root, "unread_files", json_unread(f->view->stacks));
 	return json_print(root);
 }

@@ -1,12 +1,13 @@
 #include "analyzer/frag.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40 };
+enum { SEGMENTS = 12, PINS = 6, HEAPS = 8, MAP = 40, NAME_COLUMNS = 40 };
 
 /* "model.py:12 forward  < train.py:3 main" */
 static char *site_text(const struct view *v, uint32_t process, uint32_t site)
@@ -30,21 +31,23 @@ static void print_head(const struct frag *f, const struct frag_device *d)
 	const struct layout *l = d->layout;
 	const struct model_pools private = layout_pools(l, LAYOUT_PRIVATE);
 	char *when = d->oom ? output_format("out of memory, %u of %s", d->number, COUNT(d->device->ooms)) : strdup(d->moment);
-	char *who = d->process ? output_format("   pid %u %s", d->process->pid, d->process->name) : strdup("");
-	printf("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who ? who : "", DURATION(d->ns),
-	       when ? when : "", output_end(STYLE_HEAD));
-	printf("  reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks\n", BYTES(l->reserved), BYTES(l->allocated),
-	       100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count), COUNT(l->block_count));
-	printf("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
+	char *name = d->process ? output_fit(d->process->name, NAME_COLUMNS) : NULL;
+	char *who = name ? output_format("   pid %u %s", d->process->pid, name) : NULL;
+	print("%s%s  %.14s%s   %s   %s%s\n", output_begin(STYLE_HEAD), d->device->name, d->device->uuid, who, DURATION(d->ns),
+	      when, output_end(STYLE_HEAD));
+	print("  reserved %s   in use %s   fragmentation %.1f %%   %s segments, %s blocks\n", BYTES(l->reserved), BYTES(l->allocated),
+	      100 * frag_share(l->allocated, l->reserved), COUNT(l->segment_count), COUNT(l->block_count));
+	print("  largest hole %s   wholly free segments or pages %s", BYTES(l->largest_hole), BYTES(l->idle));
 	if (l->stray)
-		printf("   in no segment that was seen: %s", BYTES(l->stray));
-	printf("\n");
+		print("   in no segment that was seen: %s", BYTES(l->stray));
+	print("\n");
 	if (private.reserved)
-		printf("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
-		       private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s", BYTES(private.reserved),
-		       BYTES(private.allocated), BYTES(private.largest_hole), BYTES(private.idle));
+		print("  %u graph%s, %u pool%s: reserved %s, in use %s, largest hole %s, idle %s\n", private.captures,
+		      private.captures == 1 ? "" : "s", private.pools, private.pools == 1 ? "" : "s", BYTES(private.reserved),
+		      BYTES(private.allocated), BYTES(private.largest_hole), BYTES(private.idle));
 	free(when);
 	free(who);
+	free(name);
 	(void)f;
 }
 
@@ -52,21 +55,21 @@ static void print_request(const struct frag_device *d)
 {
 	const struct model_oom *o = d->oom;
 	uint64_t asked = frag_asked(o), unused = o->usable.reserved - o->usable.allocated, idle = frag_idle(d);
-	printf("  asked %s%s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "");
+	print("  asked %s%s", BYTES(o->requested_bytes), o->capturing ? " in a capture" : "");
 	if (o->block_bytes && o->block_bytes != o->requested_bytes)
-		printf(" (of the driver %s)", BYTES(o->block_bytes));
+		print(" (of the driver %s)", BYTES(o->block_bytes));
 	if (o->at.free_bytes != MODEL_UNKNOWN)
-		printf("   the driver had %s free", BYTES(o->at.free_bytes));
-	printf(": ");
+		print("   the driver had %s free", BYTES(o->at.free_bytes));
+	print(": ");
 	if (frag_hole(d) >= o->requested_bytes)
-		printf("the largest hole would have done (another stream's, or another size class's)\n");
+		print("the largest hole would have done (another stream's, or another size class's)\n");
 	else if (unused >= o->requested_bytes)
-		printf("%s are unused, but no hole is large enough\n", BYTES(unused));
+		print("%s are unused, but no hole is large enough\n", BYTES(unused));
 	else
-		printf("all holes together%s are smaller\n", o->graphs.reserved ? " that it could use" : "");
+		print("all holes together%s are smaller\n", o->graphs.reserved ? " that it could use" : "");
 	if (idle && o->at.free_bytes != MODEL_UNKNOWN)
-		printf("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + idle),
-		       frag_fits(d) ? "enough" : o->at.free_bytes + idle < asked ? "too little" : "");
+		print("  with the wholly free ones returned the driver had %s, %s\n", BYTES(o->at.free_bytes + idle),
+		      frag_fits(d) ? "enough" : o->at.free_bytes + idle < asked ? "too little" : "");
 }
 
 /* How full each stretch is: one character each, from empty to full. */
@@ -123,7 +126,7 @@ static void print_segments(const struct frag *f, const struct layout *l)
 	for (size_t i = most; i < l->segment_count; i++)
 		rest += order[i]->size - order[i]->used;
 	if (l->segment_count > most)
-		printf("  %s more, with less unused, together %s: -n ROWS\n", COUNT(l->segment_count - most), BYTES(rest));
+		print("  %s more, with less unused, together %s: -n ROWS\n", COUNT(l->segment_count - most), BYTES(rest));
 	free(order);
 }
 
@@ -149,7 +152,7 @@ static void print_pins(const struct frag *f, const struct frag_device *d)
 	for (size_t i = most; i < d->pin_count; i++)
 		rest += d->pins[i].held;
 	if (d->pin_count > most)
-		printf("  %s more sites, which hold %s: -n ROWS\n", COUNT(d->pin_count - most), BYTES(rest));
+		print("  %s more sites, which hold %s: -n ROWS\n", COUNT(d->pin_count - most), BYTES(rest));
 }
 
 static void print_device(const struct frag *f, const struct frag_device *d)
@@ -194,11 +197,13 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 	const struct process *p = h->process->process;
 	size_t most = view_rows(f->view, HEAPS);
 	uint64_t rest = 0;
-	printf("%s%u %s%s   live %s in %s blocks, over %s", output_begin(STYLE_HEAD), p->pid, p->name, output_end(STYLE_HEAD),
-	       BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
+	char *name = output_fit(p->name, NAME_COLUMNS);
+	print("%s%u %s%s   live %s in %s blocks, over %s", output_begin(STYLE_HEAD), p->pid, name, output_end(STYLE_HEAD),
+	      BYTES(h->arenas.live), COUNT(h->arenas.blocks), BYTES(h->arenas.span));
+	free(name);
 	if (h->resident != MODEL_UNKNOWN)
-		printf("   resident %s", BYTES(h->resident));
-	printf("\n");
+		print("   resident %s", BYTES(h->resident));
+	print("\n");
 	struct table *t = table_new(columns, 6, 2);
 	for (size_t i = 0; i < h->arenas.count && i < most; i++)
 		arena_row(t, &h->arenas.list[i]);
@@ -206,7 +211,7 @@ static void print_heap(const struct frag *f, const struct frag_heap *h)
 	for (size_t i = most; i < h->arenas.count; i++)
 		rest += h->arenas.list[i].live;
 	if (h->arenas.count > most)
-		printf("  %s more, with %s live: -n ROWS\n", COUNT(h->arenas.count - most), BYTES(rest));
+		print("  %s more, with %s live: -n ROWS\n", COUNT(h->arenas.count - most), BYTES(rest));
 	if (h->arenas.count && h->arenas.list[0].kind == ARENA_MAIN)
 		print_tops(f, h, &h->arenas.list[0]);
 }
@@ -216,17 +221,17 @@ void frag_print(const struct frag *f)
 	size_t most = view_rows(f->view, HEAPS);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < f->device_count; i++) {
-		printf("%s", i ? "\n" : "");
+		print(i ? "\n" : "");
 		print_device(f, &f->devices[i]);
 	}
 	for (size_t i = 0; i < f->heap_count && i < most; i++) {
-		printf("%s", i || f->device_count ? "\n" : "");
+		print(i || f->device_count ? "\n" : "");
 		print_heap(f, &f->heaps[i]);
 	}
 	for (size_t i = most; i < f->heap_count; i++)
 		rest += f->heaps[i].arenas.live;
 	if (f->heap_count > most)
-		printf("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most), BYTES(rest));
+		print("%s more processes, with %s live: --process PID, -n ROWS\n", COUNT(f->heap_count - most), BYTES(rest));
 	if (!f->device_count && !f->heap_count)
-		printf("nothing to show: no pool on a device, no heap\n");
+		print("nothing to show: no pool on a device, no heap\n");
 }

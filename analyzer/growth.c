@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define A_LITTLE 0.1 /* of what grew */
 #define POINTS 128         /* more are joined by medians */
 #define LEAST_BYTES 65536  /* in all; less is noise even where it is steady */
 #define FEW 12             /* points: too few for shapes with a place of their own */
@@ -38,6 +39,24 @@ const char *certainty_name(enum growth_certainty certainty)
 {
 	static const char *const names[] = { "low", "medium", "high" };
 	return names[certainty];
+}
+
+bool growth_is_doubtful(const struct growth *g)
+{
+	return g->doubt > A_LITTLE * g->bytes;
+}
+
+void growth_doubt(struct growth *g, double bytes)
+{
+	if (g->kind == GROWTH_NONE)
+		return;
+	if (bytes >= g->bytes) {
+		*g = (struct growth){ .kind = GROWTH_NONE, .unproven = growth_is_steady(g) ? g->bytes : 0 };
+		return;
+	}
+	g->doubt = bytes;
+	if (growth_is_doubtful(g))
+		g->certainty = CERTAINTY_LOW;
 }
 
 bool growth_is_steady(const struct growth *g)

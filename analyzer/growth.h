@@ -34,6 +34,8 @@ struct growth {
 	double since_x;                          /* what was before is start-up */
 	double from_x;                           /* later: the rate has changed a little, and is that since then */
 	unsigned jumps;                          /* in so many; 0 unless that is its kind */
+	double doubt;                            /* so much of `bytes` may be due to events that were lost: growth_doubt() */
+	double unproven;                         /* what would be its bytes if they could not make all of it; 0 = it is as it says */
 	double x, span;                          /* `fit` is over t = (its x - x) / span */
 	struct fit fit;
 	/* How it may go on (forecast.h): shapes that were fitted to the points since `from_x`, and how likely each is, in all 1. */
@@ -43,6 +45,11 @@ struct growth {
 
 /* `x` rises: numbers of steps, or seconds. */
 struct growth growth_of(const double *x, const double *bytes, size_t count);
+
+/* Lost events may have made up to so many bytes of it. If they can have made all there is no growth, if more than a little its shape
+ * says nothing. */
+void growth_doubt(struct growth *g, double bytes);
+bool growth_is_doubtful(const struct growth *g);
 
 /* Linear or accelerating: what goes on will meet any limit. */
 bool growth_is_steady(const struct growth *g);

@@ -32,7 +32,7 @@ static int open_raw(struct image *im, struct file *f, const char *extension)
 	char name[600];
 	file_close(f);
 	snprintf(name, sizeof(name), "%s%s.%s", s->raw_prefix, im->name, extension);
-	e = file_open(f, s->head.ring_dir, name);
+	e = s->shared ? file_open_own(f, s->head.ring_dir, name, s->owner) : file_open(f, s->head.ring_dir, name);
 	return e ? reader_damage(im->reader) : 0;
 }
 
@@ -42,6 +42,15 @@ static void close_files(struct image *im)
 	file_close(&im->node_file);
 	file_close(&im->raw.file);
 	file_close(&im->trace.file);
+}
+
+/* What is new of it on disk may be held, and more. */
+static void widen_bound(struct image *im)
+{
+	uint64_t disk = im->info_file.disk + im->node_file.disk + im->raw.file.disk + im->trace.file.disk;
+	if (disk > im->disk)
+		bound_widen(reader_bound(im->reader), disk - im->disk, im->disk == 0);
+	im->disk = disk > im->disk ? disk : im->disk;
 }
 
 /* The trace comes last: raw files vanish once everything is in it. */
@@ -55,6 +64,8 @@ static int open_files(struct image *im)
 		e = open_raw(im, &im->raw.file, "ring");
 	if (!e)
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
+	if (!e)
+		widen_bound(im);
 	return e;
 }
 
@@ -132,10 +143,14 @@ static int read_info_block(struct image *im, struct mt_info *info, bool with_log
 	struct codec_buf buf = { 0 };
 	struct mt_block head;
 	const char *path = im->trace.file.path;
+	struct bound *bound = reader_bound(im->reader);
 	char *bytes = NULL;
 	int e = trace_read(im, &im->trace.info, &buf, &head);
 	if (!e && head.count < MT_INFO_LEAST)
 		e = error_set(MT_EFORMAT, path, (int64_t)im->trace.info.offset, "info block is too short");
+	if (!e)
+		e = bound_take(bound, head.count, path, (int64_t)im->trace.info.offset);
+	bool taken = !e;
 	if (!e && !(bytes = malloc(head.count)))
 		e = error_set(MT_EMEMORY, path, (int64_t)im->trace.info.offset, NULL);
 	if (!e && (e = codec_decode_info(reader_codec(im->reader), buf.data, buf.size, bytes)) != 0)
@@ -144,6 +159,8 @@ static int read_info_block(struct image *im, struct mt_info *info, bool with_log
 	if (!e)
 		e = take_info(im, info, bytes, head.count);
 	if (e || !with_log) {
+		if (taken)
+			bound_give(bound, head.count);
 		free(bytes);
 		return e;
 	}
@@ -215,6 +232,7 @@ static void set_facts(struct image *im)
 	p->exit_code = p->own_exit_code = info->exit_code;
 	p->lost_events = info->lost_events;
 	p->lost_why = info->lost_why;
+	p->unplaced_stacks = info->unplaced_stacks;
 	p->truncated_stacks = info->truncated_stacks;
 	p->unwritten_bytes = info->unwritten_bytes;
 	p->faults = info->faults;
@@ -287,11 +305,25 @@ static int load_log(struct image *im)
 	if (im->log_seen && im->log_bytes <= im->log_seen)
 		return 0;
 	im->log_bytes -= im->log_seen;
+	e = bound_take(reader_bound(im->reader), im->log_bytes, im->info_file.path, ERROR_NO_OFFSET);
+	if (e)
+		return reader_damage(im->reader);
 	im->log = malloc(im->log_bytes + 1);
 	if (!im->log)
 		return error_set(MT_EMEMORY, im->info_file.path, ERROR_NO_OFFSET, NULL);
 	e = file_read(&im->info_file, MT_INFO_LOG + im->log_seen, im->log, im->log_bytes);
 	return e ? e : parse_log(im, im->info_file.path, MT_INFO_LOG);
+}
+
+/* Room for so many instead of those of before. */
+static int take_nodes(struct image *im, uint64_t count, const char *file, uint64_t offset)
+{
+	struct bound *bound = reader_bound(im->reader);
+	uint64_t bytes = count * sizeof(struct mt_node);
+	bound_give(bound, im->nodes_taken);
+	int e = bound_take(bound, bytes, file, (int64_t)offset);
+	im->nodes_taken = e ? 0 : bytes;
+	return e;
 }
 
 /* Node ids are handed out before the file grows, so that a few at the end may never have come to be. */
@@ -312,6 +344,9 @@ static int read_node_file(struct image *im, uint64_t wanted)
 		return e;
 	wanted = wanted < there ? wanted : there;
 	im->process.node_end = im->process.node_base + (uint32_t)wanted;
+	e = take_nodes(im, wanted, f->path, 0);
+	if (e)
+		return e;
 	struct mt_node *nodes = realloc(im->nodes, wanted * sizeof(struct mt_node) + 1);
 	if (!nodes)
 		return error_set(MT_EMEMORY, f->path, ERROR_NO_OFFSET, NULL);
@@ -329,6 +364,8 @@ static int read_node_block(struct image *im)
 		e = error_set(MT_EFORMAT, t->file.path, (int64_t)t->nodes.offset, "node block does not fit the process");
 	free(im->nodes);
 	im->nodes = NULL;
+	if (!e)
+		e = take_nodes(im, head.count, t->file.path, t->nodes.offset);
 	if (!e && !(im->nodes = malloc(head.count * sizeof(struct mt_node) + 1)))
 		e = error_set(MT_EMEMORY, t->file.path, (int64_t)t->nodes.offset, NULL);
 	if (!e && (e = codec_decode_nodes(reader_codec(im->reader), buf.data, buf.size, im->nodes)) != 0)
@@ -509,5 +546,7 @@ void image_close(struct image *im)
 
 bool image_is_alive(const struct image *im)
 {
-	return im->session->here && alive(im->info.pid, im->info.pid_ns, im->info.boot_start) == ALIVE_YES;
+	const struct mt_info *info = &im->info;
+	return im->info_known && im->session->here && alive(info->pid, info->pid_ns, info->boot_start) == ALIVE_YES &&
+	       (info->boot_start || !alive_is_later(info->pid, info->pid_ns, info->start_mono_ns));
 }

@@ -5,6 +5,7 @@
 #ifndef MT_IMAGE_H
 #define MT_IMAGE_H
 
+#include "analyzer/bound.h"
 #include "analyzer/clock.h"
 #include "analyzer/file.h"
 #include "analyzer/reader.h"
@@ -54,6 +55,9 @@ struct session {
 	bool here;                  /* of this boot of this machine */
 	bool recorder;              /* a recorder may be at work right now */
 	const char *dir;
+	uid_t owner;                /* of the session file */
+	bool shared;                /* others may write to the ring directory: each file in it is asked whose it is */
+	bool foreign;               /* such files were met, and it was said */
 	char *raw_prefix;           /* with a ring directory: its raw files are raw_prefix + "PID-N.info" there; else NULL */
 };
 
@@ -94,6 +98,8 @@ struct image {
 	struct process_child *exits;
 	size_t exit_count, exit_room;
 	struct mt_node *nodes;      /* own ones */
+	uint64_t nodes_taken;       /* of the reader's bound */
+	uint64_t disk;              /* bytes of files that the bound knows of */
 };
 
 static inline struct image *image_of(const struct process *p) { return (struct image *)(uintptr_t)p; }
@@ -129,6 +135,7 @@ void reader_remark(struct reader *r, int code, const char *file, int64_t offset,
 	__attribute__((format(printf, 5, 6)));
 bool reader_follows(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
+struct bound *reader_bound(const struct reader *r);
 
 /* log.c: the record log in im->log. */
 int log_parse(struct image *im, const char *file, uint64_t file_offset);

@@ -2,10 +2,13 @@
 
 #include "analyzer/error.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
+#include "format/text.h"
 #include "analyzer/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 json_t *json_bytes(uint64_t n)
@@ -18,13 +21,29 @@ json_t *json_seconds(uint64_t ns)
 	return json_real((double)ns / 1e9);
 }
 
+#define REPLACEMENT "\xef\xbf\xbd"
+
+static char *as_utf8(const char *text)
+{
+	char *valid = malloc(strlen(text) * strlen(REPLACEMENT) + 1), *end = valid;
+	while (valid && *text) {
+		struct mt_character c = mt_text_character(text);
+		bool is = c.code != MT_TEXT_INVALID;
+		end = mempcpy(end, is ? text : REPLACEMENT, is ? c.bytes : strlen(REPLACEMENT));
+		text += c.bytes;
+	}
+	if (valid)
+		*end = '\0';
+	return valid;
+}
+
 json_t *json_text(const char *text)
 {
 	if (!text)
 		return json_null();
-	char *clean = output_clean(text);
-	json_t *value = clean ? json_string(clean) : NULL;
-	free(clean);
+	char *valid = as_utf8(text);
+	json_t *value = valid ? json_string(valid) : NULL;
+	free(valid);
 	return value;
 }
 
@@ -45,6 +64,8 @@ json_t *json_totals(const struct model_totals *t)
 	json_object_set_new(o, "peak_s", json_seconds(t->peak_ns));
 	json_object_set_new(o, "live_bytes", json_bytes(t->live_bytes));
 	json_object_set_new(o, "live_blocks", json_bytes(t->live_blocks));
+	json_object_set_new(o, "live_min_bytes", json_bytes(t->live_bytes - t->doubt_bytes));
+	json_object_set_new(o, "live_min_blocks", json_bytes(t->live_blocks - t->doubt_blocks));
 	json_object_set_new(o, "allocations", json_bytes(t->allocations));
 	json_object_set_new(o, "frees", json_bytes(t->frees));
 	json_object_set_new(o, "allocated_bytes", json_bytes(t->allocated_bytes));
@@ -118,6 +139,15 @@ json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind
 	return site;
 }
 
+json_t *json_unread(struct stacks *s)
+{
+	json_t *list = json_array();
+	for (struct symbol_module *m = NULL; (m = symbols_next(stacks_symbols(s), m)); )
+		if (symbols_state(m) == SYMBOLS_GIVEN_UP && symbols_wanted(m))
+			json_array_append_new(list, json_pack("{s:o, s:s}", "path", json_text(symbols_path(m)), "why", symbols_why(m)));
+	return list;
+}
+
 void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_out, uint64_t bytes)
 {
 	char key[64];
@@ -130,12 +160,75 @@ void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_ou
 	json_object_set_new(o, key, rest);
 }
 
-int json_print(json_t *root)
+static void print_number(uint32_t code)
 {
-	int status = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+	if (code >= 0x10000)
+		print("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+	else
+		print("\\u%04x", code);
+}
+
+/* What is not ASCII stands in strings only, and jansson has seen to control characters but for DEL. */
+static int print_shown(const char *json, size_t bytes, void *unused)
+{
+	(void)unused;
+	const char *from = json, *end = json + bytes;
+	for (const char *at = json; at < end; at++) {
+		if ((unsigned char)*at < 0x7f)
+			continue;
+		struct mt_character c = mt_text_character(at);
+		if (!mt_text_shows(c.code)) {
+			print_as_is(from, (size_t)(at - from));
+			print_number(c.code);
+			from = at + c.bytes;
+		}
+		at += c.bytes - 1;
+	}
+	print_as_is(from, (size_t)(end - from));
+	return 0;
+}
+
+static int print_and_release(json_t *root, size_t flags)
+{
+	int status = root ? json_dump_callback(root, print_shown, NULL, flags) : -1;
 	json_decref(root);
 	if (status != 0)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	putchar('\n');
+	print("\n");
 	return 0;
+}
+
+int json_print(json_t *root)
+{
+	return print_and_release(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+}
+
+int json_print_line(json_t *object)
+{
+	return print_and_release(object, JSON_COMPACT);
+}
+
+void json_print_text(const char *text)
+{
+	print("\"");
+	while (*text) {
+		size_t plain = 0;
+		while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\')
+			plain++;
+		print_as_is(text, plain);
+		text += plain;
+		if (!*text)
+			break;
+		struct mt_character c = mt_text_character(text);
+		if (*text == '"' || *text == '\\')
+			print("\\");
+		if (c.code == MT_TEXT_INVALID)
+			print(REPLACEMENT);
+		else if (mt_text_shows(c.code))
+			print_as_is(text, c.bytes);
+		else
+			print_number(c.code);
+		text += c.bytes;
+	}
+	print("\"");
 }

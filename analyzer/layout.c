@@ -100,6 +100,9 @@ static int take_extent(void *arg, const struct range *r)
 	if (!goes_on && !(seg = begin_segment(w->b, w->share, x)))
 		return -MT_EMEMORY;
 	seg->size += x->end - x->start;
+	seg->stream = seg->noted ? seg->stream : x->stream;
+	seg->noted |= x->noted;
+	seg->sizes |= x->sizes;
 	l->reserved += x->bytes;
 	int64_t n = add_blocks(w->b, seg, x->start, x->end);
 	if (n == 0)
@@ -190,18 +193,33 @@ int layout_take(struct layout **out, const struct model *m, uint32_t device, uin
 	return 0;
 }
 
-struct model_pools layout_pools(const struct layout *l, uint32_t pool)
+bool layout_serves(const struct layout_segment *s, const struct pool_request *r)
+{
+	if (s->private != r->pool && (r->pool != LAYOUT_PRIVATE || !s->private))
+		return false;
+	if (r->bytes && s->sizes && !(s->sizes & layout_sizes_of(r->bytes)))
+		return false;
+	return !r->stream_known || !s->noted || s->stream == r->stream;
+}
+
+struct model_pools layout_usable(const struct layout *l, const struct pool_request *r)
 {
 	struct model_pools p = { 0 };
 	for (size_t i = 0; i < l->segment_count; i++) {
 		const struct layout_segment *s = &l->segments[i];
-		if (s->private != pool && (pool != LAYOUT_PRIVATE || !s->private))
+		if (!layout_serves(s, r))
 			continue;
 		p.reserved += s->size;
 		p.allocated += s->used;
 		p.idle += s->idle;
 		p.largest_hole = s->hole > p.largest_hole ? s->hole : p.largest_hole;
 	}
+	return p;
+}
+
+struct model_pools layout_pools(const struct layout *l, uint32_t pool)
+{
+	struct model_pools p = layout_usable(l, &(struct pool_request){ .pool = pool });
 	p.captures = pool == LAYOUT_PRIVATE ? l->captures : 0;
 	p.pools = pool == LAYOUT_PRIVATE ? l->private_pools : 0;
 	return p;

@@ -14,6 +14,9 @@ struct layout_block {
 struct layout_segment {
 	uint32_t process;
 	bool expandable;
+	bool noted;               /* blocks were seen to lie in it, of: */
+	uint64_t stream;
+	uint8_t sizes;            /* LAYOUT_SMALL, LAYOUT_LARGE */
 	uint32_t private;         /* number of the graphs' private pool it belongs to in its process; 0 = the common pool */
 	uint64_t addr, size;
 	uint64_t used;            /* bytes of its blocks */
@@ -38,8 +41,18 @@ struct layout {
 
 enum { LAYOUT_COMMON = 0, LAYOUT_PRIVATE = UINT32_MAX - 1 };
 
+/* PyTorch's caching allocators keep requests of up to 1 MiB (kSmallSize of c10/cuda/CUDACachingAllocator.cpp, as of 2.13) in segments
+ * of their own; segments in which both were seen are some other pool's, which doesn't. */
+enum { LAYOUT_SMALL = 1, LAYOUT_LARGE = 2 };
+static inline uint8_t layout_sizes_of(uint64_t bytes) { return bytes <= 1u << 20 ? LAYOUT_SMALL : LAYOUT_LARGE; }
+
 /* The sums of one pool, by its number, or of all private ones. */
 struct model_pools layout_pools(const struct layout *l, uint32_t pool);
+
+bool layout_serves(const struct layout_segment *s, const struct pool_request *r);
+
+/* The sums of the segments that may serve the request. */
+struct model_pools layout_usable(const struct layout *l, const struct pool_request *r);
 
 /* What is live on the device now (after model_run(): at the end of the pass; ended processes need query.keep_blocks).
  * `process` is an id, or UINT32_MAX for all. 0 or -MT_EMEMORY. */

@@ -54,17 +54,18 @@ static int worse(const void *a, const void *b)
 	return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
-static struct trend *find_trend(const struct leaks *l, const struct owner *o)
+static struct trend *find_trend(const struct leaks *l, const struct owner *o, uint64_t *unproven)
 {
 	struct trend found, *kept = NULL;
 	trend_of(&found, l->course, l->view, o);
+	*unproven = found.growth.unproven > (double)*unproven ? (uint64_t)found.growth.unproven : *unproven;
 	if (found.growth.kind != GROWTH_NONE && (kept = malloc(sizeof(*kept))))
 		*kept = found;
 	return kept;
 }
 
 /* What a site had at the peak and was freed in the end grew all the same. */
-static struct trend *find_trend_of_both(const struct leaks *l, const struct owner *live, const struct owner *peak)
+static struct trend *find_trend_of_both(const struct leaks *l, const struct owner *live, const struct owner *peak, uint64_t *unproven)
 {
 	struct owner both = *live;
 	struct trend *t = NULL;
@@ -80,12 +81,12 @@ static struct trend *find_trend_of_both(const struct leaks *l, const struct owne
 			both.members[both.member_count++] = peak->members[i];
 	}
 	if (both.member_count > live->member_count)
-		t = find_trend(l, &both);
+		t = find_trend(l, &both, unproven);
 	free(both.members);
 	if (t && growth_is_steady(&t->growth))
 		return t;
 	free(t);
-	return find_trend(l, live);
+	return find_trend(l, live, unproven);
 }
 
 static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
@@ -115,21 +116,70 @@ static void judge(const struct leaks *l, struct leak *leak)
 	leak->trend = NULL;
 }
 
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+/* Without what its stacks' blocks may have lost. */
+static void set_least(const struct leaks *l, struct leak *leak)
+{
+	double bytes = 0, blocks = 0;
+	for (size_t i = 0; i < leak->owner->member_count; i++) {
+		const struct model_site *s = leak->owner->members[i];
+		const struct model_process *p = model_process(l->view->model, s->process);
+		double weight = p->doubts ? sites_weight(l->view->reader, s) : 0;
+		bytes += weight ? weight * (double)p->doubts[s - p->sites].bytes : 0;
+		blocks += weight ? weight * (double)p->doubts[s - p->sites].blocks : 0;
+	}
+	leak->bytes_min = rest_of(leak->bytes, (uint64_t)bytes);
+	leak->blocks_min = rest_of(leak->blocks, (uint64_t)blocks);
+}
+
 static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner *peak)
 {
 	struct leak *leak = &l->list[l->count++];
 	*leak = (struct leak){ .owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(l, o) };
-	leak->trend = find_trend_of_both(l, o, peak);
+	leak->trend = find_trend_of_both(l, o, peak, &leak->unproven);
 	judge(l, leak);
+	set_least(l, leak);
 	if (kind != MODEL_HEAP || leak_counts(leak))
 		return;
 	*(leak->suppressed ? &l->suppressed_bytes : &l->benign_bytes) += o->bytes;
 	*(leak->suppressed ? &l->suppressed_blocks : &l->benign_blocks) += o->blocks;
 }
 
-static uint64_t rest_of(uint64_t all, uint64_t part)
+static uint64_t between(uint64_t least, uint64_t value, uint64_t most)
 {
-	return all > part ? all - part : 0;
+	return value < least ? least : value > most ? most : value;
+}
+
+static uint64_t add_lost(uint64_t a, uint64_t b)
+{
+	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+/* At least so much of what counts is alive: what each process is known to have, and what each owner is. */
+static void count_least(struct leaks *l)
+{
+	uint64_t bytes = 0, blocks = 0, doubt_bytes = 0, doubt_blocks = 0;
+	for (unsigned id = 0; id < reader_processes(l->view->reader); id++) {
+		const struct model_process *p = model_process(l->view->model, id);
+		if (!view_has(l->view, p->process))
+			continue;
+		l->lost = add_lost(l->lost, model_lost(l->view->model, id));
+		doubt_bytes += p->kind[MODEL_HEAP].doubt_bytes;
+		doubt_blocks += p->kind[MODEL_HEAP].doubt_blocks;
+	}
+	for (size_t i = 0; i < l->count; i++) {
+		const struct leak *leak = &l->list[i];
+		bool counts = leak->kind == MODEL_HEAP && leak_counts(leak);
+		bytes += counts ? leak->bytes_min : 0;
+		blocks += counts ? leak->blocks_min : 0;
+		l->unproven += leak_counts(leak) ? leak->unproven : 0;
+	}
+	l->bytes_min = between(rest_of(l->bytes, doubt_bytes), bytes, l->bytes);
+	l->blocks_min = between(rest_of(l->blocks, doubt_blocks), blocks, l->blocks);
 }
 
 /* What counts, of a total that is exact even if its parts are estimates. */
@@ -181,10 +231,11 @@ static void add_grown(struct leaks *l, const struct owner *o, enum model_kind ki
 {
 	if (o->bytes < 65536)
 		return;
-	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX, .trend = find_trend(l, o) };
-	if (leak_is_steady(&leak))
+	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX };
+	leak.trend = find_trend(l, o, &leak.unproven);
+	if (leak_is_steady(&leak) || leak.unproven)
 		judge(l, &leak);
-	if (leak_is_steady(&leak))
+	if (leak_is_steady(&leak) || leak.unproven)
 		l->list[l->count++] = leak;
 	else
 		free(leak.trend);
@@ -249,6 +300,7 @@ int leaks_init(struct leaks *l, struct view *v, struct course *course, struct su
 		return e;
 	}
 	count_rest(l);
+	count_least(l);
 	find_groups(l);
 	qsort(l->list, l->count, sizeof(*l->list), worse);
 	return 0;

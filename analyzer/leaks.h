@@ -10,6 +10,8 @@ struct leak {
 	const struct owner *owner;
 	enum model_kind kind;
 	uint64_t bytes, blocks;    /* alive at the end: 0 of one that only grew while the program ran */
+	uint64_t bytes_min, blocks_min; /* at least, if lost events freed all that they can have (doubt.h) */
+	uint64_t unproven;         /* it would have grown by so much, but lost events may have made it */
 	uint64_t oldest_ns;        /* when its oldest live block was allocated; UINT64_MAX = none */
 	struct trend *trend;       /* NULL: it does not grow */
 	const char *benign;        /* why it is no leak, or NULL */
@@ -25,6 +27,9 @@ struct leaks {
 	size_t count;
 	unsigned groups;           /* of sites that grow at the same pace: 1 to that */
 	uint64_t bytes, blocks;    /* of the heap, without benign and suppressed ones */
+	uint64_t bytes_min, blocks_min; /* at least; the same where nothing was lost */
+	uint64_t lost;             /* events of these processes; UINT64_MAX = nobody knows how many */
+	uint64_t unproven;         /* of all sites, without benign and suppressed ones */
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
 	uint64_t in_use;           /* of the heap, in processes that did not exit by themselves: killed, or running */

@@ -157,12 +157,16 @@ static int take_used_before(struct ledger *l)
 	return 0;
 }
 
+uint64_t ledger_known(const struct ledger *l)
+{
+	return l->pool_allocated + l->pool_free + l->other_own + (known(l->other_processes) ? l->other_processes : 0);
+}
+
 static void add_up(struct ledger *l)
 {
-	uint64_t parts = l->pool_allocated + l->pool_free + l->other_own + (known(l->other_processes) ? l->other_processes : 0);
 	l->explained = known(l->total) && known(l->free);
 	if (l->explained)
-		l->unexplained = (int64_t)(l->total - l->free - parts);
+		l->unexplained = (int64_t)(l->total - l->free - ledger_known(l));
 }
 
 static int make(struct ledger *l, const struct model *m, const struct reader *r, const struct samples *samples, struct stacks *stacks)

@@ -56,6 +56,9 @@ struct ledger {
 	struct model_moment own;       /* of ledger_make_then() */
 };
 
+/* Bytes of the device that are known to be somebody's so far. */
+uint64_t ledger_known(const struct ledger *l);
+
 /* ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is there. */
 int ledger_take_samples(struct ledger *l, const struct model *m, const struct samples *samples);
 struct ledger_process *ledger_add_process(struct ledger *l, const struct process *p, uint32_t pid, const char *name);

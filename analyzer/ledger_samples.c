@@ -235,6 +235,15 @@ static int add_neighbour(struct ledger *l, const struct seen *s, uint64_t first_
 	return 0;
 }
 
+/*
+ * Who was listed only afterwards may have come in between, if there was room. A traced process that is listed while it dies, when /proc no
+ * longer says whose pid it is, looks the same.
+ */
+static bool had_room(const struct ledger *l, uint64_t bytes)
+{
+	return l->total == MODEL_UNKNOWN || l->free == MODEL_UNKNOWN || ledger_known(l) + bytes <= l->total - l->free + bytes / 8;
+}
+
 static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 {
 	struct ledger *l = k->ledger;
@@ -245,6 +254,8 @@ static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 	int guessed = s->subject->pid ? 0 : guess(k, s);
 	if (guessed)
 		return guessed < 0 ? guessed : 0;
+	if (s->subject->first_ns > l->ns && s->known && !had_room(l, s->bytes))
+		return 0;
 	if (!s->known) {
 		l->other_processes = MODEL_UNKNOWN; /* somebody is there, with we don't know how much */
 		return 0;
@@ -273,9 +284,10 @@ int ledger_take_samples(struct ledger *l, const struct model *m, const struct sa
 			l->other_processes = 0;
 			take_free(l, &k.seen[i]);
 		}
-	for (size_t i = 0; i < k.count && !e; i++)
-		if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE_PROCESS)
-			e = take_process(&k, &k.seen[i], first_ns);
+	for (int later = 0; later < 2; later++)
+		for (size_t i = 0; i < k.count && !e; i++)
+			if (k.seen[i].subject->kind == MT_SUBJECT_DEVICE_PROCESS && (k.seen[i].subject->first_ns > l->ns) == later)
+				e = take_process(&k, &k.seen[i], first_ns);
 	free(k.seen);
 	return e;
 }

@@ -203,8 +203,9 @@ static void say_growth(struct live *l, const struct model *m, const struct pace 
 /* The track that has grown most; of a device the pool's where there is one. */
 static void take_growth(struct live *l, const struct model *m)
 {
-	double most = 0;
+	double most = 0, unproven = 0;
 	*l->growth = '\0';
+	course_doubt(l->course, m);
 	l->steps = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
 		const struct pace *p = is_wanted(l, id) ? course_pace(l->course, id) : NULL;
@@ -213,6 +214,7 @@ static void take_growth(struct live *l, const struct model *m)
 		for (size_t k = 0; p && p->count && k < p->track_count; k++) {
 			const struct step_track *t = &p->tracks[k];
 			struct growth g = course_growth(p, t);
+			unproven = fmax(unproven, g.unproven);
 			if (!growth_is_steady(&g) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
 			    (t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device)))
 				continue;
@@ -220,17 +222,22 @@ static void take_growth(struct live *l, const struct model *m)
 			say_growth(l, m, p, t, &g);
 		}
 	}
+	if (!most && unproven)
+		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events", BYTES((uint64_t)unproven));
 }
 
 /* ---- events -------------------------------------------------------------------------------------------- */
 
 static void take_model(struct live *l, const struct model *m)
 {
-	l->heap = l->map = l->pinned = l->device = 0;
+	l->heap = l->map = l->pinned = l->device = l->heap_min = l->lost = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
 		if (!is_wanted(l, id))
 			continue;
-		l->heap += model_live(m, id, MODEL_HEAP);
+		const uint64_t heap = model_live(m, id, MODEL_HEAP), lost = model_lost(m, id);
+		l->heap += heap;
+		l->heap_min += heap - model_open(m, id, MODEL_HEAP);
+		l->lost = lost > UINT64_MAX - l->lost ? UINT64_MAX : l->lost + lost;
 		l->map += model_live(m, id, MODEL_MAP);
 		l->pinned += model_live(m, id, MODEL_PINNED);
 	}

@@ -32,6 +32,8 @@ struct live {
 	size_t process_count, process_all;
 	bool running, modelled;
 	uint64_t heap, map, pinned, device, rss, swap; /* sums */
+	uint64_t heap_min;                      /* at least so much of it is live: less where events were lost ... */
+	uint64_t lost;                          /* ... so many; UINT64_MAX = nobody knows */
 	uint64_t steps, age_ns;                 /* age: of the latest event, since the start */
 	char growth[256];
 	/* Called when there is nothing more for now, and now and then while there is. Waits as it likes; returns whether to go on. */

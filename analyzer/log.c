@@ -28,6 +28,16 @@ static bool fixed(const struct record *rec, void *to, size_t bytes)
 	return true;
 }
 
+static int may_grow(struct image *im, size_t need, size_t room, size_t size)
+{
+	uint64_t bytes = need > room ? ((need > 2 * room ? need : 2 * room) - room) * size : 0;
+	return bound_take(reader_bound(im->reader), bytes, im->trace.file.path, ERROR_NO_OFFSET);
+}
+
+/* A record of a few bytes can ask for a table of millions. */
+#define reserve(im, list, room, need) \
+	(may_grow(im, need, room, sizeof(*(list))) < 0 ? -error_get()->code : vec_reserve(list, room, need))
+
 static const char *basename_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -36,19 +46,19 @@ static const char *basename_of(const char *path)
 
 /* NULL-terminated list of the strings from `offset` on. The padding behind the last one is zeros too: an empty string
  * is only taken while `left` says that there is one. */
-static int strings(const struct record *rec, size_t offset, const char ***list, size_t *room, unsigned *count)
+static int strings(struct image *im, const struct record *rec, size_t offset, const char ***list, size_t *room, unsigned *count)
 {
 	*count = 0;
 	for (const char *s; (s = text(rec, offset)) != NULL; offset += strlen(s) + 1) {
 		bool padding = !*s && rec->bytes - offset < 8;
 		if (padding)
 			break;
-		int e = vec_reserve(*list, *room, *count + 2u);
+		int e = reserve(im, *list, *room, *count + 2u);
 		if (e)
 			return e;
 		(*list)[(*count)++] = s;
 	}
-	int e = vec_reserve(*list, *room, *count + 1u);
+	int e = reserve(im, *list, *room, *count + 1u);
 	if (!e)
 		(*list)[*count] = NULL;
 	return e;
@@ -61,7 +71,7 @@ static int take_program(struct image *im, const struct record *rec)
 	if (!exe)
 		return -MT_EFORMAT;
 	p->exe = exe;
-	int e = strings(rec, strlen(exe) + 1, &im->argv, &im->argv_room, &p->argc);
+	int e = strings(im, rec, strlen(exe) + 1, &im->argv, &im->argv_room, &p->argc);
 	p->argv = im->argv;
 	p->name = basename_of(p->argc && *p->argv[0] ? p->argv[0] : exe);
 	return e;
@@ -69,7 +79,7 @@ static int take_program(struct image *im, const struct record *rec)
 
 static int take_env(struct image *im, const struct record *rec)
 {
-	int e = strings(rec, 0, &im->env, &im->env_room, &im->process.env_count);
+	int e = strings(im, rec, 0, &im->env, &im->env_room, &im->process.env_count);
 	im->process.env = im->env;
 	return e;
 }
@@ -92,7 +102,7 @@ static int take_module(struct image *im, const struct record *rec)
 	const char *path = text(rec, sizeof(m) + m.build_id_bytes);
 	if (!path)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->modules, im->module_room, im->module_count + 1);
+	int e = reserve(im, im->modules, im->module_room, im->module_count + 1);
 	if (e)
 		return e;
 	im->modules[im->module_count++] = (struct process_module){
@@ -125,7 +135,7 @@ static int take_thread(struct image *im, const struct record *rec)
 	const char *name = text(rec, sizeof(t));
 	if (!fixed(rec, &t, sizeof(t)) || !name || t.index >= IMAGE_MAX_THREADS)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->threads, im->thread_room, t.index + 1ul);
+	int e = reserve(im, im->threads, im->thread_room, t.index + 1ul);
 	if (e)
 		return e;
 	if (im->thread_count <= t.index)
@@ -143,7 +153,7 @@ static int take_file(struct image *im, const struct record *rec)
 	const char *path = text(rec, sizeof(f));
 	if (!fixed(rec, &f, sizeof(f)) || !path)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->files, im->file_room, im->file_count + 1);
+	int e = reserve(im, im->files, im->file_room, im->file_count + 1);
 	if (!e)
 		im->files[im->file_count++] = (struct process_mapped_file){ f.id, path };
 	return e;
@@ -154,7 +164,7 @@ static int take_child(struct image *im, const struct record *rec)
 	struct mt_rec_child c;
 	if (!fixed(rec, &c, sizeof(c)) || c.kind > MT_EXIT_EXEC)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->exits, im->exit_room, im->exit_count + 1);
+	int e = reserve(im, im->exits, im->exit_room, im->exit_count + 1);
 	if (!e)
 		im->exits[im->exit_count++] = (struct process_child){ c.pid, c.kind, c.code, rec->head.ticks };
 	return e;
@@ -169,7 +179,7 @@ static int take_code(struct image *im, const struct record *rec)
 	const char *name = path ? text(rec, sizeof(c) + c.table_bytes + strlen(path) + 1) : NULL;
 	if (!name)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->codes, im->code_room, im->code_count + 1);
+	int e = reserve(im, im->codes, im->code_room, im->code_count + 1);
 	if (!e)
 		im->codes[im->code_count++] = (struct process_code){
 			.id = c.id, .version = c.version, .first_line = c.first_line, .table_bytes = c.table_bytes,
@@ -185,7 +195,7 @@ static int take_device(struct image *im, const struct record *rec)
 	const char *name = uuid ? text(rec, sizeof(d) + strlen(uuid) + 1) : NULL;
 	if (!fixed(rec, &d, sizeof(d)) || !name || !d.id || d.id > UINT16_MAX)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->devices, im->device_room, im->device_count + 1);
+	int e = reserve(im, im->devices, im->device_room, im->device_count + 1);
 	if (!e)
 		im->devices[im->device_count++] = (struct process_device){
 			.id = d.id, .backend = d.backend, .ordinal = d.ordinal, .total_bytes = d.total_bytes,
@@ -200,7 +210,7 @@ static int take_name(struct image *im, const struct record *rec)
 	const char *name = text(rec, sizeof(n));
 	if (!fixed(rec, &n, sizeof(n)) || !name || !n.id || n.id >= IMAGE_MAX_NAMES)
 		return -MT_EFORMAT;
-	int e = vec_reserve(im->names, im->name_room, n.id + 1ul);
+	int e = reserve(im, im->names, im->name_room, n.id + 1ul);
 	if (!e)
 		im->names[n.id] = name;
 	return e;

@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/options.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/suggest.h"
 #include "format/own_program.h"
 
@@ -22,14 +23,14 @@ static const struct option_command commands[] = {
 
 static int help(void)
 {
-	printf("usage: memtrace COMMAND [options] [DIR...]\n\n");
+	print("usage: memtrace COMMAND [options] [DIR...]\n\n");
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
-			printf("  %-10s %s\n", c->name, c->help);
-	printf("\nBegin:   memtrace run -- PROGRAM, or LD_PRELOAD=libmemtrace.so PROGRAM; then memtrace report\n"
-	       "Without DIR a command reads the newest memtrace directory in the working directory.\n"
-	       "memtrace help COMMAND says more, memtrace help words explains the words of reports;\n"
-	       "memtrace --version says which.\n");
+			print("  %-10s %s\n", c->name, c->help);
+	print("\nBegin:   memtrace run -- PROGRAM, or LD_PRELOAD=libmemtrace.so PROGRAM; then memtrace report\n"
+	      "Without DIR a command reads the newest memtrace directory in the working directory.\n"
+	      "memtrace help COMMAND says more, memtrace help words explains the words of reports;\n"
+	      "memtrace --version says which.\n");
 	return 0;
 }
 
@@ -61,7 +62,7 @@ static int explain_words(void)
 #undef WORD
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-		printf("%s%s%s\n    ", output_begin(STYLE_HEAD), list[i].words, output_end(STYLE_HEAD));
+		print("%s%s%s\n    ", output_begin(STYLE_HEAD), list[i].words, output_end(STYLE_HEAD));
 		output_wrapped(list[i].meaning, 4, UINT_MAX, output_width() - 4, NULL);
 	}
 	return 0;
@@ -111,7 +112,7 @@ static int run_word(int argc, char **argv)
 		return argc > 2 ? help_on(argv[2]) : help();
 	if (strcmp(word, "--version"))
 		return run(argc - 1, argv + 1);
-	printf("memtrace " MEMTRACE_VERSION "\n");
+	print("memtrace " MEMTRACE_VERSION "\n");
 	return 0;
 }
 

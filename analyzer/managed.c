@@ -12,6 +12,10 @@ static const struct { const char *function, *library; } runtimes[] = {
 	{ "runtime.*", NULL },     { NULL, "*/libgo.so*" },    { "GC_*", NULL },        { "caml_*", NULL },
 	{ "zend_mm_*", NULL },     { "lj_alloc_*", NULL },     { "heap_page_*", NULL }, { "erts_*", NULL },
 	{ "JSC::*", NULL },        { "js::gc::*", NULL },
+	/* Usually stripped of the names of their allocators. */
+	{ "_zend_mm_*", NULL },    { NULL, "*/php" },          { NULL, "*/php[0-9].[0-9]" }, { NULL, "*/php-fpm*" },
+	{ NULL, "*/libphp*.so*" }, { NULL, "*/libruby*.so*" }, { NULL, "*/luajit" },    { NULL, "*/luajit-[0-9]*" },
+	{ NULL, "*/libluajit-*" },
 };
 
 static bool is_runtime(const struct frame *f)
@@ -23,9 +27,9 @@ static bool is_runtime(const struct frame *f)
 	return false;
 }
 
-static bool is_managed(const struct view *v, const struct process *p, const struct model_level_map *m)
+bool managed_stack(const struct view *v, uint32_t stack)
 {
-	for (struct stack_walk w = { .next = stacks_of(v->stacks, p, m->node, m->node2) }; stack_step(v->stacks, &w);)
+	for (struct stack_walk w = { .next = stack }; stack_step(v->stacks, &w);)
 		if (is_runtime(w.frame))
 			return true;
 	return false;
@@ -37,7 +41,7 @@ static uint64_t of_process(const struct view *v, const struct system_process *p)
 	const struct model_level *l = &model_process(v->model, p->process->id)->level;
 	uint64_t bytes = 0, resident = less(p->live_heap + p->live_map, p->untouched);
 	for (size_t i = 0; i < l->stack_count; i++)
-		bytes += is_managed(v, p->process, &l->by_stack[i]) ? l->by_stack[i].bytes : 0;
+		bytes += managed_stack(v, stacks_of(v->stacks, p->process, l->by_stack[i].node, l->by_stack[i].node2)) ? l->by_stack[i].bytes : 0;
 	return lower(bytes, less(resident, p->live_heap));
 }
 

@@ -14,6 +14,9 @@ struct managed {
 	bool several;      /* processes of other names have some, too */
 };
 
+/* Whether a runtime mapped it. */
+bool managed_stack(const struct view *v, uint32_t stack);
+
 /* At the ledger's moment. */
 struct managed managed_find(const struct view *v, const struct system *s);
 

@@ -1,6 +1,7 @@
 /* The map kind: ranges that are mapped, replaced, cut into pieces, moved and unmapped. */
 #include "analyzer/account.h"
 
+#include "analyzer/error.h"
 #include "analyzer/vec.h"
 
 /* ---- what is live ---------------------------------------------------------------------------------------- */
@@ -25,18 +26,68 @@ static void change(struct account *a, const struct range *r, int64_t bytes, int6
 	change_sum(&a->seen.map[r->class], bytes, blocks);
 	change_sum(&a->host->map[r->class], bytes, blocks);
 	if (r->class != MAP_RESERVED)
-		account_change(a, (struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread }, ns);
+		account_change(a, (struct change){ MODEL_MAP, r->site, bytes, blocks, r->start, r->thread, r->ns }, ns);
+}
+
+/* ---- what one call gave ------------------------------------------------------------------------------------ */
+
+#define FREE_PIECE (1u << 31)
+
+/* What is unmapped in pieces is freed once, with the last of them. 0 = no memory: then nobody counts it. */
+static uint32_t new_mapping(struct account *a)
+{
+	uint32_t number = a->free_piece;
+	if (number) {
+		a->free_piece = a->pieces[number] & ~FREE_PIECE;
+	} else {
+		number = a->piece_count + 1;
+		if (number >= FREE_PIECE || vec_reserve(a->pieces, a->piece_room, number + 1ul))
+			return 0;
+		a->piece_count = number;
+	}
+	a->pieces[number] = 0;
+	return number;
+}
+
+/* Nothing of it is left, and no unmapping of it can be undone: the number may be had again. */
+static void drop_mapping(struct account *a, uint32_t number)
+{
+	if (!number || a->pieces[number])
+		return;
+	a->pieces[number] = FREE_PIECE | a->free_piece;
+	a->free_piece = number;
+}
+
+static void count_pieces(struct account *a, uint32_t number, int64_t pieces)
+{
+	if (number)
+		a->pieces[number] += (uint32_t)pieces;
+}
+
+int maps_inherit(struct account *a, const struct account *parent)
+{
+	int e = ranges_inherit(&a->maps, &parent->maps);
+	if (e || !parent->piece_count)
+		return e;
+	if (vec_reserve(a->pieces, a->piece_room, parent->piece_count + 1ul))
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	memcpy(a->pieces, parent->pieces, (parent->piece_count + 1ul) * sizeof(*a->pieces));
+	a->piece_count = parent->piece_count;
+	a->free_piece = parent->free_piece;
+	return 0;
 }
 
 static int put(struct account *a, const struct range *r, uint64_t ns)
 {
 	change(a, r, (int64_t)(r->end - r->start), 1, ns);
+	count_pieces(a, r->mapping, 1);
 	return ranges_put(&a->maps, r);
 }
 
 static void take(struct account *a, const struct range *r, uint64_t ns)
 {
 	change(a, r, -(int64_t)(r->end - r->start), -1, ns);
+	count_pieces(a, r->mapping, -1);
 	ranges_remove(&a->maps, r);
 }
 
@@ -53,6 +104,8 @@ static int cut_range(struct account *a, const struct range *r, uint64_t start, u
 	int64_t kept = (int64_t)(left.end - left.start + right.end - right.start);
 	int64_t pieces = (left.end > left.start) + (right.end > right.start);
 	change(a, &whole, kept - (int64_t)(whole.end - whole.start), pieces - 1, ns);
+	count_pieces(a, whole.mapping, pieces - 1);
+	a->maps_gone += whole.mapping && !a->pieces[whole.mapping];
 	ranges_remove(&a->maps, r);
 	int e = left.end > left.start ? ranges_put(&a->maps, &left) : 0;
 	return e || right.end == right.start ? e : ranges_put(&a->maps, &right);
@@ -68,9 +121,12 @@ static int64_t cut(struct account *a, uint64_t start, uint64_t end, struct unmap
 			return e;
 		if (saved)
 			saved->ranges[saved->count++] = *r;
+		const uint32_t mapping = r->mapping;
 		e = cut_range(a, r, start, end, ns);
 		if (e)
 			return e;
+		if (!saved)
+			drop_mapping(a, mapping);
 	}
 	return n;
 }
@@ -99,13 +155,17 @@ int maps_unmap(struct account *a, const struct mt_event *s, uint32_t ring, uint6
 	if (!state)
 		return -MT_EMEMORY;
 	struct unmapping *u = &state->unmap;
+	for (size_t i = 0; i < u->count; i++)
+		drop_mapping(a, u->ranges[i].mapping);
 	u->start = s->addr;
 	u->end = map_end_of(s->addr, s->size);
 	u->count = 0;
+	u->gone = a->maps_gone;
 	int64_t n = cut(a, u->start, u->end, u, ns);
 	if (n < 0)
 		return (int)n;
-	t->frees += n > 0;
+	u->gone = a->maps_gone - u->gone;
+	t->frees += u->gone;
 	t->unknown_frees += n == 0;
 	t->temporary += temporaries(a, u);
 	return 0;
@@ -120,7 +180,7 @@ int maps_undo(struct account *a, uint64_t addr, uint32_t ring, uint64_t ns)
 	struct unmapping *u = &state->unmap;
 	if (!u->end || u->start != addr)
 		return 0;
-	t->frees -= u->count > 0;
+	t->frees -= u->gone;
 	t->unknown_frees -= u->count == 0;
 	t->temporary -= temporaries(a, u);
 	u->end = 0;
@@ -189,6 +249,8 @@ static int turn(struct account *a, const struct range *r, const struct range *by
 	part.end = r->end < by->end ? r->end : by->end;
 	part.prot = by->prot;
 	part.class = by->prot ? part.usable : MAP_RESERVED;
+	part.mapping = by->mapping;
+	const uint32_t before = r->mapping;
 	if (by->prot) {
 		part.site = by->site;
 		part.thread = by->thread;
@@ -196,6 +258,7 @@ static int turn(struct account *a, const struct range *r, const struct range *by
 		part.inherited = false;
 	}
 	int e = cut_range(a, r, part.start, part.end, ns);
+	drop_mapping(a, before);
 	return e ? e : put(a, &part, ns);
 }
 
@@ -216,15 +279,19 @@ static int64_t turn_all(struct account *a, const struct range *by, uint64_t ns)
 	return (int64_t)bytes;
 }
 
-static int protect(struct account *a, const struct range *by, uint64_t ns)
+static int protect(struct account *a, struct range *by, uint64_t ns)
 {
+	const uint64_t gone = a->maps_gone;
+	by->mapping = by->prot ? new_mapping(a) : 0;
 	int64_t bytes = turn_all(a, by, ns);
-	if (bytes <= 0)
+	if (bytes < 0)
 		return (int)bytes;
-	if (by->prot)
+	if (by->prot && bytes)
 		account_count(a, MODEL_MAP, by->site, (uint64_t)bytes);
+	else if (by->prot)
+		drop_mapping(a, by->mapping);
 	else
-		a->kind[MODEL_MAP].totals.frees++;
+		a->kind[MODEL_MAP].totals.frees += a->maps_gone - gone;
 	return 0;
 }
 
@@ -254,12 +321,17 @@ int maps_map(struct account *a, const struct mt_event *s, uint32_t ring, uint32_
 	if (ext.flags & MT_MAP_PROTECT)
 		return protect(a, &r, ns);
 	describe(a, &state->unmap, &ext, &r);
+	struct model_totals *t = &a->kind[MODEL_MAP].totals;
+	const uint64_t before = t->live_bytes;
 	int64_t replaced = cut(a, r.start, r.end, NULL, ns);
 	if (replaced < 0)
 		return (int)replaced;
-	if (!(ext.flags & MT_MAP_FIXED))
-		a->kind[MODEL_MAP].totals.missed_frees += (uint64_t)replaced;
+	if (!(ext.flags & MT_MAP_FIXED)) {
+		t->missed_frees += (uint64_t)replaced;
+		t->missed_bytes += before - t->live_bytes;
+	}
 	account_count(a, MODEL_MAP, r.site, r.class == MAP_RESERVED ? 0 : r.end - r.start);
+	r.mapping = new_mapping(a);
 	int e = account_set_last(a, MODEL_MAP, thread, r.start);
 	return e ? e : put(a, &r, ns);
 }

@@ -3,6 +3,7 @@
 
 #include "analyzer/account.h"
 #include "analyzer/devices.h"
+#include "analyzer/doubt.h"
 #include "analyzer/error.h"
 #include "analyzer/tally.h"
 #include "analyzer/vec.h"
@@ -297,6 +298,7 @@ static void finish_sites(struct account *a)
 	tally_drop_empty(&a->sites);
 	a->seen.sites = a->sites.sites;
 	a->seen.oldest_ns = a->sites.oldest_ns;
+	a->seen.doubts = a->sites.doubts;
 	a->seen.site_count = (uint32_t)a->sites.site_count;
 }
 
@@ -334,6 +336,11 @@ static int finish(struct model *m)
 {
 	if (m->query.until_ns != UINT64_MAX)
 		move_to(m, m->query.until_ns);
+	for (size_t i = 0; i < m->account_count; i++) {
+		int e = m->accounts[i].seen.ended ? 0 : doubt_prove(&m->accounts[i], m->end_ns);
+		if (e)
+			return e;
+	}
 	for (size_t i = 0; i <= m->host_count; i++)
 		for (int k = 0; k < MODEL_KINDS; k++)
 			tally_settle(&m->hosts[i].kind[k]);

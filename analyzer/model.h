@@ -44,6 +44,7 @@ struct model_change {
 	int64_t bytes, blocks;  /* +size, 1 = allocated; -size, -1 = freed */
 	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
 	uint64_t device_bytes;  /* live of that kind on that device in all processes; 0 of host memory */
+	uint64_t made_ns;       /* when the block was allocated */
 	uint64_t ns;
 };
 
@@ -124,7 +125,9 @@ struct model_totals {
 	uint64_t failed, failed_bytes_max;
 	uint64_t trials;                    /* requests that failed and were made to see whether they would; not in failed */
 	uint64_t inherited_bytes, inherited_blocks;   /* from the fork, still alive; 0 in sums over processes */
-	uint64_t missed_frees;              /* blocks that ended because their address was allocated again */
+	uint64_t missed_frees;              /* blocks that ended because their address was allocated again ... */
+	uint64_t missed_bytes;              /* ... and their bytes, of the host's kinds */
+	uint64_t doubt_bytes, doubt_blocks; /* of what is live: it may have been freed by events that were lost (doubt.h). After the pass */
 	uint64_t unknown_frees;             /* frees of blocks nobody saw being allocated; not in frees */
 };
 
@@ -182,6 +185,10 @@ struct model_site {
 	uint32_t peak_stamp, host_stamp;    /* the model's */
 };
 
+/* Of one site: how much of what seems to be live may have been freed by events that were lost, and how much of it was found to be so,
+ * since its address was allocated again. */
+struct model_doubt { uint64_t bytes, blocks, missed_bytes; };
+
 /* Failed requests of one stack. */
 struct model_failure {
 	uint32_t process, node, node2, hook;
@@ -221,6 +228,7 @@ struct model_process {
 	struct model_series timeline[MODEL_KINDS];
 	const struct model_site *sites;              /* all kinds; sites[i].kind tells. In the order of numbers */
 	const uint64_t *oldest_ns;                   /* by site: allocation time of its oldest live block; 0 = none */
+	const struct model_doubt *doubts;            /* by site; NULL = no event was lost */
 	uint32_t site_count;
 	struct model_fold fold;
 	uint64_t events;                             /* slots seen, or folded */
@@ -265,6 +273,7 @@ struct model_share {
 	uint64_t alias_bytes;                        /* other processes' memory it has opened; in no other figure */
 	uint64_t ooms, retries;                      /* as PyTorch counts num_ooms and num_alloc_retries */
 	bool driver_pool;                            /* it has used the driver's own pool (cudaMallocAsync), which keeps what is freed */
+	bool expandable;                             /* its pool has mapped segments page by page */
 };
 
 /* What the processes had on a device at one moment. */
@@ -296,6 +305,14 @@ struct model_pools {
 	unsigned captures, pools;        /* of all private ones; else 0 */
 };
 
+/* What of a process's pools may serve a request: LAYOUT_COMMON or the number of a private pool, segments for its size and stream. */
+struct pool_request {
+	uint32_t pool;
+	uint64_t bytes;                  /* 0 = any */
+	bool stream_known;
+	uint64_t stream;
+};
+
 enum model_outcome { OUTCOME_UNKNOWN = 0, OUTCOME_CAUGHT, OUTCOME_FATAL };
 enum { MODEL_REFUSALS = 3 };
 
@@ -316,7 +333,8 @@ struct model_oom {
 	uint64_t allocated_bytes, reserved_bytes;   /* of that process on that device */
 	uint64_t largest_hole_bytes;     /* in its segments */
 	bool capturing;                  /* asked of the private pool of a graph that was being captured */
-	struct model_pools usable;       /* the pool that was asked: the common one, or that graph's */
+	struct pool_request asked;
+	struct model_pools usable;       /* the pool that was asked (the common one, or that graph's), without segments of other streams and sizes */
 	struct model_pools graphs;       /* all private pools, with that one */
 	uint64_t whole_free_bytes;       /* of segments (mapped pages) without a block: what returning them would give */
 	uint64_t given;                  /* the model's */
@@ -360,6 +378,12 @@ void model_free(struct model *m);
 
 /* In the middle of the pass: live bytes of a kind in a process, of a layer on a device; events so far. */
 uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
+/* All events of the process that are missing; UINT64_MAX = nobody knows how many. */
+uint64_t model_lost(const struct model *m, unsigned id);
+/* How much of what is live of a kind may have been freed by events that were lost. */
+uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind);
+/* How far live bytes of a kind may have been wrong at any time so far, as events were lost. 0 where none were. */
+double model_doubt(const struct model *m, unsigned id, enum model_kind kind);
 uint64_t model_device_live(const struct model *m, uint32_t device, enum model_layer layer);
 uint64_t model_events(const struct model *m);
 

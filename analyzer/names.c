@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +36,37 @@ const char *name_language(const char *symbol)
 	return NULL;
 }
 
+struct demangling {
+	jmp_buf full;
+	size_t used;
+	char text[MAX_NAME + 1];
+};
+
+/* The demangler hands its text out in pieces. It is left when there is enough of it: to go on could take hours, and nothing that it
+ * has lies on the heap. */
+static void take_piece(const char *piece, size_t n, void *opaque)
+{
+	struct demangling *d = opaque;
+	size_t room = MAX_NAME - d->used;
+	memcpy(d->text + d->used, piece, n < room ? n : room);
+	d->used += n < room ? n : room;
+	if (n > room)
+		longjmp(d->full, 1);
+}
+
+static bool demangle(struct demangling *d, const char *symbol)
+{
+	const int flags = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+	if (setjmp(d->full) || rust_demangle_callback(symbol, flags, take_piece, d))
+		return true;
+	d->used = 0;
+	return cplus_demangle_v3_callback(symbol, flags, take_piece, d);
+}
+
 char *name_demangle(const char *symbol)
 {
-	if (!name_language(symbol))
-		return NULL;
-	char *name = cplus_demangle(symbol, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
-	if (name && strlen(name) > MAX_NAME)
-		name[MAX_NAME] = '\0';
-	return name;
+	struct demangling d = { .used = 0 };
+	return name_language(symbol) && demangle(&d, symbol) ? strndup(d.text, d.used) : NULL;
 }
 
 /*

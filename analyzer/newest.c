@@ -111,7 +111,7 @@ static enum worth look_into(const char *dir)
 		return WORTH;
 	int e = reader_open(&r, &dir, 1, READER_FORCE);
 	if (e)
-		return e == -MT_ENOTRACE ? UNBORN : WORTH;
+		return e == -MT_ENOTRACE || e == -MT_ENOPROCESS ? UNBORN : WORTH;
 	enum worth worth = may_be_our_pipeline(dir) && anyone(r, runs) ? OURS
 			 : anyone(r, lasted) || held_something(r) ? WORTH : LITTLE;
 	reader_close(r);

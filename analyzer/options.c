@@ -3,53 +3,33 @@
 #include "analyzer/error.h"
 #include "analyzer/newest.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/reader.h"
 #include "analyzer/suggest.h"
+#include "format/number.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#define SECOND_NS 1000000000ll
+#define MOST_SECONDS 9000000000ll
+
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
-int options_bytes(const char *text, uint64_t *bytes)
+int options_percent(const char *text, double *percent)
 {
-	static const char units[] = "KMGT";
+	size_t n = strspn(text, "0123456789.");
 	char *end;
-	errno = 0;
-	double v = strtod(text, &end);
-	if (end == text || errno || !(v >= 0))
-		return -MT_EUSAGE;
-	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
-	if (*end && !unit)
-		return -MT_EUSAGE;
-	if (unit) {
-		v = ldexp(v, 10 * (int)(unit - units + 1));
-		end++;
-		end += *end == 'i';
-		end += *end == 'B';
-	}
-	if (*end || v >= 0x1p63)
-		return -MT_EUSAGE;
-	*bytes = (uint64_t)v;
-	return 0;
-}
-
-static int parse_number(const char *text, uint64_t *n)
-{
-	char *end;
-	errno = 0;
-	*n = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno ? 0 : -MT_EUSAGE;
+	*percent = strtod(text, &end);
+	return n && end == text + n && (!*end || !strcmp(end, "%")) ? 0 : -MT_EUSAGE;
 }
 
 static int parse_rows(const char *text, uint64_t *rows)
 {
-	int e = strcmp(text, "all") ? parse_number(text, rows) : 0;
+	int e = strcmp(text, "all") ? mt_read_count(text, rows) : 0;
 	if (!e && (!strcmp(text, "all") || *rows == 0))
 		*rows = OPTIONS_ALL_ROWS;
 	return e;
@@ -57,11 +37,10 @@ static int parse_rows(const char *text, uint64_t *rows)
 
 static int parse_seconds(const char *text, int64_t *ns)
 {
-	char *end;
-	double v = strtod(text, &end);
-	if (end == text || (*end && strcmp(end, "s")) || !(v >= 0 && v < 9e9))
+	uint64_t value;
+	if (mt_read_duration(text, &value) || value >= (uint64_t)(MOST_SECONDS * SECOND_NS))
 		return -MT_EUSAGE;
-	*ns = (int64_t)(v * 1e9);
+	*ns = (int64_t)value;
 	return 0;
 }
 
@@ -69,21 +48,26 @@ static int parse_seconds(const char *text, int64_t *ns)
 static int parse_wall(const char *text, int64_t *ns)
 {
 	struct tm tm = { .tm_isdst = -1 };
-	double fraction = 0;
+	uint64_t seconds_ns = 0;
 	const char *rest = strptime(text, "%Y-%m-%dT%H:%M", &tm);
 	if (!rest)
 		rest = strptime(text, "%Y-%m-%d %H:%M", &tm);
 	if (!rest)
 		return -MT_EUSAGE;
 	if (*rest == ':') {
-		char *end;
-		fraction = strtod(rest + 1, &end);
-		rest = end;
+		char seconds[32];
+		size_t n = strspn(++rest, "0123456789.");
+		snprintf(seconds, sizeof(seconds), "%.*s", (int)n, rest);
+		rest += n;
+		if (mt_read_duration(seconds, &seconds_ns) || seconds_ns >= 61ull * SECOND_NS)
+			return -MT_EUSAGE;
 	}
-	if (!(fraction >= 0 && fraction < 61) || (*rest && strcmp(rest, "Z")))
+	if (*rest && strcmp(rest, "Z"))
 		return -MT_EUSAGE;
-	time_t seconds = *rest == 'Z' ? timegm(&tm) : mktime(&tm);
-	*ns = (int64_t)seconds * 1000000000 + (int64_t)(fraction * 1e9);
+	time_t minute = *rest == 'Z' ? timegm(&tm) : mktime(&tm);
+	if (llabs(minute) > MOST_SECONDS)
+		return -MT_EUSAGE;
+	*ns = (int64_t)minute * SECOND_NS + (int64_t)seconds_ns;
 	return 0;
 }
 
@@ -104,9 +88,9 @@ static int parse_when(const char *text, struct when *w)
 		w->kind = WHEN_OOM;
 	else if (has_prefix(text, "phase:"))
 		w->kind = WHEN_PHASE;
-	else if (has_prefix(text, "oom:") && !parse_number(text + 4, &w->number))
+	else if (has_prefix(text, "oom:") && !mt_read_count(text + 4, &w->number))
 		w->kind = WHEN_OOM;
-	else if (has_prefix(text, "step:") && !parse_number(text + 5, &w->number))
+	else if (has_prefix(text, "step:") && !mt_read_count(text + 5, &w->number))
 		w->kind = WHEN_STEP;
 	else if (!parse_seconds(text, &w->ns))
 		w->kind = WHEN_SECONDS;
@@ -190,16 +174,18 @@ static int set_value(const struct option_row *row, void *values, const char *tex
 		*(const char **)at = text;
 		return 0;
 	case OPTION_NUMBER:
-		return parse_number(text, at);
+		return mt_read_count(text, at);
 	case OPTION_ROWS:
 		return parse_rows(text, at);
 	case OPTION_BYTES:
-		return options_bytes(text, at);
+		return mt_read_bytes(text, at);
 	case OPTION_SWITCH:
 		if (text && strcmp(text, "0") && strcmp(text, "1"))
 			return -MT_EUSAGE;
 		*(int *)at = !text || *text == '1';
 		return 0;
+	case OPTION_DURATION:
+		return mt_read_duration(text, at);
 	case OPTION_WHEN:
 		return parse_when(text, at);
 	case OPTION_BY:
@@ -228,10 +214,10 @@ static void print_wrapped(const char *text, int left)
 		while (n > 0 && text[n] != ' ')
 			n--;
 		n = n ? n : room;
-		printf("%.*s\n%*s", n, text, left, "");
+		print("%.*s\n%*s", n, text, left, "");
 		text += n + (text[n] == ' ');
 	}
-	printf("%s\n", text);
+	print("%s\n", text);
 }
 
 static void print_row(const struct option_row *row)
@@ -244,21 +230,32 @@ static void print_row(const struct option_row *row)
 		snprintf(help, sizeof(help), "%s: %s", row->help, list_keys(row, keys, sizeof(keys)));
 	else
 		snprintf(help, sizeof(help), "%s", row->help);
-	printf("  %-*s ", HELP_LEFT - 3, left);
+	print("  %-*s ", HELP_LEFT - 3, left);
 	print_wrapped(help, HELP_LEFT);
+}
+
+static void put_own(const char *lines)
+{
+	print_as_is(lines, strlen(lines));
 }
 
 void options_help(const struct option_spec *spec)
 {
-	printf("usage: %s\n\n%s\n", spec->usage, spec->what);
-	if (spec->examples)
-		printf("\n%s", spec->examples);
-	printf("\n");
+	print("usage: %s\n\n", spec->usage);
+	put_own(spec->what);
+	print("\n");
+	if (spec->examples) {
+		print("\n");
+		put_own(spec->examples);
+	}
+	print("\n");
 	for (const struct option_row *row = spec->rows; row->name; row++)
 		print_row(row);
-	printf("  -h, --help              this text\n");
-	if (spec->more)
-		printf("%s\n", spec->more);
+	print("  -h, --help              this text\n");
+	if (spec->more) {
+		put_own(spec->more);
+		print("\n");
+	}
 }
 
 static const struct option_row *find_long(const struct option_spec *spec, const char *name, size_t length)
@@ -328,7 +325,8 @@ static int no_option(const struct parser *p, const char *name, size_t length, ch
 }
 
 static const char *const wanted[] = {
-	[OPTION_NUMBER] = "number", [OPTION_ROWS] = "number of rows (50, 0 or all)", [OPTION_BYTES] = "number of bytes (512K, 4G)",
+	[OPTION_NUMBER] = "number", [OPTION_ROWS] = "number of rows (50, 0 or all)", [OPTION_BYTES] = "number of bytes (512K, 1.5G)",
+	[OPTION_DURATION] = "time (0.5, 500ms, 2m)",
 	[OPTION_SWITCH] = "0 or 1", [OPTION_WHEN] = "time (seconds from 0 on, 2026-01-31T12:00, peak, end, oom[:N], step:N, phase:NAME)",
 };
 
@@ -453,7 +451,7 @@ static int take_dirs(struct options *o, int words, char **argv)
 	if (!o->newest)
 		return error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no memtrace directory here");
 	if (passed)
-		fprintf(stderr, "memtrace: reading %s; %u newer %s of short commands\n", o->newest, passed, passed == 1 ? "is" : "are");
+		print_error("memtrace: reading %s; %u newer %s of short commands\n", o->newest, passed, passed == 1 ? "is" : "are");
 	o->dirs[o->ndirs++] = o->newest;
 	return 0;
 }

@@ -54,6 +54,7 @@ struct options {
 	const char *filter;
 	const char *rules;   /* file of categories' rules */
 	bool no_python, no_native, all_frames;
+	bool no_debug_files;
 	bool force;
 	const char **dirs;   /* what was left on the command line, or the newest directory; owned */
 	int ndirs;
@@ -68,6 +69,7 @@ enum option_type {
 	OPTION_NUMBER,  /* uint64_t */
 	OPTION_ROWS,    /* uint64_t; 0 and all are OPTIONS_ALL_ROWS */
 	OPTION_BYTES,   /* uint64_t, K M G T are binary */
+	OPTION_DURATION, /* uint64_t ns */
 	OPTION_SWITCH,  /* int from 0 or 1 */
 	OPTION_WHEN,    /* struct when */
 	OPTION_BY,      /* enum by */
@@ -104,7 +106,8 @@ struct option_row {
 #define OPTIONS_ROW_FRAMES \
 	OPTIONS_ROW("no-python", 0, NULL, OPTION_FLAG, no_python, "without Python frames"), \
 	OPTIONS_ROW("no-native", 0, NULL, OPTION_FLAG, no_native, "without native frames"), \
-	OPTIONS_ROW("all-frames", 0, NULL, OPTION_FLAG, all_frames, "also frames that say little")
+	OPTIONS_ROW("all-frames", 0, NULL, OPTION_FLAG, all_frames, "also frames that say little"), \
+	OPTIONS_ROW("no-debug-files", 0, NULL, OPTION_FLAG, no_debug_files, "open no file outside the trace for names")
 #define OPTIONS_ROW_BY(keys) { "by", 0, "KEY", OPTION_BY, offsetof(struct options, by), "one row for each", keys }
 
 /* What owners can be added up by. */
@@ -152,8 +155,8 @@ void options_help(const struct option_spec *spec);
 /* "site" */
 const char *options_by_name(enum by by);
 
-/* "512K" -> 524288; returns 0 or -MT_EUSAGE. Also for environment variables. */
-int options_bytes(const char *text, uint64_t *bytes);
+/* "90%" or "90"; 0 or -MT_EUSAGE. */
+int options_percent(const char *text, double *percent);
 
 /* The moment in nanoseconds since the trace's start. WHEN_UNSET leaves *ns alone; WHEN_END is UINT64_MAX; WHEN_PEAK is
  * the command's business; others are errors as long as traces hold no such marks. */

@@ -1,5 +1,8 @@
 #include "analyzer/output.h"
 
+#include "analyzer/print.h"
+#include "format/text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -60,17 +63,27 @@ static bool has_colours(void)
 	return output_is_terminal() && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
+static const char *const codes[] = {
+	[STYLE_NONE] = "", [STYLE_HEAD] = "\033[1m", [STYLE_BAD] = "\033[1;31m", [STYLE_FAINT] = "\033[2m",
+};
+static const char code_end[] = "\033[0m";
+
 const char *output_begin(enum output_style style)
 {
-	static const char *const codes[] = {
-		[STYLE_NONE] = "", [STYLE_HEAD] = "\033[1m", [STYLE_BAD] = "\033[1;31m", [STYLE_FAINT] = "\033[2m",
-	};
 	return has_colours() ? codes[style] : "";
 }
 
 const char *output_end(enum output_style style)
 {
-	return style != STYLE_NONE && has_colours() ? "\033[0m" : "";
+	return style != STYLE_NONE && has_colours() ? code_end : "";
+}
+
+bool output_is_escape(const char *text)
+{
+	for (size_t i = STYLE_NONE + 1; i < sizeof(codes) / sizeof(*codes); i++)
+		if (text == codes[i])
+			return true;
+	return text == code_end;
 }
 
 /* ---- ASCII --------------------------------------------------------------------------------------------- */
@@ -100,7 +113,7 @@ char output_ascii(const char *s, int length)
 }
 
 /* A stream that is ASCII, and the character that the latest write ended in. */
-struct ascii { int fd; char text[4]; int have; };
+struct ascii { int fd; char text[5]; int have; };
 
 static int length_of(unsigned char first)
 {
@@ -125,7 +138,7 @@ static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 	char out[BUFSIZ];
 	for (size_t i = 0; i < size; ) {
 		size_t n = 0;
-		for (; i < size && n + 1 < sizeof(out); i++) {
+		for (; i < size && n + 2 < sizeof(out); i++) {
 			if (a->have && (text[i] & 0xc0) != 0x80) { /* it ended too early */
 				out[n++] = '?';
 				a->have = 0;
@@ -134,7 +147,9 @@ static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 			int length = length_of((unsigned char)*a->text);
 			if (a->have < length)
 				continue;
-			out[n++] = output_ascii(a->text, length);
+			a->text[length] = '\0';
+			for (int columns = mt_text_columns(mt_text_character(a->text).code); columns > 0; columns--)
+				out[n++] = output_ascii(a->text, length);
 			a->have = 0;
 		}
 		if (!write_all(a->fd, out, n))
@@ -197,7 +212,7 @@ void output_progress_of(const char *doing, uint64_t count, const char *what, dou
 		return;
 	char text[32];
 	snprintf(text, sizeof(text), count < 1000000 ? "%.0f" : "%.1f M", count < 1000000 ? (double)count : (double)count / 1e6);
-	fprintf(stderr, "\r%s %s %s ... %.0f %%\033[K", doing, text, what, done * 100);
+	print_error("\r%s %s %s ... %.0f %%\033[K", doing, text, what, done * 100);
 	fflush(stderr);
 	progress.shown = true;
 	progress.last = now;
@@ -206,7 +221,7 @@ void output_progress_of(const char *doing, uint64_t count, const char *what, dou
 void output_progress_end(void)
 {
 	if (progress.shown)
-		fprintf(stderr, "\r\033[K");
+		print_error("\r\033[K");
 	progress.shown = false;
 }
 
@@ -316,96 +331,80 @@ char *output_format(const char *format, ...)
 	return n < 0 ? NULL : text;
 }
 
-/* Bytes of the UTF-8 character at `s`; 0 if there is no valid one. */
-static int utf8_length(const unsigned char *s)
-{
-	int n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3 : *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
-	for (int i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) || (*s == 0xf0 && s[1] < 0x90) ||
-	    (*s == 0xf4 && s[1] >= 0x90))
-		return 0;
-	return n;
-}
-
-static bool is_control(const unsigned char *s)
-{
-	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0);
-}
-
-char *output_clean(const char *text)
-{
-	const unsigned char *in = (const unsigned char *)text;
-	char *out = malloc(strlen(text) + 1), *end = out;
-	if (!out)
-		return NULL;
-	while (*in) {
-		int n = utf8_length(in);
-		if (n == 0 || is_control(in)) {
-			*end++ = '?';
-			in += n ? n : 1;
-			continue;
-		}
-		memcpy(end, in, (size_t)n);
-		end += n;
-		in += n;
-	}
-	*end = '\0';
-	return out;
-}
-
 int output_columns(const char *text)
 {
 	int columns = 0;
-	for (; *text; text++)
-		columns += (*text & 0xc0) != 0x80;
+	while (*text) {
+		struct mt_character c = mt_text_character(text);
+		columns += mt_text_columns(c.code);
+		text += c.bytes;
+	}
 	return columns;
 }
 
-/* Where character number n of the text begins. */
-static const char *character(const char *text, int n)
+/* Behind as much of the text as fits into so many columns. */
+static const char *behind(const char *text, int columns)
 {
-	for (; *text; text++)
-		if ((*text & 0xc0) != 0x80 && n-- == 0)
+	while (*text) {
+		struct mt_character c = mt_text_character(text);
+		columns -= mt_text_columns(c.code);
+		if (columns < 0)
 			break;
+		text += c.bytes;
+	}
+	return text;
+}
+
+/* As much of the text's end as fits into so many columns. */
+static const char *ending(const char *text, int columns)
+{
+	for (int width = output_columns(text); width > columns; ) {
+		struct mt_character c = mt_text_character(text);
+		width -= mt_text_columns(c.code);
+		text += c.bytes;
+	}
 	return text;
 }
 
 char *output_fit(const char *text, int columns)
 {
-	int width = output_columns(text);
-	if (width <= columns)
+	if (output_columns(text) <= columns)
 		return strdup(text);
 	if (columns < 8)
-		return strndup(text, (size_t)(character(text, columns) - text));
+		return strndup(text, (size_t)(behind(text, columns) - text));
 	int right = (columns - 2) / 2, left = columns - 2 - right;
-	return output_format("%.*s..%s", (int)(character(text, left) - text), text, character(text, width - right));
+	return output_format("%.*s..%s", (int)(behind(text, left) - text), text, ending(text, right));
 }
 
 char *output_tail(const char *text, int columns)
 {
-	int width = output_columns(text);
 	bool arrow = strncmp(text, "< ", 2) == 0;
-	if (width <= columns || columns < 8)
+	if (output_columns(text) <= columns || columns < 8)
 		return output_fit(text, columns);
-	return output_format("%s..%s", arrow ? "< " : "", character(text, width - (columns - (arrow ? 4 : 2))));
+	return output_format("%s..%s", arrow ? "< " : "", ending(text, columns - (arrow ? 4 : 2)));
 }
 
 char *output_cut(const char *text, int columns)
 {
 	if (output_columns(text) <= columns)
 		return strdup(text);
-	int kept = columns > 2 ? columns - 2 : 0;
-	return output_format("%.*s..", (int)(character(text, kept) - text), text);
+	return output_format("%.*s..", (int)(behind(text, columns > 2 ? columns - 2 : 0) - text), text);
 }
 
 void output_line(enum output_style style, char *text)
 {
-	char *clean = text ? output_clean(text) : NULL, *fitted = clean ? output_cut(clean, output_width()) : NULL;
-	printf("%s%s%s\n", output_begin(style), fitted ? fitted : "", output_end(style));
+	char *fitted = text ? output_cut(text, output_width()) : NULL;
+	print("%s%s%s\n", output_begin(style), fitted, output_end(style));
 	free(fitted);
-	free(clean);
+	free(text);
+}
+
+void output_fit_line(enum output_style style, char *text)
+{
+	char *fitted = text ? output_fit(text, output_width()) : NULL;
+	if (fitted)
+		print("%s%s%s\n", output_begin(style), fitted, output_end(style));
+	free(fitted);
 	free(text);
 }
 
@@ -430,34 +429,35 @@ static bool belongs_together(const char *text, size_t at)
 static size_t breaking(const char *text, int columns)
 {
 	size_t at = 0, last = 0;
-	for (int column = 0; text[at] && column < columns; column++) {
+	while (text[at]) {
+		struct mt_character c = mt_text_character(text + at);
+		columns -= mt_text_columns(c.code);
+		if (columns < 0)
+			break;
 		if (text[at] == ' ' && !belongs_together(text, at))
 			last = at;
-		for (at++; (text[at] & 0xc0) == 0x80; at++)
-			;
+		at += c.bytes;
 	}
 	return !text[at] ? at : last ? last : at;
 }
 
 unsigned output_wrapped(const char *text, int indent, unsigned most, int first, const char *figures)
 {
-	char *clean = output_clean(text ? text : "");
-	const char *at = clean ? clean : "";
+	const char *at = text ? text : "";
 	unsigned lines = 0;
 	do {
 		int columns = lines ? output_width() - indent : first;
 		size_t n = breaking(at, columns);
 		char *part = lines + 1 == most && at[n] ? output_cut(at, columns) : strndup(at, n);
-		printf("%*s%s", lines ? indent : 0, "", part ? part : "");
+		print("%*s%s", lines ? indent : 0, "", part);
 		if (!lines && figures)
-			printf("%*s%s", columns - output_columns(part ? part : ""), "", figures);
-		printf("\n");
+			print("%*s%s", columns - output_columns(part ? part : ""), "", figures);
+		print("\n");
 		free(part);
 		at += n;
 		at += *at == ' ';
 		lines++;
 	} while (*at && lines < most);
-	free(clean);
 	return lines;
 }
 

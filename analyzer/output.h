@@ -1,7 +1,7 @@
 /*
  * What goes on the screen: numbers for humans, tables that fit, colours only where they are seen.
  *
- * Text from a trace (names, paths) passes output_clean() before it is printed: it may hold anything.
+ * Text from a trace (names, paths) may hold anything until print() prints it: analyzer/print.h.
  */
 #ifndef MT_ANALYZER_OUTPUT_H
 #define MT_ANALYZER_OUTPUT_H
@@ -24,6 +24,7 @@ enum output_style { STYLE_NONE, STYLE_HEAD, STYLE_BAD, STYLE_FAINT };
 /* Escape sequences, or "" where there are no colours. */
 const char *output_begin(enum output_style);
 const char *output_end(enum output_style);
+bool output_is_escape(const char *text); /* is it what one of these returned, which is told by its address? */
 
 /* From here on stdout and stderr are for eyes: where the locale's characters are not UTF-8, all others than ASCII are printed as one of ASCII
  * each, that looks alike or is '?'. What is for programs (JSON, CSV, dumps) is UTF-8 everywhere. */
@@ -65,10 +66,7 @@ char *output_size_class(unsigned bin);
 
 char *output_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Valid UTF-8 without control characters. */
-char *output_clean(const char *text);
-
-/* Columns it takes. */
+/* Columns it takes once it is printed. */
 int output_columns(const char *text);
 
 /* The same text in at most `columns`: its middle becomes "..". */
@@ -81,8 +79,11 @@ char *output_tail(const char *text, int columns);
 /* The same text in at most `columns`: its end becomes "..". */
 char *output_cut(const char *text, int columns);
 
-/* Prints it as one line that fits, without what a terminal would obey, and frees it. NULL = no memory: an empty one. */
+/* Prints it as one line that fits, and frees it. NULL = no memory: an empty one. */
 void output_line(enum output_style style, char *text);
+
+/* The same, shortened by output_fit(); NULL prints nothing. */
+void output_fit_line(enum output_style style, char *text);
 
 /* The same with the first of the texts that fits, else the last; frees them. */
 void output_first_line(enum output_style style, char **texts, int count);
@@ -112,7 +113,7 @@ struct table;
 /* `columns` must outlive the table; `indent` spaces stand before each row. */
 struct table *table_new(const struct column *columns, int count, int indent);
 
-/* As many strings as columns; copied and cleaned. NULL is an empty cell. */
+/* As many strings as columns; copied. NULL is an empty cell. */
 void table_row(struct table *, const char *const *cells);
 
 /* Leaves out columns that are worth less than that, also where there is room. */

@@ -9,6 +9,7 @@
 #include "analyzer/explain.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/vec.h"
 
 #include <stdio.h>
@@ -107,14 +108,14 @@ static int find_savings(struct fitting *f)
 
 static void print_fit(const struct fitting *f)
 {
-	printf("%s%s%s  needs %s at %s, which %s into %s\n", output_begin(STYLE_HEAD), f->space->name, output_end(STYLE_HEAD), BYTES(f->needed),
-	       DURATION(f->space->ns), f->needed <= f->size ? "fits" : "does not fit", BYTES(f->size));
+	print("%s%s%s  needs %s at %s, which %s into %s\n", output_begin(STYLE_HEAD), f->space->name, output_end(STYLE_HEAD), BYTES(f->needed),
+	      DURATION(f->space->ns), f->needed <= f->size ? "fits" : "does not fit", BYTES(f->size));
 	if (f->needed <= f->size)
 		return;
-	printf("  %12s must go\n", BYTES(f->needed - f->size));
+	print("  %12s must go\n", BYTES(f->needed - f->size));
 	for (size_t i = 0; i < f->count; i++)
-		printf("  %12s %s\n", BYTES(f->savings[i].bytes), f->savings[i].of ? f->savings[i].of : "");
-	printf("  %12s then%s\n", BYTES(f->needed > saved(f) ? f->needed - saved(f) : 0), fits(f) ? ": it fits" : "");
+		output_line(STYLE_NONE, output_format("  %12s %s", BYTES(f->savings[i].bytes), f->savings[i].of ? f->savings[i].of : ""));
+	print("  %12s then%s\n", BYTES(f->needed > saved(f) ? f->needed - saved(f) : 0), fits(f) ? ": it fits" : "");
 }
 
 static json_t *json_fit(const struct fitting *f)

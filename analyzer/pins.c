@@ -61,12 +61,12 @@ static int take_segment(struct finding *f, const struct layout_segment *s)
 	return 0;
 }
 
-int pins_find(const struct layout *l, struct pin **pins, size_t *count)
+int pins_find(const struct layout *l, const struct pool_request *only, struct pin **pins, size_t *count)
 {
 	struct finding f = { 0 };
 	int e = 0;
 	for (size_t i = 0; i < l->segment_count && !e; i++)
-		if (l->segments[i].used && l->segments[i].used < l->segments[i].size)
+		if (l->segments[i].used && l->segments[i].used < l->segments[i].size && (!only || layout_serves(&l->segments[i], only)))
 			e = take_segment(&f, &l->segments[i]);
 	join(&f, 0);
 	if (f.count)

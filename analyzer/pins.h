@@ -13,7 +13,7 @@ struct pin {
 	uint32_t segments;
 };
 
-/* *pins is allocated, those that pin most first. 0 or -MT_EMEMORY. */
-int pins_find(const struct layout *l, struct pin **pins, size_t *count);
+/* Of the segments that may serve `only`; NULL = of all. *pins is allocated, those that pin most first. 0 or -MT_EMEMORY. */
+int pins_find(const struct layout *l, const struct pool_request *only, struct pin **pins, size_t *count);
 
 #endif

@@ -12,6 +12,7 @@ struct range {
 	uint64_t ns;              /* when it was mapped first; a move keeps it */
 	uint32_t site, thread;
 	uint32_t file;
+	uint32_t mapping;         /* whose piece it is: what one call gave; 0 = nobody counts it. Numbered by maps.c */
 	uint8_t  class;           /* enum model_map_class */
 	uint8_t  usable;          /* what it is when it can be used: of a reservation the class that mprotect would make it */
 	uint8_t  prot;

@@ -17,6 +17,7 @@
 /* ---- notes ----------------------------------------------------------------------------------------------- */
 
 bool reader_follows(const struct reader *r) { return r->flags & READER_FOLLOW; }
+struct bound *reader_bound(const struct reader *r) { return r->bound; }
 struct codec *reader_codec(struct reader *r) { return r->codec; }
 
 static void add_note(struct reader *r, int code, const char *file, int64_t offset, const char *text)
@@ -52,6 +53,20 @@ int reader_damage(struct reader *r)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
+/* There is a session, so memtrace wrote the directory: the processes are what is missing. */
+static int no_process(const struct reader *r, const char *dir)
+{
+	uint64_t n = reader_unrecorded(r);
+	const char *rings = r->sessions[0].head.ring_dir;
+	if (!n)
+		return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "no process recorded anything");
+	if (reader_unrecorded_why(r) & MT_LOSS_MEMORY)
+		return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "%" PRIu64 " %s had no memory for being recorded", n,
+				 n == 1 ? "process" : "processes");
+	return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "%" PRIu64 " %s could not make files in %s", n,
+			 n == 1 ? "process" : "processes", *rings ? rings : dir);
+}
+
 static int open_all(struct reader *r, const char *const *dirs, int ndirs)
 {
 	r->sessions = calloc((size_t)ndirs, sizeof(*r->sessions));
@@ -65,7 +80,7 @@ static int open_all(struct reader *r, const char *const *dirs, int ndirs)
 	for (int i = 0; !e && i < ndirs; i++)
 		e = directory_open(r, &r->sessions[i], dirs[i]);
 	if (!e && !r->image_count)
-		e = error_set(MT_ENOTRACE, dirs[0], ERROR_NO_OFFSET, "holds no trace of any process");
+		e = no_process(r, dirs[0]);
 	if (!e)
 		e = hosts_settle(r);
 	if (!e)
@@ -91,7 +106,12 @@ int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigne
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	r->flags = flags;
 	raise_file_limit();
-	int e = ndirs > 0 ? open_all(r, dirs, ndirs) : error_set(MT_ENOTRACE, NULL, ERROR_NO_OFFSET, NULL);
+	r->bound = malloc(sizeof(*r->bound));
+	int e = r->bound ? bound_enforce() : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (!e)
+		e = bound_make(r->bound);
+	if (!e)
+		e = ndirs > 0 ? open_all(r, dirs, ndirs) : error_set(MT_ENOTRACE, NULL, ERROR_NO_OFFSET, NULL);
 	if (e)
 		reader_close(r);
 	else
@@ -198,6 +218,7 @@ void reader_close(struct reader *r)
 		file_close(&r->sessions[i].file);
 	}
 	codec_free(r->codec);
+	free(r->bound);
 	free(r->sessions);
 	free(r->images);
 	free(r->hosts);

@@ -140,7 +140,7 @@ struct process {
 	bool has_heirs; /* it was forked in turn */
 
 	/* What is missing. The first four are the shim's own counts. */
-	uint64_t lost_events, truncated_stacks, unwritten_bytes, faults;
+	uint64_t lost_events, truncated_stacks, unplaced_stacks, unwritten_bytes, faults;
 	uint32_t lost_why;              /* enum mt_loss, or'ed; 0 = nobody says */
 	uint64_t bad_nodes;             /* events whose node is unknown; they are handed out with node 0. Grows while reading */
 	uint64_t skipped_slots;         /* event slots that are gone or were unreadable. Grows while reading */

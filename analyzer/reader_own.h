@@ -3,6 +3,7 @@
 #ifndef MT_READER_OWN_H
 #define MT_READER_OWN_H
 
+#include "analyzer/bound.h"
 #include "analyzer/image.h"
 #include "analyzer/reader.h"
 #include "analyzer/stream.h"
@@ -34,6 +35,7 @@ struct reader {
 	size_t note_count, note_room;
 	uint64_t notes_dropped;
 	struct codec *codec;
+	struct bound *bound;      /* on what is held decoded; of reader_again() the other reader's */
 	struct source *sources;
 	size_t source_count, source_room;
 	struct source **heap;

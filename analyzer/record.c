@@ -10,7 +10,10 @@
 
 #include "analyzer/alive.h"
 #include "analyzer/error.h"
+#include "analyzer/file.h"
+#include "analyzer/record_exit.h"
 #include "analyzer/record_fold.h"
+#include "analyzer/record_io.h"
 #include "analyzer/record_process.h"
 #include "analyzer/record_samples.h"
 #include "analyzer/ticks.h"
@@ -62,9 +65,9 @@ struct work {
 	rlim_t most_files;                /* descriptors that files of processes may have */
 	int session_fd;
 	pid_t parent;
-	int dir_fd;
+	int dir_fd, raw_fd; /* raw_fd: -1 = there is none any more */
 	char dir[32];
-	char raw_dir[4400];
+	char raw_dir[32];
 	char raw_prefix[MT_RAW_PREFIX]; /* of file names in raw_dir */
 };
 
@@ -75,9 +78,10 @@ static int map_session(struct work *w)
 	char path[4400];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/session", w->r.dir);
-	w->session_fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	w->session_fd = record_open(path, O_RDWR);
 	if (w->session_fd < 0 || fstat(w->session_fd, &st))
 		return error_errno(MT_ENOTRACE, path, ERROR_NO_OFFSET);
+	w->r.owner = st.st_uid;
 	if (st.st_size < (off_t)sizeof(*w->r.session))
 		return error_set(MT_ECUT, path, ERROR_NO_OFFSET, NULL);
 	void *at = mmap(NULL, sizeof(*w->r.session), PROT_READ | PROT_WRITE, MAP_SHARED, w->session_fd, 0);
@@ -103,17 +107,68 @@ static bool is_of_this_boot(const struct mt_session *s)
 	return same;
 }
 
-/* As the shim names raw files: in a ring directory, which sessions share, after the session. */
+/* Held by its descriptor, so that it stays the one that was looked at. */
+static void open_raw_dir(struct work *w)
+{
+	const struct mt_session *s = w->r.session;
+	char path[sizeof(s->ring_dir) + 1];
+	struct stat st;
+	w->raw_fd = w->dir_fd;
+	if (s->ring_dir[0]) {
+		snprintf(path, sizeof(path), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
+		w->raw_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	w->r.shared = fstat(w->raw_fd, &st) || st.st_mode & 022 || !file_is_of(st.st_uid, w->r.owner);
+	snprintf(w->raw_dir, sizeof(w->raw_dir), "/proc/self/fd/%d", w->raw_fd);
+	snprintf(w->r.raw_stem, sizeof(w->r.raw_stem), "%s/%s", w->raw_dir, w->raw_prefix);
+}
+
+static void close_raw_dir(struct work *w)
+{
+	if (w->raw_fd >= 0 && w->raw_fd != w->dir_fd)
+		close(w->raw_fd);
+	w->raw_fd = -1;
+}
+
+/* As the shim names raw files: in a ring directory after the session. */
 static void find_raw_files(struct work *w)
 {
 	const struct mt_session *s = w->r.session;
-	if (s->ring_dir[0]) {
-		snprintf(w->raw_dir, sizeof(w->raw_dir), "%.*s", (int)sizeof(s->ring_dir), s->ring_dir);
+	if (s->ring_dir[0])
 		mt_raw_prefix(w->raw_prefix, s->start_real_ns);
-	} else {
-		snprintf(w->raw_dir, sizeof(w->raw_dir), "%s", w->r.dir);
-	}
-	snprintf(w->r.raw_stem, sizeof(w->r.raw_stem), "%.4000s/%s", w->raw_dir, w->raw_prefix);
+	open_raw_dir(w);
+}
+
+/* A process that finds none makes it anew. */
+static void find_raw_dir_again(struct work *w)
+{
+	struct stat st;
+	if (w->raw_fd >= 0 && (fstat(w->raw_fd, &st) || st.st_nlink))
+		return;
+	close_raw_dir(w);
+	open_raw_dir(w);
+}
+
+/* The trace was deleted under us. */
+static bool is_removed(const struct work *w)
+{
+	struct stat st;
+	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* A file of a process keeps it. Of a trace that was deleted nobody will read any. */
+static void remove_ring_dir(struct work *w)
+{
+	const struct mt_session *s = w->r.session;
+	DIR *dir = s->ring_dir[0] && is_removed(w) ? opendir(w->raw_dir) : NULL;
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (!strncmp(entry->d_name, w->raw_prefix, strlen(w->raw_prefix)))
+			unlinkat(w->raw_fd, entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	/* sessions used to share one, and it was the user's */
+	if (s->ring_dir[0] && memchr(s->ring_dir, 0, sizeof(s->ring_dir)) && !strncmp(mt_base_name(s->ring_dir), "memtrace-", 9))
+		rmdir(s->ring_dir);
 }
 
 static void set_beat(struct work *w)
@@ -184,6 +239,7 @@ static void meet(struct work *w, const char *file)
 
 static void look_around(struct work *w)
 {
+	find_raw_dir_again(w);
 	DIR *dir = opendir(w->raw_dir);
 	if (!dir)
 		return;
@@ -209,9 +265,14 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 		return;
 	if (!p->start) /* it could not read its own: then its number must stay whose it is when we first look */
 		p->start = p->info->boot_start ? p->info->boot_start : alive_start(p->pid, p->info->pid_ns);
-	enum alive life = was_replaced(w, p) ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->start);
+	const bool replaced = was_replaced(w, p);
+	enum alive life = replaced ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->start);
 	p->over = life == ALIVE_NO;
 	p->unknown = life == ALIVE_UNKNOWN;
+	if (life == ALIVE_YES)
+		record_exit_watch(p);
+	else if (p->over && !replaced)
+		record_exit_take(p);
 }
 
 /* Killed before it recorded anything, or removed by somebody: nothing will ever come of it. (If that is wrong, as it is of another pid
@@ -252,12 +313,12 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	return e > 0 ? e : 0;
 }
 
-/* Each has two files; where these are too many only the one that is being served keeps them open. */
+/* Each has two files and a pidfd; where these are too many only the one that is being served keeps them open. */
 static bool are_many(const struct work *w)
 {
 	rlim_t files = 0;
 	for (const struct record_process *p = w->processes; p; p = p->next)
-		files += 2;
+		files += 3;
 	return files > w->most_files;
 }
 
@@ -326,13 +387,6 @@ static bool is_supervised(const struct work *w)
 {
 	return (__atomic_load_n(&w->r.session->flags, __ATOMIC_RELAXED) & MT_SESSION_SUPERVISED) &&
 	       getppid() == w->parent;
-}
-
-/* The trace was deleted under us. */
-static bool is_removed(const struct work *w)
-{
-	struct stat st;
-	return fstat(w->session_fd, &st) == 0 && st.st_nlink == 0;
 }
 
 static void pause_for(uint64_t ns)
@@ -464,6 +518,7 @@ static int run(struct work *w)
 	set_present(w, true);
 	find_raw_files(w);
 	work_off(w);
+	remove_ring_dir(w);
 	return 0;
 }
 
@@ -481,13 +536,14 @@ static int open_dir(struct work *w, const char *name)
 
 int record_run(const char *dir)
 {
-	struct work w = { .session_fd = -1, .parent = getppid() };
+	struct work w = { .session_fd = -1, .raw_fd = -1, .parent = getppid() };
 	int e = open_dir(&w, dir);
 	if (e)
 		return e;
 	set_up_process(&w);
 	e = run(&w);
 	tear_down(&w);
+	close_raw_dir(&w);
 	close(w.dir_fd);
 	return e;
 }

@@ -62,11 +62,18 @@ static uint64_t need(const struct folded *file, uint64_t bytes)
 /* As much was folded as can be, or it failed so often. */
 static bool is_hopeless(const struct folded *file) { return file->hurry >= HOPELESS; }
 
+/* What rings and blocks may need meanwhile: a quarter of what is theirs. */
+static uint64_t spare(const struct recorder *r)
+{
+	uint64_t limit = r->session->limit_bytes;
+	return (limit - (r->kept_bytes < limit / 4 * 3 ? r->kept_bytes : limit / 4 * 3)) / 4;
+}
+
 /* Whether folding a file of that size is due, and worth it. */
 static bool is_due(const struct recorder *r, const struct folded *file, uint64_t bytes)
 {
 	uint64_t left = fold_disk_left(r), limit = r->session->limit_bytes;
-	if (left > need(file, bytes) + limit / 4 || ticks_mono_ns() < file->retry_ns)
+	if (left > need(file, bytes) + spare(r) || ticks_mono_ns() < file->retry_ns)
 		return false;
 	return bytes > file->bytes / 4 * 5 || (left < need(file, bytes) + limit / 16 && !is_hopeless(file));
 }
@@ -125,6 +132,15 @@ static void end_job(struct folder *f, struct recorder *r, int result)
 	fold_free_job(j);
 }
 
+static uint64_t count_kept(const struct record_process *processes)
+{
+	uint64_t bytes = 0;
+	for (const struct record_process *p = processes; p; p = p->next)
+		if (p->info && p->info->magic[0] && !p->over)
+			bytes += (uint64_t)(p->info->node_end - p->info->node_base) * sizeof(struct mt_node) + p->info->log_bytes;
+	return bytes;
+}
+
 /* Children that were met since the last time. */
 static void note_forks(struct folder *f, struct record_process *processes)
 {
@@ -139,7 +155,8 @@ bool folder_work(struct folder *f, struct recorder *r, struct record_process *pr
 	if (!f || !r->counted)
 		return false;
 	note_forks(f, processes);
-	if (!f->job && now - f->look_ns >= LOOK_NS && fold_disk_left(r) <= r->trace_bytes + r->session->limit_bytes / 4) {
+	r->kept_bytes = count_kept(processes);
+	if (!f->job && now - f->look_ns >= LOOK_NS && fold_disk_left(r) <= r->trace_bytes + spare(r)) {
 		struct folded *file = choose(f, r);
 		f->look_ns = now;
 		f->job = file ? fold_begin(f, r, processes, file) : NULL;

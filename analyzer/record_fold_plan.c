@@ -97,7 +97,7 @@ static void find_forks(struct folder *f, const struct recorder *r, struct record
 		struct stat st;
 		struct mt_info info;
 		int fd = fold_is_trace(entry->d_name, name) && !known(processes, name) ?
-			 openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+			 openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
 		if (fd >= 0 && !fstat(fd, &st) && find_info(fd, (uint64_t)st.st_size, &info))
 			fold_add_fork(f, &info);
 		if (fd >= 0)
@@ -192,10 +192,10 @@ static int open_files(struct job *j, const struct recorder *r)
 	struct mt_trace_header header;
 	snprintf(j->path, sizeof(j->path), "%s/%s.trace", r->dir, j->name);
 	snprintf(j->temp, sizeof(j->temp), "%.4390s" FOLD_TEMP, j->path);
-	j->in = open(j->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	j->in = record_open(j->path, O_RDONLY);
 	if (j->in < 0 || !read_at(j->in, 0, &header, sizeof(header)))
 		return error_errno(MT_EIO, j->path, ERROR_NO_OFFSET);
-	j->out = open(j->temp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	j->out = record_open(j->temp, O_RDWR | O_CREAT | O_TRUNC);
 	if (j->out < 0 || !write_at(j->out, 0, &header, sizeof(header)))
 		return error_errno(MT_EOUTPUT, j->temp, ERROR_NO_OFFSET);
 	j->out_end = j->copied = sizeof(header);

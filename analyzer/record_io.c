@@ -3,7 +3,20 @@
 #include "format/codec.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+int record_open(const char *path, int flags)
+{
+	struct stat st;
+	int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	errno = ENOENT;
+	return -1;
+}
 
 bool read_at(int fd, uint64_t offset, void *to, size_t bytes)
 {

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A regular file, 0600 if it is made. Neither a link is followed nor anybody waited for; what is there and no regular file is ENOENT. */
+int record_open(const char *path, int flags);
+
 bool read_at(int fd, uint64_t offset, void *to, size_t bytes);
 bool write_at(int fd, uint64_t offset, const void *data, size_t bytes);
 

@@ -1,11 +1,15 @@
 #include "analyzer/record_options.h"
 #include "analyzer/error.h"
+#include "analyzer/print.h"
 #include "analyzer/suggest.h"
+#include "format/settings.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The library beside this program (build tree) or in ../lib (installed); "" if neither. */
@@ -57,59 +61,113 @@ void record_other_preloads(char *at, size_t size)
 	}
 }
 
-static int check_bytes(const char *option, const char *text)
-{
-	uint64_t n;
+/* ---- names that nobody reads ---- */
 
-	if (!text || options_bytes(text, &n) == 0)
-		return 0;
-	return error_set(MT_EUSAGE, option, ERROR_NO_OFFSET, "'%s' is no number of bytes (512K, 4G)", text);
+static bool is_setting(const char *name, size_t n)
+{
+	for (unsigned i = 0; i < MT_SETTINGS; i++) {
+		size_t length = strlen(mt_settings[i].name);
+		bool family = mt_settings[i].name[length - 1] == '_';
+		if (family ? n > length && !strncmp(name, mt_settings[i].name, length)
+			   : n == length && !strncmp(name, mt_settings[i].name, n))
+			return true;
+	}
+	return false;
 }
 
-static int no_mode(const char *text)
+static void remark(const char *name, size_t n)
 {
-	struct suggestion s = { .text = text };
-	suggest(&s, "all");
-	suggest(&s, "sample");
-	suggest(&s, "none");
-	if (s.best)
-		return error_set(MT_EUSAGE, "--stacks", ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text, s.best);
-	return error_set(MT_EUSAGE, "--stacks", ERROR_NO_OFFSET, "'%s' is not all, sample or none", text);
+	char typed[64];
+	struct suggestion s = { .text = typed };
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)(n - strlen(MT_SETTING_PREFIX)), name + strlen(MT_SETTING_PREFIX));
+	for (unsigned i = 0; i < MT_SETTINGS; i++)
+		suggest(&s, mt_settings[i].name + strlen(MT_SETTING_PREFIX));
+	for (char *c = typed; *c; c++)
+		*c = isalnum((unsigned char)*c) || *c == '_' ? *c : '?';
+	print_error("memtrace: " MT_SETTING_PREFIX "%s is no setting", typed);
+	print_error(s.best ? "; did you mean " MT_SETTING_PREFIX "%s?\n" : " and has no effect\n", s.best);
 }
 
-static int check_values(const struct record_options *o)
+void record_unknown_variables(void)
 {
-	int e = 0;
+	static bool done;
 
-	if (o->stacks && strcmp(o->stacks, "all") && strcmp(o->stacks, "sample") && strcmp(o->stacks, "none"))
-		return no_mode(o->stacks);
-	if (o->children && strcmp(o->children, "0") && strcmp(o->children, "1"))
-		return error_set(MT_EUSAGE, "--children", ERROR_NO_OFFSET, "'%s' is not 0 or 1", o->children);
-	if (o->depth && (atoi(o->depth) < 1 || atoi(o->depth) > 4096))
-		return error_set(MT_EUSAGE, "--depth", ERROR_NO_OFFSET, "'%s' is not between 1 and 4096", o->depth);
-	if ((e = check_bytes("--sample", o->sample)) || (e = check_bytes("--limit", o->limit)) ||
-	    (e = check_bytes("--keep-free", o->keep_free)))
-		return e;
-	return 0;
+	for (char **e = environ; !done && *e; e++) {
+		size_t n = strcspn(*e, "=");
+		if (!strncmp(*e, MT_SETTING_PREFIX, strlen(MT_SETTING_PREFIX)) && !is_setting(*e, n))
+			remark(*e, n);
+	}
+	done = true;
 }
+
+/* ---- values ---- */
 
 #define VARIABLES(X) \
-	X("MEMTRACE_OUTPUT", o->output) X("MEMTRACE_STACKS", o->stacks) X("MEMTRACE_SAMPLE", o->sample) X("MEMTRACE_DEPTH", o->depth) \
-	X("MEMTRACE_LIMIT", o->limit) X("MEMTRACE_KEEP_FREE", o->keep_free) X("MEMTRACE_RING_DIR", o->ring_dir) \
-	X("MEMTRACE_CHILDREN", o->children) X("MEMTRACE_EXCLUDE", o->exclude) X("MEMTRACE_PAUSED", o->paused ? "1" : NULL) \
-	X("MEMTRACE_PYTHON_ALLOCATORS", o->python_allocators ? "1" : NULL) X("MEMTRACE_VERBOSE", o->verbose ? "1" : NULL)
+	X(OUTPUT, "--output", o->output) X(STACKS, "--stacks", o->stacks) X(SAMPLE, "--sample", o->sample) X(DEPTH, "--depth", o->depth) \
+	X(LIMIT, "--limit", o->limit) X(KEEP_FREE, "--keep-free", o->keep_free) X(RING_DIR, "--ring-dir", o->ring_dir) \
+	X(CHILDREN, "--children", o->children) X(EXCLUDE, "--exclude", o->exclude) X(PAUSED, "--paused", o->paused ? "1" : NULL) \
+	X(PYTHON_ALLOCATORS, "--python-allocators", o->python_allocators ? "1" : NULL) X(VERBOSE, "--verbose", o->verbose ? "1" : NULL)
 
 const char *const record_variables[] = {
-#define X(name, value) name,
+#define X(name, option, value) MT_SETTING_PREFIX #name,
 	VARIABLES(X)
 #undef X
 	NULL
 };
 
+/* `where` it stands: the option or the variable. */
+static int no_value(enum mt_setting which, const char *where, const char *text)
+{
+	struct suggestion s = { .text = text };
+
+	if (which == MT_SET_STACKS) {
+		suggest(&s, "all");
+		suggest(&s, "sample");
+		suggest(&s, "none");
+	}
+	if (s.best)
+		return error_set(MT_EUSAGE, where, ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", text, s.best);
+	return error_set(MT_EUSAGE, where, ERROR_NO_OFFSET, "'%s' %s", text, mt_settings[which].wrong);
+}
+
+/* What an option does not set the environment may: the recorded process could only tell, and go on with the default. */
+static int check_values(const struct record_options *o)
+{
+	const char *options[MT_SETTINGS] = {
+#define X(name, option, value) [MT_SET_##name] = option,
+		VARIABLES(X)
+#undef X
+	};
+	const char *values[MT_SETTINGS] = {
+#define X(name, option, value) [MT_SET_##name] = value,
+		VARIABLES(X)
+#undef X
+	};
+
+	for (unsigned i = 0; i < MT_SETTINGS; i++) {
+		const char *text = values[i] ? values[i] : getenv(mt_settings[i].name);
+		uint64_t unused;
+		bool empty = values[i] && !*text && mt_settings[i].kind != MT_SETTING_TEXT;
+		if (mt_setting_read(i, text, &unused) || empty)
+			return no_value(i, values[i] ? options[i] : mt_settings[i].name, text);
+	}
+	return 0;
+}
+
+/* As the recorded process will find: it is recorded all the same. */
+static void remark_ring_dir(const char *dir)
+{
+	struct stat st;
+
+	if (dir && *dir && (strncmp(dir, "/dev/shm", 8) == 0 || stat(dir, &st) || !S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK)))
+		print_error("memtrace: %s: no directory that can be written to, so the rings are not there\n", dir);
+}
+
 int record_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context)
 {
 	const struct { const char *name, *value; } variables[] = {
-#define X(name, value) { name, value },
+#define X(name, option, value) { MT_SETTING_PREFIX #name, value },
 		VARIABLES(X)
 #undef X
 	};
@@ -118,6 +176,7 @@ int record_options_apply(const struct record_options *o, int (*set)(const char *
 
 	if (e)
 		return e;
+	remark_ring_dir(o->ring_dir ? o->ring_dir : getenv(mt_settings[MT_SET_RING_DIR].name));
 	find_library(library, sizeof(library));
 	if (!*library)
 		return error_set(MT_ERUN, "libmemtrace.so", ERROR_NO_OFFSET, "is not beside this program nor in ../lib");

@@ -34,6 +34,9 @@ struct record_options {
 /* The variables that the options set, without LD_PRELOAD; ends with NULL. */
 extern const char *const record_variables[];
 
+/* Says on stderr which MEMTRACE_* in the environment are no settings, and which may have been meant. Once, however often it is called. */
+void record_unknown_variables(void);
+
 /* LD_PRELOAD as it is without this library. */
 void record_other_preloads(char *list, size_t size);
 

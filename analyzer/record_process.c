@@ -2,6 +2,7 @@
 #include "analyzer/ticks.h"
 
 #include "analyzer/error.h"
+#include "analyzer/file.h"
 #include "analyzer/record_io.h"
 #include "analyzer/vec.h"
 
@@ -21,11 +22,18 @@ static void raw_path(const struct record_process *p, const struct recorder *r, c
 	snprintf(path, size, "%s%s.%s", r->raw_stem, p->name, extension);
 }
 
+/* Somebody else's is as if it were not there. */
 static int open_raw(const struct record_process *p, const struct recorder *r, const char *extension, int flags)
 {
 	char path[4500];
+	struct stat st;
 	raw_path(p, r, extension, path, sizeof(path));
-	return open(path, flags | O_NOFOLLOW | O_CLOEXEC);
+	int fd = record_open(path, flags);
+	if (fd < 0 || !r->shared || (!fstat(fd, &st) && file_is_of(st.st_uid, r->owner)))
+		return fd;
+	close(fd);
+	errno = ENOENT;
+	return -1;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -38,7 +46,7 @@ struct record_process *record_process_new(const char *name, uint32_t pid, uint32
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->pid = pid;
 	p->image = image;
-	p->ring_fd = p->trace.fd = -1;
+	p->ring_fd = p->trace.fd = p->pidfd = -1;
 	return p;
 }
 
@@ -50,6 +58,8 @@ void record_process_free(struct record_process *p)
 		munmap(p->info, MT_INFO_LOG);
 	if (p->ring_fd >= 0)
 		close(p->ring_fd);
+	if (p->pidfd >= 0)
+		close(p->pidfd);
 	record_trace_close(&p->trace);
 	free(p->places);
 	free(p);
@@ -60,6 +70,9 @@ void record_process_close_files(struct record_process *p)
 	if (p->ring_fd >= 0)
 		close(p->ring_fd);
 	p->ring_fd = -1;
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	p->pidfd = -1;
 	record_trace_suspend(&p->trace);
 }
 

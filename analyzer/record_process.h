@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "analyzer/record_cut.h"
 #include "analyzer/record_trace.h"
@@ -15,8 +16,10 @@
 /* What all processes share. */
 struct recorder {
 	const char *dir;            /* the trace directory */
-	char raw_stem[4400];        /* of raw files: directory, slash and perhaps the session's name */
+	char raw_stem[80];         /* of raw files: directory, slash and perhaps the session's name */
 	struct mt_session *session; /* mapped */
+	uid_t owner;                /* of the session */
+	bool shared;                /* others may write to the directory of raw files: each is asked whose it is */
 	uint64_t trace_bytes;       /* in blocks, of all processes so far */
 	struct codec *codec;
 	struct cut *cut;
@@ -27,6 +30,7 @@ struct recorder {
 	unsigned shift;             /* times are kept in units of 2^shift ticks */
 	uint64_t lost_ns;           /* when events were last found to be lost; 0 = never */
 	bool tight;                 /* disk is short: rings may not grow much longer */
+	uint64_t kept_bytes;        /* of live processes' raw files what stays until they end: call trees and logs */
 	bool counted;               /* there is a limit, and trace_bytes is what is there: traces may be folded */
 	uint64_t reserved;          /* bytes that only a folded file may take: blocks wait in the rings meanwhile */
 	uint64_t settled;           /* some time before the horizon: whoever was forked before is known */
@@ -43,6 +47,8 @@ struct record_process {
 	struct record_trace trace;
 	uint64_t met_ns;            /* when its info file was first seen */
 	uint64_t start;             /* as boot_start; 0 = unknown */
+	uint32_t number;            /* its pid in our /proc; 0 = not looked for yet, UINT32_MAX = not found */
+	int pidfd;                  /* -1 = none */
 	uint64_t lost;              /* info->lost_events as of the last round */
 	uint64_t wrote_ns;          /* when it last got a block; 0 = never */
 	uint64_t burst_ns;          /* since when there is a block's worth that is left to wait; 0 = there is none */

@@ -141,6 +141,15 @@ unsigned cgroups_of(const struct cgroups *c, uint32_t pid, char own[CGROUP_PATH]
 	return c->version;
 }
 
+uint64_t cgroups_limit(const struct cgroups *c, uint32_t pid)
+{
+	char own[CGROUP_PATH], limiting[CGROUP_PATH];
+	uint64_t limit = UINT64_MAX;
+	if (cgroups_of(c, pid, own, limiting) && !read_number(c, limiting, limit_file(c), &limit))
+		return UINT64_MAX;
+	return limit;
+}
+
 /* ---- figures --------------------------------------------------------------------------------------------- */
 
 /* No limit is 0. */

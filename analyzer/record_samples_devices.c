@@ -1,4 +1,5 @@
 /* Which of the traced processes use devices, and the figures of their driver. A part of record_samples.c. */
+#include "analyzer/record_io.h"
 #include "analyzer/record_sampler.h"
 
 #include <fcntl.h>
@@ -47,7 +48,7 @@ static void read_log(struct target *t)
 {
 	static char buf[65536];
 	struct mt_info info;
-	int fd = open(t->who.info, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = record_open(t->who.info, O_RDONLY);
 	if (fd < 0)
 		return;
 	if (pread(fd, &info, sizeof(info), 0) != sizeof(info))

@@ -298,7 +298,7 @@ static bool go_on(struct samples_file *f, uint64_t size)
 static int open_regular(const struct samples_file *f, const char *name, uint64_t *size)
 {
 	struct stat st;
-	int fd = openat(f->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(f->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode)) {
 		*size = (uint64_t)st.st_size;
 		return fd;

@@ -97,6 +97,8 @@ void cgroups_free(struct cgroups *c);
 /* The memory cgroup of a process and the one among it and its ancestors that has the lowest limit (itself if there is none).
  * 1, 2: the version; 0: unknown. */
 unsigned cgroups_of(const struct cgroups *c, uint32_t pid, char own[CGROUP_PATH], char limiting[CGROUP_PATH]);
+/* The lowest limit on a process's memory; UINT64_MAX = none. */
+uint64_t cgroups_limit(const struct cgroups *c, uint32_t pid);
 void sample_cgroup(const struct cgroups *c, unsigned version, const char *own, const char *limiting, struct figures *f);
 
 /* ---- NVML ------------------------------------------------------------------------------------------------ */

@@ -94,11 +94,11 @@ int record_trace_open(struct record_trace *t, const char *dir, const char *name,
 {
 	*t = (struct record_trace){ .fd = -1 };
 	snprintf(t->path, sizeof(t->path), "%s/%s.trace", dir, name);
-	t->fd = open(t->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	t->fd = record_open(t->path, O_RDWR | O_CREAT | O_EXCL);
 	int e;
 	if (t->fd >= 0)
 		e = start_file(t, pid, image);
-	else if (errno == EEXIST && (t->fd = open(t->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) >= 0)
+	else if (errno == EEXIST && (t->fd = record_open(t->path, O_RDWR)) >= 0)
 		e = continue_file(t, pid, image, seen, context);
 	else
 		e = failed(t, MT_EOUTPUT);
@@ -116,7 +116,7 @@ void record_trace_suspend(struct record_trace *t)
 
 int record_trace_resume(struct record_trace *t)
 {
-	t->fd = open(t->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	t->fd = record_open(t->path, O_RDWR);
 	return t->fd < 0 ? failed(t, MT_EOUTPUT) : 0;
 }
 

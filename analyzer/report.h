@@ -12,7 +12,7 @@
 /* What is missing, over the selected processes. */
 struct losses {
 	uint64_t events, events_ns; /* events_ns: the earliest of them came about then */
-	uint64_t truncated_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
+	uint64_t truncated_stacks, unplaced_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
 	uint32_t events_why, unrecorded_why; /* enum mt_loss, or'ed */
 	unsigned turned_off; /* processes whose shim gave up */
 	unsigned notes;      /* of the reader, that cost something */
@@ -25,6 +25,8 @@ struct report_leaks {
 	size_t sites;        /* that grow steadily ... */
 	uint64_t grown;      /* ... by so much */
 	uint64_t alive;      /* of the heap at the end, without what libraries and interpreter keep */
+	uint64_t alive_min;  /* at least: the same where nothing was lost */
+	uint64_t unproven;   /* grew, if lost events did not make it */
 	uint64_t in_use;     /* of all that, in processes that were killed or still run */
 };
 

@@ -1,14 +1,19 @@
 /* The report's parts about devices: what failed, where the memory was then, and how it got there. */
 #include "analyzer/ledger.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/python.h"
 #include "analyzer/report.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_SOURCE (16 << 20) /* bytes */
 
 enum { BRIEF_DEVICES = 4, SPARKS = 42, FEW_SPARKS = 24, ROWS = 5, FRAMES = 3, LITTLE = 200 /* of a device: that part of it */ };
 
@@ -137,22 +142,31 @@ static unsigned own_frames(const struct view *v, uint32_t stack, const struct fr
 	return count;
 }
 
-/* The line's text, if its file is still the one that ran. */
-static char *source_text(const struct frame *f, const struct process *p)
+/* The file of a program's line, if it is still the one that ran. A trace may name anything: what is waited for or has no end is not read. */
+static FILE *source_file(const struct frame *f, const struct process *p)
 {
 	struct stat s;
+	int fd = python_is_frame(f) && is_own(f) && f->line ? open(f->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	bool fine = fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_size > 0 && s.st_size <= MOST_SOURCE &&
+		    (uint64_t)s.st_mtime * 1000000000u <= p->start_real_ns;
+	FILE *file = fine ? fdopen(fd, "r") : NULL;
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
+static char *source_text(const struct frame *f, const struct process *p)
+{
 	char *line = NULL, *text = NULL;
 	size_t size = 0;
-	bool there = python_is_frame(f) && is_own(f) && f->line && !stat(f->file, &s) && S_ISREG(s.st_mode) &&
-		     (uint64_t)s.st_mtime * 1000000000u <= p->start_real_ns;
-	FILE *file = there ? fopen(f->file, "re") : NULL;
+	FILE *file = source_file(f, p);
 	uint32_t number = 0;
 	while (file && number < f->line && getline(&line, &size, file) > 0)
 		number++;
 	if (file && number == f->line) {
 		char *begin = line + strspn(line, " \t"), *end = begin + strcspn(begin, "\n");
 		*end = '\0';
-		text = output_clean(begin);
+		text = strdup(begin);
 	}
 	if (file)
 		fclose(file);
@@ -222,7 +236,7 @@ unsigned report_print_ooms(const struct report *r, unsigned room)
 		const struct model_oom *o = view_has_device(v, i) ? worst_oom(d) : NULL;
 		if (!o || (v->processes && !v->processes[o->process]))
 			continue;
-		printf("%s", lines ? "" : "\n");
+		print(lines ? "" : "\n");
 		lines += print_oom(r, d, o) + !shown++;
 	}
 	return lines;
@@ -363,7 +377,7 @@ static unsigned print_ledger(const struct report *r, const struct ledger *l, con
 	const unsigned most = !r->brief ? ROWS : room > 4 ? room - 3 : 2; /* without heading, how many more there are, and what is free */
 	struct ledger_table t = { table_new(columns, 7, 0), unit, l->total, r->brief, tight, most, 0, 0 };
 	fill_ledger(&t, l, o ? o->process : UINT32_MAX);
-	printf("\n");
+	print("\n");
 	table_print(t.table);
 	free(device);
 	free(title);
@@ -450,7 +464,7 @@ unsigned report_print_devices(const struct report *r)
 	if (rest)
 		table_note(t, 0, rest);
 	free(rest);
-	printf("\n");
+	print("\n");
 	table_print(t);
 	return rows + 2 + (more > 0);
 }
@@ -508,7 +522,7 @@ static void print_times(struct table *t, struct time_row *rows, unsigned count)
 		free(sparks);
 		free(rows[i].who);
 	}
-	printf("\n");
+	print("\n");
 	table_print(t);
 }
 

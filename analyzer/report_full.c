@@ -2,6 +2,7 @@
 #include "analyzer/json.h"
 #include "analyzer/ledger.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ unsigned report_print_full(const struct report *r)
 	char *title = f->device ? report_device_title(r->view, f->device, NULL) : output_format("the %s", f->name);
 	char *more = l.count > 1 ? output_format("; so %s %zu more", l.count > 2 ? "were" : "was", l.count - 1) : NULL;
 	const char *heading = alert ? "NEARLY FULL" : "FILLING UP", *name = title ? title : "", *behind = more ? more : "";
-	printf("\n");
+	print("\n");
 	output_first_line(alert ? STYLE_BAD : STYLE_HEAD, (char *[]){
 		output_format("%s  %s was %.1f %% full at its peak (%s of %s at %s), nothing failed%s", heading, name, 100 * part_of(f),
 			      BYTES(f->used), BYTES(f->total), DURATION(f->ns), behind),

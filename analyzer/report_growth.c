@@ -2,6 +2,7 @@
 #include "analyzer/freed.h"
 #include "analyzer/json.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
 #include "analyzer/trend.h"
 
@@ -249,10 +250,10 @@ static size_t places(const struct pace *p)
 static void print_row(const struct pace *p, const struct step_track *t, point_of *point, const char *name, double unit)
 {
 	size_t n = places(p);
-	printf("\n  %-8s", name);
+	print("\n  %-8s", name);
 	for (size_t i = 0; i < n; i++) {
 		double value = (double)point(t, (i + 1) * p->count / n - 1) / unit;
-		printf(" %8.*f", value < 10 ? 3 : value < 1000 ? 2 : 0, value);
+		print(" %8.*f", value < 10 ? 3 : value < 1000 ? 2 : 0, value);
 	}
 }
 
@@ -264,12 +265,12 @@ static void print_places(const struct pace *p, const struct step_track *t)
 	bool gib = most >= 1073741824.0, mib = most >= 1048576.0;
 	double unit = gib ? 1073741824.0 : mib ? 1048576.0 : 1024.0;
 	int digits = p->source != RHYTHM_NONE ? 0 : step_x(p, p->count - 1) < 30 ? 2 : step_x(p, p->count - 1) < 300;
-	printf("  %-8s", p->source == RHYTHM_NONE ? "second" : "step");
+	print("  %-8s", p->source == RHYTHM_NONE ? "second" : "step");
 	for (size_t i = 0; i < n; i++)
-		printf(" %8.*f", digits, step_x(p, (i + 1) * p->count / n - 1));
+		print(" %8.*f", digits, step_x(p, (i + 1) * p->count / n - 1));
 	print_row(p, t, step_high, gib ? "GiB high" : mib ? "MiB high" : "KiB high", unit);
 	print_row(p, t, step_low, "     low", unit);
-	printf("\n");
+	print("\n");
 }
 
 /* The failure that ended it, if memory has ended. */
@@ -295,7 +296,7 @@ static double x_of(const struct pace *p, uint64_t ns)
 /* Frees the text. */
 static unsigned print_fact(const char *name, char *text)
 {
-	printf("  %-10s", name);
+	print("  %-10s", name);
 	unsigned lines = output_wrapped(text, 12, 2, output_width() - 12, NULL);
 	free(text);
 	return lines;
@@ -361,7 +362,7 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 	char *steps = p->source == RHYTHM_NONE ? strdup("no steps were found")
 					       : output_format("%s steps (%s each)", COUNT(p->total), period_text(period, sizeof(period), course_period(p)));
 	const char *how = p->source == RHYTHM_NONE ? "" : marked ? " as marked" : " found without marks";
-	printf("\n");
+	print("\n");
 	output_first_line(STYLE_BAD, (char *[]){ output_format("%s%s%s", of ? of : "", steps ? steps : "", how),
 						 output_format("%s%s", of ? of : "", steps ? steps : "") }, 2);
 	free(of);
@@ -412,16 +413,15 @@ static void print_owner(const struct growing *g, double all)
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "", where ? where : "");
 	const int room = output_width() - BEHIND_OWNER;
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_fit(clean, room) : NULL;
-	printf("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "", BYTES((uint64_t)t->growth.bytes));
+	char *fitted = line ? output_fit(line, room) : NULL;
+	print("  %s%*s %10s", fitted ? fitted : "", room - output_columns(fitted ? fitted : ""), "", BYTES((uint64_t)t->growth.bytes));
 	if (t->how == TREND_MORE_BLOCKS)
-		printf("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
-		       BYTES((uint64_t)t->mean_block_bytes));
+		print("  %.4g block%s more a %s, %s each", t->blocks_per_x, fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit,
+		      BYTES((uint64_t)t->mean_block_bytes));
 	else if (t->how == TREND_BIGGER_BLOCKS)
-		printf("  bigger blocks");
-	printf("\n");
+		print("  bigger blocks");
+	print("\n");
 	free(fitted);
-	free(clean);
 	free(line);
 	free(text);
 	free(where);
@@ -440,18 +440,18 @@ static unsigned print_growing(const struct growing *list, size_t count)
 	if (trends)
 		trend_group(trends, count);
 	free(trends);
-	printf("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
-	       list[0].trend->stepped ? "step" : "second", list[0].trend->growth.since_x);
+	print("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
+	      list[0].trend->stepped ? "step" : "second", list[0].trend->growth.since_x);
 	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
 		print_owner(&list[i], all);
 	size_t in_step = 0;
 	for (size_t i = 1; i < count; i++)
 		in_step += list[i].trend->group == list[0].trend->group;
 	if (count > MOST_GROWING || in_step) {
-		printf("  %zu sites grow", count);
+		print("  %zu sites grow", count);
 		if (in_step)
-			printf(", %zu of them at the same pace: one cause", in_step + 1);
-		printf("\n");
+			print(", %zu of them at the same pace: one cause", in_step + 1);
+		print("\n");
 		lines++;
 	}
 	return lines;

@@ -1,7 +1,9 @@
 /* What a report says first where no failure does: how much it was, whose most of it was, and whether that is well; and, at its end, what
  * to ask next. */
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
+#include "analyzer/shell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +82,7 @@ static char *grown_text(const struct report *r)
 {
 	const struct report_leaks *l = &r->leaks;
 	if (!l->sites)
-		return strdup("nothing grew");
+		return strdup(l->unproven ? "whether it grew is not known" : "nothing grew");
 	return output_format("%zu site%s grew by %s (memtrace leaks)", l->sites, l->sites == 1 ? "" : "s", BYTES(l->grown));
 }
 
@@ -91,7 +93,9 @@ static char *alive_text(const struct report *r)
 	const bool running = p && p->state == PROCESS_RUNNING, ended = !running && r->view->until_ns >= model_end_ns(r->view->model);
 	const char *when = running ? "so far" : ended ? "at exit" : "at that moment";
 	if (l->in_use || !ended)
-		return output_format("%s in use %s", BYTES(l->in_use ? l->in_use : l->alive), ended ? "where processes were killed" : when);
+		return output_format("%s in use %s", BYTES(l->in_use ? l->in_use : l->alive), ended ? "where processes did not exit by themselves" : when);
+	if (l->alive_min < l->alive)
+		return output_format("%s to %s of the program's own alive at exit", BYTES(l->alive_min), BYTES(l->alive));
 	return l->alive ? output_format("%s of the program's own alive at exit", BYTES(l->alive)) : strdup("nothing of its own alive at exit");
 }
 
@@ -124,7 +128,7 @@ static unsigned print_trouble(const struct report *r)
 	const struct verdicts *v = &r->explain->verdicts;
 	if (has_failed(r) || !v->held_count)
 		return 0;
-	printf("\n");
+	print("\n");
 	output_line(STYLE_BAD, output_format("%s  %s, %s; nothing failed", v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
 					     verdict_title(v->held[0].kind), BYTES(v->held[0].bytes)));
 	return 2;
@@ -135,7 +139,7 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	(void)room;
 	if (report_is_trouble(r))
 		return print_trouble(r);
-	printf("\n");
+	print("\n");
 	char *text = peak_text(r);
 	unsigned lines = 1 + output_wrapped(text, 2, 2, output_width(), NULL);
 	free(text);
@@ -171,7 +175,8 @@ static char *named(const struct options *o)
 {
 	char *text = strdup(o->force ? " --force" : "");
 	for (int i = 0; text && !o->newest && i < o->ndirs; i++) {
-		char *more = output_format("%s %s", text, o->dirs[i]);
+		char *dir = shell_word(o->dirs[i]), *more = output_format("%s %s", text, dir ? dir : "");
+		free(dir);
 		free(text);
 		text = more;
 	}
@@ -197,14 +202,12 @@ static void print_questions(const struct question *list, unsigned n, const char 
 		widest = output_columns(list[i].command) > widest ? output_columns(list[i].command) : widest;
 	for (unsigned i = 0; i < n; i++) {
 		char *command = output_format("%s memtrace %s%s", i ? "     " : "more:", list[i].command, behind);
-		char *clean = command ? output_clean(command) : NULL;
-		char *line = output_format("%s%*s", clean ? clean : "", widest - output_columns(list[i].command), "");
+		char *line = output_format("%s%*s", command ? command : "", widest - output_columns(list[i].command), "");
 		char *told = output_format("%s   %s", line ? line : "", list[i].what);
 		bool fits = told && output_columns(told) <= output_width();
-		printf("%s%s%s\n", output_begin(STYLE_FAINT), fits ? told : clean ? clean : "", output_end(STYLE_FAINT));
+		print("%s%s%s\n", output_begin(STYLE_FAINT), fits ? told : command, output_end(STYLE_FAINT));
 		free(told);
 		free(line);
-		free(clean);
 		free(command);
 	}
 }

@@ -3,6 +3,7 @@
 #include "analyzer/freed.h"
 #include "analyzer/managed.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
 
 #include <stdio.h>
@@ -73,9 +74,7 @@ static unsigned print_ledger(const struct report *r)
 {
 	const struct system_ledger *l = system_ledger(r->system);
 	const struct managed m = managed_find(r->view, r->system);
-	char *clean = m.name ? output_clean(m.name) : NULL;
-	char *name = output_format(m.several ? "managed heaps" : "managed heap of %s", clean ? clean : "?");
-	free(clean);
+	char *name = output_format(m.several ? "managed heaps" : "managed heap of %s", m.name ? m.name : "?");
 	const struct line managed = { name ? name : "managed heaps", m.bytes };
 	struct line rows[13];
 	char *cells[14];
@@ -89,12 +88,12 @@ static unsigned print_ledger(const struct report *r)
 	free(name);
 	unsigned half = (count + 1) / 2;
 	for (unsigned i = 0; i < half; i++)
-		printf("%s%s\n", cells[i] ? cells[i] : "", i + half < count && cells[i + half] ? cells[i + half] : "");
+		print("%s%s\n", cells[i] ? cells[i] : "", i + half < count && cells[i + half] ? cells[i + half] : "");
 	for (unsigned i = 0; i < count; i++)
 		free(cells[i]);
 	bool exact = (double)l->live_error < SHOWN * (double)l->total;
 	if (!exact)
-		printf("  live and kept: +/- %s, as large mappings were looked at before\n", BYTES(l->live_error));
+		print("  live and kept: +/- %s, as large mappings were looked at before\n", BYTES(l->live_error));
 	return half + !exact;
 }
 
@@ -122,7 +121,7 @@ static void print_kill(const struct report *r, const struct system_process *p, u
 		forms[i] = output_format("OUT OF MEMORY  host (%s%s)  pid %u %s%s  %skilled by the kernel%s", group ? "cgroup, " : "",
 					 BYTES(group ? f->limit : f->memory), p->process->pid, p->process->name, when && !i ? when : "",
 					 p->oom_killed == SYSTEM_KILLED ? "" : "perhaps ", more ? more : "");
-	printf("\n");
+	print("\n");
 	output_first_line(STYLE_BAD, forms, 2);
 	free(when);
 	free(more);
@@ -208,8 +207,8 @@ static unsigned print_freed(const struct report *r)
 	uint64_t gave = most.to_kernel > 0 ? (uint64_t)most.to_kernel : 0, rest = most.bytes > gave ? most.bytes - gave : 0;
 	uint64_t kept = most.kept < rest ? most.kept : rest; /* what came into RAM meanwhile was not freed */
 	char *untouched = rest > kept ? output_format(", %s untouched", BYTES(rest - kept)) : NULL;
-	printf("  freed by %u (+/- %s): %s to the kernel, %s kept%s\n", who->pid, BYTES(most.error), BYTES(gave), BYTES(kept),
-	       untouched ? untouched : "");
+	print("  freed by %u (+/- %s): %s to the kernel, %s kept%s\n", who->pid, BYTES(most.error), BYTES(gave), BYTES(kept),
+	      untouched ? untouched : "");
 	free(untouched);
 	return 1;
 }
@@ -219,7 +218,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 	const struct system_ledger *l = system_ledger(r->system);
 	if (!l->known || !l->total || room < 6)
 		return 0;
-	printf("\n");
+	print("\n");
 	output_first_line(STYLE_HEAD, (char *[]){ heading(r->system, 0), heading(r->system, 1) }, 2);
 	unsigned lines = 2 + print_ledger(r);
 	if (room > lines + 3)

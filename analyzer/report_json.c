@@ -5,6 +5,7 @@
 #include "analyzer/explain_json.h"
 #include "analyzer/json.h"
 #include "analyzer/managed.h"
+#include "analyzer/own_allocator.h"
 #include "analyzer/report.h"
 #include "analyzer/system_json.h"
 
@@ -14,13 +15,9 @@
 
 static json_t *json_exit(const struct process *p)
 {
-	static const char *const kinds[] = {
-		[MT_EXIT_NONE] = "unknown", [MT_EXIT_CODE] = "exit", [MT_EXIT_SIGNAL] = "signal", [MT_EXIT_EXEC] = "exec",
-	};
-	uint32_t kind = p->exit_kind <= MT_EXIT_EXEC ? p->exit_kind : MT_EXIT_NONE;
-	bool has_code = kind == MT_EXIT_CODE || kind == MT_EXIT_SIGNAL;
+	bool has_code = p->exit_kind == MT_EXIT_CODE || p->exit_kind == MT_EXIT_SIGNAL;
 	json_t *o = json_object();
-	json_object_set_new(o, "kind", json_string(kinds[kind]));
+	json_object_set_new(o, "kind", json_string(exit_name(p->exit_kind)));
 	json_object_set_new(o, "code", has_code ? json_integer(p->exit_code) : json_null());
 	return o;
 }
@@ -43,6 +40,18 @@ static json_t *json_map(const struct model_totals *t, uint64_t given)
 	json_t *o = json_totals(t);
 	json_object_set_new(o, "given_back_bytes", json_bytes(given));
 	json_object_set_new(o, "failed_trials", json_bytes(t->trials));
+	return o;
+}
+
+static json_t *json_own_allocator(const struct view *v, const struct model_process *m)
+{
+	const struct own_allocator own = own_allocator_find(v, m);
+	json_t *o = own.bytes ? json_object() : json_null();
+	if (!own.bytes)
+		return o;
+	json_object_set_new(o, "mapped_bytes", json_bytes(own.bytes));
+	json_object_set_new(o, "function", json_text(own.frame ? own.frame->function : NULL));
+	json_object_set_new(o, "library", json_text(own.frame ? own.frame->library : m->process->exe));
 	return o;
 }
 
@@ -69,6 +78,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "pinned", json_totals(&m->kind[MODEL_PINNED]));
 	json_object_set_new(o, "registered_bytes", json_bytes(m->registered_bytes));
 	json_object_set_new(o, "folded", json_fold(&m->fold));
+	json_object_set_new(o, "own_allocator", json_own_allocator(r->view, m));
 	json_system_process(o, r->system, p);
 	json_object_set_new(o, "threads", json_integer(p->threads));
 	return o;
@@ -89,6 +99,7 @@ static json_t *json_losses(const struct losses *l)
 	json_t *o = json_object();
 	json_object_set_new(o, "events", json_bytes(l->events));
 	json_object_set_new(o, "truncated_stacks", json_bytes(l->truncated_stacks));
+	json_object_set_new(o, "unplaced_stacks", json_bytes(l->unplaced_stacks));
 	json_object_set_new(o, "unwritten_bytes", json_bytes(l->unwritten_bytes));
 	json_object_set_new(o, "missed_frees", json_bytes(l->missed_frees));
 	json_object_set_new(o, "unrecorded_processes", json_bytes(l->unrecorded));
@@ -215,5 +226,6 @@ int report_print_json(const struct report *r)
 	set_why(o, r->explain);
 	json_object_set_new(o, "losses", json_losses(&r->losses));
 	set_sites(o, r);
+	json_object_set_new(o, "unread_files", json_unread(r->view->stacks));
 	return json_print(o);
 }

@@ -2,6 +2,8 @@
 #include "analyzer/error.h"
 #include "analyzer/momentary.h"
 #include "analyzer/output.h"
+#include "analyzer/own_allocator.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
 
 #include <limits.h>
@@ -16,31 +18,21 @@
 #define BRIEF_COLUMNS 80
 #define BRIEF_LINES 23 /* with the prompt below it the heading is still there */
 #define MOST_BRIEF_LINES 39
+#define MOST_ALLOCATORS 2 /* processes with one of their own that are named */
 #define ENOUGH 7 /* lines that a part of the summary gets before others that are worth less */
 #define FEW_GAPS 2 /* empty lines that come before what is worth less than ... */
 #define LITTLE 59
 
-/* Frees `text`. */
-static void print_line(enum output_style style, char *text)
-{
-	char *clean = text ? output_clean(text) : NULL;
-	char *fitted = clean ? output_fit(clean, output_width()) : NULL;
-	if (fitted)
-		printf("%s%s%s\n", output_begin(style), fitted, output_end(style));
-	free(fitted);
-	free(clean);
-	free(text);
-}
-
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-/* However often they became other programs. */
-static unsigned count_processes(const struct reader *r)
+/* However often they became other programs: as the table of processes counts them. */
+static unsigned count_processes(const struct view *v)
 {
-	unsigned count = reader_processes(r);
-	for (unsigned id = 0; id < reader_processes(r); id++) {
-		const struct process *p = reader_process(r, id);
-		count -= p->creator && process_goes_on_as(p->creator, p);
+	unsigned count = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct process *p = reader_process(v->reader, id);
+		bool goes_on = p->creator && process_goes_on_as(p->creator, p) && view_has(v, p->creator);
+		count += view_has(v, p) && !goes_on;
 	}
 	return count;
 }
@@ -55,10 +47,9 @@ static char *directory(const struct options *o)
 {
 	char *more = o->ndirs > 1 ? output_format(" and %d more", o->ndirs - 1) : strdup("");
 	int room = output_width() - (int)sizeof("memtrace report ") - (more ? output_columns(more) : 0);
-	char *clean = output_clean(o->ndirs ? o->dirs[0] : "?"), *dir = clean ? output_tail(clean, room) : NULL;
+	char *dir = output_tail(o->ndirs ? o->dirs[0] : "?", room);
 	char *text = output_format("%s%s", dir ? dir : "", more ? more : "");
 	free(dir);
-	free(clean);
 	free(more);
 	return text;
 }
@@ -88,7 +79,7 @@ static char *facts_text(const struct report *r, unsigned processes, enum facts f
 static void print_facts(const struct report *r)
 {
 	enum { ROOM = 24 }; /* for a command that is as long */
-	unsigned count = count_processes(r->view->reader);
+	unsigned count = count_processes(r->view);
 	const struct process *program = report_main_program(r);
 	char *command = program ? report_command(program, output_width()) : strdup("?"), *facts = NULL, *fitted = NULL;
 	int wanted = command && output_columns(command) < ROOM ? output_columns(command) : ROOM;
@@ -100,7 +91,7 @@ static void print_facts(const struct report *r)
 	}
 	int room = output_width() - 3 - (facts ? output_columns(facts) : 0);
 	fitted = command ? output_cut(command, room > 12 ? room : 12) : NULL;
-	print_line(STYLE_HEAD, output_format("%s   %s", fitted ? fitted : "", facts ? facts : ""));
+	output_fit_line(STYLE_HEAD, output_format("%s   %s", fitted ? fitted : "", facts ? facts : ""));
 	free(fitted);
 	free(command);
 	free(facts);
@@ -110,7 +101,7 @@ static unsigned print_title(const struct report *r, unsigned room)
 {
 	(void)room;
 	char *dir = directory(r->view->options);
-	print_line(STYLE_HEAD, output_format("memtrace report %s", dir ? dir : ""));
+	output_fit_line(STYLE_HEAD, output_format("memtrace report %s", dir ? dir : ""));
 	print_facts(r);
 	free(dir);
 	return 2;
@@ -125,7 +116,7 @@ static unsigned print_notes(const struct view *v)
 		const struct reader_note *n = reader_note(v->reader, i);
 		if (n->code == MT_OK)
 			continue;
-		print_line(STYLE_BAD, output_format("  %s: %s", n->file, n->text));
+		output_fit_line(STYLE_BAD, output_format("  %s: %s", n->file, n->text));
 		printed++;
 	}
 	return printed;
@@ -137,6 +128,7 @@ static const struct { uint32_t bit; const char *name, *events, *processes; } rea
 	{ MT_LOSS_RIGHTS, "rights", "the process gave up its rights to the trace directory", "no rights to the trace directory any more" },
 	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
 	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
+	{ MT_LOSS_MEMORY, "memory", "no memory was left", "no memory was left" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 
@@ -164,30 +156,45 @@ json_t *report_json_reasons(uint32_t why)
 	return list;
 }
 
+/* What only seems alive since its free was lost, or may be so. */
+static unsigned print_doubts(const struct view *v)
+{
+	unsigned lines = 0;
+	for (enum model_kind kind = 0; kind < MODEL_HOST_KINDS; kind++) {
+		struct model_totals t = model_totals(v->model, kind);
+		if (!(v->kinds & 1u << kind) || !t.doubt_bytes)
+			continue;
+		output_fit_line(STYLE_BAD, output_format("  %s alive at the end: %s to %s, as frees are among the lost", kind_name(kind),
+						    BYTES(t.live_bytes - t.doubt_bytes), BYTES(t.live_bytes)));
+		lines++;
+	}
+	return lines;
+}
+
 static unsigned print_incomplete(const struct report *r)
 {
 	const struct losses *l = &r->losses;
 	unsigned lines = 1;
-	print_line(STYLE_BAD, strdup(l->events ? "INCOMPLETE: figures are what is left; the truth may be more, and less alive" :
+	output_fit_line(STYLE_BAD, strdup(l->events ? "INCOMPLETE: figures are what is left; the truth may be more, and less alive" :
 				     "INCOMPLETE: the figures below are what is left, the truth may be more"));
 	if (l->events || l->skipped_slots) {
 		char *from = l->events ? output_format(", from %s on", DURATION(l->events_ns)) : NULL;
 		char *why = why_lost(l->events_why | (l->skipped_slots ? MT_LOSS_DAMAGE : 0), false);
-		print_line(STYLE_BAD, output_format("  %s events were lost while recording%s%s", COUNT(l->events + l->skipped_slots),
+		output_fit_line(STYLE_BAD, output_format("  %s events were lost while recording%s%s", COUNT(l->events + l->skipped_slots),
 						    why ? why : "", from ? from : ""));
 		free(from);
 		free(why);
-		lines++;
+		lines += 1 + print_doubts(r->view);
 	}
 	if (l->unrecorded) {
 		char *why = why_lost(l->unrecorded_why, true);
-		print_line(STYLE_BAD, output_format("  %s process%s seen but could not be recorded%s", COUNT(l->unrecorded),
+		output_fit_line(STYLE_BAD, output_format("  %s process%s seen but could not be recorded%s", COUNT(l->unrecorded),
 						    l->unrecorded == 1 ? " was" : "es were", why ? why : ""));
 		free(why);
 		lines++;
 	}
 	if (l->turned_off) {
-		print_line(STYLE_BAD, output_format("  recording turned itself off in %u process%s", l->turned_off,
+		output_fit_line(STYLE_BAD, output_format("  recording turned itself off in %u process%s", l->turned_off,
 						    l->turned_off == 1 ? "" : "es"));
 		lines++;
 	}
@@ -198,12 +205,46 @@ static void print_gap(const char *what, unsigned count, const char *path)
 {
 	char *more = count > 1 ? output_format(" and %u more", count - 1) : strdup("");
 	int room = output_width() - (int)strlen(what) - 2 - (more ? output_columns(more) : 0);
-	char *clean = count ? output_clean(path) : NULL, *tail = clean ? output_tail(clean, room) : NULL;
+	char *tail = count ? output_tail(path, room) : NULL;
 	if (tail)
-		print_line(STYLE_BAD, output_format("%s: %s%s", what, tail, more ? more : ""));
+		output_fit_line(STYLE_BAD, output_format("%s: %s%s", what, tail, more ? more : ""));
 	free(tail);
-	free(clean);
 	free(more);
+}
+
+static unsigned count_own_allocators(const struct view *v)
+{
+	unsigned count = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++)
+		count += view_has(v, reader_process(v->reader, id)) && own_allocator_find(v, model_process(v->model, id)).bytes > 0;
+	return count > MOST_ALLOCATORS ? MOST_ALLOCATORS : count;
+}
+
+/* Whose memory the hooks can't look into. */
+static void print_own_allocators(const struct view *v)
+{
+	unsigned printed = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader) && printed < MOST_ALLOCATORS; id++) {
+		const struct process *p = reader_process(v->reader, id);
+		struct own_allocator own = { 0 };
+		if (view_has(v, p))
+			own = own_allocator_find(v, model_process(v->model, id));
+		if (!own.bytes)
+			continue;
+		const char *of = own.frame && own.frame->library ? base_name(own.frame->library) : p->name;
+		char *text = own.frame ? frame_text(own.frame) : NULL, *where = own.frame && own.frame->file ? frame_where(own.frame) : NULL;
+		char *function = text ? output_format(" (%s%s%s)", text, where ? "  " : "", where ? where : "") : strdup("");
+		char *whose = strcmp(of, p->name) ? output_format("%u %s: %s", p->pid, p->name, of) : output_format("%u %s", p->pid, p->name);
+		output_first_line(STYLE_FAINT, (char *[]){
+			output_format("%s has its own allocator%s: what is in its %s is not seen", whose ? whose : of, function ? function : "", BYTES(own.bytes)),
+			output_format("%s has its own allocator: what is in its %s is not seen", whose ? whose : of, BYTES(own.bytes)),
+			output_format("%u: %s has an allocator with %s not seen", p->pid, of, BYTES(own.bytes)) }, 3);
+		free(whose);
+		free(function);
+		free(text);
+		free(where);
+		printed++;
+	}
 }
 
 /* What makes a report less telling, though no figure is wrong. */
@@ -212,12 +253,22 @@ static void print_gaps(const struct report *r)
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
 	print_gap("rebuilt or replaced since, so without names", g.replaced, g.replaced_path);
 	print_gap("not on this machine, so without names", g.missing, g.missing_path);
-	if (r->losses.truncated_stacks)
-		print_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
-						      "unwound)", COUNT(r->losses.truncated_stacks)));
+	if (g.given_up) {
+		char *what = output_format("%s, so without names", g.given_up_why);
+		if (what)
+			print_gap(what, g.given_up, g.given_up_path);
+		free(what);
+	}
+	if (r->losses.unplaced_stacks)
+		output_fit_line(STYLE_BAD, output_format("%s stacks were cut: no room for the call tree; record with a larger --limit",
+						    COUNT(r->losses.unplaced_stacks)));
+	if (r->losses.truncated_stacks > r->losses.unplaced_stacks)
+		output_fit_line(STYLE_FAINT, output_format("%s stacks lack their outer frames (MEMTRACE_DEPTH, or code that can't be "
+						      "unwound)", COUNT(r->losses.truncated_stacks - r->losses.unplaced_stacks)));
+	print_own_allocators(r->view);
 	const struct model_fold fold = model_fold(r->view->model);
 	if (fold.until_ns)
-		print_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s%s%s",
+		output_fit_line(STYLE_FAINT, output_format("first %s folded (disk limit): %s short-lived blocks as totals; moments lack up to %s%s%s",
 						      DURATION(fold.until_ns), COUNT(fold.blocks), BYTES(fold.most_bytes),
 						      fold.most_other_bytes ? " of the heap, elsewhere " : "",
 						      fold.most_other_bytes ? BYTES(fold.most_other_bytes) : ""));
@@ -226,7 +277,8 @@ static void print_gaps(const struct report *r)
 static unsigned count_gaps(const struct report *r)
 {
 	struct stack_gaps g = stacks_gaps(r->view->stacks);
-	return (g.replaced > 0) + (g.missing > 0) + (r->losses.truncated_stacks > 0) + (model_fold(r->view->model).until_ns > 0);
+	return (g.replaced > 0) + (g.missing > 0) + (g.given_up > 0) + count_own_allocators(r->view) + (r->losses.unplaced_stacks > 0) +
+	       (r->losses.truncated_stacks > r->losses.unplaced_stacks) + (model_fold(r->view->model).until_ns > 0);
 }
 
 /* ---- totals -------------------------------------------------------------------------------------------- */
@@ -270,7 +322,7 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	(void)room;
 	const struct column columns[] = {
 		{ "HOST MEMORY", LEFT, false }, { "peak", RIGHT, false }, { "at", RIGHT, false },
-		{ "at end", RIGHT, false }, { "blocks", RIGHT, WORTH(3) }, { "allocations", RIGHT, WORTH(8) },
+		{ view_end_title(v), RIGHT, false }, { "blocks", RIGHT, WORTH(3) }, { "allocations", RIGHT, WORTH(8) },
 		{ "frees", RIGHT, WORTH(2) }, { "freed at once", RIGHT, WORTH(1) }, { "failed", RIGHT, failed ? WORTH(9) : WORTH(4) },
 	};
 	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
@@ -287,7 +339,7 @@ static unsigned print_totals(const struct report *r, unsigned room)
 	char *classes = v->kinds & 1u << MODEL_MAP && !r->brief ? map_classes(v) : NULL;
 	if (classes)
 		table_note(t, 2, classes);
-	printf("\n");
+	print("\n");
 	table_print(t);
 	lines += classes != NULL;
 	free(classes);
@@ -315,7 +367,7 @@ static void print_site(enum output_style style, const char *before, const struct
 	char *where = site->frame ? frame_where(site->frame) : NULL;
 	char *caller = site->caller ? frame_text(site->caller) : NULL;
 	char *caller_where = site->caller ? frame_where(site->caller) : NULL;
-	print_line(style, output_format("%s%s  %s%s%s%s%s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
+	output_fit_line(style, output_format("%s%s  %s%s%s%s%s", before, text ? text : "", where ? where : "", caller ? "  < " : "",
 					caller ? caller : "", caller ? "  " : "", caller_where ? caller_where : ""));
 	free(text);
 	free(where);
@@ -366,10 +418,10 @@ static void print_sizes(const struct view *v)
 	struct model_bin bins[MODEL_BINS];
 	model_bins(v->model, bins);
 	uint64_t all = sum_bins(bins, 0, MODEL_BINS - 1);
-	printf("\n");
+	print("\n");
 	if (all == 0)
 		return;
-	printf("%s%-12s%sallocations in %%:", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
+	print("%s%-12s%sallocations in %%:", output_begin(STYLE_HEAD), "SIZES", output_end(STYLE_HEAD));
 	int column = SIZES_COLUMNS;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
 		uint64_t part = sum_bins(bins, groups[i].from, groups[i].to);
@@ -377,11 +429,11 @@ static void print_sizes(const struct view *v)
 		if (!text)
 			continue;
 		bool wraps = column + 2 + output_columns(text) >= output_width(); /* a comma may follow */
-		printf("%s%s%*s%s", column != SIZES_COLUMNS ? "," : "", wraps ? "\n" : " ", wraps ? 12 : 0, "", text);
+		print(wraps ? "%s\n%12s%s" : "%s %.0s%s", column != SIZES_COLUMNS ? "," : "", "", text);
 		column = (wraps ? 12 : column + 2) + output_columns(text);
 		free(text);
 	}
-	printf("\n");
+	print("\n");
 }
 
 /* One line: heading, facts, and the owner they are about. */
@@ -389,11 +441,9 @@ static void print_best(const char *heading, const char *facts, const struct owne
 {
 	char *name = owner_text(o), *where = o->frame && o->frame->file ? frame_where(o->frame) : NULL;
 	char *line = output_format("%s%s%s", name ? name : "", where ? "  " : "", where ? where : "");
-	char *clean = line ? output_clean(line) : NULL;
-	char *fitted = clean ? output_tail(clean, output_width() - 14 - output_columns(facts)) : NULL;
-	printf("%s%-12s%s%s  %s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), facts, fitted ? fitted : "");
+	char *fitted = line ? output_tail(line, output_width() - 14 - output_columns(facts)) : NULL;
+	print("%s%-12s%s%s  %s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD), facts, fitted ? fitted : "");
 	free(fitted);
-	free(clean);
 	free(line);
 	free(name);
 	free(where);
@@ -624,11 +674,12 @@ static void widen(struct page *page)
 		}
 }
 
-/* Colours take no columns, so lines with them are left to their parts. */
-static void show_line(const char *line)
+/* Colours take no columns, so lines with them are left to their parts; so are commands, which are to be copied. */
+static void show_line(const char *line, bool cut)
 {
-	char *fitted = strchr(line, '\033') ? NULL : output_cut(line, output_width());
-	printf("%s\n", fitted ? fitted : line);
+	char *fitted = !cut || strchr(line, '\033') ? NULL : output_cut(line, output_width());
+	print_as_is(fitted ? fitted : line, strlen(fitted ? fitted : line));
+	print("\n");
 	free(fitted);
 }
 
@@ -637,13 +688,13 @@ static void show(struct page *page)
 	for (int i = 0; i < PARTS; i++) {
 		const struct rendered *r = &page->list[i];
 		if (r->shown && r->gap)
-			printf("\n");
+			print("\n");
 		for (char *line = r->shown ? r->text : NULL, *end; line && *line; line = end + 1) {
 			end = strchr(line, '\n');
 			if (!end)
 				break;
 			*end = 0;
-			show_line(line);
+			show_line(line, parts[i].print != report_print_next);
 		}
 	}
 }

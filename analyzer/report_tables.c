@@ -1,6 +1,7 @@
 /* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
 #include "analyzer/momentary.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/pyarenas.h"
 #include "analyzer/report.h"
 
@@ -26,7 +27,7 @@ static void print_heading(const char *text)
 {
 	const char *more = strstr(text, " (");
 	int bytes = (int)(more && output_columns(text) > output_width() ? (size_t)(more - text) : strlen(text));
-	printf("\n%s%.*s%s\n", output_begin(STYLE_HEAD), bytes, text, output_end(STYLE_HEAD));
+	print("\n%s%.*s%s\n", output_begin(STYLE_HEAD), bytes, text, output_end(STYLE_HEAD));
 }
 
 char *report_command(const struct process *p, int columns)
@@ -48,8 +49,9 @@ char *report_command(const struct process *p, int columns)
 
 /* ---- processes ----------------------------------------------------------------------------------------- */
 
+/* A process, by the program of it that had the most heap. */
 struct ranked {
-	const struct model_process *m;
+	const struct model_process *m, *last; /* last: the program that it ended as */
 	uint64_t weight;
 };
 
@@ -67,17 +69,30 @@ static bool is_idle(const struct model_process *m)
 	return m->kind[MODEL_HEAP].allocations + m->kind[MODEL_MAP].allocations == 0;
 }
 
-/* All but what a process ran for a moment before it became another program. */
+/* However often it becomes another program, a process is one. */
 static struct ranked *rank_processes(const struct view *v, unsigned *count)
 {
 	unsigned all = reader_processes(v->reader);
 	struct ranked *list = calloc(all + 1, sizeof(*list));
+	unsigned *place = calloc(all + 1, sizeof(*place)); /* in the list, plus 1; creators have lower ids */
 	*count = 0;
-	for (unsigned id = 0; list && id < all; id++) {
+	for (unsigned id = 0; list && place && id < all; id++) {
 		const struct model_process *m = model_process(v->model, id);
-		if (view_has(v, m->process) && !(is_idle(m) && m->process->exit_kind == MT_EXIT_EXEC))
-			list[(*count)++] = (struct ranked){ m, m->kind[MODEL_HEAP].peak_bytes };
+		const struct process *before = m->process->creator;
+		const uint64_t weight = m->kind[MODEL_HEAP].peak_bytes;
+		if (!view_has(v, m->process))
+			continue;
+		place[id] = before && process_goes_on_as(before, m->process) ? place[before->id] : 0;
+		if (!place[id])
+			place[id] = ++*count;
+		struct ranked *r = &list[place[id] - 1];
+		r->last = m;
+		if (!r->m || weight > r->weight || (is_idle(r->m) && !is_idle(m))) {
+			r->m = m;
+			r->weight = weight;
+		}
 	}
+	free(place);
 	if (list)
 		qsort(list, *count, sizeof(*list), heavier);
 	return list;
@@ -103,15 +118,16 @@ static char *process_command(const struct process *p)
 	return text;
 }
 
-static void process_row(struct table *t, const struct report *r, const struct model_process *m, uint64_t max)
+static void process_row(struct table *t, const struct report *r, const struct ranked *one, uint64_t max)
 {
 	static const char *const kills[] = { NULL, "OOM kill?", "OOM kill" };
+	const struct model_process *m = one->m, *last = one->last;
 	char exit[32], *command = process_command(m->process), *sparks = process_sparkline(r->view, m, max);
-	const char *kill = r->system ? kills[system_process(r->system, m->process->id)->oom_killed] : NULL;
+	const char *kill = r->system ? kills[system_process(r->system, last->process->id)->oom_killed] : NULL;
 	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
 	char *pid = output_format("%u", m->process->pid);
-	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(heap->live_bytes), BYTES(map->peak_bytes),
-				       COUNT(heap->allocations), kill ? kill : exit_text(m->process, exit, sizeof(exit)), sparks });
+	table_row(t, (const char *[]){ pid, command, BYTES(heap->peak_bytes), BYTES(last->kind[MODEL_HEAP].live_bytes), BYTES(map->peak_bytes),
+				       COUNT(heap->allocations), kill ? kill : exit_text(last->process, exit, sizeof(exit)), sparks });
 	free(command);
 	free(sparks);
 	free(pid);
@@ -123,7 +139,8 @@ static void folded_row(struct table *t, const struct ranked *list, unsigned coun
 	for (unsigned i = 0; i < count; i++) {
 		const struct model_process *m = list[i].m;
 		most = list[i].weight > most ? list[i].weight : most;
-		live += m->kind[MODEL_HEAP].live_bytes;
+		const uint64_t left = list[i].last->kind[MODEL_HEAP].live_bytes;
+		live = left > live ? left : live;
 		maps = m->kind[MODEL_MAP].peak_bytes > maps ? m->kind[MODEL_MAP].peak_bytes : maps;
 		allocations += m->kind[MODEL_HEAP].allocations;
 	}
@@ -138,7 +155,7 @@ static unsigned sort_out_momentary(struct ranked *list, unsigned count)
 	struct ranked *momentary = calloc(count + 1ul, sizeof(*momentary));
 	unsigned matter = 0, others = 0;
 	for (unsigned i = 0; momentary && i < count; i++)
-		if (process_is_momentary(list[i].m))
+		if (process_is_momentary(list[i].m) && process_is_momentary(list[i].last))
 			momentary[others++] = list[i];
 		else
 			list[matter++] = list[i];
@@ -191,12 +208,12 @@ unsigned report_print_processes(const struct report *r)
 	while (list && shown > 1 && is_idle(list[shown - 1].m))
 		shown--;
 	for (unsigned i = 0; list && i < shown; i++)
-		process_row(t, r, list[i].m, list[0].weight);
+		process_row(t, r, &list[i], list[0].weight);
 	if (list && count > shown)
 		folded_row(t, list + shown, count - shown);
 	if (list && all > count)
 		momentary_row(t, list + count, all - count);
-	printf("\n");
+	print("\n");
 	table_print(t);
 	free(list);
 	return 2 + shown + (count > shown) + (all > count);
@@ -240,8 +257,7 @@ static char *owner_line(const struct owner *o, int columns)
 	free(where);
 	free(next);
 	free(next_where);
-	char *clean = line ? output_clean(line) : NULL, *fitted = clean ? output_tail(clean, columns) : NULL;
-	free(clean);
+	char *fitted = line ? output_tail(line, columns) : NULL;
 	free(line);
 	return fitted;
 }

@@ -1,5 +1,6 @@
 /* What the report says about causes: WHY, what was alive, phases, what to do, and what is not known. Each returns its lines. */
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/report.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 static void print_heading(const char *text, const char *rest)
 {
-	printf("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
+	print("\n%s%s%s%s\n", output_begin(STYLE_HEAD), text, output_end(STYLE_HEAD), rest);
 }
 
 /* ---- WHY ----------------------------------------------------------------------------------------------- */
@@ -30,7 +31,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 {
 	char *figures = output_format("%10s   %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence)));
 	int first = output_width() - KIND_COLUMNS - FIGURE_COLUMNS;
-	printf("%s  %u %-*s%s", output_begin(STYLE_BAD), number, KIND_COLUMNS - 4, verdict_title(v->kind), output_end(STYLE_BAD));
+	print("%s  %u %-*s%s", output_begin(STYLE_BAD), number, KIND_COLUMNS - 4, verdict_title(v->kind), output_end(STYLE_BAD));
 	unsigned lines = output_wrapped(v->evidence, KIND_COLUMNS, EVIDENCE_LINES, first, figures);
 	free(figures);
 	return lines;
@@ -38,7 +39,7 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 
 static unsigned print_ruled_out(const struct verdict *v)
 {
-	printf("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
+	print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
 	return output_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
 }
 
@@ -78,7 +79,7 @@ static unsigned print_kinds(const char *before, const struct verdict *list, size
 	if (f)
 		fclose(f);
 	if (kinds) {
-		printf("  %s", before);
+		print("  %s", before);
 		lines = output_wrapped(text, 4, 2, output_width() - 2 - (int)strlen(before), NULL);
 	}
 	free(text);
@@ -109,7 +110,7 @@ unsigned report_print_why(const struct report *r, unsigned room)
 	free(titles);
 	unsigned lines = 2;
 	if (!v->held_count) {
-		printf("  unclear: no rule explains it\n");
+		print("  unclear: no rule explains it\n");
 		lines++;
 	}
 	for (size_t i = 0; i < v->held_count && i < most; i++)
@@ -216,18 +217,18 @@ unsigned report_print_alive(const struct report *r, unsigned room)
 		print_heading("ALIVE THEN", rest ? rest : "");
 		free(rest);
 		char *largest = largest_text(r, s), *holders = holders_text(r, s);
-		printf("  ");
+		print("  ");
 		lines = 2 + output_wrapped(text, 2, FEW_LINES, output_width() - 2, NULL);
 		if (s->holder_count && room >= LEAST_ALIVE + 2) {
-			printf("  by line   ");
+			print("  by line   ");
 			lines += output_wrapped(holders, 12, FEW_LINES, output_width() - 12, NULL);
 		}
 		free(holders);
-		printf(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
+		print(s->largest_count == EXPLAIN_LARGEST ? "  5 largest " : "  largest   ");
 		lines += output_wrapped(largest, 12, FEW_LINES, output_width() - 12, NULL);
 		free(largest);
 	} else if (text && *text) {
-		printf("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
+		print("\n%s%-12s%s", output_begin(STYLE_HEAD), "FOR WHAT", output_end(STYLE_HEAD));
 		lines = 1 + output_wrapped(text, 12, r->brief ? 1 : FEW_LINES, output_width() - 12, NULL);
 	}
 	free(text);
@@ -303,9 +304,7 @@ unsigned report_print_phases(const struct report *r, unsigned room)
 		char *line = output_format("  %s%*s %12s%s", name ? name : "", pad, "", BYTES(p->peak_bytes), note ? note : "");
 		free(note);
 		free(name);
-		char *clean = line ? output_clean(line) : NULL;
-		printf("%s\n", clean ? clean : "");
-		free(clean);
+		print("%s\n", line);
 		free(line);
 		shown++;
 	}
@@ -336,7 +335,7 @@ unsigned report_print_do(const struct report *r, unsigned room)
 			print_heading("WHAT TO DO", "");
 			lines += 2;
 		}
-		printf("  %u ", number);
+		print("  %u ", number);
 		lines += output_wrapped(v->held[i].advice, 4, ADVICE_LINES, output_width() - 4, NULL);
 	}
 	return lines;
@@ -361,7 +360,7 @@ unsigned report_print_unknown(const struct report *r, unsigned room)
 		}
 	fclose(f);
 	if (parts) {
-		printf("%sNOT KNOWN%s  ", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
+		print("%sNOT KNOWN%s  ", output_begin(STYLE_HEAD), output_end(STYLE_HEAD));
 		lines = output_wrapped(text, 11, 2, output_width() - 11, NULL);
 	}
 	free(text);

@@ -12,13 +12,17 @@
 #define NEARLY 0.9        /* as often as steps */
 #define LEAST_TURNS 24    /* of all its sites: few turns of few sites may be chance */
 #define LONG 0.1          /* of the time that the process was seen */
+#define MOST_MADE 0.5     /* of the blocks that it makes on devices: then it is what the process is for, however short it was */
+#define LEAST_SHORT 20    /* turns, of such a loop, ... */
+#define FREES 0.25        /* ... which frees at least so much of what it makes: layers of a model that is loaded recur, too */
+#define LEAST_LAST 64     /* turns, of a short one that the process ends with */
 #define SHORTEST_NS 100000u
 #define COVERS 0.8        /* of the time that the longest loop covers */
 #define LOADS 0.05        /* of what is made on devices: where less is freed meanwhile, a loop only loads */
 #define STRETCH_NS 1000000u
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
-enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8 };
+enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8, SITE_POOL = 16, SITE_MODULE = 32 };
 
 /* How often and when one site allocated. */
 struct turn {
@@ -208,6 +212,8 @@ static struct looked look_further(struct watched *w, uint32_t id, struct looked 
 		outer.flags |= SITE_IMPORT;
 	if (code && !outer.call && is_optimizer(code))
 		outer.call = find_call(w, caller_of(w, id));
+	if (code && strstr(code->name, "_call_impl") && strstr(code->file, "/torch/nn/modules/module.py")) /* not _apply(), which moves it */
+		outer.flags |= SITE_MODULE;
 	outer.flags |= SITE_KNOWN;
 	return outer;
 }
@@ -311,7 +317,7 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
 		struct looked l = look_at(w, c->node2);
-		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0));
+		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0) | (c->kind == MODEL_POOL ? SITE_POOL : 0));
 		t->call = l.call;
 		t->node2 = c->node2;
 		t->thread = c->thread;
@@ -501,7 +507,7 @@ static size_t find_loops(struct watched *w, struct call *best, struct beat loops
 			continue;
 		c->steps = true;
 		calls[count] = c;
-		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, b->roles, b->role_count };
+		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, false, b->roles, b->role_count };
 		if (count)
 			join(b, &loops[count]);
 		else
@@ -552,9 +558,13 @@ static bool by_optimizer(struct watched *w)
 /* Sites that recur equally often, from about the same moment to about the same moment. */
 struct level {
 	uint32_t count;
-	size_t sites;
+	size_t of_modules;          /* of those of pools: within a module of PyTorch's */
+	size_t sites, of_pools;     /* of these some whose blocks are a pool's: segments come when they have to */
 	uint64_t first_ns, last_ns; /* of its turns */
 	size_t lead;                /* the site that comes first */
+	bool only_loads;            /* while it runs blocks are made on devices and hardly any is freed: no step of anything works like that */
+	bool makes_most, frees;     /* of what is made on devices; enough of what it makes */
+	bool whole;                 /* it calls models: layers recur within one alone */
 };
 
 static int by_count_and_time(const void *a, const void *b)
@@ -584,7 +594,9 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 	for (size_t i = 0; levels && i < w->turn_count; i++) {
 		const struct turn *t = &w->turns[i];
 		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS | SITE_MAPPED)) && regularity(w, t) >= REGULAR)
-			levels[n++] = (struct level){ t->count, 1, t->first_ns, t->last_ns, i };
+			levels[n++] = (struct level){ .count = t->count, .sites = 1, .of_pools = (t->flags & SITE_POOL) != 0,
+						     .of_modules = (t->flags & (SITE_POOL | SITE_MODULE)) == (SITE_POOL | SITE_MODULE), .first_ns = t->first_ns,
+						     .last_ns = t->last_ns, .lead = i };
 	}
 	if (levels)
 		qsort(levels, n, sizeof(*levels), by_count_and_time);
@@ -598,51 +610,79 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 			continue;
 		}
 		levels[to - 1].sites++;
+		levels[to - 1].of_pools += l.of_pools;
+		levels[to - 1].of_modules += l.of_modules;
 		levels[to - 1].last_ns = l.last_ns > levels[to - 1].last_ns ? l.last_ns : levels[to - 1].last_ns;
 	}
 	*count = kept;
 	return levels;
 }
 
-/* While it runs blocks are made on devices and hardly any is freed: no step of anything works like that. */
-static bool only_loads(const struct watched *w, const struct level *l)
+/* Blocks on devices, while it runs and in all. */
+static void look_at_traffic(const struct watched *w, struct level *l)
 {
 	const struct traffic *t = w->traffic;
-	uint64_t made = 0, freed = 0;
+	uint64_t made = 0, freed = 0, all = 0;
 	for (uint64_t i = 0; t && i < STRETCHES; i++) {
 		uint64_t begin = t->from_ns + i * t->width_ns;
+		all += t->made[i];
 		if (begin + t->width_ns <= l->first_ns || begin > l->last_ns)
 			continue;
 		made += t->made[i];
 		freed += t->freed[i];
 	}
-	return made >= LEAST_TURNS && (double)freed < LOADS * (double)made;
+	l->only_loads = made >= LEAST_TURNS && (double)freed < LOADS * (double)made;
+	l->makes_most = made > 0 && (double)made >= MOST_MADE * (double)all;
+	l->frees = (double)freed >= FREES * (double)made;
 }
 
-/* Not what a program does for a moment, or so fast that it can only be a part of something. */
+static uint64_t span_of(const struct level *l)
+{
+	return l->last_ns - l->first_ns;
+}
+
+/* So fast that it can only be a part of something. */
+static bool is_fast(const struct level *l)
+{
+	return span_of(l) < (uint64_t)(l->count - 1) * SHORTEST_NS;
+}
+
+/* Which loops a program may work in, those that tell more first. */
+typedef bool level_test(const struct watched *w, const struct level *l);
+
+/* Loading may take minutes, and what is behind it seconds. */
+static bool is_for_devices(const struct watched *w, const struct level *l)
+{
+	(void)w;
+	return l->makes_most && (l->whole || (l->frees && l->count >= LEAST_SHORT));
+}
+
+/* Not what a program does for a moment. */
 static bool is_long(const struct watched *w, const struct level *l)
 {
-	uint64_t span = l->last_ns - l->first_ns;
-	return (double)span >= LONG * (double)(w->last_ns - w->first_ns) && span >= (uint64_t)(l->count - 1) * SHORTEST_NS &&
-	       l->sites * l->count >= LEAST_TURNS && !only_loads(w, l);
+	return (double)span_of(l) >= LONG * (double)(w->last_ns - w->first_ns) && !is_fast(l);
 }
 
-/* The innermost level that covers the time and has a fair number of sites. */
-static const struct level *innermost(const struct watched *w, const struct level *levels, size_t count)
+/* It runs until the process ends, or dies. */
+static bool is_last(const struct watched *w, const struct level *l)
+{
+	return l->count >= LEAST_LAST && w->last_ns - l->last_ns <= span_of(l) && !is_fast(l);
+}
+
+/* The innermost level of these that covers the time and has a fair number of sites. */
+static const struct level *innermost_of(const struct watched *w, const struct level *levels, size_t count, level_test *is)
 {
 	uint64_t longest = 0;
 	size_t most = 0;
 	const struct level *best = NULL;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t span = levels[i].last_ns - levels[i].first_ns;
-		longest = span > longest ? span : longest;
-	}
 	for (size_t i = 0; i < count; i++)
-		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites > most)
+		longest = span_of(&levels[i]) > longest && (is == is_long || is(w, &levels[i])) ? span_of(&levels[i]) : longest;
+	for (size_t i = 0; i < count; i++)
+		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites > most)
 			most = levels[i].sites;
 	for (size_t i = 0; i < count; i++)
-		if ((double)(levels[i].last_ns - levels[i].first_ns) >= COVERS * (double)longest && levels[i].sites * 10 >= most &&
-		    is_long(w, &levels[i]))
+		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites * 10 >= most && is(w, &levels[i]) &&
+		    levels[i].sites * levels[i].count >= LEAST_TURNS && (!levels[i].only_loads || levels[i].whole))
 			best = &levels[i];
 	return best;
 }
@@ -654,17 +694,54 @@ static bool covers(const struct level *l, const struct level *inner)
 	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
 }
 
-/* A level outside it with a fixed, small number of its turns in each of its own. */
+/* It makes blocks outside of all modules, and while it runs modules make some as often or more. */
+static bool calls_models(const struct level *levels, size_t count, const struct level *l)
+{
+	bool modules = false;
+	for (size_t i = 0; i < count && l->of_pools > l->of_modules; i++)
+		modules |= levels[i].of_modules && levels[i].count >= l->count && covers(&levels[i], l);
+	return modules;
+}
+
+static const struct level *innermost(const struct watched *w, struct level *levels, size_t count)
+{
+	static level_test *const tests[] = { is_for_devices, is_long, is_last };
+	const struct level *best = NULL;
+	for (size_t i = 0; i < count; i++)
+		look_at_traffic(w, &levels[i]);
+	for (size_t i = 0; i < count; i++)
+		levels[i].whole = calls_models(levels, count, &levels[i]);
+	for (size_t i = 0; !best && i < sizeof(tests) / sizeof(*tests); i++)
+		best = innermost_of(w, levels, count, tests[i]);
+	return best;
+}
+
+/* How many turns of the inner one each of its own has, if that is a fixed, small number; else 0. */
+static unsigned turns_in(const struct level *l, const struct level *inner)
+{
+	for (unsigned k = 2; k <= LEAST_MICRO; k++)
+		if (inner->count >= l->count * (k - 1) + 1 + l->count / 2 && inner->count <= l->count * k + k && inner->count + k >= l->count * k)
+			return k;
+	return 0;
+}
+
+/*
+ * A unit of work that repeats as a whole: a level outside it, which makes blocks of a pool if the inner one does, and the one with the
+ * most sites. Its turns have a fixed, small number of the inner one's, or more happens in them than in those: a backward pass that gets
+ * longer in each.
+ */
 static const struct level *around(const struct level *levels, const struct level *inner, unsigned *micro)
 {
-	for (const struct level *l = levels; l < inner; l++)
-		for (unsigned k = 2; k <= LEAST_MICRO; k++)
-			if (l->count >= LEAST_SITES && covers(l, inner) && inner->count >= l->count * (k - 1) + 1 + l->count / 2 &&
-			    inner->count <= l->count * k + k && inner->count + k >= l->count * k) {
-				*micro = k;
-				return l;
-			}
-	return inner;
+	const struct level *best = inner;
+	for (const struct level *l = levels; l < inner; l++) {
+		unsigned k = turns_in(l, inner);
+		if (l->count < LEAST_SITES || !covers(l, inner) || (inner->of_pools && !l->of_pools) ||
+		    (!k && (l->sites <= inner->sites || l->count * 2 > inner->count)) || (best != inner && l->sites <= best->sites))
+			continue;
+		best = l;
+		*micro = k ? k : 1;
+	}
+	return best;
 }
 
 static void by_sites(struct watched *w)
@@ -676,9 +753,10 @@ static void by_sites(struct watched *w)
 	if (inner && new_roles(w) == 0) {
 		unsigned micro = 1;
 		const struct level *l = around(levels, inner, &micro);
-		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, b->roles, b->role_count };
+		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, false, b->roles, b->role_count };
 		for (size_t i = 0; i < w->turn_count; i++)
 			b->roles[i] = is_in_loop(&w->turns[i], b, NULL, 1.5) ? ROLE_LOOP : 0;
+		b->whole = l->whole;
 		b->roles[l->lead] |= ROLE_BEAT;
 		if (inner != l)
 			b->roles[inner->lead] |= ROLE_MICRO;

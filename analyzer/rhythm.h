@@ -9,8 +9,10 @@
  *              optimizers that of the line which is visited most
  *   sites      sites that recur: allocations of one and the same stack at regular intervals. Sites with the same count are one
  *              level of nested loops. A loop within a step (layers) is no step: its short intervals take only a part of
- *              what is allocated. What is left is the innermost level that covers the time; or the one outside it where that
- *              has up to LEAST_MICRO turns of the inner one in each of its own: micro-steps
+ *              what is allocated. What is left is the innermost level that covers the time; or the one outside it, a unit of
+ *              work that repeats as a whole: with up to LEAST_MICRO turns of the inner one in each of its own (micro-steps), or
+ *              with more sites than those have. Of loops that make most of the blocks on devices and free them it is one,
+ *              however short and fast; else a long one; else the one that the process ends with
  *
  * Imports are left out. Memory: some 50 bytes a site, and 112 for one that recurs.
  */
@@ -34,6 +36,7 @@ struct beat {
 	uint64_t first_ns, last_ns;
 	uint32_t thread;   /* that makes them; of OPTIMIZER and SITES */
 	unsigned micro;    /* micro-steps in each; 1 = none */
+	bool whole;        /* of SITES: each calls a whole model, and is no layer of one */
 	uint8_t *roles;    /* by index of the process's sites: enum rhythm_role */
 	size_t role_count;
 };

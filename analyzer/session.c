@@ -1,5 +1,6 @@
 #include "analyzer/session.h"
 #include "analyzer/error.h"
+#include "analyzer/print.h"
 #include "analyzer/ticks.h"
 #include "format/format.h"
 #include "format/output_name.h"
@@ -33,7 +34,7 @@ int session_make(char *dir, const char *command)
 		return error_errno(MT_EOUTPUT, dir, ERROR_NO_OFFSET);
 	}
 	if (dir[length])
-		fprintf(stderr, "memtrace: %.*s exists: recording to %s\n", (int)length, dir, dir);
+		print_error("memtrace: %.*s exists: recording to %s\n", (int)length, dir, dir);
 	return 0;
 }
 

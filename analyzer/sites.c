@@ -498,7 +498,7 @@ void sites_look_ahead(const struct model *m, const struct reader *r, struct stac
 			stacks_note(stacks, mp->process, site->node2);
 		}
 	}
-	stacks_look_ahead(stacks);
+	stacks_look_ahead(stacks, NULL);
 }
 
 int sites_build(struct sites **out, const struct model *m, const struct reader *r, struct stacks *stacks,

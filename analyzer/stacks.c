@@ -243,17 +243,10 @@ void stacks_note(struct stacks *s, const struct process *p, uint32_t node)
 	}
 }
 
-void stacks_look_up(struct stacks *s, const struct process *p)
+void stacks_note_all(struct stacks *s, const struct process *p)
 {
-	const struct frame *frames;
-	for (uint32_t node = p->node_base; node < p->node_end; node++) {
-		const struct process_module *m = reader_module_of(p, node);
-		if (m)
-			symbols_find(s->symbols, module_of(s, p, m), address_of(process_node(p, node), m), &frames);
-		uint32_t done = node - p->node_base, all = p->node_end - p->node_base;
-		output_progress_of("looking up", all, "frames", (double)done / (double)all);
-	}
-	output_progress_end();
+	for (uint32_t node = p->node_end; node-- > p->node_base; )
+		stacks_note(s, p, node);
 }
 
 bool stacks_push(struct stacks *s, size_t count, uint32_t node)
@@ -344,6 +337,10 @@ struct stack_gaps stacks_gaps(const struct stacks *s)
 		} else if (symbols_state(m) == SYMBOLS_REPLACED) {
 			gaps.replaced++;
 			gaps.replaced_path = path;
+		} else if (symbols_state(m) == SYMBOLS_GIVEN_UP) {
+			gaps.given_up++;
+			gaps.given_up_path = path;
+			gaps.given_up_why = symbols_why(m);
 		}
 	}
 	return gaps;

@@ -20,13 +20,11 @@ void stacks_free(struct stacks *);
 
 struct symbols *stacks_symbols(struct stacks *); /* borrowed */
 
-/* Looks up every address of the process's own call tree, so that symbols_places() has them. */
-void stacks_look_up(struct stacks *, const struct process *p);
-
 /* What lies at all places of stacks, as symbols_look_ahead() does it: first each node is noted that will be asked for, a stack or one of
  * Python. */
 void stacks_note(struct stacks *, const struct process *p, uint32_t node);
-void stacks_look_ahead(struct stacks *);
+void stacks_note_all(struct stacks *, const struct process *p); /* of the process's own call tree */
+void stacks_look_ahead(struct stacks *, symbols_progress *progress);
 
 /* The stack of an event of this process; 0 = none. The frames of node2, the stack in the language above, take the places of
  * the frames of its interpreter (see python.h); that is only done when frames are asked for, as most stacks are never
@@ -97,8 +95,9 @@ const struct frame *stacks_site_frame(struct stacks *, uint32_t id, unsigned fla
 
 /* Modules of looked-up frames that are no longer there, or are others now: for what a report says about itself. */
 struct stack_gaps {
-	unsigned missing, replaced;
-	const char *missing_path, *replaced_path; /* of one of them */
+	unsigned missing, replaced, given_up;
+	const char *missing_path, *replaced_path, *given_up_path; /* of one of them */
+	const char *given_up_why;
 };
 struct stack_gaps stacks_gaps(const struct stacks *);
 

@@ -30,7 +30,7 @@ const struct place *stacks_looked(struct stacks *s, uint32_t place)
 	return p;
 }
 
-void stacks_look_ahead(struct stacks *s)
+void stacks_look_ahead(struct stacks *s, symbols_progress *progress)
 {
 	size_t count = 0, most = s->place_table.count - s->looked_ahead;
 	struct symbol_place *list = malloc(most * sizeof(*list) + 1);
@@ -38,7 +38,7 @@ void stacks_look_ahead(struct stacks *s)
 		if (s->places[i].module && s->places[i].module != PYTHON && !(s->places[i].classes & CLASSES_KNOWN))
 			list[count++] = (struct symbol_place){ .module = s->places[i].module, .address = s->places[i].address, .number = i };
 	if (list)
-		symbols_look_ahead(s->symbols, list, count);
+		symbols_look_ahead(s->symbols, list, count, progress);
 	for (size_t i = 0; i < count; i++) {
 		s->places[list[i].number].frames = list[i].frames;
 		s->places[list[i].number].frame_count = list[i].count;
@@ -64,9 +64,8 @@ static enum frame_class class_of(struct stacks *s, uint32_t id, size_t i)
 
 bool stack_step(struct stacks *s, struct stack_walk *w)
 {
-	if (w->index + 1 < w->count) {
-		w->index++;
-	} else {
+	w->index++;
+	while (w->index >= w->count) { /* a place may have no frames: an evaluator that has left its frame */
 		if (!w->next)
 			return false;
 		w->id = stacks_whole(s, w->next);

@@ -1,15 +1,21 @@
 #include "analyzer/steps.h"
 
+#include "analyzer/arith.h"
+#include "analyzer/step_shape.h"
 #include "analyzer/vec.h"
 
 #include <ctype.h>
+#include <math.h>
 
 #define WINDOW_SHIFT 24   /* of the shortest windows of time: 17 ms */
 #define LENGTHS 32        /* of latest steps, whose median says what is usual */
 #define OVERDUE 1.5
 #define MORE_WORK 0.05    /* of the usual number of allocations ... */
 #define FAR 8.0           /* ... and times the median deviation from it: not a plain step */
+#define SETTLED 3         /* steps, after which what is old is what a loop begins with */
 #define LEAST_BYTES 4096u /* sites that never hold as much at a low point get no history */
+
+enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
 
 enum site_state { SITE_FRESH = 0, SITE_OPEN, SITE_CLOSED };
 
@@ -20,6 +26,7 @@ struct site_book {
 	uint64_t live;
 	struct low low;
 	struct low *history; /* STEPS_BUCKETS of them; NULL = all was below LEAST_BYTES */
+	struct step_ages ages;
 	uint64_t last_low;   /* since `last_step` began, the last one in which it changed */
 	uint32_t blocks, bucket, last_step;
 	uint8_t state;
@@ -39,9 +46,12 @@ struct book {
 	uint64_t index;             /* of the step that is open, or window */
 	bool started, open, recording, beaten;
 	struct step now;
+	uint64_t before_ns;         /* when the step before `now` began */
 	uint64_t overdue_ns, kept_end;
 	uint64_t lengths[LENGTHS], work[LENGTHS]; /* and their numbers of allocations */
 	unsigned length_count;
+	struct step_failure { uint64_t ns, rise; uint32_t device; } failures[FAILURES];
+	unsigned failure_count;
 };
 
 struct steps {
@@ -63,6 +73,7 @@ static void book_free(struct book *b)
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->pace.track_count; i++) {
+		step_shapes_free(b->tracks[i].shapes);
 		free(b->tracks[i].low);
 		free(b->tracks[i].high);
 	}
@@ -101,8 +112,49 @@ static struct book *book_of(struct steps *s, const struct process *p)
 	b->pace.process = p;
 	b->pace.source = b->beat ? b->beat->source : RHYTHM_NONE;
 	b->pace.micro = b->beat ? b->beat->micro : 1;
+	b->pace.whole = b->beat && b->beat->whole;
 	b->overdue_ns = UINT64_MAX;
 	return s->books[p->id] = b;
+}
+
+/* ---- ages ---------------------------------------------------------------------------------------------- */
+
+static uint64_t old_bytes(const struct step_ages *a, uint32_t index, uint64_t live)
+{
+	uint64_t young = index == a->step ? a->young[0] + a->young[1] : index == a->step + 1 ? a->young[0] : 0;
+	return less(live, young);
+}
+
+static void change_ages(struct book *b, struct step_ages *a, const struct model_change *c, uint64_t live)
+{
+	uint32_t index = (uint32_t)b->index;
+	if (!b->started || b->pace.source == RHYTHM_NONE)
+		return;
+	if (a->step != index || !a->begun) {
+		a->young[1] = index == a->step + 1 ? a->young[0] : 0;
+		a->young[0] = 0;
+		a->since = a->begun ? a->since : index;
+		a->step = index;
+		a->begun = true;
+	}
+	if (c->bytes > 0)
+		a->young[0] += (uint64_t)c->bytes;
+	else if (c->made_ns >= b->now.begin_ns)
+		a->young[0] = less(a->young[0], (uint64_t)-c->bytes);
+	else if (c->made_ns >= b->before_ns)
+		a->young[1] = less(a->young[1], (uint64_t)-c->bytes);
+	uint64_t old = old_bytes(a, index, live);
+	if (!a->settled && index >= a->since + SETTLED) {
+		a->settled = true;
+		a->first = old;
+	}
+	a->most = b->recording && old > a->most ? old : a->most;
+}
+
+static double kept_of(const struct book *b, const struct step_ages *a, uint64_t live)
+{
+	uint64_t old = old_bytes(a, (uint32_t)b->index, live), most = old > a->most ? old : a->most;
+	return b->pace.source == RHYTHM_NONE ? INFINITY : a->settled ? (double)less(most, a->first) : 0;
 }
 
 /* ---- sites --------------------------------------------------------------------------------------------- */
@@ -125,7 +177,7 @@ static void set_lows(struct site_book *s, uint32_t from, uint32_t to)
 		set_low(s, b, (struct low){ s->live, s->blocks });
 }
 
-static struct low lower(struct low low, uint64_t bytes, uint64_t blocks)
+static struct low low_of(struct low low, uint64_t bytes, uint64_t blocks)
 {
 	return bytes < low.bytes ? (struct low){ bytes, blocks } : low;
 }
@@ -133,7 +185,7 @@ static struct low lower(struct low low, uint64_t bytes, uint64_t blocks)
 /* Ends what is known of the bucket that is open, and of those since then. */
 static void close_site(struct site_book *s, uint32_t now)
 {
-	set_low(s, s->bucket, lower(s->low, s->live, s->blocks));
+	set_low(s, s->bucket, low_of(s->low, s->live, s->blocks));
 	set_lows(s, s->bucket + 1, now + 1);
 	s->bucket = now;
 	s->state = SITE_CLOSED;
@@ -147,7 +199,7 @@ static void open_site(struct site_book *s, uint32_t now)
 		set_lows(s, s->bucket + 1, now);
 	s->low = (struct low){ s->live, s->blocks };
 	if (s->state == SITE_CLOSED && now == s->bucket && s->history)
-		s->low = lower(s->history[now], s->live, s->blocks);
+		s->low = low_of(s->history[now], s->live, s->blocks);
 	s->bucket = now;
 	s->state = SITE_OPEN;
 }
@@ -220,6 +272,7 @@ static void change_site(struct book *b, const struct model_change *c)
 		s->last_low = s->live;
 	if (s->state == SITE_OPEN && s->live < s->low.bytes)
 		s->low = (struct low){ s->live, s->blocks };
+	change_ages(b, &s->ages, c, s->live);
 	drop_empty(b, c->site, s);
 }
 
@@ -228,9 +281,9 @@ static void halve_site(struct site_book *s)
 {
 	uint32_t known = s->state == SITE_FRESH ? 0 : s->bucket + (s->state == SITE_CLOSED);
 	for (uint32_t i = 0; s->history && i < known; i++)
-		s->history[i / 2] = i % 2 ? lower(s->history[i / 2], s->history[i].bytes, s->history[i].blocks) : s->history[i];
+		s->history[i / 2] = i % 2 ? low_of(s->history[i / 2], s->history[i].bytes, s->history[i].blocks) : s->history[i];
 	if (s->history && s->state == SITE_OPEN && s->bucket % 2)
-		s->low = lower(s->low, s->history[s->bucket / 2].bytes, s->history[s->bucket / 2].blocks);
+		s->low = low_of(s->low, s->history[s->bucket / 2].bytes, s->history[s->bucket / 2].blocks);
 	for (uint32_t i = (known + 1) / 2; s->history && i < known; i++)
 		s->history[i] = (struct low){ 0, 0 };
 	s->bucket /= 2;
@@ -255,6 +308,8 @@ static struct step_track *track_of(struct book *b, uint32_t kind, uint32_t devic
 	b->pace.tracks = b->tracks;
 	struct step_track *t = &b->tracks[b->pace.track_count++];
 	*t = (struct step_track){ .kind = kind, .device = device, .from = b->pace.count };
+	if (kind == MODEL_POOL && b->pace.source != RHYTHM_NONE)
+		t->shapes = step_shapes_new();
 	return t;
 }
 
@@ -275,8 +330,11 @@ static void change_track(struct book *b, const struct model_change *c)
 	if (!t)
 		return;
 	t->live += (uint64_t)c->bytes;
+	change_ages(b, &t->ages, c, t->live);
 	if (t->leveled)
 		return;
+	if (t->shapes && c->bytes > 0)
+		step_shapes_allocation(t->shapes, t->live - (uint64_t)c->bytes, t->live);
 	t->now_low = t->live < t->now_low ? t->live : t->now_low;
 	t->now_high = t->live > t->now_high ? t->live : t->now_high;
 }
@@ -372,6 +430,10 @@ static struct step *entry_of(struct book *b, const struct step *step)
 	size_t entry = (size_t)(b->index >> b->shift);
 	if (vec_reserve_raw(b->pace.steps, b->step_room, entry + 1))
 		return NULL;
+	uint64_t start = b->pace.process->start_ns;
+	for (size_t i = b->pace.count; i < entry; i++) /* windows before anything happened */
+		b->pace.steps[i] = (struct step){ .number = i, .begin_ns = start + (i << b->shift << WINDOW_SHIFT),
+						  .end_ns = start + ((i + 1) << b->shift << WINDOW_SHIFT), .count = 1 };
 	if (entry < b->pace.count) {
 		join(&b->pace.steps[entry], step);
 	} else {
@@ -442,6 +504,8 @@ static void end_step(struct book *b, uint64_t ns)
 	b->open = false;
 }
 
+#define NO_NUMBER UINT64_MAX
+
 static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 {
 	if (b->open)
@@ -451,9 +515,13 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	make_site_room(b);
 	b->started = b->open = b->recording = true;
 	b->beaten = false;
-	b->now = (struct step){ .number = number ? number : b->index + 1, .begin_ns = ns, .count = 1 };
+	b->before_ns = b->now.begin_ns;
+	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
 	restart_tracks(b);
+	for (size_t i = 0; i < b->pace.track_count; i++)
+		if (b->tracks[i].shapes)
+			step_shapes_begin(b->tracks[i].shapes, b->tracks[i].live);
 }
 
 /* The step takes longer than steps do: if it was the last, it ends here. */
@@ -475,13 +543,13 @@ static void by_roles(struct book *b, const struct model_change *c)
 		return;
 	if (b->pace.source == RHYTHM_SITES) {
 		if (role & ROLE_BEAT)
-			begin_step(b, 0, c->ns);
+			begin_step(b, NO_NUMBER, c->ns);
 		return;
 	}
 	if (role & ROLE_BEAT)
 		b->beaten = b->started;
 	else if (!b->started || b->beaten)
-		begin_step(b, 0, c->ns);
+		begin_step(b, NO_NUMBER, c->ns);
 }
 
 /* Windows of time, as many as have passed. */
@@ -491,9 +559,13 @@ static void by_time(struct book *b, uint64_t ns)
 	uint64_t window = since >> WINDOW_SHIFT, start = b->pace.process->start_ns;
 	if (b->started && window <= b->index)
 		return;
+	if (!b->started) { /* before the first event there are windows, too, in which nothing happened */
+		b->now = (struct step){ .begin_ns = window ? start : ns, .count = 1 };
+		b->started = true;
+	}
 	while ((window >> b->shift) >= STEPS_WINDOWS)
 		halve_steps(b);
-	while (b->started && b->index < window) {
+	while (b->index < window) {
 		uint64_t next = (b->index >> b->shift) + 1;
 		b->now.end_ns = start + (next << b->shift << WINDOW_SHIFT);
 		if (next << b->shift > window)
@@ -503,10 +575,8 @@ static void by_time(struct book *b, uint64_t ns)
 		b->index = next << b->shift;
 		b->now = (struct step){ .number = next, .begin_ns = b->now.end_ns, .count = 1 };
 	}
-	if (!b->started)
-		b->now = (struct step){ .number = window >> b->shift, .begin_ns = ns, .count = 1 };
 	b->index = window;
-	b->started = b->open = b->recording = true;
+	b->open = b->recording = true;
 	make_site_room(b);
 }
 
@@ -567,18 +637,29 @@ static bool begins_step(const struct book *b, const struct process *p, const str
 	return mine && ext->class == MT_MARK_BEGIN && rhythm_is_step_name(process_mark(p, (uint32_t)slot->size));
 }
 
+/* Of any pool: who asks knows on which device. */
+static void note_failure(struct book *b, uint64_t ns)
+{
+	for (size_t i = 0; i < b->pace.track_count; i++) {
+		const struct step_track *t = &b->tracks[i];
+		if (t->shapes && !t->leveled && b->recording)
+			b->failures[b->failure_count++ % FAILURES] = (struct step_failure){ ns, step_shapes_rise(t->shapes, t->live), t->device };
+	}
+}
+
 void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread)
 {
 	struct mt_ext_device ext;
 	(void)thread;
-	if (slot->kind != MT_MARK)
+	if (slot->kind != MT_MARK && slot->kind != MT_DEVICE_FAIL)
 		return;
 	struct book *b = book_of(s, p);
 	memcpy(&ext, slot + 1, sizeof(ext));
-	if (!b || !begins_step(b, p, slot, &ext))
+	if (b && slot->kind == MT_DEVICE_FAIL && (ext.class == MT_CLASS_POOL || ext.class == MT_CLASS_WORKSPACE))
+		note_failure(b, process_ns(p, slot->ticks));
+	if (!b || slot->kind != MT_MARK || !begins_step(b, p, slot, &ext))
 		return;
-	uint64_t next = b->started ? b->index + 2 : 1;
-	uint64_t number = ext.class == MT_MARK_STEP ? slot->addr : step_number_in(process_mark(p, (uint32_t)slot->size), next);
+	uint64_t number = ext.class == MT_MARK_STEP ? slot->addr : step_number_in(process_mark(p, (uint32_t)slot->size), NO_NUMBER);
 	begin_step(b, number, process_ns(p, slot->ticks));
 }
 
@@ -614,9 +695,27 @@ void steps_finish(struct steps *s)
 			finish_book(s->books[i]);
 }
 
+void steps_doubt(struct steps *s, const struct model *m)
+{
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t k = 0; s->books[i] && k < s->books[i]->pace.track_count; k++) {
+			struct step_track *t = &s->books[i]->pace.tracks[k];
+			t->doubt = model_doubt(m, (unsigned)i, t->kind);
+		}
+}
+
 const struct pace *steps_of(const struct steps *s, unsigned process)
 {
 	return process < s->count && s->books[process] ? &s->books[process]->pace : NULL;
+}
+
+uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	for (unsigned i = 0; b && i < FAILURES && i < b->failure_count; i++)
+		if (b->failures[i].ns == ns && b->failures[i].device == device)
+			return b->failures[i].rise;
+	return STEP_SHAPE_UNKNOWN;
 }
 
 double step_x(const struct pace *p, size_t entry)
@@ -642,7 +741,7 @@ static struct low site_low(const struct site_book *s, uint32_t bucket)
 	if (s->state == SITE_FRESH || bucket > s->bucket)
 		return now;
 	if (bucket == s->bucket && s->state == SITE_OPEN)
-		return lower(s->low, s->live, s->blocks);
+		return low_of(s->low, s->live, s->blocks);
 	return s->history ? s->history[bucket] : (struct low){ 0, 0 };
 }
 
@@ -668,6 +767,18 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 		blocks[i] += weight * (double)low.blocks;
 	}
 	return count;
+}
+
+double steps_site_kept(const struct steps *s, unsigned process, uint32_t site)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	const struct site_book *k = b ? known_site(b, site) : NULL;
+	return k ? kept_of(b, &k->ages, k->live) : INFINITY;
+}
+
+double steps_track_kept(const struct pace *p, const struct step_track *t)
+{
+	return kept_of((const struct book *)p, &t->ages, t->live); /* it is the first member */
 }
 
 /* What happens behind an overdue last step isn't in it. */

@@ -12,6 +12,7 @@
 #define MT_ANALYZER_STEPS_H
 
 #include "analyzer/rhythm.h"
+#include "analyzer/step_shape.h"
 
 enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = 128 };
 
@@ -25,6 +26,14 @@ struct step {
 	bool partial;              /* it was not finished: the process died, or runs */
 };
 
+/* Bytes by whether they outlive steps: old are those of blocks made before the step before the one that is open. */
+struct step_ages {
+	uint64_t young[2];         /* made in the step `step`, and in the one before */
+	uint32_t step, since;      /* since: the first that it changed in */
+	bool begun, settled;       /* `first` is known */
+	uint64_t first, most;      /* old ones, after a few steps, and at most */
+};
+
 /* What one process has of one kind on one device, by step. Lists may be shorter than that of the steps: 0 before `from`. */
 struct step_track {
 	uint32_t kind, device;
@@ -33,13 +42,17 @@ struct step_track {
 	/* the books of the pass */
 	uint64_t live, now_low, now_high, kept_low, kept_high;
 	uint64_t left_out;         /* alive beyond `live`, as a folded block said */
+	struct step_shapes *shapes; /* of a pool; NULL = none */
 	bool leveled;              /* points are as folded blocks say: changes show less */
+	double doubt;              /* how far it may have been too high: model_doubt() */
+	struct step_ages ages;
 };
 
 struct pace {
 	const struct process *process;
 	enum rhythm_source source; /* RHYTHM_NONE: entries are windows of time */
 	unsigned micro;            /* micro-steps in each step */
+	bool whole;                /* rhythm.h */
 	struct step *steps;
 	size_t count;
 	uint64_t total;            /* steps, joined ones counted singly */
@@ -62,8 +75,15 @@ void steps_change(struct steps *s, const struct model_change *c);
 void steps_level(struct steps *s, const struct model_level_change *l);
 void steps_finish(struct steps *s);
 
+/* What lost events leave open of the tracks, as this model knows. */
+void steps_doubt(struct steps *s, const struct model *m);
+
 /* NULL: that process did nothing. */
 const struct pace *steps_of(const struct steps *s, unsigned process);
+
+/* When a pool on that device failed at `ns`: how far live bytes would have risen from there in the rest of the step, as earlier steps
+ * say (analyzer/step_shape.h); STEP_SHAPE_UNKNOWN. */
+uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns);
 
 uint64_t step_low(const struct step_track *t, size_t entry);
 uint64_t step_high(const struct step_track *t, size_t entry);
@@ -78,6 +98,11 @@ size_t step_find(const struct pace *p, uint64_t number);
  * `weight`, to what is in `bytes` and `blocks`, so that sites of one process can be summed; x may be NULL. */
 size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
 		  double *blocks);
+
+/* By how much what is older than a step has grown in the loop: of a site, or of all of a track. Infinite without steps. What a step needs
+ * may grow by plan (longer inputs) and be alive at its low point, as last step's results are: that leaves nothing behind. */
+double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
+double steps_track_kept(const struct pace *p, const struct step_track *t);
 
 /* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
 double steps_site_last(const struct steps *s, unsigned process, uint32_t site);

@@ -10,6 +10,7 @@
 
 #define RAW_BATCH 16384u
 #define NO_THREAD 0u
+#define SLOT_BYTES (sizeof(struct mt_event) + 2 * sizeof(uint32_t) + sizeof(uint64_t)) /* decoded */
 
 struct stream {
 	struct image *image;
@@ -71,6 +72,7 @@ void stream_free(struct stream *s)
 	if (!s)
 		return;
 	image_suspend(s->image);
+	bound_give(reader_bound(s->image->reader), s->room * SLOT_BYTES);
 	merge_free(s->merge);
 	codec_buf_fini(&s->block);
 	free(s->slots);
@@ -91,12 +93,21 @@ static int make_room(struct stream *s, size_t slots)
 	free(s->rings);
 	free(s->threads);
 	free(s->positions);
+	s->slots = NULL;
+	s->rings = s->threads = NULL;
+	s->positions = NULL;
+	struct bound *bound = reader_bound(s->image->reader);
+	bound_give(bound, s->room * SLOT_BYTES);
+	s->room = 0;
+	int e = bound_take(bound, slots * SLOT_BYTES, s->image->trace.file.path, ERROR_NO_OFFSET);
+	if (e)
+		return e;
 	s->slots = malloc(slots * sizeof(*s->slots));
 	s->rings = malloc(slots * sizeof(*s->rings));
 	s->threads = malloc(slots * sizeof(*s->threads));
 	s->positions = malloc(slots * sizeof(*s->positions));
-	s->room = s->slots && s->rings && s->threads && s->positions ? slots : 0;
-	return s->room ? 0 : error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
+	s->room = slots; /* as far as the bound is concerned */
+	return s->slots && s->rings && s->threads && s->positions ? 0 : error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */

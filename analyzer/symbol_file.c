@@ -1,5 +1,6 @@
 #include "analyzer/symbol_file.h"
 
+#include "analyzer/bound.h"
 #include "analyzer/error.h"
 #include "analyzer/file.h"
 #include "analyzer/vec.h"
@@ -18,12 +19,15 @@
 
 #define ZSTD_LEVEL 3
 #define MAX_BUILD_ID 64u
+#define PLACE_BYTES 128u /* that an address takes in memory */
+#define FRAME_BYTES (sizeof(struct frame) + 8)
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
 struct input {
 	struct symbols *symbols; /* NULL: only check */
 	const char *path;
+	struct bound bound;
 	struct varint_in in;
 	char *texts;             /* all strings, each with its NUL */
 	const char **strings;    /* from 1 */
@@ -40,11 +44,19 @@ static size_t left(const struct input *i)
 	return (size_t)(i->in.end - i->in.at);
 }
 
+static int take(struct input *i, uint64_t bytes)
+{
+	return bound_take(&i->bound, bytes, i->path, sizeof(struct mt_symbol_file));
+}
+
 static int read_strings(struct input *i)
 {
 	i->string_count = varint_get(&i->in);
 	if (i->string_count > left(i)) /* each takes a byte at least */
 		return bad(i, "has more strings than bytes");
+	int e = take(i, left(i) + i->string_count * (1 + sizeof(*i->strings)));
+	if (e)
+		return e;
 	i->strings = calloc(i->string_count + 1, sizeof(*i->strings));
 	char *text = i->texts = malloc(left(i) + i->string_count + 1);
 	if (!i->strings || !text)
@@ -99,7 +111,9 @@ static int read_places(struct input *i, struct symbol_module *m, uint64_t count)
 		uint64_t frame_count = varint_get(&i->in);
 		if (i->in.bad || !frame_count || frame_count > MT_SYMBOLS_MAX_FRAMES)
 			return bad(i, "an address makes no sense");
-		e = read_frames(i, frames, frame_count);
+		e = take(i, PLACE_BYTES + frame_count * FRAME_BYTES);
+		if (!e)
+			e = read_frames(i, frames, frame_count);
 		if (!e && m)
 			e = symbols_know(i->symbols, m, address, frames, frame_count);
 	}
@@ -168,6 +182,9 @@ static int read_stored(struct input *i, const struct file *f, const struct mt_sy
 		return e;
 	if (checksum(*h, stored) != h->crc)
 		return error_set(MT_ECHECKSUM, f->path, offsetof(struct mt_symbol_file, crc), "the checksum is wrong");
+	e = take(i, h->plain_bytes);
+	if (e)
+		return e;
 	uint8_t *plain = malloc(h->plain_bytes + 1);
 	if (!plain)
 		return error_set(MT_EMEMORY, f->path, ERROR_NO_OFFSET, NULL);
@@ -183,6 +200,12 @@ static int read_file(struct symbols *s, const struct file *f)
 	struct input i = { .symbols = s, .path = f->path };
 	struct mt_symbol_file h;
 	int e = check_header(f, &h);
+	if (e)
+		return e;
+	e = bound_make(&i.bound);
+	bound_widen(&i.bound, f->disk, 0);
+	if (!e)
+		e = take(&i, h.stored_bytes);
 	if (e)
 		return e;
 	void *stored = malloc(h.stored_bytes + 1);

@@ -346,7 +346,8 @@ static uint32_t most_frequent(uint32_t *list, size_t count, size_t *times)
 {
 	uint32_t most = NO_RANGE;
 	*times = 0;
-	qsort(list, count, sizeof(*list), by_number);
+	if (count)
+		qsort(list, count, sizeof(*list), by_number);
 	for (size_t i = 0, n; i < count; i += n) {
 		for (n = 1; i + n < count && list[i + n] == list[i]; n++)
 			;

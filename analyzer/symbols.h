@@ -1,8 +1,8 @@
 /*
  * Offline symbolization: what function, file and line an address of a module is.
  *
- * A module is opened when the first address of it is looked up, and only if it is still the one that was recorded.
- * Results are cached, so asking again for the same address costs a hash look-up.
+ * A module is opened when the first address of it is looked up, and only if it is still the one that was recorded: by a process of its own
+ * (symbol_worker.h), so that a file that would take all memory or all time costs no more than its names. Results are cached, so asking again for the same address costs a hash look-up.
  */
 #ifndef MT_ANALYZER_SYMBOLS_H
 #define MT_ANALYZER_SYMBOLS_H
@@ -28,6 +28,7 @@ enum symbol_state {
 	SYMBOLS_READ,
 	SYMBOLS_MISSING,  /* no such file here */
 	SYMBOLS_REPLACED, /* the file isn't the one that was recorded */
+	SYMBOLS_GIVEN_UP, /* it is, but it can't be read within bounds: symbols_why() */
 };
 
 struct module_id {
@@ -58,9 +59,11 @@ struct symbol_place {
 	uint32_t number; /* the caller's */
 };
 
+typedef void symbols_progress(size_t done, size_t all);
+
 /* symbols_find() of them all, one file after the other and in it one unit, which are closed again: what it takes to read them is much
- * more than what is found. Fills in and sorts `places`, whose modules are not NULL. */
-void symbols_look_ahead(struct symbols *, struct symbol_place *places, size_t count);
+ * more than what is found. Fills in and sorts `places`, whose modules are not NULL. `progress` may be NULL. */
+void symbols_look_ahead(struct symbols *, struct symbol_place *places, size_t count, symbols_progress *progress);
 
 /* Says what an address is, so that the module's file is not needed for it. The strings are copied; `name`, `library` and
  * `offset` follow from the others. What was read from the module's own file stays. Returns 0 or -MT_EMEMORY. */
@@ -69,11 +72,18 @@ int symbols_know(struct symbols *, struct symbol_module *, uint64_t address, con
 /* Lets libdwfl ask the servers of DEBUGINFOD_URLS from now on; without this nothing is ever asked of the network. */
 void symbols_use_servers(struct symbols *);
 
+/* Looking up is prepared, before this process grows and has threads: it can be done without, but not behind the first thread. */
+void symbols_prepare(struct symbols *);
+
+/* Opens no file of a module from now on: only what symbols_know() was told has names. */
+void symbols_open_none(struct symbols *);
+
 /* Everything known so far, from files that were as recorded or from symbols_know(): sorted by build id, path and address,
  * to be freed by the caller; what it points to is borrowed. Returns 0 or -MT_EMEMORY. */
 int symbols_places(const struct symbols *, struct symbol_place **places, size_t *count);
 
 enum symbol_state symbols_state(const struct symbol_module *);
+const char *symbols_why(const struct symbol_module *); /* "would take too long" */
 struct module_id symbols_id(const struct symbol_module *); /* borrowed */
 
 /* What was looked up of it ahead is in use now; whether that is so. */

@@ -1,5 +1,6 @@
 /* Tables of output.h: cells are kept until all widths are known, then the flexible columns give way. */
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,14 +55,14 @@ void table_row(struct table *t, const char *const *cells)
 {
 	struct row *row = add_row(t);
 	for (int i = 0; row && i < t->count; i++)
-		row->cells[i] = cells[i] ? output_clean(cells[i]) : NULL;
+		row->cells[i] = cells[i] ? strdup(cells[i]) : NULL;
 }
 
 void table_note(struct table *t, int indent, const char *text)
 {
 	struct row *row = add_row(t);
 	if (row) {
-		row->note = output_clean(text);
+		row->note = strdup(text);
 		row->indent = indent;
 	}
 }
@@ -156,7 +157,7 @@ static void print_cells(const struct table *t, const int *widths, char *const *c
 	int last = t->count - 1, pending = t->indent;
 	while (last >= 0 && (widths[last] == LEFT_OUT || !cells[last] || !*cells[last]))
 		last--; /* no blanks at the end of a line */
-	printf("%s", output_begin(style));
+	print("%s", output_begin(style));
 	for (int i = 0; i <= last; i++) {
 		if (widths[i] == LEFT_OUT)
 			continue;
@@ -164,18 +165,18 @@ static void print_cells(const struct table *t, const int *widths, char *const *c
 		int pad = widths[i] - (text ? output_columns(text) : 0);
 		if (t->columns[i].align == RIGHT)
 			pending += pad;
-		printf("%*s%s", pending, "", text ? text : "");
+		print("%*s%s", pending, "", text ? text : "");
 		pending = GAP + (t->columns[i].align == LEFT ? pad : 0);
 		free(text);
 	}
-	printf("%s\n", output_end(style));
+	print("%s\n", output_end(style));
 }
 
 static void print_note(const struct table *t, const struct row *row)
 {
 	int indent = t->indent + row->indent;
 	char *text = output_cut(row->note, output_width() - indent);
-	printf("%s%*s%s%s\n", output_begin(STYLE_FAINT), indent, "", text ? text : "", output_end(STYLE_FAINT));
+	print("%s%*s%s%s\n", output_begin(STYLE_FAINT), indent, "", text ? text : "", output_end(STYLE_FAINT));
 	free(text);
 }
 

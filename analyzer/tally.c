@@ -202,6 +202,8 @@ void tally_drop_empty(struct tally_sites *t)
 			continue;
 		if (t->oldest_ns)
 			t->oldest_ns[to] = t->oldest_ns[i];
+		if (t->doubts)
+			t->doubts[to] = t->doubts[i];
 		t->sites[to++] = *s;
 	}
 	t->site_count = to;
@@ -286,6 +288,7 @@ void tally_sites_fini(struct tally_sites *t)
 	free(t->sites);
 	free(t->origins);
 	free(t->oldest_ns);
+	free(t->doubts);
 	free(t->index);
 	*t = (struct tally_sites){ 0 };
 }
@@ -301,6 +304,9 @@ void tally_add(struct model_totals *to, const struct model_totals *t)
 	to->failed += t->failed;
 	to->trials += t->trials;
 	to->missed_frees += t->missed_frees;
+	to->missed_bytes += t->missed_bytes;
+	to->doubt_bytes += t->doubt_bytes;
+	to->doubt_blocks += t->doubt_blocks;
 	to->unknown_frees += t->unknown_frees;
 	if (t->failed_bytes_max > to->failed_bytes_max)
 		to->failed_bytes_max = t->failed_bytes_max;

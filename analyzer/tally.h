@@ -68,6 +68,7 @@ struct tally_sites {
 	size_t site_count, site_room;
 	uint32_t unused;       /* the first of `sites` that is free, plus 1; its `node` is the next one */
 	uint64_t *oldest_ns;   /* see struct model_process */
+	struct model_doubt *doubts;
 	uint32_t *index;       /* by hash of the key: the site + 1, in slots of vec.h */
 	size_t mask;
 };

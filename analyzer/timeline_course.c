@@ -1,3 +1,4 @@
+#include "analyzer/print.h"
 #include "analyzer/timeline.h"
 
 #include "analyzer/course.h"
@@ -71,13 +72,13 @@ static void csv_row(void *arg, const struct stretch *s)
 {
 	struct target *to = arg;
 	char track[64];
-	printf("%.6f,%.6f,%u,", (double)s->begin_ns / 1e9, (double)s->end_ns / 1e9, s->process->pid);
+	print("%.6f,%.6f,%u,", (double)s->begin_ns / 1e9, (double)s->end_ns / 1e9, s->process->pid);
 	if (s->name)
 		timeline_print_field(s->name);
 	else
-		printf("%" PRIu64, s->number);
-	printf(",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 "\n", s->count,
-	       course_track_name(to->view, s->process, s->kind, s->device, track, sizeof(track)), s->low, s->high);
+		print("%" PRIu64, s->number);
+	print(",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 "\n", s->count,
+	      course_track_name(to->view, s->process, s->kind, s->device, track, sizeof(track)), s->low, s->high);
 }
 
 static void table_line(void *arg, const struct stretch *s)
@@ -174,7 +175,7 @@ int timeline_by_course(struct view *v)
 	} else if (e == 0 && !v->options->csv) {
 		print_screen(v, c, phases ? each_phase : each_step);
 	} else if (e == 0) {
-		printf("start_s,end_s,pid,%s,count,track,%s,high_bytes\n", phases ? "phase" : "step", phases ? "start_bytes" : "low_bytes");
+		print("start_s,end_s,pid,%s,count,track,%s,high_bytes\n", phases ? "phase" : "step", phases ? "start_bytes" : "low_bytes");
 		(phases ? each_phase : each_step)(v, c, csv_row, &(struct target){ .view = v });
 	}
 	course_free(c);

@@ -186,13 +186,24 @@ static int by_process(const void *a, const void *b)
 	return ((*x)->process > (*y)->process) - ((*x)->process < (*y)->process);
 }
 
+/* Memory has ended already. */
+static bool has_failed(const struct view *v, const struct pace *p, uint32_t device)
+{
+	const struct model_device *d = device == MODEL_NO_DEVICE ? NULL : model_device(v->model, device);
+	for (unsigned i = 0; d && i < d->oom_count; i++)
+		if (d->oom[i].process == p->process->id && d->oom[i].outcome == OUTCOME_FATAL)
+			return true;
+	return false;
+}
+
 /* When its own growth has used up what its track has left. */
 static void look_ahead(struct trend *t, const struct course *c, const struct view *v, const struct pace *p, const struct model_site *site)
 {
 	struct forecast_room room;
 	for (size_t k = 0; k < p->track_count && growth_is_steady(&t->growth); k++) {
 		const struct step_track *track = &p->tracks[k];
-		if (track->kind != site->kind || track->device != site->device || !find_limit(c, v, p, track, &room))
+		if (track->kind != site->kind || track->device != site->device || !find_limit(c, v, p, track, &room) ||
+		    has_failed(v, p, site->device))
 			continue;
 		double high = (double)step_low(track, p->count - 1) + course_amplitude(p, track);
 		room.limit += t->bytes[t->points - 1] - high;
@@ -216,6 +227,43 @@ static double grown(const struct trend *t, const struct course *c, const struct 
 	return fabs(last - t->bytes[i] - t->growth.bytes) < LAST_STEP * t->growth.bytes ? last - t->bytes[i] : t->growth.bytes;
 }
 
+/* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
+static double doubt_of(const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	const struct model_process *p = model_process(v->model, o->members[from]->process);
+	const struct model_totals *kind = &p->kind[o->members[from]->kind];
+	const uint64_t lost = model_lost(v->model, o->members[from]->process);
+	double doubt = 0, bytes = 0, blocks = 0;
+	if (!lost)
+		return 0;
+	if (!p->doubts)
+		return INFINITY;
+	for (size_t i = from; i < to; i++) {
+		const struct model_doubt *d = &p->doubts[o->members[i] - p->sites];
+		double weight = sites_weight(v->reader, o->members[i]);
+		doubt += weight * (double)(d->bytes + d->missed_bytes);
+		bytes += weight * (double)(o->members[i]->live_bytes + o->members[i]->peak_bytes);
+		blocks += weight * (double)(o->members[i]->live_blocks + o->members[i]->peak_blocks);
+	}
+	/* what was live at first, too, and was freed later: frees of blocks that nobody saw being allocated */
+	double unknown = (double)(kind->unknown_frees < lost ? kind->unknown_frees : lost);
+	return doubt + (blocks > 0 ? unknown * bytes / blocks : 0);
+}
+
+/* The members [from, to) only have what steps need, which grew by plan. */
+static bool is_needed(const struct trend *t, const struct course *c, const struct view *v, const struct pace *p, const struct owner *o,
+		      size_t from, size_t to)
+{
+	double kept = 0;
+	const struct model_site *site = o->members[from];
+	for (size_t i = from; i < to; i++)
+		kept += sites_weight(v->reader, o->members[i]) * steps_site_kept(course_steps(c), site->process, o->members[i]->number);
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == site->kind && p->tracks[k].device == site->device)
+			return course_is_needed(p, &p->tracks[k], &t->growth, kept);
+	return false;
+}
+
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
 		 size_t to)
 {
@@ -226,8 +274,18 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->points = add_up(c, v, o, from, to, t, blocks);
 	size_t fit = t->points && p->source == RHYTHM_NONE ? t->points - 1 : t->points;
 	t->growth = growth_of(t->x, t->bytes, fit);
+	if (growth_is_steady(&t->growth) && is_needed(t, c, v, p, o, from, to))
+		t->growth.kind = GROWTH_NONE;
 	if (t->growth.kind == GROWTH_NONE)
 		return;
+	growth_doubt(&t->growth, doubt_of(v, o, from, to));
+	if (t->growth.kind == GROWTH_NONE) {
+		if (best->growth.kind == GROWTH_NONE && t->growth.unproven > best->growth.unproven) {
+			best->growth.unproven = t->growth.unproven;
+			best->process = o->members[from]->process;
+		}
+		return;
+	}
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
 	t->period_s = course_period(p);

@@ -23,7 +23,7 @@ struct trend {
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
 };
 
-/* Of an owner's members; .growth.kind is none if they don't grow. */
+/* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it (.growth.unproven). */
 void trend_of(struct trend *t, const struct course *c, const struct view *v, const struct owner *o);
 
 double trend_per_second(const struct trend *t);

@@ -6,11 +6,13 @@
 #include "analyzer/output.h"
 #include "analyzer/verdicts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
+#define LIKELY_HOLES 0.1 /* of the device: of runs that were tried those with 8 to 35 % went on without holes, those with 2 to 8 % failed in the same step */
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
 #define CONTEXTS 0.05
 #define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
@@ -18,6 +20,8 @@
 #define NEARLY_FULL 0.9
 #define KEPT_BLOCKS 16  /* of one size, made by one line that holds most of what they are for: something keeps them */
 #define KEPT_PART 0.75
+#define HORIZON 5       /* times the run: what is little now and meets the limit later than that is not what the run suffers from */
+#define LARGER_INPUT 1.5 /* times what any step before needed */
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -38,7 +42,7 @@ static uint64_t notable(const struct evidence_device *d)
 /* That the request could use. */
 static uint64_t pool_unused(const struct evidence_device *d)
 {
-	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused;
+	uint64_t apart = d->pool.graphs.unused + d->pool.graphs.common_unused + d->pool.apart;
 	return d->pool.known ? less(less(d->pool.reserved, d->pool.allocated), apart) : 0;
 }
 
@@ -58,6 +62,12 @@ static struct balance balance_of(const struct evidence_device *d)
 	b.most_short = less(b.need, b.free);
 	b.least_short = less(r->bytes, b.free + b.unused);
 	return b;
+}
+
+/* By how much the rest of the step, as earlier ones went, exceeds what there is, holes included; 0 = it fits, or nobody knows. */
+static uint64_t rest_lacks(const struct evidence_device *d, const struct balance *b)
+{
+	return less(evidence_or(d->request.rise, 0), b->free + b->unused);
 }
 
 static uint64_t neighbour_bytes(const struct evidence_device *d)
@@ -83,6 +93,15 @@ static uint64_t copied_bytes(const struct evidence_device *d)
 	LIST_EACH(struct evidence_copies, c, d->copies)
 		sum += c->extra_bytes;
 	return sum;
+}
+
+/* The copy that the request was a part of; NULL = none. */
+static const struct evidence_copies *begun_copy(const struct evidence_device *d)
+{
+	LIST_EACH(struct evidence_copies, c, d->copies)
+		if (d->request.failed && c->missing)
+			return c;
+	return NULL;
 }
 
 /* Worth naming, and it would have fitted without. */
@@ -183,11 +202,11 @@ static char *why_not_growing(const struct evidence_device *d)
 		return output_format("what grows is too little or too unsteady (%s, %s)", d->growth.items->site ? d->growth.items->site : "?",
 				     BYTES(d->growth.items->bytes));
 	if (d->steps)
-		return output_format("what is alive between its %u steps does not grow%s", d->steps, d->behind_steps ? "; it failed behind them" : "");
+		return output_format("what outlives its %u steps does not grow%s", d->steps, d->behind_steps ? "; it failed behind them" : "");
 	return output_format("no site grows steadily over the run");
 }
 
-static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool failed)
+static void describe_growth(struct verdict *out, const struct evidence_growth *g, unsigned groups, bool keeps_graph, bool failed)
 {
 	char *pace = g->per_step > 0 ? output_format(", %s more each step", BYTES((uint64_t)g->per_step))
 		   : g->per_second > 0 ? output_format(", %s more each second", BYTES((uint64_t)g->per_second)) : output_format("%s", "");
@@ -195,13 +214,19 @@ static void describe_growth(struct verdict *out, const struct evidence_growth *g
 		    : output_format("%s keeps more", g->site ? g->site : "one site");
 	char *when = g->fails_step > 0 && !failed ? forecast_text(g->fails_step, g->fails_low, g->fails_high) : NULL;
 	char *fails = output_format("%s%s", when ? "; runs out at step " : "", when ? when : "");
-	out->evidence = output_format("%s: %s since the start%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), pace ? pace : "",
+	char *since = !g->late ? output_format("since the start") : g->per_step > 0 ? output_format("since step %.0f", floor(g->since))
+		    : output_format("since second %.1f", g->since);
+	out->evidence = output_format("%s: %s %s%s, %s%s%s%s", sites ? sites : "", BYTES(g->bytes), since ? since : "", pace ? pace : "",
 				      growth_name(g->fit.kind), g->freed_some ? "" : ", nothing of it was ever freed",
 				      groups > 1 ? "; others grow too" : "", fails ? fails : "");
-	out->advice = output_format("%s keeps what it makes: find what holds it (a list, a graph through a loss, a hook registered again)",
-				    g->site ? g->site : "the site");
+	out->advice = keeps_graph
+		? output_format("what %s makes for a backward pass is kept, and the graph with it: detach() what is stored, or take its value (.item()); "
+				"or run the backward pass of each at once", g->site ? g->site : "the site")
+		: output_format("%s keeps what it makes: find what holds it (a list, a graph through a loss, a hook registered again)",
+				g->site ? g->site : "the site");
 	free(pace);
 	free(sites);
+	free(since);
 	free(when);
 	free(fails);
 }
@@ -211,25 +236,53 @@ static double growth_confidence(const struct evidence_growth *g)
 	return g->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7;
 }
 
+/* A forecast is of all that grows, and says nothing about a small part of that; and one of far ahead matters little. */
+static bool fails_soon(const struct evidence_growth *g, uint64_t grown)
+{
+	return (g->fails_step > 0 || g->fails_ns > 0) && g->fails_in <= HORIZON && (double)g->bytes >= NOTABLE * (double)grown;
+}
+
+/* What a caught exception holds by its traceback, while the next attempt runs. */
+static enum finding left_by_attempts(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_attempts *a = &d->attempts;
+	out->sites[0] = a->site;
+	out->evidence = output_format("%u request%s failed before and %s caught, and %s of what %s attempt%s made (%s) is still alive", a->count,
+				      a->count == 1 ? "" : "s", a->count == 1 ? "was" : "were", BYTES(a->bytes), a->count == 1 ? "that" : "those",
+				      a->count == 1 ? "" : "s", a->site ? a->site : "?");
+	out->advice = output_format("try again only once control leaves the except block, and keep no exception (its text will do): the traceback "
+				    "holds what the attempt made");
+	return holds(out, e, a->bytes, 0.85);
+}
+
 enum finding device_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	uint64_t grown = growing_bytes(d);
 	const struct evidence_growth *most = largest_growth(d);
+	if (d->attempts.count && would_do(d, d->attempts.bytes) && !(most && would_do(d, grown)))
+		return left_by_attempts(e, d, out);
 	if (!d->growth_known)
 		return d->request.failed ? unknown(out, output_format("growth on %s: the run is too short to say", d->name)) : FINDING_NONE;
+	const struct evidence_growth *open = most ? NULL : evidence_unproven(d->growth.items, d->growth.count);
+	if (open)
+		return unknown(out, output_format("whether %s leaks: %s seems to keep %s more, but their frees may be among the lost events", d->name,
+						  open->site ? open->site : "one site", BYTES(open->unproven)));
+	if (!most && d->doubt >= notable(d))
+		return unknown(out, output_format("whether anything on %s leaks: too many events were lost", d->name));
 	if (!most)
 		return ruled_out(out, why_not_growing(d));
-	bool matters = d->request.failed ? would_do(d, grown) : grown >= notable(d) || most->fails_step > 0 || most->fails_ns > 0;
+	bool matters = d->request.failed ? would_do(d, grown) : grown >= notable(d) || fails_soon(most, grown);
 	if (!matters)
 		return ruled_out(out, output_format("what grows (%s, %s) %s", most->site ? most->site : "?", BYTES(grown),
 						    d->request.failed ? "is not what was missing" : "is little and far from the limit"));
-	unsigned groups = 0;
+	unsigned groups = 0, tensors = 0;
 	LIST_EACH(struct evidence_growth, g, d->growth) {
+		tensors += evidence_goes_on(g) ? g->tensors : 0;
 		if (evidence_goes_on(g) && groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
 		groups += evidence_goes_on(g);
 	}
-	describe_growth(out, most, groups, d->request.failed);
+	describe_growth(out, most, groups, tensors > 1 && most->category == CATEGORY_activations, d->request.failed);
 	return holds(out, e, grown, growth_confidence(most));
 }
 
@@ -237,34 +290,52 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out)
 {
-	char *made = output_format("%s", "");
+	char *made = output_format("%s", ""), *begun = NULL;
 	for (unsigned i = 0; i < VERDICT_SITES && c->owners[i]; i++) {
-		char *more = output_format("%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i]);
+		char *times = c->times[i] > 1 ? output_format(" (%u of them)", c->times[i]) : NULL;
+		char *more = output_format("%s%s%s%s", made ? made : "", i ? ", " : ": ", c->owners[i], times ? times : "");
 		free(made);
+		free(times);
 		made = more;
 		out->sites[i] = c->owners[i];
 	}
-	out->advice = output_format("drop %s of them before this point (del, gc.collect()), or share the storage: that gives back %s",
-				    c->count > 2 ? "all but one" : "one", BYTES(c->extra_bytes));
-	char *text = output_format("%u sets of %u blocks of the same sizes in the same order are alive together, %s each%s%s", c->count, c->blocks,
-				   BYTES(c->bytes), c->cast ? " or twice that" : "", made ? made : "");
+	if (c->missing)
+		begun = output_format("; the last one was being made when it failed: %s of it were there, %s were missing", BYTES(c->there),
+				      BYTES(c->missing));
+	out->advice = output_format("%sdrop %s of them before this point (del, gc.collect()), %sor share the storage: that gives back %s",
+				    c->used ? "if one can go, " : "", c->count > 2 ? "all but one" : "one", c->missing ? "make it on the host, " : "",
+				    BYTES(c->extra_bytes));
+	char *text = output_format("%s%u sets of %u blocks of the same sizes are alive together, %s each%s%s%s", c->used ? "copies, if one can go: " : "",
+				   c->count, c->blocks, BYTES(c->bytes), c->cast ? " or twice that" : c->several ? " or several times that" : "",
+				   made ? made : "", begun ? begun : "");
 	free(made);
+	free(begun);
 	return text;
+}
+
+static double copies_confidence(const struct evidence_copies *c)
+{
+	return c->blocks >= 16 || c->missing ? 0.9 : 0.75;
 }
 
 enum finding device_copies(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	uint64_t extra = copied_bytes(d);
+	const struct evidence_copies *begun = begun_copy(d);
 	if (!d->copies_known)
 		return FINDING_NONE;
+	if (begun) {
+		out->evidence = copies_evidence(begun, out);
+		return holds(out, e, extra + begun->missing, copies_confidence(begun));
+	}
 	if (extra == 0)
-		return d->request.failed ? ruled_out(out, output_format("no two sets of blocks have the same sizes in the same order")) : FINDING_NONE;
+		return d->request.failed ? ruled_out(out, output_format("no two sets of blocks have the same sizes")) : FINDING_NONE;
 	if (!d->request.failed)
 		return FINDING_NONE;
 	if (!would_do(d, extra))
 		return ruled_out(out, output_format("dropping the copies would give %s, too little", BYTES(extra)));
 	out->evidence = copies_evidence(d->copies.items, out);
-	return holds(out, e, extra, d->copies.items->blocks >= 16 ? 0.9 : 0.75);
+	return holds(out, e, extra, copies_confidence(d->copies.items));
 }
 
 /* ---- other process ------------------------------------------------------------------------------------- */
@@ -431,6 +502,16 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 
 /* ---- fragmentation ------------------------------------------------------------------------------------- */
 
+/* Against holes of so many bytes, where a request failed or not. */
+static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
+{
+	const bool failed = d->request.failed;
+	if (d->pool.expandable)
+		return output_format("segments are expandable already: use fewer different sizes, or free the blocks that pin them (memtrace frag%s)",
+				     failed ? " --at oom" : "");
+	return output_format(failed ? "expandable_segments:True can win up to %s here" : "expandable_segments:True may join up to %s", BYTES(bytes));
+}
+
 /* Nothing failed: pieces only matter where the device is nearly full of them. */
 static enum finding fragmented_so_far(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
@@ -444,7 +525,7 @@ static enum finding fragmented_so_far(const struct evidence *e, const struct evi
 						    BYTES(d->pool.reserved), BYTES(evidence_or(d->pool.free_segments, 0))));
 	out->evidence = output_format("%s of %s reserved lie in holes between blocks while %s is nearly full", BYTES(holes),
 				      BYTES(d->pool.reserved), d->name);
-	out->advice = output_format("expandable_segments:True may join up to %s", BYTES(holes));
+	out->advice = holes_advice(d, holes);
 	return holds(out, e, holes, 0.55);
 }
 
@@ -454,6 +535,8 @@ static char *out_of_reach(const struct evidence_device *d)
 	const struct evidence_graphs *g = &d->pool.graphs;
 	if (g->capturing && g->common_unused)
 		return output_format(" (a capture can't use the common pool's %s)", BYTES(g->common_unused));
+	if (d->pool.apart > g->unused)
+		return output_format(" (%s are for other streams or sizes)", BYTES(d->pool.apart));
 	return g->unused ? output_format(" (%s are CUDA graphs' own)", BYTES(g->unused)) : NULL;
 }
 
@@ -466,6 +549,39 @@ static enum finding not_fragmented(const struct evidence_device *d, const struct
 						      BYTES(b->free), BYTES(d->request.bytes), apart ? apart : ""));
 	free(apart);
 	return f;
+}
+
+/* Who keeps segments with holes from going back. */
+static char *pinned_by(const struct evidence_device *d, struct verdict *out)
+{
+	for (size_t i = 0; i < d->pins.count && i < VERDICT_SITES; i++)
+		out->sites[i] = d->pins.items[i].site;
+	return d->pins.count ? output_format("; %s pins segments with %s unused by %s of blocks", d->pins.items->site, BYTES(d->pins.items->pinned),
+					     BYTES(d->pins.items->held)) : NULL;
+}
+
+/*
+ * High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody knows that; then
+ * medium where much is unused.
+ */
+static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
+{
+	if (evidence_known(d->request.rise))
+		return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
+	return (double)b->unused >= LIKELY_HOLES * (double)evidence_or(d->total, 0) ? 0.7 : 0.4;
+}
+
+static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b, struct verdict *out)
+{
+	double confidence = fragmentation_confidence(d, b);
+	char *pins = pinned_by(d, out);
+	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s%s%s", BYTES(b->unused),
+				      BYTES(b->free), BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
+				      evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for",
+				      pins ? pins : "");
+	free(pins);
+	out->advice = holes_advice(d, b->unused);
+	return holds(out, e, b->unused, confidence);
 }
 
 enum finding device_fragmentation(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -482,9 +598,16 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return FINDING_NONE;
 	if (b.least_short > 0 || b.need <= b.free)
 		return not_fragmented(d, &b, out);
+	const struct evidence_copies *begun = begun_copy(d);
+	if (begun)
+		return ruled_out(out, output_format("%s are unused in the pool, but what failed was one more copy, which needed %s", BYTES(b.unused),
+						    BYTES(begun->missing)));
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
-		return ruled_out(out, output_format("%s %% of what the pool reserved is unused (%s of %s)", PERCENT(b.unused, d->pool.reserved),
-						    BYTES(b.unused), BYTES(d->pool.reserved)));
+		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused where this request could lie", BYTES(b.unused),
+						    BYTES(d->pool.reserved), PERCENT(b.unused, d->pool.reserved)));
+	if (rest_lacks(d, &b))
+		return ruled_out(out, output_format("%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
+						    "failed a little later", BYTES(b.unused), BYTES(r->rise)));
 	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
 						    BYTES(growing_bytes(d))));
@@ -494,14 +617,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
 		return ruled_out(out, output_format("a hole of %s is large enough, but in a segment for blocks of other sizes, or of another stream",
 						    BYTES(d->pool.largest_hole)));
-	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s", BYTES(b.unused),
-				      BYTES(b.free), BYTES(r->bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller");
-	if (d->pool.expandable)
-		out->advice = output_format("segments are expandable already: use fewer different sizes, or free the blocks that pin them "
-					    "(memtrace frag --at oom)");
-	else
-		out->advice = output_format("expandable_segments:True can win up to %s here", BYTES(b.unused));
-	return holds(out, e, b.unused, evidence_known(d->pool.largest_hole) ? 0.95 : 0.75);
+	return fragmented(e, d, &b, out);
 }
 
 /* ---- retained ------------------------------------------------------------------------------------------ */
@@ -625,10 +741,17 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 		enum finding f = others[i].rule(e, d, &v);
 		free(v.evidence);
 		free(v.advice);
-		if (f == FINDING_HOLDS)
+		if (f == FINDING_HOLDS && verdict_certainty(v.confidence) > CERTAINTY_LOW)
 			return others[i].why;
 	}
 	return NULL;
+}
+
+/* Far larger than all that went well, and not because something grew. */
+static bool is_this_input(const struct evidence_device *d)
+{
+	return evidence_known(d->most_before) && d->most_before && !growing_bytes(d) &&
+	       (double)(d->pool.allocated + d->request.bytes) >= LARGER_INPUT * (double)d->most_before;
 }
 
 /* By what most of the memory is for. */
@@ -640,10 +763,17 @@ static char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 		{ CATEGORY_gradients, "gradients", "shard them, or a smaller model or larger device" },
 		{ CATEGORY_optimizer, "the optimizer's", "shard or offload its state, or use one that needs less" },
 		{ CATEGORY_checkpoint, "a checkpoint's", "load it to the host (map_location=\"cpu\"), drop it once copied" },
+		{ CATEGORY_workspace, "workspaces", "cuBLAS keeps one for each stream that it served: CUBLAS_WORKSPACE_CONFIG=:16:8 makes them small, "
+		  "or use fewer streams" },
 		{ CATEGORY_kv_cache, "the KV cache's", "fewer or shorter sequences at once, or a larger device" },
 	};
 	const char *site = d->holder.site ? d->holder.site : "?";
-	if (d->holder.each && d->holder.blocks >= KEPT_BLOCKS && (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
+	const bool models = d->most_for == CATEGORY_parameters || d->most_for == CATEGORY_gradients || d->most_for == CATEGORY_optimizer;
+	if (is_this_input(d))
+		return output_format("need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
+				     "or a larger device", BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
+	if (!models && d->most_for != CATEGORY_workspace && d->holder.each && d->holder.blocks >= KEPT_BLOCKS &&
+	    (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
 		return output_format("need at least %s less. %s holds most, %s blocks of %s: find what keeps them (a list, a cache)", BYTES(missing), site,
 				     COUNT(d->holder.blocks), BYTES(d->holder.each));
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
@@ -669,12 +799,16 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		return ruled_out(out, output_format("%s", cause));
 	if (b.most_short == 0)
 		return unknown(out, output_format("%s failed on %s although %s were free", BYTES(b.need), d->name, BYTES(b.free)));
-	if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
+	uint64_t lacks = rest_lacks(d, &b), missing = b.most_short > lacks ? b.most_short : lacks;
+	if (b.least_short == 0 && lacks)
+		out->evidence = output_format("asked %s, free %s and unused in the pool %s, but as earlier steps went this one rises by %s from here: "
+					      "short by %s", BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(d->request.rise), BYTES(lacks));
+	else if (b.least_short > 0 && b.most_short - b.least_short > b.most_short / 50)
 		out->evidence = output_format("asked %s, free %s, unused in the pool %s: short by %s to %s",
 					      BYTES(d->request.bytes), BYTES(b.free), BYTES(b.unused), BYTES(b.least_short), BYTES(b.most_short));
 	else
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
 					      BYTES(b.most_short), BYTES(b.unused));
-	out->advice = capacity_advice(d, b.most_short);
-	return holds(out, e, b.most_short, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+	out->advice = capacity_advice(d, missing);
+	return holds(out, e, missing, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

@@ -181,6 +181,16 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		of = !most || !strcmp(of, memory_of(g)) ? memory_of(g) : "memory";
 		most = !most || g->bytes > most->bytes ? g : most;
 	}
+	const struct evidence_growth *open = most ? NULL : evidence_unproven(h->growth.items, h->growth.count);
+	if (open) {
+		out->evidence = output_format("whether %s leaks: %s seems to keep %s more, but their frees may be among the lost events",
+					      memory_of(open), open->site ? open->site : "one site", BYTES(open->unproven));
+		return FINDING_UNKNOWN;
+	}
+	if (!most && h->doubt && part_of(h->doubt, NOTABLE, evidence_or(h->live_peak, 0))) {
+		out->evidence = output_format("whether anything on the host leaks: too many events were lost");
+		return FINDING_UNKNOWN;
+	}
 	if (!most)
 		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))

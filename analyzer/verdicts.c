@@ -1,13 +1,17 @@
 #include "analyzer/verdicts.h"
 
 #include "analyzer/error.h"
+#include "analyzer/output.h"
 #include "analyzer/vec.h"
+
+#define DOUBTFUL 0.5 /* low */
 
 static const struct verdict_row {
 	const char *name;
 	verdict_rule *device, *host;
+	bool adds_up;
 } rows[] = {
-#define VERDICT(kind, name, device, host) [VERDICT_##kind] = { name, device, host },
+#define VERDICT(kind, name, device, host, adds_up) [VERDICT_##kind] = { name, device, host, adds_up },
 #include "analyzer/verdicts.def"
 #undef VERDICT
 };
@@ -41,9 +45,9 @@ struct evidence_device evidence_device_none(void)
 {
 	return (struct evidence_device){
 		.name = "device", .total = EVIDENCE_UNKNOWN, .free = EVIDENCE_UNKNOWN, .own_other = EVIDENCE_UNKNOWN,
-		.request = { .limit_bytes = EVIDENCE_UNKNOWN },
+		.request = { .limit_bytes = EVIDENCE_UNKNOWN, .rise = EVIDENCE_UNKNOWN },
 		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
-		.most_for = CATEGORY_unknown, .step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
+		.most_for = CATEGORY_unknown, .most_before = EVIDENCE_UNKNOWN, .step_low = EVIDENCE_UNKNOWN, .step_high = EVIDENCE_UNKNOWN,
 	};
 }
 
@@ -76,6 +80,18 @@ static int keep(struct verdict **list, size_t *count, const struct verdict *v)
 	return 0;
 }
 
+/* No more is said than what is left if all that may be due to lost events is. */
+static void doubt(struct verdict *v, uint64_t bytes)
+{
+	char *why = v->bytes > bytes || !rows[v->kind].adds_up ? NULL
+		  : output_format("%s; events that were lost may have made it", v->evidence ? v->evidence : "");
+	if (!why)
+		return;
+	free(v->evidence);
+	v->evidence = why;
+	v->confidence = v->confidence < DOUBTFUL ? v->confidence : DOUBTFUL;
+}
+
 /* Nothing is said without evidence. */
 static int ask(struct verdicts *v, const struct evidence *e, const struct evidence_device *d, enum verdict_kind kind)
 {
@@ -87,6 +103,8 @@ static int ask(struct verdicts *v, const struct evidence *e, const struct eviden
 		verdict_fini(&out);
 		return 0;
 	}
+	if (finding == FINDING_HOLDS && (d ? d->doubt : e->host.doubt))
+		doubt(&out, d ? d->doubt : e->host.doubt);
 	if (finding == FINDING_HOLDS)
 		error = keep(&v->held, &v->held_count, &out);
 	else if (finding == FINDING_RULED_OUT)
@@ -98,17 +116,19 @@ static int ask(struct verdicts *v, const struct evidence *e, const struct eviden
 	return error;
 }
 
-/* What is certain comes first where it is large, too. */
-static double rank(const struct verdict *v)
+static bool is_doubtful(const struct verdict *v)
 {
-	return (double)v->bytes * (verdict_certainty(v->confidence) == CERTAINTY_LOW ? 0.25 : 1);
+	return verdict_certainty(v->confidence) == CERTAINTY_LOW;
 }
 
+/* What is doubtful comes last, then bytes count. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct verdict *x = a, *y = b;
-	if (rank(x) != rank(y))
-		return rank(x) > rank(y) ? -1 : 1;
+	if (is_doubtful(x) != is_doubtful(y))
+		return is_doubtful(x) ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
 	return (int)x->kind - (int)y->kind;
 }
 

@@ -12,7 +12,7 @@
 #include "analyzer/evidence.h"
 
 enum verdict_kind {
-#define VERDICT(kind, name, device, host) VERDICT_##kind,
+#define VERDICT(kind, name, device, host, adds_up) VERDICT_##kind,
 #include "analyzer/verdicts.def"
 #undef VERDICT
 	VERDICT_KINDS

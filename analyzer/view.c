@@ -3,6 +3,7 @@
 #include "analyzer/course.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
+#include "analyzer/print.h"
 #include "analyzer/symbol_file.h"
 
 #include <inttypes.h>
@@ -93,6 +94,27 @@ char *owner_range(const struct owner *o)
 	return output_format("%s to %s", BYTES(o->sum.bytes_low), BYTES(o->sum.bytes_high));
 }
 
+const char *view_end_title(const struct view *v)
+{
+	unsigned left = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct model_process *m = model_process(v->model, id);
+		bool any = false;
+		for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+			any |= v->kinds & 1u << kind && m->kind[kind].live_bytes;
+		left += any && view_has(v, m->process);
+	}
+	return left > 1 ? "at own ends" : "at end";
+}
+
+const char *exit_name(uint32_t kind)
+{
+	static const char *const names[] = {
+		[MT_EXIT_NONE] = "unknown", [MT_EXIT_CODE] = "exit", [MT_EXIT_SIGNAL] = "signal", [MT_EXIT_EXEC] = "exec",
+	};
+	return names[kind <= MT_EXIT_EXEC ? kind : MT_EXIT_NONE];
+}
+
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
 	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
@@ -105,7 +127,7 @@ const char *exit_text(const struct process *p, char *out, size_t size)
 	else if (p->exit_kind == MT_EXIT_SIGNAL)
 		snprintf(out, size, "signal %d", p->exit_code);
 	else
-		snprintf(out, size, "%s", p->exit_kind == MT_EXIT_EXEC ? "exec" : "unknown");
+		snprintf(out, size, "%s", exit_name(p->exit_kind));
 	return out;
 }
 
@@ -147,12 +169,26 @@ static int pick_processes(struct view *v)
 	return 0;
 }
 
+static int make_stacks(struct view *v)
+{
+	v->stacks = stacks_new();
+	if (!v->stacks)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (v->options->no_debug_files)
+		symbols_open_none(stacks_symbols(v->stacks));
+	else
+		symbols_prepare(stacks_symbols(v->stacks));
+	return 0;
+}
+
 int view_open(struct view *v, const struct options *o)
 {
 	*v = (struct view){ .options = o, .by = o->by, .device = MODEL_NO_DEVICE };
 	if (o->by == BY_UNSET)
 		v->by = o->json ? BY_STACK : BY_SITE;
 	int e = pick_kinds(v);
+	if (e == 0)
+		e = make_stacks(v);
 	if (e == 0)
 		e = reader_open(&v->reader, o->dirs, o->ndirs, o->force ? READER_FORCE : 0);
 	if (e == 0)
@@ -189,7 +225,7 @@ enum model_split view_split(const struct view *v)
 static void read_symbol_file(struct stacks *s, const char *dir)
 {
 	if (symbol_file_read(stacks_symbols(s), dir) < 0)
-		fprintf(stderr, "memtrace: note: %s: offset %" PRId64 ": %s; read without it\n", error_get()->file,
+		print_error("memtrace: note: %s: offset %" PRId64 ": %s; read without it\n", error_get()->file,
 			error_get()->offset, error_get()->why);
 }
 
@@ -300,9 +336,6 @@ int view_run(struct view *v, struct model_query *q)
 		e = settle_kinds(v);
 	if (e < 0)
 		return e;
-	v->stacks = stacks_new();
-	if (!v->stacks)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (int i = 0; i < o->ndirs; i++)
 		read_symbol_file(v->stacks, o->dirs[i]);
 	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");
@@ -312,7 +345,7 @@ int view_run(struct view *v, struct model_query *q)
 void view_print_missing(const struct view *v)
 {
 	if (!reader_complete(v->reader))
-		printf("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD));
+		print("%sINCOMPLETE: what is left, see memtrace check%s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD));
 }
 
 void view_close(struct view *v)
@@ -325,6 +358,14 @@ void view_close(struct view *v)
 	*v = (struct view){ 0 };
 }
 
+/* On stderr, for who did not say it on the screen. */
+static void note_unread(const struct view *v)
+{
+	struct stack_gaps g = v->stacks ? stacks_gaps(v->stacks) : (struct stack_gaps){ 0 };
+	if (g.given_up && !v->told_unread)
+		print_error("memtrace: note: %s%s: %s; without names\n", g.given_up_path, g.given_up > 1 ? " and others" : "", g.given_up_why);
+}
+
 int view_command(const struct option_spec *spec, void *values, int argc, char **argv, int (*f)(struct view *v))
 {
 	struct view v;
@@ -335,6 +376,8 @@ int view_command(const struct option_spec *spec, void *values, int argc, char **
 		return e > 0 ? 0 : e;
 	if (e == 0) {
 		e = f(&v);
+		if (e >= 0)
+			note_unread(&v);
 		view_close(&v);
 	}
 	options_free(values);

@@ -23,6 +23,7 @@ struct view {
 	enum by by;        /* --by; else sites for eyes, and stacks for programs, which can add them up themselves */
 	uint64_t from_ns;  /* --from */
 	uint64_t until_ns; /* --to, --at */
+	bool told_unread;  /* the screen names modules that could not be read */
 };
 
 /* Opens the trace and picks processes and kinds. On error nothing is left open. */
@@ -106,6 +107,13 @@ char *owner_range(const struct owner *o);
 
 /* Without its folders. */
 const char *base_name(const char *path);
+
+/* What the sum of live memory over processes is called: "at end", or "at own ends" where several left some, each when it ended, so that the sum
+ * may be more than there was at any time. */
+const char *view_end_title(const struct view *v);
+
+/* What kind of end, enum mt_exit: "unknown", "exit", "signal", "exec". */
+const char *exit_name(uint32_t kind);
 
 /* "exit 0", "SIGKILL", "running", "unknown" (it ended without a trace of how: killed, or a system call of its own) ... into the caller's buffer. */
 const char *exit_text(const struct process *p, char *out, size_t size);

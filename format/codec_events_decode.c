@@ -31,7 +31,9 @@ static uint32_t get_operation(struct decoder *d)
 static uint32_t get_ring(struct decoder *d)
 {
 	if (!d->ring_slots) {
-		d->ring = (uint32_t)varint_get(&d->in[COLUMN_RING]);
+		uint64_t ring = varint_get(&d->in[COLUMN_RING]);
+		d->bad |= ring >= MT_MAX_CHUNKS; /* each ring has a chunk: readers keep lists by ring */
+		d->ring = (uint32_t)ring;
 		d->ring_slots = varint_get(&d->in[COLUMN_RING]) + 1;
 	}
 	d->ring_slots--;

@@ -151,6 +151,7 @@ struct mt_info {
 	uint64_t disk_bytes;        /* of session.used_bytes: what this process's raw files are charged with */
 	uint32_t lost_why;          /* enum mt_loss, or'ed: why events were lost */
 	uint32_t fixed;             /* its files can't grow any more, and may be all there is */
+	uint64_t unplaced_stacks;   /* of truncated_stacks: there was no room for their nodes */
 };
 
 #define MT_INFO_LEAST 208u /* mt_info.bytes of the first writers; what they lack reads as 0 */
@@ -162,6 +163,7 @@ enum mt_loss {
 	MT_LOSS_RIGHTS = 4,  /* the process gave up its rights to the trace directory */
 	MT_LOSS_DAMAGE = 8,  /* raw files were cut off or overwritten before they were compressed */
 	MT_LOSS_FILES = 16,  /* no descriptors, or the files can't be made for another reason */
+	MT_LOSS_MEMORY = 32, /* none for the tables that recording needs */
 };
 
 #define MT_INFO_STATES   4096u     /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */

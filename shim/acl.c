@@ -20,6 +20,7 @@
 #include "shim/device.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
+#include "shim/tables.h"
 
 #define OUT_OF_MEMORY 207001
 #define NOT_SUPPORTED 207000
@@ -241,7 +242,12 @@ static int physical_place(const struct acl_physical *prop)
 #define PINNED_SLOTS 4096u
 #define PINNED_REACH 32u
 
-static uint64_t pinned[PINNED_SLOTS];
+static uint64_t *pinned; /* PINNED_SLOTS */
+
+void mt_acl_tables(struct mt_tables *t)
+{
+	pinned = mt_tables_take(t, PINNED_SLOTS * sizeof(*pinned));
+}
 
 static uint64_t *pinned_slot(uint64_t p, unsigned i)
 {
@@ -250,7 +256,7 @@ static uint64_t *pinned_slot(uint64_t p, unsigned i)
 
 static void remember_pinned(uint64_t p)
 {
-	for (unsigned i = 0; i < PINNED_REACH; i++) {
+	for (unsigned i = 0; pinned && i < PINNED_REACH; i++) {
 		uint64_t none = 0;
 		if (__atomic_compare_exchange_n(pinned_slot(p, i), &none, p, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return;
@@ -259,7 +265,7 @@ static void remember_pinned(uint64_t p)
 
 static int forget_pinned(uint64_t p)
 {
-	for (unsigned i = 0; p && i < PINNED_REACH; i++) {
+	for (unsigned i = 0; p && pinned && i < PINNED_REACH; i++) {
 		uint64_t there = p;
 		if (__atomic_compare_exchange_n(pinned_slot(p, i), &there, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return 1;

@@ -1,44 +1,56 @@
 #include <elf.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
 
 #include "format/format.h"
 #include "format/output_name.h"
 #include "format/own_program.h"
+#include "format/settings.h"
+#include "format/text.h"
 #include "shim/config.h"
+#include "shim/process.h"
 #include "shim/sys.h"
 
 struct mt_config mt_config;
 
-void mt_say(const char *what, const char *detail)
+/* Never waits for whoever reads it, and never raises a signal for who has gone or a file that may not grow. */
+static void print(const char *line, size_t bytes)
 {
-	char line[512], *at = line, *end = line + sizeof(line) - 1;
+	struct pollfd out = { .fd = 2, .events = POLLOUT };
+	struct timespec none = { 0, 0 };
+	uint64_t signals, raised = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0;
 
-	if (!mt_config.verbose)
+	if (mt_sys_quiet() == MT_QUIET_USUAL) { /* what was asked for (MEMTRACE_VERBOSE), with what may be called */
+		MT_SYS3(SYS_write, 2, line, bytes);
 		return;
-	at = mt_put(at, end, "memtrace: ");
-	at = mt_put(at, end, what);
-	at = mt_put(at, end, detail);
-	*at++ = '\n';
-	MT_SYS3(SYS_write, 2, line, at - line);
+	}
+	if (mt_process_sandboxed() || MT_SYS4(SYS_ppoll, &out, 1, &none, NULL) != 1 || out.revents != POLLOUT)
+		return;
+	mt_sys_block_signals(&signals);
+	MT_SYS2(SYS_rt_sigpending, &before, sizeof(before));
+	if (mt_sys_failed(MT_SYS3(SYS_write, 2, line, bytes)) && (raised &= ~before) != 0)
+		MT_SYS4(SYS_rt_sigtimedwait, &raised, NULL, &none, sizeof(raised));
+	mt_sys_restore_signals(&signals);
 }
 
-static uint64_t bytes_of(const char *s, uint64_t otherwise)
+void mt_tell(const char *const *parts)
 {
-	char *end;
-	uint64_t n;
+	char line[1024], *at = line, *end = line + sizeof(line) - 1;
 
-	if (!s || !*s)
-		return otherwise;
-	n = strtoull(s, &end, 10);
-	switch (*end | 0x20) {
-	case 'k': return n << 10;
-	case 'm': return n << 20;
-	case 'g': return n << 30;
-	case 't': return n << 40;
-	}
-	return end == s ? otherwise : n;
+	for (at = mt_put(at, end, "memtrace: "); *parts; parts++)
+		at = mt_text_clean(at, end, *parts);
+	*at++ = '\n';
+	print(line, (size_t)(at - line));
+}
+
+void mt_say(const char *what, const char *detail)
+{
+	if (mt_config.verbose)
+		mt_tell((const char *[]){ what, detail, NULL });
 }
 
 #define ALIGN4(n) (((size_t)(n) + 3) & ~(size_t)3)
@@ -83,13 +95,28 @@ static void find_program(void)
 	mt_put(mt_config.program, mt_config.program + sizeof(mt_config.program), path ? mt_base_name(path) : "program");
 }
 
+/* Where it fails only the last star can take more: what was matched before it needs no second look. */
 static int glob_matches(const char *glob, size_t n, const char *s)
 {
-	if (n == 0)
-		return *s == 0;
-	if (*glob == '*')
-		return glob_matches(glob + 1, n - 1, s) || (*s && glob_matches(glob, n, s + 1));
-	return *s && (*glob == '?' || *glob == *s) && glob_matches(glob + 1, n - 1, s + 1);
+	const char *end = glob + n, *star = NULL, *rest = s;
+
+	while (*s) {
+		if (glob < end && *glob == '*') {
+			star = ++glob;
+			rest = s;
+		} else if (glob < end && (*glob == '?' || *glob == *s)) {
+			glob++;
+			s++;
+		} else if (star) {
+			glob = star;
+			s = ++rest;
+		} else {
+			return 0;
+		}
+	}
+	while (glob < end && *glob == '*')
+		glob++;
+	return glob == end;
 }
 
 /* `globs`: separated by commas, colons or blanks. */
@@ -104,42 +131,59 @@ static int excluded(const char *globs)
 	return 0;
 }
 
-static const char *setting(const char *name, const char *otherwise)
+/* What can't be read has its default; mt_config_complain() says so. */
+static uint64_t number_of(enum mt_setting which)
 {
-	const char *value = getenv(name);
+	uint64_t value;
 
-	return value && *value ? value : otherwise;
+	_Static_assert(MT_SETTINGS <= 32, "a bit of `unreadable` each");
+	if (mt_setting_read(which, getenv(mt_settings[which].name), &value))
+		mt_config.unreadable |= 1u << which;
+	return value;
 }
 
-static uint32_t stacks_of(const char *s)
+static const char *text_of(enum mt_setting which)
 {
-	return !strcmp(s, "none") ? MT_STACKS_NONE : !strcmp(s, "sample") ? MT_STACKS_SAMPLE : MT_STACKS_ALL;
+	const char *value = getenv(mt_settings[which].name);
+
+	return value && *value ? value : mt_settings[which].otherwise;
+}
+
+void mt_config_complain(void)
+{
+	for (int i = 0; i < MT_SETTINGS; i++) {
+		const struct mt_setting_row *row = &mt_settings[i];
+		const char *value = mt_config.unreadable >> i & 1 ? getenv(row->name) : NULL;
+		if (value)
+			mt_tell((const char *[]){ row->name, ": '", value, "' ", row->wrong, "; it is ", row->otherwise, " now", NULL });
+	}
 }
 
 void mt_config_read(void)
 {
 	struct mt_config *c = &mt_config;
-	const char *ring_dir = getenv("MEMTRACE_RING_DIR"), *output = setting("MEMTRACE_OUTPUT", MT_OUTPUT_DEFAULT);
+	const char *ring_dir = text_of(MT_SET_RING_DIR), *output = text_of(MT_SET_OUTPUT);
 	char *end = c->ring_dir + sizeof(c->ring_dir);
 
 	find_program();
-	c->verbose = *setting("MEMTRACE_VERBOSE", "0") != '0';
-	c->off = getauxval(AT_SECURE) != 0 || is_own_program() || excluded(getenv("MEMTRACE_EXCLUDE"));
-	c->children = *setting("MEMTRACE_CHILDREN", "1") != '0';
-	c->paused = *setting("MEMTRACE_PAUSED", "0") != '0';
-	c->python_allocators = *setting("MEMTRACE_PYTHON_ALLOCATORS", "0") != '0';
-	c->python = *setting("MEMTRACE_PYTHON", "1") != '0';
-	c->stacks = stacks_of(setting("MEMTRACE_STACKS", "all"));
-	c->sample_bytes = bytes_of(getenv("MEMTRACE_SAMPLE"), 512 << 10);
-	c->sample_seed = bytes_of(getenv("MEMTRACE_SAMPLE_SEED"), 0);
-	c->depth = (uint32_t)bytes_of(getenv("MEMTRACE_DEPTH"), 1024);
-	if (c->depth < 1 || c->depth > 4096)
-		c->depth = 1024;
-	c->limit_bytes = bytes_of(getenv("MEMTRACE_LIMIT"), 4ull << 30);
-	c->keep_free_bytes = bytes_of(getenv("MEMTRACE_KEEP_FREE"), 1ull << 30);
-	mt_put(c->session, c->session + sizeof(c->session), setting("MEMTRACE_SESSION", ""));
-	if (ring_dir && *ring_dir)
+	c->unreadable = 0;
+	c->verbose = number_of(MT_SET_VERBOSE) != 0;
+	c->off = getauxval(AT_SECURE) != 0 || is_own_program() || excluded(text_of(MT_SET_EXCLUDE));
+	c->children = number_of(MT_SET_CHILDREN) != 0;
+	c->paused = number_of(MT_SET_PAUSED) != 0;
+	c->python_allocators = number_of(MT_SET_PYTHON_ALLOCATORS) != 0;
+	c->python = number_of(MT_SET_PYTHON) != 0;
+	c->stacks = (uint32_t)number_of(MT_SET_STACKS);
+	c->sample_bytes = number_of(MT_SET_SAMPLE);
+	c->sample_seed = number_of(MT_SET_SAMPLE_SEED);
+	c->depth = (uint32_t)number_of(MT_SET_DEPTH);
+	c->limit_bytes = number_of(MT_SET_LIMIT);
+	c->keep_free_bytes = number_of(MT_SET_KEEP_FREE);
+	c->ascend_pool = number_of(MT_SET_ASCEND_POOL) != 0;
+	mt_put(c->session, c->session + sizeof(c->session), text_of(MT_SET_SESSION));
+	if (*ring_dir && (*ring_dir == '/' || !mt_sys_quiet()))
 		mt_put(mt_put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
 	c->joins = !strstr(output, "%p");
-	mt_output_name(c->output, sizeof(c->output), output, c->program, mt_sys_pid());
+	if (mt_sys_may(SYS_getcwd)) /* else no trace is begun: mt_session_open() */
+		mt_output_name(c->output, sizeof(c->output), output, c->program, mt_sys_pid());
 }

@@ -25,13 +25,21 @@ struct mt_config {
 	uint8_t  python_allocators;  /* PYTHONMALLOC=malloc for children and ourselves */
 	uint8_t  python;             /* 0: native frames alone */
 	uint8_t  verbose;
+	uint8_t  ascend_pool;        /* blocks of the pools of Ascend's frameworks */
+	uint32_t unreadable;         /* 1 << enum mt_setting */
 };
 
 extern struct mt_config mt_config;
 
 void mt_config_read(void);
 
-/* One line on stderr if MEMTRACE_VERBOSE is set; never anything otherwise. Strings only. */
+/* Says on stderr which values could not be read and have their default. Who makes a session does, once for all of its processes. */
+void mt_config_complain(void);
+
+/* One line on stderr of parts that end with NULL. For what somebody asked for and does not get; who reads stderr is never waited for. */
+void mt_tell(const char *const *parts);
+
+/* The same if MEMTRACE_VERBOSE is set; never anything otherwise. */
 void mt_say(const char *what, const char *detail);
 
 #endif

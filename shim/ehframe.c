@@ -9,6 +9,7 @@
 
 #include "shim/ehframe.h"
 #include "shim/elfsym.h"
+#include "shim/tables.h"
 
 struct module {
 	uint64_t start, end;
@@ -30,10 +31,15 @@ static int (*find_object)(void *, struct found_object *);
 
 #define MAX_MODULES 2048
 
-static struct module modules[MAX_MODULES];
+static struct module *modules; /* MAX_MODULES */
 static uint32_t module_count;
 static uint64_t loads_seen;  /* dlpi_adds + dlpi_subs when the list was made */
 static uint32_t list_version; /* odd while the list is being made */
+
+void mt_ehframe_tables(struct mt_tables *t)
+{
+	modules = mt_tables_take(t, MAX_MODULES * sizeof(*modules));
+}
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 {

@@ -20,6 +20,7 @@
 #include "shim/log.h"
 #include "shim/modules.h"
 #include "shim/process.h"
+#include "shim/quiet.h"
 
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
@@ -54,7 +55,7 @@ MT_EXPORT _Noreturn void abort(void)
 	mt_process_ends(MT_EXIT_SIGNAL, SIGABRT);
 	if (READY(abort))
 		mt_real.abort();
-	MT_SYS2(SYS_kill, mt_sys_pid(), SIGKILL);
+	mt_sys_raw(SYS_kill, mt_sys_raw(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
 	__builtin_unreachable();
 }
 
@@ -142,7 +143,23 @@ MT_EXPORT pid_t _Fork(void)
 	pid = mt_real._Fork();
 	if (pid)
 		mt_process_after_fork();
+	else
+		mt_process_forked();
 	return pid;
+}
+
+struct start {
+	int (*run)(void *);
+	void *arg;
+};
+
+/* A child that has memory of its own: its parent's frame is in it. */
+static int run_forked(void *start)
+{
+	struct start s = *(const struct start *)start;
+
+	mt_process_forked();
+	return s.run(s.arg);
 }
 
 /* What the caller left out is passed on as whatever lies in its place, as libc itself reads it. */
@@ -163,7 +180,10 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	if (flags & CLONE_VM)
 		return mt_real.clone(run, stack, flags, arg, parent, tls, child);
 	mt_process_before_fork();
-	pid = mt_real.clone(run, stack, flags, arg, parent, tls, child);
+	if (mt_sys_quiet() && run && stack)
+		pid = mt_real.clone(run_forked, stack, flags, &(struct start){ run, arg }, parent, tls, child);
+	else
+		pid = mt_real.clone(run, stack, flags, arg, parent, tls, child);
 	mt_process_after_fork(); /* the child is in run() */
 	return pid;
 }
@@ -212,14 +232,18 @@ RIGHTS(chroot, (const char *path), (path), 1)
 /* ---- sandboxes ---- */
 
 /* Strict mode also takes the time stamp counter away, and with it every clock that needs no system call. */
-static void before_seccomp(int strict)
+static void before_seccomp(int strict, const void *filter)
 {
 	int kept = errno;
 
-	if (strict)
+	if (!strict && !filter)
+		return; /* EFAULT: it asks what the kernel can do */
+	if (strict) {
 		mt_process_off();
-	else
+		mt_quiet_whole();
+	} else {
 		mt_process_before_sandbox();
+	}
 	errno = kept;
 }
 
@@ -228,7 +252,7 @@ MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned lo
 int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	if (option == PR_SET_SECCOMP)
-		before_seccomp(a == SECCOMP_MODE_STRICT);
+		before_seccomp(a == SECCOMP_MODE_STRICT, (const void *)b);
 	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
 		mt_process_off();
 	if (READY(prctl))
@@ -237,12 +261,13 @@ int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsi
 }
 
 /* Called by the assembly of syscall.S with the arguments of syscall(). */
-void mt_before_seccomp(long number, long operation);
-void mt_before_seccomp(long number, long operation)
+void mt_before_seccomp(long number, long operation, long flags, const void *filter);
+void mt_before_seccomp(long number, long operation, long flags, const void *filter)
 {
 	(void)number;
+	(void)flags;
 	if (operation != SECCOMP_GET_ACTION_AVAIL && operation != SECCOMP_GET_NOTIF_SIZES)
-		before_seccomp(operation == SECCOMP_SET_MODE_STRICT);
+		before_seccomp(operation == SECCOMP_SET_MODE_STRICT, filter);
 }
 
 void *mt_real_syscall(void);

@@ -11,6 +11,7 @@
 #include "shim/mstx.h"
 #include "shim/nvtx.h"
 #include "shim/process.h"
+#include "shim/quiet.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/session.h"
@@ -25,15 +26,6 @@ static void before_fork(void)
 	mt_process_before_fork();
 }
 
-/* For kernels that can't wipe a page: there the state word is an ordinary one. */
-static void after_fork_in_child(void)
-{
-	if (mt_process.pid != mt_sys_pid() && mt_process_state() != MT_STATE_OFF) {
-		__atomic_store_n(mt_state, MT_STATE_NEW, __ATOMIC_RELAXED);
-		mt_record_reset();
-	}
-}
-
 /* Registered first, so it runs after the program's own exit handlers; later frees are still recorded. */
 static void at_exit(int status, void *unused)
 {
@@ -44,9 +36,10 @@ static void at_exit(int status, void *unused)
 static void set_up(void)
 {
 	mt_boot_allocator();
-	pthread_atfork(before_fork, mt_process_after_fork, after_fork_in_child);
+	pthread_atfork(before_fork, mt_process_after_fork, mt_process_forked);
 	on_exit(at_exit, NULL);
 	mt_session_export();
+	mt_quiet_export();
 	if (mt_config.python_allocators)
 		mt_environ_set("PYTHONMALLOC", "malloc");
 	mt_mstx_boot();

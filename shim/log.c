@@ -27,7 +27,7 @@ void mt_log_start(uint8_t *first)
 
 static int add_segment(uint32_t i)
 {
-	if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, MT_CHARGE_NEW))
+	if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, MT_CHARGE_KEPT))
 		return 0;
 	segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_LOG_STEP, MT_EXTEND);
 	if (!segment[i])

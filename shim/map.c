@@ -15,12 +15,18 @@
 #include "shim/process.h"
 #include "shim/record.h"
 #include "shim/stack.h"
+#include "shim/tables.h"
 
 #define FILE_SLOTS 4096
 
 /* Names already recorded: id by hash of the path. A collision of 64-bit hashes would confuse two names. */
-static struct { uint64_t hash; uint32_t id; } files[FILE_SLOTS];
+static struct { uint64_t hash; uint32_t id; } *files; /* FILE_SLOTS */
 static uint32_t file_count;
+
+void mt_map_tables(struct mt_tables *t)
+{
+	files = mt_tables_take(t, FILE_SLOTS * sizeof(*files));
+}
 
 static uint64_t hash_name(const char *s)
 {
@@ -54,7 +60,7 @@ static uint32_t file_id(const char *path)
 void mt_map_reset(void)
 {
 	if (file_count)
-		memset(files, 0, sizeof(files));
+		memset(files, 0, FILE_SLOTS * sizeof(*files));
 	file_count = 0;
 }
 
@@ -141,19 +147,19 @@ static void *real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t of
 {
 	if (mt_real.mmap)
 		return mt_real.mmap(at, n, prot, flags, fd, offset);
-	return (void *)result(MT_SYS6(SYS_mmap, at, n, prot, flags, fd, offset));
+	return (void *)result(mt_sys_raw(SYS_mmap, (long)at, (long)n, prot, flags, fd, offset));
 }
 
 static int real_munmap(void *p, size_t n)
 {
-	return mt_real.munmap ? mt_real.munmap(p, n) : (int)result(MT_SYS2(SYS_munmap, p, n));
+	return mt_real.munmap ? mt_real.munmap(p, n) : (int)result(mt_sys_raw(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0));
 }
 
 static void *real_mremap(void *p, size_t old_n, size_t n, int flags, void *target)
 {
 	if (mt_real.mremap)
 		return mt_real.mremap(p, old_n, n, flags, target);
-	return (void *)result(MT_SYS6(SYS_mremap, p, old_n, n, flags, target, 0));
+	return (void *)result(mt_sys_raw(SYS_mremap, (long)p, (long)old_n, (long)n, flags, (long)target, 0));
 }
 
 /* ---- what is usable already ---- */
@@ -275,16 +281,16 @@ static void note_change(unsigned hook, void *p, size_t n, int prot, uint32_t fla
 static int real_protect(unsigned hook, void *p, size_t n, int prot, int key)
 {
 	if (hook == MT_HOOK_mprotect)
-		return mt_real.mprotect ? mt_real.mprotect(p, n, prot) : (int)result(MT_SYS3(SYS_mprotect, p, n, prot));
+		return mt_real.mprotect ? mt_real.mprotect(p, n, prot) : (int)result(mt_sys_raw(SYS_mprotect, (long)p, (long)n, prot, 0, 0, 0));
 	if (mt_real.pkey_mprotect)
 		return mt_real.pkey_mprotect(p, n, prot, key);
-	return (int)result(MT_SYS4(SYS_pkey_mprotect, p, n, prot, key));
+	return (int)result(mt_sys_raw(SYS_pkey_mprotect, (long)p, (long)n, prot, key, 0, 0));
 }
 
 /* Tells want of memory from want of a mapping: msync with this flag does nothing, but for where nothing is mapped. */
 static bool is_mapped(const void *p, size_t n)
 {
-	return !mt_process_sandboxed() && !mt_sys_failed(MT_SYS3(SYS_msync, p, n, MS_ASYNC));
+	return !mt_sys_failed(MT_SYS3(SYS_msync, p, n, MS_ASYNC));
 }
 
 static int protect(unsigned hook, void *p, size_t n, int prot, int key, const void *caller)
@@ -324,7 +330,7 @@ MT_EXPORT int pkey_mprotect(void *p, size_t n, int prot, int key)
 MT_EXPORT int madvise(void *p, size_t n, int advice)
 {
 	bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE || advice == 24 /* MADV_DONTNEED_LOCKED */;
-	int ret = mt_real.madvise ? mt_real.madvise(p, n, advice) : (int)result(MT_SYS3(SYS_madvise, p, n, advice));
+	int ret = mt_real.madvise ? mt_real.madvise(p, n, advice) : (int)result(mt_sys_raw(SYS_madvise, (long)p, (long)n, advice, 0, 0, 0));
 	int kept = errno;
 
 	if (gives && !ret)

@@ -5,6 +5,7 @@
 #include "shim/mark.h"
 #include "shim/process.h"
 #include "shim/record.h"
+#include "shim/tables.h"
 
 /* A word is a text that was recorded: the upper bits of its hash and its id. It is written and read whole, so who looks
  * a text up needs no lock. Together with the slot it is in, two texts are only taken for one if 61 bits agree. */
@@ -13,8 +14,13 @@
 #define MAX_NAMES (SLOTS / 2)
 #define MAX_BYTES (16u << 20) /* of all texts: the log holds more important things */
 
-static uint64_t words[SLOTS];
+static uint64_t *words; /* SLOTS */
 static uint32_t names, name_bytes; /* under the lock */
+
+void mt_mark_tables(struct mt_tables *t)
+{
+	words = mt_tables_take(t, SLOTS * sizeof(*words));
+}
 
 static size_t text_bytes(const char *text)
 {

@@ -9,7 +9,9 @@
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/pyfind.h"
+#include "shim/quiet.h"
 #include "shim/stack.h"
+#include "shim/tables.h"
 #include "shim/tree.h"
 
 #define MAX_MODULES 16384
@@ -23,9 +25,14 @@ struct module {
 
 /* Sorted by start. Changed under mt_process.lock between two increments of `version`; readers look, and look
  * again if it was odd or has changed. */
-static struct module known[MAX_MODULES];
+static struct module *known; /* MAX_MODULES */
 static uint32_t count, version, scan_number;
 static unsigned long long adds, subs; /* of the loader, at the last scan */
+
+void mt_modules_tables(struct mt_tables *t)
+{
+	known = mt_tables_take(t, MAX_MODULES * sizeof(*known));
+}
 
 /* Index of the first module that ends above pc. */
 static uint32_t lower_bound(uint64_t pc, uint32_t n)
@@ -121,7 +128,7 @@ static uint64_t write_module(const struct dl_phdr_info *info, uint64_t start, ui
 	long n;
 
 	if (!*name) {
-		n = MT_SYS4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, PATH_MAX - 1);
+		n = mt_quiet_program(path, PATH_MAX - 1);
 		path[n > 0 ? n : 0] = 0;
 		name = path;
 	} else if (*name != '/' && strchr(name, '/') && (n = MT_SYS2(SYS_getcwd, path, PATH_MAX)) > 0) {

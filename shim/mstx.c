@@ -25,6 +25,7 @@
 #include "shim/hooks.h"
 #include "shim/mark.h"
 #include "shim/mstx.h"
+#include "shim/tables.h"
 
 /* ---- the interface ---- */
 
@@ -108,7 +109,12 @@ static void destroy(void *domain)
 
 /* Of a workspace the bytes of all of the device's are told, its own among them. Each device's are told under a lock of the
  * framework's. */
-static struct { const void *start; uint64_t bytes; } workspaces[MAX_ORDINALS][MAX_WORKSPACES];
+static struct { const void *start; uint64_t bytes; } (*workspaces)[MAX_WORKSPACES]; /* MAX_ORDINALS */
+
+void mt_mstx_tables(struct mt_tables *t)
+{
+	workspaces = mt_tables_take(t, MAX_ORDINALS * sizeof(*workspaces));
+}
 
 /* Its own bytes, given those of all. `*there`: it has not been given back since it was last told. */
 static uint64_t workspace_bytes(uint32_t ordinal, const void *start, uint64_t all, int *there)
@@ -117,7 +123,7 @@ static uint64_t workspace_bytes(uint32_t ordinal, const void *start, uint64_t al
 	int place = -1;
 
 	*there = 0;
-	if (ordinal >= MAX_ORDINALS)
+	if (ordinal >= MAX_ORDINALS || !workspaces)
 		return all;
 	for (int i = 0; i < MAX_WORKSPACES; i++) {
 		const void *other = workspaces[ordinal][i].start;
@@ -139,7 +145,7 @@ static uint64_t workspace_bytes(uint32_t ordinal, const void *start, uint64_t al
 
 static void drop_workspace(const void *start)
 {
-	for (int d = 0; d < MAX_ORDINALS; d++)
+	for (int d = 0; workspaces && d < MAX_ORDINALS; d++)
 		for (int i = 0; i < MAX_WORKSPACES; i++)
 			if (workspaces[d][i].start == start)
 				workspaces[d][i].start = NULL;
@@ -340,10 +346,10 @@ static int find_pool_library(char *path, size_t size)
 
 void mt_mstx_boot(void)
 {
-	const char *wanted = getenv("MEMTRACE_ASCEND_POOL"), *list = getenv("LD_PRELOAD");
+	const char *list = getenv("LD_PRELOAD");
 	char library[1024], value[8192], *at = value, *limit = value + sizeof(value);
 
-	if (!wanted || *wanted != '1' || !list)
+	if (!mt_config.ascend_pool || !list)
 		return;
 	if (!find_pool_library(library, sizeof(library)) || strlen(list) + sizeof(library) > sizeof(value) / 2) {
 		mt_say("no pools of Ascend's frameworks: missing ", POOL_LIBRARY);

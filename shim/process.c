@@ -18,11 +18,13 @@
 #include "shim/mark.h"
 #include "shim/modules.h"
 #include "shim/process.h"
+#include "shim/quiet.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/ring.h"
 #include "shim/session.h"
 #include "shim/stack.h"
+#include "shim/tables.h"
 #include "shim/tree.h"
 
 #ifndef MADV_WIPEONFORK
@@ -95,21 +97,30 @@ static void count_unrecorded(uint32_t why)
 
 /* ---- disk ---- */
 
+/* What is raw is for the recorder to read; it needs room for what it writes. */
+static int leaves_room(const struct mt_session *s, uint64_t used, enum mt_charge what)
+{
+	uint64_t raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
+	uint64_t limit = s->limit_bytes, kept = mt_tree_bytes() + (mt_process.info ? mt_process.info->log_bytes : 0), beside = kept + limit / 8;
+
+	if (what == MT_CHARGE_KEPT)
+		return used <= limit / 16 * 13;
+	return raw <= (beside > limit / 2 ? beside : limit / 2);
+}
+
 int mt_process_charge(uint64_t bytes, enum mt_charge what)
 {
 	struct mt_session *s = mt_process.session;
-	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED), raw;
+	uint64_t used = __atomic_add_fetch(&s->used_bytes, bytes, __ATOMIC_RELAXED);
 	struct statfs fs;
 
 	if (mt_process.info)
 		mt_count(&mt_process.info->disk_bytes, bytes);
 	if (s->limit_bytes && used > s->limit_bytes && (what != MT_CHARGE_FIRST || used > LEAST_LIMIT))
 		goto refuse;
-	if (what != MT_CHARGE_NEW)
+	if (what == MT_CHARGE_FIRST || what == MT_CHARGE_REST)
 		return 1;
-	/* raw files may have half of it; the rest is for what the recorder writes */
-	raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
-	if (s->limit_bytes && raw > s->limit_bytes / 2)
+	if (s->limit_bytes && !leaves_room(s, used, what))
 		goto refuse;
 	if (!mt_sys_failed(MT_SYS2(SYS_statfs, mt_process.directory, &fs)) &&
 	    (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < s->keep_free_bytes + bytes)
@@ -154,6 +165,8 @@ int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *map
 {
 	const char *path = path_of(ext);
 
+	if (mt_sys_quiet() == MT_QUIET_USUAL)
+		return 1; /* see mt_sys_first() */
 	if (mt_process_sandboxed() || !mt_process_charge(bytes, MT_CHARGE_REST))
 		return 0;
 	if ((path && mt_sys_reserve(path, offset, bytes)) || (mt_process.fixed && mt_sys_fill(mapped, bytes)))
@@ -171,7 +184,7 @@ static void set_stem(uint32_t image)
 	char prefix[MT_RAW_PREFIX];
 
 	at = mt_put(at, end, "/");
-	if (p->session->ring_dir[0]) { /* a directory shared with other sessions */
+	if (p->session->ring_dir[0]) {
 		mt_raw_prefix(prefix, p->session->start_real_ns);
 		at = mt_put(at, end, prefix);
 	}
@@ -186,14 +199,14 @@ static int file_exists(const char *ext)
 	int there;
 
 	mt_put(mt_process.path_end, mt_process.path + sizeof(mt_process.path), ext);
-	there = !mt_sys_failed(MT_SYS4(SYS_faccessat, AT_FDCWD, mt_process.path, F_OK, 0));
+	there = mt_quiet_exists(mt_process.path);
 	*mt_process.path_end = 0;
 	return there;
 }
 
 /* PID-N with the first N that no earlier image or process of this number has. A finished one has only its
  * .trace left, which may be in the session's directory rather than here. */
-static struct mt_info *make_info_file(void)
+static struct mt_info *find_image(void)
 {
 	for (uint32_t image = 0; image < 100000; image++) {
 		struct mt_info *info;
@@ -201,13 +214,25 @@ static struct mt_info *make_info_file(void)
 		set_stem(image);
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
-		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP, HEAD_BYTES, MT_CREATE);
+		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP,
+		                      mt_sys_first(HEAD_BYTES, MT_INFO_LOG + MT_LOG_STEP), MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;
 		}
 	}
 	return NULL;
+}
+
+static struct mt_info *make_info_file(void)
+{
+	struct mt_info *info;
+	int tries = 0;
+
+	do
+		info = find_image();
+	while (!info && tries++ < 3 && mt_session_make_ring_dir());
+	return info;
 }
 
 static int reserve_log(void)
@@ -220,16 +245,17 @@ static int reserve_log(void)
 /* The head of the file and the first of its log: the rest is reserved when it is needed. */
 static struct mt_info *start_info_file(void)
 {
+	uint64_t bytes = mt_sys_first(HEAD_BYTES + MT_LOG_START, MT_INFO_LOG + MT_LOG_STEP);
 	struct mt_info *info;
 
-	if (!mt_process_charge(HEAD_BYTES + MT_LOG_START, MT_CHARGE_FIRST))
+	if (!mt_process_charge(bytes, MT_CHARGE_FIRST))
 		return NULL;
 	info = make_info_file();
 	if (info) {
 		if (reserve_log()) {
 			mt_sys_populate(info, HEAD_BYTES);
 			mt_log_start((uint8_t *)info + MT_INFO_LOG);
-			info->disk_bytes = HEAD_BYTES + MT_LOG_START;
+			info->disk_bytes = bytes;
 			return info;
 		}
 		mt_sys_unmap(info, MT_INFO_LOG + MT_LOG_STEP);
@@ -237,7 +263,7 @@ static struct mt_info *start_info_file(void)
 		MT_SYS3(SYS_unlinkat, AT_FDCWD, mt_process.path, 0);
 		*mt_process.path_end = 0;
 	}
-	mt_process_refund(HEAD_BYTES + MT_LOG_START);
+	mt_process_refund(bytes);
 	return NULL;
 }
 
@@ -258,13 +284,6 @@ uint64_t mt_process_boot_start(uint32_t pid)
 	return n;
 }
 
-uint64_t mt_process_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
-}
-
 static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image,
                       uint64_t fork_ticks)
 {
@@ -277,7 +296,7 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	info->origin = origin;
 	info->clock = mt_clock;
 	info->boot_start = mt_process_boot_start(0);
-	info->pid_ns = mt_process_namespace();
+	info->pid_ns = mt_quiet_namespace();
 	info->fork_ticks = fork_ticks;
 	info->stacks = mt_config.stacks;
 	info->depth = mt_config.depth;
@@ -297,14 +316,17 @@ void mt_process_pair_clocks(void)
 
 /* ---- what is said once ---- */
 
+#define TEXT_BYTES 32768
+static char *program_text; /* first the path of the executable, then the arguments */
+
 static void log_program(void)
 {
-	static char text[32768]; /* first the path of the executable, then the arguments */
-	long exe = MT_SYS4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", text, PATH_MAX);
+	char *text = program_text;
+	long exe = mt_quiet_program(text, PATH_MAX);
 	size_t used = exe > 0 ? (size_t)exe : 0;
 
 	text[used++] = 0;
-	used += (size_t)(exe = mt_sys_read_file("/proc/self/cmdline", text + used, sizeof(text) - used)) < sizeof(text)
+	used += (size_t)(exe = mt_sys_read_file("/proc/self/cmdline", text + used, TEXT_BYTES - used)) < TEXT_BYTES
 	                ? (size_t)exe : 0;
 	if (text[used - 1])
 		text[used++] = 0;
@@ -405,17 +427,50 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 	return 1;
 }
 
+static void take_tables(struct mt_tables *t)
+{
+	mt_ring_tables(t);
+	mt_rules_tables(t);
+	mt_ehframe_tables(t);
+	mt_modules_tables(t);
+	mt_map_tables(t);
+	if (mt_sys_quiet())
+		mt_maps_tables(t);
+	mt_mark_tables(t);
+	mt_pycode_tables(t);
+	mt_acl_tables(t);
+	mt_mstx_tables(t);
+	program_text = mt_tables_take(t, TEXT_BYTES);
+}
+
+static int make_tables(void)
+{
+	struct mt_tables t = { NULL, 0 };
+
+	take_tables(&t);
+	t.base = mt_sys_pages(t.used);
+	if (!t.base)
+		return 0;
+	MT_SYS3(SYS_madvise, t.base, t.used, MADV_NOHUGEPAGE); /* a small program touches few of its pages */
+	t.used = 0;
+	take_tables(&t);
+	return 1;
+}
+
 static int enter_image(void)
 {
-	if (!environ) /* the loader is still at work; libc knows nothing yet */
-		return -1;
 	mt_config_read();
 	if (mt_config.off || (mt_config.session[0] && !mt_config.children))
 		return 0;
 	if (!mt_session_open())
 		return 0;
+	if (!make_tables()) {
+		count_unrecorded(MT_LOSS_MEMORY);
+		mt_say("no memory: ", "not recorded");
+		return 0;
+	}
 	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
-	return start_files(MT_ORIGIN_EXEC, (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
+	return start_files(MT_ORIGIN_EXEC, mt_sys_quiet() ? mt_quiet_parent() : (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
 }
 
 /* Nothing of the parent's files may be written from here on: they are still mapped. */
@@ -426,7 +481,7 @@ static int enter_child(void)
 	uint32_t parent_pid = parent->pid; /* not getppid(): the parent may be gone, or one between us without events */
 	uint64_t fork_ticks = mt_process.fork_ticks;
 
-	mt_process.lock.word = 0;
+	mt_lock_reset(&mt_process.lock);
 	mt_process.fork_ticks = 0;
 	mt_process.fixed = 0;
 	mt_process.info = NULL;
@@ -449,7 +504,13 @@ int mt_process_enter(void)
 	uint32_t pid, other = __atomic_load_n(&entering, __ATOMIC_RELAXED);
 	int ok;
 
-	if (mt_process_sandboxed()) {
+	if (!mt_process.pid) {
+		if (!environ) /* the loader is still at work; libc knows nothing yet */
+			return 0;
+		mt_quiet_meet();
+	} else if (mt_process_sandboxed()) { /* forked */
+		if (mt_process_state() == MT_STATE_NEW && mt_process.info && mt_config.children)
+			count_unrecorded(MT_LOSS_SECCOMP);
 		set_state(MT_STATE_OFF);
 		return 0;
 	}
@@ -464,9 +525,8 @@ int mt_process_enter(void)
 		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
 		if (forked && !ok && !was_recorded && mt_process.session && mt_config.children)
 			count_unrecorded(mt_process.session->unrecorded_why); /* its parent could not be either */
-		if (ok >= 0)
-			set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
-		if (ok > 0)
+		set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
+		if (ok)
 			mt_recorder_start_timer();
 	}
 	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
@@ -484,6 +544,16 @@ void mt_process_before_fork(void)
 void mt_process_after_fork(void)
 {
 	mt_process.fork_ticks = 0;
+}
+
+/* With a wiped page there is nothing left to do. */
+void mt_process_forked(void)
+{
+	mt_quiet_forked();
+	if ((mt_sys_quiet() || mt_process.pid != mt_sys_pid()) && mt_process_state() != MT_STATE_OFF) {
+		__atomic_store_n(mt_state, MT_STATE_NEW, __ATOMIC_RELAXED);
+		mt_record_reset();
+	}
 }
 
 /* ---- leaving ---- */
@@ -510,18 +580,28 @@ void mt_process_goes_on(void)
 		__atomic_fetch_sub(&mt_process.session->unrecorded, 1, __ATOMIC_RELAXED);
 }
 
-void mt_process_before_sandbox(void)
+static void stock_up(void)
 {
-	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed())
-		return;
 	mt_recorder_want();
 	mt_ring_reserve(16, 1);
 	mt_ring_stock(SANDBOX_RINGS);
 	mt_tree_reserve();
 	mt_log_reserve(MT_LOG_STEP / 2);
-	mt_stack_sandboxed();
 	mt_process.info->seccomp = 1;
-	__atomic_store_n(&mt_process.sandboxed, 1, __ATOMIC_RELAXED);
+}
+
+void mt_process_before_sandbox(void)
+{
+	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
+		mt_record_enter();
+	if (mt_process_sandboxed() || (mt_process.info && !mt_process_is_owner()))
+		return;
+	if (mt_process_state() == MT_STATE_ACTIVE || mt_process_state() == MT_STATE_PAUSED)
+		stock_up();
+	if (mt_quiet_clock_calls())
+		mt_process_off();
+	mt_stack_sandboxed();
+	mt_quiet_whole();
 }
 
 /* The rest of this image's life it has what it has now: files can't be opened any more, but what is mapped can be filled. */
@@ -532,7 +612,7 @@ void mt_process_before_drop(void)
 	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed() || mt_process.fixed)
 		return;
 	mt_recorder_want();
-	mt_ring_reserve(FIXED_CHUNKS, 0);
+	mt_ring_reserve(mt_sys_quiet() ? FIXED_CHUNKS / 16 : FIXED_CHUNKS, 0);
 	for (int i = 0; i < FIXED_TREE; i++)
 		mt_tree_reserve();
 	mt_log_reserve(MT_LOG_STEP / 2);

@@ -29,7 +29,6 @@ struct mt_process {
 	uint32_t image;
 	uint64_t fork_ticks;        /* stamped in the parent just before a fork; 0 = no fork under way */
 	uint32_t fixed, shut_out;   /* files may not be opened any more; the next image could not open the session */
-	uint32_t sandboxed;         /* a seccomp filter is or will be in force: no system calls that may kill */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
 	char path[PATH_MAX + 64];   /* of the raw files, up to "PID-N."; extensions are appended at path_end */
@@ -47,9 +46,10 @@ static inline uint32_t mt_process_state(void)
 	return __atomic_load_n(mt_state, __ATOMIC_RELAXED);
 }
 
+/* A seccomp filter was installed, or is about to be: there is nothing but what was made before. */
 static inline int mt_process_sandboxed(void)
 {
-	return __atomic_load_n(&mt_process.sandboxed, __ATOMIC_RELAXED) != 0;
+	return mt_sys_quiet() == MT_QUIET_WHOLE;
 }
 
 /* First event of an image or of a forked child: reads the configuration, joins or makes the session, makes the
@@ -60,6 +60,9 @@ int mt_process_enter(void);
  * now, and not from its own parent. Async-signal-safe. */
 void mt_process_before_fork(void);
 void mt_process_after_fork(void);
+
+/* In the child, by those who know: the kernel's wiping and getpid() may both not be had. */
+void mt_process_forked(void);
 
 /* Stops recording for good in this process, in a way the trace shows. */
 void mt_process_off(void);
@@ -88,8 +91,11 @@ int mt_process_is_owner(void);
 void mt_process_pair_clocks(void);
 
 /* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the file system has left,
- * since a process without files could not even say that it lost everything; the rest of a piece that was begun as far as the limit allows. */
-enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST };
+ * since a process without files could not even say that it lost everything; the rest of a piece that was begun as far as the limit allows.
+ * NEW is of rings, which are emptied: with all that is raw they may have half of the limit. KEPT is of the call tree and the log, which stay as long
+ * as the process lives, and on which all hangs that the trace says: they may grow as long as three sixteenths are free. Beside them rings still have
+ * an eighth. */
+enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT };
 int mt_process_charge(uint64_t bytes, enum mt_charge what);
 void mt_process_refund(uint64_t bytes);
 
@@ -108,9 +114,6 @@ void mt_process_lost(uint64_t events);
 
 /* When a process started (0: this one), as /proc/PID/stat says: tells a pid that comes again. 0 = it can't be seen. */
 uint64_t mt_process_boot_start(uint32_t pid);
-
-/* Inode of the pid namespace; 0 = unknown. */
-uint64_t mt_process_namespace(void);
 
 /* Before a seccomp filter comes into force: make what will be needed while it is still allowed. */
 void mt_process_before_sandbox(void);

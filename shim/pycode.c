@@ -5,6 +5,7 @@
 #include "shim/peek.h"
 #include "shim/process.h"
 #include "shim/pycode.h"
+#include "shim/tables.h"
 
 #define START_SLOTS (1u << 12)
 #define MAX_CODES (1u << 20)
@@ -22,9 +23,15 @@ static void (*real_dealloc)(void *);
 uint32_t mt_pycode_deaths;
 
 /* Scratch under the process lock. */
-static uint8_t lines[MAX_TABLE], raw[4 * MAX_TEXT];
+static uint8_t *lines, *raw; /* MAX_TABLE, 4 * MAX_TEXT */
 static char file[MAX_TEXT + 1], name[MAX_TEXT + 1];
 static int careful;
+
+void mt_pycode_tables(struct mt_tables *t)
+{
+	lines = mt_tables_take(t, MAX_TABLE);
+	raw = mt_tables_take(t, 4 * MAX_TEXT);
+}
 
 /* ---- by address ---- */
 

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+#include "shim/maps.h"
 #include "shim/range.h"
 #include "shim/sys.h"
 
@@ -44,6 +45,8 @@ bool mt_range_probe(uint64_t addr)
 	if (__builtin_expect(under_valgrind, 0))
 		return __atomic_load_n(&probing, __ATOMIC_RELAXED) && can_copy(addr & ~7ull);
 	/* an impossible "how": the kernel reads the set first (EFAULT), then refuses (EINVAL), and changes nothing */
+	if (__builtin_expect(mt_sys_quiet() != MT_QUIET_NOT, 0))
+		return mt_maps_has(addr & ~7ull, 8, false);
 	return __atomic_load_n(&probing, __ATOMIC_RELAXED) &&
 	       MT_SYS4(SYS_rt_sigprocmask, -1, addr & ~7ull, 0, 8) == -EINVAL;
 }
@@ -51,12 +54,18 @@ bool mt_range_probe(uint64_t addr)
 void mt_range_boot(void)
 {
 	under_valgrind = is_under_valgrind();
-	probing = under_valgrind || MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
+	probing = under_valgrind || mt_sys_quiet() == MT_QUIET_USUAL || MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
 }
 
 void mt_range_forbid(void)
 {
+	mt_maps_look();
 	__atomic_store_n(&probing, false, __ATOMIC_RELAXED);
+}
+
+uint32_t mt_range_generation(void)
+{
+	return __atomic_load_n(&generation, __ATOMIC_RELAXED);
 }
 
 void mt_range_unmapped(void)
@@ -67,13 +76,19 @@ void mt_range_unmapped(void)
 		__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
+/* The page at `at`, of a stack that is known to be at `from`. */
+static bool can_read(uint64_t from, uint64_t at)
+{
+	return mt_maps_in_first_stack(from, at + PAGE) || mt_range_probe(at);
+}
+
 /* Deeper than before on the same stack, if every page in between can be read. */
 static bool extend_down(struct mt_range *r, uint64_t page)
 {
 	if (r->lo - page > MAX_DOWN)
 		return false;
 	for (uint64_t at = page + PAGE; at < r->lo; at += PAGE)
-		if (!mt_range_probe(at))
+		if (!can_read(page, at))
 			return false;
 	r->lo = page;
 	return true;
@@ -97,7 +112,7 @@ bool mt_range_reach(struct mt_range *r, uint64_t addr)
 	if (addr < r->lo || addr - r->lo > r->hi - r->lo + MAX_STEP || addr + 8 < addr)
 		return false;
 	while (addr + 8 > r->hi) {
-		if (!mt_range_probe(r->hi))
+		if (!can_read(r->lo, r->hi))
 			return false;
 		r->hi += PAGE;
 	}

@@ -36,6 +36,9 @@ bool mt_range_enter(struct mt_range *r, uint64_t sp);
 /* Slow part of mt_range_has: extends the range upwards to addr, page by page, if it can. */
 bool mt_range_reach(struct mt_range *r, uint64_t addr);
 
+/* How often that was said. */
+uint32_t mt_range_generation(void);
+
 /* Is addr readable on its own, wherever it is? */
 bool mt_range_probe(uint64_t addr);
 

@@ -35,7 +35,7 @@ static int is_stale(const char *frame)
 {
 	stack_t alt = { 0 };
 
-	if (frame <= self.busy || mt_process_sandboxed())
+	if (frame <= self.busy || mt_sys_quiet())
 		return 0;
 	return mt_sys_failed(MT_SYS2(SYS_sigaltstack, NULL, &alt)) || !(alt.ss_flags & SS_ONSTACK);
 }
@@ -129,6 +129,13 @@ static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ri
 	return mt_stack_node(stack, caller, cut);
 }
 
+static void count_cut(void)
+{
+	mt_count(&mt_process.info->truncated_stacks, 1);
+	if (mt_tree_is_full())
+		mt_count(&mt_process.info->unplaced_stacks, 1);
+}
+
 static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *caller, const struct mt_frame *frame)
 {
 	int cut = 0, python_cut = 0;
@@ -142,7 +149,7 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 		if (__builtin_expect(mt_verify != NULL, 0))
 			verify(e->node, cut);
 		if (cut | python_cut)
-			mt_count(&mt_process.info->truncated_stacks, 1);
+			count_cut();
 	} else if (mt_config.stacks == MT_STACKS_SAMPLE) {
 		e->node = mt_tree_child(0, (uint64_t)(uintptr_t)caller, MT_NODE_CALLER);
 		if (e->node == MT_NODE_FAILED)

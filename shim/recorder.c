@@ -191,8 +191,8 @@ void mt_recorder_boot(void)
 	Dl_info self;
 	const char *slash;
 
-	if (mt_process.session->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED))
-		return;
+	if ((mt_process.session->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED)) || mt_sys_quiet())
+		return; /* it would be killed, too */
 	keep_settings();
 	if (!dladdr((void *)(uintptr_t)mt_recorder_boot, &self) || !realpath(self.dli_fname, path))
 		return;

@@ -1,14 +1,15 @@
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/log.h"
 #include "shim/process.h"
 #include "shim/pyframes.h"
+#include "shim/quiet.h"
 #include "shim/recorder.h"
 #include "shim/ring.h"
 #include "shim/stack.h"
+#include "shim/tables.h"
 
 #define MAX_RINGS 65536
 #define SLOTS_OF_PAGE 128u
@@ -18,10 +19,17 @@
 #define HOT_CHUNKS 64u               /* 16 MiB of full chunks may stay resident in the target */
 
 /* Private to the process; entries are set once, before anybody can see the chunk as free. */
-static struct mt_chunk *chunk_at[MT_MAX_CHUNKS];
-static uint8_t pages_of[MT_MAX_CHUNKS]; /* of 4 KiB that are reserved, of each chunk */
-static struct mt_ring *rings[MAX_RINGS];
+static struct mt_chunk **chunk_at; /* MT_MAX_CHUNKS */
+static uint8_t *pages_of;          /* the same: how many of 4 KiB are reserved, of each chunk */
+static struct mt_ring **rings;     /* MAX_RINGS */
 static uint32_t hint, idle_from; /* no ring below is idle, or a moment ago none was */
+
+void mt_ring_tables(struct mt_tables *t)
+{
+	chunk_at = mt_tables_take(t, MT_MAX_CHUNKS * sizeof(*chunk_at));
+	pages_of = mt_tables_take(t, MT_MAX_CHUNKS * sizeof(*pages_of));
+	rings = mt_tables_take(t, MAX_RINGS * sizeof(*rings));
+}
 
 static uint64_t stack_bytes(void)
 {
@@ -83,7 +91,7 @@ static int claim_free(uint32_t *index)
 /* Adds a chunk to the file, of which the whole or a page is reserved; the caller holds the lock. */
 static int grow(int whole)
 {
-	uint32_t i = mt_process.info->chunks, bytes = whole ? MT_CHUNK_BYTES : 4096;
+	uint32_t i = mt_process.info->chunks, bytes = (uint32_t)mt_sys_first(whole ? MT_CHUNK_BYTES : 4096, MT_CHUNK_BYTES);
 	struct mt_chunk *chunk;
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
@@ -189,7 +197,7 @@ static void close_chunk(struct mt_ring *ring)
 	if (ring->chunk->magic != MT_CHUNK_MAGIC || ring->chunk->ring != ring->index || ring->chunk->seq + 1 != ring->seq)
 		mt_process_fault(); /* the target wrote over it, or two threads share a ring */
 	__atomic_store_n(&mt_process.states[ring->chunk_index], MT_CHUNK_FULL, __ATOMIC_RELEASE);
-	if (ring->chunk_index >= HOT_CHUNKS && !mt_process_sandboxed())
+	if (ring->chunk_index >= HOT_CHUNKS)
 		MT_SYS3(SYS_madvise, ring->chunk, MT_CHUNK_BYTES, 4 /* MADV_DONTNEED */);
 	ring->slots = NULL;
 	ring->ready = 0;
@@ -253,12 +261,9 @@ void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32
 static void note_name(struct mt_ring *ring, int always)
 {
 	struct mt_rec_thread rec = { ring->thread, 0 };
-	char name[16] = "";
+	char name[16];
 
-	if (!mt_process_sandboxed()) {
-		rec.tid = mt_sys_tid();
-		MT_SYS2(SYS_prctl, PR_GET_NAME, name);
-	}
+	rec.tid = mt_quiet_thread(name);
 	if (!always && (!*name || !strncmp(name, ring->name, sizeof(name))))
 		return;
 	memcpy(ring->name, name, sizeof(name));

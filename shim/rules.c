@@ -1,14 +1,21 @@
 #include "shim/range.h"
 #include "shim/rules.h"
+#include "shim/tables.h"
 
 #define MAX_WIDE 4096u
 
-uint64_t mt_rules[MT_RULES_SETS][MT_RULES_WAYS] __attribute__((aligned(64)));
+uint64_t (*mt_rules)[MT_RULES_WAYS];
 
 /* Rules that don't fit into a word. Values, not tied to a pc: they are shared, stay true, and are never removed. */
-static struct mt_rule wide[MAX_WIDE];
+static struct mt_rule *wide; /* MAX_WIDE */
 static uint32_t wide_count; /* entries below are whole: release in wide_add, acquire by readers */
 static uint32_t wide_taken;
+
+void mt_rules_tables(struct mt_tables *t)
+{
+	mt_rules = mt_tables_take(t, MT_RULES_SETS * sizeof(*mt_rules));
+	wide = mt_tables_take(t, MAX_WIDE * sizeof(*wide));
+}
 
 static bool same(const struct mt_rule *a, const struct mt_rule *b)
 {
@@ -81,7 +88,7 @@ static void put(uint64_t key, uint32_t epoch, uint64_t rule)
 
 void mt_rules_wipe(void)
 {
-	for (uint32_t i = 0; i < MT_RULES_SETS; i++)
+	for (uint32_t i = 0; mt_rules && i < MT_RULES_SETS; i++)
 		for (uint32_t k = 0; k < MT_RULES_WAYS; k++)
 			if (__atomic_load_n(&mt_rules[i][k], __ATOMIC_RELAXED))
 				__atomic_store_n(&mt_rules[i][k], 0, __ATOMIC_RELAXED);
@@ -182,7 +189,31 @@ static bool after_call(const uint8_t *p, int readable)
 			return true;
 	return false;
 }
+
+/* A module's _init and _fini are put together from pieces of every object file's .init, and have no unwind tables. Behind each of their
+ * calls there are only others, and then crtn.o's end: add $8, %rsp; ret. (CUDA's libraries run their constructors so.) */
+#define INIT_BYTES 48
+static bool in_init(const uint8_t *p)
+{
+	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+
+	for (const uint8_t *last = p + INIT_BYTES - sizeof(end); p < last && *p == 0xe8; p += 5)
+		;
+	return !__builtin_memcmp(p, end, sizeof(end));
+}
+
+static const struct mt_rule init_rule = { .kind = MT_RULE_SP, .cfa = 16, .ra = -8 };
 #elif defined(__aarch64__)
+/* There crti.o's prologue makes a frame record. */
+#define INIT_BYTES 0
+static bool in_init(const uint8_t *p)
+{
+	(void)p;
+	return false;
+}
+
+static const struct mt_rule init_rule;
+
 /* mov x8, #__NR_rt_sigreturn; svc #0 */
 static bool is_sigreturn(const uint8_t *p)
 {
@@ -216,6 +247,8 @@ static struct mt_rule bare(uint64_t pc, bool exact, bool in_module)
 		return r;
 	if (mt_range_probe(pc + 8) && is_sigreturn(p))
 		r.kind = MT_RULE_SIGNAL;
+	else if (in_module && !exact && after_call(p, before) && mt_range_probe(pc + INIT_BYTES) && in_init(p))
+		r = init_rule;
 	else if (exact || after_call(p, before))
 		r.kind = MT_RULE_BARE;
 	return r;

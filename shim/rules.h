@@ -46,7 +46,7 @@ struct mt_rule {
 #define MT_RULES_SETS (1u << MT_RULES_SETS_LOG)
 #define MT_RULES_WAYS 8
 
-extern uint64_t mt_rules[MT_RULES_SETS][MT_RULES_WAYS] __attribute__((visibility("hidden")));
+extern uint64_t (*mt_rules)[MT_RULES_WAYS] __attribute__((visibility("hidden"))); /* MT_RULES_SETS of them */
 
 /* Works out the rule and keeps it. */
 struct mt_rule mt_rules_make(struct mt_cfi *scratch, uint64_t pc, bool exact, uint32_t epoch);

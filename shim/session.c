@@ -7,56 +7,161 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "format/settings.h"
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/environ.h"
+#include "shim/lines.h"
 #include "shim/process.h"
+#include "shim/quiet.h"
 #include "shim/session.h"
 
 #define SESSION_BYTES 4096
 #define MAX_NAMES 100000
 #define LEADERLESS_NS 10000000000ull /* a group's number can't come again so soon */
 
-/* File systems on which a store to a mapped, reserved page may still fail (copy on write), or where mapped
- * files are slow or unsafe (network). Numbers from linux/magic.h and the file systems' own headers. */
-static int unsuited(const char *path)
-{
-	static const uint32_t magics[] = {
-		0x6969,     /* NFS */
-		0x0BD00BD0, /* Lustre */
-		0x65735546, /* FUSE */
-		0x01021997, /* 9p */
-		0xFF534D42, /* CIFS */
-		0xFE534D42, /* SMB2 */
-		0x00C36400, /* Ceph */
-		0x47504653, /* GPFS */
-		0x9123683E, /* btrfs */
-		0x2FC12FC1, /* zfs */
-		0xCA451A4E, /* bcachefs */
-	};
-	struct statfs fs;
+/* Numbers from linux/magic.h and the file systems' own headers; names as in /proc/mounts. */
+enum {
+	UNSUITED = 1, /* a store to a mapped, reserved page may still fail (copy on write), or mapped files are slow or unsafe (network) */
+	MAPPED = 2,   /* what one makes may be another user's: of the mount, or of another machine */
+};
 
-	if (mt_sys_failed(MT_SYS2(SYS_statfs, path, &fs)))
+static const struct { uint32_t magic; const char *name; int traits; } systems[] = {
+	{ 0x6969, "nfs", UNSUITED | MAPPED },
+	{ 0x0BD00BD0, "lustre", UNSUITED | MAPPED },
+	{ 0x65735546, "fuse", UNSUITED | MAPPED },
+	{ 0x01021997, "9p", UNSUITED | MAPPED },
+	{ 0xFF534D42, "cifs", UNSUITED | MAPPED },
+	{ 0xFE534D42, "smb", UNSUITED | MAPPED },
+	{ 0x00C36400, "ceph", UNSUITED | MAPPED },
+	{ 0x47504653, "gpfs", UNSUITED | MAPPED },
+	{ 0x9123683E, "btrfs", UNSUITED },
+	{ 0x2FC12FC1, "zfs", UNSUITED },
+	{ 0xCA451A4E, "bcachefs", UNSUITED },
+	{ 0x4D44, "vfat", MAPPED },
+	{ 0x2011BAB0, "exfat", MAPPED },
+	{ 0x5346544E, "ntfs", MAPPED },
+	{ 0x7366746E, "ntfs3", MAPPED },
+};
+
+/* Where statfs may not be called: the type of what is mounted closest above. */
+static void mounted_at(const char *path, char *type, size_t size)
+{
+	static char buffer[1024], line[1024];
+	struct mt_lines lines = mt_lines_open("/proc/self/mounts", buffer, sizeof(buffer));
+	size_t best = 0;
+
+	for (*type = 0; mt_lines_next(&lines, line, sizeof(line));) {
+		char *place = strchr(line, ' '), *what = place ? strchr(place + 1, ' ') : NULL;
+		size_t n = what ? (size_t)(what - ++place) : 0;
+		if (n < best || !n || strncmp(place, path, n) || (n > 1 && path[n] && path[n] != '/'))
+			continue;
+		best = n;
+		what[1 + strcspn(what + 1, " ")] = 0;
+		mt_put(type, type + size, what + 1);
+	}
+	mt_lines_close(&lines);
+}
+
+static int traits_of(const char *path)
+{
+	char type[32] = "";
+	struct statfs fs = { .f_type = 0 };
+
+	if (mt_sys_quiet())
+		mounted_at(path, type, sizeof(type));
+	else if (mt_sys_failed(MT_SYS2(SYS_statfs, path, &fs)))
 		return 0;
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
-		if ((uint32_t)fs.f_type == magics[i])
-			return 1;
+	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++)
+		if ((uint32_t)fs.f_type == systems[i].magic || !strncmp(type, systems[i].name, strlen(systems[i].name)))
+			return systems[i].traits;
 	return 0;
 }
 
-/* Of a session in `dir`; "" = there. */
-static const char *choose_ring_dir(const char *dir)
-{
-	const char *tmp = getenv("TMPDIR"), *chosen = "";
+/* ---- the directory of raw files ---- */
 
-	if (mt_config.ring_dir[0])
-		chosen = mt_config.ring_dir;
-	else if (unsuited(dir))
-		chosen = tmp && *tmp == '/' && !unsuited(tmp) ? tmp : "/tmp";
-	return strncmp(chosen, "/dev/shm", 8) ? chosen : ""; /* belongs to DataLoader, and is 64 MiB in containers */
+/* A directory that can be written to. Of shared memory nothing is taken: it belongs to DataLoader, and is 64 MiB in containers. */
+static int is_place(const char *path)
+{
+	struct stat st;
+
+	return *path && strncmp(path, "/dev/shm", 8) != 0 && !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &st, 0)) &&
+	       S_ISDIR(st.st_mode) && !mt_sys_failed(MT_SYS3(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK));
+}
+
+/* Where raw files of a session in `dir` go; "" = there. */
+static const char *choose_place(const char *dir)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (is_place(mt_config.ring_dir))
+		return mt_config.ring_dir;
+	if (!(traits_of(dir) & UNSUITED))
+		return "";
+	return tmp && *tmp == '/' && is_place(tmp) && !(traits_of(tmp) & UNSUITED) ? tmp : is_place("/tmp") ? "/tmp" : "";
+}
+
+static int look_at_directory(const char *path, struct stat *st)
+{
+	if (mt_sys_quiet())
+		return mt_quiet_stat(path, O_DIRECTORY | O_NOFOLLOW, st);
+	return !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW));
+}
+
+/* Others may be able to write to the directory that it is in, but not to itself. */
+static int is_private(const char *path)
+{
+	struct stat st;
+
+	return look_at_directory(path, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & 022) && mt_sys_is_owner(st.st_uid);
+}
+
+static long make_directory(const char *path)
+{
+	return MT_SYS3(SYS_mkdirat, AT_FDCWD, path, 0700);
+}
+
+static void remove_directory(const char *path)
+{
+	if (*path)
+		MT_SYS3(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* A new one there, which only this session has; "" if that is impossible. */
+static void make_ring_dir(char *dir, size_t size, const char *place)
+{
+	char *end = dir + size, *stem = mt_put(mt_put(dir, end, place), end, "/memtrace-"), *at;
+	long ret = -EEXIST;
+
+	for (int tries = 0; ret == -EEXIST && tries < 100; tries++) {
+		at = mt_put(mt_put_number(stem, end, mt_sys_pid()), end, "-");
+		at = mt_put_number(at, end, mt_ticks());
+		ret = at + 1 < end ? make_directory(dir) : -ENAMETOOLONG;
+	}
+	if (!ret && is_private(dir))
+		return;
+	if (!ret)
+		remove_directory(dir);
+	*dir = 0;
+}
+
+/* Whether it is one that make_ring_dir() makes at that place. */
+static int is_ring_dir_at(const char *dir, const char *place)
+{
+	size_t n = strlen(place);
+
+	return n ? !strncmp(dir, place, n) && mt_base_name(dir) == dir + n + 1 : !*dir;
+}
+
+/* What was asked for and can't be had. */
+static void complain_of_ring_dir(const struct mt_session *s)
+{
+	if (mt_config.ring_dir[0] && !is_ring_dir_at(s->ring_dir, mt_config.ring_dir))
+		mt_tell((const char *[]){ mt_settings[MT_SET_RING_DIR].name, ": '", mt_config.ring_dir,
+		                          "' is no directory that can be written to; the rings are in ",
+		                          *s->ring_dir ? s->ring_dir : "the trace", " now", NULL });
 }
 
 /* The id has 36 characters; 0 if it can't be read. */
@@ -70,7 +175,7 @@ static int read_boot_id(char id[64])
 
 static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 {
-	struct utsname names;
+	const char *place;
 	char id[64];
 	int reaper = 0;
 
@@ -87,12 +192,13 @@ static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 	s->start_ticks = mt_ticks();
 	if (read_boot_id(id))
 		mt_put(s->boot_id, s->boot_id + sizeof(s->boot_id), id);
-	if (uname(&names) == 0)
-		mt_put(s->host, s->host + sizeof(s->host), names.nodename);
+	mt_quiet_host(s->host, sizeof(s->host));
 	MT_SYS2(SYS_prctl, PR_GET_CHILD_SUBREAPER, &reaper);
 	if (reaper || mt_sys_pid() == 1)
 		s->flags |= MT_SESSION_NO_RECORDER;
-	mt_put(s->ring_dir, s->ring_dir + sizeof(s->ring_dir), choose_ring_dir(dir));
+	place = choose_place(dir);
+	if (*place)
+		make_ring_dir(s->ring_dir, sizeof(s->ring_dir), place);
 	/* last: a session without its magic is not complete */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(s->magic, MT_SESSION_MAGIC, 8);
@@ -123,8 +229,11 @@ static int is_session(const struct mt_session *s)
 static struct mt_session *join(void)
 {
 	struct mt_session *s;
+	struct stat st;
 
 	mt_put(mt_process.session_path, mt_process.session_path + sizeof(mt_process.session_path), mt_config.session);
+	if (traits_of(mt_config.session) & MAPPED && !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, mt_config.session, &st, 0)))
+		mt_sys_owner = st.st_uid;
 	s = map_session(mt_config.session, MT_OPEN);
 	if (is_session(s)) {
 		mt_clock = s->clock; /* one clock for all, whatever this process would have chosen */
@@ -154,7 +263,7 @@ static int proc_is_ours(void)
 
 static struct mt_job own_job(void)
 {
-	struct mt_job job = { .pid_ns = mt_process_namespace(), .group = (uint32_t)MT_SYS1(SYS_getpgid, 0),
+	struct mt_job job = { .pid_ns = mt_quiet_namespace(), .group = (uint32_t)MT_SYS1(SYS_getpgid, 0),
 	                      .session = (uint32_t)MT_SYS1(SYS_getsid, 0) };
 
 	if (proc_is_ours())
@@ -179,7 +288,7 @@ static int same_job(const struct mt_session *s, const struct mt_job *job)
 static int as_configured(const struct mt_session *s, const char *dir)
 {
 	return s->limit_bytes == mt_config.limit_bytes && s->keep_free_bytes == mt_config.keep_free_bytes &&
-	       !strcmp(s->ring_dir, choose_ring_dir(dir));
+	       is_ring_dir_at(s->ring_dir, choose_place(dir));
 }
 
 /* What it is, links not followed, or 0; *own: nobody else can exchange it. */
@@ -227,7 +336,7 @@ static struct mt_session *make(char *dir, size_t size, const struct mt_job *job)
 		s->job = *job;
 		fill(s, dir, 0);
 	} else {
-		MT_SYS3(SYS_unlinkat, AT_FDCWD, dir, AT_REMOVEDIR);
+		remove_directory(dir);
 	}
 	return s;
 }
@@ -236,9 +345,10 @@ static void unmake(struct mt_session *s, const char *dir)
 {
 	char path[FILE_NAME];
 
+	remove_directory(s->ring_dir);
 	session_file(path, dir);
 	MT_SYS3(SYS_unlinkat, AT_FDCWD, path, 0);
-	MT_SYS3(SYS_unlinkat, AT_FDCWD, dir, AT_REMOVEDIR);
+	remove_directory(dir);
 	mt_sys_unmap(s, SESSION_BYTES);
 }
 
@@ -277,20 +387,45 @@ static struct mt_session *begin(void)
 	}
 	if (mine && s != mine)
 		unmake(mine, made);
+	if (s && s == mine) {
+		mt_config_complain();
+		complain_of_ring_dir(s);
+	}
 	mt_say(!s ? "cannot make a trace directory: " : s == mine ? "recording to " : "recording, as others of this job, to ", path);
 	return s;
+}
+
+/* The recorder removes it when nobody is left. Somebody else's in its place is no better than none. */
+int mt_session_make_ring_dir(void)
+{
+	const char *dir = mt_process.session->ring_dir;
+
+	return *dir && make_directory(dir) == 0 && is_private(dir);
+}
+
+/* It is ours still, or again. */
+static int has_ring_dir(struct mt_session *s)
+{
+	if (!s->ring_dir[0] || is_private(s->ring_dir) || mt_session_make_ring_dir())
+		return 1;
+	mt_count(&s->unrecorded, 1);
+	__atomic_fetch_or(&s->unrecorded_why, MT_LOSS_RIGHTS, __ATOMIC_RELAXED);
+	mt_say("somebody else's directory, or none can be made: ", s->ring_dir);
+	return 0;
 }
 
 int mt_session_open(void)
 {
 	struct mt_session *s = mt_config.session[0] ? join() : NULL;
 
-	if (!s && !(s = begin()))
+	if (!s && mt_sys_quiet())
+		mt_say("not recorded: a system call filter leaves no way to make a trace directory", "");
+	if (!s && (mt_sys_quiet() || !(s = begin())))
 		return 0;
 	mt_process.session = s;
 	mt_put(mt_process.directory, mt_process.directory + sizeof(mt_process.directory),
 	       s->ring_dir[0] ? s->ring_dir : mt_process.session_path);
-	return 1;
+	return has_ring_dir(s);
 }
 
 void mt_session_export(void)
@@ -307,5 +442,5 @@ int mt_session_has_trace(uint32_t pid, uint32_t image)
 	at = mt_put_number(mt_put(at, end, "/"), end, pid);
 	at = mt_put_number(mt_put(at, end, "-"), end, image);
 	mt_put(at, end, ".trace");
-	return !mt_sys_failed(MT_SYS4(SYS_faccessat, AT_FDCWD, path, F_OK, 0));
+	return mt_quiet_exists(path);
 }

@@ -7,6 +7,9 @@
 /* Joins the parent's session or makes one. Fills mt_process.session and its paths. 0 if neither is possible. */
 int mt_session_open(void);
 
+/* Makes the session's directory of raw files once more; nonzero if it was not there, and is now. */
+int mt_session_make_ring_dir(void);
+
 /* Lets children find it. Changes the environment, so only from the constructor. */
 void mt_session_export(void);
 

@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 
+#include "shim/clock.h"
 #include "shim/process.h"
+#include "shim/quiet.h"
 #include "shim/sys.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -15,12 +18,7 @@
 
 uint32_t mt_sys_pid(void)
 {
-	return (uint32_t)MT_SYS0(SYS_getpid);
-}
-
-uint32_t mt_sys_tid(void)
-{
-	return (uint32_t)MT_SYS0(SYS_gettid);
+	return mt_sys_quiet() ? mt_quiet_pid() : (uint32_t)MT_SYS0(SYS_getpid);
 }
 
 void *mt_sys_pages(size_t bytes)
@@ -37,11 +35,7 @@ void mt_sys_unmap(void *p, size_t bytes)
 /* Growing past RLIMIT_FSIZE would raise SIGXFSZ, which kills by default: ask first. */
 static int exceeds_file_limit(uint64_t end)
 {
-	struct rlimit limit;
-
-	if (mt_sys_failed(MT_SYS4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)))
-		return 0;
-	return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+	return end > mt_quiet_file_limit();
 }
 
 static int write_zeros(int fd, uint64_t offset, size_t bytes)
@@ -50,7 +44,7 @@ static int write_zeros(int fd, uint64_t offset, size_t bytes)
 
 	while (bytes) {
 		size_t n = bytes < sizeof(zeros) ? bytes : sizeof(zeros);
-		long done = MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
+		long done = mt_sys_quiet() ? MT_SYS3(SYS_write, fd, zeros, n) : MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
 		if (done <= 0 && done != -EINTR)
 			return -1;
 		offset += (uint64_t)(done > 0 ? done : 0);
@@ -88,7 +82,7 @@ void mt_sys_populate(void *p, size_t bytes)
 		__atomic_fetch_add((char *)p + at, 0, __ATOMIC_RELAXED);
 }
 
-uint32_t mt_sys_refused;
+uint32_t mt_sys_refused, mt_sys_owner;
 
 static void note_refusal(long error)
 {
@@ -104,11 +98,42 @@ static int extend_file(int fd, uint64_t end)
 	return exceeds_file_limit(end) ? -1 : (int)MT_SYS2(SYS_ftruncate, fd, end);
 }
 
+int mt_sys_is_owner(uint32_t uid)
+{
+	return !uid || uid == mt_sys_owner || uid == (uint32_t)MT_SYS0(SYS_geteuid);
+}
+
+/* In a directory that others can write to it may be anybody's, or one of ours under another name. */
+static int is_own_file(int fd, int made)
+{
+	struct stat st;
+
+	if (!mt_quiet_fstat(fd, &st))
+		return 0;
+	if (made)
+		mt_sys_owner = st.st_uid; /* need not be who we are: the file system may map it */
+	return S_ISREG(st.st_mode) && st.st_nlink <= 1 && mt_sys_is_owner(st.st_uid);
+}
+
+/* Neither follows a link nor waits for a FIFO's other end. */
+static long open_file(const char *path, int flags)
+{
+	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+
+	if (mt_sys_failed(fd) || is_own_file((int)fd, flags & O_EXCL))
+		return fd;
+	MT_SYS1(SYS_close, fd);
+	return -EPERM;
+}
+
 int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes)
 {
-	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	long fd;
 	int ok;
 
+	if (mt_sys_quiet() == MT_QUIET_USUAL)
+		return 1; /* it was there at once: mt_sys_first() */
+	fd = open_file(path, 0);
 	if (mt_sys_failed(fd)) {
 		note_refusal(fd);
 		return 0;
@@ -120,9 +145,7 @@ int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes)
 
 void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
-	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (how == MT_CREATE ? O_CREAT | O_EXCL : 0);
-	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, flags, 0600);
-	long p = -1;
+	long fd = open_file(path, (how == MT_CREATE ? O_CREAT | O_EXCL : 0) | (mt_sys_quiet() && how != MT_OPEN ? O_APPEND : 0)), p = -1;
 
 	if (mt_sys_failed(fd)) {
 		note_refusal(fd);
@@ -160,15 +183,33 @@ void mt_sys_block_signals(uint64_t *old)
 	uint64_t all = ~0ull;
 
 	*old = 0;
-	if (!mt_process_sandboxed())
-		MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, old, sizeof(all));
+	MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, old, sizeof(all));
 }
 
 void mt_sys_restore_signals(const uint64_t *old)
 {
-	if (!mt_process_sandboxed())
+	if (mt_sys_may(SYS_rt_sigprocmask))
 		MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, sizeof(*old));
 }
+
+#define WAIT_NS (10 * 1000 * 1000)
+
+/* How a wait for the lock ended. Where none may be made in the kernel, it is spent here. */
+static long wait_for(struct mt_lock *lock)
+{
+	struct timespec wait = { 0, WAIT_NS };
+	uint64_t until;
+
+	if (mt_sys_may(SYS_futex))
+		return MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
+	until = mt_clock_ns(CLOCK_MONOTONIC_COARSE) + WAIT_NS;
+	while (__atomic_load_n(&lock->word, __ATOMIC_RELAXED))
+		if (mt_clock_ns(CLOCK_MONOTONIC_COARSE) > until)
+			return -ETIMEDOUT;
+	return 0;
+}
+
+static __thread char self; /* its address is the thread's */
 
 /* 0 free, 1 held, 2 held and somebody waits (the classic three-state futex lock). Only time counts against the limit:
  * being woken and losing the race to another thread is progress of the program. */
@@ -178,22 +219,27 @@ int mt_lock_take(struct mt_lock *lock)
 	int waits = 0;
 
 	/* acquire pairs with the release in mt_lock_drop */
-	if (__atomic_compare_exchange_n(&lock->word, &word, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return 1;
-	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0) {
-		struct timespec wait = { 0, 10 * 1000 * 1000 };
-		long ret = mt_process_sandboxed() ? -ETIMEDOUT
-		           : MT_SYS4(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, &wait);
-		if (ret == -ETIMEDOUT && ++waits == 300) {
-			mt_process_stuck();
+	if (!__atomic_compare_exchange_n(&lock->word, &word, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == &self) /* nobody else writes that */
 			return 0;
-		}
+		while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
+			if (wait_for(lock) == -ETIMEDOUT && ++waits == 300) {
+				mt_process_stuck();
+				return 0;
+			}
 	}
+	__atomic_store_n(&lock->owner, &self, __ATOMIC_RELAXED);
 	return 1;
+}
+
+void mt_lock_reset(struct mt_lock *lock)
+{
+	*lock = (struct mt_lock){ 0 };
 }
 
 void mt_lock_drop(struct mt_lock *lock)
 {
-	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2 && !mt_process_sandboxed())
+	__atomic_store_n(&lock->owner, NULL, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
 		MT_SYS3(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/clock.h"
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/tree.h"
@@ -18,6 +19,8 @@
 #define SMALL (1u << 20) /* slots up to which an index grows fourfold */
 #define HUGE (4u << 20) /* bytes of an index from which on it has huge pages */
 #define FEW 512u /* nodes of the first segment that are reserved at first */
+#define RUN 16u /* segments that are made at once */
+#define RETRY_NS (20 * 1000 * 1000u)
 #define AHEAD 2048u /* nodes whose pages are made writable at a time */
 
 /* The newest child, the next older sibling: ids of 24 bits, 0 = none. */
@@ -41,6 +44,7 @@ static struct index *table;
 static uint64_t first_table[sizeof(struct index) / 8 + INDEX_START]; /* there is always one */
 static uint16_t held[SEGMENTS]; /* nodes of each segment that have their place on the disk */
 static uint32_t base, there, failed; /* there: ids below that are ours have theirs */
+static uint64_t retry_ns; /* of what failed */
 
 static inline struct mt_node *node_at(uint32_t id)
 {
@@ -118,9 +122,15 @@ static uint32_t find_in_index(const struct index *idx, uint64_t hash, const stru
 	return 0;
 }
 
+/* With so many entries more. */
+static int index_would_be_full(const struct index *idx, uint32_t more)
+{
+	return (__atomic_load_n(&idx->used, __ATOMIC_RELAXED) + more) * 4 > (idx->mask + 1) * 3;
+}
+
 static int index_is_full(const struct index *idx)
 {
-	return __atomic_load_n(&idx->used, __ATOMIC_RELAXED) * 4 > (idx->mask + 1) * 3;
+	return index_would_be_full(idx, 0);
 }
 
 /* Rebuilds the index from the nodes themselves; the caller holds the lock. */
@@ -146,13 +156,13 @@ static void index_rebuild(uint64_t slots)
 		index_retire(old);
 }
 
-static void grow_index(void)
+static void grow_index(uint32_t more)
 {
 	uint64_t signals;
 
 	mt_sys_block_signals(&signals);
 	if (mt_lock_take(&mt_process.lock)) {
-		if (index_is_full(table))
+		if (index_would_be_full(table, more))
 			index_rebuild((table->mask + 1) * (table->mask < SMALL ? 4 : 2));
 		mt_lock_drop(&mt_process.lock);
 	}
@@ -170,16 +180,16 @@ static int map_links(uint32_t block)
 	return new != NULL;
 }
 
-/* Maps segment i, and the ones after it when the tree is large already: fewer, larger mappings. Of the first one only some nodes
- * are reserved: most processes make few. How many ids more have their place, or 0. */
-static uint32_t map_segment(uint32_t i)
+/* Maps segment i and those after it, `run` in all. Of the first one only some nodes are reserved: most processes make few. How many
+ * ids more have their place, or 0. */
+static uint32_t map_segments(uint32_t i, uint32_t run)
 {
-	uint32_t own = i - base / MT_NODE_STEP, run = own < 16 ? 1 : 16, n = own ? run * MT_NODE_STEP : FEW;
+	uint32_t own = i - base / MT_NODE_STEP, n = own ? run * MT_NODE_STEP : (uint32_t)mt_sys_first(FEW, MT_NODE_STEP);
 	size_t bytes = run * MT_NODE_STEP * sizeof(struct mt_node), reserved = n * sizeof(struct mt_node);
 	struct mt_node *seg;
 
 	if (i + run > SEGMENTS || mt_process_sandboxed() || !map_links(i * MT_NODE_STEP / BLOCK) ||
-	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(reserved, own ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
+	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(reserved, own ? MT_CHARGE_KEPT : MT_CHARGE_FIRST))
 		return 0;
 	seg = mt_process_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved, own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
@@ -207,17 +217,25 @@ static uint32_t fill_segment(uint32_t i)
 	return n;
 }
 
+/* Fewer, larger mappings when the tree is large already. */
+static uint32_t map_more(uint32_t i)
+{
+	uint32_t n = i - base / MT_NODE_STEP < RUN ? 0 : map_segments(i, RUN);
+
+	return n ? n : map_segments(i, 1);
+}
+
 /* The caller holds the lock. */
 static int extend(void)
 {
-	uint32_t i = there / MT_NODE_STEP, n = there % MT_NODE_STEP ? fill_segment(i) : map_segment(i);
+	uint32_t i = there / MT_NODE_STEP, n = there % MT_NODE_STEP ? fill_segment(i) : map_more(i);
 
 	/* release: who sees the id has its place sees the segment */
 	__atomic_store_n(&there, there + n, __ATOMIC_RELEASE);
 	return n != 0;
 }
 
-/* The file must reach ids that are handed out; a file that can't grow ends the tree for good. */
+/* The file must reach ids that are handed out. */
 static int reach(uint32_t id)
 {
 	uint64_t signals;
@@ -250,12 +268,27 @@ static void write_node(uint32_t id, uint32_t parent, uint64_t pc, uint32_t flags
 	__atomic_store_n(&node->pc, pc, __ATOMIC_RELEASE);
 }
 
+/* The recorder may have made room, or the program. */
+static int has_room_again(uint32_t n)
+{
+	uint64_t now = mt_clock_ns(CLOCK_MONOTONIC_COARSE);
+
+	/* relaxed: two threads may both try */
+	if (now < __atomic_load_n(&retry_ns, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_store_n(&retry_ns, now + RETRY_NS, __ATOMIC_RELAXED);
+	if (!reach(mt_tree_end() + n))
+		return 0;
+	__atomic_store_n(&failed, 0, __ATOMIC_RELAXED);
+	return 1;
+}
+
 /* The first of n new ids in a row, or MT_NODE_FAILED. */
 static uint32_t new_ids(uint32_t n)
 {
 	uint32_t first;
 
-	if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&failed, __ATOMIC_RELAXED) && !has_room_again(n))
 		return MT_NODE_FAILED;
 	first = __atomic_fetch_add(&mt_process.info->node_end, n, __ATOMIC_RELAXED);
 	if (reach(first) && reach(first + n - 1))
@@ -292,7 +325,7 @@ static void put_in_index(uint32_t parent, uint32_t id, uint64_t pc)
 	set_next(link_at(id), IN_INDEX);
 	index_put(idx, hash_of(parent, pc), id);
 	if (index_is_full(idx))
-		grow_index();
+		grow_index(0);
 }
 
 /* New nodes: the first is a child of `parent`, in its list or in the index; each other one is the only child of the one before. */
@@ -425,6 +458,16 @@ void mt_tree_forget(uint64_t start, uint64_t end)
 	index_rebuild(table->mask + 1);
 }
 
+uint64_t mt_tree_bytes(void)
+{
+	return (uint64_t)(__atomic_load_n(&there, __ATOMIC_RELAXED) - base) * sizeof(struct mt_node);
+}
+
+int mt_tree_is_full(void)
+{
+	return __atomic_load_n(&failed, __ATOMIC_RELAXED) != 0;
+}
+
 uint32_t mt_tree_end(void)
 {
 	uint32_t end = __atomic_load_n(&mt_process.info->node_end, __ATOMIC_RELAXED);
@@ -435,4 +478,6 @@ uint32_t mt_tree_end(void)
 void mt_tree_reserve(void)
 {
 	reach(((mt_tree_end() > there ? mt_tree_end() : there) | (MT_NODE_STEP - 1)) + 1);
+	for (int i = 0; i < 3 && index_would_be_full(table, MT_NODE_STEP); i++)
+		grow_index(MT_NODE_STEP);
 }

@@ -44,4 +44,10 @@ uint32_t mt_tree_end(void);
 /* Makes room for new nodes, before a sandbox forbids files. */
 void mt_tree_reserve(void);
 
+/* Of the disk, of this process's own nodes. */
+uint64_t mt_tree_bytes(void);
+
+/* There was no room for new nodes when they were last asked for. It is tried again every few milliseconds. */
+int mt_tree_is_full(void);
+
 #endif

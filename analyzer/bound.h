@@ -1,0 +1,41 @@
+/*
+ * How much memory reading a trace may take. A trace is somebody's: a few kilobytes of it can stand for gigabytes.
+ *
+ *   in all         seven eighths of what the machine, or this process's control group, has
+ *   what it holds  nodes, records, symbols and blocks of events, decoded: ROOM_TIMES its size on disk, and some for each process
+ *
+ * MEMTRACE_READ_MEMORY, a size, takes the place of both.
+ */
+#ifndef MT_ANALYZER_BOUND_H
+#define MT_ANALYZER_BOUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BOUND_SETTING "MEMTRACE_READ_MEMORY"
+
+/* The bound in all, in bytes. The setting is wrong usage if it is no size: then -MT_EUSAGE, else 0. */
+int bound_memory(uint64_t *bytes);
+
+/* From now on the process gets no more than that; where it asks for more it has -MT_EMEMORY, as on a full machine. Once is enough. */
+int bound_enforce(void);
+
+/* What a trace may hold decoded. Threads share it. */
+struct bound {
+	uint64_t all;   /* bound_memory() */
+	uint64_t most;  /* bytes; no more than `all` */
+	uint64_t taken;
+	bool set;       /* by MEMTRACE_READ_MEMORY */
+};
+
+/* For a trace of nothing so far. 0, or -MT_EUSAGE as bound_memory(). */
+int bound_make(struct bound *);
+
+/* It has so many more bytes on disk, of so many more processes. */
+void bound_widen(struct bound *, uint64_t bytes, uint64_t processes);
+
+/* Before so many bytes are decoded from `file`. 0, or -MT_ELARGE with the details set. Undone by bound_give(). */
+int bound_take(struct bound *, uint64_t bytes, const char *file, int64_t offset);
+void bound_give(struct bound *, uint64_t bytes);
+
+#endif

@@ -1,0 +1,23 @@
+/* Lines of a file of /proc, read with openat, read and close alone, in as little memory as the caller has. */
+#ifndef MT_LINES_H
+#define MT_LINES_H
+
+#include <stddef.h>
+
+struct mt_lines {
+	int fd; /* negative: the file could not be opened */
+	char *buffer;
+	size_t size, used, at;
+};
+
+struct mt_lines mt_lines_open(const char *path, char *buffer, size_t size);
+
+/* The next line without its end, NUL-terminated; what doesn't fit is left out. False at the end. */
+int mt_lines_next(struct mt_lines *lines, char *line, size_t size);
+
+void mt_lines_close(struct mt_lines *lines);
+
+/* What follows `name` and blanks on a line that begins with it, or NULL. */
+const char *mt_lines_value(const char *line, const char *name);
+
+#endif
