@@ -1,0 +1,233 @@
+"""Runs commands on mutants and says what is not allowed: a signal, a sanitizer's word, a hang, much memory, another status than 0 and 3 (1 of
+`check`, 2 of a moment that the trace does not have), an error without a line, JSON that is none."""
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import mutants
+import records
+
+import mt
+
+ASAN = os.path.join(mt.BUILD, "asan/memtrace")
+CPU_SECONDS, SECONDS = 20, 200  # of a command; a busy machine gives it a tenth of a processor
+MIB = {"plain": 700, "asan": 1200}  # AddressSanitizer has a share of its own; the bound of docs/DESIGN.md is 256 MiB, twice, for such small files
+ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1:quarantine_size_mb=8:symbolize=1",
+                   UBSAN_OPTIONS="halt_on_error=1:exitcode=99:print_stacktrace=1", DEBUGINFOD_URLS="")
+INTACT = "INTACT"  # stands for the folder of an intact trace, TRACE for the mutant's
+
+COMMANDS = tuple(tuple(c.split()) for c in """
+report TRACE
+report --all --force TRACE
+report --json --force TRACE
+report --all --force --no-python --all-frames TRACE
+report --json --no-native TRACE
+report --all --force --from 0.1 --to 1.5 TRACE
+report --all --force --from step:2 --to step:4 TRACE
+peak TRACE
+peak --force -n all TRACE
+peak --json --force TRACE
+peak --force --by file TRACE
+peak --force --at oom TRACE
+peak --force --at end --by stack TRACE
+peak --force --fit 1M TRACE
+leaks --force TRACE
+leaks --json --force --all-frames -n all TRACE
+leaks --force --by function --no-debug-files TRACE
+leaks --json TRACE
+frag TRACE
+frag --force -n all TRACE
+frag --json --force TRACE
+frag --force --at oom TRACE
+timeline --force TRACE
+timeline --json --force TRACE
+timeline --csv --force TRACE
+timeline --force --by step TRACE
+timeline --force --by phase TRACE
+diff --force INTACT TRACE
+diff --force TRACE INTACT
+diff --json --force TRACE INTACT
+diff --json INTACT TRACE
+check TRACE
+check --json -n all TRACE
+dump TRACE
+dump --force --nodes TRACE
+dump --json --force TRACE
+dump --force --samples TRACE
+dump --force --symbols TRACE
+live TRACE
+live --every 1 TRACE
+symbolize --force TRACE
+""".strip().splitlines())
+MODULE_COMMANDS = tuple(tuple(c.split()) for c in """
+report --all TRACE
+report TRACE
+peak --json --all-frames -n all TRACE
+leaks --by file TRACE
+leaks --json --all-frames -n all TRACE
+diff --json INTACT TRACE
+frag TRACE
+symbolize TRACE
+""".strip().splitlines())
+
+
+def name_of(command):
+    return command[0] + (" --json" if "--json" in command else "")
+
+
+class Run:
+    """One command on one folder."""
+
+    def __init__(self, words, tool, kind):
+        self.words, self.kind = words, kind
+        begin = time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            child = subprocess.Popen([tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+            resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            timer = threading.Timer(SECONDS, lambda: os.killpg(child.pid, 9))
+            timer.start()
+            _, status, usage = os.wait4(child.pid, 0)
+            timer.cancel()
+            child.returncode = self.status = os.waitstatus_to_exitcode(status)
+            out.seek(0)
+            err.seek(0)
+            self.out, self.err = out.read(), err.read()
+        self.seconds, self.mib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10
+        self.wall = time.monotonic() - begin
+
+    def complaint(self):
+        """Why this may not be, or None."""
+        text = self.err.decode(errors="replace")
+        fine = {0, 3} | ({1} if self.words[0] == "check" else set()) | ({2} if {"--at", "--from", "--by"} & set(self.words) else set())
+        if self.status not in fine:
+            return "status %d after %.1f s: %s" % (self.status, self.seconds, text[:3000])
+        if "Sanitizer" in text or "runtime error" in text:
+            return "a sanitizer's word: %s" % text[:3000]
+        if self.mib > MIB[self.kind]:
+            return "%d MiB of memory" % self.mib
+        if self.status in (2, 3) and not text.startswith("memtrace: "):
+            return "status %d without a line of its own: %r" % (self.status, text[:300])
+        return self.bad_json() if "--json" in self.words and self.status in (0, 1) else None
+
+    def bad_json(self):
+        try:
+            text = self.out.decode()
+            for document in text.splitlines() if self.words[0] == "dump" else [text]:
+                json.loads(document)
+        except ValueError as error:
+            return "no JSON: %s" % error
+        return None
+
+
+class Result:
+    def __init__(self, mutant, runs, wrong):
+        self.seed, self.what, self.wrong = mutant.seed, mutant.what, wrong
+        self.runs = [(name_of(r.words), r.kind, r.status, r.seconds, r.mib) for r in runs]
+
+    def __str__(self):
+        return "seed %d (%s): %s" % (self.seed, " | ".join(self.what)[:1500], " ;; ".join(self.wrong))
+
+
+def chosen(mutant, count):
+    """Which commands: each has its share, by the mutant's number; the last is run by the plain build, of whose memory there is no doubt."""
+    chance = random.Random("commands %d" % mutant.seed)
+    return chance.sample(MODULE_COMMANDS if mutant.elf else COMMANDS, count) if count else list(MODULE_COMMANDS if mutant.elf else COMMANDS)
+
+
+class Fuzzer:
+    """An intact trace to compare with, and where mutants are written."""
+
+    def __init__(self, count=3, keep=None):
+        self.count, self.keep, self.folder = count, keep, tempfile.mkdtemp(prefix="memtrace-fuzz-")
+        self.intact = os.path.join(self.folder, "intact")
+        os.mkdir(self.intact)
+        mutants.store(mutants.Originals.get()["made"], self.intact)
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tools(self, count):
+        if not os.path.exists(ASAN):
+            return [(mt.MEMTRACE, "plain")] * count
+        return [(ASAN, "asan")] * (count - 1) + [(mt.MEMTRACE, "plain")]
+
+    def run(self, seed):
+        mutant = mutants.Mutant(seed)
+        folder = tempfile.mkdtemp(dir=self.folder)
+        try:
+            trace = mutant.write(folder)
+            commands = chosen(mutant, self.count)
+            if not self.count:
+                commands = commands + commands
+            tools = self.tools(len(commands)) if self.count else [(ASAN, "asan")] * (len(commands) // 2) + [(mt.MEMTRACE, "plain")] * (len(commands) // 2)
+            order = sorted(zip(commands, tools), key=lambda c: c[0][0] == "symbolize")  # it adds to the trace
+            runs, wrong = [], []
+            for command, (tool, kind) in order:
+                words = [{"TRACE": trace, INTACT: self.intact}.get(w, w) for w in command]
+                runs.append(Run(words, tool, kind))
+                why = runs[-1].complaint()
+                if why:
+                    wrong.append("memtrace %s (%s): %s" % (" ".join(command), kind, why))
+            if self.keep:
+                shutil.copytree(folder, self.keep, symlinks=True, dirs_exist_ok=True)
+            return Result(mutant, runs, wrong)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Summary:
+    def __init__(self):
+        self.mutants, self.commands, self.wrong, self.begin = 0, collections.OrderedDict(), [], time.monotonic()
+
+    def add(self, result):
+        self.mutants += 1
+        for name, kind, status, seconds, mib in result.runs:
+            row = self.commands.setdefault(name, [0, 0, 0.0, 0.0, 0, 0])
+            row[0] += 1
+            row[1] += status == 0
+            row[2] += seconds
+            row[3] = max(row[3], seconds)
+            row[4 if kind == "plain" else 5] = max(row[4 if kind == "plain" else 5], mib)
+        if result.wrong:
+            self.wrong.append(result)
+
+    def lines(self):
+        yield "%-16s %8s %8s %9s %9s %10s %10s" % ("command", "runs", "status 0", "CPU s", "most s", "most MiB", "with ASan")
+        for name, row in sorted(self.commands.items()):
+            yield "%-16s %8d %8d %9.0f %9.1f %10d %10d" % (name, *row)
+        rows = list(self.commands.values())
+        yield "%d mutants, %d commands in %.0f s, of %.0f s of processor time; %d mutants with complaints" % (
+            self.mutants, sum(r[0] for r in rows), time.monotonic() - self.begin, sum(r[2] for r in rows), len(self.wrong))
+
+
+def fuzz(seeds, count=3, jobs=None, on_wrong=lambda result: None, until=None):
+    """Runs so many commands on the mutant of each seed (0 = all, under both builds); until() ends it."""
+    fuzzer, summary = Fuzzer(count), Summary()
+    mutants.Originals.get()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+            pending, seeds = set(), iter(seeds)
+            while True:
+                while len(pending) < 8 and not (until and until()):
+                    seed = next(seeds, None)
+                    if seed is None:
+                        break
+                    pending.add(pool.submit(fuzzer.run, seed))
+                if not pending:
+                    return summary
+                done, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    summary.add(future.result())
+                    if future.result().wrong:
+                        on_wrong(future.result())
+    finally:
+        fuzzer.close()
