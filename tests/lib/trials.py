@@ -1,0 +1,114 @@
+"""Trials of advice: programs of tests/trials/ that run out of memory for a known cause are run, judged, and run once more as the report
+advises. Advice is right if the program then goes on where it failed, or is not given.
+
+A program says in comments: `# standin:` its machine, `# cause:` the first verdicts that are right (or `none`), with `|` between them,
+and `# follow:` what it can follow. It counts its units of work (see tests/trials/trial.py); --twin is the same program without the cause.
+"""
+import glob
+import os
+import re
+
+import gpu
+import mt
+
+PLACE = os.path.join(mt.TOP, "tests/trials")
+TIMEOUT = 300
+
+# What an advice asks for, by its words; the first that matches is followed.
+FOLLOWS = (
+    (r"expandable_segments:True", "expandable"),
+    (r"drop (one|all but one) of them|drop it once copied", "drop"),
+    (r"detach", "detach"),
+    (r"torch\.no_grad", "no_grad"),
+    (r"CUBLAS_WORKSPACE_CONFIG", "workspace"),
+    (r"find what (holds|keeps)|leaves the except", "release"),
+    (r"raise the cap", "cap"),
+    (r"empty_cache", "empty_cache"),
+    (r"keep fewer processes|let the neighbours|stagger", "alone"),
+    (r"smaller batch|shorter input|smaller model|fewer or shorter|this input|need less", "batch"),
+    (r"larger device", "larger"),
+)
+ENVIRONMENT = {
+    "expandable": {"PYTORCH_ALLOC_CONF": "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    "workspace": {"CUBLAS_WORKSPACE_CONFIG": ":16:8"},
+}
+
+
+def names():
+    return sorted(os.path.basename(p)[:-3] for p in glob.glob(os.path.join(PLACE, "*.py")) if not p.endswith("/trial.py"))
+
+
+def header(name):
+    with open(os.path.join(PLACE, name + ".py"), encoding="utf-8") as file:
+        text = file.read()
+    found = dict(re.findall(r"^# (\w+): (.*)$", text, re.M))
+    return {"causes": [c.strip() for c in found["cause"].split("|")], "follows": found.get("follow", "").split(),
+            "about": re.search(r'"""(.*?)(?:\n\n|""")', text, re.S)[1].replace("\n", " ")}
+
+
+def larger(devices):
+    """The same devices with twice the memory."""
+    return ",".join(re.sub(r"[\d.]+", lambda m: str(2 * float(m[0])), d) for d in devices.split(","))
+
+
+def run(name, *arguments, env=None, traced=True, **machine):
+    path = os.path.join(PLACE, name + ".py")
+    env = dict({"MEMTRACE_PAUSED": "1", "PYTHONPATH": gpu.SCENARIOS}, **(env or {}))
+    done = gpu.run([gpu.python(), path, *arguments], env=env, traced=traced, timeout=TIMEOUT, **dict(gpu.settings_of(path), **machine))
+    mt.check("units" in done.account, "%s %s did not begin: %s" % (name, arguments, done.err[-800:]))
+    return done
+
+
+class Trial:
+    """One program, what was said of it, and what came of the advice."""
+
+    def __init__(self, name):
+        self.name, self.about = name, header(name)
+        self.done = run(name)
+        report = self.done.trace.report
+        self.verdicts = [v for v in report["verdicts"] if v["device"] != "host"]
+        self.first = self.verdicts[0] if self.verdicts else None
+        self.kind = self.first["kind"] if self.first else "none"
+        self.advice = (self.first or {}).get("advice") or ""
+        self.status = report["status"]
+        self.follow = next((what for words, what in FOLLOWS if re.search(words, self.advice)), None)
+        self.after = None
+        if self.follow == "larger":
+            self.after = run(name, traced=False, devices=larger(gpu.settings_of(os.path.join(PLACE, name + ".py"))["devices"]))
+        elif self.follow in ENVIRONMENT:
+            self.after = run(name, traced=False, env=ENVIRONMENT[self.follow])
+        elif self.follow in self.about["follows"]:
+            self.after = run(name, "--follow", self.follow, traced=False)
+
+    def units(self):
+        return self.done.account["units"]
+
+    def wrong(self):
+        """None, or what is wrong."""
+        if self.kind not in self.about["causes"]:
+            return "said %s, not %s: %s" % (self.kind, " or ".join(self.about["causes"]), [(v["kind"], v["certainty"], v["evidence"]) for v in self.verdicts])
+        if not self.advice:
+            return None if self.kind == "none" else "no advice"
+        if not self.after:
+            return "the advice can't be followed: %s" % self.advice
+        if not self.after.account["ended"] and self.after.account["units"] < self.units() + max(2, self.after.account["of"] // 20):
+            return "%s was followed: %d units before, %d with it: %s" % (self.follow, self.units(), self.after.account["units"], self.advice)
+        return None
+
+    def row(self):
+        came = "ended" if self.after and self.after.account["ended"] else "%d of %d units" % (self.after.account["units"], self.after.account["of"]) if self.after else "-"
+        return "| %s | %s | %s | %s | %d of %d units | %s |" % (self.name, self.about["about"].rstrip("."), self.kind, self.follow or "-", self.units(),
+                                                               self.done.account["of"], came)
+
+
+def twin_is_healthy(name):
+    done = run(name, "--twin")
+    mt.check(done.account["ended"], "%s --twin did not end: %s" % (name, done.err[-800:]))
+    report = done.trace.report
+    mt.equal((report["status"], [(v["kind"], v["evidence"]) for v in report["verdicts"]]), ("ok", []), "status and verdicts of %s --twin" % name)
+
+
+def check(name):
+    wrong = Trial(name).wrong()
+    mt.check(not wrong, "%s: %s" % (name, wrong))
+    twin_is_healthy(name)
