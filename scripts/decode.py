@@ -53,7 +53,7 @@ INFO = Layout(
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
     "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
-    "I lost_why, I fixed")
+    "I lost_why, I fixed, Q unplaced_stacks")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
@@ -704,9 +704,26 @@ def sample_lines(folder):
 EXITS = ["unknown", "exit", "signal", "exec"]
 
 
+# Bytes that are no UTF-8 are \udc80 to \udcff here.
+INVALID = "\ud800-\udfff"
+HIDDEN = ("\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
+          "\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff")
+
+
+def escaped(match):
+    units = match.group().encode("utf-16-be")
+    return "".join("\\u%02x%02x" % tuple(units[i:i + 2]) for i in range(0, len(units), 2))
+
+
 def quoted(string):
+    """A string of JSON."""
     out = re.sub(r'(["\\])', r"\\\1", string)
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: "\\u%04x" % ord(m.group()), out) + '"'
+    return '"' + re.sub("[%s]" % INVALID, "\ufffd", re.sub("[%s]" % HIDDEN, escaped, out)) + '"'
+
+
+def word(string):
+    """What is a word of its own line."""
+    return re.sub("[ %s%s]" % (HIDDEN, INVALID), "?", string)
 
 
 def facts(number, process, with_nodes):
@@ -740,7 +757,7 @@ def facts(number, process, with_nodes):
 
 
 def line(number, hooks, e):
-    hook = hooks.get(e.hook, "?")
+    hook = word(hooks.get(e.hook, "?"))
     stack = "%s %d %d" % (hook, e.node, e.node2)
     head = "%s %d %d %d" % (WORDS[e.kind], number, e.ticks, e.ring)
     if e.kind == ALLOC:

@@ -189,6 +189,7 @@ VALUES = {
 }
 # What these do is seen elsewhere: how often it looks, and progress (below).
 ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "timeline", "diff", "check", "dump", "symbolize")}
+ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "diff")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
     "limit": "MEMTRACE_LIMIT=1G", "keep-free": "MEMTRACE_KEEP_FREE=1K", "ring-dir": "MEMTRACE_RING_DIR=/tmp", "children": "MEMTRACE_CHILDREN=0",
@@ -543,7 +544,7 @@ def on_terminal(words, stdout=None, fast=True, **env):
 
 def case_progress_of_symbolize():
     shown, _ = on_terminal(("symbolize", ordinary()))
-    mt.check(re.match(r"\rlooking up \d+ frames \.\.\. \d+ %\x1b\[K", shown) and shown.endswith("\r\x1b[K"), shown[:200])
+    mt.check(re.match(r"\rlooking up \d+ addresses \.\.\. \d+ %\x1b\[K", shown) and shown.endswith("\r\x1b[K"), shown[:200])
     mt.equal(on_terminal(("symbolize", "--quiet", ordinary()))[0], "")
 
 

@@ -77,7 +77,7 @@ def case_links_lead_somewhere():
 
 
 def case_tests_that_pages_name_exist():
-    """`name.py` is a test, with the words behind it in its text; `battery` is followed by a kind."""
+    """`name.py` is a test, with the words behind it in its text; `trials/name.py` a program; `battery` is followed by a kind."""
     rows = [line for line in read(os.path.join(DOCS, "DIAGNOSIS.md")).splitlines() if line.startswith("| ") and (".py`" in line or "`battery`" in line)]
     kinds = read(os.path.join(mt.TOP, "tests/battery/cases.py"))
     mt.check(len(rows) >= 24, "%d rows" % len(rows))
@@ -85,6 +85,8 @@ def case_tests_that_pages_name_exist():
         for name, word in re.findall(r"`(\w+\.py)`(?: (\w+))?", row):
             path = os.path.join(mt.TOP, "tests/cases", name)
             mt.check(os.path.exists(path) and (word or "") in read(path), "no test %s %s" % (name, word))
+        for name in re.findall(r"`(trials/\w+\.py)`", row):
+            mt.check(os.path.exists(os.path.join(mt.TOP, "tests", name)), "no %s" % name)
         for kind in re.findall(r"`battery` (\w+)", row):
             mt.check("def %s(" % kind in kinds, "the battery has no %s" % kind)
 

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """However a program ends, everything it did before is in the trace, and the report knows how it ended."""
+import json
 import os
+import re
+import resource
 import signal
+import subprocess
 import sys
 import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -57,6 +61,49 @@ def case_reads_the_same_at_any_time():
     for _ in range(8):
         time.sleep(0.3)
         mt.equal(trace.tool("report", "--json").out, first, "the report, read again")
+
+
+DIES = """
+import os, sys, time
+time.sleep(1.2)
+kept = [bytearray(100) for i in range(3000)] # a session that is a second old gets a recorder
+time.sleep(0.8)
+os.kill(os.getpid(), int(sys.argv[1]))
+"""
+
+
+def kernel():
+    return tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2])
+
+
+@mt.variants("waited", "zombie")
+def case_killed(how):
+    """The recorder asks the kernel what the process could not say: a zombie's status, or, where somebody has waited for it, what a pidfd tells."""
+    trace = mt.Trace(os.path.join(mt.scratch("trace"), "t"))
+    child = subprocess.Popen([mt.python(), "-c", DIES, str(int(signal.SIGSEGV))], env=mt.shim_env(trace.path), cwd=mt.scratch(),
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+    if how == "zombie":
+        mt.until(trace.recorder, "a recorder")
+        trace.settle()
+    mt.equal(child.wait(mt.WAIT), -signal.SIGSEGV)
+    trace.settle()
+    found = trace.processes[0]["exit"]
+    known = how == "zombie" or kernel() >= (6, 15)
+    mt.equal((found["kind"], found["code"]), ("signal", signal.SIGSEGV) if known else ("unknown", None))
+    mt.check((" SIGSEGV " if known else " unknown ") in trace.tool("report").out, "the report does not say it")
+
+
+def case_unknown_is_unknown_everywhere():
+    """Of two processes, neither of which could say how it ended, screens and JSON say the same, and nobody is said to have been killed."""
+    both = [mt.shimmed([mt.program("exits"), "kill"]).trace.settle().path for _ in range(2)]
+    ask = lambda *words: mt.execute([mt.MEMTRACE, *words, *both]).out
+    found = json.loads(ask("report", "--json"))["processes"]
+    mt.equal([(p["state"], p["exit"]["kind"], p["exit"]["code"]) for p in found], [("gone", "unknown", None)] * 2)
+    for path in both:
+        mt.check("exit unknown" in mt.execute([mt.MEMTRACE, "dump", path]).out.splitlines()[0], "the dump of %s" % path)
+    screens = ask("report", "--all") + ask("leaks")
+    mt.equal(len(re.findall(r" exits \S+ .* unknown ", screens)), 2, "rows that say unknown: %s" % screens)
+    mt.check("were killed or ended unknown: in use, not leaked" in screens and "where processes were killed" not in screens, screens)
 
 
 def case_exec():

@@ -124,8 +124,9 @@ def case_incident2():
     seen.claim(r"^  2 phase peak +(FIGURE)   medium   (PLACE) evaluate of neighbour (\d+) takes (FIGURE) \(else at most (FIGURE)\)", peaks[-1] - peaks[-2],
                evaluate, first["pid"], peaks[-1], peaks[-2], what="the neighbour's phase")
     mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
-    seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)$",
-               said["reserved_bytes"] - said["allocated_bytes"], said["largest_hole_bytes"], said["free_bytes"], said["tried_bytes"], what="no fragmentation")
+    seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)"
+               r" \((FIGURE) are for other streams or sizes\)$", said["unused_large_bytes"], said["large_hole_bytes"], said["free_bytes"], said["tried_bytes"],
+               said["unused_small_bytes"], what="no fragmentation")
     seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="WHAT TO DO")
     seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="WHAT TO DO")
     kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}

@@ -69,7 +69,9 @@ def case_incident3():
     keeps = "incident3.py:" + line_of("incident3", "captured.append(out.float())")
     seen.claim(r"^  1 leak +(FIGURE)   high   (PLACE) main.save_activation keeps more: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
                total, keeps, total, (rate - block, rate + block), what="the cause")
-    seen.claim(r"what grew \((FIGURE)\) would", total, what="what grew, where fragmentation is ruled out")
+    said = account["ooms"][-1]
+    seen.claim(r"^  no fragmentation +(FIGURE) of (FIGURE) reserved \(([\d.]+) %\) are unused where this request could lie$", said["unused_small_bytes"],
+               said["reserved_bytes"], 100 * said["unused_small_bytes"] / said["reserved_bytes"], what="no fragmentation")
     seen.alive(account["kinds"], either=account["batch_bytes"])
     seen.largest(account["ooms"][-1]["largest_blocks"])
     seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="WHAT TO DO")

@@ -80,7 +80,7 @@ def case_holes_of_graphs(expandable, *how):
     oom, told = compare_failure(done)
     unused = oom["graphs"]["reserved_bytes"] - oom["graphs"]["allocated_bytes"]
     mt.check(unused + oom["free_bytes"] > oom["requested_bytes"], "the scenario's holes are too small: %s" % oom)
-    mt.equal((oom["capturing"], oom["usable_hole_bytes"]), (False, told["pools"][COMMON]["hole"]))
+    mt.equal((oom["capturing"], oom["usable_hole_bytes"]), (False, told["pools"][COMMON]["large_hole"]))
     mt.equal(certain(done), ["retained"], "verdicts")
     if not how:  # the healthy twin takes as much beside its graphs
         mt.equal(told["largest_block_bytes"], run("--healthy").account["end"]["largest_block_bytes"])

@@ -9,6 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import cases
+import bombs
+import exchanged
 import golden_traces
 import mt
 
@@ -93,12 +95,14 @@ def traces():
         cases.make(paths[-1], kind, 301, True)
     paths += [recorded(), recorded(MEMTRACE_STACKS="sample", MEMTRACE_SAMPLE="1K")]
     for words, env in ((["busy", "200000", "1000", "300"], {"MEMTRACE_LIMIT": "1M"}),
-                       (["marks", "basic"], {}), (["mapped"], {})):
+                       (["marks", "basic"], {}), (["mapped"], {}), (["ownheap", "20"], {})):
         paths.append(mt.shimmed([mt.program(words[0]), *words[1:]], env=env).trace.settle().path)
     paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
     for path in paths[-2:]:
         mt.execute([mt.MEMTRACE, "symbolize", path])
-    return paths
+    unread = exchanged.Recorded()
+    unread.replace(*bombs.inflating(1000))
+    return paths + [unread.trace.path]
 
 
 def objects(path, command, options):

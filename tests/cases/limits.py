@@ -126,6 +126,17 @@ def case_disk_limit():
     mt.check(trace.bytes() <= 2 << 20, "%d bytes where 1 MiB was allowed" % trace.bytes())
 
 
+@mt.variants((17, True), (20, False))
+def case_call_tree_at_the_limit(depth, fits):
+    """It has what rings don't need, not half of that; what does not fit is said."""
+    trace = run(env={"MEMTRACE_LIMIT": "16M"}, command=[mt.program("branches"), str(depth)])
+    lost, text = trace.report["losses"], trace.tool("report").out
+    mt.equal(lost["truncated_stacks"], lost["unplaced_stacks"], "stacks that were cut")
+    mt.equal(lost["unplaced_stacks"] == 0, fits, "all stacks are whole: %s" % lost)
+    mt.equal("no room for the call tree; record with a larger --limit" in text, not fits, text)
+    mt.check("no room for the call tree" in trace.summary() or fits, trace.summary())
+
+
 @mt.variants("mount", "directory")
 def case_read_only(what):
     if what == "mount":
@@ -204,6 +215,24 @@ def case_rlimit_as(mib):
     mt.between(2 * COUNT - 3000, sum(known(trace)), 2 * COUNT - 2990, "operations known")
 
 
+def case_writable_segment():
+    """It counts against RLIMIT_DATA before the program has begun: large tables are mapped when recording begins."""
+    headers = mt.plain(["readelf", "-lW", mt.SHIM]).out
+    sizes = [int(line.split()[5], 16) for line in headers.splitlines() if line.split()[:1] == ["LOAD"] and " RW " in line]
+    mt.check(len(sizes) == 1 and sizes[0] <= 384 << 10, "bytes of the writable segments: %s" % sizes)
+
+
+@mt.variants(1, 2, 4, 64)
+def case_rlimit_data(mib):
+    command = [BUSY[0], "2000", "100", "300"]
+    trace = run(command=command, preexec_fn=limited(resource.RLIMIT_DATA, mib << 20))
+    if mib >= 4:
+        mt.equal((trace.settle().tool("check").status, sum(known(trace))), (0 if mib > 4 else 1, 3900), "operations recorded or lost")
+        return
+    done = trace.tool("report")
+    mt.check(done.status == 3 and "1 process had no memory for being recorded" in done.err, str(done))
+
+
 def as_nobody(command):
     return [mt.need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "--", *command]
 
@@ -240,6 +269,8 @@ def case_unprivileged():
 def case_rights_are_given_up(what):
     """It is recorded on by what it has; who comes after it and can't be is counted, with the reason."""
     mt.need_root()
+    if what == "exec" and not reachable(mt.SHIM):
+        mt.skip("nobody can't reach %s" % mt.SHIM)
     trace = run(command=[mt.program("drops"), "200000", what][:3 if what != "on" else 2])
     trace.patience = None
     trace.settle()

@@ -49,6 +49,14 @@ def case_every_kind():
     mt.check(all(m.stack for m in found if m.what in (POINT, STEP, BEGIN)), "marks without a stack")
 
 
+def case_steps_from_0():
+    trace = mt.shimmed([PROGRAM, "basic"]).trace
+    mt.equal([s["number"] for s in trace.json("report")["steps"]["list"]], [0, 1, 2])
+    trace.json("peak", "--at", "step:0")
+    done = mt.execute([mt.MEMTRACE, "peak", "--at", "step:3", trace.path])
+    mt.check(done.status == 2 and "steps 0 to 2" in done.err, "stderr: %r" % done.err)
+
+
 def case_nothing_without_the_shim():
     done = mt.plain([PROGRAM, "basic"])
     mt.equal((done.status, done.err, done.out.count("FAILED")), (0, "", 0))

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import stat
+import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
@@ -92,12 +94,66 @@ def case_ring_directory():
     rings = mt.scratch("rings")
     env = {"MEMTRACE_RING_DIR": rings}
     got = mt.shimmed([mt.program("exits"), "kill"], env=env)
-    mt.check(any(f.endswith(".ring") for f in os.listdir(rings)), "no rings in %s: %s" % (rings, os.listdir(rings)))
+    own = os.listdir(rings)
+    mt.equal(len(own), 1, "%s in the ring directory" % own)
+    inside = os.path.join(rings, own[0])
+    mt.equal(stat.S_IMODE(os.stat(inside).st_mode), 0o700, "mode of %s" % inside)
+    mt.check(any(f.endswith(".ring") for f in os.listdir(inside)), "no rings in %s: %s" % (inside, os.listdir(inside)))
     mt.check(not got.trace.files(".ring"), "rings are in %s" % got.trace.files())
     got.trace.intact()
     mt.equal(got.trace.host["allocations"], 1000)
     got = mt.same([mt.program("busy"), "20000", "1000", "300", "1500"], env=env)
     mt.equal(got.host["allocations"], 40000)
+    mt.equal(mt.execute([mt.MEMTRACE, "record", got.path]).status, 0)
+    mt.equal(os.listdir(rings), own, "of one that has been compressed")
+
+
+def case_ring_directory_is_made_again():
+    """The recorder removes it with the last file; then another process of the session comes."""
+    rings = mt.scratch("rings")
+    env = {"MEMTRACE_RING_DIR": rings}
+    got = mt.shimmed(BUSY, env=env)
+    for count in (1, 2):
+        trace = mt.Trace(got.trace.path).settle()
+        mt.equal(mt.execute([mt.MEMTRACE, "record", trace.path]).status, 0)
+        mt.equal(os.listdir(rings), [], "left behind")
+        trace.intact()
+        mt.equal([p["host"]["allocations"] for p in trace.processes], [20000] * count)
+        mt.equal(mt.plain(BUSY, env=dict(env, LD_PRELOAD=mt.SHIM, MEMTRACE_SESSION=trace.path)).status, 7)
+
+
+def case_ring_directory_of_a_deleted_trace():
+    rings, output = mt.scratch("rings"), os.path.join(mt.scratch(), "t")
+    child = subprocess.Popen([mt.program("busy"), "20000", "1000", "300", "2500"], env=mt.shim_env(output, MEMTRACE_RING_DIR=rings), stdout=subprocess.DEVNULL)
+    mt.until(mt.Trace(output).recorder, "no recorder came")
+    shutil.rmtree(output)
+    mt.equal(child.wait(), 7)
+    mt.until(lambda: not os.listdir(rings), "left behind: %s" % os.listdir(rings))
+
+
+@mt.variants("missing", "file", "shared memory")
+def case_ring_directory_that_can_not_be(what):
+    folder = mt.scratch()
+    rings = {"missing": os.path.join(folder, "nowhere"), "file": os.path.join(folder, "file"), "shared memory": "/dev/shm"}[what]
+    open(os.path.join(folder, "file"), "w").close()
+    env = {"MEMTRACE_RING_DIR": rings}
+    got = mt.shimmed(["sh", "-c", "%s; %s; exit 7" % (" ".join(BUSY), " ".join(BUSY))], env=env)
+    mt.equal((got.status, got.err), (7, "memtrace: MEMTRACE_RING_DIR: '%s' is no directory that can be written to; the rings are in the trace now\n" % rings))
+    mt.equal(sum(p["host"]["allocations"] >= 20000 for p in got.trace.intact().processes), 2, "recorded")
+    done = mt.supervised(BUSY, "--ring-dir", rings)
+    mt.check(done.err.startswith("memtrace: %s: no directory that can be written to, so the rings are not there\n" % rings), done.err[:300])
+    mt.equal((done.status, done.trace.intact().host["allocations"]), (7, 20000))
+
+
+def case_nobody_recorded_anything():
+    """memtrace wrote the directory: to say that it didn't would be wrong."""
+    trace = mt.same(BUSY)
+    for name in trace.files():
+        if name != "session":
+            os.unlink(os.path.join(trace.path, name))
+    done = trace.tool("report")
+    mt.equal(done.status, 3)
+    mt.check("no process recorded anything" in done.err and "name a directory" not in done.err, done.err)
 
 
 def case_copied_elsewhere():

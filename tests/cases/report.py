@@ -10,6 +10,7 @@ import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
+from screen import FIGURE, Figure
 
 SOURCE = os.path.join(mt.TOP, "tests/programs/owners.cc")
 MIB, LINES = 1 << 20, 1000 * 1024
@@ -187,6 +188,92 @@ def case_killed_programs_did_not_leak():
 
 
 # ---- timeline ---------------------------------------------------------------------------------------------------
+
+
+ALIKE = """
+import os
+kept = []
+def make(n): return bytes(n)
+def load(n): kept.append(make(n))
+def users(): load(40000)
+def orders(): load(30000)
+def items(): load(20000)
+for i in range(20): users(), orders(), items()
+os._exit(0)
+"""
+
+
+def case_stacks_that_begin_alike():
+    """One line allocates, one calls it: a row by stack shows what tells it from the others."""
+    trace = mt.shimmed([mt.python(), "-c", ALIKE]).trace.settle()
+    rows = text(trace, "leaks", "--by", "stack", "-n", "3").split("HEAP\n")[1].splitlines()[1:10]
+    mt.check(all(" make " in row for row in rows[0::3]) and len({row.strip() for row in rows[1::3]}) == 1, "rows: %s" % rows)
+    mt.equal([re.search(r"< \.\. (\w+) ", row) and re.search(r"< \.\. (\w+) ", row)[1] for row in rows[2::3]], ["users", "orders", "items"], "rows: %s" % rows)
+    mt.check("< .. " not in text(trace, "leaks", "-n", "3"), "a row by site says more than its site and caller")
+
+
+TREE = """
+import os, subprocess, sys
+kept = [bytes(100000) for i in range(30)]
+again = lambda how: [sys.executable, "-c", sys.argv[-2], sys.argv[-2], how]
+if sys.argv[-1] == "root":
+    children = [subprocess.Popen(again("runs")) for i in range(2)] + [subprocess.Popen(again("execs")) for i in range(3)]
+    children += [subprocess.Popen(["sh", "-c", "exec sleep 0"]) for i in range(4)]
+    for child in children: child.wait()
+    for i in range(2):
+        if not os.fork(): os._exit(len([bytes(50000) for i in range(100)]) - 100)
+        os.wait()
+if sys.argv[-1] == "execs": os.execv(sys.executable, again("runs"))
+"""
+
+
+@functools.lru_cache(None)
+def tree():
+    """Processes that start others, that become other programs, that are forked, that live for a moment."""
+    return mt.shimmed([mt.python(), "-c", TREE, TREE, "root"]).trace.settle()
+
+
+def case_processes_are_counted_alike():
+    """In the heading, in the table, and by their numbers."""
+    pids = {p["pid"] for p in tree().processes}
+    mt.check(len(pids) >= 12 and len(tree().processes) >= len(pids) + 3, "%d processes, %d programs" % (len(pids), len(tree().processes)))
+    for options in ((), ("--all",)):
+        screen = tree().summary(*options, rows=60)
+        mt.equal(int(re.search(r"   (\d+) process(?:es)? ", screen)[1]), len(pids), "processes in the heading")
+        table = screen[screen.index("\nPROCESS "):].split("\n\n")[0].splitlines()[2:]
+        rows = [line.split()[0] for line in table if re.match(r" +\d+  \S", line)]
+        more = sum(int(n) for n in re.findall(r"^ +(\d+) (?:more, none above|short commands)", "\n".join(table), re.M))
+        rows = [row for row in rows if int(row) in pids]
+        mt.equal((len(set(rows)), len(rows) + more), (len(rows), len(pids)), "rows of the table: %s" % "\n".join(table))
+
+
+def case_what_was_left_is_no_sum_at_one_moment():
+    """Each process leaves something when it ends; together that may be more than there ever was, and is not called the end's."""
+    host = tree().host
+    screen = tree().tool("report").out
+    mt.check(re.search(r"^HOST MEMORY .* at own ends ", screen, re.M), screen)
+    mt.equal(host["live_bytes"], sum(p["host"]["live_bytes"] for p in tree().processes), "live bytes")
+    alone = mt.shimmed([mt.program("keeps"), "100"]).trace.settle().tool("report").out
+    mt.check(re.search(r"^HOST MEMORY .* at end ", alone, re.M), alone)
+    table = screen[screen.index("\nPROCESS "):].split("\n\n")[0].splitlines()[2:]
+    for line in [line for line in table if "short commands" not in line]:
+        peak, left = [Figure(text).value for text in re.findall(FIGURE, line)[:2]]
+        mt.check(left <= peak, "more at the end than at the peak: %s" % line)
+
+
+def case_linked_allocator_is_noticed():
+    """Its mappings grow, the heap does not: nobody sees what is in them, and that is said. Data that a program maps is none."""
+    trace = mt.shimmed([mt.program("ownheap"), "64"]).trace.settle()
+    own = trace.processes[0]["own_allocator"]
+    mt.equal((own["function"], os.path.basename(own["library"])), ("malloc", "ownheap"), "who maps")
+    mt.between(64 << 20, own["mapped_bytes"], trace.processes[0]["map"]["peak_bytes"], "bytes that it maps")
+    wide = trace.tool("report").out
+    mt.check(re.search(r"^\d+ ownheap has its own allocator \(malloc  ownheap\.c:\d+\): what is in its 65\.0 MiB is not seen$", wide, re.M), wide)
+    mt.check(re.search(r"^\d+ ownheap has its own allocator: what is in its 65\.0 MiB is not seen$", trace.summary(), re.M), trace.summary())
+    for arguments in (["64", "data"], ["4"]):
+        other = mt.shimmed([mt.program("ownheap"), *arguments]).trace.settle()
+        mt.equal(other.processes[0]["own_allocator"], None, "with %s" % arguments)
+        mt.check("its own allocator" not in other.tool("report").out, "with %s" % arguments)
 
 
 def case_timeline_as_csv():

@@ -630,6 +630,24 @@ def case_a_device_that_was_given_back_is_no_sample():
     mt.equal((first["ledger"]["free"], first["ledger"]["unexplained"]), ((2 << 30) - 464 * MIB, 0))
 
 
+@mt.variants("ours as it dies", "one that came")
+def case_who_is_listed_only_afterwards(who):
+    """After a failure the driver lists a process that was not there before: no neighbour where there was no room for it."""
+    trace, session, info = made("gpu")
+    uuid, used = "GPU-6d742d73-7461-6e64-2d69-6e0000000000", 84 * MIB  # segments of 20 MiB, 64 MiB of somebody's
+    mine, came = ("device-process", 1, info.pid, info.pid, uuid, "mine"), who == "one that came"
+    later = ("device-process", 1, 77, 77, uuid, "other") if came else ("device-process", 1, 0, info.pid, uuid, "")
+    file = samplesfile.SamplesFile()
+    for ms, subject, size in ((1, mine, (20 if came else 84) * MIB), (500, later, (64 if came else 84) * MIB)):
+        file.time(session.start_mono_ns + ms * 1000000)
+        file.add(("device", 1, 0, 0, uuid, ""), total=1 << 30, used=used, free=(1 << 30) - used)
+        file.add(subject, bytes=size, known=1)
+    file.flush()
+    file.write(trace.path)
+    ledger = trace.json("report")["devices"][0]["ledger"]
+    mt.equal((ledger["other_processes"], ledger["unexplained"]), (64 * MIB, 0) if came else (0, 0), "other processes, unexplained")
+
+
 def case_a_file_made_by_hand_is_read():
     trace, session, info = made()
     file = samplesfile.SamplesFile(parts=2)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -79,6 +80,99 @@ def case_planted_session():
     with open(victim) as file:
         mt.equal(file.read(), "precious" * 1000)
     mt.equal(sorted(os.listdir(folder)), ["session", "victim"])
+
+
+NOBODY = 65534
+
+
+def raw_files(rings):
+    """Of one session: folder, names without ending."""
+    found = [(folder, name[:-5]) for folder, _, names in os.walk(rings) for name in names if name.endswith(".info")]
+    mt.equal(len(found), 1, "processes in %s" % rings)
+    return found[0]
+
+
+@mt.variants("fifo", "garbage", "link", "directory")
+def case_planted_in_ring_directory(what):
+    """Others may write there, and the names are easily guessed: neither the recorder nor a reader is held up or led astray."""
+    mt.need_root()
+    rings = mt.scratch("rings")
+    trace = mt.shimmed([mt.program("exits"), "kill"], env={"MEMTRACE_RING_DIR": rings}).trace
+    folder, name = raw_files(rings)
+    os.chmod(folder, 0o1777)
+    planted = os.path.join(folder, name.rsplit(".", 1)[0] + ".4242-0")
+    with open(os.path.join(folder, name + ".info"), "rb") as file:
+        info = bytearray(file.read())
+    struct.pack_into("<I", info, 16, 4242)  # its pid
+    with open(planted + ".info", "wb") as file:
+        file.write(info if what == "fifo" else os.urandom(len(info)) if what == "garbage" else b"")
+    if what in ("link", "directory"):
+        os.unlink(planted + ".info")
+    if what == "link":
+        os.symlink("/etc/passwd", planted + ".info")
+    elif what == "directory":
+        os.mkdir(planted + ".info")
+    os.mkfifo(planted + ".nodes")
+    os.mkfifo(planted + ".ring")
+    for ending in (".info", ".nodes", ".ring"):
+        os.chown(planted + ending, NOBODY, NOBODY, follow_symlinks=False)
+    mt.equal(trace.tool("report", timeout=20).status, 0, "report before it is compressed")
+    done = trace.tool("check", timeout=20)
+    mt.check(done.status == 0 and done.out.count("is somebody else's or no regular file") == 1, "check: %s" % done)
+    mt.equal(mt.execute([mt.MEMTRACE, "record", trace.path], timeout=20).status, 0)
+    mt.equal((trace.intact().host["allocations"], len(trace.processes)), (1000, 1))
+    mt.equal(sorted(f for f in os.listdir(folder) if name in f), [], "files of the session that were left")
+    mt.check(os.path.lexists(planted + ".info"), "somebody else's file was removed")
+
+
+@mt.variants("nodes", "ring", "info")
+def case_fifo_in_the_trace(ending):
+    trace = mt.shimmed([mt.program("exits"), "kill"]).trace
+    path = os.path.join(trace.path, trace.files("." + ending)[0])
+    os.unlink(path)
+    os.mkfifo(path)
+    mt.equal(mt.execute([mt.MEMTRACE, "record", trace.path], timeout=20).status, 0)
+    mt.check(trace.tool("report", "--force", timeout=20).status in (0, 3), "report")
+
+
+@mt.variants("directory", "files")
+def case_ring_directory_is_exchanged(what):
+    """Where others may rename it: nothing is written to what they put in its place, and the report counts who was not recorded."""
+    mt.need_root()
+    rings = mt.scratch("rings")
+    script = ("export LD_PRELOAD=; d=$(echo {0}/memtrace-*); mv $d {0}/old; mkdir $d; chown {1}:{1} $d; "
+              "LD_PRELOAD={2} exec " + " ".join(BUSY)).format(rings, NOBODY, mt.SHIM)
+    if what == "files":
+        script = script.replace("chown", "chmod 777 $d; ln {0}/old/*.info $d; chown".format(rings))
+    command = ["sh", "-c", script]
+    got = mt.shimmed(command, env={"MEMTRACE_RING_DIR": rings})
+    mt.equal((got.status, got.out, got.err), (mt.plain(BUSY).status, mt.plain(BUSY).out, ""))
+    own = [f for f in os.listdir(rings) if f != "old"]
+    mt.equal(len([f for f in os.listdir(os.path.join(rings, own[0])) if "-1." in f]), 0, "files of ours in the other's directory")
+    theirs = os.path.join(rings, own[0])
+    os.rename(theirs, theirs + ".theirs")
+    os.rename(os.path.join(rings, "old"), theirs)
+    lost = got.trace.report["losses"]
+    mt.equal((lost["unrecorded_processes"], lost["unrecorded_why"]), (1, ["rights"]))
+
+
+@mt.variants("file", "directory")
+def case_session_of_somebody_else(what):
+    """Where others may rename the trace's directory: their session is not joined, what it says is not followed."""
+    mt.need_root()
+    theirs = mt.shimmed([mt.program("exits"), "kill"]).trace.path
+    with open(os.path.join(theirs, "session"), "rb") as file:
+        before = file.read()
+    os.chown(os.path.join(theirs, "session"), NOBODY, NOBODY)
+    if what == "directory":
+        os.chown(theirs, NOBODY, NOBODY)
+    names = sorted(os.listdir(theirs))
+    got = mt.shimmed(BUSY, env={"MEMTRACE_SESSION": theirs})
+    mt.equal((got.status, got.err), (7, ""))
+    mt.equal(got.trace.intact().host["allocations"], 100000, "in a trace of its own")
+    mt.equal(sorted(os.listdir(theirs)), names)
+    with open(os.path.join(theirs, "session"), "rb") as file:
+        mt.check(file.read() == before, "the other's session was written to")
 
 
 def case_secure_execution():

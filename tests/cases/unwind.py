@@ -76,6 +76,20 @@ def case_deeper_than_the_limit():
     mt.check(int(totals["fresh"]) < 20 * int(totals["captures"]), "frames walked: %s" % totals)
 
 
+def case_init_without_tables():
+    """A library that is loaded later, whose _init has two calls: both stacks reach main(); libunwind's end in _init."""
+    if os.uname().machine != "x86_64":
+        mt.skip("x86-64's crti.o")
+    command = [mt.program("dlloop"), "1", mt.program("libinit.so"), mt.program("libmod_a.so")]
+    totals = verify(command, "verify", 10)
+    mt.check(totals["beyond_init"] >= 2, totals)
+    sites = mt.shimmed(command).trace.json("peak", "--at", "end", "--by", "stack", "--all-frames", "--device", "heap")["sites"]
+    stacks = [[f["function"] for f in s["stack"]] for s in sites if s["bytes"] == s["blocks"] * 12345]
+    mt.equal(len(stacks), 2, "stacks of what _init allocated")
+    for stack in stacks:
+        mt.check("take" in stack and "use" in stack and "main" in stack, stack)
+
+
 def case_exceptions():
     verify([os.path.join(HERE, "exceptions")], "verify", 50000)
 

@@ -62,7 +62,7 @@ class Devices(Claims):
                    (tried - rounding - said["free_bytes"], tried + rounding - said["free_bytes"]), what="what was asked for")
         self.claim(r"^  no limit +(FIGURE) was free, (FIGURE) asked for", said["free_bytes"], (tried - rounding, tried + rounding), what="no limit",
                    count=(0, 1))
-        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said.get("reserved_bytes", 0) - said["allocated_bytes"], what="no fragmentation",
+        self.claim(r"^  no fragmentation +(FIGURE) are unused in the pool", said.get("unused_large_bytes", 0), what="no fragmentation",
                    count=(0, 1))
         outside = self.driver.context[refused["pid"]] + self.libraries(refused["pid"])
         self.claim(r"^  no outside pool +(FIGURE) of ours are outside the pool$", outside, what="no outside pool", count=(0, 1))

@@ -51,6 +51,15 @@ class Host(Claims):
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
                        sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"),
                        what=name, section="HOST MEMORY", count=(0, 1))
+        self.own_allocators()
+
+    def own_allocators(self):
+        """What a library's or program's own maps is no more than the books have of that."""
+        own = {str(p["pid"]): p["own_allocator"] for p in self.report["processes"] if p["own_allocator"]}
+        named = {os.path.basename(one["library"]) for one in own.values()}
+        most = max([p.map.peak_bytes for p in self.done.books.process.values()] + [0])
+        self.claim(r"^(\d+)(?: \S+)?: (\S+) has its own allocator(?: \((.+)\))?: what is in its (FIGURE) is not seen$", lambda pid: pid in own,
+                   lambda library: library in named, lambda function: True, (0, most), what="allocators of their own", count=(0, len(own)))
 
     def process_table(self):
         done = self.done

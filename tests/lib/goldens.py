@@ -16,6 +16,7 @@ SIZES = (80, 24), (120, 40)
 FOLDER = os.path.join(mt.TOP, "tests/golden/screens")
 REFRESH = "--refresh" in sys.argv and not sys.argv.remove("--refresh")
 ALWAYS = "memtrace report|OUT OF MEMORY|FAILED|[A-Z]+ TROUBLE|peak |healthy|INCOMPLETE|WHY|WHAT TO DO|NEARLY FULL|FILLING UP"
+PYTHONS_OWN = "imported modules", "libraries' constructors", "Python objects (pymalloc arenas)"
 FIGURES = re.compile(r"^(.*?) +(# [KMGT]?i?B   (?:high|medium|low))$")
 
 
@@ -26,9 +27,11 @@ def masked(text, trace):
 
 
 def flat(line):
-    """A masked line without what depends on how long its figures are."""
-    line = re.sub(r"#[#,.]*", "#", line)
+    """A masked line without what depends on how long its figures are, and on which of a Python's own needs most."""
+    line = re.sub(r"#[#,.]*", "#", re.sub(r"#x[#a-f]+", "#x#", line))
+    line = re.sub(r"# bytes \((# PiB)\)", r"\1", line)
     line = re.sub(r"# (?:[KMGT]i)?B\b", "# B", re.sub(r"#:#:#|# s\b", "# s", line))
+    line = re.sub(r"^peak # B (?:of heap|mapped)(.* of it )(?:%s)$" % "|".join(map(re.escape, PYTHONS_OWN)), r"peak # B\1the interpreter's", line)
     return re.sub(r"~+", "~", line)
 
 

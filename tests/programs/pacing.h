@@ -38,7 +38,7 @@ static int recorder_is_behind(void)
 }
 
 /* A recorder that does not come is an error, said once, and not waited for again. */
-static void wait_for_recorder(void)
+__attribute__((unused)) static void wait_for_recorder(void)
 {
 	for (int i = 0; info >= 0 && recorder_is_behind(); i++) {
 		if (i == 60000) {

@@ -25,6 +25,11 @@ def bytes_of(count, device=0):
     return torch.empty(int(count), dtype=torch.uint8, device="cuda:%d" % device)
 
 
+def unused(stats, kind):
+    """In the segments for blocks of up to 1 MiB, or of more."""
+    return stats["reserved_bytes.%s.current" % kind] - stats["allocated_bytes.%s.current" % kind]
+
+
 def pool(device=0):
     """The caching allocator's figures now."""
     torch.cuda.init()
@@ -33,8 +38,11 @@ def pool(device=0):
     free, total = torch.cuda.mem_get_info(device)
     sizes = sorted((b["size"] for b in blocks if b["state"] == "active_allocated"), reverse=True)
     return {"device": device, "allocated_bytes": stats["allocated_bytes.all.current"], "reserved_bytes": stats["reserved_bytes.all.current"],
+            "unused_small_bytes": unused(stats, "small_pool"), "unused_large_bytes": unused(stats, "large_pool"),
             "largest_block_bytes": max(sizes, default=0), "largest_blocks": sizes[:5],
             "largest_hole_bytes": max([b["size"] for b in blocks if b["state"] == "inactive"], default=0),
+            "large_hole_bytes": max([b["size"] for s in torch.cuda.memory_snapshot() if s["device"] == device and s["segment_type"] == "large"
+                                     for b in s["blocks"] if b["state"] == "inactive"], default=0),
             "free_bytes": free, "total_bytes": total, "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
             "peak_rounding": stats["allocated_bytes.all.peak"] - stats["requested_bytes.all.peak"],
             "peak_allocated_bytes": stats["allocated_bytes.all.peak"], "peak_reserved_bytes": stats["reserved_bytes.all.peak"],

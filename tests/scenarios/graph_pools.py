@@ -49,10 +49,13 @@ def pools():
     """PyTorch's pools by their ids: what they have, and where."""
     found = {}
     for s in torch.cuda.memory_snapshot():
-        one = found.setdefault("%d,%d" % s["segment_pool_id"], {"reserved": 0, "allocated": 0, "hole": 0, "segments": []})
+        one = found.setdefault("%d,%d" % s["segment_pool_id"], {"reserved": 0, "allocated": 0, "hole": 0, "large_hole": 0, "segments": []})
         one["reserved"] += s["total_size"]
         one["allocated"] += s["active_size"]
-        one["hole"] = max([one["hole"]] + [b["size"] for b in s["blocks"] if b["state"] == "inactive"])
+        hole = max([b["size"] for b in s["blocks"] if b["state"] == "inactive"], default=0)
+        one["hole"] = max(one["hole"], hole)
+        if s["segment_type"] == "large":
+            one["large_hole"] = max(one["large_hole"], hole)  # small blocks have segments of their own
         one["segments"].append(s["address"])
     return found
 

@@ -43,7 +43,7 @@ static void fill_adversarial(struct stream *s)
 						  .size = random_width() & MT_MAX_SIZE, .hook = random64() & 1023,
 						  .kind = random64() % 3 ? random64() % 10 : random64() & 63,
 						  .node = (uint32_t)random_width(), .node2 = (uint32_t)random_width() };
-		s->rings[i] = (uint32_t)random_width();
+		s->rings[i] = (uint32_t)random_width() % MT_MAX_CHUNKS;
 	}
 }
 

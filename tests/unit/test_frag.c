@@ -175,7 +175,7 @@ TEST(pins_keep_back_what_is_unused_in_their_segments)
 	struct pin *pins;
 	size_t count;
 	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
-	CHECK_EQ(pins_find(l, &pins, &count), 0);
+	CHECK_EQ(pins_find(l, NULL, &pins, &count), 0);
 	CHECK_EQ(count, 2);
 	CHECK_EQ(model_site(f.m, 0, pins[0].site)->node, 2);
 	CHECK_EQ(pins[0].held, 5 * MIB);
@@ -207,7 +207,7 @@ TEST(pins_are_sorted_by_what_they_keep_back)
 	struct pin *pins;
 	size_t count;
 	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
-	CHECK_EQ(pins_find(l, &pins, &count), 0);
+	CHECK_EQ(pins_find(l, NULL, &pins, &count), 0);
 	static const struct { uint32_t node; uint64_t pinned, alone, held, blocks; } rows[] = {
 		{ 5, 15, 15, 5, 1 }, { 4, 10, 10, 10, 1 }, { 2, 10, 0, 6, 3 }, { 3, 10, 0, 4, 1 },
 	};

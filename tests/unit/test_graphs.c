@@ -200,11 +200,11 @@ TEST(reserved_addresses_are_of_one_pool)
 	synth_dev_map(p, 0, now += 1000, 1, SEGMENT(1) + 60 * MIB, 20 * MIB, 0x710);
 	event(MT_DEVICE_ALLOC, MT_CLASS_PHYSICAL, 0x720, 20 * MIB);
 	synth_dev_map(p, 0, now += 1000, 1, SEGMENT(2), 20 * MIB, 0x720);
-	block(2, 0, MIB, 0);
+	block(2, 0, 2 * MIB, 0);
 	fail(100 * MIB, 0, 0);
 	event(MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, SEGMENT(1) + 60 * MIB, 20 * MIB);
 	const struct model_device *d = run(SYNTH_RAW);
-	check_pools(d->oom[0].usable, 20, 1, 19, 0);
+	check_pools(d->oom[0].usable, 20, 2, 18, 0);
 	check_pools(d->oom[0].graphs, 80, 25, 45, 40);
 	CHECK_EQ(live(LAYER_PRIVATE), 60 * MIB);
 	CHECK_EQ(live(LAYER_PRIVATE_POOL), 25 * MIB);

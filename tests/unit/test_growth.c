@@ -46,6 +46,17 @@ static double torn_down(double x) { return x < 0.95 ? 100 + 60 * x : 5; }
 static double bit_by_bit(double x) { return x < 0.93 ? 100 + 60 * x : 156 - 150 * (x - 0.93) / 0.07; }
 static double slower(double x) { return x < 0.7 ? 100 + 60 * x : 142 + 40 * (x - 0.7); }
 
+TEST(growth_that_losses_can_have_made_is_none)
+{
+	struct growth g = of(straight, 60), little = g, much = g, all = g;
+	growth_doubt(&little, 0.05 * g.bytes);
+	CHECK(little.kind == GROWTH_LINEAR && little.certainty == g.certainty && !growth_is_doubtful(&little));
+	growth_doubt(&much, 0.5 * g.bytes);
+	CHECK(much.kind == GROWTH_LINEAR && much.certainty == CERTAINTY_LOW && growth_is_doubtful(&much));
+	growth_doubt(&all, 1.1 * g.bytes);
+	CHECK(all.kind == GROWTH_NONE && !growth_is_steady(&all) && all.unproven == g.bytes);
+}
+
 TEST(steady_growth_is_linear)
 {
 	struct growth g = of(straight, 31);

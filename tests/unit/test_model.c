@@ -39,7 +39,7 @@ struct n_process {
 	uint64_t last[MODEL_KINDS][64];   /* by thread: address index + 1 of its latest allocation */
 };
 
-struct n_mapping { uint32_t node, thread, class, usable; bool inherited; };
+struct n_mapping { uint32_t node, thread, class, usable; bool inherited; uint32_t origin; }; /* origin: the call that gave it; 0 = none */
 
 struct naive {
 	struct synth synth;
@@ -232,6 +232,28 @@ static uint32_t new_mapping(struct naive *n, struct n_mapping m)
 	return (uint32_t)n->mapping_count++;
 }
 
+static bool is_left(const struct naive *n, const struct n_process *p, uint32_t origin)
+{
+	for (int i = 0; i < PAGES; i++)
+		if (p->page[i] && n->mappings[p->page[i]].origin == origin)
+			return true;
+	return false;
+}
+
+/* Of what calls gave before, how much nothing is left of. */
+static uint64_t origins_gone(const struct naive *n, const struct n_process *p, const uint32_t *before)
+{
+	uint64_t gone = 0;
+	for (int i = 0; i < PAGES; i++) {
+		uint32_t origin = before[i] ? n->mappings[before[i]].origin : 0;
+		bool first = origin != 0;
+		for (int k = 0; k < i; k++)
+			first &= !before[k] || n->mappings[before[k]].origin != origin;
+		gone += first && !is_left(n, p, origin);
+	}
+	return gone;
+}
+
 static const struct mt_ext_map exts[] = {
 	[MAP_ANON] = { .prot = 3, .flags = MT_MAP_ANON },
 	[MAP_FILE] = { .prot = 1 },
@@ -256,6 +278,7 @@ static void put_mapping(struct naive *n, struct n_process *p, int from, int page
 	uint64_t bytes = m->class == MAP_RESERVED ? 0 : PAGE * (uint64_t)pages;
 	if (!(ext->flags & MT_MAP_FIXED))
 		t->missed_frees += runs_in(p, from, from + pages);
+	n->mappings[id].origin = id;
 	for (int i = from; i < from + pages; i++)
 		p->page[i] = id;
 	t->allocations++;
@@ -271,7 +294,7 @@ static void op_map(struct naive *n, struct n_process *p, uint32_t ring, int from
 	uint32_t class = rnd(MAP_CLASSES), node = 1 + rnd(SITES - 1), thread = p->owner[ring];
 	struct mt_ext_map ext = exts[class];
 	ext.flags |= rnd(2) ? MT_MAP_FIXED : 0;
-	put_mapping(n, p, from, pages, new_mapping(n, (struct n_mapping){ node, thread, class, class == MAP_RESERVED ? MAP_ANON : class, false }), &ext, ring, node, thread);
+	put_mapping(n, p, from, pages, new_mapping(n, (struct n_mapping){ node, thread, class, class == MAP_RESERVED ? MAP_ANON : class, false, 0 }), &ext, ring, node, thread);
 }
 
 static uint64_t map_temporaries(const struct naive *n, const struct n_process *p, int from, int to)
@@ -292,12 +315,14 @@ static void op_unmap(struct naive *n, struct n_process *p, uint32_t ring, int fr
 {
 	struct model_totals *t = &p->kind[MODEL_MAP];
 	bool any = runs_in(p, from, from + pages) > 0;
-	t->frees += any;
+	uint32_t before[PAGES];
+	memcpy(before, p->page, sizeof(before));
 	t->unknown_frees += !any;
 	t->temporary += map_temporaries(n, p, from, from + pages);
 	for (int i = from; i < from + pages; i++) {
 		p->page[i] = 0;
 	}
+	t->frees += origins_gone(n, p, before);
 	synth_unmap(p->synth, ring, n->now, page_address(from), PAGE * (uint64_t)pages);
 }
 
@@ -336,6 +361,8 @@ static void op_protect(struct naive *n, struct n_process *p, uint32_t ring, int 
 	uint32_t node = 1 + rnd(SITES - 1), thread = p->owner[ring], before = 0, id = 0;
 	struct mt_ext_map ext = { .prot = rnd(2) ? 0 : 1 + rnd(7), .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_PROTECT };
 	uint64_t turned = 0;
+	uint32_t pages_before[PAGES], origin = 0;
+	memcpy(pages_before, p->page, sizeof(pages_before));
 	for (int i = from; i < from + pages; i++) {
 		uint32_t old = p->page[i];
 		if (!old || (n->mappings[old].class == MAP_RESERVED) != (ext.prot != 0)) {
@@ -346,14 +373,16 @@ static void op_protect(struct naive *n, struct n_process *p, uint32_t ring, int 
 			struct n_mapping m = n->mappings[old];
 			m.class = ext.prot ? m.usable : MAP_RESERVED;
 			if (ext.prot)
-				m = (struct n_mapping){ node, thread, m.class, m.usable, false };
+				m = (struct n_mapping){ node, thread, m.class, m.usable, false, 0 };
 			id = new_mapping(n, m);
+			origin = origin ? origin : id;
+			n->mappings[id].origin = ext.prot ? origin : 0;
 		}
 		before = old;
 		p->page[i] = id;
 		turned += PAGE;
 	}
-	t->frees += turned && !ext.prot;
+	t->frees += ext.prot ? 0 : origins_gone(n, p, pages_before);
 	if (turned && ext.prot) {
 		t->allocations++;
 		t->allocated_bytes += turned;
@@ -647,6 +676,80 @@ static void three_blocks(struct fixture *f)
 	synth_plain(f->p, 0, SYNTH_START + 3000, MT_FREE, 0x1000);
 	synth_alloc(f->p, 0, SYNTH_START + 4000, 0x3000, 50, 1);
 	synth_plain(f->p, 0, SYNTH_START + 5000, MT_FREE, 0x3000);
+}
+
+/* One call gave it, ten took it away: it was freed once. */
+TEST(a_mapping_is_freed_with_its_last_piece)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	synth_map(f.p, 0, SYNTH_START + 1000, page_address(0), 10 * PAGE, exts[MAP_ANON], 1);
+	for (int i = 0; i < 10; i++)
+		synth_unmap(f.p, 0, SYNTH_START + 2000 + (uint64_t)i, page_address(9 - i), PAGE);
+	const struct model_totals *t = &fixture_run(&f, MODEL_QUERY_ALL)->kind[MODEL_MAP];
+	CHECK_EQ(t->allocations, 1);
+	CHECK_EQ(t->frees, 1);
+	CHECK_EQ(t->unknown_frees, 0);
+	CHECK_EQ(t->live_bytes, 0);
+	fixture_end(&f);
+}
+
+/* Of the blocks before the gap so many may be gone as events were lost, the largest; of those behind it none. */
+TEST(lost_events_leave_an_interval)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	for (uint64_t i = 1; i <= 10; i++)
+		synth_alloc(f.p, 0, SYNTH_START + 1000 * i, 0x10000 * i, 100 * i, 1);
+	synth_plain(f.p, 0, SYNTH_START + 20000, MT_LOST, 3);
+	synth_alloc(f.p, 0, SYNTH_START + 21000, 0x500000, 5000, 2);
+	f.p->info.lost_events = 3;
+	const struct model_process *mp = fixture_run(&f, MODEL_QUERY_ALL);
+	const struct model_totals *t = &mp->kind[MODEL_HEAP];
+	CHECK_EQ(t->live_bytes, 10500);
+	CHECK_EQ(t->doubt_blocks, 3);
+	CHECK_EQ(t->doubt_bytes, 1000 + 900 + 800);
+	CHECK_EQ(mp->doubts[0].bytes, 2700);
+	CHECK_EQ(mp->doubts[1].bytes, 0);
+	CHECK_EQ(model_lost(f.m, 0), 3);
+	fixture_end(&f);
+}
+
+/* What the stream does not tell of was lost at any time, to the end. */
+TEST(untold_losses_reach_to_the_end)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	synth_alloc(f.p, 0, SYNTH_START + 1000, 0x10000, 100, 1);
+	synth_alloc(f.p, 0, SYNTH_START + 2000, 0x20000, 200, 1);
+	synth_alloc(f.p, 0, SYNTH_START + 3000, 0x30000, 300, 2);
+	f.p->info.lost_events = 1;
+	const struct model_process *mp = fixture_run(&f, MODEL_QUERY_ALL);
+	CHECK_EQ(mp->kind[MODEL_HEAP].doubt_bytes, 300);
+	CHECK_EQ(mp->doubts[0].bytes, 200);
+	CHECK_EQ(mp->doubts[1].bytes, 300);
+	fixture_end(&f);
+}
+
+/* Newer blocks lie in an older one, and one in the newest: memory is given out once. */
+TEST(blocks_that_overlap_were_freed)
+{
+	struct fixture f;
+	fixture_begin(&f);
+	synth_alloc(f.p, 0, SYNTH_START + 1000, 0x10000, 4000, 1);
+	synth_alloc(f.p, 0, SYNTH_START + 2000, 0x20100, 100, 1);
+	synth_alloc(f.p, 0, SYNTH_START + 2500, 0x30000, 70, 1);
+	synth_plain(f.p, 0, SYNTH_START + 3000, MT_LOST, 50);
+	synth_alloc(f.p, 0, SYNTH_START + 4000, 0x10010, 10, 2);
+	synth_alloc(f.p, 0, SYNTH_START + 5000, 0x10020, 20, 2);
+	synth_alloc(f.p, 0, SYNTH_START + 6000, 0x20000, 400, 2);
+	f.p->info.lost_events = 50;
+	const struct model_totals *t = &fixture_run(&f, MODEL_QUERY_ALL)->kind[MODEL_HEAP];
+	CHECK_EQ(t->live_bytes, 10 + 20 + 400 + 70);
+	CHECK_EQ(t->missed_frees, 2);
+	CHECK_EQ(t->missed_bytes, 4100);
+	CHECK_EQ(t->doubt_bytes, 70);
+	fixture_end(&f);
 }
 
 TEST(until_stops_there)

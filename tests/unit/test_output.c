@@ -1,4 +1,7 @@
 #include "analyzer/output.h"
+#include "analyzer/print.h"
+#include "analyzer/shell.h"
+#include "format/text.h"
 #include "tests/unit/test.h"
 
 static bool same(const char *a, const char *b)
@@ -51,12 +54,30 @@ TEST(size_classes_are_ranges)
 	CHECK(same_and_free(output_size_class(48), "128T-256T"));
 }
 
-TEST(hostile_text_is_made_harmless)
+TEST(characters_are_told_from_bytes_that_are_none)
 {
-	CHECK(same_and_free(output_clean("a\033[31mb\tc\n"), "a?[31mb?c?"));
-	CHECK(same_and_free(output_clean("na\xc3\xafve \xe2\x96\x88"), "naïve █"));
-	CHECK(same_and_free(output_clean("\xff\xc3"), "??"));
-	CHECK(same_and_free(output_clean("\xc2\x9b"), "?"));
+	static const struct { const char *text; uint32_t code; unsigned bytes; } list[] = {
+		{ "a", 'a', 1 }, { "\xc3\xaf", 0xef, 2 }, { "\xe2\x96\x88", 0x2588, 3 }, { "\xf0\x9f\x98\x80", 0x1f600, 4 },
+		{ "\xf4\x8f\xbf\xbf", 0x10ffff, 4 }, { "\xff", MT_TEXT_INVALID, 1 }, { "\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xc3", MT_TEXT_INVALID, 1 }, { "\xe2\x96", MT_TEXT_INVALID, 1 }, { "\xf0\x9f\x98", MT_TEXT_INVALID, 1 },
+		{ "\xc0\x9b", MT_TEXT_INVALID, 1 }, { "\xc1\xbf", MT_TEXT_INVALID, 1 }, { "\xe0\x82\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xf0\x80\x82\x9b", MT_TEXT_INVALID, 1 }, { "\xed\xa0\x80", MT_TEXT_INVALID, 1 }, { "\xf4\x90\x80\x80", MT_TEXT_INVALID, 1 },
+	};
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		struct mt_character c = mt_text_character(list[i].text);
+		CHECK_EQ(c.code, list[i].code);
+		CHECK_EQ(c.bytes, list[i].bytes);
+	}
+}
+
+TEST(text_is_cleaned_where_it_has_room)
+{
+	char text[8];
+	char *end = mt_text_clean(text, text + sizeof(text), "a\033[\xff\n\xc2\x9b");
+	CHECK(same(text, "a?[???"));
+	CHECK_EQ(end - text, 6);
+	mt_text_clean(text, text + sizeof(text), "123456\xc3\xaf");
+	CHECK(same(text, "123456"));
 }
 
 TEST(text_is_fitted_in_columns_not_bytes)
@@ -66,6 +87,11 @@ TEST(text_is_fitted_in_columns_not_bytes)
 	CHECK(same_and_free(output_fit("abcdefghijk", 10), "abcd..hijk"));
 	CHECK(same_and_free(output_fit("ééééééééééé", 10), "éééé..éééé"));
 	CHECK(same_and_free(output_fit("abcdefghijk", 3), "abc"));
+	CHECK_EQ(output_columns("\xff\xc3\033"), 3);
+	CHECK_EQ(output_columns("内存e\xcc\x81"), 5);
+	CHECK(same_and_free(output_fit("内存内存内存内存", 11), "内存..内存"));
+	CHECK(same_and_free(output_tail("内存内存内存内存", 9), "..存内存"));
+	CHECK(same_and_free(output_cut("内存内存内存内存", 9), "内存内.."));
 }
 
 TEST(sparklines_scale)
@@ -96,7 +122,7 @@ TEST(wall_clock_is_utc)
 TEST_MAIN
 
 /* What is printed where there are so many columns. Allocated. */
-static char *printed(const char *columns, void (*print)(void))
+static char *printed(const char *columns, void (*body)(void))
 {
 	FILE *screen = stdout;
 	char *text = NULL;
@@ -104,7 +130,7 @@ static char *printed(const char *columns, void (*print)(void))
 	setenv("COLUMNS", columns, 1);
 	fflush(screen);
 	stdout = open_memstream(&text, &size);
-	print();
+	body();
 	fclose(stdout);
 	stdout = screen;
 	unsetenv("COLUMNS");
@@ -163,4 +189,41 @@ TEST(lines_take_the_form_that_fits)
 		return;
 	CHECK(same_and_free(printed("60", print_forms), "00000000000000000000000000000000000000000000000000\n"));
 	CHECK(same_and_free(printed("60", print_words), "12 MiB of what is there are    figures\n    free, 34 MiB asked for\n"));
+}
+
+static void print_hostile_text(void)
+{
+	const char *volatile nothing = NULL;
+	print("a %s|\n", "\033[31mb\tc\n");
+	print("%s|%s|\n", "na\xc3\xafve \xe2\x96\x88", nothing);
+	print("%s|%c%c|\n", "\xff\xc3", '\033', 'x');
+	print("%s|\n", "\xc2\x9b\xe2\x80\xae\xe2\x80\x8b\xf3\xa0\x80\xa1 \x7f");
+	print("%-4s|%4s|%.2s|%-*.*s|\n", "内", "\033", "abc", 3, 1, "xy");
+}
+
+TEST(what_is_printed_with_s_shows_and_nothing_else)
+{
+	CHECK(same_and_free(printed("80", print_hostile_text), "a ?[31mb?c?|\n" "naïve █||\n" "??|?x|\n" "???? ?|\n" "内  |   ?|ab|x  |\n"));
+}
+
+static void print_numbers(void)
+{
+	print("%s%d %5u|%-5u|%05.1f %" PRIu64 " %+" PRId64 " %#" PRIx64 " %zu %*d %.*f %x %%\n", "", -1, 2u, 3u, 4.25, UINT64_MAX, (int64_t)5, (uint64_t)255,
+	      (size_t)6, 4, 7, 1, 8.06, 0xabu);
+}
+
+TEST(numbers_are_printed_as_stdio_does)
+{
+	CHECK(same_and_free(printed("80", print_numbers), "-1     2|3    |004.2 18446744073709551615 +5 0xff 6    7 8.1 ab %\n"));
+}
+
+TEST(words_for_a_shell_are_quoted)
+{
+	CHECK(same_and_free(shell_word("/tmp/a-b.2"), "/tmp/a-b.2"));
+	CHECK(same_and_free(shell_word(""), "''"));
+	CHECK(same_and_free(shell_word("a b"), "'a b'"));
+	CHECK(same_and_free(shell_word("$(x)`y`"), "'$(x)`y`'"));
+	CHECK(same_and_free(shell_quoted("it's"), "'it'\\''s'"));
+	CHECK(same_and_free(shell_word("a\n*"), "\"$(printf %b 'a\\0012\\0052')\""));
+	CHECK(same_and_free(shell_word("a  '"), "\"$(printf %b 'a\\0040\\0040\\0047')\""));
 }

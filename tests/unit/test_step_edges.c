@@ -80,6 +80,27 @@ TEST(windows_are_at_their_time)
 	end(&s);
 }
 
+/* Nothing may happen for long. */
+TEST(windows_before_the_first_event_are_empty)
+{
+	struct passes s;
+	begin(6);
+	uint32_t odd = site(0x1000);
+	prog.now += 9000 * MS;
+	for (int i = 0; i < 200; i++) {
+		prog.now += rnd(rnd(20) ? MS : 60 * MS);
+		take(odd, 5000 + rnd(3000));
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	size_t wrong = 0;
+	CHECK(p->source == RHYTHM_NONE && p->count > 100);
+	for (size_t i = 0; i + 1 < p->count; i++)
+		wrong += p->steps[i].end_ns != p->steps[i + 1].begin_ns || p->steps[i].end_ns <= p->steps[i].begin_ns || step_x(p, i) > 13;
+	CHECK(wrong <= 1); /* the first event is within its window */
+	end(&s);
+}
+
 /* Of a process that starts later they are since its own start, on everybody's clock. */
 TEST(windows_begin_with_their_process)
 {
@@ -224,7 +245,7 @@ TEST(steps_have_the_numbers_of_their_ranges)
 	static const struct { const char *format; enum mt_mark_source source; enum rhythm_source found; uint64_t first; } rows[] = {
 		{ "step %u", MT_MARK_NVTX, RHYTHM_NVTX, 5 }, { "Step 3/%u:", MT_MARK_NVTX, RHYTHM_NVTX, 5 },
 		{ "train_step", MT_MARK_NVTX, RHYTHM_NVTX, 1 }, { "step %u", MT_MARK_MSTX, RHYTHM_MSTX, 5 }, { "step", MT_MARK_MSTX, RHYTHM_MSTX, 1 },
-		{ "step %u", MT_MARK_PROGRAM, RHYTHM_NVTX, 5 },
+		{ "step %u", MT_MARK_PROGRAM, RHYTHM_NVTX, 5 }, { "step 00%u", MT_MARK_NVTX, RHYTHM_NVTX, 0 },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct passes s;
@@ -232,7 +253,7 @@ TEST(steps_have_the_numbers_of_their_ranges)
 		uint32_t work = site(0x1000);
 		for (uint64_t k = 0; k < 12; k++) {
 			char name[64];
-			snprintf(name, sizeof(name), rows[i].format, (unsigned)(5 + k));
+			snprintf(name, sizeof(name), rows[i].format, (unsigned)(rows[i].first ? 5 + k : k));
 			mark(MT_MARK_BEGIN, 0, name, rows[i].source);
 			mark(MT_MARK_BEGIN, 0, "forward", rows[i].source);
 			drop(take(work, 1000));
@@ -246,6 +267,68 @@ TEST(steps_have_the_numbers_of_their_ranges)
 		CHECK(p->total == 12 && p->steps[0].number == rows[i].first && p->steps[11].number == rows[i].first + 11);
 		end(&s);
 	}
+}
+
+/* A mark is what the program said. */
+TEST(marked_steps_may_begin_with_0)
+{
+	struct passes s;
+	begin(10);
+	uint32_t work = site(0x1000);
+	for (uint64_t k = 0; k < 12; k++) {
+		next_step(k);
+		drop(take(work, 1000));
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	size_t wrong = 0;
+	for (size_t i = 0; i < p->count; i++)
+		wrong += p->steps[i].number != i || step_find(p, i) != i;
+	CHECK_EQ(p->count, 12);
+	CHECK_EQ(wrong, 0);
+	end(&s);
+}
+
+/* ---- ages ------------------------------------------------------------------------------------------------ */
+
+/* 60 steps: what the last one made is freed in each behind what it makes itself, which is larger every ten steps; `kept` bytes stay.
+ * What the whole loop needs is made before it, or in its first step. */
+static void by_plan(uint64_t kept, double *of_site, double *of_track)
+{
+	struct passes s;
+	struct held last = { 0, 0 };
+	begin(13);
+	uint32_t results = site(0x1000), work = site(0x2000), list = site(0x3000);
+	take(results, 700000);
+	for (uint64_t i = 0; i < 60; i++) {
+		next_step(i + 1);
+		struct held now = take(results, 50000 + i / 10 * 90000), more = take(work, 3 * now.size);
+		if (last.addr)
+			drop(last);
+		last = now;
+		if (!i)
+			take(work, 300000);
+		if (kept)
+			take(list, kept);
+		drop(more);
+	}
+	run(&s);
+	*of_site = steps_site_kept(s.steps, 0, 0);
+	*of_track = steps_track_kept(steps_of(s.steps, 0), heap_of(steps_of(s.steps, 0)));
+	if (kept)
+		CHECK_EQ(steps_site_kept(s.steps, 0, 2), (60 - 3 - 1) * kept); /* the first are what the loop begins with, the last are young */
+	end(&s);
+}
+
+TEST(what_steps_need_is_not_kept)
+{
+	double site, track;
+	by_plan(0, &site, &track);
+	CHECK_EQ(site, 0);
+	CHECK_EQ(track, 0);
+	by_plan(5000, &site, &track);
+	CHECK_EQ(site, 0);
+	CHECK(track >= (60 - 5) * 5000 && track <= 60 * 5000);
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------------------- */

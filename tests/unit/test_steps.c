@@ -348,4 +348,165 @@ TEST(arenas_are_no_steps)
 	CHECK_EQ(turns_of(true), RHYTHM_NONE);
 }
 
+/* ---- short loops ------------------------------------------------------------------------------------------- */
+
+static struct held take_on_device(uint32_t node, uint64_t size)
+{
+	struct held h = { prog.next_addr += size + 64, size };
+	synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, h.addr, size, node);
+	return h;
+}
+
+/* Shards are read for a minute, each with a buffer that is freed; then so many requests of some microseconds, and nothing for a while. */
+static struct pace short_loop(int turns, bool on_device, uint64_t quiet_ns)
+{
+	struct passes s;
+	begin(21);
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	uint32_t shard = site(0x1000), buffer = site(0x1100), words = site(0x2000), answer = site(0x2100), log = site(0x2200);
+	for (int i = 0; i < 7; i++) {
+		prog.now += 9000 * MS;
+		drop(take(buffer, 1 << 20));
+		take_on_device(shard, 1 << 20);
+	}
+	prog.now += 3000 * MS;
+	for (int i = 0; i < turns; i++) {
+		struct held h = take(words, 9000), other = take(log, 300);
+		if (on_device)
+			for (int k = 0; k < 4; k++)
+				synth_dev(prog.p, 0, prog.now += 500, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, take_on_device(answer, 5000).addr, 0, 0);
+		prog.now += on_device ? 0 : MS / 5;
+		drop(other);
+		drop(h);
+	}
+	prog.now += quiet_ns;
+	take(site(0x3000), 50);
+	run(&s);
+	struct pace p = *steps_of(s.steps, 0);
+	end(&s);
+	return p;
+}
+
+/* However long loading took before it, and however fast it is. */
+TEST(a_short_loop_that_uses_the_device_has_steps)
+{
+	struct pace p = short_loop(60, true, 0);
+	CHECK_EQ(p.source, RHYTHM_SITES);
+	CHECK_EQ(p.total, 60);
+	CHECK_EQ(short_loop(60, true, 20000 * MS).total, 60);
+	CHECK_EQ(short_loop(15, true, 0).source, RHYTHM_NONE);
+}
+
+TEST(a_short_loop_that_the_process_ends_with_has_steps)
+{
+	struct pace p = short_loop(200, false, 0);
+	CHECK_EQ(p.source, RHYTHM_SITES);
+	CHECK_EQ(p.total, 200);
+	CHECK_EQ(short_loop(200, false, 20000 * MS).source, RHYTHM_NONE);
+	CHECK_EQ(short_loop(30, false, 0).source, RHYTHM_NONE);
+}
+
+/* ---- units of work ----------------------------------------------------------------------------------------- */
+
+/* Requests of three calls each; every second one something else allocates. */
+TEST(a_request_of_three_calls_is_one_step)
+{
+	struct passes s;
+	begin(22);
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	uint32_t words = site(0x1000), table = site(0x1100), calls[6];
+	for (uint64_t k = 0; k < 6; k++)
+		calls[k] = site(0x2000 + 0x100 * k);
+	for (int i = 0; i < 80; i++) {
+		struct held block = { prog.next_addr += 10000, 9000 };
+		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, block.addr, block.size, words);
+		step();
+		if (i % 2)
+			drop(take(table, 700));
+		for (int call = 0; call < 3; call++)
+			for (int k = 0; k < 6; k++) {
+				struct held one = { prog.next_addr += 10000, 5000 };
+				synth_dev(prog.p, 0, prog.now += 30000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, one.addr, one.size, calls[k]);
+				synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, one.addr, 0, 0);
+			}
+		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, block.addr, 0, 0);
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, RHYTHM_SITES);
+	CHECK_EQ(p->total, 80);
+	CHECK_EQ(p->micro, 3);
+	end(&s);
+}
+
+/* Step i goes back through all i steps before it. */
+TEST(a_backward_pass_that_gets_longer_is_no_loop_of_steps)
+{
+	struct passes s;
+	begin(23);
+	uint32_t forward[8], backward[3], kept = site(0x5000);
+	for (uint64_t k = 0; k < 8; k++)
+		forward[k] = site(0x1000 + 0x100 * k);
+	for (uint64_t k = 0; k < 3; k++)
+		backward[k] = site(0x3000 + 0x100 * k);
+	for (int i = 0; i < 60; i++) {
+		step();
+		for (int k = 0; k < 8; k++)
+			drop(take(forward[k], 8000));
+		take(kept, 6000);
+		for (int back = 0; back <= i; back++)
+			for (int k = 0; k < 3; k++)
+				drop(take(backward[k], 7000));
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, RHYTHM_SITES);
+	CHECK_EQ(p->total, 60);
+	CHECK_EQ(p->micro, 1);
+	end(&s);
+}
+
+static void block_on_device(uint32_t stack, uint32_t node)
+{
+	synth_dev(prog.p, 0, prog.now += 50000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, prog.next_addr += 10000, 9000, node);
+	prog.p->slots[prog.p->count - 2].event.node2 = stack;
+}
+
+/* A model of six layers is called so often, and all that it makes stays; once, its layers alone recur. Behind a minute of loading. */
+static struct pace forward_passes(int calls, int layers)
+{
+	struct passes s;
+	begin(24);
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	synth_code(prog.p, 1, "/home/u/train.py", "main");
+	synth_code(prog.p, 2, "/lib/torch/nn/modules/module.py", "Module._call_impl");
+	uint32_t node = site(0x1000), input = synth_frame(prog.p, 0, 1, 3), loss = synth_frame(prog.p, 0, 1, 5);
+	uint32_t layer = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 10), hidden = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 11);
+	for (int i = 0; i < 6; i++) {
+		prog.now += 10000 * MS;
+		take(site(0x9000), 5000);
+	}
+	for (int i = 0; i < calls; i++) {
+		block_on_device(input, node);
+		for (int k = 0; k < layers; k++) {
+			block_on_device(layer, node);
+			block_on_device(hidden, node);
+		}
+		block_on_device(loss, node);
+	}
+	run(&s);
+	struct pace p = *steps_of(s.steps, 0);
+	end(&s);
+	return p;
+}
+
+TEST(what_calls_a_model_is_a_loop_and_layers_are_none)
+{
+	struct pace p = forward_passes(13, 6);
+	CHECK_EQ(p.source, RHYTHM_SITES);
+	CHECK(p.whole);
+	CHECK_EQ(p.total, 13);
+	CHECK_EQ(forward_passes(1, 13).source, RHYTHM_NONE);
+}
+
 TEST_MAIN

@@ -249,7 +249,15 @@ TEST(a_leak_says_its_pace_and_its_end)
 	CHECK(says(held(VERDICT_LEAK)->evidence, "2 sites grow at the same pace"));
 	growths[0].per_second = 0;
 	judge();
-	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each"));
+	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each") && says(held(VERDICT_LEAK)->evidence, "since the start"));
+	growths[0].late = true;
+	growths[0].since = 7.45;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->evidence, "since second 7.5"));
+	growths[0].since = 188.5; /* the middle of two steps */
+	growths[0].per_step = 3 * MIB;
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->evidence, "since step 188"));
 	short_of_800_mib();
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
 	growths[0].fails_step = 900; /* it has failed: nothing to forecast */
@@ -267,6 +275,16 @@ TEST(a_little_leak_matters_if_it_will_meet_the_limit)
 	growths[0].fails_step = 0;
 	growths[0].fails_ns = 5000;
 	CHECK(now(VERDICT_LEAK));
+	growths[0].fails_in = 5.01; /* later than five times the run */
+	CHECK(!now(VERDICT_LEAK) && ruled_out_since(VERDICT_LEAK, "little and far from the limit"));
+	growths[0].fails_in = 5;
+	CHECK(now(VERDICT_LEAK));
+	growths[1] = growths[2] = growths[0]; /* the forecast is of all three */
+	device.growth.count = 3;
+	growths[0].bytes = (uint64_t)(0.04 * (double)growths[1].bytes);
+	growths[1].bytes = growths[2].bytes = growths[0].bytes - 1;
+	CHECK(now(VERDICT_LEAK));
+	device.growth.count = 1;
 	growths[0].fails_ns = 0;
 	growths[0].bytes = G(1.21);
 	CHECK(now(VERDICT_LEAK));
@@ -294,6 +312,41 @@ TEST(copies_say_what_to_drop)
 	device.copies_known = false;
 	judge();
 	CHECK(nothing(VERDICT_COPIES));
+}
+
+/* A model and another one: nobody but the program knows whether it needs both. */
+TEST(copies_that_may_both_be_needed)
+{
+	short_of_800_mib();
+	copied(3, 2, 40);
+	judge();
+	CHECK(lacks(held(VERDICT_COPIES)->evidence, "if one can go"));
+	copies[0].used = true;
+	judge();
+	CHECK(says(held(VERDICT_COPIES)->evidence, "copies, if one can go: 2 sets of 40 blocks"));
+	CHECK(says(held(VERDICT_COPIES)->advice, "if one can go, drop one of them"));
+}
+
+/* What the request was for is the cause, however little is there of it, and whatever is unused. */
+TEST(a_copy_that_was_begun)
+{
+	begin(24, 2, 0.5, 17.4, 20); /* 2.6 GiB in holes */
+	device.pool.largest_hole = G(1);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	copied(3, 2, 12);
+	copies[0].extra_bytes = copies[0].there = 40 << 20;
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	copies[0].missing = G(2.9);
+	copies[0].times[1] = 2;
+	judge();
+	CHECK(only(VERDICT_COPIES) && ruled_out_since(VERDICT_FRAGMENTATION, "what failed was one more copy, which needed 2.90 GiB"));
+	CHECK_EQ(held(VERDICT_COPIES)->bytes, G(2.9) + (40 << 20));
+	CHECK_EQ(certainty(VERDICT_COPIES), CERTAINTY_HIGH);
+	CHECK(says(held(VERDICT_COPIES)->evidence, "being made when it failed: 40.0 MiB of it were there, 2.90 GiB were missing"));
+	CHECK(says(held(VERDICT_COPIES)->evidence, "(2 of them)"));
+	CHECK(says(held(VERDICT_COPIES)->advice, "make it on the host"));
 }
 
 /* ---- other processes --------------------------------------------------------------------------------------- */
@@ -510,7 +563,7 @@ TEST(holes_are_a_fiftieth_of_the_device)
 	device.pool.largest_hole = G(0.1);
 	CHECK(now(VERDICT_FRAGMENTATION));
 	device.pool.allocated = G(20 - 0.47);
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "of what the pool reserved is unused"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused where this request could lie"));
 }
 
 TEST(a_hole_that_is_large_enough_is_no_hole_too_small)
@@ -640,6 +693,7 @@ TEST(advice_is_by_what_most_is_for)
 		{ CATEGORY_activations, "activation checkpointing" }, { CATEGORY_parameters, "smaller model or type" },
 		{ CATEGORY_gradients, "shard them" }, { CATEGORY_optimizer, "shard or offload its state" },
 		{ CATEGORY_checkpoint, "load it to the host" }, { CATEGORY_kv_cache, "fewer or shorter sequences" },
+		{ CATEGORY_workspace, "CUBLAS_WORKSPACE_CONFIG" },
 	};
 	short_of_800_mib();
 	CHECK(says(advice(), "need at least 819.2 MiB less: a smaller batch or model"));
@@ -676,6 +730,70 @@ TEST(equal_blocks_of_one_line_are_kept_by_something)
 	device.holder.bytes = G(9.1);
 	device.holder.each = 0; /* of many sizes */
 	CHECK(lacks(advice(), "find what keeps them"));
+	device.holder.each = G(9.1) / 16;
+	device.most_for = CATEGORY_workspace; /* one for each stream */
+	CHECK(lacks(advice(), "find what keeps them") && says(advice(), "CUBLAS_WORKSPACE_CONFIG"));
+}
+
+TEST(an_input_that_is_larger_than_all_is_said_to_be)
+{
+	short_of_800_mib();
+	device.most_for = CATEGORY_activations;
+	device.most_for_bytes = G(12);
+	device.holder.site = "train.py:9 step";
+	device.most_before = G(14); /* it has 20, and asks for 1 */
+	CHECK(says(advice(), "It is this input: no step before needed more than 14.00 GiB"));
+	device.most_before = G(14.01);
+	CHECK(lacks(advice(), "this input"));
+	device.most_before = 0;
+	CHECK(lacks(advice(), "this input"));
+	device.most_before = G(14);
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 0.5); /* not what was missing, but no step was like those before */
+	CHECK(lacks(advice(), "this input"));
+}
+
+/* Attempts that failed and were caught, and what they made is still there. */
+TEST(what_failed_attempts_left_is_the_cause_where_it_would_have_done)
+{
+	short_of_800_mib();
+	device.attempts = (struct evidence_attempts){ .count = 5, .bytes = G(1.21), .site = "fit.py:22 forward" };
+	CHECK(now(VERDICT_LEAK) && !held(VERDICT_CAPACITY));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "5 requests failed before and were caught, and 1.21 GiB of what those attempts made (fit.py:22 forward)"));
+	CHECK(says(held(VERDICT_LEAK)->advice, "leaves the except block") && !strcmp(held(VERDICT_LEAK)->sites[0], "fit.py:22 forward"));
+	device.growth_known = false; /* such runs are short */
+	CHECK(now(VERDICT_LEAK));
+	device.attempts.bytes = G(1.19); /* less than a twentieth */
+	CHECK(!now(VERDICT_LEAK) && now(VERDICT_CAPACITY));
+	device.growth_known = true;
+	device.attempts.bytes = G(1.21);
+	device.attempts.count = 1;
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "train.py:73 save keeps more"));
+	growths[0].bytes = G(0.1);
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "1 request failed before and was caught, and 1.21 GiB of what that attempt made"));
+}
+
+static const char *leak_advice(void)
+{
+	judge();
+	return held(VERDICT_LEAK) ? held(VERDICT_LEAK)->advice : NULL;
+}
+
+/* Several tensors of a forward pass are kept by a graph; one is a result. */
+TEST(a_graph_that_is_kept_is_to_be_detached)
+{
+	short_of_800_mib();
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
+	growth(1, GROWTH_LINEAR, CERTAINTY_HIGH, 1);
+	growths[0].category = growths[1].category = CATEGORY_activations;
+	growths[0].tensors = 1;
+	CHECK(says(leak_advice(), "find what holds it"));
+	growths[1].tensors = 1;
+	CHECK(says(leak_advice(), "detach() what is stored"));
+	growths[0].category = CATEGORY_unknown;
+	CHECK(says(leak_advice(), "find what holds it"));
+	growths[0].category = growths[1].category = CATEGORY_workspace; /* kept for each stream */
+	CHECK(!now(VERDICT_LEAK));
 	verdicts_fini(&found);
 }
 

@@ -197,7 +197,7 @@ TEST(flat_lows_are_no_leak)
 	judge();
 	CHECK_EQ(found.held_count, 0);
 	CHECK(out(VERDICT_LEAK));
-	CHECK(says(found.ruled_out[0].evidence, "between its 200 steps does not grow") && !strstr(found.ruled_out[0].evidence, "behind"));
+	CHECK(says(found.ruled_out[0].evidence, "outlives its 200 steps does not grow") && !strstr(found.ruled_out[0].evidence, "behind"));
 	device.behind_steps = true;
 	judge();
 	CHECK(says(found.ruled_out[0].evidence, "200 steps does not grow; it failed behind them"));
@@ -248,6 +248,61 @@ TEST(sum_fits_but_no_hole_does)
 	judge();
 	CHECK(only(VERDICT_FRAGMENTATION));
 	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True"));
+}
+
+/* 3 GiB short in one piece, 4 GiB unused, which do for this request; the step would have asked for 9 GiB. */
+TEST(the_rest_of_the_step_would_not_fit)
+{
+	begin(60, 4, 1, 50, 54);
+	device.request.rise = G(9);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK_EQ(held(VERDICT_CAPACITY)->bytes, G(4));
+	CHECK(says(held(VERDICT_CAPACITY)->evidence, "this one rises by 9.00 GiB from here: short by 4.00 GiB"));
+	CHECK(says(held(VERDICT_CAPACITY)->advice, "at least 4.00 GiB less"));
+	CHECK(out(VERDICT_FRAGMENTATION));
+	device.request.rise = G(5);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+}
+
+/* In a first step nobody knows what it would still have asked for. */
+TEST(holes_in_a_first_step)
+{
+	begin(60, 4, 1, 50, 54);
+	device.request.rise = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK_EQ((int)found.held_count, 2);
+	CHECK(found.held[0].kind == VERDICT_CAPACITY && found.held[1].kind == VERDICT_FRAGMENTATION);
+	CHECK(verdict_certainty(found.held[1].confidence) == CERTAINTY_LOW);
+	CHECK(says(found.held[1].evidence, "no earlier step says what would still have been asked for"));
+	begin(60, 4, 1, 35, 54);
+	device.pool.largest_hole = G(2);
+	device.request.rise = EVIDENCE_UNKNOWN;
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK(verdict_certainty(found.held[0].confidence) == CERTAINTY_MEDIUM);
+}
+
+TEST(who_pins_is_named)
+{
+	static const struct evidence_pin pins[] = { { "train.py:7 keep", G(0.5), G(4) }, { "train.py:9 cache", G(0.1), G(1) } };
+	begin(60, 4, 1, 50, 54);
+	device.pins.items = pins;
+	device.pins.count = 2;
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence, "train.py:7 keep pins segments with 4.00 GiB unused by 512.0 MiB of blocks"));
+	CHECK(!strcmp(held(VERDICT_FRAGMENTATION)->sites[1], "train.py:9 cache"));
+}
+
+TEST(holes_of_other_streams_are_none)
+{
+	begin(60, 4, 1, 50, 54);
+	device.pool.apart = G(3);
+	judge();
+	CHECK(only(VERDICT_CAPACITY));
+	CHECK(out(VERDICT_FRAGMENTATION));
 }
 
 /* The failing request's pool has 0.5 GiB unused; graphs have `unused` GiB more of their own. */

@@ -126,6 +126,10 @@ int main(void)
 {
 	pthread_t writers[WRITERS], reader;
 
+	static char room[MT_MAX_CHUNKS * 32];
+	struct mt_tables tables = { room, 0 };
+
+	mt_ring_tables(&tables);
 	stub_start(CHUNKS * MT_CHUNK_BYTES);
 	pthread_create(&reader, NULL, read_chunks, NULL);
 	for (uintptr_t i = 0; i < WRITERS; i++)

@@ -35,6 +35,7 @@ static inline void begin(double total, double request, double free_gib, double a
 	device.request.failed = request > 0;
 	device.request.pid = 100;
 	device.request.bytes = device.request.block_bytes = G(request);
+	device.request.rise = device.request.bytes; /* nothing more in this step */
 	device.request.driver_failures = 2;
 	device.request.failures = 1;
 	device.request.outcome = FAILURE_FATAL;

@@ -12,7 +12,7 @@
 #define DEPTH 512
 
 static int shown, show = 3;
-static _Atomic uint64_t differ, longer, shorter;
+static _Atomic uint64_t differ, longer, shorter, beyond_init;
 
 static void print_stack(const char *name, const uint64_t *pc, int n)
 {
@@ -25,6 +25,16 @@ static void print_stack(const char *name, const uint64_t *pc, int n)
 	}
 }
 
+/* Behind a call of a module's _init or _fini: there are no tables for them, and libunwind gives up. */
+static bool in_init(uint64_t pc)
+{
+	const uint8_t *p = (const uint8_t *)(uintptr_t)pc;
+
+	while (*p == 0xe8)
+		p += 5;
+	return !memcmp(p, "\x48\x83\xc4\x08\xc3", 5);
+}
+
 /* pcs from the inside outwards; theirs may be as long as it likes. */
 static void compare(const uint64_t *ours, int our_count, bool cut, const uint64_t *theirs, int their_count)
 {
@@ -33,7 +43,10 @@ static void compare(const uint64_t *ours, int our_count, bool cut, const uint64_
 	if (our_count == same && !memcmp(ours, theirs, (size_t)same * 8) && cut == (their_count > DEPTH))
 		return;
 	if (!cut && our_count > same && !memcmp(ours, theirs, (size_t)same * 8)) {
-		longer++; /* they gave up where we went on: libgcc has no guess about code without tables */
+		if (same > 0 && in_init(theirs[same - 1]))
+			beyond_init++;
+		else
+			longer++; /* they gave up where we went on: libgcc has no guess about code without tables */
 		return;
 	}
 	if (cut && our_count < same && !memcmp(ours, theirs, (size_t)our_count * 8)) {

@@ -76,7 +76,7 @@ __attribute__((destructor)) static void stop(void)
 
 	if (!out)
 		return;
-	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu truncated=%lu\n", captures, differ, longer, shorter, truncated);
+	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu beyond_init=%lu truncated=%lu\n", captures, differ, longer, shorter, beyond_init, truncated);
 	if (name)
 		fclose(out);
 }

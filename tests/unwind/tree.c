@@ -2,12 +2,22 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "shim/maps.h"
+#include "shim/sys.h"
+#include "shim/tables.h"
 #include "shim/tree.h"
 #include "tests/unwind/tree.h"
+
+/* There is no filter here. */
+uint32_t mt_quiet;
+bool mt_maps_has(uint64_t at, size_t bytes, bool to_write) { return (void)at, (void)bytes, (void)to_write, false; }
+bool mt_maps_in_first_stack(uint64_t from, uint64_t to) { return (void)from, (void)to, false; }
+void mt_maps_look(void) {}
 
 #define NODES (1u << 23)
 #define FEW (1u << 14)  /* slots of the first table, which a small program doesn't fill */
 #define MANY (1u << 25)
+#define TABLES (1u << 20) /* bytes of the unwinder's */
 
 static struct test_node *nodes;
 static uint32_t *few, *many;
@@ -21,6 +31,10 @@ static void *pages(size_t bytes)
 
 void test_tree_start(void)
 {
+	struct mt_tables t = { pages(TABLES), 0 };
+
+	mt_rules_tables(&t);
+	mt_ehframe_tables(&t);
 	nodes = pages(NODES * sizeof(*nodes));
 	few = pages(FEW * sizeof(*few));
 	many = pages(MANY * sizeof(*many));

@@ -257,8 +257,8 @@ __attribute__((destructor)) static void stop(void)
 		sum(self);
 	started = 0;
 	out = path ? fopen(path, "a") : stderr;
-	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu given_up=%lu nodes=%u\n", captures,
-	        differ, longer, shorter, truncated, joined, fresh, missed, given_up, test_tree_count());
+	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu beyond_init=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu given_up=%lu nodes=%u\n", captures,
+	        differ, longer, shorter, beyond_init, truncated, joined, fresh, missed, given_up, test_tree_count());
 	if (path)
 		fclose(out);
 }

@@ -1,0 +1,80 @@
+/* What the rest of a step asks for, as earlier ones went. */
+#include "analyzer/step_shape.h"
+#include "tests/unit/test.h"
+
+static struct step_shapes *shapes;
+static uint64_t live;
+
+static void take(uint64_t bytes)
+{
+	step_shapes_allocation(shapes, live, live + bytes);
+	live += bytes;
+}
+
+/* 1000 bytes are there; `blocks` blocks of each layer are kept until the end, one more is freed at once. */
+static void step_of(unsigned blocks, uint64_t bytes)
+{
+	step_shapes_begin(shapes, live = 1000);
+	for (unsigned i = 0; i < blocks; i++) {
+		take(bytes);
+		take(bytes / 2);
+		live -= bytes / 2;
+	}
+	live = 1000;
+}
+
+static void begin_as(unsigned blocks, uint64_t bytes)
+{
+	step_shapes_begin(shapes, live = 1000);
+	for (unsigned i = 0; i < blocks; i++) {
+		take(bytes);
+		take(bytes / 2);
+		live -= bytes / 2;
+	}
+}
+
+TEST(a_step_like_the_others)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 5; i++)
+		step_of(20, 100);
+	begin_as(5, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live), 15 * 100 + 50);
+	begin_as(20, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live), STEP_SHAPE_UNKNOWN); /* as long as the others were */
+	step_shapes_free(shapes);
+}
+
+/* Three times the length: what is still to come is three times as much. */
+TEST(a_longer_input)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 20; i++)
+		step_of(20, 100);
+	begin_as(5, 300);
+	CHECK_EQ(step_shapes_rise(shapes, live), 3 * (15 * 100 + 50));
+	step_shapes_free(shapes);
+}
+
+/* More allocations than there are points: what one stands for is a little more or less. */
+TEST(a_long_step)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 3; i++)
+		step_of(10000, 100);
+	begin_as(2500, 100);
+	uint64_t rise = step_shapes_rise(shapes, live);
+	CHECK(rise > 7500 * 100 * 0.97 && rise < 7500 * 100 * 1.03);
+	step_shapes_free(shapes);
+}
+
+TEST(a_first_step)
+{
+	shapes = step_shapes_new();
+	CHECK_EQ(step_shapes_rise(shapes, 0), STEP_SHAPE_UNKNOWN);
+	begin_as(5, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live), STEP_SHAPE_UNKNOWN);
+	step_shapes_free(shapes);
+}
+
+TEST_MAIN
