@@ -89,7 +89,7 @@ def case_places_without_frames():
 def late(shift):
     """The first event comes some seconds after the start, others for as long."""
     with tempfile.TemporaryDirectory() as folder:
-        b = records.battery
+        b = mutants.battery
         t = b.Trace(os.path.join(folder, "t"))
         p = t.process(600, ["late"])
         for i in range(40):
@@ -158,7 +158,7 @@ def case_rings_that_cannot_be():
 
 def failure_in(path):
     """A trace of a failure in line 2 of that file, as a report shows it."""
-    b = records.battery
+    b = mutants.battery
     t = b.Trace(os.path.join(mt.scratch("source"), "t"))
     p = t.process(700, ["train.py"])
     device = p.device(0, "GPU-0", 24 << 30)

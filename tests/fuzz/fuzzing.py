@@ -13,10 +13,8 @@ import tempfile
 import threading
 import time
 
-import mutants
-import records
-
 import mt
+import mutants
 
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 CPU_SECONDS, SECONDS = 20, 200  # of a command; a busy machine gives it a tenth of a processor
