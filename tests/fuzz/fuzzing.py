@@ -5,7 +5,6 @@ import concurrent.futures
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import mt
 import mutants
 
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
+WEIGHS = os.path.join(mt.BUILD, "tests/programs/weighs")
 CPU_SECONDS, SECONDS = 20, 200  # of a command; a busy machine gives it a tenth of a processor
 MIB = {"plain": 700, "asan": 1200}  # AddressSanitizer has a share of its own; the bound of docs/DESIGN.md is 256 MiB, twice, for such small files
 ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1:quarantine_size_mb=8:symbolize=1",
@@ -87,20 +87,18 @@ class Run:
 
     def __init__(self, words, tool, kind):
         self.words, self.kind = words, kind
-        begin = time.monotonic()
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            child = subprocess.Popen([tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-            resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as used:
+            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                     start_new_session=True, pass_fds=(used.fileno(),))
             timer = threading.Timer(SECONDS, lambda: os.killpg(child.pid, 9))
             timer.start()
-            _, status, usage = os.wait4(child.pid, 0)
+            child.wait()
             timer.cancel()
-            child.returncode = self.status = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            err.seek(0)
+            for file in (out, err, used):
+                file.seek(0)
             self.out, self.err = out.read(), err.read()
-        self.seconds, self.mib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10
-        self.wall = time.monotonic() - begin
+            status, micros, kib = map(int, used.read().split() or (9, 0, 0))  # nothing is said by what was killed for its time
+        self.status, self.seconds, self.mib = os.waitstatus_to_exitcode(status), micros / 1e6, kib >> 10
 
     def complaint(self):
         """Why this may not be, or None."""

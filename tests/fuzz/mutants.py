@@ -568,6 +568,8 @@ def change_files(chance, files):
                     data = files[n]
                     files[number_ + os.path.splitext(n)[1]] = data[:at] + struct.pack("<II", pid, image) + data[at + 8:]
         return "%s is there as %s, too" % (stem, number_)
+    if way in ("cut", "insert") and not isinstance(files[name], bytes):
+        way = "drop"
     if way == "cut":
         at = chance.choice(borders(name, files[name]))
         files[name] = files[name][:at + chance.choice((0, 0, 1, -1, 20))] if at else files[name][:at]
