@@ -1,6 +1,5 @@
 """Runs commands on mutants and says what is not allowed: a signal, a sanitizer's word, a hang, much memory, another status than 0 and 3 (1 of
 `check`, 2 of a moment that the trace does not have), an error without a line, JSON that is none."""
-import collections
 import concurrent.futures
 import json
 import os
@@ -126,7 +125,7 @@ class Run:
 
 class Result:
     def __init__(self, mutant, runs, wrong):
-        self.seed, self.what, self.wrong = mutant.seed, mutant.what, wrong
+        self.seed, self.elf, self.what, self.wrong = mutant.seed, mutant.elf, mutant.what, wrong
         self.runs = [(name_of(r.words), r.kind, r.status, r.seconds, r.mib) for r in runs]
 
     def __str__(self):
@@ -181,28 +180,34 @@ class Fuzzer:
 
 
 class Summary:
+    """.commands has a row a command: runs, those with status 0, seconds, most seconds, most MiB, and with AddressSanitizer."""
+
     def __init__(self):
-        self.mutants, self.commands, self.wrong, self.begin = 0, collections.OrderedDict(), [], time.monotonic()
+        self.mutants, self.modules, self.wrong, self.begin = 0, 0, [], time.monotonic()
+        self.commands, self.of_modules = {}, {}
 
     def add(self, result):
         self.mutants += 1
-        for name, kind, status, seconds, mib in result.runs:
-            row = self.commands.setdefault(name, [0, 0, 0.0, 0.0, 0, 0])
-            row[0] += 1
-            row[1] += status == 0
-            row[2] += seconds
-            row[3] = max(row[3], seconds)
-            row[4 if kind == "plain" else 5] = max(row[4 if kind == "plain" else 5], mib)
+        self.modules += result.elf
+        for table in (self.commands, self.of_modules)[:1 + result.elf]:
+            for name, kind, status, seconds, mib in result.runs:
+                row = table.setdefault(name, [0, 0, 0.0, 0.0, 0, 0])
+                at = 4 if kind == "plain" else 5
+                row[0] += 1
+                row[1] += status == 0
+                row[2] += seconds
+                row[3], row[at] = max(row[3], seconds), max(row[at], mib)
         if result.wrong:
             self.wrong.append(result)
 
     def lines(self):
-        yield "%-16s %8s %8s %9s %9s %10s %10s" % ("command", "runs", "status 0", "CPU s", "most s", "most MiB", "with ASan")
-        for name, row in sorted(self.commands.items()):
-            yield "%-16s %8d %8d %9.0f %9.1f %10d %10d" % (name, *row)
-        rows = list(self.commands.values())
-        yield "%d mutants, %d commands in %.0f s, of %.0f s of processor time; %d mutants with complaints" % (
-            self.mutants, sum(r[0] for r in rows), time.monotonic() - self.begin, sum(r[2] for r in rows), len(self.wrong))
+        for title, table in (("command", self.commands), ("on modules", self.of_modules)):
+            yield "%-16s %8s %8s %9s %9s %10s %10s" % (title, "runs", "status 0", "CPU s", "most s", "most MiB", "with ASan")
+            for name, row in sorted(table.items()):
+                yield "%-16s %8d %8d %9.0f %9.1f %10d %10d" % (name, *row)
+        yield "%d mutants, %d of them modules, %d commands in %.0f s, of %.0f s of processor time; %d mutants with complaints" % (
+            self.mutants, self.modules, sum(r[0] for r in self.commands.values()), time.monotonic() - self.begin,
+            sum(r[2] for r in self.commands.values()), len(self.wrong))
 
 
 def fuzz(seeds, count=3, jobs=None, on_wrong=lambda result: None, until=None):
