@@ -603,7 +603,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return ruled_out(out, output_format("%s are unused in the pool, but what failed was one more copy, which needed %s", BYTES(b.unused),
 						    BYTES(begun->missing)));
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
-		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused where this request could lie", BYTES(b.unused),
+		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused and could serve this request", BYTES(b.unused),
 						    BYTES(d->pool.reserved), PERCENT(b.unused, d->pool.reserved)));
 	if (rest_lacks(d, &b))
 		return ruled_out(out, output_format("%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "

@@ -563,7 +563,7 @@ TEST(holes_are_a_fiftieth_of_the_device)
 	device.pool.largest_hole = G(0.1);
 	CHECK(now(VERDICT_FRAGMENTATION));
 	device.pool.allocated = G(20 - 0.47);
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused where this request could lie"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused and could serve this request"));
 }
 
 TEST(a_hole_that_is_large_enough_is_no_hole_too_small)
