@@ -22,7 +22,7 @@
 #define STRETCH_NS 1000000u
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
-enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8, SITE_POOL = 16, SITE_MODULE = 32 };
+enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8, SITE_POOL = 16, SITE_MODULE = 32, SITE_DEVICE = 64 };
 
 /* How often and when one site allocated. */
 struct turn {
@@ -317,7 +317,8 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
 		struct looked l = look_at(w, c->node2);
-		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0) | (c->kind == MODEL_POOL ? SITE_POOL : 0));
+		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0) | (c->kind == MODEL_POOL ? SITE_POOL : 0) |
+				     (c->device != MODEL_NO_DEVICE ? SITE_DEVICE : 0));
 		t->call = l.call;
 		t->node2 = c->node2;
 		t->thread = c->thread;
@@ -564,6 +565,7 @@ struct level {
 	size_t lead;                /* the site that comes first */
 	bool only_loads;            /* while it runs blocks are made on devices and hardly any is freed: no step of anything works like that */
 	bool makes_most, frees;     /* of what is made on devices; enough of what it makes */
+	bool on_device;             /* in all its turns one and the same site makes blocks on a device, which is always the same one */
 	bool whole;                 /* it calls models: layers recur within one alone */
 };
 
@@ -650,11 +652,11 @@ static bool is_fast(const struct level *l)
 /* Which loops a program may work in, those that tell more first. */
 typedef bool level_test(const struct watched *w, const struct level *l);
 
-/* Loading may take minutes, and what is behind it seconds. */
+/* Loading may take minutes, and what is behind it seconds. What is done on one device after the other is a short loop for each. */
 static bool is_for_devices(const struct watched *w, const struct level *l)
 {
 	(void)w;
-	return l->makes_most && (l->whole || (l->frees && l->count >= LEAST_SHORT));
+	return l->makes_most && (l->whole || (l->frees && l->on_device && l->count >= LEAST_SHORT));
 }
 
 /* Not what a program does for a moment. */
@@ -694,6 +696,18 @@ static bool covers(const struct level *l, const struct level *inner)
 	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
 }
 
+static bool uses_a_device(const struct watched *w, const struct level *l)
+{
+	double slack = 1.5 * (double)span_of(l) / (double)(l->count - 1);
+	for (size_t i = 0; l->makes_most && i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		if (t->flags & SITE_DEVICE && t->count >= NEARLY * l->count && (double)t->first_ns <= (double)l->first_ns + slack &&
+		    (double)t->last_ns + slack >= (double)l->last_ns)
+			return true;
+	}
+	return false;
+}
+
 /* It makes blocks outside of all modules, and while it runs modules make some as often or more. */
 static bool calls_models(const struct level *levels, size_t count, const struct level *l)
 {
@@ -707,8 +721,10 @@ static const struct level *innermost(const struct watched *w, struct level *leve
 {
 	static level_test *const tests[] = { is_for_devices, is_long, is_last };
 	const struct level *best = NULL;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		look_at_traffic(w, &levels[i]);
+		levels[i].on_device = uses_a_device(w, &levels[i]);
+	}
 	for (size_t i = 0; i < count; i++)
 		levels[i].whole = calls_models(levels, count, &levels[i]);
 	for (size_t i = 0; !best && i < sizeof(tests) / sizeof(*tests); i++)
