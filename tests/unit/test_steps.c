@@ -417,6 +417,36 @@ TEST(what_each_device_does_for_a_moment_is_no_loop_of_all)
 	end(&s);
 }
 
+/* A list is filled for a moment, and right behind that every second item is dropped; sixteen rounds of work follow. */
+TEST(what_fills_a_list_is_no_loop_of_steps_though_half_is_dropped_behind_it)
+{
+	struct passes s;
+	begin(26);
+	uint32_t fill = site(0x1000), item = site(0x1100), work = site(0x2000), text = site(0x2100);
+	struct held items[400];
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	for (int i = 0; i < 6; i++) {
+		prog.now += 10000 * MS;
+		take(site(0x9000), 5000);
+	}
+	for (int i = 0; i < 400; i++) {
+		struct held h = take(item, 64);
+		items[i] = take_on_device(fill, 120 << 10);
+		drop(h);
+	}
+	for (int i = 0; i < 400; i += 2)
+		synth_dev(prog.p, 0, prog.now += 100, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, items[i].addr, 0, 0);
+	for (int i = 0; i < 16; i++) {
+		struct held h = take(text, 3000), block = take_on_device(work, 30 << 20);
+		prog.now += 20 * MS;
+		synth_dev(prog.p, 0, prog.now, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, block.addr, 0, 0);
+		drop(h);
+	}
+	run(&s);
+	CHECK(steps_of(s.steps, 0)->source == RHYTHM_NONE || steps_of(s.steps, 0)->total == 16);
+	end(&s);
+}
+
 /* However long loading took before it, and however fast it is. */
 TEST(a_short_loop_that_uses_the_device_has_steps)
 {
