@@ -219,6 +219,18 @@ static void add_part(struct evidence_part *list, size_t *count, const char *name
 	list[(*count)++] = (struct evidence_part){ .name = name, .bytes = bytes, .fixed = fixed };
 }
 
+/* Pages that a pool has made for the request that fails just now are mapped nowhere yet. */
+static uint64_t made_for_request(const struct explain *x, const struct ledger *l, const struct model_oom *oom)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; oom && i < l->at->outside_count; i++) {
+		const struct model_outside *o = &l->at->outside[i];
+		const struct model_site *s = model_site(x->view->model, o->process, o->site);
+		bytes += o->process == oom->process && s->segments && s->node == oom->node && s->node2 == oom->node2 ? o->bytes : 0;
+	}
+	return bytes;
+}
+
 /* Of the failing process, or of all where none failed. */
 static int set_parts(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
 {
@@ -319,7 +331,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	e->own_other = own ? own->other : l->other_own;
-	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
+	e->unmapped = less(l->unmapped < e->own_other ? l->unmapped : e->own_other, made_for_request(x, l, oom));
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = pool_of(d, oom);
