@@ -7,6 +7,8 @@
 #include "analyzer/pins.h"
 #include "analyzer/vec.h"
 
+#define LEAST_ALIVE 4       /* activations, to tell from them whether a graph is kept, ... */
+#define KEPT_OF_MADE 0.25   /* ... which is more than this part of what is made */
 #define ENDING_PART 4 /* of a process's time: so much of it is lately */
 
 /* ---- devices ----------------------------------------------------------------------------------------------- */
@@ -305,6 +307,30 @@ static void set_most(struct explain *x, struct evidence_device *e, const struct 
 	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
 }
 
+/* Decorated with no_grad() or inference_mode(). As a `with` block neither is on the stack. */
+static bool is_decorated(struct stacks *s, uint32_t stack)
+{
+	for (stack = stacks_whole(s, stack); stack; stack = stacks_outer(s, stack)) {
+		const struct frame *frames;
+		size_t count = stacks_frames(s, stack, &frames);
+		for (size_t i = 0; i < count; i++)
+			if (frames[i].name && frames[i].file && strstr(frames[i].name, "decorate_context") && strstr(frames[i].file, "/torch/utils/"))
+				return true;
+	}
+	return false;
+}
+
+/* Where no graph is kept, results are all that outlives a forward pass: few of the blocks made since the oldest of the latest ones. A
+ * quarter of them may be older: what training left bound. */
+static bool has_no_graph(const struct explain *x, const struct explain_space *s, const struct model_oom *oom)
+{
+	uint32_t stack = oom ? stacks_of(x->view->stacks, reader_process(x->view->reader, oom->process), oom->node, oom->node2) : 0;
+	if (stack && is_decorated(x->view->stacks, stack))
+		return true;
+	unsigned n = s->latest_count - s->latest_count / 4;
+	return n >= LEAST_ALIVE && (double)n < KEPT_OF_MADE * (double)(s->latest[0] - s->latest[n - 1] + 1);
+}
+
 /* What pools the failing process has used, or any. */
 static struct evidence_pool pool_of(const struct model_device *d, const struct model_oom *oom)
 {
@@ -327,6 +353,7 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->name = d->name;
 	e->uuid = d->uuid;
 	set_most(x, e, &x->spaces[1 + d->index]);
+	e->no_graph = has_no_graph(x, &x->spaces[1 + d->index], oom);
 	e->total = l->total;
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;

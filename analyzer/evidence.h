@@ -208,6 +208,7 @@ struct evidence_device {
 	struct evidence_attempts attempts;
 	enum category most_for;     /* what most of what was alive is for */
 	uint64_t most_for_bytes;
+	bool no_graph;              /* nothing is kept for a backward pass: the failing phase runs under no_grad, or what it makes is gone at once */
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 

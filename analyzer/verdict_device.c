@@ -470,7 +470,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
 	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name, BYTES(f.top->peak_bytes + request),
 				      BYTES(f.next->peak_bytes), f.next->name);
-	out->advice = d->most_for == CATEGORY_activations
+	out->advice = d->most_for == CATEGORY_activations && !d->no_graph
 		? output_format("let %s need less at once (smaller batches there); if no backward pass follows, run it under torch.no_grad(): most are "
 				"activations (%s)", f.top->name, BYTES(d->most_for_bytes))
 		: output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);

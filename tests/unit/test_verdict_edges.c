@@ -433,6 +433,9 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	device.most_for = CATEGORY_activations;
 	judge();
 	CHECK(says(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
+	device.no_graph = true;
+	judge();
+	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
 	phase(2, "other's", 999, 0, 23, false); /* of another process */
 	CHECK(now(VERDICT_PHASE_PEAK));
 	phases[2].pid = 100;
