@@ -189,26 +189,53 @@ static uint64_t before_us(const struct explain *x, const struct model_device *d,
 	return share->first_ns > ns ? 0 : model_at(x->view->model, &share->timeline[LAYER_MEMORY], ns).last;
 }
 
+/* What one process holds on one device. */
+struct held { const struct explain *x; uint32_t process, device; struct holders lines; };
+
+static int add_held(void *arg, const struct moment_block *b)
+{
+	struct held *h = arg;
+	const struct model_site *s = model_site(h->x->view->model, b->process->id, b->site);
+	if (b->process->id != h->process || b->device != h->device || (b->kind == MODEL_DEVICE && s && s->segments))
+		return 0;
+	return holders_add(&h->lines, explain_stack(h->x, b), b->size);
+}
+
+/* The line that most of a traced neighbour's memory is by. */
+static int set_holder(struct explain *x, struct evidence_neighbour *n, uint32_t process, uint32_t device)
+{
+	struct holder most[HOLDERS_MOST];
+	struct held h = { .x = x, .process = process, .device = device };
+	int e = moments_each(x->parts->moments, add_held, &h);
+	if (e == 0 && holders_most(&h.lines, x->view->stacks, view_flags(x->view->options), most) && most->stack) {
+		n->site = explain_site(x, most->stack);
+		n->site_bytes = most->bytes;
+	}
+	holders_fini(&h.lines);
+	return e;
+}
+
 static int set_neighbours(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
 {
 	struct evidence_neighbour *list = explain_room(x, l->process_count * sizeof(*list));
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
-	if (!list)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (unsigned i = 0; i < l->process_count; i++) {
+	int error = list ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; error == 0 && i < l->process_count; i++) {
 		const struct ledger_process *row = &l->processes[i];
 		if (is_own(row, oom) || row->bytes == 0)
 			continue;
-		list[e->neighbours.count++] = (struct evidence_neighbour){
+		struct evidence_neighbour *n = &list[e->neighbours.count++];
+		*n = (struct evidence_neighbour){
 			.pid = row->pid, .name = row->name, .bytes = row->bytes, .since_ns = row->since_ns, .before = row->before,
 			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes : own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
 		};
+		error = oom && row->process ? set_holder(x, n, row->process->id, l->device->index) : 0;
 	}
 	e->neighbours.items = list;
 	e->neighbours_known = l->other_processes != MODEL_UNKNOWN;
 	e->self_listed = e->neighbours_known && !l->by_use;
-	return 0;
+	return error;
 }
 
 static void add_part(struct evidence_part *list, size_t *count, const char *name, uint64_t bytes, bool fixed)

@@ -80,8 +80,8 @@ struct evidence_neighbour {
 	uint64_t since_ns;
 	bool before;                /* it was there before the trace */
 	bool traced;
-	const char *peak_phase;     /* of a traced one: where it needed most */
-	uint64_t peak_bytes;
+	const char *site;           /* the line of a traced one that holds most then; NULL = unknown */
+	uint64_t site_bytes;
 };
 
 /* Device memory of our own outside the pool. */

@@ -55,10 +55,15 @@ def train_and_check(encoder):
 
 def load():
     shards = [take(MIB) for _ in range(40)]
-    time.sleep(1)  # they are read
+    time.sleep(5)  # they are read
     del shards
     return Encoder().cuda()
 
 
-COMMANDS = {"train": lambda: train_and_check(load())}
+def run():
+    encoder = load()
+    train_and_check(encoder)
+
+
+COMMANDS = {"train": run}
 COMMANDS["train"]()
