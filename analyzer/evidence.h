@@ -80,8 +80,8 @@ struct evidence_neighbour {
 	uint64_t since_ns;
 	bool before;                /* it was there before the trace */
 	bool traced;
-	const char *peak_phase;     /* of a traced one: where it needed most */
-	uint64_t peak_bytes;
+	const char *site;           /* the line of a traced one that holds most then; NULL = unknown */
+	uint64_t site_bytes;
 };
 
 /* Device memory of our own outside the pool. */
@@ -208,6 +208,7 @@ struct evidence_device {
 	struct evidence_attempts attempts;
 	enum category most_for;     /* what most of what was alive is for */
 	uint64_t most_for_bytes;
+	bool no_graph;              /* nothing is kept for a backward pass: the failing phase runs under no_grad, or what it makes is gone at once */
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 
