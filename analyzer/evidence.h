@@ -220,7 +220,8 @@ struct evidence_host {
 	uint64_t rss_peak, rss_anon; /* of all traced processes, shared once; anon at the end */
 	uint64_t live;              /* what they had allocated lately: heap and anonymous maps */
 	uint64_t live_peak;
-	uint64_t kept;              /* resident and not live: kept by allocators */
+	uint64_t kept;              /* resident and not live, where blocks once lay: kept by allocators. As of when each was looked at last */
+	uint64_t kept_then, kept_then_ns; /* the same at the ledger's moment; 0 = there is none */
 	uint64_t shm_used, shm_total;
 	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */

@@ -11,6 +11,8 @@
 #define LITTLE_LEFT 0.05
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
+#define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
+#define MUCH_KEPT (256ull << 20)
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
@@ -229,20 +231,33 @@ enum finding host_copies(const struct evidence *e, const struct evidence_device 
 
 /* ---- retained ------------------------------------------------------------------------------------------ */
 
+/* The ledger's moment has another figure where what was kept was used again, or given back, since. */
+static char *not_kept(const struct evidence_host *h)
+{
+	char *then = h->kept_then > h->kept + LEAST_KEPT / 8
+		? output_format("; at %s it was %s, which was used again or given back since", DURATION(h->kept_then_ns), BYTES(h->kept_then)) : NULL;
+	char *text = output_format("allocators keep %s of what was freed when processes were looked at last; %s are resident and private%s", BYTES(h->kept),
+				   BYTES(h->rss_anon), then ? then : "");
+	free(then);
+	return text;
+}
+
 enum finding host_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
-	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("allocators keep %s of what was freed; %s are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
+	bool of_machine = part_of(h->kept, NOTABLE, bound(h));
+	bool of_process = h->kept >= MUCH_KEPT && part_of(h->kept, MOSTLY_KEPT, h->rss_anon);
+	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !(of_machine || of_process))
+		return ruled_out(out, not_kept(h));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
 				      BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
 	out->advice = output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator (memtrace frag --device host)");
-	return holds(out, e, h->kept, 0.8);
+	return holds(out, e, h->kept, of_machine ? 0.8 : 0.7);
 }
 
 /* ---- pressure ------------------------------------------------------------------------------------------ */

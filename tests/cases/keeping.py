@@ -76,4 +76,54 @@ def case_a_short_command_starts_no_recorder():
         mt.equal([name for name in os.listdir(output) if name.endswith(".trace") or name == "samples"], [], "files of a recorder after %s" % command)
 
 
+# ---- kept by allocators
+
+
+KEEPERS = mt.program("keepers")
+
+
+def keepers(*arguments, **env):
+    done = mt.shimmed([KEEPERS, *map(str, arguments)], env=env)
+    mt.equal(done.status, 0, "%r" % done)
+    done.trace.settle()
+    words = done.out.split()
+    done.resident, done.live = int(words[1]), int(words[3])
+    return done
+
+
+def case_workers_that_gave_back_keep_nothing():
+    """Five forked workers share what their parent has, and had a block each that went back to the kernel."""
+    trace = keepers("workers", 5, 300, 350, 5).trace
+    mt.equal(held(trace, "retained"), [], "retained")
+
+
+def case_arenas_that_peak_in_turn_keep_it_all():
+    done = keepers("arenas", 12, 40, 4)
+    kept, found = done.resident - done.live, held(done.trace, "retained")
+    mt.equal(len(found), 1, "verdicts of what was retained")
+    near(found[0]["bytes"], kept, 0.04 * kept, "retained")
+    ledger = done.trace.report["system"]["ledger"]
+    near(ledger["kept"] - ledger["unseen"], kept, 0.04 * kept, "kept in the ledger")
+    mt.equal(ledger["unseen"], 0, "seen by no hook")
+
+
+def case_arenas_that_gave_back_keep_nothing():
+    """One screen, one figure: what was kept at the fullest moment is no contradiction."""
+    trace = keepers("given", 12, 40, 4).trace
+    mt.equal(held(trace, "retained"), [], "retained")
+    why = [v["evidence"] for v in trace.report["ruled_out"] if v["kind"] == "retained"]
+    mt.equal(len(why), 1, "why not retained")
+    ledger = trace.report["system"]["ledger"]
+    mt.check(ledger["kept"] < 16 * MIB or "used again or given back since" in why[0], "%s beside %s" % (why, ledger))
+
+
+def case_what_no_hook_saw_is_no_allocators():
+    """Memory by system calls of its own, and one block that keeps the recorder at it."""
+    done = keepers("both", 200, 4)
+    ledger = done.trace.report["system"]["ledger"]
+    mt.equal(held(done.trace, "retained"), [], "retained")
+    near(ledger["unseen"], 200 * MIB, 24 * MIB, "seen by no hook")
+    near(ledger["live"], 100 * MIB, 10 * MIB, "live")
+
+
 mt.main()
