@@ -453,6 +453,7 @@ static void set_system(struct explain *x)
 	h->swap_peak = f->swap_peak;
 	h->shm_total = f->shm_total;
 	h->shm_used = f->shm_peak;
+	h->shm_left = f->shm_left;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;
@@ -483,6 +484,7 @@ static int set_host(struct explain *x)
 					  ? model_failure(x->view->model, i)->largest_bytes : h->failed_bytes;
 	if (x->system)
 		set_system(x);
+	evidence_ends(x);
 	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);

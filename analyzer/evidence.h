@@ -211,6 +211,25 @@ struct evidence_device {
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 
+/* A request of the heap's or for a mapping that was refused, and of which the process died. bytes 0 = there was none. Limits and what the process
+ * had of them: UNKNOWN = none, or not recorded. */
+struct evidence_refusal {
+	uint32_t pid;
+	const char *name, *ended;   /* "exit 1" */
+	const char *site;
+	uint64_t bytes;
+	uint64_t address_limit, address_used, data_limit, data_used;
+};
+
+/* A runtime that manages memory itself, in a process that ended badly. pid 0 = there is none. */
+struct evidence_runtime {
+	uint32_t pid;
+	const char *name, *ended;
+	uint64_t bytes;             /* of mappings that it made, at their peaks */
+	const char *option;         /* of the command line that limits it, or NULL: */
+	uint64_t limit;
+};
+
 struct evidence_host {
 	bool sampled;               /* somebody sampled the system */
 	uint64_t memory, limit;     /* of the machine; of the cgroup, UNKNOWN = none */
@@ -230,6 +249,9 @@ struct evidence_host {
 	uint64_t got_since;         /* ... what heaps have got since somebody looked */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
+	struct evidence_refusal refusal;
+	struct evidence_runtime runtime;
+	uint64_t shm_left;          /* more in /dev/shm than before, once all had ended; UNKNOWN */
 	bool growth_known;
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	bool copies_known;

@@ -126,11 +126,15 @@ static bool has_failed(const struct report *r)
 static unsigned print_trouble(const struct report *r)
 {
 	const struct verdicts *v = &r->explain->verdicts;
-	if (has_failed(r) || !v->held_count)
+	const struct evidence_runtime *t = &r->explain->evidence.host.runtime;
+	if (has_failed(r) || (!v->held_count && !t->pid))
 		return 0;
 	print("\n");
-	output_line(STYLE_BAD, output_format("%s  %s, %s; nothing failed", v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
-					     verdict_title(v->held[0].kind), BYTES(v->held[0].bytes)));
+	char *end = t->pid ? output_format("%u %s ended with %s", t->pid, t->name, t->ended) : strdup("nothing failed");
+	output_line(STYLE_BAD, !v->held_count ? output_format("ENDED BADLY  %s", end ? end : "")
+			       : output_format("%s  %s, %s; %s", v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
+					       verdict_title(v->held[0].kind), BYTES(v->held[0].bytes), end ? end : ""));
+	free(end);
 	return 2;
 }
 

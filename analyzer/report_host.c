@@ -33,7 +33,7 @@ static char *heading(const struct system *s, int form)
 	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
 			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
 	const char *group = form ? "cgroup's limit   " : "limit of its cgroup   ", *estimated = form ? "   (estimated)" : "   (shares estimated)";
-	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
+	char *text = output_format("HOST at %s, %s %% of %s used   %s%s%s", DURATION(l->ns), PERCENT(l->used, l->total), BYTES(l->total),
 				   l->cgroup ? group : "", swap ? swap : "", l->estimated ? estimated : "");
 	free(swap);
 	return text;

@@ -203,6 +203,7 @@ static void make_machine_ledger(struct system *s, struct sums *sums, const struc
 		    known_or(x, MT_MACHINE_kernel_stacks, 0) + known_or(x, MT_MACHINE_page_tables, 0) +
 		    known_or(x, MT_MACHINE_per_cpu, 0) + known_or(x, MT_MACHINE_huge_pages, 0);
 	l->free = known_or(x, MT_MACHINE_free, 0);
+	l->used = less(l->total, known_or(x, MT_MACHINE_available, l->free + l->page_cache + l->mapped_files));
 }
 
 static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
@@ -219,6 +220,7 @@ static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct
 	l->page_cache = file - l->mapped_files;
 	l->kernel = known_or(x, MT_CGROUP_kernel, 0);
 	l->free = less(l->total, current);
+	l->used = less(current, file);
 }
 
 /* A driver's pinned memory is in no process's account as far as the rows leave room for it; else it is in a process's own, of which

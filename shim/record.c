@@ -236,6 +236,10 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
+	if (!(kind & MT_TRIAL) && !self.busy) {
+		mt_process_note_refusal();
+		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
+	}
 	record(&e, 1, caller);
 }
 

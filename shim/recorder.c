@@ -159,6 +159,12 @@ void mt_recorder_start_timer(void)
 	mt_recorder_due = raw > RAW_MOST ? 0 : s->start_ticks + second();
 }
 
+void mt_recorder_hurry(void)
+{
+	if (mt_recorder_due != UINT64_MAX)
+		mt_recorder_due = 0;
+}
+
 void mt_recorder_weigh_large(uint64_t bytes)
 {
 	const struct mt_session *s = mt_process.session;

@@ -20,6 +20,9 @@ void mt_recorder_start_timer(void);
 #define MT_RECORDER_LARGE (64u << 10)
 void mt_recorder_weigh_large(uint64_t bytes);
 
+/* The next event asks for it, if nobody has. */
+void mt_recorder_hurry(void);
+
 static inline void mt_recorder_weigh(uint64_t bytes)
 {
 	if (__builtin_expect(bytes >= MT_RECORDER_LARGE, 0))

@@ -98,7 +98,7 @@ def case_workers_that_gave_back_keep_nothing():
 
 
 def case_arenas_that_peak_in_turn_keep_it_all():
-    done = keepers("arenas", 12, 40, 4)
+    done = keepers("arenas", 12, 56, 4)
     kept, found = done.resident - done.live, held(done.trace, "retained")
     mt.equal(len(found), 1, "verdicts of what was retained")
     near(found[0]["bytes"], kept, 0.04 * kept, "retained")
@@ -124,6 +124,104 @@ def case_what_no_hook_saw_is_no_allocators():
     mt.equal(held(done.trace, "retained"), [], "retained")
     near(ledger["unseen"], 200 * MIB, 24 * MIB, "seen by no hook")
     near(ledger["live"], 100 * MIB, 10 * MIB, "live")
+
+
+# ---- limits, and ends
+
+
+PYTHON = [os.path.realpath(mt.python()), "-S", "-c"]
+FILLS = "x = []\nfor i in range(%d): x.append(bytes(10 << 20))"
+
+
+def ended(command, prefix=""):
+    """Its trace, and its status; the limits of the shell are for it alone."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    env = mt.shim_env(output)
+    preload = env.pop("LD_PRELOAD")
+    done = mt.execute(["/bin/sh", "-c", prefix + 'exec env LD_PRELOAD="$0" "$@"', preload, *command], env=env)
+    done.trace = mt.Trace(output)
+    done.trace.settle()
+    return done
+
+
+def of_limit(done):
+    report = done.trace.report
+    mt.check(done.status != 0, "it ended well")
+    found, = [v for v in report["verdicts"] if v["kind"] == "limit"]
+    mt.equal(report["status"], "problem")
+    mt.check("WHY" in done.trace.tool("report").out, "the report has no WHY")
+    return found
+
+
+@mt.variants(("ulimit -v 600000; ", 600000, "ulimit -v", 60), ("ulimit -d 300000; ", 300000, "ulimit -d", 30))
+def case_a_limit_of_the_process_is_named(prefix, kib, name, fit):
+    """It fills memory until it is refused some, as it does without the limit, where it ends well."""
+    found = of_limit(ended([*PYTHON, FILLS % 100], prefix))
+    mt.equal(found["bytes"], kib << 10)
+    mt.check(name in found["evidence"] and found["certainty"] == "high", "%s" % found)
+    well = ended([*PYTHON, FILLS % (fit // 2)], prefix)
+    mt.equal((well.status, well.trace.report["status"], held(well.trace, "limit")), (0, "ok", []), "what fits")
+
+
+def case_one_request_above_the_machine():
+    found = of_limit(ended([*PYTHON, "bytes(1 << 45)"]))
+    mt.check(found["bytes"] >= 1 << 45 and "more than the machine's" in found["evidence"], "%s" % found)
+    well = ended([*PYTHON, "try: bytes(1 << 45)\nexcept MemoryError: pass"])
+    mt.equal((well.status, well.trace.report["status"], well.trace.report["verdicts"]), (0, "ok", []), "who catches it")
+
+
+JAVA = """import java.util.*;
+public class Fills { public static void main(String[] a) { List<byte[]> l = new ArrayList<>();
+    for (int i = 0; i < Integer.parseInt(a[0]); i++) l.add(new byte[1 << 20]); } }
+"""
+
+
+def java(name):
+    path = os.path.join(mt.scratch("java"), name + ".java")
+    with open(path, "w") as file:
+        file.write(JAVA)
+    return path
+
+
+@mt.variants("java", "node", "php")
+def case_a_runtime_that_met_its_own_limit(kind):
+    """None was refused memory by the kernel: all ended by themselves."""
+    mt.need(kind)
+    fills = {"java": lambda n: ["java", "-Xmx64m", java("Fills"), str(n)],
+             "node": lambda n: ["node", "--max-old-space-size=60", "-e", "let l = []; for (let i = 0; i < %d; i++) l.push(new Array(125000).fill(i + 0.5))" % n],
+             "php": lambda n: ["php", "-dmemory_limit=64M", "-r", "$a = []; for ($i = 0; $i < %d; $i++) $a[] = str_repeat('x', 1 << 20);" % n]}[kind]
+    found = of_limit(ended(fills(1000)))
+    mt.check(found["certainty"] == "medium" and "its heap may have 6" in found["evidence"], "%s" % found)
+    well = ended(fills(3))
+    mt.equal((well.status, well.trace.report["status"], held(well.trace, "limit")), (0, "ok", []), "what fits")
+
+
+def case_a_runtime_that_ended_badly_is_inconclusive():
+    done = ended([mt.need("node"), "-e", "process.exit(3)"])
+    report = done.trace.report
+    mt.equal((done.status, report["status"], report["verdicts"]), (3, "inconclusive", []))
+    text = done.trace.tool("report").out
+    mt.check("ENDED BADLY" in text and "WHY" in text and "NOT KNOWN" in text, text)
+
+
+# ---- /dev/shm
+
+
+@mt.variants((), ("left",))
+def case_files_in_shm(*left):
+    """Written, not mapped: nobody's pages. The table is of the moment when all are there; what is not removed is a finding."""
+    done = mt.shimmed([mt.program("shmfiles"), "256", "2", *left])
+    try:
+        done.trace.settle()
+        report = done.trace.report
+        near(report["system"]["ledger"]["shm_files"], 256 * MIB, 24 * MIB, "files in shm")
+        found = held(done.trace, "files_left")
+        mt.equal(len(found), len(left), "files that were left")
+        for verdict in found:
+            near(verdict["bytes"], 256 * MIB, 16 * MIB, "left")
+    finally:
+        if left:
+            os.unlink(done.out.split()[0])
 
 
 mt.main()
