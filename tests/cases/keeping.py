@@ -224,4 +224,50 @@ def case_files_in_shm(*left):
             os.unlink(done.out.split()[0])
 
 
+# ---- what the screen says first, and of which moment
+
+
+def lines_of(trace):
+    done = trace.tool("report")
+    mt.equal(done.status, 0, "status of %s" % done)
+    return done.out.splitlines()
+
+
+def case_a_table_of_another_moment_says_so():
+    """What was resident for a moment only nobody looked at; of what stayed there are samples."""
+    lines = lines_of(keepers("given", 12, 56, 3).trace)
+    mt.check(any("no sample near the peak" in line for line in lines), lines)
+    done = mt.shimmed([ONCE, "300", "0", "3"])
+    done.trace.settle()
+    mt.check(not any("no sample near" in line for line in lines_of(done.trace)), "samples were near")
+
+
+@mt.variants((), ("kept",))
+def case_who_kept_all_of_it_is_named_first(*kept):
+    """All of the heap is alive at the exit of one, and nothing of the other's."""
+    done = mt.shimmed([ONCE, "64", "0", "0", *kept])
+    done.trace.settle()
+    text = " ".join(" ".join(lines_of(done.trace)[3:7]).split())
+    mt.check(("never freed: " in text and "of the peak by once.c" in text) == bool(kept), text)
+    mt.check(("healthy: " in text) == (not kept), text)
+
+
+SPIKE = """import mmap, time
+reserved = mmap.mmap(-1, 600 << 20)
+def widen(): return len(bytes(116 << 20))
+time.sleep(0.2); widen(); time.sleep(0.3)
+"""
+
+
+def case_a_spike_comes_before_what_a_library_reserved():
+    """Most of the heap's peak is one line's; mappings, of which nothing is touched, are five times as much."""
+    script = os.path.join(mt.scratch("spike"), "spike.py")
+    with open(script, "w") as file:
+        file.write(SPIKE)
+    done = mt.shimmed([os.path.realpath(mt.python()), "-S", script])
+    done.trace.settle()
+    found = [number for number, line in enumerate(lines_of(done.trace), 1) if "of heap" in line and "spike.py:3 widen" in line]
+    mt.check(found and found[0] <= 6, "line %s" % found)
+
+
 mt.main()
