@@ -142,15 +142,17 @@ static void move_block(struct account *a, const struct block *b, int64_t delta, 
 		struct model_bin *bin = &a->seen.bins[account_bin(b->size)];
 		bin->live_bytes += (uint64_t)bytes;
 		bin->live_blocks += (uint64_t)delta;
+		footprint_move(&a->footprint, b->addr, b->size, delta);
 	}
 	account_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
 }
 
-static void move_inherited(struct account *a, uint64_t size, int64_t delta)
+static void move_inherited(struct account *a, uint64_t addr, uint64_t size, int64_t delta)
 {
 	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
 	t->inherited_bytes += (uint64_t)delta * size;
 	t->inherited_blocks += (uint64_t)delta;
+	footprint_move(&a->footprint, addr, size, delta);
 }
 
 static void count_temporary(struct account *a, const struct block *b, uint64_t delta)
@@ -171,7 +173,7 @@ void account_end_missed(struct account *a, uint64_t addr, uint64_t ns)
 		move_block(a, old, -1, ns);
 		blocks_remove(&a->heap, old);
 	} else if (inherited != LEGACY_GONE) {
-		move_inherited(a, inherited, -1);
+		move_inherited(a, addr, inherited, -1);
 	} else {
 		return;
 	}
@@ -216,7 +218,7 @@ static void free_inherited(struct account *a, uint64_t size, struct undo *u)
 	u->block.size = size;
 	u->known = u->inherited = true;
 	a->kind[MODEL_HEAP].totals.frees++;
-	move_inherited(a, size, -1);
+	move_inherited(a, u->block.addr, size, -1);
 }
 
 static int heap_free(struct account *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
@@ -264,7 +266,7 @@ static int restore(struct account *a, struct undo *taken, uint64_t ns)
 	if (!u.inherited)
 		return restore_own(a, &u, ns);
 	legacy_put_back(&a->legacy, u.block.addr, u.block.size);
-	move_inherited(a, u.block.size, 1);
+	move_inherited(a, u.block.addr, u.block.size, 1);
 	return 0;
 }
 
@@ -400,7 +402,9 @@ int account_inherit(struct account *a, const struct account *parent)
 		struct model_totals *to = &a->kind[k].totals;
 		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
 		to->inherited_blocks = from->live_blocks + from->inherited_blocks;
+		a->seen.began_with += k == MODEL_HEAP || k == MODEL_MAP ? to->inherited_bytes : 0;
 	}
+	footprint_copy(&a->footprint, &parent->footprint);
 	if (!a->seen.process->has_events && !a->seen.process->has_heirs)
 		return 0; /* nobody will ask for single blocks */
 	int e = a->model->query.numbers ? 0 : legacy_init(&a->legacy, &parent->heap, &parent->legacy); /* they are no changes */
@@ -443,8 +447,17 @@ int account_look(struct account *a)
 	return doubt_look(a);
 }
 
+/* For model_process(); what was folded or lost may have lain elsewhere. */
+void account_see_footprint(struct account *a)
+{
+	const bool unknown = a->footprint.unknown || a->seen.fold.until_ns || a->lost;
+	a->seen.footprint = (struct model_footprint){ .known = !unknown, .bytes = a->footprint.bytes, .live = a->footprint.live };
+}
+
 static void drop_blocks(struct account *a)
 {
+	account_see_footprint(a);
+	footprint_fini(&a->footprint);
 	blocks_fini(&a->heap);
 	legacy_fini(&a->legacy);
 	ranges_fini(&a->maps);
@@ -525,6 +538,8 @@ int account_end(struct account *a, bool keep_live)
 		clear_live(a);
 	if (!keep_live || !a->model->query.keep_blocks)
 		drop_blocks(a);
+	else
+		account_see_footprint(a);
 	return e;
 }
 

@@ -3,6 +3,7 @@
 #define MT_ACCOUNT_H
 
 #include "analyzer/blocks.h"
+#include "analyzer/footprint.h"
 #include "analyzer/model.h"
 #include "analyzer/ranges.h"
 #include "analyzer/series.h"
@@ -46,6 +47,7 @@ struct account {
 	struct tally_sites sites;
 	struct blocks heap;
 	struct legacy legacy;      /* inherited part of the heap */
+	struct footprint footprint; /* of the heap */
 	struct ranges maps;
 	uint32_t *pieces;          /* by range.mapping: how many there are. Of a number that is free 1 << 31 and the next such one */
 	size_t piece_room;
@@ -96,6 +98,8 @@ int account_fold(struct account *a, const struct mt_event *s, uint64_t ns);
 
 /* What the parent had, marked as inherited. */
 int account_inherit(struct account *a, const struct account *parent);
+
+void account_see_footprint(struct account *a);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int account_end(struct account *a, bool keep_live);

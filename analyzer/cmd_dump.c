@@ -165,6 +165,22 @@ static void list(const char *key, const char *const *strings)
 
 /* ---- facts ----------------------------------------------------------------------------------------------- */
 
+static void dump_limits(const struct process *p)
+{
+	begin("limits", p->id);
+	label("address");
+	number("address_used", p->address_used);
+	label("of");
+	number("address_limit", p->address_limit);
+	label("data");
+	number("data_used", p->data_used);
+	label("of");
+	number("data_limit", p->data_limit);
+	label("shm");
+	number("shm_used", p->shm_used);
+	end();
+}
+
 static void dump_process(const struct process *p)
 {
 	static const char *const stacks[] = { "all", "sample", "none" };
@@ -196,6 +212,8 @@ static void dump_process(const struct process *p)
 	name("code");
 	print("%" PRId32, p->own_exit_code);
 	end();
+	if (p->address_limit || p->data_limit || p->shm_used)
+		dump_limits(p);
 }
 
 static void dump_program(const struct process *p)

@@ -445,12 +445,21 @@ static int set_devices(struct explain *x)
 
 /* ---- host -------------------------------------------------------------------------------------------------- */
 
-/* No more than was freed: the rest was never recorded, or is no allocator's. */
-static uint64_t kept_of(const struct explain *x, const struct process *p, uint64_t anon, uint64_t live)
+/* What was looked at last of its private memory. `share`: its part, where others have the same pages. */
+struct resident { uint64_t anon, share, ns; bool shared; };
+
+/* Of what is neither live nor inherited no more than lies where blocks once were, or, where these addresses are not known, than was freed: the rest
+ * was never recorded, or is no allocator's. Pages that processes of a family share count once; where nobody looked whose they are, a child
+ * has none. */
+static uint64_t kept_of(const struct explain *x, const struct process *p, const struct resident *r, uint64_t live)
 {
 	const struct model_process *m = model_process(x->view->model, p->id);
-	uint64_t most = m->kind[MODEL_HEAP].peak_bytes, kept = anon > live ? anon - live : 0, freed = most > live ? most - live : 0;
-	return kept < freed ? kept : freed;
+	const struct model_totals *heap = &m->kind[MODEL_HEAP];
+	const uint64_t freed = m->footprint.known ? less(m->footprint.bytes, m->footprint.live) : less(heap->peak_bytes, live);
+	const uint64_t kept = lower(less(r->anon, live + m->began_with), freed);
+	if (!r->shared)
+		return p->parent ? 0 : kept;
+	return r->anon ? (uint64_t)((double)kept * (double)r->share / (double)r->anon) : 0;
 }
 
 /* The most that was live in the last part of a process: what it frees as it ends nobody is going to use again. */
@@ -479,16 +488,19 @@ static void set_kept(struct explain *x)
 		const struct sample_subject *s = samples_of_process(samples, p);
 		if (!s || !(s->known >> MT_PROCESS_rss_anon & 1) || samples_process(samples, s, s->last[MT_PROCESS_rss_anon].ns) != p)
 			continue;
-		uint64_t anon = s->last[MT_PROCESS_rss_anon].value, ns = s->last[MT_PROCESS_rss_anon].ns;
-		uint64_t live = live_lately(x, p, ns);
-		h->rss_anon += s->known >> MT_PROCESS_pss_anon & 1
-			? system_share(anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : anon;
-		h->live += live < anon ? live : anon;
-		h->kept += kept_of(x, p, anon, live);
+		struct resident r = { .anon = s->last[MT_PROCESS_rss_anon].value, .ns = s->last[MT_PROCESS_rss_anon].ns };
+		r.shared = s->known >> MT_PROCESS_pss_anon & 1;
+		r.share = r.shared ? system_share(r.anon, s->last[MT_PROCESS_pss_anon].value, s->last[MT_PROCESS_anonymous].value) : r.anon;
+		uint64_t live = live_lately(x, p, r.ns);
+		h->rss_anon += r.share;
+		h->live += lower(live, r.anon);
+		h->kept += kept_of(x, p, &r, live);
 		sampled++;
 	}
 	if (!sampled)
 		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;
+	else
+		h->kept = lower(h->kept, h->rss_anon);
 }
 
 static void set_system(struct explain *x)
@@ -507,6 +519,7 @@ static void set_system(struct explain *x)
 	h->swap_peak = f->swap_peak;
 	h->shm_total = f->shm_total;
 	h->shm_used = f->shm_peak;
+	h->shm_left = f->shm_left;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;
@@ -514,8 +527,11 @@ static void set_system(struct explain *x)
 	h->got_since = f->got_since;
 	h->file = f->cgroup_file;
 	h->anon = f->cgroup_most;
-	if (l->known)
+	if (l->known) {
 		h->copied = l->copied;
+		h->kept_then = l->kept - l->copied - l->unseen;
+		h->kept_then_ns = l->ns;
+	}
 	if (l->known && !evidence_known(h->anon)) {
 		h->anon = l->live + l->kept + l->other_processes;
 		h->file = l->page_cache + l->mapped_files;
@@ -534,6 +550,7 @@ static int set_host(struct explain *x)
 					  ? model_failure(x->view->model, i)->largest_bytes : h->failed_bytes;
 	if (x->system)
 		set_system(x);
+	evidence_ends(x);
 	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);

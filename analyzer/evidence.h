@@ -212,6 +212,25 @@ struct evidence_device {
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 
+/* A request of the heap's or for a mapping that was refused, and of which the process died. bytes 0 = there was none. Limits and what the process
+ * had of them: UNKNOWN = none, or not recorded. */
+struct evidence_refusal {
+	uint32_t pid;
+	const char *name, *ended;   /* "exit 1" */
+	const char *site;
+	uint64_t bytes;
+	uint64_t address_limit, address_used, data_limit, data_used;
+};
+
+/* A runtime that manages memory itself, in a process that ended badly. pid 0 = there is none. */
+struct evidence_runtime {
+	uint32_t pid;
+	const char *name, *ended;
+	uint64_t bytes;             /* of mappings that it made, at their peaks */
+	const char *option;         /* of the command line that limits it, or NULL: */
+	uint64_t limit;
+};
+
 struct evidence_host {
 	bool sampled;               /* somebody sampled the system */
 	uint64_t memory, limit;     /* of the machine; of the cgroup, UNKNOWN = none */
@@ -221,7 +240,8 @@ struct evidence_host {
 	uint64_t rss_peak, rss_anon; /* of all traced processes, shared once; anon at the end */
 	uint64_t live;              /* what they had allocated lately: heap and anonymous maps */
 	uint64_t live_peak;
-	uint64_t kept;              /* resident and not live: kept by allocators */
+	uint64_t kept;              /* resident and not live, where blocks once lay: kept by allocators. As of when each was looked at last */
+	uint64_t kept_then, kept_then_ns; /* the same at the ledger's moment; 0 = there is none */
 	uint64_t shm_used, shm_total;
 	uint64_t copied;            /* what workers inherited by fork and wrote to, without allocations */
 	unsigned oom_kills;         /* counted during the run */
@@ -230,6 +250,9 @@ struct evidence_host {
 	uint64_t got_since;         /* ... what heaps have got since somebody looked */
 	bool killed;                /* a traced process got SIGKILL or ended without a word */
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
+	struct evidence_refusal refusal;
+	struct evidence_runtime runtime;
+	uint64_t shm_left;          /* more in /dev/shm than before, once all had ended; UNKNOWN */
 	bool growth_known;
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	bool copies_known;

@@ -8,4 +8,7 @@
 int evidence_time_device(struct explain *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom);
 int evidence_time_host(struct explain *x);
 
+/* evidence_ends.c: who died of a refusal. */
+void evidence_ends(struct explain *x);
+
 #endif

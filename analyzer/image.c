@@ -238,6 +238,11 @@ static void set_facts(struct image *im)
 	p->faults = info->faults;
 	p->off = info->off != 0;
 	p->seccomp = info->seccomp != 0;
+	p->address_limit = info->address_limit;
+	p->data_limit = info->data_limit;
+	p->address_used = info->address_used;
+	p->data_used = info->data_used;
+	p->shm_used = info->shm_used;
 }
 
 int image_open(struct image *im, const char *name)

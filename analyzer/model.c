@@ -139,6 +139,8 @@ static int take_level(struct account *a)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		l->map[c] = a->seen.map[c].bytes;
 	l->registered_bytes = a->seen.registered_bytes;
+	account_see_footprint(a);
+	l->footprint = a->seen.footprint;
 	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
 	const struct model_query *q = &a->model->query;
 	size_t first = 0, n = 0;
@@ -305,6 +307,8 @@ static void finish_sites(struct account *a)
 static void finish_account(struct account *a)
 {
 	finish_sites(a);
+	if (!a->seen.ended)
+		account_see_footprint(a);
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct model_totals *sum = &a->host->seen.kind[k];
 		struct model_series *line = &a->seen.timeline[k];

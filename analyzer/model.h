@@ -197,6 +197,12 @@ struct model_failure {
 	uint64_t first_ns, last_ns;
 };
 
+/* The address space in which blocks of the heap ever lay (footprint.h), and what of it is alive. Not known where events were folded or lost. */
+struct model_footprint {
+	bool known;
+	uint64_t bytes, live;
+};
+
 /* What a process had alive at query.level_ns, or at its end if that is before; nothing if it began later. */
 struct model_level {
 	bool taken;
@@ -207,6 +213,7 @@ struct model_level {
 	uint64_t map[MAP_CLASSES];
 	uint64_t registered_bytes;
 	uint64_t inherited_bytes; /* from the fork: of the heap and mappings */
+	struct model_footprint footprint;
 };
 
 /* Blocks that are left out of the oldest events: totals, sites and bins have them; live values in between are too low by
@@ -231,6 +238,8 @@ struct model_process {
 	const struct model_doubt *doubts;            /* by site; NULL = no event was lost */
 	uint32_t site_count;
 	struct model_fold fold;
+	struct model_footprint footprint;            /* at the end */
+	uint64_t began_with;                         /* bytes of heap and mappings, inherited from a fork */
 	uint64_t events;                             /* slots seen, or folded */
 	uint64_t last_ns;                            /* of its latest event */
 	uint64_t lost_events, lost_ns;               /* as the stream said (MT_LOST); the event before the first of them */

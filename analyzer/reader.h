@@ -146,6 +146,8 @@ struct process {
 	uint64_t skipped_slots;         /* event slots that are gone or were unreadable. Grows while reading */
 	bool off;                       /* the shim turned itself off */
 	bool seccomp;                   /* no new files after a filter was installed */
+	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
+	uint64_t shm_used;
 };
 
 enum reader_flag {

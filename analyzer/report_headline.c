@@ -10,6 +10,10 @@
 #include <string.h>
 
 #define MAPPED_MORE 2 /* times the heap: then the peak of mappings is the one to know */
+#define SPIKE_BYTES (64u << 20)
+#define SPIKE_PART 0.5
+#define LEFT_BYTES (16u << 20)
+#define LEFT_PART 0.5 /* of the heap's peak */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
 
@@ -42,20 +46,43 @@ static char *device_peak(const struct report *r, const struct explain_space *s)
 	return text;
 }
 
-static char *host_peak(const struct report *r)
+static char *kind_peak(const struct report *r, enum model_kind kind)
 {
 	static const char *const names[] = { [MODEL_HEAP] = "of heap", [MODEL_MAP] = "mapped" };
-	const struct view *v = r->view;
-	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
-	bool mapped = !(v->kinds & 1u << MODEL_HEAP) || (v->kinds & 1u << MODEL_MAP && map.peak_bytes / MAPPED_MORE > heap.peak_bytes);
-	enum model_kind kind = mapped ? MODEL_MAP : MODEL_HEAP;
-	const struct model_totals *t = mapped ? &map : &heap;
-	if (!t->allocations)
+	struct model_totals t = model_totals(r->view->model, kind);
+	if (!t.allocations)
 		return strdup("nothing was allocated");
 	char *share = owner_share(r->owners[kind]);
-	char *text = output_format("peak %s %s at %s%s", BYTES(t->peak_bytes), names[kind], DURATION(t->peak_ns), share ? share : "");
+	char *text = output_format("peak %s %s at %s%s", BYTES(t.peak_bytes), names[kind], DURATION(t.peak_ns), share ? share : "");
 	free(share);
 	return text;
+}
+
+static bool is_mapped(const struct view *v)
+{
+	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
+	return !(v->kinds & 1u << MODEL_HEAP) || (v->kinds & 1u << MODEL_MAP && map.peak_bytes / MAPPED_MORE > heap.peak_bytes);
+}
+
+static char *host_peak(const struct report *r)
+{
+	return kind_peak(r, is_mapped(r->view) ? MODEL_MAP : MODEL_HEAP);
+}
+
+/* One line of the program made most of the heap's peak: nobody should have to look for that behind what a library reserves, or other trouble. */
+static char *spike_text(const struct report *r)
+{
+	const struct sites *s = r->view->kinds & 1u << MODEL_HEAP ? r->owners[MODEL_HEAP] : NULL;
+	const struct owner *o = s && s->count ? &s->owners[0] : NULL;
+	return o && !o->folded && s->bytes >= SPIKE_BYTES && (double)o->bytes >= SPIKE_PART * (double)s->bytes ? kind_peak(r, MODEL_HEAP) : NULL;
+}
+
+static unsigned print_spike(const struct report *r)
+{
+	char *text = spike_text(r);
+	unsigned lines = text ? output_wrapped(text, 2, 2, output_width(), NULL) : 0;
+	free(text);
+	return lines;
 }
 
 static char *peak_text(const struct report *r)
@@ -99,17 +126,41 @@ static char *alive_text(const struct report *r)
 	return l->alive ? output_format("%s of the program's own alive at exit", BYTES(l->alive)) : strdup("nothing of its own alive at exit");
 }
 
+/* One line's blocks, most of what the heap ever had, were alive at exit: a leak, or what it worked with to its end. NULL = none. */
+static const struct owner *left_behind(const struct report *r)
+{
+	const struct sites *s = r->survivors;
+	const struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
+	for (size_t i = 0; s && i < s->count; i++) {
+		const struct owner *o = &s->owners[i];
+		if (!o->folded)
+			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)heap.peak_bytes ? o : NULL;
+	}
+	return NULL;
+}
+
+static char *left_text(const struct report *r)
+{
+	const struct owner *o = left_behind(r);
+	char *place = !o ? NULL : o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *text = o ? output_format(", %s %% of the peak by %s", PERCENT(o->bytes, model_totals(r->view->model, MODEL_HEAP).peak_bytes),
+				       place ? place : "") : strdup("");
+	free(place);
+	return text;
+}
+
 /* "healthy" is said where everything is known to be; else what is known. */
 static char *health_text(const struct report *r)
 {
 	const struct process *p = report_main_program(r);
 	char exit[32], *grown = grown_text(r), *alive = alive_text(r), *end = NULL;
-	bool healthy = !was_refused(r->view) && r->losses.complete && !r->leaks.sites && ended_well(r) && !report_is_full(r);
+	bool healthy = !was_refused(r->view) && r->losses.complete && !r->leaks.sites && ended_well(r) && !report_is_full(r) && !left_behind(r);
 	if (p && p->state == PROCESS_ENDED && !ended_well(r))
 		end = output_format(" (%s)", exit_text(p, exit, sizeof(exit)));
 	const char *verdict = healthy ? "healthy" : !r->losses.complete ? "of what was recorded" : was_refused(r->view) ? "besides"
-			      : end ? "no trouble with memory" : report_is_full(r) ? "nothing failed" : "no cause for alarm";
-	char *text = output_format("%s%s: %s; %s", verdict, end ? end : "", grown ? grown : "", alive ? alive : "");
+			      : end ? "no trouble with memory" : report_is_full(r) ? "nothing failed" : left_behind(r) ? "never freed" : "no cause for alarm";
+	char *left = left_text(r), *text = output_format("%s%s: %s; %s%s", verdict, end ? end : "", grown ? grown : "", alive ? alive : "", left ? left : "");
+	free(left);
 	free(grown);
 	free(alive);
 	free(end);
@@ -126,12 +177,16 @@ static bool has_failed(const struct report *r)
 static unsigned print_trouble(const struct report *r)
 {
 	const struct verdicts *v = &r->explain->verdicts;
-	if (has_failed(r) || !v->held_count)
+	const struct evidence_runtime *t = &r->explain->evidence.host.runtime;
+	if (has_failed(r) || (!v->held_count && !t->pid))
 		return 0;
 	print("\n");
-	output_line(STYLE_BAD, output_format("%s  %s, %s; nothing failed", v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
-					     verdict_title(v->held[0].kind), BYTES(v->held[0].bytes)));
-	return 2;
+	char *end = t->pid ? output_format("%u %s ended with %s", t->pid, t->name, t->ended) : strdup("nothing failed");
+	output_line(STYLE_BAD, !v->held_count ? output_format("ENDED BADLY  %s", end ? end : "")
+			       : output_format("%s  %s, %s; %s", v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
+					       verdict_title(v->held[0].kind), BYTES(v->held[0].bytes), end ? end : ""));
+	free(end);
+	return 2 + print_spike(r);
 }
 
 unsigned report_print_headline(const struct report *r, unsigned room)
@@ -143,6 +198,7 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	char *text = peak_text(r);
 	unsigned lines = 1 + output_wrapped(text, 2, 2, output_width(), NULL);
 	free(text);
+	lines += is_mapped(r->view) && report_space(r)->device == MODEL_NO_DEVICE ? print_spike(r) : 0;
 	if (!r->leaks.known)
 		return lines;
 	text = health_text(r);

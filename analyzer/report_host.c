@@ -1,4 +1,5 @@
 /* HOST: where the memory of the machine, or what the cgroup may have of it, was; and the largest processes in it. */
+#include "analyzer/arith.h"
 #include "analyzer/error.h"
 #include "analyzer/freed.h"
 #include "analyzer/managed.h"
@@ -15,6 +16,8 @@
 #define SHOWN 0.002 /* of the total; less is no row ... */
 #define OWN_ROWS 8  /* ... but of the run's own, which come first, what matters to the run is */
 #define OWN_SHOWN 0.05
+#define LEAST_MISSED (32u << 20) /* of a peak that no sample is near ... */
+#define MISSED 0.25              /* ... and this part of it */
 
 struct line { const char *name; uint64_t bytes; };
 
@@ -33,10 +36,54 @@ static char *heading(const struct system *s, int form)
 	char *swap = f->swap_total && f->swap_total != SYSTEM_UNKNOWN
 			     ? output_format("swap %s of %s", BYTES(f->swap_peak), BYTES(f->swap_total)) : strdup("no swap");
 	const char *group = form ? "cgroup's limit   " : "limit of its cgroup   ", *estimated = form ? "   (estimated)" : "   (shares estimated)";
-	char *text = output_format("HOST at %s, %s %% of %s   %s%s%s", DURATION(l->ns), PERCENT(l->total - l->free, l->total), BYTES(l->total),
+	char *text = output_format("HOST at %s, %s %% of %s used   %s%s%s", DURATION(l->ns), PERCENT(l->used, l->total), BYTES(l->total),
 				   l->cgroup ? group : "", swap ? swap : "", l->estimated ? estimated : "");
 	free(swap);
 	return text;
+}
+
+/* ---- how near the table's moment is --------------------------------------------------------------------------- */
+
+/* The process whose peak, as the kernel counts it, was highest above all that samples showed of it; NULL = samples were near enough. */
+static const struct system_process *unseen_peak(const struct report *r)
+{
+	const struct system_process *most = NULL;
+	uint64_t missed = 0;
+	for (unsigned i = 0; i < reader_processes(r->view->reader); i++) {
+		const struct system_process *p = system_process(r->system, i);
+		uint64_t more = p->rss_peak == SYSTEM_UNKNOWN ? 0 : less(p->rss_peak, p->rss_seen);
+		if (!view_has(r->view, p->process) || more <= missed || more < LEAST_MISSED || (double)more < MISSED * (double)p->rss_peak)
+			continue;
+		most = p;
+		missed = more;
+	}
+	return most;
+}
+
+/* What of the heap was alive at the table's moment. */
+static uint64_t heap_then(const struct report *r)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < reader_processes(r->view->reader); i++)
+		bytes += view_has(r->view, reader_process(r->view->reader, i)) ? system_process(r->system, i)->live_heap : 0;
+	return bytes;
+}
+
+/* Where nobody looked near the peak the table is of another moment, and the words say so. */
+static unsigned print_distance(const struct report *r)
+{
+	const struct system_process *p = unseen_peak(r);
+	const struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
+	uint64_t more = less(heap.peak_bytes, heap_then(r));
+	if (p)
+		output_fit_line(STYLE_FAINT, output_format("  no sample near the peak: %u had %s resident once, at most %s was seen", p->process->pid,
+							  BYTES(p->rss_peak), BYTES(p->rss_seen)));
+	else if (more >= LEAST_MISSED && (double)more >= MISSED * (double)heap.peak_bytes)
+		output_fit_line(STYLE_FAINT, output_format("  no sample near the heap's peak: %s at %s, %s in this table", BYTES(heap.peak_bytes),
+							  DURATION(heap.peak_ns), BYTES(heap.peak_bytes - more)));
+	else
+		return 0;
+	return 1;
 }
 
 /* ---- the ledger: two rows side by side ---------------------------------------------------------------------- */
@@ -220,7 +267,7 @@ unsigned report_print_host(const struct report *r, unsigned room)
 		return 0;
 	print("\n");
 	output_first_line(STYLE_HEAD, (char *[]){ heading(r->system, 0), heading(r->system, 1) }, 2);
-	unsigned lines = 2 + print_ledger(r);
+	unsigned lines = 2 + print_distance(r) + print_ledger(r);
 	if (room > lines + 3)
 		lines += print_freed(r);
 	if (room > lines + 2)

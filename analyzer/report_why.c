@@ -58,7 +58,7 @@ const struct evidence_device *report_device(const struct report *r)
 
 bool report_is_trouble(const struct report *r)
 {
-	return r->explain->verdicts.held_count > 0 || report_device(r) || report_kills(r);
+	return r->explain->verdicts.held_count > 0 || report_device(r) || report_kills(r) || verdicts_died(&r->explain->evidence);
 }
 
 static bool is_told(const struct verdict *v, const struct evidence_device *d)

@@ -14,7 +14,8 @@
 
 /* Per subject: what it adds to what is in memory right now, and the image it is of. */
 struct share {
-	uint64_t bytes;
+	bool lives;
+	uint64_t bytes, shmem; /* shmem: a part of them */
 	const struct process *image;
 	uint64_t image_until;
 };
@@ -22,7 +23,9 @@ struct share {
 struct pass {
 	struct system *s;
 	struct share *shares;
-	uint64_t sum;          /* of the shares of traced processes of our host */
+	uint64_t sum, shmem;   /* of the shares of traced processes of our host */
+	unsigned alive;        /* of them */
+	bool over;             /* the machine was looked at when all had ended */
 	uint64_t group;        /* what the cgroup with a limit has of that kind; 0 = there is none */
 	uint64_t looked;       /* of the shares what this sample looked at closely */
 	uint64_t most, most_ns;
@@ -32,14 +35,18 @@ struct pass {
 static bool has(const struct sample *x, unsigned field) { return x->known >> field & 1; }
 
 /* What it takes for itself: with shared pages divided where that is known. */
+static uint64_t own_shmem(const struct sample *x)
+{
+	uint64_t shmem = x->value[MT_PROCESS_rss_shmem];
+	return has(x, MT_PROCESS_pss_shmem) ? lower(shmem, x->value[MT_PROCESS_pss_shmem]) : shmem;
+}
+
 static uint64_t own_share(const struct sample *x)
 {
-	uint64_t anon = x->value[MT_PROCESS_rss_anon], shmem = x->value[MT_PROCESS_rss_shmem], swap = x->value[MT_PROCESS_swap];
+	uint64_t anon = x->value[MT_PROCESS_rss_anon], swap = x->value[MT_PROCESS_swap];
 	if (has(x, MT_PROCESS_pss_anon))
 		anon = system_share(anon, x->value[MT_PROCESS_pss_anon], x->value[MT_PROCESS_anonymous]);
-	if (has(x, MT_PROCESS_pss_shmem) && x->value[MT_PROCESS_pss_shmem] < shmem)
-		shmem = x->value[MT_PROCESS_pss_shmem];
-	return anon + shmem + swap;
+	return anon + own_shmem(x) + swap;
 }
 
 static const struct process *image_at(struct pass *p, const struct sample *x)
@@ -64,19 +71,25 @@ static void raise(uint64_t *most, uint64_t *at, uint64_t value, uint64_t ns)
 static void take_process(struct pass *p, const struct sample *x)
 {
 	struct share *sh = &p->shares[x->subject->index];
-	uint64_t before = sh->bytes;
+	const struct share before = *sh;
 	if (!x->subject->traced)
 		return;
 	sh->bytes = x->gone ? 0 : own_share(x);
-	p->looked += x->fields >> MT_PROCESS_pss_anon & 1 ? sh->bytes : 0;
+	sh->shmem = x->gone ? 0 : own_shmem(x);
 	if (x->subject->host == p->s->host)
-		p->sum += sh->bytes - before;
+		p->alive += (sh->lives = !x->gone) - before.lives;
+	p->looked += x->fields >> MT_PROCESS_pss_anon & 1 ? sh->bytes : 0;
+	if (x->subject->host == p->s->host) {
+		p->sum += sh->bytes - before.bytes;
+		p->shmem += sh->shmem - before.shmem;
+	}
 	const struct process *image = x->gone ? NULL : image_at(p, x);
 	if (!image)
 		return;
 	struct system_process *out = &p->s->processes[image->id];
 	uint64_t rss = x->value[MT_PROCESS_rss], peak = x->value[MT_PROCESS_rss_peak];
 	raise(&out->rss_peak, &out->rss_peak_ns, peak > rss ? peak : rss, x->ns);
+	raise(&out->rss_seen, NULL, rss, x->ns);
 	raise(&out->swap_peak, NULL, x->value[MT_PROCESS_swap], x->ns);
 	if (x->fields >> MT_PROCESS_private_dirty & 1) {
 		if (out->dirty_first == SYSTEM_UNKNOWN)
@@ -98,14 +111,21 @@ static void take_machine(struct pass *p, const struct sample *x)
 	f->memory = x->value[MT_MACHINE_total];
 	f->swap_total = x->value[MT_MACHINE_swap_total];
 	raise(&f->swap_peak, &f->swap_peak_ns, swap, x->ns);
-	raise(&f->shm_peak, NULL, x->value[MT_MACHINE_shm_used], x->ns);
+	const uint64_t files = x->value[MT_MACHINE_shm_used];
+	if (f->shm_start == SYSTEM_UNKNOWN)
+		f->shm_start = files;
+	if (!p->over)
+		f->shm_left = less(files, f->shm_start); /* who lives then is asked later */
+	p->over = p->alive == 0 && p->most;
+	raise(&f->shm_peak, NULL, files, x->ns);
 	f->shm_total = x->value[MT_MACHINE_shm_total];
 	if (has(x, MT_MACHINE_available) && x->value[MT_MACHINE_available] < f->available_min) {
 		f->available_min = x->value[MT_MACHINE_available];
 		f->available_min_ns = x->ns;
 	}
-	/* shares are estimates: there can't be more than there is */
-	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap, now = p->sum < there ? p->sum : there;
+	/* shares are estimates: there can't be more than there is. Files that came to /dev/shm meanwhile are taken for the run's */
+	uint64_t there = x->value[MT_MACHINE_anon] + x->value[MT_MACHINE_shmem] + swap;
+	uint64_t now = lower(p->sum + less(f->shm_left, p->shmem), there);
 	if (p->group)
 		now = p->group;
 	bool fuller = now > p->best + p->best / AS_FULL;
@@ -256,16 +276,26 @@ static void set_unknown(struct system *s)
 	s->facts = (struct system_facts){
 		.memory = SYSTEM_UNKNOWN, .limit = SYSTEM_UNKNOWN, .available_min = SYSTEM_UNKNOWN, .swap_total = SYSTEM_UNKNOWN,
 		.swap_start = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN, .swapped_out = SYSTEM_UNKNOWN, .oom_kills = SYSTEM_UNKNOWN,
-		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .cgroup_most = SYSTEM_UNKNOWN, .cgroup_file = SYSTEM_UNKNOWN,
+		.shm_total = SYSTEM_UNKNOWN, .shm_peak = SYSTEM_UNKNOWN, .shm_start = SYSTEM_UNKNOWN, .shm_left = SYSTEM_UNKNOWN, .cgroup_most = SYSTEM_UNKNOWN, .cgroup_file = SYSTEM_UNKNOWN,
 		.stalled_ns = SYSTEM_UNKNOWN, .traced_peak = SYSTEM_UNKNOWN,
 	};
 	for (unsigned i = 0; i < reader_processes(s->reader); i++)
 		s->processes[i] = (struct system_process){
-			.process = reader_process(s->reader, i), .rss_peak = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN,
+			.process = reader_process(s->reader, i), .rss_peak = SYSTEM_UNKNOWN, .rss_seen = SYSTEM_UNKNOWN, .swap_peak = SYSTEM_UNKNOWN,
 			.dirty_first = SYSTEM_UNKNOWN, .dirty_last = SYSTEM_UNKNOWN, .rss = SYSTEM_UNKNOWN, .anon = SYSTEM_UNKNOWN,
 			.file = SYSTEM_UNKNOWN, .shmem = SYSTEM_UNKNOWN, .pss = SYSTEM_UNKNOWN, .swap = SYSTEM_UNKNOWN,
 			.private_dirty = SYSTEM_UNKNOWN, .size = SYSTEM_UNKNOWN, .unseen_map = SYSTEM_UNKNOWN,
 		};
+}
+
+/* Files are left by processes that have ended; where somebody was not seen to end, nothing is known. */
+static void settle_shm(struct system *s)
+{
+	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
+		const struct sample_subject *d = samples_subject(s->samples, i);
+		if (d->kind == MT_SUBJECT_PROCESS && d->traced && d->host == s->host && d->gone_ns == UINT64_MAX)
+			s->facts.shm_left = SYSTEM_UNKNOWN;
+	}
 }
 
 static int look(struct system *s)
@@ -275,8 +305,10 @@ static int look(struct system *s)
 	int e = p.shares && s->worst ? samples_each(s->samples, 0, UINT64_MAX, take, &p) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	for (unsigned i = 0; !e && i < reader_processes(s->reader); i++)
 		e = judge(s, &s->processes[i]);
-	if (!e)
+	if (!e) {
 		choose_moment(s, &p);
+		settle_shm(s);
+	}
 	free(p.shares);
 	return e;
 }
@@ -312,6 +344,8 @@ int system_open(struct system **out, struct reader *r)
 		e = samples_open(&s->samples, r);
 	if (!e) {
 		set_unknown(s);
+		if (reader_processes(r) && reader_process(r, 0)->host == s->host && reader_process(r, 0)->shm_used)
+			s->facts.shm_start = reader_process(r, 0)->shm_used - 1;
 		e = look(s);
 	}
 	if (!e && s->facts.sampled)

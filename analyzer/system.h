@@ -25,6 +25,7 @@ enum system_kill { SYSTEM_NOT_KILLED = 0, SYSTEM_MAYBE_KILLED, SYSTEM_KILLED };
 struct system_process {
 	const struct process *process;
 	uint64_t rss_peak, rss_peak_ns; /* the kernel's own high-water mark where it is higher than any sample */
+	uint64_t rss_seen;              /* the most that a sample showed */
 	uint64_t swap_peak;
 	uint64_t dirty_first, dirty_last; /* private dirty: of forked children, what was copied on write */
 	enum system_kill oom_killed;
@@ -43,6 +44,7 @@ struct system_ledger {
 	uint64_t ns;
 	const char *cgroup;      /* whose limit it is; NULL = the machine's memory */
 	uint64_t total;
+	uint64_t used;           /* of it: what can't give way; clean pages of files, and what the kernel says can be had back, can */
 	uint64_t live;           /* requested and not freed: heap, private anonymous mappings; as far as it is resident */
 	uint64_t kept;           /* the rest of what is resident and private: kept by allocators, stacks, relocations */
 	uint64_t pinned;         /* locked by a driver outside the processes' own memory */
@@ -71,6 +73,7 @@ struct system_facts {
 	uint64_t swapped_out;    /* pages' bytes during the run */
 	uint64_t oom_kills;      /* during the run: the cgroup's, else the machine's */
 	uint64_t shm_total, shm_peak;
+	uint64_t shm_start, shm_left; /* left: once all traced processes were gone it had so much more than at the start */
 	uint64_t cgroup_most, cgroup_most_ns, cgroup_file; /* the most that couldn't give way of what the cgroup had, and its files' pages then */
 	bool cgroup_killed;      /* the kernel killed as the cgroup's limit was hit */
 	bool cut_off;            /* all ended at once, the recorder, too, when the cgroup was nearly full, or wasn't but for ... */

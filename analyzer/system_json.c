@@ -12,6 +12,7 @@ static json_t *json_ledger(const struct system_ledger *l)
 	json_object_set_new(o, "of", json_string(l->cgroup ? "cgroup" : "machine"));
 	json_object_set_new(o, "cgroup", json_text(l->cgroup));
 	json_object_set_new(o, "total_bytes", json_bytes(l->total));
+	json_object_set_new(o, "used_bytes", json_bytes(l->used));
 	json_object_set_new(o, "live", json_bytes(l->live));
 	json_object_set_new(o, "kept", json_bytes(l->kept));
 	json_object_set_new(o, "pinned", json_bytes(l->pinned));
@@ -62,6 +63,7 @@ json_t *json_system(const struct system *s)
 	json_object_set_new(o, "stalled_s", f->stalled_ns == SYSTEM_UNKNOWN ? json_null() : json_seconds(f->stalled_ns));
 	json_object_set_new(o, "shm_bytes", known(f->shm_total));
 	json_object_set_new(o, "shm_peak_bytes", known(f->shm_peak));
+	json_object_set_new(o, "shm_left_bytes", known(f->shm_left));
 	json_object_set_new(o, "resident_peak_bytes", known(f->traced_peak));
 	json_object_set_new(o, "ledger", system_ledger(s)->known ? json_ledger(system_ledger(s)) : json_null());
 	json_object_set_new(o, "other_processes", json_others(s));

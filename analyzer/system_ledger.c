@@ -23,7 +23,8 @@ static uint64_t known(const struct sample_state *x, unsigned field)
 /* Sums over traced processes, shared pages once. */
 struct sums { uint64_t anon, file, shmem, live, untouched, untouched_error, pinned, swap, copied, unseen; };
 
-static void add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
+/* Returns its share of private memory. */
+static uint64_t add_process(struct system *s, const struct sample_state *x, struct system_process *out, struct sums *sums)
 {
 	bool rolled = x->known >> MT_PROCESS_pss_anon & 1;
 	uint64_t anon = known_or(x, MT_PROCESS_rss_anon, 0), file = known_or(x, MT_PROCESS_rss_file, 0);
@@ -54,6 +55,7 @@ static void add_process(struct system *s, const struct sample_state *x, struct s
 	out->swap = known(x, MT_PROCESS_swap);
 	out->private_dirty = lately ? known(x, MT_PROCESS_private_dirty) : SYSTEM_UNKNOWN;
 	out->size = known(x, MT_PROCESS_size);
+	return anon;
 }
 
 /* What a forked child wrote to, beyond what it allocated itself, is a copy of what it inherited. As of the latest look at its pages. */
@@ -63,19 +65,28 @@ static uint64_t copied(const struct model_process *m, const struct sample_state 
 	return lower(more, m->level.inherited_bytes);
 }
 
-/* Resident beyond all that allocators can have kept: they never had more than the heap and the mappings at their peaks, half as much again for
- * holes, and headers. So a runtime or an allocator that asks the kernel by itself. What is left of it for stacks and libraries is no sign. */
-static uint64_t unseen(const struct model_process *m, const struct system_process *p)
+/* The most that allocators can have kept: what of the addresses where blocks ever lay has none now. Where these are not known they never had
+ * more than the heap and the mappings at their peaks, half as much again for holes, and headers. */
+static uint64_t allocators_room(const struct model_process *m)
 {
 	const struct model_totals *heap = &m->kind[MODEL_HEAP], *map = &m->kind[MODEL_MAP];
+	const struct model_footprint *f = &m->level.footprint;
 	uint64_t had = heap->peak_bytes + HEADER * heap->peak_blocks + map->peak_bytes;
+	return f->known ? less(f->bytes, f->live) : had + had / 2;
+}
+
+/* Resident beyond that: of a runtime or an allocator that asks the kernel by itself. What is left of it for stacks and libraries is no sign.
+ * `share`: its part of what it has in common with others. */
+static uint64_t unseen(const struct model_process *m, const struct system_process *p, uint64_t share)
+{
 	uint64_t other = less(p->anon, p->live_heap + p->live_map - p->untouched + m->level.inherited_bytes);
-	uint64_t bytes = p->anon == SYSTEM_UNKNOWN ? 0 : less(other, had + had / 2 + m->process->threads * STACK + LIBRARIES);
-	return bytes >= other / 4 ? bytes : 0;
+	uint64_t usual = allocators_room(m) + p->untouched_error + m->process->threads * STACK + LIBRARIES;
+	uint64_t bytes = p->anon == SYSTEM_UNKNOWN ? 0 : less(other, usual);
+	return bytes >= other / 4 && p->anon ? (uint64_t)((double)bytes * (double)share / (double)p->anon) : 0;
 }
 
 static int add_level(const struct system *s, const struct model *m, const struct sample_subject *d, const struct sample_state *x,
-		     struct system_process *out, struct sums *sums)
+		     struct system_process *out, uint64_t share, struct sums *sums)
 {
 	const struct model_level *l = &model_process(m, out->process->id)->level;
 	uint64_t mapped = 0;
@@ -96,7 +107,7 @@ static int add_level(const struct system *s, const struct model *m, const struct
 	sums->untouched += out->untouched;
 	sums->untouched_error += out->untouched_error;
 	sums->pinned += l->live[MODEL_PINNED];
-	sums->unseen += unseen(model_process(m, out->process->id), out);
+	sums->unseen += unseen(model_process(m, out->process->id), out, share);
 	sums->copied += copied(model_process(m, out->process->id), x, out);
 	return e;
 }
@@ -111,8 +122,8 @@ static int take_processes(struct system *s, const struct model *m, struct sums *
 		const struct process *p = samples_process(s->samples, d, s->ns);
 		if (!p || (p->end_ns < s->ns && p->state != PROCESS_RUNNING && d->last_ns < s->ns))
 			continue;
-		add_process(s, x, &s->processes[p->id], sums);
-		int e = add_level(s, m, d, x, &s->processes[p->id], sums);
+		uint64_t share = add_process(s, x, &s->processes[p->id], sums);
+		int e = add_level(s, m, d, x, &s->processes[p->id], share, sums);
 		if (e)
 			return e;
 	}
@@ -192,6 +203,7 @@ static void make_machine_ledger(struct system *s, struct sums *sums, const struc
 		    known_or(x, MT_MACHINE_kernel_stacks, 0) + known_or(x, MT_MACHINE_page_tables, 0) +
 		    known_or(x, MT_MACHINE_per_cpu, 0) + known_or(x, MT_MACHINE_huge_pages, 0);
 	l->free = known_or(x, MT_MACHINE_free, 0);
+	l->used = less(l->total, known_or(x, MT_MACHINE_available, l->free + l->page_cache + l->mapped_files));
 }
 
 static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct sample_state *x)
@@ -208,6 +220,7 @@ static void make_cgroup_ledger(struct system *s, struct sums *sums, const struct
 	l->page_cache = file - l->mapped_files;
 	l->kernel = known_or(x, MT_CGROUP_kernel, 0);
 	l->free = less(l->total, current);
+	l->used = less(current, file);
 }
 
 /* A driver's pinned memory is in no process's account as far as the rows leave room for it; else it is in a process's own, of which

@@ -1,6 +1,7 @@
 #include "analyzer/trend.h"
 
 #include "analyzer/ledger.h"
+#include "analyzer/process_limits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,7 +108,8 @@ static bool find_limit(const struct course *c, const struct view *v, const struc
 	if (!course_samples(c))
 		return false;
 	const struct step *last = &p->steps[p->count - 1];
-	room->limit = host_room(course_samples(c), p->process, last->end_ns) + (double)step_high(t, p->count - 1);
+	room->limit = fmin(host_room(course_samples(c), p->process, last->end_ns), process_limits_room(course_samples(c), p->process, last->end_ns)) +
+		      (double)step_high(t, p->count - 1);
 	return isfinite(room->limit);
 }
 

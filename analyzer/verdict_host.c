@@ -11,6 +11,8 @@
 #define LITTLE_LEFT 0.05
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
+#define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
+#define MUCH_KEPT (512ull << 20)
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
@@ -74,10 +76,56 @@ static enum finding cut_off(const struct evidence *e, struct verdict *out)
 	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
 }
 
+/* What it had of a limit, and what it asked for, do not fit into it. */
+static bool meets(uint64_t limit, uint64_t used, uint64_t bytes)
+{
+	return evidence_known(limit) && evidence_known(used) && (bytes > limit || used > limit - bytes);
+}
+
+static enum finding refused(const struct evidence *e, const struct evidence_refusal *r, struct verdict *out)
+{
+	static const char *const form = "%u %s was refused %s when it had %s of %s of %s that it may have (%s)";
+	const struct evidence_host *h = &e->host;
+	if (meets(r->address_limit, r->address_used, r->bytes)) {
+		out->evidence = output_format(form, r->pid, r->name, BYTES(r->bytes), BYTES(r->address_used), "address space", BYTES(r->address_limit), "ulimit -v");
+		out->advice = output_format("raise the limit of address space (ulimit -v, RLIMIT_AS), or need less (memtrace peak)");
+		return holds(out, e, r->address_limit, 0.95);
+	}
+	if (meets(r->data_limit, r->data_used, r->bytes)) {
+		out->evidence = output_format(form, r->pid, r->name, BYTES(r->bytes), BYTES(r->data_used), "private memory", BYTES(r->data_limit), "ulimit -d");
+		out->advice = output_format("raise the limit of private memory (ulimit -d, RLIMIT_DATA), or need less (memtrace peak)");
+		return holds(out, e, r->data_limit, 0.95);
+	}
+	if (evidence_known(h->memory) && r->bytes > h->memory) {
+		out->evidence = output_format("one request of %u %s for %s is more than the machine's %s", r->pid, r->name, BYTES(r->bytes), BYTES(h->memory));
+		out->advice = output_format("find out where %s gets that size from", r->site ? r->site : "the request");
+		return holds(out, e, r->bytes, 0.9);
+	}
+	out->evidence = output_format("which limit refused %s to %u %s (%s): it is neither ulimit -v nor -d", BYTES(r->bytes), r->pid, r->name, r->ended);
+	return FINDING_UNKNOWN;
+}
+
+static enum finding of_runtime(const struct evidence *e, const struct evidence_runtime *t, struct verdict *out)
+{
+	if (t->option && part_of(t->bytes, TIGHT, t->limit)) {
+		out->evidence = output_format("%u %s ended with %s when its runtime had mapped %s in all; its heap may have %s (%s)", t->pid, t->name,
+					      t->ended, BYTES(t->bytes), BYTES(t->limit), t->option);
+		out->advice = output_format("raise %s, or keep less: the runtime's own heap dump says what", t->option);
+		return holds(out, e, t->limit, 0.7);
+	}
+	out->evidence = output_format("whether the runtime of %u %s (%s), which manages %s by itself, refused memory: what it printed says so", t->pid, t->name,
+				      t->ended, BYTES(t->bytes));
+	return FINDING_UNKNOWN;
+}
+
 enum finding host_limit(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
+	if (!h->oom_kills && h->refusal.bytes)
+		return refused(e, &h->refusal, out);
+	if (!h->oom_kills && h->runtime.pid)
+		return of_runtime(e, &h->runtime, out);
 	if (!h->sampled || !evidence_known(h->limit) || !evidence_known(h->memory) || h->limit >= h->memory)
 		return FINDING_NONE;
 	if (!h->oom_kills)
@@ -229,20 +277,47 @@ enum finding host_copies(const struct evidence *e, const struct evidence_device 
 
 /* ---- retained ------------------------------------------------------------------------------------------ */
 
+/* The ledger's moment has another figure where what was kept was used again, or given back, since. */
+static char *not_kept(const struct evidence_host *h)
+{
+	char *then = h->kept_then > h->kept + LEAST_KEPT / 8
+		? output_format("; at %s it was %s, which was used again or given back since", DURATION(h->kept_then_ns), BYTES(h->kept_then)) : NULL;
+	char *text = output_format("allocators keep %s of what was freed when processes were looked at last; %s are resident and private%s", BYTES(h->kept),
+				   BYTES(h->rss_anon), then ? then : "");
+	free(then);
+	return text;
+}
+
 enum finding host_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
-	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !part_of(h->kept, NOTABLE, bound(h)))
-		return ruled_out(out, output_format("allocators keep %s of what was freed; %s are resident and private", BYTES(h->kept), BYTES(h->rss_anon)));
+	bool of_machine = part_of(h->kept, NOTABLE, bound(h));
+	bool of_process = h->kept >= MUCH_KEPT && part_of(h->kept, MOSTLY_KEPT, h->rss_anon);
+	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !(of_machine || of_process))
+		return ruled_out(out, not_kept(h));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed", BYTES(h->rss_anon),
 				      BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
 	out->advice = output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator (memtrace frag --device host)");
-	return holds(out, e, h->kept, 0.8);
+	return holds(out, e, h->kept, of_machine ? 0.8 : 0.7);
+}
+
+/* ---- files left ---------------------------------------------------------------------------------------- */
+
+enum finding host_files_left(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	(void)d;
+	if (!evidence_known(h->shm_left) || h->shm_left < LEAST_KEPT)
+		return FINDING_NONE;
+	out->evidence = output_format("/dev/shm has %s more than when the run began, and all its processes have ended: files in it are memory until somebody "
+				      "removes them", BYTES(h->shm_left));
+	out->advice = output_format("ls -l /dev/shm, and rm what nobody uses; unlink such files as soon as they are open");
+	return holds(out, e, h->shm_left, 0.7);
 }
 
 /* ---- pressure ------------------------------------------------------------------------------------------ */

@@ -58,7 +58,7 @@ struct evidence evidence_none(void)
 		.available_min = EVIDENCE_UNKNOWN, .swap_start = EVIDENCE_UNKNOWN, .swap_peak = EVIDENCE_UNKNOWN,
 		.swap_total = EVIDENCE_UNKNOWN, .rss_peak = EVIDENCE_UNKNOWN, .rss_anon = EVIDENCE_UNKNOWN, .live = EVIDENCE_UNKNOWN,
 		.live_peak = EVIDENCE_UNKNOWN, .kept = EVIDENCE_UNKNOWN, .shm_used = EVIDENCE_UNKNOWN, .shm_total = EVIDENCE_UNKNOWN,
-		.copied = EVIDENCE_UNKNOWN,
+		.copied = EVIDENCE_UNKNOWN, .shm_left = EVIDENCE_UNKNOWN,
 	} };
 }
 
@@ -137,9 +137,14 @@ static bool was_caught(const struct verdict *v)
 	return v->device && v->device->request.failed && v->device->request.outcome == FAILURE_CAUGHT;
 }
 
+bool verdicts_died(const struct evidence *e)
+{
+	return e->host.refusal.bytes || e->host.runtime.pid;
+}
+
 static enum verdict_status status_of(const struct verdicts *v, const struct evidence *e)
 {
-	bool failed = e->host.killed && e->host.oom_kills;
+	bool failed = (e->host.killed && e->host.oom_kills) || verdicts_died(e);
 	for (size_t i = 0; i < v->held_count; i++)
 		if (!was_caught(&v->held[i]) && verdict_certainty(v->held[i].confidence) > CERTAINTY_LOW)
 			return STATUS_PROBLEM;

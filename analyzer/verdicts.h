@@ -52,6 +52,9 @@ struct verdicts {
 int verdicts_find(struct verdicts *v, const struct evidence *e);
 void verdicts_fini(struct verdicts *v);
 
+/* A process died of a request that was refused, or perhaps of its runtime's own limit. */
+bool verdicts_died(const struct evidence *e);
+
 const char *verdict_name(enum verdict_kind kind);  /* "other_process" */
 const char *verdict_title(enum verdict_kind kind); /* "other process" */
 const char *status_name(enum verdict_status status);
@@ -63,6 +66,6 @@ verdict_rule device_limit, device_leak, device_copies, device_other_process, dev
 /* The evidence of copies, allocated; fills in advice and sites. */
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
 /* verdict_host.c */
-verdict_rule host_limit, host_leak, host_copies, host_retained, host_pressure;
+verdict_rule host_limit, host_leak, host_copies, host_retained, host_pressure, host_files_left;
 
 #endif

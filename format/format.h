@@ -152,7 +152,14 @@ struct mt_info {
 	uint32_t lost_why;          /* enum mt_loss, or'ed: why events were lost */
 	uint32_t fixed;             /* its files can't grow any more, and may be all there is */
 	uint64_t unplaced_stacks;   /* of truncated_stacks: there was no room for their nodes */
+	uint64_t address_limit;     /* RLIMIT_AS when it started, or when a request was refused last; MT_NO_LIMIT; 0 = not known */
+	uint64_t data_limit;        /* RLIMIT_DATA, the same */
+	uint64_t address_used;      /* what it had of them when a request was refused last, as /proc/self/statm says; 0 = none was */
+	uint64_t data_used;
+	uint64_t shm_used;          /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
 };
+
+#define MT_NO_LIMIT UINT64_MAX
 
 #define MT_INFO_LEAST 208u /* mt_info.bytes of the first writers; what they lack reads as 0 */
 

@@ -53,7 +53,7 @@ INFO = Layout(
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
     "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
-    "I lost_why, I fixed, Q unplaced_stacks")
+    "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
@@ -732,6 +732,9 @@ def facts(number, process, with_nodes):
            % (number, info.pid, info.image, "fork" if info.origin == 2 else "exec", info.parent_pid, info.parent_image,
               info.clock, info.start_ticks, info.fork_ticks, info.node_base, info.node_end,
               ["all", "sample", "none"][info.stacks], info.depth, info.sample_bytes, EXITS[info.exit_kind], info.exit_code))
+    if info.address_limit or info.data_limit or info.shm_used:
+        yield "limits %d address %d of %d data %d of %d shm %d" % (
+            number, info.address_used, info.address_limit, info.data_used, info.data_limit, info.shm_used)
     yield " ".join(["program %d" % number] + [quoted(s) for s in [process.exe] + process.argv])
     yield " ".join(["env %d" % number] + [quoted(s) for s in process.env])
     for start, end, bias, node_from, node_until, build_id, path in process.modules:

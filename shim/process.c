@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -284,6 +285,48 @@ uint64_t mt_process_boot_start(uint32_t pid)
 	return n;
 }
 
+static uint64_t limit_of(int resource)
+{
+	struct rlimit limit = { 0, 0 };
+
+	if (mt_sys_failed(MT_SYS4(SYS_prlimit64, 0, resource, NULL, &limit)))
+		return 0;
+	return limit.rlim_cur == RLIM_INFINITY ? MT_NO_LIMIT : limit.rlim_cur ? limit.rlim_cur : 1;
+}
+
+static void note_limits(struct mt_info *info)
+{
+	__atomic_store_n(&info->address_limit, limit_of(RLIMIT_AS), __ATOMIC_RELAXED);
+	__atomic_store_n(&info->data_limit, limit_of(RLIMIT_DATA), __ATOMIC_RELAXED);
+}
+
+/* The program may have set limits meanwhile. In pages: size, resident, shared, text, 0, data with stack. */
+void mt_process_note_refusal(void)
+{
+	char text[128], *at = text;
+	uint64_t pages[6] = { 0 };
+	long n;
+
+	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner())
+		return;
+	note_limits(mt_process.info);
+	n = mt_sys_read_file("/proc/self/statm", text, sizeof(text) - 1);
+	text[n > 0 && n < (long)sizeof(text) ? n : 0] = 0;
+	for (int i = 0; i < 6; i++, at += *at == ' ')
+		for (; *at >= '0' && *at <= '9'; at++)
+			pages[i] = 10 * pages[i] + (uint64_t)(*at - '0');
+	__atomic_store_n(&mt_process.info->address_used, pages[0] * mt_process.session->page_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&mt_process.info->data_used, pages[5] * mt_process.session->page_bytes, __ATOMIC_RELAXED);
+}
+
+static void note_shm(struct mt_info *info)
+{
+	struct statfs fs;
+
+	if (!mt_sys_failed(MT_SYS2(SYS_statfs, "/dev/shm", &fs)) && fs.f_type == 0x01021994 /* TMPFS_MAGIC */)
+		info->shm_used = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize + 1;
+}
+
 static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image,
                       uint64_t fork_ticks)
 {
@@ -304,6 +347,7 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	info->start_real_ns = mt_clock_ns(CLOCK_REALTIME);
 	info->start_mono_ns = mt_clock_ns(CLOCK_MONOTONIC);
 	info->start_ticks = mt_ticks();
+	note_shm(info);
 }
 
 void mt_process_pair_clocks(void)
@@ -406,6 +450,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 	mt_process.info = info;
 	mt_process.states = (uint8_t *)info + MT_INFO_STATES;
 	fill_info(info, origin, parent_pid, parent_image, fork_ticks);
+	note_limits(info);
 	info->fork_exact = fork_ticks != 0;
 	if (origin == MT_ORIGIN_FORK && !fork_ticks)
 		info->fork_ticks = info->start_ticks;

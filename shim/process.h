@@ -90,6 +90,9 @@ int mt_process_is_owner(void);
 /* A moment on both clocks, for the length of a tick. */
 void mt_process_pair_clocks(void);
 
+/* A request for memory was refused: which limits there are, and what the process has of them. */
+void mt_process_note_refusal(void);
+
 /* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the file system has left,
  * since a process without files could not even say that it lost everything; the rest of a piece that was begun as far as the limit allows.
  * NEW is of rings, which are emptied: with all that is raw they may have half of the limit. KEPT is of the call tree and the log, which stay as long

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shim/clock.h"
 #include "shim/config.h"
@@ -235,6 +236,10 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
+	if (!(kind & MT_TRIAL) && !self.busy) {
+		mt_process_note_refusal();
+		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
+	}
 	record(&e, 1, caller);
 }
 
@@ -245,6 +250,7 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
 	                      .kind = MT_ALLOC };
 
+	mt_recorder_weigh(bytes);
 	record_from(&e, 1, caller, frame);
 }
 
@@ -275,6 +281,8 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 
 	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
+	if (ext->prot & PROT_WRITE) /* else it is address space, or the file's pages */
+		mt_recorder_weigh(bytes);
 	record(e, 2, caller);
 }
 

@@ -18,6 +18,8 @@
 #define START_NS 500000000ull   /* ... and who started one a moment ago waits until it is at work */
 #define MAX_TRIES 3
 #define RAW_MOST (16ull << 20)  /* of a session: then a recorder is wanted at once */
+#define MUCH (64ull << 20)      /* of memory that was asked for: then a recorder is wanted for what is resident of it ... */
+#define SOON 4                  /* ... in one block at once, else from this part of a second on */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -31,6 +33,7 @@ static char program[PATH_MAX];
 static char settings[2048];
 static char *recorder_env[MAX_SETTINGS + 3] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 static uint32_t tries, starting;
+static uint64_t asked; /* bytes, in large blocks, until a recorder was wanted */
 
 /* ---- in the clones, which share our memory: raw system calls on own stacks only ---- */
 
@@ -156,6 +159,24 @@ void mt_recorder_start_timer(void)
 	mt_recorder_due = raw > RAW_MOST ? 0 : s->start_ticks + second();
 }
 
+void mt_recorder_hurry(void)
+{
+	if (mt_recorder_due != UINT64_MAX)
+		mt_recorder_due = 0;
+}
+
+void mt_recorder_weigh_large(uint64_t bytes)
+{
+	const struct mt_session *s = mt_process.session;
+	uint64_t soon;
+
+	if (mt_recorder_due == UINT64_MAX || !s)
+		return; /* it was wanted, or nothing is recorded */
+	soon = bytes >= MUCH ? 0 : s->start_ticks + second() / SOON;
+	if (__atomic_add_fetch(&asked, bytes, __ATOMIC_RELAXED) >= MUCH && soon < mt_recorder_due)
+		mt_recorder_due = soon;
+}
+
 static void keep_settings(void)
 {
 	char *at = settings;
@@ -200,4 +221,6 @@ void mt_recorder_boot(void)
 	if (slash && !try_program(path, (size_t)(slash - path), "/memtrace") &&
 	    !try_program(path, (size_t)(slash - path), "/../bin/memtrace"))
 		mt_say("no recorder beside ", path);
+	if (asked >= MUCH)
+		mt_recorder_due = 0; /* by constructors before ours */
 }

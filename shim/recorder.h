@@ -15,6 +15,20 @@
 extern uint64_t mt_recorder_due;
 void mt_recorder_start_timer(void);
 
+/* Before the event of an allocation is recorded. Who asks for much may do nothing else for long, and what is in memory then is for the
+ * recorder to sample: a block of 64 MiB makes it due at once, as much in smaller ones (of 64 KiB and more) a little later. */
+#define MT_RECORDER_LARGE (64u << 10)
+void mt_recorder_weigh_large(uint64_t bytes);
+
+/* The next event asks for it, if nobody has. */
+void mt_recorder_hurry(void);
+
+static inline void mt_recorder_weigh(uint64_t bytes)
+{
+	if (__builtin_expect(bytes >= MT_RECORDER_LARGE, 0))
+		mt_recorder_weigh_large(bytes);
+}
+
 /* Constructor time: where the memtrace program is. */
 void mt_recorder_boot(void);
 

@@ -91,7 +91,7 @@ class Host(Claims):
         limit = getattr(done, "limit", None)  # of a cgroup
         total = limit or screen.memory_of_machine()
         self.host_adds_up(total)
-        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) ", self.time(at_ns, at_ns), self.part_used(total), total, what="the machine")
+        self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) used ", self.time(at_ns, at_ns), self.part_used(at_ns, total, limit), total, what="the machine")
         pids = [pid for pid in done.watch.of_process if done.watch.of_process[pid][0][0] < at_ns]
         own = [sum(n) for n in zip((0, 0), *(done.watch.process(pid, "RssAnon", at_ns, at_ns) for pid in pids))]
         moved = sum(high - low for low, high in (done.books.live(pid, at_ns - 10 ** 9, at_ns + 10 ** 9) for pid in pids))
@@ -128,9 +128,15 @@ class Host(Claims):
                   "unexplained": (-limit // 100, limit // 100), **dict.fromkeys(own, (0, private[1]))}
         return {name: (low - SLACK, high + SLACK) for name, (low, high) in bounds.items()}
 
-    def part_used(self, total):
-        free = Figure(self.each(r"  free +(FIGURE) ", "HOST")[0][1][1])
-        return 100 * (1 - (free.value + free.half) / total), 100 * (1 - (free.value - free.half) / total)
+    def part_used(self, at_ns, total, limit):
+        """What can't give way: of a cgroup all but pages of files, of the machine all but what the kernel calls available."""
+        looks, span = self.done.watch, (at_ns - SAMPLED_NS, at_ns + SAMPLED_NS)
+        if limit:
+            group = {name: looks.of_cgroup(name, *span) for name in ("file", "shmem", "used")}
+            used, slack = minus(group["used"], minus(group["file"], group["shmem"])), SLACK
+        else:
+            used, slack = minus((total, total), looks.machine(("MemAvailable",))), KERNEL_SHARE * total
+        return 100 * (used[0] - slack) / total, 100 * (used[1] + slack) / total
 
     def no_pressure(self):
         """What the machine had left at least, of several looks at it; what other programs swap out between them nobody knows."""
