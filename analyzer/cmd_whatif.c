@@ -54,15 +54,16 @@ struct question {
 static int add_case(struct question *q, const char *name, const struct whatif_options *o)
 {
 	struct replay_case *c = &q->cases[q->count++];
-	*c = (struct replay_case){ .name = name, .settings = CUDA_POOL_DEFAULTS, .device_bytes = o->device_bytes };
-	return replay_settings(&c->settings, name, o->device_bytes, true);
+	*c = (struct replay_case){ .name = name ? name : "as it was", .own = !name, .settings = CUDA_POOL_DEFAULTS,
+				   .device_bytes = o->device_bytes };
+	return name ? replay_settings(&c->settings, name, o->device_bytes, true) : 0;
 }
 
 static int ask(struct question *q, const struct whatif_options *o)
 {
 	int e = o->conf ? add_case(q, o->conf, o) : 0;
-	if (!o->conf && o->device_bytes)
-		e = add_case(q, "", o);
+	if (!e && !o->conf && o->device_bytes)
+		e = add_case(q, NULL, o);
 	for (size_t i = 0; !o->conf && !e && i < sizeof(usual) / sizeof(usual[0]); i++)
 		e = add_case(q, usual[i], o);
 	return e;
@@ -73,21 +74,23 @@ static int ask(struct question *q, const struct whatif_options *o)
 static char *place_of(const struct view *v, const struct process *p, const struct replay_moment *m)
 {
 	const struct stack_site site = stacks_site(v->stacks, stacks_of(v->stacks, p, m->node, m->node2), view_flags(v->options));
-	return site.frame ? frame_place(site.frame) : strdup("(no stack)");
+	return site.frame ? frame_where(site.frame) : strdup("(no stack)");
 }
 
+/* What became of the requests. */
 static char *end_text(const struct view *v, const struct replay_track *t, const struct replay_outcome *o)
 {
 	if (o->refused.request) {
 		char *place = place_of(v, t->process, &o->refused);
-		char *text = output_format("no: request %s of %s, %s at %s", COUNT(o->refused.request), BYTES(o->refused.bytes),
-					   place ? place : "", DURATION(o->refused.ns));
+		char *text = output_format("no, at %s: %s %s", DURATION(o->refused.ns), BYTES(o->refused.bytes), place ? place : "");
 		free(place);
 		return text;
 	}
-	if (o->granted.request == t->requests)
-		return strdup("yes: the request that failed last, too; what comes behind it isn't known");
-	return strdup(t->refused ? "as far as the run went" : "yes");
+	if (o->granted.request && o->granted.request == t->requests)
+		return strdup("yes, what failed last too");
+	if (t->refused)
+		return output_format("%s of %s that failed", COUNT(o->granted_count), COUNT(t->refused));
+	return strdup("yes");
 }
 
 static void print_row(struct table *table, const struct view *v, const struct replay_track *t, const char *name, const struct replay_outcome *o)
@@ -118,35 +121,54 @@ static int by_use(const void *a, const void *b)
 static void print_differs(const struct view *v, const struct replay_track *t)
 {
 	char *place = place_of(v, t->process, &t->differs);
-	output_fit_line(STYLE_BAD, output_format("not modelled: request %s of %s (%s, at %s) lies elsewhere than the replay says,",
+	output_fit_line(STYLE_BAD, output_format("  not modelled: request %s of %s got another block than the replay says (%s at %s);",
 						 COUNT(t->differs.request), COUNT(t->requests), place ? place : "", DURATION(t->differs.ns)));
-	output_fit_line(STYLE_BAD, output_format("so nothing is said of other settings"));
+	output_fit_line(STYLE_BAD, output_format("  of other settings nothing can be said"));
 	free(place);
+}
+
+/* Those that are something else than the run was; the best first. Returns how many. */
+static size_t rank(const struct replay_track *t, const struct question *q, size_t order[MOST_CASES])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < q->count; i++)
+		if (q->cases[i].device_bytes || q->count == 1 || !replay_same_settings(&q->cases[i].settings, &t->settings))
+			order[count++] = i;
+	sorted_by = t->outcomes;
+	qsort(order, count, sizeof(*order), by_use);
+	return count;
+}
+
+static void print_outcomes(const struct view *v, const struct replay_track *t, const struct question *q)
+{
+	static const struct column columns[] = {
+		{ "setting", LEFT, false }, { "reserved", RIGHT, false }, { "in use", RIGHT, false }, { "retries", RIGHT, false },
+		{ "does it fit?", LEFT, true },
+	};
+	size_t order[MOST_CASES], count = rank(t, q, order);
+	struct table *table = table_new(columns, 5, 2);
+	print_row(table, v, t, "the run", &t->run);
+	for (size_t i = 0; i < count; i++)
+		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]]);
+	table_print(table);
 }
 
 static void print_track(const struct view *v, const struct replay_track *t, const struct question *q)
 {
-	static const struct column columns[] = {
-		{ "setting", LEFT, true }, { "most reserved", RIGHT, false }, { "in use", RIGHT, false }, { "retries", RIGHT, false },
-		{ "does it fit?", LEFT, true },
-	};
 	char name[32];
-	size_t order[MOST_CASES];
-	output_line(STYLE_HEAD, output_format("%s of %u %s", device_name(t, name, sizeof(name)), t->process->pid, t->process->name));
+	output_line(STYLE_HEAD, output_format("WHAT IF  %s of %u %s", device_name(t, name, sizeof(name)), t->process->pid, t->process->name));
 	if (t->differs.request) {
 		print_differs(v, t);
 		return;
 	}
-	output_fit_line(STYLE_NONE, output_format("replayed as it was: all %s requests lie where they lay", COUNT(t->requests)));
-	struct table *table = table_new(columns, 5, 2);
-	print_row(table, v, t, "as it was", &t->run);
-	for (size_t i = 0; i < q->count; i++)
-		order[i] = i;
-	sorted_by = t->outcomes;
-	qsort(order, q->count, sizeof(*order), by_use);
-	for (size_t i = 0; i < q->count; i++)
-		print_row(table, v, t, *q->cases[order[i]].name ? q->cases[order[i]].name : "as it was set, on that card", &t->outcomes[order[i]]);
-	table_print(table);
+	output_fit_line(STYLE_NONE, output_format("  the run, replayed: each of %s requests got the block that it got then", COUNT(t->requests)));
+	if (t->outside)
+		output_fit_line(STYLE_NONE, output_format("  beside the pool %s of the device were in use", BYTES(t->outside)));
+	if (t->unknown_sizes)
+		output_fit_line(STYLE_BAD, output_format("  of %s requests only the block's size is known: what they need may be up to 1 MiB less each",
+							 COUNT(t->unknown_sizes)));
+	print_outcomes(v, t, q);
+	output_fit_line(STYLE_NONE, output_format("  asked for at any one time: at most %s; no setting can need less", BYTES(t->run.figures.most_requested)));
 }
 
 static json_t *json_moment(const struct view *v, const struct replay_track *t, const struct replay_moment *m)
@@ -170,6 +192,7 @@ static json_t *json_outcome(const struct view *v, const struct replay_track *t, 
 	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
 	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
 	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
+	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
 	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
 	return o;
 }
@@ -183,6 +206,7 @@ static json_t *json_track(const struct view *v, const struct replay_track *t, co
 	json_object_set_new(o, "device", json_text(device_name(t, name, sizeof(name))));
 	json_object_set_new(o, "requests", json_bytes(t->requests));
 	json_object_set_new(o, "requests_refused", json_bytes(t->refused));
+	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
 	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
 	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
 	json_object_set_new(o, "run", json_outcome(v, t, NULL, &t->run));

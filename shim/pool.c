@@ -21,24 +21,19 @@ struct c10_stream { int8_t type, index; int64_t id; };
 static const struct mt_library libc10 = { .prefix = "libc10.so", .linked = 1, .link = { { "libc10.so", NULL } } };
 static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so", .linked = 1, .link = { { "libc10_cuda.so", NULL } } };
 
-/* roundup_power2_divisions(size) of AcceleratorAllocatorConfig, and of CUDAAllocatorConfig before PyTorch 2.9. */
-#define ROUNDING "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm"
-#define OLDER_ROUNDING "_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm"
-
 enum { ROW_c10_reportMemoryUsageToProfiler, ROW_c10_reportOutOfMemoryToProfiler, ROW_currentStream, ROW_streamPointer,
-       ROW_rounding, ROW_olderRounding, ROWS };
+       ROW_c10_roundup, ROW_c10_cuda_roundup, ROWS };
 
 static struct mt_slot slots[ROWS][MT_INSTANCES];
 
 /* Looked up like a linked hook's real function, and forgotten like one when its library goes. */
 static const struct mt_wrapped rows[ROWS] = {
-#define HAND(name, symbol) [ROW_##name] = { #symbol, &libc10, slots[ROW_##name], NULL },
+#define ROUND(name, library, symbol) [ROW_##name] = { #symbol, &library, slots[ROW_##name], NULL },
+#define HAND(name, symbol) ROUND(name, libc10, symbol)
 #include "shim/hooks_pool.def"
 #undef HAND
 	[ROW_currentStream] = { "_ZN3c104cuda20getCurrentCUDAStreamEa", &libc10_cuda, slots[ROW_currentStream], NULL },
 	[ROW_streamPointer] = { "_ZNK3c104cuda10CUDAStream6streamEv", &libc10_cuda, slots[ROW_streamPointer], NULL },
-	[ROW_rounding] = { ROUNDING, &libc10, slots[ROW_rounding], NULL },
-	[ROW_olderRounding] = { OLDER_ROUNDING, &libc10_cuda, slots[ROW_olderRounding], NULL },
 };
 
 const struct mt_wrap_table mt_pool_table = { rows, ROWS };
@@ -133,14 +128,14 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 		real(size, allocated, reserved, device);
 }
 
-#define ROUND(name, symbol)                                                             \
-	MT_LINK_AS(0, name, symbol, "MEMTRACE_HOOKS")                                   \
-	MT_EXPORT size_t mt_entry_0_##name(size_t bytes)                                \
-	{                                                                               \
-		size_t (*real)(size_t) = REAL(ROW_##name, size_t (*)(size_t));          \
-		asked = bytes;                                                          \
-		return real ? real(bytes) : 0;                                          \
+#define HAND(name, symbol)
+#define ROUND(name, library, symbol)                                                   \
+	MT_LINK_AS(0, name, #symbol, "MEMTRACE_HOOKS")                                 \
+	MT_EXPORT size_t mt_entry_0_##name(size_t bytes)                               \
+	{                                                                              \
+		size_t (*real)(size_t) = REAL(ROW_##name, size_t (*)(size_t));         \
+		asked = bytes;                                                         \
+		return real ? real(bytes) : 0;                                         \
 	}
-
-ROUND(rounding, ROUNDING)
-ROUND(olderRounding, OLDER_ROUNDING)
+#include "shim/hooks_pool.def"
+#undef HAND

@@ -259,7 +259,7 @@ static int start_stage(struct track *t, size_t i)
 				 .next = SEGMENTS, .next_range = RANGES };
 	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
-	struct cuda_pool_settings settings = c ? c->settings : f->settings;
+	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
 	settings.oldest_first = f->settings.oldest_first;
 	s->pool = cuda_pool_new(&settings, &s->driver);
 	return s->pool ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);

@@ -13,6 +13,7 @@
 /* One question. */
 struct replay_case {
 	const char *name;
+	bool own;               /* settings are those of the run */
 	struct cuda_pool_settings settings;
 	uint64_t device_bytes;  /* of another card; 0 = as it was */
 };
@@ -61,6 +62,9 @@ struct replay_query {
 /* Replays every CUDA pool of the trace; its reader is used up. Returns 0 or -MT_E*; replay_fini() in each case. */
 int replay_run(struct replay *out, struct reader *r, const struct replay_query *q);
 void replay_fini(struct replay *r);
+
+/* Would the allocator do the same under both? */
+bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_pool_settings *b);
 
 /* "expandable_segments:True,max_split_size_mb:128" onto *s. 0, or -MT_EUSAGE with what is wrong. `strict`: what isn't known is an error. */
 int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t device_bytes, bool strict);

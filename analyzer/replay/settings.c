@@ -156,3 +156,12 @@ int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t dev
 	free(copy);
 	return e;
 }
+
+bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_pool_settings *b)
+{
+	for (unsigned i = 0; i < ROUNDUP_INTERVALS; i++)
+		if ((a->divisions[i] > 1 || b->divisions[i] > 1) && a->divisions[i] != b->divisions[i])
+			return false;
+	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes && a->allowed_bytes == b->allowed_bytes &&
+	       (a->gc_threshold <= 0) == (b->gc_threshold <= 0) && (a->gc_threshold <= 0 || a->gc_threshold == b->gc_threshold);
+}
