@@ -183,14 +183,17 @@ static json_t *json_moment(const struct view *v, const struct replay_track *t, c
 	return o;
 }
 
+/* Of the run itself (no name) nothing is refused that was granted then. */
 static json_t *json_outcome(const struct view *v, const struct replay_track *t, const char *name, const struct replay_outcome *r)
 {
 	json_t *o = json_object();
-	json_object_set_new(o, "setting", name ? json_text(name) : json_null());
 	json_object_set_new(o, "most_reserved_bytes", json_bytes(r->figures.most_reserved));
 	json_object_set_new(o, "most_used_bytes", json_bytes(r->figures.most_used));
 	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
 	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
+	if (!name)
+		return o;
+	json_object_set_new(o, "setting", json_text(name));
 	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
 	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
 	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
@@ -232,7 +235,7 @@ static int whatif(struct view *v)
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
 	int e = ask(&q, o);
-	struct replay_query query = { q.cases, q.count, output_progress };
+	struct replay_query query = { .cases = q.cases, .case_count = q.count, .on_progress = output_progress };
 	if (!e)
 		e = replay_run(&replay, v->reader, &query);
 	output_progress_end();

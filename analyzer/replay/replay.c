@@ -261,6 +261,7 @@ static int start_stage(struct track *t, size_t i)
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
 	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
 	settings.oldest_first = f->settings.oldest_first;
+	settings.expandable |= c && c->expandable;
 	s->pool = cuda_pool_new(&settings, &s->driver);
 	return s->pool ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 }
@@ -441,6 +442,7 @@ static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r,
 	if (*block && refused) {
 		o->granted = *at;
 		o->granted_count++;
+		o->spare = s->card.room - s->card.used;
 		cuda_pool_give_back(s->pool, *block); /* what would have come of it isn't known */
 		*block = NULL;
 	} else if (!*block && !refused) {
@@ -552,7 +554,8 @@ static int read_all(struct pass *pass, struct reader *r)
 	struct reader_step step;
 	int e;
 	while ((e = reader_next(r, &step)) > 0) {
-		for (size_t i = 0; step.what == READER_EVENTS && i < step.count && e >= 0; i++)
+		const bool wanted = step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
+		for (size_t i = 0; wanted && i < step.count && e >= 0; i++)
 			if (step.slots[i].kind != MT_EXT)
 				e = note_slot(pass, step.process, &step.slots[i]);
 		if (e < 0)

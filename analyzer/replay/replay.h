@@ -13,7 +13,8 @@
 /* One question. */
 struct replay_case {
 	const char *name;
-	bool own;               /* settings are those of the run */
+	bool own;               /* settings are those of the run: */
+	bool expandable;        /* ... with expandable segments */
 	struct cuda_pool_settings settings;
 	uint64_t device_bytes;  /* of another card; 0 = as it was */
 };
@@ -29,6 +30,7 @@ struct replay_outcome {
 	struct replay_moment refused;   /* the first that was granted in the run and not here; request 0 = none. Nothing is replayed behind it */
 	struct replay_moment granted;   /* the last that was refused in the run and not here */
 	uint64_t granted_count;
+	uint64_t spare;                 /* what the device had left behind that one */
 };
 
 /* One pool: of a process, on a device. */
@@ -56,6 +58,7 @@ struct replay {
 struct replay_query {
 	const struct replay_case *cases;
 	size_t case_count;
+	const struct process *only; /* one process's pools; NULL = all */
 	void (*on_progress)(double done, uint64_t events); /* may be NULL */
 };
 
