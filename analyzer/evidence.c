@@ -1,6 +1,7 @@
 /* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
 #include "analyzer/evidence.h"
 
+#include "analyzer/evidence_replay.h"
 #include "analyzer/evidence_time.h"
 #include "analyzer/layout.h"
 #include "analyzer/output.h"
@@ -395,6 +396,8 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->pool.graphs = (struct evidence_graphs){ .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
 						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
 	error = oom ? set_request(x, e, d, oom) : 0;
+	if (error == 0 && oom)
+		error = evidence_replay_device(x, e, d, oom);
 	if (error == 0 && oom)
 		error = set_attempts(x, e, d, oom);
 	if (error == 0)

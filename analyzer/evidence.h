@@ -68,6 +68,7 @@ struct evidence_pool {
 	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
 	struct evidence_graphs graphs;
 	bool expandable;
+	struct { bool known, fits; uint64_t spare; } expanded; /* the same requests replayed with expandable segments: what would be left then */
 	bool driver_pool;           /* cudaMallocAsync: the driver keeps what is freed */
 };
 

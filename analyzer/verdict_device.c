@@ -529,9 +529,12 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
 {
 	const bool failed = d->request.failed;
-	if (d->pool.expandable)
-		return output_format("segments are expandable already: use fewer different sizes, or free the blocks that pin them (memtrace frag%s)",
+	if (d->pool.expandable || (d->pool.expanded.known && !d->pool.expanded.fits))
+		return output_format("%s: use fewer different sizes, or free the blocks that pin segments (memtrace frag%s)",
+				     d->pool.expandable ? "segments are expandable already" : "expandable_segments:True would not help (replayed)",
 				     failed ? " --at oom" : "");
+	if (d->pool.expanded.known)
+		return output_format("expandable_segments:True: replayed with it this request fits, %s to spare", BYTES(d->pool.expanded.spare));
 	return output_format(failed ? "expandable_segments:True can win up to %s here" : "expandable_segments:True may join up to %s", BYTES(bytes));
 }
 

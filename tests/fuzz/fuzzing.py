@@ -45,6 +45,8 @@ frag TRACE
 frag --force -n all TRACE
 frag --json --force TRACE
 frag --force --at oom TRACE
+whatif --force TRACE
+whatif --json --force TRACE
 timeline --force TRACE
 timeline --json --force TRACE
 timeline --csv --force TRACE
