@@ -60,6 +60,24 @@ static const struct system_process *unseen_peak(const struct report *r)
 	return most;
 }
 
+struct nearest { const struct report *report; uint64_t heap; };
+
+static int take_nearest(void *arg, const struct sample *x)
+{
+	struct nearest *n = arg;
+	const struct model *m = n->report->view->model;
+	if (x->subject->kind == MT_SUBJECT_PROCESS && x->subject->traced && x->subject->host->index == 0 && !x->gone)
+		n->heap = higher(n->heap, model_at(m, &model_host(m, 0)->timeline[MODEL_HEAP], x->ns).high);
+	return 0;
+}
+
+/* The most that was alive of the heap in a stretch of time with a sample. */
+static uint64_t heap_seen(const struct report *r)
+{
+	struct nearest n = { .report = r };
+	return samples_each(system_samples(r->system), 0, UINT64_MAX, take_nearest, &n) ? UINT64_MAX : n.heap;
+}
+
 /* What of the heap was alive at the table's moment. */
 static uint64_t heap_then(const struct report *r)
 {
@@ -74,13 +92,13 @@ static unsigned print_distance(const struct report *r)
 {
 	const struct system_process *p = unseen_peak(r);
 	const struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
-	uint64_t more = less(heap.peak_bytes, heap_then(r));
+	uint64_t missed = less(heap.peak_bytes, heap_seen(r));
 	if (p)
 		output_fit_line(STYLE_FAINT, output_format("  no sample near the peak: %u had %s resident once, at most %s was seen", p->process->pid,
 							  BYTES(p->rss_peak), BYTES(p->rss_seen)));
-	else if (more >= LEAST_MISSED && (double)more >= MISSED * (double)heap.peak_bytes)
+	else if (missed >= LEAST_MISSED && (double)missed >= MISSED * (double)heap.peak_bytes)
 		output_fit_line(STYLE_FAINT, output_format("  no sample near the heap's peak: %s at %s, %s in this table", BYTES(heap.peak_bytes),
-							  DURATION(heap.peak_ns), BYTES(heap.peak_bytes - more)));
+							  DURATION(heap.peak_ns), BYTES(heap_then(r))));
 	else
 		return 0;
 	return 1;

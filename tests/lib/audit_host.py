@@ -92,6 +92,11 @@ class Host(Claims):
         total = limit or screen.memory_of_machine()
         self.host_adds_up(total)
         self.claim(r"^HOST at (TIME), ([\d.]+) % of (FIGURE) used ", self.time(at_ns, at_ns), self.part_used(at_ns, total, limit), total, what="the machine")
+        peak = done.books.host.peak_bytes
+        self.claim(r"^  no sample near the heap's peak: (FIGURE) at (TIME), (FIGURE) in this table$", peak, self.time(done.began, done.ended), (0, peak),
+                   what="samples that are not near", count=(0, 1))
+        self.claim(r"^  no sample near the peak: (\d+) had (FIGURE) resident once, at most (FIGURE) was seen$", lambda pid: int(pid) in done.books.process,
+                   (0, total), (0, total), what="peaks that nobody saw", count=(0, 1))
         pids = [pid for pid in done.watch.of_process if done.watch.of_process[pid][0][0] < at_ns]
         own = [sum(n) for n in zip((0, 0), *(done.watch.process(pid, "RssAnon", at_ns, at_ns) for pid in pids))]
         moved = sum(high - low for low, high in (done.books.live(pid, at_ns - 10 ** 9, at_ns + 10 ** 9) for pid in pids))

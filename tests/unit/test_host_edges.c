@@ -113,6 +113,66 @@ TEST(losses_lower_confidence_on_hosts)
 	CHECK(now(VERDICT_LEAK) && certainty(VERDICT_LEAK) == CERTAINTY_MEDIUM);
 }
 
+/* ---- who died of a refusal ------------------------------------------------------------------------------- */
+
+static void refused(double asked, double address_used)
+{
+	idle_host();
+	evidence.host.refusal = (struct evidence_refusal){ .pid = 7, .name = "a.out", .ended = "exit 1", .bytes = G(asked), .address_limit = G(4),
+							   .address_used = G(address_used), .data_limit = EVIDENCE_UNKNOWN,
+							   .data_used = EVIDENCE_UNKNOWN };
+}
+
+TEST(the_limit_that_was_met_is_named)
+{
+	refused(1, 3.5);
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT)->evidence, "ulimit -v"));
+	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(4));
+	refused(5, 0); /* more than the limit by itself */
+	CHECK(now(VERDICT_LIMIT));
+	refused(0.5, 3.5); /* fits exactly */
+	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
+	evidence.host.refusal.data_limit = G(2);
+	evidence.host.refusal.data_used = G(1.6);
+	CHECK(now(VERDICT_LIMIT) && says(held(VERDICT_LIMIT)->evidence, "ulimit -d") && held(VERDICT_LIMIT)->bytes == G(2));
+}
+
+TEST(one_request_is_more_than_there_is)
+{
+	refused(33, 1);
+	evidence.host.refusal.address_limit = EVIDENCE_UNKNOWN;
+	CHECK(now(VERDICT_LIMIT) && held(VERDICT_LIMIT)->bytes == G(33) && found.status == STATUS_PROBLEM);
+	evidence.host.refusal.bytes = G(32);
+	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
+	evidence.host.memory = EVIDENCE_UNKNOWN; /* nobody looked */
+	evidence.host.refusal.bytes = G(100);
+	CHECK(!now(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
+}
+
+TEST(a_runtime_may_have_refused)
+{
+	idle_host();
+	evidence.host.runtime = (struct evidence_runtime){ .pid = 8, .name = "java", .ended = "exit 1", .bytes = G(0.91), .option = "-Xmx1g", .limit = G(1) };
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && held(VERDICT_LIMIT)->bytes == G(1));
+	evidence.host.runtime.bytes = G(0.89);
+	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
+	evidence.host.runtime.option = NULL;
+	evidence.host.runtime.bytes = G(5);
+	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
+}
+
+/* ---- files left ------------------------------------------------------------------------------------------ */
+
+TEST(files_that_stay_in_shm)
+{
+	idle_host();
+	CHECK(!now(VERDICT_FILES_LEFT) && nothing(VERDICT_FILES_LEFT));
+	evidence.host.shm_left = G(0.0624);
+	CHECK(!now(VERDICT_FILES_LEFT));
+	evidence.host.shm_left = G(0.0625);
+	CHECK(now(VERDICT_FILES_LEFT) && certainty(VERDICT_FILES_LEFT) == CERTAINTY_MEDIUM);
+}
+
 /* ---- leak ------------------------------------------------------------------------------------------------ */
 
 TEST(a_leak_matters_by_what_it_cost)
@@ -305,6 +365,20 @@ static void kept(double kept, double resident)
 	evidence.host.live_peak = G(resident);
 	evidence.host.live = G(resident - kept);
 	evidence.host.kept = G(kept);
+}
+
+/* However large the machine is. */
+TEST(what_allocators_keep_of_a_process)
+{
+	kept(0.5, 0.99);
+	CHECK(now(VERDICT_RETAINED) && certainty(VERDICT_RETAINED) == CERTAINTY_MEDIUM);
+	kept(0.5, 1.01);
+	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
+	kept(0.499, 0.6);
+	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
+	evidence.host.kept_then = G(0.6);
+	evidence.host.kept_then_ns = 3000000000;
+	CHECK(!now(VERDICT_RETAINED) && says(why_not(VERDICT_RETAINED), "at 3.00 s it was 614.4 MiB, which was used again or given back since"));
 }
 
 TEST(what_allocators_keep)
