@@ -19,7 +19,7 @@ struct whatif_options {
 };
 
 static const struct option_row rows[] = {
-	{ "alloc-conf", 0, "SETTINGS", OPTION_STRING, offsetof(struct whatif_options, conf),
+	{ "alloc-conf", 0, "CONF", OPTION_STRING, offsetof(struct whatif_options, conf),
 	  "as PYTORCH_CUDA_ALLOC_CONF is written; without it, the usual ones", 0 },
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes), "on a card with so much memory", 0 },
 	OPTIONS_ROW_PROCESS, OPTIONS_ROW_DEVICE, OPTIONS_ROW_JSON, OPTIONS_ROW_FRAMES, OPTIONS_ROW_FORCE, OPTIONS_ROW_QUIET,
@@ -27,12 +27,12 @@ static const struct option_row rows[] = {
 };
 
 const struct option_spec cmd_whatif_spec = {
-	"memtrace whatif [--alloc-conf SETTINGS] [--device-memory BYTES] [options] [DIR...]",
+	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
 	"What another setting of PyTorch's caching allocator, or another card, would\n"
 	"have done: the recorded requests are made again, in their order. First as it\n"
 	"was: where a block does not come to lie where it lay, nothing is said.",
 	rows, 0,
-	"  memtrace whatif                                         # the usual settings, ranked\n"
+	"  memtrace whatif                            # the usual settings, ranked\n"
 	"  memtrace whatif --alloc-conf expandable_segments:True\n"
 	"  memtrace whatif --device-memory 40G\n",
 	"Read: docs/whatif.md",

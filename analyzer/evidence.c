@@ -506,6 +506,18 @@ static void set_kept(struct explain *x)
 		h->kept = lower(h->kept, h->rss_anon);
 }
 
+/* Only of who has mapped files there it can be told that files are likely to be its own. */
+static bool uses_shm(const struct explain *x)
+{
+	for (unsigned id = 0; id < reader_processes(x->view->reader); id++) {
+		const struct process *p = reader_process(x->view->reader, id);
+		for (unsigned i = 0; i < p->file_count; i++)
+			if (!strncmp(p->files[i].path, "/dev/shm/", 9))
+				return true;
+	}
+	return false;
+}
+
 static void set_system(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -522,7 +534,7 @@ static void set_system(struct explain *x)
 	h->swap_peak = f->swap_peak;
 	h->shm_total = f->shm_total;
 	h->shm_used = f->shm_peak;
-	h->shm_left = f->shm_left;
+	h->shm_left = uses_shm(x) ? f->shm_left : EVIDENCE_UNKNOWN;
 	h->rss_peak = f->traced_peak;
 	h->oom_kills = (unsigned)f->oom_kills;
 	h->limit_killed = f->cgroup_killed;

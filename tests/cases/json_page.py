@@ -112,7 +112,7 @@ def replayed():
     """Runs with failures, of which each setting would spare the program some and bring others."""
     out = []
     for setting in ("expandable_segments:True", "expandable_segments:False"):
-        done = gpu.shimmed([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
+        done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
         out.append(done.trace.settle().path)
     return out
 

@@ -207,18 +207,20 @@ def case_a_runtime_that_ended_badly_is_inconclusive():
 # ---- /dev/shm
 
 
-@mt.variants((), ("left",))
+@mt.variants((), ("left",), ("others",))
 def case_files_in_shm(*left):
-    """Written, not mapped: nobody's pages. The table is of the moment when all are there; what is not removed is a finding."""
+    """Written, not mapped: nobody's pages. The table is of the moment when all are there; what is not removed is a finding, where the program has
+    anything to do with files there."""
     done = mt.shimmed([mt.program("shmfiles"), "256", "2", *left])
     try:
         done.trace.settle()
         report = done.trace.report
-        near(report["system"]["ledger"]["shm_files"], 256 * MIB, 24 * MIB, "files in shm")
+        # of the whole machine: others may have some, too
+        mt.between(232 * MIB, report["system"]["ledger"]["shm_files"], 512 * MIB, "files in shm")
         found = held(done.trace, "files_left")
-        mt.equal(len(found), len(left), "files that were left")
+        mt.equal(len(found), left == ("left",), "files that were left")
         for verdict in found:
-            near(verdict["bytes"], 256 * MIB, 16 * MIB, "left")
+            mt.between(240 * MIB, verdict["bytes"], 512 * MIB, "left")
     finally:
         if left:
             os.unlink(done.out.split()[0])

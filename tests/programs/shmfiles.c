@@ -1,5 +1,6 @@
-/* Files in /dev/shm, written and not mapped: shmfiles MIB SECONDS [left]; a wait when all is there, and then they are removed, but for `left`,
- * of which the names are said. */
+/* A file in /dev/shm, written and not mapped, but for its first page: shmfiles MIB SECONDS [left]; a wait when all is there, and then it is removed, but
+ * for `left`; its name is said. `others`: left, and no page of it was mapped, as if another program had made it. */
+#include <sys/mman.h>
 #include <time.h>
 
 #include "test.h"
@@ -24,6 +25,8 @@ int main(int argc, char **argv)
 		nanosleep(&pause, NULL);
 		free(opaque(malloc(100)));
 	}
+	if (argc < 4 || strcmp(argv[3], "others"))
+		CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
 	nanosleep(&wait, NULL);
 	free(block);
 	if (argc < 4)
