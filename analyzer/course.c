@@ -3,6 +3,7 @@
 #include "analyzer/error.h"
 #include "analyzer/output.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static int run_again(struct course *c, const struct view *v, const struct reader
 	struct model_query q = query_of(v);
 	course_attach_second(c, &q);
 	q.numbers = first;
+	malloc_trim(0); /* each process's decoded block was among what the model has kept; another thread's arena would not find it */
 	int e = reader_again(&c->reader, reader);
 	if (e == 0)
 		e = model_run(&m, c->reader, &q);

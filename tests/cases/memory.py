@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a report takes does not grow with the number of events, and little with stacks of which nothing is left. Traces are read from
-their rings, as left by a shim without a recorder beside it: how much a recorder puts into a block depends on the machine's load."""
+"""What a report takes does not grow with the number of events, and little with stacks of which nothing is left. Traces of stacks
+are read from their rings, as left by a shim without a recorder beside it: how much a recorder puts into a block depends on the machine's load."""
 import json
 import os
 import shutil
@@ -51,6 +51,16 @@ def case_dead_stacks():
     few, many = peak_bytes(STACKS, 4), peak_bytes(4 * STACKS, 1)
     each = (many - few) / (3 * STACKS)
     mt.check(each < LIMIT, "a dead stack takes %d bytes: %d for %d of them, %d for four times as many" % (each, few, STACKS, many))
+
+
+def case_many_processes():
+    """Of each a block of events is decoded at a time, in the second pass where the first one had them."""
+    width, blocks, event = 40, 71000, 40  # an event and whose it is, in bytes
+    trace = mt.shimmed([mt.program("children"), str(width), str(width), str(blocks)]).trace
+    trace.settle()
+    decoded = width * blocks * 3 // 2 * event
+    took = report_bytes(trace, width * blocks)
+    mt.check(took < 2 * decoded, "%d bytes, where %d are decoded at once" % (took, decoded))
 
 
 mt.main()
