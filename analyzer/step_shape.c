@@ -101,16 +101,22 @@ static double rise_as_in(const struct shape *p, const struct shape *now, uint64_
 	if (risen >= LEAST_RISE * above(top, p->begin) && mine > 0)
 		return rise * mine / risen;
 	double size = size_of(p, now->count);
-	return size > 0 ? rise * (double)request / size : rise;
+	return size > 0 && size >= LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
 }
 
-uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
+/* Of the steps that were longer than this one is. */
+static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
 {
-	const struct shape fresh = { .begin = live }, *now = next ? &fresh : &s->now;
 	double rises[LATEST];
 	size_t n = 0;
 	for (unsigned i = 0; s->open && i < LATEST && i < s->steps; i++)
 		if (s->latest[i].count > now->count)
 			rises[n++] = rise_as_in(&s->latest[i], now, live, request);
 	return n ? (uint64_t)median_of(rises, n) : STEP_SHAPE_UNKNOWN;
+}
+
+uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
+{
+	uint64_t rise = usual_rise(s, &s->now, live, request);
+	return rise == STEP_SHAPE_UNKNOWN && next ? usual_rise(s, &(struct shape){ .begin = live }, live, request) : rise;
 }

@@ -22,7 +22,8 @@ void step_shapes_begin(struct step_shapes *s, uint64_t live);
 void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t live);
 
 /* How far live bytes will rise above what they are now until the step ends, by the median of the latest steps that were longer than
- * this one is; STEP_SHAPE_UNKNOWN: there is none. `request`: bytes that are asked for now, with which the `next` step would begin. */
+ * this one is; STEP_SHAPE_UNKNOWN: there is none. `request`: bytes that are asked for now. `next`: it may
+ * begin the next step, and does if none was longer than this one is. */
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
 
 #endif

@@ -68,6 +68,24 @@ TEST(a_request_that_begins_a_step)
 	step_of(20, 100);
 	CHECK_EQ(step_shapes_rise(shapes, live, 700, false), STEP_SHAPE_UNKNOWN);
 	CHECK_EQ(step_shapes_rise(shapes, live, 700, true), 7 * (20 * 100 + 50));
+	begin_as(5, 100); /* in the middle of a step it is what comes there */
+	CHECK_EQ(step_shapes_rise(shapes, live, 700, true), 15 * 100 + 50);
+	step_shapes_free(shapes);
+}
+
+/* A few bytes come first: they say nothing of a large request in their place. */
+TEST(a_little_at_the_beginning_is_no_scale)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 5; i++) {
+		begin_as(0, 0);
+		take(1);
+		for (int k = 0; k < 5; k++)
+			take(1000);
+		live -= 5001;
+	}
+	begin_as(0, 0);
+	CHECK_EQ(step_shapes_rise(shapes, live, 1000000, false), 5001);
 	step_shapes_free(shapes);
 }
 
