@@ -482,7 +482,7 @@ static size_t find_loops(struct watched *w, struct call *best, struct beat loops
 			continue;
 		c->steps = true;
 		calls[count] = c;
-		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, false, b->roles, b->role_count };
+		loops[count] = (struct beat){ RHYTHM_OPTIMIZER, c->visits, c->first_ns, c->last_ns, c->thread, 1, false, b->roles, b->role_count, 0 };
 		if (count)
 			join(b, &loops[count]);
 		else
@@ -738,10 +738,10 @@ static void by_sites(struct watched *w)
 	if (inner && new_roles(w) == 0) {
 		unsigned micro = 1;
 		const struct level *l = around(levels, inner, &micro);
-		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, false, b->roles, b->role_count };
+		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, l->whole, b->roles, b->role_count,
+				    w->turns[l->lead].node2 };
 		for (size_t i = 0; i < w->turn_count; i++)
 			b->roles[i] = is_in_loop(&w->turns[i], b, NULL, 1.5) ? ROLE_LOOP : 0;
-		b->whole = l->whole;
 		b->roles[l->lead] |= ROLE_BEAT;
 		if (inner != l)
 			b->roles[inner->lead] |= ROLE_MICRO;

@@ -39,6 +39,7 @@ struct beat {
 	bool whole;        /* of SITES: each calls a whole model, and is no layer of one */
 	uint8_t *roles;    /* by index of the process's sites: enum rhythm_role */
 	size_t role_count;
+	uint32_t node2;    /* of SITES: the Python stack that steps begin with; 0 = none */
 };
 
 struct rhythm;

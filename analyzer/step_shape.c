@@ -2,7 +2,6 @@
 
 #include "analyzer/fit.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 enum { POINTS = 64, LATEST = 16 };
@@ -88,22 +87,36 @@ static double level_at(const struct shape *p, uint32_t i)
 	return point < last ? from + part * ((double)p->first[point + 1] - from) : from;
 }
 
-/* What an earlier step rose by from the same allocation on, in this one's scale. */
-static double rise_as_in(const struct shape *p, const struct shape *now, uint64_t live)
+/* How large its allocation number i was; 0 = not known singly. */
+static double size_of(const struct shape *p, uint32_t i)
+{
+	return p->shift || i >= p->count ? 0 : above((double)p->high[i], p->first[i]);
+}
+
+/* What an earlier step rose by from the same allocation on, in this one's scale: by what it has risen so far, or by the request. */
+static double rise_as_in(const struct shape *p, const struct shape *now, uint64_t live, uint64_t request)
 {
 	double then = level_at(p, now->count), high = (double)highest_from(p, now->count >> p->shift), top = (double)highest_from(p, 0);
 	double rise = high > then ? high - then : 0, risen = above(then, p->begin), mine = above((double)live, now->begin);
-	if (risen < LEAST_RISE * above(top, p->begin) || mine <= 0)
-		return rise;
-	return rise * mine / risen;
+	if (risen >= LEAST_RISE * above(top, p->begin) && mine > 0)
+		return rise * mine / risen;
+	double size = size_of(p, now->count);
+	return size > 0 && size >= LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
 }
 
-uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live)
+/* Of the steps that were longer than this one is. */
+static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
 {
 	double rises[LATEST];
 	size_t n = 0;
 	for (unsigned i = 0; s->open && i < LATEST && i < s->steps; i++)
-		if (s->latest[i].count > s->now.count)
-			rises[n++] = rise_as_in(&s->latest[i], &s->now, live);
+		if (s->latest[i].count > now->count)
+			rises[n++] = rise_as_in(&s->latest[i], now, live, request);
 	return n ? (uint64_t)median_of(rises, n) : STEP_SHAPE_UNKNOWN;
+}
+
+uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
+{
+	uint64_t rise = usual_rise(s, &s->now, live, request);
+	return rise == STEP_SHAPE_UNKNOWN && next ? usual_rise(s, &(struct shape){ .begin = live }, live, request) : rise;
 }

@@ -1,10 +1,11 @@
 /*
  * How a track's live bytes went within its latest steps, by the number of allocations since the step began: what the step that is open
- * may still ask for. Lengths of inputs differ, so what earlier steps rose by is scaled as this one has risen so far.
+ * may still ask for. Lengths of inputs differ, so what earlier steps rose by is scaled as this one has risen so far, or where it has only begun, as its request is.
  */
 #ifndef MT_STEP_SHAPE_H
 #define MT_STEP_SHAPE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define STEP_SHAPE_UNKNOWN UINT64_MAX
@@ -21,7 +22,8 @@ void step_shapes_begin(struct step_shapes *s, uint64_t live);
 void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t live);
 
 /* How far live bytes will rise above what they are now until the step ends, by the median of the latest steps that were longer than
- * this one is; STEP_SHAPE_UNKNOWN: there is none. */
-uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live);
+ * this one is; STEP_SHAPE_UNKNOWN: there is none. `request`: bytes that are asked for now. `next`: it may
+ * begin the next step, and does if none was longer than this one is. */
+uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
 
 #endif

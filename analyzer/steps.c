@@ -637,13 +637,15 @@ static bool begins_step(const struct book *b, const struct process *p, const str
 	return mine && ext->class == MT_MARK_BEGIN && rhythm_is_step_name(process_mark(p, (uint32_t)slot->size));
 }
 
-/* Of any pool: who asks knows on which device. */
-static void note_failure(struct book *b, uint64_t ns)
+/* Of any pool: who asks knows on which device. A request of the site that steps begin with begins the next one, which nothing else says.
+ * However long the step takes: the machine may be held up, and a step that is over has made as many blocks as others. */
+static void note_failure(struct book *b, const struct mt_event *slot, uint64_t ns)
 {
+	bool next = b->started && b->pace.source == RHYTHM_SITES && slot->node2 && slot->node2 == b->beat->node2;
 	for (size_t i = 0; i < b->pace.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
-		if (t->shapes && !t->leveled && b->recording)
-			b->failures[b->failure_count++ % FAILURES] = (struct step_failure){ ns, step_shapes_rise(t->shapes, t->live), t->device };
+		if (t->shapes && !t->leveled)
+			b->failures[b->failure_count++ % FAILURES] = (struct step_failure){ ns, step_shapes_rise(t->shapes, t->live, slot->addr, next), t->device };
 	}
 }
 
@@ -656,7 +658,7 @@ void steps_event(struct steps *s, const struct process *p, const struct mt_event
 	struct book *b = book_of(s, p);
 	memcpy(&ext, slot + 1, sizeof(ext));
 	if (b && slot->kind == MT_DEVICE_FAIL && (ext.class == MT_CLASS_POOL || ext.class == MT_CLASS_WORKSPACE))
-		note_failure(b, process_ns(p, slot->ticks));
+		note_failure(b, slot, process_ns(p, slot->ticks));
 	if (!b || slot->kind != MT_MARK || !begins_step(b, p, slot, &ext))
 		return;
 	uint64_t number = ext.class == MT_MARK_STEP ? slot->addr : step_number_in(process_mark(p, (uint32_t)slot->size), NO_NUMBER);

@@ -1,5 +1,8 @@
 """Cases by kind: each function makes a trace from a seed, `sick` or its healthy twin (the same program with the fix applied, or
-what only looks like the illness), and returns the verdicts that must be raised. Whatever else is raised is a false one."""
+what only looks like the illness), and returns the verdicts that must be raised. Whatever else is raised is a false one.
+
+Where a pool's request failed (LOOKED_AHEAD), the truth is no definition, but what happens next: the same program is run once more in worlds in
+which one cause is gone, under a perfect packing, without the copies, on a larger card, and the first in which it goes on tells."""
 import random
 import shutil
 
@@ -12,15 +15,16 @@ NCCL = "/usr/lib/libnccl.so.2"
 class Case:
     """A machine with devices; sizes, noise, marks, and whether somebody sampled the system come from the seed."""
 
-    def __init__(self, path, seed):
-        self.t, self.rng = Trace(path), random.Random(seed)
+    def __init__(self, path, seed, world=None):
+        self.t, self.rng, self.world = Trace(path), random.Random(seed), world
+        self.trainings, self.units = [], 0
         self.marks = self.rng.random() < 0.5
         self.sampled = self.rng.random() < 0.75
         self.total = self.rng.choice([8, 16, 24, 40, 80]) * GIB
         self.devices, self.pools, self.pids, self.memory = [], [], 3_900_000, self.rng.choice([32, 64, 256]) * GIB
 
     def device(self):
-        self.devices.append(Device(f"GPU-{len(self.devices):08x}", self.total))
+        self.devices.append(Device(f"GPU-{len(self.devices):08x}", self.total * (2 if self.world == "larger" else 1)))
         return self.devices[-1]
 
     def process(self, name="train.py", start=0.0):
@@ -28,8 +32,12 @@ class Case:
         return self.t.process(self.pids, ["python", name], start)
 
     def pool(self, *args, **more):
-        self.pools.append(Pool(*args, **more))
+        self.pools.append(Pool(*args, packed=self.world == "packed", **more))
         return self.pools[-1]
+
+    def done(self):
+        """Units of work: steps, requests."""
+        return self.units + sum(t.number for t in self.trainings)
 
     def share(self, low, high):
         return int(self.total * (low + (high - low) * self.rng.random()))
@@ -37,8 +45,9 @@ class Case:
     def training(self, pool, model, activations, layers=None, **more):
         """`model` and `activations`: bytes of all parameters, and of one step's activations."""
         layers = layers or self.rng.randrange(8, 24)
-        return Training(pool, self.rng, layers, model // layers, activations // layers, marks=self.marks,
-                        period=0.2 + self.rng.random(), **more)
+        self.trainings.append(Training(pool, self.rng, layers, model // layers, activations // layers, marks=self.marks,
+                                       period=0.2 + self.rng.random(), **more))
+        return self.trainings[-1]
 
     def one_pool(self, name="train.py"):
         """A process that has a device to itself."""
@@ -145,17 +154,19 @@ def capacity_caught(c, sick):
     return {"capacity"} if sick else set()
 
 
-def fragmentation(c, sick):
+def fragmentation(c, sick, warm=(25, 40)):
+    """A card in pieces: what was loaded for a while has left holes, which small blocks pin. Requests need two blocks each, the second in
+    proportion to the first; the sick one's last ones need far more than any hole, and together less or more than all that is free."""
     pool = c.one_pool()
-    d = pool.device
+    d, chunk = pool.device, c.total // 40
     stack = pool.p.stack(("/app/train.py", "<module>", 12), ("/app/train.py", "load", 7))
     small = pool.p.stack(("/app/train.py", "<module>", 14), ("/app/train.py", "cache", 9))
-    kept, holes, chunk = [], [], c.total // 40
-    while d.free() > chunk * 2.2:
-        a = pool.alloc(chunk // 4 + c.rng.randrange(4) * MIB, small)
-        b = pool.alloc(chunk - chunk // 5 + c.rng.randrange(4) * MIB, stack)
-        kept.append(a)
-        holes.append(b)
+    first, second = (pool.p.stack(("/app/train.py", "<module>", 20), ("/app/train.py", "answer", line)) for line in (31, 34))
+    count = int((c.total - pool.context) / (chunk * 1.1 + 12 * MIB)) - c.rng.randrange(3)
+    kept, holes = [], []
+    for _ in range(count):
+        kept.append(pool.alloc(chunk // 4 + c.rng.randrange(4) * MIB, small))
+        holes.append(pool.alloc(chunk - chunk // 5 + c.rng.randrange(4) * MIB, stack))
         pool.p.tick(0.05)
     # blocks of half a segment pin the rest of it
     for b in holes:
@@ -163,10 +174,30 @@ def fragmentation(c, sick):
     for _ in holes:
         kept.append(pool.alloc(int(chunk * 0.45), small))
         pool.p.tick(0.01)
-    pool.p.tick(1)
-    want = int(pool.unused() * 0.6) if sick else int(pool.largest_hole() * 0.9)
-    assert not sick or (want > pool.largest_hole() and want < pool.unused() + d.free() and want > d.free())
-    return c.ended(pool, fails(lambda: pool.alloc(want, stack)), sick, "fragmentation")
+    room = c.total - pool.context - pool.allocated
+    part, ratio, needs = chunk * 0.3, 0.4 + 0.5 * c.rng.random(), room * c.rng.choice([0.5, 0.6, 0.7, 0.8, 1.2, 1.35, 1.5])
+    warm = c.rng.choice(warm)
+
+    def request(most):
+        live = [pool.alloc(int(most), first)]
+        pool.p.tick(0.1)
+        live.append(pool.alloc(int(most * ratio), second))
+        pool.p.tick(0.1)
+        for a in live:
+            pool.free(a)
+        c.units += 1
+
+    def work():
+        for _ in range(warm):
+            request(part * (0.8 + 0.2 * c.rng.random()))
+        for _ in range(8):
+            request(needs / (1 + ratio) if sick else part)
+    return c.ended(pool, fails(work), sick, "fragmentation")
+
+
+def fragmentation_first(c, sick):
+    """Nothing came before that says what its requests go on to."""
+    return fragmentation(c, sick, (0,))
 
 
 def leak(c, sick, grow=lambda n: 1.0, steps=(80, 200)):
@@ -292,6 +323,8 @@ def copies(c, sick):
     sizes = [int(c.total * 0.22 / n * (0.5 + c.rng.random())) for _ in range(n)]
     held = []
     for k, line in enumerate((12, 19, 27, 36)):
+        if k and c.world == "without copies":
+            continue
         half = 2 if k == 2 and c.rng.random() < 0.5 else 1
         live = []
         for i, s in enumerate(sizes):
@@ -309,6 +342,7 @@ def copies(c, sick):
         for i in range(12):
             live.append(pool.alloc(int(c.total * 0.025), pool.p.stack(("/app/infer.py", "<module>", 40), MODULE,
                                                                       ("/app/model.py", "Net.forward", 60))))
+            c.units += 1
             pool.p.tick(0.1)
     return c.ended(pool, fails(work), sick, "copies")
 
@@ -521,16 +555,39 @@ KINDS = {f.__name__: f for f in (
     capacity, capacity_late, capacity_caught, fragmentation, leak, leak_to_the_end, leak_accelerating, leak_lockstep, other_process,
     other_process_traced, phase_peak, copies, outside_pool, limit, retained, graph_pools, first_step, accumulation, evaluation, dynamic_shapes,
     serving, replicas, idle_cache, host_leak, host_pressure, page_cache)}
+UNTOLD = {"fragmentation_first": fragmentation_first}  # counted apart
 HEALTHY = {"first_step", "accumulation", "evaluation", "dynamic_shapes", "serving", "replicas", "idle_cache", "page_cache"}
+
+
+LOOKED_AHEAD = {"capacity", "capacity_late", "fragmentation", "fragmentation_first", "copies"}
+WORLDS = (("packed", "fragmentation"), ("without copies", "copies"), ("larger", "capacity"))
+GOES_ON = 2  # units of work more
+
+
+def what_happens_next(path, kind, key, stopped):
+    """The cause that is gone in the first world in which the program gets further."""
+    for world, cause in WORLDS:
+        shutil.rmtree(path, ignore_errors=True)
+        c = Case(path, key, world)
+        try:
+            {**KINDS, **UNTOLD}[kind](c, True)
+        except (AssertionError, OutOfMemory):
+            pass
+        if c.done() >= stopped + GOES_ON:
+            return {cause}
+    raise AssertionError("it never goes on")
 
 
 def make(path, kind, seed, sick):
     """A case whose sizes did not come out as it says (the sick one fits, or the healthy one does not) is drawn again."""
     for attempt in range(50):
         shutil.rmtree(path, ignore_errors=True)
-        c = Case(path, f"{kind}-{seed}-{attempt}")
+        key = f"{kind}-{seed}-{attempt}"
+        c = Case(path, key)
         try:
-            truth = KINDS[kind](c, sick)
+            truth = {**KINDS, **UNTOLD}[kind](c, sick)
+            if sick and kind in LOOKED_AHEAD:
+                truth = what_happens_next(path + "-next", kind, key, c.done())
         except (AssertionError, OutOfMemory):
             continue
         c.t.save()

@@ -25,10 +25,11 @@ class OutOfMemory(Exception):
 
 
 class Pool:
-    """One process's caching allocator on one device."""
+    """One process's caching allocator on one device. PACKED: one that no device has, whose blocks lie side by side at any time."""
 
-    def __init__(self, process, device, ordinal=0, context=300 * MIB, cap=None, expandable=False):
+    def __init__(self, process, device, ordinal=0, context=300 * MIB, cap=None, expandable=False, packed=False):
         self.p, self.device, self.cap, self.expandable = process, device, cap, expandable
+        self.side_by_side = {} if packed else None  # sizes by address
         self.id = process.device(ordinal, device.uuid, device.total, device.name)
         self.context = context
         device.used += context
@@ -36,7 +37,6 @@ class Pool:
         self.private = self.captures = 0
         self.reserved = self.allocated = 0
         self.ooms = self.retries = 0
-        self.refused = None  # of the last failure: asked, free, unused in the pool, its largest hole
         self.outside = 0
 
     # ---- the driver
@@ -97,13 +97,14 @@ class Pool:
 
     def alloc(self, size, stack):
         size = max(512, size + 511 & ~511)
+        if self.side_by_side is not None:
+            return self.alloc_packed(size, stack)
         small = size <= MIB
         found = self.fit(size, small)
         if not found:
             address = self.grow(size, small, stack)
             if address is None:
                 self.ooms += 1
-                self.refused = (size, self.device.free(), self.unused(), self.largest_hole())
                 self.p.info(self.id, self.device.free(), self.device.total)
                 self.p.fail(self.id, POOL, size, stack, self.allocated, self.reserved)
                 raise OutOfMemory
@@ -119,7 +120,22 @@ class Pool:
         self.p.alloc(self.id, POOL, block[1], stack, address=address + block[0], capture=self.captures if self.private else 0)
         return address + block[0]
 
+    def alloc_packed(self, size, stack):
+        if size > self.device.free() or (self.cap is not None and self.allocated + size > self.cap):
+            raise OutOfMemory
+        address = self.p.alloc(self.id, DEVICE, size, stack, hook=4)
+        self.side_by_side[address] = size
+        self.change_packed(size)
+        return address
+
+    def change_packed(self, size):
+        self.device.used += size
+        self.reserved += size
+        self.allocated += size
+
     def free(self, at):
+        if self.side_by_side is not None:
+            return self.change_packed(-self.side_by_side.pop(at))
         for address, (size, _, blocks, _) in self.segments.items():
             if not address <= at < address + size:
                 continue

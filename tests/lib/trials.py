@@ -23,6 +23,7 @@ FOLLOWS = (
     (r"CUBLAS_WORKSPACE_CONFIG", "workspace"),
     (r"find what (holds|keeps)|leaves the except", "release"),
     (r"raise the cap", "cap"),
+    (r"reduce what", "less_outside"),
     (r"empty_cache", "empty_cache"),
     (r"keep fewer processes|let the neighbours|stagger", "alone"),
     (r"smaller batch|shorter input|smaller model|fewer or shorter|this input|need less", "batch"),

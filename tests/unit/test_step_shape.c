@@ -39,9 +39,9 @@ TEST(a_step_like_the_others)
 	for (int i = 0; i < 5; i++)
 		step_of(20, 100);
 	begin_as(5, 100);
-	CHECK_EQ(step_shapes_rise(shapes, live), 15 * 100 + 50);
+	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), 15 * 100 + 50);
 	begin_as(20, 100);
-	CHECK_EQ(step_shapes_rise(shapes, live), STEP_SHAPE_UNKNOWN); /* as long as the others were */
+	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), STEP_SHAPE_UNKNOWN); /* as long as the others were */
 	step_shapes_free(shapes);
 }
 
@@ -52,7 +52,40 @@ TEST(a_longer_input)
 	for (int i = 0; i < 20; i++)
 		step_of(20, 100);
 	begin_as(5, 300);
-	CHECK_EQ(step_shapes_rise(shapes, live), 3 * (15 * 100 + 50));
+	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), 3 * (15 * 100 + 50));
+	step_shapes_free(shapes);
+}
+
+/* Nothing of it is there yet: the request says how long it is. Steps that nobody marked begin with an allocation, which failed. */
+TEST(a_request_that_begins_a_step)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 5; i++)
+		step_of(20, 100);
+	begin_as(0, 0);
+	CHECK_EQ(step_shapes_rise(shapes, live, 100, false), 20 * 100 + 50);
+	CHECK_EQ(step_shapes_rise(shapes, live, 700, false), 7 * (20 * 100 + 50));
+	step_of(20, 100);
+	CHECK_EQ(step_shapes_rise(shapes, live, 700, false), STEP_SHAPE_UNKNOWN);
+	CHECK_EQ(step_shapes_rise(shapes, live, 700, true), 7 * (20 * 100 + 50));
+	begin_as(5, 100); /* in the middle of a step it is what comes there */
+	CHECK_EQ(step_shapes_rise(shapes, live, 700, true), 15 * 100 + 50);
+	step_shapes_free(shapes);
+}
+
+/* A few bytes come first: they say nothing of a large request in their place. */
+TEST(a_little_at_the_beginning_is_no_scale)
+{
+	shapes = step_shapes_new();
+	for (int i = 0; i < 5; i++) {
+		begin_as(0, 0);
+		take(1);
+		for (int k = 0; k < 5; k++)
+			take(1000);
+		live -= 5001;
+	}
+	begin_as(0, 0);
+	CHECK_EQ(step_shapes_rise(shapes, live, 1000000, false), 5001);
 	step_shapes_free(shapes);
 }
 
@@ -63,7 +96,7 @@ TEST(a_long_step)
 	for (int i = 0; i < 3; i++)
 		step_of(10000, 100);
 	begin_as(2500, 100);
-	uint64_t rise = step_shapes_rise(shapes, live);
+	uint64_t rise = step_shapes_rise(shapes, live, 0, false);
 	CHECK(rise > 7500 * 100 * 0.97 && rise < 7500 * 100 * 1.03);
 	step_shapes_free(shapes);
 }
@@ -71,9 +104,9 @@ TEST(a_long_step)
 TEST(a_first_step)
 {
 	shapes = step_shapes_new();
-	CHECK_EQ(step_shapes_rise(shapes, 0), STEP_SHAPE_UNKNOWN);
+	CHECK_EQ(step_shapes_rise(shapes, 0, 0, false), STEP_SHAPE_UNKNOWN);
 	begin_as(5, 100);
-	CHECK_EQ(step_shapes_rise(shapes, live), STEP_SHAPE_UNKNOWN);
+	CHECK_EQ(step_shapes_rise(shapes, live, 0, false), STEP_SHAPE_UNKNOWN);
 	step_shapes_free(shapes);
 }
 
