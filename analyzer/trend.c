@@ -264,6 +264,41 @@ static bool is_needed(const struct trend *t, const struct course *c, const struc
 	return false;
 }
 
+/* What the members [from, to) had at their peak beyond the last step. */
+static double later(const struct view *v, const struct course *c, const struct owner *o, size_t from, size_t to)
+{
+	double more = 0;
+	for (size_t i = from; i < to; i++) {
+		const struct model_site *s = o->members[i];
+		double most = (double)(s->peak_bytes > s->live_bytes ? s->peak_bytes : s->live_bytes);
+		more += sites_weight(v->reader, s) * fmax(most - steps_site_last(course_steps(c), s->process, s->number), 0);
+	}
+	return more;
+}
+
+/* A leak says more than what has filled, that more than what has bent. */
+static int rank_of(const struct trend *t)
+{
+	return trend_leaks(t) ? 2 : growth_is_steady(&t->growth);
+}
+
+/* *best is of the process where it grows most, and says of how many it is. */
+static void add_process(struct trend *best, struct trend *t)
+{
+	bool both = trend_leaks(t) && trend_leaks(best);
+	int more = rank_of(t) - rank_of(best);
+	t->growing = 1 + (both ? best->growing : 0);
+	t->all_bytes = t->growth.bytes + (both ? best->all_bytes : 0);
+	t->all_per_second = trend_per_second(t) + (both ? best->all_per_second : 0);
+	if (more > 0 || (more == 0 && t->growth.bytes > best->growth.bytes)) {
+		*best = *t;
+	} else if (both) {
+		best->growing = t->growing;
+		best->all_bytes = t->all_bytes;
+		best->all_per_second = t->all_per_second;
+	}
+}
+
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
 		 size_t to)
 {
@@ -288,19 +323,15 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	}
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
-	t->period_s = course_period(p);
+	t->period_s = course_mean_period(p);
+	t->outlook = outlook_of(c, p, o->members[from]->device, &t->growth, later(v, c, o, from, to));
 	if (t->stepped && growth_is_steady(&t->growth))
 		t->growth.bytes = grown(t, c, v, o, from, to);
+	t->lasted_s = outlook_lasted_s(p, &t->growth);
 	t->forecast = forecast_never;
 	look_at_blocks(t, blocks);
 	look_ahead(t, c, v, p, o->members[from]);
-	t->growing = best->growing + 1;
-	bool better = growth_is_steady(&t->growth) > growth_is_steady(&best->growth) ||
-		      (growth_is_steady(&t->growth) == growth_is_steady(&best->growth) && t->growth.bytes > best->growth.bytes);
-	if (better)
-		*best = *t;
-	else
-		best->growing++;
+	add_process(best, t);
 }
 
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
@@ -314,6 +345,11 @@ void trend_of(struct trend *best, const struct course *c, const struct view *v, 
 			;
 		take(best, &t, c, v, o, from, to);
 	}
+}
+
+bool trend_leaks(const struct trend *t)
+{
+	return outlook_goes_on(t->outlook);
 }
 
 double trend_per_second(const struct trend *t)
