@@ -123,7 +123,7 @@ static char *growth_text(const struct leak *leak)
 	const struct trend *t = leak->trend;
 	if (!t)
 		return NULL;
-	if (t->outlook == OUTLOOK_FILLS || t->outlook == OUTLOOK_STOPPED)
+	if (t->outlook && !trend_leaks(t))
 		return output_format("%s", outlook_name(t->outlook));
 	if (!leak_is_steady(leak))
 		return output_format("%s", growth_name(t->growth.kind));
@@ -253,7 +253,7 @@ static void print_filled(const struct leaks *l)
 	const struct leak *most = NULL;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		bool filled = leak->trend && leak_counts(leak) && (leak->trend->outlook == OUTLOOK_FILLS || leak->trend->outlook == OUTLOOK_STOPPED);
+		bool filled = leak->trend && leak_counts(leak) && leak->trend->outlook && !trend_leaks(leak->trend);
 		if (filled && (!most || leak->trend->growth.bytes > most->trend->growth.bytes))
 			most = leak;
 	}

@@ -39,13 +39,6 @@ static int owners_of(const struct place *p, struct sites **out)
 	return sites_build(out, p->x->view->model, p->x->view->reader, p->x->view->stacks, &q);
 }
 
-/* Mapped files are found by what the process has mapped in all: sites do not say what they map. */
-static bool is_file_backed(const struct place *p, const struct trend *t)
-{
-	const struct model_process *m = model_process(p->x->view->model, t->process);
-	return p->kind == MODEL_MAP && (double)m->map[MAP_ANON].peak_bytes < t->growth.bytes;
-}
-
 static const char *site_of(struct explain *x, const struct owner *o)
 {
 	return o->label ? explain_keep(x, output_format("%s", o->label)) : o->stack_count ? explain_site(x, o->stacks->stack) : "?";
@@ -154,7 +147,7 @@ static unsigned keeping_stacks(const struct place *p, const struct owner *o, con
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
-	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE, sure = host ? trend_leaks(t) || is_sure(p, t) : is_sure(p, t);
+	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE, sure = is_sure(p, t) || (host && trend_leaks(t));
 	return (struct evidence_growth){
 		.site = site_of(p->x, o), .of = memory_of(p->kind, arenas), .sites = 1,
 		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
@@ -164,8 +157,9 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.fails_in = fails_in(&t->growth, &t->forecast), .late = t->growth.since_x > t->x[0], .since = t->growth.since_x,
-		.file_backed = is_file_backed(p, t), .arenas = arenas, .freed_some = true, .sure = sure,
-		.works = host ? trend_leaks(t) : sure && works(p, t), .outlook = t->outlook, .processes = t->growing, .lasted_s = t->lasted_s, .category = category_of(p, o),
+		.file_backed = t->outlook == OUTLOOK_GIVES_WAY, .arenas = arenas, .freed_some = true, .sure = sure,
+		.works = host ? trend_leaks(t) : sure && works(p, t), .outlook = t->outlook, .processes = t->growing,
+		.lasted_s = t->lasted_s, .category = category_of(p, o),
 		.tensors = keeping_stacks(p, o, t), .is_copy = is_copy(p, o, t), .unproven = (uint64_t)t->growth.unproven,
 	};
 }

@@ -24,7 +24,7 @@ enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATUR
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
 /* Whether it will go on; told by analyzer/outlook.h of what is on the host. */
-enum outlook { OUTLOOK_NONE = 0, OUTLOOK_LEAKS, OUTLOOK_LASTS, OUTLOOK_FILLS, OUTLOOK_STOPPED };
+enum outlook { OUTLOOK_NONE = 0, OUTLOOK_LEAKS, OUTLOOK_LASTS, OUTLOOK_FILLS, OUTLOOK_STOPPED, OUTLOOK_GIVES_WAY };
 
 /* It will meet any limit. */
 bool outlook_goes_on(enum outlook o);

@@ -8,6 +8,7 @@
 #define WORKS 0.03   /* of the time in which something is freed (collectors do so now and then) ... */
 #define CHURN 0.5    /* ... and of the bytes that are made: so much is freed by who works */
 #define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
+#define WRITTEN 0.9  /* of what grew, that can't be dropped */
 #define LATER 0.1    /* of what grew, that came behind the loop: it did not stop with it */
 
 bool outlook_is_told(const struct pace *p)
@@ -59,6 +60,23 @@ enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t d
 	return OUTLOOK_LASTS;
 }
 
+/* What was written to in private copies of files is anonymous to the kernel. */
+static double copied(const struct course *c, const struct model_process *m)
+{
+	const struct samples *samples = course_samples(c);
+	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+		return 0;
+	return (double)less(s->last[MT_PROCESS_rss_anon].value, m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+}
+
+bool outlook_gives_way(const struct course *c, const struct model *m, const struct pace *p, double grown)
+{
+	const struct model_process *own = model_process(m, p->process->id);
+	double stays = (double)(own->map[MAP_ANON].peak_bytes + own->map[MAP_MEMFD].peak_bytes + own->map[MAP_SHARED].peak_bytes);
+	return fmax(stays, copied(c, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
+}
+
 double outlook_lasted_s(const struct pace *p, const struct growth *g)
 {
 	return p->count ? (double)less(p->steps[p->count - 1].end_ns, began_ns(p, g)) / 1e9 : 0;
@@ -76,6 +94,8 @@ enum outlook outlook_of_track(const struct course *c, const struct pace *p, cons
 
 char *outlook_why_not(enum outlook o, double lasted_s)
 {
+	if (o == OUTLOOK_GIVES_WAY)
+		return output_format("by pages of files, which the kernel can drop");
 	if (o == OUTLOOK_STOPPED)
 		return output_format("while it began, and not since: a warm-up or a load");
 	return output_format("to the end of only %.3g s, while hardly anything was freed: that is loading, or all of it is kept; growth for more "

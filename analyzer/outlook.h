@@ -4,6 +4,7 @@
  *   leaks     it grows by what a loop leaves of its work
  *   lasts     it has grown to the very end of a long run, that freed next to nothing else
  *   fills     it grew to the end of a short run that freed next to nothing else: a table that fills, or a leak that was seen too briefly
+ *   gives way pages of files that are mapped and not written to: the kernel can drop them
  *   stopped   the loop that made it grow was over long before the process was: a warm-up, a load
  *
  * A program that fills a table for long can't be told from one that leaks by what it allocates; then the certainty is medium at most.
@@ -22,6 +23,9 @@ enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t d
 
 /* The same of a whole track. */
 enum outlook outlook_of_track(const struct course *c, const struct pace *p, const struct step_track *t, struct growth *g);
+
+/* Of what is mapped: by what the process has mapped in all, since sites do not say what they map. */
+bool outlook_gives_way(const struct course *c, const struct model *m, const struct pace *p, double grown);
 
 /* How long it grew. */
 double outlook_lasted_s(const struct pace *p, const struct growth *g);

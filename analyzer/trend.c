@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
+#define ALIKE 3        /* times as fast or as slow: still the same growth */
+#define WINDOWS 3      /* of time, that the fit leaves out at the end, and a part of one at the begin */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -214,17 +216,35 @@ static void look_ahead(struct trend *t, const struct course *c, const struct vie
 	}
 }
 
-/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. If that is not what was
- * fitted, there is more to that step, like the end of the program. */
-static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+/* The first point of what grew: what was left out before as start-up belongs to it as far as it grew about as fast. */
+static size_t first_of(const struct trend *t)
 {
 	size_t i = 0;
-	double last = 0;
 	while (i + 1 < t->points && t->x[i] < t->growth.since_x)
 		i++;
-	for (size_t k = from; k < to; k++)
-		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, o->members[k]->number);
-	return fabs(last - t->bytes[i] - t->growth.bytes) < LAST_STEP * t->growth.bytes ? last - t->bytes[i] : t->growth.bytes;
+	for (; i > 0; i--) {
+		double more = t->bytes[i] - t->bytes[i - 1], usual = t->growth.rate * (t->x[i] - t->x[i - 1]);
+		if (more < usual / ALIKE || more > usual * ALIKE)
+			break;
+	}
+	return i;
+}
+
+/* What steady growth came to: at the low point of the last step, or of windows of time at the most there was, against the first stretch behind the
+ * start-up. If that is not what was fitted, there is more to the last one, like the end of the program. */
+static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	size_t i = first_of(t);
+	double last = 0, fitted = t->growth.bytes, step = t->points > 1 ? t->growth.rate * (t->x[t->points - 1] - t->x[t->points - 2]) : 0;
+	for (size_t k = from; k < to; k++) {
+		const struct model_site *s = o->members[k];
+		double most = (double)(s->live_bytes > s->peak_bytes ? s->live_bytes : s->peak_bytes);
+		last += sites_weight(v->reader, s) * (t->stepped ? steps_site_last(course_steps(c), t->process, s->number) : most);
+	}
+	double all = last - t->bytes[i], room = fmax(LAST_STEP * fitted, t->stepped ? 0 : WINDOWS * step);
+	for (size_t k = i; k + 1 < t->points && t->x[k] < t->growth.since_x; k++)
+		fitted += t->bytes[k + 1] - t->bytes[k];
+	return fabs(all - fitted) < room ? all : fitted;
 }
 
 /* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
@@ -325,7 +345,9 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->stepped = p->source != RHYTHM_NONE;
 	t->period_s = course_mean_period(p);
 	t->outlook = outlook_of(c, p, o->members[from]->device, &t->growth, later(v, c, o, from, to));
-	if (t->stepped && growth_is_steady(&t->growth))
+	if (o->members[from]->kind == MODEL_MAP && t->outlook && outlook_gives_way(c, v->model, p, t->growth.bytes))
+		t->outlook = OUTLOOK_GIVES_WAY;
+	if (growth_is_steady(&t->growth))
 		t->growth.bytes = grown(t, c, v, o, from, to);
 	t->lasted_s = outlook_lasted_s(p, &t->growth);
 	t->forecast = forecast_never;
