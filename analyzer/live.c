@@ -215,7 +215,7 @@ static void take_growth(struct live *l, const struct model *m)
 			const struct step_track *t = &p->tracks[k];
 			struct growth g = course_growth(p, t);
 			unproven = fmax(unproven, g.unproven);
-			if (!outlook_goes_on(outlook_of_track(l->course, p, t, &g)) || (t->kind == MODEL_MAP && outlook_gives_way(l->course, m, p, g.bytes)) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
+			if (!outlook_goes_on(outlook_of_track(l->course, p, t, &g)) || (t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g.bytes)) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
 			    (t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device)))
 				continue;
 			most = g.bytes;

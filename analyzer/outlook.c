@@ -61,20 +61,19 @@ enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t d
 }
 
 /* What was written to in private copies of files is anonymous to the kernel. */
-static double copied(const struct course *c, const struct model_process *m)
+static double copied(const struct samples *samples, const struct model_process *m)
 {
-	const struct samples *samples = course_samples(c);
 	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
 	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
 		return 0;
 	return (double)less(s->last[MT_PROCESS_rss_anon].value, m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
 }
 
-bool outlook_gives_way(const struct course *c, const struct model *m, const struct pace *p, double grown)
+bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct pace *p, double grown)
 {
 	const struct model_process *own = model_process(m, p->process->id);
 	double stays = (double)(own->map[MAP_ANON].peak_bytes + own->map[MAP_MEMFD].peak_bytes + own->map[MAP_SHARED].peak_bytes);
-	return fmax(stays, copied(c, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
+	return fmax(stays, copied(samples, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
 }
 
 double outlook_lasted_s(const struct pace *p, const struct growth *g)

@@ -25,7 +25,7 @@ enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t d
 enum outlook outlook_of_track(const struct course *c, const struct pace *p, const struct step_track *t, struct growth *g);
 
 /* Of what is mapped: by what the process has mapped in all, since sites do not say what they map. */
-bool outlook_gives_way(const struct course *c, const struct model *m, const struct pace *p, double grown);
+bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct pace *p, double grown);
 
 /* How long it grew. */
 double outlook_lasted_s(const struct pace *p, const struct growth *g);

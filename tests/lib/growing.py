@@ -6,13 +6,15 @@ import mt
 
 FOLDER = os.path.join(mt.TOP, "tests/programs/growing")
 FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and ends", "works": "fills and works on", "warmup": "grows in a warm-up only",
-         "keeps": "keeps more with each unit of work", "cache": "a cache grows with each unit of work", "block": "one block grows"}
-SICK = {"keeps", "cache", "block"}
+         "keeps": "keeps more with each unit of work", "cache": "a cache grows with each unit of work", "block": "one block grows",
+         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more"}
+COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
+SICK = {"keeps", "cache", "block", "shared", "private", "forks"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
 
 
 class Language:
-    def __init__(self, command, forms=tuple(f for f in FORMS if f != "block"), needs=None):
+    def __init__(self, command, forms=COMMON, needs=None):
         self.command, self.forms, self.needs = command, forms, needs
 
     def there(self):
@@ -34,7 +36,7 @@ def java(form):
 ALL = tuple(FORMS)
 LANGUAGES = {
     "c": Language(lambda form: [mt.program("grows"), form], ALL), "c++": Language(lambda form: [mt.program("vectors"), form]),
-    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], ALL), "perl": Language(script("perl", "grows.pl"), needs="perl"),
+    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
     "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
     "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),

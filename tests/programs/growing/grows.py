@@ -1,5 +1,4 @@
 """growing FORM in Python; `block` is one bytearray that grows, `long` keeps numbers for as many seconds as LONG says and frees nothing else."""
-import array
 import json
 import os
 import sys
@@ -35,7 +34,7 @@ if FORM == "map":
 if FORM == "long":
     until = time.monotonic() + float(os.environ["LONG"])
     while time.monotonic() < until:
-        kept.append(array.array("d", bytes(EACH)))
+        kept.append(bytearray(EACH))
         held += EACH
         units += 1
         time.sleep(0.01)
