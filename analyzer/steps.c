@@ -790,6 +790,31 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 	return count;
 }
 
+/* Now, or when the last bucket began: before the program freed what it has. */
+static uint64_t held(const struct book *b, uint32_t site)
+{
+	const struct site_book *k = known_site(b, site);
+	return k->history && k->bucket ? higher(k->live, k->history[k->bucket - 1].bytes) : k->live;
+}
+
+size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	size_t count = 0;
+	for (uint32_t i = 0; b && i < b->number_count; i++) {
+		uint64_t live = held(b, i);
+		size_t at = count;
+		while (at > 0 && held(b, sites[at - 1]) < live)
+			at--;
+		if (!live || at == most)
+			continue;
+		count += count < most;
+		memmove(sites + at + 1, sites + at, (count - 1 - at) * sizeof(*sites));
+		sites[at] = i;
+	}
+	return count;
+}
+
 double steps_site_kept(const struct steps *s, unsigned process, uint32_t site)
 {
 	const struct book *b = process < s->count ? s->books[process] : NULL;
