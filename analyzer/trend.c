@@ -8,6 +8,7 @@
 
 #define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
 #define ALIKE 3        /* times as fast or as slow: still the same growth */
+#define HALF 0.5
 #define WINDOWS 3      /* of time, that the fit leaves out at the end, and a part of one at the begin */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
@@ -356,6 +357,21 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	add_process(best, t);
 }
 
+/* What a collector frees now and then may hide in a whole owner what one of its stacks keeps: it has at least half of what came. */
+static void take_members(struct trend *best, const struct trend *whole, const struct course *c, const struct view *v, const struct owner *o,
+			 size_t from, size_t to)
+{
+	const struct model_site *first = o->members[from];
+	double came = whole->points ? whole->bytes[whole->points - 1] - whole->bytes[0] : 0;
+	for (size_t i = from; i < to && to - from > 1 && first->device == MODEL_NO_DEVICE && came > 0; i++) {
+		struct trend one = { 0 };
+		if (sites_weight(v->reader, o->members[i]) * steps_site_last(course_steps(c), first->process, o->members[i]->number) >= HALF * came)
+			take(best, &one, c, v, o, i, i + 1);
+		if (trend_leaks(best))
+			return;
+	}
+}
+
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
 void trend_of(struct trend *best, const struct course *c, const struct view *v, const struct owner *o)
 {
@@ -366,6 +382,8 @@ void trend_of(struct trend *best, const struct course *c, const struct view *v, 
 		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
 			;
 		take(best, &t, c, v, o, from, to);
+		if (!trend_leaks(best))
+			take_members(best, &t, c, v, o, from, to);
 	}
 }
 
