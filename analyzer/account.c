@@ -41,6 +41,7 @@ void account_tell(const struct account *a, struct model_change *told, const stru
 	told->bytes = c->bytes;
 	told->blocks = c->blocks;
 	told->made_ns = c->made_ns;
+	told->moves = a->moves;
 	told->ns = ns;
 	a->model->query.on_change(a->model->query.arg, told);
 }
@@ -361,9 +362,17 @@ static int fail(struct account *a, const struct mt_event *s, uint64_t ns)
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
+/* What grows by realloc is there all the time, though its free is recorded before. */
+static bool is_move(const struct account *a, const struct mt_event *s)
+{
+	return a->model->query.on_change && (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
+	       !strncmp(process_hook(a->seen.process, s->hook), "realloc", 7);
+}
+
 int account_slot(struct account *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
 {
 	uint64_t before_ns = a->seen.last_ns;
+	a->moves = is_move(a, s);
 	a->seen.events++;
 	a->seen.last_ns = ns;
 	switch (s->kind) {

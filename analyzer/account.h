@@ -43,6 +43,7 @@ struct account {
 	struct model_process seen; /* what model_process() shows; kind, sites and timeline are filled at the end */
 	struct model *model;
 	struct host_account *host;
+	bool moves;                /* the slot that is read is a part of realloc */
 	struct tally kind[MODEL_KINDS];
 	struct tally_sites sites;
 	struct blocks heap;

@@ -123,6 +123,8 @@ static char *growth_text(const struct leak *leak)
 	const struct trend *t = leak->trend;
 	if (!t)
 		return NULL;
+	if (t->outlook && !trend_leaks(t))
+		return output_format("%s", outlook_name(t->outlook));
 	if (!leak_is_steady(leak))
 		return output_format("%s", growth_name(t->growth.kind));
 	return output_format("%s %s/%s", growth_name(t->growth.kind), BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
@@ -211,7 +213,9 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 								fabs(t->blocks_per_x - 1) < 1e-4 ? "" : "s", unit, BYTES((uint64_t)t->mean_block_bytes))
 						: output_format("%s", hows[t->how == TREND_BIGGER_BLOCKS]);
 	output_fit_line(STYLE_NONE, output_format("  %s +/- %s a %s: %s", BYTES((uint64_t)fabs(g->rate)), BYTES((uint64_t)g->error), unit, name ? name : ""));
-	output_fit_line(STYLE_NONE, output_format("    %s of %u %s; %s, certainty %s%s", kind_name(g->most->kind), p->pid, p->name, growth_name(t->growth.kind),
+	char *whose = t->growing > 1 ? output_format("each of %u processes, %s together", t->growing, BYTES((uint64_t)t->all_bytes))
+				     : output_format("%u %s", p->pid, p->name);
+	output_fit_line(STYLE_NONE, output_format("    %s of %s; %s, certainty %s%s", kind_name(g->most->kind), whose ? whose : "", growth_name(t->growth.kind),
 				 certainty_name(t->growth.certainty), how ? how : ""));
 	if (t->growth.doubt > 0)
 		output_fit_line(STYLE_NONE, output_format("    at least %s of %s: the frees of the rest may be among the lost events",
@@ -220,6 +224,7 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 		output_fit_line(STYLE_NONE, output_format("    memory ends at %s %.0f", unit, t->forecast.x));
 	free(name);
 	free(how);
+	free(whose);
 }
 
 static int grew_more(const void *a, const void *b)
@@ -242,6 +247,30 @@ static struct leak_group *list_groups(const struct leaks *l, size_t *count)
 	return list;
 }
 
+/* Of what grew, but is no leak, the largest: why not. */
+static void print_filled(const struct leaks *l)
+{
+	const struct leak *most = NULL;
+	for (size_t i = 0; i < l->count; i++) {
+		const struct leak *leak = &l->list[i];
+		bool filled = leak->trend && leak_counts(leak) && leak->trend->outlook && !trend_leaks(leak->trend);
+		if (filled && (!most || leak->trend->growth.bytes > most->trend->growth.bytes))
+			most = leak;
+	}
+	if (!most)
+		return;
+	char *text = owner_text(most->owner), *where = most->owner->frame ? frame_where(most->owner->frame) : NULL;
+	char *why = outlook_why_not(most->trend->outlook, most->trend->lasted_s);
+	char *line = output_format("%s%s%s grew by %s %s", text ? text : "", where ? "  " : "", where ? where : "", BYTES((uint64_t)most->trend->growth.bytes),
+				   why ? why : "");
+	print("  ");
+	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
+	free(line);
+	free(why);
+	free(text);
+	free(where);
+}
+
 static void print_growing(const struct leaks *l)
 {
 	enum { MOST = 5 };
@@ -257,6 +286,8 @@ static void print_growing(const struct leaks *l)
 	if (sites)
 		print("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites, sites == 1 ? " grows" : "s grow",
 		       output_end(STYLE_BAD));
+	if (!sites)
+		print_filled(l);
 	size_t most = view_rows(l->view, MOST);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < count && i < most; i++)
@@ -345,6 +376,9 @@ static void set_growth(json_t *site, const struct trend *t)
 	json_object_set_new(site, "acceleration_per_step", json_number(stepped, t->growth.acceleration));
 	json_object_set_new(site, "kind", json_string(growth_name(t->growth.kind)));
 	json_object_set_new(site, "certainty", json_string(certainty_name(t->growth.certainty)));
+	json_object_set_new(site, "outlook", json_string(outlook_name(t->outlook)));
+	json_object_set_new(site, "growing_processes", json_integer(t->growing));
+	json_object_set_new(site, "grown_bytes_all", json_number(grows, t->all_bytes));
 	json_object_set_new(site, "grown_bytes", json_number(grows, t->growth.bytes));
 	json_object_set_new(site, "grown_min_bytes", json_number(grows, t->growth.bytes - t->growth.doubt));
 	json_object_set_new(site, "runs_out_at_s", json_number(f->ever && !stepped, f->x));

@@ -1,5 +1,6 @@
 #include "analyzer/course.h"
 
+#include "analyzer/arith.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
 
@@ -16,6 +17,7 @@ struct course {
 	struct phases *phases;
 	struct steps *steps;
 	struct samples *samples;
+	struct work *work;
 	struct reader *first, *reader; /* of passes of its own; results point to the second's processes */
 	/* Whom the query called before. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring, uint32_t thread);
@@ -35,7 +37,8 @@ struct course *course_new(void)
 	c->rhythm = rhythm_new();
 	c->phases = phases_new();
 	c->steps = c->rhythm ? steps_new(c->rhythm) : NULL;
-	if (c->steps && c->phases)
+	c->work = work_new();
+	if (c->steps && c->phases && c->work)
 		return c;
 	course_free(c);
 	return NULL;
@@ -46,6 +49,7 @@ void course_free(struct course *c)
 	if (!c)
 		return;
 	steps_free(c->steps);
+	work_free(c->work);
 	phases_free(c->phases);
 	rhythm_free(c->rhythm);
 	samples_close(c->samples);
@@ -113,6 +117,7 @@ static void second_change(void *arg, const struct model_change *change)
 	if (c->watch_change)
 		c->watch_change(c->watch_arg, change);
 	steps_change(c->steps, change);
+	work_change(c->work, change);
 	phases_change(c->phases, change);
 }
 
@@ -212,6 +217,7 @@ const struct pace *course_pace(const struct course *c, unsigned process) { retur
 const struct phases *course_phases(const struct course *c) { return c->phases; }
 const struct steps *course_steps(const struct course *c) { return c->steps; }
 const struct samples *course_samples(const struct course *c) { return c->samples; }
+const struct work *course_work(const struct course *c) { return c->work; }
 
 static uint64_t highest(const struct pace *p)
 {
@@ -309,6 +315,13 @@ double course_period(const struct pace *p)
 		period = median_of(lengths, n);
 	free(lengths);
 	return period;
+}
+
+double course_mean_period(const struct pace *p)
+{
+	if (p->source == RHYTHM_NONE || !p->count || !p->total)
+		return 0;
+	return (double)less(p->steps[p->count - 1].end_ns, p->steps[0].begin_ns) / 1e9 / (double)p->total;
 }
 
 int course_step_time(const struct course *c, const struct view *v, uint64_t number, const char *text, uint64_t *begin, uint64_t *end)

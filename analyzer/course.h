@@ -15,6 +15,7 @@
 #include "analyzer/samples.h"
 #include "analyzer/steps.h"
 #include "analyzer/view.h"
+#include "analyzer/work.h"
 
 struct course;
 
@@ -46,6 +47,7 @@ int course_make(struct course **out, const struct view *v);
 const struct pace *course_pace(const struct course *c, unsigned process); /* NULL: it did nothing */
 const struct phases *course_phases(const struct course *c);
 const struct steps *course_steps(const struct course *c);
+const struct work *course_work(const struct course *c);
 const struct samples *course_samples(const struct course *c); /* NULL: none could be read */
 
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has steps. */
@@ -65,8 +67,9 @@ struct growth course_growth(const struct pace *p, const struct step_track *t);
 /* How far steps usually rise above their low points: the median of the last ones. */
 double course_amplitude(const struct pace *p, const struct step_track *t);
 
-/* Of the single steps, in seconds; 0 without steps. */
+/* Of the single steps, in seconds; 0 without steps: the usual one, and by how many there were in all of their time (some take much longer). */
 double course_period(const struct pace *p);
+double course_mean_period(const struct pace *p);
 
 /* When a step (first to last moment) or a phase was. 0, or -MT_EUSAGE: there is none such. `text` is for the message. */
 int course_step_time(const struct course *c, const struct view *v, uint64_t number, const char *text, uint64_t *begin, uint64_t *end);

@@ -107,6 +107,9 @@ struct evidence_growth {
 	double fails_in;            /* ... from the end of what was seen on, in times how long that was */
 	bool late;                  /* it began later than what was seen: */
 	double since;               /* in this step, or second */
+	enum outlook outlook;       /* of the host's: whether it goes on */
+	unsigned processes;         /* that it is the sum of; 0 and 1: one */
+	double lasted_s;            /* while it grew */
 	bool file_backed;           /* pages that the kernel can drop */
 	bool arenas;                /* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool sure;                  /* it is marked, or was seen long enough, that what recurs are steps */

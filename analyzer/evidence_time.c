@@ -11,7 +11,6 @@
 
 #define MOST_OWNERS 64
 #define WORKING 0.15    /* of the time while it grows */
-#define SURE_STEPS 20   /* of a loop that nobody marked */
 #define LOADS 0.05      /* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
 #define GOES_ON 0.5     /* of the loop's time, in which the program does something else */
 #define LEAST_STEPS 5   /* behind which a phase comes after the loop */
@@ -40,13 +39,6 @@ static int owners_of(const struct place *p, struct sites **out)
 	return sites_build(out, p->x->view->model, p->x->view->reader, p->x->view->stacks, &q);
 }
 
-/* Mapped files are found by what the process has mapped in all: sites do not say what they map. */
-static bool is_file_backed(const struct place *p, const struct trend *t)
-{
-	const struct model_process *m = model_process(p->x->view->model, t->process);
-	return p->kind == MODEL_MAP && (double)m->map[MAP_ANON].peak_bytes < t->growth.bytes;
-}
-
 static const char *site_of(struct explain *x, const struct owner *o)
 {
 	return o->label ? explain_keep(x, output_format("%s", o->label)) : o->stack_count ? explain_site(x, o->stacks->stack) : "?";
@@ -72,15 +64,10 @@ static bool only_loads(const struct pace *p)
 	return (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
 }
 
-static bool is_marked(const struct pace *p)
-{
-	return p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX || p->source == RHYTHM_OPTIMIZER;
-}
-
 /* Layers of one step recur, too. */
 static bool has_sure_steps(const struct pace *p)
 {
-	return is_marked(p) || p->whole || (p->source == RHYTHM_SITES && p->total >= SURE_STEPS);
+	return outlook_is_told(p) || (p->source == RHYTHM_SITES && p->total >= OUTLOOK_STEPS);
 }
 
 static bool is_sure(const struct place *p, const struct trend *t)
@@ -93,10 +80,8 @@ static bool is_sure(const struct place *p, const struct trend *t)
 static bool works(const struct place *p, const struct trend *t)
 {
 	const struct pace *pace = course_pace(p->x->course, t->process);
-	if (is_marked(pace) || pace->whole) /* nothing is loaded by calling models */
+	if (outlook_is_told(pace)) /* nothing is loaded by calling models */
 		return true;
-	if (p->device == MODEL_NO_DEVICE && only_loads(pace))
-		return false;
 	return moments_frees(p->x->parts->moments, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
 
@@ -162,18 +147,19 @@ static unsigned keeping_stacks(const struct place *p, const struct owner *o, con
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
-	bool arenas = is_arena(p, o), sure = is_sure(p, t);
+	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE, sure = is_sure(p, t) || (host && trend_leaks(t));
 	return (struct evidence_growth){
 		.site = site_of(p->x, o), .of = memory_of(p->kind, arenas), .sites = 1,
 		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
-		.bytes = t->growth.bytes > 0 ? (uint64_t)t->growth.bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
-		.per_second = trend_per_second(t), .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
+		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
+		.per_second = t->all_per_second, .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
 		.block_bytes = (uint64_t)t->mean_block_bytes, .fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
 		.fails_low = t->forecast.ever ? t->forecast.low : 0, .fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.fails_in = fails_in(&t->growth, &t->forecast), .late = t->growth.since_x > t->x[0], .since = t->growth.since_x,
-		.file_backed = is_file_backed(p, t), .arenas = arenas, .freed_some = true, .sure = sure,
-		.works = sure && works(p, t), .category = category_of(p, o),
+		.file_backed = t->outlook == OUTLOOK_GIVES_WAY, .arenas = arenas, .freed_some = true, .sure = sure,
+		.works = host ? trend_leaks(t) : sure && works(p, t), .outlook = t->outlook, .processes = t->growing,
+		.lasted_s = t->lasted_s, .category = category_of(p, o),
 		.tensors = keeping_stacks(p, o, t), .is_copy = is_copy(p, o, t), .unproven = (uint64_t)t->growth.unproven,
 	};
 }
@@ -189,6 +175,8 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 	if (g->fit.certainty > to->fit.certainty)
 		to->fit.certainty = g->fit.certainty;
 	to->sites++;
+	to->processes = g->processes > to->processes ? g->processes : to->processes;
+	to->lasted_s = fmax(to->lasted_s, g->lasted_s);
 	to->tensors += g->tensors;
 	to->bytes += g->bytes;
 	to->per_step += g->per_step;
@@ -366,7 +354,7 @@ static unsigned steps_of_process(const struct explain *x, uint32_t process)
 static bool after_steps(const struct explain *x, const struct phase *p)
 {
 	const struct pace *pace = course_pace(x->course, p->process->id);
-	size_t least = pace && pace->source == RHYTHM_SITES ? SURE_STEPS : LEAST_STEPS;
+	size_t least = pace && pace->source == RHYTHM_SITES ? OUTLOOK_STEPS : LEAST_STEPS;
 	return pace && pace->source != RHYTHM_NONE && pace->count > least && pace->steps[least].begin_ns < p->begin_ns &&
 	       !only_loads(pace);
 }

@@ -41,6 +41,17 @@ const char *certainty_name(enum growth_certainty certainty)
 	return names[certainty];
 }
 
+const char *outlook_name(enum outlook o)
+{
+	static const char *const names[] = { "none", "leaks", "lasts", "fills", "stopped", "gives way" };
+	return names[o];
+}
+
+bool outlook_goes_on(enum outlook o)
+{
+	return o == OUTLOOK_LEAKS || o == OUTLOOK_LASTS;
+}
+
 bool growth_is_doubtful(const struct growth *g)
 {
 	return g->doubt > A_LITTLE * g->bytes;

@@ -23,6 +23,12 @@
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
+/* Whether it will go on; told by analyzer/outlook.h of what is on the host. */
+enum outlook { OUTLOOK_NONE = 0, OUTLOOK_LEAKS, OUTLOOK_LASTS, OUTLOOK_FILLS, OUTLOOK_STOPPED, OUTLOOK_GIVES_WAY };
+
+/* It will meet any limit. */
+bool outlook_goes_on(enum outlook o);
+
 enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
 
 struct growth {
@@ -56,5 +62,6 @@ bool growth_is_steady(const struct growth *g);
 
 const char *growth_name(enum growth_kind kind);
 const char *certainty_name(enum growth_certainty certainty);
+const char *outlook_name(enum outlook o);
 
 #endif

@@ -32,7 +32,7 @@ static uint64_t held_at_death(const struct view *v)
 
 bool leak_is_steady(const struct leak *leak)
 {
-	return leak->trend && growth_is_steady(&leak->trend->growth);
+	return leak->trend && trend_leaks(leak->trend);
 }
 
 bool leak_counts(const struct leak *leak)
@@ -233,9 +233,10 @@ static void add_grown(struct leaks *l, const struct owner *o, enum model_kind ki
 		return;
 	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX };
 	leak.trend = find_trend(l, o, &leak.unproven);
-	if (leak_is_steady(&leak) || leak.unproven)
+	bool grew = leak.trend && growth_is_steady(&leak.trend->growth);
+	if (grew || leak.unproven)
 		judge(l, &leak);
-	if (leak_is_steady(&leak) || leak.unproven)
+	if ((grew && leak.trend) || leak.unproven)
 		l->list[l->count++] = leak;
 	else
 		free(leak.trend);
@@ -332,8 +333,8 @@ struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_
 		g.sites++;
 		g.rate += leak->trend->growth.rate;
 		g.error += leak->trend->growth.rate_error;
-		g.per_second += trend_per_second(leak->trend);
-		g.bytes += leak->trend->growth.bytes;
+		g.per_second += leak->trend->all_per_second;
+		g.bytes += leak->trend->all_bytes;
 		if (!g.most || leak->trend->growth.bytes > g.most->trend->growth.bytes)
 			g.most = leak;
 	}

@@ -200,6 +200,32 @@ static void say_growth(struct live *l, const struct model *m, const struct pace 
 	free(when);
 }
 
+/* What one site on the host leaves; false: it does not go on growing. */
+static bool say_site(struct live *l, const struct pace *p, uint32_t site)
+{
+	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
+	size_t n = steps_site(course_steps(l->course), p->process->id, site, 1, x, bytes, blocks);
+	struct growth g = growth_of(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
+	if (!outlook_goes_on(outlook_of(l->course, p, MODEL_NO_DEVICE, &g, 0)) || g.certainty == CERTAINTY_LOW)
+		return false;
+	snprintf(l->growth, sizeof(l->growth), "one site on the host grows by %s a %s, %s", BYTES((uint64_t)g.rate),
+		 p->source == RHYTHM_NONE ? "second" : "step", growth_name(g.kind));
+	return true;
+}
+
+/* What collectors free now and then may hide in a whole track what one site keeps. Of a process without devices, so that it is on the host. */
+static void take_sites(struct live *l, const struct pace *p)
+{
+	enum { MOST = 8 };
+	uint32_t sites[MOST];
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].device != MODEL_NO_DEVICE)
+			return;
+	size_t count = steps_largest(course_steps(l->course), p->process->id, sites, MOST);
+	for (size_t i = 0; i < count && !say_site(l, p, sites[i]); i++)
+		;
+}
+
 /* The track that has grown most; of a device the pool's where there is one. */
 static void take_growth(struct live *l, const struct model *m)
 {
@@ -215,12 +241,17 @@ static void take_growth(struct live *l, const struct model *m)
 			const struct step_track *t = &p->tracks[k];
 			struct growth g = course_growth(p, t);
 			unproven = fmax(unproven, g.unproven);
-			if (!growth_is_steady(&g) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
+			if (!outlook_goes_on(outlook_of_track(l->course, p, t, &g)) || (t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g.bytes)) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
 			    (t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device)))
 				continue;
 			most = g.bytes;
 			say_growth(l, m, p, t, &g);
 		}
+	}
+	for (unsigned id = 0; !most && !unproven && id < reader_processes(l->reader); id++) {
+		const struct pace *p = is_wanted(l, id) ? course_pace(l->course, id) : NULL;
+		if (p && p->count && !*l->growth)
+			take_sites(l, p);
 	}
 	if (!most && unproven)
 		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events", BYTES((uint64_t)unproven));

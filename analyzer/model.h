@@ -45,6 +45,7 @@ struct model_change {
 	uint32_t device;        /* index for model_device(); MODEL_NO_DEVICE of host memory */
 	uint64_t device_bytes;  /* live of that kind on that device in all processes; 0 of host memory */
 	uint64_t made_ns;       /* when the block was allocated */
+	bool moves;             /* a part of realloc: first the old block is freed, at once the new one is there */
 	uint64_t ns;
 };
 

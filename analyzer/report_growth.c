@@ -227,6 +227,8 @@ static struct grown find_grown(const struct view *v, const struct course *c, con
 			if ((p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device)) || is_ruled_out(x, p->tracks[k].device))
 				continue;
 			struct grown g = { .pace = p, .track = &p->tracks[k], .growth = course_growth(p, &p->tracks[k]) };
+			if (!outlook_goes_on(outlook_of_track(c, p, g.track, &g.growth)))
+				continue;
 			double high = (double)step_high(g.track, p->count - 1);
 			double part = growth_is_steady(&g.growth) && high > 0 ? g.growth.bytes / high : 0;
 			weigh(&g, part);
@@ -326,7 +328,7 @@ static unsigned print_forecast(const struct view *v, const struct course *c, con
 	if (ended)
 		return print_hindsight(v, c, g, ended);
 
-	double limit, period = course_period(g->pace);
+	double limit, period = course_mean_period(g->pace);
 	struct forecast f = trend_forecast(c, v, g->pace, g->track, &g->growth, &limit);
 	bool stepped = g->pace->source != RHYTHM_NONE;
 	if (!f.ever)
@@ -396,7 +398,7 @@ static size_t find_growing(const struct view *v, const struct course *c, const s
 	size_t count = 0;
 	for (size_t i = 0; i < s->count; i++) {
 		trend_of(&t, c, v, &s->owners[i]);
-		if (!growth_is_steady(&t.growth) || t.process != process)
+		if (!trend_leaks(&t) || t.process != process)
 			continue;
 		list[count].owner = &s->owners[i];
 		if ((list[count].trend = malloc(sizeof(t))))

@@ -45,6 +45,8 @@ struct book {
 	unsigned shift, site_shift; /* entries and buckets are 2^shift steps */
 	uint64_t index;             /* of the step that is open, or window */
 	bool started, open, recording, beaten;
+	uint64_t moving;            /* bytes of the block that realloc is at: freed, and there again with the next change */
+	uint32_t moving_site;
 	struct step now;
 	uint64_t before_ns;         /* when the step before `now` began */
 	uint64_t overdue_ns, kept_end;
@@ -138,7 +140,7 @@ static void change_ages(struct book *b, struct step_ages *a, const struct model_
 		a->begun = true;
 	}
 	if (c->bytes > 0)
-		a->young[0] += (uint64_t)c->bytes;
+		a->young[0] += c->moves ? less((uint64_t)c->bytes, b->moving) : (uint64_t)c->bytes;
 	else if (c->made_ns >= b->now.begin_ns)
 		a->young[0] = less(a->young[0], (uint64_t)-c->bytes);
 	else if (c->made_ns >= b->before_ns)
@@ -230,7 +232,7 @@ static struct site_book *site_book_of(struct book *b, uint32_t site)
 /* Nearly all sites of a program hold something for a moment, once. */
 static void drop_empty(struct book *b, uint32_t site, struct site_book *s)
 {
-	if (s->live || s->blocks || s->history || (s->last_low && s->last_step == (uint32_t)b->index + 1))
+	if (s->live || s->blocks || s->history || b->moving || (s->last_low && s->last_step == (uint32_t)b->index + 1))
 		return;
 	*s = (struct site_book){ .last_step = b->unused };
 	b->unused = b->numbers[site];
@@ -250,6 +252,8 @@ static void change_site(struct book *b, const struct model_change *c)
 	uint32_t now = site_bucket(b);
 	if (!s)
 		return;
+	const uint64_t there = c->bytes > 0 && c->site == b->moving_site ? b->moving : 0;
+	s->live += there; /* it never left */
 	if (b->started && !b->recording && s->state == SITE_FRESH)
 		open_site(s, now);
 	if (b->recording && (s->state != SITE_OPEN || s->bucket != now)) {
@@ -266,11 +270,12 @@ static void change_site(struct book *b, const struct model_change *c)
 		s->last_step = (uint32_t)b->index + 1;
 		s->last_low = s->live;
 	}
-	s->live += (uint64_t)c->bytes;
+	s->live += (uint64_t)c->bytes - there;
 	s->blocks += (uint32_t)c->blocks;
-	if (b->recording && s->live < s->last_low)
+	bool moving = c->moves && c->bytes < 0;
+	if (b->recording && s->live < s->last_low && !moving)
 		s->last_low = s->live;
-	if (s->state == SITE_OPEN && s->live < s->low.bytes)
+	if (s->state == SITE_OPEN && s->live < s->low.bytes && !moving)
 		s->low = (struct low){ s->live, s->blocks };
 	change_ages(b, &s->ages, c, s->live);
 	drop_empty(b, c->site, s);
@@ -335,7 +340,7 @@ static void change_track(struct book *b, const struct model_change *c)
 		return;
 	if (t->shapes && c->bytes > 0)
 		step_shapes_allocation(t->shapes, t->live - (uint64_t)c->bytes, t->live);
-	t->now_low = t->live < t->now_low ? t->live : t->now_low;
+	t->now_low = t->live < t->now_low && !(c->moves && c->bytes < 0) ? t->live : t->now_low;
 	t->now_high = t->live > t->now_high ? t->live : t->now_high;
 }
 
@@ -459,7 +464,8 @@ static void put_step(struct book *b, bool kept)
 static void restart_tracks(struct book *b)
 {
 	for (size_t i = 0; i < b->pace.track_count; i++)
-		b->tracks[i].now_low = b->tracks[i].now_high = b->tracks[i].live + b->tracks[i].left_out;
+		b->tracks[i].now_low = b->tracks[i].now_high = b->tracks[i].live + b->tracks[i].left_out +
+							       (b->tracks[i].kind == MODEL_HEAP ? b->moving : 0);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
@@ -580,6 +586,16 @@ static void by_time(struct book *b, uint64_t ns)
 	make_site_room(b);
 }
 
+/* Of a block that is only moved by how much it changes. */
+static void count_traffic(struct book *b, const struct model_change *c)
+{
+	uint64_t bytes = (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
+	if (c->bytes > 0)
+		b->pace.made += less(bytes, c->moves ? b->moving : 0);
+	if (c->bytes < 0 && !c->moves)
+		b->pace.freed += bytes;
+}
+
 void steps_change(struct steps *s, const struct model_change *c)
 {
 	struct book *b = c->process->id < s->count ? s->books[c->process->id] : NULL;
@@ -594,11 +610,16 @@ void steps_change(struct steps *s, const struct model_change *c)
 	else if (b->pace.source == RHYTHM_NONE)
 		by_time(b, c->ns);
 	b->now.allocations += c->bytes > 0;
+	if (c->moves && c->bytes < 0) {
+		b->moving = (uint64_t)-c->bytes;
+		b->moving_site = c->site;
+	}
 	if (c->kind == MODEL_HEAP && b->recording)
-		*(c->bytes > 0 ? &b->pace.made : &b->pace.freed) += (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
+		count_traffic(b, c);
 	if (c->site != UINT32_MAX)
 		change_site(b, c);
 	change_track(b, c);
+	b->moving = c->moves && c->bytes < 0 ? b->moving : 0;
 }
 
 void steps_level(struct steps *s, const struct model_level_change *l)
@@ -767,6 +788,31 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 			x[i] = bucket_x(b, i);
 		bytes[i] += weight * (double)low.bytes;
 		blocks[i] += weight * (double)low.blocks;
+	}
+	return count;
+}
+
+/* Now, or when the last bucket began: before the program freed what it has. */
+static uint64_t held(const struct book *b, uint32_t site)
+{
+	const struct site_book *k = known_site(b, site);
+	return k->history && k->bucket ? higher(k->live, k->history[k->bucket - 1].bytes) : k->live;
+}
+
+size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	size_t count = 0;
+	for (uint32_t i = 0; b && i < b->number_count; i++) {
+		uint64_t live = held(b, i);
+		size_t at = count;
+		while (at > 0 && held(b, sites[at - 1]) < live)
+			at--;
+		if (!live || at == most)
+			continue;
+		count += count < most;
+		memmove(sites + at + 1, sites + at, (count - 1 - at) * sizeof(*sites));
+		sites[at] = i;
 	}
 	return count;
 }

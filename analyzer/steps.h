@@ -99,6 +99,9 @@ size_t step_find(const struct pace *p, uint64_t number);
 size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
 		  double *blocks);
 
+/* The sites that hold most, or did so a moment ago, by their index in the process, the largest first. Returns how many. */
+size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most);
+
 /* By how much what is older than a step has grown in the loop: of a site, or of all of a track. Infinite without steps. What a step needs
  * may grow by plan (longer inputs) and be alive at its low point, as last step's results are: that leaves nothing behind. */
 double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
+#define ALIKE 3        /* times as fast or as slow: still the same growth */
+#define HALF 0.5
+#define WINDOWS 3      /* of time, that the fit leaves out at the end, and a part of one at the begin */
 #define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -216,17 +219,35 @@ static void look_ahead(struct trend *t, const struct course *c, const struct vie
 	}
 }
 
-/* What steady growth came to: at the low point of the last step, against the first stretch behind the start-up. If that is not what was
- * fitted, there is more to that step, like the end of the program. */
-static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+/* The first point of what grew: what was left out before as start-up belongs to it as far as it grew about as fast. */
+static size_t first_of(const struct trend *t)
 {
 	size_t i = 0;
-	double last = 0;
 	while (i + 1 < t->points && t->x[i] < t->growth.since_x)
 		i++;
-	for (size_t k = from; k < to; k++)
-		last += sites_weight(v->reader, o->members[k]) * steps_site_last(course_steps(c), t->process, o->members[k]->number);
-	return fabs(last - t->bytes[i] - t->growth.bytes) < LAST_STEP * t->growth.bytes ? last - t->bytes[i] : t->growth.bytes;
+	for (; i > 0; i--) {
+		double more = t->bytes[i] - t->bytes[i - 1], usual = t->growth.rate * (t->x[i] - t->x[i - 1]);
+		if (more < usual / ALIKE || more > usual * ALIKE)
+			break;
+	}
+	return i;
+}
+
+/* What steady growth came to: at the low point of the last step, or of windows of time at the most there was, against the first stretch behind the
+ * start-up. If that is not what was fitted, there is more to the last one, like the end of the program. */
+static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	size_t i = first_of(t);
+	double last = 0, fitted = t->growth.bytes, step = t->points > 1 ? t->growth.rate * (t->x[t->points - 1] - t->x[t->points - 2]) : 0;
+	for (size_t k = from; k < to; k++) {
+		const struct model_site *s = o->members[k];
+		double most = (double)(s->live_bytes > s->peak_bytes ? s->live_bytes : s->peak_bytes);
+		last += sites_weight(v->reader, s) * (t->stepped ? steps_site_last(course_steps(c), t->process, s->number) : most);
+	}
+	double all = last - t->bytes[i], room = fmax(LAST_STEP * fitted, t->stepped ? 0 : WINDOWS * step);
+	for (size_t k = i; k + 1 < t->points && t->x[k] < t->growth.since_x; k++)
+		fitted += t->bytes[k + 1] - t->bytes[k];
+	return fabs(all - fitted) < room ? all : fitted;
 }
 
 /* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
@@ -266,6 +287,41 @@ static bool is_needed(const struct trend *t, const struct course *c, const struc
 	return false;
 }
 
+/* What the members [from, to) had at their peak beyond the last step. */
+static double later(const struct view *v, const struct course *c, const struct owner *o, size_t from, size_t to)
+{
+	double more = 0;
+	for (size_t i = from; i < to; i++) {
+		const struct model_site *s = o->members[i];
+		double most = (double)(s->peak_bytes > s->live_bytes ? s->peak_bytes : s->live_bytes);
+		more += sites_weight(v->reader, s) * fmax(most - steps_site_last(course_steps(c), s->process, s->number), 0);
+	}
+	return more;
+}
+
+/* A leak says more than what has filled, that more than what has bent. */
+static int rank_of(const struct trend *t)
+{
+	return trend_leaks(t) ? 2 : growth_is_steady(&t->growth);
+}
+
+/* *best is of the process where it grows most, and says of how many it is. */
+static void add_process(struct trend *best, struct trend *t)
+{
+	bool both = trend_leaks(t) && trend_leaks(best);
+	int more = rank_of(t) - rank_of(best);
+	t->growing = 1 + (both ? best->growing : 0);
+	t->all_bytes = t->growth.bytes + (both ? best->all_bytes : 0);
+	t->all_per_second = trend_per_second(t) + (both ? best->all_per_second : 0);
+	if (more > 0 || (more == 0 && t->growth.bytes > best->growth.bytes)) {
+		*best = *t;
+	} else if (both) {
+		best->growing = t->growing;
+		best->all_bytes = t->all_bytes;
+		best->all_per_second = t->all_per_second;
+	}
+}
+
 static void take(struct trend *best, struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from,
 		 size_t to)
 {
@@ -290,19 +346,32 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	}
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
-	t->period_s = course_period(p);
-	if (t->stepped && growth_is_steady(&t->growth))
+	t->period_s = course_mean_period(p);
+	t->outlook = outlook_of(c, p, o->members[from]->device, &t->growth, later(v, c, o, from, to));
+	if (o->members[from]->kind == MODEL_MAP && t->outlook && outlook_gives_way(course_samples(c), v->model, p, t->growth.bytes))
+		t->outlook = OUTLOOK_GIVES_WAY;
+	if (growth_is_steady(&t->growth))
 		t->growth.bytes = grown(t, c, v, o, from, to);
+	t->lasted_s = outlook_lasted_s(p, &t->growth);
 	t->forecast = forecast_never;
 	look_at_blocks(t, blocks);
 	look_ahead(t, c, v, p, o->members[from]);
-	t->growing = best->growing + 1;
-	bool better = growth_is_steady(&t->growth) > growth_is_steady(&best->growth) ||
-		      (growth_is_steady(&t->growth) == growth_is_steady(&best->growth) && t->growth.bytes > best->growth.bytes);
-	if (better)
-		*best = *t;
-	else
-		best->growing++;
+	add_process(best, t);
+}
+
+/* What a collector frees now and then may hide in a whole owner what one of its stacks keeps: it has at least half of what came. */
+static void take_members(struct trend *best, const struct trend *whole, const struct course *c, const struct view *v, const struct owner *o,
+			 size_t from, size_t to)
+{
+	const struct model_site *first = o->members[from];
+	double came = whole->points ? whole->bytes[whole->points - 1] - whole->bytes[0] : 0;
+	for (size_t i = from; i < to && to - from > 1 && first->device == MODEL_NO_DEVICE && came > 0; i++) {
+		struct trend one = { 0 };
+		if (sites_weight(v->reader, o->members[i]) * steps_site_last(course_steps(c), first->process, o->members[i]->number) >= HALF * came)
+			take(best, &one, c, v, o, i, i + 1);
+		if (trend_leaks(best))
+			return;
+	}
 }
 
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
@@ -315,7 +384,14 @@ void trend_of(struct trend *best, const struct course *c, const struct view *v, 
 		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
 			;
 		take(best, &t, c, v, o, from, to);
+		if (!trend_leaks(best))
+			take_members(best, &t, c, v, o, from, to);
 	}
+}
+
+bool trend_leaks(const struct trend *t)
+{
+	return outlook_goes_on(t->outlook);
 }
 
 double trend_per_second(const struct trend *t)

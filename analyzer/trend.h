@@ -4,16 +4,20 @@
 
 #include "analyzer/course.h"
 #include "analyzer/forecast.h"
+#include "analyzer/outlook.h"
 
 enum trend_how { TREND_UNCLEAR = 0, TREND_MORE_BLOCKS, TREND_BIGGER_BLOCKS };
 
 /* How one owner's live bytes went in the process where it grows most. */
 struct trend {
+	enum outlook outlook;       /* OUTLOOK_NONE: it does not grow steadily */
+	double lasted_s;            /* while it grew */
 	struct growth growth;       /* its x: steps, or seconds where there are none */
 	uint32_t process;           /* id */
 	bool stepped;               /* x is steps */
-	double period_s;            /* of a step */
-	unsigned growing;           /* processes it grows in */
+	double period_s;            /* of a step, by time */
+	unsigned growing;           /* processes it leaks in; 1 where it leaks in none. Together: */
+	double all_bytes, all_per_second;
 	double blocks_per_x;        /* more blocks, a step or a second */
 	double mean_block_bytes;    /* of what was added; 0 = unknown */
 	enum trend_how how;
@@ -25,6 +29,9 @@ struct trend {
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it (.growth.unproven). */
 void trend_of(struct trend *t, const struct course *c, const struct view *v, const struct owner *o);
+
+/* Its growth goes on: outlook.h. */
+bool trend_leaks(const struct trend *t);
 
 double trend_per_second(const struct trend *t);
 double trend_acceleration_per_s2(const struct trend *t);

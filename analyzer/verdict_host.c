@@ -1,5 +1,6 @@
 /* The rules about the machine's own memory. */
 #include "analyzer/output.h"
+#include "analyzer/outlook.h"
 #include "analyzer/verdicts.h"
 
 #include <stdlib.h>
@@ -176,6 +177,14 @@ static const struct evidence_device *kept_with(const struct evidence *e, const s
 	return NULL;
 }
 
+static char *why_no_leak(const struct evidence_growth *g)
+{
+	char *why = outlook_why_not(g->outlook, g->lasted_s), *text = output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
+										    why ? why : "");
+	free(why);
+	return text;
+}
+
 static char *why_not_growing(const struct evidence *e)
 {
 	const struct evidence_host *h = &e->host;
@@ -188,6 +197,9 @@ static char *why_not_growing(const struct evidence *e)
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (g->is_copy)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?", BYTES(g->bytes));
+	LIST_EACH(struct evidence_growth, g, h->growth)
+		if (evidence_is_steady(g) && growth_matters(h, g) && (g->outlook == OUTLOOK_FILLS || g->outlook == OUTLOOK_STOPPED))
+			return why_no_leak(g);
 	LIST_EACH(struct evidence_growth, g, h->growth)
 		if (evidence_is_steady(g) && growth_matters(h, g))
 			return output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes), g->sure
@@ -243,14 +255,17 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 		return ruled_out(out, why_not_growing(e));
 	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
 		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	char *whose = most->pid ? output_format(" of %u", most->pid) : NULL;
+	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes) : most->pid ? output_format(" of %u", most->pid) : NULL;
 	const char *site = most->site ? most->site : "one site";
-	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
-				      growth_name(most->fit.kind));
+	const bool python = strstr(site, ".py:") != NULL;
+	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
+	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s%s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
+				      growth_name(most->fit.kind), open_end ? open_end : "");
+	free(open_end);
 	out->advice = most->sites > 1
-		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, a loss kept with its "
-				"graph); memtrace leaks shows the stacks", site, most->sites - 1)
-		: output_format("find what holds the blocks of %s (a list, a dict, a cache); memtrace leaks shows the stacks", site);
+		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
+				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
+		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
 	free(whose);
 	free(pace);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);

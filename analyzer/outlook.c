@@ -1,0 +1,102 @@
+#include "analyzer/outlook.h"
+
+#include "analyzer/arith.h"
+#include "analyzer/output.h"
+
+#include <math.h>
+
+#define WORKS 0.03   /* of the time in which something is freed (collectors do so now and then) ... */
+#define CHURN 0.5    /* ... and of the bytes that are made: so much is freed by who works */
+#define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
+#define WRITTEN 0.9  /* of what grew, that can't be dropped */
+#define LATER 0.1    /* of what grew, that came behind the loop: it did not stop with it */
+
+bool outlook_is_told(const struct pace *p)
+{
+	return p->source == RHYTHM_MARKS || p->source == RHYTHM_NVTX || p->source == RHYTHM_MSTX || p->source == RHYTHM_OPTIMIZER || p->whole;
+}
+
+static uint64_t began_ns(const struct pace *p, const struct growth *g)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (step_x(p, i) >= g->since_x)
+			return p->steps[i].begin_ns;
+	return p->steps[0].begin_ns;
+}
+
+static bool has_stopped(const struct pace *p, const struct growth *g, double later)
+{
+	uint64_t end = p->steps[p->count - 1].end_ns;
+	return p->source == RHYTHM_SITES && later < LATER * g->bytes &&
+	       (double)less(p->process->end_ns, end) > GOES_ON * (double)less(end, began_ns(p, g));
+}
+
+static bool works(const struct course *c, const struct pace *p, uint64_t from, uint64_t to)
+{
+	struct work_done done = work_between(course_work(c), p->process->id, from, to);
+	return done.busy >= WORKS && (p->thinned || done.passing >= CHURN * done.made);
+}
+
+/* A few turns of what nobody marked, or growth over time that might bend, tell nothing. */
+static bool is_sure(const struct pace *p, const struct growth *g)
+{
+	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH : p->total >= OUTLOOK_STEPS;
+}
+
+enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t device, struct growth *g, double later)
+{
+	if (!growth_is_steady(g) || !p->count)
+		return OUTLOOK_NONE;
+	if (device != MODEL_NO_DEVICE || outlook_is_told(p))
+		return OUTLOOK_LEAKS;
+	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
+	if (has_stopped(p, g, later))
+		return OUTLOOK_STOPPED;
+	if (is_sure(p, g) && works(c, p, from, to))
+		return OUTLOOK_LEAKS;
+	if ((double)less(to, from) < OUTLOOK_LONG_S * 1e9)
+		return OUTLOOK_FILLS;
+	g->certainty = g->certainty > CERTAINTY_MEDIUM ? CERTAINTY_MEDIUM : g->certainty;
+	return OUTLOOK_LASTS;
+}
+
+/* What was written to in private copies of files is anonymous to the kernel. */
+static double copied(const struct samples *samples, const struct model_process *m)
+{
+	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+		return 0;
+	return (double)less(s->last[MT_PROCESS_rss_anon].value, m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+}
+
+bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct pace *p, double grown)
+{
+	const struct model_process *own = model_process(m, p->process->id);
+	double stays = (double)(own->map[MAP_ANON].peak_bytes + own->map[MAP_MEMFD].peak_bytes + own->map[MAP_SHARED].peak_bytes);
+	return fmax(stays, copied(samples, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
+}
+
+double outlook_lasted_s(const struct pace *p, const struct growth *g)
+{
+	return p->count ? (double)less(p->steps[p->count - 1].end_ns, began_ns(p, g)) / 1e9 : 0;
+}
+
+static double high_behind(const struct step_track *t, size_t entry)
+{
+	return fmax((double)t->live - (double)step_high(t, entry), 0);
+}
+
+enum outlook outlook_of_track(const struct course *c, const struct pace *p, const struct step_track *t, struct growth *g)
+{
+	return outlook_of(c, p, t->device, g, p->count ? high_behind(t, p->count - 1) : 0);
+}
+
+char *outlook_why_not(enum outlook o, double lasted_s)
+{
+	if (o == OUTLOOK_GIVES_WAY)
+		return output_format("by pages of files, which the kernel can drop");
+	if (o == OUTLOOK_STOPPED)
+		return output_format("while it began, and not since: a warm-up or a load");
+	return output_format("to the end of only %.3g s, while hardly anything was freed: that is loading, or all of it is kept; growth for more "
+			     "than %g s would tell", lasted_s, OUTLOOK_LONG_S);
+}

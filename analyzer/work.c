@@ -1,0 +1,105 @@
+#include "analyzer/work.h"
+
+#include "analyzer/arith.h"
+#include "analyzer/vec.h"
+
+#include <math.h>
+
+enum { STRETCHES = 256 };
+#define SHORTEST_NS 4000000u
+
+struct stretch { uint64_t made, freed, most; }; /* most: that was live */
+
+struct busy {
+	bool begun;
+	uint64_t from_ns, width_ns, moving, live;
+	struct stretch stretches[STRETCHES];
+};
+
+struct work {
+	struct busy **list; /* by process; NULL = it made nothing */
+	size_t count, room;
+};
+
+struct work *work_new(void)
+{
+	return calloc(1, sizeof(struct work));
+}
+
+void work_free(struct work *w)
+{
+	for (size_t i = 0; w && i < w->count; i++)
+		free(w->list[i]);
+	if (w)
+		free(w->list);
+	free(w);
+}
+
+static struct busy *busy_of(struct work *w, uint32_t process)
+{
+	if (process >= w->count && vec_extend(w->list, w->count, w->room, process + 1ul))
+		return NULL;
+	if (!w->list[process])
+		w->list[process] = calloc(1, sizeof(*w->list[process]));
+	return w->list[process];
+}
+
+static void halve(struct busy *b)
+{
+	for (int i = 0; i < STRETCHES / 2; i++) {
+		b->stretches[i].made = b->stretches[2 * i].made + b->stretches[2 * i + 1].made;
+		b->stretches[i].freed = b->stretches[2 * i].freed + b->stretches[2 * i + 1].freed;
+		b->stretches[i].most = higher(b->stretches[2 * i].most, b->stretches[2 * i + 1].most);
+	}
+	memset(b->stretches + STRETCHES / 2, 0, sizeof(b->stretches) / 2);
+	b->width_ns *= 2;
+}
+
+static struct stretch *stretch_at(struct busy *b, uint64_t ns)
+{
+	if (!b->begun) {
+		b->begun = true;
+		b->from_ns = ns;
+		b->width_ns = SHORTEST_NS;
+	}
+	if (ns < b->from_ns)
+		return NULL;
+	while ((ns - b->from_ns) / b->width_ns >= STRETCHES)
+		halve(b);
+	return &b->stretches[(ns - b->from_ns) / b->width_ns];
+}
+
+void work_change(struct work *w, const struct model_change *c)
+{
+	struct busy *b = c->kind == MODEL_HEAP ? busy_of(w, c->process->id) : NULL;
+	struct stretch *s = b ? stretch_at(b, c->ns) : NULL;
+	if (!s)
+		return;
+	b->live = c->bytes < 0 ? less(b->live, (uint64_t)-c->bytes) : b->live + (uint64_t)c->bytes;
+	s->most = higher(s->most, b->live);
+	if (c->bytes > 0)
+		s->made += less((uint64_t)c->bytes, c->moves ? b->moving : 0);
+	else if (!c->moves)
+		s->freed += (uint64_t)-c->bytes;
+	b->moving = c->moves && c->bytes < 0 ? (uint64_t)-c->bytes : 0;
+}
+
+struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct busy *b = process < w->count ? w->list[process] : NULL;
+	struct work_done done = { 0 };
+	size_t seen = 0, all = 0;
+	uint64_t most = 0;
+	if (!b || !b->begun || to_ns < b->from_ns)
+		return done;
+	size_t from = less(from_ns, b->from_ns) / b->width_ns, to = (to_ns - b->from_ns) / b->width_ns;
+	for (size_t i = from; i <= to && i < STRETCHES; i++, all++) {
+		done.made += (double)b->stretches[i].made;
+		most = higher(most, b->stretches[i].most);
+		seen += b->stretches[i].freed > 0;
+	}
+	uint64_t kept = less(most, from ? b->stretches[from - 1].most : 0);
+	done.passing = fmax(done.made - (double)kept, 0);
+	done.busy = all ? (double)seen / (double)all : 0;
+	return done;
+}

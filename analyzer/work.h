@@ -1,0 +1,27 @@
+/*
+ * Whether a process works: what it makes of its own memory on the host and frees again, by time. A program that only fills a table frees next
+ * to nothing of what it makes meanwhile; one that answers requests frees what each of them needed. In stretches of time, which are twice as
+ * long when there are too many.
+ */
+#ifndef MT_ANALYZER_WORK_H
+#define MT_ANALYZER_WORK_H
+
+#include "analyzer/model.h"
+
+struct work;
+
+struct work_done {
+	double made;        /* bytes on its heap; of a block that realloc moves by how much it changes */
+	double passing;     /* of these what was not kept: freed before the most was live, so that what is freed as it ends is none */
+	double busy;        /* the part of the time in which something was freed, 0 to 1 */
+};
+
+struct work *work_new(void); /* NULL when there is no memory */
+void work_free(struct work *w);
+
+/* To be called for every change of a pass. */
+void work_change(struct work *w, const struct model_change *c);
+
+struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
+
+#endif

@@ -1,0 +1,70 @@
+"""Programs that grow or fill (tests/programs/growing, grows.c, vectors.cc), and what report, leaks and live say of each."""
+import os
+import shutil
+
+import mt
+
+FOLDER = os.path.join(mt.TOP, "tests/programs/growing")
+FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and ends", "works": "fills and works on", "warmup": "grows in a warm-up only",
+         "keeps": "keeps more with each unit of work", "cache": "a cache grows with each unit of work", "block": "one block grows",
+         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more"}
+COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
+SICK = {"keeps", "cache", "block", "shared", "private", "forks"}
+RATE = "300K/s"  # growth that leaks --fail-over does not allow
+
+
+class Language:
+    def __init__(self, command, forms=COMMON, needs=None):
+        self.command, self.forms, self.needs = command, forms, needs
+
+    def there(self):
+        return not self.needs or shutil.which(self.needs)
+
+
+def script(*command):
+    return lambda form: [*command[:-1], os.path.join(FOLDER, command[-1]), form]
+
+
+def java(form):
+    """With a heap that begins small: what grows within one that the virtual machine has is its own business."""
+    classes = mt.scratch("classes")
+    done = mt.plain(["javac", "-J-XX:-UsePerfData", "-J-XX:TieredStopAtLevel=1", "-d", classes, os.path.join(FOLDER, "Grows.java")])
+    mt.equal(done.status, 0, "javac: %s" % done)
+    return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
+
+
+ALL = tuple(FORMS)
+LANGUAGES = {
+    "c": Language(lambda form: [mt.program("grows"), form], ALL), "c++": Language(lambda form: [mt.program("vectors"), form]),
+    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
+    "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
+    "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
+    "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),
+    "java": Language(java, needs="javac"),
+}
+
+
+def programs():
+    return [(name, form) for name, language in LANGUAGES.items() for form in language.forms]
+
+
+def record(language, form, env=None):
+    done = mt.shimmed(LANGUAGES[language].command(form), env=env, timeout=300)
+    mt.equal(done.status, 0, "%r: status" % done)
+    done.trace.settle()
+    return done
+
+
+def opinions_of(trace):
+    """Whether each calls it a leak."""
+    live = trace.tool("live").out.strip().splitlines()
+    return {
+        "report": any(v["kind"] == "leak" for v in trace.report["verdicts"]),
+        "leaks": "grows steadily" in trace.tool("leaks").out or "grow steadily" in trace.tool("leaks").out,
+        "fail-over": trace.tool("leaks", "--fail-over", RATE).status == 1,
+        "live": bool(live) and " grows by " in live[-1],
+    }
+
+
+def outcome(language, form):
+    return opinions_of(record(language, form).trace)

@@ -1,0 +1,131 @@
+/* growing FORM: a C program that fills a table and ends (fill, map), fills it and works on, keeps more in a warm-up only, or keeps more with each
+ * unit of work: in a list, a cache, in one block that it makes larger, in shared memory, in private copies of a file; or maps more of a file that it
+ * only reads. forks: four processes keep more. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { UNITS = 600, EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000 };
+
+static size_t kept, units;
+static void **list;
+static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
+
+static __attribute__((noinline)) void keep(size_t bytes)
+{
+	list = realloc(list, (units + 2) * sizeof(*list));
+	list[units] = memset(malloc(bytes), 1, bytes);
+	kept += bytes;
+}
+
+static __attribute__((noinline)) void insert(unsigned key)
+{
+	struct node *n = malloc(sizeof(*n));
+	snprintf(n->text, sizeof(n->text), "%u", key);
+	n->next = buckets[key % (1 << 16)];
+	buckets[key % (1 << 16)] = n;
+	kept += sizeof(*n);
+}
+
+/* What a request needs while it is answered. */
+static void work(void)
+{
+	char *parts[10];
+	for (int i = 0; i < 10; i++)
+		parts[i] = memset(malloc(30000 + 8000 * (size_t)i), i, 30000);
+	nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+	for (int i = 0; i < 10; i++)
+		free(parts[i]);
+	units++;
+}
+
+static void fill(void)
+{
+	for (unsigned i = 0; i < FILLS; i++)
+		insert(i * 7919);
+}
+
+static void grow(void)
+{
+	static char *text;
+	text = realloc(text, kept + EACH);
+	memset(text + kept, 'x', EACH);
+	kept += EACH;
+}
+
+/* Of this program's file, as often as there are units. */
+static void map(int protection)
+{
+	static int file = -1;
+	if (file < 0)
+		file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	size_t bytes = 4 * 4096;
+	for (int i = 0; i < 6; i++) {
+		volatile char *p = mmap(NULL, bytes, protection, MAP_PRIVATE, file, 0);
+		for (size_t k = 0; p != MAP_FAILED && k < bytes; k += 4096)
+			if (protection & PROT_WRITE)
+				p[k] = 1;
+			else
+				(void)p[k];
+		kept += bytes;
+	}
+}
+
+static void share(void)
+{
+	int file = memfd_create("queue", MFD_CLOEXEC);
+	char *p = ftruncate(file, EACH) ? MAP_FAILED : mmap(NULL, EACH, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (p != MAP_FAILED)
+		memset(p, 1, EACH);
+	close(file);
+	kept += EACH;
+}
+
+/* The parent waits for four children, which go on as if they were it. */
+static void fork_four(void)
+{
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0)
+			return;
+	while (wait(NULL) > 0)
+		;
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *form = argc > 1 ? argv[1] : "fill";
+	struct timespec begin, end;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (!strcmp(form, "fill") || !strcmp(form, "works"))
+		for (; units < 600; units++)
+			keep(EACH);
+	if (!strcmp(form, "map"))
+		fill();
+	units = 0;
+	if (!strcmp(form, "forks"))
+		fork_four();
+	for (int i = 0; strcmp(form, "fill") && strcmp(form, "map") && i < UNITS; i++) {
+		work();
+		if (!strcmp(form, "keeps") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < UNITS / 4))
+			keep(EACH);
+		if (!strcmp(form, "cache"))
+			for (unsigned k = 0; k < 1000; k++)
+				insert((unsigned)i * 1000 + k);
+		if (!strcmp(form, "block"))
+			grow();
+		if (!strcmp(form, "shared"))
+			share();
+		if (!strcmp(form, "private") || !strcmp(form, "file"))
+			map(PROT_READ | (!strcmp(form, "private") ? PROT_WRITE : 0));
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("ACCOUNT {\"kept_bytes\": %zu, \"units\": %zu, \"seconds\": %.3f}\n", kept, units,
+	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* What a process makes and frees again, by time (analyzer/work.h). */
+#include "analyzer/work.h"
+#include "tests/unit/test.h"
+
+static const struct process whose;
+
+static void change(struct work *w, uint64_t ns, int64_t bytes, bool moves)
+{
+	work_change(w, &(struct model_change){ .process = &whose, .kind = MODEL_HEAP, .bytes = bytes, .blocks = bytes > 0 ? 1 : -1, .ns = ns,
+					      .moves = moves });
+}
+
+/* Each second: a megabyte comes and goes, `kept` bytes stay. */
+static struct work_done live(unsigned seconds, int64_t kept, bool frees_at_end)
+{
+	struct work *w = work_new();
+	for (unsigned i = 0; i < seconds; i++) {
+		change(w, i * 1000000000ull, 1000000, false);
+		change(w, i * 1000000000ull + 1000000, -1000000, false);
+		if (kept)
+			change(w, i * 1000000000ull + 2000000, kept, false);
+	}
+	for (unsigned i = 0; frees_at_end && i < seconds; i++)
+		change(w, seconds * 1000000000ull, -kept, false);
+	struct work_done done = work_between(w, 0, 0, seconds * 1000000000ull);
+	work_free(w);
+	return done;
+}
+
+TEST(what_comes_and_goes_is_passing)
+{
+	struct work_done done = live(1000, 1000, false);
+	CHECK(done.made > 1.0e9 && done.passing > 0.99 * 1.0e9 && done.busy > 0.9);
+}
+
+TEST(what_is_freed_as_it_ends_was_kept)
+{
+	struct work_done kept = live(100, 50000000, false), freed = live(100, 50000000, true);
+	CHECK(kept.passing == freed.passing && freed.passing < 0.05 * freed.made);
+}
+
+TEST(a_block_that_realloc_moves_is_made_by_what_it_grows)
+{
+	struct work *w = work_new();
+	change(w, 0, 1000, false);
+	for (int i = 1; i <= 100; i++) {
+		change(w, (uint64_t)i * 10000000, -1000 * i, true);
+		change(w, (uint64_t)i * 10000000, 1000 * (i + 1), true);
+	}
+	struct work_done done = work_between(w, 0, 0, 2000000000);
+	CHECK(done.made == 101000 && done.busy == 0);
+	work_free(w);
+}
+
+TEST(nothing_is_known_of_others)
+{
+	struct work *w = work_new();
+	change(w, 0, 1000, false);
+	CHECK(work_between(w, 7, 0, 1000).made == 0);
+	work_free(w);
+}
+
+TEST_MAIN
