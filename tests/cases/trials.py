@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Some of the trials of tests/lib/trials.py; tests/long/trials.py has all."""
-# timeout: 600
+# timeout: 900
 import os
 import sys
 
