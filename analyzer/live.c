@@ -201,12 +201,15 @@ static void say_growth(struct live *l, const struct model *m, const struct pace 
 }
 
 /* What one site on the host leaves; false: it does not go on growing. */
-static bool say_site(struct live *l, const struct pace *p, uint32_t site)
+static bool say_site(struct live *l, const struct model *m, const struct pace *p, uint32_t site)
 {
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
 	size_t n = steps_site(course_steps(l->course), p->process->id, site, 1, x, bytes, blocks);
 	struct growth g = growth_of(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
 	if (!outlook_goes_on(outlook_of(l->course, p, MODEL_NO_DEVICE, &g, 0)) || g.certainty == CERTAINTY_LOW)
+		return false;
+	bool mapped = (double)model_live(m, p->process->id, MODEL_HEAP) < g.bytes;
+	if (mapped && outlook_gives_way(l->samples, m, p, g.bytes))
 		return false;
 	snprintf(l->growth, sizeof(l->growth), "one site on the host grows by %s a %s, %s", BYTES((uint64_t)g.rate),
 		 p->source == RHYTHM_NONE ? "second" : "step", growth_name(g.kind));
@@ -214,7 +217,7 @@ static bool say_site(struct live *l, const struct pace *p, uint32_t site)
 }
 
 /* What collectors free now and then may hide in a whole track what one site keeps. Of a process without devices, so that it is on the host. */
-static void take_sites(struct live *l, const struct pace *p)
+static void take_sites(struct live *l, const struct model *m, const struct pace *p)
 {
 	enum { MOST = 8 };
 	uint32_t sites[MOST];
@@ -222,7 +225,7 @@ static void take_sites(struct live *l, const struct pace *p)
 		if (p->tracks[k].device != MODEL_NO_DEVICE)
 			return;
 	size_t count = steps_largest(course_steps(l->course), p->process->id, sites, MOST);
-	for (size_t i = 0; i < count && !say_site(l, p, sites[i]); i++)
+	for (size_t i = 0; i < count && !say_site(l, m, p, sites[i]); i++)
 		;
 }
 
@@ -251,7 +254,7 @@ static void take_growth(struct live *l, const struct model *m)
 	for (unsigned id = 0; !most && !unproven && id < reader_processes(l->reader); id++) {
 		const struct pace *p = is_wanted(l, id) ? course_pace(l->course, id) : NULL;
 		if (p && p->count && !*l->growth)
-			take_sites(l, p);
+			take_sites(l, m, p);
 	}
 	if (!most && unproven)
 		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events", BYTES((uint64_t)unproven));

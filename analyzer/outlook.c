@@ -8,7 +8,7 @@
 #define WORKS 0.03   /* of the time in which something is freed (collectors do so now and then) ... */
 #define CHURN 0.5    /* ... and of the bytes that are made: so much is freed by who works */
 #define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
-#define WRITTEN 0.9  /* of what grew, that can't be dropped */
+#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
 #define LATER 0.1    /* of what grew, that came behind the loop: it did not stop with it */
 
 bool outlook_is_told(const struct pace *p)
