@@ -123,7 +123,7 @@ def case_what_no_hook_saw_is_no_allocators():
     done = keepers("both", 200, 4)
     ledger = done.trace.report["system"]["ledger"]
     mt.equal(held(done.trace, "retained"), [], "retained")
-    near(ledger["unseen"], 200 * MIB, 24 * MIB, "seen by no hook")
+    mt.between(168 * MIB, ledger["unseen"], 204 * MIB, "seen by no hook")  # at least so much: stacks and libraries are usual
     near(ledger["live"], 100 * MIB, 10 * MIB, "live")
 
 
