@@ -36,7 +36,7 @@ endif
 SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
 # $(1) from the root, for who works in another folder. Not abspath, which takes a blank for the end of a name.
 FULL      = $(if $(filter /%,$(1)),,"$$PWD"/)'$(1)'
-ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c format/*.c))
+ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c analyzer/*/*.c format/*.c))
 # One line a file; V=1 shows the commands.
 SAY       = $(if $(V),,@echo '  $@' && )
 COMPILE   = $(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP

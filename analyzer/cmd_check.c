@@ -8,6 +8,7 @@
 #include "analyzer/output.h"
 #include "analyzer/print.h"
 #include "analyzer/reader.h"
+#include "analyzer/samples.h"
 #include "analyzer/symbol_file.h"
 
 #include <inttypes.h>
@@ -148,6 +149,15 @@ static void check_symbols(struct findings *f, const char *dir)
 		find(f, true, error_get()->file, error_get()->offset, "%s", error_get()->why);
 }
 
+/* What is wrong with them is a note of the reader's. */
+static int check_samples(struct reader *r)
+{
+	struct samples *s;
+	int e = samples_open(&s, r);
+	samples_close(s);
+	return e;
+}
+
 static uint64_t count_events(const struct reader *r, const struct model *m)
 {
 	uint64_t n = 0;
@@ -161,7 +171,9 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 	struct model *m;
 	struct model_query q = MODEL_QUERY_ALL;
 	q.on_progress = output_progress;
-	int e = model_run(&m, r, &q);
+	int e = check_samples(r);
+	if (!e)
+		e = model_run(&m, r, &q);
 	output_progress_end();
 	if (e)
 		return e;

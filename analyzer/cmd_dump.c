@@ -87,32 +87,35 @@ static void begin(const char *record, unsigned process)
 {
 	put(json ? "{\"record\":\"" : "");
 	put(record);
-	print(json ? "\",\"process\":%u" : " %u", process);
+	put(json ? "\",\"process\":" : " ");
+	print_decimal(process);
 }
 
 static void end(void)
 {
-	print(json ? "}\n" : "\n");
+	put(json ? "}\n" : "\n");
 }
 
 /* The separator and, in JSON, the name. */
 static void name(const char *key)
 {
 	put(json ? ",\"" : " ");
-	put(json ? key : "");
-	put(json ? "\":" : "");
+	if (json) {
+		put(key);
+		put("\":");
+	}
 }
 
 static void number(const char *key, uint64_t n)
 {
 	name(key);
-	print("%" PRIu64, n);
+	print_decimal(n);
 }
 
 static void address(const char *key, uint64_t n)
 {
 	name(key);
-	print(json ? "%" PRIu64 : "0x%" PRIx64, n);
+	(json ? print_decimal : print_hexadecimal)(n);
 }
 
 static void word(const char *key, const char *s)
@@ -135,11 +138,9 @@ static void function(const char *key, const char *s)
 		json_print_text(s);
 		return;
 	}
-	char *word = strdup(s);
-	for (char *blank = word; blank && (blank = strchr(blank, ' ')); )
-		*blank = '?';
-	print("%s", word);
-	free(word);
+	for (size_t n; (n = strcspn(s, " ")), s[n]; s += n + 1)
+		print("%.*s?", (int)n, s);
+	print_text(s);
 }
 
 /* A label that only text has: in JSON the keys say as much. */

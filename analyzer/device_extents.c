@@ -19,6 +19,14 @@ static void change_reserved(struct share *s, const struct extent *x, int64_t del
 		graphs_change(s, x, delta, ns);
 }
 
+static void note_segment(struct share *s, const struct extent *x)
+{
+	struct model_site *site = tally_figures(&s->account->sites, x->site);
+	s->seen.expandable |= x->physical != 0;
+	if (site)
+		site->segments = true;
+}
+
 int extent_put(struct share *s, const struct extent *x, uint64_t ns)
 {
 	uint32_t i = s->extent_free;
@@ -33,6 +41,8 @@ int extent_put(struct share *s, const struct extent *x, uint64_t ns)
 	s->extent[i - 1] = *x;
 	s->extent[i - 1].used = true;
 	change_reserved(s, x, 1, ns);
+	if (x->pool) /* mapped into a range that is the pool's */
+		note_segment(s, x);
 	return ranges_put(&s->extents, &(struct range){ .start = x->start, .end = x->end, .ns = x->ns, .site = x->site, .file = i - 1 });
 }
 
@@ -56,11 +66,8 @@ static void make_segment(struct share *s, struct extent *x, uint64_t ns)
 {
 	if (x->pool)
 		return;
-	struct model_site *site = tally_figures(&s->account->sites, x->site);
 	x->pool = true;
-	s->seen.expandable |= x->physical != 0;
-	if (site)
-		site->segments = true;
+	note_segment(s, x);
 	change_reserved(s, x, 1, ns);
 }
 

@@ -1,12 +1,15 @@
 /* Fills the evidence from what the modules know of the trace: the only place where they and the rules meet. */
 #include "analyzer/evidence.h"
 
+#include "analyzer/evidence_replay.h"
 #include "analyzer/evidence_time.h"
 #include "analyzer/layout.h"
 #include "analyzer/output.h"
 #include "analyzer/pins.h"
 #include "analyzer/vec.h"
 
+#define LEAST_ALIVE 4       /* activations, to tell from them whether a graph is kept, ... */
+#define KEPT_OF_MADE 0.25   /* ... which is more than this part of what is made */
 #define ENDING_PART 4 /* of a process's time: so much of it is lately */
 
 /* ---- devices ----------------------------------------------------------------------------------------------- */
@@ -187,26 +190,53 @@ static uint64_t before_us(const struct explain *x, const struct model_device *d,
 	return share->first_ns > ns ? 0 : model_at(x->view->model, &share->timeline[LAYER_MEMORY], ns).last;
 }
 
+/* What one process holds on one device. */
+struct held { const struct explain *x; uint32_t process, device; struct holders lines; };
+
+static int add_held(void *arg, const struct moment_block *b)
+{
+	struct held *h = arg;
+	const struct model_site *s = model_site(h->x->view->model, b->process->id, b->site);
+	if (b->process->id != h->process || b->device != h->device || (b->kind == MODEL_DEVICE && s && s->segments))
+		return 0;
+	return holders_add(&h->lines, explain_stack(h->x, b), b->size);
+}
+
+/* The line that most of a traced neighbour's memory is by. */
+static int set_holder(struct explain *x, struct evidence_neighbour *n, uint32_t process, uint32_t device)
+{
+	struct holder most[HOLDERS_MOST];
+	struct held h = { .x = x, .process = process, .device = device };
+	int e = moments_each(x->parts->moments, add_held, &h);
+	if (e == 0 && holders_most(&h.lines, x->view->stacks, view_flags(x->view->options), most) && most->stack) {
+		n->site = explain_site(x, most->stack);
+		n->site_bytes = most->bytes;
+	}
+	holders_fini(&h.lines);
+	return e;
+}
+
 static int set_neighbours(struct explain *x, struct evidence_device *e, const struct ledger *l, const struct model_oom *oom)
 {
 	struct evidence_neighbour *list = explain_room(x, l->process_count * sizeof(*list));
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
-	if (!list)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
-	for (unsigned i = 0; i < l->process_count; i++) {
+	int error = list ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (unsigned i = 0; error == 0 && i < l->process_count; i++) {
 		const struct ledger_process *row = &l->processes[i];
 		if (is_own(row, oom) || row->bytes == 0)
 			continue;
-		list[e->neighbours.count++] = (struct evidence_neighbour){
+		struct evidence_neighbour *n = &list[e->neighbours.count++];
+		*n = (struct evidence_neighbour){
 			.pid = row->pid, .name = row->name, .bytes = row->bytes, .since_ns = row->since_ns, .before = row->before,
 			.traced = row->process != NULL, .pool_unused = row->process ? row->pool_free - row->graphs_free : EVIDENCE_UNKNOWN,
 			.bytes_before = l->by_use && !row->process ? row->bytes : own ? before_us(x, l->device, row, own->since_ns) : EVIDENCE_UNKNOWN,
 		};
+		error = oom && row->process ? set_holder(x, n, row->process->id, l->device->index) : 0;
 	}
 	e->neighbours.items = list;
 	e->neighbours_known = l->other_processes != MODEL_UNKNOWN;
 	e->self_listed = e->neighbours_known && !l->by_use;
-	return 0;
+	return error;
 }
 
 static void add_part(struct evidence_part *list, size_t *count, const char *name, uint64_t bytes, bool fixed)
@@ -217,6 +247,18 @@ static void add_part(struct evidence_part *list, size_t *count, const char *name
 			return;
 		}
 	list[(*count)++] = (struct evidence_part){ .name = name, .bytes = bytes, .fixed = fixed };
+}
+
+/* Pages that a pool has made for the request that fails just now are mapped nowhere yet. */
+static uint64_t made_for_request(const struct explain *x, const struct ledger *l, const struct model_oom *oom)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; oom && i < l->at->outside_count; i++) {
+		const struct model_outside *o = &l->at->outside[i];
+		const struct model_site *s = model_site(x->view->model, o->process, o->site);
+		bytes += o->process == oom->process && s->segments && s->node == oom->node && s->node2 == oom->node2 ? o->bytes : 0;
+	}
+	return bytes;
 }
 
 /* Of the failing process, or of all where none failed. */
@@ -293,6 +335,30 @@ static void set_most(struct explain *x, struct evidence_device *e, const struct 
 	e->holder.each = h->least >= h->most - h->most / 16 ? h->bytes / h->blocks : 0; /* the pool rounds */
 }
 
+/* Decorated with no_grad() or inference_mode(). As a `with` block neither is on the stack. */
+static bool is_decorated(struct stacks *s, uint32_t stack)
+{
+	for (stack = stacks_whole(s, stack); stack; stack = stacks_outer(s, stack)) {
+		const struct frame *frames;
+		size_t count = stacks_frames(s, stack, &frames);
+		for (size_t i = 0; i < count; i++)
+			if (frames[i].name && frames[i].file && strstr(frames[i].name, "decorate_context") && strstr(frames[i].file, "/torch/utils/"))
+				return true;
+	}
+	return false;
+}
+
+/* Where no graph is kept, results are all that outlives a forward pass: few of the blocks made since the oldest of the latest ones. A
+ * quarter of them may be older: what training left bound. */
+static bool has_no_graph(const struct explain *x, const struct explain_space *s, const struct model_oom *oom)
+{
+	uint32_t stack = oom ? stacks_of(x->view->stacks, reader_process(x->view->reader, oom->process), oom->node, oom->node2) : 0;
+	if (stack && is_decorated(x->view->stacks, stack))
+		return true;
+	unsigned n = s->latest_count - s->latest_count / 4;
+	return n >= LEAST_ALIVE && (double)n < KEPT_OF_MADE * (double)(s->latest[0] - s->latest[n - 1] + 1);
+}
+
 /* What pools the failing process has used, or any. */
 static struct evidence_pool pool_of(const struct model_device *d, const struct model_oom *oom)
 {
@@ -315,11 +381,12 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->name = d->name;
 	e->uuid = d->uuid;
 	set_most(x, e, &x->spaces[1 + d->index]);
+	e->no_graph = has_no_graph(x, &x->spaces[1 + d->index], oom);
 	e->total = l->total;
 	e->free = l->free;
 	const struct ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	e->own_other = own ? own->other : l->other_own;
-	e->unmapped = l->unmapped < e->own_other ? l->unmapped : e->own_other;
+	e->unmapped = less(l->unmapped < e->own_other ? l->unmapped : e->own_other, made_for_request(x, l, oom));
 	e->explained = l->explained;
 	e->unexplained = l->explained ? l->unexplained : 0;
 	e->pool = pool_of(d, oom);
@@ -329,6 +396,8 @@ static int set_device(struct explain *x, struct evidence_device *e, struct ledge
 	e->pool.graphs = (struct evidence_graphs){ .reserved = l->graphs_reserved, .allocated = l->graphs_allocated,
 						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
 	error = oom ? set_request(x, e, d, oom) : 0;
+	if (error == 0 && oom)
+		error = evidence_replay_device(x, e, d, oom);
 	if (error == 0 && oom)
 		error = set_attempts(x, e, d, oom);
 	if (error == 0)

@@ -68,6 +68,7 @@ struct evidence_pool {
 	uint64_t free_segments;     /* bytes of wholly free ones: cache that can be returned */
 	struct evidence_graphs graphs;
 	bool expandable;
+	struct { bool known, fits; uint64_t spare; } expanded; /* the same requests replayed with expandable segments: what would be left then */
 	bool driver_pool;           /* cudaMallocAsync: the driver keeps what is freed */
 };
 
@@ -80,8 +81,8 @@ struct evidence_neighbour {
 	uint64_t since_ns;
 	bool before;                /* it was there before the trace */
 	bool traced;
-	const char *peak_phase;     /* of a traced one: where it needed most */
-	uint64_t peak_bytes;
+	const char *site;           /* the line of a traced one that holds most then; NULL = unknown */
+	uint64_t site_bytes;
 };
 
 /* Device memory of our own outside the pool. */
@@ -208,6 +209,7 @@ struct evidence_device {
 	struct evidence_attempts attempts;
 	enum category most_for;     /* what most of what was alive is for */
 	uint64_t most_for_bytes;
+	bool no_graph;              /* nothing is kept for a backward pass: the failing phase runs under no_grad, or what it makes is gone at once */
 	struct { const char *site; uint64_t bytes, blocks, each; } holder; /* the line that holds most, NULL = unknown; each: 0 = of many sizes */
 };
 

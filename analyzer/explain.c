@@ -188,6 +188,17 @@ static void note_largest(struct explain_space *s, const struct moment_block *b)
 	s->largest[at] = *b;
 }
 
+static void note_latest(struct explain_space *s, uint64_t order)
+{
+	unsigned at = s->latest_count;
+	if (at == EXPLAIN_LATEST && s->latest[at - 1] >= order)
+		return;
+	at = at == EXPLAIN_LATEST ? at - 1 : s->latest_count++;
+	for (; at > 0 && s->latest[at - 1] < order; at--)
+		s->latest[at] = s->latest[at - 1];
+	s->latest[at] = order;
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------------------ */
 
 /* A driver's allocation that the pool has filled with blocks is counted by these. */
@@ -250,6 +261,8 @@ static int take_block(struct gathering *g, const struct moment_block *b)
 		s->category[c] += moved;
 	}
 	note_largest(s, b);
+	if (!host && c == CATEGORY_activations)
+		note_latest(s, b->order);
 	int e = host ? 0 : holders_add(&g->holders[1 + b->device], stack, b->size);
 	if (e < 0 || !stack || (!is_copied(c) && !is_begun(g, b, stack)))
 		return e;

@@ -21,7 +21,7 @@
 #include "analyzer/verdicts.h"
 #include "analyzer/view.h"
 
-enum { EXPLAIN_LARGEST = 5, EXPLAIN_LEAST_COPIED = 1024 /* bytes of a block; smaller ones are not compared */ };
+enum { EXPLAIN_LARGEST = 5, EXPLAIN_LATEST = 32, EXPLAIN_LEAST_COPIED = 1024 /* bytes of a block; smaller ones are not compared */ };
 
 /* One space: the heaps of a host, or a device. */
 struct explain_space {
@@ -32,6 +32,8 @@ struct explain_space {
 	uint64_t bytes;                      /* all categories together */
 	struct moment_block largest[EXPLAIN_LARGEST];
 	unsigned largest_count;
+	uint64_t latest[EXPLAIN_LATEST];     /* order of allocation of the latest activations, falling */
+	unsigned latest_count;
 	struct holder holders[HOLDERS_MOST]; /* the lines that hold most; of a device */
 	unsigned holder_count;
 	size_t holding_lines;                /* all of them */

@@ -63,6 +63,7 @@ static int open_in(struct file *f, const char *dir, const char *name)
 		f->path = NULL;
 		return error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL);
 	}
+	errno = 0; /* open_path() need not set it */
 	int e = open_path(f);
 	return e && f->fd < 0 && errno == ENOENT ? 0 : e;
 }

@@ -9,6 +9,7 @@
 
 #define DEPTH 6        /* functions of the program's own that are looked into */
 #define ONE_LINE 0.9   /* of the time: then its function's lines are the phases */
+#define LOOPED 8       /* a line that was entered more often is one of a loop */
 #define NO_LINE UINT32_MAX
 #define IMPORTS 1u     /* the line that stands for all imports */
 #define MOST_LINES ((1u << 27) - 1)
@@ -19,6 +20,8 @@ struct line {
 	uint32_t code, number;
 	uint32_t callee;              /* code object that it called, as the latest event said; 0 = none */
 	uint64_t ns;                  /* spent in it or below */
+	uint64_t first_ns;            /* when it was first entered */
+	uint32_t entered;             /* how often, from a line that is not below it */
 	uint32_t entry;               /* in `entries`, plus 1 */
 	bool cut;                     /* it is a phase */
 	bool imports;
@@ -235,6 +238,21 @@ static uint32_t line_of_change(struct run *r, const struct model_change *c)
 	return line ? line : NO_LINE;
 }
 
+static bool is_within(const struct run *r, uint32_t line, uint32_t outer)
+{
+	while (line > outer) /* children have larger ids */
+		line = r->lines[line].parent;
+	return line == outer;
+}
+
+/* The main thread goes from one line to another: into those that have the new one below them, but not the old one. */
+static void count_entries(struct run *r, uint32_t line, uint64_t ns)
+{
+	for (uint32_t i = line; i && !(r->now && is_within(r, r->now, i)); i = r->lines[i].parent)
+		if (!r->lines[i].entered++)
+			r->lines[i].first_ns = ns;
+}
+
 void phases_look(struct phases *s, const struct model_change *c)
 {
 	struct run *r = c->process->id < s->count ? s->runs[c->process->id] : NULL;
@@ -245,6 +263,8 @@ void phases_look(struct phases *s, const struct model_change *c)
 		return;
 	if (r->now)
 		r->lines[r->now].ns += c->ns - r->now_ns;
+	if (line != r->now)
+		count_entries(r, line, c->ns);
 	r->now = line;
 	r->now_ns = c->ns;
 }
@@ -270,13 +290,36 @@ static uint32_t cut_children(struct run *r, uint32_t parent)
 	return longest;
 }
 
+static bool has_loop(const struct run *r, uint32_t line)
+{
+	if (r->lines[line].entered > LOOPED)
+		return true;
+	for (uint32_t i = r->lines[line].first; i; i = r->lines[i].next)
+		if (has_loop(r, i))
+			return true;
+	return false;
+}
+
+/* Its function goes on to another one of the program's behind the loop: it is the course of the program as a script's lines are. */
+static bool is_course(const struct run *r, uint32_t line)
+{
+	uint64_t looped_ns = UINT64_MAX;
+	for (uint32_t i = r->lines[line].first; i; i = r->lines[i].next)
+		if (i != IMPORTS && r->lines[i].first_ns < looped_ns && has_loop(r, i))
+			looped_ns = r->lines[i].first_ns;
+	for (uint32_t i = r->lines[line].first; i; i = r->lines[i].next)
+		if (r->lines[i].first && r->lines[i].entered <= LOOPED && r->lines[i].first_ns > looped_ns)
+			return true;
+	return false;
+}
+
 static void choose_lines(struct run *r)
 {
 	sum_lines(r);
 	uint64_t all = r->lines[0].ns;
 	for (uint32_t longest = cut_children(r, 0); longest; ) {
 		struct line *l = &r->lines[longest];
-		if ((double)l->ns < ONE_LINE * (double)all || !l->first)
+		if (!l->first || ((double)l->ns < ONE_LINE * (double)all && !is_course(r, longest)))
 			return;
 		l->cut = false;
 		all = l->ns;

@@ -3,8 +3,9 @@
  * program marked (memtrace_phase_begin(), NVTX, mstx), which nest.
  *
  * The first of two passes learns how long each line takes, a few functions deep, looking at the program's own files
- * only. A phase is then a line of the outermost function; where nearly all the time is in one (main()), of the next
- * function in, and so on. Lines that import are one phase together.
+ * only. A phase is then a line of the outermost function; where nearly all the time is in one (main()), or most of it in one
+ * whose function goes on to others of the program's behind a loop (fit(), which evaluates in the end), of the next function in,
+ * and so on. Lines that import are one phase together.
  *
  * A line (or a range) that is entered again and again has a phase for each of its first visits; one of more than
  * PHASE_VISITS has one phase for all of them: then peak, low and kept are over all its visits.

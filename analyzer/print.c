@@ -17,7 +17,7 @@ static void put_clean(FILE *to, const char *s)
 		size_t plain = 0;
 		while (s[plain] >= ' ' && s[plain] < 0x7f)
 			plain++;
-		fwrite(s, 1, plain, to);
+		fwrite_unlocked(s, 1, plain, to);
 		s += plain;
 		if (!*s)
 			break;
@@ -132,6 +132,33 @@ void print(const char *format, ...)
 	va_end(args);
 }
 
+void print_text(const char *text)
+{
+	put_clean(stdout, text);
+}
+
+static void put_digits(const char *prefix, uint64_t n, unsigned base)
+{
+	char digits[24], *at = digits + sizeof(digits);
+	do {
+		*--at = "0123456789abcdef"[n % base];
+	} while ((n /= base) != 0);
+	size_t before = strlen(prefix);
+	at -= before;
+	memcpy(at, prefix, before);
+	print_as_is(at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void print_decimal(uint64_t n)
+{
+	put_digits("", n, 10);
+}
+
+void print_hexadecimal(uint64_t n)
+{
+	put_digits("0x", n, 16);
+}
+
 void print_error(const char *format, ...)
 {
 	char *text = NULL;
@@ -150,5 +177,5 @@ void print_error(const char *format, ...)
 
 void print_as_is(const char *text, size_t bytes)
 {
-	fwrite(text, 1, bytes, stdout);
+	fwrite_unlocked(text, 1, bytes, stdout);
 }

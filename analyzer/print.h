@@ -9,6 +9,7 @@
 #define MT_ANALYZER_PRINT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* As printf() on stdout, with %s as above: its width is in columns, NULL is an empty string, and what output_begin() and output_end() return
  * stays as it is. %p and %n it has not. */
@@ -16,6 +17,11 @@ void print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same on stderr, in one piece. */
 void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* print("%s"), print("%" PRIu64) and print("0x%" PRIx64) without a format to read: for what is printed by the million. */
+void print_text(const char *text);
+void print_decimal(uint64_t n);
+void print_hexadecimal(uint64_t n);
 
 /* Prints what is ours, or was made harmless by somebody else: help, JSON, what print() printed into memory. */
 void print_as_is(const char *text, size_t bytes);

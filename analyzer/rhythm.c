@@ -19,26 +19,22 @@
 #define SHORTEST_NS 100000u
 #define COVERS 0.8        /* of the time that the longest loop covers */
 #define LOADS 0.05        /* of what is made on devices: where less is freed meanwhile, a loop only loads */
-#define STRETCH_NS 1000000u
 
 /* Mappings don't tell steps: the interpreter maps the next arena for whoever comes then. */
-enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8, SITE_POOL = 16, SITE_MODULE = 32 };
+enum site_flag { SITE_KNOWN = 1, SITE_IMPORT = 2, SITE_THREADS = 4, SITE_MAPPED = 8, SITE_POOL = 16, SITE_MODULE = 32, SITE_DEVICE = 64 };
+
+/* How many blocks on devices were made and freed so far. */
+struct traffic { uint32_t made, freed; };
 
 /* How often and when one site allocated. */
 struct turn {
 	uint64_t first_ns, last_ns, last_index;
+	struct traffic first, last;
 	uint32_t count, thread;
 	uint32_t node2;
 	uint32_t call;        /* the optimizer's that it belongs to, plus 1; 0 = none */
 	uint32_t bins;        /* in watched.bins, plus 1; 0 = it came once. Most do */
 	uint8_t flags;
-};
-
-/* How many blocks on devices were made and freed in stretches of time, which are twice as long when there are too many. */
-enum { STRETCHES = 256 };
-struct traffic {
-	uint64_t from_ns, width_ns;
-	uint32_t made[STRETCHES], freed[STRETCHES];
 };
 
 /* A place that calls an optimizer. */
@@ -68,7 +64,7 @@ struct watched {
 	uint32_t before;      /* the last one that a thread was in, plus 1 */
 	uint32_t now_thread;
 	uint64_t marks, ranges[3]; /* steps so far, by enum mt_mark_source */
-	struct traffic *traffic; /* NULL: it has no device */
+	struct traffic traffic;
 	uint64_t first_ns, last_ns, index; /* of any allocation; how many there were */
 	struct beat beat;
 	bool settled;
@@ -92,8 +88,6 @@ static void forget(struct watched *w)
 	free(w->calls);
 	free(w->looked);
 	free(w->chain);
-	free(w->traffic);
-	w->traffic = NULL;
 	w->turns = NULL;
 	w->bins = NULL;
 	w->calls = NULL;
@@ -277,35 +271,12 @@ static void count_interval(struct watched *w, struct turn *t)
 	w->bins[t->bins - 1].n[bin_of(w->index - t->last_index)]++;
 }
 
-static void halve(struct traffic *t)
-{
-	for (int i = 0; i < STRETCHES / 2; i++) {
-		t->made[i] = t->made[2 * i] + t->made[2 * i + 1];
-		t->freed[i] = t->freed[2 * i] + t->freed[2 * i + 1];
-	}
-	memset(t->made + STRETCHES / 2, 0, sizeof(t->made) / 2);
-	memset(t->freed + STRETCHES / 2, 0, sizeof(t->freed) / 2);
-	t->width_ns *= 2;
-}
-
-static void count_traffic(struct watched *w, const struct model_change *c)
-{
-	struct traffic *t = w->traffic;
-	if (!t && (t = w->traffic = calloc(1, sizeof(*t))))
-		*t = (struct traffic){ .from_ns = c->ns, .width_ns = STRETCH_NS };
-	if (!t || c->ns < t->from_ns)
-		return;
-	while ((c->ns - t->from_ns) / t->width_ns >= STRETCHES)
-		halve(t);
-	(c->bytes > 0 ? t->made : t->freed)[(c->ns - t->from_ns) / t->width_ns]++;
-}
-
 void rhythm_change(struct rhythm *r, const struct model_change *c)
 {
 	struct watched *w = c->process->id < r->count && r->watched[c->process->id].process ? &r->watched[c->process->id]
 											     : watched_of(r, c->process);
 	if (w && c->device != MODEL_NO_DEVICE && c->bytes)
-		count_traffic(w, c);
+		*(c->bytes > 0 ? &w->traffic.made : &w->traffic.freed) += 1;
 	if (!w || c->bytes <= 0 || c->blocks <= 0 || c->site == UINT32_MAX)
 		return;
 	if (c->site >= w->turn_count) {
@@ -317,18 +288,22 @@ void rhythm_change(struct rhythm *r, const struct model_change *c)
 	w->first_ns = w->first_ns ? w->first_ns : c->ns;
 	if (!t->flags) {
 		struct looked l = look_at(w, c->node2);
-		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0) | (c->kind == MODEL_POOL ? SITE_POOL : 0));
+		t->flags = (uint8_t)(l.flags | (c->kind == MODEL_MAP ? SITE_MAPPED : 0) | (c->kind == MODEL_POOL ? SITE_POOL : 0) |
+				     (c->device != MODEL_NO_DEVICE ? SITE_DEVICE : 0));
 		t->call = l.call;
 		t->node2 = c->node2;
 		t->thread = c->thread;
 	}
 	if (t->thread != c->thread)
 		t->flags |= SITE_THREADS;
-	if (t->count++)
+	if (t->count++) {
 		count_interval(w, t);
-	else
+	} else {
 		t->first_ns = c->ns;
+		t->first = w->traffic;
+	}
 	t->last_ns = c->ns;
+	t->last = w->traffic;
 	t->last_index = w->index++;
 	if (w->call_count)
 		visit(w, t, c);
@@ -561,9 +536,11 @@ struct level {
 	size_t of_modules;          /* of those of pools: within a module of PyTorch's */
 	size_t sites, of_pools;     /* of these some whose blocks are a pool's: segments come when they have to */
 	uint64_t first_ns, last_ns; /* of its turns */
+	struct traffic first, last;
 	size_t lead;                /* the site that comes first */
 	bool only_loads;            /* while it runs blocks are made on devices and hardly any is freed: no step of anything works like that */
 	bool makes_most, frees;     /* of what is made on devices; enough of what it makes */
+	bool on_device;             /* in all its turns one and the same site makes blocks on a device, which is always the same one */
 	bool whole;                 /* it calls models: layers recur within one alone */
 };
 
@@ -596,7 +573,7 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 		if (t->count >= LEAST_SITES && !(t->flags & (SITE_IMPORT | SITE_THREADS | SITE_MAPPED)) && regularity(w, t) >= REGULAR)
 			levels[n++] = (struct level){ .count = t->count, .sites = 1, .of_pools = (t->flags & SITE_POOL) != 0,
 						     .of_modules = (t->flags & (SITE_POOL | SITE_MODULE)) == (SITE_POOL | SITE_MODULE), .first_ns = t->first_ns,
-						     .last_ns = t->last_ns, .lead = i };
+						     .last_ns = t->last_ns, .first = t->first, .last = t->last, .lead = i };
 	}
 	if (levels)
 		qsort(levels, n, sizeof(*levels), by_count_and_time);
@@ -612,28 +589,22 @@ static struct level *find_levels(const struct watched *w, size_t *count)
 		levels[to - 1].sites++;
 		levels[to - 1].of_pools += l.of_pools;
 		levels[to - 1].of_modules += l.of_modules;
-		levels[to - 1].last_ns = l.last_ns > levels[to - 1].last_ns ? l.last_ns : levels[to - 1].last_ns;
+		if (l.last_ns > levels[to - 1].last_ns) {
+			levels[to - 1].last_ns = l.last_ns;
+			levels[to - 1].last = l.last;
+		}
 	}
 	*count = kept;
 	return levels;
 }
 
-/* Blocks on devices, while it runs and in all. */
+/* Blocks on devices, while it runs and in all. Counted from turn to turn: what is freed right behind a loop that fills a list is none of it. */
 static void look_at_traffic(const struct watched *w, struct level *l)
 {
-	const struct traffic *t = w->traffic;
-	uint64_t made = 0, freed = 0, all = 0;
-	for (uint64_t i = 0; t && i < STRETCHES; i++) {
-		uint64_t begin = t->from_ns + i * t->width_ns;
-		all += t->made[i];
-		if (begin + t->width_ns <= l->first_ns || begin > l->last_ns)
-			continue;
-		made += t->made[i];
-		freed += t->freed[i];
-	}
-	l->only_loads = made >= LEAST_TURNS && (double)freed < LOADS * (double)made;
-	l->makes_most = made > 0 && (double)made >= MOST_MADE * (double)all;
-	l->frees = (double)freed >= FREES * (double)made;
+	double made = l->last.made - l->first.made, freed = l->last.freed - l->first.freed;
+	l->only_loads = made >= LEAST_TURNS && freed < LOADS * made;
+	l->makes_most = made > 0 && made >= MOST_MADE * w->traffic.made;
+	l->frees = freed >= FREES * made;
 }
 
 static uint64_t span_of(const struct level *l)
@@ -650,11 +621,11 @@ static bool is_fast(const struct level *l)
 /* Which loops a program may work in, those that tell more first. */
 typedef bool level_test(const struct watched *w, const struct level *l);
 
-/* Loading may take minutes, and what is behind it seconds. */
+/* Loading may take minutes, and what is behind it seconds. What is done on one device after the other is a short loop for each. */
 static bool is_for_devices(const struct watched *w, const struct level *l)
 {
 	(void)w;
-	return l->makes_most && (l->whole || (l->frees && l->count >= LEAST_SHORT));
+	return l->makes_most && (l->whole || (l->frees && l->on_device && l->count >= LEAST_SHORT));
 }
 
 /* Not what a program does for a moment. */
@@ -694,6 +665,18 @@ static bool covers(const struct level *l, const struct level *inner)
 	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
 }
 
+static bool uses_a_device(const struct watched *w, const struct level *l)
+{
+	double slack = 1.5 * (double)span_of(l) / (double)(l->count - 1);
+	for (size_t i = 0; l->makes_most && i < w->turn_count; i++) {
+		const struct turn *t = &w->turns[i];
+		if (t->flags & SITE_DEVICE && t->count >= NEARLY * l->count && (double)t->first_ns <= (double)l->first_ns + slack &&
+		    (double)t->last_ns + slack >= (double)l->last_ns)
+			return true;
+	}
+	return false;
+}
+
 /* It makes blocks outside of all modules, and while it runs modules make some as often or more. */
 static bool calls_models(const struct level *levels, size_t count, const struct level *l)
 {
@@ -707,8 +690,10 @@ static const struct level *innermost(const struct watched *w, struct level *leve
 {
 	static level_test *const tests[] = { is_for_devices, is_long, is_last };
 	const struct level *best = NULL;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		look_at_traffic(w, &levels[i]);
+		levels[i].on_device = uses_a_device(w, &levels[i]);
+	}
 	for (size_t i = 0; i < count; i++)
 		levels[i].whole = calls_models(levels, count, &levels[i]);
 	for (size_t i = 0; !best && i < sizeof(tests) / sizeof(*tests); i++)

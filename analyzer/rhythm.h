@@ -14,7 +14,7 @@
  *              with more sites than those have. Of loops that make most of the blocks on devices and free them it is one,
  *              however short and fast; else a long one; else the one that the process ends with
  *
- * Imports are left out. Memory: some 50 bytes a site, and 112 for one that recurs.
+ * Imports are left out. Memory: some 70 bytes a site, and 112 for one that recurs.
  */
 #ifndef MT_ANALYZER_RHYTHM_H
 #define MT_ANALYZER_RHYTHM_H

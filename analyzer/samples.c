@@ -217,8 +217,7 @@ static int read_source(struct samples *s, struct samples_source *src)
 		reader_remark(s->reader, MT_OK, src->file.path, (int64_t)src->next, "ends in the middle of a block");
 	if (e && (e = reader_damage(s->reader)) != 0)
 		return e;
-	e = is_new ? samples_take_open(src) : 0;
-	if (e)
+	if (is_new && samples_take_open(src) && (e = reader_damage(s->reader)) != 0)
 		return e;
 	e = take_blocks(s, src);
 	return e ? reader_damage(s->reader) : 0;

@@ -102,8 +102,10 @@ int samples_take_open(struct samples_source *src)
 	struct mt_samples_open *head = &src->open, zero;
 	uint8_t *plain = NULL;
 	int e = file_open(&file, src->session->dir, "samples.open");
-	if (e)
+	if (e) {
+		file_close(&file);
 		return e;
+	}
 	bool whole = file_is_open(&file) && file.size >= sizeof(*head) && !file_read(&file, 0, head, sizeof(*head)) &&
 		     !memcmp(head->magic, MT_SAMPLES_OPEN_MAGIC, sizeof(head->magic)) && head->offset == src->next && head->first_ns <= head->last_ns &&
 		     head->plain_bytes && head->plain_bytes <= MT_SAMPLES_MAX_PLAIN && head->plain_bytes <= file.size - sizeof(*head) &&
@@ -188,7 +190,7 @@ static int next_block(struct cursor *c)
 		return e;
 	if (!head.part)
 		e = begin_stream(c, &head);
-	else if (head.part != c->part)
+	else if (head.part != c->part || !c->zstd)
 		e = bad(c, "its stream has no such part");
 	if (!e && head.last_ns < c->mono)
 		e = bad(c, "time runs backwards");

@@ -372,6 +372,30 @@ static char *neighbours_evidence(const struct evidence_device *d, uint64_t bytes
 			     : that_would_do(d) ? "the largest" : "all of them");
 }
 
+/* The traced neighbour whose own line holds most; NULL = none that is worth the name. */
+static const struct evidence_neighbour *known_inside(const struct evidence_device *d)
+{
+	const struct evidence_neighbour *most = NULL;
+	LIST_EACH(struct evidence_neighbour, n, d->neighbours)
+		if (n->site && n->site_bytes >= notable(d) && (!most || n->site_bytes > most->site_bytes))
+			most = n;
+	return most;
+}
+
+static void describe_neighbours(const struct evidence_device *d, uint64_t bytes, struct verdict *out)
+{
+	const struct evidence_neighbour *inside = known_inside(d);
+	char *who = neighbours_evidence(d, bytes);
+	char *line = inside ? output_format("; %s of %u holds %s", inside->site, inside->pid, BYTES(inside->site_bytes)) : NULL;
+	char *less = inside ? output_format(", or let %s of %u hold less", inside->site, inside->pid) : NULL;
+	out->sites[0] = inside ? inside->site : NULL;
+	out->evidence = output_format("%s%s", who ? who : "", line ? line : "");
+	out->advice = output_format("keep fewer processes on %s: %zu were on it%s", d->name, d->neighbours.count + 1, less ? less : "");
+	free(who);
+	free(line);
+	free(less);
+}
+
 static bool is_accounted_for(const struct evidence_device *d)
 {
 	return d->explained && (double)d->unexplained < CONTEXTS * (double)d->total;
@@ -404,8 +428,7 @@ enum finding device_other_process(const struct evidence *e, const struct evidenc
 		return ruled_out(out, output_format("neighbours hold %s of %s: without them it does not fit either", BYTES(bytes), d->name));
 	if (would_do(d, growing_bytes(d)) && neighbours_stayed(d))
 		return ruled_out(out, output_format("the neighbours' %s were there before and did not change; what grew is our own", BYTES(bytes)));
-	out->evidence = neighbours_evidence(d, bytes);
-	out->advice = output_format("keep fewer processes on %s: %zu were on it", d->name, d->neighbours.count + 1);
+	describe_neighbours(d, bytes, out);
 	return holds(out, e, bytes, d->self_listed ? 0.95 : 0.85);
 }
 
@@ -470,7 +493,7 @@ static enum finding own_phase_peak(const struct evidence *e, const struct eviden
 		return ruled_out(out, output_format("what grew was there before %s began", f.top->name));
 	out->evidence = output_format("%s needs %s, no other phase more than %s (%s)", f.top->name, BYTES(f.top->peak_bytes + request),
 				      BYTES(f.next->peak_bytes), f.next->name);
-	out->advice = d->most_for == CATEGORY_activations
+	out->advice = d->most_for == CATEGORY_activations && !d->no_graph
 		? output_format("let %s need less at once (smaller batches there); if no backward pass follows, run it under torch.no_grad(): most are "
 				"activations (%s)", f.top->name, BYTES(d->most_for_bytes))
 		: output_format("let %s need less at once (smaller batches there), or free what it does not need before it", f.top->name);
@@ -506,9 +529,12 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
 {
 	const bool failed = d->request.failed;
-	if (d->pool.expandable)
-		return output_format("segments are expandable already: use fewer different sizes, or free the blocks that pin them (memtrace frag%s)",
+	if (d->pool.expandable || (d->pool.expanded.known && !d->pool.expanded.fits))
+		return output_format("%s: use fewer different sizes, or free the blocks that pin segments (memtrace frag%s)",
+				     d->pool.expandable ? "segments are expandable already" : "expandable_segments:True would not help (replayed)",
 				     failed ? " --at oom" : "");
+	if (d->pool.expanded.known)
+		return output_format("expandable_segments:True: replayed with it this request fits, %s to spare", BYTES(d->pool.expanded.spare));
 	return output_format(failed ? "expandable_segments:True can win up to %s here" : "expandable_segments:True may join up to %s", BYTES(bytes));
 }
 
@@ -603,7 +629,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return ruled_out(out, output_format("%s are unused in the pool, but what failed was one more copy, which needed %s", BYTES(b.unused),
 						    BYTES(begun->missing)));
 	if (b.unused < (uint64_t)(NOTABLE_HOLES * (double)evidence_or(d->total, 0)))
-		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused where this request could lie", BYTES(b.unused),
+		return ruled_out(out, output_format("%s of %s reserved (%s %%) are unused and could serve this request", BYTES(b.unused),
 						    BYTES(d->pool.reserved), PERCENT(b.unused, d->pool.reserved)));
 	if (rest_lacks(d, &b))
 		return ruled_out(out, output_format("%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "

@@ -414,8 +414,8 @@ enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 /* Second slot of MT_DEVICE_*, MT_MARK and MT_FOLD, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_device {
 	uint64_t stream; /* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
-	uint64_t other;  /* MAP: offset in the handle; FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and
-	                  * _END of NVTX, MSTX: the range's id, 0 = of this thread's stack */
+	uint64_t other;  /* MAP: offset in the handle; ALLOC of class POOL: bytes of the block that were not asked for, plus 1, 0 = unknown;
+	                  * FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and _END of NVTX, MSTX: the range's id, 0 = of this thread's stack */
 	uint32_t class : 8;   /* enum mt_class or enum mt_mark */
 	uint32_t device : 16; /* MT_REC_DEVICE.id; 0 = none (the host, unknown) */
 	uint32_t source : 8;  /* enum mt_mark_source */

@@ -126,6 +126,28 @@ static bool run(struct run *r)
 	return !r->bad;
 }
 
+#if defined(__aarch64__)
+#define PUSHED 16
+
+/* Before a PLT goes to the loader's _dl_runtime_resolve it pushes two words, of which that one's table knows nothing but the return
+ * address in the upper one, so above its CFA, where no function's own can be. The caller's stack begins above both. */
+static void count_pushed(struct mt_cfi_row *row)
+{
+	if (row->how[MT_CFI_RA] != MT_CFI_AT || row->n[MT_CFI_RA] != 8 || row->cfa_is_expr || row->cfa_reg != MT_CFI_SP)
+		return;
+	row->cfa_n += PUSHED;
+	for (unsigned i = 0; i < MT_CFI_REGS; i++)
+		row->n[i] -= row->how[i] == MT_CFI_AT ? PUSHED : 0;
+	if (row->cfa_n == 0) /* popped again */
+		row->how[MT_CFI_RA] = MT_CFI_SAME;
+}
+#else
+static void count_pushed(struct mt_cfi_row *row)
+{
+	(void)row;
+}
+#endif
+
 bool mt_cfi_run(struct mt_cfi *c, uint64_t pc)
 {
 	struct run r = { .c = c, .d = c->eh.fde.initial, .loc = c->eh.fde.start, .pc = pc };
@@ -137,7 +159,10 @@ bool mt_cfi_run(struct mt_cfi *c, uint64_t pc)
 	c->initial = c->row;
 	r.d = c->eh.fde.code;
 	r.loc = c->eh.fde.start;
-	return run(&r);
+	if (!run(&r))
+		return false;
+	count_pushed(&c->row);
+	return true;
 }
 
 /* ---- expressions: the operations that compilers and C libraries use in unwind tables ---- */

@@ -3,6 +3,8 @@
  * gives out or takes back, under the allocator's lock, whether a profiler listens or not. We export functions of the same names and
  * hand each call on, so that a profiler works as without us. Only the CUDA allocator's calls are recorded: the CPU's are malloc's.
  *
+ * What was asked for is told by another call: for each request of 512 bytes or more the allocator asks the configuration how to round it.
+ *
  * What is allocated while its stream is being captured comes from a private pool of the graph. The driver is asked, as the allocator
  * asks it, and never of the default stream: so a block costs no more where there are no graphs, and no route to a capture is missed.
  */
@@ -19,13 +21,15 @@ struct c10_stream { int8_t type, index; int64_t id; };
 static const struct mt_library libc10 = { .prefix = "libc10.so", .linked = 1, .link = { { "libc10.so", NULL } } };
 static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so", .linked = 1, .link = { { "libc10_cuda.so", NULL } } };
 
-enum { ROW_c10_reportMemoryUsageToProfiler, ROW_c10_reportOutOfMemoryToProfiler, ROW_currentStream, ROW_streamPointer, ROWS };
+enum { ROW_c10_reportMemoryUsageToProfiler, ROW_c10_reportOutOfMemoryToProfiler, ROW_currentStream, ROW_streamPointer,
+       ROW_c10_roundup, ROW_c10_cuda_roundup, ROWS };
 
 static struct mt_slot slots[ROWS][MT_INSTANCES];
 
 /* Looked up like a linked hook's real function, and forgotten like one when its library goes. */
 static const struct mt_wrapped rows[ROWS] = {
-#define HAND(name, symbol) [ROW_##name] = { #symbol, &libc10, slots[ROW_##name], NULL },
+#define ROUND(name, library, symbol) [ROW_##name] = { #symbol, &library, slots[ROW_##name], NULL },
+#define HAND(name, symbol) ROUND(name, libc10, symbol)
 #include "shim/hooks_pool.def"
 #undef HAND
 	[ROW_currentStream] = { "_ZN3c104cuda20getCurrentCUDAStreamEa", &libc10_cuda, slots[ROW_currentStream], NULL },
@@ -55,6 +59,18 @@ static uint64_t current_stream(int ordinal)
 	return (uintptr_t)pointer(&stream);
 }
 
+/* Bytes of this thread's request, whose block has not been reported yet; 0 = not known. */
+static __thread uint64_t asked;
+
+/* What mt_ext_device.other says of a block. */
+static uint64_t unasked(uint64_t bytes)
+{
+	uint64_t was = asked;
+
+	asked = 0;
+	return was && was <= bytes ? bytes - was + 1 : 0;
+}
+
 static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, const void *caller)
 {
 	struct mt_deed deed = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler, .class = MT_CLASS_POOL, .addr = (uintptr_t)p };
@@ -63,6 +79,7 @@ static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, c
 	deed.device = mt_cuda_id(ordinal);
 	if (size > 0) {
 		deed.bytes = (uint64_t)size;
+		deed.other = unasked(deed.bytes);
 		deed.stream = current_stream(ordinal);
 		deed.capture = mt_cuda_capture(deed.stream);
 		deed.caller = caller;
@@ -110,3 +127,15 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 	if (real)
 		real(size, allocated, reserved, device);
 }
+
+#define HAND(name, symbol)
+#define ROUND(name, library, symbol)                                                   \
+	MT_LINK_AS(0, name, #symbol, "MEMTRACE_HOOKS")                                 \
+	MT_EXPORT size_t mt_entry_0_##name(size_t bytes)                               \
+	{                                                                              \
+		size_t (*real)(size_t) = REAL(ROW_##name, size_t (*)(size_t));         \
+		asked = bytes;                                                         \
+		return real ? real(bytes) : 0;                                         \
+	}
+#include "shim/hooks_pool.def"
+#undef HAND

@@ -15,9 +15,13 @@ format/format.h and format/samples.h.
 import os
 import re
 import struct
-import zlib
+import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/lib"))
+import records
+from records import varint, zigzag
+
 START = 10 ** 12
 REAL = 1_700_000_000 * 10 ** 9
 SLOTS = 8190
@@ -210,28 +214,6 @@ class Process:
 
 # ---- samples
 
-def varint(n):
-    out = bytearray()
-    while n >= 128:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def zigzag(n):
-    return (n << 1) if n >= 0 else (-n << 1) - 1
-
-
-def stored(data):
-    """A zstd frame of blocks that are not compressed."""
-    out = bytearray(struct.pack("<IBQ", 0xFD2FB528, 0xE0, len(data)))
-    parts = [data[i:i + 65536] for i in range(0, len(data), 65536)] or [b""]
-    for i, part in enumerate(parts):
-        out += (len(part) << 3 | (i == len(parts) - 1)).to_bytes(3, "little") + part
-    return bytes(out)
-
-
 def fields(name):
     """Names and units of a kind's fields, as format/samples.h lists them."""
     text = open(os.path.join(ROOT, "format", "samples.h")).read()
@@ -283,11 +265,8 @@ class Samples:
                 old[i] = value
             out += varint(3) + varint(subject) + varint(mask) + body
             count += 1
-        frame = stored(bytes(out))
-        head = [0x4253544D, 0, len(frame), len(out), first, last, 0, 0]
-        head[1] = zlib.crc32(struct.pack("<IIIIQQII", *head) + frame)
         with open(os.path.join(path, "samples"), "wb") as f:
-            f.write(struct.pack("<8sIIQQ", b"MTSAMP1\n", 1, 32, 0, 0) + struct.pack("<IIIIQQII", *head) + frame)
+            f.write(records.samples_head() + records.samples_block(first, last, bytes(out)))
 
 
 class Trace:

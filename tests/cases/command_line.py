@@ -113,7 +113,7 @@ def case_commands_are_listed(*words):
     """All of them with a line each, and how to begin."""
     done = run(*words)
     mt.equal((done.status, done.err), (0, ""))
-    for command in ("run", "env", "report", "peak", "leaks", "frag", "timeline", "live", "diff", "symbolize", "check", "dump"):
+    for command in ("run", "env", "report", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "symbolize", "check", "dump"):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")
@@ -188,8 +188,8 @@ VALUES = {
     "by": ["function", "step"],
 }
 # What these do is seen elsewhere: how often it looks, and progress (below).
-ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "timeline", "diff", "check", "dump", "symbolize")}
-ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "diff")}  # foreign.py: of a trace without symbols
+ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "whatif", "timeline", "diff", "check", "dump", "symbolize")}
+ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "whatif", "diff")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
     "limit": "MEMTRACE_LIMIT=1G", "keep-free": "MEMTRACE_KEEP_FREE=1K", "ring-dir": "MEMTRACE_RING_DIR=/tmp", "children": "MEMTRACE_CHILDREN=0",

@@ -114,8 +114,9 @@ def case_incident2():
     ruled_out(done, "fragmentation", "leak")
     neighbours, total = {n["pid"]: n["bytes"] for n in account["neighbours"]}, said["total_bytes"]
     both, largest = sum(neighbours.values()), max(neighbours, key=neighbours.get)
-    seen.claim(r"^  1 other process +(FIGURE)   high   (\d+) neighbours hold ([\d.]+) % of cuda:0, (\d+) most \((FIGURE)\); without either one of them it fits$",
-               both, len(neighbours), 100 * both / total, largest, max(neighbours.values()), what="the neighbours")
+    seen.claim(r"^  1 other process +(FIGURE)   high   (\d+) neighbours hold ([\d.]+) % of cuda:0, (\d+) most \((FIGURE)\); without either one of them it fits;"
+               r" (PLACE) bytes_of of (\d+) holds (FIGURE)$", both, len(neighbours), 100 * both / total, largest, max(neighbours.values()),
+               "account.py:" + line_of("account", "return torch.empty(int(count)"), first["pid"], first["largest_blocks"][0], what="the neighbours")
     mt.check(all(size > said["tried_bytes"] - said["free_bytes"] for size in neighbours.values()), "without either it fits")
     phases = [p["peaks"]["cuda:0 pool"] for p in done.trace.report["phases"] if p["pid"] == first["pid"]
               and p["name"].split()[-1] in ("train", "evaluate")]
@@ -127,7 +128,8 @@ def case_incident2():
     seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)"
                r" \((FIGURE) are for other streams or sizes\)$", said["unused_large_bytes"], said["large_hole_bytes"], said["free_bytes"], said["tried_bytes"],
                said["unused_small_bytes"], what="no fragmentation")
-    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it$", len(neighbours) + 1, what="advice", section="WHAT TO DO")
+    seen.claim(r"^  1 keep fewer processes on cuda:0: (\d+) were on it, or let (PLACE) bytes_of of (\d+) hold less$", len(neighbours) + 1,
+               "account.py:" + line_of("account", "return torch.empty(int(count)"), first["pid"], what="advice", section="WHAT TO DO")
     seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="WHAT TO DO")
     kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}
     seen.alive(kinds, outside=sum(account["libraries"].values()), either=2 * account["batch_bytes"])

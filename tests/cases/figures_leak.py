@@ -70,9 +70,12 @@ def case_incident3():
     seen.claim(r"^  1 leak +(FIGURE)   high   (PLACE) main.save_activation keeps more: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
                total, keeps, total, (rate - block, rate + block), what="the cause")
     said = account["ooms"][-1]
-    seen.claim(r"^  no fragmentation +(FIGURE) of (FIGURE) reserved \(([\d.]+) %\) are unused where this request could lie$", said["unused_small_bytes"],
+    seen.claim(r"^  no fragmentation +(FIGURE) of (FIGURE) reserved \(([\d.]+) %\) are unused and could serve this request$", said["unused_small_bytes"],
                said["reserved_bytes"], 100 * said["unused_small_bytes"] / said["reserved_bytes"], what="no fragmentation")
     seen.alive(account["kinds"], either=account["batch_bytes"])
+    seen.by_line({keeps: (account["kept_bytes"], account["kept_blocks"]),
+                  "account.py:" + line_of("account", "return torch.empty(int(count)"): (account["frozen_bytes"] + account["scores_bytes"], 101),
+                  "incident3.py:" + line_of("incident3", "hidden = layer(hidden)"): (sum(account["outputs"]), len(account["outputs"]))})
     seen.largest(account["ooms"][-1]["largest_blocks"])
     seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="WHAT TO DO")
     mt.equal(len(seen.each("save_activation", "WHAT TO DO")), 1, "lines of advice about one site")

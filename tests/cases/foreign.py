@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import bombs
 import exchanged
 import mt
+import records
 
 MIB = 1 << 20
 
@@ -200,9 +201,9 @@ def case_symbols_that_inflate():
     trace = made_up("symbols")
     trace.add(1000)
     size = 1 << 30
-    count = bombs.varint(size - 6)
+    count = records.varint(size - 6)
     with open(os.path.join(trace.folder, "symbols"), "wb") as file:
-        file.write(bombs.symbols(bombs.zstd((count,), (b"\0", size - len(count)))))
+        file.write(records.symbols_file(*bombs.zstd((count,), (b"\0", size - len(count)))))
     mt.check(os.path.getsize(file.name) < 40_000, "it has %d bytes" % os.path.getsize(file.name))
     done = take(trace.folder, "leaks", mib=300)
     mt.check("/symbols: " in done.err and "read without it" in done.err, str(done))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Traces that lie: 300 mutants of tests/fuzz under the sanitizers, some commands on each, and what earlier ones found. tests/long has 10,000."""
 # timeout: 400
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import records
 from records import decode
 
 MUTANTS = 300
+READ_SAMPLES = [c for c in fuzzing.COMMANDS if c[0] in ("check", "live") or c[:2] in (("report", "--all"), ("timeline", "--force")) or "--samples" in c]
 
 
 def case_mutants():
@@ -33,6 +35,11 @@ def case_a_number_is_the_same_mutant():
         first, second = mutants.Mutant(seed), mutants.Mutant(seed)
         mt.equal((first.what, first.elf), (second.what, second.elf))
         mt.equal(*((m.module if m.elf else m.files) for m in (first, second)))
+
+
+def case_what_is_no_file_is_not_cut():
+    """A number whose mutant makes a link of a file and then cuts it."""
+    mutants.Mutant(103375).write(mt.scratch("cut"))
 
 
 def case_structures_come_back_as_they_were():
@@ -89,7 +96,7 @@ def case_places_without_frames():
 def late(shift):
     """The first event comes some seconds after the start, others for as long."""
     with tempfile.TemporaryDirectory() as folder:
-        b = records.battery
+        b = mutants.battery
         t = b.Trace(os.path.join(folder, "t"))
         p = t.process(600, ["late"])
         for i in range(40):
@@ -156,9 +163,50 @@ def case_rings_that_cannot_be():
     mt.check(run.status == 0 and run.mib < 200, "status %d, %d MiB" % (run.status, run.mib))
 
 
+def made_with(**files):
+    return dict(mutants.Originals.get()["made"], **files)
+
+
+def last_stream():
+    first, last, items = records.sample_streams(mutants.Originals.get()["made"]["samples"])[-1]
+    return first, last, records.pack_items(items)
+
+
+def case_samples_that_begin_in_the_middle_of_a_stream():
+    """A part of a stream that never began, of any number, has nothing to decompress it with."""
+    for part, commands in ((1, READ_SAMPLES), (0xFFFFFFFF, fuzzing.COMMANDS)):
+        run_all(made_with(samples=records.samples_head() + records.samples_block(*last_stream(), part)), commands)
+
+
+def case_samples_that_cannot_be_opened():
+    """What lies in the place of samples.open is no part of a trace: it is said, not passed over, and nothing is left behind."""
+    for kind in (mutants.ENDLESS, mutants.FOLDER, mutants.PIPE, mutants.LOOP):
+        files = made_with(**{"samples.open": kind})
+        run_all(files, READ_SAMPLES)
+        folder = store(files)
+        for command in ("report", "timeline"):
+            done = mt.execute([mt.MEMTRACE, command, folder], timeout=30)
+            mt.equal(done.status, 3, "status of %s where samples.open is %s: %s" % (command, kind, done))
+            mt.check("samples.open" in done.err, done.err)
+        forced = mt.execute([mt.MEMTRACE, "report", "--force", folder], timeout=30)
+        mt.equal(forced.status, 0, "status with --force: %s" % forced)
+        mt.check("INCOMPLETE" in forced.out, forced.out)
+
+
+def case_check_reads_samples():
+    data = mutants.Originals.get()["made"]["samples"]
+    damaged = (("cut off", made_with(samples=data[:-1]), False), ("a bit", made_with(samples=data[:200] + bytes([data[200] ^ 1]) + data[201:]), True),
+               ("no item", made_with(samples=records.samples_head() + records.samples_block(10 ** 12, 10 ** 12, records.varint(9))), True),
+               ("a directory", made_with(**{"samples.open": mutants.FOLDER}), True), ("whole", made_with(), None))
+    for what, files, problem in damaged:
+        done = mt.execute([mt.MEMTRACE, "check", "--json", store(files)])
+        found = [f for f in json.loads(done.out)["findings"] if "/samples" in f["where"]]
+        mt.equal([f["problem"] for f in found], [] if problem is None else [problem], "%s: %s" % (what, done.out))
+
+
 def failure_in(path):
     """A trace of a failure in line 2 of that file, as a report shows it."""
-    b = records.battery
+    b = mutants.battery
     t = b.Trace(os.path.join(mt.scratch("source"), "t"))
     p = t.process(700, ["train.py"])
     device = p.device(0, "GPU-0", 24 << 30)

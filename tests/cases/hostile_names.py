@@ -37,6 +37,7 @@ COMMANDS = {
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
+    "whatif": [[], ["--json"], ["--device-memory", "1M"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
     "live": [["--every", "1"]],
     "diff": [[], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],

@@ -47,6 +47,7 @@ def case_evaluation():
     mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
     mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
     mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
+    mt.check("no_grad" not in text, "it runs under no_grad already: %s" % text)
 
 
 def case_evaluation_healthy():

@@ -12,6 +12,7 @@ import cases
 import bombs
 import exchanged
 import golden_traces
+import gpu
 import mt
 
 PAGE = os.path.join(mt.TOP, "docs/JSON.md")
@@ -19,6 +20,7 @@ TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool,
 COMMANDS = {
     "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread")], "peak --fit": [("--fit", "1M")],
     "leaks": [(), ("--by", "thread")], "frag": [(), ("--at", "end")],
+    "whatif": [(), ("--alloc-conf", "expandable_segments:False")],
     "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()],
     "dump": [("--nodes",), ("--samples",), ("--symbols",)],
 }
@@ -105,6 +107,16 @@ def traces():
     return paths + [unread.trace.path]
 
 
+@functools.lru_cache(None)
+def replayed():
+    """Runs with failures, of which each setting would spare the program some and bring others."""
+    out = []
+    for setting in ("expandable_segments:True", "expandable_segments:False"):
+        done = gpu.shimmed([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
+        out.append(done.trace.settle().path)
+    return out
+
+
 def objects(path, command, options):
     words = [mt.MEMTRACE, command.split()[0], *options, "--json", path] + ([path] if command == "diff" else [])
     done = mt.execute(words)
@@ -151,7 +163,7 @@ class Printed:
 @functools.lru_cache(None)
 def printed(command):
     found = Printed(page()[command])
-    for path in traces():
+    for path in traces() + (replayed() if command == "whatif" else []):
         for options in COMMANDS[command]:
             for o in objects(path, command, options):
                 for name, value in o.items():

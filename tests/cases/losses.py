@@ -99,6 +99,9 @@ def case_limits_are_not_passed_unseen():
         done = run(mode, kept).trace.tool("leaks", "--fail-over", limit)
         mt.equal(done.status, 1, "status of --fail-over %s" % limit)
         mt.check(re.search(said, done.err), done.err)
+    often = run("often").trace.path
+    done = mt.execute([mt.MEMTRACE, "diff", "--fail-over", "10M", often, often])
+    mt.check(done.status == 1 and "at end: 0 B (+0.0 %), or more: BEFORE lost events" in done.err, "%s %s" % (done.status, done.err))
     mt.equal(run("never").trace.tool("leaks", "--fail-over", "100M,1M/step").status, 0, "status where nothing was lost")
 
 

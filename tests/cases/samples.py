@@ -12,6 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import golden_traces
 import mt
+import records
 from cgroup import Cgroup
 import samplesfile
 
@@ -732,16 +733,13 @@ def case_damage_is_said_or_harmless():
 def patched(content, part=0, **head):
     """A block whose checksum is right and that says `content`."""
     stored = samplesfile.raw_frame(content, part == 0)
-    values = dict(magic=0x4253544D, crc=0, stored=len(stored), plain=len(content), first=10**12, last=2 * 10**12, part=part, reserved=0)
-    values.update(head)
-    block = bytearray(struct.pack("<IIIIQQII", *values.values()) + stored)
-    struct.pack_into("<I", block, 4, samplesfile.zlib.crc32(bytes(block)))
-    return bytes(block)
+    values = dict(magic=records.decode.SAMPLES_MAGIC, stored_bytes=len(stored), plain_bytes=len(content), first_ns=10**12, last_ns=2 * 10**12)
+    return records.sealed(records.decode.SAMPLES_BLOCK, stored, **dict(values, part=part, **head))
 
 
 def case_nonsense_with_a_right_checksum():
     trace, _, _ = made()
-    v = samplesfile.varint
+    v = records.varint
     subject = v(1) + v(1) + v(0) * 3 + v(0) + v(0)
     wrong = {
         "no such item": v(9), "kind 0": v(1) + v(0) * 6, "kind 7": v(1) + v(7) + v(0) * 5, "text too long": v(1) + v(1) + v(0) * 3 + v(5000),
@@ -751,10 +749,10 @@ def case_nonsense_with_a_right_checksum():
         "negative": subject + v(3) + v(0) + v(1) + v(1), "huge": subject + v(3) + v(0) + v(1) + v((1 << 60) * 2),
         "varint without end": b"\x80" * 30,
     }
-    head = struct.pack("<8sIIQQ", b"MTSAMP1\n", 1, 32, 0, 0)
+    head = records.samples_head()
     blocks = {name: patched(plain) for name, plain in wrong.items()}
-    blocks.update({"part 5": patched(subject, part=5), "sizes": patched(subject, plain=1 << 30), "time": patched(subject, first=5, last=4),
-                   "less": patched(subject, plain=1), "more": patched(subject, plain=500)})
+    blocks.update({"part 5": patched(subject, part=5), "sizes": patched(subject, plain_bytes=1 << 30), "time": patched(subject, first_ns=5, last_ns=4),
+                   "less": patched(subject, plain_bytes=1), "more": patched(subject, plain_bytes=500)})
     for name, block in blocks.items():
         with open(os.path.join(trace.path, "samples"), "wb") as out:
             out.write(head + block)

@@ -17,7 +17,7 @@ TRAPS = (
     ("anywhere", "verify", 5000, "none"), ("coroutines", "verify", 68000, "none"), ("longjmp", "verify", 33000, "none"),
     ("threads", "verify", 324000, "none"), ("fork", "verify", 500, "none"), ("jit", "verify", 2000, "none"),
     ("rbx", "verify", 4000, "none"), ("frameless", "capture", 20000, "some"), ("wild-stack", "capture", 200, "all"),
-    ("dlclose", "step", 1600, "none"),
+    ("dlclose", "step", 1600, "none"), ("lazy", "step", 900, "none"),
 )
 
 

@@ -1,11 +1,9 @@
 """Runs commands on mutants and says what is not allowed: a signal, a sanitizer's word, a hang, much memory, another status than 0 and 3 (1 of
 `check`, 2 of a moment that the trace does not have), an error without a line, JSON that is none."""
-import collections
 import concurrent.futures
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -13,12 +11,11 @@ import tempfile
 import threading
 import time
 
-import mutants
-import records
-
 import mt
+import mutants
 
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
+WEIGHS = os.path.join(mt.BUILD, "tests/programs/weighs")
 CPU_SECONDS, SECONDS = 20, 200  # of a command; a busy machine gives it a tenth of a processor
 MIB = {"plain": 700, "asan": 1200}  # AddressSanitizer has a share of its own; the bound of docs/DESIGN.md is 256 MiB, twice, for such small files
 ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1:quarantine_size_mb=8:symbolize=1",
@@ -48,6 +45,8 @@ frag TRACE
 frag --force -n all TRACE
 frag --json --force TRACE
 frag --force --at oom TRACE
+whatif --force TRACE
+whatif --json --force TRACE
 timeline --force TRACE
 timeline --json --force TRACE
 timeline --csv --force TRACE
@@ -89,20 +88,18 @@ class Run:
 
     def __init__(self, words, tool, kind):
         self.words, self.kind = words, kind
-        begin = time.monotonic()
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            child = subprocess.Popen([tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-            resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as used:
+            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                     start_new_session=True, pass_fds=(used.fileno(),))
             timer = threading.Timer(SECONDS, lambda: os.killpg(child.pid, 9))
             timer.start()
-            _, status, usage = os.wait4(child.pid, 0)
+            child.wait()
             timer.cancel()
-            child.returncode = self.status = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            err.seek(0)
+            for file in (out, err, used):
+                file.seek(0)
             self.out, self.err = out.read(), err.read()
-        self.seconds, self.mib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10
-        self.wall = time.monotonic() - begin
+            status, micros, kib = map(int, used.read().split() or (9, 0, 0))  # nothing is said by what was killed for its time
+        self.status, self.seconds, self.mib = os.waitstatus_to_exitcode(status), micros / 1e6, kib >> 10
 
     def complaint(self):
         """Why this may not be, or None."""
@@ -130,7 +127,7 @@ class Run:
 
 class Result:
     def __init__(self, mutant, runs, wrong):
-        self.seed, self.what, self.wrong = mutant.seed, mutant.what, wrong
+        self.seed, self.elf, self.what, self.wrong = mutant.seed, mutant.elf, mutant.what, wrong
         self.runs = [(name_of(r.words), r.kind, r.status, r.seconds, r.mib) for r in runs]
 
     def __str__(self):
@@ -185,28 +182,34 @@ class Fuzzer:
 
 
 class Summary:
+    """.commands has a row a command: runs, those with status 0, seconds, most seconds, most MiB, and with AddressSanitizer."""
+
     def __init__(self):
-        self.mutants, self.commands, self.wrong, self.begin = 0, collections.OrderedDict(), [], time.monotonic()
+        self.mutants, self.modules, self.wrong, self.begin = 0, 0, [], time.monotonic()
+        self.commands, self.of_modules = {}, {}
 
     def add(self, result):
         self.mutants += 1
-        for name, kind, status, seconds, mib in result.runs:
-            row = self.commands.setdefault(name, [0, 0, 0.0, 0.0, 0, 0])
-            row[0] += 1
-            row[1] += status == 0
-            row[2] += seconds
-            row[3] = max(row[3], seconds)
-            row[4 if kind == "plain" else 5] = max(row[4 if kind == "plain" else 5], mib)
+        self.modules += result.elf
+        for table in (self.commands, self.of_modules)[:1 + result.elf]:
+            for name, kind, status, seconds, mib in result.runs:
+                row = table.setdefault(name, [0, 0, 0.0, 0.0, 0, 0])
+                at = 4 if kind == "plain" else 5
+                row[0] += 1
+                row[1] += status == 0
+                row[2] += seconds
+                row[3], row[at] = max(row[3], seconds), max(row[at], mib)
         if result.wrong:
             self.wrong.append(result)
 
     def lines(self):
-        yield "%-16s %8s %8s %9s %9s %10s %10s" % ("command", "runs", "status 0", "CPU s", "most s", "most MiB", "with ASan")
-        for name, row in sorted(self.commands.items()):
-            yield "%-16s %8d %8d %9.0f %9.1f %10d %10d" % (name, *row)
-        rows = list(self.commands.values())
-        yield "%d mutants, %d commands in %.0f s, of %.0f s of processor time; %d mutants with complaints" % (
-            self.mutants, sum(r[0] for r in rows), time.monotonic() - self.begin, sum(r[2] for r in rows), len(self.wrong))
+        for title, table in (("command", self.commands), ("on modules", self.of_modules)):
+            yield "%-16s %8s %8s %9s %9s %10s %10s" % (title, "runs", "status 0", "CPU s", "most s", "most MiB", "with ASan")
+            for name, row in sorted(table.items()):
+                yield "%-16s %8d %8d %9.0f %9.1f %10d %10d" % (name, *row)
+        yield "%d mutants, %d of them modules, %d commands in %.0f s, of %.0f s of processor time; %d mutants with complaints" % (
+            self.mutants, self.modules, sum(r[0] for r in self.commands.values()), time.monotonic() - self.begin,
+            sum(r[2] for r in self.commands.values()), len(self.wrong))
 
 
 def fuzz(seeds, count=3, jobs=None, on_wrong=lambda result: None, until=None):

@@ -1,10 +1,13 @@
 """Modules (ELF files with DWARF) that are damaged, and a trace that names one."""
 import os
 import struct
-
-import records as r
+import sys
 
 import bombs
+from records import varint
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import trace as battery
 
 ID = bytes(range(1, 21))
 TEXT_SITES = 24  # addresses that a trace has of it
@@ -38,7 +41,7 @@ def line_program():
     header += b"/src\0/usr/include\0\0" + b"work.c\0\1\0\0" + b"part.h\0\2\0\0" + b"\0"
     rows = b"\0\x09\2" + struct.pack("<Q", bombs.CODE)
     for i in range(64):
-        rows += b"\4" + bombs.varint(1 + i % 2) + b"\3" + sleb(7 if i % 3 else -5) + b"\1" + b"\2" + bombs.varint(0x100)
+        rows += b"\4" + varint(1 + i % 2) + b"\3" + sleb(7 if i % 3 else -5) + b"\1" + b"\2" + varint(0x100)
     rows += b"\0\1\1"
     body = struct.pack("<HI", 4, len(header)) + header + rows
     return struct.pack("<I", len(body)) + body
@@ -59,9 +62,9 @@ def debug_info():
     dies += b"\4inline_one\0" + struct.pack("<I", 1) + b"\1"
     for i in range(16):
         low = bombs.CODE + i * 0x400
-        dies += b"\2fun%d\0" % i + struct.pack("<QQ", low, 0x400) + b"\1" + bombs.varint(100 + i) + struct.pack("<I", abstract)
-        dies += b"\3" + struct.pack("<I", abstract) + struct.pack("<QQ", low + 0x80, 0x100) + b"\1" + bombs.varint(9) + b"\2"
-        dies += b"\5" + struct.pack("<I", abstract) + struct.pack("<I", 0) + b"\1" + bombs.varint(11)
+        dies += b"\2fun%d\0" % i + struct.pack("<QQ", low, 0x400) + b"\1" + varint(100 + i) + struct.pack("<I", abstract)
+        dies += b"\3" + struct.pack("<I", abstract) + struct.pack("<QQ", low + 0x80, 0x100) + b"\1" + varint(9) + b"\2"
+        dies += b"\5" + struct.pack("<I", abstract) + struct.pack("<I", 0) + b"\1" + varint(11)
         dies += b"\0"
     dies += b"\0"
     body = struct.pack("<HIB", 4, 0, 8) + dies
@@ -188,7 +191,7 @@ def mutant(chance):
 
 def write(data, folder, trace):
     """libown.so, a whole file of debug information beside it, and a trace with stacks in it."""
-    b, path = r.battery, os.path.join(folder, "libown.so")
+    b, path = battery, os.path.join(folder, "libown.so")
     for name, contents in ((path, data), (os.path.join(folder, "other.debug"), whole())):
         with open(name, "wb") as file:
             file.write(contents)

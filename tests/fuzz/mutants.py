@@ -7,14 +7,17 @@
 import os
 import random
 import struct
+import sys
 import tempfile
-
-import records as r
-from records import decode
 
 import golden_traces
 import hostile
 import modules
+import records as r
+from records import decode
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import trace as battery
 
 NUMBERS = (0, 1, 2, 3, 7, 255, 4095, 4096, 65535, 65536, (1 << 30) - 1, 1 << 30, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 47) - 1, 1 << 47,
            (1 << 48) - 1, 1 << 53, (1 << 62), (1 << 63) - 4096, (1 << 63) - 1, 1 << 63, (1 << 64) - 4096, (1 << 64) - 1)
@@ -60,7 +63,7 @@ def boot_id():
 
 def devices_trace(path):
     """Two processes on two devices that are sampled: pools, segments, graphs, failures, phases, steps, labels."""
-    b = r.battery
+    b = battery
     t = b.Trace(path)
     for pid in (501, 502):
         p = t.process(pid, ["train.py", "--rank", str(pid - 501)])
@@ -489,9 +492,11 @@ def change_samples(chance, files, name):
             what.append(change_items(chance, stream[2]))
     if chance.random() < 0.2:
         what.append("streams: " + shuffle_list(chance, streams))
-    data = files[name][:32] + b"".join(r.samples_block(*s, part=0 if chance.random() < 0.95 else number(chance)) for s in streams)
+    data = files[name][:32] + b"".join(r.samples_block(first, last, r.pack_items(items), 0 if chance.random() < 0.95 else number(chance))
+                                       for first, last, items in streams)
     if chance.random() < 0.2 and streams:
-        files["samples.open"] = r.samples_open(len(data) if chance.random() < 0.8 else number(chance), *streams[-1])
+        files["samples.open"] = r.samples_open(len(data) if chance.random() < 0.8 else number(chance), *streams[-1][:2],
+                                               r.pack_items(streams[-1][2]))
         what.append("the last stream is in samples.open, too")
     files[name] = data
     return "; ".join(what)
@@ -563,6 +568,8 @@ def change_files(chance, files):
                     data = files[n]
                     files[number_ + os.path.splitext(n)[1]] = data[:at] + struct.pack("<II", pid, image) + data[at + 8:]
         return "%s is there as %s, too" % (stem, number_)
+    if way in ("cut", "insert") and not isinstance(files[name], bytes):
+        way = "drop"
     if way == "cut":
         at = chance.choice(borders(name, files[name]))
         files[name] = files[name][:at + chance.choice((0, 0, 1, -1, 20))] if at else files[name][:at]

@@ -3,11 +3,9 @@ import lzma
 import os
 import platform
 import struct
-import sys
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
-import decode
+from records import decode, trace_block, varint
 
 MACHINE = {"x86_64": 62, "aarch64": 183}.get(platform.machine(), 62)
 CODE, CODE_END = 0x1000, 0x100000  # addresses of a module's code
@@ -32,14 +30,6 @@ def deflated(mib, head=b"", byte=0):
 def chdr(mib, head=b"", byte=0):
     """A section's contents, compressed (SHF_COMPRESSED)."""
     return struct.pack("<IIQQ", 1, 0, len(head) + mib * MIB, 1) + deflated(mib, head, byte)
-
-
-def varint(value):
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
 
 
 def xz_zeros(mib):
@@ -159,25 +149,16 @@ def debug_link(name):
 # ---- traces -----------------------------------------------------------------------------------------------------
 
 
-def block(kind, columns, count, first=0, last=0, covers=()):
-    """A block of (frame, size) columns."""
-    cover = b"".join(struct.pack("<IIQQ", *c) for c in covers)
-    payload = b"".join(struct.pack("<II", size, len(frame)) + frame if size else bytes(8) for frame, size in columns)
-    def head(crc):
-        return struct.pack("<IIIIQQQQII", decode.BLOCK_MAGIC, kind, crc, len(covers), len(payload), count, first, last, 0, len(columns))
-    return head(zlib.crc32(head(0) + cover + payload)) + cover + payload
-
-
 def info_block(info, log=b"", zeros=0):
     parts = [(bytes(info) + log,)] + ([(b"\0", zeros)] if zeros else [])
     frame, size = zstd(*parts)
-    return block(decode.BLOCK_INFO, [(frame, size)], size)
+    return trace_block(decode.BLOCK_INFO, [(frame, size)], size)
 
 
 def nodes_block(count, base):
     """A call tree that is one path."""
     ones = (zstd((b"\0",), (b"\1", count - 1)), zstd((b"\0", count)), zstd((b"\0",)), zstd((b"\0",)))
-    return block(decode.BLOCK_NODES, list(ones), count, base)
+    return trace_block(decode.BLOCK_NODES, list(ones), count, base)
 
 
 def allocations_block(count, ticks, number):
@@ -188,10 +169,10 @@ def allocations_block(count, ticks, number):
     columns = [zstd((kind,)), zstd((b"\0", count)), zstd((varint(0) + varint(count - 1),)), zstd((b"\0", count)), first, (b"", 0), (b"", 0),
                zstd((b"\x09", count)), zstd((address,), (b"\0", count - 1)), (b"", 0), (b"", 0), (b"", 0), (b"", 0)]
     position = number - 1
-    return block(decode.BLOCK_EVENTS, columns, count, ticks, ticks, [(0, 0, position * count, (position + 1) * count)])
+    return trace_block(decode.BLOCK_EVENTS, columns, count, ticks, ticks, [(0, 0, position * count, (position + 1) * count)])
 
 
-END = block(decode.BLOCK_END, [], 0)
+END = trace_block(decode.BLOCK_END, [], 0)
 
 
 class Trace:
@@ -223,11 +204,3 @@ class Trace:
         with open(os.path.join(self.folder, "%d-0.trace" % pid), "wb") as file:
             file.write(self.head[:16] + struct.pack("<II", pid, 0) + self.head[24:])
             file.write(b"".join(blocks) + info_block(info, self.log, zeros) + END)
-
-
-def symbols(frame):
-    """DIR/symbols of a frame and its size."""
-    data, size = frame
-    def head(crc):
-        return b"MTSYMB1\n" + struct.pack("<IIQQ", 1, crc, len(data), size)
-    return head(zlib.crc32(head(0) + data)) + data

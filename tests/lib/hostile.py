@@ -2,14 +2,10 @@
 import os
 import re
 import struct
-import sys
 import unicodedata
-import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
-import decode
-import trace as battery
+import records
+from records import decode
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/FORMAT.md")
 MOST_SAMPLE = 1000  # bytes of a text in samples
@@ -65,108 +61,41 @@ def documented():
             {int(m[0]): m[1] for m in re.findall(r"^\| (\d) ([a-z ]+) \|[^|]*\| [KBN] ", page, re.M)})
 
 
-def change_log(log, change):
-    kinds = {number: (word, before, count) for word, (number, before, count) in RECORDS.items()}
-    out, at = bytearray(), 0
-    while at < len(log):
-        record = decode.RECORD.read(log, at)
-        data = log[at + decode.RECORD.size:at + record.bytes]
-        word, before, count = kinds[record.type]
-        kept = before(data)
-        texts = decode.strings(data[kept:])[:count] if count != 0 else []
-        new = data[:kept] + b"".join(change(word, t.encode(errors="surrogateescape")) + b"\0" for t in texts)
-        size = decode.RECORD.size + len(new) + 7 & ~7
-        out += struct.pack("<HHIQ", record.type, 0, size, record.ticks) + new.ljust(size - decode.RECORD.size, b"\0")
-        at += record.bytes
-    return bytes(out)
-
-
 def change_info(data, change, log_at):
-    head, log_bytes = bytearray(data[:log_at]), struct.unpack_from("<Q", data, 144)[0]
-    log = change_log(data[log_at:log_at + log_bytes], change)
-    struct.pack_into("<Q", head, 144, len(log))
-    return bytes(head) + log
+    kinds = {number: (word, before, count) for word, (number, before, count) in RECORDS.items()}
+    info = records.Info(data, log_at)
+    for record in info.records:
+        word, before, count = kinds[record[0]]
+        kept = record[2][:before(record[2])]
+        texts = decode.strings(record[2][len(kept):])[:count] if count != 0 else []
+        record[2:] = kept + b"".join(change(word, t.encode(errors="surrogateescape")) + b"\0" for t in texts), None
+    return info.pack()
 
 
 def change_blocks(path, change):
-    data = decode.load(path)
-    out = bytearray(data[:decode.TRACE.size])
-    for block in decode.trace_blocks(path):
-        payload, count = block.payload, block.count
+    head, blocks = records.read_blocks(decode.load(path), path)
+    for block in blocks:
         if block.type == decode.BLOCK_INFO:
-            plain = decode.decode_info(block)
-            plain = change_info(plain, change, struct.unpack_from("<I", plain, 12)[0])
-            frame = battery.stored(plain)
-            payload, count = struct.pack("<II", len(plain), len(frame)) + frame, len(plain)
-        covers = b"".join(struct.pack("<IIQQ", c.ring, c.thread, c.start, c.end) for c in block.cover)
-        shift = struct.unpack_from("<I", data, block.offset + 48)[0]
-        head = [block.magic, block.type, 0, block.covers, len(payload), count, block.first_ticks, block.last_ticks, shift, block.columns]
-        whole = struct.pack("<IIIIQQQQII", *head) + covers + payload
-        head[2] = zlib.crc32(whole)
-        out += struct.pack("<IIIIQQQQII", *head) + covers + payload
-    return bytes(out)
+            plain = block.columns[0]
+            block.columns = [change_info(plain, change, struct.unpack_from("<I", plain, 12)[0])]
+            block.count = len(block.columns[0])
+    return head + b"".join(block.pack() for block in blocks)
 
 
-# ---- samples -------------------------------------------------------------------------------------------------------
-
-
-def change_items(plain, change):
-    """Items of samples with other texts."""
-    out, at = bytearray(), 0
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = plain[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    def copied(count):
-        start = at
-        values = [number() for _ in range(count)]
-        out.extend(plain[start:at])
-        return values
-
-    while at < len(plain):
-        item, = copied(1)
-        if item == decode.SUBJECT:
-            kind = copied(4)[0]
-            for i in range(2):
-                size, start = number(), at
-                at += size
-                text = plain[start:at]
-                text = change("%s text%d" % (decode.SUBJECTS[kind][0], i + 1), text)[-MOST_SAMPLE:] if size else text
-                out += battery.varint(len(text)) + text
-        elif item == decode.FIGURES:
-            copied(bin(copied(2)[1]).count("1"))
-        else:
-            copied(1)
-    return bytes(out)
+def change_item(item, change):
+    """An item of samples with other texts."""
+    if item[0] != decode.SUBJECT:
+        return item
+    field = decode.SUBJECTS[item[1]][0] + " text%d"
+    return item[:5] + [change(field % i, text)[-MOST_SAMPLE:] if text else text for i, text in enumerate(item[5:], 1)]
 
 
 def change_samples(path, change):
     """Each stream becomes one block."""
     data = decode.load(path)
-    out, at, streams = bytearray(data[:decode.SAMPLES_HEAD.size]), decode.SAMPLES_HEAD.size, []
-    while at + decode.SAMPLES_BLOCK.size <= len(data):
-        block = decode.SAMPLES_BLOCK.read(data, at)
-        end = at + decode.SAMPLES_BLOCK.size + block.stored_bytes
-        if not block.part:
-            streams.append([block.first_ns, block.last_ns, b"", decode.Stream()])
-        streams[-1][1] = block.last_ns
-        streams[-1][2] += streams[-1][3].decompress(data[at + decode.SAMPLES_BLOCK.size:end], block.plain_bytes)
-        at = end
-    for first, last, plain, _ in streams:
-        plain = change_items(plain, change)
-        frame = battery.stored(plain)
-        head = [decode.SAMPLES_MAGIC, 0, len(frame), len(plain), first, last, 0, 0]
-        head[1] = zlib.crc32(struct.pack("<IIIIQQII", *head) + frame)
-        out += struct.pack("<IIIIQQII", *head) + frame
-    return bytes(out)
+    return data[:decode.SAMPLES_HEAD.size] + b"".join(
+        records.samples_block(first, last, records.pack_items(change_item(item, change) for item in items))
+        for first, last, items in records.sample_streams(data))
 
 
 # ---- symbols -------------------------------------------------------------------------------------------------------
@@ -174,37 +103,30 @@ def change_samples(path, change):
 
 def symbols_of(folder, change):
     """A file of symbols for every address that the stacks of a trace have, of changed names."""
-    strings, modules = [], {}
+    strings, addresses_of = [], {}
 
-    def string(field, text):
-        valid = change(field, text).decode(errors="ignore").replace("\0", "").encode()  # what is no UTF-8 is refused
-        strings.append(valid)
-        return battery.varint(len(strings))
+    def string(text):
+        strings.append(text.decode(errors="ignore").replace("\0", "").encode())  # what is no UTF-8 is refused
+        return len(strings)
 
+    session = decode.SESSION.read(decode.load(os.path.join(folder, "session")))
     for file in sorted(os.listdir(folder)):
         if not re.fullmatch(r"\d+-\d+\.(info|trace)", file):
             continue
-        session = decode.SESSION.read(decode.load(os.path.join(folder, "session")))
         process = decode.Process(session, folder, file.rsplit(".", 1)[0])
         for _, node in process.nodes():
             for start, end, bias, _, _, build_id, path in process.modules:
                 if start <= node.pc < end and not node.pc >> 63:
-                    modules.setdefault((path, build_id), set()).add(node.pc - bias - (0 if node.flags & 1 else 1))
-    body = bytearray(battery.varint(len(modules)))
-    for (path, build_id), addresses in sorted(modules.items()):
-        raw = path.encode(errors="surrogateescape")
-        strings.append(raw.decode(errors="ignore").encode())
-        body += battery.varint(len(strings)) + battery.varint(len(build_id) // 2) + bytes.fromhex(build_id) + battery.varint(len(addresses))
+                    addresses_of.setdefault((path, build_id), set()).add(node.pc - bias - (0 if node.flags & 1 else 1))
+    modules = [len(addresses_of)]
+    for (path, build_id), addresses in sorted(addresses_of.items()):
+        modules += [string(path.encode(errors="surrogateescape")), bytes.fromhex(build_id), len(addresses)]
         last = 0
         for address in sorted(addresses):
-            body += battery.varint(address - last) + battery.varint(1)
+            modules += [address - last, 1]
+            modules += [string(change("function", b"work()")), string(change("file", b"/src/work.cc")), string(change("language", b"c++")), 7 << 1]
             last = address
-            body += string("function", b"work()") + string("file", b"/src/work.cc") + string("language", b"c++") + battery.varint(7 << 1)
-    plain = battery.varint(len(strings)) + b"".join(battery.varint(len(s)) + s for s in strings) + bytes(body)
-    frame = battery.stored(plain)
-    head = [b"MTSYMB1\n", 1, 0, len(frame), len(plain)]
-    head[2] = zlib.crc32(struct.pack("<8sIIQQ", *head) + frame)
-    return struct.pack("<8sIIQQ", *head) + frame
+    return records.pack_symbols([len(strings), *strings, *modules])
 
 
 # ---- a trace -------------------------------------------------------------------------------------------------------

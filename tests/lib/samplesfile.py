@@ -8,40 +8,22 @@
 """
 import os
 import struct
-import sys
-import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
-import decode
+import records
+from records import decode, varint, zigzag
 
 KINDS = {word: (kind, {name: (i, unit if unit != 1000 else 1000) for i, (name, unit) in enumerate(fields)})
          for kind, (word, fields) in decode.SUBJECTS.items()}
 
 
-def varint(value):
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
-
-
-def zigzag(value):
-    return (value << 1) if value >= 0 else (-value << 1) - 1
-
-
 def raw_frame(data, first):
     """Blocks of a zstd frame with a window of 128 KiB that goes on."""
-    out = struct.pack("<IBB", 0xFD2FB528, 0, 7 << 3) if first else b""
-    for i in range(0, len(data), 100000):
-        piece = data[i:i + 100000]
-        out += struct.pack("<I", len(piece) << 3)[:3] + piece
-    return out
+    return (struct.pack("<IBB", 0xFD2FB528, 0, 7 << 3) if first else b"") + records.zstd_blocks(data, 100000, False)
 
 
 class SamplesFile:
     def __init__(self, parts=120):
-        self.data = bytearray(struct.pack("<8sIIQQ", b"MTSAMP1\n", 1, 32, 0, 0))
+        self.data = bytearray(records.samples_head())
         self.parts, self.now = parts, None
         self.begin()
 
@@ -95,10 +77,8 @@ class SamplesFile:
     def flush(self):
         if not self.plain:
             return
-        stored = raw_frame(bytes(self.plain), self.part == 0)
-        head = [0x4253544D, 0, len(stored), len(self.plain), self.first, self.told, self.part, 0]
-        head[1] = zlib.crc32(struct.pack("<IIIIQQII", *head) + stored)
-        self.data += struct.pack("<IIIIQQII", *head) + stored
+        plain = bytes(self.plain)
+        self.data += records.samples_block(self.first, self.told, plain, self.part, raw_frame(plain, self.part == 0))
         self.part += 1
         self.plain, self.first = bytearray(), None
         if self.part == self.parts:

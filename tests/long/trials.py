@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All trials of tests/lib/trials.py: each program's cause is found, its advice helps, and nothing is said of its twin.
 
-trials.py --refresh writes the table of docs/TRIALS.md.
+trials.py --refresh writes the table of docs/TRIALS.md; --refresh NAME... only those rows of it.
 """
 # timeout: 7200
 import os
@@ -28,15 +28,16 @@ def case_the_page_has_them_all():
     mt.equal([row.split("|")[1].strip() for row in rows], trials.names(), "programs in docs/TRIALS.md (trials.py --refresh)")
 
 
-def refresh():
-    rows = [trials.Trial(name).row() for name in trials.names()]
+def refresh(names):
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()
+    old = {row.split("|")[1].strip(): row for row in page[page.index(BEGIN):page.index(END)].splitlines()[3:]}
+    rows = [trials.Trial(name).row() if name in (names or trials.names()) else old[name] for name in trials.names() if not names or name in old or name in names]
     with open(PAGE, "w", encoding="utf-8") as out:
         out.write(page[:page.index(BEGIN) + len(BEGIN)] + "\n".join(HEAD + rows) + "\n" + page[page.index(END):])
 
 
-if sys.argv[1:] == ["--refresh"]:
-    refresh()
+if sys.argv[1:2] == ["--refresh"]:
+    refresh(sys.argv[2:])
 else:
     mt.main()

@@ -28,8 +28,10 @@ class Model(nn.Module):
     def forward(self, text):
         hidden = self.attention(text)
         scores = bytes_of(REQUEST)
+        self.outputs = []  # bytes of each
         for layer in self.mlp:
             hidden = layer(hidden)
+            self.outputs.append(hidden.nbytes)
         with torch.no_grad():
             self.probe(hidden[:1].bfloat16())
         return hidden.sum(), scores
@@ -80,6 +82,7 @@ def main():
     except torch.OutOfMemoryError as error:
         in_hook = any(f.name == "save_activation" for f in traceback.extract_tb(error.__traceback__))
         tell(failed_step=number, highs=highs, lows=lows, kept=kept, kept_blocks=len(captured), kept_bytes=len(captured) * KEPT * FLOAT,
+             frozen_bytes=FROZEN // 100 * 100, scores_bytes=REQUEST, outputs=model.outputs,
              peak_bytes=max(pool()["peak_allocated_bytes"], *highs.values()), total_bytes=pool()["total_bytes"], lasted_ns=lasted_ns,
              kinds=kinds(**all_of(model, optimizer)),
              oom=dict(pool(), at_ns=time.monotonic_ns(), device=0, outcome="fatal", requested_bytes=KEPT * FLOAT if in_hook else None,

@@ -9,6 +9,7 @@ import os
 
 os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 
+import torch
 import trial
 from account import MIB
 from trial import take
@@ -17,6 +18,7 @@ STEPS = 30
 
 
 def main():
+    torch.cuda.synchronize()  # what computes has a context
     filters = [take(9 * MIB) for _ in range(10)]
     for step in trial.units(STEPS):
         side = 448 if step >= 25 and not trial.follows("batch") else 224

@@ -467,6 +467,24 @@ TEST(expandable_segments_are_mapped_pages_of_one_reservation)
 	end(&f);
 }
 
+/* Whoever makes the pages, and when: what they hold is told by the blocks in them. */
+TEST(pages_that_the_pool_maps_later_are_segments_too)
+{
+	struct fixture f;
+	begin(&f);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_RESERVED, 0x100000000, 1024 * MIB, 1);
+	create(&f, 10, 20 * MIB);
+	map(&f, 0x100000000, 20 * MIB, 10);
+	pool(&f, 0x100000000, 15 * MIB, 2);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_PHYSICAL, 11, 20 * MIB, 4);
+	map(&f, 0x100000000 + 20 * MIB, 20 * MIB, 11);
+	pool(&f, 0x100000000 + 15 * MIB, 25 * MIB, 4);
+	run(&f);
+	CHECK(site_of(f.m, 0, MODEL_DEVICE, 3)->segments);
+	CHECK(site_of(f.m, 0, MODEL_DEVICE, 4)->segments);
+	end(&f);
+}
+
 /* ---- several processes ----------------------------------------------------------------------------------- */
 
 static struct synth_process *second(struct fixture *f, uint32_t pid)

@@ -217,6 +217,24 @@ TEST(numbers_are_printed_as_stdio_does)
 	CHECK(same_and_free(printed("80", print_numbers), "-1     2|3    |004.2 18446744073709551615 +5 0xff 6    7 8.1 ab %\n"));
 }
 
+static void print_by_the_million(void)
+{
+	static const uint64_t numbers[] = { 0, 9, 10, 255, INT64_MAX, UINT64_MAX };
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		print_decimal(numbers[i]);
+		print_text(" ");
+		print_hexadecimal(numbers[i]);
+		print_text("\n");
+	}
+	print_text("malloc \033[31m\xff|\n");
+}
+
+TEST(what_is_printed_by_the_million_is_printed_as_stdio_does)
+{
+	CHECK(same_and_free(printed("80", print_by_the_million), "0 0x0?9 0x9?10 0xa?255 0xff?9223372036854775807 0x7fffffffffffffff?"
+							  "18446744073709551615 0xffffffffffffffff?malloc ?[31m?|?"));
+}
+
 TEST(words_for_a_shell_are_quoted)
 {
 	CHECK(same_and_free(shell_word("/tmp/a-b.2"), "/tmp/a-b.2"));

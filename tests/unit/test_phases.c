@@ -241,6 +241,27 @@ TEST(levels_are_cut_by_their_own_time)
 	end();
 }
 
+/* Loading takes a part of the time; what fit() does behind its loop is a phase as it would be in the script itself. What only loops is one. */
+TEST(a_function_that_goes_on_behind_its_loop_is_looked_into)
+{
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		begin();
+		uint32_t script = function(SCRIPT, "<module>"), fit = function(SCRIPT, "fit"), check = function(SCRIPT, "evaluate");
+		uint32_t inner = in(0, script, 2);
+		spend(in(0, script, 1), 50);
+		for (int i = 0; i < 20; i++) {
+			spend(in(inner, fit, 40), 3);
+			spend(in(inner, fit, 41), 2);
+		}
+		if (goes_on)
+			spend(in(in(inner, fit, 43), check, 60), 1);
+		spend(in(inner, fit, 44), 1);
+		run();
+		CHECK(are(goes_on ? "train.py:1, train.py:40, train.py:41, train.py:43 evaluate, train.py:44" : "train.py:1, train.py:2 fit"));
+		end();
+	}
+}
+
 TEST(functions_are_looked_into_six_deep)
 {
 	begin();

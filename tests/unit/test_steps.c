@@ -387,6 +387,66 @@ static struct pace short_loop(int turns, bool on_device, uint64_t quiet_ns)
 	return p;
 }
 
+/* A model is put onto eight devices, then each in turn is tried ten times. */
+TEST(what_each_device_does_for_a_moment_is_no_loop_of_all)
+{
+	struct passes s;
+	begin(25);
+	uint32_t load = site(0x1000), words = site(0x2000), hidden = site(0x2100), shape = site(0x2200), log = site(0x2300);
+	for (int device = 1; device <= 8; device++) {
+		char uuid[] = "GPU-1";
+		uuid[4] = (char)('0' + device);
+		synth_device(prog.p, device, MT_BACKEND_CUDA, uuid, 1ull << 40);
+	}
+	for (int i = 0; i < 40; i++)
+		synth_dev(prog.p, 0, prog.now += 200 * MS, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1 + i % 8, prog.next_addr += 10000, 9000, load);
+	for (int i = 0; i < 80; i++) {
+		struct held word = take(words, 900);
+		for (int k = 0; k < 3; k++)
+			drop(take(shape, 300));
+		uint64_t addr = prog.next_addr += 10000;
+		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1 + i / 10, addr, 5000, hidden);
+		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1 + i / 10, addr, 0, 0);
+		drop(take(log, 700));
+		drop(word);
+	}
+	prog.now += 1000 * MS;
+	take(site(0x3000), 50);
+	run(&s);
+	CHECK_EQ(steps_of(s.steps, 0)->source, RHYTHM_NONE);
+	end(&s);
+}
+
+/* A list is filled for a moment, and right behind that every second item is dropped; sixteen rounds of work follow. */
+TEST(what_fills_a_list_is_no_loop_of_steps_though_half_is_dropped_behind_it)
+{
+	struct passes s;
+	begin(26);
+	uint32_t fill = site(0x1000), item = site(0x1100), work = site(0x2000), text = site(0x2100);
+	struct held items[400];
+	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
+	for (int i = 0; i < 6; i++) {
+		prog.now += 10000 * MS;
+		take(site(0x9000), 5000);
+	}
+	for (int i = 0; i < 400; i++) {
+		struct held h = take(item, 64);
+		items[i] = take_on_device(fill, 120 << 10);
+		drop(h);
+	}
+	for (int i = 0; i < 400; i += 2)
+		synth_dev(prog.p, 0, prog.now += 100, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, items[i].addr, 0, 0);
+	for (int i = 0; i < 16; i++) {
+		struct held h = take(text, 3000), block = take_on_device(work, 30 << 20);
+		prog.now += 20 * MS;
+		synth_dev(prog.p, 0, prog.now, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, block.addr, 0, 0);
+		drop(h);
+	}
+	run(&s);
+	CHECK(steps_of(s.steps, 0)->source == RHYTHM_NONE || steps_of(s.steps, 0)->total == 16);
+	end(&s);
+}
+
 /* However long loading took before it, and however fast it is. */
 TEST(a_short_loop_that_uses_the_device_has_steps)
 {

@@ -372,7 +372,16 @@ TEST(neighbours_are_named)
 	neighbour(0, 200, 3, 0);
 	judge();
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200 holds 12.5 %"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it") && lacks(held(VERDICT_OTHER_PROCESS)->advice, "hold less"));
+	neighbours[0].site = "serve.py:12 load";
+	neighbours[0].site_bytes = G(1.1); /* less than a twentieth of the device is not worth the name */
+	judge();
+	CHECK(lacks(held(VERDICT_OTHER_PROCESS)->evidence, "serve.py"));
+	neighbours[0].site_bytes = G(2);
+	judge();
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "; serve.py:12 load of 200 holds 2.00 GiB"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it, or let serve.py:12 load of 200 hold less"));
+	CHECK(!strcmp(held(VERDICT_OTHER_PROCESS)->sites[0], "serve.py:12 load"));
 	CHECK_EQ(certainty(VERDICT_OTHER_PROCESS), CERTAINTY_HIGH);
 	double alone = held(VERDICT_OTHER_PROCESS)->confidence;
 	device.self_listed = true; /* who lists them lists us, too */
@@ -433,6 +442,9 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	device.most_for = CATEGORY_activations;
 	judge();
 	CHECK(says(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
+	device.no_graph = true;
+	judge();
+	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
 	phase(2, "other's", 999, 0, 23, false); /* of another process */
 	CHECK(now(VERDICT_PHASE_PEAK));
 	phases[2].pid = 100;
@@ -563,7 +575,7 @@ TEST(holes_are_a_fiftieth_of_the_device)
 	device.pool.largest_hole = G(0.1);
 	CHECK(now(VERDICT_FRAGMENTATION));
 	device.pool.allocated = G(20 - 0.47);
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused where this request could lie"));
+	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused and could serve this request"));
 }
 
 TEST(a_hole_that_is_large_enough_is_no_hole_too_small)

@@ -10,7 +10,7 @@ UNWIND_FLAGS_O3fp = -O3 -fno-omit-frame-pointer
 # Where boost is.
 FIBERS := $(if $(wildcard /usr/include/boost/context/fiber.hpp),$(B)/tests/unwind/fibers)
 UNWIND_TESTS := $(B)/libmemtrace-verify.so $(B)/tests/unwind/libverify.so $(B)/tests/unwind/small $(B)/tests/unwind/libplugin0.so \
-                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/exceptions $(FIBERS) \
+                $(B)/tests/unwind/libplugin1.so $(B)/tests/unwind/liblazy.so $(B)/tests/unwind/exceptions $(FIBERS) \
                 $(foreach how,$(UNWIND_HOW),$(B)/tests/unwind/traps-$(how) $(B)/tests/unwind/random-$(how))
 
 $(B)/tests/unwind/libverify.so: tests/unwind/verify.c tests/unwind/tree.c $(UNWINDER) $(UNWIND_HEADS)
@@ -38,6 +38,9 @@ $(B)/tests/unwind/exceptions: tests/unwind/exceptions.cc
 $(B)/tests/unwind/libplugin0.so $(B)/tests/unwind/libplugin1.so: tests/unwind/plugin.c
 	@mkdir -p $(@D)
 	$(SAY)$(CC) -std=c11 -O1 -g -fPIC -shared $(if $(findstring 0,$(notdir $@)),-DROOM=80,-DROOM=112) -o $@ $<
+$(B)/tests/unwind/liblazy.so: tests/unwind/lazy.c
+	@mkdir -p $(@D)
+	$(SAY)$(CC) -std=gnu11 -O2 -g -w -fPIC -shared -o $@ $< -Wl,-z,lazy
 $(B)/tests/unwind/fibers: tests/unwind/fibers.cc
 	@mkdir -p $(@D)
 	$(SAY)$(CXX) -std=c++17 -O2 -g $(WARN) -o $@ $< -lboost_context

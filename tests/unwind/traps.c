@@ -486,6 +486,33 @@ static int trap_fork(void)
 	return bad;
 }
 
+/* ---- functions that are bound at their first call ---- */
+
+FRAME static int through_lazy(const char *path)
+{
+	void *lib = dlopen(path, RTLD_LAZY);
+	void (*all)(void (*)(void)) = lib ? (void (*)(void (*)(void)))(uintptr_t)dlsym(lib, "lazy_all") : NULL;
+
+	if (!all) {
+		puts(dlerror());
+		return 1;
+	}
+	all(leaf);
+	dlclose(lib);
+	return 0;
+}
+
+static int trap_lazy(const char *folder)
+{
+	char path[4096];
+	int bad = 0;
+
+	snprintf(path, sizeof(path), "%s/liblazy.so", folder);
+	for (int i = 0; i < 100; i++)
+		bad |= through_lazy(path);
+	return bad;
+}
+
 /* ---- modules that come and go at the same place ---- */
 
 static void (*plugin_call)(void (*)(void));
@@ -643,6 +670,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "dlclose"))
 		return trap_dlclose(argv[2]);
+	if (argc > 2 && !strcmp(argv[1], "lazy"))
+		return trap_lazy(argv[2]);
 	for (size_t i = 0; i < sizeof(traps) / sizeof(traps[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], traps[i].name))
 			return traps[i].run();

@@ -12,11 +12,10 @@
 #if defined(__x86_64__)
 #include <libunwind.h>
 #else
+#include <link.h>
 #include <unwind.h> /* libgcc's: a cross compiler brings it along */
 #endif
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,6 @@
 #include "tests/unwind/tree.h"
 
 #define MOST 4096
-#define GAVE_UP -1 /* theirs, where there is no stack of theirs to compare with */
 
 enum mode { NONE, VERIFY, STEP, CAPTURE, LIBUNWIND };
 
@@ -52,7 +50,7 @@ extern void *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
 static enum mode mode;
 static int started;
-static _Atomic uint64_t captures, truncated, joined, missed, fresh, given_up;
+static _Atomic uint64_t captures, truncated, joined, missed, fresh;
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 static __thread int starting __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
@@ -112,39 +110,46 @@ static void step_all(struct thread *t)
 	} while (t->theirs_count < MOST && unw_step(&t->cursor) > 0);
 }
 #else
+/* The loader's code that binds a function at its first call, behind which libgcc is lost: what the PLT has pushed is not in its
+ * table. */
+static uint64_t resolver;
+#define RESOLVER_BYTES 0x74
+
+/* The program's first PLT entry goes there: the third word of its global offset table. */
+static void find_resolver(void)
+{
+	for (const ElfW(Dyn) *d = _r_debug.r_map->l_ld; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_PLTGOT)
+			resolver = ((const uint64_t *)d->d_un.d_ptr)[2];
+}
+
+/* Every function that calls one has a frame record (its caller's, return address), and x29 points to the innermost. */
+static void follow_records(struct thread *t, const uint64_t *record)
+{
+	for (; record && record[1] && t->theirs_count < MOST; record = (const uint64_t *)record[0])
+		t->theirs[t->theirs_count++] = (void *)record[1];
+}
+
 static _Unwind_Reason_Code take(struct _Unwind_Context *context, void *arg)
 {
 	struct thread *t = arg;
+	uint64_t last = t->theirs_count ? (uint64_t)t->theirs[t->theirs_count - 1] : 0;
 	void *pc = (void *)_Unwind_GetIP(context);
 
 	if (pc)
 		t->theirs[t->theirs_count++] = pc;
+	if (resolver && last - resolver < RESOLVER_BYTES) {
+		follow_records(t, (const uint64_t *)_Unwind_GetGR(context, 29));
+		return _URC_END_OF_STACK;
+	}
 	return t->theirs_count < MOST ? _URC_NO_REASON : _URC_END_OF_STACK;
-}
-
-/* libgcc looks at the instructions behind a return address to find signal frames, also where a signal came in a prologue and what it
- * takes for the address is none. */
-static __thread sigjmp_buf *guarded;
-
-static void on_fault(int sig)
-{
-	if (guarded)
-		siglongjmp(*guarded, 1);
-	signal(sig, SIG_DFL);
 }
 
 static int unw_backtrace(void **buffer, int most)
 {
-	sigjmp_buf back;
-
 	(void)buffer, (void)most;
 	self->theirs_count = 0;
-	guarded = &back;
-	if (sigsetjmp(back, 1) == 0)
-		_Unwind_Backtrace(take, self);
-	else
-		self->theirs_count = GAVE_UP;
-	guarded = NULL;
+	_Unwind_Backtrace(take, self);
 	return self->theirs_count;
 }
 #endif
@@ -188,10 +193,7 @@ static __attribute__((noinline)) void verify(struct thread *t, uint32_t node, bo
 	}
 #endif
 	t->theirs_count = unw_backtrace(t->theirs, MOST);
-	if (t->theirs_count == GAVE_UP)
-		given_up++;
-	else
-		compare_all(t, node, cut);
+	compare_all(t, node, cut);
 }
 
 static inline __attribute__((always_inline)) void record(void)
@@ -236,13 +238,11 @@ __attribute__((constructor)) static void start(void)
 		unw_backtrace(warm, 4);
 #else
 		starting = 0;
+		find_resolver();
 		thread_start();
 		unw_backtrace(warm, 4);
 #endif
 	}
-#if !defined(__x86_64__)
-	signal(SIGSEGV, on_fault);
-#endif
 	started = 1;
 }
 
@@ -257,8 +257,8 @@ __attribute__((destructor)) static void stop(void)
 		sum(self);
 	started = 0;
 	out = path ? fopen(path, "a") : stderr;
-	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu beyond_init=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu given_up=%lu nodes=%u\n", captures,
-	        differ, longer, shorter, beyond_init, truncated, joined, fresh, missed, given_up, test_tree_count());
+	fprintf(out, "captures=%lu differ=%lu longer=%lu shorter=%lu beyond_init=%lu truncated=%lu joined=%lu fresh=%lu missed=%lu nodes=%u\n", captures,
+	        differ, longer, shorter, beyond_init, truncated, joined, fresh, missed, test_tree_count());
 	if (path)
 		fclose(out);
 }

@@ -1,27 +1,69 @@
-"""The files of a trace taken apart and put together again, with checksums mended: what a mutant changes. Written from docs/FORMAT.md; nothing
-here asks whether what is put together makes sense."""
+"""The files of a trace taken apart and put together again, with checksums mended: for everything in tests that writes one. Written from
+docs/FORMAT.md; nothing here asks whether what is put together makes sense."""
 import os
 import struct
 import sys
 import zlib
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(TOP, p) for p in ("scripts", "tests/battery", "tests/lib")]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
 import decode
-import trace as battery
 
 U32, U64 = decode.U32, decode.U64
 HAS_EXT = (decode.MAP, *range(10, 20))
 
 
+# ---- numbers, frames, heads -----------------------------------------------------------------------------------------
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
 def varints(values):
-    return b"".join(battery.varint(v & U64) for v in values)
+    return b"".join(varint(v & U64) for v in values)
 
 
 def zigzag(difference):
     """Of a difference modulo 2^64."""
     difference &= U64
-    return battery.zigzag(difference - (1 << 64) if difference >> 63 else difference)
+    return (U64 - difference << 1) + 1 if difference >> 63 else difference << 1
+
+
+def zstd_blocks(data, size, last):
+    """Blocks of a zstd frame that are not compressed."""
+    parts = [data[i:i + size] for i in range(0, len(data), size)] or [b""]
+    return b"".join((len(part) << 3 | (last and i == len(parts) - 1)).to_bytes(3, "little") + part for i, part in enumerate(parts))
+
+
+def stored(data):
+    """A zstd frame of blocks that are not compressed."""
+    return struct.pack("<IBQ", 0xFD2FB528, 0xE0, len(data)) + zstd_blocks(data, 65536, True)
+
+
+def fitting(code, value):
+    """The value as a field of that code holds it: what is too large loses its upper bits."""
+    bits = {"Q": 64, "I": 32, "H": 16, "i": 32}.get(code)
+    if bits is None:
+        return value
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if code == "i" and value >> bits - 1 else value
+
+
+def pack_fields(layout, values):
+    codes = split_codes(layout.struct.format.lstrip("<"))
+    return layout.struct.pack(*(fitting(code, values[name]) for code, name in zip(codes, layout.names)))
+
+
+def sealed(layout, rest, **values):
+    """A head with these fields (others are 0), and `rest`; `crc` is of both."""
+    fields = dict(dict.fromkeys(layout.names, 0), **values)
+    fields["crc"] = zlib.crc32(pack_fields(layout, fields) + rest)
+    return pack_fields(layout, fields) + rest
 
 
 class Head:
@@ -31,18 +73,7 @@ class Head:
         self.layout, self.fields = layout, dict(zip(layout.names, layout.struct.unpack_from(data, offset)))
 
     def pack(self):
-        sizes = {"Q": U64, "I": U32}
-        values = []
-        codes = self.layout.struct.format.lstrip("<")
-        numbers = [c for c in split_codes(codes)]
-        for code, name in zip(numbers, self.layout.names):
-            value = self.fields[name]
-            if code in sizes:
-                value &= sizes[code]
-            elif code == "i":
-                value = (value + (1 << 31) & U32) - (1 << 31)
-            values.append(value)
-        return self.layout.struct.pack(*values)
+        return pack_fields(self.layout, self.fields)
 
     def numbers(self):
         return [n for n, v in self.fields.items() if isinstance(v, int)]
@@ -61,6 +92,14 @@ def split_codes(codes):
 # ---- blocks of PID-N.trace ------------------------------------------------------------------------------------------
 
 
+def trace_block(kind, columns, count, first=0, last=0, covers=(), shift=0):
+    """A block of columns (frame, decompressed bytes)."""
+    cover = b"".join(pack_fields(decode.COVER, dict(zip(decode.COVER.names, c))) for c in covers)
+    payload = b"".join(struct.pack("<II", size, len(frame)) + frame for frame, size in columns)
+    return sealed(decode.BLOCK, cover + payload, magic=decode.BLOCK_MAGIC, type=kind, covers=len(covers), payload_bytes=len(payload), count=count,
+                  first_ticks=first, last_ticks=last, shift=shift, columns=len(columns))
+
+
 class Block:
     """Fields of the header, covers as lists [ring, thread, from, to], decompressed columns."""
 
@@ -71,15 +110,8 @@ class Block:
         self.source = block
 
     def pack(self):
-        covers = b"".join(struct.pack("<IIQQ", c[0] & U32, c[1] & U32, c[2] & U64, c[3] & U64) for c in self.covers)
-        payload = b""
-        for column in self.columns:
-            frame = battery.stored(column) if column else b""
-            payload += struct.pack("<II", len(column), len(frame)) + frame
-        head = [decode.BLOCK_MAGIC, self.type & U32, 0, len(self.covers), len(payload), self.count & U64, self.first & U64, self.last & U64,
-                self.shift & U32, len(self.columns)]
-        head[2] = zlib.crc32(struct.pack("<IIIIQQQQII", *head) + covers + payload)
-        return struct.pack("<IIIIQQQQII", *head) + covers + payload
+        columns = [(stored(c), len(c)) if c else (b"", 0) for c in self.columns]
+        return trace_block(self.type, columns, self.count, self.first, self.last, self.covers, self.shift)
 
 
 def read_blocks(data, path):
@@ -159,7 +191,7 @@ class EventEncoder:
         value &= U64
         value -= 1 << 64 if value >> 63 else 0
         low = value & 15
-        column.append(battery.zigzag(value >> 4) << 1 | (1 if low else 0))
+        column.append(zigzag(value >> 4) << 1 | (1 if low else 0))
         if low:
             column.append(low)
 
@@ -288,7 +320,11 @@ class Tokens:
 
 
 def pack_tokens(tokens):
-    return b"".join(battery.varint(t & U64) if isinstance(t, int) else battery.varint(len(t)) + t for t in tokens)
+    return b"".join(varint(t & U64) if isinstance(t, int) else varint(len(t)) + t for t in tokens)
+
+
+def pack_items(items):
+    return b"".join(pack_tokens(i) for i in items)
 
 
 def sample_items(plain):
@@ -325,19 +361,21 @@ def sample_streams(data):
     return [[first, last, sample_items(plain)] for first, last, plain, _ in streams]
 
 
-def samples_block(first, last, items, part=0):
-    plain = b"".join(pack_tokens(i) for i in items)
-    frame = battery.stored(plain)
-    head = [decode.SAMPLES_MAGIC, 0, len(frame), len(plain), first & U64, last & U64, part & U32, 0]
-    head[1] = zlib.crc32(struct.pack("<IIIIQQII", *head) + frame)
-    return struct.pack("<IIIIQQII", *head) + frame
+def samples_head():
+    return pack_fields(decode.SAMPLES_HEAD, dict(magic=b"MTSAMP1\n", version=1, bytes=decode.SAMPLES_HEAD.size, reserved=0, reserved2=0))
 
 
-def samples_open(offset, first, last, items, part=0):
-    plain = b"".join(pack_tokens(i) for i in items)
-    head = [b"MTSOPEN1", 0, len(plain), offset & U64, first & U64, last & U64, part & U32, 0]
-    head[1] = zlib.crc32(struct.pack("<8sIIQQQII", *head), zlib.crc32(plain))
-    return struct.pack("<8sIIQQQII", *head) + plain
+def samples_block(first, last, plain, part=0, frame=None):
+    """`frame` is `plain` as one of the parts of a stream."""
+    frame = frame or stored(plain)
+    return sealed(decode.SAMPLES_BLOCK, frame, magic=decode.SAMPLES_MAGIC, stored_bytes=len(frame), plain_bytes=len(plain), first_ns=first,
+                  last_ns=last, part=part)
+
+
+def samples_open(offset, first, last, plain, part=0):
+    values = dict(magic=b"MTSOPEN1", crc=0, plain_bytes=len(plain), offset=offset, first_ns=first, last_ns=last, part=part, reserved=0)
+    values["crc"] = zlib.crc32(pack_fields(decode.SAMPLES_OPEN, values), zlib.crc32(plain))  # in that order
+    return pack_fields(decode.SAMPLES_OPEN, values) + plain
 
 
 def symbol_tokens(data):
@@ -357,9 +395,10 @@ def symbol_tokens(data):
     return t.list
 
 
+def symbols_file(frame, size):
+    return sealed(decode.SYMBOLS_HEAD, frame, magic=b"MTSYMB1\n", version=1, stored_bytes=len(frame), plain_bytes=size)
+
+
 def pack_symbols(tokens):
     plain = pack_tokens(tokens)
-    frame = battery.stored(plain)
-    head = [b"MTSYMB1\n", 1, 0, len(frame), len(plain)]
-    head[2] = zlib.crc32(struct.pack("<8sIIQQ", *head) + frame)
-    return struct.pack("<8sIIQQ", *head) + frame
+    return symbols_file(stored(plain), len(plain))

@@ -1,0 +1,663 @@
+#include "analyzer/replay/replay.h"
+
+#include "analyzer/error.h"
+#include "analyzer/vec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define RANGES   (1ull << 46) /* addresses of a case's expandable segments, above those of its others */
+#define SEGMENTS (1ull << 40)
+#define GAP      (2ull << 20) /* between two segments: they never become one */
+
+/* What the driver was asked by a process and did, since the last request that the allocator was asked. */
+enum deed_kind { DEED_TAKE, DEED_GIVE, DEED_FAIL, DEED_RESERVE, DEED_MAP, DEED_UNMAP };
+struct deed {
+	enum deed_kind kind;
+	bool matched; /* the replayed pool has done the same */
+	bool pools;   /* GIVE: it was the pool's */
+	uint64_t addr, bytes;
+};
+
+/* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
+struct live {
+	uint64_t addr;
+	UT_hash_handle hh;
+	struct pool_block *blocks[];
+};
+
+/* Memory of the driver's. */
+struct place {
+	uint64_t addr, bytes;
+	bool pools;
+	UT_hash_handle hh;
+};
+
+/* The driver under a case: a card of so many bytes, which others have a part of. */
+struct card {
+	uint64_t used, room, next, next_range;
+};
+
+/* Number 0 is the run itself, the others are the cases. */
+struct stage {
+	struct cuda_pool *pool;
+	struct cuda_pool_driver driver;
+	struct card card;
+	bool ended;
+};
+
+struct pass;
+
+struct track {
+	struct pass *pass;
+	size_t number;         /* in replay.tracks */
+	struct stage *stages;
+	struct live *live;
+	struct place *places;
+	struct deed *deeds;
+	size_t deed_count, deed_room;
+	uint64_t free_bytes, total_bytes; /* as the driver said last */
+	uint64_t stream;       /* of the last request */
+	bool torn;             /* the pool asked for what the run's did not */
+};
+
+/* Of a process, by the device's id in it. */
+struct per_process {
+	struct track **tracks;
+	size_t room;
+};
+
+struct pass {
+	const struct reader *first; /* whose processes the tracks name */
+	struct replay *out;
+	const struct replay_query *q;
+	struct per_process *processes;
+	unsigned process_count;
+	size_t stages;         /* of each track */
+};
+
+/* ---- the driver of the run ------------------------------------------------------------------------------- */
+
+static struct deed *find_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes)
+{
+	for (size_t i = 0; i < t->deed_count; i++) {
+		struct deed *d = &t->deeds[i];
+		if (!d->matched && d->kind == kind && (!addr || d->addr == addr) && (!bytes || d->bytes == bytes))
+			return d;
+	}
+	return NULL;
+}
+
+/* A segment: as in the run, or refused as there. Some failures name no size. */
+static uint64_t take_segment(struct track *t, uint64_t bytes)
+{
+	struct deed *took = find_deed(t, DEED_TAKE, 0, bytes), *failed = find_deed(t, DEED_FAIL, 0, bytes);
+	struct deed *d = !took || (failed && failed < took) ? failed : took;
+	struct place *place = NULL;
+	if (!d) {
+		t->torn = true;
+		return 0;
+	}
+	d->matched = true;
+	if (d->kind == DEED_FAIL)
+		return 0;
+	HASH_FIND(hh, t->places, &d->addr, sizeof(d->addr), place);
+	if (place)
+		place->pools = true;
+	return d->addr;
+}
+
+/* Pages: each is a mapping of the run's. Where one was refused, those before it were not mapped either. */
+static uint64_t take_pages(struct track *t, uint64_t at, uint64_t bytes)
+{
+	struct deed *d = find_deed(t, DEED_MAP, at, 0), *failed = find_deed(t, DEED_FAIL, 0, 0);
+	if (failed && (!d || failed < d)) {
+		failed->matched = true;
+		return 0;
+	}
+	for (uint64_t done = 0; done < bytes; done += d->bytes) {
+		d = find_deed(t, DEED_MAP, at + done, 0);
+		if (!d || !d->bytes) {
+			t->torn = true;
+			return 0;
+		}
+		d->matched = true;
+	}
+	return at;
+}
+
+static uint64_t run_take(void *arg, uint64_t at, uint64_t bytes)
+{
+	return at ? take_pages(arg, at, bytes) : take_segment(arg, bytes);
+}
+
+static uint64_t run_reserve(void *arg, uint64_t bytes)
+{
+	struct track *t = arg;
+	struct deed *d = find_deed(t, DEED_RESERVE, 0, bytes);
+	if (!d) {
+		t->torn = true;
+		return RANGES;
+	}
+	d->matched = true;
+	return d->addr;
+}
+
+static void run_give_back(void *arg, uint64_t addr, uint64_t bytes)
+{
+	struct track *t = arg;
+	struct deed *d = find_deed(t, DEED_GIVE, addr, 0);
+	if (d) {
+		d->matched = true;
+		return;
+	}
+	for (uint64_t done = 0; done < bytes; done += d->bytes) {
+		d = find_deed(t, DEED_UNMAP, addr + done, 0);
+		if (!d || !d->bytes) {
+			t->torn = true;
+			return;
+		}
+		d->matched = true;
+	}
+}
+
+/* ---- the driver of a case --------------------------------------------------------------------------------- */
+
+static uint64_t card_take(void *arg, uint64_t at, uint64_t bytes)
+{
+	struct card *c = arg;
+	if (bytes > c->room || c->used > c->room - bytes)
+		return 0;
+	c->used += bytes;
+	if (at)
+		return at;
+	at = c->next;
+	c->next += bytes + GAP;
+	return at;
+}
+
+static uint64_t card_reserve(void *arg, uint64_t bytes)
+{
+	struct card *c = arg;
+	uint64_t at = c->next_range;
+	c->next_range += bytes + GAP;
+	return at;
+}
+
+static void card_give_back(void *arg, uint64_t addr, uint64_t bytes)
+{
+	struct card *c = arg;
+	(void)addr;
+	c->used -= bytes;
+}
+
+/* ---- tracks ----------------------------------------------------------------------------------------------- */
+
+static struct replay_track *facts_of(const struct track *t)
+{
+	return &t->pass->out->tracks[t->number];
+}
+
+static struct replay_outcome *outcome_of(const struct track *t, size_t stage)
+{
+	return stage ? &facts_of(t)->outcomes[stage - 1] : &facts_of(t)->run;
+}
+
+static void free_track(struct track *t)
+{
+	struct live *l, *l2;
+	struct place *p, *p2;
+	if (!t)
+		return;
+	for (size_t i = 0; t->stages && i < t->pass->stages; i++)
+		cuda_pool_free(t->stages[i].pool);
+	HASH_ITER(hh, t->live, l, l2) {
+		HASH_DEL(t->live, l);
+		free(l);
+	}
+	HASH_ITER(hh, t->places, p, p2) {
+		HASH_DEL(t->places, p);
+		free(p);
+	}
+	free(t->stages);
+	free(t->deeds);
+	free(t);
+}
+
+/* In the second pass they are found as the first one left them. */
+static int list_track(struct track *t, const struct process *p, uint32_t id)
+{
+	struct replay *out = t->pass->out;
+	for (t->number = 0; t->number < out->count; t->number++)
+		if (out->tracks[t->number].process->id == p->id && out->tracks[t->number].id == id)
+			return 0;
+	int e = vec_reserve(out->tracks, out->room, out->count + 1);
+	if (e)
+		return e;
+	struct replay_track *f = &out->tracks[out->count++];
+	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id), .id = id, .settings = CUDA_POOL_DEFAULTS };
+	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
+	if (!f->outcomes)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (const struct process *at = f->process; at && !f->device; at = at->parent)
+		f->device = process_device(at, id);
+	uint64_t total = f->device ? f->device->total_bytes : 0;
+	for (unsigned i = 0; i < p->env_count; i++)
+		if (!strncmp(p->env[i], "PYTORCH_CUDA_ALLOC_CONF=", 24) || !strncmp(p->env[i], "PYTORCH_ALLOC_CONF=", 19))
+			replay_settings(&f->settings, strchr(p->env[i], '=') + 1, total, false);
+	return 0;
+}
+
+static int start_stage(struct track *t, size_t i)
+{
+	const struct replay_track *f = facts_of(t);
+	struct stage *s = &t->stages[i];
+	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
+	const uint64_t device = c && c->device_bytes ? c->device_bytes : f->device ? f->device->total_bytes : 0;
+	s->card = (struct card){ .room = !device ? UINT64_MAX : device > f->outside ? device - f->outside : 0,
+				 .next = SEGMENTS, .next_range = RANGES };
+	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
+		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
+	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
+	settings.oldest_first = f->settings.oldest_first;
+	settings.expandable |= c && c->expandable;
+	s->pool = cuda_pool_new(&settings, &s->driver);
+	return s->pool ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+}
+
+static int new_track(struct pass *pass, const struct process *p, uint32_t id, struct track **out)
+{
+	struct track *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	t->pass = pass;
+	t->stages = calloc(pass->stages, sizeof(*t->stages));
+	int e = t->stages ? list_track(t, p, id) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (size_t i = 0; i < pass->stages && !e; i++)
+		e = start_stage(t, i);
+	if (e)
+		free_track(t);
+	else
+		*out = t;
+	return e;
+}
+
+static int track_of(struct pass *pass, const struct process *p, uint32_t id, struct track **out)
+{
+	struct per_process *of = &pass->processes[p->id];
+	int e = vec_reserve(of->tracks, of->room, id + 1ul);
+	if (!e && !of->tracks[id])
+		e = new_track(pass, p, id, &of->tracks[id]);
+	*out = e ? NULL : of->tracks[id];
+	return e;
+}
+
+/* ---- what the driver did ----------------------------------------------------------------------------------- */
+
+static int add_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes, bool pools)
+{
+	int e = vec_reserve(t->deeds, t->deed_room, t->deed_count + 1);
+	if (!e)
+		t->deeds[t->deed_count++] = (struct deed){ .kind = kind, .addr = addr, .bytes = bytes, .pools = pools };
+	return e;
+}
+
+static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	struct place *place = calloc(1, sizeof(*place)), *old;
+	if (!place)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	place->addr = addr;
+	place->bytes = bytes;
+	HASH_REPLACE(hh, t->places, addr, sizeof(place->addr), place, old);
+	free(old);
+	return add_deed(t, DEED_TAKE, addr, bytes, false);
+}
+
+/* The device of a free is the thread's, which may be another than the memory's. */
+static int give_place(struct per_process *of, uint64_t addr)
+{
+	struct place *place = NULL;
+	for (size_t i = 0; i < of->room && !place; i++) {
+		struct track *t = of->tracks[i];
+		if (t)
+			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
+		if (place) {
+			int e = add_deed(t, DEED_GIVE, addr, place->bytes, place->pools);
+			HASH_DEL(t->places, place);
+			free(place);
+			return e;
+		}
+	}
+	return 0;
+}
+
+/* A free that did not happen. */
+static int undo_give(struct track *t, uint64_t addr)
+{
+	for (size_t i = t->deed_count; i > 0; i--)
+		if (t->deeds[i - 1].kind == DEED_GIVE && t->deeds[i - 1].addr == addr) {
+			uint64_t bytes = t->deeds[i - 1].bytes;
+			bool pools = t->deeds[i - 1].pools;
+			struct place *place = NULL;
+			memmove(&t->deeds[i - 1], &t->deeds[i], (t->deed_count - i) * sizeof(*t->deeds));
+			t->deed_count--;
+			int e = take_place(t, addr, bytes);
+			t->deed_count -= !e; /* it is nothing that was done */
+			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
+			if (place)
+				place->pools = pools;
+			return e;
+		}
+	return 0;
+}
+
+static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s, const struct mt_ext_device *x)
+{
+	struct track *t;
+	int e = track_of(pass, p, x->device, &t);
+	if (e)
+		return e;
+	switch (s->kind) {
+	case MT_DEVICE_ALLOC:
+		if (x->class == MT_CLASS_RESERVED)
+			return add_deed(t, DEED_RESERVE, s->addr, s->size, false);
+		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
+	case MT_DEVICE_FREE:
+		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], s->addr) : 0;
+	case MT_DEVICE_UNDO:
+		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
+	case MT_DEVICE_FAIL:
+		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr, false) : 0;
+	case MT_DEVICE_MAP:
+		return add_deed(t, DEED_MAP, s->addr, s->size, false);
+	case MT_DEVICE_UNMAP:
+		return add_deed(t, DEED_UNMAP, s->addr, s->size, false);
+	case MT_DEVICE_INFO:
+		t->free_bytes = s->addr;
+		t->total_bytes = s->size;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------- */
+
+static void differ(struct track *t, const struct replay_moment *at)
+{
+	struct replay_track *f = facts_of(t);
+	if (!f->differs.request)
+		f->differs = *at;
+}
+
+/* Segments that went back before anything was refused: somebody emptied the cache. A garbage collection looks the same, and the pool does
+ * that itself. */
+static bool was_emptied(const struct track *t)
+{
+	for (size_t i = 0; i < t->deed_count; i++) {
+		const struct deed *d = &t->deeds[i];
+		if (d->kind == DEED_UNMAP || (d->kind == DEED_GIVE && d->pools))
+			return facts_of(t)->settings.gc_threshold <= 0;
+		if (d->kind == DEED_FAIL || d->kind == DEED_TAKE || d->kind == DEED_MAP)
+			return false;
+	}
+	return false;
+}
+
+static int empty_as_then(struct track *t)
+{
+	int e = 0;
+	if (!was_emptied(t))
+		return 0;
+	for (size_t i = 0; i < t->pass->stages && !e; i++)
+		if (!t->stages[i].ended)
+			e = cuda_pool_empty_cache(t->stages[i].pool);
+	return e;
+}
+
+/* Some expandable segment was made: a program can switch that on at any time. */
+static void follow_settings(struct track *t)
+{
+	struct replay_track *f = facts_of(t);
+	bool ranges = find_deed(t, DEED_RESERVE, 0, 0), segments = find_deed(t, DEED_TAKE, 0, 0);
+	if (!f->settings.expandable && ranges && !segments) {
+		f->settings.expandable = true;
+		cuda_pool_set(t->stages[0].pool, &f->settings);
+	}
+}
+
+static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r, const struct replay_moment *at, bool refused,
+		   struct pool_block **block)
+{
+	struct stage *s = &t->stages[i];
+	struct replay_outcome *o = outcome_of(t, i);
+	*block = NULL;
+	if (s->ended)
+		return 0;
+	int e = cuda_pool_take(s->pool, r, block);
+	if (e)
+		return e;
+	if (*block && refused) {
+		o->granted = *at;
+		o->granted_count++;
+		o->spare = s->card.room - s->card.used;
+		cuda_pool_give_back(s->pool, *block); /* what would have come of it isn't known */
+		*block = NULL;
+	} else if (!*block && !refused) {
+		o->refused = *at;
+		s->ended = true;
+	}
+	return 0;
+}
+
+static int request(struct track *t, const struct mt_event *s, const struct mt_ext_device *x, struct replay_moment *at)
+{
+	struct replay_track *f = facts_of(t);
+	const bool refused = s->kind == MT_DEVICE_FAIL;
+	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
+	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
+	struct cuda_pool_request r = { .bytes = bytes, .stream = refused ? t->stream : x->stream, .capture = x->capture,
+				       .rounded = !refused && !x->other };
+	int e = l ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	at->bytes = bytes;
+	if (!e)
+		e = empty_as_then(t);
+	follow_settings(t);
+	for (size_t i = 0; i < t->pass->stages && !e; i++)
+		e = take_in(t, i, &r, at, refused, &l->blocks[i]);
+	if (e || refused) {
+		if (!e && outcome_of(t, 0)->granted.request == at->request)
+			differ(t, at);
+		free(l);
+		return e;
+	}
+	if (!l->blocks[0] || t->torn || cuda_pool_address_of(l->blocks[0]) != s->addr || cuda_pool_bytes_of(l->blocks[0]) != s->size)
+		differ(t, at);
+	f->unknown_sizes += r.rounded && s->size > 512;
+	t->stream = x->stream;
+	l->addr = s->addr;
+	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
+	free(old);
+	return 0;
+}
+
+static void note_outside(struct track *t)
+{
+	struct replay_track *f = facts_of(t);
+	uint64_t reserved = cuda_pool_figures(t->stages[0].pool)->reserved;
+	if (t->total_bytes && !f->differs.request && t->total_bytes >= t->free_bytes + reserved)
+		f->outside = t->total_bytes - t->free_bytes - reserved;
+}
+
+static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s, const struct mt_ext_device *x)
+{
+	struct track *t;
+	int e = track_of(pass, p, x->device, &t);
+	if (e)
+		return e;
+	struct replay_track *f = facts_of(t);
+	f->requests++;
+	f->refused += s->kind == MT_DEVICE_FAIL;
+	f->last_ns = process_ns(p, s->ticks);
+	struct replay_moment at = { .request = f->requests, .ns = f->last_ns, .node = s->node, .node2 = s->node2 };
+	e = request(t, s, x, &at);
+	if (s->kind == MT_DEVICE_FAIL)
+		note_outside(t);
+	t->deed_count = 0;
+	t->torn = false;
+	return e;
+}
+
+static int note_free(struct pass *pass, const struct process *p, uint32_t device, uint64_t addr)
+{
+	struct per_process *of = &pass->processes[p->id];
+	struct track *t = device < of->room ? of->tracks[device] : NULL;
+	struct live *l = NULL;
+	if (t)
+		HASH_FIND(hh, t->live, &addr, sizeof(addr), l);
+	if (!l)
+		return 0;
+	if (was_emptied(t)) { /* before this block was free */
+		int e = empty_as_then(t);
+		t->deed_count = 0;
+		if (e)
+			return e;
+	}
+	for (size_t i = 0; i < pass->stages; i++)
+		if (l->blocks[i] && !t->stages[i].ended)
+			cuda_pool_give_back(t->stages[i].pool, l->blocks[i]);
+	HASH_DEL(t->live, l);
+	free(l);
+	return 0;
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------------------- */
+
+static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
+{
+	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
+	if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
+		return 0;
+	if (x->class != MT_CLASS_POOL)
+		return note_driver(pass, p, s, x);
+	if (s->kind == MT_DEVICE_ALLOC || s->kind == MT_DEVICE_FAIL)
+		return note_request(pass, p, s, x);
+	if (s->kind == MT_DEVICE_FREE)
+		return note_free(pass, p, x->device, s->addr);
+	return s->kind == MT_DEVICE_INFO ? note_driver(pass, p, s, x) : 0;
+}
+
+static int read_all(struct pass *pass, struct reader *r)
+{
+	struct reader_step step;
+	int e;
+	while ((e = reader_next(r, &step)) > 0) {
+		const bool wanted = step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
+		for (size_t i = 0; wanted && i < step.count && e >= 0; i++)
+			if (step.slots[i].kind != MT_EXT)
+				e = note_slot(pass, step.process, &step.slots[i]);
+		if (e < 0)
+			break;
+		if (pass->q->on_progress) {
+			const struct reader_progress done = reader_progress(r);
+			pass->q->on_progress(done.done, done.events);
+		}
+	}
+	return e;
+}
+
+/* Figures as they are at the end. */
+static void finish(struct pass *pass)
+{
+	for (unsigned i = 0; i < pass->process_count; i++) {
+		struct per_process *of = &pass->processes[i];
+		for (size_t k = 0; k < of->room; k++) {
+			struct track *t = of->tracks[k];
+			for (size_t stage = 0; t && stage < pass->stages; stage++)
+				outcome_of(t, stage)->figures = *cuda_pool_figures(t->stages[stage].pool);
+			free_track(t);
+		}
+		free(of->tracks);
+	}
+	free(pass->processes);
+}
+
+static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q, size_t stages)
+{
+	struct pass pass = { .first = first, .out = out, .q = q, .process_count = reader_processes(r), .stages = stages };
+	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
+	int e = pass.processes ? read_all(&pass, r) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	if (pass.processes)
+		finish(&pass);
+	return e;
+}
+
+/* What an earlier pass was for stays: settings, and what others have of the device. */
+static void begin_again(struct replay *out)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		struct replay_track *f = &out->tracks[i];
+		f->requests = f->refused = f->unknown_sizes = 0;
+		f->differs = (struct replay_moment){ 0 };
+		f->run = (struct replay_outcome){ 0 };
+	}
+}
+
+/* Where the allocator was never asked for anything there is nothing but the driver. */
+static void keep_pools(struct replay *out)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->tracks[i].requests)
+			out->tracks[kept++] = out->tracks[i];
+		else
+			free(out->tracks[i].outcomes);
+	out->count = kept;
+}
+
+/* Which of two blocks of one size serves differs by version, and the trace does not have that. Returns whether any may be of the other. */
+static bool try_other_order(struct replay *out)
+{
+	bool any = false;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->tracks[i].differs.request) {
+			out->tracks[i].settings.oldest_first = false;
+			any = true;
+		}
+	return any;
+}
+
+/* Another pass over the trace. */
+static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t stages)
+{
+	struct reader *r;
+	int e = reader_again(&r, first);
+	if (e)
+		return e;
+	begin_again(out);
+	e = run_pass(out, first, r, q, stages);
+	reader_close(r);
+	return e;
+}
+
+int replay_run(struct replay *out, struct reader *r, const struct replay_query *q)
+{
+	*out = (struct replay){ 0 };
+	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
+	if (!e && try_other_order(out))
+		e = pass_again(out, r, q, 1);
+	if (!e && q->case_count)
+		e = pass_again(out, r, q, q->case_count + 1);
+	keep_pools(out);
+	return e;
+}
+
+void replay_fini(struct replay *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		free(r->tracks[i].outcomes);
+	free(r->tracks);
+	*r = (struct replay){ 0 };
+}

@@ -1,0 +1,167 @@
+/* The words of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF since PyTorch 2.9) that change where blocks lie. */
+#include "analyzer/error.h"
+#include "analyzer/replay/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB 1048576ull
+#define LEAST_SPLIT_MIB 20 /* PyTorch refuses less */
+
+struct words {
+	struct cuda_pool_settings *settings;
+	uint64_t device_bytes;
+	bool strict;
+};
+
+static int is_wrong(const char *key, const char *value, const char *want)
+{
+	return error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "%s:%s: %s", key, value, want);
+}
+
+static int read_number(const char *key, const char *value, double least, double most, double *number)
+{
+	char *end;
+	*number = strtod(value, &end);
+	return end != value && !*end && *number >= least && *number <= most ? 0 : is_wrong(key, value, "no such number");
+}
+
+static int set_expandable(const struct words *w, const char *key, char *value)
+{
+	if (strcmp(value, "True") && strcmp(value, "False"))
+		return is_wrong(key, value, "True or False");
+	w->settings->expandable = *value == 'T';
+	return 0;
+}
+
+static int set_max_split(const struct words *w, const char *key, char *value)
+{
+	double n;
+	int e = read_number(key, value, LEAST_SPLIT_MIB + 1, 1 << 24, &n);
+	if (!e)
+		w->settings->max_split_bytes = (uint64_t)n * MIB;
+	return e;
+}
+
+static int set_threshold(const struct words *w, const char *key, char *value)
+{
+	double n;
+	int e = read_number(key, value, 0, 1, &n);
+	if (!e)
+		w->settings->gc_threshold = n;
+	return e;
+}
+
+static int set_fraction(const struct words *w, const char *key, char *value)
+{
+	double n;
+	int e = read_number(key, value, 0, 1, &n);
+	if (!e && w->device_bytes)
+		w->settings->allowed_bytes = (uint64_t)(n * (double)w->device_bytes);
+	return e;
+}
+
+static bool is_power(uint64_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+/* "256:1" or ">:8": from that size on, in MiB; what lies below the first is as the first. */
+static int set_interval(const struct words *w, const char *key, char *pair, bool *first)
+{
+	char *value = strchr(pair, ':');
+	double n;
+	if (!value)
+		return is_wrong(key, pair, "a list is like [256:1,512:2,>:8]");
+	*value++ = 0;
+	int e = read_number(key, value, 0, 1 << 20, &n);
+	uint64_t size = strtoull(pair, NULL, 10);
+	unsigned at = size ? 63 - (unsigned)__builtin_clzll(size) : 0;
+	if (e || (strcmp(pair, ">") && (!is_power(size) || at >= ROUNDUP_INTERVALS)) || (n > 0 && !is_power((uint64_t)n)))
+		return e ? e : is_wrong(key, pair, "sizes and divisions are powers of two");
+	for (unsigned i = *first ? 0 : at; i < ROUNDUP_INTERVALS; i++)
+		if (*pair != '>' || !w->settings->divisions[i])
+			w->settings->divisions[i] = (uint32_t)n;
+	*first = false;
+	return 0;
+}
+
+static int set_divisions(const struct words *w, const char *key, char *value)
+{
+	double n;
+	int e = 0;
+	bool first = true;
+	if (*value != '[') {
+		e = read_number(key, value, 0, 1 << 20, &n);
+		if (!e && n > 0 && !is_power((uint64_t)n))
+			e = is_wrong(key, value, "a power of two");
+		for (unsigned i = 0; i < ROUNDUP_INTERVALS && !e; i++)
+			w->settings->divisions[i] = (uint32_t)n;
+		return e;
+	}
+	memset(w->settings->divisions, 0, sizeof(w->settings->divisions));
+	value[strcspn(value, "]")] = 0;
+	for (char *rest = value + 1, *pair; !e && (pair = strsep(&rest, ",")); )
+		e = set_interval(w, key, pair, &first);
+	return e;
+}
+
+static int set_backend(const struct words *w, const char *key, char *value)
+{
+	return w->strict && strcmp(value, "native") ? is_wrong(key, value, "only the native allocator is modelled") : 0;
+}
+
+static const struct { const char *key; int (*set)(const struct words *w, const char *key, char *value); } keys[] = {
+	{ "expandable_segments", set_expandable }, { "max_split_size_mb", set_max_split }, { "garbage_collection_threshold", set_threshold },
+	{ "roundup_power2_divisions", set_divisions }, { "per_process_memory_fraction", set_fraction }, { "backend", set_backend },
+};
+
+static int set_word(const struct words *w, char *word)
+{
+	char *value = strchr(word, ':');
+	if (!value)
+		return w->strict ? is_wrong(word, "", "a setting is like expandable_segments:True") : 0;
+	*value++ = 0;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(word, keys[i].key))
+			return keys[i].set(w, word, value);
+	return !w->strict ? 0 : error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "%s is not known; known are expandable_segments, "
+		"max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold, per_process_memory_fraction", word);
+}
+
+/* Where the next word begins: behind a comma that isn't in a list. Ends this one. */
+static char *end_word(char *word)
+{
+	int depth = 0;
+	for (; *word; word++) {
+		depth += (*word == '[') - (*word == ']');
+		if (*word == ',' && !depth) {
+			*word = 0;
+			return word + 1;
+		}
+	}
+	return NULL;
+}
+
+int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t device_bytes, bool strict)
+{
+	const struct words w = { s, device_bytes, strict };
+	char *copy = strdup(text);
+	int e = copy ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	for (char *word = copy, *next; word && !e; word = next) {
+		next = end_word(word);
+		word += strspn(word, " ");
+		e = *word ? set_word(&w, word) : 0;
+	}
+	free(copy);
+	return e;
+}
+
+bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_pool_settings *b)
+{
+	for (unsigned i = 0; i < ROUNDUP_INTERVALS; i++)
+		if ((a->divisions[i] > 1 || b->divisions[i] > 1) && a->divisions[i] != b->divisions[i])
+			return false;
+	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes && a->allowed_bytes == b->allowed_bytes &&
+	       (a->gc_threshold <= 0) == (b->gc_threshold <= 0) && (a->gc_threshold <= 0 || a->gc_threshold == b->gc_threshold);
+}
