@@ -164,6 +164,8 @@ static void take_cgroup(struct pass *p, const struct sample *x)
 	struct worst *w = &p->s->worst[x->subject->index];
 	take_worst(w, x);
 	take_kills_at_limit(w, x);
+	if (has(x, MT_CGROUP_shmem))
+		p->shares[x->subject->index].shmem = x->value[MT_CGROUP_shmem];
 	if (x->gone || x->subject->host != p->s->host || !x->value[MT_CGROUP_limit])
 		return;
 	p->group = x->value[MT_CGROUP_anon] + x->value[MT_CGROUP_shmem] + x->value[MT_CGROUP_swap];
@@ -288,14 +290,23 @@ static void set_unknown(struct system *s)
 		};
 }
 
-/* Files are left by processes that have ended; where somebody was not seen to end, nothing is known. */
-static void settle_shm(struct system *s)
+/* Files are left by processes that have ended; where somebody was not seen to end, nothing is known. Nor are they files of a run whose cgroup was
+ * charged for less: others write there, too. */
+static void settle_shm(struct system *s, const struct share *shares)
 {
+	uint64_t charged = 0;
+	bool known = false, running = false;
 	for (unsigned i = 0; i < samples_subjects(s->samples); i++) {
 		const struct sample_subject *d = samples_subject(s->samples, i);
-		if (d->kind == MT_SUBJECT_PROCESS && d->traced && d->host == s->host && d->gone_ns == UINT64_MAX)
-			s->facts.shm_left = SYSTEM_UNKNOWN;
+		bool group = d->kind == MT_SUBJECT_CGROUP && d->host == s->host && d->known >> MT_CGROUP_shmem & 1;
+		known |= group;
+		charged += group ? shares[i].shmem : 0;
+		running |= d->kind == MT_SUBJECT_PROCESS && d->traced && d->host == s->host && d->gone_ns == UINT64_MAX;
 	}
+	if (running)
+		s->facts.shm_left = SYSTEM_UNKNOWN;
+	else if (known && s->facts.shm_left != SYSTEM_UNKNOWN)
+		s->facts.shm_left = lower(s->facts.shm_left, charged);
 }
 
 static int look(struct system *s)
@@ -307,7 +318,7 @@ static int look(struct system *s)
 		e = judge(s, &s->processes[i]);
 	if (!e) {
 		choose_moment(s, &p);
-		settle_shm(s);
+		settle_shm(s, p.shares);
 	}
 	free(p.shares);
 	return e;

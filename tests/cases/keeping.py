@@ -4,6 +4,7 @@ themselves what they had, each with a healthy twin."""
 # timeout: 400
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -122,7 +123,7 @@ def case_what_no_hook_saw_is_no_allocators():
     done = keepers("both", 200, 4)
     ledger = done.trace.report["system"]["ledger"]
     mt.equal(held(done.trace, "retained"), [], "retained")
-    near(ledger["unseen"], 200 * MIB, 24 * MIB, "seen by no hook")
+    mt.between(168 * MIB, ledger["unseen"], 204 * MIB, "seen by no hook")  # at least so much: stacks and libraries are usual
     near(ledger["live"], 100 * MIB, 10 * MIB, "live")
 
 
@@ -224,6 +225,18 @@ def case_files_in_shm(*left):
     finally:
         if left:
             os.unlink(done.out.split()[0])
+
+
+def case_files_of_others_are_not_left():
+    """Somebody in another cgroup fills /dev/shm meanwhile."""
+    with Cgroup(512 * MIB) as group:
+        other = subprocess.Popen([mt.program("shmfiles"), "128", "1", "left"], stdout=subprocess.PIPE, text=True)
+        try:
+            done = ended(group.command([ONCE, "80", "0", "3"]))
+            mt.equal((done.status, held(done.trace, "files_left")), (0, []), "status, files left")
+        finally:
+            other.wait()
+            os.unlink(other.stdout.readline().strip())
 
 
 # ---- what the screen says first, and of which moment

@@ -361,7 +361,7 @@ def case_who_the_oom_killer_killed():
 def killed_with_its_recorder(used, group):
     """All of a control group at once, as memory.oom.group does; when the recorder has seen what it had."""
     run = Running("anon", 10, "heap", used, "until", 0, program=group.command([PROGRAM])).ready()
-    mt.until(lambda: run.trace.recorder() and any(r["fields"].get("rss_anon", 0) > used * MIB for r in rows(run.trace, "process", run.pid)), "a look")
+    mt.until(lambda: run.trace.recorder() and any(r["fields"].get("rss_anon", 0) > (used + 9) * MIB for r in rows(run.trace, "process", run.pid)), "a look")
     for pid in (run.trace.recorder(), run.pid):
         os.kill(pid, signal.SIGKILL)
     killed_ns, trace = time.clock_gettime_ns(time.CLOCK_MONOTONIC), run.end()
