@@ -187,7 +187,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	if (text)
 		table_note(t, 0, text);
 	free(text);
-	print("%s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD));
+	print("\n%s%s%s\n", output_begin(STYLE_HEAD), heading, output_end(STYLE_HEAD));
 	table_print(t);
 }
 
@@ -347,11 +347,11 @@ static void print_screen(const struct leaks *l)
 	print_growing(l);
 	if (l->view->options->filter && !l->count)
 		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'", l->view->options->filter));
-	print_kind(l, MODEL_HEAP, "\nHEAP");
-	print_kind(l, MODEL_MAP, "\nMAPPED");
-	print_kind(l, MODEL_PINNED, "\nPINNED");
-	print_kind(l, MODEL_POOL, "\nIN THE FRAMEWORK'S POOL");
-	print_kind(l, MODEL_DEVICE, "\nON DEVICES");
+	print_kind(l, MODEL_HEAP, "HEAP");
+	print_kind(l, MODEL_MAP, "MAPPED");
+	print_kind(l, MODEL_PINNED, "PINNED");
+	print_kind(l, MODEL_POOL, "IN THE FRAMEWORK'S POOL");
+	print_kind(l, MODEL_DEVICE, "ON DEVICES");
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */

@@ -43,11 +43,12 @@ static bool is_sure(const struct pace *p, const struct growth *g)
 	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH : p->total >= OUTLOOK_STEPS;
 }
 
-enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t device, struct growth *g, double later)
+/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. */
+enum outlook outlook_of(const struct course *c, const struct pace *p, enum model_kind kind, struct growth *g, double later)
 {
 	if (!growth_is_steady(g) || !p->count)
 		return OUTLOOK_NONE;
-	if (device != MODEL_NO_DEVICE || outlook_is_told(p))
+	if (kind >= MODEL_PINNED || outlook_is_told(p))
 		return OUTLOOK_LEAKS;
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
 	if (has_stopped(p, g, later))
@@ -88,7 +89,7 @@ static double high_behind(const struct step_track *t, size_t entry)
 
 enum outlook outlook_of_track(const struct course *c, const struct pace *p, const struct step_track *t, struct growth *g)
 {
-	return outlook_of(c, p, t->device, g, p->count ? high_behind(t, p->count - 1) : 0);
+	return outlook_of(c, p, t->kind, g, p->count ? high_behind(t, p->count - 1) : 0);
 }
 
 char *outlook_why_not(enum outlook o, double lasted_s)

@@ -17,9 +17,9 @@
 enum { OUTLOOK_STEPS = 20 }; /* of a loop that nobody marked: layers of one step recur, too */
 #define OUTLOOK_LONG_S 20.0 /* growth that lasts as long is taken for a leak, whatever else the program does */
 
-/* Of growth that is steady, in entries of `p`; `later` are bytes that came after the last of them. Of what only lasts the certainty is
+/* Of growth of memory of that kind that is steady, in entries of `p`; `later` are bytes that came after the last of them. Of what only lasts the certainty is
  * lowered. */
-enum outlook outlook_of(const struct course *c, const struct pace *p, uint32_t device, struct growth *g, double later);
+enum outlook outlook_of(const struct course *c, const struct pace *p, enum model_kind kind, struct growth *g, double later);
 
 /* The same of a whole track. */
 enum outlook outlook_of_track(const struct course *c, const struct pace *p, const struct step_track *t, struct growth *g);

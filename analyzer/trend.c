@@ -347,7 +347,7 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->process = o->members[from]->process;
 	t->stepped = p->source != RHYTHM_NONE;
 	t->period_s = course_mean_period(p);
-	t->outlook = outlook_of(c, p, o->members[from]->device, &t->growth, later(v, c, o, from, to));
+	t->outlook = outlook_of(c, p, o->members[from]->kind, &t->growth, later(v, c, o, from, to));
 	if (o->members[from]->kind == MODEL_MAP && t->outlook && outlook_gives_way(course_samples(c), v->model, p, t->growth.bytes))
 		t->outlook = OUTLOOK_GIVES_WAY;
 	if (growth_is_steady(&t->growth))

@@ -480,12 +480,18 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= p->steps);
 }
 
+/* A line that made nothing before its request failed. */
+static bool is_one_request(const struct evidence_phase *p)
+{
+	return p->line && added(p) == 0;
+}
+
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	if (!f.top || !f.next || !is_phase(d, f.top))
+	if (!f.top || !f.next || !is_phase(d, f.top) || is_one_request(f.top))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
 		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name, BYTES(f.next->peak_bytes)));

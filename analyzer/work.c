@@ -8,7 +8,7 @@
 enum { STRETCHES = 256 };
 #define SHORTEST_NS 4000000u
 
-struct stretch { uint64_t made, freed, most; }; /* most: that was live */
+struct stretch { uint64_t made, freed, most, last; }; /* most that was live, and what was live at last; both 0 where nothing happened */
 
 struct busy {
 	bool begun;
@@ -44,12 +44,18 @@ static struct busy *busy_of(struct work *w, uint32_t process)
 	return w->list[process];
 }
 
+static bool is_empty(const struct stretch *s)
+{
+	return !s->made && !s->freed;
+}
+
 static void halve(struct busy *b)
 {
 	for (int i = 0; i < STRETCHES / 2; i++) {
 		b->stretches[i].made = b->stretches[2 * i].made + b->stretches[2 * i + 1].made;
 		b->stretches[i].freed = b->stretches[2 * i].freed + b->stretches[2 * i + 1].freed;
 		b->stretches[i].most = higher(b->stretches[2 * i].most, b->stretches[2 * i + 1].most);
+		b->stretches[i].last = is_empty(&b->stretches[2 * i + 1]) ? b->stretches[2 * i].last : b->stretches[2 * i + 1].last;
 	}
 	memset(b->stretches + STRETCHES / 2, 0, sizeof(b->stretches) / 2);
 	b->width_ns *= 2;
@@ -77,6 +83,7 @@ void work_change(struct work *w, const struct model_change *c)
 		return;
 	b->live = c->bytes < 0 ? less(b->live, (uint64_t)-c->bytes) : b->live + (uint64_t)c->bytes;
 	s->most = higher(s->most, b->live);
+	s->last = b->live;
 	if (c->bytes > 0)
 		s->made += less((uint64_t)c->bytes, c->moves ? b->moving : 0);
 	else if (!c->moves)
@@ -84,21 +91,38 @@ void work_change(struct work *w, const struct model_change *c)
 	b->moving = c->moves && c->bytes < 0 ? (uint64_t)-c->bytes : 0;
 }
 
+/* What was live before that stretch. */
+static uint64_t live_before(const struct busy *b, size_t from)
+{
+	while (from > 0 && is_empty(&b->stretches[from - 1]))
+		from--;
+	return from ? b->stretches[from - 1].last : 0;
+}
+
+/* The most that was live in the second half: what a program frees as it ends was kept till then, what a load took for a moment was not. */
+static uint64_t most_lately(const struct busy *b, size_t from, size_t to)
+{
+	uint64_t most = 0;
+	for (size_t i = from + (to - from) / 2; i <= to; i++)
+		most = higher(most, b->stretches[i].most);
+	return most;
+}
+
 struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct busy *b = process < w->count ? w->list[process] : NULL;
 	struct work_done done = { 0 };
 	size_t seen = 0, all = 0;
-	uint64_t most = 0;
 	if (!b || !b->begun || to_ns < b->from_ns)
 		return done;
 	size_t from = less(from_ns, b->from_ns) / b->width_ns, to = (to_ns - b->from_ns) / b->width_ns;
-	for (size_t i = from; i <= to && i < STRETCHES; i++, all++) {
+	to = to < STRETCHES ? to : STRETCHES - 1;
+	from = from < to ? from : to;
+	for (size_t i = from; i <= to; i++, all++) {
 		done.made += (double)b->stretches[i].made;
-		most = higher(most, b->stretches[i].most);
 		seen += b->stretches[i].freed > 0;
 	}
-	uint64_t kept = less(most, from ? b->stretches[from - 1].most : 0);
+	uint64_t kept = less(most_lately(b, from, to), live_before(b, from));
 	done.passing = fmax(done.made - (double)kept, 0);
 	done.busy = all ? (double)seen / (double)all : 0;
 	return done;

@@ -2,6 +2,7 @@
 """docs/JSON.md: every key that a command prints on the test traces is on the page with its type, and every key of the page is printed."""
 # timeout: 400
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -12,7 +13,6 @@ import cases
 import bombs
 import exchanged
 import golden_traces
-import gpu
 import mt
 
 PAGE = os.path.join(mt.TOP, "docs/JSON.md")
@@ -109,8 +109,10 @@ def traces():
 
 @functools.lru_cache(None)
 def replayed():
-    """Runs with failures, of which each setting would spare the program some and bring others."""
-    out = []
+    """Runs with failures, of which each setting would spare the program some and bring others. The battery has a module of the same name."""
+    spec = importlib.util.spec_from_file_location("devices", os.path.join(mt.TOP, "tests/lib/gpu.py"))
+    gpu, out = importlib.util.module_from_spec(spec), []
+    spec.loader.exec_module(gpu)
     for setting in ("expandable_segments:True", "expandable_segments:False"):
         done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
         out.append(done.trace.settle().path)

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < 1000; i++) {
 		kept.push_back(keep_line(1024)); // 1000 KiB, for ever
-		touch_temporary(333);
+		touch_temporary(4096); // it works: most of what it makes passes
 		if (seconds > 0)
 			nap(seconds / 1000);
 	}

@@ -18,23 +18,25 @@ def size(choice):
 
 
 def main():
-    choice, live = random.Random(int(sys.argv[1])), []
+    choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
     streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
     for _ in range(int(sys.argv[2])):
         if live and (choice.random() < 0.48 or len(live) > 60):
             live.pop(choice.randrange(len(live)))
         else:
+            requests += 1
             with torch.cuda.stream(streams[choice.random() < 0.2]):
                 try:
                     live.append(torch.empty(size(choice), dtype=torch.uint8, device="cuda"))
                 except torch.OutOfMemoryError:
+                    refused.append(requests)
                     del live[::2]
         if choice.random() < 0.002:
             torch.cuda.empty_cache()
     stats = torch.cuda.memory_stats()
     print(json.dumps({"most_reserved_bytes": stats["reserved_bytes.all.peak"], "most_used_bytes": stats["allocated_bytes.all.peak"],
-                      "most_requested_bytes": stats["requested_bytes.all.peak"], "retries": stats["num_alloc_retries"],
-                      "requests_refused": stats["num_ooms"]}))
+                      "most_requested_bytes": stats["requested_bytes.all.peak"], "retries": stats["num_alloc_retries"], "requests": requests,
+                      "requests_refused": stats["num_ooms"], "first_refused": refused[0] if refused else None}))
 
 
 main()
