@@ -45,7 +45,7 @@ struct book {
 	unsigned shift, site_shift; /* entries and buckets are 2^shift steps */
 	uint64_t index;             /* of the step that is open, or window */
 	bool started, open, recording, beaten;
-	uint64_t others;            /* blocks of the pool that sites outside of the loop have made in this step */
+	bool left;                  /* the pool's latest block was made by a site outside of the loop */
 	uint64_t moving;            /* bytes of the block that realloc is at: freed, and there again with the next change */
 	uint32_t moving_site;
 	struct step now;
@@ -522,7 +522,7 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 	make_site_room(b);
 	b->started = b->open = b->recording = true;
 	b->beaten = false;
-	b->others = 0;
+	b->left = false;
 	b->before_ns = b->now.begin_ns;
 	b->now = (struct step){ .number = number == NO_NUMBER ? b->index + 1 : number, .begin_ns = ns, .count = 1 };
 	b->overdue_ns = b->length_count >= 2 ? ns + (uint64_t)(OVERDUE * (double)usual(b, b->lengths)) : UINT64_MAX;
@@ -547,7 +547,8 @@ static void keep_step(struct book *b)
 static void by_roles(struct book *b, const struct model_change *c)
 {
 	uint8_t role = c->site < b->beat->role_count ? b->beat->roles[c->site] : 0;
-	b->others += !role && c->kind == MODEL_POOL && c->bytes > 0;
+	if (c->kind == MODEL_POOL && c->bytes > 0)
+		b->left = !role;
 	if (!role || c->thread != b->beat->thread || c->bytes <= 0)
 		return;
 	if (b->pace.source == RHYTHM_SITES) {
@@ -662,12 +663,12 @@ static bool begins_step(const struct book *b, const struct process *p, const str
 }
 
 /* Of any pool: who asks knows on which device. A request of the site that steps begin with begins the next one, which nothing else says.
- * However long the step takes: the machine may be held up, and a step that is over has made as many blocks as others. But where it has taken
- * too long and made blocks that are none of the loop's, the program has left the loop. */
+ * However long the step takes: the machine may be held up, and a step that is over has made as many blocks as others. But behind a block that
+ * is none of the loop's the program has left it. */
 static void note_failure(struct book *b, const struct mt_event *slot, uint64_t ns)
 {
 	bool next = b->started && b->pace.source == RHYTHM_SITES && slot->node2 && slot->node2 == b->beat->node2;
-	if (!b->recording && b->others)
+	if (b->left)
 		return;
 	for (size_t i = 0; i < b->pace.track_count; i++) {
 		const struct step_track *t = &b->tracks[i];
