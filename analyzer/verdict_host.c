@@ -12,6 +12,7 @@
 #define LITTLE_LEFT 0.05
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
+#define LEAST_LEFT (192ull << 20) /* in /dev/shm: others come and go there with less */
 #define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
 #define MUCH_KEPT (512ull << 20)
 
@@ -327,7 +328,7 @@ enum finding host_files_left(const struct evidence *e, const struct evidence_dev
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
-	if (!evidence_known(h->shm_left) || h->shm_left < LEAST_KEPT)
+	if (!evidence_known(h->shm_left) || h->shm_left < LEAST_LEFT)
 		return FINDING_NONE;
 	out->evidence = output_format("/dev/shm has %s more than when the run began, and all its processes have ended: files in it are memory until somebody "
 				      "removes them", BYTES(h->shm_left));

@@ -4,7 +4,6 @@ themselves what they had, each with a healthy twin."""
 # timeout: 400
 import json
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -203,40 +202,6 @@ def case_a_runtime_that_ended_badly_is_inconclusive():
     mt.equal((done.status, report["status"], report["verdicts"]), (3, "inconclusive", []))
     text = done.trace.tool("report").out
     mt.check("ENDED BADLY" in text and "WHY" in text and "NOT KNOWN" in text, text)
-
-
-# ---- /dev/shm
-
-
-@mt.variants((), ("left",), ("others",))
-def case_files_in_shm(*left):
-    """Written, not mapped: nobody's pages. The table is of the moment when all are there; what is not removed is a finding, where the program has
-    anything to do with files there."""
-    done = mt.shimmed([mt.program("shmfiles"), "256", "2", *left])
-    try:
-        done.trace.settle()
-        report = done.trace.report
-        # of the whole machine: others may have some, too
-        mt.between(232 * MIB, report["system"]["ledger"]["shm_files"], 512 * MIB, "files in shm")
-        found = held(done.trace, "files_left")
-        mt.equal(len(found), left == ("left",), "files that were left")
-        for verdict in found:
-            mt.between(240 * MIB, verdict["bytes"], 512 * MIB, "left")
-    finally:
-        if left:
-            os.unlink(done.out.split()[0])
-
-
-def case_files_of_others_are_not_left():
-    """Somebody in another cgroup fills /dev/shm meanwhile."""
-    with Cgroup(512 * MIB) as group:
-        other = subprocess.Popen([mt.program("shmfiles"), "128", "1", "left"], stdout=subprocess.PIPE, text=True)
-        try:
-            done = ended(group.command([ONCE, "80", "0", "3"]))
-            mt.equal((done.status, held(done.trace, "files_left")), (0, []), "status, files left")
-        finally:
-            other.wait()
-            os.unlink(other.stdout.readline().strip())
 
 
 # ---- what the screen says first, and of which moment

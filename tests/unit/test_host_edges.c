@@ -167,9 +167,9 @@ TEST(files_that_stay_in_shm)
 {
 	idle_host();
 	CHECK(!now(VERDICT_FILES_LEFT) && nothing(VERDICT_FILES_LEFT));
-	evidence.host.shm_left = G(0.0624);
+	evidence.host.shm_left = G(0.1874);
 	CHECK(!now(VERDICT_FILES_LEFT));
-	evidence.host.shm_left = G(0.0625);
+	evidence.host.shm_left = G(0.1875);
 	CHECK(now(VERDICT_FILES_LEFT) && certainty(VERDICT_FILES_LEFT) == CERTAINTY_MEDIUM);
 }
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Files in /dev/shm, which are counted for the whole machine: no other test may make some meanwhile."""
+# serial
+import os
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+from cgroup import Cgroup
+
+MIB = 1 << 20
+
+
+def held(trace, kind):
+    return [v for v in trace.report["verdicts"] if v["kind"] == kind]
+
+
+@mt.variants((), ("left",), ("others",))
+def case_files_in_shm(*left):
+    """Written, not mapped: nobody's pages. The table is of the moment when all are there; what is not removed is a finding, where the program has
+    anything to do with files there."""
+    done = mt.shimmed([mt.program("shmfiles"), "256", "2", *left])
+    try:
+        done.trace.settle()
+        report = done.trace.report
+        # of the whole machine: others may have some, too
+        mt.between(232 * MIB, report["system"]["ledger"]["shm_files"], 512 * MIB, "files in shm")
+        found = held(done.trace, "files_left")
+        mt.equal(len(found), left == ("left",), "files that were left")
+        for verdict in found:
+            mt.between(240 * MIB, verdict["bytes"], 512 * MIB, "left")
+    finally:
+        if left:
+            os.unlink(done.out.split()[0])
+
+
+def case_files_of_others_are_not_left():
+    """Somebody in another cgroup fills /dev/shm meanwhile."""
+    with Cgroup(512 * MIB) as group:
+        other = subprocess.Popen([mt.program("shmfiles"), "256", "1", "left"], stdout=subprocess.PIPE, text=True)
+        try:
+            done = mt.shimmed(group.command([mt.program("once"), "80", "0", "3"]))
+            done.trace.settle()
+            mt.equal((done.status, held(done.trace, "files_left")), (0, []), "status, files left")
+        finally:
+            other.wait()
+            os.unlink(other.stdout.readline().strip())
+
+
+mt.main()
