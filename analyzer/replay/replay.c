@@ -11,12 +11,12 @@
 #define SEGMENTS (1ull << 40)
 #define GAP      (2ull << 20) /* between two segments: they never become one */
 
-/* What the driver was asked by a process and did, since the last request that the allocator was asked. */
+/* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the pool's segments alone, and
+ * what came and went without being one is dropped: a program that never asks the allocator keeps no more than is alive. */
 enum deed_kind { DEED_TAKE, DEED_GIVE, DEED_FAIL, DEED_RESERVE, DEED_MAP, DEED_UNMAP };
 struct deed {
 	enum deed_kind kind;
 	bool matched; /* the replayed pool has done the same */
-	bool pools;   /* GIVE: it was the pool's */
 	uint64_t addr, bytes;
 };
 
@@ -295,62 +295,72 @@ static int track_of(struct pass *pass, const struct process *p, uint32_t id, str
 
 /* ---- what the driver did ----------------------------------------------------------------------------------- */
 
-static int add_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes, bool pools)
+static int add_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes)
 {
 	int e = vec_reserve(t->deeds, t->deed_room, t->deed_count + 1);
 	if (!e)
-		t->deeds[t->deed_count++] = (struct deed){ .kind = kind, .addr = addr, .bytes = bytes, .pools = pools };
+		t->deeds[t->deed_count++] = (struct deed){ .kind = kind, .addr = addr, .bytes = bytes };
 	return e;
 }
 
-static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
+static void drop_deed(struct track *t, const struct deed *d)
+{
+	const size_t i = (size_t)(d - t->deeds);
+	memmove(&t->deeds[i], &t->deeds[i + 1], (t->deed_count - i - 1) * sizeof(*t->deeds));
+	t->deed_count--;
+}
+
+static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
 {
 	struct place *place = calloc(1, sizeof(*place)), *old;
 	if (!place)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	place->addr = addr;
 	place->bytes = bytes;
+	place->pools = pools;
 	HASH_REPLACE(hh, t->places, addr, sizeof(place->addr), place, old);
 	free(old);
-	return add_deed(t, DEED_TAKE, addr, bytes, false);
+	return 0;
+}
+
+static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	int e = put_place(t, addr, bytes, false);
+	return e ? e : add_deed(t, DEED_TAKE, addr, bytes);
 }
 
 /* The device of a free is the thread's, which may be another than the memory's. */
 static int give_place(struct per_process *of, uint64_t addr)
 {
-	struct place *place = NULL;
-	for (size_t i = 0; i < of->room && !place; i++) {
+	for (size_t i = 0; i < of->room; i++) {
 		struct track *t = of->tracks[i];
+		struct place *place = NULL;
+		struct deed *took;
+		int e = 0;
 		if (t)
 			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
-		if (place) {
-			int e = add_deed(t, DEED_GIVE, addr, place->bytes, place->pools);
-			HASH_DEL(t->places, place);
-			free(place);
-			return e;
-		}
+		if (!place)
+			continue;
+		if (place->pools)
+			e = add_deed(t, DEED_GIVE, addr, place->bytes);
+		else if ((took = find_deed(t, DEED_TAKE, addr, 0)))
+			drop_deed(t, took);
+		HASH_DEL(t->places, place);
+		free(place);
+		return e;
 	}
 	return 0;
 }
 
-/* A free that did not happen. */
+/* A free of a segment that did not happen. */
 static int undo_give(struct track *t, uint64_t addr)
 {
-	for (size_t i = t->deed_count; i > 0; i--)
-		if (t->deeds[i - 1].kind == DEED_GIVE && t->deeds[i - 1].addr == addr) {
-			uint64_t bytes = t->deeds[i - 1].bytes;
-			bool pools = t->deeds[i - 1].pools;
-			struct place *place = NULL;
-			memmove(&t->deeds[i - 1], &t->deeds[i], (t->deed_count - i) * sizeof(*t->deeds));
-			t->deed_count--;
-			int e = take_place(t, addr, bytes);
-			t->deed_count -= !e; /* it is nothing that was done */
-			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
-			if (place)
-				place->pools = pools;
-			return e;
-		}
-	return 0;
+	struct deed *gave = find_deed(t, DEED_GIVE, addr, 0);
+	if (!gave)
+		return 0;
+	const uint64_t bytes = gave->bytes;
+	drop_deed(t, gave);
+	return put_place(t, addr, bytes, true);
 }
 
 static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s, const struct mt_ext_device *x)
@@ -362,18 +372,18 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 	switch (s->kind) {
 	case MT_DEVICE_ALLOC:
 		if (x->class == MT_CLASS_RESERVED)
-			return add_deed(t, DEED_RESERVE, s->addr, s->size, false);
+			return add_deed(t, DEED_RESERVE, s->addr, s->size);
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
 		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], s->addr) : 0;
 	case MT_DEVICE_UNDO:
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
 	case MT_DEVICE_FAIL:
-		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr, false) : 0;
+		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr) : 0;
 	case MT_DEVICE_MAP:
-		return add_deed(t, DEED_MAP, s->addr, s->size, false);
+		return add_deed(t, DEED_MAP, s->addr, s->size);
 	case MT_DEVICE_UNMAP:
-		return add_deed(t, DEED_UNMAP, s->addr, s->size, false);
+		return add_deed(t, DEED_UNMAP, s->addr, s->size);
 	case MT_DEVICE_INFO:
 		t->free_bytes = s->addr;
 		t->total_bytes = s->size;
@@ -398,7 +408,7 @@ static bool was_emptied(const struct track *t)
 {
 	for (size_t i = 0; i < t->deed_count; i++) {
 		const struct deed *d = &t->deeds[i];
-		if (d->kind == DEED_UNMAP || (d->kind == DEED_GIVE && d->pools))
+		if (d->kind == DEED_UNMAP || d->kind == DEED_GIVE)
 			return facts_of(t)->settings.gc_threshold <= 0;
 		if (d->kind == DEED_FAIL || d->kind == DEED_TAKE || d->kind == DEED_MAP)
 			return false;
@@ -500,8 +510,7 @@ static int note_request(struct pass *pass, const struct process *p, const struct
 	struct replay_track *f = facts_of(t);
 	f->requests++;
 	f->refused += s->kind == MT_DEVICE_FAIL;
-	f->last_ns = process_ns(p, s->ticks);
-	struct replay_moment at = { .request = f->requests, .ns = f->last_ns, .node = s->node, .node2 = s->node2 };
+	struct replay_moment at = { .request = f->requests, .ns = process_ns(p, s->ticks), .node = s->node, .node2 = s->node2 };
 	e = request(t, s, x, &at);
 	if (s->kind == MT_DEVICE_FAIL)
 		note_outside(t);

@@ -40,8 +40,6 @@ struct replay_track {
 	uint32_t id;                    /* of the device in the process */
 	uint64_t requests, refused;     /* of the run; refused ones are among them */
 	uint64_t unknown_sizes;         /* requests of which only the block's bytes are known: their outcomes lie between two */
-	uint64_t last_ns;               /* of the last request */
-	uint64_t reserved, most_reserved; /* as recorded: segments that blocks were in */
 	uint64_t outside;               /* of the device's bytes what this pool could not have, when the driver told; most of it */
 	struct replay_moment differs;   /* the first whose block lay elsewhere than the replay says; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as is known */
