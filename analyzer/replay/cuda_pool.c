@@ -17,6 +17,7 @@
 #define OWN_STEP      (2 * MIB)   /* ... rounded up to that */
 #define LEAST_INTERVAL 20         /* log2 of what the first of `divisions` is for */
 #define CHUNK         1024        /* blocks allocated at a time */
+#define MOST_ADDRESSES (1ull << 47) /* of a process: no request is as large */
 
 /* What a request without a retry makes at most: a range, what is left of it when a part is mapped, a segment, what is split off. */
 #define MOST_MADE 4
@@ -311,7 +312,8 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 		if (has_room(b, bytes))
 			return b;
 	}
-	uint64_t whole = round_up(p->driver->device_bytes + p->driver->device_bytes / 8, page_of(bin));
+	uint64_t most = p->driver->device_bytes + p->driver->device_bytes / 8; /* 0: nobody knows how large the device is */
+	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(bin));
 	uint64_t range = p->driver->reserve(p->driver->arg, whole);
 	struct pool_block *b = new_block(p, bin, stream, range, whole);
 	b->segment = ++p->segments;
@@ -323,6 +325,8 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 
 static struct pool_block *expand(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
 {
+	if (bytes > MOST_ADDRESSES)
+		return NULL;
 	struct pool_block *b = find_place(p, bin, stream, bytes);
 	if (!b->mapped && !map(p, b, b->bytes < bytes ? b->bytes : bytes))
 		return NULL;

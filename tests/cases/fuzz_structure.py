@@ -93,6 +93,12 @@ def case_places_without_frames():
         run_all(dict(files, **{name: records.write_nodes(lost)}), [c for c in fuzzing.COMMANDS if c[0] in ("report", "peak", "leaks", "frag")])
 
 
+def case_a_device_of_unknown_size():
+    """Without the information on a process nobody knows how large its device is: expandable segments have room for a request even so."""
+    files = {name: data for name, data in mutants.Originals.get()["devices"].items() if not name.endswith(".info")}
+    run_all(files, [c for c in fuzzing.COMMANDS if c[0] == "whatif"])
+
+
 def late(shift):
     """The first event comes some seconds after the start, others for as long."""
     with tempfile.TemporaryDirectory() as folder:
