@@ -181,22 +181,33 @@ static int open_image(struct reader *r, struct session *s, const char *name)
 	return e;
 }
 
-static bool is_known(const struct reader *r, const struct session *s, const char *name)
+/* What is there of the session by now; it grows by none while new ones are opened. */
+static int list_known(const struct reader *r, const struct session *s, struct names *known)
 {
-	for (size_t i = 0; i < r->image_count; i++)
-		if (r->images[i]->session == s && !strcmp(r->images[i]->name, name))
-			return true;
-	return false;
+	int e = vec_reserve(known->list, known->room, r->image_count + 1);
+	for (size_t i = 0; !e && i < r->image_count; i++)
+		if (r->images[i]->session == s)
+			memcpy(known->list[known->count++], r->images[i]->name, sizeof(*known->list));
+	if (known->count)
+		qsort(known->list, known->count, sizeof(*known->list), compare_names);
+	return e;
+}
+
+static bool is_known(const struct names *known, const char *name)
+{
+	return known->count && bsearch(name, known->list, known->count, sizeof(*known->list), compare_names);
 }
 
 static int open_images(struct reader *r, struct session *s, struct names *names)
 {
-	int e = 0;
+	struct names known = { 0 };
+	int e = list_known(r, s, &known);
 	if (names->count)
 		qsort(names->list, names->count, sizeof(*names->list), compare_names);
 	for (size_t i = 0; !e && i < names->count; i++)
-		if ((!i || strcmp(names->list[i], names->list[i - 1]) != 0) && !is_known(r, s, names->list[i]))
+		if ((!i || strcmp(names->list[i], names->list[i - 1]) != 0) && !is_known(&known, names->list[i]))
 			e = open_image(r, s, names->list[i]);
+	free(known.list);
 	return e;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 
 #define T(n) (SYNTH_START + (n))
 
@@ -292,6 +293,34 @@ TEST(a_process_that_never_began_is_left_out)
 	CHECK(reader_complete(r));
 	reader_close(r);
 	synth_end(&s);
+}
+
+/* Seconds of processor time that opening a trace of so many children of one process takes. */
+static double cost_of_opening(uint32_t count)
+{
+	struct synth s;
+	synth_begin(&s);
+	struct synth_process *parent = synth_process(&s, 1, 0);
+	synth_write(parent, SYNTH_BLOCKS);
+	for (uint32_t i = 1; i < count; i++)
+		synth_write(synth_fork(parent, 1 + i, T(i)), SYNTH_BLOCKS);
+	clock_t began = clock();
+	struct reader *r = open_synth(&s, 0);
+	double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+	CHECK_EQ(reader_processes(r), count);
+	CHECK(reader_process(r, count - 1)->parent == reader_process(r, 0));
+	reader_close(r);
+	synth_end(&s);
+	return seconds;
+}
+
+TEST(opening_a_process_costs_the_same_among_many)
+{
+	uint32_t few = QUICK ? 200 : 1000;
+	double least = cost_of_opening(few), again = cost_of_opening(few), many = cost_of_opening(12 * few);
+	least = again < least ? again : least;
+	printf("# %.3f s for %u processes, %.3f s for %u\n", least, few, many, 12 * few);
+	CHECK(many < 18 * least);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------------------- */
