@@ -36,6 +36,7 @@ struct reader {
 	uint64_t notes_dropped;
 	struct codec *codec;
 	struct bound *bound;      /* on what is held decoded; of reader_again() the other reader's */
+	uint64_t decoded;
 	struct source *sources;
 	size_t source_count, source_room;
 	struct source **heap;

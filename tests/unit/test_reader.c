@@ -5,6 +5,7 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <time.h>
 
@@ -321,6 +322,46 @@ TEST(opening_a_process_costs_the_same_among_many)
 	least = again < least ? again : least;
 	printf("# %.3f s for %u processes, %.3f s for %u\n", least, few, many, 12 * few);
 	CHECK(many < 18 * least);
+}
+
+static uint64_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+	return m.uordblks + m.hblkhd;
+}
+
+/* Each is in the middle of a block of 10 MiB at the same time. */
+TEST(many_processes_at_once_are_not_all_held_decoded)
+{
+	enum { MANY = 24 };
+	struct synth s;
+	struct reader_step step;
+	size_t at[MANY] = { 0 };
+	synth_begin(&s);
+	struct synth_process *p = synth_process(&s, 0, 0);
+	p->block_slots = 300000;
+	synth_node(p, synth_node(p, 0, 0x1000), 0x2000);
+	fill(p, 160000);
+	for (uint32_t i = 0; i < MANY; i++) {
+		p->info.pid = 100 + i;
+		synth_write(p, SYNTH_BLOCKS);
+	}
+	struct reader *r = open_synth(&s, READER_FORCE);
+	uint64_t before = heap_bytes(), most = before;
+	while (reader_next(r, &step) > 0 && !test_failures) {
+		for (size_t i = 0; i < step.count && !test_failures; i++) {
+			const struct synth_slot *want = &p->slots[at[step.process->pid - 100]++];
+			CHECK(!memcmp(&step.slots[i], &want->event, sizeof(want->event)) && step.rings[i] == want->ring && step.threads[i] == want->ring);
+		}
+		uint64_t now = heap_bytes();
+		most = now > most ? now : most;
+	}
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(at[i], p->count);
+	printf("# %" PRIu64 " MiB for %d processes with %zu events each\n", (most - before) >> 20, MANY, p->count);
+	CHECK(most - before < 160 << 20);
+	reader_close(r);
+	synth_end(&s);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------------------- */
