@@ -186,8 +186,12 @@ int kin_load(struct reader *r)
 	qsort(r->images, r->image_count, sizeof(*r->images), compare_images);
 	for (size_t i = 0; i < r->image_count; i++) {
 		r->images[i]->process.id = (unsigned)i;
-		look_alive(r->images[i]);
+		r->images[i]->process.state = image_is_alive(r->images[i]) ? PROCESS_RUNNING : PROCESS_GONE;
 	}
+	for (size_t i = 0; i < r->session_count; i++) /* who has ended had the recorder started before */
+		directory_look_again(&r->sessions[i]);
+	for (size_t i = 0; i < r->image_count; i++)
+		r->images[i]->session->recorder |= may_get_recorder(r->images[i]);
 	for (size_t i = 0; !e && i < r->image_count; i++)
 		e = image_load(r->images[i]);
 	return e ? e : set_ends(r, 0);

@@ -324,6 +324,40 @@ TEST(opening_a_process_costs_the_same_among_many)
 	CHECK(many < 18 * least);
 }
 
+static void set_boot(struct mt_session *s)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f || fread(s->boot_id, 1, 36, f) != 36 || fclose(f))
+		abort();
+}
+
+/* It is being started, or has its last look: the session knows no pid then, and raw files vanish while they are read. */
+TEST(a_recorder_without_a_pid_may_take_the_ring)
+{
+	struct synth s;
+	struct timespec now;
+	char path[256];
+	unsigned char page[4096] = { 0 };
+	synth_begin(&s);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	set_boot(&s.session);
+	s.session.recorder_beat_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	memcpy(page, &s.session, sizeof(s.session));
+	synth_save(&s, "session", page, sizeof(page));
+	struct synth_process *p = synth_process(&s, 3999999, 0);
+	synth_node(p, synth_node(p, 0, 0x1000), 0x2000);
+	fill(p, 1000);
+	synth_write(p, SYNTH_RAW);
+	struct reader *r = open_synth(&s, 0);
+	synth_path(&s, "3999999-0.ring", path);
+	CHECK_EQ(unlink(path), 0);
+	struct stream_of got = read_stream(r, 3999999);
+	check_same(p, &got);
+	free(got.list);
+	reader_close(r);
+	synth_end(&s);
+}
+
 static uint64_t heap_bytes(void)
 {
 	struct mallinfo2 m = mallinfo2();
