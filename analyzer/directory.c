@@ -51,8 +51,9 @@ static void look_around(struct session *s)
 	fclose(f);
 	s->here = *boot && same_text(boot, s->head.boot_id, sizeof(boot));
 	uint64_t beat = s->head.recorder_beat_ns, now = clock_mono_ns();
+	/* also of one that is only being started, or has its last look: neither has a pid there */
 	bool fresh = beat && beat <= now && now - beat < 10ull * 1000000000;
-	s->recorder = s->here && s->head.recorder_pid && (fresh || !kill((pid_t)s->head.recorder_pid, 0) || errno == EPERM);
+	s->recorder = s->here && (fresh || (s->head.recorder_pid && (!kill((pid_t)s->head.recorder_pid, 0) || errno == EPERM)));
 }
 
 /* Raw files in a ring directory begin with a name of the session's own. */
@@ -181,22 +182,33 @@ static int open_image(struct reader *r, struct session *s, const char *name)
 	return e;
 }
 
-static bool is_known(const struct reader *r, const struct session *s, const char *name)
+/* What is there of the session by now; it grows by none while new ones are opened. */
+static int list_known(const struct reader *r, const struct session *s, struct names *known)
 {
-	for (size_t i = 0; i < r->image_count; i++)
-		if (r->images[i]->session == s && !strcmp(r->images[i]->name, name))
-			return true;
-	return false;
+	int e = vec_reserve(known->list, known->room, r->image_count + 1);
+	for (size_t i = 0; !e && i < r->image_count; i++)
+		if (r->images[i]->session == s)
+			memcpy(known->list[known->count++], r->images[i]->name, sizeof(*known->list));
+	if (known->count)
+		qsort(known->list, known->count, sizeof(*known->list), compare_names);
+	return e;
+}
+
+static bool is_known(const struct names *known, const char *name)
+{
+	return known->count && bsearch(name, known->list, known->count, sizeof(*known->list), compare_names);
 }
 
 static int open_images(struct reader *r, struct session *s, struct names *names)
 {
-	int e = 0;
+	struct names known = { 0 };
+	int e = list_known(r, s, &known);
 	if (names->count)
 		qsort(names->list, names->count, sizeof(*names->list), compare_names);
 	for (size_t i = 0; !e && i < names->count; i++)
-		if ((!i || strcmp(names->list[i], names->list[i - 1]) != 0) && !is_known(r, s, names->list[i]))
+		if ((!i || strcmp(names->list[i], names->list[i - 1]) != 0) && !is_known(&known, names->list[i]))
 			e = open_image(r, s, names->list[i]);
+	free(known.list);
 	return e;
 }
 
@@ -225,18 +237,23 @@ int directory_open(struct reader *r, struct session *s, const char *dir)
 	return e ? e : take_images(r, s);
 }
 
-int directory_refresh(struct reader *r, struct session *s)
+void directory_look_again(struct session *s)
 {
 	struct mt_session head;
-	if (file_read(&s->file, 0, &head, sizeof(head)) == 0 && s->known) {
-		s->head.recorder_pid = head.recorder_pid;
-		s->head.recorder_beat_ns = head.recorder_beat_ns;
-		s->head.unrecorded = head.unrecorded;
-		s->head.unrecorded_why = head.unrecorded_why;
-		s->head.root_exit_kind = head.root_exit_kind;
-		s->head.root_exit_code = head.root_exit_code;
-		s->head.root_pid = head.root_pid;
-		look_around(s);
-	}
+	if (file_read(&s->file, 0, &head, sizeof(head)) || !s->known)
+		return;
+	s->head.recorder_pid = head.recorder_pid;
+	s->head.recorder_beat_ns = head.recorder_beat_ns;
+	s->head.unrecorded = head.unrecorded;
+	s->head.unrecorded_why = head.unrecorded_why;
+	s->head.root_exit_kind = head.root_exit_kind;
+	s->head.root_exit_code = head.root_exit_code;
+	s->head.root_pid = head.root_pid;
+	look_around(s);
+}
+
+int directory_refresh(struct reader *r, struct session *s)
+{
+	directory_look_again(s);
 	return take_images(r, s);
 }

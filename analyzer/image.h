@@ -136,6 +136,7 @@ void reader_remark(struct reader *r, int code, const char *file, int64_t offset,
 bool reader_follows(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
 struct bound *reader_bound(const struct reader *r);
+uint64_t *reader_decoded(struct reader *r); /* bytes of events that its streams hold */
 
 /* log.c: the record log in im->log. */
 int log_parse(struct image *im, const char *file, uint64_t file_offset);

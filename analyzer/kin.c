@@ -1,9 +1,11 @@
 /* Who is whose parent, and how everybody ended. */
 #include "analyzer/alive.h"
+#include "analyzer/error.h"
 #include "analyzer/reader_own.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NO_RECORDER_BYTES (64ull << 20) /* of raw files without a recorder: none will come any more */
 
@@ -17,13 +19,48 @@ static int compare_images(const void *a, const void *b)
 	return (x->info.image > y->info.image) - (x->info.image < y->info.image);
 }
 
+/* The images by pid; those of one pid in their own order. */
+struct by_pid { struct image **list; size_t count; };
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct image *x = *(struct image *const *)a, *y = *(struct image *const *)b;
+	if (x->info.pid != y->info.pid)
+		return x->info.pid < y->info.pid ? -1 : 1;
+	return (x->process.id > y->process.id) - (x->process.id < y->process.id);
+}
+
+static int sort_by_pid(const struct reader *r, struct by_pid *to)
+{
+	to->count = r->image_count;
+	to->list = malloc((to->count + 1) * sizeof(*to->list));
+	if (!to->list)
+		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	memcpy(to->list, r->images, to->count * sizeof(*to->list));
+	qsort(to->list, to->count, sizeof(*to->list), compare_pids);
+	return 0;
+}
+
+static size_t first_of(const struct by_pid *all, uint32_t pid)
+{
+	size_t low = 0, high = all->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (all->list[middle]->info.pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* An image of this pid on the same host and session; image UINT32_MAX = the latest that started by `ticks`. */
-static struct image *find_image(struct reader *r, const struct image *of, uint32_t pid, uint32_t image, uint64_t ticks)
+static struct image *find_image(const struct by_pid *all, const struct image *of, uint32_t pid, uint32_t image, uint64_t ticks)
 {
 	struct image *best = NULL;
-	for (size_t i = 0; i < r->image_count; i++) {
-		struct image *im = r->images[i];
-		if (im == of || im->info.pid != pid || im->process.host != of->process.host)
+	for (size_t i = first_of(all, pid); i < all->count && all->list[i]->info.pid == pid; i++) {
+		struct image *im = all->list[i];
+		if (im == of || im->process.host != of->process.host)
 			continue;
 		if (image != UINT32_MAX && im->info.image == image && im->session == of->session)
 			return im;
@@ -36,21 +73,21 @@ static struct image *find_image(struct reader *r, const struct image *of, uint32
 }
 
 /* Loops can't be: a parent's ids end where the child's begin, and it started no later. */
-static void link_parent(struct reader *r, struct image *im)
+static void link_parent(const struct by_pid *all, struct image *im)
 {
 	struct process *p = &im->process;
 	const struct mt_info *info = &im->info;
 	struct image *before = NULL;
 	if (info->origin == MT_ORIGIN_FORK) {
-		before = find_image(r, im, info->parent_pid, info->parent_image, 0);
+		before = find_image(all, im, info->parent_pid, info->parent_image, 0);
 		bool fits = before && before->process.id < p->id;
 		p->parent = fits ? &before->process : NULL;
 		if (fits)
 			before->process.has_heirs = true;
 	} else if (info->image) {
-		before = find_image(r, im, info->pid, info->image - 1, 0);
+		before = find_image(all, im, info->pid, info->image - 1, 0);
 	} else {
-		before = find_image(r, im, info->parent_pid, UINT32_MAX, info->start_ticks);
+		before = find_image(all, im, info->parent_pid, UINT32_MAX, info->start_ticks);
 	}
 	p->creator = before && before->process.id < p->id ? &before->process : NULL;
 }
@@ -65,13 +102,13 @@ static void set_end(struct image *im)
 }
 
 /* An image that was replaced says so; a child that was killed can't, but its parent's wait may have. */
-static void fill_exits(struct reader *r)
+static void fill_exits(struct reader *r, const struct by_pid *all)
 {
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i], *before = NULL;
 		for (size_t k = 0; k < im->exit_count; k++) {
 			const struct process_child *x = &im->exits[k];
-			struct image *child = find_image(r, im, x->pid, UINT32_MAX, x->ticks);
+			struct image *child = find_image(all, im, x->pid, UINT32_MAX, x->ticks);
 			if (!child || child->info.exit_kind != MT_EXIT_NONE || child->process.state == PROCESS_RUNNING)
 				continue;
 			child->process.exit_kind = x->kind;
@@ -79,7 +116,7 @@ static void fill_exits(struct reader *r)
 			child->sign_of_life = x->ticks > child->sign_of_life ? x->ticks : child->sign_of_life;
 		}
 		if (im->info.origin == MT_ORIGIN_EXEC && im->info.image)
-			before = find_image(r, im, im->info.pid, im->info.image - 1, 0);
+			before = find_image(all, im, im->info.pid, im->info.image - 1, 0);
 		if (before && before->info.boot_start == im->info.boot_start) {
 			before->process.exit_kind = MT_EXIT_EXEC;
 			if (before->sign_of_life > im->info.start_ticks || !before->info.end_ticks)
@@ -123,11 +160,15 @@ static bool is_cut_off(const struct image *im)
 							      alive(recorder, im->info.pid_ns, 0) == ALIVE_NO));
 }
 
-static void set_ends(struct reader *r, size_t first_new)
+static int set_ends(struct reader *r, size_t first_new)
 {
+	struct by_pid all;
+	if (sort_by_pid(r, &all))
+		return -MT_EMEMORY;
 	for (size_t i = first_new; i < r->image_count; i++)
-		link_parent(r, r->images[i]);
-	fill_exits(r);
+		link_parent(&all, r->images[i]);
+	fill_exits(r, &all);
+	free(all.list);
 	for (size_t i = 0; i < r->image_count; i++) {
 		struct image *im = r->images[i];
 		fill_root_exit(im);
@@ -136,6 +177,7 @@ static void set_ends(struct reader *r, size_t first_new)
 		im->process.cut_off = is_cut_off(im);
 		set_end(im);
 	}
+	return 0;
 }
 
 int kin_load(struct reader *r)
@@ -144,13 +186,15 @@ int kin_load(struct reader *r)
 	qsort(r->images, r->image_count, sizeof(*r->images), compare_images);
 	for (size_t i = 0; i < r->image_count; i++) {
 		r->images[i]->process.id = (unsigned)i;
-		look_alive(r->images[i]);
+		r->images[i]->process.state = image_is_alive(r->images[i]) ? PROCESS_RUNNING : PROCESS_GONE;
 	}
+	for (size_t i = 0; i < r->session_count; i++) /* who has ended had the recorder started before */
+		directory_look_again(&r->sessions[i]);
+	for (size_t i = 0; i < r->image_count; i++)
+		r->images[i]->session->recorder |= may_get_recorder(r->images[i]);
 	for (size_t i = 0; !e && i < r->image_count; i++)
 		e = image_load(r->images[i]);
-	if (!e)
-		set_ends(r, 0);
-	return e;
+	return e ? e : set_ends(r, 0);
 }
 
 int kin_refresh(struct reader *r, size_t first_new)
@@ -165,7 +209,5 @@ int kin_refresh(struct reader *r, size_t first_new)
 			e = i < first_new ? image_refresh(im) : image_load(im);
 		}
 	}
-	if (!e)
-		set_ends(r, first_new);
-	return e;
+	return e ? e : set_ends(r, first_new);
 }

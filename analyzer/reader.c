@@ -19,6 +19,7 @@
 bool reader_follows(const struct reader *r) { return r->flags & READER_FOLLOW; }
 struct bound *reader_bound(const struct reader *r) { return r->bound; }
 struct codec *reader_codec(struct reader *r) { return r->codec; }
+uint64_t *reader_decoded(struct reader *r) { return &r->decoded; }
 
 static void add_note(struct reader *r, int code, const char *file, int64_t offset, const char *text)
 {
@@ -149,6 +150,7 @@ int reader_again(struct reader **out, const struct reader *first)
 		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
 	*r = *first;
 	r->notes = NULL;
+	r->decoded = 0;
 	r->note_count = r->note_room = r->heap_count = 0;
 	r->flags &= ~(unsigned)READER_FOLLOW;
 	r->sources = NULL;

@@ -36,6 +36,7 @@ struct reader {
 	uint64_t notes_dropped;
 	struct codec *codec;
 	struct bound *bound;      /* on what is held decoded; of reader_again() the other reader's */
+	uint64_t decoded;
 	struct source *sources;
 	size_t source_count, source_room;
 	struct source **heap;
@@ -44,7 +45,9 @@ struct reader {
 
 /* directory.c: everything that lies in `dir`, into r->images. */
 int directory_open(struct reader *r, struct session *s, const char *dir);
-/* What the session says now, and images that are new. */
+/* What the session says now. */
+void directory_look_again(struct session *s);
+/* The same, and images that are new. */
 int directory_refresh(struct reader *r, struct session *s);
 
 /* hosts.c: which processes share a machine and its clock, and what time it was. */

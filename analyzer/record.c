@@ -49,6 +49,7 @@
 #define BIRTH_NS       (1000 * MS) /* a process whose files can't be had (yet) is not waited for any longer */
 #define OWN_FILES      16          /* descriptors that are not of processes' files */
 #define LAST_WORDS_NS  (300 * MS)  /* after SIGTERM, for processes that are about to end */
+#define PIDS           4096       /* lists of processes by pid */
 #define TIGHT_FREE     (64ull << 20)
 
 static volatile sig_atomic_t told_to_stop;
@@ -56,6 +57,7 @@ static volatile sig_atomic_t told_to_stop;
 struct work {
 	struct recorder r;
 	struct record_process *processes;
+	struct record_process *by_pid[PIDS];
 	struct folder *folder;            /* NULL = nothing is folded */
 	bool folding;                     /* it has a job */
 	struct sampler *sampler;          /* NULL = no samples */
@@ -211,7 +213,7 @@ static void set_tight(struct work *w)
 
 static bool is_known(const struct work *w, uint32_t pid, uint32_t image)
 {
-	for (const struct record_process *p = w->processes; p; p = p->next)
+	for (const struct record_process *p = w->by_pid[pid % PIDS]; p; p = p->next_of_pid)
 		if (p->pid == pid && p->image == image)
 			return true;
 	return false;
@@ -235,6 +237,8 @@ static void meet(struct work *w, const char *file)
 	p->met_ns = ticks_mono_ns();
 	p->next = w->processes;
 	w->processes = p;
+	p->next_of_pid = w->by_pid[pid % PIDS];
+	w->by_pid[pid % PIDS] = p;
 }
 
 static void look_around(struct work *w)
@@ -251,7 +255,7 @@ static void look_around(struct work *w)
 /* After an exec the process goes on under another image of the same pid. */
 static bool was_replaced(const struct work *w, const struct record_process *p)
 {
-	for (const struct record_process *q = w->processes; q; q = q->next)
+	for (const struct record_process *q = w->by_pid[p->pid % PIDS]; q; q = q->next_of_pid)
 		if (q != p && q->info && q->pid == p->pid && q->image > p->image && q->info->pid_ns == p->info->pid_ns &&
 		    q->info->boot_start == p->info->boot_start && q->info->magic[0])
 			return true;
@@ -322,12 +326,21 @@ static bool are_many(const struct work *w)
 	return files > w->most_files;
 }
 
+static void forget_pid(struct work *w, const struct record_process *p)
+{
+	struct record_process **link = &w->by_pid[p->pid % PIDS];
+	while (*link != p)
+		link = &(*link)->next_of_pid;
+	*link = p->next_of_pid;
+}
+
 static void forget_finished(struct work *w)
 {
 	for (struct record_process **link = &w->processes; *link;) {
 		struct record_process *p = *link;
 		if (p->finished) {
 			*link = p->next;
+			forget_pid(w, p);
 			folder_forget(w->folder, p);
 			record_process_free(p);
 		} else {

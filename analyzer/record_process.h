@@ -38,6 +38,7 @@ struct recorder {
 
 struct record_process {
 	struct record_process *next;
+	struct record_process *next_of_pid; /* or of another pid with the same remainder */
 	char name[32];              /* "PID-N" */
 	uint32_t pid, image;
 	struct mt_info *info;       /* mapped, MT_INFO_LOG bytes; NULL = not open */

@@ -126,15 +126,26 @@ static char *alive_text(const struct report *r)
 	return l->alive ? output_format("%s of the program's own alive at exit", BYTES(l->alive)) : strdup("nothing of its own alive at exit");
 }
 
-/* One line's blocks, most of what the heap ever had, were alive at exit: a leak, or what it worked with to its end. NULL = none. */
+/* What was alive at the end of each process may be more than there ever was at once. */
+static uint64_t own_peaks(const struct report *r)
+{
+	uint64_t bytes = 0;
+	for (unsigned id = 0; id < reader_processes(r->view->reader); id++)
+		bytes += model_process(r->view->model, id)->kind[MODEL_HEAP].peak_bytes;
+	return bytes;
+}
+
+/* One line's blocks, most of what the heaps ever had, were alive at exit: a leak, or what it worked with to its end. NULL = none. What many
+ * short processes leave one after the other is nobody's memory. */
 static const struct owner *left_behind(const struct report *r)
 {
 	const struct sites *s = r->survivors;
-	const struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
+	if (model_totals(r->view->model, MODEL_HEAP).peak_bytes < LEFT_BYTES)
+		return NULL;
 	for (size_t i = 0; s && i < s->count; i++) {
 		const struct owner *o = &s->owners[i];
 		if (!o->folded)
-			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)heap.peak_bytes ? o : NULL;
+			return o->bytes >= LEFT_BYTES && (double)o->bytes >= LEFT_PART * (double)own_peaks(r) ? o : NULL;
 	}
 	return NULL;
 }
@@ -143,8 +154,8 @@ static char *left_text(const struct report *r)
 {
 	const struct owner *o = left_behind(r);
 	char *place = !o ? NULL : o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
-	char *text = o ? output_format(", %s %% of the peak by %s", PERCENT(o->bytes, model_totals(r->view->model, MODEL_HEAP).peak_bytes),
-				       place ? place : "") : strdup("");
+	char *text = o ? output_format(", %s %% of %s by %s", PERCENT(o->bytes, own_peaks(r)),
+				       reader_processes(r->view->reader) > 1 ? "the processes' peaks" : "the peak", place ? place : "") : strdup("");
 	free(place);
 	return text;
 }

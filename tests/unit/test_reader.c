@@ -5,7 +5,9 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
+#include <time.h>
 
 #define T(n) (SYNTH_START + (n))
 
@@ -290,6 +292,108 @@ TEST(a_process_that_never_began_is_left_out)
 	CHECK_EQ(reader_processes(r), 1);
 	CHECK_EQ(reader_notes(r), 1);
 	CHECK(reader_complete(r));
+	reader_close(r);
+	synth_end(&s);
+}
+
+/* Seconds of processor time that opening a trace of so many children of one process takes. */
+static double cost_of_opening(uint32_t count)
+{
+	struct synth s;
+	synth_begin(&s);
+	struct synth_process *parent = synth_process(&s, 1, 0);
+	synth_write(parent, SYNTH_BLOCKS);
+	for (uint32_t i = 1; i < count; i++)
+		synth_write(synth_fork(parent, 1 + i, T(i)), SYNTH_BLOCKS);
+	clock_t began = clock();
+	struct reader *r = open_synth(&s, 0);
+	double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+	CHECK_EQ(reader_processes(r), count);
+	CHECK(reader_process(r, count - 1)->parent == reader_process(r, 0));
+	reader_close(r);
+	synth_end(&s);
+	return seconds;
+}
+
+TEST(opening_a_process_costs_the_same_among_many)
+{
+	uint32_t few = QUICK ? 200 : 1000;
+	double least = cost_of_opening(few), again = cost_of_opening(few), many = cost_of_opening(12 * few);
+	least = again < least ? again : least;
+	printf("# %.3f s for %u processes, %.3f s for %u\n", least, few, many, 12 * few);
+	CHECK(many < 18 * least);
+}
+
+static void set_boot(struct mt_session *s)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f || fread(s->boot_id, 1, 36, f) != 36 || fclose(f))
+		abort();
+}
+
+/* It is being started, or has its last look: the session knows no pid then, and raw files vanish while they are read. */
+TEST(a_recorder_without_a_pid_may_take_the_ring)
+{
+	struct synth s;
+	struct timespec now;
+	char path[256];
+	unsigned char page[4096] = { 0 };
+	synth_begin(&s);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	set_boot(&s.session);
+	s.session.recorder_beat_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	memcpy(page, &s.session, sizeof(s.session));
+	synth_save(&s, "session", page, sizeof(page));
+	struct synth_process *p = synth_process(&s, 3999999, 0);
+	synth_node(p, synth_node(p, 0, 0x1000), 0x2000);
+	fill(p, 1000);
+	synth_write(p, SYNTH_RAW);
+	struct reader *r = open_synth(&s, 0);
+	synth_path(&s, "3999999-0.ring", path);
+	CHECK_EQ(unlink(path), 0);
+	struct stream_of got = read_stream(r, 3999999);
+	check_same(p, &got);
+	free(got.list);
+	reader_close(r);
+	synth_end(&s);
+}
+
+static uint64_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+	return m.uordblks + m.hblkhd;
+}
+
+/* Each is in the middle of a block of 10 MiB at the same time. */
+TEST(many_processes_at_once_are_not_all_held_decoded)
+{
+	enum { MANY = 24 };
+	struct synth s;
+	struct reader_step step;
+	size_t at[MANY] = { 0 };
+	synth_begin(&s);
+	struct synth_process *p = synth_process(&s, 0, 0);
+	p->block_slots = 300000;
+	synth_node(p, synth_node(p, 0, 0x1000), 0x2000);
+	fill(p, 160000);
+	for (uint32_t i = 0; i < MANY; i++) {
+		p->info.pid = 100 + i;
+		synth_write(p, SYNTH_BLOCKS);
+	}
+	struct reader *r = open_synth(&s, READER_FORCE);
+	uint64_t before = heap_bytes(), most = before;
+	while (reader_next(r, &step) > 0 && !test_failures) {
+		for (size_t i = 0; i < step.count && !test_failures; i++) {
+			const struct synth_slot *want = &p->slots[at[step.process->pid - 100]++];
+			CHECK(!memcmp(&step.slots[i], &want->event, sizeof(want->event)) && step.rings[i] == want->ring && step.threads[i] == want->ring);
+		}
+		uint64_t now = heap_bytes();
+		most = now > most ? now : most;
+	}
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(at[i], p->count);
+	printf("# %" PRIu64 " MiB for %d processes with %zu events each\n", (most - before) >> 20, MANY, p->count);
+	CHECK(most - before < 160 << 20);
 	reader_close(r);
 	synth_end(&s);
 }
