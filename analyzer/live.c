@@ -1,5 +1,6 @@
 #include "analyzer/live.h"
 
+#include "analyzer/bursts.h"
 #include "analyzer/clock.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
@@ -205,7 +206,7 @@ static bool say_site(struct live *l, const struct model *m, const struct pace *p
 {
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
 	size_t n = steps_site(course_steps(l->course), p->process->id, site, 1, x, bytes, blocks);
-	struct growth g = growth_of(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
+	struct growth g = bursts_growth(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
 	if (!outlook_goes_on(outlook_of(l->course, p, MODEL_HEAP, &g, 0)) || g.certainty == CERTAINTY_LOW)
 		return false;
 	bool mapped = (double)model_live(m, p->process->id, MODEL_HEAP) < g.bytes;

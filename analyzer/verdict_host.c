@@ -260,8 +260,10 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	const char *site = most->site ? most->site : "one site";
 	const bool python = strstr(site, ".py:") != NULL;
 	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
-	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s%s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
-				      growth_name(most->fit.kind), open_end ? open_end : "");
+	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
+	out->evidence = output_format("%s keeps more of %s%s: %s%s, %s, %s%s", site, of, whose ? whose : "", BYTES(grown), bursts ? bursts : "",
+				      pace ? pace : "", growth_name(most->fit.kind), open_end ? open_end : "");
+	free(bursts);
 	free(open_end);
 	out->advice = most->sites > 1
 		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "

@@ -33,7 +33,8 @@ def of_site(done):
 
 
 @mt.variants(("c", "fill"), ("c", "map"), ("c", "works"), ("c", "warmup"), ("c", "keeps"), ("c", "block"), ("c", "shared"), ("c", "private"),
-             ("c", "file"), ("c", "forks"), ("c++", "fill"), ("python", "fill"),
+             ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c++", "fill"), ("c++", "block"),
+             ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
@@ -41,16 +42,25 @@ def case_one_opinion(language, form):
     mt.equal(set(opinions.values()), {form in SICK}, "opinions %s" % opinions)
 
 
-@mt.variants(("c", "keeps"), ("c", "block"), ("python", "keeps"))
+@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("python", "keeps"))
 def case_figures(language, form):
     """Bytes within 2 %, the rate by time within 5 % of the program's own."""
     done = run(language, form)
     kept, seconds = done.account["kept_bytes"], done.account["seconds"]
     site = of_site(done)
-    grown, least = (leak_of(done)["bytes"], 0.97) if language == "python" else (site["grown_bytes_all"], 0.98)
-    mt.between(least * kept, grown, 1.02 * kept, "bytes that grew")  # the interpreter has other stacks for the first 16 of 600 turns
+    if (language, form) != ("python", "keeps"):  # the interpreter has other stacks for the first 16 of 600 turns, which leaks tells apart
+        mt.between(0.98 * kept, site["grown_bytes_all"], 1.02 * kept, "bytes that grew")
     mt.between(0.95 * kept / seconds, site["slope_bytes_per_s"], 1.05 * kept / seconds, "bytes a second")
-    mt.between(0.95 * kept, leak_of(done)["bytes"], 1.02 * kept, "bytes of the verdict")
+    mt.between(0.98 * kept, leak_of(done)["bytes"], 1.02 * kept, "bytes of the verdict")
+
+
+def case_in_bursts():
+    """A line through what a vector had when it was full, which is the rate of what is put into it, and through the stages' beginnings."""
+    done = run("c++", "block")
+    rate = done.account["kept_bytes"] / done.account["seconds"]
+    mt.between(0.95 * rate, of_site(done)["slope_bytes_per_s"], 1.05 * rate, "bytes a second that are put into the vector")
+    for language, form in (("c++", "block"), ("c", "stages")):
+        mt.check(" bursts, " in leak_of(run(language, form))["evidence"], leak_of(run(language, form))["evidence"])
 
 
 def case_several_processes():

@@ -7,9 +7,11 @@ import mt
 FOLDER = os.path.join(mt.TOP, "tests/programs/growing")
 FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and ends", "works": "fills and works on", "warmup": "grows in a warm-up only",
          "keeps": "keeps more with each unit of work", "cache": "a cache grows with each unit of work", "block": "one block grows",
-         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more"}
+         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more",
+         "stages": "each of four stages keeps more", "renews": "each of four stages replaces what the last one kept", "turns": "ten long turns keep more",
+         "loads": "ten long turns read and end", "filled": "one block doubled in a warm-up only", "pushes": "one block doubled, and nothing else is done"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
-SICK = {"keeps", "cache", "block", "shared", "private", "forks"}
+SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
 
 
@@ -33,9 +35,10 @@ def java(form):
     return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
 
 
-ALL = tuple(FORMS)
+C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads")
+CPP = (*COMMON, "block", "filled", "pushes")
 LANGUAGES = {
-    "c": Language(lambda form: [mt.program("grows"), form], ALL), "c++": Language(lambda form: [mt.program("vectors"), form]),
+    "c": Language(lambda form: [mt.program("grows"), form], C), "c++": Language(lambda form: [mt.program("vectors"), form], CPP),
     "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
     "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),

@@ -1,6 +1,7 @@
 /* growing FORM: a C program that fills a table and ends (fill, map), fills it and works on, keeps more in a warm-up only, or keeps more with each
  * unit of work: in a list, a cache, in one block that it makes larger, in shared memory, in private copies of a file; or maps more of a file that it
- * only reads. forks: four processes keep more. */
+ * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
+ * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNITS = 600, EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000 };
+enum { UNITS = 600, EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, STAGE = 380, TURNS = 10 };
 
 static size_t kept, units;
 static void **list;
@@ -97,6 +98,31 @@ static void fork_four(void)
 	exit(0);
 }
 
+/* As much for each of four stages of work, in blocks of its own. */
+static void begin_stage(int renew)
+{
+	for (size_t i = 0; renew && i < kept / EACH; i++)
+		free(list[i]);
+	size_t before = renew ? 0 : kept / EACH;
+	kept = before * EACH;
+	list = realloc(list, (before + STAGE) * sizeof(*list));
+	for (size_t i = 0; i < STAGE; i++, kept += EACH)
+		list[before + i] = memset(malloc(EACH), 2, EACH);
+}
+
+/* A long turn: its results stay, what it needed meanwhile does not. */
+static void turn(int needs)
+{
+	void *parts[200];
+	for (int i = 0; i < 64; i++, units++)
+		keep(65536);
+	for (int i = 0; i < 200 && needs; i++)
+		parts[i] = memset(malloc(70000 + 100 * (size_t)i), i, 70000);
+	nanosleep(&(struct timespec){ .tv_nsec = 700000000 }, NULL);
+	for (int i = 0; i < 200 && needs; i++)
+		free(parts[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *form = argc > 1 ? argv[1] : "fill";
@@ -110,10 +136,15 @@ int main(int argc, char **argv)
 	units = 0;
 	if (!strcmp(form, "forks"))
 		fork_four();
-	for (int i = 0; strcmp(form, "fill") && strcmp(form, "map") && i < UNITS; i++) {
+	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
+	for (int i = 0; in_turns && i < TURNS; i++)
+		turn(!strcmp(form, "turns"));
+	for (int i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < UNITS; i++) {
 		work();
 		if (!strcmp(form, "keeps") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < UNITS / 4))
 			keep(EACH);
+		if ((renews || !strcmp(form, "stages")) && i % (UNITS / 4) == 0)
+			begin_stage(renews);
 		if (!strcmp(form, "cache"))
 			for (unsigned k = 0; k < 1000; k++)
 				insert((unsigned)i * 1000 + k);
