@@ -4,6 +4,8 @@
 #include "analyzer/clock.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
+#include "analyzer/piles.h"
+#include "analyzer/process_limits.h"
 #include "analyzer/trend.h"
 
 #include <math.h>
@@ -178,7 +180,8 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 {
 	double high = (double)step_high(t, p->count - 1);
 	if (t->device == MODEL_NO_DEVICE)
-		return (struct forecast_room){ .limit = high + fmin(left_of(l, "machine"), left_of(l, "control group")) };
+		return (struct forecast_room){ .limit = high + fmin(fmin(left_of(l, "machine"), left_of(l, "control group")),
+								    process_limits_room(l->samples, p->process, l->age_ns)) };
 	const struct model_device *d = model_device(m, t->device);
 	struct forecast_room room = { .limit = high + left_of(l, *d->uuid ? d->uuid : d->name) };
 	double reserved = t->kind == MODEL_POOL ? (double)model_device_live(m, t->device, LAYER_RESERVED) : 0;
@@ -230,6 +233,14 @@ static void take_sites(struct live *l, const struct model *m, const struct pace 
 		;
 }
 
+/* If they have more than what grew. */
+static void take_pile(struct live *l, const struct model *m, double grown)
+{
+	struct pile p;
+	if (piles_find(&p, l->reader, m, l->samples) && (double)p.bytes > grown)
+		snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count, p.starter->pid, BYTES(p.bytes));
+}
+
 /* The track that has grown most; of a device the pool's where there is one. */
 static void take_growth(struct live *l, const struct model *m)
 {
@@ -257,6 +268,7 @@ static void take_growth(struct live *l, const struct model *m)
 		if (p && p->count && !*l->growth)
 			take_sites(l, m, p);
 	}
+	take_pile(l, m, most);
 	if (!most && unproven)
 		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events", BYTES((uint64_t)unproven));
 }

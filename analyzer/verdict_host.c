@@ -16,6 +16,8 @@
 #define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
 #define MUCH_KEPT (512ull << 20)
 
+enum { SURE_BATCHES = 5 };
+
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
 /* What there is for the run: the cgroup's limit if it is the lower one. */
@@ -272,6 +274,24 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	free(whose);
 	free(pace);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------ */
+
+enum finding host_processes(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	const struct evidence_pile *p = &h->pile;
+	(void)d;
+	if (!p->count)
+		return FINDING_NONE;
+	out->evidence = output_format("%u processes (%s) that %u started%s%s in %u batches pile up: none of them ends; they have %s of their own, %s each",
+				      p->count, p->name, p->pid, p->site ? " at " : "", p->site ? p->site : "", p->batches, BYTES(p->bytes),
+				      BYTES(p->bytes / p->count));
+	out->advice = output_format("end them (close a pool and join it, or leave its with block) before %s starts more, or start them once",
+				    p->site ? p->site : "the program");
+	out->sites[0] = p->site;
+	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? 0.85 : 0.65);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */

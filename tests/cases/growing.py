@@ -35,6 +35,7 @@ def of_site(done):
 @mt.variants(("c", "fill"), ("c", "map"), ("c", "works"), ("c", "warmup"), ("c", "keeps"), ("c", "block"), ("c", "shared"), ("c", "private"),
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
+             ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"),
              ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
@@ -71,6 +72,18 @@ def case_several_processes():
     mt.check("of each of 4 processes" in verdict["evidence"], verdict["evidence"])
     mt.equal(site["growing_processes"], 4, "processes")
     mt.check("each of 4 processes" in done.trace.tool("leaks").out, "leaks does not say how many")
+
+
+def case_processes_that_pile_up():
+    """Where they are started, how many there are, and what they have together."""
+    done = run("pools", "piles")
+    verdict, = [v for v in done.trace.report["verdicts"] if v["kind"] == "processes"]
+    pile, kept, workers = done.trace.json("leaks")["pile"], done.account["kept_bytes"], done.account["workers"]
+    mt.check("%d processes" % workers in verdict["evidence"] and "pools.py:25 start_workers" in verdict["evidence"], verdict["evidence"])
+    mt.between(0.98 * kept, verdict["bytes"], 1.05 * kept, "bytes of the verdict: tables, and what a worker needs itself")
+    mt.equal((pile["processes"], pile["batches"], pile["bytes"]), (workers, 6, verdict["bytes"]), "leaks")
+    for form in ("closes", "pooled"):
+        mt.equal(run("pools", form).trace.json("leaks")["pile"], None, form)
 
 
 def case_why_not():
