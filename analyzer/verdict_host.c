@@ -13,6 +13,7 @@
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
 #define LEAST_LEFT (192ull << 20) /* in /dev/shm: others come and go there with less */
+#define ALLOCATORS_LEAST (256ull << 10) /* that an allocator asks for: glibc for the block and 128 KiB, then for a mapping of 1 MiB */
 #define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
 #define MUCH_KEPT (512ull << 20)
 
@@ -80,9 +81,10 @@ static enum finding cut_off(const struct evidence *e, struct verdict *out)
 	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
 }
 
-/* What it had of a limit, and what it asked for, do not fit into it. */
+/* What it had of a limit, and what it asked for, do not fit into it. For a small block an allocator asks for more. */
 static bool meets(uint64_t limit, uint64_t used, uint64_t bytes)
 {
+	bytes = bytes > ALLOCATORS_LEAST ? bytes : ALLOCATORS_LEAST;
 	return evidence_known(limit) && evidence_known(used) && (bytes > limit || used > limit - bytes);
 }
 

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
-from growing import SICK, opinions_of, record
+from growing import SICK, limited, opinions_of, record
 
 LONG = 26  # seconds of growth: more than analyzer/outlook.h asks for
 
@@ -84,6 +84,24 @@ def case_processes_that_pile_up():
     mt.equal((pile["processes"], pile["batches"], pile["bytes"]), (workers, 6, verdict["bytes"]), "leaks")
     for form in ("closes", "pooled"):
         mt.equal(run("pools", form).trace.json("leaks")["pile"], None, form)
+
+
+def case_forecast_of_a_limit():
+    """A run under ulimit -v is told from three fifths of it when it ends; the one that went on names the limit that it met."""
+    limit = "ulimit -v 120000; "
+    failed = limited([mt.program("grows"), "keeps", "100000"], limit)
+    units = gpu.account(failed.out)["units"]
+    mt.equal(failed.status, 1, "status")
+    verdicts = {v["kind"]: v for v in failed.trace.report["verdicts"]}
+    mt.check("limit" in verdicts and "ulimit -v" in verdicts["limit"]["evidence"], "%s" % verdicts)
+    for prefix, ends in ((limit, True), ("", False)):
+        begun = limited([mt.program("grows"), "keeps", str(3 * units // 5)], prefix)
+        site = of_site(begun)
+        mt.equal(begun.status, 0, "status")
+        if ends:
+            mt.between(0.9 * units, site["runs_out_at_step"], 1.1 * units, "the step that %d of them foretell" % (3 * units // 5))
+        else:
+            mt.check((site["runs_out_at_step"] or 1e9) > 10 * units, "without a limit: %s" % site["runs_out_at_step"])
 
 
 def case_why_not():

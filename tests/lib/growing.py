@@ -54,6 +54,17 @@ def programs():
     return [(name, form) for name, language in LANGUAGES.items() for form in language.forms]
 
 
+def limited(command, prefix=""):
+    """Its trace, and its status; the limits of the shell are for it alone."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    env = mt.shim_env(output)
+    preload = env.pop("LD_PRELOAD")
+    done = mt.execute(["/bin/sh", "-c", prefix + 'exec env LD_PRELOAD="$0" "$@"', preload, *command], env=env)
+    done.trace = mt.Trace(output)
+    done.trace.settle()
+    return done
+
+
 def record(language, form, env=None):
     done = mt.shimmed(LANGUAGES[language].command(form), env=env, timeout=300)
     mt.equal(done.status, 0, "%r: status" % done)
