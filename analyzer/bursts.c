@@ -8,8 +8,9 @@ enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8 }
 #define LEAST_BYTES (1u << 20) /* of a burst: less is noise */
 #define LEVEL 0.01     /* of the whole range: so flat is a level */
 #define RISING 0.34    /* of the points: more, and it is no growth in bursts */
-#define SAME 1.5       /* times as much, or as far apart: still the same */
-#define OVERDUE 1.5    /* times the usual distance, in which no burst came */
+#define SAME 1.5       /* times as much: still the same */
+#define LIKE 2.5       /* times as far apart: by time a busy machine makes it so */
+#define OVERDUE 2      /* times the usual distance, in which no burst came */
 #define LARGER 1.2     /* by so much at least a table grows when it is full ... */
 #define LARGEST 3.0    /* ... and at most */
 #define IN_LINE 0.1    /* of what was in it: so far from the line */
@@ -64,9 +65,9 @@ static void drop_small(struct bursts *b)
 	b->count = kept;
 }
 
-static bool alike(double a, double b)
+static bool alike(double a, double b, double times)
 {
-	return a <= SAME * b && b <= SAME * a;
+	return a <= times * b && b <= times * a;
 }
 
 /* *slope of what is kept, by the first and the last of them. */
@@ -77,7 +78,7 @@ static bool are_equal(const struct bursts *b, double *slope)
 		return false;
 	const double distance = (last->x - first->x) / (double)(b->count - 1), mean = (last->after - first->before) / (double)b->count;
 	for (size_t i = 0; i < b->count; i++)
-		if (!alike(b->list[i].after - b->list[i].before, mean) || (i && !alike(b->list[i].x - b->list[i - 1].x, distance)))
+		if (!alike(b->list[i].after - b->list[i].before, mean, SAME) || (i && !alike(b->list[i].x - b->list[i - 1].x, distance, LIKE)))
 			return false;
 	*slope = mean / distance;
 	return b->end - last->x <= OVERDUE * distance + b->every;

@@ -94,6 +94,7 @@ struct evidence_part {
 
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
+	const char *extension;      /* the function of a C extension that the site's line called for it; NULL = none */
 	const char *of;             /* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	unsigned sites;             /* in the group */
 	uint32_t pid;               /* 0 = there is only one process */

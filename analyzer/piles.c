@@ -10,7 +10,7 @@ enum { LEAST = 5, LEAST_BATCHES = 3 };
 #define LEAST_BYTES (32ull << 20) /* together */
 #define NOTABLE 0.05 /* of what who started them had itself */
 #define LEAST_NS 1000000000ull /* from the first batch to the last */
-#define ALIVE 0.8    /* of all that were started */
+#define ALIVE 0.66   /* of all that were started: some may have failed */
 #define APART 0.4    /* of the largest distance of two that follow each other: there a batch ends */
 #define ALIKE 3      /* times as far apart as usual: still alike */
 #define OVERDUE 3    /* times the usual distance without another one */
@@ -21,13 +21,15 @@ struct member {
 	uint64_t start_ns, end_ns;
 };
 
-static uint64_t end_of(const struct process *p)
+/* Who was killed said nothing, and may have done nothing for long before. */
+static uint64_t end_of(const struct process *p, const struct samples *samples)
 {
-	return p->state == PROCESS_RUNNING ? UINT64_MAX : p->end_ns;
+	const struct sample_subject *s = samples && p->own_exit_kind == MT_EXIT_NONE ? samples_of_process(samples, p) : NULL;
+	return p->state == PROCESS_RUNNING ? UINT64_MAX : s ? higher(p->end_ns, s->gone_ns == UINT64_MAX ? s->last_ns : s->gone_ns) : p->end_ns;
 }
 
 /* All that somebody started; their later images go with them. */
-static size_t list_members(const struct reader *r, struct member *list)
+static size_t list_members(const struct reader *r, const struct samples *samples, struct member *list)
 {
 	const unsigned n = reader_processes(r);
 	size_t count = 0, *of = calloc(n + 1ul, sizeof(*of));
@@ -38,9 +40,9 @@ static size_t list_members(const struct reader *r, struct member *list)
 		if (same && of[by->id] != SIZE_MAX) {
 			struct member *m = &list[of[id] = of[by->id]];
 			m->last = p;
-			m->end_ns = end_of(p);
+			m->end_ns = end_of(p, samples);
 		} else if (by && !same) {
-			list[of[id] = count++] = (struct member){ by, p, p, p->start_ns, end_of(p) };
+			list[of[id] = count++] = (struct member){ by, p, p, p->start_ns, end_of(p, samples) };
 		}
 	}
 	free(of);
@@ -116,15 +118,16 @@ static unsigned batches_of(const struct member *list, size_t n, uint64_t end_ns,
 	return (double)longest <= ALIKE * *every && ALIKE * (double)shortest >= *every && (double)less(end_ns, last) <= OVERDUE * *every ? batches : 0;
 }
 
-/* What it has of its own. Untouched mappings (threads' stacks) are none of it. */
+/* What it has, or had, of its own. Untouched mappings (threads' stacks) are none of it. A model of changes alone knows no peaks: then what it had written
+ * to, when somebody looked, is as good. */
 static uint64_t own_bytes(const struct member *m, const struct model *model, const struct samples *samples)
 {
 	const struct model_process *p = model_process(model, m->last->id);
 	const struct sample_subject *s = samples ? samples_of_process(samples, m->last) : NULL;
-	uint64_t bytes = p->kind[MODEL_HEAP].peak_bytes, mapped = p->map[MAP_ANON].peak_bytes;
-	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
-		return bytes;
-	return higher(bytes, lower(bytes + mapped, s->last[MT_PROCESS_rss_anon].value));
+	uint64_t bytes = higher(p->kind[MODEL_HEAP].peak_bytes, model_live(model, m->last->id, MODEL_HEAP)), mapped = p->map[MAP_ANON].peak_bytes;
+	if (s && !p->kind[MODEL_HEAP].peak_bytes && s->known >> MT_PROCESS_private_dirty & 1)
+		return higher(bytes, s->most[MT_PROCESS_private_dirty].value);
+	return s && s->known >> MT_PROCESS_rss_anon & 1 ? higher(bytes, lower(bytes + mapped, s->last[MT_PROCESS_rss_anon].value)) : bytes;
 }
 
 static bool judge(struct pile *out, const struct member *list, size_t n, const struct model *model, const struct samples *samples)
@@ -133,7 +136,9 @@ static bool judge(struct pile *out, const struct member *list, size_t n, const s
 	double every;
 	if (!most || alive < LEAST || (double)alive < ALIVE * (double)n)
 		return false;
-	uint64_t end = lower(end_of(list[0].starter), model_end_ns(model)), at = list[most - 1].start_ns;
+	uint64_t at = list[most - 1].start_ns, end = lower(end_of(list[0].starter, samples), model_end_ns(model));
+	for (size_t i = 0; i < most; i++) /* what it does when it begins to end them is no concern */
+		end = list[i].end_ns < at ? end : lower(end, list[i].end_ns);
 	unsigned batches = batches_of(list, most, end, &every);
 	if (!batches)
 		return false;
@@ -155,7 +160,7 @@ static bool judge(struct pile *out, const struct member *list, size_t n, const s
 bool piles_find(struct pile *out, const struct reader *r, const struct model *m, const struct samples *samples)
 {
 	struct member *list = calloc(reader_processes(r) + 1ul, sizeof(*list));
-	size_t count = list ? list_members(r, list) : 0;
+	size_t count = list ? list_members(r, samples, list) : 0;
 	struct pile found;
 	*out = (struct pile){ 0 };
 	if (count)

@@ -265,12 +265,14 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	const bool python = strstr(site, ".py:") != NULL;
 	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
 	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
-	out->evidence = output_format("%s keeps more of %s%s: %s%s, %s, %s%s", site, of, whose ? whose : "", BYTES(grown), bursts ? bursts : "",
-				      pace ? pace : "", growth_name(most->fit.kind), open_end ? open_end : "");
+	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s%s, %s, %s%s", of, whose ? whose : "", site, most->extension ? " in " : "",
+				      most->extension ? most->extension : "", BYTES(grown), bursts ? bursts : "", pace ? pace : "",
+				      growth_name(most->fit.kind), open_end ? open_end : "");
 	free(bursts);
 	free(open_end);
-	out->advice = most->sites > 1
-		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
+	out->advice = most->extension ? output_format("free what %s makes when it is done with, or find what holds it; memtrace leaks shows the stacks",
+						      most->extension)
+		: most->sites > 1 ? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
 				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
 		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
 	free(whose);

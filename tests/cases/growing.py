@@ -35,7 +35,7 @@ def of_site(done):
 @mt.variants(("c", "fill"), ("c", "map"), ("c", "works"), ("c", "warmup"), ("c", "keeps"), ("c", "block"), ("c", "shared"), ("c", "private"),
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
-             ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"),
+             ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
              ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
@@ -43,7 +43,7 @@ def case_one_opinion(language, form):
     mt.equal(set(opinions.values()), {form in SICK}, "opinions %s" % opinions)
 
 
-@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("python", "keeps"))
+@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("extension", "keeps"), ("python", "keeps"))
 def case_figures(language, form):
     """Bytes within 2 %, the rate by time within 5 % of the program's own."""
     done = run(language, form)
@@ -74,12 +74,20 @@ def case_several_processes():
     mt.check("each of 4 processes" in done.trace.tool("leaks").out, "leaks does not say how many")
 
 
+def case_extension():
+    """Of what a C extension loses its own function and line are named beside the line of Python that called it; of Python's own blocks none."""
+    verdict = leak_of(run("extension", "keeps"))
+    mt.check("made by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
+    mt.check("libkeeper.c:10 make" in verdict["advice"], verdict["advice"])
+    mt.check("made by grows.py:19 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+
+
 def case_processes_that_pile_up():
     """Where they are started, how many there are, and what they have together."""
     done = run("pools", "piles")
     verdict, = [v for v in done.trace.report["verdicts"] if v["kind"] == "processes"]
     pile, kept, workers = done.trace.json("leaks")["pile"], done.account["kept_bytes"], done.account["workers"]
-    mt.check("%d processes" % workers in verdict["evidence"] and "pools.py:25 start_workers" in verdict["evidence"], verdict["evidence"])
+    mt.check("%d processes" % workers in verdict["evidence"] and "pools.py:30 Pool.__init__" in verdict["evidence"], verdict["evidence"])
     mt.between(0.98 * kept, verdict["bytes"], 1.05 * kept, "bytes of the verdict: tables, and what a worker needs itself")
     mt.equal((pile["processes"], pile["batches"], pile["bytes"]), (workers, 6, verdict["bytes"]), "leaks")
     for form in ("closes", "pooled"):

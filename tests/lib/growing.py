@@ -10,7 +10,8 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more",
          "stages": "each of four stages keeps more", "renews": "each of four stages replaces what the last one kept", "turns": "ten long turns keep more",
          "loads": "ten long turns read and end", "filled": "one block doubled in a warm-up only", "pushes": "one block doubled, and nothing else is done",
-         "piles": "a pool of processes each epoch, never closed", "closes": "a pool each epoch, closed and joined", "pooled": "one pool for all epochs"}
+         "piles": "a pool of processes each epoch, never closed", "closes": "a pool each epoch, closed and joined", "pooled": "one pool for all epochs",
+         "frees": "an extension frees its answers"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
 SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
@@ -46,6 +47,7 @@ LANGUAGES = {
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
     "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),
     "java": Language(java, needs="javac"),
+    "extension": Language(lambda form: [mt.python(), os.path.join(FOLDER, "extension.py"), mt.program("libkeeper.so"), form], ("keeps", "frees")),
     "pools": Language(lambda form: [mt.python(), os.path.join(FOLDER, "pools.py"), form], POOLS),
 }
 
