@@ -72,6 +72,8 @@ def case_several_processes():
     mt.check("of each of 4 processes" in verdict["evidence"], verdict["evidence"])
     mt.equal(site["growing_processes"], 4, "processes")
     mt.check("each of 4 processes" in done.trace.tool("leaks").out, "leaks does not say how many")
+    said = done.trace.tool("live").out.strip().splitlines()[-1]
+    mt.check("host grows by 390.7 KiB a step in 4 processes together" in said or "host grows by 390.6 KiB a step in 4 processes together" in said, said)
 
 
 def case_extension():
