@@ -67,7 +67,7 @@ static bool only_loads(const struct pace *p)
 /* Layers of one step recur, too. */
 static bool has_sure_steps(const struct pace *p)
 {
-	return outlook_is_told(p) || (p->source == RHYTHM_SITES && outlook_has_turns(p));
+	return outlook_is_told(p) || (p->source == RHYTHM_SITES && p->total >= OUTLOOK_STEPS);
 }
 
 static bool is_sure(const struct place *p, const struct trend *t)

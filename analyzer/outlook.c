@@ -38,16 +38,10 @@ static bool works(const struct course *c, const struct pace *p, const struct gro
 	return done.busy >= WORKS && (p->thinned || done.passing - g->moved >= CHURN * (done.made - g->moved));
 }
 
-bool outlook_has_turns(const struct pace *p)
-{
-	uint64_t lasted = p->count ? less(p->steps[p->count - 1].end_ns, p->steps[0].begin_ns) : 0;
-	return p->total >= OUTLOOK_STEPS || (p->total >= OUTLOOK_LONG_STEPS && (double)lasted >= OUTLOOK_LONG_STEP_S * 1e9 * (double)p->total);
-}
-
 /* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and again do. */
 static bool is_sure(const struct pace *p, const struct growth *g)
 {
-	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : outlook_has_turns(p);
+	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
 }
 
 /* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. */

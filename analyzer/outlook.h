@@ -14,9 +14,7 @@
 
 #include "analyzer/course.h"
 
-/* Of a loop that nobody marked: layers of one step recur, too, but take no time. */
-enum { OUTLOOK_STEPS = 20, OUTLOOK_LONG_STEPS = 8 };
-#define OUTLOOK_LONG_STEP_S 0.3
+enum { OUTLOOK_STEPS = 20 }; /* of a loop that nobody marked: layers of one step recur, too */
 #define OUTLOOK_LONG_S 20.0 /* growth that lasts as long is taken for a leak, whatever else the program does */
 
 /* Of growth of memory of that kind that is steady, in entries of `p`; `later` are bytes that came after the last of them. Of what only lasts the certainty is
@@ -34,9 +32,6 @@ double outlook_lasted_s(const struct pace *p, const struct growth *g);
 
 /* Behind "what grew did so": why it is no leak. The caller's to free. */
 char *outlook_why_not(enum outlook o, double lasted_s);
-
-/* Whether a loop that nobody marked had turns enough. */
-bool outlook_has_turns(const struct pace *p);
 
 /* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */
 bool outlook_is_told(const struct pace *p);
