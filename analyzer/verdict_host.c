@@ -226,6 +226,29 @@ static const char *memory_of(const struct evidence_growth *g)
 	return g->of ? g->of : "the heap";
 }
 
+static void describe_leak(struct verdict *out, const struct evidence_growth *most, const char *of, uint64_t grown)
+{
+	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
+		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
+	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes) : most->pid ? output_format(" of %u", most->pid) : NULL;
+	const char *site = most->site ? most->site : "one site";
+	const bool python = strstr(site, ".py:") != NULL;
+	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
+	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
+	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s%s, %s, %s%s", of, whose ? whose : "", site, most->extension ? " in " : "",
+				      most->extension ? most->extension : "", BYTES(grown), bursts ? bursts : "", pace ? pace : "",
+				      growth_name(most->fit.kind), open_end ? open_end : "");
+	free(bursts);
+	free(open_end);
+	out->advice = most->extension ? output_format("free what %s makes when it is done with, or find what holds it; memtrace leaks shows the stacks",
+						      most->extension)
+		: most->sites > 1 ? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
+				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
+		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
+	free(whose);
+	free(pace);
+}
+
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
@@ -258,25 +281,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	}
 	if (!most)
 		return ruled_out(out, why_not_growing(e));
-	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
-		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes) : most->pid ? output_format(" of %u", most->pid) : NULL;
-	const char *site = most->site ? most->site : "one site";
-	const bool python = strstr(site, ".py:") != NULL;
-	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
-	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
-	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s%s, %s, %s%s", of, whose ? whose : "", site, most->extension ? " in " : "",
-				      most->extension ? most->extension : "", BYTES(grown), bursts ? bursts : "", pace ? pace : "",
-				      growth_name(most->fit.kind), open_end ? open_end : "");
-	free(bursts);
-	free(open_end);
-	out->advice = most->extension ? output_format("free what %s makes when it is done with, or find what holds it; memtrace leaks shows the stacks",
-						      most->extension)
-		: most->sites > 1 ? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
-				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
-		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
-	free(whose);
-	free(pace);
+	describe_leak(out, most, of, grown);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
 }
 
