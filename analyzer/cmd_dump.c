@@ -181,6 +181,16 @@ static void dump_limits(const struct process *p)
 	end();
 }
 
+/* Where its parent forked it. */
+static void dump_fork(const struct process *p)
+{
+	begin("forked", p->id);
+	label("at");
+	number("node", p->fork_node);
+	number("node2", p->fork_node2);
+	end();
+}
+
 static void dump_process(const struct process *p)
 {
 	static const char *const stacks[] = { "all", "sample", "none" };
@@ -214,6 +224,8 @@ static void dump_process(const struct process *p)
 	end();
 	if (p->address_limit || p->data_limit || p->shm_used)
 		dump_limits(p);
+	if (p->fork_node)
+		dump_fork(p);
 }
 
 static void dump_program(const struct process *p)

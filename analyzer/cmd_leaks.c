@@ -271,6 +271,26 @@ static void print_filled(const struct leaks *l)
 	free(where);
 }
 
+static void print_pile(const struct leaks *l)
+{
+	const struct pile *p = &l->pile;
+	struct stack_site site = { 0 };
+	if (!p->count)
+		return;
+	if (p->node)
+		site = stacks_site(l->view->stacks, stacks_whole(l->view->stacks, stacks_of(l->view->stacks, p->forked, p->node, p->node2)),
+				   view_flags(l->view->options));
+	char *name = site.frame ? frame_text(site.frame) : NULL, *where = site.frame ? frame_where(site.frame) : NULL;
+	print("%sGROWTH  %u processes pile up%s\n", output_begin(STYLE_BAD), p->count, output_end(STYLE_BAD));
+	char *line = output_format("%u started them%s%s%s%s in %u batches; they have %s of their own, %s more a second", p->starter->pid, name ? " at " : "",
+				   name ? name : "", where ? "  " : "", where ? where : "", p->batches, BYTES(p->bytes), BYTES((uint64_t)p->per_second));
+	print("  ");
+	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
+	free(line);
+	free(name);
+	free(where);
+}
+
 static void print_growing(const struct leaks *l)
 {
 	enum { MOST = 5 };
@@ -344,6 +364,7 @@ static void print_screen(const struct leaks *l)
 	print_benign(l);
 	if (l->live[MODEL_HEAP] && l->live[MODEL_HEAP]->estimated)
 		print("  %s\n", SAMPLED_NOTE);
+	print_pile(l);
 	print_growing(l);
 	if (l->view->options->filter && !l->count)
 		output_line(STYLE_NONE, output_format("no stack has a frame that matches --filter '%s'", l->view->options->filter));
@@ -355,6 +376,23 @@ static void print_screen(const struct leaks *l)
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static json_t *json_pile(const struct leaks *l)
+{
+	const struct pile *p = &l->pile;
+	if (!p->count)
+		return json_null();
+	json_t *o = json_object();
+	uint32_t stack = p->node ? stacks_of(l->view->stacks, p->forked, p->node, p->node2) : 0;
+	json_object_set_new(o, "processes", json_integer(p->count));
+	json_object_set_new(o, "batches", json_integer(p->batches));
+	json_object_set_new(o, "bytes", json_bytes(p->bytes));
+	json_object_set_new(o, "bytes_per_s", json_real(p->per_second));
+	json_object_set_new(o, "started_by", json_integer(p->starter->pid));
+	json_object_set_new(o, "name", json_text(p->one->name));
+	json_object_set_new(o, "stack", stack ? json_stack(l->view->stacks, stack, view_flags(l->view->options)) : json_null());
+	return o;
+}
 
 static json_t *json_number(bool known, double n)
 {
@@ -429,6 +467,7 @@ static int print_json(const struct leaks *l)
 	json_object_set_new(root, "benign_blocks", json_bytes(l->benign_blocks));
 	json_object_set_new(root, "suppressed_bytes", json_bytes(l->suppressed_bytes));
 	json_object_set_new(root, "suppressed_blocks", json_bytes(l->suppressed_blocks));
+	json_object_set_new(root, "pile", json_pile(l));
 	json_object_set_new(root, "by", json_string(view_by_name(l->view)));
 	json_object_set_new(root, "sites", sites);
 	json_set_left_out(root, "sites", l->count, l->count > most ? l->count - most : 0, rest);
@@ -481,6 +520,16 @@ static int too_fast(const struct leak_group *g, double rate, uint64_t limit, con
 	return 1;
 }
 
+/* Processes that pile up grow, too. */
+static int check_pile(const struct leaks *l, const struct limits *limits)
+{
+	if (!l->pile.count || limits->bytes_per_s == UINT64_MAX || l->pile.per_second <= (double)limits->bytes_per_s)
+		return 0;
+	print_error("memtrace: leaks: %u processes pile up: %s/s, more than %s/s\n", l->pile.count, BYTES((uint64_t)l->pile.per_second),
+		    BYTES(limits->bytes_per_s));
+	return 1;
+}
+
 /* The fastest group. */
 static int check_rates(const struct leaks *l, const struct limits *limits)
 {
@@ -499,7 +548,7 @@ static int check_rates(const struct leaks *l, const struct limits *limits)
 static int check_limits(const struct leaks *l, const struct limits *limits)
 {
 	bool stepped = course_main(l->course, l->view) != NULL;
-	int failed = check_rates(l, limits);
+	int failed = check_rates(l, limits) | check_pile(l, limits);
 	if (l->bytes > limits->bytes) {
 		print_error("memtrace: leaks: %s%s are alive at the end, more than %s%s\n", l->bytes_min < l->bytes ? "up to " : "", BYTES(l->bytes),
 			BYTES(limits->bytes), l->bytes_min > limits->bytes ? "" : l->lost ? ", or less: events were lost" : "");

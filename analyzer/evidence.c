@@ -5,6 +5,7 @@
 #include "analyzer/evidence_time.h"
 #include "analyzer/layout.h"
 #include "analyzer/output.h"
+#include "analyzer/piles.h"
 #include "analyzer/pins.h"
 #include "analyzer/vec.h"
 
@@ -556,6 +557,16 @@ static void set_system(struct explain *x)
 	set_kept(x);
 }
 
+static void set_pile(struct explain *x)
+{
+	struct pile p;
+	if (!piles_find(&p, x->view->reader, x->view->model, course_samples(x->course)))
+		return;
+	uint32_t stack = p.node ? stacks_of(x->view->stacks, p.forked, p.node, p.node2) : 0;
+	x->evidence.host.pile = (struct evidence_pile){ .site = stack ? explain_call(x, stack) : NULL, .name = p.one->name, .pid = p.starter->pid,
+							.count = p.count, .batches = p.batches, .bytes = p.bytes };
+}
+
 static int set_host(struct explain *x)
 {
 	struct evidence_host *h = &x->evidence.host;
@@ -566,6 +577,7 @@ static int set_host(struct explain *x)
 	if (x->system)
 		set_system(x);
 	evidence_ends(x);
+	set_pile(x);
 	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
 	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);

@@ -94,6 +94,7 @@ struct evidence_part {
 
 struct evidence_growth {
 	const char *site;           /* "train.py:73 save_activation" */
+	const char *extension;      /* the function of a C extension that the site's line called for it; NULL = none */
 	const char *of;             /* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
 	unsigned sites;             /* in the group */
 	uint32_t pid;               /* 0 = there is only one process */
@@ -235,6 +236,14 @@ struct evidence_runtime {
 	uint64_t limit;
 };
 
+/* Processes that one process starts and nobody ends. count 0 = there are none. */
+struct evidence_pile {
+	const char *site, *name;    /* where they are started, NULL = unknown; what runs in them */
+	uint32_t pid;               /* of who starts them */
+	unsigned count, batches;
+	uint64_t bytes;
+};
+
 struct evidence_host {
 	bool sampled;               /* somebody sampled the system */
 	uint64_t memory, limit;     /* of the machine; of the cgroup, UNKNOWN = none */
@@ -256,6 +265,7 @@ struct evidence_host {
 	uint64_t failed_bytes;      /* a host allocation that was refused; 0 = none */
 	struct evidence_refusal refusal;
 	struct evidence_runtime runtime;
+	struct evidence_pile pile;
 	uint64_t shm_left;          /* more in /dev/shm than before, once all had ended; UNKNOWN */
 	bool growth_known;
 	EVIDENCE_LIST(struct evidence_growth) growth;

@@ -144,12 +144,17 @@ static unsigned keeping_stacks(const struct place *p, const struct owner *o, con
 	return count;
 }
 
+static const char *extension_of(const struct place *p, const struct owner *o)
+{
+	return p->device == MODEL_NO_DEVICE && !o->label && o->stack_count ? explain_extension(p->x, o->stacks->stack) : NULL;
+}
+
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct trend *t)
 {
 	const struct process *whose = reader_process(p->x->view->reader, t->process);
 	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE, sure = is_sure(p, t) || (host && trend_leaks(t));
 	return (struct evidence_growth){
-		.site = site_of(p->x, o), .of = memory_of(p->kind, arenas), .sites = 1,
+		.site = site_of(p->x, o), .extension = extension_of(p, o), .of = memory_of(p->kind, arenas), .sites = 1,
 		.pid = reader_processes(p->x->view->reader) > 1 ? whose->pid : 0, .fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
 		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0, .per_step = t->stepped ? t->growth.rate : 0,
 		.per_second = t->all_per_second, .blocks_per_step = t->stepped ? t->blocks_per_x : 0,
@@ -169,6 +174,7 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 {
 	if (g->bytes > to->bytes) {
 		to->site = g->site;
+		to->extension = g->extension;
 		to->block_bytes = g->block_bytes;
 		to->category = g->category;
 	}

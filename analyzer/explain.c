@@ -54,6 +54,30 @@ const char *explain_site(struct explain *x, uint32_t stack)
 	return place_of(x, stacks_site_frame(x->view->stacks, stack, view_flags(x->view->options)));
 }
 
+/* Of a library that somebody wrote for this program: none of the system's or of Python itself, nor a package without lines. */
+static bool is_own_code(const struct frame *f)
+{
+	static const char *const others[] = { "libpython", "/bin/python", "/lib-dynload/", "libffi", "libstdc++" };
+	if (!f->library || !f->name)
+		return false;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (strstr(f->library, others[i]))
+			return false;
+	bool package = strstr(f->library, "-packages/"), system = !strncmp(f->library, "/usr/lib", 8) || !strncmp(f->library, "/lib", 4);
+	return package ? f->file != NULL : !system;
+}
+
+const char *explain_extension(struct explain *x, uint32_t stack)
+{
+	const struct frame *own = NULL;
+	for (struct stack_walk w = { .next = stacks_whole(x->view->stacks, stack) }; stack_step(x->view->stacks, &w);) {
+		if (w.frame->language && !strcmp(w.frame->language, "python"))
+			return own ? place_of(x, own) : NULL;
+		own = !own && w.class == FRAME_PLAIN && is_own_code(w.frame) ? w.frame : own;
+	}
+	return NULL;
+}
+
 /* The part of the stack is a call: what it made is the program's innermost line on its way. */
 const char *explain_call(struct explain *x, uint32_t stack)
 {

@@ -63,6 +63,10 @@ void explain_free(struct explain *x); /* NULL is fine */
 /* "train.py:73 save" of a stack; owned by `x`. */
 const char *explain_site(struct explain *x, uint32_t stack);
 
+/* The function of a C extension that a line of Python called for it: "fast.c:12 fast_parse". NULL: none that is the program's own, or not
+ * known to be one. */
+const char *explain_extension(struct explain *x, uint32_t stack);
+
 /* The same for a part of a stack, as "run.py:12 main". */
 const char *explain_call(struct explain *x, uint32_t stack);
 

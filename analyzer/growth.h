@@ -39,7 +39,8 @@ struct growth {
 	double bytes;                            /* grown since `since_x` */
 	double since_x;                          /* what was before is start-up */
 	double from_x;                           /* later: the rate has changed a little, and is that since then */
-	unsigned jumps;                          /* in so many; 0 unless that is its kind */
+	unsigned jumps;                          /* in so many; 0 unless that is its kind, or it was found in bursts.h */
+	double moved;                            /* bytes that were made and freed only to be moved into something larger (bursts.h) */
 	double doubt;                            /* so much of `bytes` may be due to events that were lost: growth_doubt() */
 	double unproven;                         /* what would be its bytes if they could not make all of it; 0 = it is as it says */
 	double x, span;                          /* `fit` is over t = (its x - x) / span */

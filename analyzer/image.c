@@ -243,6 +243,8 @@ static void set_facts(struct image *im)
 	p->address_used = info->address_used;
 	p->data_used = info->data_used;
 	p->shm_used = info->shm_used;
+	p->fork_node = p->fork_ticks ? info->fork_node : 0;
+	p->fork_node2 = p->fork_ticks ? info->fork_node2 : 0;
 }
 
 int image_open(struct image *im, const char *name)

@@ -300,6 +300,7 @@ int leaks_init(struct leaks *l, struct view *v, struct course *course, struct su
 		leaks_fini(l);
 		return e;
 	}
+	piles_find(&l->pile, v->reader, v->model, course_samples(course));
 	count_rest(l);
 	count_least(l);
 	find_groups(l);

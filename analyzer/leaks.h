@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_LEAKS_H
 #define MT_ANALYZER_LEAKS_H
 
+#include "analyzer/piles.h"
 #include "analyzer/suppress.h"
 #include "analyzer/trend.h"
 
@@ -32,6 +33,7 @@ struct leaks {
 	uint64_t unproven;         /* of all sites, without benign and suppressed ones */
 	uint64_t benign_bytes, benign_blocks;
 	uint64_t suppressed_bytes, suppressed_blocks;
+	struct pile pile;          /* .count 0: no processes pile up */
 	uint64_t in_use;           /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 

@@ -1,8 +1,11 @@
 #include "analyzer/live.h"
 
+#include "analyzer/bursts.h"
 #include "analyzer/clock.h"
 #include "analyzer/error.h"
 #include "analyzer/output.h"
+#include "analyzer/piles.h"
+#include "analyzer/process_limits.h"
 #include "analyzer/trend.h"
 
 #include <math.h>
@@ -14,6 +17,7 @@
 #define LEAST_EVENTS 2000 /* fewer have no loop worth a look */
 #define RETRIES 5
 #define RETRY_US 300000u
+#define ALIKE 3 /* times as much: processes that do the same */
 #define EVERY_NS 1000000000u /* between two looks while it reads */
 
 static struct live *reading; /* by whom progress is shown */
@@ -177,7 +181,8 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 {
 	double high = (double)step_high(t, p->count - 1);
 	if (t->device == MODEL_NO_DEVICE)
-		return (struct forecast_room){ .limit = high + fmin(left_of(l, "machine"), left_of(l, "control group")) };
+		return (struct forecast_room){ .limit = high + fmin(fmin(left_of(l, "machine"), left_of(l, "control group")),
+								    process_limits_room(l->samples, p->process, l->age_ns)) };
 	const struct model_device *d = model_device(m, t->device);
 	struct forecast_room room = { .limit = high + left_of(l, *d->uuid ? d->uuid : d->name) };
 	double reserved = t->kind == MODEL_POOL ? (double)model_device_live(m, t->device, LAYER_RESERVED) : 0;
@@ -188,24 +193,12 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 	return room;
 }
 
-static void say_growth(struct live *l, const struct model *m, const struct pace *p, const struct step_track *t, const struct growth *g)
-{
-	const struct view v = { .model = (struct model *)(uintptr_t)m };
-	const char *unit = p->source == RHYTHM_NONE ? "second" : "step";
-	struct forecast f = trend_ahead(p, t, g, room_of(l, m, p, t));
-	char *when = f.ever ? forecast_text(f.x, f.low, f.high) : NULL, name[64];
-	course_track_name(&v, p->process, t->kind, t->device, name, sizeof(name));
-	snprintf(l->growth, sizeof(l->growth), "%s grows by %s a %s, %s%s%s%s%s", name, BYTES((uint64_t)g->rate), unit, growth_name(g->kind),
-		 when ? "; memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
-	free(when);
-}
-
 /* What one site on the host leaves; false: it does not go on growing. */
 static bool say_site(struct live *l, const struct model *m, const struct pace *p, uint32_t site)
 {
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
 	size_t n = steps_site(course_steps(l->course), p->process->id, site, 1, x, bytes, blocks);
-	struct growth g = growth_of(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
+	struct growth g = bursts_growth(x, bytes, n && p->source == RHYTHM_NONE ? n - 1 : n);
 	growth_doubt(&g, model_doubt(m, p->process->id, MODEL_HEAP)); /* nobody knows how much of that is this site's */
 	if (!outlook_goes_on(outlook_of(l->course, p, MODEL_HEAP, &g, 0)) || g.certainty == CERTAINTY_LOW)
 		return false;
@@ -230,10 +223,70 @@ static void take_sites(struct live *l, const struct model *m, const struct pace 
 		;
 }
 
+/* If they have more than what grew. */
+static void take_pile(struct live *l, const struct model *m, double grown)
+{
+	struct pile p;
+	if (piles_find(&p, l->reader, m, l->samples) && (double)p.bytes > grown)
+		snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count, p.starter->pid, BYTES(p.bytes));
+}
+
+/* A track of one process that goes on growing. */
+struct growing { const struct pace *pace; const struct step_track *track; struct growth growth; };
+
+static bool goes_on(const struct live *l, const struct model *m, struct growing *g)
+{
+	const struct pace *p = g->pace;
+	const struct step_track *t = g->track;
+	return outlook_goes_on(outlook_of_track(l->course, p, t, &g->growth)) && g->growth.certainty != CERTAINTY_LOW &&
+	       !(t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g->growth.bytes)) &&
+	       !(t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device));
+}
+
+/* Several processes that keep more on the host do so together, as the report sums them up. */
+static unsigned join(const struct live *l, const struct model *m, struct growing *most)
+{
+	unsigned processes = 1;
+	const double one = most->growth.bytes;
+	for (unsigned id = 0; most->track->device == MODEL_NO_DEVICE && id < reader_processes(l->reader); id++) {
+		const struct pace *p = is_wanted(l, id) ? course_pace(l->course, id) : NULL;
+		if (!p || !p->count || p == most->pace || (p->source == RHYTHM_NONE) != (most->pace->source == RHYTHM_NONE))
+			continue;
+		struct growing g = { p, track_of(p, most->track->kind, MODEL_NO_DEVICE), { 0 } };
+		if (!g.track)
+			continue;
+		g.growth = course_growth(p, g.track);
+		if (!goes_on(l, m, &g) || g.growth.bytes < one / ALIKE)
+			continue;
+		processes++;
+		most->growth.bytes += g.growth.bytes;
+		most->growth.rate += g.growth.rate;
+	}
+	return processes;
+}
+
+/* What memory ends at is of the one that grew most. */
+static void say_growth(struct live *l, const struct model *m, struct growing *g)
+{
+	const struct view v = { .model = (struct model *)(uintptr_t)m };
+	const struct pace *p = g->pace;
+	const char *unit = p->source == RHYTHM_NONE ? "second" : "step";
+	struct forecast f = trend_ahead(p, g->track, &g->growth, room_of(l, m, p, g->track));
+	const unsigned processes = join(l, m, g);
+	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
+	if (processes > 1)
+		snprintf(of, sizeof(of), " in %u processes together", processes);
+	course_track_name(&v, p->process, g->track->kind, g->track->device, name, sizeof(name));
+	snprintf(l->growth, sizeof(l->growth), "%s grows by %s a %s%s, %s%s%s%s%s", name, BYTES((uint64_t)g->growth.rate), unit, of,
+		 growth_name(g->growth.kind), when ? "; memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
+	free(when);
+}
+
 /* The track that has grown most; of a device the pool's where there is one. */
 static void take_growth(struct live *l, const struct model *m)
 {
-	double most = 0, unproven = 0;
+	struct growing most = { 0 };
+	double unproven = 0;
 	*l->growth = '\0';
 	course_doubt(l->course, m);
 	l->steps = 0;
@@ -242,22 +295,21 @@ static void take_growth(struct live *l, const struct model *m)
 		if (p && p->source != RHYTHM_NONE && p->total > l->steps)
 			l->steps = p->total;
 		for (size_t k = 0; p && p->count && k < p->track_count; k++) {
-			const struct step_track *t = &p->tracks[k];
-			struct growth g = course_growth(p, t);
-			unproven = fmax(unproven, g.unproven);
-			if (!outlook_goes_on(outlook_of_track(l->course, p, t, &g)) || (t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g.bytes)) || g.certainty == CERTAINTY_LOW || g.bytes <= most ||
-			    (t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device)))
-				continue;
-			most = g.bytes;
-			say_growth(l, m, p, t, &g);
+			struct growing g = { p, &p->tracks[k], course_growth(p, &p->tracks[k]) };
+			unproven = fmax(unproven, g.growth.unproven);
+			if (g.growth.bytes > most.growth.bytes && goes_on(l, m, &g))
+				most = g;
 		}
 	}
-	for (unsigned id = 0; !most && !unproven && id < reader_processes(l->reader); id++) {
+	if (most.pace)
+		say_growth(l, m, &most);
+	for (unsigned id = 0; !most.pace && !unproven && id < reader_processes(l->reader); id++) {
 		const struct pace *p = is_wanted(l, id) ? course_pace(l->course, id) : NULL;
 		if (p && p->count && !*l->growth)
 			take_sites(l, m, p);
 	}
-	if (!most && unproven)
+	take_pile(l, m, most.growth.bytes);
+	if (!*l->growth && unproven)
 		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events", BYTES((uint64_t)unproven));
 }
 

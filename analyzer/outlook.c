@@ -31,16 +31,17 @@ static bool has_stopped(const struct pace *p, const struct growth *g, double lat
 	       (double)less(p->process->end_ns, end) > GOES_ON * (double)less(end, began_ns(p, g));
 }
 
-static bool works(const struct course *c, const struct pace *p, uint64_t from, uint64_t to)
+/* That a table was moved into a larger one is no work. */
+static bool works(const struct course *c, const struct pace *p, const struct growth *g, uint64_t from, uint64_t to)
 {
 	struct work_done done = work_between(course_work(c), p->process->id, from, to);
-	return done.busy >= WORKS && (p->thinned || done.passing >= CHURN * done.made);
+	return done.busy >= WORKS && (p->thinned || done.passing - g->moved >= CHURN * (done.made - g->moved));
 }
 
-/* A few turns of what nobody marked, or growth over time that might bend, tell nothing. */
+/* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and again do. */
 static bool is_sure(const struct pace *p, const struct growth *g)
 {
-	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH : p->total >= OUTLOOK_STEPS;
+	return p->source == RHYTHM_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
 }
 
 /* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. */
@@ -53,7 +54,7 @@ enum outlook outlook_of(const struct course *c, const struct pace *p, enum model
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
 	if (has_stopped(p, g, later))
 		return OUTLOOK_STOPPED;
-	if (is_sure(p, g) && works(c, p, from, to))
+	if (is_sure(p, g) && works(c, p, g, from, to))
 		return OUTLOOK_LEAKS;
 	if ((double)less(to, from) < OUTLOOK_LONG_S * 1e9)
 		return OUTLOOK_FILLS;

@@ -148,6 +148,7 @@ struct process {
 	bool seccomp;                   /* no new files after a filter was installed */
 	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
 	uint64_t shm_used;
+	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */
 };
 
 enum reader_flag {

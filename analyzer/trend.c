@@ -1,5 +1,6 @@
 #include "analyzer/trend.h"
 
+#include "analyzer/bursts.h"
 #include "analyzer/ledger.h"
 #include "analyzer/process_limits.h"
 
@@ -233,21 +234,39 @@ static size_t first_of(const struct trend *t)
 	return i;
 }
 
-/* What steady growth came to: at the low point of the last step, or of windows of time at the most there was, against the first stretch behind the
- * start-up. If that is not what was fitted, there is more to the last one, like the end of the program. */
-static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+/* What the members [from, to) have at the end: in windows of time, and `at_peak`, the most there was; else at the low point of the last step. */
+static double had_last(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to, bool at_peak)
 {
-	size_t i = first_of(t);
-	double last = 0, fitted = t->growth.bytes, step = t->points > 1 ? t->growth.rate * (t->x[t->points - 1] - t->x[t->points - 2]) : 0;
+	double sum = 0;
 	for (size_t k = from; k < to; k++) {
 		const struct model_site *s = o->members[k];
 		double most = (double)(s->live_bytes > s->peak_bytes ? s->live_bytes : s->peak_bytes);
-		last += sites_weight(v->reader, s) * (t->stepped ? steps_site_last(course_steps(c), t->process, s->number) : most);
+		sum += sites_weight(v->reader, s) * (t->stepped && !at_peak ? steps_site_last(course_steps(c), t->process, s->number) : most);
 	}
-	double all = last - t->bytes[i], room = fmax(LAST_STEP * fitted, t->stepped ? 0 : WINDOWS * step);
+	return sum;
+}
+
+/* What came behind the last point of the fit: its stretches are known by their low points, and the last one may have been left out. */
+static double behind_fit(const struct trend *t)
+{
+	double stretch = t->points > 1 ? t->x[t->points - 1] - t->x[t->points - 2] : 0;
+	return t->growth.rate * fmax(t->x[t->points - 1] + stretch - t->growth.x - t->growth.span, 0);
+}
+
+/* What steady growth came to: at the low point of the last step, or of windows of time at the most there was, against the first stretch behind the
+ * start-up. If that is not what was fitted there is more to the last one: most often the program's end, which frees all; then what there was at the peak
+ * counts, as far as it goes on as it did. */
+static double grown(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	size_t i = first_of(t);
+	double fitted = t->growth.bytes, step = t->points > 1 ? t->growth.rate * (t->x[t->points - 1] - t->x[t->points - 2]) : 0;
+	double all = had_last(t, c, v, o, from, to, false) - t->bytes[i], room = fmax(LAST_STEP * fitted, t->stepped ? 0 : WINDOWS * step);
 	for (size_t k = i; k + 1 < t->points && t->x[k] < t->growth.since_x; k++)
 		fitted += t->bytes[k + 1] - t->bytes[k];
-	return fabs(all - fitted) < room ? all : fitted;
+	if (fabs(all - fitted) < room)
+		return all;
+	double most = had_last(t, c, v, o, from, to, true) - t->bytes[i];
+	return t->stepped && most > fitted ? fmin(most, fitted + behind_fit(t)) : fitted;
 }
 
 /* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
@@ -331,7 +350,7 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 		return;
 	t->points = add_up(c, v, o, from, to, t, blocks);
 	size_t fit = t->points && p->source == RHYTHM_NONE ? t->points - 1 : t->points;
-	t->growth = growth_of(t->x, t->bytes, fit);
+	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? bursts_growth(t->x, t->bytes, fit) : growth_of(t->x, t->bytes, fit);
 	if (growth_is_steady(&t->growth) && is_needed(t, c, v, p, o, from, to))
 		t->growth.kind = GROWTH_NONE;
 	if (t->growth.kind == GROWTH_NONE)

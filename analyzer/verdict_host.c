@@ -13,8 +13,11 @@
 #define KEPT 0.3          /* of what is resident */
 #define LEAST_KEPT (64ull << 20)
 #define LEAST_LEFT (192ull << 20) /* in /dev/shm: others come and go there with less */
+#define ALLOCATORS_LEAST (256ull << 10) /* that an allocator asks for: glibc for the block and 128 KiB, then for a mapping of 1 MiB */
 #define MOSTLY_KEPT 0.5   /* of what is resident: then it counts, however large the machine is, if it is as much as ... */
 #define MUCH_KEPT (512ull << 20)
+
+enum { SURE_BATCHES = 5 };
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
@@ -78,9 +81,10 @@ static enum finding cut_off(const struct evidence *e, struct verdict *out)
 	return holds(out, e, seen ? h->anon : h->limit, seen ? 0.75 : 0.6);
 }
 
-/* What it had of a limit, and what it asked for, do not fit into it. */
+/* What it had of a limit, and what it asked for, do not fit into it. For a small block an allocator asks for more. */
 static bool meets(uint64_t limit, uint64_t used, uint64_t bytes)
 {
+	bytes = bytes > ALLOCATORS_LEAST ? bytes : ALLOCATORS_LEAST;
 	return evidence_known(limit) && evidence_known(used) && (bytes > limit || used > limit - bytes);
 }
 
@@ -222,6 +226,29 @@ static const char *memory_of(const struct evidence_growth *g)
 	return g->of ? g->of : "the heap";
 }
 
+static void describe_leak(struct verdict *out, const struct evidence_growth *most, const char *of, uint64_t grown)
+{
+	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
+		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
+	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes) : most->pid ? output_format(" of %u", most->pid) : NULL;
+	const char *site = most->site ? most->site : "one site";
+	const bool python = strstr(site, ".py:") != NULL;
+	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
+	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
+	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s%s, %s, %s%s", of, whose ? whose : "", site, most->extension ? " in " : "",
+				      most->extension ? most->extension : "", BYTES(grown), bursts ? bursts : "", pace ? pace : "",
+				      growth_name(most->fit.kind), open_end ? open_end : "");
+	free(bursts);
+	free(open_end);
+	out->advice = most->extension ? output_format("free what %s makes when it is done with, or find what holds it; memtrace leaks shows the stacks",
+						      most->extension)
+		: most->sites > 1 ? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
+				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
+		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
+	free(whose);
+	free(pace);
+}
+
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
@@ -254,22 +281,26 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	}
 	if (!most)
 		return ruled_out(out, why_not_growing(e));
-	char *pace = most->per_step > 0 ? output_format("%s more each step", BYTES((uint64_t)most->per_step))
-		   : output_format("%s more each second", BYTES((uint64_t)(most->per_second > 0 ? most->per_second : 0)));
-	char *whose = most->processes > 1 ? output_format(" of each of %u processes", most->processes) : most->pid ? output_format(" of %u", most->pid) : NULL;
-	const char *site = most->site ? most->site : "one site";
-	const bool python = strstr(site, ".py:") != NULL;
-	char *open_end = most->outlook == OUTLOOK_LASTS ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill", most->lasted_s) : NULL;
-	out->evidence = output_format("%s keeps more of %s%s: %s, %s, %s%s", site, of, whose ? whose : "", BYTES(grown), pace ? pace : "",
-				      growth_name(most->fit.kind), open_end ? open_end : "");
-	free(open_end);
-	out->advice = most->sites > 1
-		? output_format("%s and %u more sites grow at the same pace: find the one thing that holds their blocks (a list, %s); "
-				"memtrace leaks shows the stacks", site, most->sites - 1, python ? "a loss kept with its graph" : "a table, a cache")
-		: output_format("find what holds the blocks of %s (a list, a %s, a cache); memtrace leaks shows the stacks", site, python ? "dict" : "table");
-	free(whose);
-	free(pace);
+	describe_leak(out, most, of, grown);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.65);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------ */
+
+enum finding host_processes(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	const struct evidence_host *h = &e->host;
+	const struct evidence_pile *p = &h->pile;
+	(void)d;
+	if (!p->count)
+		return FINDING_NONE;
+	out->evidence = output_format("%u processes (%s) that %u started%s%s in %u batches pile up: none of them ends; they have %s of their own, %s each",
+				      p->count, p->name, p->pid, p->site ? " at " : "", p->site ? p->site : "", p->batches, BYTES(p->bytes),
+				      BYTES(p->bytes / p->count));
+	out->advice = output_format("end them (close a pool and join it, or leave its with block) before %s starts more, or start them once",
+				    p->site ? p->site : "the program");
+	out->sites[0] = p->site;
+	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? 0.85 : 0.65);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */

@@ -66,6 +66,6 @@ verdict_rule device_limit, device_leak, device_copies, device_other_process, dev
 /* The evidence of copies, allocated; fills in advice and sites. */
 char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
 /* verdict_host.c */
-verdict_rule host_limit, host_leak, host_copies, host_retained, host_pressure, host_files_left;
+verdict_rule host_limit, host_leak, host_copies, host_retained, host_pressure, host_files_left, host_processes;
 
 #endif

@@ -157,6 +157,7 @@ struct mt_info {
 	uint64_t address_used;      /* what it had of them when a request was refused last, as /proc/self/statm says; 0 = none was */
 	uint64_t data_used;
 	uint64_t shm_used;          /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
+	uint32_t fork_node, fork_node2; /* after a fork: the parent's stack then, as an event's; 0 = not known */
 };
 
 #define MT_NO_LIMIT UINT64_MAX

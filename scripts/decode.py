@@ -53,7 +53,8 @@ INFO = Layout(
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
     "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
-    "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used")
+    "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used, "
+    "I fork_node, I fork_node2")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")
@@ -735,6 +736,8 @@ def facts(number, process, with_nodes):
     if info.address_limit or info.data_limit or info.shm_used:
         yield "limits %d address %d of %d data %d of %d shm %d" % (
             number, info.address_used, info.address_limit, info.data_used, info.data_limit, info.shm_used)
+    if info.origin == 2 and info.fork_ticks and info.fork_node:
+        yield "forked %d at %d %d" % (number, info.fork_node, info.fork_node2)
     yield " ".join(["program %d" % number] + [quoted(s) for s in [process.exe] + process.argv])
     yield " ".join(["env %d" % number] + [quoted(s) for s in process.env])
     for start, end, bias, node_from, node_until, build_id, path in process.modules:

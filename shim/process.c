@@ -341,6 +341,9 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	info->boot_start = mt_process_boot_start(0);
 	info->pid_ns = mt_quiet_namespace();
 	info->fork_ticks = fork_ticks;
+	info->fork_node = mt_process.fork_node;
+	info->fork_node2 = mt_process.fork_node2;
+	mt_process.fork_node = mt_process.fork_node2 = 0; /* who it forks without a handler has none */
 	info->stacks = mt_config.stacks;
 	info->depth = mt_config.depth;
 	info->sample_bytes = mt_config.sample_bytes;
@@ -582,13 +585,17 @@ void mt_process_before_fork(void)
 {
 	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
 		mt_record_enter();
-	if (mt_process_state() != MT_STATE_OFF) /* then there may be no clock */
-		mt_process.fork_ticks = mt_ticks();
+	if (mt_process_state() == MT_STATE_OFF) /* then there may be no clock */
+		return;
+	if (!mt_record_stacks(&mt_process.fork_node, &mt_process.fork_node2))
+		mt_process.fork_node = mt_process.fork_node2 = 0;
+	mt_process.fork_ticks = mt_ticks();
 }
 
 void mt_process_after_fork(void)
 {
 	mt_process.fork_ticks = 0;
+	mt_process.fork_node = mt_process.fork_node2 = 0;
 }
 
 /* With a wiped page there is nothing left to do. */

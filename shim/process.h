@@ -28,6 +28,7 @@ struct mt_process {
 	uint32_t pid;
 	uint32_t image;
 	uint64_t fork_ticks;        /* stamped in the parent just before a fork; 0 = no fork under way */
+	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
 	uint32_t fixed, shut_out;   /* files may not be opened any more; the next image could not open the session */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */

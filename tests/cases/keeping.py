@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
+from growing import limited as ended
 from cgroup import Cgroup
 
 MIB = 1 << 20
@@ -132,17 +133,6 @@ def case_what_no_hook_saw_is_no_allocators():
 
 PYTHON = [os.path.realpath(mt.python()), "-S", "-c"]
 FILLS = "x = []\nfor i in range(%d): x.append(bytes(10 << 20))"
-
-
-def ended(command, prefix=""):
-    """Its trace, and its status; the limits of the shell are for it alone."""
-    output = os.path.join(mt.scratch("trace"), "t")
-    env = mt.shim_env(output)
-    preload = env.pop("LD_PRELOAD")
-    done = mt.execute(["/bin/sh", "-c", prefix + 'exec env LD_PRELOAD="$0" "$@"', preload, *command], env=env)
-    done.trace = mt.Trace(output)
-    done.trace.settle()
-    return done
 
 
 def of_limit(done):

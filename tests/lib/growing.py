@@ -7,9 +7,13 @@ import mt
 FOLDER = os.path.join(mt.TOP, "tests/programs/growing")
 FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and ends", "works": "fills and works on", "warmup": "grows in a warm-up only",
          "keeps": "keeps more with each unit of work", "cache": "a cache grows with each unit of work", "block": "one block grows",
-         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more"}
+         "shared": "shared memory grows", "private": "private copies of a file grow", "file": "maps more of a file", "forks": "four processes keep more",
+         "stages": "each of four stages keeps more", "renews": "each of four stages replaces what the last one kept", "turns": "ten long turns keep more",
+         "loads": "ten long turns read and end", "filled": "one block doubled in a warm-up only", "pushes": "one block doubled, and nothing else is done",
+         "piles": "a pool of processes each epoch, never closed", "closes": "a pool each epoch, closed and joined", "pooled": "one pool for all epochs",
+         "frees": "an extension frees its answers"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
-SICK = {"keeps", "cache", "block", "shared", "private", "forks"}
+SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
 
 
@@ -33,19 +37,34 @@ def java(form):
     return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
 
 
-ALL = tuple(FORMS)
+C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads")
+CPP = (*COMMON, "block", "filled", "pushes")
+POOLS = ("piles", "closes", "pooled")
 LANGUAGES = {
-    "c": Language(lambda form: [mt.program("grows"), form], ALL), "c++": Language(lambda form: [mt.program("vectors"), form]),
+    "c": Language(lambda form: [mt.program("grows"), form], C), "c++": Language(lambda form: [mt.program("vectors"), form], CPP),
     "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
     "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
     "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),
     "java": Language(java, needs="javac"),
+    "extension": Language(lambda form: [mt.python(), os.path.join(FOLDER, "extension.py"), mt.program("libkeeper.so"), form], ("keeps", "frees")),
+    "pools": Language(lambda form: [mt.python(), os.path.join(FOLDER, "pools.py"), form], POOLS),
 }
 
 
 def programs():
     return [(name, form) for name, language in LANGUAGES.items() for form in language.forms]
+
+
+def limited(command, prefix=""):
+    """Its trace, and its status; the limits of the shell are for it alone."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    env = mt.shim_env(output)
+    preload = env.pop("LD_PRELOAD")
+    done = mt.execute(["/bin/sh", "-c", prefix + 'exec env LD_PRELOAD="$0" "$@"', preload, *command], env=env)
+    done.trace = mt.Trace(output)
+    done.trace.settle()
+    return done
 
 
 def record(language, form, env=None):
@@ -59,10 +78,10 @@ def opinions_of(trace):
     """Whether each calls it a leak."""
     live = trace.tool("live").out.strip().splitlines()
     return {
-        "report": any(v["kind"] == "leak" for v in trace.report["verdicts"]),
-        "leaks": "grows steadily" in trace.tool("leaks").out or "grow steadily" in trace.tool("leaks").out,
+        "report": any(v["kind"] in ("leak", "processes") for v in trace.report["verdicts"]),
+        "leaks": any(said in trace.tool("leaks").out for said in ("grows steadily", "grow steadily", "processes pile up")),
         "fail-over": trace.tool("leaks", "--fail-over", RATE).status == 1,
-        "live": bool(live) and " grows by " in live[-1],
+        "live": bool(live) and (" grows by " in live[-1] or " pile up, " in live[-1]),
     }
 
 

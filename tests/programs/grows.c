@@ -1,6 +1,7 @@
-/* growing FORM: a C program that fills a table and ends (fill, map), fills it and works on, keeps more in a warm-up only, or keeps more with each
+/* growing FORM [UNITS]: a C program that fills a table and ends (fill, map), fills it and works on, keeps more in a warm-up only, or keeps more with each
  * unit of work: in a list, a cache, in one block that it makes larger, in shared memory, in private copies of a file; or maps more of a file that it
- * only reads. forks: four processes keep more. */
+ * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
+ * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +11,34 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNITS = 600, EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000 };
+enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, STAGE = 380, TURNS = 10 };
 
-static size_t kept, units;
+static size_t kept, units, units_all = 600;
+static struct timespec begin;
 static void **list;
 static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
 
+static void account(void)
+{
+	struct timespec end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("ACCOUNT {\"kept_bytes\": %zu, \"units\": %zu, \"seconds\": %.3f}\n", kept, units,
+	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+}
+
+/* Where a limit refuses, that is the end. */
+static void *got(void *block)
+{
+	if (block)
+		return block;
+	account();
+	exit(1);
+}
+
 static __attribute__((noinline)) void keep(size_t bytes)
 {
-	list = realloc(list, (units + 2) * sizeof(*list));
-	list[units] = memset(malloc(bytes), 1, bytes);
+	list = got(realloc(list, (units + 2) * sizeof(*list)));
+	list[units] = memset(got(malloc(bytes)), 1, bytes);
 	kept += bytes;
 }
 
@@ -37,7 +56,7 @@ static void work(void)
 {
 	char *parts[10];
 	for (int i = 0; i < 10; i++)
-		parts[i] = memset(malloc(30000 + 8000 * (size_t)i), i, 30000);
+		parts[i] = memset(got(malloc(30000 + 8000 * (size_t)i)), i, 30000);
 	nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 	for (int i = 0; i < 10; i++)
 		free(parts[i]);
@@ -97,10 +116,35 @@ static void fork_four(void)
 	exit(0);
 }
 
+/* As much for each of four stages of work, in blocks of its own. */
+static void begin_stage(int renew)
+{
+	for (size_t i = 0; renew && i < kept / EACH; i++)
+		free(list[i]);
+	size_t before = renew ? 0 : kept / EACH;
+	kept = before * EACH;
+	list = realloc(list, (before + STAGE) * sizeof(*list));
+	for (size_t i = 0; i < STAGE; i++, kept += EACH)
+		list[before + i] = memset(malloc(EACH), 2, EACH);
+}
+
+/* A long turn: its results stay, what it needed meanwhile does not. */
+static void turn(int needs)
+{
+	void *parts[200];
+	for (int i = 0; i < 64; i++, units++)
+		keep(65536);
+	for (int i = 0; i < 200 && needs; i++)
+		parts[i] = memset(malloc(70000 + 100 * (size_t)i), i, 70000);
+	nanosleep(&(struct timespec){ .tv_nsec = 700000000 }, NULL);
+	for (int i = 0; i < 200 && needs; i++)
+		free(parts[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *form = argc > 1 ? argv[1] : "fill";
-	struct timespec begin, end;
+	units_all = argc > 2 ? strtoul(argv[2], NULL, 10) : units_all;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (!strcmp(form, "fill") || !strcmp(form, "works"))
 		for (; units < 600; units++)
@@ -110,10 +154,15 @@ int main(int argc, char **argv)
 	units = 0;
 	if (!strcmp(form, "forks"))
 		fork_four();
-	for (int i = 0; strcmp(form, "fill") && strcmp(form, "map") && i < UNITS; i++) {
+	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
+	for (int i = 0; in_turns && i < TURNS; i++)
+		turn(!strcmp(form, "turns"));
+	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
 		work();
-		if (!strcmp(form, "keeps") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < UNITS / 4))
+		if (!strcmp(form, "keeps") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < units_all / 4))
 			keep(EACH);
+		if ((renews || !strcmp(form, "stages")) && i % (units_all / 4) == 0)
+			begin_stage(renews);
 		if (!strcmp(form, "cache"))
 			for (unsigned k = 0; k < 1000; k++)
 				insert((unsigned)i * 1000 + k);
@@ -124,8 +173,6 @@ int main(int argc, char **argv)
 		if (!strcmp(form, "private") || !strcmp(form, "file"))
 			map(PROT_READ | (!strcmp(form, "private") ? PROT_WRITE : 0));
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("ACCOUNT {\"kept_bytes\": %zu, \"units\": %zu, \"seconds\": %.3f}\n", kept, units,
-	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+	account();
 	return 0;
 }

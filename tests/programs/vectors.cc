@@ -1,4 +1,4 @@
-// growing FORM in C++: what fills or grows is a map, a list of vectors, or one vector that doubles.
+// growing FORM in C++: what fills or grows is a map, a list of vectors, or one vector that doubles: with each unit of work (block), in a warm-up only (filled), or while nothing else is done (pushes).
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -54,13 +54,18 @@ int main(int argc, char **argv)
 			server->keep();
 	if (form == "map")
 		server->insert(0, 400000);
-	for (int i = 0; form != "fill" && form != "map" && i < units_all; i++) {
+	for (int i = 0; form == "pushes" && i < 10 * units_all; i++) {
+		server->series.insert(server->series.end(), each / sizeof(double) / 10, 1.5);
+		server->kept += each / 10;
+		std::this_thread::sleep_for(std::chrono::microseconds(800));
+	}
+	for (int i = 0; form != "fill" && form != "map" && form != "pushes" && i < units_all; i++) {
 		server->answer();
 		if (form == "keeps" || (form == "warmup" && i < units_all / 4))
 			server->keep();
 		if (form == "cache")
 			server->insert(1000 * i, 700);
-		if (form == "block") {
+		if (form == "block" || (form == "filled" && i < units_all / 4)) {
 			server->series.insert(server->series.end(), each / sizeof(double), 1.5);
 			server->kept += each;
 		}
