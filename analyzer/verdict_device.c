@@ -12,7 +12,6 @@
 
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
-#define LIKELY_HOLES 0.1 /* of the device: of runs that were tried those with 8 to 35 % went on without holes, those with 2 to 8 % failed in the same step */
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
 #define CONTEXTS 0.05
 #define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
@@ -592,20 +591,17 @@ static char *pinned_by(const struct evidence_device *d, struct verdict *out)
 					     BYTES(d->pins.items->held)) : NULL;
 }
 
-/*
- * High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody knows that; then
- * medium where much is unused.
- */
-static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
+/* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody knows that. */
+static double fragmentation_confidence(const struct evidence_device *d)
 {
-	if (evidence_known(d->request.rise))
-		return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
-	return (double)b->unused >= LIKELY_HOLES * (double)evidence_or(d->total, 0) ? 0.7 : 0.4;
+	if (!evidence_known(d->request.rise))
+		return 0.4;
+	return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
 }
 
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
-	double confidence = fragmentation_confidence(d, b);
+	double confidence = fragmentation_confidence(d);
 	char *pins = pinned_by(d, out);
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s%s%s", BYTES(b->unused),
 				      BYTES(b->free), BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
@@ -842,5 +838,6 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
 					      BYTES(b.most_short), BYTES(b.unused));
 	out->advice = capacity_advice(d, missing);
-	return holds(out, e, missing, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+	const bool maybe_holes = b.least_short == 0 && d->pool.known && !evidence_known(d->request.rise);
+	return holds(out, e, missing, maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }
