@@ -107,7 +107,7 @@ struct evidence_growth {
 	double fails_in;            /* ... from the end of what was seen on, in times how long that was */
 	bool late;                  /* it began later than what was seen: */
 	double since;               /* in this step, or second */
-	enum outlook outlook;       /* of the host's: whether it goes on */
+	enum outlook outlook;       /* whether it goes on */
 	unsigned processes;         /* that it is the sum of; 0 and 1: one */
 	double lasted_s;            /* while it grew */
 	bool file_backed;           /* pages that the kernel can drop */

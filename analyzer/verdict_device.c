@@ -181,8 +181,21 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 	return most;
 }
 
+/* What grew by requests that come faster than they go; NULL = nothing. */
+static const struct evidence_growth *passing_growth(const struct evidence_device *d)
+{
+	LIST_EACH(struct evidence_growth, g, d->growth)
+		if (evidence_is_steady(g) && g->outlook == OUTLOOK_PASSES)
+			return g;
+	return NULL;
+}
+
 static char *why_not_growing(const struct evidence_device *d)
 {
+	const struct evidence_growth *passing = passing_growth(d);
+	if (passing)
+		return output_format("what grew (%s, %s) are blocks that come faster than they go: none is older than earlier ones were when they were freed",
+				     passing->site ? passing->site : "?", BYTES(passing->bytes));
 	LIST_EACH(struct evidence_growth, g, d->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
@@ -636,9 +649,10 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (rest_lacks(d, &b))
 		return ruled_out(out, output_format("%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
 						    "failed a little later", BYTES(b.unused), BYTES(r->rise)));
-	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
+	const uint64_t grown = growing_bytes(d) + (passing_growth(d) ? passing_growth(d)->bytes : 0);
+	if (would_do(d, grown) && b.unused < grown / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
-						    BYTES(growing_bytes(d))));
+						    BYTES(grown)));
 	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)", BYTES(b.unused),
 						    BYTES(copied_bytes(d))));
@@ -800,6 +814,10 @@ static char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 	if (is_this_input(d))
 		return output_format("need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
 				     "or a larger device", BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
+	const struct evidence_growth *passing = passing_growth(d);
+	if (passing)
+		return output_format("need at least %s less. %s took %s more than before, for what comes faster than it goes: fewer or shorter at once "
+				     "(a limit, a queue), or a larger device", BYTES(missing), passing->site ? passing->site : site, BYTES(passing->bytes));
 	if (!models && d->most_for != CATEGORY_workspace && d->holder.each && d->holder.blocks >= KEPT_BLOCKS &&
 	    (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
 		return output_format("need at least %s less. %s holds most, %s blocks of %s: find what keeps them (a list, a cache)", BYTES(missing), site,
