@@ -142,6 +142,15 @@ static inline bool evidence_goes_on(const struct evidence_growth *g)
 	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
 }
 
+/* The first of what grew by requests that come faster than they go; NULL = none. */
+static inline const struct evidence_growth *evidence_passing(const struct evidence_growth *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (evidence_is_steady(&list[i]) && list[i].outlook == OUTLOOK_PASSES)
+			return &list[i];
+	return NULL;
+}
+
 struct evidence_phase {
 	const char *name;
 	uint32_t pid;
