@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Verdicts on generated cases: recall and precision per verdict are at least 0.95 on seeds that no rule was tuned on, and nothing is
 said of healthy twins. tests/battery/run.py shows single cases; `battery.py --table` writes docs/DIAGNOSIS.md's table."""
-# timeout: 200
+# timeout: 400
+import json
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -29,6 +30,16 @@ def case_battery():
     for name, right, missed, false, recall, precision in result.table():
         mt.check(recall >= LEAST and precision >= LEAST, "%s: recall %.2f, precision %.2f: %s" % (name, recall, precision, misses))
     mt.equal([m for m in misses if "healthy: false" in m], [], "verdicts on healthy twins")
+
+
+def case_cases_go_on_without_what_is_said():
+    """Truth is what happens next: each that fails gets further where what the report says is gone, and its twin is not accused."""
+    done = mt.execute([sys.executable, os.path.join(mt.TOP, "tests/battery/ahead.py"), "301-301"], timeout=180)
+    mt.equal(done.status, 0, done.err)
+    found = json.loads(done.out)
+    mt.check(sum(row["failed"] for row in found.values()) >= 12, "too few failed: %s" % found)
+    for cause, row in found.items():
+        mt.equal((row["right"], row["went on"], row["accused"]), (row["cases"], row["failed"], 0), "right, went on and accused of %s" % cause)
 
 
 def case_table():
