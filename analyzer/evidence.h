@@ -108,7 +108,7 @@ struct evidence_growth {
 	double fails_in;            /* ... from the end of what was seen on, in times how long that was */
 	bool late;                  /* it began later than what was seen: */
 	double since;               /* in this step, or second */
-	enum outlook outlook;       /* of the host's: whether it goes on */
+	enum outlook outlook;       /* whether it goes on */
 	unsigned processes;         /* that it is the sum of; 0 and 1: one */
 	double lasted_s;            /* while it grew */
 	bool file_backed;           /* pages that the kernel can drop */
@@ -141,6 +141,15 @@ static inline const struct evidence_growth *evidence_unproven(const struct evide
 static inline bool evidence_goes_on(const struct evidence_growth *g)
 {
 	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
+}
+
+/* The first of what grew by requests that come faster than they go; NULL = none. */
+static inline const struct evidence_growth *evidence_passing(const struct evidence_growth *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (evidence_is_steady(&list[i]) && list[i].outlook == OUTLOOK_PASSES)
+			return &list[i];
+	return NULL;
 }
 
 struct evidence_phase {

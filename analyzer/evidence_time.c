@@ -163,7 +163,7 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
 		.fails_in = fails_in(&t->growth, &t->forecast), .late = t->growth.since_x > t->x[0], .since = t->growth.since_x,
 		.file_backed = t->outlook == OUTLOOK_GIVES_WAY, .arenas = arenas, .freed_some = true, .sure = sure,
-		.works = host ? trend_leaks(t) : sure && works(p, t), .outlook = t->outlook, .processes = t->growing,
+		.works = host ? trend_leaks(t) : sure && t->outlook != OUTLOOK_PASSES && works(p, t), .outlook = t->outlook, .processes = t->growing,
 		.lasted_s = t->lasted_s, .category = category_of(p, o),
 		.tensors = keeping_stacks(p, o, t), .is_copy = is_copy(p, o, t), .unproven = (uint64_t)t->growth.unproven,
 	};

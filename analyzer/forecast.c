@@ -9,6 +9,7 @@
 #define LATEST 64       /* high points, at least; else the later half */
 #define RISES 8         /* equally likely ones */
 #define CEILINGS 4
+#define ENDS 0.03       /* of what is in doubt: the least and the most of it that may be of no use come as near to nothing and to all */
 #define PLACES 256      /* on the way from the first step that can fail to the last that can fit */
 #define BENDING 0.34    /* standard deviation of how far a curve leaves the line it was on, of how far its shape says it does */
 #define CAUTION 0.3     /* of curves against lines, in the best guess */
@@ -178,6 +179,12 @@ static double best_guess(const struct ahead *a)
 	return ever < 0.5 ? INFINITY : sum / weights;
 }
 
+/* Parts of what is in doubt, each as likely as the other. That nothing of it is of use is what happens where growth is steady and nothing else moves. */
+static double useless(size_t i)
+{
+	return ENDS + (1 - 2 * ENDS) * (double)i / (CEILINGS - 1);
+}
+
 struct forecast forecast_of(const struct growth *g, const struct forecast_room *room)
 {
 	struct ahead a = { .growth = g };
@@ -189,7 +196,7 @@ struct forecast forecast_of(const struct growth *g, const struct forecast_room *
 	failing_rises(seen, count, slope_at(g, room->limit - room->doubt / 2 - seen[count / 2], every), rises);
 	free(seen);
 	for (size_t i = 0; i < CEILINGS * RISES; i++)
-		a.levels[i] = room->limit - room->doubt * ((double)(i % CEILINGS) + 0.5) / CEILINGS - rises[i / CEILINGS];
+		a.levels[i] = room->limit - room->doubt * useless(i % CEILINGS) - rises[i / CEILINGS];
 	set_weights(&a, CAUTION);
 	struct forecast f = { .x = best_guess(&a) };
 	set_weights(&a, 1);

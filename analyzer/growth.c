@@ -43,7 +43,7 @@ const char *certainty_name(enum growth_certainty certainty)
 
 const char *outlook_name(enum outlook o)
 {
-	static const char *const names[] = { "none", "leaks", "lasts", "fills", "stopped", "gives way" };
+	static const char *const names[] = { "none", "leaks", "lasts", "fills", "stopped", "gives way", "passes" };
 	return names[o];
 }
 

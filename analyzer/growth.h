@@ -23,8 +23,8 @@
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
-/* Whether it will go on; told by analyzer/outlook.h of what is on the host. */
-enum outlook { OUTLOOK_NONE = 0, OUTLOOK_LEAKS, OUTLOOK_LASTS, OUTLOOK_FILLS, OUTLOOK_STOPPED, OUTLOOK_GIVES_WAY };
+/* Whether it will go on: analyzer/outlook.h. */
+enum outlook { OUTLOOK_NONE = 0, OUTLOOK_LEAKS, OUTLOOK_LASTS, OUTLOOK_FILLS, OUTLOOK_STOPPED, OUTLOOK_GIVES_WAY, OUTLOOK_PASSES };
 
 /* It will meet any limit. */
 bool outlook_goes_on(enum outlook o);

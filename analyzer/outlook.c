@@ -97,6 +97,8 @@ char *outlook_why_not(enum outlook o, double lasted_s)
 {
 	if (o == OUTLOOK_GIVES_WAY)
 		return output_format("by pages of files, which the kernel can drop");
+	if (o == OUTLOOK_PASSES)
+		return output_format("by blocks that come faster than they go: none is older than earlier ones were when they were freed");
 	if (o == OUTLOOK_STOPPED)
 		return output_format("while it began, and not since: a warm-up or a load");
 	return output_format("to the end of only %.3g s, while hardly anything was freed: that is loading, or all of it is kept; growth for more "

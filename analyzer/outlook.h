@@ -1,10 +1,11 @@
 /*
- * Will what grew on the host go on growing? The one opinion that report, leaks and live have.
+ * Will what grew go on growing? The one opinion that report, leaks and live have.
  *
  *   leaks     it grows by what a loop leaves of its work
  *   lasts     it has grown to the very end of a long run, that freed next to nothing else
  *   fills     it grew to the end of a short run that freed next to nothing else: a table that fills, or a leak that was seen too briefly
  *   gives way pages of files that are mapped and not written to: the kernel can drop them
+ *   passes    on a device: blocks that are no older than earlier ones were when they were freed, of requests that come faster than they go
  *   stopped   the loop that made it grow was over long before the process was: a warm-up, a load
  *
  * A program that fills a table for long can't be told from one that leaks by what it allocates; then the certainty is medium at most.

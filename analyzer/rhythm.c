@@ -710,6 +710,16 @@ static unsigned turns_in(const struct level *l, const struct level *inner)
 	return 0;
 }
 
+/* Layers are no unit of work: of a level within modules the innermost one that calls whole models, as a server's requests do. */
+static const struct level *of_models(const struct level *levels, const struct level *inner)
+{
+	const struct level *best = inner;
+	for (const struct level *l = levels; !inner->whole && inner->of_pools && inner->of_pools == inner->of_modules && l < inner; l++)
+		if (l->whole && l->makes_most && l->count >= LEAST_SHORT && covers(l, inner))
+			best = l;
+	return best;
+}
+
 /*
  * A unit of work that repeats as a whole: a level outside it, which makes blocks of a pool if the inner one does, and the one with the
  * most sites. Its turns have a fixed, small number of the inner one's, or more happens in them than in those: a backward pass that gets
@@ -737,6 +747,7 @@ static void by_sites(struct watched *w)
 	const struct level *inner = levels ? innermost(w, levels, count) : NULL;
 	if (inner && new_roles(w) == 0) {
 		unsigned micro = 1;
+		inner = of_models(levels, inner);
 		const struct level *l = around(levels, inner, &micro);
 		*b = (struct beat){ RHYTHM_SITES, l->count, l->first_ns, l->last_ns, w->turns[l->lead].thread, micro, l->whole, b->roles, b->role_count,
 				    w->turns[l->lead].node2 };

@@ -1,6 +1,7 @@
 #include "analyzer/steps.h"
 
 #include "analyzer/arith.h"
+#include "analyzer/lifetimes.h"
 #include "analyzer/step_shape.h"
 #include "analyzer/vec.h"
 
@@ -27,6 +28,7 @@ struct site_book {
 	struct low low;
 	struct low *history; /* STEPS_BUCKETS of them; NULL = all was below LEAST_BYTES */
 	struct step_ages ages;
+	struct lifetimes *lives; /* by bucket, of what holds device memory and has a history */
 	uint64_t last_low;   /* since `last_step` began, the last one in which it changed */
 	uint32_t blocks, bucket, last_step;
 	uint8_t state;
@@ -71,6 +73,12 @@ struct steps *steps_new(struct rhythm *r)
 	return s;
 }
 
+static void site_fini(struct site_book *s)
+{
+	free(s->history);
+	lifetimes_free(s->lives);
+}
+
 static void book_free(struct book *b)
 {
 	if (!b)
@@ -81,7 +89,7 @@ static void book_free(struct book *b)
 		free(b->tracks[i].high);
 	}
 	for (size_t i = 0; i < b->site_count; i++)
-		free(b->sites[i].history);
+		site_fini(&b->sites[i]);
 	free(b->tracks);
 	free(b->sites);
 	free(b->numbers);
@@ -247,6 +255,36 @@ static const struct site_book *known_site(const struct book *b, uint32_t site)
 	return number ? &b->sites[number] : &none;
 }
 
+/* The bucket in which a block was made: of the step that is open, or by the list of those before. UINT32_MAX: before the first. */
+static uint32_t bucket_of(const struct book *b, uint64_t ns)
+{
+	size_t low = 0, high = b->pace.count;
+	if (ns >= b->now.begin_ns)
+		return site_bucket(b);
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (b->pace.steps[middle].begin_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? (uint32_t)((low - 1) << b->shift >> b->site_shift) : UINT32_MAX;
+}
+
+/* Behind the site's first bucket: nearly all sites hold nothing then, and have no history. */
+static void change_lives(struct book *b, struct site_book *s, const struct model_change *c)
+{
+	if (!b->recording || !s->history || c->device == MODEL_NO_DEVICE || c->kind == MODEL_PINNED)
+		return;
+	if (!s->lives && !(s->lives = lifetimes_new()))
+		return;
+	const uint32_t now = site_bucket(b), made = c->bytes < 0 ? bucket_of(b, c->made_ns) : now;
+	if (c->bytes > 0)
+		lifetimes_made(s->lives, now, (uint64_t)c->bytes);
+	else if (made <= now)
+		lifetimes_freed(s->lives, now, made, (uint64_t)-c->bytes);
+}
+
 static void change_site(struct book *b, const struct model_change *c)
 {
 	struct site_book *s = site_book_of(b, c->site);
@@ -261,6 +299,8 @@ static void change_site(struct book *b, const struct model_change *c)
 		if (s->state == SITE_OPEN)
 			close_site(s, now - 1);
 		open_site(s, now);
+		if (s->lives)
+			lifetimes_look(s->lives, now);
 	} else if (!b->recording && s->state == SITE_OPEN) {
 		close_site(s, now);
 	} else if (!b->recording && s->state == SITE_CLOSED && now > s->bucket) {
@@ -279,6 +319,7 @@ static void change_site(struct book *b, const struct model_change *c)
 	if (s->state == SITE_OPEN && s->live < s->low.bytes && !moving)
 		s->low = (struct low){ s->live, s->blocks };
 	change_ages(b, &s->ages, c, s->live);
+	change_lives(b, s, c);
 	drop_empty(b, c->site, s);
 }
 
@@ -293,6 +334,8 @@ static void halve_site(struct site_book *s)
 	for (uint32_t i = (known + 1) / 2; s->history && i < known; i++)
 		s->history[i] = (struct low){ 0, 0 };
 	s->bucket /= 2;
+	if (s->lives)
+		lifetimes_halve(s->lives);
 }
 
 static void make_site_room(struct book *b)
@@ -829,6 +872,15 @@ double steps_site_kept(const struct steps *s, unsigned process, uint32_t site)
 	const struct book *b = process < s->count ? s->books[process] : NULL;
 	const struct site_book *k = b ? known_site(b, site) : NULL;
 	return k ? kept_of(b, &k->ages, k->live) : INFINITY;
+}
+
+struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	size_t entry = 0;
+	while (b && entry + 1 < b->pace.count && step_x(&b->pace, entry) < since)
+		entry++;
+	return lifetimes_since(b ? known_site(b, site)->lives : NULL, b ? (uint32_t)(entry << b->shift >> b->site_shift) : 0);
 }
 
 double steps_track_kept(const struct pace *p, const struct step_track *t)

@@ -11,10 +11,11 @@
 #ifndef MT_ANALYZER_STEPS_H
 #define MT_ANALYZER_STEPS_H
 
+#include "analyzer/lifetimes.h"
 #include "analyzer/rhythm.h"
 #include "analyzer/step_shape.h"
 
-enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = 128 };
+enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = LIFETIMES_STRETCHES };
 
 /* One step, or `count` neighbours. */
 struct step {
@@ -106,6 +107,9 @@ size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, s
  * may grow by plan (longer inputs) and be alive at its low point, as last step's results are: that leaves nothing behind. */
 double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
 double steps_track_kept(const struct pace *p, const struct step_track *t);
+
+/* How old a site's blocks on a device get, where it grows since that place on the axis. */
+struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since);
 
 /* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
 double steps_site_last(const struct steps *s, unsigned process, uint32_t site);

@@ -306,6 +306,22 @@ static bool is_needed(const struct trend *t, const struct course *c, const struc
 	return false;
 }
 
+/* The members [from, to) hold device memory of what comes and goes, now faster than it goes. */
+static bool passes(const struct trend *t, const struct course *c, const struct view *v, const struct owner *o, size_t from, size_t to)
+{
+	struct lifetimes_found all = { 0 };
+	if (o->members[from]->device == MODEL_NO_DEVICE || o->members[from]->kind == MODEL_PINNED || !growth_is_steady(&t->growth))
+		return false;
+	for (size_t i = from; i < to; i++) {
+		double weight = sites_weight(v->reader, o->members[i]);
+		struct lifetimes_found one = steps_site_lives(course_steps(c), o->members[i]->process, o->members[i]->number, t->growth.since_x);
+		all.overdue += weight * one.overdue;
+		all.freed += weight * one.freed;
+		all.since += weight * one.since;
+	}
+	return lifetimes_passes(&all, t->growth.bytes);
+}
+
 /* What the members [from, to) had at their peak beyond the last step. */
 static double later(const struct view *v, const struct course *c, const struct owner *o, size_t from, size_t to)
 {
@@ -369,6 +385,8 @@ static void take(struct trend *best, struct trend *t, const struct course *c, co
 	t->outlook = outlook_of(c, p, o->members[from]->kind, &t->growth, later(v, c, o, from, to));
 	if (o->members[from]->kind == MODEL_MAP && t->outlook && outlook_gives_way(course_samples(c), v->model, p, t->growth.bytes))
 		t->outlook = OUTLOOK_GIVES_WAY;
+	if (passes(t, c, v, o, from, to))
+		t->outlook = OUTLOOK_PASSES;
 	if (growth_is_steady(&t->growth))
 		t->growth.bytes = grown(t, c, v, o, from, to);
 	t->lasted_s = outlook_lasted_s(p, &t->growth);
@@ -434,7 +452,8 @@ static double part_at(const struct trend *t, size_t i)
 
 static bool in_step(const struct trend *a, const struct trend *b)
 {
-	if (a->process != b->process || a->points != b->points || a->growth.kind != b->growth.kind)
+	if (a->process != b->process || a->points != b->points || a->growth.kind != b->growth.kind ||
+	    a->outlook != b->outlook)
 		return false;
 	for (size_t i = 0; i < a->points; i++)
 		if (fabs(part_at(a, i) - part_at(b, i)) > IN_STEP)

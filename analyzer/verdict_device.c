@@ -4,6 +4,7 @@
  */
 #include "analyzer/forecast.h"
 #include "analyzer/output.h"
+#include "analyzer/verdict_capacity.h"
 #include "analyzer/verdicts.h"
 
 #include <math.h>
@@ -12,16 +13,12 @@
 
 #define NOTABLE 0.05    /* of the device: less is not a cause, even where it would have been enough */
 #define NOTABLE_HOLES 0.02
-#define LIKELY_HOLES 0.1 /* of the device: of runs that were tried those with 8 to 35 % went on without holes, those with 2 to 8 % failed in the same step */
 #define PEAK_RATIO 1.15 /* of a phase to the next highest one */
 #define CONTEXTS 0.05
 #define MUCH 0.2        /* more than contexts take, where nobody sampled who has it */
 #define LOOPED 8        /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL 0.9
-#define KEPT_BLOCKS 16  /* of one size, made by one line that holds most of what they are for: something keeps them */
-#define KEPT_PART 0.75
 #define HORIZON 5       /* times the run: what is little now and meets the limit later than that is not what the run suffers from */
-#define LARGER_INPUT 1.5 /* times what any step before needed */
 #define SERIOUS 0.3     /* 1 - allocated/reserved */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
@@ -184,6 +181,10 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 
 static char *why_not_growing(const struct evidence_device *d)
 {
+	const struct evidence_growth *passing = evidence_passing(d->growth.items, d->growth.count);
+	if (passing)
+		return output_format("what grew (%s, %s) are blocks that come faster than they go: none is older than earlier ones were when they were freed",
+				     passing->site ? passing->site : "?", BYTES(passing->bytes));
 	LIST_EACH(struct evidence_growth, g, d->growth)
 		if (g->fit.kind == GROWTH_SATURATING)
 			return output_format("what grew (%s, %s) levels off: a cache that has filled", g->site ? g->site : "?", BYTES(g->bytes));
@@ -592,20 +593,17 @@ static char *pinned_by(const struct evidence_device *d, struct verdict *out)
 					     BYTES(d->pins.items->held)) : NULL;
 }
 
-/*
- * High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody knows that; then
- * medium where much is unused.
- */
-static double fragmentation_confidence(const struct evidence_device *d, const struct balance *b)
+/* High where the run would have gone on: the rest of the step fits, too, as earlier ones went. In a first step nobody knows that. */
+static double fragmentation_confidence(const struct evidence_device *d)
 {
-	if (evidence_known(d->request.rise))
-		return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
-	return (double)b->unused >= LIKELY_HOLES * (double)evidence_or(d->total, 0) ? 0.7 : 0.4;
+	if (!evidence_known(d->request.rise))
+		return 0.4;
+	return evidence_known(d->pool.largest_hole) ? 0.95 : 0.75;
 }
 
 static enum finding fragmented(const struct evidence *e, const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
-	double confidence = fragmentation_confidence(d, b);
+	double confidence = fragmentation_confidence(d);
 	char *pins = pinned_by(d, out);
 	out->evidence = output_format("%s unused in the pool and %s free are together enough for %s, but the largest hole is %s%s%s", BYTES(b->unused),
 				      BYTES(b->free), BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
@@ -640,9 +638,11 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (rest_lacks(d, &b))
 		return ruled_out(out, output_format("%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
 						    "failed a little later", BYTES(b.unused), BYTES(r->rise)));
-	if (would_do(d, growing_bytes(d)) && b.unused < growing_bytes(d) / 2)
+	const struct evidence_growth *passing = evidence_passing(d->growth.items, d->growth.count);
+	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
+	if (would_do(d, grown) && b.unused < grown / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: what grew (%s) would have filled them soon, too", BYTES(b.unused),
-						    BYTES(growing_bytes(d))));
+						    BYTES(grown)));
 	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)", BYTES(b.unused),
 						    BYTES(copied_bytes(d))));
@@ -779,46 +779,6 @@ static const char *other_cause(const struct evidence *e, const struct evidence_d
 	return NULL;
 }
 
-/* Far larger than all that went well, and not because something grew. */
-static bool is_this_input(const struct evidence_device *d)
-{
-	return evidence_known(d->most_before) && d->most_before && !growing_bytes(d) &&
-	       (double)(d->pool.allocated + d->request.bytes) >= LARGER_INPUT * (double)d->most_before;
-}
-
-/* By what most of the memory is for. */
-static char *capacity_advice(const struct evidence_device *d, uint64_t missing)
-{
-	static const struct { enum category category; const char *are, *way; } ways[] = {
-		{ CATEGORY_activations, "activations", "smaller batch, shorter input, activation checkpointing, or a larger device" },
-		{ CATEGORY_parameters, "parameters", "smaller model or type, or parts of it on other devices or the host" },
-		{ CATEGORY_gradients, "gradients", "shard them, or a smaller model or larger device" },
-		{ CATEGORY_optimizer, "the optimizer's", "shard or offload its state, or use one that needs less" },
-		{ CATEGORY_checkpoint, "a checkpoint's", "load it to the host (map_location=\"cpu\"), drop it once copied" },
-		{ CATEGORY_workspace, "workspaces", "cuBLAS keeps one for each stream that it served: CUBLAS_WORKSPACE_CONFIG=:16:8 makes them small, "
-		  "or use fewer streams" },
-		{ CATEGORY_kv_cache, "the KV cache's", "fewer or shorter sequences at once, or a larger device" },
-	};
-	const char *site = d->holder.site ? d->holder.site : "?";
-	const bool models = d->most_for == CATEGORY_parameters || d->most_for == CATEGORY_gradients || d->most_for == CATEGORY_optimizer;
-	if (is_this_input(d))
-		return output_format("need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
-				     "or a larger device", BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
-	if (!models && d->most_for != CATEGORY_workspace && d->holder.each && d->holder.blocks >= KEPT_BLOCKS &&
-	    (double)d->holder.bytes >= KEPT_PART * (double)d->most_for_bytes)
-		return output_format("need at least %s less. %s holds most, %s blocks of %s: find what keeps them (a list, a cache)", BYTES(missing), site,
-				     COUNT(d->holder.blocks), BYTES(d->holder.each));
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
-		if (ways[i].category == d->most_for && d->most_for_bytes)
-			return output_format("need at least %s less. Most are %s (%s; %s holds %s): %s", BYTES(missing), ways[i].are,
-					     BYTES(d->most_for_bytes), site, BYTES(d->holder.bytes), ways[i].way);
-	if (!d->holder.site)
-		return output_format("need at least %s less: a smaller batch or model, activation checkpointing, offloading, or a larger device",
-				     BYTES(missing));
-	return output_format("need at least %s less. %s holds most, %s in %s block%s: if it must hold all that, a larger device", BYTES(missing), site,
-			     BYTES(d->holder.bytes), COUNT(d->holder.blocks), d->holder.blocks == 1 ? "" : "s");
-}
-
 enum finding device_capacity(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
@@ -842,5 +802,6 @@ enum finding device_capacity(const struct evidence *e, const struct evidence_dev
 		out->evidence = output_format("asked %s, free %s: short by %s with %s unused in the pool", BYTES(b.need), BYTES(b.free),
 					      BYTES(b.most_short), BYTES(b.unused));
 	out->advice = capacity_advice(d, missing);
-	return holds(out, e, missing, !d->neighbours_known && !is_accounted_for(d) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
+	const bool maybe_holes = b.least_short == 0 && d->pool.known && !evidence_known(d->request.rise);
+	return holds(out, e, missing, maybe_holes || (!d->neighbours_known && !is_accounted_for(d)) ? 0.75 : !d->growth_known ? 0.85 : 0.95);
 }

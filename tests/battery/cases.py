@@ -17,7 +17,7 @@ class Case:
 
     def __init__(self, path, seed, world=None):
         self.t, self.rng, self.world = Trace(path), random.Random(seed), world
-        self.trainings, self.units = [], 0
+        self.trainings, self.units, self.failed = [], 0, False
         self.marks = self.rng.random() < 0.5
         self.sampled = self.rng.random() < 0.75
         self.total = self.rng.choice([8, 16, 24, 40, 80]) * GIB
@@ -55,6 +55,7 @@ class Case:
         return self.pool(self.process(name), device)
 
     def crash(self, p):
+        self.failed = True
         p.exit = (EXIT_CODE, 1)
 
     def ended(self, pool, failed, sick, kind):
@@ -564,32 +565,51 @@ WORLDS = (("packed", "fragmentation"), ("without copies", "copies"), ("larger", 
 GOES_ON = 2  # units of work more
 
 
+def happens(path, kind, key, sick=True, world=None):
+    """The same case in another world, or its twin."""
+    shutil.rmtree(path, ignore_errors=True)
+    c = Case(path, key, world)
+    try:
+        {**KINDS, **UNTOLD}[kind](c, sick)
+    except (AssertionError, OutOfMemory):
+        c.failed = True
+    return c
+
+
 def what_happens_next(path, kind, key, stopped):
     """The cause that is gone in the first world in which the program gets further."""
     for world, cause in WORLDS:
-        shutil.rmtree(path, ignore_errors=True)
-        c = Case(path, key, world)
-        try:
-            {**KINDS, **UNTOLD}[kind](c, True)
-        except (AssertionError, OutOfMemory):
-            pass
-        if c.done() >= stopped + GOES_ON:
+        if happens(path, kind, key, world=world).done() >= stopped + GOES_ON:
             return {cause}
     raise AssertionError("it never goes on")
 
 
-def make(path, kind, seed, sick):
+def goes_on(path, case, said):
+    """Whether the case's program gets further without what is said to be the cause: in the world that lacks it, else as its twin."""
+    world = next((world for world, cause in WORLDS if cause == said), None) if case.kind in LOOKED_AHEAD else None
+    if world:
+        return happens(path, case.kind, case.key, world=world).done() >= case.done() + GOES_ON
+    return said in case.truth and not happens(path, case.kind, case.key, sick=False).failed
+
+
+def make_case(path, kind, seed, sick):
     """A case whose sizes did not come out as it says (the sick one fits, or the healthy one does not) is drawn again."""
     for attempt in range(50):
         shutil.rmtree(path, ignore_errors=True)
         key = f"{kind}-{seed}-{attempt}"
         c = Case(path, key)
+        c.kind, c.key = kind, key
         try:
-            truth = {**KINDS, **UNTOLD}[kind](c, sick)
+            c.truth = {**KINDS, **UNTOLD}[kind](c, sick)
             if sick and kind in LOOKED_AHEAD:
-                truth = what_happens_next(path + "-next", kind, key, c.done())
+                c.truth = what_happens_next(path + "-next", kind, key, c.done())
         except (AssertionError, OutOfMemory):
             continue
         c.t.save()
-        return truth
+        return c
     raise RuntimeError(f"{kind} {seed}: no such case")
+
+
+def make(path, kind, seed, sick):
+    """Returns the verdicts that must be raised."""
+    return make_case(path, kind, seed, sick).truth

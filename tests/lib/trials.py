@@ -88,6 +88,9 @@ class Trial:
         """None, or what is wrong."""
         if self.kind not in self.about["causes"]:
             return "said %s, not %s: %s" % (self.kind, " or ".join(self.about["causes"]), [(v["kind"], v["certainty"], v["evidence"]) for v in self.verdicts])
+        elsewhere = [site for site in (self.first or {}).get("sites", []) if self.kind in ("copies", "leak") and not site.startswith(self.name + ".py:")]
+        if elsewhere:
+            return "the lines are none of the program's: %s" % elsewhere
         if not self.advice:
             return None if self.kind == "none" else "no advice"
         if not self.after:
@@ -98,15 +101,21 @@ class Trial:
 
     def row(self):
         came = "ended" if self.after and self.after.account["ended"] else "%d of %d units" % (self.after.account["units"], self.after.account["of"]) if self.after else "-"
-        return "| %s | %s | %s | %s | %d of %d units | %s |" % (self.name, self.about["about"].rstrip("."), self.kind, self.follow or "-", self.units(),
-                                                               self.done.account["of"], came)
+        return "| %s | %s | %s | %s | %d of %d units | %s | %s |" % (self.name, self.about["about"].rstrip("."), self.kind, self.follow or "-", self.units(),
+                                                                    self.done.account["of"], came, said_of_twin(self.name) or "quiet")
 
 
-def twin_is_healthy(name):
+def said_of_twin(name):
+    """None, or what is wrong with it."""
     done = run(name, "--twin")
     mt.check(done.account["ended"], "%s --twin did not end: %s" % (name, done.err[-800:]))
     report = done.trace.report
-    mt.equal((report["status"], [(v["kind"], v["evidence"]) for v in report["verdicts"]]), ("ok", []), "status and verdicts of %s --twin" % name)
+    said = [(v["kind"], v["evidence"]) for v in report["verdicts"]]
+    return None if (report["status"], said) == ("ok", []) else "%s, %s" % (report["status"], said)
+
+
+def twin_is_healthy(name):
+    mt.equal(said_of_twin(name), None, "status and verdicts of %s --twin" % name)
 
 
 def check(name):

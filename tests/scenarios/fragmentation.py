@@ -1,4 +1,5 @@
-"""Fragmentation: of nine segments of 1 GiB every second 64 MiB were freed, 4.5 GiB are free in them, and 512 MiB fit nowhere."""
+"""Fragmentation: of nine segments of 1 GiB every second 64 MiB were freed, 4.5 GiB are free in them, and 512 MiB fit nowhere. What the
+request would have gone on to nothing tells: it is the first of its kind."""
 # standin: DEVICES=10G CONTEXT=0.6G
 from account import GIB, MIB, bytes_of, failing, pool, tell
 
@@ -16,7 +17,7 @@ def main():
     del warm_up
     kept = serve(SEGMENTS * GIB // PIECE)
     before = pool()
-    tell(verdict="fragmentation", unused_bytes=before["reserved_bytes"] - before["allocated_bytes"],
+    tell(verdict="capacity", unused_bytes=before["reserved_bytes"] - before["allocated_bytes"],
          fragmentation=1 - before["allocated_bytes"] / before["reserved_bytes"])
     with failing(512 * MIB):
         kept.append(bytes_of(512 * MIB))
