@@ -2,7 +2,7 @@
 
 #include "analyzer/python.h"
 
-enum benign_what { BENIGN_NATIVE, BENIGN_PYTHON };
+enum benign_what { BENIGN_NATIVE, BENIGN_PYTHON, BENIGN_ALONE };
 
 static const struct benign {
 	enum benign_what what;
@@ -27,6 +27,12 @@ static const void *ask_native(void *arg, const struct frame *f)
 	return why_of(BENIGN_NATIVE, f->name);
 }
 
+static const void *ask_alone(void *arg, const struct frame *f)
+{
+	(void)arg;
+	return why_of(BENIGN_ALONE, f->name);
+}
+
 static const void *ask_python(void *arg, const struct frame *f)
 {
 	(void)arg;
@@ -41,13 +47,17 @@ static const void *ask_python_own(void *arg, const struct frame *f)
 	return why || !python_is_frame(f) || python_is_library(f->file) ? why : own;
 }
 
-/* From the inside: native frames up to the interpreter, Python's, and then the native ones around it. */
+/* From the inside: native frames up to the interpreter, Python's, and then the native ones around it; where no Python ran, also what led there. */
 static const char *ask(struct stacks *s, uint32_t stack, enum stack_memo memo, stack_ask *python)
 {
 	const char *why = stacks_ask(s, stack, MEMO_BENIGN_INNER, PART_INNER, ask_native, NULL);
 	if (!why)
 		why = stacks_ask(s, stack, memo, PART_PYTHON, python, NULL);
-	return why ? why : stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, ask_native, NULL);
+	if (!why)
+		why = stacks_ask(s, stack, MEMO_BENIGN, PART_NATIVE, ask_native, NULL);
+	if (!why)
+		why = stacks_ask(s, stack, MEMO_BENIGN_ALONE, PART_ALONE, ask_alone, NULL);
+	return why && *why ? why : NULL;
 }
 
 const char *benign_stack(struct stacks *s, uint32_t stack)

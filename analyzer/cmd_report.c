@@ -70,10 +70,10 @@ static void report_fini(struct report *r)
 }
 
 /* What modules and libraries need for themselves takes one row each, so that the rows are the program's. */
-static int heap_owners(const struct view *v, struct sites **out)
+static int host_owners(const struct view *v, enum model_kind kind, struct sites **out)
 {
 	bool folds = v->options->by == BY_UNSET && !v->options->json && !v->options->all_frames;
-	return view_owners_brief(v, SITES_HOST_PEAK, MODEL_HEAP, folds ? benign_library : NULL, out);
+	return view_owners_brief(v, SITES_HOST_PEAK, kind, folds ? benign_library : NULL, out);
 }
 
 /* Where nothing is wrong as far as causes go, what memtrace leaks says of it. */
@@ -161,8 +161,7 @@ static int build_owners(struct report *r, const struct view *v)
 	sites_look_ahead(v->model, v->reader, v->stacks, 1u << SITES_HOST_PEAK | 1u << SITES_TEMPORARY | 1u << SITES_LIVE);
 	for (int kind = 0; e == 0 && kind < MODEL_HOST_KINDS; kind++)
 		if (v->kinds & 1u << kind)
-			e = kind == MODEL_HEAP ? heap_owners(v, &r->owners[kind])
-				: view_owners_brief(v, SITES_HOST_PEAK, kind, NULL, &r->owners[kind]);
+			e = host_owners(v, kind, &r->owners[kind]);
 	if (r->owners[MODEL_MAP])
 		r->arenas_after = join_arenas(r->owners[MODEL_MAP]);
 	if (e == 0 && v->kinds & 1u << MODEL_HEAP)

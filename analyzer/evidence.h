@@ -163,6 +163,7 @@ struct evidence_phase {
 	bool line;                  /* a line of the program, not a mark */
 	bool after_steps;           /* the training loop had run before it began */
 	unsigned steps;             /* of its process */
+	bool steps_run;             /* more than half of the steps before it began in lines of this name: the training loop's, not a phase beside it */
 };
 
 struct evidence_copies {

@@ -365,6 +365,31 @@ static bool after_steps(const struct explain *x, const struct phase *p)
 	       !only_loads(pace);
 }
 
+/* Steps that began from then on, before that. */
+static size_t steps_between(const struct pace *pace, uint64_t from, uint64_t until)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < pace->count && pace->steps[i].begin_ns < until; i++)
+		count += pace->steps[i].begin_ns >= from;
+	return count;
+}
+
+/* A line that the loop's steps go through. How often it was entered doesn't tell: as long as nothing else of its function shows, it is once. */
+static bool steps_run(const struct explain *x, const struct phase *p)
+{
+	const struct phases *all = course_phases(x->course);
+	const struct pace *pace = course_pace(x->course, p->process->id);
+	size_t in = 0;
+	if (p->source != PHASE_LINE || !pace || pace->source == RHYTHM_NONE)
+		return false;
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *other = phases_get(all, i);
+		if (other->name == p->name && other->begin_ns < p->begin_ns) /* another visit of the line */
+			in += steps_between(pace, other->begin_ns, other->end_ns < p->begin_ns ? other->end_ns : p->begin_ns);
+	}
+	return 2 * in > steps_between(pace, 0, p->begin_ns);
+}
+
 /* Phases around the failing one, and of the other source, say the same once more. */
 static bool is_beside(const struct phase *p, const struct phase *failing, bool marks)
 {
@@ -401,7 +426,7 @@ static int set_phases(struct explain *x, struct evidence_device *e, uint32_t dev
 			.freed = f.freed, .in_pool = (uint64_t)f.in_pool,
 			.failing = p == failing, .times = (unsigned)p->visits,
 			.line = p->source == PHASE_LINE, .steps = steps_of_process(x, p->process->id),
-			.after_steps = after_steps(x, p),
+			.after_steps = after_steps(x, p), .steps_run = steps_run(x, p),
 		};
 	}
 	e->phases.items = list;

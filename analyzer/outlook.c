@@ -7,6 +7,7 @@
 
 #define WORKS 0.03   /* of the time in which something is freed (collectors do so now and then) ... */
 #define CHURN 0.5    /* ... and of the bytes that are made: so much is freed by who works */
+#define RECURS 0.5   /* of the bytes that are made: so much is made by a loop's stacks */
 #define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
 #define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
 #define LATER 0.1    /* of what grew, that came behind the loop: it did not stop with it */
@@ -35,7 +36,7 @@ static bool has_stopped(const struct pace *p, const struct growth *g, double lat
 static bool works(const struct course *c, const struct pace *p, const struct growth *g, uint64_t from, uint64_t to)
 {
 	struct work_done done = work_between(course_work(c), p->process->id, from, to);
-	return done.busy >= WORKS && (p->thinned || done.passing - g->moved >= CHURN * (done.made - g->moved));
+	return done.busy >= WORKS && (p->thinned || (done.passing - g->moved >= CHURN * (done.made - g->moved) && done.again >= RECURS * done.made));
 }
 
 /* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and again do. */

@@ -720,6 +720,13 @@ static const struct level *of_models(const struct level *levels, const struct le
 	return best;
 }
 
+/* In the first turn of a loop much is done in another way (an interpreter has not specialised, a library looks for what it needs), by stacks of its
+ * own. A site that comes by the same stack in all of them has a turn before the first of the others, and none behind their last. */
+static bool has_first_turn_of(const struct level *l, const struct level *others)
+{
+	return l->count == others->count + 1 && l->first_ns < others->first_ns && l->last_ns <= others->last_ns;
+}
+
 /*
  * A unit of work that repeats as a whole: a level outside it, which makes blocks of a pool if the inner one does, and the one with the
  * most sites. Its turns have a fixed, small number of the inner one's, or more happens in them than in those: a backward pass that gets
@@ -731,7 +738,8 @@ static const struct level *around(const struct level *levels, const struct level
 	for (const struct level *l = levels; l < inner; l++) {
 		unsigned k = turns_in(l, inner);
 		if (l->count < LEAST_SITES || !covers(l, inner) || (inner->of_pools && !l->of_pools) ||
-		    (!k && (l->sites <= inner->sites || l->count * 2 > inner->count)) || (best != inner && l->sites <= best->sites))
+		    (!k && (l->sites <= inner->sites || l->count * 2 > inner->count)) ||
+		    (best != inner && l->sites <= best->sites && !has_first_turn_of(l, best)))
 			continue;
 		best = l;
 		*micro = k ? k : 1;

@@ -45,13 +45,14 @@ uint32_t stacks_outer(const struct stacks *, uint32_t id);
 
 /* What `ask` says of the first frame, from the inside, of which it says anything; NULL = of none. It is asked once per frame
  * and the answer kept for all stacks outwards of it, so each memo belongs to one function and one arg. */
-enum stack_memo { MEMO_BENIGN = 0, MEMO_BENIGN_INNER, MEMO_BENIGN_PYTHON, MEMO_BENIGN_OWN, MEMO_AROUND, MEMO_AROUND_PYTHON, MEMO_INNER,
-		  MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
+enum stack_memo { MEMO_BENIGN = 0, MEMO_BENIGN_INNER, MEMO_BENIGN_PYTHON, MEMO_BENIGN_OWN, MEMO_BENIGN_ALONE, MEMO_AROUND, MEMO_AROUND_PYTHON,
+		  MEMO_INNER, MEMO_PYTHON, MEMO_NATIVE, STACK_MEMOS };
 typedef const void *stack_ask(void *arg, const struct frame *);
 enum stack_part {
 	PART_NATIVE,    /* native frames alone */
 	PART_INNER,     /* those further in than the interpreter */
 	PART_PYTHON,    /* Python's frames alone; nothing where there are none */
+	PART_ALONE,     /* native frames of a stack without Python's; nothing where it has some */
 };
 const void *stacks_ask(struct stacks *, uint32_t id, enum stack_memo memo, enum stack_part part, stack_ask *ask, void *arg);
 

@@ -67,5 +67,7 @@ const void *stacks_ask(struct stacks *s, uint32_t id, enum stack_memo memo, enum
 	const struct triple *pair = pair_at(s, id);
 	if (part == PART_PYTHON)
 		return pair ? ask_outwards(s, pair->b, memo, false, ask, arg) : NULL;
+	if (part == PART_ALONE && pair)
+		return NULL;
 	return ask_outwards(s, pair ? pair->a : id, memo, part == PART_INNER, ask, arg);
 }

@@ -478,7 +478,7 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	unsigned times = 0;
 	LIST_EACH(struct evidence_phase, other, d->phases)
 		times += other->pid == p->pid && !strcmp(other->name, p->name) ? other->times : 0;
-	return !p->line || (p->after_steps && times <= LOOPED && 2 * times <= p->steps);
+	return !p->line || (p->after_steps && !p->steps_run && times <= LOOPED && 2 * times <= p->steps);
 }
 
 /* A line that made nothing before its request failed. */

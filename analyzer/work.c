@@ -5,15 +5,17 @@
 
 #include <math.h>
 
-enum { STRETCHES = 256 };
+enum { STRETCHES = 256, RECURS = 4 }; /* RECURS: a stack that allocated so often before is one of a loop */
 #define SHORTEST_NS 4000000u
 
-struct stretch { uint64_t made, freed, most, last; }; /* most that was live, and what was live at last; both 0 where nothing happened */
+struct stretch { uint64_t made, again, freed, most, last; }; /* most that was live, and what was live at last; both 0 where nothing happened */
 
 struct busy {
 	bool begun;
 	uint64_t from_ns, width_ns, moving, live;
 	struct stretch stretches[STRETCHES];
+	uint8_t *turns; /* by site: how often it allocated, up to RECURS */
+	size_t turn_count, turn_room;
 };
 
 struct work {
@@ -28,8 +30,11 @@ struct work *work_new(void)
 
 void work_free(struct work *w)
 {
-	for (size_t i = 0; w && i < w->count; i++)
+	for (size_t i = 0; w && i < w->count; i++) {
+		if (w->list[i])
+			free(w->list[i]->turns);
 		free(w->list[i]);
+	}
 	if (w)
 		free(w->list);
 	free(w);
@@ -53,6 +58,7 @@ static void halve(struct busy *b)
 {
 	for (int i = 0; i < STRETCHES / 2; i++) {
 		b->stretches[i].made = b->stretches[2 * i].made + b->stretches[2 * i + 1].made;
+		b->stretches[i].again = b->stretches[2 * i].again + b->stretches[2 * i + 1].again;
 		b->stretches[i].freed = b->stretches[2 * i].freed + b->stretches[2 * i + 1].freed;
 		b->stretches[i].most = higher(b->stretches[2 * i].most, b->stretches[2 * i + 1].most);
 		b->stretches[i].last = is_empty(&b->stretches[2 * i + 1]) ? b->stretches[2 * i].last : b->stretches[2 * i + 1].last;
@@ -75,6 +81,23 @@ static struct stretch *stretch_at(struct busy *b, uint64_t ns)
 	return &b->stretches[(ns - b->from_ns) / b->width_ns];
 }
 
+/* Of what was folded, and has no stack, nobody knows. */
+static bool recurs(struct busy *b, uint32_t site)
+{
+	if (site == UINT32_MAX || (site >= b->turn_count && vec_extend(b->turns, b->turn_count, b->turn_room, site + 1ul)))
+		return true;
+	if (b->turns[site] >= RECURS)
+		return true;
+	b->turns[site]++;
+	return false;
+}
+
+static void make(struct busy *b, struct stretch *s, uint32_t site, uint64_t bytes)
+{
+	s->made += bytes;
+	s->again += recurs(b, site) ? bytes : 0;
+}
+
 void work_change(struct work *w, const struct model_change *c)
 {
 	struct busy *b = c->kind == MODEL_HEAP ? busy_of(w, c->process->id) : NULL;
@@ -85,7 +108,7 @@ void work_change(struct work *w, const struct model_change *c)
 	s->most = higher(s->most, b->live);
 	s->last = b->live;
 	if (c->bytes > 0)
-		s->made += less((uint64_t)c->bytes, c->moves ? b->moving : 0);
+		make(b, s, c->site, less((uint64_t)c->bytes, c->moves ? b->moving : 0));
 	else if (!c->moves)
 		s->freed += (uint64_t)-c->bytes;
 	b->moving = c->moves && c->bytes < 0 ? (uint64_t)-c->bytes : 0;
@@ -120,6 +143,7 @@ struct work_done work_between(const struct work *w, unsigned process, uint64_t f
 	from = from < to ? from : to;
 	for (size_t i = from; i <= to; i++, all++) {
 		done.made += (double)b->stretches[i].made;
+		done.again += (double)b->stretches[i].again;
 		seen += b->stretches[i].freed > 0;
 	}
 	uint64_t kept = less(most_lately(b, from, to), live_before(b, from));

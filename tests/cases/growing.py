@@ -124,6 +124,25 @@ def case_why_not():
     mt.check("would tell" in " ".join(run("c", "fill").trace.tool("leaks").out.split()), "what would tell it")
 
 
+PIECES = 150
+BUILDS = """import time
+def temporary(n): return len(bytes(n))
+def build(kept):
+""" + "".join("    kept.append(bytes(1_000_000)); temporary(2_000_000); time.sleep(0.02)\n" for _ in range(PIECES))
+
+
+def case_one_large_piece_of_work():
+    """A library builds what it returns, array by array, and frees more than it keeps; but none of that is made twice by one stack."""
+    place = os.path.join(mt.scratch("once"), "site-packages")
+    os.mkdir(place)
+    with open(os.path.join(place, "builds.py"), "w", encoding="ascii") as file:
+        file.write(BUILDS)
+    code = "import builds\ndef main():\n    kept = []\n    builds.build(kept)\n    print(sum(map(len, kept)))\nmain()"
+    done = mt.shimmed([mt.python(), "-B", "-c", code], env={"PYTHONPATH": place})
+    mt.equal(done.out.split(), [str(PIECES * 1_000_000)], "what it kept")
+    mt.equal(set(opinions_of(done.trace.settle()).values()), {False}, "opinions")
+
+
 def case_very_long():
     """Nothing else is freed, but it goes on: a leak, of medium certainty. A part of it may be taken for the program's start."""
     done = run("python", "long")

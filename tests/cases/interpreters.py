@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What is said of a program does not depend on whose Python runs it: with symbols, stripped, with the interpreter linked in; with and without
 libc's debug files."""
-# timeout: 300
+# timeout: 400
+import collections
 import glob
 import os
 import re
@@ -117,6 +118,36 @@ def case_work_while_imported(name):
         report = done.trace.settle().tool("report").out
         shown = rows(report)
         mt.check("imported modules" in shown and [r for r in shown if r.startswith("fill ")], "%s: %s" % (label, report))
+
+
+def outermost(trace):
+    """{(module, offset of the outermost frame): allocations whose native stack ends there}"""
+    outer, modules, ends = {}, [], collections.Counter()
+    with subprocess.Popen([mt.MEMTRACE, "dump", "--nodes", trace.path], stdout=subprocess.PIPE, text=True, errors="replace") as dump:
+        for word, *fields in map(str.split, dump.stdout):
+            if word == "module":
+                modules.append((int(fields[1], 16), int(fields[2], 16), fields[-1].strip('"')))
+            elif word == "node":
+                outer[fields[1]] = int(fields[3], 16) if fields[2] == "0" else outer.get(fields[2])
+            elif word == "alloc":
+                ends[outer.get(fields[-2])] += 1
+    mt.equal(dump.returncode, 0, "status of dump")
+    named = {pc: next(((os.path.basename(path), hex(pc - begin)) for begin, end, path in modules if begin <= pc < end), pc) for pc in ends if pc is not None}
+    return {named.get(pc, "no stack"): count for pc, count in ends.items()}
+
+
+@mt.variants("venv", "debian", "debian-stripped", "static")
+def case_stacks_reach_the_start(name):
+    """Of all that PyTorch does while it is imported: main() is called at one place, a thread's function at another."""
+    python, env = of(name)
+    code = "import threading, torch" if name == "venv" and mt.has_module("torch") else "import threading, json, decimal, unittest"
+    code += "\nt = threading.Thread(target=lambda: [bytes(5000) for _ in range(100)]); t.start(); t.join()"
+    done = mt.shimmed([python, "-c", code], env=env, timeout=120)
+    mt.equal(done.status, 0, "status of %s" % done)
+    done.trace.intact()
+    ends = outermost(done.trace.settle())
+    allowed = {os.path.basename(real(python) if name != "static" else python), "libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    mt.check("no stack" not in ends and {end[0] for end in ends} <= allowed and len(ends) <= 3, "stacks end at %s" % ends)
 
 
 def case_parser_on_top_of_imports():

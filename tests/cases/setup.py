@@ -44,7 +44,7 @@ case "$*" in
 *"import ensurepip, venv") [ ! -e "$MACHINE/no-venv" ] ;;
 "-m venv "*) mkdir -p "$3/bin" && cp "$MACHINE/python" "$3/bin/python" ;;
 *"import torch, numpy") [ -e "${0%/*}/has-torch" ] ;;
-*"import greenlet") ;;
+*"import greenlet" | *"import pandas") ;;
 "- ") cat >/dev/null ;;
 "-m pip index versions"*) [ -e "$MACHINE/cpu-index" ] && echo "torch (2.13.0+cpu)" ;;
 "-m pip install"*--report*) echo "$*" >"$MACHINE/asked" ;;

@@ -1,12 +1,14 @@
 """Training on sentences of any length, whose caching allocator keeps a segment for each length, in pieces.
 
 Encoder of 12 blocks; lengths are random, so that blocks of one length are cut from segments of another, and long-lived states pin them.
-The twin pads to one length.
+The twin pads to one length. --load SECONDS is how long its weights take to be read.
 """
 # standin: DEVICES=760M CONTEXT=64M
 # cause: fragmentation
 # follow: expandable
 import random
+import sys
+import time
 
 import torch
 
@@ -15,6 +17,12 @@ from account import MIB
 from trial import take
 
 LAYERS, STEPS, WIDTH = 12, 80, 3 * 1024
+LOAD = float(sys.argv[sys.argv.index("--load") + 1]) if "--load" in sys.argv else 0
+
+
+def weights():
+    time.sleep(LOAD / LAYERS)
+    return take(20 * MIB)
 
 
 def block(length, kept):
@@ -36,7 +44,7 @@ def train(length):
 
 def main():
     draw = random.Random(7)
-    parameters, averages = [take(20 * MIB) for _ in range(LAYERS)], []
+    parameters, averages = [weights() for _ in range(LAYERS)], []
     for step in trial.units(STEPS):
         length = 6000 if trial.TWIN else draw.choice((900, 1700, 2600, 3900, 5100, 6600, 8100)) + draw.randrange(700)
         train(length)

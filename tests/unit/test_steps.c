@@ -499,6 +499,38 @@ TEST(a_request_of_three_calls_is_one_step)
 	end(&s);
 }
 
+/* Of six layers a turn; in the first turn all but what comes behind them goes by other stacks. */
+TEST(a_loops_first_turn_counts_though_it_has_stacks_of_its_own)
+{
+	struct passes s;
+	begin(25);
+	uint32_t input[5], layers[4], behind[4], sum = site(0x4000);
+	for (uint64_t k = 0; k < 5; k++)
+		input[k] = site(0x1000 + 0x100 * k);
+	for (uint64_t k = 0; k < 4; k++) {
+		layers[k] = site(0x2000 + 0x100 * k);
+		behind[k] = site(0x3000 + 0x100 * k);
+	}
+	for (int turn = 0; turn < 80; turn++) {
+		uint64_t first = turn ? 0 : 0x10000;
+		for (int k = 0; k < 5; k++)
+			drop(take(turn ? input[k] : site(first + 0x100 * (uint64_t)k), 3000));
+		for (int layer = 0; layer < 6; layer++)
+			for (int k = 0; k < 4; k++)
+				drop(take(turn ? layers[k] : site(first + 0x1000 + 0x100 * (uint64_t)(4 * layer + k)), 8000));
+		for (int k = 0; k < 4; k++)
+			drop(take(behind[k], 700));
+		drop(take(turn ? sum : site(first + 0x4000), 300));
+		step();
+	}
+	run(&s);
+	const struct pace *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, RHYTHM_SITES);
+	CHECK_EQ(p->total, 80);
+	CHECK_EQ(p->micro, 6);
+	end(&s);
+}
+
 /* Step i goes back through all i steps before it. */
 TEST(a_backward_pass_that_gets_longer_is_no_loop_of_steps)
 {

@@ -511,6 +511,10 @@ TEST(a_line_of_the_loop_runs_often)
 	phases[1].steps = 15;
 	CHECK(!now(VERDICT_PHASE_PEAK));
 	phases[1].steps = 100;
+	CHECK(now(VERDICT_PHASE_PEAK));
+	phases[1].steps_run = true;
+	CHECK(!now(VERDICT_PHASE_PEAK));
+	phases[1].steps_run = false;
 	phases[1].times = 9;
 	CHECK(!now(VERDICT_PHASE_PEAK));
 }

@@ -52,6 +52,25 @@ TEST(a_block_that_realloc_moves_is_made_by_what_it_grows)
 	work_free(w);
 }
 
+/* Both make a megabyte a second and free it. */
+TEST(what_comes_by_the_same_stacks_is_made_again)
+{
+	struct work *loop = work_new(), *once = work_new();
+	for (unsigned i = 0; i < 100; i++) {
+		struct model_change c = { .process = &whose, .kind = MODEL_HEAP, .bytes = 1000000, .blocks = 1, .ns = i * 1000000000ull, .site = i % 5 };
+		work_change(loop, &c);
+		c.site = i / 3;
+		work_change(once, &c);
+		change(loop, i * 1000000000ull + 1000000, -1000000, false);
+		change(once, i * 1000000000ull + 1000000, -1000000, false);
+	}
+	struct work_done of_loop = work_between(loop, 0, 0, 100000000000), of_once = work_between(once, 0, 0, 100000000000);
+	CHECK(of_loop.made == 1e8 && of_once.made == 1e8 && of_once.passing == of_loop.passing);
+	CHECK(of_loop.again == 0.8e8 && of_once.again == 0);
+	work_free(loop);
+	work_free(once);
+}
+
 TEST(nothing_is_known_of_others)
 {
 	struct work *w = work_new();

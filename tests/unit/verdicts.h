@@ -69,7 +69,7 @@ static inline void growth(int i, enum growth_kind kind, enum growth_certainty ce
 
 static inline void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0 };
+	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0, false };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
