@@ -649,7 +649,7 @@ static const struct level *innermost_of(const struct watched *w, const struct le
 	for (size_t i = 0; i < count; i++)
 		longest = span_of(&levels[i]) > longest && (is == is_long || is(w, &levels[i])) ? span_of(&levels[i]) : longest;
 	for (size_t i = 0; i < count; i++)
-		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites > most)
+		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites > most && (is == is_long || is(w, &levels[i])))
 			most = levels[i].sites;
 	for (size_t i = 0; i < count; i++)
 		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites * 10 >= most && is(w, &levels[i]) &&
@@ -663,6 +663,20 @@ static bool covers(const struct level *l, const struct level *inner)
 {
 	uint64_t from = l->first_ns > inner->first_ns ? l->first_ns : inner->first_ns, to = l->last_ns < inner->last_ns ? l->last_ns : inner->last_ns;
 	return to > from && (double)(to - from) >= COVERS * (double)(inner->last_ns - inner->first_ns);
+}
+
+/*
+ * What comes at least once in each turn of a loop, and less than twice, is no loop inside that: it comes now and then, such as what a pool needs
+ * when it grows. Then it is the one around it, if that has half as many sites.
+ */
+static const struct level *loop_of(const struct watched *w, const struct level *levels, const struct level *inner, level_test *is)
+{
+	const struct level *best = inner;
+	for (const struct level *l = inner; !inner->of_pools && l-- > levels;)
+		if (l->count < best->count && l->count * 2 > best->count && l->sites * 2 >= best->sites && covers(l, best) && covers(best, l) &&
+		    is(w, l))
+			best = l;
+	return best;
 }
 
 static bool uses_a_device(const struct watched *w, const struct level *l)
@@ -697,7 +711,8 @@ static const struct level *innermost(const struct watched *w, struct level *leve
 	for (size_t i = 0; i < count; i++)
 		levels[i].whole = calls_models(levels, count, &levels[i]);
 	for (size_t i = 0; !best && i < sizeof(tests) / sizeof(*tests); i++)
-		best = innermost_of(w, levels, count, tests[i]);
+		if ((best = innermost_of(w, levels, count, tests[i])))
+			best = loop_of(w, levels, best, tests[i]);
 	return best;
 }
 
