@@ -115,11 +115,20 @@ def parse(text):
     return {w[1]: float(w[2]) for w in words if len(w) == 3}
 
 
-def run(tracer, command, scratch):
+def weighed(tracer, command, folder, to):
+    """What a process was before exec counts as its own memory, and Python is large: a small program starts the command, and writes what it took."""
+    settings = ["%s=%s" % v for v in tracer.environment(folder).items()]
+    return [os.path.join(PROGRAMS, "weighs"), str(to), "1000000", "/usr/bin/env", "-i", *settings, *tracer.command(command, folder)]
+
+
+def run(tracer, command, scratch, weigh=False):
     folder = tempfile.mkdtemp(prefix="run-", dir=scratch)
     with open(os.path.join(folder, "output"), "w+b") as output:
         start = time.monotonic()
-        child = subprocess.Popen(tracer.command(command, folder), env=tracer.environment(folder), cwd=folder,
+        whole, env = tracer.command(command, folder), tracer.environment(folder)
+        if weigh:
+            whole, env = weighed(tracer, command, folder, output.fileno()), None
+        child = subprocess.Popen(whole, env=env, cwd=folder, pass_fds=[output.fileno()] if weigh else [],
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         status, end, own, total, rss = reap(child.pid)
         child.returncode = status  # reaped behind its back
@@ -127,6 +136,10 @@ def run(tracer, command, scratch):
         text = output.read().decode(errors="replace")
     if status != 0:
         raise RuntimeError("%s under %s: status %d: %s" % (command, tracer.name, status, text[-400:]))
+    if weigh:
+        status, _, rss = map(int, text.splitlines()[-1].split())
+        if status != 0:
+            raise RuntimeError("%s under %s: status %d: %s" % (command, tracer.name, status, text[-400:]))
     return Run(folder, status, end - start, own, total, rss, parse(text))
 
 

@@ -242,6 +242,16 @@ class Trace:
         """Disk the trace takes."""
         return sum(os.lstat(os.path.join(self.path, f)).st_blocks * 512 for f in self.files())
 
+    def bytes_now(self):
+        """The same while files come and go."""
+        total = 0
+        for entry in os.scandir(self.path) if self.exists() else ():
+            try:
+                total += entry.stat(follow_symlinks=False).st_blocks * 512
+            except FileNotFoundError:
+                pass
+        return total
+
     def recorder(self):
         """Pid of the recorder at work, or 0."""
         try:
