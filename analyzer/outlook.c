@@ -32,11 +32,18 @@ static bool has_stopped(const struct pace *p, const struct growth *g, double lat
 	       (double)less(p->process->end_ns, end) > GOES_ON * (double)less(end, began_ns(p, g));
 }
 
+/* It is a loop's stacks that make most of it, or that make most of what passes: a load before them may be larger than all they do. */
+static bool recurs(const struct work_done *done)
+{
+	double kept = done->made - done->passing;
+	return done->again >= RECURS * done->made || done->again - kept >= CHURN * done->again;
+}
+
 /* That a table was moved into a larger one is no work. */
 static bool works(const struct course *c, const struct pace *p, const struct growth *g, uint64_t from, uint64_t to)
 {
 	struct work_done done = work_between(course_work(c), p->process->id, from, to);
-	return done.busy >= WORKS && (p->thinned || (done.passing - g->moved >= CHURN * (done.made - g->moved) && done.again >= RECURS * done.made));
+	return done.busy >= WORKS && (p->thinned || (done.passing - g->moved >= CHURN * (done.made - g->moved) && recurs(&done)));
 }
 
 /* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and again do. */

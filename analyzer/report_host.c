@@ -94,8 +94,8 @@ static unsigned print_distance(const struct report *r)
 	const struct model_totals heap = model_totals(r->view->model, MODEL_HEAP);
 	uint64_t missed = less(heap.peak_bytes, heap_seen(r));
 	if (p)
-		output_fit_line(STYLE_FAINT, output_format("  no sample near the peak: %u had %s resident once, at most %s was seen", p->process->pid,
-							  BYTES(p->rss_peak), BYTES(p->rss_seen)));
+		output_fit_line(STYLE_FAINT, output_format("  peak not sampled: %u had %s, %s was seen", p->process->pid, BYTES(p->rss_peak),
+							  BYTES(p->rss_seen)));
 	else if (missed >= LEAST_MISSED && (double)missed >= MISSED * (double)heap.peak_bytes)
 		output_fit_line(STYLE_FAINT, output_format("  no sample near the heap's peak: %s at %s, %s in this table", BYTES(heap.peak_bytes),
 							  DURATION(heap.peak_ns), BYTES(heap_then(r))));

@@ -95,7 +95,7 @@ class Host(Claims):
         peak = done.books.host.peak_bytes
         self.claim(r"^  no sample near the heap's peak: (FIGURE) at (TIME), (FIGURE) in this table$", peak, self.time(done.began, done.ended), (0, peak),
                    what="samples that are not near", count=(0, 1))
-        self.claim(r"^  no sample near the peak: (\d+) had (FIGURE) resident once, at most (FIGURE) was seen$", lambda pid: int(pid) in done.books.process,
+        self.claim(r"^  peak not sampled: (\d+) had (FIGURE), (FIGURE) was seen$", lambda pid: int(pid) in done.books.process,
                    (0, total), (0, total), what="peaks that nobody saw", count=(0, 1))
         pids = [pid for pid in done.watch.of_process if done.watch.of_process[pid][0][0] < at_ns]
         own = [sum(n) for n in zip((0, 0), *(done.watch.process(pid, "RssAnon", at_ns, at_ns) for pid in pids))]
