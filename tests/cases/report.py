@@ -249,6 +249,35 @@ def case_processes_are_counted_alike():
         mt.equal((len(set(rows)), len(rows) + more), (len(rows), len(pids)), "rows of the table: %s" % "\n".join(table))
 
 
+IMPORTS = """
+import asyncio, email.mime.text, http.server, sys, unittest.mock, xml.dom.minidom
+kept = bytes(int(sys.argv[1]))
+"""
+
+
+def case_imports_are_one_row_in_every_worker():
+    """Also where they are nearly all there is: of two workers one has hardly anything else."""
+    starts = "import subprocess, sys; [subprocess.run([sys.executable, '-c', sys.argv[1], n]) for n in ('1', '9000000')]"
+    trace = mt.shimmed([mt.python(), "-c", starts, IMPORTS]).trace.settle()
+    workers = [p for p in trace.processes if len(p["command"]) == 4 and p["command"][3] in ("1", "9000000")]
+    mt.equal(len(workers), 2, "workers")
+    for worker in workers:
+        screen = text(trace, "report", "-n", "15", "--process", str(worker["pid"]))
+        found = re.search(r"^ +([\d.]+) MiB .* imported modules$", screen, re.M)
+        mt.check(found and float(found[1]) > 2, screen)
+
+
+@mt.variants("1", "15", "all")
+def case_rows_do_not_take_the_owners(rows):
+    for options in ((), ("--all",)):
+        mt.check(re.search(r"^LARGEST OWNERS ", text(tree(), "report", "-n", rows, *options), re.M), "no owners with -n %s %s" % (rows, options))
+
+
+def case_no_more_frees_of_mappings_than_allocations():
+    for process in tree().processes:
+        mt.check(process["map"]["frees"] <= process["map"]["allocations"], "mappings of %s: %s" % (process["pid"], process["map"]))
+
+
 def case_what_was_left_is_no_sum_at_one_moment():
     """Each process leaves something when it ends; together that may be more than there ever was, and is not called the end's."""
     host = tree().host
