@@ -1,6 +1,6 @@
 """Training on sentences of any length, whose caching allocator keeps a segment for each length, in pieces.
 
-Encoder of 12 blocks; lengths are random, so that blocks of one length are cut from segments of another, and long-lived states pin them.
+Encoder of 12 blocks; lengths are random (a step is told by its batch of tokens, which is small), so that blocks of one length are cut from segments of another, and long-lived states pin them.
 The twin pads to one length. --load SECONDS is how long its weights take to be read.
 """
 # standin: DEVICES=760M CONTEXT=64M
@@ -47,11 +47,12 @@ def main():
     parameters, averages = [weights() for _ in range(LAYERS)], []
     for step in trial.units(STEPS):
         length = 6000 if trial.TWIN else draw.choice((900, 1700, 2600, 3900, 5100, 6600, 8100)) + draw.randrange(700)
+        tokens = take(length * 64)
         train(length)
         if step % 3 == 2 and len(averages) < 6:
             averages.append(take(9 * MIB + length * 100))
     torch.cuda.synchronize()
-    del parameters
+    del parameters, tokens
 
 
 main()
