@@ -205,6 +205,8 @@ clean:
 distclean:
 	rm -rf '$(B)'
 
+# The compiler writes them, beside what they are for.
+%.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean

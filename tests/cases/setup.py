@@ -295,6 +295,13 @@ def case_help():
     mt.check("distclean" in done.out and "TORCH_INDEX" in done.out and "#" not in done.out, done.out)
 
 
+def case_nothing_is_made_for_help():
+    """Sources that are newer than what was built from them, as after a pull."""
+    for source in ("tests/standin/cuda/runtime.c", "analyzer/error.h"):
+        done = make(mt.TOP, "--no-print-directory", "-W", source, "help")
+        mt.equal((done.status, done.err), (0, ""), "status, errors where %s is new" % source)
+
+
 # Makes nothing but the file; says so when two do that at once.
 COMPILER = """
 while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
