@@ -251,6 +251,8 @@ bool python_is_plumbing(const struct frame *f)
 		{ "/threading.py", "Thread._bootstrap" }, { "/threading.py", "_bootstrap" }, { "/threading.py", "Thread.run" },
 		{ "/threading.py", "run" },
 	};
+	if (!strcmp(f->file, "__init__")) /* CPython 3.12 and later: _Py_InitCleanup, between a class and the __init__() that it calls */
+		return true;
 	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++)
 		if (strstr(f->file, plumbing[i].file) &&
 		    !strncmp(f->function, plumbing[i].function, strlen(plumbing[i].function)))
