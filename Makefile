@@ -7,13 +7,14 @@
 #   make demo-gpu     PyTorch until it runs out of device memory, on a GPU or on the stand-in, and the report
 #   make check-gpu    the device tests on a real NVIDIA GPU, with the PyTorch of GPU_PYTHON
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
+#   make format       formats the C code as .clang-format says
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
-# Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, SAN = sanitizers (address,undefined),
+# Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, ARCH = folder of shim/arch, SAN = sanitizers (address,undefined),
 # V=1 shows commands; VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
 
 B       ?= build
@@ -33,10 +34,20 @@ override CFLAGS  += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-
 override LDFLAGS += -fsanitize=$(SAN)
 endif
 
-SHIM     := $(patsubst %,$(B)/%.o,$(wildcard shim/*.c shim/*.S))
+# The folder of shim/arch for what the compiler makes code for. In generic, which is chosen by hand, there is neither assembly nor our
+# own unwinder.
+MACHINE  := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+ARCH     ?= $(MACHINE)
+UNWINDER_FILES = shim/stack.c shim/unwind.c shim/unwind_step.c shim/rules.c shim/cfi.c
+SHIM     := $(wildcard shim/*.c shim/*.S shim/arch/$(ARCH)/*.c shim/arch/$(ARCH)/*.S)
+ifeq ($(ARCH),generic)
+SHIM     := $(filter-out %.S $(UNWINDER_FILES),$(SHIM))
+override CPPFLAGS += -DMT_ARCH_GENERIC
+endif
+SHIM     := $(SHIM:%=$(B)/%.o)
 # $(1) from the root, for who works in another folder. Not abspath, which takes a blank for the end of a name.
 FULL      = $(if $(filter /%,$(1)),,"$$PWD"/)'$(1)'
-ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*.c analyzer/*/*.c format/*.c))
+ANALYZER := $(patsubst %,$(B)/%.o,$(wildcard analyzer/*/*.c format/*.c))
 # One line a file; V=1 shows the commands.
 SAY       = $(if $(V),,@echo '  $@' && )
 COMPILE   = $(SAY)$(CC) -std=c11 $(CFLAGS) $(WARN) $(CPPFLAGS) -MMD -MP
@@ -85,6 +96,7 @@ $(B)/.deps: scripts/deps | $(B)/.compiler
 	@touch $@
 $(B)/.compiler: scripts/deps
 	@CC='$(CC)' scripts/deps --shim
+	@[ -d shim/arch/$(ARCH) ] || { echo 'memtrace is not ported to $(ARCH) yet; ARCH=generic builds a port with known faults, see docs/PORTING.md' >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
 
 # ---- tests ----
@@ -104,7 +116,7 @@ BENCHES  := $(filter-out tests/bench/devices.c,$(wildcard tests/bench/*.c))
 BENCHES  := $(BENCHES:%.c=$(B)/%) $(BENCHES:%.c=$(B)/%.so)
 TESTS    ?=
 
-$(B)/libanalyzer.a: $(filter-out $(B)/analyzer/main.c.o,$(ANALYZER))
+$(B)/libanalyzer.a: $(filter-out $(B)/analyzer/commands/main.c.o,$(ANALYZER))
 	@rm -f $@
 	$(SAY)$(AR) rcs $@ $^
 $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
@@ -155,6 +167,14 @@ check-tsan: $(TSAN); @$(RUN) tsan_
 
 golden: tests
 	tests/cases/golden.py --refresh
+
+CLANG_FORMAT ?= $(VENV)/bin/clang-format
+FORMATTED = memtrace.h $(wildcard $(addsuffix /*.[ch],analyzer/* shim shim/arch shim/arch/* format tests/unit))
+format: ; @$(CLANG_FORMAT) -i $(FORMATTED)
+# Only text of screens may be longer than 120 columns.
+check-format:
+	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+	@expand $(FORMATTED) | grep -E '^.{121,}' | grep -v '"' && echo 'lines above 120 columns' && exit 1 || true
 
 # ---- use ----
 
@@ -208,6 +228,6 @@ distclean:
 # The compiler writes them, beside what they are for.
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
-.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden setup-demo setup-check setup-long setup-gpu \
+.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
 .DELETE_ON_ERROR:

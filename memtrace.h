@@ -9,10 +9,11 @@
  *     for (step = 0; ...; step++)
  *             memtrace_step(step);
  *
- * There is nothing to link: where libmemtrace.so is not loaded all of these are tests of a null pointer, and while recording is
- * paused or off they do nothing. They can be called in any thread and in signal handlers, never fail, keep errno, and keep no
- * pointer: texts are copied (1023 bytes of UTF-8 at most; 65,536 different ones in a process). A mark costs about as
- * much as the stack of an allocation, 50 to 300 ns. C99 and later, C++98 and later; ELF with gcc or clang.
+ * There is nothing to link: where libmemtrace.so is not loaded all of these are tests of a null pointer, and while
+ * recording is paused or off they do nothing. They can be called in any thread and in signal handlers, never fail, keep
+ * errno, and keep no pointer: texts are copied (1023 bytes of UTF-8 at most; 65,536 different ones in a process). A
+ * mark costs about as much as the stack of an allocation, 50 to 300 ns. C99 and later, C++98 and later; ELF with gcc or
+ * clang.
  */
 #ifndef MEMTRACE_H
 #define MEMTRACE_H
@@ -28,13 +29,13 @@
 #define MEMTRACE_AT_(name, at) ((at) = 0) /* no tracer on this machine */
 #endif
 
-#define MEMTRACE_CALL_(name, params, args)      \
-	static __inline__ void name##_ params   \
-	{                                       \
-		void(*at) params;               \
-		MEMTRACE_AT_(#name, at);        \
-		if (at)                         \
-			at args;                \
+#define MEMTRACE_CALL_(name, params, args) \
+	static __inline__ void name##_ params \
+	{ \
+		void(*at) params; \
+		MEMTRACE_AT_(#name, at); \
+		if (at) \
+			at args; \
 	}
 
 #ifdef __cplusplus
@@ -49,8 +50,8 @@ MEMTRACE_CALL_(memtrace_mark, (const char *name), (name))
 MEMTRACE_CALL_(memtrace_step, (unsigned long number), (number))
 #define memtrace_step memtrace_step_
 
-/* A phase of the program begins and ends. Phases of one thread nest; an end with NULL ends the innermost, one with a name
- * the innermost of that name and whatever began in it. */
+/* A phase of the program begins and ends. Phases of one thread nest; an end with NULL ends the innermost, one with a
+ * name the innermost of that name and whatever began in it. */
 MEMTRACE_CALL_(memtrace_phase_begin, (const char *name), (name))
 MEMTRACE_CALL_(memtrace_phase_end, (const char *name), (name))
 #define memtrace_phase_begin memtrace_phase_begin_

@@ -123,7 +123,8 @@ static int block_add(struct codec *codec, struct codec_buf *out, const void *dat
 		return error;
 	uint8_t *at = out->data + out->size;
 	if (bytes) {
-		size_t stored = ZSTD_compressCCtx(codec->compressor, at + sizeof(header), bound, data, bytes, ZSTD_LEVEL);
+		size_t stored =
+			ZSTD_compressCCtx(codec->compressor, at + sizeof(header), bound, data, bytes, ZSTD_LEVEL);
 		if (ZSTD_isError(stored))
 			return -CODEC_EMEM;
 		header.stored = (uint32_t)stored;
@@ -172,10 +173,14 @@ static uint64_t count_limit(uint32_t type)
 {
 	switch (type) {
 	case MT_BLOCK_EVENTS:
-	case MT_BLOCK_FOLDED: return CODEC_MAX_SLOTS;
-	case MT_BLOCK_NODES:  return MT_MAX_NODES;
-	case MT_BLOCK_INFO:   return CODEC_MAX_INFO;
-	default:              return 0;
+	case MT_BLOCK_FOLDED:
+		return CODEC_MAX_SLOTS;
+	case MT_BLOCK_NODES:
+		return MT_MAX_NODES;
+	case MT_BLOCK_INFO:
+		return CODEC_MAX_INFO;
+	default:
+		return 0;
 	}
 }
 
@@ -219,7 +224,8 @@ static int payload_next(struct codec *codec, struct payload *payload, struct col
 	if (error)
 		return error;
 	if (header.raw) {
-		size_t raw = ZSTD_decompressDCtx(codec->decompressor, column->base, header.raw, payload->at, header.stored);
+		size_t raw =
+			ZSTD_decompressDCtx(codec->decompressor, column->base, header.raw, payload->at, header.stored);
 		if (raw != header.raw)
 			return -CODEC_ECORRUPT;
 	}

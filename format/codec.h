@@ -13,18 +13,18 @@
 
 #include "format/format.h"
 
-#define CODEC_MAX_SLOTS  1048576u   /* of an events block */
+#define CODEC_MAX_SLOTS  1048576u /* of an events block */
 #define CODEC_MAX_COVERS 65536u
 #define CODEC_MAX_INFO   0x20000000u /* bytes of an info block before compression */
 
 enum codec_error {
-	CODEC_EMEM = 1,  /* out of memory */
-	CODEC_ECUT,      /* the file ends within the block */
-	CODEC_EBAD,      /* no block starts here */
-	CODEC_ECRC,      /* checksum */
-	CODEC_ELIMIT,    /* larger than any block may be */
-	CODEC_ECORRUPT,  /* the checksum is right, the contents are not */
-	CODEC_EARG,      /* the caller's input can't be encoded */
+	CODEC_EMEM = 1, /* out of memory */
+	CODEC_ECUT,     /* the file ends within the block */
+	CODEC_EBAD,     /* no block starts here */
+	CODEC_ECRC,     /* checksum */
+	CODEC_ELIMIT,   /* larger than any block may be */
+	CODEC_ECORRUPT, /* the checksum is right, the contents are not */
+	CODEC_EARG,     /* the caller's input can't be encoded */
 };
 
 /* One line without a full stop; `error` is a negative enum codec_error. */
@@ -55,11 +55,21 @@ int codec_encode_events(struct codec *, const struct mt_event *events, const uin
 
 /* The same, of a block that stands for more events than these; `level` (1 to 255): how often it was folded. */
 int codec_encode_folded(struct codec *, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
-			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level, struct codec_buf *out);
+			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level,
+			struct codec_buf *out);
 
-static inline unsigned codec_shift(const struct mt_block *b) { return b->type == MT_BLOCK_FOLDED ? b->shift & 255 : b->shift; }
-static inline unsigned codec_level(const struct mt_block *b) { return b->type == MT_BLOCK_FOLDED ? b->shift >> 8 & 255 : 0; }
-static inline int codec_holds_events(uint32_t type) { return type == MT_BLOCK_EVENTS || type == MT_BLOCK_FOLDED; }
+static inline unsigned codec_shift(const struct mt_block *b)
+{
+	return b->type == MT_BLOCK_FOLDED ? b->shift & 255 : b->shift;
+}
+static inline unsigned codec_level(const struct mt_block *b)
+{
+	return b->type == MT_BLOCK_FOLDED ? b->shift >> 8 & 255 : 0;
+}
+static inline int codec_holds_events(uint32_t type)
+{
+	return type == MT_BLOCK_EVENTS || type == MT_BLOCK_FOLDED;
+}
 
 /* nodes[0] is the node whose id is node_base. */
 int codec_encode_nodes(struct codec *, const struct mt_node *nodes, uint32_t count, uint32_t node_base,

@@ -47,7 +47,7 @@ static uint32_t *table_find(const struct address_table *table, const struct allo
 	}
 }
 
-static void put(struct column *column, uint64_t value)
+static void append_number(struct column *column, uint64_t value)
 {
 	column->at = varint_put(column->at, value);
 }
@@ -56,24 +56,24 @@ static void put(struct column *column, uint64_t value)
 static void put_address(struct column *column, uint64_t difference)
 {
 	uint64_t low = difference & 15;
-	put(column, zigzag((uint64_t)((int64_t)difference >> 4)) << 1 | (low != 0));
+	append_number(column, zigzag((uint64_t)((int64_t)difference >> 4)) << 1 | (low != 0));
 	if (low)
-		put(column, low);
+		append_number(column, low);
 }
 
 static unsigned put_operation(struct event_scratch *s, struct column *columns, const struct mt_event *event)
 {
-	unsigned fields = (event->size ? FIELD_SIZE : 0) | (event->node ? FIELD_NODE : 0) |
-			  (event->node2 ? FIELD_NODE2 : 0);
+	unsigned fields =
+		(event->size ? FIELD_SIZE : 0) | (event->node ? FIELD_NODE : 0) | (event->node2 ? FIELD_NODE2 : 0);
 	if (event->kind == MT_EXT)
 		fields = 0;
 	uint32_t op = (uint32_t)event->kind | (uint32_t)event->hook << 6 | fields << 16;
 	if (!s->op_index[op]) {
-		put(&columns[COLUMN_TABLE], op);
+		append_number(&columns[COLUMN_TABLE], op);
 		s->ops[s->op_count++] = op;
 		s->op_index[op] = s->op_count;
 	}
-	put(&columns[COLUMN_OP], s->op_index[op] - 1);
+	append_number(&columns[COLUMN_OP], s->op_index[op] - 1);
 	return fields;
 }
 
@@ -82,14 +82,14 @@ static void put_time(struct event_model *m, struct column *columns, uint64_t tic
 	uint64_t time = ticks >> shift;
 	if (time < m->time)
 		time = m->time;
-	put(&columns[COLUMN_TIME], time - m->time);
+	append_number(&columns[COLUMN_TIME], time - m->time);
 	m->time = time;
 }
 
 static void put_node(struct column *column, uint32_t *follower, uint32_t *last, uint32_t node)
 {
 	uint32_t *guess = &follower[node_slot(*last)];
-	put(column, *guess == node ? 0 : zigzag((uint64_t)node - *last) + 1);
+	append_number(column, *guess == node ? 0 : zigzag((uint64_t)node - *last) + 1);
 	*last = *guess = node;
 }
 
@@ -102,7 +102,7 @@ static void put_fields(struct event_model *m, struct column *columns, struct lan
 		put_node(&columns[COLUMN_NODE2], m->follower2, &lane->node2, event->node2);
 	if (fields & FIELD_SIZE) {
 		uint64_t *guess = &m->size_of[node_slot(event->node)];
-		put(&columns[COLUMN_SIZE], *guess == event->size ? 0 : event->size);
+		append_number(&columns[COLUMN_SIZE], *guess == event->size ? 0 : event->size);
 		*guess = event->size;
 	}
 }
@@ -139,23 +139,23 @@ static void put_free(struct event_scratch *s, struct column *columns, struct lan
 	uint32_t entry = *table_find(&s->table, m->allocations, addr);
 	struct allocation *a = entry ? &m->allocations[entry - 1] : NULL;
 	if (a && !a->freed) {
-		put(&columns[COLUMN_FREE], m->allocation_count - (entry - 1));
+		append_number(&columns[COLUMN_FREE], m->allocation_count - (entry - 1));
 		a->freed = 1;
 		model_freed(m, lane, a);
 		return;
 	}
-	put(&columns[COLUMN_FREE], 0);
+	append_number(&columns[COLUMN_FREE], 0);
 	put_address(&columns[COLUMN_FAR], addr - lane->far_addr);
 	lane->far_addr = addr;
 }
 
 static void put_ext(struct column *column, const struct mt_event *event)
 {
-	put(column, event->ticks);
-	put(column, event->addr);
-	put(column, event->size);
-	put(column, event->node);
-	put(column, event->node2);
+	append_number(column, event->ticks);
+	append_number(column, event->addr);
+	append_number(column, event->size);
+	append_number(column, event->node);
+	append_number(column, event->node2);
 }
 
 static void put_slot(struct event_scratch *s, struct column *columns, const struct mt_event *event, uint32_t ring,
@@ -175,7 +175,7 @@ static void put_slot(struct event_scratch *s, struct column *columns, const stru
 	} else if (event->kind == MT_FREE) {
 		put_free(s, columns, lane, event->addr);
 	} else {
-		put(&columns[COLUMN_OTHER], zigzag(event->addr - m->other));
+		append_number(&columns[COLUMN_OTHER], zigzag(event->addr - m->other));
 		m->other = event->addr;
 	}
 }
@@ -185,8 +185,8 @@ static void put_rings(struct column *column, const uint32_t *rings, uint32_t slo
 	for (uint32_t i = 0, end; i < slots; i = end) {
 		for (end = i + 1; end < slots && rings[end] == rings[i]; end++)
 			;
-		put(column, rings[i]);
-		put(column, end - i - 1);
+		append_number(column, rings[i]);
+		append_number(column, end - i - 1);
 	}
 }
 
@@ -212,7 +212,8 @@ static uint64_t first_time(const struct mt_event *events, uint32_t slots, unsign
 }
 
 static int encode(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
-		  const struct mt_cover *covers, uint32_t cover_count, unsigned shift, uint32_t type, struct codec_buf *out)
+		  const struct mt_cover *covers, uint32_t cover_count, unsigned shift, uint32_t type,
+		  struct codec_buf *out)
 {
 	struct event_scratch *s = event_scratch_of(codec);
 	if (!s)
@@ -247,7 +248,8 @@ int codec_encode_events(struct codec *codec, const struct mt_event *events, cons
 }
 
 int codec_encode_folded(struct codec *codec, const struct mt_event *events, const uint32_t *rings, uint32_t slots,
-			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level, struct codec_buf *out)
+			const struct mt_cover *covers, uint32_t cover_count, unsigned shift, unsigned level,
+			struct codec_buf *out)
 {
 	int error = encode(codec, events, rings, slots, covers, cover_count, shift, MT_BLOCK_FOLDED, out);
 	if (error)

@@ -73,7 +73,7 @@ static int pc_table_get(struct pc_table *table, const struct mt_node *node, uint
 	return 0;
 }
 
-static void put(struct column *column, uint64_t value)
+static void append_number(struct column *column, uint64_t value)
 {
 	column->at = varint_put(column->at, value);
 }
@@ -86,8 +86,8 @@ static int put_nodes(struct codec *codec, struct pc_table *table, const struct m
 		int error = pc_table_get(table, &nodes[i], &at);
 		if (error)
 			return error;
-		put(&codec->columns[COLUMN_PARENT], node_base + i - nodes[i].parent);
-		put(&codec->columns[COLUMN_PC], at);
+		append_number(&codec->columns[COLUMN_PARENT], node_base + i - nodes[i].parent);
+		append_number(&codec->columns[COLUMN_PC], at);
 	}
 	return 0;
 }
@@ -99,8 +99,8 @@ static int put_table(struct codec *codec, const struct pc_table *table)
 		error = column_reset(&codec->columns[COLUMN_FLAGS], 5ul * table->count + 1);
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < table->count && !error; i++) {
-		put(&codec->columns[COLUMN_PCS], zigzag(table->entries[i].pc - last));
-		put(&codec->columns[COLUMN_FLAGS], table->entries[i].flags);
+		append_number(&codec->columns[COLUMN_PCS], zigzag(table->entries[i].pc - last));
+		append_number(&codec->columns[COLUMN_FLAGS], table->entries[i].flags);
 		last = table->entries[i].pc;
 	}
 	return error;

@@ -49,7 +49,8 @@ struct payload {
 
 struct payload block_payload(const void *block, size_t bytes);
 
-/* Decompresses the next `count` columns into the codec's first ones, none of more bytes than its limit; `in` reads them. */
+/* Decompresses the next `count` columns into the codec's first ones, none of more bytes than its limit; `in` reads
+ * them. */
 int payload_columns(struct codec *, struct payload *, unsigned count, const size_t *limits, struct varint_in *in);
 
 #endif

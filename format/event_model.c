@@ -42,13 +42,19 @@ struct event_scratch *event_scratch_of(struct codec *codec)
 size_t event_column_limit(unsigned column, uint32_t slots)
 {
 	switch (column) {
-	case COLUMN_PLACE:   return slots;
+	case COLUMN_PLACE:
+		return slots;
 	case COLUMN_ADDRESS:
-	case COLUMN_FAR:     return (VARINT_MAX + 1ul) * slots;
-	case COLUMN_EXT:     return 5ul * VARINT_MAX * slots;
+	case COLUMN_FAR:
+		return (VARINT_MAX + 1ul) * slots;
+	case COLUMN_EXT:
+		return 5ul * VARINT_MAX * slots;
 	case COLUMN_OTHER:
-	case COLUMN_TIME:    return VARINT_MAX * (size_t)slots;
-	case COLUMN_SIZE:    return 7ul * slots; /* 48 bits */
-	default:             return 10ul * slots; /* two of 32 bits */
+	case COLUMN_TIME:
+		return VARINT_MAX * (size_t)slots;
+	case COLUMN_SIZE:
+		return 7ul * slots; /* 48 bits */
+	default:
+		return 10ul * slots; /* two of 32 bits */
 	}
 }

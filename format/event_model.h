@@ -1,5 +1,5 @@
-/* What encoder (codec_events.c) and decoder (codec_events_decode.c) of blocks of events share: the columns, and what each predicts of
- * the slots before. Nobody else includes this. */
+/* What encoder (codec_events.c) and decoder (codec_events_decode.c) of blocks of events share: the columns, and what
+ * each predicts of the slots before. Nobody else includes this. */
 #ifndef MT_EVENT_MODEL_H
 #define MT_EVENT_MODEL_H
 
@@ -27,8 +27,8 @@ enum {
 enum { FIELD_SIZE = 1, FIELD_NODE = 2, FIELD_NODE2 = 4 };
 
 enum place {
-	PLACE_DEPTHS = 8,    /* 0..7: how deep in the stack of freed blocks */
-	PLACE_LAST = 8,      /* the block this ring freed last, whatever its class */
+	PLACE_DEPTHS = 8, /* 0..7: how deep in the stack of freed blocks */
+	PLACE_LAST = 8,   /* the block this ring freed last, whatever its class */
 	PLACE_ELSEWHERE = 9,
 };
 

@@ -52,32 +52,34 @@ enum mt_session_flag {
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
-/* A pipeline of an interactive shell, or all that a script runs: process groups are numbers of one pid namespace, and a number
- * comes again only when nobody is in the group any more. Its leader may have ended before that. */
+/* A pipeline of an interactive shell, or all that a script runs: process groups are numbers of one pid namespace, and a
+ * number comes again only when nobody is in the group any more. Its leader may have ended before that. */
 struct mt_job {
-	uint64_t pid_ns;       /* inode of /proc/self/ns/pid; 0 = unknown: nobody's */
-	uint64_t leader_start; /* of the group's leader, as mt_info.boot_start; 0 = it had ended. Of group 0 the namespace's first process */
+	uint64_t pid_ns; /* inode of /proc/self/ns/pid; 0 = unknown: nobody's */
+	/* of the group's leader, as mt_info.boot_start; 0 = it had ended. Of group 0 the namespace's first process */
+	uint64_t leader_start;
 	uint32_t group, session; /* getpgid() and getsid() */
 };
 
 #define MT_SESSION_PAGE  4096u
 #define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
 
-/* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while the session lives. */
+/* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while
+ * the session lives. */
 struct mt_session {
-	char     magic[8];
+	char magic[8];
 	uint32_t version;
-	uint32_t bytes;            /* sizeof(struct mt_session) */
-	uint64_t start_ticks;      /* one moment on three clocks */
+	uint32_t bytes;       /* sizeof(struct mt_session) */
+	uint64_t start_ticks; /* one moment on three clocks */
 	uint64_t start_mono_ns;
 	uint64_t start_real_ns;
-	uint32_t clock;            /* enum mt_clock */
+	uint32_t clock; /* enum mt_clock */
 	uint32_t page_bytes;
-	uint64_t limit_bytes;      /* of the whole directory; 0 = none */
-	uint64_t keep_free_bytes;  /* of the file system */
-	char     boot_id[40];
-	char     host[64];
-	char     ring_dir[1024];   /* of the mapped files; absolute; empty = the trace directory */
+	uint64_t limit_bytes;     /* of the whole directory; 0 = none */
+	uint64_t keep_free_bytes; /* of the file system */
+	char boot_id[40];
+	char host[64];
+	char ring_dir[1024];       /* of the mapped files; absolute; empty = the trace directory */
 	uint32_t flags;            /* enum mt_session_flag, atomic or */
 	uint32_t recorder_pid;     /* 0 = none; set by the recorder that holds the lock on "session" */
 	uint64_t recorder_beat_ns; /* CLOCK_MONOTONIC of the recorder's last round */
@@ -85,12 +87,14 @@ struct mt_session {
 	uint64_t unrecorded;       /* atomic: processes that were seen and could not be recorded */
 	uint32_t root_pid;         /* the child of `memtrace run` ... */
 	uint32_t root_exit_kind;   /* ... and how it ended (enum mt_exit) */
-	int32_t  root_exit_code;
-	uint32_t trace_mib;        /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
-	uint32_t failures;         /* atomic: device allocations that failed; the recorder samples the devices when it grows */
-	uint32_t unrecorded_why;   /* atomic: enum mt_loss, or'ed */
-	uint64_t trace_bytes;      /* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
-	struct mt_job job;         /* of the process that made it; others of the same job may join */
+	int32_t root_exit_code;
+	uint32_t trace_mib; /* atomic: how much of used_bytes is in blocks, by the recorder; the rest is raw */
+	/* atomic: device allocations that failed; the recorder samples the devices when it grows */
+	uint32_t failures;
+	uint32_t unrecorded_why; /* atomic: enum mt_loss, or'ed */
+	/* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
+	uint64_t trace_bytes;
+	struct mt_job job; /* of the process that made it; others of the same job may join */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -111,52 +115,54 @@ enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 /* First 4096 bytes of PID-N.info. Fields from `exit_kind` on change while the process lives; each counter
  * only grows and is written with a relaxed atomic add. */
 struct mt_info {
-	char     magic[8];
+	char magic[8];
 	uint32_t version;
-	uint32_t bytes;         /* sizeof(struct mt_info) */
+	uint32_t bytes; /* sizeof(struct mt_info) */
 	uint32_t pid;
-	uint32_t image;         /* N of PID-N */
-	uint32_t parent_pid;    /* getppid() when it started; with MT_ORIGIN_FORK: the process it inherits from */
-	uint32_t parent_image;  /* with MT_ORIGIN_FORK: that one's N; else MT_NO_PARENT */
-	uint32_t origin;        /* enum mt_origin */
+	uint32_t image;        /* N of PID-N */
+	uint32_t parent_pid;   /* getppid() when it started; with MT_ORIGIN_FORK: the process it inherits from */
+	uint32_t parent_image; /* with MT_ORIGIN_FORK: that one's N; else MT_NO_PARENT */
+	uint32_t origin;       /* enum mt_origin */
 	uint32_t clock;
-	uint64_t start_ticks;   /* one moment on three clocks */
+	uint64_t start_ticks; /* one moment on three clocks */
 	uint64_t start_mono_ns;
 	uint64_t start_real_ns;
-	uint64_t boot_start;    /* field 22 of /proc/PID/stat, so that a reused pid is noticed */
-	uint64_t pid_ns;        /* inode of /proc/self/ns/pid: pids are only comparable within one */
-	uint64_t fork_ticks;    /* the parent's events before this are inherited */
-	uint32_t fork_exact;    /* 0: no fork handler ran (raw clone); fork_ticks is late */
-	uint32_t node_base;     /* ids below belong to the parent's tree */
-	uint32_t stacks;        /* enum mt_stacks */
-	uint32_t depth;         /* frames kept */
+	uint64_t boot_start; /* field 22 of /proc/PID/stat, so that a reused pid is noticed */
+	uint64_t pid_ns;     /* inode of /proc/self/ns/pid: pids are only comparable within one */
+	uint64_t fork_ticks; /* the parent's events before this are inherited */
+	uint32_t fork_exact; /* 0: no fork handler ran (raw clone); fork_ticks is late */
+	uint32_t node_base;  /* ids below belong to the parent's tree */
+	uint32_t stacks;     /* enum mt_stacks */
+	uint32_t depth;      /* frames kept */
 	uint64_t sample_bytes;
 
-	uint32_t exit_kind;     /* enum mt_exit */
-	int32_t  exit_code;
-	uint64_t end_ticks;     /* 0 = unknown */
-	uint64_t pair_ticks;    /* the latest moment known on both clocks, to tell a tick's length */
+	uint32_t exit_kind; /* enum mt_exit */
+	int32_t exit_code;
+	uint64_t end_ticks;  /* 0 = unknown */
+	uint64_t pair_ticks; /* the latest moment known on both clocks, to tell a tick's length */
 	uint64_t pair_mono_ns;
-	uint64_t log_bytes;     /* published bytes of the record log */
-	uint32_t node_end;      /* published: ids below have been handed out (own ones from node_base) */
-	uint32_t chunks;        /* chunks in the ring file */
+	uint64_t log_bytes; /* published bytes of the record log */
+	uint32_t node_end;  /* published: ids below have been handed out (own ones from node_base) */
+	uint32_t chunks;    /* chunks in the ring file */
 	uint32_t rings;
-	uint32_t threads;       /* threads that recorded at least one event */
-	uint64_t lost_events;       /* dropped: disk full, limit reached, no file could be made */
-	uint64_t truncated_stacks;  /* stacks cut at depth, at an unreadable frame, or at the end of the tree */
-	uint64_t unwritten_bytes;   /* log records that did not fit */
-	uint64_t faults;            /* internal inconsistencies; too many turn the shim off */
-	uint32_t off;               /* the kill switch fired */
-	uint32_t seccomp;           /* a seccomp filter was installed: no files after that */
-	uint64_t disk_bytes;        /* of session.used_bytes: what this process's raw files are charged with */
-	uint32_t lost_why;          /* enum mt_loss, or'ed: why events were lost */
-	uint32_t fixed;             /* its files can't grow any more, and may be all there is */
-	uint64_t unplaced_stacks;   /* of truncated_stacks: there was no room for their nodes */
-	uint64_t address_limit;     /* RLIMIT_AS when it started, or when a request was refused last; MT_NO_LIMIT; 0 = not known */
-	uint64_t data_limit;        /* RLIMIT_DATA, the same */
-	uint64_t address_used;      /* what it had of them when a request was refused last, as /proc/self/statm says; 0 = none was */
+	uint32_t threads;          /* threads that recorded at least one event */
+	uint64_t lost_events;      /* dropped: disk full, limit reached, no file could be made */
+	uint64_t truncated_stacks; /* stacks cut at depth, at an unreadable frame, or at the end of the tree */
+	uint64_t unwritten_bytes;  /* log records that did not fit */
+	uint64_t faults;           /* internal inconsistencies; too many turn the shim off */
+	uint32_t off;              /* the kill switch fired */
+	uint32_t seccomp;          /* a seccomp filter was installed: no files after that */
+	uint64_t disk_bytes;       /* of session.used_bytes: what this process's raw files are charged with */
+	uint32_t lost_why;         /* enum mt_loss, or'ed: why events were lost */
+	uint32_t fixed;            /* its files can't grow any more, and may be all there is */
+	uint64_t unplaced_stacks;  /* of truncated_stacks: there was no room for their nodes */
+	/* RLIMIT_AS when it started, or when a request was refused last; MT_NO_LIMIT; 0 = not known */
+	uint64_t address_limit;
+	uint64_t data_limit; /* RLIMIT_DATA, the same */
+	/* what it had of them when a request was refused last, as /proc/self/statm says; 0 = none was */
+	uint64_t address_used;
 	uint64_t data_used;
-	uint64_t shm_used;          /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
+	uint64_t shm_used;              /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
 	uint32_t fork_node, fork_node2; /* after a fork: the parent's stack then, as an event's; 0 = not known */
 };
 
@@ -174,10 +180,10 @@ enum mt_loss {
 	MT_LOSS_MEMORY = 32, /* none for the tables that recording needs */
 };
 
-#define MT_INFO_STATES   4096u     /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
-#define MT_MAX_CHUNKS    65536u
-#define MT_INFO_LOG      0x20000u  /* offset of the record log */
-#define MT_LOG_STEP      0x10000u  /* the log grows by this */
+#define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */
+#define MT_MAX_CHUNKS  65536u
+#define MT_INFO_LOG    0x20000u /* offset of the record log */
+#define MT_LOG_STEP    0x10000u /* the log grows by this */
 
 /* A log record: header, payload, padded with zeros to 8 bytes. Strings end with NUL. */
 enum mt_record_type {
@@ -197,11 +203,14 @@ enum mt_record_type {
 struct mt_record {
 	uint16_t type;
 	uint16_t reserved;
-	uint32_t bytes;  /* with header and padding */
+	uint32_t bytes; /* with header and padding */
 	uint64_t ticks;
 };
 
-struct mt_rec_hook { uint32_t id; uint32_t reserved; };
+struct mt_rec_hook {
+	uint32_t id;
+	uint32_t reserved;
+};
 
 /* Node ids tell the time: a node's pc belongs to the module that covered it when the node was made, that is
  * the one with node_from <= id that was not unloaded (MT_REC_UNMODULE.node_until <= id) before. */
@@ -218,16 +227,27 @@ struct mt_rec_unmodule {
 	uint32_t reserved;
 };
 
-struct mt_rec_thread { uint32_t index; uint32_t tid; };
+struct mt_rec_thread {
+	uint32_t index;
+	uint32_t tid;
+};
 
-struct mt_rec_file { uint32_t id; uint32_t reserved; };
+struct mt_rec_file {
+	uint32_t id;
+	uint32_t reserved;
+};
 
-struct mt_rec_child { uint32_t pid; uint32_t kind; int32_t code; uint32_t reserved; };
+struct mt_rec_child {
+	uint32_t pid;
+	uint32_t kind;
+	int32_t code;
+	uint32_t reserved;
+};
 
 /* A Python code object. A forked child goes on with ids above those its parent had then. */
 struct mt_rec_code {
 	uint32_t id;
-	uint32_t version;     /* of CPython, 0x030b for 3.11: says how the line table is to be read */
+	uint32_t version; /* of CPython, 0x030b for 3.11: says how the line table is to be read */
 	uint32_t first_line;
 	uint32_t table_bytes; /* co_lnotab before 3.10, co_linetable since */
 };
@@ -236,18 +256,21 @@ enum mt_backend { MT_BACKEND_CUDA = 1, MT_BACKEND_ASCEND = 2 };
 
 /* A device as this process calls it. Processes share a device if backend and uuid (of one host) are the same. */
 struct mt_rec_device {
-	uint32_t id;          /* what mt_ext_device.device says; 1, 2, ...: 0 there is "no device" */
-	uint32_t backend;     /* enum mt_backend */
-	uint32_t ordinal;     /* N of the process's cuda:N or npu:N */
+	uint32_t id;      /* what mt_ext_device.device says; 1, 2, ...: 0 there is "no device" */
+	uint32_t backend; /* enum mt_backend */
+	uint32_t ordinal; /* N of the process's cuda:N or npu:N */
 	uint32_t reserved;
 	uint64_t total_bytes; /* as the driver says; 0 = unknown */
 };
 
-struct mt_rec_name { uint32_t id; uint32_t reserved; };
+struct mt_rec_name {
+	uint32_t id;
+	uint32_t reserved;
+};
 
 /* ---- call tree: PID-N.nodes ---------------------------------------------------------------------------- */
 
-#define MT_NODE_EXACT 1u  /* pc is the interrupted instruction, not a return address: look it up as it is */
+#define MT_NODE_EXACT  1u /* pc is the interrupted instruction, not a return address: look it up as it is */
 #define MT_NODE_PYTHON 2u /* pc is no address but what MT_PY_* say */
 #define MT_NODE_CALLER 4u /* all that is kept of a stack that was not sampled: the function that asked for the block */
 
@@ -255,12 +278,13 @@ struct mt_rec_name { uint32_t id; uint32_t reserved; };
  * native pc has the highest bit set, so the two kinds share a tree. ENTRY: the interpreter entered its evaluator
  * for this frame; frames further in until the next one with this mark run in the same native frame. Code 0 with
  * ENTRY is an evaluator without a frame, which it is just leaving. Code 0 without ENTRY is a thread, MT_PY_OFFSET its
- * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack that
- * gave the thread its work: of autograd's threads, that which called backward(). With BESIDE a thread's node also says, in place of
- * the code's id, at which node the process's first thread was in Python then, or a few milliseconds before: who may have given it its work. */
-#define MT_PY_FRAME  (1ull << 63)
-#define MT_PY_ENTRY  (1ull << 62)
-#define MT_PY_BESIDE (1ull << 31)
+ * index: the outermost frame of one that runs no Python in a process that does. Its caller, if any, is the Python stack
+ * that gave the thread its work: of autograd's threads, that which called backward(). With BESIDE a thread's node also
+ * says, in place of the code's id, at which node the process's first thread was in Python then, or a few milliseconds
+ * before: who may have given it its work. */
+#define MT_PY_FRAME      (1ull << 63)
+#define MT_PY_ENTRY      (1ull << 62)
+#define MT_PY_BESIDE     (1ull << 31)
 #define MT_PY_CODE(pc)   ((pc) & MT_PY_BESIDE ? 0 : (uint32_t)((pc) >> 32) & 0x3fffffffu)
 #define MT_PY_MAIN(pc)   ((pc) & MT_PY_BESIDE ? (uint32_t)((pc) >> 32) & 0x3fffffffu : 0)
 #define MT_PY_OFFSET(pc) ((uint32_t)(pc) & 0x7fffffffu)
@@ -273,8 +297,8 @@ struct mt_node {
 	uint32_t flags;
 };
 
-#define MT_NODE_STEP 4096u      /* nodes a file grows by; node_base is a multiple of it */
-#define MT_MAX_NODES 16777216u  /* ids fit 24 bits */
+#define MT_NODE_STEP 4096u     /* nodes a file grows by; node_base is a multiple of it */
+#define MT_MAX_NODES 16777216u /* ids fit 24 bits */
 
 /* ---- ring: PID-N.ring ---------------------------------------------------------------------------------- */
 
@@ -299,9 +323,13 @@ struct mt_chunk {
 
 enum mt_kind {
 	MT_NONE = 0,
-	MT_ALLOC = 1,  /* addr, size, node: heap block */
-	MT_FREE = 2,   /* addr: stamped before the real call; in folded blocks size 1: not a temporary block, as others were allocated in between */
-	MT_FAIL = 3,   /* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP, which may have MT_TRIAL; node */
+	MT_ALLOC = 1, /* addr, size, node: heap block */
+	/* addr: stamped before the real call; in folded blocks size 1: not a temporary block, as others were allocated
+	 * in between */
+	MT_FREE = 2,
+	/* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP, which may have
+	 * MT_TRIAL; node */
+	MT_FAIL = 3,
 	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
 	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
 	MT_UNMAP = 6,  /* addr, size: stamped before the real call */
@@ -312,14 +340,16 @@ enum mt_kind {
 	/* Each of these is followed by an MT_EXT slot with struct mt_ext_device. */
 	MT_DEVICE_ALLOC = 10, /* addr = address or handle, size, node: memory of the ext's class */
 	MT_DEVICE_FREE = 11,  /* addr; stamped before the real call */
-	MT_DEVICE_FAIL = 12,  /* addr = requested bytes (all 64 bits), node; an MT_DEVICE_INFO comes before it where it is known */
+	/* addr = requested bytes (all 64 bits), node; an MT_DEVICE_INFO comes before it where it is known */
+	MT_DEVICE_FAIL = 12,
 	MT_DEVICE_UNDO = 13,  /* addr: this ring's last MT_DEVICE_FREE or _UNMAP of addr and class did not happen */
 	MT_DEVICE_MAP = 14,   /* addr, size, node: a physical handle (ext.stream) is mapped there */
 	MT_DEVICE_UNMAP = 15, /* addr, size; stamped before the real call */
 	MT_DEVICE_RESET = 16, /* what the process had of class `addr` (0 = any) on that device is gone */
-	MT_DEVICE_INFO = 17,  /* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
-	MT_MARK = 18,         /* addr = value, size = id of MT_REC_NAME; ext.class is an enum mt_mark */
-	MT_FOLD = 19,         /* in folded blocks: what they leave out; ext.class is an enum mt_fold */
+	/* addr = free bytes, size = total bytes of the device at that moment, as its driver says */
+	MT_DEVICE_INFO = 17,
+	MT_MARK = 18, /* addr = value, size = id of MT_REC_NAME; ext.class is an enum mt_mark */
+	MT_FOLD = 19, /* in folded blocks: what they leave out; ext.class is an enum mt_fold */
 };
 
 static inline int mt_has_ext(unsigned kind)
@@ -351,22 +381,23 @@ struct mt_event {
 enum mt_map_flag {
 	MT_MAP_ANON = 1,
 	MT_MAP_SHARED = 2,
-	MT_MAP_FIXED = 4,   /* replaced whatever was mapped there */
-	MT_MAP_MEMFD = 8,   /* file is a memfd or shared memory object */
-	MT_MAP_MOVED = 16,  /* by mremap: `old` is where it was */
-	MT_MAP_KEPT = 32,   /* mremap with MREMAP_DONTUNMAP or old size 0: the old range stays */
-	MT_MAP_PROTECT = 64, /* mprotect: what is mapped there stays; only prot means anything beside ANON and FIXED, which are set */
+	MT_MAP_FIXED = 4,  /* replaced whatever was mapped there */
+	MT_MAP_MEMFD = 8,  /* file is a memfd or shared memory object */
+	MT_MAP_MOVED = 16, /* by mremap: `old` is where it was */
+	MT_MAP_KEPT = 32,  /* mremap with MREMAP_DONTUNMAP or old size 0: the old range stays */
+	/* mprotect: what is mapped there stays; only prot means anything beside ANON and FIXED, which are set */
+	MT_MAP_PROTECT = 64,
 	MT_MAP_GIVEN = 128, /* madvise gave its memory back: what is mapped there stays; ANON and FIXED are set */
 };
 
 /* Second slot of MT_MAP, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_map {
-	uint64_t old;    /* with MT_MAP_MOVED; else 0 */
-	uint64_t offset; /* in the file */
-	uint32_t prot : 8; /* PROT_* */
+	uint64_t old;        /* with MT_MAP_MOVED; else 0 */
+	uint64_t offset;     /* in the file */
+	uint32_t prot : 8;   /* PROT_* */
 	uint32_t flags : 24; /* enum mt_map_flag */
 	uint32_t kind_ext;   /* MT_EXT << 26: lies where an event has its kind */
-	uint32_t file;   /* id of MT_REC_FILE; 0 = none or unknown */
+	uint32_t file;       /* id of MT_REC_FILE; 0 = none or unknown */
 	uint32_t reserved;
 };
 
@@ -396,16 +427,20 @@ enum mt_mark {
 
 /* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. */
 enum mt_fold {
-	MT_FOLD_BEGIN = 1, /* from here on up to `addr` bytes of heap blocks and ext.stream bytes of others that are left out are alive at once */
-	MT_FOLD_SUM = 2,   /* `addr` blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
-	                    * has as many bits as `size`, or just that size where stacks are sampled. ext.status: the thread that
-	                    * allocated them; ext.source 1: its latest allocation is one of those left out; ext.device and ext.capture:
-	                    * what they are, 0 = heap, an enum mt_class, or MT_FOLD_MAPS */
+	/* from here on up to `addr` bytes of heap blocks and ext.stream bytes of others that are left out are alive at
+	 * once */
+	MT_FOLD_BEGIN = 1,
+	/* `addr` blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
+	 * has as many bits as `size`, or just that size where stacks are sampled. ext.status: the thread that allocated
+	 * them; ext.source 1: its latest allocation is one of those left out; ext.device and ext.capture: what they
+	 * are, 0 = heap, an enum mt_class, or MT_FOLD_MAPS */
+	MT_FOLD_SUM = 2,
 	MT_FOLD_END = 3,
-	MT_FOLD_LEVEL = 4, /* since the LEVEL before, or here if it is the first of the block, ext.device's pool had `addr` to `size` bytes
-	                    * alive, and ext.stream now, with what is left out; ext.other allocations were left out. ext.source 1: nothing
-	                    * that is alive here is left out. ext.capture 0: of the allocations alone */
-	MT_FOLD_LAST = 5,  /* the latest mapping of thread ext.status is left out */
+	/* since the LEVEL before, or here if it is the first of the block, ext.device's pool had `addr` to `size` bytes
+	 * alive, and ext.stream now, with what is left out; ext.other allocations were left out. ext.source 1: nothing
+	 * that is alive here is left out. ext.capture 0: of the allocations alone */
+	MT_FOLD_LEVEL = 4,
+	MT_FOLD_LAST = 5, /* the latest mapping of thread ext.status is left out */
 };
 
 #define MT_FOLD_MAPS 255u /* ext.capture of SUM */
@@ -414,15 +449,19 @@ enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 
 /* Second slot of MT_DEVICE_*, MT_MARK and MT_FOLD, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_device {
-	uint64_t stream; /* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
-	uint64_t other;  /* MAP: offset in the handle; ALLOC of class POOL: bytes of the block that were not asked for, plus 1, 0 = unknown;
-	                  * FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and _END of NVTX, MSTX: the range's id, 0 = of this thread's stack */
+	/* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
+	uint64_t stream;
+	/* MAP: offset in the handle; ALLOC of class POOL: bytes of the block that were not asked for, plus 1, 0 =
+	 * unknown; FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and _END of NVTX, MSTX: the
+	 * range's id, 0 = of this thread's stack */
+	uint64_t other;
 	uint32_t class : 8;   /* enum mt_class or enum mt_mark */
 	uint32_t device : 16; /* MT_REC_DEVICE.id; 0 = none (the host, unknown) */
 	uint32_t source : 8;  /* enum mt_mark_source */
 	uint32_t kind_ext;    /* MT_EXT << 26 */
 	uint32_t status;      /* FAIL: what the API returned */
-	uint32_t capture;     /* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none. FOLD: see enum mt_fold */
+	/* ALLOC, FAIL of class POOL: number of the capture that its stream was in; 0 = none. FOLD: see enum mt_fold */
+	uint32_t capture;
 };
 
 /* ---- blocks: PID-N.trace ------------------------------------------------------------------------------- */
@@ -431,9 +470,9 @@ struct mt_ext_device {
  * checksum ends the readable part; what it would have covered is still in the ring if the process's machine
  * was not restarted in between. */
 struct mt_trace_header {
-	char     magic[8];
+	char magic[8];
 	uint32_t version;
-	uint32_t bytes;  /* sizeof(struct mt_trace_header) */
+	uint32_t bytes; /* sizeof(struct mt_trace_header) */
 	uint32_t pid;
 	uint32_t image;
 	uint64_t reserved;
@@ -458,23 +497,24 @@ struct mt_cover {
  * the covers and the payload. Every block decodes alone. */
 struct mt_block {
 	uint32_t magic;
-	uint32_t type;        /* enum mt_block_type */
+	uint32_t type; /* enum mt_block_type */
 	uint32_t crc;
 	uint32_t covers;
 	uint64_t payload_bytes;
 	uint64_t count;       /* slots, nodes, or bytes of info, before compression */
 	uint64_t first_ticks; /* events: of the first; times in the block never run backwards */
 	uint64_t last_ticks;
-	uint32_t shift;       /* events: times are multiples of 2^shift ticks; folded: bits 8 to 15 say how often it was */
-	uint32_t columns;     /* events, nodes: how many */
+	/* events: times are multiples of 2^shift ticks; folded: bits 8 to 15 say how often it was */
+	uint32_t shift;
+	uint32_t columns; /* events, nodes: how many */
 };
 
 /* ---- symbols ------------------------------------------------------------------------------------------- */
 
-/* Followed by `stored_bytes`: one zstd frame of `plain_bytes` of varints, as docs/FORMAT.md lists them. The file is written
- * under another name and renamed. crc is CRC-32 (zlib) of the header with crc = 0 and what follows it. */
+/* Followed by `stored_bytes`: one zstd frame of `plain_bytes` of varints, as docs/FORMAT.md lists them. The file is
+ * written under another name and renamed. crc is CRC-32 (zlib) of the header with crc = 0 and what follows it. */
 struct mt_symbol_file {
-	char     magic[8];
+	char magic[8];
 	uint32_t version;
 	uint32_t crc;
 	uint64_t stored_bytes;

@@ -2,20 +2,35 @@
 
 #include <stddef.h>
 
-#define MOST (UINT64_MAX >> 1)
+#define MOST   (UINT64_MAX >> 1)
 #define SECOND 1000000000ull
 
-struct unit { char name[4]; uint64_t factor; };
+struct unit {
+	char name[4];
+	uint64_t factor;
+};
 
 static const struct unit sizes[] = {
-	{ "", 1 }, { "b", 1 }, { "k", 1ull << 10 }, { "m", 1ull << 20 }, { "g", 1ull << 30 }, { "t", 1ull << 40 },
-	{ "kb", 1ull << 10 }, { "mb", 1ull << 20 }, { "gb", 1ull << 30 }, { "tb", 1ull << 40 },
-	{ "kib", 1ull << 10 }, { "mib", 1ull << 20 }, { "gib", 1ull << 30 }, { "tib", 1ull << 40 }, { "", 0 },
+	{ "", 1 },
+	{ "b", 1 },
+	{ "k", 1ull << 10 },
+	{ "m", 1ull << 20 },
+	{ "g", 1ull << 30 },
+	{ "t", 1ull << 40 },
+	{ "kb", 1ull << 10 },
+	{ "mb", 1ull << 20 },
+	{ "gb", 1ull << 30 },
+	{ "tb", 1ull << 40 },
+	{ "kib", 1ull << 10 },
+	{ "mib", 1ull << 20 },
+	{ "gib", 1ull << 30 },
+	{ "tib", 1ull << 40 },
+	{ "", 0 },
 };
 
 static const struct unit times[] = {
-	{ "", SECOND }, { "s", SECOND }, { "ms", SECOND / 1000 }, { "us", 1000 }, { "ns", 1 }, { "m", 60 * SECOND },
-	{ "min", 60 * SECOND }, { "h", 3600 * SECOND }, { "", 0 },
+	{ "", SECOND },       { "s", SECOND },        { "ms", SECOND / 1000 }, { "us", 1000 }, { "ns", 1 },
+	{ "m", 60 * SECOND }, { "min", 60 * SECOND }, { "h", 3600 * SECOND },  { "", 0 },
 };
 
 static const struct unit counts[] = { { "", 1 }, { "", 0 } };
@@ -54,7 +69,8 @@ static int read_scaled(const char *text, const struct unit *units, uint64_t *val
 	uint64_t whole = 0, factor;
 
 	for (; is_digit(*at); at++)
-		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
 			return -1;
 	point = at;
 	if (*point == '.')
@@ -64,7 +80,8 @@ static int read_scaled(const char *text, const struct unit *units, uint64_t *val
 		return -1;
 	factor = factor_of(units, at);
 	if (!factor || __builtin_mul_overflow(whole, factor, &whole) ||
-	    __builtin_add_overflow(whole, fraction_of(point + 1, at, factor), &whole) || (units != counts && whole > MOST))
+	    __builtin_add_overflow(whole, fraction_of(point + 1, at, factor), &whole) ||
+	    (units != counts && whole > MOST))
 		return -1;
 	*value = whole;
 	return 0;

@@ -1,4 +1,5 @@
-/* Numbers as people write them: one reader for the shim and the program. Exact, without floating point, memory or locale. */
+/* Numbers as people write them: one reader for the shim and the program. Exact, without floating point, memory or
+ * locale. */
 #ifndef MT_NUMBER_H
 #define MT_NUMBER_H
 

@@ -52,10 +52,14 @@ static char *put_placeholder(char *at, char *end, char which, const char *progra
 	struct utsname names;
 
 	switch (which) {
-	case 'n': return mt_put(at, end, program);
-	case 'p': return mt_put_number(at, end, pid);
-	case 'r': return mt_put(at, end, first_set(ranks));
-	case 'j': return mt_put(at, end, first_set(jobs));
+	case 'n':
+		return mt_put(at, end, program);
+	case 'p':
+		return mt_put_number(at, end, pid);
+	case 'r':
+		return mt_put(at, end, first_set(ranks));
+	case 'j':
+		return mt_put(at, end, first_set(jobs));
 	case 'h':
 		names.nodename[0] = 0;
 		uname(&names);

@@ -6,8 +6,8 @@
 #define MT_OWN_NOTE_TYPE 1
 
 /* Written at file scope in the program's main file. */
-#define MT_OWN_PROGRAM                                                                                            \
-	__asm__(".pushsection .note.memtrace, \"a\", %note\n\t.balign 4\n\t.long 9, 0, 1\n"                        \
+#define MT_OWN_PROGRAM \
+	__asm__(".pushsection .note.memtrace, \"a\", %note\n\t.balign 4\n\t.long 9, 0, 1\n" \
 		"\t.asciz \"" MT_OWN_NOTE_NAME "\"\n\t.balign 4\n\t.popsection");
 
 #endif

@@ -7,22 +7,28 @@
 #include "format/output_name.h"
 
 const struct mt_setting_row mt_settings[MT_SETTINGS] = {
-#define SETTING(name, kind, otherwise, wrong) \
-	{ MT_SETTING_PREFIX #name, otherwise, wrong, MT_SETTING_##kind },
+#define SETTING(name, kind, otherwise, wrong) { MT_SETTING_PREFIX #name, otherwise, wrong, MT_SETTING_##kind },
 #include "format/settings.def"
 #undef SETTING
 };
 
 #define MOST_FRAMES 4096
 
-struct word { const char *text; uint64_t value; };
+struct word {
+	const char *text;
+	uint64_t value;
+};
 
 static const struct word switches[] = {
-	{ "0", 0 }, { "1", 1 }, { "no", 0 }, { "yes", 1 }, { "off", 0 }, { "on", 1 }, { "false", 0 }, { "true", 1 }, { NULL, 0 },
+	{ "0", 0 },  { "1", 1 },     { "no", 0 },   { "yes", 1 }, { "off", 0 },
+	{ "on", 1 }, { "false", 0 }, { "true", 1 }, { NULL, 0 },
 };
 
 static const struct word stacks[] = {
-	{ "all", MT_STACKS_ALL }, { "sample", MT_STACKS_SAMPLE }, { "none", MT_STACKS_NONE }, { NULL, 0 },
+	{ "all", MT_STACKS_ALL },
+	{ "sample", MT_STACKS_SAMPLE },
+	{ "none", MT_STACKS_NONE },
+	{ NULL, 0 },
 };
 
 static int read_word(const char *text, const struct word *words, uint64_t *value)
@@ -36,12 +42,18 @@ static int read_word(const char *text, const struct word *words, uint64_t *value
 static int read_as(enum mt_setting_kind kind, const char *text, uint64_t *value)
 {
 	switch (kind) {
-	case MT_SETTING_SIZE:   return mt_read_bytes(text, value);
-	case MT_SETTING_COUNT:  return mt_read_count(text, value);
-	case MT_SETTING_FRAMES: return mt_read_count(text, value) || *value < 1 || *value > MOST_FRAMES ? -1 : 0;
-	case MT_SETTING_SWITCH: return read_word(text, switches, value);
-	case MT_SETTING_STACKS: return read_word(text, stacks, value);
-	case MT_SETTING_TEXT:   break;
+	case MT_SETTING_SIZE:
+		return mt_read_bytes(text, value);
+	case MT_SETTING_COUNT:
+		return mt_read_count(text, value);
+	case MT_SETTING_FRAMES:
+		return mt_read_count(text, value) || *value < 1 || *value > MOST_FRAMES ? -1 : 0;
+	case MT_SETTING_SWITCH:
+		return read_word(text, switches, value);
+	case MT_SETTING_STACKS:
+		return read_word(text, stacks, value);
+	case MT_SETTING_TEXT:
+		break;
 	}
 	*value = 0;
 	return 0;

@@ -7,7 +7,12 @@
 #define MT_SETTING_PREFIX "MEMTRACE_"
 
 enum mt_setting_kind {
-	MT_SETTING_TEXT, MT_SETTING_SIZE, MT_SETTING_COUNT, MT_SETTING_FRAMES, MT_SETTING_SWITCH, MT_SETTING_STACKS,
+	MT_SETTING_TEXT,
+	MT_SETTING_SIZE,
+	MT_SETTING_COUNT,
+	MT_SETTING_FRAMES,
+	MT_SETTING_SWITCH,
+	MT_SETTING_STACKS,
 };
 
 enum mt_setting {
@@ -26,7 +31,8 @@ struct mt_setting_row {
 
 extern const struct mt_setting_row mt_settings[MT_SETTINGS];
 
-/* 0, or -1 if the text is no value of it: then *value is that of the default. A text that is NULL or empty is the default, too. */
+/* 0, or -1 if the text is no value of it: then *value is that of the default. A text that is NULL or empty is the
+ * default, too. */
 int mt_setting_read(enum mt_setting which, const char *text, uint64_t *value);
 
 #endif

@@ -602,7 +602,7 @@ for kind, listing in {
     2: "K limit current peak anon file shmem kernel file_mapped file_dirty file_inactive swap_limit swap high N limit_hits ooms "
        "oom_kills U psi_some psi_full",
     3: "K rss rss_anon rss_file rss_shmem rss_peak swap size locked page_tables huge_pages N threads minor_faults major_faults "
-       "K pss pss_anon pss_file pss_shmem shared_clean shared_dirty private_clean private_dirty anonymous swap_pss",
+       "K pss pss_anon pss_file pss_shmem shared_clean shared_dirty private_clean private_dirty anonymous swap_pss data",
     4: "K size rss pss anonymous swap locked",
     5: "B total used free reserved",
     6: "B bytes N known",

@@ -1,15 +1,16 @@
 /*
- * Ascend's hooks. One macro makes the wrapper of each row of hooks_acl.def; the words its columns are written in follow.
+ * Ascend's hooks. One macro makes the wrapper of each row of hooks_acl.def; the words its columns are written in
+ * follow.
  *
- * CANN is layers of libraries (libascendcl.so, libacl_rt.so, libruntime.so, libascend_hal.so) that call each other through
- * symbols in some versions and not in others. A thread's outermost call is the event; the real functions that we ask about
- * devices are called within it, so they are none.
+ * CANN is layers of libraries (libascendcl.so, libacl_rt.so, libruntime.so, libascend_hal.so) that call each other
+ * through symbols in some versions and not in others. A thread's outermost call is the event; the real functions that
+ * we ask about devices are called within it, so they are none.
  *
- * Devices are called by their physical number, which is the same for every process of a machine: what a process calls npu:0
- * depends on ASCEND_RT_VISIBLE_DEVICES and on what its container was given.
+ * Devices are called by their physical number, which is the same for every process of a machine: what a process calls
+ * npu:0 depends on ASCEND_RT_VISIBLE_DEVICES and on what its container was given.
  *
- * aclFinalize is no row: the memory stays where it is until aclrtResetDevice has been called as often as aclrtSetDevice, or
- * until the process ends.
+ * aclFinalize is no row: the memory stays where it is until aclrtResetDevice has been called as often as
+ * aclrtSetDevice, or until the process ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,11 +27,26 @@
 #define NOT_SUPPORTED 207000
 
 /* What aclrtMallocWithCfg wants: `which` 2 = on this device. */
-struct acl_attribute { int which; union { uint16_t module; uint32_t device; uint8_t bytes[8]; } value; };
-struct acl_config { const struct acl_attribute *attributes; size_t count; };
+struct acl_attribute {
+	int which;
+	union {
+		uint16_t module;
+		uint32_t device;
+		uint8_t bytes[8];
+	} value;
+};
+struct acl_config {
+	const struct acl_attribute *attributes;
+	size_t count;
+};
 
 /* Where physical memory shall be: place 0 = the host, 1 = a device, 4 = a node of the host. */
-struct acl_physical { int handle_type, allocation_type, memory; uint32_t place_id; int place; uint64_t reserved; };
+struct acl_physical {
+	int handle_type, allocation_type, memory;
+	uint32_t place_id;
+	int place;
+	uint64_t reserved;
+};
 
 _Static_assert(sizeof(struct acl_attribute) == 12, "as the library has it");
 _Static_assert(sizeof(struct acl_physical) == 32, "as the library has it");
@@ -52,15 +68,21 @@ static const struct mt_library driver_library = { "libascend_hal.so", 1, { { "li
 
 enum question { GET_DEVICE, GET_MEM_INFO, GET_SOC_NAME, GET_LOGIC, GET_PHYSICAL, GET_RANGE, QUESTIONS };
 
-static struct { void *real; uint32_t generation; } answers[QUESTIONS];
+static struct {
+	void *real;
+	uint32_t generation;
+} answers[QUESTIONS];
 static char absent;
 
 static void *ask(enum question q)
 {
 #define NAMES(name) { name, name "Impl" }
-	static const char *const names[][2] = { NAMES("aclrtGetDevice"), NAMES("aclrtGetMemInfo"), NAMES("aclrtGetSocName"),
-	                                        NAMES("aclrtGetLogicDevIdByUserDevId"), NAMES("aclrtGetPhyDevIdByLogicDevId"),
-	                                        NAMES("aclrtMemGetAddressRange") };
+	static const char *const names[][2] = { NAMES("aclrtGetDevice"),
+						NAMES("aclrtGetMemInfo"),
+						NAMES("aclrtGetSocName"),
+						NAMES("aclrtGetLogicDevIdByUserDevId"),
+						NAMES("aclrtGetPhyDevIdByLogicDevId"),
+						NAMES("aclrtMemGetAddressRange") };
 #undef NAMES
 	uint32_t generation = __atomic_load_n(&mt_wrap_generation, __ATOMIC_RELAXED);
 	void *f = __atomic_load_n(&answers[q].real, __ATOMIC_ACQUIRE);
@@ -161,24 +183,25 @@ uint32_t mt_acl_device(int ordinal)
 
 /* ---- the words of the table ---- */
 
-#define NOTHING ((void)0)
-#define ON(stream_) (call->deed.stream = (uintptr_t)(stream_))
+#define NOTHING                      ((void)0)
+#define ON(stream_)                  (call->deed.stream = (uintptr_t)(stream_))
 #define NEW(class_, out, n, ordinal) made(call, MT_CLASS_##class_, (void *const *)(out), n, ordinal)
-#define NEW_PHYSICAL(out, n, prop) made(call, MT_CLASS_PHYSICAL, (void *const *)(out), n, physical_place(prop))
-#define NEW_DRIVER(out, n, flag) made_by_driver(call, (void *const *)(out), n, flag)
-#define GIVE_TO_DRIVER(p) give(call, MT_DEVICE_FREE, forget_pinned((uintptr_t)(p)) ? MT_CLASS_PINNED : MT_CLASS_DEVICE, (uintptr_t)(p))
-#define GIVE(class_, p) give(call, MT_DEVICE_FREE, MT_CLASS_##class_, (uintptr_t)(p))
-#define UNMAP(p) give(call, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, (uintptr_t)(p))
-#define TAKE_BACK take_back(call)
-#define GIVE_HANDLE(handle) give_handle(call, (uintptr_t)(handle))
-#define TAKE_BACK_HANDLE(handle) take_back_handle(call, (uintptr_t)(handle))
-#define RETAIN(handle) retained(call, (void *const *)(handle))
+#define NEW_PHYSICAL(out, n, prop)   made(call, MT_CLASS_PHYSICAL, (void *const *)(out), n, physical_place(prop))
+#define NEW_DRIVER(out, n, flag)     made_by_driver(call, (void *const *)(out), n, flag)
+#define GIVE_TO_DRIVER(p) \
+	give(call, MT_DEVICE_FREE, forget_pinned((uintptr_t)(p)) ? MT_CLASS_PINNED : MT_CLASS_DEVICE, (uintptr_t)(p))
+#define GIVE(class_, p)           give(call, MT_DEVICE_FREE, MT_CLASS_##class_, (uintptr_t)(p))
+#define UNMAP(p)                  give(call, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, (uintptr_t)(p))
+#define TAKE_BACK                 take_back(call)
+#define GIVE_HANDLE(handle)       give_handle(call, (uintptr_t)(handle))
+#define TAKE_BACK_HANDLE(handle)  take_back_handle(call, (uintptr_t)(handle))
+#define RETAIN(handle)            retained(call, (void *const *)(handle))
 #define MAP(p, n, offset, handle) mapped(call, (uintptr_t)(p), n, offset, (uintptr_t)(handle))
-#define IMPORT(out, name) imported(call, (void *const *)(out), name)
-#define CLOSE(name) close_import(call, name)
-#define CLOSED(name) import_closed(call, name)
-#define SET(ordinal) device_set(call, ordinal)
-#define RESET(ordinal, force) device_reset(call, ordinal, force)
+#define IMPORT(out, name)         imported(call, (void *const *)(out), name)
+#define CLOSE(name)               close_import(call, name)
+#define CLOSED(name)              import_closed(call, name)
+#define SET(ordinal)              device_set(call, ordinal)
+#define RESET(ordinal, force)     device_reset(call, ordinal, force)
 
 /* A device that was first used without being the current one has no total in its record. */
 static void size_device(struct call *c, int ordinal)
@@ -237,8 +260,8 @@ static int physical_place(const struct acl_physical *prop)
 	return prop && prop->place == 1 ? (int)prop->place_id : HOST;
 }
 
-/* The driver has one function to free with, and memory of the host and of devices has different name spaces: what it gave of the
- * host is kept here. One that finds no place stays alive in the trace. */
+/* The driver has one function to free with, and memory of the host and of devices has different name spaces: what it
+ * gave of the host is kept here. One that finds no place stays alive in the trace. */
 #define PINNED_SLOTS 4096u
 #define PINNED_REACH 32u
 
@@ -325,7 +348,10 @@ static void mapped(struct call *c, uint64_t p, uint64_t bytes, uint64_t offset, 
 
 #define MAX_RETAINED 256
 
-static struct { uint64_t handle; uint32_t extra; } retains[MAX_RETAINED];
+static struct {
+	uint64_t handle;
+	uint32_t extra;
+} retains[MAX_RETAINED];
 
 /* References beyond the first, or NULL if there are none. */
 static uint32_t *extra_of(uint64_t handle)
@@ -344,7 +370,8 @@ static uint32_t *make_extra(uint64_t handle)
 	for (int i = 0; i < MAX_RETAINED && !extra; i++) {
 		uint64_t there = __atomic_load_n(&retains[i].handle, __ATOMIC_RELAXED);
 		if (!__atomic_load_n(&retains[i].extra, __ATOMIC_RELAXED) &&
-		    __atomic_compare_exchange_n(&retains[i].handle, &there, handle, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		    __atomic_compare_exchange_n(&retains[i].handle, &there, handle, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
 			extra = &retains[i].extra;
 	}
 	return extra;
@@ -381,7 +408,9 @@ static void take_back_handle(struct call *c, uint64_t handle)
 
 #define MAX_IMPORTS 256
 
-static struct { uint64_t name, start; } imports[MAX_IMPORTS];
+static struct {
+	uint64_t name, start;
+} imports[MAX_IMPORTS];
 
 static uint64_t hash_name(const char *s)
 {
@@ -407,7 +436,8 @@ static void imported(struct call *c, void *const *out, const char *name)
 		return;
 	for (int i = 0; i < MAX_IMPORTS; i++) {
 		uint64_t none = 0;
-		if (__atomic_compare_exchange_n(&imports[i].name, &none, hash_name(name), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(&imports[i].name, &none, hash_name(name), 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
 			__atomic_store_n(&imports[i].start, (uintptr_t)*out, __ATOMIC_RELEASE);
 			break;
 		}
@@ -499,28 +529,28 @@ static int is_drivers(void *real)
 #define ALWAYS(real) 1
 
 /* The driver's functions have a wider type, so that one of that name that returns a pointer still does. */
-#define WRAP(type, is_known, name, label, params, args, before, after)                                   \
-	static type body_##name(struct mt_slot *slot, const void *caller, MT_LIST params)      \
-	{                                                                                      \
-		type (*real) params = (type (*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller), ret; \
-		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } };   \
-		struct call *call = &now;                                                      \
-		if (!real)                                                                     \
-			return NOT_SUPPORTED;                                                  \
-		if (!is_known((void *)(uintptr_t)real) || !mt_call_begin())                    \
-			return real args;                                                      \
-		before;                                                                        \
-		ret = real args;                                                               \
-		call->status = (int)ret;                                                       \
-		after;                                                                         \
-		mt_call_end();                                                                 \
-		return ret;                                                                    \
-	}                                                                                      \
-	MT_ENTRIES(type, name, params, args)                                                   \
+#define WRAP(type, is_known, name, label, params, args, before, after) \
+	static type body_##name(struct mt_slot *slot, const void *caller, MT_LIST params) \
+	{ \
+		type(*real) params = (type(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller), ret; \
+		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } }; \
+		struct call *call = &now; \
+		if (!real) \
+			return NOT_SUPPORTED; \
+		if (!is_known((void *)(uintptr_t)real) || !mt_call_begin()) \
+			return real args; \
+		before; \
+		ret = real args; \
+		call->status = (int)ret; \
+		after; \
+		mt_call_end(); \
+		return ret; \
+	} \
+	MT_ENTRIES(type, name, params, args) \
 	MT_LINK(0, name, "MEMTRACE_HOOKS")
 
-#define ACL(name, params, args, before, after)                                                 \
-	WRAP(int, ALWAYS, name, name, params, args, before, after)                                     \
+#define ACL(name, params, args, before, after) \
+	WRAP(int, ALWAYS, name, name, params, args, before, after) \
 	WRAP(int, ALWAYS, name##Impl, name, params, args, before, after)
 #define LOW(name, params, args, before, after) WRAP(long, is_drivers, name, name, params, args, before, after)
 #include "shim/hooks_acl.def"
@@ -528,7 +558,7 @@ static int is_drivers(void *real)
 #undef LOW
 
 static const struct mt_wrapped rows[ROWS] = {
-#define ROW(name, library) { #name, library, slots_##name, entries_##name },
+#define ROW(name, library)                     { #name, library, slots_##name, entries_##name },
 #define ACL(name, params, args, before, after) ROW(name, &acl_library) ROW(name##Impl, &acl_library)
 #define LOW(name, params, args, before, after) ROW(name, &driver_library)
 #include "shim/hooks_acl.def"

@@ -2,7 +2,7 @@
  * torch::autograd::Engine::execute (see autograd.h). It takes more arguments than registers hold and returns an object, and
  * its types are not ours to know: all is left where it is, and the real function jumped to.
  */
-#include "shim/jump.h"
+#include "shim/arch/jump.h"
 
 #define EXECUTE _ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_
 

@@ -51,7 +51,8 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *found)
 	struct mt_symbols symbols;
 
 	(void)size;
-	if (mt_symbols_segment(info, (const void *)(uintptr_t)find_in) || !mt_symbols_of(info, &symbols) || !mt_symbols_find(&symbols, code[EXECUTE].name))
+	if (mt_symbols_segment(info, (const void *)(uintptr_t)find_in) || !mt_symbols_of(info, &symbols) ||
+	    !mt_symbols_find(&symbols, code[EXECUTE].name))
 		return 0;
 	for (unsigned i = THREAD_MAIN; i < CODES; i++)
 		code[i].end = mt_symbols_extent(&symbols, code[i].name, &code[i].start);

@@ -1,11 +1,11 @@
 /*
- * PyTorch's backward pass runs in threads of autograd's engine, one for each device, which have no Python frames. What they
- * allocate is asked for by the line of Python that called backward() and now waits for them.
+ * PyTorch's backward pass runs in threads of autograd's engine, one for each device, which have no Python frames. What
+ * they allocate is asked for by the line of Python that called backward() and now waits for them.
  *
- * All ways to a backward pass lead through one function of libtorch_cpu, torch::autograd::Engine::execute, which the Python
- * bindings call across a library boundary. It is wrapped by name (autograd.S): the wrapper notes the caller's Python stack
- * and jumps on. A pass that is started from within another one (by a custom function's backward) keeps what the outermost noted.
- * When several threads run passes at once the latest is shown.
+ * All ways to a backward pass lead through one function of libtorch_cpu, torch::autograd::Engine::execute, which the
+ * Python bindings call across a library boundary. It is wrapped by name (autograd.S): the wrapper notes the caller's
+ * Python stack and jumps on. A pass that is started from within another one (by a custom function's backward) keeps
+ * what the outermost noted. When several threads run passes at once the latest is shown.
  */
 #ifndef MT_AUTOGRAD_H
 #define MT_AUTOGRAD_H

@@ -1,6 +1,6 @@
 /*
- * Start-up of the hooks. What is allocated before the real functions are known comes from a small static pool. Its blocks are
- * recognised by address for ever after and are never handed to the real allocator.
+ * Start-up of the hooks. What is allocated before the real functions are known comes from a small static pool. Its
+ * blocks are recognised by address for ever after and are never handed to the real allocator.
  */
 #include <string.h>
 
@@ -12,12 +12,12 @@
 const char *const mt_hook_names[MT_HOOKS] = {
 	"none",
 #define RET(name, params, args, bytes) #name,
-#define HAND(type, name, params) #name,
+#define HAND(type, name, params)       #name,
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
 #define NEW(symbol, version, name, params, args) name,
-#define DELETE NEW
+#define DELETE                                   NEW
 #include "shim/hooks_new.def"
 #undef NEW
 #undef DELETE
@@ -27,7 +27,7 @@ const char *const mt_hook_names[MT_HOOKS] = {
 #include "shim/hooks_pool.def"
 #undef HAND
 #define ACL(name, params, args, before, after) #name,
-#define LOW ACL
+#define LOW                                    ACL
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW
@@ -81,8 +81,9 @@ int mt_boot(void)
 	if (resolving)
 		return 0;
 	resolving = 1;
-#define RET(name, params, args, bytes) found.name = (void *(*) params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
-#define HAND(type, name, params) found.name = (type (*) params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
+#define RET(name, params, args, bytes) \
+	found.name = (void *(*)params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
+#define HAND(type, name, params) found.name = (type(*) params)(uintptr_t)mt_symbols_search(MT_NEXT, NULL, #name, NULL);
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
 #undef RET
@@ -111,8 +112,8 @@ static int add_allocator(struct dl_phdr_info *info, size_t size, void *function)
 }
 
 /* Another libc is not known to re-enter either way. */
-#define ADD(name)                                                                                             \
-	if ((void *)(uintptr_t)mt_real.name != mt_symbols_search(MT_NEXT, NULL, #name, MT_GLIBC))             \
+#define ADD(name) \
+	if ((void *)(uintptr_t)mt_real.name != mt_symbols_search(MT_NEXT, NULL, #name, MT_GLIBC)) \
 		dl_iterate_phdr(add_allocator, (void *)(uintptr_t)mt_real.name);
 
 void mt_boot_allocator(void)

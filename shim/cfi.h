@@ -5,28 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/arch/registers.h"
 #include "shim/ehframe.h"
 
-#if defined(__x86_64__)
-#define MT_CFI_REGS 17 /* rax rdx rcx rbx rsi rdi rbp rsp r8-r15, return address */
-#define MT_CFI_FP 6
-#define MT_CFI_SP 7
-#define MT_CFI_RA 16
-#elif defined(__aarch64__)
-#define MT_CFI_REGS 32 /* x0-x30, sp */
-#define MT_CFI_FP 29
-#define MT_CFI_SP 31
-#define MT_CFI_RA 30
-#endif
-
 enum mt_cfi_how {
-	MT_CFI_SAME = 0,   /* still in the register */
-	MT_CFI_UNDEFINED,  /* lost; of the return address: there is no caller */
-	MT_CFI_AT,         /* stored at CFA + n */
-	MT_CFI_IS,         /* is CFA + n */
-	MT_CFI_REGISTER,   /* in register n */
-	MT_CFI_AT_EXPR,    /* stored at the result of the expression at address n */
-	MT_CFI_IS_EXPR,    /* is its result */
+	MT_CFI_SAME = 0,  /* still in the register */
+	MT_CFI_UNDEFINED, /* lost; of the return address: there is no caller */
+	MT_CFI_AT,        /* stored at CFA + n */
+	MT_CFI_IS,        /* is CFA + n */
+	MT_CFI_REGISTER,  /* in register n */
+	MT_CFI_AT_EXPR,   /* stored at the result of the expression at address n */
+	MT_CFI_IS_EXPR,   /* is its result */
 };
 
 /* The CFA ("canonical frame address") is the caller's stack pointer at the call: register + n, or an expression. */
@@ -42,7 +31,7 @@ struct mt_cfi_row {
 struct mt_cfi {
 	struct mt_cfi_row row, initial, saved[8];
 	struct mt_eh_scratch eh; /* eh.fde: the entry */
-	uint64_t stack[32]; /* of an expression */
+	uint64_t stack[32];      /* of an expression */
 };
 
 /* Works out c->row for `pc`, which c->eh.fde covers. False if the instructions are damaged or unknown. */
@@ -52,7 +41,7 @@ bool mt_cfi_run(struct mt_cfi *c, uint64_t pc);
 typedef bool mt_cfi_load(void *arg, uint64_t addr, uint64_t *out);
 
 /* The expression at `expr` (length, then operations) with registers `regs` and `pc`; `first` lies on its stack. */
-bool mt_cfi_eval(struct mt_cfi *c, int64_t expr, const uint64_t *regs, uint64_t pc, uint64_t first,
-                 mt_cfi_load *load, void *arg, uint64_t *result);
+bool mt_cfi_eval(struct mt_cfi *c, int64_t expr, const uint64_t *regs, uint64_t pc, uint64_t first, mt_cfi_load *load,
+		 void *arg, uint64_t *result);
 
 #endif

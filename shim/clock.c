@@ -6,15 +6,16 @@
 uint32_t mt_clock_shared;
 uint32_t mt_clock = MT_CLOCK_MONOTONIC;
 
-void mt_clock_choose(void)
+bool mt_clock_kernel_uses(const char *wanted)
 {
-#if defined(__x86_64__)
+	static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char name[32];
 
-	if (mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof(name)) > 0 &&
-	    !strncmp(name, "tsc", 3))
-		mt_clock = MT_CLOCK_TSC;
-#elif defined(__aarch64__)
-	mt_clock = MT_CLOCK_CNTVCT; /* architected: synchronised over all cores */
-#endif
+	return mt_sys_read_file(path, name, sizeof(name)) > 0 && !strncmp(name, wanted, strlen(wanted));
+}
+
+void mt_clock_choose(void)
+{
+	if (mt_arch_clock_is_good())
+		mt_clock = MT_ARCH_CLOCK;
 }

@@ -12,16 +12,19 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "format/format.h"
+#include "shim/arch/arch.h"
 
 extern uint32_t mt_clock; /* enum mt_clock */
 
-/* More than one thread has recorded. Until then the order in which events are written is the order of events, and stamps
- * need none. A thread sets it before its first event, so who gets a block it freed sees it set: on x86-64 a load
+/* More than one thread has recorded. Until then the order in which events are written is the order of events, and
+ * stamps need none. A thread sets it before its first event, so who gets a block it freed sees it set: on x86-64 a load
  * does not overtake an earlier one, here that which found the block free. */
 extern uint32_t mt_clock_shared;
 
 void mt_clock_choose(void);
+
+/* Is the kernel's own clock source of a name that begins so? */
+bool mt_clock_kernel_uses(const char *name);
 
 static inline uint64_t mt_clock_ns(clockid_t id)
 {
@@ -33,31 +36,15 @@ static inline uint64_t mt_clock_ns(clockid_t id)
 
 static inline uint64_t mt_ticks(void)
 {
-#if defined(__x86_64__)
-	if (__builtin_expect(mt_clock == MT_CLOCK_TSC, 1))
-		return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	if (__builtin_expect(mt_clock == MT_CLOCK_CNTVCT, 1)) {
-		uint64_t ticks;
-		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-		return ticks;
-	}
-#endif
-	return mt_clock_ns(CLOCK_MONOTONIC);
+	return __builtin_expect(mt_clock == MT_ARCH_CLOCK, 1) ? mt_arch_ticks() : mt_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Not before everything that precedes it in the program has been executed. */
+/* Not before everything that precedes it in the program has been executed. (clock_gettime sees to that itself.) */
 static inline uint64_t mt_ticks_ordered(void)
 {
-#if defined(__x86_64__)
-	if (__builtin_expect(mt_clock == MT_CLOCK_TSC, 1)) {
-		unsigned cpu;
-		return __atomic_load_n(&mt_clock_shared, __ATOMIC_RELAXED) ? __builtin_ia32_rdtscp(&cpu) : __builtin_ia32_rdtsc();
-	}
-#elif defined(__aarch64__)
-	__asm__ volatile("isb" ::: "memory");
-#endif
-	return mt_ticks();
+	if (__builtin_expect(mt_clock == MT_ARCH_CLOCK, 1))
+		return mt_arch_ticks_ordered(__atomic_load_n(&mt_clock_shared, __ATOMIC_RELAXED));
+	return mt_clock_ns(CLOCK_MONOTONIC);
 }
 
 #endif

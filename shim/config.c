@@ -60,8 +60,8 @@ static int has_own_note(const char *at, size_t bytes)
 	while (bytes >= sizeof(Elf64_Nhdr)) {
 		const Elf64_Nhdr *note = (const Elf64_Nhdr *)at;
 		size_t whole = sizeof(*note) + ALIGN4(note->n_namesz) + ALIGN4(note->n_descsz);
-		if (note->n_type == MT_OWN_NOTE_TYPE && note->n_namesz == sizeof(MT_OWN_NOTE_NAME) &&
-		    whole <= bytes && !memcmp(note + 1, MT_OWN_NOTE_NAME, sizeof(MT_OWN_NOTE_NAME)))
+		if (note->n_type == MT_OWN_NOTE_TYPE && note->n_namesz == sizeof(MT_OWN_NOTE_NAME) && whole <= bytes &&
+		    !memcmp(note + 1, MT_OWN_NOTE_NAME, sizeof(MT_OWN_NOTE_NAME)))
 			return 1;
 		if (whole >= bytes)
 			break;
@@ -71,7 +71,8 @@ static int has_own_note(const char *at, size_t bytes)
 	return 0;
 }
 
-/* The memtrace program's figures are nobody's, and it would be the newest trace when it looks for that. Its notes are in memory already. */
+/* The memtrace program's figures are nobody's, and it would be the newest trace when it looks for that. Its notes are
+ * in memory already. */
 static int is_own_program(void)
 {
 	const Elf64_Phdr *ph = (const Elf64_Phdr *)getauxval(AT_PHDR);
@@ -82,7 +83,8 @@ static int is_own_program(void)
 		if (ph[i].p_type == PT_PHDR)
 			bias = (uintptr_t)ph - ph[i].p_vaddr;
 	for (size_t i = 0; i < n; i++)
-		if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && has_own_note((const char *)(bias + ph[i].p_vaddr), ph[i].p_memsz))
+		if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 &&
+		    has_own_note((const char *)(bias + ph[i].p_vaddr), ph[i].p_memsz))
 			return 1;
 	return 0;
 }
@@ -155,7 +157,8 @@ void mt_config_complain(void)
 		const struct mt_setting_row *row = &mt_settings[i];
 		const char *value = mt_config.unreadable >> i & 1 ? getenv(row->name) : NULL;
 		if (value)
-			mt_tell((const char *[]){ row->name, ": '", value, "' ", row->wrong, "; it is ", row->otherwise, " now", NULL });
+			mt_tell((const char *[]){ row->name, ": '", value, "' ", row->wrong, "; it is ", row->otherwise,
+						  " now", NULL });
 	}
 }
 

@@ -1,12 +1,13 @@
 /*
  * The hooks of CUDA's runtime and driver, from hooks_cuda.def.
  *
- * The outermost call is the event and names it: cudaMalloc enters cuMemAlloc_v2, which then is only passed on. A free is in
- * the trace before the real call and undone if that failed; an allocation is there after it. Status 4 (the driver is shutting down)
- * means that the process ends: neither a failure nor something to undo. A thread without a context has no device.
+ * The outermost call is the event and names it: cudaMalloc enters cuMemAlloc_v2, which then is only passed on. A free
+ * is in the trace before the real call and undone if that failed; an allocation is there after it. Status 4 (the driver
+ * is shutting down) means that the process ends: neither a failure nor something to undo. A thread without a context
+ * has no device.
  *
- * The addresses of graphs' memory nodes, and of allocations on a stream that is being captured, are MT_CLASS_RESERVED: their
- * memory comes and goes with the graph's launches, which is not known here.
+ * The addresses of graphs' memory nodes, and of allocations on a stream that is being captured, are MT_CLASS_RESERVED:
+ * their memory comes and goes with the graph's launches, which is not known here.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "shim/hooks.h"
 
 enum {
-	SHUTTING_DOWN = 4,  /* CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading */
+	SHUTTING_DOWN = 4, /* CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading */
 };
 
 /* What a call is answered that no library is there for: who asked by calling goes on without a GPU. */
@@ -28,8 +29,8 @@ const struct mt_library mt_lib_CUDART = {
 	.prefix = "libcudart",
 	.linked = 3,
 	.link = { { "libcudart.so.11.0", "libcudart.so.11.0" },
-	          { "libcudart.so.12", "libcudart.so.12" },
-	          { "libcudart.so.13", "libcudart.so.13" } },
+		  { "libcudart.so.12", "libcudart.so.12" },
+		  { "libcudart.so.13", "libcudart.so.13" } },
 };
 
 typedef CUresult status_CUDA;
@@ -49,16 +50,18 @@ static inline uint64_t range_of(int status, const void *p)
 	return status ? 0 : mt_cuda_range((uintptr_t)p);
 }
 
-static inline uint64_t texels(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels, unsigned flags)
+static inline uint64_t texels(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels,
+			      unsigned flags)
 {
 	return mt_cuda_texel_bytes(d, e, levels, flags);
 }
 
-#define ARRAY2D(d)                                                                                              \
+#define ARRAY2D(d) \
 	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, 0 }, 1, 0) : 0)
-#define ARRAY3D(d, levels)                                                                                      \
-	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels,                                               \
-	                           (uint64_t[]){ (d)->Width, (d)->Height, (d)->Depth }, levels, (d)->Flags) : 0)
+#define ARRAY3D(d, levels) \
+	((d) ? mt_cuda_array_bytes((d)->Format, (d)->NumChannels, (uint64_t[]){ (d)->Width, (d)->Height, (d)->Depth }, \
+				   levels, (d)->Flags) \
+	     : 0)
 
 /* ---- what a call leaves in the trace ---- */
 
@@ -152,43 +155,49 @@ enum cuda_row {
 
 static const struct mt_wrapped rows[ROWS];
 
-#define WITH_SLOT(...) (struct mt_slot *slot, const void *caller, __VA_ARGS__)
+#define WITH_SLOT(...) (struct mt_slot * slot, const void *caller, __VA_ARGS__)
 
 /* Begins a body: `real` is the function, called at once if this call is no event. */
-#define BODY(library, name, params, args)                                                                       \
-	status_##library (*real) params = (status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller); \
-	status_##library status;                                                                                \
-	if (!real)                                                                                              \
-		return (status_##library)NONE_##library;                                                            \
-	if (!mt_call_begin())                                                                                   \
-		return real args
+#define BODY(library, name, params, args) \
+	status_##library(*real) params = \
+		(status_##library(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller); \
+	status_##library status; \
+	if (!real) \
+		return (status_##library)NONE_##library; \
+	if (!mt_call_begin()) \
+	return real args
 
-#define OUT(library, class_, name, params, args, address, bytes_, stream_)                                      \
-	static status_##library body_##name WITH_SLOT params                                                    \
-	{                                                                                                       \
-		BODY(library, name, params, args);                                                              \
-		status = real args;                                                                             \
-		struct mt_deed deed = { .hook = MT_HOOK_##name, .class = MT_CLASS_##class_, .caller = caller,   \
-		                        .addr = status ? 0 : (uintptr_t)(address), .bytes = bytes_,             \
-		                        .stream = (uintptr_t)(stream_) };                                       \
-		note_allocation(&deed, (int)status);                                                            \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+#define OUT(library, class_, name, params, args, address, bytes_, stream_) \
+	static status_##library body_##name WITH_SLOT params \
+	{ \
+		BODY(library, name, params, args); \
+		status = real args; \
+		struct mt_deed deed = { .hook = MT_HOOK_##name, \
+					.class = MT_CLASS_##class_, \
+					.caller = caller, \
+					.addr = status ? 0 : (uintptr_t)(address), \
+					.bytes = bytes_, \
+					.stream = (uintptr_t)(stream_) }; \
+		note_allocation(&deed, (int)status); \
+		mt_call_end(); \
+		return status; \
 	}
-#define DROP(library, class_, name, params, args, address, stream_)                                             \
-	static status_##library body_##name WITH_SLOT params                                                    \
-	{                                                                                                       \
-		BODY(library, name, params, args);                                                              \
-		struct mt_deed deed = { .hook = MT_HOOK_##name, .class = MT_CLASS_##class_,                     \
-		                        .addr = (uintptr_t)(address), .stream = (uintptr_t)(stream_) };         \
-		(void)caller;                                                                                   \
-		if (deed.addr)                                                                                  \
-			note_free(&deed);                                                                       \
-		status = real args;                                                                             \
-		if (status && deed.addr)                                                                        \
-			note_free_failed(&deed, (int)status);                                                   \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+#define DROP(library, class_, name, params, args, address, stream_) \
+	static status_##library body_##name WITH_SLOT params \
+	{ \
+		BODY(library, name, params, args); \
+		struct mt_deed deed = { .hook = MT_HOOK_##name, \
+					.class = MT_CLASS_##class_, \
+					.addr = (uintptr_t)(address), \
+					.stream = (uintptr_t)(stream_) }; \
+		(void)caller; \
+		if (deed.addr) \
+			note_free(&deed); \
+		status = real args; \
+		if (status && deed.addr) \
+			note_free_failed(&deed, (int)status); \
+		mt_call_end(); \
+		return status; \
 	}
 #include "shim/hooks_cuda.def"
 
@@ -196,9 +205,10 @@ static const struct mt_wrapped rows[ROWS];
 
 /* Physical memory belongs to the device that was asked for, which need not be the current one; or to the host. */
 static CUresult body_cuMemCreate(struct mt_slot *slot, const void *caller, CUmemGenericAllocationHandle *h, size_t n,
-                                 const CUmemAllocationProp *prop, unsigned long long flags)
+				 const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	BODY(CUDA, cuMemCreate, (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long),
+	BODY(CUDA, cuMemCreate,
+	     (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long),
 	     (h, n, prop, flags));
 	struct mt_deed deed = { .hook = MT_HOOK_cuMemCreate, .class = MT_CLASS_PHYSICAL, .bytes = n, .caller = caller };
 	int ordinal = prop && prop->location.type == 1 ? prop->location.id : -1;
@@ -216,12 +226,17 @@ static CUresult body_cuMemCreate(struct mt_slot *slot, const void *caller, CUmem
 }
 
 static CUresult body_cuMemMap(struct mt_slot *slot, const void *caller, CUdeviceptr p, size_t n, size_t offset,
-                              CUmemGenericAllocationHandle h, unsigned long long flags)
+			      CUmemGenericAllocationHandle h, unsigned long long flags)
 {
 	BODY(CUDA, cuMemMap, (CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long),
 	     (p, n, offset, h, flags));
-	struct mt_deed deed = { .hook = MT_HOOK_cuMemMap, .class = MT_CLASS_PHYSICAL, .addr = p, .bytes = n, .stream = h,
-	                        .other = offset, .caller = caller };
+	struct mt_deed deed = { .hook = MT_HOOK_cuMemMap,
+				.class = MT_CLASS_PHYSICAL,
+				.addr = p,
+				.bytes = n,
+				.stream = h,
+				.other = offset,
+				.caller = caller };
 
 	status = real(p, n, offset, h, flags);
 	if (!status) {
@@ -249,67 +264,67 @@ static CUresult body_cuMemUnmap(struct mt_slot *slot, const void *caller, CUdevi
 
 /* ---- pools: what they hold is seen in the device's free memory only ---- */
 
-#define POOL(library, name, params, args)                                                                       \
-	static status_##library body_##name WITH_SLOT params                                                    \
-	{                                                                                                       \
-		BODY(library, name, params, args);                                                              \
-		status = real args;                                                                             \
-		if (!status)                                                                                    \
-			note_memory(MT_HOOK_##name, caller);                                                    \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+#define POOL(library, name, params, args) \
+	static status_##library body_##name WITH_SLOT params \
+	{ \
+		BODY(library, name, params, args); \
+		status = real args; \
+		if (!status) \
+			note_memory(MT_HOOK_##name, caller); \
+		mt_call_end(); \
+		return status; \
 	}
-POOL(CUDART, cudaMemPoolCreate, (cudaMemPool_t *pool, const struct cudaMemPoolProps *props), (pool, props))
+POOL(CUDART, cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *props), (pool, props))
 POOL(CUDART, cudaMemPoolDestroy, (cudaMemPool_t pool), (pool))
 POOL(CUDART, cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t keep), (pool, keep))
 POOL(CUDART, cudaDeviceGraphMemTrim, (int device), (device))
-POOL(CUDA, cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *props), (pool, props))
+POOL(CUDA, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), (pool, props))
 POOL(CUDA, cuMemPoolDestroy, (CUmemoryPool pool), (pool))
 POOL(CUDA, cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), (pool, keep))
 POOL(CUDA, cuDeviceGraphMemTrim, (CUdevice device), (device))
 
 /* ---- everything at once ---- */
 
-#define RESET_CURRENT(name)                                                                                     \
-	static cudaError_t body_##name(struct mt_slot *slot, const void *caller)                                \
-	{                                                                                                       \
-		BODY(CUDART, name, (void), ());                                                                 \
-		int ordinal = mt_cuda_current();                                                                \
-		status = real();                                                                                \
-		if (!status)                                                                                    \
-			note_reset(MT_HOOK_##name, ordinal, caller);                                            \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+#define RESET_CURRENT(name) \
+	static cudaError_t body_##name(struct mt_slot *slot, const void *caller) \
+	{ \
+		BODY(CUDART, name, (void), ()); \
+		int ordinal = mt_cuda_current(); \
+		status = real(); \
+		if (!status) \
+			note_reset(MT_HOOK_##name, ordinal, caller); \
+		mt_call_end(); \
+		return status; \
 	}
 RESET_CURRENT(cudaDeviceReset)
 RESET_CURRENT(cudaThreadExit)
 
-/* A context takes what was allocated in it along. Which blocks those are is not known where the device's primary context lives
- * on: they then stay, which the report shows as memory that the driver says is free. */
-#define DESTROY(name)                                                                                           \
-	static CUresult body_##name(struct mt_slot *slot, const void *caller, CUcontext context)                \
-	{                                                                                                       \
-		BODY(CUDA, name, (CUcontext), (context));                                                       \
-		int ordinal = mt_cuda_context_device(context);                                                  \
-		status = real(context);                                                                         \
-		if (!status && !mt_cuda_primary_alive(ordinal))                                                 \
-			note_reset(MT_HOOK_##name, ordinal, caller);                                            \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+/* A context takes what was allocated in it along. Which blocks those are is not known where the device's primary
+ * context lives on: they then stay, which the report shows as memory that the driver says is free. */
+#define DESTROY(name) \
+	static CUresult body_##name(struct mt_slot *slot, const void *caller, CUcontext context) \
+	{ \
+		BODY(CUDA, name, (CUcontext), (context)); \
+		int ordinal = mt_cuda_context_device(context); \
+		status = real(context); \
+		if (!status && !mt_cuda_primary_alive(ordinal)) \
+			note_reset(MT_HOOK_##name, ordinal, caller); \
+		mt_call_end(); \
+		return status; \
 	}
 DESTROY(cuCtxDestroy)
 DESTROY(cuCtxDestroy_v2)
 
 /* Each retain of the primary context needs a release; the last one destroys it. */
-#define PRIMARY(name, is_gone)                                                                                  \
-	static CUresult body_##name(struct mt_slot *slot, const void *caller, CUdevice device)                  \
-	{                                                                                                       \
-		BODY(CUDA, name, (CUdevice), (device));                                                         \
-		status = real(device);                                                                          \
-		if (!status && (is_gone))                                                                       \
-			note_reset(MT_HOOK_##name, device, caller);                                             \
-		mt_call_end();                                                                                  \
-		return status;                                                                                  \
+#define PRIMARY(name, is_gone) \
+	static CUresult body_##name(struct mt_slot *slot, const void *caller, CUdevice device) \
+	{ \
+		BODY(CUDA, name, (CUdevice), (device)); \
+		status = real(device); \
+		if (!status && (is_gone)) \
+			note_reset(MT_HOOK_##name, device, caller); \
+		mt_call_end(); \
+		return status; \
 	}
 PRIMARY(cuDevicePrimaryCtxReset, 1)
 PRIMARY(cuDevicePrimaryCtxReset_v2, 1)
@@ -333,7 +348,10 @@ static const struct mt_wrapped *row_if(const char *name, const char *suffix)
 /* Which row the driver means by a name without suffix, for a version and flags. */
 static const struct mt_wrapped *row_of(const char *name, int version, unsigned long long flags)
 {
-	static const struct { const char *base, *name; int version; } since[] = {
+	static const struct {
+		const char *base, *name;
+		int version;
+	} since[] = {
 #define SINCE(base, version, name) { #base, #name, version },
 #include "shim/hooks_cuda.def"
 	};
@@ -357,10 +375,11 @@ static void wrap_result(const char *name, void **p, int version, unsigned long l
 }
 
 static CUresult body_cuGetProcAddress(struct mt_slot *slot, const void *caller, const char *name, void **p, int version,
-                                      cuuint64_t flags)
+				      cuuint64_t flags)
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t) =
-		(CUresult(*)(const char *, void **, int, cuuint64_t))(uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot, caller);
+		(CUresult(*)(const char *, void **, int, cuuint64_t))(
+			uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress], slot, caller);
 	CUresult status = real ? real(name, p, version, flags) : (CUresult)NONE_CUDA;
 
 	(void)caller;
@@ -369,12 +388,12 @@ static CUresult body_cuGetProcAddress(struct mt_slot *slot, const void *caller, 
 	return status;
 }
 
-static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *caller, const char *name, void **p, int version,
-                                         cuuint64_t flags, CUdriverProcAddressQueryResult *found)
+static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *caller, const char *name, void **p,
+					 int version, cuuint64_t flags, CUdriverProcAddressQueryResult *found)
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
-		(CUresult(*)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *))(uintptr_t)
-			mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot, caller);
+		(CUresult(*)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *))(
+			uintptr_t)mt_slot_real(&rows[ROW_cuGetProcAddress_v2], slot, caller);
 	CUresult status = real ? real(name, p, version, flags, found) : (CUresult)NONE_CUDA;
 
 	(void)caller;
@@ -384,39 +403,39 @@ static CUresult body_cuGetProcAddress_v2(struct mt_slot *slot, const void *calle
 }
 
 /* Without a version the runtime asks for that of its own headers, which has all suffixes. */
-#define ENTRY_POINT(name_, params, args, version, flags)                                                        \
-	static cudaError_t body_##name_ WITH_SLOT params                                                        \
-	{                                                                                                       \
-		cudaError_t (*real) params =                                                                    \
-			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot, caller);               \
-		cudaError_t status = real ? real args : (cudaError_t)NONE_CUDART;                                \
-		(void)caller;                                                                                   \
-		if (!status)                                                                                    \
-			wrap_result(name, p, (int)(version), flags);                                            \
-		return status;                                                                                  \
+#define ENTRY_POINT(name_, params, args, version, flags) \
+	static cudaError_t body_##name_ WITH_SLOT params \
+	{ \
+		cudaError_t(*real) params = \
+			(cudaError_t(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name_], slot, caller); \
+		cudaError_t status = real ? real args : (cudaError_t)NONE_CUDART; \
+		(void)caller; \
+		if (!status) \
+			wrap_result(name, p, (int)(version), flags); \
+		return status; \
 	}
 typedef enum cudaDriverEntryPointQueryResult query_result;
 ENTRY_POINT(cudaGetDriverEntryPoint, (const char *name, void **p, unsigned long long flags, query_result *found),
-            (name, p, flags, found), 11000, flags)
+	    (name, p, flags, found), 11000, flags)
 ENTRY_POINT(cudaGetDriverEntryPoint_ptsz, (const char *name, void **p, unsigned long long flags, query_result *found),
-            (name, p, flags, found), 11000, flags | 2)
+	    (name, p, flags, found), 11000, flags | 2)
 ENTRY_POINT(cudaGetDriverEntryPointByVersion,
-            (const char *name, void **p, unsigned version, unsigned long long flags, query_result *found),
-            (name, p, version, flags, found), version, flags)
+	    (const char *name, void **p, unsigned version, unsigned long long flags, query_result *found),
+	    (name, p, version, flags, found), version, flags)
 ENTRY_POINT(cudaGetDriverEntryPointByVersion_ptsz,
-            (const char *name, void **p, unsigned version, unsigned long long flags, query_result *found),
-            (name, p, version, flags, found), version, flags | 2)
+	    (const char *name, void **p, unsigned version, unsigned long long flags, query_result *found),
+	    (name, p, version, flags, found), version, flags | 2)
 
 /* ---- entries, exports and the table ---- */
 
 #define LINK_CUDA(name) MT_LINK(0, name, "MEMTRACE_HOOKS")
-#define LINK_CUDART(name)                       \
-	MT_LINK(0, name, "libcudart.so.11.0")   \
-	MT_LINK(1, name, "libcudart.so.12")     \
+#define LINK_CUDART(name) \
+	MT_LINK(0, name, "libcudart.so.11.0") \
+	MT_LINK(1, name, "libcudart.so.12") \
 	MT_LINK(2, name, "libcudart.so.13")
 
 #define HAND(library, name, params, args) MT_ENTRIES(status_##library, name, params, args) LINK_##library(name)
-#define BARE(library, name) MT_ENTRIES0(status_##library, name) LINK_##library(name)
+#define BARE(library, name)               MT_ENTRIES0(status_##library, name) LINK_##library(name)
 #include "shim/hooks_cuda.def"
 
 static const struct mt_wrapped rows[ROWS] = {

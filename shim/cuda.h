@@ -10,8 +10,8 @@
 
 extern const struct mt_library mt_lib_CUDA, mt_lib_CUDART;
 
-/* ---- cuda_driver.c: questions to the driver, if it is loaded. None of them initialises it, none touches the runtime's last
- * error, all are asked inside of a device call (mt_call_begin). ---- */
+/* ---- cuda_driver.c: questions to the driver, if it is loaded. None of them initialises it, none touches the runtime's
+ * last error, all are asked inside of a device call (mt_call_begin). ---- */
 
 /* Ordinal of the thread's current device, -1 without a context. */
 int mt_cuda_current(void);
@@ -42,6 +42,7 @@ uint32_t mt_cuda_id(int ordinal);
 /* ---- cuda_array.c: what arrays take, from their descriptors. The driver's padding is not known. ---- */
 
 uint64_t mt_cuda_array_bytes(int format, unsigned channels, const uint64_t extent[3], unsigned levels, unsigned flags);
-uint64_t mt_cuda_texel_bytes(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels, unsigned flags);
+uint64_t mt_cuda_texel_bytes(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels,
+			     unsigned flags);
 
 #endif

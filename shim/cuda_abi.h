@@ -1,5 +1,6 @@
-/* What the hooks need of CUDA's ABI, in our own words: only what is passed by value or looked into has its true shape. With
- * MT_CUDA_VENDOR defined the toolkit's headers take its place, so that the compiler compares the hook table with them. */
+/* What the hooks need of CUDA's ABI, in our own words: only what is passed by value or looked into has its true shape.
+ * With MT_CUDA_VENDOR defined the toolkit's headers take its place, so that the compiler compares the hook table with
+ * them. */
 #ifndef MT_CUDA_ABI_H
 #define MT_CUDA_ABI_H
 
@@ -31,9 +32,15 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
-typedef struct { char bytes[64]; } CUipcMemHandle;
-typedef struct { char bytes[16]; } CUuuid;
-typedef struct { int type, id; } CUmemLocation;
+typedef struct {
+	char bytes[64];
+} CUipcMemHandle;
+typedef struct {
+	char bytes[16];
+} CUuuid;
+typedef struct {
+	int type, id;
+} CUmemLocation;
 typedef struct {
 	int type, requestedHandleTypes;
 	CUmemLocation location;
@@ -53,10 +60,26 @@ typedef struct {
 	size_t accessDescCount, bytesize;
 	CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
-typedef struct { unsigned Width, Height; int Format; unsigned NumChannels; } CUDA_ARRAY_DESCRIPTOR_v1;
-typedef struct { size_t Width, Height; int Format; unsigned NumChannels; } CUDA_ARRAY_DESCRIPTOR;
-typedef struct { unsigned Width, Height, Depth; int Format; unsigned NumChannels, Flags; } CUDA_ARRAY3D_DESCRIPTOR_v1;
-typedef struct { size_t Width, Height, Depth; int Format; unsigned NumChannels, Flags; } CUDA_ARRAY3D_DESCRIPTOR;
+typedef struct {
+	unsigned Width, Height;
+	int Format;
+	unsigned NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+typedef struct {
+	size_t Width, Height;
+	int Format;
+	unsigned NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+typedef struct {
+	unsigned Width, Height, Depth;
+	int Format;
+	unsigned NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+typedef struct {
+	size_t Width, Height, Depth;
+	int Format;
+	unsigned NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
 
 /* ---- runtime ---- */
 typedef CUstream cudaStream_t;
@@ -65,13 +88,24 @@ typedef CUgraph cudaGraph_t;
 typedef CUgraphNode cudaGraphNode_t;
 typedef struct cudaArray *cudaArray_t;
 typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
-typedef struct { char bytes[64]; } cudaIpcMemHandle_t;
+typedef struct {
+	char bytes[64];
+} cudaIpcMemHandle_t;
 struct cudaMemPoolPtrExportData;
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
-struct cudaExtent { size_t width, height, depth; };
-struct cudaPitchedPtr { void *ptr; size_t pitch, xsize, ysize; };
-struct cudaChannelFormatDesc { int x, y, z, w, f; };
-struct cudaMemPoolProps { CUmemPoolProps driver; };
+struct cudaExtent {
+	size_t width, height, depth;
+};
+struct cudaPitchedPtr {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+struct cudaChannelFormatDesc {
+	int x, y, z, w, f;
+};
+struct cudaMemPoolProps {
+	CUmemPoolProps driver;
+};
 struct cudaMemAllocNodeParams {
 	struct cudaMemPoolProps poolProps;
 	const void *accessDescs;

@@ -7,6 +7,7 @@
 #include "shim/sys.h"
 
 /* name, parameters; each returns CUresult */
+/* clang-format off */
 #define QUESTIONS(Q)                                                                     \
 	Q(cuCtxGetDevice, (CUdevice *))                                                  \
 	Q(cuCtxPushCurrent_v2, (CUcontext))                                              \
@@ -22,9 +23,10 @@
 	Q(cuPointerGetAttribute, (void *, int, CUdeviceptr))                             \
 	Q(cuStreamGetCaptureInfo_v2, (CUstream, int *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *)) \
 	Q(cuStreamIsCapturing, (CUstream, int *))
+/* clang-format on */
 
 static struct {
-#define Q(name, params) CUresult (*name) params;
+#define Q(name, params) CUresult(*name) params;
 	QUESTIONS(Q)
 #undef Q
 } ask;
@@ -66,7 +68,8 @@ int mt_cuda_device_of(uint64_t p)
 {
 	int device = -1;
 
-	if (CAN(cuPointerGetAttribute) && ask.cuPointerGetAttribute(&device, 9 /* DEVICE_ORDINAL */, p) == 0 && device >= 0)
+	if (CAN(cuPointerGetAttribute) && ask.cuPointerGetAttribute(&device, 9 /* DEVICE_ORDINAL */, p) == 0 &&
+	    device >= 0)
 		return device;
 	return -1;
 }
@@ -75,8 +78,8 @@ int mt_cuda_device_of_handle(uint64_t handle)
 {
 	CUmemAllocationProp prop;
 
-	if (CAN(cuMemGetAllocationPropertiesFromHandle) && ask.cuMemGetAllocationPropertiesFromHandle(&prop, handle) == 0 &&
-	    prop.location.type == 1)
+	if (CAN(cuMemGetAllocationPropertiesFromHandle) &&
+	    ask.cuMemGetAllocationPropertiesFromHandle(&prop, handle) == 0 && prop.location.type == 1)
 		return prop.location.id;
 	return -1;
 }
@@ -137,7 +140,8 @@ int mt_cuda_primary_alive(int ordinal)
 	unsigned flags;
 	int active = 0;
 
-	return CAN(cuDevicePrimaryCtxGetState) && ask.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == 0 && active;
+	return CAN(cuDevicePrimaryCtxGetState) && ask.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == 0 &&
+	       active;
 }
 
 /* ---- what a device is ---- */
@@ -166,7 +170,7 @@ static void describe(unsigned ordinal, struct mt_device_facts *facts)
 
 	if (CAN(cuDeviceGetUuid_v2) && ask.cuDeviceGetUuid_v2(&own, (CUdevice)ordinal) == 0)
 		write_uuid(facts->uuid, facts->uuid + sizeof(facts->uuid), &own,
-		           has_whole && memcmp(&own, &whole, sizeof(own)) != 0);
+			   has_whole && memcmp(&own, &whole, sizeof(own)) != 0);
 	else if (has_whole)
 		write_uuid(facts->uuid, facts->uuid + sizeof(facts->uuid), &whole, 0);
 	if (CAN(cuDeviceGetName) && ask.cuDeviceGetName(facts->model, sizeof(facts->model) - 1, (CUdevice)ordinal) != 0)

@@ -22,10 +22,15 @@ void mt_device_reset(void)
 /* Under the lock. */
 static void write_device(enum mt_backend backend, unsigned ordinal, const struct mt_device_facts *facts)
 {
-	struct mt_rec_device rec = { .id = ++count, .backend = backend, .ordinal = ordinal, .total_bytes = facts->total };
+	struct mt_rec_device rec = {
+		.id = ++count, .backend = backend, .ordinal = ordinal, .total_bytes = facts->total
+	};
 
-	mt_log_write(MT_REC_DEVICE, (struct mt_part[]){ { &rec, sizeof(rec) }, { facts->uuid, strlen(facts->uuid) + 1 },
-	                                                { facts->model, strlen(facts->model) + 1 } }, 3);
+	mt_log_write(MT_REC_DEVICE,
+		     (struct mt_part[]){ { &rec, sizeof(rec) },
+					 { facts->uuid, strlen(facts->uuid) + 1 },
+					 { facts->model, strlen(facts->model) + 1 } },
+		     3);
 	/* release: who names the device finds its record complete */
 	__atomic_store_n(&ids[backend][ordinal], (uint16_t)rec.id, __ATOMIC_RELEASE);
 }
@@ -63,8 +68,11 @@ uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *de
 
 void mt_device_note(enum mt_kind kind, const struct mt_deed *deed)
 {
-	struct mt_ext_device ext = { .stream = deed->stream, .other = deed->other, .class = (uint8_t)deed->class,
-	                             .device = (uint16_t)deed->device, .capture = deed->capture };
+	struct mt_ext_device ext = { .stream = deed->stream,
+				     .other = deed->other,
+				     .class = (uint8_t)deed->class,
+				     .device = (uint16_t)deed->device,
+				     .capture = deed->capture };
 	int kept = errno;
 
 	mt_record_device(kind, deed->hook, deed->addr, deed->bytes, &ext, deed->caller);

@@ -1,6 +1,6 @@
 /*
- * What the hooks of all device libraries share: which call is the outermost, what the trace calls a device, and what a call
- * that allocates or frees leaves in the trace.
+ * What the hooks of all device libraries share: which call is the outermost, what the trace calls a device, and what a
+ * call that allocates or frees leaves in the trace.
  */
 #ifndef MT_DEVICE_H
 #define MT_DEVICE_H
@@ -12,23 +12,27 @@
 
 /* ---- the outermost call ---- */
 
-/* The outermost device call this thread is in: its frame, and the return address in it. A runtime's function enters the driver's,
- * which are wrapped too: only the outermost is an event. One that was left by longjmp is known by lying further in than we are,
- * or by its memory having been used for something else since. */
-struct mt_call { const uintptr_t *frame; uintptr_t ret; };
+/* The outermost device call this thread is in: its frame, and the return address in it. A runtime's function enters the
+ * driver's, which are wrapped too: only the outermost is an event. One that was left by longjmp is known by lying
+ * further in than we are, or by its memory having been used for something else since. */
+struct mt_call {
+	const uintptr_t *frame;
+	uintptr_t ret;
+};
 
 extern __thread struct mt_call mt_device_call __attribute__((visibility("hidden")));
 
 #define MT_CALL_DEPTH ((uintptr_t)1 << 20) /* bytes of stack between two that nest */
 
-/* Nonzero: this call is an event, mt_call_end() must follow. On both machines a frame begins with the caller's frame pointer
- * and the return address. */
+/* Nonzero: this call is an event, mt_call_end() must follow. On both machines a frame begins with the caller's frame
+ * pointer and the return address. */
 static inline __attribute__((always_inline)) int mt_call_begin(void)
 {
 	const uintptr_t *frame = __builtin_frame_address(0), *outer = mt_device_call.frame;
 
 	if (__builtin_expect(mt_process_state() == MT_STATE_OFF, 0) ||
-	    (outer && outer != frame && (uintptr_t)outer - (uintptr_t)frame < MT_CALL_DEPTH && outer[1] == mt_device_call.ret))
+	    (outer && outer != frame && (uintptr_t)outer - (uintptr_t)frame < MT_CALL_DEPTH &&
+	     outer[1] == mt_device_call.ret))
 		return 0;
 	mt_device_call.frame = frame;
 	mt_device_call.ret = frame[1];
@@ -43,7 +47,7 @@ static inline void mt_call_end(void)
 /* ---- devices ---- */
 
 struct mt_device_facts {
-	char uuid[80];  /* "GPU-..."; empty = unknown */
+	char uuid[80]; /* "GPU-..."; empty = unknown */
 	char model[128];
 	uint64_t total; /* bytes; 0 = unknown */
 };
@@ -51,8 +55,8 @@ struct mt_device_facts {
 /* Asks the driver, without initialising it. Keeps errno. */
 typedef void mt_describe(unsigned ordinal, struct mt_device_facts *facts);
 
-/* MT_REC_DEVICE.id of the process's device `ordinal`; recorded when it is first used in this process. 0 = more devices than we
- * keep, or nothing is recorded now. */
+/* MT_REC_DEVICE.id of the process's device `ordinal`; recorded when it is first used in this process. 0 = more devices
+ * than we keep, or nothing is recorded now. */
 uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *describe);
 
 /* A forked child records its devices anew. */
@@ -64,8 +68,8 @@ struct mt_deed {
 	unsigned hook;
 	enum mt_class class;
 	uint64_t addr, bytes, stream, other;
-	uint32_t device;      /* MT_REC_DEVICE.id or 0 */
-	uint32_t capture;     /* of blocks of a pool, see mt_ext_device */
+	uint32_t device;  /* MT_REC_DEVICE.id or 0 */
+	uint32_t capture; /* of blocks of a pool, see mt_ext_device */
 	const void *caller;
 };
 

@@ -1,9 +1,10 @@
 /*
  * What dlsym.S asks, and which wrapper stands for which real function.
  *
- * A name of a hook table is looked up as the caller would: by handle, or in the global scope and then in the caller's own (a
- * Python extension and what it links are in no global scope). If it isn't there, dlsym.S jumps to the real dlsym, so that dlerror
- * says what it always says. RTLD_NEXT is for us only if the caller was loaded before us: another tool's wrapper, or the program.
+ * A name of a hook table is looked up as the caller would: by handle, or in the global scope and then in the caller's
+ * own (a Python extension and what it links are in no global scope). If it isn't there, dlsym.S jumps to the real
+ * dlsym, so that dlerror says what it always says. RTLD_NEXT is for us only if the caller was loaded before us: another
+ * tool's wrapper, or the program.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,19 +28,19 @@ uint32_t mt_wrap_generation;
 
 static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
 
-#define TABLES (sizeof(tables) / sizeof(tables[0]))
+#define TABLES  (sizeof(tables) / sizeof(tables[0]))
 #define BUCKETS 1024u
 
 static const struct mt_wrapped *buckets[BUCKETS];
-static uint8_t filled;  /* the buckets are */
-static uint8_t used;    /* a slot has been filled, ever */
+static uint8_t filled; /* the buckets are */
+static uint8_t used;   /* a slot has been filled, ever */
 
 /* Called by dlsym.S. */
 void *mt_dlsym_boot(void);
 void *mt_dlsym_find(void *handle, const char *name, const void *caller);
 
-/* By dlvsym, since this is a call of dlsym: a sanitizer that stands before us looks its own functions up by it, and other functions of the
- * C library are the sanitizer's that can't be called yet. */
+/* By dlvsym, since this is a call of dlsym: a sanitizer that stands before us looks its own functions up by it, and
+ * other functions of the C library are the sanitizer's that can't be called yet. */
 void *mt_dlsym_boot(void)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
@@ -90,7 +91,8 @@ static void fill(void)
 /* Like some name in a table? What most names are sorted out by, here and in dlsym.S. */
 static int may_be_ours(const char *name)
 {
-	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'a' && name[1] == 'c') || (name[0] == 'h' && name[1] == 'a');
+	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'a' && name[1] == 'c') ||
+	       (name[0] == 'h' && name[1] == 'a');
 }
 
 const struct mt_wrapped *mt_wrap_row(const char *name)
@@ -119,7 +121,8 @@ void *mt_wrap(const struct mt_wrapped *row, void *real)
 			return row->entries[i];
 	for (unsigned i = row->library->linked; i < MT_INSTANCES; i++) {
 		void *empty = NULL;
-		if (__atomic_compare_exchange_n(&row->slots[i].real, &empty, real, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+		if (__atomic_compare_exchange_n(&row->slots[i].real, &empty, real, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED) ||
 		    empty == real)
 			return row->entries[i];
 	}
@@ -138,8 +141,8 @@ void *mt_wrap_real(const void *p)
 	return NULL;
 }
 
-/* What the reference would be bound to without us, as far as it can be told: another tool's function; the library's; the caller's own;
- * any. */
+/* What the reference would be bound to without us, as far as it can be told: another tool's function; the library's;
+ * the caller's own; any. */
 static void *find_linked(const struct mt_library *library, unsigned i, const char *name, const void *caller)
 {
 	const char *version = library->link[i].version;
@@ -186,17 +189,17 @@ static void drop_error(void)
 	dlerror();
 }
 
-/* What we look up for the program's own call of dlsym leaves no error behind, and what it allocates is not the program's. An older
- * error's text is: it is freed where that is seen. */
-#define QUIETLY(expression)                                           \
-	({                                                            \
-		int kept = errno;                                     \
-		__typeof__(expression) result;                        \
-		drop_error();                                         \
-		result = (expression);                                \
-		drop_error();                                         \
-		errno = kept;                                         \
-		result;                                               \
+/* What we look up for the program's own call of dlsym leaves no error behind, and what it allocates is not the
+ * program's. An older error's text is: it is freed where that is seen. */
+#define QUIETLY(expression) \
+	({ \
+		int kept = errno; \
+		__typeof__(expression) result; \
+		drop_error(); \
+		result = (expression); \
+		drop_error(); \
+		errno = kept; \
+		result; \
 	})
 
 static void *symbol(void *handle, const char *name)
@@ -212,7 +215,8 @@ static void *find_default(const void *caller, const char *name)
 	void *found = symbol(RTLD_DEFAULT, name), *handle;
 	Dl_info info;
 
-	if (found || !mt_real.dladdr(caller, &info) || !info.dli_fname || !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+	if (found || !mt_real.dladdr(caller, &info) || !info.dli_fname ||
+	    !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		return found;
 	found = symbol(handle, name);
 	mt_real.dlclose(handle);
@@ -223,7 +227,9 @@ static void *find_default(const void *caller, const char *name)
 static int is_either(struct dl_phdr_info *info, size_t size, void *caller)
 {
 	(void)size;
-	return mt_symbols_segment(info, caller) ? 1 : mt_symbols_segment(info, (const void *)(uintptr_t)is_either) ? 2 : 0;
+	return mt_symbols_segment(info, caller)                               ? 1
+	       : mt_symbols_segment(info, (const void *)(uintptr_t)is_either) ? 2
+									      : 0;
 }
 
 static void *find_next(const void *caller, const char *name)

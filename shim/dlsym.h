@@ -1,18 +1,20 @@
 /*
  * Functions of libraries that the program may load or not (CUDA, CANN), wrapped wherever the program gets them from.
  *
- * A hook has MT_INSTANCES instances: entries that differ in nothing but their slot, which holds the real function. So each
- * real function has a wrapper of its own, and two copies of a library in one process (two majors of libcudart) aren't mixed up.
+ * A hook has MT_INSTANCES instances: entries that differ in nothing but their slot, which holds the real function. So
+ * each real function has a wrapper of its own, and two copies of a library in one process (two majors of libcudart)
+ * aren't mixed up.
  *
- *   instances below mt_library.linked   what a program that links the library is bound to. Each belongs to one version of it.
- *                                       The first call looks the real function up.
+ *   instances below mt_library.linked   what a program that links the library is bound to. Each belongs to one version
+ *                                       of it. The first call looks the real function up.
  *   the others                          given out, with their real function, to who asks dlsym or cuGetProcAddress
  *
  * What is bound to programs is exported under *hidden* symbol versions (exports.map): a relocation that asks for
  * cudaMalloc@libcudart.so.13 is bound to the instance of libcudart.so.13, and one without version to the version
  * MEMTRACE_HOOKS, which is the file's first. dlsym without version finds neither: where the library isn't loaded,
- * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. A weak reference
- * without version can't be told from one that means to be bound: weak.c undoes it where nobody has the function.
+ * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. A weak
+ * reference without version can't be told from one that means to be bound: weak.c undoes it where nobody has the
+ * function.
  */
 #ifndef MT_DLSYM_H
 #define MT_DLSYM_H
@@ -23,27 +25,34 @@
 #include "shim/hooks.h"
 
 #define MT_INSTANCES 6u
-#define MT_LINKED 3u
+#define MT_LINKED    3u
 
-struct mt_slot { void *real; };
+struct mt_slot {
+	void *real;
+};
 
 /* Where the real functions are: in the file whose name begins with `prefix`. */
 struct mt_library {
 	const char *prefix;
 	unsigned linked;
-	struct { const char *soname, *version; } link[MT_LINKED]; /* version NULL = its symbols have none */
+	struct {
+		const char *soname, *version;
+	} link[MT_LINKED]; /* version NULL = its symbols have none */
 };
 
 /* One row of a hook table. */
 struct mt_wrapped {
 	const char *name;
 	const struct mt_library *library;
-	struct mt_slot *slots;  /* MT_INSTANCES */
-	void *const *entries;   /* MT_INSTANCES */
+	struct mt_slot *slots; /* MT_INSTANCES */
+	void *const *entries;  /* MT_INSTANCES */
 };
 
 /* The tables that dlsym filters; a backend adds one row to `tables` in dlsym.c. */
-struct mt_wrap_table { const struct mt_wrapped *rows; size_t count; };
+struct mt_wrap_table {
+	const struct mt_wrapped *rows;
+	size_t count;
+};
 
 extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 
@@ -67,7 +76,8 @@ static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *s
 	return __builtin_expect(real != NULL, 1) ? real : mt_slot_find(row, slot, caller);
 }
 
-/* A function of the library if it is loaded already; it is never loaded, nor kept loaded. For the shim's own questions. */
+/* A function of the library if it is loaded already; it is never loaded, nor kept loaded. For the shim's own questions.
+ * */
 void *mt_library_symbol(const struct mt_library *library, const char *name);
 
 /* The real function behind a wrapper's address, or NULL if it is no wrapper's. */
@@ -82,40 +92,43 @@ void mt_wrap_forget(void);
 #define MT_LIST(...) __VA_ARGS__
 
 /* Defines the slots and entries of a row. The entry calls body_NAME(slot, caller, arguments). */
-#define MT_ENTRY(i, type, name, params, args)                                                  \
-	MT_EXPORT type mt_entry_##i##_##name params                                            \
-	{                                                                                      \
-		return body_##name(&slots_##name[i], MT_CALLER, MT_LIST args);                 \
+#define MT_ENTRY(i, type, name, params, args) \
+	MT_EXPORT type mt_entry_##i##_##name params \
+	{ \
+		return body_##name(&slots_##name[i], MT_CALLER, MT_LIST args); \
 	}
-#define MT_ENTRIES(type, name, params, args)                                                   \
-	static struct mt_slot slots_##name[MT_INSTANCES];                                      \
-	MT_ENTRY(0, type, name, params, args)                                                  \
-	MT_ENTRY(1, type, name, params, args)                                                  \
-	MT_ENTRY(2, type, name, params, args)                                                  \
-	MT_ENTRY(3, type, name, params, args)                                                  \
-	MT_ENTRY(4, type, name, params, args)                                                  \
-	MT_ENTRY(5, type, name, params, args)                                                  \
+#define MT_ENTRIES(type, name, params, args) \
+	static struct mt_slot slots_##name[MT_INSTANCES]; \
+	MT_ENTRY(0, type, name, params, args) \
+	MT_ENTRY(1, type, name, params, args) \
+	MT_ENTRY(2, type, name, params, args) \
+	MT_ENTRY(3, type, name, params, args) \
+	MT_ENTRY(4, type, name, params, args) \
+	MT_ENTRY(5, type, name, params, args) \
 	MT_ENTRY_LIST(name)
 /* The same of a function without parameters: body_NAME(slot, caller). */
-#define MT_ENTRY0(i, type, name)                                                               \
-	MT_EXPORT type mt_entry_##i##_##name(void) { return body_##name(&slots_##name[i], MT_CALLER); }
-#define MT_ENTRIES0(type, name)                                                                \
-	static struct mt_slot slots_##name[MT_INSTANCES];                                      \
-	MT_ENTRY0(0, type, name)                                                               \
-	MT_ENTRY0(1, type, name)                                                               \
-	MT_ENTRY0(2, type, name)                                                               \
-	MT_ENTRY0(3, type, name)                                                               \
-	MT_ENTRY0(4, type, name)                                                               \
-	MT_ENTRY0(5, type, name)                                                               \
+#define MT_ENTRY0(i, type, name) \
+	MT_EXPORT type mt_entry_##i##_##name(void) \
+	{ \
+		return body_##name(&slots_##name[i], MT_CALLER); \
+	}
+#define MT_ENTRIES0(type, name) \
+	static struct mt_slot slots_##name[MT_INSTANCES]; \
+	MT_ENTRY0(0, type, name) \
+	MT_ENTRY0(1, type, name) \
+	MT_ENTRY0(2, type, name) \
+	MT_ENTRY0(3, type, name) \
+	MT_ENTRY0(4, type, name) \
+	MT_ENTRY0(5, type, name) \
 	MT_ENTRY_LIST(name)
-#define MT_ENTRY_LIST(name)                                                                    \
-	static void *const entries_##name[MT_INSTANCES] = {                                    \
+#define MT_ENTRY_LIST(name) \
+	static void *const entries_##name[MT_INSTANCES] = { \
 		(void *)mt_entry_0_##name, (void *)mt_entry_1_##name, (void *)mt_entry_2_##name, \
 		(void *)mt_entry_3_##name, (void *)mt_entry_4_##name, (void *)mt_entry_5_##name, \
 	};
 
 /* Exports instance i under the name and version by which a program's relocation asks for it. */
-#define MT_LINK(i, name, version) MT_LINK_AS(i, name, #name, version)
+#define MT_LINK(i, name, version)            MT_LINK_AS(i, name, #name, version)
 #define MT_LINK_AS(i, name, symbol, version) __asm__(".symver mt_entry_" #i "_" #name ", " symbol "@" version);
 
 #endif

@@ -13,8 +13,13 @@ struct mt_dwarf {
 
 /* Encodings of pointers (DW_EH_PE_*): the low four bits are the format, the next three what it is relative to. */
 enum {
-	MT_PE_UDATA4 = 0x03, MT_PE_SDATA4 = 0x0b,
-	MT_PE_PCREL = 0x10, MT_PE_DATAREL = 0x30, MT_PE_ALIGNED = 0x50, MT_PE_INDIRECT = 0x80, MT_PE_OMIT = 0xff,
+	MT_PE_UDATA4 = 0x03,
+	MT_PE_SDATA4 = 0x0b,
+	MT_PE_PCREL = 0x10,
+	MT_PE_DATAREL = 0x30,
+	MT_PE_ALIGNED = 0x50,
+	MT_PE_INDIRECT = 0x80,
+	MT_PE_OMIT = 0xff,
 };
 
 static inline uint64_t mt_dwarf_uint(struct mt_dwarf *d, unsigned bytes)
@@ -74,14 +79,25 @@ static inline void mt_dwarf_skip(struct mt_dwarf *d, uint64_t bytes)
 static inline uint64_t mt_dwarf_plain(struct mt_dwarf *d, uint8_t enc)
 {
 	switch (enc & 0x0f) {
-	case 0x0: case 0x4: case 0xc: return mt_dwarf_uint(d, 8);
-	case 0x1: return mt_dwarf_uleb(d);
-	case 0x2: return mt_dwarf_uint(d, 2);
-	case 0x3: return mt_dwarf_uint(d, 4);
-	case 0x9: return (uint64_t)mt_dwarf_sleb(d);
-	case 0xa: return (uint64_t)mt_dwarf_sint(d, 2);
-	case 0xb: return (uint64_t)mt_dwarf_sint(d, 4);
-	default: d->p = d->end; return 0;
+	case 0x0:
+	case 0x4:
+	case 0xc:
+		return mt_dwarf_uint(d, 8);
+	case 0x1:
+		return mt_dwarf_uleb(d);
+	case 0x2:
+		return mt_dwarf_uint(d, 2);
+	case 0x3:
+		return mt_dwarf_uint(d, 4);
+	case 0x9:
+		return (uint64_t)mt_dwarf_sleb(d);
+	case 0xa:
+		return (uint64_t)mt_dwarf_sint(d, 2);
+	case 0xb:
+		return (uint64_t)mt_dwarf_sint(d, 4);
+	default:
+		d->p = d->end;
+		return 0;
 	}
 }
 

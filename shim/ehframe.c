@@ -33,7 +33,7 @@ static int (*find_object)(void *, struct found_object *);
 
 static struct module *modules; /* MAX_MODULES */
 static uint32_t module_count;
-static uint64_t loads_seen;  /* dlpi_adds + dlpi_subs when the list was made */
+static uint64_t loads_seen;   /* dlpi_adds + dlpi_subs when the list was made */
 static uint32_t list_version; /* odd while the list is being made */
 
 void mt_ehframe_tables(struct mt_tables *t)
@@ -123,7 +123,8 @@ static bool find_module(struct mt_eh_scratch *s, uint64_t pc)
 
 void mt_ehframe_boot(void)
 {
-	find_object = (int (*)(void *, struct found_object *))(uintptr_t)mt_symbols_search(MT_ANY, NULL, "_dl_find_object", MT_GLIBC);
+	find_object = (int (*)(void *, struct found_object *))(uintptr_t)mt_symbols_search(MT_ANY, NULL,
+											   "_dl_find_object", MT_GLIBC);
 	if (!find_object)
 		list_refresh();
 }

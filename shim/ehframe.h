@@ -14,14 +14,14 @@ struct mt_fde {
 	uint64_t start, end;     /* pcs covered */
 	uint64_t code_align;
 	int64_t data_align;
-	uint32_t ra;             /* number of the return address column */
+	uint32_t ra; /* number of the return address column */
 	uint8_t pc_enc;
-	bool signal;             /* the kernel's trampoline: its caller was interrupted, it didn't call */
+	bool signal; /* the kernel's trampoline: its caller was interrupted, it didn't call */
 };
 
 /* Working memory of a look-up, too large for the stack of a hook. */
 struct mt_eh_scratch {
-	struct mt_fde fde; /* the result */
+	struct mt_fde fde;   /* the result */
 	uint64_t start, end; /* of the module */
 	const uint8_t *hdr;  /* its .eh_frame_hdr, or NULL */
 	uint64_t object[16]; /* what glibc says */

@@ -20,18 +20,42 @@ int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 			dyn = (const void *)(s->bias + info->dlpi_phdr[i].p_vaddr);
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
 		switch (dyn->d_tag) {
-		case DT_SYMTAB:   s->table = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_STRTAB:   s->names = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_GNU_HASH: s->gnu_hash = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_HASH:     s->hash = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_VERSYM:   s->versions = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_VERDEF:   s->defined = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_SONAME:   soname = dyn->d_un.d_val; break;
-		case DT_RELA:     s->relocations[0].rows = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_RELASZ:   s->relocations[0].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
-		case DT_RELACOUNT: s->relative = dyn->d_un.d_val; break;
-		case DT_JMPREL:   s->relocations[1].rows = address_of(s, dyn->d_un.d_ptr); break;
-		case DT_PLTRELSZ: s->relocations[1].count = dyn->d_un.d_val / sizeof(ElfW(Rela)); break;
+		case DT_SYMTAB:
+			s->table = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_STRTAB:
+			s->names = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_GNU_HASH:
+			s->gnu_hash = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_HASH:
+			s->hash = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_VERSYM:
+			s->versions = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_VERDEF:
+			s->defined = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_SONAME:
+			soname = dyn->d_un.d_val;
+			break;
+		case DT_RELA:
+			s->relocations[0].rows = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_RELASZ:
+			s->relocations[0].count = dyn->d_un.d_val / sizeof(ElfW(Rela));
+			break;
+		case DT_RELACOUNT:
+			s->relative = dyn->d_un.d_val;
+			break;
+		case DT_JMPREL:
+			s->relocations[1].rows = address_of(s, dyn->d_un.d_ptr);
+			break;
+		case DT_PLTRELSZ:
+			s->relocations[1].count = dyn->d_un.d_val / sizeof(ElfW(Rela));
+			break;
 		}
 	s->soname = s->names && soname ? s->names + soname : NULL;
 	return s->table && s->names && (s->gnu_hash || s->hash);
@@ -44,7 +68,8 @@ static const char *version_name(const struct mt_symbols *s, unsigned index)
 
 	for (; def; def = def->vd_next ? (const void *)((const char *)def + def->vd_next) : NULL)
 		if (def->vd_ndx == index)
-			return s->names + ((const ElfW(Verdaux) *)(const void *)((const char *)def + def->vd_aux))->vda_name;
+			return s->names +
+			       ((const ElfW(Verdaux) *)(const void *)((const char *)def + def->vd_aux))->vda_name;
 	return "";
 }
 
@@ -67,8 +92,8 @@ static int is_it(const struct mt_symbols *s, uint32_t i, const char *name, const
 	const ElfW(Sym) *sym = &s->table[i];
 
 	/* the address of an indirect function isn't known before somebody asks its resolver */
-	return sym->st_shndx != SHN_UNDEF && (sym->st_info & 15) != STT_GNU_IFUNC && !strcmp(s->names + sym->st_name, name) &&
-	       has_version(s, i, version);
+	return sym->st_shndx != SHN_UNDEF && (sym->st_info & 15) != STT_GNU_IFUNC &&
+	       !strcmp(s->names + sym->st_name, name) && has_version(s, i, version);
 }
 
 /* The table is: buckets, first symbol, bloom words, shift; the bloom filter; the buckets; a chain of hashes from
@@ -82,7 +107,8 @@ static uint32_t find_gnu(const struct mt_symbols *s, const char *name, const cha
 
 	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
 		h = h * 33 + *c;
-	if (!head[0] || !head[2] || !(bloom[h / bits % head[2]] >> h % bits & bloom[h / bits % head[2]] >> (h >> head[3]) % bits & 1))
+	if (!head[0] || !head[2] ||
+	    !(bloom[h / bits % head[2]] >> h % bits & bloom[h / bits % head[2]] >> (h >> head[3]) % bits & 1))
 		return 0;
 	buckets = (const uint32_t *)(bloom + head[2]);
 	chain = buckets + head[0];
@@ -131,7 +157,7 @@ uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_
 
 /* ---- all modules ---- */
 
-const ElfW(Phdr) *mt_symbols_segment(const struct dl_phdr_info *info, const void *p)
+const ElfW(Phdr) * mt_symbols_segment(const struct dl_phdr_info *info, const void *p)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
@@ -166,11 +192,16 @@ static int is_there(const struct search *s, const struct dl_phdr_info *info, con
 
 	file = file ? file + 1 : info->dlpi_name;
 	switch (s->where) {
-	case MT_NEXT:   return s->own && s->index <= at_start;
-	case MT_NAMED:  return !strcmp(file, s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
-	case MT_PREFIX: return !strncmp(file, s->which, strlen(s->which));
-	case MT_AROUND: return mt_symbols_segment(info, s->which) != NULL;
-	case MT_ANY:    return 1;
+	case MT_NEXT:
+		return s->own && s->index <= at_start;
+	case MT_NAMED:
+		return !strcmp(file, s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
+	case MT_PREFIX:
+		return !strncmp(file, s->which, strlen(s->which));
+	case MT_AROUND:
+		return mt_symbols_segment(info, s->which) != NULL;
+	case MT_ANY:
+		return 1;
 	}
 	return 0;
 }

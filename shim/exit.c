@@ -55,22 +55,22 @@ MT_EXPORT _Noreturn void abort(void)
 	mt_process_ends(MT_EXIT_SIGNAL, SIGABRT);
 	if (READY(abort))
 		mt_real.abort();
-	mt_sys_raw(SYS_kill, mt_sys_raw(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
+	mt_arch_syscall(SYS_kill, mt_arch_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
 	__builtin_unreachable();
 }
 
 /* ---- exec ---- */
 
-#define EXEC(name, params, args)                      \
-	MT_EXPORT int name params                     \
-	{                                             \
-		int ret;                              \
-		if (!READY(name))                     \
-			return errno = ENOSYS, -1;    \
-		mt_process_execs();                   \
-		ret = mt_real.name args;              \
-		mt_process_goes_on();                 \
-		return ret;                           \
+#define EXEC(name, params, args) \
+	MT_EXPORT int name params \
+	{ \
+		int ret; \
+		if (!READY(name)) \
+			return errno = ENOSYS, -1; \
+		mt_process_execs(); \
+		ret = mt_real.name args; \
+		mt_process_goes_on(); \
+		return ret; \
 	}
 
 EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
@@ -96,19 +96,19 @@ static void note_child(pid_t pid, int status)
 		mt_log_add(MT_REC_CHILD, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
 }
 
-#define WAIT(name, params, args)                                       \
-	MT_EXPORT pid_t name params                                    \
-	{                                                              \
-		int mine = 0;                                          \
-		pid_t pid;                                             \
-		if (!READY(name))                                      \
-			return errno = ECHILD, -1;                     \
-		if (!status)                                           \
-			status = &mine;                                \
-		pid = mt_real.name args;                               \
-		if (pid > 0)                                           \
-			note_child(pid, *status);                      \
-		return pid;                                            \
+#define WAIT(name, params, args) \
+	MT_EXPORT pid_t name params \
+	{ \
+		int mine = 0; \
+		pid_t pid; \
+		if (!READY(name)) \
+			return errno = ECHILD, -1; \
+		if (!status) \
+			status = &mine; \
+		pid = mt_real.name args; \
+		if (pid > 0) \
+			note_child(pid, *status); \
+		return pid; \
 	}
 
 WAIT(wait, (int *status), (status))
@@ -213,14 +213,14 @@ static int drops(uid_t to)
 	return to != (uid_t)-1 && to != 0 && to != (uid_t)MT_SYS0(SYS_geteuid);
 }
 
-#define RIGHTS(name, params, args, lost)                 \
-	MT_EXPORT int name params                        \
-	{                                                \
-		if (!READY(name))                        \
-			return errno = ENOSYS, -1;       \
-		if (lost)                                \
-			mt_process_before_drop();        \
-		return mt_real.name args;                \
+#define RIGHTS(name, params, args, lost) \
+	MT_EXPORT int name params \
+	{ \
+		if (!READY(name)) \
+			return errno = ENOSYS, -1; \
+		if (lost) \
+			mt_process_before_drop(); \
+		return mt_real.name args; \
 	}
 
 RIGHTS(setuid, (uid_t uid), (uid), drops(uid))

@@ -10,9 +10,10 @@
 #define MT_READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
 /*
- * Some allocators call public functions inside their own: malloc in calloc or operator new, memalign in aligned_alloc. Such a call, made
- * by the allocator while the thread is in it, is a part of the outer one. As a jump at the function's end it comes from us, who
- * called the outer one. (A signal handler's call, or a new_handler's, comes from elsewhere.) glibc never does it and pays one test.
+ * Some allocators call public functions inside their own: malloc in calloc or operator new, memalign in aligned_alloc.
+ * Such a call, made by the allocator while the thread is in it, is a part of the outer one. As a jump at the function's
+ * end it comes from us, who called the outer one. (A signal handler's call, or a new_handler's, comes from elsewhere.)
+ * glibc never does it and pays one test.
  *
  * This is the frame of the hook that the thread is in. What an exception left behind is of no meaning further out.
  */
@@ -26,16 +27,17 @@ static inline __attribute__((always_inline)) int mt_heap_is_nested(const void *c
 }
 
 /* Evaluates a call of the real allocator. */
-#define MT_REAL(call)                                         \
-	({                                                    \
-		const char *outer = mt_heap_inside;           \
-		mt_heap_inside = __builtin_frame_address(0);  \
-		__typeof__(call) ret_ = (call);               \
-		mt_heap_inside = outer;                       \
-		ret_;                                         \
+#define MT_REAL(call) \
+	({ \
+		const char *outer = mt_heap_inside; \
+		mt_heap_inside = __builtin_frame_address(0); \
+		__typeof__(call) ret_ = (call); \
+		mt_heap_inside = outer; \
+		ret_; \
 	})
 
-static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
+static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, const void *caller,
+				const struct mt_frame *frame)
 {
 	if (__builtin_expect(p != NULL, 1))
 		mt_record_alloc(hook, p, bytes, caller, frame);

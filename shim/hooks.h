@@ -1,6 +1,6 @@
 /*
- * Hooks, from one table each for the host and the device libraries (hooks_cuda.def has columns of its own). A row is all it
- * takes to trace one more function:
+ * Hooks, from one table each for the host and the device libraries (hooks_cuda.def has columns of its own). A row is
+ * all it takes to trace one more function:
  *
  *   RET(name, parameters, arguments, bytes)  returns the block or NULL; the wrapper is generated
  *   HAND(type, name, parameters)             has its own body in a .c file
@@ -26,12 +26,12 @@
 enum mt_hook {
 	MT_HOOK_none,
 #define RET(name, params, args, bytes) MT_HOOK_##name,
-#define HAND(type, name, params) MT_HOOK_##name,
+#define HAND(type, name, params)       MT_HOOK_##name,
 #include "shim/hooks_host.def"
 #undef RET
 #undef HAND
 #define NEW(symbol, version, name, params, args) MT_HOOK_##symbol,
-#define DELETE NEW
+#define DELETE                                   NEW
 #include "shim/hooks_new.def"
 #undef NEW
 #undef DELETE
@@ -41,7 +41,7 @@ enum mt_hook {
 #include "shim/hooks_pool.def"
 #undef HAND
 #define ACL(name, params, args, before, after) MT_HOOK_##name,
-#define LOW ACL
+#define LOW                                    ACL
 #include "shim/hooks_acl.def"
 #undef ACL
 #undef LOW
@@ -56,8 +56,8 @@ extern const char *const mt_hook_names[MT_HOOKS];
 /* The next function of each name in the loader's order: another preloaded allocator, or libc. NULL where the
  * system has none. */
 struct mt_real {
-#define RET(name, params, args, bytes) void *(*name) params;
-#define HAND(type, name, params) type (*name) params;
+#define RET(name, params, args, bytes) void *(*name)params;
+#define HAND(type, name, params)       type(*name) params;
 #include "shim/hooks_host.def"
 #include "shim/hooks_process.def"
 #undef RET
@@ -71,7 +71,9 @@ int mt_boot(void);
 
 /* Code of the modules that serve the malloc family if it is not libc: [start, end) each. */
 enum { MT_ALLOCATORS = 4 };
-extern struct mt_allocator { uintptr_t start, end; } mt_allocators[MT_ALLOCATORS];
+extern struct mt_allocator {
+	uintptr_t start, end;
+} mt_allocators[MT_ALLOCATORS];
 extern unsigned mt_allocator_count;
 
 static inline int mt_allocator_has(const void *code)

@@ -21,24 +21,42 @@ int mt_heap_nests(const void *caller, const char *frame)
 }
 
 /* What the pool needs to know of a call that comes before the real function is known. */
-static void *boot_malloc(size_t n) { return mt_boot_alloc(16, n); }
-static void *boot_calloc(size_t k, size_t n) { return mt_boot_alloc(16, mt_product(k, n)); }
-static void *boot_memalign(size_t align, size_t n) { return mt_boot_alloc(align, n); }
-static void *boot_aligned_alloc(size_t align, size_t n) { return mt_boot_alloc(align, n); }
-static void *boot_valloc(size_t n) { return mt_boot_alloc(4096, n); }
-static void *boot_pvalloc(size_t n) { return mt_boot_alloc(4096, n); }
+static void *boot_malloc(size_t n)
+{
+	return mt_boot_alloc(16, n);
+}
+static void *boot_calloc(size_t k, size_t n)
+{
+	return mt_boot_alloc(16, mt_product(k, n));
+}
+static void *boot_memalign(size_t align, size_t n)
+{
+	return mt_boot_alloc(align, n);
+}
+static void *boot_aligned_alloc(size_t align, size_t n)
+{
+	return mt_boot_alloc(align, n);
+}
+static void *boot_valloc(size_t n)
+{
+	return mt_boot_alloc(4096, n);
+}
+static void *boot_pvalloc(size_t n)
+{
+	return mt_boot_alloc(4096, n);
+}
 
-#define RET(name, params, args, bytes)                                       \
-	MT_EXPORT void *name params                                          \
-	{                                                                    \
-		void *p;                                                     \
-		if (!MT_READY(name))                                         \
-			return boot_##name args;                             \
-		if (mt_heap_is_nested(MT_CALLER))                            \
-			return mt_real.name args;                            \
-		p = MT_REAL(mt_real.name args);                              \
+#define RET(name, params, args, bytes) \
+	MT_EXPORT void *name params \
+	{ \
+		void *p; \
+		if (!MT_READY(name)) \
+			return boot_##name args; \
+		if (mt_heap_is_nested(MT_CALLER)) \
+			return mt_real.name args; \
+		p = MT_REAL(mt_real.name args); \
 		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME); \
-		return p;                                                    \
+		return p; \
 	}
 #define HAND(type, name, params)
 #include "shim/hooks_host.def"

@@ -15,6 +15,7 @@
 #include "shim/record.h"
 #include "shim/recorder.h"
 #include "shim/session.h"
+#include "shim/stack.h"
 #include "shim/verify.h"
 #include "shim/weak.h"
 
@@ -45,6 +46,7 @@ static void set_up(void)
 	mt_mstx_boot();
 	mt_recorder_boot();
 	mt_record_boot();
+	mt_stack_load();
 	mt_verify_boot();
 	mt_modules_check();
 }

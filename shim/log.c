@@ -41,7 +41,9 @@ int mt_log_reserve(size_t bytes)
 
 	while (capacity < end) {
 		uint32_t part = capacity % MT_LOG_STEP, rest = MT_LOG_STEP - part;
-		if (part ? !mt_process_reserve("info", MT_INFO_LOG + capacity, rest, segment[capacity / MT_LOG_STEP] + part) : !add_segment((uint32_t)(capacity / MT_LOG_STEP)))
+		if (part ? !mt_process_reserve("info", MT_INFO_LOG + capacity, rest,
+					       segment[capacity / MT_LOG_STEP] + part)
+			 : !add_segment((uint32_t)(capacity / MT_LOG_STEP)))
 			return 0;
 		capacity += rest;
 	}

@@ -7,12 +7,16 @@
 
 #include "format/format.h"
 
-struct mt_part { const void *data; size_t bytes; };
+struct mt_part {
+	const void *data;
+	size_t bytes;
+};
 
 /* Forgets the mapping of a parent's log. */
 void mt_log_reset(void);
 
-/* The first segment is mapped with the head of the file, and so much of it reserved: what every process writes, hooks and modules. */
+/* The first segment is mapped with the head of the file, and so much of it reserved: what every process writes, hooks
+ * and modules. */
 #define MT_LOG_START 16384u
 void mt_log_start(uint8_t *first);
 
@@ -21,7 +25,8 @@ int mt_log_reserve(size_t bytes);
 
 #define MT_LOG_NONE UINT64_MAX
 
-/* Appends one record made of `n` parts. Its place, or MT_LOG_NONE. The caller holds mt_process.lock with signals blocked. */
+/* Appends one record made of `n` parts. Its place, or MT_LOG_NONE. The caller holds mt_process.lock with signals
+ * blocked. */
 uint64_t mt_log_write(uint16_t type, const struct mt_part *parts, int n);
 
 /* The same, taking the lock. */

@@ -1,5 +1,6 @@
-/* Mappings: mmap, mremap, munmap, with what is behind them; mprotect, which makes them usable or not, and madvise, which gives
- * their memory back. glibc's own arenas and the loader's segments don't come through here; smaps tells their sum. */
+/* Mappings: mmap, mremap, munmap, with what is behind them; mprotect, which makes them usable or not, and madvise,
+ * which gives their memory back. glibc's own arenas and the loader's segments don't come through here; smaps tells
+ * their sum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +21,10 @@
 #define FILE_SLOTS 4096
 
 /* Names already recorded: id by hash of the path. A collision of 64-bit hashes would confuse two names. */
-static struct { uint64_t hash; uint32_t id; } *files; /* FILE_SLOTS */
+static struct {
+	uint64_t hash;
+	uint32_t id;
+} *files; /* FILE_SLOTS */
 static uint32_t file_count;
 
 void mt_map_tables(struct mt_tables *t)
@@ -49,8 +53,8 @@ static uint32_t file_id(const char *path)
 		if (!files[i].hash) {
 			rec.id = files[i].id = ++file_count;
 			files[i].hash = hash;
-			mt_log_write(MT_REC_FILE, (struct mt_part[]){ { &rec, sizeof(rec) },
-			                                              { path, strlen(path) + 1 } }, 2);
+			mt_log_write(MT_REC_FILE,
+				     (struct mt_part[]){ { &rec, sizeof(rec) }, { path, strlen(path) + 1 } }, 2);
 			return rec.id;
 		}
 	}
@@ -106,16 +110,18 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
-/* Huge pages, a certain place, mere address space, growth in place: programs ask for these to see whether they get them. And what is refused for
- * another reason than memory was asked wrongly. */
+/* Huge pages, a certain place, mere address space, growth in place: programs ask for these to see whether they get
+ * them. And what is refused for another reason than memory was asked wrongly. */
 static bool is_trial(int prot, int how, const void *at)
 {
 	if (errno != ENOMEM && errno != EAGAIN)
 		return true;
-	return how & (MAP_HUGETLB | 0x100000 /* MAP_FIXED_NOREPLACE */) || prot == PROT_NONE || (how & MAP_NORESERVE && at);
+	return how & (MAP_HUGETLB | 0x100000 /* MAP_FIXED_NOREPLACE */) || prot == PROT_NONE ||
+	       (how & MAP_NORESERVE && at);
 }
 
-static void note_map(unsigned hook, void *p, const void *at, size_t n, int prot, int how, int fd, off_t offset, const void *caller)
+static void note_map(unsigned hook, void *p, const void *at, size_t n, int prot, int how, int fd, off_t offset,
+		     const void *caller)
 {
 	struct mt_ext_map ext = { .offset = (uint64_t)offset, .prot = (uint8_t)prot };
 	uint32_t flags = 0;
@@ -147,26 +153,31 @@ static void *real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t of
 {
 	if (mt_real.mmap)
 		return mt_real.mmap(at, n, prot, flags, fd, offset);
-	return (void *)result(mt_sys_raw(SYS_mmap, (long)at, (long)n, prot, flags, fd, offset));
+	return (void *)result(mt_arch_syscall(SYS_mmap, (long)at, (long)n, prot, flags, fd, offset));
 }
 
 static int real_munmap(void *p, size_t n)
 {
-	return mt_real.munmap ? mt_real.munmap(p, n) : (int)result(mt_sys_raw(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0));
+	return mt_real.munmap ? mt_real.munmap(p, n)
+			      : (int)result(mt_arch_syscall(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0));
 }
 
 static void *real_mremap(void *p, size_t old_n, size_t n, int flags, void *target)
 {
 	if (mt_real.mremap)
 		return mt_real.mremap(p, old_n, n, flags, target);
-	return (void *)result(mt_sys_raw(SYS_mremap, (long)p, (long)old_n, (long)n, flags, (long)target, 0));
+	return (void *)result(mt_arch_syscall(SYS_mremap, (long)p, (long)old_n, (long)n, flags, (long)target, 0));
 }
 
 /* ---- what is usable already ---- */
 
-/* Programs that generate code make the same pages writable and executable in turn, thousands of times. Only whether they can be used
- * at all matters here: a range that mprotect has left usable is known by this word until something else may have happened to it. */
-static struct { uint64_t usable[64]; uint32_t layout; } known;
+/* Programs that generate code make the same pages writable and executable in turn, thousands of times. Only whether
+ * they can be used at all matters here: a range that mprotect has left usable is known by this word until something
+ * else may have happened to it. */
+static struct {
+	uint64_t usable[64];
+	uint32_t layout;
+} known;
 
 /* Before and after the call, so that a word which was made in between is void. */
 static void layout_changes(void)
@@ -270,7 +281,8 @@ MT_EXPORT void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
 	return q;
 }
 
-/* A mapping that stays, but for its protection or its contents. A reader that does not know the flag takes it for a new one in its place. */
+/* A mapping that stays, but for its protection or its contents. A reader that does not know the flag takes it for a new
+ * one in its place. */
 static void note_change(unsigned hook, void *p, size_t n, int prot, uint32_t flag, const void *caller)
 {
 	struct mt_ext_map ext = { .prot = (uint8_t)prot, .flags = MT_MAP_ANON | MT_MAP_FIXED | flag };
@@ -281,10 +293,11 @@ static void note_change(unsigned hook, void *p, size_t n, int prot, uint32_t fla
 static int real_protect(unsigned hook, void *p, size_t n, int prot, int key)
 {
 	if (hook == MT_HOOK_mprotect)
-		return mt_real.mprotect ? mt_real.mprotect(p, n, prot) : (int)result(mt_sys_raw(SYS_mprotect, (long)p, (long)n, prot, 0, 0, 0));
+		return mt_real.mprotect ? mt_real.mprotect(p, n, prot)
+					: (int)result(mt_arch_syscall(SYS_mprotect, (long)p, (long)n, prot, 0, 0, 0));
 	if (mt_real.pkey_mprotect)
 		return mt_real.pkey_mprotect(p, n, prot, key);
-	return (int)result(mt_sys_raw(SYS_pkey_mprotect, (long)p, (long)n, prot, key, 0, 0));
+	return (int)result(mt_arch_syscall(SYS_pkey_mprotect, (long)p, (long)n, prot, key, 0, 0));
 }
 
 /* Tells want of memory from want of a mapping: msync with this flag does nothing, but for where nothing is mapped. */
@@ -329,8 +342,10 @@ MT_EXPORT int pkey_mprotect(void *p, size_t n, int prot, int key)
 /* What is given back may be used again without a word, so it stays mapped; that it was given back is worth knowing. */
 MT_EXPORT int madvise(void *p, size_t n, int advice)
 {
-	bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE || advice == 24 /* MADV_DONTNEED_LOCKED */;
-	int ret = mt_real.madvise ? mt_real.madvise(p, n, advice) : (int)result(mt_sys_raw(SYS_madvise, (long)p, (long)n, advice, 0, 0, 0));
+	bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+		     advice == 24 /* MADV_DONTNEED_LOCKED */;
+	int ret = mt_real.madvise ? mt_real.madvise(p, n, advice)
+				  : (int)result(mt_arch_syscall(SYS_madvise, (long)p, (long)n, advice, 0, 0, 0));
 	int kept = errno;
 
 	if (gives && !ret)

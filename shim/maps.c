@@ -8,9 +8,9 @@
 #include "shim/sys.h"
 #include "shim/tables.h"
 
-#define MOST 8192u
-#define FRESH (1u << 21)      /* ticks: about a millisecond */
-#define GAP (64ull << 20)     /* below the first thread's stack the kernel leaves 128 MiB */
+#define MOST  8192u
+#define FRESH (1u << 21)    /* ticks: about a millisecond */
+#define GAP   (64ull << 20) /* below the first thread's stack the kernel leaves 128 MiB */
 
 struct stretch {
 	uint64_t start, end;
@@ -30,7 +30,8 @@ void mt_maps_tables(struct mt_tables *t)
 /* Memory that does not behave as such. */
 static bool is_odd(const char *name)
 {
-	return !strncmp(name, "[v", 2) || (!strncmp(name, "/dev/", 5) && strncmp(name, "/dev/shm/", 9) && strncmp(name, "/dev/zero", 9));
+	return !strncmp(name, "[v", 2) ||
+	       (!strncmp(name, "/dev/", 5) && strncmp(name, "/dev/shm/", 9) && strncmp(name, "/dev/zero", 9));
 }
 
 static void add(const char *line)
@@ -51,7 +52,7 @@ static void add(const char *line)
 		stretches[count++] = (struct stretch){ start, end, writable };
 }
 
-static void look(void)
+static void read_maps(void)
 {
 	char buffer[256], line[96];
 	struct mt_lines lines;
@@ -86,7 +87,7 @@ static bool covers(uint64_t at, uint64_t end, bool to_write)
 }
 
 /* Never waited for: who interrupts or meets a look does without. */
-static bool take(void)
+static bool try_enter(void)
 {
 	/* acquire pairs with the release in leave() */
 	return !__atomic_exchange_n(&taken, 1, __ATOMIC_ACQUIRE);
@@ -101,12 +102,12 @@ bool mt_maps_has(uint64_t at, size_t bytes, bool to_write)
 {
 	bool has, fresh;
 
-	if (at + bytes < at || mt_sys_quiet() != MT_QUIET_USUAL || !take())
+	if (at + bytes < at || mt_sys_quiet() != MT_QUIET_USUAL || !try_enter())
 		return false;
 	fresh = mt_ticks() - looked < FRESH;
 	has = fresh && generation == mt_range_generation() && covers(at, at + bytes, to_write);
 	if (!has && !fresh) {
-		look();
+		read_maps();
 		has = covers(at, at + bytes, to_write);
 	}
 	leave();
@@ -115,8 +116,8 @@ bool mt_maps_has(uint64_t at, size_t bytes, bool to_write)
 
 void mt_maps_look(void)
 {
-	if (take()) {
-		look();
+	if (try_enter()) {
+		read_maps();
 		leave();
 	}
 }

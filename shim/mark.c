@@ -14,7 +14,7 @@
 #define MAX_NAMES (SLOTS / 2)
 #define MAX_BYTES (16u << 20) /* of all texts: the log holds more important things */
 
-static uint64_t *words; /* SLOTS */
+static uint64_t *words;            /* SLOTS */
 static uint32_t names, name_bytes; /* under the lock */
 
 void mt_mark_tables(struct mt_tables *t)
@@ -118,7 +118,7 @@ static int is_recording(void)
 }
 
 static void mark(enum mt_mark what, uint64_t value, const char *text, uint64_t range, enum mt_mark_source source,
-                 const void *caller)
+		 const void *caller)
 {
 	struct mt_ext_device ext = { .other = range, .class = what, .source = source };
 

@@ -27,8 +27,8 @@ void mt_mark_end(const char *name, uint64_t range, enum mt_mark_source source);
 /* The block, or whatever lies around `p`, is called `text`. A later label of the same block replaces it. */
 void mt_mark_label(const void *p, const char *text, enum mt_mark_source source);
 
-/* Id of a text: the same for the same text as long as the process lives; 0 = NULL, empty, or no more can be kept, which is
- * counted. Only while recording. */
+/* Id of a text: the same for the same text as long as the process lives; 0 = NULL, empty, or no more can be kept, which
+ * is counted. Only while recording. */
 uint32_t mt_mark_name(const char *text);
 
 /* A forked child has a log of its own, in which no text is yet. */

@@ -22,7 +22,6 @@ struct module {
 	uint32_t seen;   /* the scan that last found it */
 };
 
-
 /* Sorted by start. Changed under mt_process.lock between two increments of `version`; readers look, and look
  * again if it was odd or has changed. */
 static struct module *known; /* MAX_MODULES */
@@ -137,8 +136,9 @@ static uint64_t write_module(const struct dl_phdr_info *info, uint64_t start, ui
 		strncpy(path + used, name, PATH_MAX - 1);
 		name = path;
 	}
-	return mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { id, id_bytes },
-	                                                       { name, strlen(name) + 1 } }, 3);
+	return mt_log_write(MT_REC_MODULE,
+			    (struct mt_part[]){ { &rec, sizeof(rec) }, { id, id_bytes }, { name, strlen(name) + 1 } },
+			    3);
 }
 
 static void insert(uint32_t at, struct module m)
@@ -232,8 +232,8 @@ void mt_modules_start(void)
 	scan();
 }
 
-/* What a forked child's parent has recorded: another thread of the parent may have held the loader's lock on its list at the
- * fork, and whoever asks for it in the child would wait for ever. */
+/* What a forked child's parent has recorded: another thread of the parent may have held the loader's lock on its list
+ * at the fork, and whoever asks for it in the child would wait for ever. */
 static char *kept;
 static size_t kept_bytes;
 
@@ -267,7 +267,8 @@ static uint64_t write_again(const char *record, uint32_t bytes)
 
 	memcpy(&rec, record + sizeof(struct mt_record), sizeof(rec));
 	rec.node_from = mt_tree_end();
-	return mt_log_write(MT_REC_MODULE, (struct mt_part[]){ { &rec, sizeof(rec) }, { rest, bytes - (size_t)(rest - record) } }, 2);
+	return mt_log_write(MT_REC_MODULE,
+			    (struct mt_part[]){ { &rec, sizeof(rec) }, { rest, bytes - (size_t)(rest - record) } }, 2);
 }
 
 static void write_kept(void)

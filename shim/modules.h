@@ -12,7 +12,8 @@
 /* Everything loaded now; at the start of an image. */
 void mt_modules_start(void);
 
-/* In a forked child: keeps what the parent has recorded, while its log is still there; records it in the child's own. */
+/* In a forked child: keeps what the parent has recorded, while its log is still there; records it in the child's own.
+ * */
 void mt_modules_keep(void);
 void mt_modules_inherit(void);
 

@@ -1,13 +1,15 @@
 /*
- * mstx: ranges become phases, marks marks, and the regions that torch_npu and MindSpore register are the blocks of their pools.
+ * mstx: ranges become phases, marks marks, and the regions that torch_npu and MindSpore register are the blocks of
+ * their pools.
  *
- * mstx looks for a tool by dlsym(RTLD_DEFAULT, "InitInjectionMstx") (MSTX_INJECTION_PATH comes first), which fills the slots of a
- * table. The profiler's library may export that too, and is found after us: it is asked first, and what it put into a slot is
- * called after ours.
+ * mstx looks for a tool by dlsym(RTLD_DEFAULT, "InitInjectionMstx") (MSTX_INJECTION_PATH comes first), which fills the
+ * slots of a table. The profiler's library may export that too, and is found after us: it is asked first, and what it
+ * put into a slot is called after ours.
  *
- * The frameworks only tell of their pools if the real path of an entry of LD_PRELOAD, which they split at colons, ends in
- * libascend_kernel_hook.so. A copy of the shim is called libmemtrace_libascend_kernel_hook.so, and with MEMTRACE_ASCEND_POOL=1 the
- * variable says so. That is no default: it also turns torch_npu's markers for another profiler off.
+ * The frameworks only tell of their pools if the real path of an entry of LD_PRELOAD, which they split at colons, ends
+ * in libascend_kernel_hook.so. A copy of the shim is called libmemtrace_libascend_kernel_hook.so, and with
+ * MEMTRACE_ASCEND_POOL=1 the variable says so. That is no default: it also turns torch_npu's markers for another
+ * profiler off.
  *
  * Of what they pass only what is read here is initialised: no heap, no types, no place for handles.
  */
@@ -32,10 +34,26 @@
 typedef void (*mstx_function)(void);
 typedef int (*mstx_tables)(int module, mstx_function ***table, unsigned *size);
 
-struct mstx_range { uint32_t device; const void *start; int64_t bytes; };
-struct mstx_regions { void *heap; int type; size_t count; const struct mstx_range *ranges; void **handles; };
-struct mstx_reference { int type; const void *pointer; };
-struct mstx_references { size_t count; const struct mstx_reference *array; };
+struct mstx_range {
+	uint32_t device;
+	const void *start;
+	int64_t bytes;
+};
+struct mstx_regions {
+	void *heap;
+	int type;
+	size_t count;
+	const struct mstx_range *ranges;
+	void **handles;
+};
+struct mstx_reference {
+	int type;
+	const void *pointer;
+};
+struct mstx_references {
+	size_t count;
+	const struct mstx_reference *array;
+};
 
 enum { MSTX_CORE = 1, MSTX_DOMAIN = 2, MSTX_MEMORY = 3 };
 enum { MSTX_BY_POINTER = 0 };
@@ -71,8 +89,13 @@ static int is_own(const void *domain)
 /* The pool whose blocks a domain's regions are; 0 = none we know. */
 static enum mt_class class_of_name(const char *name)
 {
-	static const struct { const char *name; enum mt_class class; } pools[] = {
-		{ "ptaCaching", MT_CLASS_POOL }, { "msleaks", MT_CLASS_POOL }, { "mindsporeMemPool", MT_CLASS_POOL },
+	static const struct {
+		const char *name;
+		enum mt_class class;
+	} pools[] = {
+		{ "ptaCaching", MT_CLASS_POOL },
+		{ "msleaks", MT_CLASS_POOL },
+		{ "mindsporeMemPool", MT_CLASS_POOL },
 		{ "ptaWorkspace", MT_CLASS_WORKSPACE },
 	};
 
@@ -104,12 +127,15 @@ static void destroy(void *domain)
 
 /* ---- blocks ---- */
 
-#define MAX_ORDINALS 64
+#define MAX_ORDINALS   64
 #define MAX_WORKSPACES 32
 
-/* Of a workspace the bytes of all of the device's are told, its own among them. Each device's are told under a lock of the
- * framework's. */
-static struct { const void *start; uint64_t bytes; } (*workspaces)[MAX_WORKSPACES]; /* MAX_ORDINALS */
+/* Of a workspace the bytes of all of the device's are told, its own among them. Each device's are told under a lock of
+ * the framework's. */
+static struct {
+	const void *start;
+	uint64_t bytes;
+} (*workspaces)[MAX_WORKSPACES]; /* MAX_ORDINALS */
 
 void mt_mstx_tables(struct mt_tables *t)
 {
@@ -153,8 +179,11 @@ static void drop_workspace(const void *start)
 
 static void note_region(enum mt_class class, const struct mstx_range *range, const void *caller)
 {
-	struct mt_deed deed = { .hook = MT_HOOK_mstxMemRegionsRegister, .class = class, .addr = (uintptr_t)range->start,
-	                        .bytes = (uint64_t)range->bytes, .caller = caller };
+	struct mt_deed deed = { .hook = MT_HOOK_mstxMemRegionsRegister,
+				.class = class,
+				.addr = (uintptr_t)range->start,
+				.bytes = (uint64_t)range->bytes,
+				.caller = caller };
 	int there = 0;
 
 	if (!range->start || range->bytes <= 0)
@@ -270,18 +299,23 @@ static void end_in(void *domain, uint64_t id)
 
 /* ---- being found ---- */
 
-static const struct { int module; unsigned id; mstx_function ours; void *theirs; } slots[] = {
-	{ MSTX_CORE,   1, (mstx_function)mark,         &theirs.mark },
-	{ MSTX_CORE,   2, (mstx_function)start,        &theirs.start },
-	{ MSTX_CORE,   3, (mstx_function)end,          &theirs.end },
-	{ MSTX_DOMAIN, 1, (mstx_function)create,       &theirs.create },
-	{ MSTX_DOMAIN, 2, (mstx_function)destroy,      &theirs.destroy },
-	{ MSTX_DOMAIN, 3, (mstx_function)mark_in,      &theirs.mark_in },
-	{ MSTX_DOMAIN, 4, (mstx_function)start_in,     &theirs.start_in },
-	{ MSTX_DOMAIN, 5, (mstx_function)end_in,       &theirs.end_in },
-	{ MSTX_MEMORY, 1, (mstx_function)heap,         &theirs.heap },
-	{ MSTX_MEMORY, 2, (mstx_function)heap_gone,    &theirs.heap_gone },
-	{ MSTX_MEMORY, 3, (mstx_function)regions,      &theirs.regions },
+static const struct {
+	int module;
+	unsigned id;
+	mstx_function ours;
+	void *theirs;
+} slots[] = {
+	{ MSTX_CORE, 1, (mstx_function)mark, &theirs.mark },
+	{ MSTX_CORE, 2, (mstx_function)start, &theirs.start },
+	{ MSTX_CORE, 3, (mstx_function)end, &theirs.end },
+	{ MSTX_DOMAIN, 1, (mstx_function)create, &theirs.create },
+	{ MSTX_DOMAIN, 2, (mstx_function)destroy, &theirs.destroy },
+	{ MSTX_DOMAIN, 3, (mstx_function)mark_in, &theirs.mark_in },
+	{ MSTX_DOMAIN, 4, (mstx_function)start_in, &theirs.start_in },
+	{ MSTX_DOMAIN, 5, (mstx_function)end_in, &theirs.end_in },
+	{ MSTX_MEMORY, 1, (mstx_function)heap, &theirs.heap },
+	{ MSTX_MEMORY, 2, (mstx_function)heap_gone, &theirs.heap_gone },
+	{ MSTX_MEMORY, 3, (mstx_function)regions, &theirs.regions },
 	{ MSTX_MEMORY, 4, (mstx_function)regions_gone, &theirs.regions_gone },
 };
 
@@ -299,7 +333,8 @@ MT_EXPORT int InitInjectionMstx(mstx_tables tables);
 
 MT_EXPORT int InitInjectionMstx(mstx_tables tables)
 {
-	static const struct mt_library next = { .prefix = "/" }; /* no file's name begins so: only the loader's order counts */
+	/* no file's name begins so: only the loader's order counts */
+	static const struct mt_library next = { .prefix = "/" };
 	int (*other)(mstx_tables) = (int (*)(mstx_tables))(uintptr_t)mt_library_symbol(&next, "InitInjectionMstx");
 	mstx_function *slot, before[SLOTS] = { NULL };
 	int found;
@@ -336,8 +371,8 @@ static int find_pool_library(char *path, size_t size)
 	Dl_info info;
 	const char *base;
 
-	if (!dladdr((const void *)(uintptr_t)mt_mstx_boot, &info) || !info.dli_fname || !(base = strrchr(info.dli_fname, '/')) ||
-	    (size_t)(base - info.dli_fname) + sizeof("/" POOL_LIBRARY) > size)
+	if (!dladdr((const void *)(uintptr_t)mt_mstx_boot, &info) || !info.dli_fname ||
+	    !(base = strrchr(info.dli_fname, '/')) || (size_t)(base - info.dli_fname) + sizeof("/" POOL_LIBRARY) > size)
 		return 0;
 	memcpy(path, info.dli_fname, (size_t)(base + 1 - info.dli_fname));
 	strcpy(path + (base + 1 - info.dli_fname), POOL_LIBRARY);

@@ -1,6 +1,6 @@
 /* Entries of operator new and delete; see new.h. Each jumps to where its word of mt_new_to leads: to mt_new_find at first, which then says
  * where to, for the call at hand or for good. */
-#include "shim/jump.h"
+#include "shim/arch/jump.h"
 
 	.pushsection .data.rel.local, "aw", %progbits
 	.balign 8
@@ -11,49 +11,13 @@ mt_new_to:
 
 	.set row, 0
 
-#if defined(__x86_64__)
-
-.macro go
-	jmp *mt_new_to + 8 * row(%rip)
-.endm
-
-.macro first_go
-	movl $row, %eax
-	jmp first
-.endm
-
 FUNCTION(first)
 	save
-	movl %eax, %edi
-	movq 56(%rsp), %rsi
+	first_arguments
 	CALL mt_new_find
 	restore
 	JUMP RESULT
 END(first)
-
-#elif defined(__aarch64__)
-
-.macro go
-	adrp x16, mt_new_to + 8 * row
-	ldr x16, [x16, :lo12:mt_new_to + 8 * row]
-	br x16
-.endm
-
-.macro first_go
-	mov w17, #row
-	b first
-.endm
-
-FUNCTION(first)
-	save
-	mov w0, w17
-	ldr x1, [sp, #8]
-	CALL mt_new_find
-	restore
-	JUMP RESULT
-END(first)
-
-#endif
 	.hidden first
 
 /* The same entry under two names, as a symbol has one version. */

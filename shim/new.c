@@ -7,57 +7,54 @@
 #include "shim/hooks.h"
 #include "shim/new.h"
 
-enum row {
-#define NEW(symbol, version, name, params, args) ROW_##symbol,
-#define DELETE NEW
-#include "shim/hooks_new.def"
-#undef NEW
-#undef DELETE
-	ROWS
-};
-
-/* What the entries jump to. */
-extern void *mt_new_to[ROWS];
-
-/* Called by new.S: where the entry of that row leads for this caller. */
-void *mt_new_find(unsigned row, const void *caller);
-
-static void *real[ROWS]; /* of rows whose entry leads to our hook */
+static void *real[MT_NEW_ROWS]; /* of rows whose entry leads to our hook */
 
 /* ---- operators of the allocator that serves malloc ---- */
 
-#define CALL(type, symbol, params, args) ((type (*) params)(uintptr_t)real[ROW_##symbol]) args
+#define CALL(type, symbol, params, args) ((type(*) params)(uintptr_t)real[MT_NEW_ROW_##symbol]) args
 
 /* An exception goes through these without a word: then nothing was allocated. */
-#define NEW(symbol, version, name, params, args)                                             \
-	static void *hook_##symbol params                                                    \
-	{                                                                                    \
-		void *p;                                                                     \
-		if (mt_heap_is_nested(MT_CALLER))                                            \
-			return CALL(void *, symbol, params, args);                           \
-		p = MT_REAL(CALL(void *, symbol, params, args));                             \
-		mt_heap_note(MT_HOOK_##symbol, p, n, MT_CALLER, MT_FRAME);                   \
-		return p;                                                                    \
+#define NEW(symbol, version, name, params, args) \
+	static void *hook_##symbol params \
+	{ \
+		void *p; \
+		if (mt_heap_is_nested(MT_CALLER)) \
+			return CALL(void *, symbol, params, args); \
+		p = MT_REAL(CALL(void *, symbol, params, args)); \
+		mt_heap_note(MT_HOOK_##symbol, p, n, MT_CALLER, MT_FRAME); \
+		return p; \
 	}
-#define DELETE(symbol, version, name, params, args)                                          \
-	static void hook_##symbol params                                                     \
-	{                                                                                    \
-		if (mt_heap_begin_free(MT_HOOK_##symbol, p, MT_CALLER))                      \
-			MT_REAL((CALL(void, symbol, params, args), 0));                      \
+#define DELETE(symbol, version, name, params, args) \
+	static void hook_##symbol params \
+	{ \
+		if (mt_heap_begin_free(MT_HOOK_##symbol, p, MT_CALLER)) \
+			MT_REAL((CALL(void, symbol, params, args), 0)); \
 	}
 #include "shim/hooks_new.def"
 #undef NEW
 #undef DELETE
 
 /* Of a reference that nobody meant to be followed: no library has the operator. */
-static void *plain(size_t n) { return malloc(n); }
-static void *aligned(size_t n, size_t align) { return aligned_alloc(align, n); }
+static void *plain(size_t n)
+{
+	return malloc(n);
+}
+static void *aligned(size_t n, size_t align)
+{
+	return aligned_alloc(align, n);
+}
 
-#define NEW(symbol, version, name, params, args)                                             \
-	{ #symbol, (void *)hook_##symbol, _Generic(hook_##symbol,                            \
-		void *(*)(size_t): (void *)plain, void *(*)(size_t, const void *): (void *)plain, default: (void *)aligned) },
+#define NEW(symbol, version, name, params, args) \
+	{ #symbol, (void *)hook_##symbol, \
+	  _Generic(hook_##symbol, \
+		  void *(*)(size_t): (void *)plain, \
+		  void *(*)(size_t, const void *): (void *)plain, \
+		  default: (void *)aligned) },
 #define DELETE(symbol, version, name, params, args) { #symbol, (void *)hook_##symbol, (void *)free },
-static const struct { const char *name; void *hook, *fallback; } rows[ROWS] = {
+static const struct {
+	const char *name;
+	void *hook, *fallback;
+} rows[MT_NEW_ROWS] = {
 #include "shim/hooks_new.def"
 };
 #undef NEW
@@ -69,19 +66,23 @@ int mt_new_is(const char *name)
 
 	if (name[0] != '_' || name[1] != 'Z')
 		return 0;
-	while (i < ROWS && strcmp(rows[i].name, name) != 0)
+	while (i < MT_NEW_ROWS && strcmp(rows[i].name, name) != 0)
 		i++;
-	return i < ROWS;
+	return i < MT_NEW_ROWS;
 }
 
 /* ---- operators of a module's own ---- */
 
-/* Where no library that was there at the start has operators, as under Python, each module finds those that it would find without us: its
- * own, or those of a library that came with it. They are kept by module, and modules by pages of their code. A module is not
- * unloaded while it is calling; mt_new_forget() drops it behind that. */
+/* Where no library that was there at the start has operators, as under Python, each module finds those that it would
+ * find without us: its own, or those of a library that came with it. They are kept by module, and modules by pages of
+ * their code. A module is not unloaded while it is calling; mt_new_forget() drops it behind that. */
 #define MODULES 256u
-#define PAGES 4096u
-static struct module { uintptr_t start, end; void *to[ROWS]; uint8_t taken; } modules[MODULES];
+#define PAGES   4096u
+static struct module {
+	uintptr_t start, end;
+	void *to[MT_NEW_ROWS];
+	uint8_t taken;
+} modules[MODULES];
 static uint64_t pages[PAGES]; /* page << 8 | index */
 static uint8_t used;
 
@@ -112,7 +113,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-static struct module *take(uintptr_t caller)
+static struct module *add_module(uintptr_t caller)
 {
 	struct module found = { .end = caller };
 
@@ -137,9 +138,10 @@ static struct module *module_of(uintptr_t caller)
 	for (size_t i = 0; i < MODULES && !m; i++)
 		m = has(&modules[i], caller) ? &modules[i] : NULL;
 	if (!m)
-		m = take(caller);
+		m = add_module(caller);
 	if (m)
-		__atomic_store_n(&pages[(caller >> 12) % PAGES], caller >> 12 << 8 | (uint64_t)(m - modules), __ATOMIC_RELEASE);
+		__atomic_store_n(&pages[(caller >> 12) % PAGES], caller >> 12 << 8 | (uint64_t)(m - modules),
+				 __ATOMIC_RELEASE);
 	return m;
 }
 
@@ -160,7 +162,7 @@ static void forget_module(struct module *m)
 		if (pages[i] && (pages[i] & 255) == (uint64_t)(m - modules))
 			__atomic_store_n(&pages[i], 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->start, 0, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < ROWS; i++)
+	for (size_t i = 0; i < MT_NEW_ROWS; i++)
 		__atomic_store_n(&m->to[i], NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->taken, 0, __ATOMIC_RELEASE);
 }
@@ -216,7 +218,7 @@ static void *settle(unsigned row, void *next)
 
 static void *find_next(unsigned row)
 {
-	static uint8_t absent[ROWS];
+	static uint8_t absent[MT_NEW_ROWS];
 	void *next;
 
 	if (__atomic_load_n(&absent[row], __ATOMIC_RELAXED) || !(mt_real.malloc || mt_boot()))

@@ -1,10 +1,11 @@
 /*
  * NVTX: the program's ranges become phases, its marks become marks.
  *
- * NVTX is a header: each library has its own copy, which on its first call asks getenv("NVTX_INJECTION64_PATH") for a tool's
- * library, loads it and calls its InitializeInjectionNvtx2; without that variable it does nothing from then on. The shim is such a
- * library and answers the question with its own path where the environment doesn't: another tool's path is left alone, and no
- * variable is added that a child without the shim would follow. (A copy linked with -DNVTX_STATIC_INJECTION finds the pointer.)
+ * NVTX is a header: each library has its own copy, which on its first call asks getenv("NVTX_INJECTION64_PATH") for a
+ * tool's library, loads it and calls its InitializeInjectionNvtx2; without that variable it does nothing from then on.
+ * The shim is such a library and answers the question with its own path where the environment doesn't: another tool's
+ * path is left alone, and no variable is added that a child without the shim would follow. (A copy linked with
+ * -DNVTX_STATIC_INJECTION finds the pointer.)
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -36,7 +37,11 @@ struct nvtx_event {
 	int32_t payload_type, reserved;
 	uint64_t payload;
 	int32_t message_type;
-	union { const char *ascii; const wchar_t *wide; const void *registered; } message;
+	union {
+		const char *ascii;
+		const wchar_t *wide;
+		const void *registered;
+	} message;
 };
 
 enum { NVTX_CALLBACKS = 1, NVTX_CORE = 1, NVTX_CORE2 = 5 };
@@ -73,7 +78,7 @@ static const char *narrow(const wchar_t *from, char *buffer, size_t bytes)
 
 #define TEXTS_BYTES (1u << 20)
 
-static char *texts;          /* of registered strings and domains, which are handles: never given back */
+static char *texts; /* of registered strings and domains, which are handles: never given back */
 static uint32_t texts_used;
 
 /* A copy that lasts; NULL when the pool is full, which NVTX takes for "no handle". */
@@ -91,7 +96,8 @@ static const void *keep(const char *text)
 		else
 			mt_sys_unmap(mine, TEXTS_BYTES);
 	}
-	if (bytes > TEXTS_BYTES || (at = __atomic_fetch_add(&texts_used, (uint32_t)bytes, __ATOMIC_RELAXED)) > TEXTS_BYTES - bytes) {
+	if (bytes > TEXTS_BYTES ||
+	    (at = __atomic_fetch_add(&texts_used, (uint32_t)bytes, __ATOMIC_RELAXED)) > TEXTS_BYTES - bytes) {
 		__atomic_store_n(&texts_used, TEXTS_BYTES, __ATOMIC_RELAXED);
 		return NULL;
 	}
@@ -104,17 +110,21 @@ static const char *text_of(const struct nvtx_event *e, char *buffer, size_t byte
 	if (!e)
 		return "";
 	switch (e->message_type) {
-	case NVTX_ASCII:      return e->message.ascii ? e->message.ascii : "";
-	case NVTX_UNICODE:    return narrow(e->message.wide, buffer, bytes);
-	case NVTX_REGISTERED: return e->message.registered ? e->message.registered : "";
-	default:              return "";
+	case NVTX_ASCII:
+		return e->message.ascii ? e->message.ascii : "";
+	case NVTX_UNICODE:
+		return narrow(e->message.wide, buffer, bytes);
+	case NVTX_REGISTERED:
+		return e->message.registered ? e->message.registered : "";
+	default:
+		return "";
 	}
 }
 
 /* ---- what is called instead of NVTX's stubs ---- */
 
-static __thread int nested;   /* pushed ranges of this thread, of all domains */
-static uint64_t last_range;   /* ids of ranges that start and end */
+static __thread int nested; /* pushed ranges of this thread, of all domains */
+static uint64_t last_range; /* ids of ranges that start and end */
 
 static void mark(const char *text)
 {
@@ -149,23 +159,42 @@ static void end(uint64_t id)
 		mt_mark_end(NULL, id, MT_MARK_NVTX);
 }
 
-#define WIDE(call)                          \
-	char buffer[MT_MARK_MAX_TEXT + 1];  \
+#define WIDE(call) \
+	char buffer[MT_MARK_MAX_TEXT + 1]; \
 	return call(narrow(text, buffer, sizeof(buffer)))
-#define EVENT(call)                         \
-	char buffer[MT_MARK_MAX_TEXT + 1];  \
+#define EVENT(call) \
+	char buffer[MT_MARK_MAX_TEXT + 1]; \
 	return call(text_of(e, buffer, sizeof(buffer)))
 
-static void mark_wide(const wchar_t *text) { WIDE(mark); }
-static void mark_event(const struct nvtx_event *e) { EVENT(mark); }
-static uint64_t start_wide(const wchar_t *text) { WIDE(start); }
-static uint64_t start_event(const struct nvtx_event *e) { EVENT(start); }
-static int push_wide(const wchar_t *text) { WIDE(push); }
-static int push_event(const struct nvtx_event *e) { EVENT(push); }
+static void mark_wide(const wchar_t *text)
+{
+	WIDE(mark);
+}
+static void mark_event(const struct nvtx_event *e)
+{
+	EVENT(mark);
+}
+static uint64_t start_wide(const wchar_t *text)
+{
+	WIDE(start);
+}
+static uint64_t start_event(const struct nvtx_event *e)
+{
+	EVENT(start);
+}
+static int push_wide(const wchar_t *text)
+{
+	WIDE(push);
+}
+static int push_event(const struct nvtx_event *e)
+{
+	EVENT(push);
+}
 
-/* Libraries have a domain each and a range for every call they make: no phases of the program's. They share one handle. */
-static const char *const libraries[] = { "CCCL", "NCCL", "NVSHMEM", "cuBLAS", "cuBLASLt", "cuDNN", "cuFFT", "cuSOLVER", "cuSPARSE",
-                                         "cuTENSOR" };
+/* Libraries have a domain each and a range for every call they make: no phases of the program's. They share one handle.
+ * */
+static const char *const libraries[] = { "CCCL",  "NCCL",  "NVSHMEM",  "cuBLAS",   "cuBLASLt",
+					 "cuDNN", "cuFFT", "cuSOLVER", "cuSPARSE", "cuTENSOR" };
 
 static int is_library(const void *domain)
 {
@@ -186,27 +215,57 @@ static void mark_in(void *domain, const struct nvtx_event *e)
 		mark_event(e);
 }
 
-static uint64_t start_in(void *domain, const struct nvtx_event *e) { return is_library(domain) ? 0 : start_event(e); }
-static void end_in(void *domain, uint64_t id) { (void)domain; end(id); }
-static int push_in(void *domain, const struct nvtx_event *e) { return is_library(domain) ? 0 : push_event(e); }
-static int pop_in(void *domain) { return is_library(domain) ? 0 : pop(); }
-static const void *keep_wide(const wchar_t *text) { WIDE(keep); }
-static const void *register_in(void *domain, const char *text) { (void)domain; return text ? keep(text) : NULL; }
-static const void *register_wide_in(void *domain, const wchar_t *text) { (void)domain; return text ? keep_wide(text) : NULL; }
-static const void *make_domain_wide(const wchar_t *text) { WIDE(make_domain); }
+static uint64_t start_in(void *domain, const struct nvtx_event *e)
+{
+	return is_library(domain) ? 0 : start_event(e);
+}
+static void end_in(void *domain, uint64_t id)
+{
+	(void)domain;
+	end(id);
+}
+static int push_in(void *domain, const struct nvtx_event *e)
+{
+	return is_library(domain) ? 0 : push_event(e);
+}
+static int pop_in(void *domain)
+{
+	return is_library(domain) ? 0 : pop();
+}
+static const void *keep_wide(const wchar_t *text)
+{
+	WIDE(keep);
+}
+static const void *register_in(void *domain, const char *text)
+{
+	(void)domain;
+	return text ? keep(text) : NULL;
+}
+static const void *register_wide_in(void *domain, const wchar_t *text)
+{
+	(void)domain;
+	return text ? keep_wide(text) : NULL;
+}
+static const void *make_domain_wide(const wchar_t *text)
+{
+	WIDE(make_domain);
+}
 
 /* ---- injection ---- */
 
-struct replacement { unsigned id; nvtx_function function; };
+struct replacement {
+	unsigned id;
+	nvtx_function function;
+};
 
 #define IS(id, name) { id, (nvtx_function)name }
 static const struct replacement core[] = {
-	IS(1, mark_event), IS(2, mark), IS(3, mark_wide), IS(4, start_event), IS(5, start), IS(6, start_wide), IS(7, end),
-	IS(8, push_event), IS(9, push), IS(10, push_wide), IS(11, pop),
+	IS(1, mark_event), IS(2, mark),       IS(3, mark_wide), IS(4, start_event), IS(5, start), IS(6, start_wide),
+	IS(7, end),        IS(8, push_event), IS(9, push),      IS(10, push_wide),  IS(11, pop),
 };
 static const struct replacement core2[] = {
-	IS(1, mark_in), IS(2, start_in), IS(3, end_in), IS(4, push_in), IS(5, pop_in), IS(10, register_in),
-	IS(11, register_wide_in), IS(12, make_domain), IS(13, make_domain_wide),
+	IS(1, mark_in),      IS(2, start_in),          IS(3, end_in),       IS(4, push_in),           IS(5, pop_in),
+	IS(10, register_in), IS(11, register_wide_in), IS(12, make_domain), IS(13, make_domain_wide),
 };
 
 static void replace(const struct nvtx_callbacks *nvtx, int module, const struct replacement *with, size_t count)
@@ -246,8 +305,8 @@ static const char *own_path(void)
 	return mt_process_state() != MT_STATE_OFF && dladdr(name, &info) ? info.dli_fname : NULL;
 }
 
-/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL. The C
- * library has no environment at that time either. */
+/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL.
+ * The C library has no environment at that time either. */
 static char ***volatile environment = &environ;
 
 static char *walk(const char *name)
@@ -271,8 +330,8 @@ void mt_nvtx_boot(void)
 	next = (char *(*)(const char *))(uintptr_t)mt_symbols_search(MT_NEXT, NULL, "getenv", NULL);
 }
 
-/* Until the constructor has run it walks the environment itself: an allocator that is just starting up may ask, when nothing can be
- * looked up yet. */
+/* Until the constructor has run it walks the environment itself: an allocator that is just starting up may ask, when
+ * nothing can be looked up yet. */
 MT_EXPORT char *getenv(const char *name)
 {
 	char *value = next ? next(name) : walk(name);

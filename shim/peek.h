@@ -5,11 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__x86_64__)
-#define MT_ADDRESS_BITS 47
-#else
-#define MT_ADDRESS_BITS 52
-#endif
+#include "shim/arch/arch.h"
 
 /* Could an object be there at all? */
 static inline int mt_peek_plausible(uintptr_t at)
@@ -17,8 +13,8 @@ static inline int mt_peek_plausible(uintptr_t at)
 	return at >= 4096 && !(at & 7) && !(at >> MT_ADDRESS_BITS);
 }
 
-/* Copies through the kernel, which refuses where a load would be a fault. False if not all of it is there. Where that call may kill
- * the program, the kernel's list of mappings is asked (maps.h). */
+/* Copies through the kernel, which refuses where a load would be a fault. False if not all of it is there. Where that
+ * call may kill the program, the kernel's list of mappings is asked (maps.h). */
 int mt_peek_copy(void *to, uintptr_t at, size_t bytes);
 
 /* The same for storing a word, whole at any moment. */

@@ -1,12 +1,15 @@
 /*
- * Blocks of PyTorch's caching allocator. libc10_cuda.so calls the functions of hooks_pool.def in libc10.so for every block it
- * gives out or takes back, under the allocator's lock, whether a profiler listens or not. We export functions of the same names and
- * hand each call on, so that a profiler works as without us. Only the CUDA allocator's calls are recorded: the CPU's are malloc's.
+ * Blocks of PyTorch's caching allocator. libc10_cuda.so calls the functions of hooks_pool.def in libc10.so for every
+ * block it gives out or takes back, under the allocator's lock, whether a profiler listens or not. We export functions
+ * of the same names and hand each call on, so that a profiler works as without us. Only the CUDA allocator's calls are
+ * recorded: the CPU's are malloc's.
  *
- * What was asked for is told by another call: for each request of 512 bytes or more the allocator asks the configuration how to round it.
+ * What was asked for is told by another call: for each request of 512 bytes or more the allocator asks the
+ * configuration how to round it.
  *
- * What is allocated while its stream is being captured comes from a private pool of the graph. The driver is asked, as the allocator
- * asks it, and never of the default stream: so a block costs no more where there are no graphs, and no route to a capture is missed.
+ * What is allocated while its stream is being captured comes from a private pool of the graph. The driver is asked, as
+ * the allocator asks it, and never of the default stream: so a block costs no more where there are no graphs, and no
+ * route to a capture is missed.
  */
 #include <errno.h>
 
@@ -15,21 +18,35 @@
 #include "shim/hooks.h"
 
 /* c10::Device, c10::Stream and c10::cuda::CUDAStream, which is a Stream. */
-struct c10_device { int8_t type, index; };
-struct c10_stream { int8_t type, index; int64_t id; };
+struct c10_device {
+	int8_t type, index;
+};
+struct c10_stream {
+	int8_t type, index;
+	int64_t id;
+};
 
 static const struct mt_library libc10 = { .prefix = "libc10.so", .linked = 1, .link = { { "libc10.so", NULL } } };
-static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so", .linked = 1, .link = { { "libc10_cuda.so", NULL } } };
+static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so",
+					       .linked = 1,
+					       .link = { { "libc10_cuda.so", NULL } } };
 
-enum { ROW_c10_reportMemoryUsageToProfiler, ROW_c10_reportOutOfMemoryToProfiler, ROW_currentStream, ROW_streamPointer,
-       ROW_c10_roundup, ROW_c10_cuda_roundup, ROWS };
+enum {
+	ROW_c10_reportMemoryUsageToProfiler,
+	ROW_c10_reportOutOfMemoryToProfiler,
+	ROW_currentStream,
+	ROW_streamPointer,
+	ROW_c10_roundup,
+	ROW_c10_cuda_roundup,
+	ROWS
+};
 
 static struct mt_slot slots[ROWS][MT_INSTANCES];
 
 /* Looked up like a linked hook's real function, and forgotten like one when its library goes. */
 static const struct mt_wrapped rows[ROWS] = {
 #define ROUND(name, library, symbol) [ROW_##name] = { #symbol, &library, slots[ROW_##name], NULL },
-#define HAND(name, symbol) ROUND(name, libc10, symbol)
+#define HAND(name, symbol)           ROUND(name, libc10, symbol)
 #include "shim/hooks_pool.def"
 #undef HAND
 	[ROW_currentStream] = { "_ZN3c104cuda20getCurrentCUDAStreamEa", &libc10_cuda, slots[ROW_currentStream], NULL },
@@ -46,7 +63,8 @@ static int ordinal_of(struct c10_device device)
 	return device.type == 1 && device.index >= 0 ? device.index : -1;
 }
 
-/* The stream a block is allocated for is the thread's current one: its cudaStream_t, as the allocator's own snapshot has it. */
+/* The stream a block is allocated for is the thread's current one: its cudaStream_t, as the allocator's own snapshot
+ * has it. */
 static uint64_t current_stream(int ordinal)
 {
 	struct c10_stream (*current)(int8_t) = REAL(ROW_currentStream, struct c10_stream(*)(int8_t));
@@ -73,7 +91,9 @@ static uint64_t unasked(uint64_t bytes)
 
 static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, const void *caller)
 {
-	struct mt_deed deed = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler, .class = MT_CLASS_POOL, .addr = (uintptr_t)p };
+	struct mt_deed deed = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler,
+				.class = MT_CLASS_POOL,
+				.addr = (uintptr_t)p };
 	int kept = errno;
 
 	deed.device = mt_cuda_id(ordinal);
@@ -95,7 +115,7 @@ static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, c
 #undef HAND
 
 MT_EXPORT void mt_entry_0_c10_reportMemoryUsageToProfiler(void *p, int64_t size, size_t allocated, size_t reserved,
-                                                          struct c10_device device)
+							  struct c10_device device)
 {
 	void (*real)(void *, int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportMemoryUsageToProfiler, void (*)(void *, int64_t, size_t, size_t, struct c10_device));
@@ -108,12 +128,16 @@ MT_EXPORT void mt_entry_0_c10_reportMemoryUsageToProfiler(void *p, int64_t size,
 }
 
 MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved,
-                                                          struct c10_device device)
+							  struct c10_device device)
 {
 	void (*real)(int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportOutOfMemoryToProfiler, void (*)(int64_t, size_t, size_t, struct c10_device));
-	struct mt_deed deed = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler, .class = MT_CLASS_POOL,
-	                        .bytes = (uint64_t)size, .stream = allocated, .other = reserved, .caller = MT_CALLER };
+	struct mt_deed deed = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler,
+				.class = MT_CLASS_POOL,
+				.bytes = (uint64_t)size,
+				.stream = allocated,
+				.other = reserved,
+				.caller = MT_CALLER };
 	int ordinal = ordinal_of(device), kept = errno;
 	uint64_t free = 0, total = 0;
 
@@ -129,13 +153,13 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 }
 
 #define HAND(name, symbol)
-#define ROUND(name, library, symbol)                                                   \
-	MT_LINK_AS(0, name, #symbol, "MEMTRACE_HOOKS")                                 \
-	MT_EXPORT size_t mt_entry_0_##name(size_t bytes)                               \
-	{                                                                              \
-		size_t (*real)(size_t) = REAL(ROW_##name, size_t (*)(size_t));         \
-		asked = bytes;                                                         \
-		return real ? real(bytes) : 0;                                         \
+#define ROUND(name, library, symbol) \
+	MT_LINK_AS(0, name, #symbol, "MEMTRACE_HOOKS") \
+	MT_EXPORT size_t mt_entry_0_##name(size_t bytes) \
+	{ \
+		size_t (*real)(size_t) = REAL(ROW_##name, size_t (*)(size_t)); \
+		asked = bytes; \
+		return real ? real(bytes) : 0; \
 	}
 #include "shim/hooks_pool.def"
 #undef HAND

@@ -32,11 +32,11 @@
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
-#define SANDBOX_RINGS 32      /* for threads that begin later */
-#define FIXED_CHUNKS 256      /* 64 MiB of address space; of the disk 4 KiB each until they are used */
-#define FIXED_TREE 4          /* segments: 16384 nodes */
-#define LEAST_LIMIT (256u << 10) /* of the disk, whatever was asked for */
-#define HEAD_BYTES 8192 /* of the info file: the header and the first chunks' states */
+#define SANDBOX_RINGS 32           /* for threads that begin later */
+#define FIXED_CHUNKS  256          /* 64 MiB of address space; of the disk 4 KiB each until they are used */
+#define FIXED_TREE    4            /* segments: 16384 nodes */
+#define LEAST_LIMIT   (256u << 10) /* of the disk, whatever was asked for */
+#define HEAD_BYTES    8192         /* of the info file: the header and the first chunks' states */
 
 struct mt_process mt_process;
 
@@ -86,7 +86,11 @@ void mt_process_lost(uint64_t events)
 	if (!info)
 		return;
 	mt_count(&info->lost_events, events);
-	__atomic_fetch_or(&info->lost_why, mt_process_sandboxed() ? MT_LOSS_SECCOMP : why ? why : MT_LOSS_DISK, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&info->lost_why,
+			  mt_process_sandboxed() ? MT_LOSS_SECCOMP
+			  : why                  ? why
+						 : MT_LOSS_DISK,
+			  __ATOMIC_RELAXED);
 }
 
 /* A process that was seen and can't be recorded. */
@@ -102,7 +106,8 @@ static void count_unrecorded(uint32_t why)
 static int leaves_room(const struct mt_session *s, uint64_t used, enum mt_charge what)
 {
 	uint64_t raw = used - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
-	uint64_t limit = s->limit_bytes, kept = mt_tree_bytes() + (mt_process.info ? mt_process.info->log_bytes : 0), beside = kept + limit / 8;
+	uint64_t limit = s->limit_bytes, kept = mt_tree_bytes() + (mt_process.info ? mt_process.info->log_bytes : 0),
+		 beside = kept + limit / 8;
 
 	if (what == MT_CHARGE_KEPT)
 		return used <= limit / 16 * 13;
@@ -142,7 +147,8 @@ void mt_process_refund(uint64_t bytes)
 
 #define PATH_ROOM (PATH_MAX / 4)
 
-/* Of the file with this extension, or NULL. Whoever asks has the lock, or is alone: a thread's small stack is spared the room for it. */
+/* Of the file with this extension, or NULL. Whoever asks has the lock, or is alone: a thread's small stack is spared
+ * the room for it. */
 static const char *path_of(const char *ext)
 {
 	static char path[PATH_ROOM];
@@ -216,7 +222,7 @@ static struct mt_info *find_image(void)
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
 		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP,
-		                      mt_sys_first(HEAD_BYTES, MT_INFO_LOG + MT_LOG_STEP), MT_CREATE);
+				      mt_sys_first(HEAD_BYTES, MT_INFO_LOG + MT_LOG_STEP), MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;
@@ -328,7 +334,7 @@ static void note_shm(struct mt_info *info)
 }
 
 static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image,
-                      uint64_t fork_ticks)
+		      uint64_t fork_ticks)
 {
 	info->version = MT_VERSION;
 	info->bytes = sizeof(*info);
@@ -374,7 +380,8 @@ static void log_program(void)
 
 	text[used++] = 0;
 	used += (size_t)(exe = mt_sys_read_file("/proc/self/cmdline", text + used, TEXT_BYTES - used)) < TEXT_BYTES
-	                ? (size_t)exe : 0;
+			? (size_t)exe
+			: 0;
 	if (text[used - 1])
 		text[used++] = 0;
 	mt_log_add(MT_REC_PROGRAM, (struct mt_part[]){ { text, used } }, 1);
@@ -382,9 +389,16 @@ static void log_program(void)
 
 static int is_listed(const char *setting)
 {
-	static const struct { const char *prefix, *within; } listed[] = {
-		{ "PYTORCH_", "ALLOC_CONF=" }, { "ASCEND_", "_VISIBLE_DEVICES=" }, { "CUDA_VISIBLE_DEVICES=", "" }, { "MALLOC_", "" },
-		{ "OMP_", "" }, { "LD_PRELOAD=", "" }, { "PYTHONMALLOC=", "" },
+	static const struct {
+		const char *prefix, *within;
+	} listed[] = {
+		{ "PYTORCH_", "ALLOC_CONF=" },
+		{ "ASCEND_", "_VISIBLE_DEVICES=" },
+		{ "CUDA_VISIBLE_DEVICES=", "" },
+		{ "MALLOC_", "" },
+		{ "OMP_", "" },
+		{ "LD_PRELOAD=", "" },
+		{ "PYTHONMALLOC=", "" },
 	};
 
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
@@ -414,8 +428,10 @@ static void log_hooks(void)
 	if (mt_lock_take(&mt_process.lock)) {
 		for (uint32_t i = 1; i < MT_HOOKS; i++) {
 			struct mt_rec_hook rec = { i, 0 };
-			mt_log_write(MT_REC_HOOK, (struct mt_part[]){ { &rec, sizeof(rec) },
-			                                              { mt_hook_names[i], strlen(mt_hook_names[i]) + 1 } }, 2);
+			mt_log_write(MT_REC_HOOK,
+				     (struct mt_part[]){ { &rec, sizeof(rec) },
+							 { mt_hook_names[i], strlen(mt_hook_names[i]) + 1 } },
+				     2);
 		}
 		mt_lock_drop(&mt_process.lock);
 	}
@@ -441,7 +457,7 @@ static int make_state_page(void)
 }
 
 static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t parent_image, uint64_t fork_ticks,
-                       uint32_t node_base)
+		       uint32_t node_base)
 {
 	struct mt_info *info;
 
@@ -478,7 +494,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 static void take_tables(struct mt_tables *t)
 {
 	mt_ring_tables(t);
-	mt_rules_tables(t);
+	mt_stack_tables(t);
 	mt_ehframe_tables(t);
 	mt_modules_tables(t);
 	mt_map_tables(t);
@@ -518,7 +534,8 @@ static int enter_image(void)
 		return 0;
 	}
 	mt_stack_boot(); /* in every mode: mapped memory always has stacks */
-	return start_files(MT_ORIGIN_EXEC, mt_sys_quiet() ? mt_quiet_parent() : (uint32_t)MT_SYS0(SYS_getppid), MT_NO_PARENT, 0, 0);
+	return start_files(MT_ORIGIN_EXEC, mt_sys_quiet() ? mt_quiet_parent() : (uint32_t)MT_SYS0(SYS_getppid),
+			   MT_NO_PARENT, 0, 0);
 }
 
 /* Nothing of the parent's files may be written from here on: they are still mapped. */
@@ -563,8 +580,7 @@ int mt_process_enter(void)
 		return 0;
 	}
 	pid = mt_sys_pid();
-	if (other == pid ||
-	    !__atomic_compare_exchange_n(&entering, &other, pid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (other == pid || !__atomic_compare_exchange_n(&entering, &other, pid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return 0;
 	if (mt_process_state() == MT_STATE_NEW) {
 		int forked = mt_process.pid != 0 && mt_process.pid != pid, was_recorded = mt_process.info != NULL;
@@ -656,12 +672,14 @@ void mt_process_before_sandbox(void)
 	mt_quiet_whole();
 }
 
-/* The rest of this image's life it has what it has now: files can't be opened any more, but what is mapped can be filled. */
+/* The rest of this image's life it has what it has now: files can't be opened any more, but what is mapped can be
+ * filled. */
 void mt_process_before_drop(void)
 {
 	if (mt_process_state() == MT_STATE_NEW && mt_process.pid)
 		mt_record_enter();
-	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed() || mt_process.fixed)
+	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner() || mt_process_sandboxed() ||
+	    mt_process.fixed)
 		return;
 	mt_recorder_want();
 	mt_ring_reserve(mt_sys_quiet() ? FIXED_CHUNKS / 16 : FIXED_CHUNKS, 0);
@@ -688,7 +706,8 @@ static int is_shut_out(void)
 void mt_process_execs(void)
 {
 	mt_process_ends(MT_EXIT_EXEC, 0);
-	mt_process.shut_out = mt_process.fixed && mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && is_shut_out();
+	mt_process.shut_out =
+		mt_process.fixed && mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && is_shut_out();
 	if (mt_process.shut_out)
 		count_unrecorded(MT_LOSS_RIGHTS);
 }

@@ -15,26 +15,26 @@
 #include "shim/sys.h"
 
 enum mt_state {
-	MT_STATE_NEW = 0,    /* nothing is known: the first event, or the first in a forked child */
+	MT_STATE_NEW = 0, /* nothing is known: the first event, or the first in a forked child */
 	MT_STATE_ACTIVE = 1,
-	MT_STATE_OFF = 2,    /* not to be recorded, or given up */
+	MT_STATE_OFF = 2, /* not to be recorded, or given up */
 	MT_STATE_PAUSED = 3,
 };
 
 struct mt_process {
 	struct mt_session *session;
-	struct mt_info *info;       /* NULL unless recording was set up in this or a parent process */
-	uint8_t *states;            /* enum mt_chunk_state per chunk */
+	struct mt_info *info; /* NULL unless recording was set up in this or a parent process */
+	uint8_t *states;      /* enum mt_chunk_state per chunk */
 	uint32_t pid;
 	uint32_t image;
-	uint64_t fork_ticks;        /* stamped in the parent just before a fork; 0 = no fork under way */
+	uint64_t fork_ticks;            /* stamped in the parent just before a fork; 0 = no fork under way */
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
-	uint32_t fixed, shut_out;   /* files may not be opened any more; the next image could not open the session */
+	uint32_t fixed, shut_out;    /* files may not be opened any more; the next image could not open the session */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
-	char path[PATH_MAX + 64];   /* of the raw files, up to "PID-N."; extensions are appended at path_end */
+	char path[PATH_MAX + 64];    /* of the raw files, up to "PID-N."; extensions are appended at path_end */
 	char *path_end;
-	struct mt_lock lock;        /* slow paths: log, call tree growth, modules */
+	struct mt_lock lock; /* slow paths: log, call tree growth, modules */
 };
 
 extern struct mt_process mt_process;
@@ -57,8 +57,8 @@ static inline int mt_process_sandboxed(void)
  * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. */
 int mt_process_enter(void);
 
-/* Around a fork, in the parent: its moment. A forked child that has had no event so far enters: what it forks inherits from it, as of
- * now, and not from its own parent. Async-signal-safe. */
+/* Around a fork, in the parent: its moment. A forked child that has had no event so far enters: what it forks inherits
+ * from it, as of now, and not from its own parent. Async-signal-safe. */
 void mt_process_before_fork(void);
 void mt_process_after_fork(void);
 
@@ -94,17 +94,18 @@ void mt_process_pair_clocks(void);
 /* A request for memory was refused: which limits there are, and what the process has of them. */
 void mt_process_note_refusal(void);
 
-/* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the file system has left,
- * since a process without files could not even say that it lost everything; the rest of a piece that was begun as far as the limit allows.
- * NEW is of rings, which are emptied: with all that is raw they may have half of the limit. KEPT is of the call tree and the log, which stay as long
- * as the process lives, and on which all hangs that the trace says: they may grow as long as three sixteenths are free. Beside them rings still have
- * an eighth. */
+/* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the
+ * file system has left, since a process without files could not even say that it lost everything; the rest of a piece
+ * that was begun as far as the limit allows. NEW is of rings, which are emptied: with all that is raw they may have
+ * half of the limit. KEPT is of the call tree and the log, which stay as long as the process lives, and on which all
+ * hangs that the trace says: they may grow as long as three sixteenths are free. Beside them rings still have an
+ * eighth. */
 enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT };
 int mt_process_charge(uint64_t bytes, enum mt_charge what);
 void mt_process_refund(uint64_t bytes);
 
-/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it ready to be written to, and
- * makes more of it so, which is `mapped`; see sys.h. The second one charges for it, too. */
+/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it
+ * ready to be written to, and makes more of it so, which is `mapped`; see sys.h. The second one charges for it, too. */
 void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
 int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped);
 

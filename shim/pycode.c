@@ -8,14 +8,20 @@
 #include "shim/tables.h"
 
 #define START_SLOTS (1u << 12)
-#define MAX_CODES (1u << 20)
-#define MAX_TABLE 65535u /* bytes of a line table; what is beyond has no lines */
-#define MAX_TEXT 2048u   /* bytes of a file's or a function's name */
+#define MAX_CODES   (1u << 20)
+#define MAX_TABLE   65535u /* bytes of a line table; what is beyond has no lines */
+#define MAX_TEXT    2048u  /* bytes of a file's or a function's name */
 
 /* Entries are never removed, their ids are set to 0; a table that has become too small is replaced, and who still
  * reads the old one asks again under the lock. */
-struct entry { uintptr_t code; uint32_t id; };
-struct table { uint64_t mask; struct entry entry[]; };
+struct entry {
+	uintptr_t code;
+	uint32_t id;
+};
+struct table {
+	uint64_t mask;
+	struct entry entry[];
+};
 
 static struct table *table;
 static uint32_t used, ids;
@@ -194,8 +200,20 @@ static void record(const struct mt_pyruntime *rt, uintptr_t code, uint32_t id)
 	rec.table_bytes = copy_lines(rt, word_at(code + rt->at.code_lines));
 	copy_text(rt, word_at(code + rt->at.code_filename), file);
 	copy_text(rt, word_at(code + rt->at.code_name), name);
-	mt_log_write(MT_REC_CODE, (struct mt_part[]){ { &rec, sizeof(rec) }, { lines, rec.table_bytes },
-	                                              { file, strlen(file) + 1 }, { name, strlen(name) + 1 } }, 4);
+	mt_log_write(MT_REC_CODE,
+		     (struct mt_part[]){ { &rec, sizeof(rec) },
+					 { lines, rec.table_bytes },
+					 { file, strlen(file) + 1 },
+					 { name, strlen(name) + 1 } },
+		     4);
+}
+
+/* Its file's name is its own name, one and the same object, and it begins at no line: code of a program begins at line
+ * 1 or later. */
+static int is_plumbing(const struct mt_pyruntime *rt, uintptr_t code)
+{
+	return rt->version >= 0x30d && word_at(code + rt->at.code_filename) == word_at(code + rt->at.code_name) &&
+	       !(uint32_t)word_at(code + rt->at.code_first_line);
 }
 
 static uint32_t meet(const struct mt_pyruntime *rt, uintptr_t code)
@@ -205,8 +223,9 @@ static uint32_t meet(const struct mt_pyruntime *rt, uintptr_t code)
 	careful = mt_pyruntime_careful(rt);
 	if (id || ids == MT_PY_MAX_CODE || word_at(code + rt->at.object_type) != rt->code_type || !make_room())
 		return id;
-	id = ++ids;
-	record(rt, code, id);
+	id = is_plumbing(rt, code) ? MT_PYCODE_PLUMBING : ++ids;
+	if (id != MT_PYCODE_PLUMBING)
+		record(rt, code, id);
 	remember(code, id);
 	return id;
 }

@@ -10,10 +10,15 @@
 
 #include <stdint.h>
 
+#include "format/format.h"
 #include "shim/pyfind.h"
 
 /* Begins to watch; once the interpreter runs. False if that is not possible, and ids can't be relied upon. */
 int mt_pycode_watch(struct mt_pyruntime *rt);
+
+/* The code of a frame that no program has: CPython 3.13 and later put one between a class and its __init__() once they
+ * have specialized the call (_Py_InitCleanup). One static object of an interpreter, of no line of any file. */
+#define MT_PYCODE_PLUMBING (MT_PY_MAX_CODE + 1)
 
 /* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
 uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);

@@ -8,7 +8,7 @@
 #include "shim/pyfind.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define NONE MT_PY_NONE
+#define NONE     MT_PY_NONE
 
 static const struct row {
 	uint32_t version;
@@ -20,7 +20,10 @@ static const struct row {
 };
 
 /* Before 3.11 the version is no data symbol; each has a function that the one before had not. */
-static const struct { uint32_t version; const char *symbol; } marks[] = {
+static const struct {
+	uint32_t version;
+	const char *symbol;
+} marks[] = {
 	{ 0x30a, "PyIter_Send" },
 	{ 0x309, "PyFrame_GetCode" },
 	{ 0x308, "PyCode_NewWithPosOnlyArgs" },
@@ -29,8 +32,9 @@ static const struct { uint32_t version; const char *symbol; } marks[] = {
 /* _PyRuntime begins with a table of offsets (_Py_DebugOffsets) since 3.13. Which of its 64-bit words is which: */
 static const struct described {
 	uint32_t version;
-	uint8_t words, state_frame, frame_previous, frame_code, frame_instr, frame_owner, code_filename, code_name, code_lines,
-		code_first_line, code_instr, object_type, type_name, bytes_size, bytes_data, text_state, text_length, text_ascii;
+	uint8_t words, state_frame, frame_previous, frame_code, frame_instr, frame_owner, code_filename, code_name,
+		code_lines, code_first_line, code_instr, object_type, type_name, bytes_size, bytes_data, text_state,
+		text_length, text_ascii;
 } described[] = {
 	{ 0x30d, 71, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 47, 65, 66, 68, 69, 70 },
 	{ 0x30e, 81, 26, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 53, 75, 76, 78, 79, 80 },
@@ -73,13 +77,28 @@ static int read_description(const uint64_t *words, uint32_t version, struct mt_p
 			return 0;
 	*at = (struct mt_pylayout){
 #define WORD(field) .field = (uint16_t)words[d->field]
-		WORD(state_frame), WORD(frame_previous), WORD(frame_code), WORD(frame_instr), WORD(frame_owner),
-		WORD(code_filename), WORD(code_name), WORD(code_lines), WORD(code_first_line), WORD(code_instr),
-		WORD(object_type), WORD(bytes_size), WORD(bytes_data), WORD(text_state), WORD(text_length), WORD(text_ascii),
+		WORD(state_frame),
+		WORD(frame_previous),
+		WORD(frame_code),
+		WORD(frame_instr),
+		WORD(frame_owner),
+		WORD(code_filename),
+		WORD(code_name),
+		WORD(code_lines),
+		WORD(code_first_line),
+		WORD(code_instr),
+		WORD(object_type),
+		WORD(bytes_size),
+		WORD(bytes_data),
+		WORD(text_state),
+		WORD(text_length),
+		WORD(text_ascii),
 #undef WORD
-		.cframe_frame = NONE, .frame_entry = NONE,
+		.cframe_frame = NONE,
+		.frame_entry = NONE,
 		/* what is not described lies at a fixed distance */
-		.text_other = (uint16_t)(words[d->text_ascii] + 16), .type_dealloc = (uint16_t)(words[d->type_name] + 24),
+		.text_other = (uint16_t)(words[d->text_ascii] + 16),
+		.type_dealloc = (uint16_t)(words[d->type_name] + 24),
 	};
 	return 1;
 }

@@ -20,13 +20,13 @@ struct mt_pylayout {
 
 struct mt_pyruntime {
 	struct mt_pylayout at;
-	uint32_t version;         /* 0x030b for 3.11 */
-	uint32_t watched;         /* code objects' deaths are seen: see pycode.c */
+	uint32_t version; /* 0x030b for 3.11 */
+	uint32_t watched; /* code objects' deaths are seen: see pycode.c */
 	uintptr_t code_type, text_type;
 	void *(*this_state)(void); /* the calling thread's own state, whoever holds the GIL; no lock */
 	int (*is_finalizing)(void);
-	uint32_t trust;           /* captures that were right in every respect while being read with care */
-	uint32_t distrust;        /* and those that were not */
+	uint32_t trust;    /* captures that were right in every respect while being read with care */
+	uint32_t distrust; /* and those that were not */
 };
 
 /* Called under the process lock for each module that is new. */

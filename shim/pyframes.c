@@ -25,10 +25,10 @@
 
 struct frame {
 	uintptr_t at;
-	uintptr_t code;   /* 0: no Python frame but the mark of an evaluator entered from C */
-	uint64_t instr;   /* as the interpreter keeps it */
-	uint32_t entry;   /* an evaluator was entered for it, where frames say so themselves; a mark's owner */
-	uint32_t node;    /* of this frame; a mark's is the next outer one's */
+	uintptr_t code; /* 0: no Python frame but the mark of an evaluator entered from C */
+	uint64_t instr; /* as the interpreter keeps it */
+	uint32_t entry; /* an evaluator was entered for it, where frames say so themselves; a mark's owner */
+	uint32_t node;  /* of this frame; a mark's and plumbing's is the next outer one's */
 };
 
 struct mt_python {
@@ -55,16 +55,18 @@ struct walk {
 
 /* Who owns a mark: the evaluator, or since 3.14 other C code too. */
 #define OWNER_EVALUATOR 3
-#define OWNER_OTHER 4
+#define OWNER_OTHER     4
 
-#define WINDOW 8       /* kept frames in which the next one is looked for */
+#define WINDOW       8 /* kept frames in which the next one is looked for */
 #define MAX_DISTRUST 1000
-#define LOOKS 16
-#define LARGE_BYTES (32 << 10)  /* for these a thread without Python looks at once where the first one is, ... */
-#define LOOK_TICKS (1u << 24)   /* ... for others every few milliseconds: each place is a stack of its own */
+#define LOOKS        16
+#define LARGE_BYTES  (32 << 10) /* for these a thread without Python looks at once where the first one is, ... */
+#define LOOK_TICKS   (1u << 24) /* ... for others every few milliseconds: each place is a stack of its own */
 
 /* Where the first thread was at its latest capture. On a line of its own, since others read it. */
-static struct { uint32_t node; } __attribute__((aligned(64))) first_thread;
+static struct {
+	uint32_t node;
+} __attribute__((aligned(64))) first_thread;
 
 static uint32_t room(void)
 {
@@ -99,8 +101,8 @@ static int is_code(const struct walk *w, uintptr_t object)
 
 /* Everything but its node. False if there is no frame. Inlined for `careful` being a constant: this is what a
  * capture consists of. */
-static inline __attribute__((always_inline)) int read_as(const struct walk *w, int careful, uintptr_t at, struct frame *f,
-                                                         uintptr_t *previous)
+static inline __attribute__((always_inline)) int read_as(const struct walk *w, int careful, uintptr_t at,
+							 struct frame *f, uintptr_t *previous)
 {
 	const struct mt_pylayout *l = &w->rt->at;
 	uint8_t owner = 0, entry = 1;
@@ -139,7 +141,8 @@ static uintptr_t innermost(const struct walk *w, uintptr_t state)
 
 	if (!mt_peek_plausible(state) || !read_word(w->careful, state + l->state_frame, &at) || !at)
 		return 0;
-	if (l->cframe_frame != MT_PY_NONE && (!mt_peek_plausible(at) || !read_word(w->careful, at + l->cframe_frame, &at)))
+	if (l->cframe_frame != MT_PY_NONE &&
+	    (!mt_peek_plausible(at) || !read_word(w->careful, at + l->cframe_frame, &at)))
 		return 0;
 	return at;
 }
@@ -179,9 +182,10 @@ static int read_fresh(struct walk *w, uintptr_t at)
 	return 1;
 }
 
-/* Whether frame f, which was read before, is what it was and the next one outwards is at `previous`: the same as read_as()
- * and comparing, with one branch. `wide`: how the interpreter keeps the instruction. */
-static inline __attribute__((always_inline)) int is_same(const struct mt_pylayout *l, int wide, const struct frame *f, uintptr_t previous)
+/* Whether frame f, which was read before, is what it was and the next one outwards is at `previous`: the same as
+ * read_as() and comparing, with one branch. `wide`: how the interpreter keeps the instruction. */
+static inline __attribute__((always_inline)) int is_same(const struct mt_pylayout *l, int wide, const struct frame *f,
+							 uintptr_t previous)
 {
 	uint64_t before = 0, code = 0, instr = 0;
 	uint32_t narrow = 0;
@@ -198,8 +202,8 @@ static inline __attribute__((always_inline)) int is_same(const struct mt_pylayou
 	if (l->frame_entry != MT_PY_NONE)
 		read_byte(0, f->at + l->frame_entry, &entry);
 	/* a mark's code is 0, so it never passes */
-	return ((before ^ previous) | ((code & ~7ull) ^ f->code) | (instr ^ (wide ? f->instr : 0)) | (narrow ^ (wide ? 0 : f->instr)) |
-	        (entry ^ f->entry) | (owner > 2)) == 0;
+	return ((before ^ previous) | ((code & ~7ull) ^ f->code) | (instr ^ (wide ? f->instr : 0)) |
+		(narrow ^ (wide ? 0 : f->instr)) | (entry ^ f->entry) | (owner > 2)) == 0;
 }
 
 /* Step 2. How many of the n kept frames, from the outermost on, are what they were; the others are brought up to
@@ -308,6 +312,8 @@ static uint32_t node_of(const struct walk *w, uint32_t i, uint32_t outer)
 	id = mt_pycode_id(w->rt, f->code);
 	if (!id)
 		return MT_NODE_FAILED;
+	if (id == MT_PYCODE_PLUMBING)
+		return outer;
 	return mt_tree_child(outer, pc | (uint64_t)id << 32 | offset_of(w, f), MT_NODE_PYTHON);
 }
 
@@ -338,8 +344,11 @@ static void judge(struct mt_pyruntime *rt, int right)
 
 static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t state, uint32_t root, int *truncated)
 {
-	struct walk w = { .rt = rt, .kept = p->frame, .fresh = p->frame + room(), .room = room(),
-	                  .careful = mt_pyruntime_careful(rt) };
+	struct walk w = { .rt = rt,
+			  .kept = p->frame,
+			  .fresh = p->frame + room(),
+			  .room = room(),
+			  .careful = mt_pyruntime_careful(rt) };
 	/* acquire pairs with the release in pycode.c */
 	uint32_t deaths = __atomic_load_n(&mt_pycode_deaths, __ATOMIC_ACQUIRE), good, node;
 	uintptr_t top = innermost(&w, state);

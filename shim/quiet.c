@@ -49,7 +49,8 @@ static int read_status(const char *process, struct status *s)
 			s->parent = (uint32_t)strtoul(value, NULL, 10);
 		else if ((value = mt_lines_value(line, "Pid:")) || (value = mt_lines_value(line, "NSpid:")))
 			s->pid = last_number(value);
-		else if ((value = mt_lines_value(line, "Seccomp:")) || (value = mt_lines_value(line, "Seccomp_filters:")))
+		else if ((value = mt_lines_value(line, "Seccomp:")) ||
+			 (value = mt_lines_value(line, "Seccomp_filters:")))
 			s->filters = (uint32_t)strtoul(value, NULL, 10);
 	/* Seccomp: comes first, so the number of filters replaces the mode */
 	mt_lines_close(&lines);
@@ -67,34 +68,70 @@ static int has_as_many(uint32_t pid)
 
 /* What the shim and its recorder ever call beyond MT_QUIET_USUAL. With these arguments none does anything. */
 static const short calls[] = {
-	SYS_process_vm_readv, SYS_process_vm_writev, SYS_msync, SYS_madvise, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_sigaltstack, SYS_futex,
-	SYS_getpid, SYS_gettid, SYS_getppid, SYS_getpgid, SYS_getsid, SYS_geteuid, SYS_uname, SYS_prctl, SYS_prlimit64, SYS_clock_gettime,
-	SYS_fallocate, SYS_ftruncate, SYS_pwrite64, SYS_statfs, SYS_newfstatat, SYS_fstat, SYS_faccessat, SYS_readlinkat, SYS_getcwd, SYS_mkdirat,
-	SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_dup3, SYS_chdir, SYS_execve, SYS_wait4,
-	SYS_ppoll, SYS_rt_sigpending, SYS_rt_sigtimedwait,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_msync,
+	SYS_madvise,
+	SYS_rt_sigprocmask,
+	SYS_rt_sigaction,
+	SYS_sigaltstack,
+	SYS_futex,
+	SYS_getpid,
+	SYS_gettid,
+	SYS_getppid,
+	SYS_getpgid,
+	SYS_getsid,
+	SYS_geteuid,
+	SYS_uname,
+	SYS_prctl,
+	SYS_prlimit64,
+	SYS_clock_gettime,
+	SYS_fallocate,
+	SYS_ftruncate,
+	SYS_pwrite64,
+	SYS_statfs,
+	SYS_newfstatat,
+	SYS_fstat,
+	SYS_faccessat,
+	SYS_readlinkat,
+	SYS_getcwd,
+	SYS_mkdirat,
+	SYS_unlinkat,
+	SYS_renameat,
+	SYS_renameat2,
+	SYS_dup3,
+	SYS_chdir,
+	SYS_execve,
+	SYS_wait4,
+	SYS_ppoll,
+	SYS_rt_sigpending,
+	SYS_rt_sigtimedwait,
 #ifdef SYS_mkdir
-	SYS_mkdir, SYS_readlink, SYS_stat, SYS_lstat,
+	SYS_mkdir,
+	SYS_readlink,
+	SYS_stat,
+	SYS_lstat,
 #endif
 };
 
-/* In a child without exit signal, of which nobody but us learns. It has memory of its own: a process that dumps core may take
- * all with it that share its memory. */
+/* In a child without exit signal, of which nobody but us learns. It has memory of its own: a process that dumps core
+ * may take all with it that share its memory. */
 static int calls_are_harmless(void)
 {
 	int status = -1;
-	long pid = mt_sys_raw(SYS_clone, 0, 0, 0, 0, 0, 0);
+	long pid = mt_arch_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);
 
 	if (pid == 0) {
 		struct rlimit none = { 0, 0 };
-		mt_sys_raw(SYS_prlimit64, 0, RLIMIT_CORE, (long)&none, 0, 0, 0);
+		mt_arch_syscall(SYS_prlimit64, 0, RLIMIT_CORE, (long)&none, 0, 0, 0);
 		for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-			mt_sys_raw(calls[i], -1, -1, -1, -1, -1, -1);
-		mt_sys_raw(SYS_setsid, 0, 0, 0, 0, 0, 0);
-		mt_sys_raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+			mt_arch_syscall(calls[i], -1, -1, -1, -1, -1, -1);
+		mt_arch_syscall(SYS_setsid, 0, 0, 0, 0, 0, 0);
+		mt_arch_syscall(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 	}
 	if (pid < 0)
 		return 0;
-	while (mt_sys_raw(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0) == -EINTR)
+	while (mt_arch_syscall(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0) == -EINTR)
 		;
 	return status == 0;
 }
@@ -293,7 +330,8 @@ int mt_quiet_clock_calls(void)
 	static const char *const slow[] = { "hpet", "acpi_pm", "xen", "jiffies", "refined-jiffies" };
 	char name[32];
 
-	if (mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof(name)) <= 0)
+	if (mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof(name)) <=
+	    0)
 		return 0;
 	name[strcspn(name, "\n")] = 0;
 	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)

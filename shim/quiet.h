@@ -2,10 +2,12 @@
  * Seccomp filters that kill. What one forbids can't be asked, so it is told from where the filter comes from:
  *
  * - There is none: every call is harmless.
- * - It was there before exec (a service of systemd with SystemCallFilter=). /proc/self/status says so, and reading that takes nothing
- *   that the loader has not called a moment ago. If the parent or the first process of the pid namespace has as many filters, they are
- *   those of a container or of a shell, whose processes do all sorts of things: a forked child tries our calls, and lives or not.
- *   Else the filter is made for this program, and we keep to what libc has called by now, and write.
+ * - It was there before exec (a service of systemd with SystemCallFilter=). /proc/self/status says so, and reading that
+ * takes nothing
+ *   that the loader has not called a moment ago. If the parent or the first process of the pid namespace has as many
+ *   filters, they are those of a container or of a shell, whose processes do all sorts of things: a forked child tries
+ *   our calls, and lives or not. Else the filter is made for this program, and we keep to what libc has called by now,
+ *   and write.
  * - The program installs it while we run (exit.c): what it needs from then on is not known, so no call is harmless.
  *
  * What was found is left in the environment for the program's children, whose filters are the same if they are as many.
@@ -44,7 +46,8 @@ long mt_quiet_program(char *path, size_t size);
 
 int mt_quiet_exists(const char *path);
 
-/* fstat() and, where stat() may not be called, the same of a path that is opened with these flags. 1, or 0 if it can't be had. */
+/* fstat() and, where stat() may not be called, the same of a path that is opened with these flags. 1, or 0 if it can't
+ * be had. */
 int mt_quiet_fstat(int fd, struct stat *st);
 int mt_quiet_stat(const char *path, int flags, struct stat *st);
 

@@ -1,37 +1,20 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+#include "shim/arch/arch.h"
 #include "shim/maps.h"
 #include "shim/range.h"
 #include "shim/sys.h"
 
-#define PAGE 4096ull             /* larger pages are tried more often than needed, which is harmless */
-#define MAX_STEP (64ull << 20)   /* no frame is larger; what lies further out isn't this stack */
-#define MAX_DOWN (1ull << 20)    /* further in, another range is begun */
+#define PAGE     4096ull       /* larger pages are tried more often than needed, which is harmless */
+#define MAX_STEP (64ull << 20) /* no frame is larger; what lies further out isn't this stack */
+#define MAX_DOWN (1ull << 20)  /* further in, another range is begun */
 
 static uint32_t generation;
 static bool probing, under_valgrind;
 
-/* Asks who runs the program: the instructions do nothing on a processor and are a call to valgrind's. */
-static bool is_under_valgrind(void)
-{
-	volatile uint64_t request[6] = { 0x1001 /* RUNNING_ON_VALGRIND */ };
-#if defined(__x86_64__)
-	uint64_t answer = 0;
-
-	__asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
-	                 : "+d"(answer) : "a"(request) : "cc", "memory");
-#elif defined(__aarch64__)
-	register uint64_t answer __asm__("x3") = 0;
-	register volatile uint64_t *arguments __asm__("x4") = request;
-
-	__asm__ volatile("ror x12, x12, #3; ror x12, x12, #13; ror x12, x12, #51; ror x12, x12, #61; orr x10, x10, x10"
-	                 : "+r"(answer) : "r"(arguments) : "cc", "memory");
-#endif
-	return answer != 0;
-}
-
-/* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our side only. */
+/* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our
+ * side only. */
 static bool can_copy(uint64_t addr)
 {
 	uint64_t word;
@@ -53,8 +36,9 @@ bool mt_range_probe(uint64_t addr)
 
 void mt_range_boot(void)
 {
-	under_valgrind = is_under_valgrind();
-	probing = under_valgrind || mt_sys_quiet() == MT_QUIET_USUAL || MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
+	under_valgrind = mt_arch_under_valgrind();
+	probing = under_valgrind || mt_sys_quiet() == MT_QUIET_USUAL ||
+		  MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
 }
 
 void mt_range_forbid(void)

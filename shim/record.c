@@ -18,10 +18,10 @@
 /* Initial-exec TLS (see Makefile): the other models may allocate on a thread's first access, inside malloc. */
 static __thread struct {
 	struct mt_ring *ring;
-	const char *busy;  /* frame that is recording; NULL = none; &muted = what comes is not the program's */
-	uint32_t thread;   /* index, once the ring was left */
-	uint8_t ended;     /* the ring was left for good: borrow one for each late event */
-	uint8_t rounds;    /* of thread-exit handlers so far */
+	const char *busy; /* frame that is recording; NULL = none; &muted = what comes is not the program's */
+	uint32_t thread;  /* index, once the ring was left */
+	uint8_t ended;    /* the ring was left for good: borrow one for each late event */
+	uint8_t rounds;   /* of thread-exit handlers so far */
 } self;
 
 static const char muted;
@@ -106,19 +106,34 @@ static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 	return e->size >= mt_config.sample_bytes || mt_sample_hits(&ring->sample, e->size, mt_config.sample_bytes);
 }
 
+const char *mt_record_hush(void)
+{
+	const char *mark = self.busy;
+
+	self.busy = &muted;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return mark;
+}
+
+void mt_record_unhush(const char *mark)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.busy = mark;
+}
+
 /* The other unwinder allocates. */
 static __attribute__((noinline)) void verify(uint32_t node, int cut)
 {
-	const char *busy = self.busy;
+	const char *mark = mt_record_hush();
 
-	self.busy = &muted;
 	mt_verify(node, cut, mt_tree_stack);
-	self.busy = busy;
+	mt_record_unhush(mark);
 }
 
 /* The native stack's node comes last: the cache line that it is kept in arrives while Python's frames are read. */
-static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ring, const struct mt_event *e, const void *caller,
-                                                              const struct mt_frame *frame, int *cut, uint32_t *python, int *python_cut)
+static inline __attribute__((always_inline)) uint32_t capture(struct mt_ring *ring, const struct mt_event *e,
+							      const void *caller, const struct mt_frame *frame,
+							      int *cut, uint32_t *python, int *python_cut)
 {
 	struct mt_stack *stack = mt_ring_stack(ring);
 	struct mt_python *frames = mt_ring_python(ring);
@@ -184,11 +199,12 @@ int mt_record_enter(void)
 {
 	struct mt_event none = { .kind = MT_NONE };
 
-	return !self.busy && (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
+	return !self.busy &&
+	       (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
 }
 
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
-                                                               const struct mt_frame *hook_frame)
+							      const struct mt_frame *hook_frame)
 {
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
@@ -247,8 +263,9 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 {
 	if (is_off())
 		return;
-	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
-	                      .kind = MT_ALLOC };
+	struct mt_event e = {
+		.ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_ALLOC
+	};
 
 	mt_recorder_weigh(bytes);
 	record_from(&e, 1, caller, frame);
@@ -276,8 +293,9 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 {
 	if (is_off())
 		return;
-	struct mt_event e[2] = { { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
-	                           .kind = MT_MAP } };
+	struct mt_event e[2] = {
+		{ .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_MAP }
+	};
 
 	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
@@ -287,12 +305,15 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 }
 
 void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
-                      const void *caller)
+		      const void *caller)
 {
 	if (is_off())
 		return;
-	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(), .addr = addr,
-	                           .size = size, .hook = hook, .kind = kind } };
+	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(),
+				   .addr = addr,
+				   .size = size,
+				   .hook = hook,
+				   .kind = kind } };
 
 	__builtin_memcpy(&e[1], ext, sizeof(*ext));
 	e[1].kind = MT_EXT;
@@ -303,8 +324,9 @@ void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 {
 	if (is_off())
 		return;
-	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .size = bytes, .hook = hook,
-	                      .kind = MT_UNMAP };
+	struct mt_event e = {
+		.ticks = mt_ticks(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_UNMAP
+	};
 
 	record(&e, 1, NULL);
 }

@@ -14,16 +14,17 @@
 #include "format/format.h"
 #include "shim/stack.h"
 
-/* `caller` is the hook's return address, for stacks that can't be captured; `frame` is MT_FRAME in the hook, which is still there
- * (no tail call), or NULL. `kind`: what failed, with MT_TRIAL maybe. */
+/* `caller` is the hook's return address, for stacks that can't be captured; `frame` is MT_FRAME in the hook, which is
+ * still there (no tail call), or NULL. `kind`: what failed, with MT_TRIAL maybe. */
 void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame);
 void mt_record_free(unsigned hook, const void *p);
 void mt_record_undo(unsigned hook, const void *p);
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller);
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes);
-/* A device event or a mark: `kind` is one of MT_DEVICE_* or MT_MARK, `ext` is copied. `caller` NULL = without a stack. */
+/* A device event or a mark: `kind` is one of MT_DEVICE_* or MT_MARK, `ext` is copied. `caller` NULL = without a stack.
+ * */
 void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
-                      const void *caller);
+		      const void *caller);
 void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller);
 
 /* Would an event be recorded now? Enters a process that is new. */
@@ -40,5 +41,10 @@ void mt_record_boot(void);
 
 /* Forgets the calling thread's ring: it belonged to the parent of a fork. */
 void mt_record_reset(void);
+
+/* Within a capture: until mt_record_unhush() with what it returned, what this thread calls is not the program's.
+ * Signals should be blocked. */
+const char *mt_record_hush(void);
+void mt_record_unhush(const char *mark);
 
 #endif

@@ -14,12 +14,13 @@
 #include "shim/recorder.h"
 
 #define STACK_BYTES (64 * 1024)
-#define SILENT_NS 5000000000ull /* a recorder that has not been round for so long is taken for dead */
-#define START_NS 500000000ull   /* ... and who started one a moment ago waits until it is at work */
-#define MAX_TRIES 3
-#define RAW_MOST (16ull << 20)  /* of a session: then a recorder is wanted at once */
-#define MUCH (64ull << 20)      /* of memory that was asked for: then a recorder is wanted for what is resident of it ... */
-#define SOON 4                  /* ... in one block at once, else from this part of a second on */
+#define SILENT_NS   5000000000ull /* a recorder that has not been round for so long is taken for dead */
+#define START_NS    500000000ull  /* ... and who started one a moment ago waits until it is at work */
+#define MAX_TRIES   3
+#define RAW_MOST    (16ull << 20) /* of a session: then a recorder is wanted at once */
+/* of memory that was asked for: then a recorder is wanted for what is resident of it ... */
+#define MUCH (64ull << 20)
+#define SOON 4 /* ... in one block at once, else from this part of a second on */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -28,7 +29,8 @@
 uint64_t mt_recorder_due = UINT64_MAX;
 
 static char program[PATH_MAX];
-/* Nothing of the program's but what is meant for us, copied when it starts: its environment may change under our feet. */
+/* Nothing of the program's but what is meant for us, copied when it starts: its environment may change under our feet.
+ * */
 #define MAX_SETTINGS 12
 static char settings[2048];
 static char *recorder_env[MAX_SETTINGS + 3] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
@@ -103,20 +105,12 @@ static int seems_alive(const struct mt_session *s)
 {
 	uint64_t beat = __atomic_load_n(&s->recorder_beat_ns, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&s->recorder_pid, __ATOMIC_RELAXED) &&
-	       mt_clock_ns(CLOCK_MONOTONIC) - beat < SILENT_NS;
+	return __atomic_load_n(&s->recorder_pid, __ATOMIC_RELAXED) && mt_clock_ns(CLOCK_MONOTONIC) - beat < SILENT_NS;
 }
 
-/* The tick's length is not known yet and need not be: 2^31 cycles are 0.5 to 1 second. */
 static uint64_t second(void)
 {
-	uint64_t ticks = mt_clock == MT_CLOCK_TSC ? 1ull << 31 : 1000000000;
-
-#if defined(__aarch64__)
-	if (mt_clock == MT_CLOCK_CNTVCT)
-		__asm__("mrs %0, cntfrq_el0" : "=r"(ticks));
-#endif
-	return ticks;
+	return mt_clock == MT_ARCH_CLOCK ? mt_arch_second() : 1000000000;
 }
 
 /* Of many processes that come at once only one starts it. */
@@ -148,11 +142,13 @@ void mt_recorder_want(void)
 	__atomic_store_n(&starting, 0, __ATOMIC_RELEASE);
 }
 
-/* In a session that is older than that, or has grown large, at once: its other processes may wait for their children, and nothing else. */
+/* In a session that is older than that, or has grown large, at once: its other processes may wait for their children,
+ * and nothing else. */
 void mt_recorder_start_timer(void)
 {
 	const struct mt_session *s = mt_process.session;
-	uint64_t raw = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) - ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
+	uint64_t raw = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) -
+		       ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
 
 	tries = 0;
 	starting = 0;

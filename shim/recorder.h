@@ -10,13 +10,14 @@
 
 #include <stdint.h>
 
-/* Tick from which an event asks for the recorder; UINT64_MAX once it was asked. About a second after the session's start, so
- * that short programs never pay for one. */
+/* Tick from which an event asks for the recorder; UINT64_MAX once it was asked. About a second after the session's
+ * start, so that short programs never pay for one. */
 extern uint64_t mt_recorder_due;
 void mt_recorder_start_timer(void);
 
-/* Before the event of an allocation is recorded. Who asks for much may do nothing else for long, and what is in memory then is for the
- * recorder to sample: a block of 64 MiB makes it due at once, as much in smaller ones (of 64 KiB and more) a little later. */
+/* Before the event of an allocation is recorded. Who asks for much may do nothing else for long, and what is in memory
+ * then is for the recorder to sample: a block of 64 MiB makes it due at once, as much in smaller ones (of 64 KiB and
+ * more) a little later. */
 #define MT_RECORDER_LARGE (64u << 10)
 void mt_recorder_weigh_large(uint64_t bytes);
 

@@ -11,18 +11,18 @@
 #include "shim/stack.h"
 #include "shim/tables.h"
 
-#define MAX_RINGS 65536
-#define SLOTS_OF_PAGE 128u
-#define READY 1024u                  /* slots made writable at a time: 8 pages */
-#define RETRY_NS (20 * 1000 * 1000u) /* after a refusal */
-#define STATES_RESERVED 4096u        /* chunk states that are reserved at a time */
-#define HOT_CHUNKS 64u               /* 16 MiB of full chunks may stay resident in the target */
+#define MAX_RINGS       65536
+#define SLOTS_OF_PAGE   128u
+#define READY           1024u               /* slots made writable at a time: 8 pages */
+#define RETRY_NS        (20 * 1000 * 1000u) /* after a refusal */
+#define STATES_RESERVED 4096u               /* chunk states that are reserved at a time */
+#define HOT_CHUNKS      64u                 /* 16 MiB of full chunks may stay resident in the target */
 
 /* Private to the process; entries are set once, before anybody can see the chunk as free. */
 static struct mt_chunk **chunk_at; /* MT_MAX_CHUNKS */
 static uint8_t *pages_of;          /* the same: how many of 4 KiB are reserved, of each chunk */
 static struct mt_ring **rings;     /* MAX_RINGS */
-static uint32_t hint, idle_from; /* no ring below is idle, or a moment ago none was */
+static uint32_t hint, idle_from;   /* no ring below is idle, or a moment ago none was */
 
 void mt_ring_tables(struct mt_tables *t)
 {
@@ -69,7 +69,7 @@ static int claim(uint32_t i)
 
 	return __atomic_load_n(&chunk_at[i], __ATOMIC_ACQUIRE) &&
 	       __atomic_compare_exchange_n(&mt_process.states[i], &state, MT_CHUNK_FILLING, 0, __ATOMIC_ACQUIRE,
-	                                   __ATOMIC_RELAXED);
+					   __ATOMIC_RELAXED);
 }
 
 static int claim_free(uint32_t *index)
@@ -91,11 +91,13 @@ static int claim_free(uint32_t *index)
 /* Adds a chunk to the file, of which the whole or a page is reserved; the caller holds the lock. */
 static int grow(int whole)
 {
-	uint32_t i = mt_process.info->chunks, bytes = (uint32_t)mt_sys_first(whole ? MT_CHUNK_BYTES : 4096, MT_CHUNK_BYTES);
+	uint32_t i = mt_process.info->chunks,
+		 bytes = (uint32_t)mt_sys_first(whole ? MT_CHUNK_BYTES : 4096, MT_CHUNK_BYTES);
 	struct mt_chunk *chunk;
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
-	    (i && i % STATES_RESERVED == 0 && !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED, mt_process.states + i)) ||
+	    (i && i % STATES_RESERVED == 0 &&
+	     !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED, mt_process.states + i)) ||
 	    !mt_process_charge(bytes, i ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
 		return 0;
 	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, bytes, i ? MT_EXTEND : MT_CREATE);
@@ -134,8 +136,8 @@ static int extend(uint32_t i)
 	return 1;
 }
 
-/* Of the first chunk of a thread little is reserved at first: most threads write little. Before a sandbox is entered another thread
- * may do it (mt_ring_reserve), so it takes the lock. */
+/* Of the first chunk of a thread little is reserved at first: most threads write little. Before a sandbox is entered
+ * another thread may do it (mt_ring_reserve), so it takes the lock. */
 static int extend_own(struct mt_ring *ring)
 {
 	uint64_t now = mt_clock_ns(CLOCK_MONOTONIC_COARSE), signals;
@@ -194,7 +196,8 @@ static void open_chunk(struct mt_ring *ring, uint32_t index)
 /* Pages of a full chunk leave the target's resident set beyond a stock: they live on in the page cache. */
 static void close_chunk(struct mt_ring *ring)
 {
-	if (ring->chunk->magic != MT_CHUNK_MAGIC || ring->chunk->ring != ring->index || ring->chunk->seq + 1 != ring->seq)
+	if (ring->chunk->magic != MT_CHUNK_MAGIC || ring->chunk->ring != ring->index ||
+	    ring->chunk->seq + 1 != ring->seq)
 		mt_process_fault(); /* the target wrote over it, or two threads share a ring */
 	__atomic_store_n(&mt_process.states[ring->chunk_index], MT_CHUNK_FULL, __ATOMIC_RELEASE);
 	if (ring->chunk_index >= HOT_CHUNKS)
@@ -281,7 +284,7 @@ static struct mt_ring *make_ring(uint32_t i)
 	ring->pending = (struct mt_event *)((char *)ring + pending_at());
 	ring->owner = 1;
 	mt_sample_start(&ring->sample, (mt_config.sample_seed ? mt_config.sample_seed : mt_ticks()) ^ (uint64_t)i << 48,
-	                mt_config.sample_bytes);
+			mt_config.sample_bytes);
 	if (!__atomic_compare_exchange_n(&rings[i], &none, ring, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		mt_sys_unmap(ring, ring_bytes());
 		return NULL;
@@ -346,7 +349,8 @@ void mt_ring_leave(struct mt_ring *ring, int ends)
 		note_name(ring, 0);
 	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
 	if (ring->index < __atomic_load_n(&idle_from, __ATOMIC_RELAXED))
-		__atomic_store_n(&idle_from, ring->index, __ATOMIC_RELAXED); /* who is looking may miss it, and makes one more */
+		/* who is looking may miss it, and makes one more */
+		__atomic_store_n(&idle_from, ring->index, __ATOMIC_RELAXED);
 }
 
 void mt_ring_reserve(uint32_t chunks, int whole)

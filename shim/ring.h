@@ -18,19 +18,19 @@ struct mt_ring {
 	uint32_t ready;         /* slots whose pages are writable; 0 without a chunk */
 	struct mt_chunk *chunk;
 	uint32_t chunk_index;
-	uint32_t index;         /* number of the ring */
-	uint64_t seq;           /* of the next chunk */
-	uint32_t owner;         /* 1 while a thread has it; taken with a CAS */
-	uint32_t thread;        /* index of the thread that has it */
-	uint64_t lost;          /* since the last event that could be written */
-	uint64_t retry_ns;      /* no attempt to get a chunk before */
+	uint32_t index;    /* number of the ring */
+	uint64_t seq;      /* of the next chunk */
+	uint32_t owner;    /* 1 while a thread has it; taken with a CAS */
+	uint32_t thread;   /* index of the thread that has it */
+	uint64_t lost;     /* since the last event that could be written */
+	uint64_t retry_ns; /* no attempt to get a chunk before */
 	struct mt_sample sample;
-	uint32_t captures;      /* of stacks, by the thread that has it */
-	uint32_t stack_bytes;   /* of struct mt_stack, rounded up */
+	uint32_t captures;    /* of stacks, by the thread that has it */
+	uint32_t stack_bytes; /* of struct mt_stack, rounded up */
 	uint32_t pending_count;
-	char     name[16];      /* the thread's, as last recorded */
+	char name[16];            /* the thread's, as last recorded */
 	struct mt_event *pending; /* MT_PENDING of them, behind all that follows here: they are rarely touched */
-	/* struct mt_stack and struct mt_python follow */
+				  /* struct mt_stack and struct mt_python follow */
 };
 
 /* Takes an idle ring or makes one, and announces the calling thread in it: a new one, or one that has left its
@@ -79,7 +79,8 @@ static inline struct mt_python *mt_ring_python(struct mt_ring *ring)
 /* Start of an image or a forked child: forgets rings and mappings of the parent. */
 void mt_ring_reset(void);
 
-/* Makes a stock of chunks, which a recorder keeps emptying. `whole`: no more files can be had from now on, so nothing is left for later. */
+/* Makes a stock of chunks, which a recorder keeps emptying. `whole`: no more files can be had from now on, so nothing
+ * is left for later. */
 void mt_ring_reserve(uint32_t chunks, int whole);
 
 /* Makes so many idle rings, for threads that begin when there is no memory to be had. */

@@ -1,3 +1,4 @@
+#include "shim/arch/code.h"
 #include "shim/range.h"
 #include "shim/rules.h"
 #include "shim/tables.h"
@@ -8,7 +9,7 @@ uint64_t (*mt_rules)[MT_RULES_WAYS];
 
 /* Rules that don't fit into a word. Values, not tied to a pc: they are shared, stay true, and are never removed. */
 static struct mt_rule *wide; /* MAX_WIDE */
-static uint32_t wide_count; /* entries below are whole: release in wide_add, acquire by readers */
+static uint32_t wide_count;  /* entries below are whole: release in wide_add, acquire by readers */
 static uint32_t wide_taken;
 
 void mt_rules_tables(struct mt_tables *t)
@@ -31,7 +32,8 @@ static uint32_t wide_index(const struct mt_rule *r)
 		if (same(&wide[i], r))
 			return i;
 	/* An entry becomes visible when all before it are; a thread that finds another one busy doesn't wait. */
-	if (n == MAX_WIDE || !__atomic_compare_exchange_n(&wide_taken, &n, n + 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (n == MAX_WIDE ||
+	    !__atomic_compare_exchange_n(&wide_taken, &n, n + 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return MAX_WIDE;
 	wide[i] = *r;
 	__atomic_store_n(&wide_count, i + 1, __ATOMIC_RELEASE);
@@ -69,7 +71,7 @@ static uint64_t pack(const struct mt_rule *r)
 	return i < MAX_WIDE ? (uint64_t)MT_RULE_WIDE << 22 | i : 0;
 }
 
-static void put(uint64_t key, uint32_t epoch, uint64_t rule)
+static void store_rule(uint64_t key, uint32_t epoch, uint64_t rule)
 {
 	uint64_t *set = mt_rules[mt_rules_set(key)];
 	uint64_t word = (key >> MT_RULES_SETS_LOG) << 29 | (uint64_t)(epoch & 15) << 25 | rule;
@@ -138,7 +140,7 @@ static struct mt_rule rule_of(const struct mt_cfi_row *row, bool signal)
 		return (struct mt_rule){ .kind = MT_RULE_END };
 	if (how_ra == MT_CFI_AT && small(row->n[MT_CFI_RA]))
 		r.ra = (int32_t)row->n[MT_CFI_RA];
-	if (how_ra != MT_CFI_AT && !(how_ra == MT_CFI_SAME && MT_CFI_RA == 30))
+	if (how_ra != MT_CFI_AT && !(how_ra == MT_CFI_SAME && MT_ARCH_LINK_REGISTER))
 		return (struct mt_rule){ .kind = MT_RULE_WIDE };
 	if (row->how[MT_CFI_SP] != MT_CFI_SAME)
 		return (struct mt_rule){ .kind = MT_RULE_WIDE };
@@ -159,82 +161,6 @@ static struct mt_rule rule_of(const struct mt_cfi_row *row, bool signal)
 
 /* ---- code without unwind tables ---- */
 
-#if defined(__x86_64__)
-/* mov $__NR_rt_sigreturn, %rax (or %eax); syscall */
-static bool is_sigreturn(const uint8_t *p)
-{
-	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-
-	return !__builtin_memcmp(p, rax, sizeof(rax)) || !__builtin_memcmp(p, eax, sizeof(eax));
-}
-
-/* Bytes of a ModRM operand, for a call through a register or memory. */
-static int operand_bytes(const uint8_t *modrm)
-{
-	int mod = modrm[0] >> 6, rm = modrm[0] & 7, sib = mod != 3 && rm == 4;
-
-	if (mod == 0)
-		return 1 + sib + (rm == 5 || (sib && (modrm[1] & 7) == 5) ? 4 : 0);
-	return 1 + sib + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
-}
-
-/* Does a call instruction end at p? So many bytes before p can be read. */
-static bool after_call(const uint8_t *p, int readable)
-{
-	if (readable >= 5 && p[-5] == 0xe8)
-		return true;
-	for (int n = 2; n <= 7 && n <= readable; n++)
-		if (p[-n] == 0xff && (p[1 - n] >> 3 & 7) == 2 && operand_bytes(p - n + 1) == n - 1)
-			return true;
-	return false;
-}
-
-/* A module's _init and _fini are put together from pieces of every object file's .init, and have no unwind tables. Behind each of their
- * calls there are only others, and then crtn.o's end: add $8, %rsp; ret. (CUDA's libraries run their constructors so.) */
-#define INIT_BYTES 48
-static bool in_init(const uint8_t *p)
-{
-	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 0x08, 0xc3 };
-
-	for (const uint8_t *last = p + INIT_BYTES - sizeof(end); p < last && *p == 0xe8; p += 5)
-		;
-	return !__builtin_memcmp(p, end, sizeof(end));
-}
-
-static const struct mt_rule init_rule = { .kind = MT_RULE_SP, .cfa = 16, .ra = -8 };
-#elif defined(__aarch64__)
-/* There crti.o's prologue makes a frame record. */
-#define INIT_BYTES 0
-static bool in_init(const uint8_t *p)
-{
-	(void)p;
-	return false;
-}
-
-static const struct mt_rule init_rule;
-
-/* mov x8, #__NR_rt_sigreturn; svc #0 */
-static bool is_sigreturn(const uint8_t *p)
-{
-	static const uint8_t code[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
-
-	return !__builtin_memcmp(p, code, sizeof(code));
-}
-
-/* bl, blr, or blr with authentication */
-static bool after_call(const uint8_t *p, int readable)
-{
-	uint32_t op;
-
-	if (readable < 4)
-		return false;
-
-	__builtin_memcpy(&op, p - 4, 4);
-	return (op & 0xfc000000) == 0x94000000 || (op & 0xfffffc1f) == 0xd63f0000 || (op & 0xfefff800) == 0xd63f0800;
-}
-#endif
-
 /* Code of a JIT, or of an assembler file without tables. A word of somebody's data that is taken for a return
  * address must not become a frame: it has to point behind a call. */
 static struct mt_rule bare(uint64_t pc, bool exact, bool in_module)
@@ -245,11 +171,12 @@ static struct mt_rule bare(uint64_t pc, bool exact, bool in_module)
 
 	if (!mt_range_probe(pc))
 		return r;
-	if (mt_range_probe(pc + 8) && is_sigreturn(p))
+	if (mt_range_probe(pc + 8) && mt_arch_is_sigreturn(p))
 		r.kind = MT_RULE_SIGNAL;
-	else if (in_module && !exact && after_call(p, before) && mt_range_probe(pc + INIT_BYTES) && in_init(p))
-		r = init_rule;
-	else if (exact || after_call(p, before))
+	else if (in_module && !exact && mt_arch_is_after_call(p, before) && mt_range_probe(pc + MT_ARCH_INIT_BYTES) &&
+		 mt_arch_in_init(p))
+		r = (struct mt_rule)MT_ARCH_INIT_RULE;
+	else if (exact || mt_arch_is_after_call(p, before))
 		r.kind = MT_RULE_BARE;
 	return r;
 }
@@ -260,7 +187,7 @@ struct mt_rule mt_rules_make(struct mt_cfi *c, uint64_t pc, bool exact, uint32_t
 	struct mt_rule r = { .kind = MT_RULE_NONE };
 	enum mt_eh found;
 
-	if (!mt_rules_possible(pc))
+	if (!mt_arch_pc_possible(pc))
 		return r;
 	found = mt_ehframe_find(&c->eh, look);
 	if (found == MT_EH_UNCOVERED && !exact) {
@@ -275,6 +202,6 @@ struct mt_rule mt_rules_make(struct mt_cfi *c, uint64_t pc, bool exact, uint32_t
 		r = rule_of(&c->row, c->eh.fde.signal);
 	packed = r.kind != MT_RULE_NONE ? pack(&r) : 0;
 	if (packed)
-		put(mt_rules_key(pc, exact), epoch, packed);
+		store_rule(mt_arch_pc_key(pc, exact), epoch, packed);
 	return r;
 }

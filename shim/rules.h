@@ -24,27 +24,27 @@
 
 enum mt_rule_kind {
 	MT_RULE_NONE = 0,
-	MT_RULE_END,     /* the outermost frame */
-	MT_RULE_SP,      /* CFA = sp + cfa */
-	MT_RULE_FP,      /* CFA = fp + cfa */
-	MT_RULE_CELL,    /* CFA = *(fp + cfa), caller's fp = *fp: a function that realigns its stack */
-	MT_RULE_BARE,    /* no unwind table: frame pointers, if that looks right */
-	MT_RULE_SIGNAL,  /* the registers of the interrupted code are on the stack */
-	MT_RULE_WIDE,    /* in a word: see the list. In a rule: only the full interpreter can do it */
+	MT_RULE_END,    /* the outermost frame */
+	MT_RULE_SP,     /* CFA = sp + cfa */
+	MT_RULE_FP,     /* CFA = fp + cfa */
+	MT_RULE_CELL,   /* CFA = *(fp + cfa), caller's fp = *fp: a function that realigns its stack */
+	MT_RULE_BARE,   /* no unwind table: frame pointers, if that looks right */
+	MT_RULE_SIGNAL, /* the registers of the interrupted code are on the stack */
+	MT_RULE_WIDE,   /* in a word: see the list. In a rule: only the full interpreter can do it */
 };
 
 struct mt_rule {
 	int32_t cfa;
-	int32_t fp;    /* caller's fp is at CFA + fp; 0: not saved */
-	int32_t ra;    /* return address is at CFA + ra; 0: still in the link register (aarch64) */
+	int32_t fp; /* caller's fp is at CFA + fp; 0: not saved */
+	int32_t ra; /* return address is at CFA + ra; 0: still in the link register (aarch64) */
 	uint32_t kind;
 };
 
 #define MT_RULE_JIT 8 /* cfa of a MT_RULE_BARE outside all modules: ask again whether one was loaded there */
 
 #define MT_RULES_SETS_LOG 13
-#define MT_RULES_SETS (1u << MT_RULES_SETS_LOG)
-#define MT_RULES_WAYS 8
+#define MT_RULES_SETS     (1u << MT_RULES_SETS_LOG)
+#define MT_RULES_WAYS     8
 
 extern uint64_t (*mt_rules)[MT_RULES_WAYS] __attribute__((visibility("hidden"))); /* MT_RULES_SETS of them */
 
@@ -53,25 +53,6 @@ struct mt_rule mt_rules_make(struct mt_cfi *scratch, uint64_t pc, bool exact, ui
 
 /* Modules went away: forgets everything. The caller has raised the epoch. */
 void mt_rules_wipe(void);
-
-/* 48 bits from which pc and exact can be told. User space ends at 2^47 (x86-64) or 2^48 (aarch64, pc / 4). */
-static inline uint64_t mt_rules_key(uint64_t pc, bool exact)
-{
-#if defined(__x86_64__)
-	return pc << 1 | exact;
-#else
-	return pc >> 1 | exact;
-#endif
-}
-
-static inline bool mt_rules_possible(uint64_t pc)
-{
-#if defined(__x86_64__)
-	return pc >> 47 == 0 && pc >= 4096;
-#else
-	return pc >> 48 == 0 && pc >= 4096 && (pc & 3) == 0;
-#endif
-}
 
 /* Invertible given the tag (key >> 13), so that set and tag together are the key. */
 static inline uint32_t mt_rules_set(uint64_t key)
@@ -98,18 +79,13 @@ static inline uint32_t mt_rules_saved(uint64_t word)
 
 static inline uint32_t mt_rules_ra(uint64_t word)
 {
-#if defined(__x86_64__)
-	(void)word;
-	return 8;
-#else
-	return mt_rules_saved(word) * 8 - 8; /* a pair: frame pointer, link register */
-#endif
+	return mt_arch_saved_ra(mt_rules_saved(word));
 }
 
 /* The word for a pc, or 0. */
 static inline uint64_t mt_rules_find(uint64_t pc, bool exact, uint32_t epoch)
 {
-	uint64_t key = mt_rules_key(pc, exact), want = (key >> MT_RULES_SETS_LOG) << 4 | (epoch & 15);
+	uint64_t key = mt_arch_pc_key(pc, exact), want = (key >> MT_RULES_SETS_LOG) << 4 | (epoch & 15);
 	const uint64_t *set = mt_rules[mt_rules_set(key)];
 
 	for (int i = 0; i < MT_RULES_WAYS; i++) {

@@ -19,7 +19,10 @@ static double minus_log(double u)
 		e += 0.693147180559945309;
 	y = (1 - u) / (1 + u);
 	z = y * y;
-	return e + 2 * y * (1 + z * (1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z / 15)))))));
+	return e + 2 * y *
+			   (1 + z * (1.0 / 3 +
+				     z * (1.0 / 5 +
+					  z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z / 15)))))));
 }
 
 void mt_sample_next(struct mt_sample *s, uint64_t mean)

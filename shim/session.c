@@ -19,30 +19,29 @@
 #include "shim/session.h"
 
 #define SESSION_BYTES 4096
-#define MAX_NAMES 100000
+#define MAX_NAMES     100000
 #define LEADERLESS_NS 10000000000ull /* a group's number can't come again so soon */
 
 /* Numbers from linux/magic.h and the file systems' own headers; names as in /proc/mounts. */
 enum {
-	UNSUITED = 1, /* a store to a mapped, reserved page may still fail (copy on write), or mapped files are slow or unsafe (network) */
-	MAPPED = 2,   /* what one makes may be another user's: of the mount, or of another machine */
+	/* a store to a mapped, reserved page may still fail (copy on write), or mapped files are slow or unsafe
+	 * (network) */
+	UNSUITED = 1,
+	MAPPED = 2, /* what one makes may be another user's: of the mount, or of another machine */
 };
 
-static const struct { uint32_t magic; const char *name; int traits; } systems[] = {
-	{ 0x6969, "nfs", UNSUITED | MAPPED },
-	{ 0x0BD00BD0, "lustre", UNSUITED | MAPPED },
-	{ 0x65735546, "fuse", UNSUITED | MAPPED },
-	{ 0x01021997, "9p", UNSUITED | MAPPED },
-	{ 0xFF534D42, "cifs", UNSUITED | MAPPED },
-	{ 0xFE534D42, "smb", UNSUITED | MAPPED },
-	{ 0x00C36400, "ceph", UNSUITED | MAPPED },
-	{ 0x47504653, "gpfs", UNSUITED | MAPPED },
-	{ 0x9123683E, "btrfs", UNSUITED },
-	{ 0x2FC12FC1, "zfs", UNSUITED },
-	{ 0xCA451A4E, "bcachefs", UNSUITED },
-	{ 0x4D44, "vfat", MAPPED },
-	{ 0x2011BAB0, "exfat", MAPPED },
-	{ 0x5346544E, "ntfs", MAPPED },
+static const struct {
+	uint32_t magic;
+	const char *name;
+	int traits;
+} systems[] = {
+	{ 0x6969, "nfs", UNSUITED | MAPPED },      { 0x0BD00BD0, "lustre", UNSUITED | MAPPED },
+	{ 0x65735546, "fuse", UNSUITED | MAPPED }, { 0x01021997, "9p", UNSUITED | MAPPED },
+	{ 0xFF534D42, "cifs", UNSUITED | MAPPED }, { 0xFE534D42, "smb", UNSUITED | MAPPED },
+	{ 0x00C36400, "ceph", UNSUITED | MAPPED }, { 0x47504653, "gpfs", UNSUITED | MAPPED },
+	{ 0x9123683E, "btrfs", UNSUITED },         { 0x2FC12FC1, "zfs", UNSUITED },
+	{ 0xCA451A4E, "bcachefs", UNSUITED },      { 0x4D44, "vfat", MAPPED },
+	{ 0x2011BAB0, "exfat", MAPPED },           { 0x5346544E, "ntfs", MAPPED },
 	{ 0x7366746E, "ntfs3", MAPPED },
 };
 
@@ -82,13 +81,15 @@ static int traits_of(const char *path)
 
 /* ---- the directory of raw files ---- */
 
-/* A directory that can be written to. Of shared memory nothing is taken: it belongs to DataLoader, and is 64 MiB in containers. */
+/* A directory that can be written to. Of shared memory nothing is taken: it belongs to DataLoader, and is 64 MiB in
+ * containers. */
 static int is_place(const char *path)
 {
 	struct stat st;
 
-	return *path && strncmp(path, "/dev/shm", 8) != 0 && !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &st, 0)) &&
-	       S_ISDIR(st.st_mode) && !mt_sys_failed(MT_SYS3(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK));
+	return *path && strncmp(path, "/dev/shm", 8) != 0 &&
+	       !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &st, 0)) && S_ISDIR(st.st_mode) &&
+	       !mt_sys_failed(MT_SYS3(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK));
 }
 
 /* Where raw files of a session in `dir` go; "" = there. */
@@ -100,7 +101,9 @@ static const char *choose_place(const char *dir)
 		return mt_config.ring_dir;
 	if (!(traits_of(dir) & UNSUITED))
 		return "";
-	return tmp && *tmp == '/' && is_place(tmp) && !(traits_of(tmp) & UNSUITED) ? tmp : is_place("/tmp") ? "/tmp" : "";
+	return tmp && *tmp == '/' && is_place(tmp) && !(traits_of(tmp) & UNSUITED) ? tmp
+	       : is_place("/tmp")                                                  ? "/tmp"
+										   : "";
 }
 
 static int look_at_directory(const char *path, struct stat *st)
@@ -160,8 +163,8 @@ static void complain_of_ring_dir(const struct mt_session *s)
 {
 	if (mt_config.ring_dir[0] && !is_ring_dir_at(s->ring_dir, mt_config.ring_dir))
 		mt_tell((const char *[]){ mt_settings[MT_SET_RING_DIR].name, ": '", mt_config.ring_dir,
-		                          "' is no directory that can be written to; the rings are in ",
-		                          *s->ring_dir ? s->ring_dir : "the trace", " now", NULL });
+					  "' is no directory that can be written to; the rings are in ",
+					  *s->ring_dir ? s->ring_dir : "the trace", " now", NULL });
 }
 
 /* The id has 36 characters; 0 if it can't be read. */
@@ -232,7 +235,8 @@ static struct mt_session *join(void)
 	struct stat st;
 
 	mt_put(mt_process.session_path, mt_process.session_path + sizeof(mt_process.session_path), mt_config.session);
-	if (traits_of(mt_config.session) & MAPPED && !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, mt_config.session, &st, 0)))
+	if (traits_of(mt_config.session) & MAPPED &&
+	    !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, mt_config.session, &st, 0)))
 		mt_sys_owner = st.st_uid;
 	s = map_session(mt_config.session, MT_OPEN);
 	if (is_session(s)) {
@@ -263,8 +267,9 @@ static int proc_is_ours(void)
 
 static struct mt_job own_job(void)
 {
-	struct mt_job job = { .pid_ns = mt_quiet_namespace(), .group = (uint32_t)MT_SYS1(SYS_getpgid, 0),
-	                      .session = (uint32_t)MT_SYS1(SYS_getsid, 0) };
+	struct mt_job job = { .pid_ns = mt_quiet_namespace(),
+			      .group = (uint32_t)MT_SYS1(SYS_getpgid, 0),
+			      .session = (uint32_t)MT_SYS1(SYS_getsid, 0) };
 
 	if (proc_is_ours())
 		job.leader_start = mt_process_boot_start(job.group ? job.group : 1);
@@ -276,10 +281,11 @@ static int same_job(const struct mt_session *s, const struct mt_job *job)
 {
 	char id[64];
 
-	if (!job->pid_ns || s->job.pid_ns != job->pid_ns || s->job.group != job->group || s->job.session != job->session)
+	if (!job->pid_ns || s->job.pid_ns != job->pid_ns || s->job.group != job->group ||
+	    s->job.session != job->session)
 		return 0;
 	if (job->leader_start ? s->job.leader_start != job->leader_start
-	                      : mt_clock_ns(CLOCK_MONOTONIC) - s->start_mono_ns > LEADERLESS_NS)
+			      : mt_clock_ns(CLOCK_MONOTONIC) - s->start_mono_ns > LEADERLESS_NS)
 		return 0;
 	return read_boot_id(id) && !strcmp(id, s->boot_id);
 }
@@ -352,7 +358,8 @@ static void unmake(struct mt_session *s, const char *dir)
 	mt_sys_unmap(s, SESSION_BYTES);
 }
 
-/* Never over something but, where a file system has no such flag, over an empty directory that was not there a moment ago. */
+/* Never over something but, where a file system has no such flag, over an empty directory that was not there a moment
+ * ago. */
 static long rename_new(const char *from, const char *to)
 {
 	long ret = MT_SYS6(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE, 0);
@@ -373,7 +380,7 @@ static struct mt_session *begin(void)
 	long ret = 0;
 	int own;
 
-	for (uint64_t n = 1; !s && n < MAX_NAMES && (!ret || ret == -EEXIST); ) {
+	for (uint64_t n = 1; !s && n < MAX_NAMES && (!ret || ret == -EEXIST);) {
 		if (n > 1)
 			mt_put_number(mt_put(stem, end, "."), end, n);
 		if (type_of(path, &own)) {
@@ -391,7 +398,10 @@ static struct mt_session *begin(void)
 		mt_config_complain();
 		complain_of_ring_dir(s);
 	}
-	mt_say(!s ? "cannot make a trace directory: " : s == mine ? "recording to " : "recording, as others of this job, to ", path);
+	mt_say(!s          ? "cannot make a trace directory: "
+	       : s == mine ? "recording to "
+			   : "recording, as others of this job, to ",
+	       path);
 	return s;
 }
 

@@ -1,6 +1,7 @@
 /* The unwinder of unwind.c behind the few calls that the recorder needs. */
 #include "shim/config.h"
 #include "shim/stack.h"
+#include "shim/tables.h"
 #include "shim/tree.h"
 #include "shim/unwind.h"
 
@@ -19,6 +20,15 @@ static struct mt_unwind *unwinder(struct mt_stack *s)
 void mt_stack_boot(void)
 {
 	mt_unwind_boot();
+}
+
+void mt_stack_load(void)
+{
+}
+
+void mt_stack_tables(struct mt_tables *t)
+{
+	mt_rules_tables(t);
 }
 
 uint64_t mt_stack_bytes(void)

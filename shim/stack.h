@@ -4,30 +4,31 @@
 
 #include <stdint.h>
 
+#include "shim/arch/arch.h"
+
 struct mt_stack; /* one ring's memory of its previous capture; lives in pages the ring owns */
 
 /* Before the first capture. */
 void mt_stack_boot(void);
 
+/* Constructor time, and muted: where it takes a library, that is loaded. */
+void mt_stack_load(void);
+
 /* Bytes of one struct mt_stack for the configured depth. */
 uint64_t mt_stack_bytes(void);
 
-/* Where a hook was called from: what lies at its frame pointer. It saves going outwards through our own functions. */
+/* Where a hook was called from: what lies at its frame pointer, MT_FRAME (arch.h). It saves going outwards through our
+ * own functions. */
 struct mt_frame {
 	uint64_t fp; /* the caller's */
 	uint64_t ra;
 };
-#if defined(__x86_64__)
-#define MT_FRAME ((const struct mt_frame *)__builtin_frame_address(0))
-#else
-#define MT_FRAME ((const struct mt_frame *)0) /* it doesn't tell where the caller's frame ends */
-#endif
-
-/* Goes along the caller's stack, frames of this library left out; `frame` is the hook's MT_FRAME or NULL. Both are async-signal-safe; errno is kept. */
+/* Goes along the caller's stack, frames of this library left out; `frame` is the hook's MT_FRAME or NULL. Both are
+ * async-signal-safe; errno is kept. */
 void mt_stack_walk(struct mt_stack *stack, const struct mt_frame *frame);
 
-/* The node of what was walked along, which may be asked more than once, better after some other work (see unwind.h); `caller` is the return address
- * of the hook. Sets *truncated if frames are missing. */
+/* The node of what was walked along, which may be asked more than once, better after some other work (see unwind.h);
+ * `caller` is the return address of the hook. Sets *truncated if frames are missing. */
 uint32_t mt_stack_node(struct mt_stack *stack, const void *caller, int *truncated);
 
 /* Modules went away: previous captures must not be joined any more. */

@@ -44,7 +44,8 @@ static int write_zeros(int fd, uint64_t offset, size_t bytes)
 
 	while (bytes) {
 		size_t n = bytes < sizeof(zeros) ? bytes : sizeof(zeros);
-		long done = mt_sys_quiet() ? MT_SYS3(SYS_write, fd, zeros, n) : MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
+		long done =
+			mt_sys_quiet() ? MT_SYS3(SYS_write, fd, zeros, n) : MT_SYS4(SYS_pwrite64, fd, zeros, n, offset);
 		if (done <= 0 && done != -EINTR)
 			return -1;
 		offset += (uint64_t)(done > 0 ? done : 0);
@@ -87,7 +88,8 @@ uint32_t mt_sys_refused, mt_sys_owner;
 static void note_refusal(long error)
 {
 	uint32_t why = error == -EACCES || error == -EPERM || error == -ENOENT ? MT_LOSS_RIGHTS
-	               : error == -EMFILE || error == -ENFILE                  ? MT_LOSS_FILES : MT_LOSS_DISK;
+		       : error == -EMFILE || error == -ENFILE                  ? MT_LOSS_FILES
+									       : MT_LOSS_DISK;
 
 	__atomic_store_n(&mt_sys_refused, why, __ATOMIC_RELAXED);
 }
@@ -145,14 +147,17 @@ int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes)
 
 void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
-	long fd = open_file(path, (how == MT_CREATE ? O_CREAT | O_EXCL : 0) | (mt_sys_quiet() && how != MT_OPEN ? O_APPEND : 0)), p = -1;
+	long fd = open_file(path, (how == MT_CREATE ? O_CREAT | O_EXCL : 0) |
+					  (mt_sys_quiet() && how != MT_OPEN ? O_APPEND : 0)),
+	     p = -1;
 
 	if (mt_sys_failed(fd)) {
 		note_refusal(fd);
 		return NULL;
 	}
 	note_refusal(-ENOSPC); /* what may come now */
-	if ((reserved == bytes || extend_file((int)fd, offset + bytes) == 0) && reserve((int)fd, offset, reserved, how) == 0)
+	if ((reserved == bytes || extend_file((int)fd, offset + bytes) == 0) &&
+	    reserve((int)fd, offset, reserved, how) == 0)
 		p = MT_SYS6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
 	MT_SYS1(SYS_close, fd);
 	if (!mt_sys_failed(p))

@@ -2,8 +2,9 @@
  * System calls made directly: libc's wrappers may be hooked (by us or by the target), set errno, and are
  * cancellation points. Each returns the result or -errno.
  *
- * A seccomp filter may kill the program for a call that it doesn't know. So every call of our own goes through mt_sys(), which
- * makes it only if it is known to be harmless and answers -ENOSYS else: what depends on it does without.
+ * A seccomp filter may kill the program for a call that it doesn't know. So every call of our own goes through
+ * mt_sys(), which makes it only if it is known to be harmless and answers -ENOSYS else: what depends on it does
+ * without.
  */
 #ifndef MT_SYS_H
 #define MT_SYS_H
@@ -13,47 +14,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#if defined(__x86_64__)
-static inline long mt_sys_raw(long n, long a, long b, long c, long d, long e, long f)
-{
-	long ret;
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	__asm__ volatile("syscall"
-	                 : "=a"(ret)
-	                 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-	                 : "rcx", "r11", "memory");
-	return ret;
-}
-#elif defined(__aarch64__)
-static inline long mt_sys_raw(long n, long a, long b, long c, long d, long e, long f)
-{
-	register long x8 __asm__("x8") = n;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-	__asm__ volatile("svc 0"
-	                 : "+r"(x0)
-	                 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-	                 : "memory");
-	return x0;
-}
-#else
-#include <unistd.h>
-static inline long mt_sys_raw(long n, long a, long b, long c, long d, long e, long f)
-{
-	int kept = errno;
-	long ret = syscall(n, a, b, c, d, e, f);
-	if (ret == -1)
-		ret = -errno;
-	errno = kept;
-	return ret;
-}
-#endif
+#include "shim/arch/arch.h"
 
 /* Which calls of ours are harmless. A filter is never taken away, so this only grows. */
 enum mt_quiet {
@@ -75,21 +36,21 @@ static inline int mt_sys_may(long n)
 
 	if (__builtin_expect(quiet == MT_QUIET_NOT, 1) || n == SYS_exit_group)
 		return 1;
-	return quiet == MT_QUIET_USUAL && (n == SYS_openat || n == SYS_read || n == SYS_write || n == SYS_close || n == SYS_mmap ||
-	                                   n == SYS_munmap || n == SYS_mprotect);
+	return quiet == MT_QUIET_USUAL && (n == SYS_openat || n == SYS_read || n == SYS_write || n == SYS_close ||
+					   n == SYS_mmap || n == SYS_munmap || n == SYS_mprotect);
 }
 
-/* A call of our own; mt_sys_raw is for what the program has asked for. */
+/* A call of our own; mt_arch_syscall is for what the program has asked for. */
 static inline long mt_sys(long n, long a, long b, long c, long d, long e, long f)
 {
-	return mt_sys_may(n) ? mt_sys_raw(n, a, b, c, d, e, f) : -ENOSYS;
+	return mt_sys_may(n) ? mt_arch_syscall(n, a, b, c, d, e, f) : -ENOSYS;
 }
 
-#define MT_SYS0(n) mt_sys(n, 0, 0, 0, 0, 0, 0)
-#define MT_SYS1(n, a) mt_sys(n, (long)(a), 0, 0, 0, 0, 0)
-#define MT_SYS2(n, a, b) mt_sys(n, (long)(a), (long)(b), 0, 0, 0, 0)
-#define MT_SYS3(n, a, b, c) mt_sys(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define MT_SYS4(n, a, b, c, d) mt_sys(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define MT_SYS0(n)                   mt_sys(n, 0, 0, 0, 0, 0, 0)
+#define MT_SYS1(n, a)                mt_sys(n, (long)(a), 0, 0, 0, 0, 0)
+#define MT_SYS2(n, a, b)             mt_sys(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define MT_SYS3(n, a, b, c)          mt_sys(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define MT_SYS4(n, a, b, c, d)       mt_sys(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define MT_SYS6(n, a, b, c, d, e, f) mt_sys(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline int mt_sys_failed(long ret)
@@ -103,11 +64,12 @@ uint32_t mt_sys_pid(void);
 void *mt_sys_pages(size_t bytes);
 void mt_sys_unmap(void *p, size_t bytes);
 
-/* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved` exist on disk.
- * NULL if anything is refused, or the file is not ours: nothing may be stored behind these before mt_sys_reserve(), because
- * a store into a hole of a full disk is SIGBUS in the target. What is new is written with zeros: the page cache then gets large folios in one go
- * (measured on ext4: 61 us for a chunk of 256 KiB until every page is writable, 275 by faulting). With MT_QUIET_USUAL a file grows by being
- * appended to, so all of a range is made sure of at once, and there is nothing left to reserve: mt_sys_first(). */
+/* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved`
+ * exist on disk. NULL if anything is refused, or the file is not ours: nothing may be stored behind these before
+ * mt_sys_reserve(), because a store into a hole of a full disk is SIGBUS in the target. What is new is written with
+ * zeros: the page cache then gets large folios in one go (measured on ext4: 61 us for a chunk of 256 KiB until every
+ * page is writable, 275 by faulting). With MT_QUIET_USUAL a file grows by being appended to, so all of a range is made
+ * sure of at once, and there is nothing left to reserve: mt_sys_first(). */
 enum mt_open {
 	MT_OPEN,   /* the range is there; its content stays */
 	MT_CREATE, /* make the file with mode 0600; fails if it is there */
@@ -146,7 +108,10 @@ void mt_sys_restore_signals(const uint64_t *old);
 /* A lock for slow paths only. Waiting is bounded: false after about two seconds, and the caller then gives up
  * its event rather than the program's progress. At once if the thread has it already: where signals can't be blocked a
  * handler may come by. */
-struct mt_lock { uint32_t word; const void *owner; };
+struct mt_lock {
+	uint32_t word;
+	const void *owner;
+};
 int mt_lock_take(struct mt_lock *lock);
 void mt_lock_reset(struct mt_lock *lock);
 void mt_lock_drop(struct mt_lock *lock);

@@ -5,17 +5,11 @@
  */
 #include <asm/unistd.h>
 
-#include "shim/jump.h"
+#include "shim/arch/jump.h"
 
 FUNCTION(syscall)
 	save
-#if defined(__x86_64__)
-	cmpl $__NR_seccomp, %edi
-	jne 1f
-#elif defined(__aarch64__)
-	cmp x0, #__NR_seccomp
-	b.ne 1f
-#endif
+	unless_first __NR_seccomp, 1f
 	CALL mt_before_seccomp
 1:	CALL mt_real_syscall
 	restore

@@ -1,6 +1,7 @@
 /*
- * Tables too large for .bss. What a library has there counts against RLIMIT_DATA while it is loaded, and the loader refuses a program
- * that would run without us. They are one mapping instead, made when recording begins; the kernel gives pages as they are touched.
+ * Tables too large for .bss. What a library has there counts against RLIMIT_DATA while it is loaded, and the loader
+ * refuses a program that would run without us. They are one mapping instead, made when recording begins; the kernel
+ * gives pages as they are touched.
  */
 #ifndef MT_TABLES_H
 #define MT_TABLES_H
@@ -9,7 +10,7 @@
 #include <stdint.h>
 
 struct mt_tables {
-	char  *base; /* zeroed; NULL = only the room is added up, and who takes gets NULL */
+	char *base; /* zeroed; NULL = only the room is added up, and who takes gets NULL */
 	size_t used;
 };
 
@@ -23,6 +24,7 @@ static inline void *mt_tables_take(struct mt_tables *t, size_t bytes)
 
 /* Each takes what its module needs. */
 void mt_ring_tables(struct mt_tables *t);
+void mt_stack_tables(struct mt_tables *t);
 void mt_rules_tables(struct mt_tables *t);
 void mt_ehframe_tables(struct mt_tables *t);
 void mt_modules_tables(struct mt_tables *t);

@@ -1,8 +1,8 @@
 /*
- * How a child is found by (parent, pc). Nearly all nodes have few children: these are a list, newest first, whose links lie beside the
- * nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a hash table, as do all of the
- * root. So a new node costs one access to memory that no cache has, that to its parent's link; and what is called from a new node is
- * new, too, its list one store to the link just made.
+ * How a child is found by (parent, pc). Nearly all nodes have few children: these are a list, newest first, whose links
+ * lie beside the nodes in private memory. A list ends at SHORT entries; further children of the same parent go into a
+ * hash table, as do all of the root. So a new node costs one access to memory that no cache has, that to its parent's
+ * link; and what is called from a new node is new, too, its list one store to the link just made.
  */
 #include <string.h>
 
@@ -12,23 +12,25 @@
 #include "shim/process.h"
 #include "shim/tree.h"
 
-#define SEGMENTS (MT_MAX_NODES / MT_NODE_STEP)
-#define BLOCK 65536u /* links that are mapped at a time */
-#define SHORT 8
+#define SEGMENTS    (MT_MAX_NODES / MT_NODE_STEP)
+#define BLOCK       65536u /* links that are mapped at a time */
+#define SHORT       8
 #define INDEX_START (1u << 10)
-#define SMALL (1u << 20) /* slots up to which an index grows fourfold */
-#define HUGE (4u << 20) /* bytes of an index from which on it has huge pages */
-#define FEW 512u /* nodes of the first segment that are reserved at first */
-#define RUN 16u /* segments that are made at once */
-#define RETRY_NS (20 * 1000 * 1000u)
-#define AHEAD 2048u /* nodes whose pages are made writable at a time */
+#define SMALL       (1u << 20) /* slots up to which an index grows fourfold */
+#define HUGE        (4u << 20) /* bytes of an index from which on it has huge pages */
+#define FEW         512u       /* nodes of the first segment that are reserved at first */
+#define RUN         16u        /* segments that are made at once */
+#define RETRY_NS    (20 * 1000 * 1000u)
+#define AHEAD       2048u /* nodes whose pages are made writable at a time */
 
 /* The newest child, the next older sibling: ids of 24 bits, 0 = none. */
-struct link { uint32_t child, next; };
+struct link {
+	uint32_t child, next;
+};
 
-#define ID_BITS 0xffffffu
-#define IS_DEAD (1u << 31)   /* in next: its code is gone, it is not to be found again */
-#define IN_INDEX (1u << 30)  /* in next: it is in no list */
+#define ID_BITS  0xffffffu
+#define IS_DEAD  (1u << 31) /* in next: its code is gone, it is not to be found again */
+#define IN_INDEX (1u << 30) /* in next: it is in no list */
 
 /* An entry is 0 or a node's id in the low 24 bits with 40 bits of its hash above. A match is verified against
  * the node, so that a stack is never another one's by accident. */
@@ -42,9 +44,9 @@ static struct mt_node *segment[SEGMENTS];
 static struct link *links[MT_MAX_NODES / BLOCK];
 static struct index *table;
 static uint64_t first_table[sizeof(struct index) / 8 + INDEX_START]; /* there is always one */
-static uint16_t held[SEGMENTS]; /* nodes of each segment that have their place on the disk */
+static uint16_t held[SEGMENTS];      /* nodes of each segment that have their place on the disk */
 static uint32_t base, there, failed; /* there: ids below that are ours have theirs */
-static uint64_t retry_ns; /* of what failed */
+static uint64_t retry_ns;            /* of what failed */
 
 static inline struct mt_node *node_at(uint32_t id)
 {
@@ -115,7 +117,8 @@ static uint32_t find_in_index(const struct index *idx, uint64_t hash, const stru
 			break;
 		if ((value ^ hash) >> 24 == 0) {
 			const struct mt_node *node = node_at((uint32_t)(value & 0xffffff));
-			if (node && node->pc == wanted->pc && node->parent == wanted->parent && node->flags == wanted->flags)
+			if (node && node->pc == wanted->pc && node->parent == wanted->parent &&
+			    node->flags == wanted->flags)
 				return (uint32_t)(value & 0xffffff);
 		}
 	}
@@ -180,18 +183,21 @@ static int map_links(uint32_t block)
 	return new != NULL;
 }
 
-/* Maps segment i and those after it, `run` in all. Of the first one only some nodes are reserved: most processes make few. How many
- * ids more have their place, or 0. */
+/* Maps segment i and those after it, `run` in all. Of the first one only some nodes are reserved: most processes make
+ * few. How many ids more have their place, or 0. */
 static uint32_t map_segments(uint32_t i, uint32_t run)
 {
-	uint32_t own = i - base / MT_NODE_STEP, n = own ? run * MT_NODE_STEP : (uint32_t)mt_sys_first(FEW, MT_NODE_STEP);
+	uint32_t own = i - base / MT_NODE_STEP,
+		 n = own ? run * MT_NODE_STEP : (uint32_t)mt_sys_first(FEW, MT_NODE_STEP);
 	size_t bytes = run * MT_NODE_STEP * sizeof(struct mt_node), reserved = n * sizeof(struct mt_node);
 	struct mt_node *seg;
 
 	if (i + run > SEGMENTS || mt_process_sandboxed() || !map_links(i * MT_NODE_STEP / BLOCK) ||
-	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) || !mt_process_charge(reserved, own ? MT_CHARGE_KEPT : MT_CHARGE_FIRST))
+	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) ||
+	    !mt_process_charge(reserved, own ? MT_CHARGE_KEPT : MT_CHARGE_FIRST))
 		return 0;
-	seg = mt_process_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved, own ? MT_EXTEND : MT_CREATE);
+	seg = mt_process_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved,
+			     own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
 		mt_process_refund(reserved);
 		return 0;
@@ -302,12 +308,13 @@ static void set_next(struct link *l, uint32_t next)
 {
 	uint32_t old = __atomic_load_n(&l->next, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&l->next, &old, next | (old & IS_DEAD), 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&l->next, &old, next | (old & IS_DEAD), 0, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
 		;
 }
 
-/* From now on other threads may find the node. Releases: who finds the id finds the node whole; they pair with the acquires in find() and
- * index_rebuild(). */
+/* From now on other threads may find the node. Releases: who finds the id finds the node whole; they pair with the
+ * acquires in find() and index_rebuild(). */
 static void put_in_list(uint32_t parent, uint32_t id)
 {
 	struct link *of = link_at(parent);
@@ -328,7 +335,8 @@ static void put_in_index(uint32_t parent, uint32_t id, uint64_t pc)
 		grow_index(0);
 }
 
-/* New nodes: the first is a child of `parent`, in its list or in the index; each other one is the only child of the one before. */
+/* New nodes: the first is a child of `parent`, in its list or in the index; each other one is the only child of the one
+ * before. */
 static unsigned add_path(uint32_t parent, struct mt_tree_frame *path, unsigned n, int in_list)
 {
 	uint32_t first;
@@ -376,7 +384,8 @@ static uint32_t find(const struct mt_node *wanted, int *in_list)
 	if (wanted->parent)
 		id = find_in_list(wanted, in_list);
 	if (!id && !*in_list)
-		id = find_in_index(__atomic_load_n(&table, __ATOMIC_ACQUIRE), hash_of(wanted->parent, wanted->pc), wanted);
+		id = find_in_index(__atomic_load_n(&table, __ATOMIC_ACQUIRE), hash_of(wanted->parent, wanted->pc),
+				   wanted);
 	return id;
 }
 

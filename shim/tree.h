@@ -23,8 +23,8 @@ struct mt_tree_frame {
 	uint32_t node; /* to be filled in */
 };
 
-/* The nodes of n <= MT_TREE_PATH such frames, the first called from `parent`. How many were given one: fewer when the tree is
- * full. Much faster than one by one where they are new. */
+/* The nodes of n <= MT_TREE_PATH such frames, the first called from `parent`. How many were given one: fewer when the
+ * tree is full. Much faster than one by one where they are new. */
 #define MT_TREE_PATH 32u
 unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n);
 

@@ -7,8 +7,8 @@
  * slot (where its return address lies), return address and caller's frame pointer of a kept frame, the state is the one
  * that the previous capture had there; then it only remains to see that the words it read further out are still the
  * same: each kept frame's return address, the saved frame pointer, where that frame saved it, and
- * the cell that holds the CFA of a realigned frame. If they are, the rest of the stack is the kept one. (Comparing return
- * addresses alone is wrong: with an indirect call to f() and then to g() from one call site, both calling a
+ * the cell that holds the CFA of a realigned frame. If they are, the rest of the stack is the kept one. (Comparing
+ * return addresses alone is wrong: with an indirect call to f() and then to g() from one call site, both calling a
  * function that uses alloca, the frame pointer can differ while all return addresses are equal.)
  *
  * To find a stack's node, each kept frame has a 64-bit hash of all pcs from the outermost frame to it, so that the
@@ -19,10 +19,11 @@
  * Frames beyond a signal frame, or one that needed the full interpreter (whose other registers nobody verifies), are
  * not kept.
  *
- * Of a stack deeper than `depth` the innermost frames are shown: a window, whose outer end moves with the innermost frame. The hash is a
- * polynomial in the pcs, so that a window's follows from those at its two ends; and what is kept reaches further out than a window, so
- * that a stack that has become a little less deep need not be walked anew. Only a window's frames are compared: what lies outside
- * of it is when a window reaches there. Nodes of kept frames are those of one window, and looked up anew for another.
+ * Of a stack deeper than `depth` the innermost frames are shown: a window, whose outer end moves with the innermost
+ * frame. The hash is a polynomial in the pcs, so that a window's follows from those at its two ends; and what is kept
+ * reaches further out than a window, so that a stack that has become a little less deep need not be walked anew. Only a
+ * window's frames are compared: what lies outside of it is when a window reaches there. Nodes of kept frames are those
+ * of one window, and looked up anew for another.
  */
 #include <limits.h>
 
@@ -30,18 +31,6 @@
 #include "shim/unwind_state.h"
 
 static uint32_t epoch;
-
-static inline uint64_t thread_pointer(void)
-{
-	uint64_t tp;
-
-#if defined(__x86_64__)
-	__asm__("movq %%fs:0, %0" : "=r"(tp));
-#elif defined(__aarch64__)
-	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
-#endif
-	return tp;
-}
 
 /* The compiler may not move stores across this; a signal handler sees them in order. */
 static inline void in_order(void)
@@ -87,7 +76,7 @@ size_t mt_unwind_bytes(unsigned depth)
 	return sizeof(struct mt_unwind) + room(depth) * (2 * sizeof(struct frame) + sizeof(struct sum));
 }
 
-#define MANY 256 /* captures, of a thread that is worth more memory */
+#define MANY 256                   /* captures, of a thread that is worth more memory */
 #define BASE 0x9E3779B97F4A7C15ull /* of the polynomial */
 
 void mt_unwind_init(struct mt_unwind *u, unsigned depth)
@@ -148,7 +137,8 @@ void mt_unwind_unmapped(void)
 
 /* ---- walk ---- */
 
-/* The first kept entry behind the frame whose number is `from`, of which there are at least so many, less u->origin, before it. */
+/* The first kept entry behind the frame whose number is `from`, of which there are at least so many, less u->origin,
+ * before it. */
 static inline unsigned entry_behind(const struct mt_unwind *u, uint32_t from, unsigned count)
 {
 	unsigned i = from - u->origin;
@@ -159,7 +149,8 @@ static inline unsigned entry_behind(const struct mt_unwind *u, uint32_t from, un
 }
 
 /* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
- * same, as far out as they are shown? If not, returns the index of the first that doesn't, else `top`. All of them lie in u->range. */
+ * same, as far out as they are shown? If not, returns the index of the first that doesn't, else `top`. All of them lie
+ * in u->range. */
 static inline int still_there(const struct mt_unwind *u, int top)
 {
 	uint32_t frames = u->sum[top].frames + u->new_count - u->cells;
@@ -200,7 +191,8 @@ static inline bool joins(struct mt_unwind *u, const struct frame *f, int *candid
 }
 
 /* The common rule, CFA = register + offset. False if the stack can't be so. */
-static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint64_t word, struct cursor *c, struct frame *f)
+static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint64_t word, struct cursor *c,
+						       struct frame *f)
 {
 	uint64_t cfa = (mt_rules_kind(word) == MT_RULE_SP ? c->sp : c->fp) + mt_rules_cfa(word);
 	uint32_t saved = mt_rules_saved(word);
@@ -223,8 +215,9 @@ static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint
 	return true;
 }
 
-/* Each frame's rule is in a line of its own, which is known only when the frame further in is done; other work has mostly driven it out
- * of the caches. But from one call of malloc at one depth the way outwards is mostly the same: all are fetched at once. */
+/* Each frame's rule is in a line of its own, which is known only when the frame further in is done; other work has
+ * mostly driven it out of the caches. But from one call of malloc at one depth the way outwards is mostly the same: all
+ * are fetched at once. */
 static inline struct guess *fetch(struct mt_unwind *u, const struct mt_regs *at)
 {
 	struct guess *g = &u->guess[((at->pc ^ at->sp << 20) * 0x9E3779B97F4A7C15ull >> 40) & u->guess_mask];
@@ -274,7 +267,7 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 		u->cut = s == STEP_CUT && !u->more;
 		if (s != STEP_FRAME || !f.ra)
 			return;
-		c.pc = strip(f.ra);
+		c.pc = mt_arch_strip(f.ra);
 		c.fp = f.fp;
 		c.exact = false;
 		if (u->new_count == 0 && is_own(c.pc))
@@ -289,13 +282,13 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 
 static inline uint64_t mix(uint64_t h, const struct frame *f)
 {
-	uint64_t pc = (strip(f->ra) ^ (uint64_t)(f->flags & EXACT) << 63) * 0xD6E8FEB86659FD93ull;
+	uint64_t pc = (mt_arch_strip(f->ra) ^ (uint64_t)(f->flags & EXACT) << 63) * 0xD6E8FEB86659FD93ull;
 
 	return h * BASE + (pc ^ pc >> 29);
 }
 
-/* There is no room for all that is to be kept: the outermost go, as many as one walk would not have found. Returns how many entries
- * are left of the `n` that were joined. */
+/* There is no room for all that is to be kept: the outermost go, as many as one walk would not have found. Returns how
+ * many entries are left of the `n` that were joined. */
 static __attribute__((noinline)) unsigned slide(struct mt_unwind *u, unsigned n)
 {
 	uint32_t end = u->sum[n - 1].frames + u->new_count - u->cells;
@@ -309,7 +302,8 @@ static __attribute__((noinline)) unsigned slide(struct mt_unwind *u, unsigned n)
 	return n - gone;
 }
 
-/* Hash of the stack, or of the innermost `depth` frames of it. New frames become kept ones, unless the walk says otherwise. */
+/* Hash of the stack, or of the innermost `depth` frames of it. New frames become kept ones, unless the walk says
+ * otherwise. */
 static __attribute__((noinline)) uint64_t absorb(struct mt_unwind *u)
 {
 	unsigned n = (unsigned)(u->join + 1), first = u->ground == &u->range ? u->barrier : u->new_count;
@@ -399,7 +393,7 @@ static uint32_t resolve_some(struct mt_unwind *u, unsigned *i, unsigned unkept, 
 	for (; *i < end && n < MT_TREE_PATH; ++*i) {
 		const struct frame *f = frame_at(u, *i, unkept);
 		if (!(f->flags & CELL))
-			u->path[n++] = (struct mt_tree_frame){ strip(f->ra), f->flags & EXACT, 0 };
+			u->path[n++] = (struct mt_tree_frame){ mt_arch_strip(f->ra), f->flags & EXACT, 0 };
 	}
 	done = n ? mt_tree_path(node, u->path, n) : 0;
 	n = 0;
@@ -462,7 +456,7 @@ static bool too_short(const struct mt_unwind *u)
 static inline void remember(const struct mt_unwind *u, struct guess *g)
 {
 	for (unsigned i = 0; i < GUESSED_FRAMES && i + 1 < u->new_count; i++)
-		g->rule[i] = (uint16_t)mt_rules_set(mt_rules_key(strip(u->new[i + 1].ra), false));
+		g->rule[i] = (uint16_t)mt_rules_set(mt_arch_pc_key(mt_arch_strip(u->new[i + 1].ra), false));
 	g->memo = (uint16_t)(u->whole >> 40 & u->memo_mask);
 }
 
@@ -494,8 +488,8 @@ void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
 {
 	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 
-	if (u->busy || u->thread != thread_pointer())
-		start_anew(u, thread_pointer());
+	if (u->busy || u->thread != mt_arch_thread())
+		start_anew(u, mt_arch_thread());
 	u->busy = true;
 	in_order();
 	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now)

@@ -6,30 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/arch/registers.h"
+
 /* Registers of a frame: at one instruction, or, with `called`, as they will be when a call made from it returns to pc;
  * x86-64: then the return address is below sp, and fp below that. */
 struct mt_regs {
 	uint64_t pc, sp, fp, lr;
 	bool called;
-};
-
-/* Takes the registers of the function it stands in. */
-#if defined(__x86_64__)
-#define MT_REGS_HERE(r)                                                                              \
-	__asm__ volatile("leaq 0f(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2\n0:"                \
-	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp)                               \
-	                 :                                                                           \
-	                 : "memory");                                                                \
-	(r).lr = 0;                                                                                  \
-	(r).called = false
-#elif defined(__aarch64__)
-#define MT_REGS_HERE(r)                                                                              \
-	__asm__ volatile("mov %1, sp\n\tmov %2, x29\n\tmov %3, x30\n\tadr %0, 0f\n0:"                \
-	                 : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).lr)                \
-	                 :                                                                           \
-	                 : "memory");                                                                \
-	(r).called = false
-#endif
+}; /* MT_REGS_HERE(r) takes those of the function it stands in */
 
 /* A thread's state; used by one capture at a time. A signal handler that interrupts a capture of its thread must
  * not start another one with the same state, unless it never returns to it. */
@@ -44,18 +28,20 @@ void mt_unwind_boot(void);
 
 #define MT_UNWIND_ALIGN 64
 
-/* Bytes of zeroed memory, aligned to MT_UNWIND_ALIGN, for stacks of up to `depth` frames; little of it is touched by a thread with little to do. */
+/* Bytes of zeroed memory, aligned to MT_UNWIND_ALIGN, for stacks of up to `depth` frames; little of it is touched by a
+ * thread with little to do. */
 size_t mt_unwind_bytes(unsigned depth);
 void mt_unwind_init(struct mt_unwind *u, unsigned depth);
 
-/* A capture is made in two steps, since memory that the second one needs is on its way when the first one returns. Both are
- * async-signal-safe, take no memory, leave errno alone, use less than 512 bytes of stack.
+/* A capture is made in two steps, since memory that the second one needs is on its way when the first one returns. Both
+ * are async-signal-safe, take no memory, leave errno alone, use less than 512 bytes of stack.
  *
- * First, the stack of the caller of the frame at `at` (`called`: the stack from `at` on); frames of this library on top are left out. */
+ * First, the stack of the caller of the frame at `at` (`called`: the stack from `at` on); frames of this library on top
+ * are left out. */
 void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at);
 
-/* Then, what was found, as a node of the call tree: the same one when it is asked for again. *truncated is set if frames are missing: more than `depth`,
- * no way to go on, or no room in the tree. */
+/* Then, what was found, as a node of the call tree: the same one when it is asked for again. *truncated is set if
+ * frames are missing: more than `depth`, no way to go on, or no room in the tree. */
 uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated);
 
 /* For tests. */

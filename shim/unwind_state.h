@@ -3,6 +3,7 @@
 #define MT_UNWIND_STATE_H
 
 #include "format/format.h"
+#include "shim/arch/registers.h"
 #include "shim/range.h"
 #include "shim/rules.h"
 #include "shim/tree.h"
@@ -10,15 +11,15 @@
 
 enum { EXACT = MT_NODE_EXACT, CELL = 2, GUESSED = 4 };
 
-/* A frame of a capture. With CELL it is no frame but a word that one was found through: ra is its content. With GUESSED no table
- * says that the return address is one. */
+/* A frame of a capture. With CELL it is no frame but a word that one was found through: ra is its content. With GUESSED
+ * no table says that the return address is one. */
 struct frame {
-	uint64_t slot;  /* address of the return address */
-	uint64_t ra;    /* as stored there */
-	uint64_t fp;    /* frame pointer of the caller */
-	int16_t fp_at;  /* it was loaded from slot + 8 * fp_at; 0: the frame didn't save it */
+	uint64_t slot; /* address of the return address */
+	uint64_t ra;   /* as stored there */
+	uint64_t fp;   /* frame pointer of the caller */
+	int16_t fp_at; /* it was loaded from slot + 8 * fp_at; 0: the frame didn't save it */
 	uint16_t flags;
-	uint32_t node;  /* 0: not looked up yet */
+	uint32_t node; /* 0: not looked up yet */
 };
 
 /* Where a walk is. `exact`: pc is the next instruction rather than a return address. */
@@ -29,8 +30,8 @@ struct cursor {
 
 enum step { STEP_FRAME, STEP_JUMP /* no frame to compare */, STEP_END, STEP_CUT };
 
-#define GUESSES 1024u
-#define FEW_GUESSES 16u
+#define GUESSES        1024u
+#define FEW_GUESSES    16u
 #define GUESSED_FRAMES 7u
 
 /* What a walk that began here needed the last time: the sets of its next frames' rules, that of its stack's node. */
@@ -38,7 +39,7 @@ struct guess {
 	uint16_t rule[GUESSED_FRAMES], memo;
 };
 
-#define MEMO_WAYS 4
+#define MEMO_WAYS     4
 #define MEMO_SETS_MIN 8u
 #define MEMO_SETS_MAX 4096u
 
@@ -55,33 +56,34 @@ struct sum {
 };
 
 /* Frames, and entries, that a thread with short stacks does with: all it touches then is in a page, with its ring. */
-#define SMALL 12u
+#define SMALL      12u
 #define SMALL_ROOM (2 * SMALL + 2)
 
 struct mt_unwind {
 	uint32_t epoch;
 	unsigned depth, most, room; /* frames that are shown, and that one walk goes; entries there is room for */
-	uint64_t thread;  /* thread pointer of the last user: rings change hands */
-	bool busy;        /* a capture is being made, or was left by longjmp out of a signal handler */
+	uint64_t thread;            /* thread pointer of the last user: rings change hands */
+	bool busy;                  /* a capture is being made, or was left by longjmp out of a signal handler */
 
 	struct frame *kept; /* outermost first */
 	struct sum *sum;    /* of each kept one */
 	unsigned kept_count;
-	unsigned first;     /* index of the outermost one that is shown; kept_count and more: new ones that are not kept */
-	unsigned base;      /* what `first` was when nodes were looked up; those of others are not valid */
-	uint32_t origin;    /* frames further out than the kept ones, that were found once and dropped */
-	bool kept_cut;      /* the kept stack's outer end is not its real end: there was no way to go on */
-	bool kept_more;     /* ... or there were too many frames */
-	uint64_t power;     /* what a frame's part of the hash is multiplied by when `depth` more follow */
+	/* index of the outermost one that is shown; kept_count and more: new ones that are not kept */
+	unsigned first;
+	unsigned base;         /* what `first` was when nodes were looked up; those of others are not valid */
+	uint32_t origin;       /* frames further out than the kept ones, that were found once and dropped */
+	bool kept_cut;         /* the kept stack's outer end is not its real end: there was no way to go on */
+	bool kept_more;        /* ... or there were too many frames */
+	uint64_t power;        /* what a frame's part of the hash is multiplied by when `depth` more follow */
 	struct mt_range range; /* holds all kept slots and cells */
 
-	struct frame *new;  /* frames of the capture being made that are not kept ones, innermost first */
+	struct frame *new; /* frames of the capture being made that are not kept ones, innermost first */
 	unsigned new_count;
-	unsigned cells;     /* new entries that are no frames */
-	unsigned barrier;   /* new frames below this index are not to be kept */
-	int join;           /* index of the kept frame that was reached, or -1 */
-	bool cut, more;     /* frames are missing; the walk ended because it had `most` */
-	uint64_t whole;     /* hash of the stack that was found */
+	unsigned cells;          /* new entries that are no frames */
+	unsigned barrier;        /* new frames below this index are not to be kept */
+	int join;                /* index of the kept frame that was reached, or -1 */
+	bool cut, more;          /* frames are missing; the walk ended because it had `most` */
+	uint64_t whole;          /* hash of the stack that was found */
 	struct mt_range *ground; /* which of the two ranges the walk is on */
 
 	struct guess *guess; /* by where a walk begins; few at first */
@@ -93,7 +95,7 @@ struct mt_unwind {
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;
 	struct mt_rule rule;
-	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
+	struct mt_range other; /* a second stack: that of the code a signal handler interrupted */
 
 	struct frame few_kept[SMALL_ROOM], few_new[SMALL_ROOM];
 	struct sum few_sums[SMALL_ROOM];
@@ -113,19 +115,6 @@ enum step mt_unwind_step(struct mt_unwind *u);
 static inline uint64_t load(uint64_t addr)
 {
 	return *(const volatile uint64_t *)(uintptr_t)addr;
-}
-
-/* A return address may carry a signature in its upper bits (pointer authentication). */
-static inline uint64_t strip(uint64_t ra)
-{
-#if defined(__aarch64__)
-	register uint64_t x30 __asm__("x30") = ra;
-
-	__asm__("hint #7" : "+r"(x30)); /* xpaclri: a no-op where there are no signatures */
-	return x30;
-#else
-	return ra;
-#endif
 }
 
 #endif

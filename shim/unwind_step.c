@@ -1,16 +1,12 @@
 /*
- * The steps of a walk that are rare: out of signal handlers, out of frames that realigned the stack, through code without
- * unwind tables, and by the full interpreter, which knows all registers.
+ * The steps of a walk that are rare: out of signal handlers, out of frames that realigned the stack, through code
+ * without unwind tables, and by the full interpreter, which knows all registers.
  *
  * The walk itself knows only sp and fp. When a frame's place depends on another register (the dynamic loader's
  * trampolines keep the CFA in rbx), the full interpreter starts in its own frame, where all registers that functions
  * preserve are known, and goes outwards until it is where the walk is; then one frame further. That takes as many
  * steps as the stack is deep, and happens about as often as a function is called for the first time.
  */
-#include <signal.h>
-#include <stddef.h>
-#include <ucontext.h>
-
 #include "shim/unwind_state.h"
 
 /* ---- full interpreter: all registers, all that DWARF can say ---- */
@@ -37,11 +33,14 @@ static bool full_register(struct mt_unwind *u, unsigned reg, uint64_t cfa, uint6
 		if (!load_checked(u, cfa + (uint64_t)n, &v))
 			return false;
 		break;
-	case MT_CFI_IS: v = cfa + (uint64_t)n; break;
-	case MT_CFI_REGISTER: v = n >= 0 && n < MT_CFI_REGS ? u->regs[n] : 0; break;
+	case MT_CFI_IS:
+		v = cfa + (uint64_t)n;
+		break;
+	case MT_CFI_REGISTER:
+		v = n >= 0 && n < MT_CFI_REGS ? u->regs[n] : 0;
+		break;
 	case MT_CFI_AT_EXPR:
-		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v) ||
-		    !load_checked(u, v, &v))
+		if (!mt_cfi_eval(&u->cfi, n, u->regs, pc, cfa, load_checked, u, &v) || !load_checked(u, v, &v))
 			return false;
 		break;
 	case MT_CFI_IS_EXPR:
@@ -55,24 +54,11 @@ static bool full_register(struct mt_unwind *u, unsigned reg, uint64_t cfa, uint6
 /* Out of a signal handler: the kernel left the interrupted registers on the handler's stack, at sp. */
 static bool full_signal(struct mt_unwind *u, struct cursor *c)
 {
-#if defined(__x86_64__)
-	static const uint8_t place[MT_CFI_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
-	uint64_t saved = c->sp + offsetof(ucontext_t, uc_mcontext.gregs);
-
 	for (unsigned i = 0; i < MT_CFI_REGS; i++)
-		if (!load_checked(u, saved + 8 * place[i], &u->regs[i]))
+		if (!load_checked(u, mt_arch_signal_register(c->sp, i), &u->regs[i]))
 			return false;
-	c->pc = u->regs[MT_CFI_RA];
-#elif defined(__aarch64__)
-	uint64_t saved = c->sp + sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.regs);
-
-	for (unsigned i = 0; i < MT_CFI_REGS; i++)
-		if (!load_checked(u, saved + 8 * i, &u->regs[i]))
-			return false;
-	if (!load_checked(u, saved + 8 * 32, &c->pc))
+	if (!load_checked(u, mt_arch_signal_pc(c->sp), &c->pc))
 		return false;
-#endif
 	c->sp = u->regs[MT_CFI_SP];
 	c->fp = u->regs[MT_CFI_FP];
 	c->lr = u->regs[MT_CFI_RA];
@@ -91,8 +77,7 @@ static bool full_step(struct mt_unwind *u, struct cursor *c)
 	if (mt_ehframe_find(&u->cfi.eh, look) != MT_EH_FOUND || !mt_cfi_run(&u->cfi, look))
 		return false;
 	cfa = u->regs[row->cfa_reg] + (uint64_t)row->cfa_n;
-	if (row->cfa_is_expr &&
-	    !mt_cfi_eval(&u->cfi, row->cfa_n, u->regs, c->pc, 0, load_checked, u, &cfa))
+	if (row->cfa_is_expr && !mt_cfi_eval(&u->cfi, row->cfa_n, u->regs, c->pc, 0, load_checked, u, &cfa))
 		return false;
 	for (unsigned i = 0; i < MT_CFI_REGS; i++)
 		if (!full_register(u, i, cfa, c->pc))
@@ -100,7 +85,7 @@ static bool full_step(struct mt_unwind *u, struct cursor *c)
 	if (row->how[MT_CFI_SP] == MT_CFI_SAME)
 		u->next[MT_CFI_SP] = cfa;
 	__builtin_memcpy(u->regs, u->next, sizeof(u->regs));
-	c->pc = strip(u->regs[MT_CFI_RA]);
+	c->pc = mt_arch_strip(u->regs[MT_CFI_RA]);
 	c->sp = u->regs[MT_CFI_SP];
 	c->fp = u->regs[MT_CFI_FP];
 	c->exact = false;
@@ -112,14 +97,7 @@ static inline __attribute__((always_inline)) void full_here(uint64_t *regs, stru
 {
 	struct mt_regs here;
 
-#if defined(__x86_64__)
-	__asm__ volatile("movq %%rbx, 24(%0)\n\tmovq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\t"
-	                 "movq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)" : : "r"(regs) : "memory");
-#elif defined(__aarch64__)
-	__asm__ volatile("stp x19, x20, [%0, #152]\n\tstp x21, x22, [%0, #168]\n\tstp x23, x24, [%0, #184]\n\t"
-	                 "stp x25, x26, [%0, #200]\n\tstp x27, x28, [%0, #216]\n\tstr x30, [%0, #240]"
-	                 : : "r"(regs) : "memory");
-#endif
+	mt_arch_preserved(regs);
 	MT_REGS_HERE(here);
 	regs[MT_CFI_FP] = here.fp;
 	regs[MT_CFI_SP] = here.sp;
@@ -194,13 +172,11 @@ static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct 
  * above. A frame pointer of 0 marks the outermost frame. */
 static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *f)
 {
-#if defined(__aarch64__)
-	if (c->exact) { /* a stub or a leaf: it has no frame yet */
+	if (MT_ARCH_LINK_REGISTER && c->exact) { /* a stub or a leaf: it has no frame yet */
 		*f = (struct frame){ .ra = c->lr, .fp = c->fp };
 		u->barrier = u->new_count + 1;
 		return STEP_FRAME;
 	}
-#endif
 	if (c->fp == 0)
 		return STEP_END;
 	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
@@ -226,8 +202,8 @@ static enum step step_full(struct mt_unwind *u, struct cursor *c)
 	return STEP_JUMP;
 }
 
-/* CFA = register + offset, as in walk(), but with numbers that don't fit into a word; or (aarch64) the return address of
- * an interrupted function is still in its register, which nobody can verify later. */
+/* CFA = register + offset, as in walk(), but with numbers that don't fit into a word; or (aarch64) the return address
+ * of an interrupted function is still in its register, which nobody can verify later. */
 static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct cursor *c, struct frame *f)
 {
 	uint64_t cfa = (r->kind == MT_RULE_SP ? c->sp : c->fp) + (uint64_t)(int64_t)r->cfa;
@@ -249,8 +225,8 @@ static enum step step_wide(struct mt_unwind *u, const struct mt_rule *r, struct 
 	return STEP_FRAME;
 }
 
-/* What was taken for a return address doesn't lie behind a call in any code: it was no frame. But if a table has led to it,
- * somebody has written it by hand into a new stack (boost.context): there that one begins. */
+/* What was taken for a return address doesn't lie behind a call in any code: it was no frame. But if a table has led to
+ * it, somebody has written it by hand into a new stack (boost.context): there that one begins. */
 static enum step drop_last(struct mt_unwind *u)
 {
 	struct frame *last = u->new_count ? &u->new[u->new_count - 1] : NULL;
@@ -278,10 +254,16 @@ enum step mt_unwind_step(struct mt_unwind *u)
 		return STEP_CUT;
 	u->found = (struct frame){ 0 };
 	switch (r.kind) {
-	case MT_RULE_SP: case MT_RULE_FP: return step_wide(u, &r, c, &u->found);
-	case MT_RULE_CELL: return step_cell(u, &r, c, &u->found);
-	case MT_RULE_SIGNAL: return step_signal(u, c);
-	case MT_RULE_BARE: return step_bare(u, c, &u->found);
-	default: return step_full(u, c);
+	case MT_RULE_SP:
+	case MT_RULE_FP:
+		return step_wide(u, &r, c, &u->found);
+	case MT_RULE_CELL:
+		return step_cell(u, &r, c, &u->found);
+	case MT_RULE_SIGNAL:
+		return step_signal(u, c);
+	case MT_RULE_BARE:
+		return step_bare(u, c, &u->found);
+	default:
+		return step_full(u, c);
 	}
 }

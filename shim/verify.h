@@ -1,6 +1,6 @@
 /*
- * MEMTRACE_VERIFY=1 has every captured stack compared with another unwinder's. That one is a library for tests, which lies beside
- * this one as libmemtrace-verify.so and is not installed; where it is missing nothing is compared.
+ * MEMTRACE_VERIFY=1 has every captured stack compared with another unwinder's. That one is a library for tests, which
+ * lies beside this one as libmemtrace-verify.so and is not installed; where it is missing nothing is compared.
  */
 #ifndef MT_VERIFY_H
 #define MT_VERIFY_H

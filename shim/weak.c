@@ -1,13 +1,16 @@
 /*
- * `if (cuMemAlloc_v2)`: a weak reference is how a program that was linked without CUDA's driver or CANN asks whether they are there. The
- * loader binds it to our export of that name, since such references have no version that would tell what they mean. Where no
- * module but us defines the name, the words that hold our address are made 0 again, before the program begins.
+ * `if (cuMemAlloc_v2)`: a weak reference is how a program that was linked without CUDA's driver or CANN asks whether
+ * they are there. The loader binds it to our export of that name, since such references have no version that would tell
+ * what they mean. Where no module but us defines the name, the words that hold our address are made 0 again, before the
+ * program begins.
  *
- * It is not done in modules that are loaded later: they are met when they are already running, between the question and the call maybe.
+ * It is not done in modules that are loaded later: they are met when they are already running, between the question and
+ * the call maybe.
  */
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "shim/arch/arch.h"
 #include "shim/dlsym.h"
 #include "shim/elfsym.h"
 #include "shim/new.h"
@@ -38,22 +41,12 @@ static void clear_word(const struct dl_phdr_info *info, uintptr_t at)
 		MT_SYS3(SYS_mprotect, start, page, PROT_READ);
 }
 
-/* A relocation that makes a word the address of its symbol. */
-static int is_address(uint64_t info)
-{
-#if defined(__x86_64__)
-	return ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT || ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_64;
-#elif defined(__aarch64__)
-	return ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT || ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_ABS64;
-#endif
-}
-
-static int is_in_vain(const struct mt_symbols *s, const ElfW(Sym) *sym)
+static int is_in_vain(const struct mt_symbols *s, const ElfW(Sym) * sym)
 {
 	const char *name = s->names + sym->st_name;
 
-	return sym->st_shndx == SHN_UNDEF && ELF64_ST_BIND(sym->st_info) == STB_WEAK && (mt_wrap_row(name) || mt_new_is(name)) &&
-	       !mt_symbols_search(MT_ANY, NULL, name, NULL);
+	return sym->st_shndx == SHN_UNDEF && ELF64_ST_BIND(sym->st_info) == STB_WEAK &&
+	       (mt_wrap_row(name) || mt_new_is(name)) && !mt_symbols_search(MT_ANY, NULL, name, NULL);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *unused)
@@ -68,7 +61,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
 		for (size_t i = t ? 0 : s.relative; i < s.relocations[t].count; i++) {
 			const ElfW(Rela) *r = &s.relocations[t].rows[i];
 			uintptr_t at = s.bias + r->r_offset;
-			if (is_address(r->r_info) && mt_is_own(*(void **)at) && is_in_vain(&s, &s.table[ELF64_R_SYM(r->r_info)]))
+			if (mt_arch_is_address((uint32_t)ELF64_R_TYPE(r->r_info)) && mt_is_own(*(void **)at) &&
+			    is_in_vain(&s, &s.table[ELF64_R_SYM(r->r_info)]))
 				clear_word(info, at);
 		}
 	return 0;

@@ -76,7 +76,7 @@ struct set_node *block_set_from(const struct block_set *s, struct set_key key)
 {
 	struct set_node *found = NULL;
 
-	for (struct set_node *n = s->root; n; )
+	for (struct set_node *n = s->root; n;)
 		if (is_below(&n->key, &key)) {
 			n = n->right;
 		} else {
@@ -90,7 +90,7 @@ struct set_node *block_set_before(const struct block_set *s, struct set_key key)
 {
 	struct set_node *found = NULL;
 
-	for (struct set_node *n = s->root; n; )
+	for (struct set_node *n = s->root; n;)
 		if (is_below(&n->key, &key)) {
 			found = n;
 			n = n->right;

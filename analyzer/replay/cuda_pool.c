@@ -1,25 +1,26 @@
 #include "analyzer/replay/cuda_pool.h"
 
-#include "analyzer/error.h"
 #include "analyzer/replay/block_set.h"
-#include "analyzer/vec.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
 
-#define BLOCK_STEP    512ull      /* blocks are multiples */
-#define SMALL_MOST    MIB         /* requests up to it are small */
-#define SMALL_SEGMENT (2 * MIB)   /* also the page of a small expandable segment */
-#define LARGE_SEGMENT (20 * MIB)  /* of requests below OWN_LEAST; also the page of a large expandable segment */
-#define OWN_LEAST     (10 * MIB)  /* from here on a request has a segment of its own size */
-#define OWN_STEP      (2 * MIB)   /* ... rounded up to that */
-#define LEAST_INTERVAL 20         /* log2 of what the first of `divisions` is for */
-#define CHUNK         1024        /* blocks allocated at a time */
+#define BLOCK_STEP     512ull       /* blocks are multiples */
+#define SMALL_MOST     MIB          /* requests up to it are small */
+#define SMALL_SEGMENT  (2 * MIB)    /* also the page of a small expandable segment */
+#define LARGE_SEGMENT  (20 * MIB)   /* of requests below OWN_LEAST; also the page of a large expandable segment */
+#define OWN_LEAST      (10 * MIB)   /* from here on a request has a segment of its own size */
+#define OWN_STEP       (2 * MIB)    /* ... rounded up to that */
+#define LEAST_INTERVAL 20           /* log2 of what the first of `divisions` is for */
+#define CHUNK          1024         /* blocks allocated at a time */
 #define MOST_ADDRESSES (1ull << 47) /* of a process: no request is as large */
 
-/* What a request without a retry makes at most: a range, what is left of it when a part is mapped, a segment, what is split off. */
+/* What a request without a retry makes at most: a range, what is left of it when a part is mapped, a segment, what is
+ * split off. */
 #define MOST_MADE 4
 
 struct bin {
@@ -36,13 +37,14 @@ struct pool_part {
 
 /* Neighbours in a segment are linked. Free and unmapped ones are in a set of their bin. */
 struct pool_block {
-	struct set_node node; /* its key has stream and address; bytes are 0 of what isn't mapped, which is sorted by address */
+	/* its key has stream and address; bytes are 0 of what isn't mapped, which is sorted by address */
+	struct set_node node;
 	uint64_t bytes, requested;
 	struct pool_block *prev, *next;
 	struct bin *bin;
-	uint64_t segment;     /* its number: they are counted as they are made */
-	uint64_t range;       /* start of its expandable segment; 0 = it isn't in one */
-	uint64_t since;       /* its bin's `looks` when it became free */
+	uint64_t segment; /* its number: they are counted as they are made */
+	uint64_t range;   /* start of its expandable segment; 0 = it isn't in one */
+	uint64_t since;   /* its bin's `looks` when it became free */
 	bool used, mapped;
 };
 
@@ -54,7 +56,7 @@ struct cuda_pool {
 	size_t part_count, part_room;
 	struct pool_block **chunks, *spare; /* linked by next */
 	size_t chunk_count, chunk_room, spares, free_count;
-	struct pool_block **list;           /* while the cache is returned */
+	struct pool_block **list; /* while the cache is returned */
 	size_t list_count, list_room;
 	uint64_t segments;
 };
@@ -67,7 +69,7 @@ static int make_room(struct cuda_pool *p, size_t count)
 		struct pool_block *chunk = calloc(CHUNK, sizeof(*chunk));
 		if (!chunk || vec_reserve(p->chunks, p->chunk_room, p->chunk_count + 1)) {
 			free(chunk);
-			return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+			return error_memory();
 		}
 		p->chunks[p->chunk_count++] = chunk;
 		for (size_t i = 0; i < CHUNK; i++) {
@@ -80,13 +82,16 @@ static int make_room(struct cuda_pool *p, size_t count)
 }
 
 /* There is room: make_room(). */
-static struct pool_block *new_block(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t addr, uint64_t bytes)
+static struct pool_block *new_block(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t addr,
+				    uint64_t bytes)
 {
 	struct pool_block *b = p->spare;
 
 	p->spare = b->next;
 	p->spares--;
-	*b = (struct pool_block){ .node.key = { .stream = stream, .addr = addr }, .bytes = bytes, .bin = bin, .mapped = true };
+	*b = (struct pool_block){
+		.node.key = { .stream = stream, .addr = addr }, .bytes = bytes, .bin = bin, .mapped = true
+	};
 	return b;
 }
 
@@ -254,7 +259,8 @@ static void give_to_driver(struct cuda_pool *p, uint64_t addr, uint64_t bytes)
 
 /* ---- expandable segments ---------------------------------------------------------------------------------- */
 
-/* Maps the first bytes of `b`, whole pages of them; the rest stays unmapped. What is free beside it becomes one with it. */
+/* Maps the first bytes of `b`, whole pages of them; the rest stays unmapped. What is free beside it becomes one with
+ * it. */
 static bool map(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
 {
 	uint64_t mapped = round_up(bytes, page_of(b->bin)); /* it begins at a page */
@@ -312,7 +318,8 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 		if (has_room(b, bytes))
 			return b;
 	}
-	uint64_t most = p->driver->device_bytes + p->driver->device_bytes / 8; /* 0: nobody knows how large the device is */
+	/* 0: nobody knows how large the device is */
+	uint64_t most = p->driver->device_bytes + p->driver->device_bytes / 8;
 	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(bin));
 	uint64_t range = p->driver->reserve(p->driver->arg, whole);
 	struct pool_block *b = new_block(p, bin, stream, range, whole);
@@ -371,7 +378,8 @@ static bool collects(const struct cuda_pool *p)
 static struct pool_block *find_free(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
 {
 	const uint64_t most = p->settings.max_split_bytes;
-	struct pool_block *b = block_of(block_set_from(&bin->free, (struct set_key){ .stream = stream, .bytes = bytes }));
+	struct pool_block *b =
+		block_of(block_set_from(&bin->free, (struct set_key){ .stream = stream, .bytes = bytes }));
 	bin->looks += collects(p);
 	if (b && b->node.key.stream == stream && b->range)
 		b = best_fit(p, b);
@@ -449,7 +457,8 @@ static bool release_oversize(struct cuda_pool *p, struct bin *bin, uint64_t stre
 static void collect(struct cuda_pool *p)
 {
 	struct bin *bin = &p->parts[0]->large;
-	uint64_t threshold = (uint64_t)(p->settings.gc_threshold * (double)p->settings.allowed_bytes), ages = 0, count = 0, back = 0;
+	uint64_t threshold = (uint64_t)(p->settings.gc_threshold * (double)p->settings.allowed_bytes), ages = 0,
+		 count = 0, back = 0;
 	if (p->figures.reserved <= threshold)
 		return;
 	const uint64_t target = p->figures.reserved - threshold;
@@ -458,7 +467,7 @@ static void collect(struct cuda_pool *p)
 			ages += bin->looks - b->since;
 			count++;
 		}
-	for (bool any = true; any && back < target && count; ) {
+	for (bool any = true; any && back < target && count;) {
 		const double old = (double)ages / (double)count;
 		any = false;
 		for (struct pool_block *b = first_of(&bin->free), *next; b; b = next) {
@@ -486,7 +495,7 @@ static int part_of(struct cuda_pool *p, uint32_t capture, struct pool_part **par
 	struct pool_part *made = calloc(1, sizeof(*made));
 	if (!made || vec_reserve(p->parts, p->part_room, p->part_count + 1)) {
 		free(made);
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+		return error_memory();
 	}
 	made->capture = capture;
 	made->small.small = true;
@@ -509,7 +518,8 @@ static struct pool_block *grow(struct cuda_pool *p, struct bin *bin, uint64_t st
 }
 
 /* As the allocator tries one thing after the other. */
-static int find(struct cuda_pool *p, struct bin *bin, const struct cuda_pool_request *r, uint64_t bytes, struct pool_block **found)
+static int find(struct cuda_pool *p, struct bin *bin, const struct cuda_pool_request *r, uint64_t bytes,
+		struct pool_block **found)
 {
 	int e = make_room(p, MOST_MADE);
 	struct pool_block *b = e ? NULL : find_free(p, bin, r->stream, bytes);

@@ -1,16 +1,20 @@
 /*
- * PyTorch's caching allocator for CUDA devices, made again: each request gets the block that the allocator would have given it, and the driver is
- * asked for what the allocator would have asked for. One pool is one device of one process.
+ * PyTorch's caching allocator for CUDA devices, made again: each request gets the block that the allocator would have
+ * given it, and the driver is asked for what the allocator would have asked for. One pool is one device of one process.
  *
  * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.1 and later, backend native:
  * - A request is rounded up to 512 bytes, or to a fraction of a power of two (roundup_power2_divisions).
- * - Requests of up to 1 MiB come from segments of 2 MiB, those of less than 10 MiB from segments of 20 MiB, others from one of their own
+ * - Requests of up to 1 MiB come from segments of 2 MiB, those of less than 10 MiB from segments of 20 MiB, others from
+ * one of their own
  *   size, rounded up to 2 MiB. Small and large ones, streams, and pools of CUDA graphs never share a segment.
- * - The smallest free block that is large enough serves; of several that of the oldest segment (since PyTorch 2.9 or 2.10), or the lowest. What is left over is split off from 512 bytes on (small, expandable)
+ * - The smallest free block that is large enough serves; of several that of the oldest segment (since PyTorch 2.9 or
+ * 2.10), or the lowest. What is left over is split off from 512 bytes on (small, expandable)
  *   or if it is more than 1 MiB.
  * - A freed block becomes one with its free neighbours.
- * - Where the driver refuses, oversize blocks of the cache (max_split_size) go back to it first, then all segments without a used block.
- * - An expandable segment is a range of addresses as large as 9/8 of the device, which is mapped in pages of 2 or 20 MiB as it is needed.
+ * - Where the driver refuses, oversize blocks of the cache (max_split_size) go back to it first, then all segments
+ * without a used block.
+ * - An expandable segment is a range of addresses as large as 9/8 of the device, which is mapped in pages of 2 or 20
+ * MiB as it is needed.
  *
  * Not modelled: blocks that another stream still uses when they are freed (record_stream) are taken to be free at once.
  */
@@ -25,14 +29,19 @@ enum { ROUNDUP_INTERVALS = 16 };
 /* As PYTORCH_CUDA_ALLOC_CONF and set_per_process_memory_fraction() set them. CUDA_POOL_DEFAULTS where nobody did. */
 struct cuda_pool_settings {
 	bool expandable;
-	bool oldest_first;                       /* of free blocks of one size the oldest segment's serves, not the lowest */
-	uint64_t max_split_bytes;                /* blocks from here on are not split; UINT64_MAX = none are that large */
-	uint32_t divisions[ROUNDUP_INTERVALS];   /* of each power of two from 1 MiB to 32 GiB, and what lies beyond; 0 and 1 = none */
-	double gc_threshold;                     /* of allowed_bytes; 0 = no garbage collection. Needs a limit */
-	uint64_t allowed_bytes;                  /* UINT64_MAX = no limit of its own */
+	/* of free blocks of one size the oldest segment's serves, not the lowest */
+	bool oldest_first;
+	/* blocks from here on are not split; UINT64_MAX = none are that large */
+	uint64_t max_split_bytes;
+	/* of each power of two from 1 MiB to 32 GiB, and what lies beyond; 0 and 1 = none */
+	uint32_t divisions[ROUNDUP_INTERVALS];
+	double gc_threshold;    /* of allowed_bytes; 0 = no garbage collection. Needs a limit */
+	uint64_t allowed_bytes; /* UINT64_MAX = no limit of its own */
 };
 
-#define CUDA_POOL_DEFAULTS ((struct cuda_pool_settings){ .oldest_first = true, .max_split_bytes = UINT64_MAX, .allowed_bytes = UINT64_MAX })
+#define CUDA_POOL_DEFAULTS \
+	((struct cuda_pool_settings){ \
+		.oldest_first = true, .max_split_bytes = UINT64_MAX, .allowed_bytes = UINT64_MAX })
 
 /* What lies below the pool. */
 struct cuda_pool_driver {
@@ -48,15 +57,15 @@ struct cuda_pool_driver {
 struct cuda_pool_request {
 	uint64_t bytes;
 	uint64_t stream;
-	uint32_t capture;   /* of a CUDA graph, which has a pool of its own; 0 = none */
-	bool rounded;       /* bytes are those of the block: they are not rounded again */
+	uint32_t capture; /* of a CUDA graph, which has a pool of its own; 0 = none */
+	bool rounded;     /* bytes are those of the block: they are not rounded again */
 };
 
 struct cuda_pool_figures {
 	uint64_t reserved, most_reserved;
-	uint64_t used, most_used;             /* blocks as rounded and split */
-	uint64_t requested, most_requested;   /* as asked for */
-	uint64_t requests, refused, retries;  /* retries: all of the cache went back */
+	uint64_t used, most_used;            /* blocks as rounded and split */
+	uint64_t requested, most_requested;  /* as asked for */
+	uint64_t requests, refused, retries; /* retries: all of the cache went back */
 };
 
 struct cuda_pool;

@@ -1,7 +1,7 @@
 #include "analyzer/replay/replay.h"
 
-#include "analyzer/error.h"
-#include "analyzer/vec.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 #define SEGMENTS (1ull << 40)
 #define GAP      (2ull << 20) /* between two segments: they never become one */
 
-/* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the pool's segments alone, and
- * what came and went without being one is dropped: a program that never asks the allocator keeps no more than is alive. */
+/* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
+ * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
+ * keeps no more than is alive. */
 enum deed_kind { DEED_TAKE, DEED_GIVE, DEED_FAIL, DEED_RESERVE, DEED_MAP, DEED_UNMAP };
 struct deed {
 	enum deed_kind kind;
@@ -51,15 +52,15 @@ struct pass;
 
 struct track {
 	struct pass *pass;
-	size_t number;         /* in replay.tracks */
+	size_t number; /* in replay.tracks */
 	struct stage *stages;
 	struct live *live;
 	struct place *places;
 	struct deed *deeds;
 	size_t deed_count, deed_room;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
-	uint64_t stream;       /* of the last request */
-	bool torn;             /* the pool asked for what the run's did not */
+	uint64_t stream;                  /* of the last request */
+	bool torn;                        /* the pool asked for what the run's did not */
 };
 
 /* Of a process, by the device's id in it. */
@@ -74,7 +75,7 @@ struct pass {
 	const struct replay_query *q;
 	struct per_process *processes;
 	unsigned process_count;
-	size_t stages;         /* of each track */
+	size_t stages; /* of each track */
 };
 
 /* ---- the driver of the run ------------------------------------------------------------------------------- */
@@ -212,11 +213,13 @@ static void free_track(struct track *t)
 		return;
 	for (size_t i = 0; t->stages && i < t->pass->stages; i++)
 		cuda_pool_free(t->stages[i].pool);
-	HASH_ITER(hh, t->live, l, l2) {
+	HASH_ITER(hh, t->live, l, l2)
+	{
 		HASH_DEL(t->live, l);
 		free(l);
 	}
-	HASH_ITER(hh, t->places, p, p2) {
+	HASH_ITER(hh, t->places, p, p2)
+	{
 		HASH_DEL(t->places, p);
 		free(p);
 	}
@@ -236,15 +239,18 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 	if (e)
 		return e;
 	struct replay_track *f = &out->tracks[out->count++];
-	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id), .id = id, .settings = CUDA_POOL_DEFAULTS };
+	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id),
+				    .id = id,
+				    .settings = CUDA_POOL_DEFAULTS };
 	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
 	if (!f->outcomes)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+		return error_memory();
 	for (const struct process *at = f->process; at && !f->device; at = at->parent)
 		f->device = process_device(at, id);
 	uint64_t total = f->device ? f->device->total_bytes : 0;
 	for (unsigned i = 0; i < p->env_count; i++)
-		if (!strncmp(p->env[i], "PYTORCH_CUDA_ALLOC_CONF=", 24) || !strncmp(p->env[i], "PYTORCH_ALLOC_CONF=", 19))
+		if (!strncmp(p->env[i], "PYTORCH_CUDA_ALLOC_CONF=", 24) ||
+		    !strncmp(p->env[i], "PYTORCH_ALLOC_CONF=", 19))
 			replay_settings(&f->settings, strchr(p->env[i], '=') + 1, total, false);
 	return 0;
 }
@@ -255,25 +261,28 @@ static int start_stage(struct track *t, size_t i)
 	struct stage *s = &t->stages[i];
 	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
 	const uint64_t device = c && c->device_bytes ? c->device_bytes : f->device ? f->device->total_bytes : 0;
-	s->card = (struct card){ .room = !device ? UINT64_MAX : device > f->outside ? device - f->outside : 0,
-				 .next = SEGMENTS, .next_range = RANGES };
+	s->card = (struct card){ .room = !device               ? UINT64_MAX
+					 : device > f->outside ? device - f->outside
+							       : 0,
+				 .next = SEGMENTS,
+				 .next_range = RANGES };
 	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
 	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
 	settings.oldest_first = f->settings.oldest_first;
 	settings.expandable |= c && c->expandable;
 	s->pool = cuda_pool_new(&settings, &s->driver);
-	return s->pool ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	return s->pool ? 0 : error_memory();
 }
 
 static int new_track(struct pass *pass, const struct process *p, uint32_t id, struct track **out)
 {
 	struct track *t = calloc(1, sizeof(*t));
 	if (!t)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+		return error_memory();
 	t->pass = pass;
 	t->stages = calloc(pass->stages, sizeof(*t->stages));
-	int e = t->stages ? list_track(t, p, id) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = t->stages ? list_track(t, p, id) : error_memory();
 	for (size_t i = 0; i < pass->stages && !e; i++)
 		e = start_stage(t, i);
 	if (e)
@@ -314,7 +323,7 @@ static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
 {
 	struct place *place = calloc(1, sizeof(*place)), *old;
 	if (!place)
-		return error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+		return error_memory();
 	place->addr = addr;
 	place->bytes = bytes;
 	place->pools = pools;
@@ -363,7 +372,8 @@ static int undo_give(struct track *t, uint64_t addr)
 	return put_place(t, addr, bytes, true);
 }
 
-static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s, const struct mt_ext_device *x)
+static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s,
+		       const struct mt_ext_device *x)
 {
 	struct track *t;
 	int e = track_of(pass, p, x->device, &t);
@@ -379,7 +389,8 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 	case MT_DEVICE_UNDO:
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
 	case MT_DEVICE_FAIL:
-		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr) : 0;
+		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr)
+										    : 0;
 	case MT_DEVICE_MAP:
 		return add_deed(t, DEED_MAP, s->addr, s->size);
 	case MT_DEVICE_UNMAP:
@@ -402,8 +413,8 @@ static void differ(struct track *t, const struct replay_moment *at)
 		f->differs = *at;
 }
 
-/* Segments that went back before anything was refused: somebody emptied the cache. A garbage collection looks the same, and the pool does
- * that itself. */
+/* Segments that went back before anything was refused: somebody emptied the cache. A garbage collection looks the same,
+ * and the pool does that itself. */
 static bool was_emptied(const struct track *t)
 {
 	for (size_t i = 0; i < t->deed_count; i++) {
@@ -438,8 +449,8 @@ static void follow_settings(struct track *t)
 	}
 }
 
-static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r, const struct replay_moment *at, bool refused,
-		   struct pool_block **block)
+static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r, const struct replay_moment *at,
+		   bool refused, struct pool_block **block)
 {
 	struct stage *s = &t->stages[i];
 	struct replay_outcome *o = outcome_of(t, i);
@@ -468,9 +479,11 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	const bool refused = s->kind == MT_DEVICE_FAIL;
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
 	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
-	struct cuda_pool_request r = { .bytes = bytes, .stream = refused ? t->stream : x->stream, .capture = x->capture,
+	struct cuda_pool_request r = { .bytes = bytes,
+				       .stream = refused ? t->stream : x->stream,
+				       .capture = x->capture,
 				       .rounded = !refused && !x->other };
-	int e = l ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = l ? 0 : error_memory();
 	at->bytes = bytes;
 	if (!e)
 		e = empty_as_then(t);
@@ -483,7 +496,8 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		free(l);
 		return e;
 	}
-	if (!l->blocks[0] || t->torn || cuda_pool_address_of(l->blocks[0]) != s->addr || cuda_pool_bytes_of(l->blocks[0]) != s->size)
+	if (!l->blocks[0] || t->torn || cuda_pool_address_of(l->blocks[0]) != s->addr ||
+	    cuda_pool_bytes_of(l->blocks[0]) != s->size)
 		differ(t, at);
 	f->unknown_sizes += r.rounded && s->size > 512;
 	t->stream = x->stream;
@@ -501,7 +515,8 @@ static void note_outside(struct track *t)
 		f->outside = t->total_bytes - t->free_bytes - reserved;
 }
 
-static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s, const struct mt_ext_device *x)
+static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,
+			const struct mt_ext_device *x)
 {
 	struct track *t;
 	int e = track_of(pass, p, x->device, &t);
@@ -510,7 +525,9 @@ static int note_request(struct pass *pass, const struct process *p, const struct
 	struct replay_track *f = facts_of(t);
 	f->requests++;
 	f->refused += s->kind == MT_DEVICE_FAIL;
-	struct replay_moment at = { .request = f->requests, .ns = process_ns(p, s->ticks), .node = s->node, .node2 = s->node2 };
+	struct replay_moment at = {
+		.request = f->requests, .ns = process_ns(p, s->ticks), .node = s->node, .node2 = s->node2
+	};
 	e = request(t, s, x, &at);
 	if (s->kind == MT_DEVICE_FAIL)
 		note_outside(t);
@@ -563,7 +580,8 @@ static int read_all(struct pass *pass, struct reader *r)
 	struct reader_step step;
 	int e;
 	while ((e = reader_next(r, &step)) > 0) {
-		const bool wanted = step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
+		const bool wanted =
+			step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
 		for (size_t i = 0; wanted && i < step.count && e >= 0; i++)
 			if (step.slots[i].kind != MT_EXT)
 				e = note_slot(pass, step.process, &step.slots[i]);
@@ -593,11 +611,14 @@ static void finish(struct pass *pass)
 	free(pass->processes);
 }
 
-static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q, size_t stages)
+static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q,
+		    size_t stages)
 {
-	struct pass pass = { .first = first, .out = out, .q = q, .process_count = reader_processes(r), .stages = stages };
+	struct pass pass = {
+		.first = first, .out = out, .q = q, .process_count = reader_processes(r), .stages = stages
+	};
 	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
-	int e = pass.processes ? read_all(&pass, r) : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = pass.processes ? read_all(&pass, r) : error_memory();
 	if (pass.processes)
 		finish(&pass);
 	return e;
@@ -626,7 +647,8 @@ static void keep_pools(struct replay *out)
 	out->count = kept;
 }
 
-/* Which of two blocks of one size serves differs by version, and the trace does not have that. Returns whether any may be of the other. */
+/* Which of two blocks of one size serves differs by version, and the trace does not have that. Returns whether any may
+ * be of the other. */
 static bool try_other_order(struct replay *out)
 {
 	bool any = false;

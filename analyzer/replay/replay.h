@@ -1,22 +1,24 @@
 /*
- * What a caching allocator would have done with the requests of a trace: the same calls, in the recorded order, under other settings.
+ * What a caching allocator would have done with the requests of a trace: the same calls, in the recorded order, under
+ * other settings.
  *
- * First the trace is replayed as it was run. The driver answers what it answered then, so each block must come to lie where it lay. From where one
- * does not (another version, a pluggable allocator, streams that the trace doesn't tell of) nothing is known, and no what-if holds.
+ * First the trace is replayed as it was run. The driver answers what it answered then, so each block must come to lie
+ * where it lay. From where one does not (another version, a pluggable allocator, streams that the trace doesn't tell
+ * of) nothing is known, and no what-if holds.
  */
 #ifndef MT_REPLAY_REPLAY_H
 #define MT_REPLAY_REPLAY_H
 
-#include "analyzer/reader.h"
+#include "analyzer/reader/reader.h"
 #include "analyzer/replay/cuda_pool.h"
 
 /* One question. */
 struct replay_case {
 	const char *name;
-	bool own;               /* settings are those of the run: */
-	bool expandable;        /* ... with expandable segments */
+	bool own;        /* settings are those of the run: */
+	bool expandable; /* ... with expandable segments */
 	struct cuda_pool_settings settings;
-	uint64_t device_bytes;  /* of another card; 0 = as it was */
+	uint64_t device_bytes; /* of another card; 0 = as it was */
 };
 
 /* A request of the program's, from 1. */
@@ -27,21 +29,24 @@ struct replay_moment {
 
 struct replay_outcome {
 	struct cuda_pool_figures figures;
-	struct replay_moment refused;   /* the first that was granted in the run and not here; request 0 = none. Nothing is replayed behind it */
-	struct replay_moment granted;   /* the last that was refused in the run and not here */
+	/* the first that was granted in the run and not here; request 0 = none. Nothing is replayed behind it */
+	struct replay_moment refused;
+	struct replay_moment granted; /* the last that was refused in the run and not here */
 	uint64_t granted_count;
-	uint64_t spare;                 /* what the device had left behind that one */
+	uint64_t spare; /* what the device had left behind that one */
 };
 
 /* One pool: of a process, on a device. */
 struct replay_track {
 	const struct process *process;
 	const struct process_device *device; /* NULL: not listed */
-	uint32_t id;                    /* of the device in the process */
-	uint64_t requests, refused;     /* of the run; refused ones are among them */
-	uint64_t unknown_sizes;         /* requests of which only the block's bytes are known: their outcomes lie between two */
-	uint64_t outside;               /* of the device's bytes what this pool could not have, when the driver told; most of it */
-	struct replay_moment differs;   /* the first whose block lay elsewhere than the replay says; request 0 = none */
+	uint32_t id;                         /* of the device in the process */
+	uint64_t requests, refused;          /* of the run; refused ones are among them */
+	/* requests of which only the block's bytes are known: their outcomes lie between two */
+	uint64_t unknown_sizes;
+	/* of the device's bytes what this pool could not have, when the driver told; most of it */
+	uint64_t outside;
+	struct replay_moment differs; /* the first whose block lay elsewhere than the replay says; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as is known */
 	struct replay_outcome run;
 	struct replay_outcome *outcomes; /* one of each case */
@@ -56,7 +61,7 @@ struct replay {
 struct replay_query {
 	const struct replay_case *cases;
 	size_t case_count;
-	const struct process *only; /* one process's pools; NULL = all */
+	const struct process *only;                        /* one process's pools; NULL = all */
 	void (*on_progress)(double done, uint64_t events); /* may be NULL */
 };
 
@@ -67,7 +72,8 @@ void replay_fini(struct replay *r);
 /* Would the allocator do the same under both? */
 bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_pool_settings *b);
 
-/* "expandable_segments:True,max_split_size_mb:128" onto *s. 0, or -MT_EUSAGE with what is wrong. `strict`: what isn't known is an error. */
+/* "expandable_segments:True,max_split_size_mb:128" onto *s. 0, or -MT_EUSAGE with what is wrong. `strict`: what isn't
+ * known is an error. */
 int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t device_bytes, bool strict);
 
 #endif

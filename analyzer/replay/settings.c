@@ -1,11 +1,11 @@
 /* The words of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF since PyTorch 2.9) that change where blocks lie. */
-#include "analyzer/error.h"
 #include "analyzer/replay/replay.h"
+#include "analyzer/util/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB 1048576ull
+#define MIB             1048576ull
 #define LEAST_SPLIT_MIB 20 /* PyTorch refuses less */
 
 struct words {
@@ -23,7 +23,8 @@ static int read_number(const char *key, const char *value, double least, double 
 {
 	char *end;
 	*number = strtod(value, &end);
-	return end != value && !*end && *number >= least && *number <= most ? 0 : is_wrong(key, value, "no such number");
+	return end != value && !*end && *number >= least && *number <= most ? 0
+									    : is_wrong(key, value, "no such number");
 }
 
 static int set_expandable(const struct words *w, const char *key, char *value)
@@ -77,7 +78,8 @@ static int set_interval(const struct words *w, const char *key, char *pair, bool
 	int e = read_number(key, value, 0, 1 << 20, &n);
 	uint64_t size = strtoull(pair, NULL, 10);
 	unsigned at = size ? 63 - (unsigned)__builtin_clzll(size) : 0;
-	if (e || (strcmp(pair, ">") && (!is_power(size) || at >= ROUNDUP_INTERVALS)) || (n > 0 && !is_power((uint64_t)n)))
+	if (e || (strcmp(pair, ">") && (!is_power(size) || at >= ROUNDUP_INTERVALS)) ||
+	    (n > 0 && !is_power((uint64_t)n)))
 		return e ? e : is_wrong(key, pair, "sizes and divisions are powers of two");
 	for (unsigned i = *first ? 0 : at; i < ROUNDUP_INTERVALS; i++)
 		if (*pair != '>' || !w->settings->divisions[i])
@@ -101,7 +103,7 @@ static int set_divisions(const struct words *w, const char *key, char *value)
 	}
 	memset(w->settings->divisions, 0, sizeof(w->settings->divisions));
 	value[strcspn(value, "]")] = 0;
-	for (char *rest = value + 1, *pair; !e && (pair = strsep(&rest, ",")); )
+	for (char *rest = value + 1, *pair; !e && (pair = strsep(&rest, ","));)
 		e = set_interval(w, key, pair, &first);
 	return e;
 }
@@ -111,9 +113,13 @@ static int set_backend(const struct words *w, const char *key, char *value)
 	return w->strict && strcmp(value, "native") ? is_wrong(key, value, "only the native allocator is modelled") : 0;
 }
 
-static const struct { const char *key; int (*set)(const struct words *w, const char *key, char *value); } keys[] = {
-	{ "expandable_segments", set_expandable }, { "max_split_size_mb", set_max_split }, { "garbage_collection_threshold", set_threshold },
-	{ "roundup_power2_divisions", set_divisions }, { "per_process_memory_fraction", set_fraction }, { "backend", set_backend },
+static const struct {
+	const char *key;
+	int (*set)(const struct words *w, const char *key, char *value);
+} keys[] = {
+	{ "expandable_segments", set_expandable },         { "max_split_size_mb", set_max_split },
+	{ "garbage_collection_threshold", set_threshold }, { "roundup_power2_divisions", set_divisions },
+	{ "per_process_memory_fraction", set_fraction },   { "backend", set_backend },
 };
 
 static int set_word(const struct words *w, char *word)
@@ -125,8 +131,13 @@ static int set_word(const struct words *w, char *word)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(word, keys[i].key))
 			return keys[i].set(w, word, value);
-	return !w->strict ? 0 : error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "%s is not known; known are expandable_segments, "
-		"max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold, per_process_memory_fraction", word);
+	return !w->strict
+		       ? 0
+		       : error_set(
+				 MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET,
+				 "%s is not known; known are expandable_segments, "
+				 "max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold, per_process_memory_fraction",
+				 word);
 }
 
 /* Where the next word begins: behind a comma that isn't in a list. Ends this one. */
@@ -147,7 +158,7 @@ int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t dev
 {
 	const struct words w = { s, device_bytes, strict };
 	char *copy = strdup(text);
-	int e = copy ? 0 : error_set(MT_EMEMORY, NULL, ERROR_NO_OFFSET, NULL);
+	int e = copy ? 0 : error_memory();
 	for (char *word = copy, *next; word && !e; word = next) {
 		next = end_word(word);
 		word += strspn(word, " ");
@@ -162,6 +173,7 @@ bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_
 	for (unsigned i = 0; i < ROUNDUP_INTERVALS; i++)
 		if ((a->divisions[i] > 1 || b->divisions[i] > 1) && a->divisions[i] != b->divisions[i])
 			return false;
-	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes && a->allowed_bytes == b->allowed_bytes &&
-	       (a->gc_threshold <= 0) == (b->gc_threshold <= 0) && (a->gc_threshold <= 0 || a->gc_threshold == b->gc_threshold);
+	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes &&
+	       a->allowed_bytes == b->allowed_bytes && (a->gc_threshold <= 0) == (b->gc_threshold <= 0) &&
+	       (a->gc_threshold <= 0 || a->gc_threshold == b->gc_threshold);
 }

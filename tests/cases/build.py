@@ -37,9 +37,59 @@ def case_cross_compiles_the_shim_for_aarch64():
     mt.check("AArch64" in head, "not an aarch64 file: " + head)
 
 
+def case_generic_needs_neither_assembly_nor_libunwind():
+    """The port without a folder of its own, built here: libunwind is loaded when it runs, and what takes assembly isn't wrapped."""
+    folder = mt.scratch("generic")
+    done = make(folder, "ARCH=generic", "CFLAGS=-O0", folder + "/libmemtrace.so")
+    mt.check(".S.o" not in done.out, "assembly: " + done.out)
+    shown = subprocess.run(["nm", "-D", "--defined-only", folder + "/libmemtrace.so"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = {line.split()[2].split("@")[0] for line in shown.splitlines()}
+    mt.equal([n for n in ("malloc", "_Znwm", "dlsym", "syscall") if n in names], ["malloc", "_Znwm"], "exported")
+    done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), folder], cwd=mt.TOP)
+    mt.equal((done.status, done.out), (0, ""), "scripts/layers")
+
+
 def case_layers_are_kept_apart():
     done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), mt.BUILD], cwd=mt.TOP)
     mt.equal((done.status, done.out), (0, ""), "scripts/layers")
+
+
+# The file, what is added to it, what is said of it.
+BREACHES = {
+    "an include upwards": ("analyzer/model/model.h", '#include "analyzer/report/report.h"\n', "includes report/report.h"),
+    "another room's own header": ("analyzer/model/model.c", '#include "analyzer/reader/reader_internal.h"\n', "which is reader's own"),
+    "the recorder above util": ("analyzer/recorder/fold.c", '#include "analyzer/model/model.h"\n', "includes model/model.h"),
+    "a file in no room": ("analyzer/new.c", "int x;\n", "is in no room"),
+    "a foreign guard": ("analyzer/util/new.h", "#ifndef MT_NEW_H\n#define MT_NEW_H\n#endif\n", "is not MT_UTIL_NEW_H"),
+    "a print of its own": ("analyzer/report/open.c", 'void f(void) { printf("x"); }\n', "printed past"),
+    "a shim that knows the analyzer": ("shim/ring.h", '#include "analyzer/util/vec.h"\n', "shim includes analyzer"),
+}
+
+
+@mt.variants(*BREACHES)
+def case_layers_refuse(what):
+    """Each rule about the sources is tried: one file breaks it, and one line names that file."""
+    path, text, said = BREACHES[what]
+    folder = mt.scratch("layers")
+    for name in ("analyzer", "shim", "format", "scripts"):
+        shutil.copytree(os.path.join(mt.TOP, name), os.path.join(folder, name))
+    with open(os.path.join(folder, path), "a", encoding="utf-8") as file:
+        file.write(text)
+    done = mt.execute([folder + "/scripts/layers", folder + "/none"])
+    mt.equal((done.status, done.out.count("\n")), (1, 1), "status and lines of " + done.out)
+    mt.check(path in done.out and said in done.out, done.out)
+
+
+def case_the_tree_is_formatted():
+    formatter = os.path.join(mt.VENV, "bin/clang-format")
+    if not os.path.exists(formatter):
+        mt.skip("clang-format is not installed")
+    make(mt.BUILD, "check-format", "CLANG_FORMAT=" + formatter)
+    folder = mt.scratch("format")
+    shutil.copy(os.path.join(mt.TOP, ".clang-format"), folder)
+    with open(os.path.join(folder, "a.c"), "w", encoding="utf-8") as file:
+        file.write("int  f(void) { return 1 ; }\n")
+    mt.equal(mt.execute([formatter, "--dry-run", "-Werror", file.name]).status, 1, "status where it is not")
 
 
 def files_in(folder):

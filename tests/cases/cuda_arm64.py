@@ -26,7 +26,8 @@ def build():
     fake = [cc, *flags, *shared, "-O1", os.path.join(SOURCES, "fake.c"), "-Wl,-Bsymbolic"]
     with open(folder + "/map", "w") as file:
         file.write("libcudart.so.13 { global: *; };\n")
-    sources = [os.path.relpath(path, mt.TOP) for path in sorted(glob.glob(mt.TOP + "/shim/*.[cS]"))] \
+    sources = [os.path.relpath(path, mt.TOP) for path in sorted(
+        glob.glob(mt.TOP + "/shim/*.[cS]") + glob.glob(mt.TOP + "/shim/arch/aarch64/*.[cS]"))] \
         + ["format/%s.c" % name for name in ("number", "output_name", "settings", "text")]
     for command in (
             [cc, *flags, *shared, "-O1", "-g", "-ftls-model=initial-exec", "-fno-builtin", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,-z,defs",

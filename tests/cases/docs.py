@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each command has a page in docs/ that holds its --help, and README's links lead somewhere.
+"""Each command has a page in docs/ that holds its --help; links of all pages lead somewhere, and every page is linked.
 
 docs.py --refresh writes what --help says into the pages, and what help words says into the glossary.
 """
@@ -50,7 +50,7 @@ def case_glossary_is_help_words():
 
 def case_words_of_screens_are_in_the_glossary():
     """The words that a stranger asked about, and each kind of cause."""
-    with open(os.path.join(mt.TOP, "analyzer/verdicts.def"), encoding="utf-8") as file:
+    with open(os.path.join(mt.TOP, "analyzer/diagnosis/verdicts.def"), encoding="utf-8") as file:
         kinds = [name.replace("_", " ") for name in re.findall(r'^VERDICT\(\w+, "(\w+)"', file.read(), re.M)]
     mt.check(len(kinds) >= 10, kinds)
     words = ["freed at once", "kept by allocators", "copied after fork", "context", "smaller parts", "unexplained", "at the same pace", "its share", "known from"]
@@ -69,11 +69,38 @@ def case_pages_hold_help():
         mt.check(help_of(command) in read(page(command)), "docs/%s.md and --help differ; tests/cases/docs.py --refresh" % command)
 
 
+def pages():
+    """All pages for people, by path."""
+    yield from (os.path.join(mt.TOP, name) for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "tests/README.md"))
+    for folder in (DOCS, os.path.join(DOCS, "design")):
+        yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".md"))
+
+
+def anchors(path):
+    """What a link to a heading of the page is written as."""
+    heads = re.findall(r"^#+ (.*)", read(path), re.M) if path.endswith(".md") else []
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 def case_links_lead_somewhere():
-    for path in [os.path.join(mt.TOP, "README.md")] + [os.path.join(DOCS, n) for n in os.listdir(DOCS) if n.endswith(".md")]:
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(path)):
-            target = os.path.join(os.path.dirname(path), link)
+    for path in pages():
+        for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", read(path)):
+            target = os.path.join(os.path.dirname(path), link) if link else path
             mt.check(os.path.exists(target), "%s links to %s" % (os.path.relpath(path, mt.TOP), link))
+            mt.check(not anchor or anchor in anchors(target), "%s links to %s#%s" % (os.path.relpath(path, mt.TOP), link, anchor))
+
+
+def case_every_page_is_listed():
+    """README leads to each page of docs/, DESIGN to each of docs/design/."""
+    for listing, folder in (("README.md", "docs"), ("docs/DESIGN.md", "docs/design")):
+        text = read(os.path.join(mt.TOP, listing))
+        linked = {os.path.basename(link) for link in re.findall(r"\]\(([^)#:]+\.md)", text)}
+        missing = [n for n in os.listdir(os.path.join(mt.TOP, folder)) if n.endswith(".md") and n not in linked]
+        mt.equal(missing, [], "pages of %s/ that %s does not link" % (folder, listing))
+
+
+def case_readme_is_short():
+    mt.check(read(os.path.join(mt.TOP, "README.md")).count("\n") <= 200, "README.md has more than 200 lines")
 
 
 def case_tests_that_pages_name_exist():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The first screen of the incidents and of their healthy twins: each number on it is compared with what the program, its driver, its
 allocator or the kernel say of the same thing, and one that nobody compares is an error (tests/lib/audit.py)."""
-# timeout: 600
+# timeout: 1200
 import functools
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Incident 3 on the first screen, as figures.py looks at the others: the leak, its forecast, and the same when the run was folded."""
-# timeout: 600
+# timeout: 1200
 import functools
 import os
 import re
@@ -67,7 +67,7 @@ def case_incident3():
     ruled_out(done, "capacity", "fragmentation", "other_process")
     total, rate, block = grown(seen)
     keeps = "incident3.py:" + line_of("incident3", "captured.append(out.float())")
-    seen.claim(r"^  1 leak +(FIGURE)   high   (PLACE) main.save_activation keeps more: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
+    seen.claim(r"^  1 leak +(FIGURE)   high   more of cuda:0 stays, made by (PLACE) main.save_activation: (FIGURE) since the start, (FIGURE) more each step, accelerating$",
                total, keeps, total, (rate - block, rate + block), what="the cause")
     said = account["ooms"][-1]
     seen.claim(r"^  no fragmentation +(FIGURE) of (FIGURE) reserved \(([\d.]+) %\) are unused and could serve this request$", said["unused_small_bytes"],
@@ -77,7 +77,7 @@ def case_incident3():
                   "account.py:" + line_of("account", "return torch.empty(int(count)"): (account["frozen_bytes"] + account["scores_bytes"], 101),
                   "incident3.py:" + line_of("incident3", "hidden = layer(hidden)"): (sum(account["outputs"]), len(account["outputs"]))})
     seen.largest(account["ooms"][-1]["largest_blocks"])
-    seen.claim(r"^  1 (PLACE) main.save_activation keeps what it makes", keeps, what="advice", section="WHAT TO DO")
+    seen.claim(r"^  1 find what holds the blocks of (PLACE) main.save_activation", keeps, what="advice", section="WHAT TO DO")
     mt.equal(len(seen.each("save_activation", "WHAT TO DO")), 1, "lines of advice about one site")
     seen.finish()
     exact(done)
@@ -163,7 +163,8 @@ def case_incident3_folded_is_the_same_leak():
     whole, now = run("incident3").trace.report, folded_incident3().report
     mt.check(now["folded"]["blocks"] > 10**6, "too little was folded: %s" % now["folded"])
     mt.check(now["complete"], "folding makes it incomplete")
-    mt.equal([(v["kind"], v["bytes"]) for v in now["verdicts"]], [(v["kind"], v["bytes"]) for v in whole["verdicts"]])
+    # whether the machine was short of memory, too, is the business of all that ran beside it
+    mt.equal(*([(v["kind"], v["bytes"]) for v in report["verdicts"] if v["device"] != "host"] for report in (now, whole)))
     for got, want in zip(now["devices"], whole["devices"]):
         mt.equal([untimed(o) for o in got["ooms"]], [untimed(o) for o in want["ooms"]])
         mt.equal((untimed(got), untimed(got["pool"])), (untimed(want), untimed(want["pool"])))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Traces and modules that mean harm: what a command opens of what they name, and the most that it takes of time and memory. Each is made
-here; the figures are the promise of docs/DESIGN.md, "Reading a foreign trace"."""
+here; the figures are the promise of docs/design/reader.md, "Reading a foreign trace"."""
 # timeout: 300
 import json
 import os

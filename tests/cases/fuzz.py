@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Damaged traces: `memtrace` says in one line which file, where and what, with status 3, or reads on where what was cut
 did not matter. Never a signal, a hang or much memory. The AddressSanitizer build is used where there is one."""
-# timeout: 400
+# timeout: 900
 import concurrent.futures
 import os
 import random

@@ -5,19 +5,22 @@ languages: tests/long/growing.py."""
 # timeout: 180
 import functools
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
+import python as frames
+from cgroup import Cgroup
 from growing import SICK, limited, opinions_of, record
 
-LONG = 26  # seconds of growth: more than analyzer/outlook.h asks for
+LONG = 26  # seconds of growth: more than analyzer/timeline/outlook.h asks for
 
 
 @functools.lru_cache(None)
-def run(language, form):
-    done = record(language, form, env={"LONG": str(LONG)})
+def run(language, form, python=None):
+    done = record(language, form, env={"LONG": str(LONG)}, python=python)
     done.account = gpu.account(done.out)
     return done
 
@@ -33,17 +36,17 @@ def of_site(done):
 
 
 @mt.variants(("c", "fill"), ("c", "map"), ("c", "works"), ("c", "warmup"), ("c", "keeps"), ("c", "block"), ("c", "shared"), ("c", "private"),
-             ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c++", "fill"), ("c++", "block"),
+             ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("perl", "fill"), ("perl", "map"))
+             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
     opinions = opinions_of(run(language, form).trace)
     mt.equal(set(opinions.values()), {form in SICK}, "opinions %s" % opinions)
 
 
-@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("extension", "keeps"), ("python", "keeps"))
+@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("c", "waits"), ("extension", "keeps"), ("python", "keeps"), ("python", "turns"))
 def case_figures(language, form):
     """Bytes within 2 %, the rate by time within 5 % of the program's own."""
     done = run(language, form)
@@ -81,37 +84,102 @@ def case_extension():
     verdict = leak_of(run("extension", "keeps"))
     mt.check("made by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
     mt.check("libkeeper.c:10 make" in verdict["advice"], verdict["advice"])
-    mt.check("made by grows.py:19 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+    mt.check("made by grows.py:20 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+    trace = run("extension", "keeps").trace
+    text, failed = trace.tool("leaks").out, trace.tool("leaks", "--fail-over", "1M/s").err
+    for said in (text, failed):
+        mt.check("serve  extension.py:14 in libkeeper.c:10 make" in said, said)
+    mt.check(re.search(r"serve +extension.py:14\n +> make +libkeeper.c:10\n +< <module> +extension.py:", text), "leaks' table: %s" % text)
+    mt.check(" > " not in run("python", "keeps").trace.tool("leaks").out, "of Python's own blocks")
 
 
 def case_processes_that_pile_up():
     """Where they are started, how many there are, and what they have together."""
-    done = run("pools", "piles")
+    check_pile(run("pools", "piles"))
+    for form in ("closes", "pooled"):
+        mt.equal(run("pools", form).trace.json("leaks")["pile"], None, form)
+
+
+def case_processes_that_pile_up_in_any_python():
+    """From 3.13 on the interpreter runs Pool() in another way once it has done so a few times: the same place."""
+    for _, python in frames.interpreters()[-2:]:
+        check_pile(run("pools", "piles", python))
+
+
+def check_pile(done):
     verdict, = [v for v in done.trace.report["verdicts"] if v["kind"] == "processes"]
     pile, kept, workers = done.trace.json("leaks")["pile"], done.account["kept_bytes"], done.account["workers"]
     mt.check("%d processes" % workers in verdict["evidence"] and "pools.py:30 Pool.__init__" in verdict["evidence"], verdict["evidence"])
     mt.between(0.98 * kept, verdict["bytes"], 1.05 * kept, "bytes of the verdict: tables, and what a worker needs itself")
     mt.equal((pile["processes"], pile["batches"], pile["bytes"]), (workers, 6, verdict["bytes"]), "leaks")
-    for form in ("closes", "pooled"):
-        mt.equal(run("pools", form).trace.json("leaks")["pile"], None, form)
 
 
-def case_forecast_of_a_limit():
-    """A run under ulimit -v is told from three fifths of it when it ends; the one that went on names the limit that it met."""
-    limit = "ulimit -v 240000; "  # of which the ring, whose size depends on the machine, is a small part
-    failed = limited([mt.program("grows"), "keeps", "100000"], limit)
-    units = gpu.account(failed.out)["units"]
-    mt.equal(failed.status, 1, "status")
-    verdicts = {v["kind"]: v for v in failed.trace.report["verdicts"]}
-    mt.check("limit" in verdicts and "ulimit -v" in verdicts["limit"]["evidence"], "%s" % verdicts)
-    for prefix, ends in ((limit, True), ("", False)):
-        begun = limited([mt.program("grows"), "keeps", str(3 * units // 5)], prefix)
+def check_forecasts(run_in, units):
+    """Of a run under the limit that ends three fifths of the way to `units`, where it fails; and of one without it."""
+    for within, ends in ((True, True), (False, False)):
+        begun = run_in([mt.program("grows"), "keeps", str(3 * units // 5)], within)
         site = of_site(begun)
         mt.equal(begun.status, 0, "status")
         if ends:
             mt.between(0.9 * units, site["runs_out_at_step"], 1.1 * units, "the step that %d of them foretell" % (3 * units // 5))
         else:
             mt.check((site["runs_out_at_step"] or 1e9) > 10 * units, "without a limit: %s" % site["runs_out_at_step"])
+
+
+@mt.variants("v", "d")
+def case_forecast_of_a_limit(option):
+    """A run under ulimit -v, or -d, is told from three fifths of it when it ends; the one that went on names the limit that it met."""
+    limit = "ulimit -%s 240000; " % option  # of which the ring, whose size depends on the machine, is a small part
+    failed = limited([mt.program("grows"), "keeps", "100000"], limit)
+    mt.equal(failed.status, 1, "status")
+    verdicts = {v["kind"]: v for v in failed.trace.report["verdicts"]}
+    mt.check("limit" in verdicts and "ulimit -" + option in verdicts["limit"]["evidence"], "%s" % verdicts)
+    check_forecasts(lambda command, within: limited(command, limit if within else ""), gpu.account(failed.out)["units"])
+
+
+def case_forecast_of_a_control_group():
+    """The same of a control group's limit, which the kernel kills at: how far it came its trace knows. The recorder is outside of it."""
+    def run_in(command, within=True):
+        output = os.path.join(mt.scratch("trace"), "t")
+        with Cgroup(160_000_000) as group:
+            done = mt.execute([mt.MEMTRACE, "run", "-o", output, "--", *(group.command(command) if within else command)], env=mt.clean_env(), timeout=100)
+        done.trace = mt.Trace(output)
+        return done
+
+    failed = run_in([mt.program("grows"), "keeps", "100000"])
+    mt.check(failed.status != 0, "status %s" % failed.status)
+    limit, = [v for v in failed.trace.report["verdicts"] if v["kind"] == "limit"]
+    mt.check("the cgroup may use 152.6 MiB" in limit["evidence"], limit["evidence"])
+    check_forecasts(run_in, int(of_site(failed)["grown_bytes_all"]) // 100_000)
+
+
+def case_waits():
+    """Of a loop whose every tenth turn waits, which is most of its time: rates are by time, and so is the moment when memory ends."""
+    done = run("c", "waits")
+    rate = done.account["kept_bytes"] / done.account["seconds"]
+    mt.between(0.95 * rate, of_site(done)["slope_bytes_per_s"], 1.05 * rate, "bytes a second")
+    for limit, status in ((1.3 * rate, 0), (0.8 * rate, 1)):
+        mt.equal(done.trace.tool("leaks", "--fail-over", "%d/s" % limit).status, status, "--fail-over %d/s" % limit)
+    limit = "ulimit -v 240000; "
+    failed = limited([mt.program("grows"), "waits", "100000"], limit)
+    units, seconds = (gpu.account(failed.out)[name] for name in ("units", "seconds"))
+    begun = limited([mt.program("grows"), "waits", str(3 * units // 5)], limit)
+    said = re.search(r"memory ends at step .*, ([\d.]+) s", " ".join(begun.trace.tool("report", "--all").out.split()))
+    mt.check(said, "no forecast")
+    mt.between(0.9 * seconds, float(said.group(1)), 1.1 * seconds, "the second when memory ends")
+
+
+def case_pairs():
+    """Two lines that grow at the same pace: rates and bytes are of both."""
+    done = run("c", "pairs")
+    verdict, kept = leak_of(done), done.account["kept_bytes"]
+    each, seconds = kept / done.account["units"], done.account["seconds"]
+    mt.between(0.98 * kept, verdict["bytes"], 1.02 * kept, "bytes of the verdict")
+    mt.check("195.3 KiB more each step" in verdict["evidence"] and each == 200000, verdict["evidence"])
+    text = done.trace.tool("leaks").out
+    mt.check(re.search(r"195\.\d KiB \+/- .* a step: keep.* and 1 more at the same pace", text), text)
+    for limit, status in (("%d/step" % (1.1 * each), 0), ("%d/step" % (0.8 * each), 1), ("%d/s" % (1.1 * kept / seconds), 0), ("%d/s" % (0.8 * kept / seconds), 1)):
+        mt.equal(done.trace.tool("leaks", "--fail-over", limit).status, status, "--fail-over " + limit)
 
 
 def case_why_not():
@@ -144,12 +212,14 @@ def case_one_large_piece_of_work():
 
 
 def case_very_long():
-    """Nothing else is freed, but it goes on: a leak, of medium certainty. A part of it may be taken for the program's start."""
+    """Nothing else is freed, but it goes on: a leak, of medium certainty. That its list is now and then full makes no steps."""
     done = run("python", "long")
-    verdict, site = leak_of(done), of_site(done)
+    verdict, site, kept = leak_of(done), of_site(done), done.account["kept_bytes"]
     mt.equal((verdict["certainty"], site["outlook"]), ("medium", "lasts"), "certainty, outlook")
-    mt.check("may only fill" in verdict["evidence"] and "each" in verdict["evidence"], verdict["evidence"])
-    mt.between(0.8 * done.account["kept_bytes"], verdict["bytes"], 1.02 * done.account["kept_bytes"], "bytes")
+    mt.check("may only fill" in verdict["evidence"] and "more each second" in verdict["evidence"], verdict["evidence"])
+    mt.between(0.98 * kept, verdict["bytes"], 1.02 * kept, "bytes")
+    mt.between(0.95 * kept / LONG, site["slope_bytes_per_s"], 1.05 * kept / LONG, "bytes a second")
+    mt.equal(done.trace.report["steps"], None, "steps")
     mt.equal(set(opinions_of(done.trace).values()), {True}, "opinions")
 
 

@@ -109,6 +109,22 @@ def case_ends_though_others_were_killed_while_they_started():
     mt.equal(done.status, 0, "check: %s" % done)
 
 
+def case_stays_a_while_after_a_long_round():
+    """What it did then was no idling: who comes a moment later finds it at work."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    trace = mt.Trace(output)
+    child = subprocess.Popen(BUSY, env=mt.shim_env(output), cwd=mt.scratch(), stdout=subprocess.DEVNULL)
+    recorder = mt.until(trace.recorder, "a recorder", pause=0.01)
+    time.sleep(0.5)  # it has begun
+    os.kill(recorder, signal.SIGSTOP)
+    child.wait()
+    time.sleep(1.5)
+    os.kill(recorder, signal.SIGCONT)
+    mt.until(lambda: not trace.files(".info"), "the end of what it has to do", pause=0.01)
+    time.sleep(0.5)
+    mt.check(trace.recorder(), "it has gone at once")
+
+
 def few(value):
     resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
 

@@ -4,7 +4,7 @@ incidents are compared where the incidents are run: figures.py, incident4.py, in
 
 screens.py --refresh writes them.
 """
-# timeout: 300
+# timeout: 900
 import functools
 import itertools
 import os
@@ -70,6 +70,9 @@ def case_spike_is_named():
     mt.equal(int(found[2]), screen.line_of(SPIKE, "return float(frame.pivot_table("), "its line")
 
 
+FREED = r" freed by \d+ \(\+/- [\d.]+ (?:[KMG]i)?B\): [\d.]+ (?:[KMG]i)?B to the kernel, [\d.]+ (?:[KMG]i)?B kept\b"
+
+
 @mt.variants(60, 80, 93, 140)
 def case_no_figure_is_cut(columns):
     """Whatever the width: lines fit, and no pid, figure or heading loses a part. A name may."""
@@ -82,9 +85,12 @@ def case_no_figure_is_cut(columns):
             text = trace.summary(*options, columns=columns, rows=50)
             text = text[:text.index("\nmore: ")]  # commands are to be copied whole
             goldens.fits(text, columns, 80)
-            cut = [line for line in text.splitlines()[2:] if re.search(r"\d\.\.|^ *\.\.|\.\.\d+\.?\d* ?(?:[KMGT]i)?B|\.\.[A-Z]{2}|[A-Z]{2}\.\.", line)
+            cut = [line for line in text.splitlines()[2:]
+                   if re.search(r"\d\.\.|^ *\.\.|\.\.\d+\.?\d* ?(?:[KMGT]i)?B|\.\.[A-Z]{2}|[A-Z]{2}\.\.|[a-z]  +\.\.$|^HOST.*\.\.$", line)
                    and not re.search(r"\.\.\.|without names: |^ +\.\.\w+  +\w+\.py:\d+$", line)]
             mt.check(not cut, "%s %s at %d columns: %s" % (name, options, columns, cut))
+            mt.check("  freed by " not in text or re.search(FREED, " ".join(text.split())),
+                     "%s at %d columns: what was freed is cut: %s" % (name, columns, text))
             for word in ("HOST MEMORY", "  heap (malloc)") if options else ("memtrace report",):
                 mt.check(re.search("^" + re.escape(word), text, re.M), "no %r: %s" % (word, text))
 

@@ -28,6 +28,7 @@ case " $* " in
 *" update "*) [ ! -e "$MACHINE/locked" ] || { rm "$MACHINE/locked"; echo "E: Could not get lock /var/lib/apt/lists/lock"; exit 100; }
 	touch "$MACHINE/has-lists"; exit ;;
 esac
+[ ! -e "$MACHINE/unpacks" ] || { printf 'Unpacking gcc ...\\r\\n'; sleep 2.5; }
 [ -e "$MACHINE/has-lists" ] || { echo "E: Unable to locate package"; exit 100; }
 for word; do case $word in
 	-* | install) ;;
@@ -140,6 +141,12 @@ def case_lists_are_fetched_and_waited_for():
     mt.check("another apt is running; waiting" in err, err)
     for call in machine.read("apt").splitlines():
         mt.check("DPkg::Lock::Timeout=" in call, call)
+
+
+def case_progress_of_packages_is_said():
+    """dpkg writes as on a terminal: its lines end in two characters."""
+    err = fine(Machine("python3", packages=PACKAGES[1:], state=["unpacks", "has-lists"]).setup("build", "demo"))
+    mt.check("setup: 1 s, Unpacking gcc ...\n" in err, err)
 
 
 def asked(*groups, has=(), **options):
@@ -297,7 +304,7 @@ def case_help():
 
 def case_nothing_is_made_for_help():
     """Sources that are newer than what was built from them, as after a pull."""
-    for source in ("tests/standin/cuda/runtime.c", "analyzer/error.h"):
+    for source in ("tests/standin/cuda/runtime.c", "analyzer/util/error.h"):
         done = make(mt.TOP, "--no-print-directory", "-W", source, "help")
         mt.equal((done.status, done.err), (0, ""), "status, errors where %s is new" % source)
 

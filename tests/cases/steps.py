@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Steps, phases and growth of real trainings that mark nothing, against what the programs themselves wrote down."""
-# timeout: 300
+# timeout: 900
 import csv
 import datetime
 import functools

@@ -2,6 +2,7 @@
 """Some of the trials of tests/lib/trials.py; tests/long/trials.py has all."""
 # timeout: 900
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -34,7 +35,7 @@ def case_a_unit_of_work_is_a_step():
     mt.between(0.98 * kept, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * kept, "more each step")
 
 
-@mt.variants("leak_behind_loading", "leak_graph_of_all", "leak_rollout")
+@mt.variants("leak_behind_loading", "leak_graph_of_all", "leak_rollout", "leak_windows")
 def case_figures_a_step_are_the_programs(name):
     """Of three quarters of its units, as PyTorch counts what is in use behind each."""
     done = trials.run(name, "--account")
@@ -45,6 +46,40 @@ def case_figures_a_step_are_the_programs(name):
     mt.between(0.98 * own, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * own, "more each step")
     ends = [s["stack"][:1] for s in done.trace.json("leaks")["sites"] if s["runs_out_at_step"] or s["runs_out_at_s"]]
     mt.check(not ends or done.account["ended"], "forecasts of a run whose memory has ended: %s" % ends)
+
+
+def case_a_unit_of_loops_is_a_step():
+    """Of requests in which nothing but loops of any length makes blocks."""
+    sick, twin = trials.run("leak_windows"), trials.run("leak_windows", "--twin")
+    found = sick.trace.report["steps"]["count"], twin.trace.report["steps"]["count"]
+    mt.equal(found, (sick.account["units"] + 1, twin.account["of"]), "steps: the last one is cut off; and the twin's")
+
+
+def case_what_is_kept_is_counted_from_there_on():
+    """80 requests keep nothing. Bytes are of the requests since the one that is named beside them, each of which keeps as much as PyTorch says."""
+    done = trials.run("leak_late", "--account")
+    verdict, live = done.trace.report["verdicts"][0], done.account["live"]
+    found = re.search(r" since step (\d+), ", verdict["evidence"])
+    mt.check(found, "evidence: %s" % verdict["evidence"])
+    since, each = int(found[1]), (live[-1] - live[79]) / (len(live) - 80)
+    mt.between(76, since, 84, "the step that is named")
+    mt.between(0.98 * each * (len(live) + 1 - since), verdict["bytes"], 1.02 * each * (len(live) + 1 - since), "bytes beside it")
+
+
+def case_lines_of_others_are_named():
+    """Who pins segments, and what a neighbour that is traced holds most of: in the evidence, the sites and, of the neighbour, the advice."""
+    held, = [v for v in trials.run("frag_lengths").trace.report["verdicts"] if v["kind"] == "fragmentation"]
+    mt.check(re.search(r"; (frag_lengths\.py:\d+ \w+) pins segments with [\d.]+ MiB unused by [\d.]+ MiB of blocks$", held["evidence"]), held["evidence"])
+    mt.check(held["sites"] and all(site.startswith("frag_lengths.py:") for site in held["sites"]), "sites: %s" % held["sites"])
+    beside, = [v for v in trials.run("neighbour_loads").trace.report["verdicts"] if v["kind"] == "other_process"]
+    line, = beside["sites"]
+    mt.check(re.match(r"neighbour_loads\.py:\d+ retrieve$", line) and line in beside["evidence"] and line in beside["advice"], "%s" % beside)
+
+
+def case_a_copy_that_was_begun_is_one():
+    done = trials.run("copies_members")
+    evidence, screen = done.trace.report["verdicts"][0]["evidence"], done.trace.tool("report").out
+    mt.check("the last one was being made when it failed" in evidence and "no copies" not in screen, screen)
 
 
 def case_small_holes_are_none_for_large_requests():

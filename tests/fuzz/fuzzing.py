@@ -18,7 +18,7 @@ import mutants
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 WEIGHS = os.path.join(mt.BUILD, "tests/programs/weighs")
 CPU_SECONDS, SECONDS = 20, 200  # of a command; a busy machine gives it a tenth of a processor
-MIB = {"plain": 700, "asan": 1200}  # AddressSanitizer has a share of its own; the bound of docs/DESIGN.md is 256 MiB, twice, for such small files
+MIB = {"plain": 700, "asan": 1200}  # AddressSanitizer has a share of its own; the bound of docs/design/reader.md is 256 MiB, twice, for such small files
 ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return_null=1:quarantine_size_mb=8:symbolize=1",
                    UBSAN_OPTIONS="halt_on_error=1:exitcode=99:print_stacktrace=1", DEBUGINFOD_URLS="")
 # What AddressSanitizer says of a request that malloc refuses, as it does without: libelf (0.192) asks for what a compressed section says it needs.
@@ -68,6 +68,8 @@ dump --force --samples TRACE
 dump --force --symbols TRACE
 live TRACE
 live --every 1 TRACE
+export --format folded --force TRACE
+export --format folded --at oom --force TRACE
 symbolize --force TRACE
 """.strip().splitlines())
 MODULE_COMMANDS = tuple(tuple(c.split()) for c in """
@@ -78,6 +80,7 @@ leaks --by file TRACE
 leaks --json --all-frames -n all TRACE
 diff --json INTACT TRACE
 frag TRACE
+export --format folded TRACE
 symbolize TRACE
 """.strip().splitlines())
 

@@ -11,9 +11,10 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "stages": "each of four stages keeps more", "renews": "each of four stages replaces what the last one kept", "turns": "ten long turns keep more",
          "loads": "ten long turns read and end", "filled": "one block doubled in a warm-up only", "pushes": "one block doubled, and nothing else is done",
          "piles": "a pool of processes each epoch, never closed", "closes": "a pool each epoch, closed and joined", "pooled": "one pool for all epochs",
-         "frees": "an extension frees its answers"}
+         "frees": "an extension frees its answers",
+         "waits": "keeps more with each unit, every tenth of which waits", "pairs": "two lines keep more with each unit"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
-SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles"}
+SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
 
 
@@ -37,12 +38,12 @@ def java(form):
     return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
 
 
-C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads")
+C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads", "waits", "pairs")
 CPP = (*COMMON, "block", "filled", "pushes")
 POOLS = ("piles", "closes", "pooled")
 LANGUAGES = {
     "c": Language(lambda form: [mt.program("grows"), form], C), "c++": Language(lambda form: [mt.program("vectors"), form], CPP),
-    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
+    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block", "turns")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
     "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
     "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),
@@ -67,8 +68,10 @@ def limited(command, prefix=""):
     return done
 
 
-def record(language, form, env=None):
-    done = mt.shimmed(LANGUAGES[language].command(form), env=env, timeout=300)
+def record(language, form, env=None, python=None):
+    """`python` takes the place of the one that the tests use."""
+    command = [python if word == mt.python() else word for word in LANGUAGES[language].command(form)] if python else LANGUAGES[language].command(form)
+    done = mt.shimmed(command, env=env, timeout=300)
     mt.equal(done.status, 0, "%r: status" % done)
     done.trace.settle()
     return done

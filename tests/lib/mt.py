@@ -28,7 +28,7 @@ BUILD = os.path.join(TOP, os.environ.get("B", "build"))
 SHIM = os.path.join(BUILD, "libmemtrace.so")
 MEMTRACE = os.path.join(BUILD, "memtrace")
 VENV = os.path.join(TOP, os.environ.get("VENV", "build/venv"))
-WAIT = 60  # seconds after which a command hangs
+WAIT = 120  # seconds after which a command hangs, beside a machine that is busy
 
 
 class Fail(Exception):

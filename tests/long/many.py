@@ -2,6 +2,7 @@
 """Thousands of processes: the disk limit holds at every moment, nobody is forgotten, and the recorder ends."""
 # serial
 # timeout: 1800
+import json
 import os
 import subprocess
 import sys
@@ -45,6 +46,25 @@ def case_pipelines():
     mt.check(most <= 100 * MIB, "%d bytes on the disk for a moment" % most)
     mt.check(len(trace.processes) >= 800, "%d processes" % len(trace.processes))
     mt.equal(trace.report["losses"]["events"], 0, "lost events")
+
+
+def case_report():
+    """150 processes at once, with 16 million events of which 5 million blocks stay: took 16 to 22 s and 821 MiB once."""
+    trace = mt.shimmed([mt.program("children"), "150", "150", "71000"], timeout=300).trace.settle(300)
+    with open(os.path.join(mt.scratch("report"), "json"), "w+b") as out:
+        child = subprocess.Popen([mt.MEMTRACE, "report", "--json", trace.path], stdout=out, env=mt.clean_env())
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        mt.equal(status, 0, "status")
+        out.seek(0)
+        report = json.load(out)
+    seconds, mib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    print("# %d events of %d processes: %.1f s of CPU, %.0f MiB" %
+          (report["host"]["allocations"] + report["host"]["frees"], len(report["processes"]), seconds, mib))
+    mt.equal((len(report["processes"]), report["losses"]["events"]), (151, 0), "processes, lost events")
+    mt.check(report["host"]["allocations"] >= 150 * 71000, "allocations: %s" % report["host"])
+    mt.check(seconds < 10, "%.1f s of CPU" % seconds)
+    mt.check(mib < 500, "%.0f MiB" % mib)
 
 
 mt.main()

@@ -1,7 +1,8 @@
 /* growing FORM [UNITS]: a C program that fills a table and ends (fill, map), fills it and works on, keeps more in a warm-up only, or keeps more with each
  * unit of work: in a list, a cache, in one block that it makes larger, in shared memory, in private copies of a file; or maps more of a file that it
  * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
- * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. */
+ * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. waits: keeps more with each unit, and after every tenth waits, so that
+ * most of them are done in no time; pairs: two lines keep more with each unit. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, STAGE = 380, TURNS = 10 };
+enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10 };
 
-static size_t kept, units, units_all = 600;
+static size_t kept, units, units_all = 600, pause_every = 1;
+static long pause_ns = PAUSE_NS;
 static struct timespec begin;
 static void **list;
 static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
@@ -42,6 +44,16 @@ static __attribute__((noinline)) void keep(size_t bytes)
 	kept += bytes;
 }
 
+/* By another line, as much. */
+static __attribute__((noinline)) void keep_twin(size_t bytes)
+{
+	static void *newest;
+	void **block = memset(got(malloc(bytes)), 3, bytes);
+	*block = newest;
+	newest = block;
+	kept += bytes;
+}
+
 static __attribute__((noinline)) void insert(unsigned key)
 {
 	struct node *n = malloc(sizeof(*n));
@@ -57,7 +69,8 @@ static void work(void)
 	char *parts[10];
 	for (int i = 0; i < 10; i++)
 		parts[i] = memset(got(malloc(30000 + 8000 * (size_t)i)), i, 30000);
-	nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+	if (units % pause_every == pause_every - 1)
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
 	for (int i = 0; i < 10; i++)
 		free(parts[i]);
 	units++;
@@ -154,12 +167,18 @@ int main(int argc, char **argv)
 	units = 0;
 	if (!strcmp(form, "forks"))
 		fork_four();
+	if (!strcmp(form, "waits")) {
+		pause_every = 10;
+		pause_ns = WAIT_NS;
+	}
 	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
 	for (int i = 0; in_turns && i < TURNS; i++)
 		turn(!strcmp(form, "turns"));
 	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
 		work();
-		if (!strcmp(form, "keeps") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < units_all / 4))
+		if (!strcmp(form, "pairs"))
+			keep_twin(EACH);
+		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < units_all / 4))
 			keep(EACH);
 		if ((renews || !strcmp(form, "stages")) && i % (units_all / 4) == 0)
 			begin_stage(renews);

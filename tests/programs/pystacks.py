@@ -235,6 +235,24 @@ def classes():
         take()
 
 
+def constructors():
+    """From 3.13 on the interpreter specializes such a call after some, and puts a frame of its own between the two."""
+    class Base:
+        def __init__(self):
+            take()
+
+    class Derived(Base):
+        def __init__(self, n):
+            super().__init__()
+            if n:
+                Derived(n - 1)
+            take()
+
+    for _ in range(40):
+        Derived(2)
+    [Base() for _ in range(40)]
+
+
 def evaluated():
     exec("take()\ntake()\n")
     eval("take()")
@@ -441,7 +459,7 @@ def at_exit():
     atexit.register(plain)
 
 
-CASES = [plain, deeper, recursion, generators, coroutines, comprehensions, decorators, classes, evaluated, reuse, callbacks,
+CASES = [plain, deeper, recursion, generators, coroutines, comprehensions, decorators, classes, constructors, evaluated, reuse, callbacks,
          exceptions, deaths, threads, modules, forks, tracing, at_exit]
 
 

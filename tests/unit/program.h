@@ -2,7 +2,7 @@
 #ifndef MT_TEST_PROGRAM_H
 #define MT_TEST_PROGRAM_H
 
-#include "analyzer/steps.h"
+#include "analyzer/timeline/steps.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
@@ -32,7 +32,9 @@ static SYNTH_UNUSED uint64_t rnd(uint64_t n)
 
 static SYNTH_UNUSED void begin(uint64_t seed)
 {
-	prog = (struct program){ .now = SYNTH_START + MS, .next_addr = 0x10000, .seed = seed * 0x9E3779B97F4A7C15ull + 1 };
+	prog = (struct program){ .now = SYNTH_START + MS,
+				 .next_addr = 0x10000,
+				 .seed = seed * 0x9E3779B97F4A7C15ull + 1 };
 	synth_begin(&prog.synth);
 	prog.p = synth_process(&prog.synth, 100, 0);
 }
@@ -58,7 +60,9 @@ static SYNTH_UNUSED void step(void)
 	prog.steps++;
 }
 
-struct held { uint64_t addr, size; };
+struct held {
+	uint64_t addr, size;
+};
 
 static SYNTH_UNUSED struct held take(uint32_t node, uint64_t size)
 {
@@ -94,7 +98,7 @@ static SYNTH_UNUSED void mark(enum mt_mark what, uint64_t value, const char *nam
 /* ---- the two passes ---------------------------------------------------------------------------------------- */
 
 struct passes {
-	struct rhythm *rhythm;
+	struct loop_finder *finder;
 	struct steps *steps;
 	struct reader *reader[2];
 };
@@ -106,7 +110,7 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 	if (s->steps)
 		steps_event(s->steps, p, slot, thread);
 	else
-		rhythm_event(s->rhythm, p, slot);
+		loop_finder_event(s->finder, p, slot);
 }
 
 static void on_change(void *arg, const struct model_change *c)
@@ -117,7 +121,7 @@ static void on_change(void *arg, const struct model_change *c)
 	if (s->steps)
 		steps_change(s->steps, c);
 	else
-		rhythm_change(s->rhythm, c);
+		loop_finder_change(s->finder, c);
 }
 
 static void run_pass(struct passes *s, int i)
@@ -135,13 +139,13 @@ static void run_pass(struct passes *s, int i)
 
 static SYNTH_UNUSED void run(struct passes *s)
 {
-	*s = (struct passes){ .rhythm = rhythm_new() };
+	*s = (struct passes){ .finder = loop_finder_new() };
 	if (!prog.p->info.exit_kind)
 		prog.p->info.exit_kind = MT_EXIT_CODE;
 	prog.p->info.end_ticks = prog.now;
 	synth_write(prog.p, SYNTH_BLOCKS);
 	run_pass(s, 0);
-	s->steps = steps_new(s->rhythm);
+	s->steps = steps_new(s->finder);
 	run_pass(s, 1);
 	steps_finish(s->steps);
 }
@@ -149,13 +153,13 @@ static SYNTH_UNUSED void run(struct passes *s)
 static SYNTH_UNUSED void end(struct passes *s)
 {
 	steps_free(s->steps);
-	rhythm_free(s->rhythm);
+	loop_finder_free(s->finder);
 	reader_close(s->reader[0]);
 	reader_close(s->reader[1]);
 	synth_end(&prog.synth);
 }
 
-static SYNTH_UNUSED const struct step_track *heap_of(const struct pace *p)
+static SYNTH_UNUSED const struct step_track *heap_of(const struct step_list *p)
 {
 	for (size_t i = 0; i < p->track_count; i++)
 		if (p->tracks[i].kind == MODEL_HEAP)

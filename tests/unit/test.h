@@ -17,43 +17,48 @@ struct test {
 extern struct test *test_list;
 extern int test_failures; /* of the running test */
 
-#define TEST(id)                                                                      \
-	static void test_##id(void);                                                  \
-	__attribute__((constructor)) static void test_register_##id(void)             \
-	{                                                                             \
-		static struct test t = { #id, test_##id, NULL };                      \
-		t.next = test_list;                                                   \
-		test_list = &t;                                                       \
-	}                                                                             \
+#define TEST(id) \
+	static void test_##id(void); \
+	__attribute__((constructor)) static void test_register_##id(void) \
+	{ \
+		static struct test t = { #id, test_##id, NULL }; \
+		t.next = test_list; \
+		test_list = &t; \
+	} \
 	static void test_##id(void)
 
 #define CHECK(cond) \
-	do { if (!(cond)) { test_failures++; printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond); } } while (0)
-
-#define CHECK_EQ(a, b)                                                                          \
-	do {                                                                                    \
-		int64_t check_a = (int64_t)(a), check_b = (int64_t)(b);                         \
-		if (check_a != check_b) {                                                       \
-			test_failures++;                                                        \
-			printf("# %s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, \
-			       #a, check_a, check_b);                                           \
-		}                                                                               \
+	do { \
+		if (!(cond)) { \
+			test_failures++; \
+			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond); \
+		} \
 	} while (0)
 
-#define TEST_MAIN                                                                               \
-	struct test *test_list;                                                                 \
-	int test_failures;                                                                      \
-	int main(void)                                                                          \
-	{                                                                                       \
-		int failed = 0;                                                                 \
-		for (struct test *t = test_list; t; t = t->next) {                              \
-			test_failures = 0;                                                      \
-			t->run();                                                               \
-			printf(test_failures ? "not ok - %s: %d checks failed\n" : "ok - %s\n", \
-			       t->name, test_failures);                                         \
-			failed += test_failures != 0;                                           \
-		}                                                                               \
-		return failed != 0;                                                             \
+#define CHECK_EQ(a, b) \
+	do { \
+		int64_t check_a = (int64_t)(a), check_b = (int64_t)(b); \
+		if (check_a != check_b) { \
+			test_failures++; \
+			printf("# %s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, #a, check_a, \
+			       check_b); \
+		} \
+	} while (0)
+
+#define TEST_MAIN \
+	struct test *test_list; \
+	int test_failures; \
+	int main(void) \
+	{ \
+		int failed = 0; \
+		for (struct test *t = test_list; t; t = t->next) { \
+			test_failures = 0; \
+			t->run(); \
+			printf(test_failures ? "not ok - %s: %d checks failed\n" : "ok - %s\n", t->name, \
+			       test_failures); \
+			failed += test_failures != 0; \
+		} \
+		return failed != 0; \
 	}
 
 #endif

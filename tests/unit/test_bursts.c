@@ -1,5 +1,5 @@
 /* Growth in bursts: what is told of levels, and what only looks like them. */
-#include "analyzer/bursts.h"
+#include "analyzer/timeline/bursts.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -19,7 +19,10 @@ static struct growth of(double (*mib)(double x))
 	return bursts_growth(xs, ys, POINTS);
 }
 
-static bool near(double found, double want) { return fabs(found - want) < 0.05 * want; }
+static bool near(double found, double want)
+{
+	return fabs(found - want) < 0.05 * want;
+}
 
 static double capacity(double contents)
 {
@@ -29,17 +32,53 @@ static double capacity(double contents)
 	return room;
 }
 
-static double doubling(double x) { return capacity(60 * x); }
-static double by_half(double x) { double room = 1; while (room < 60 * x) room *= 1.5; return room; }
-static double with_start(double x) { return capacity(20 + 60 * x) + 40; }
-static double doubled(double x) { return capacity(60 * fmin(x, 0.25)); }
-static double stages(double x) { return 38 * (1 + floor(4 * x)); }
-static double stages_at_first(double x) { return 38 * (1 + floor(fmin(16 * x, 3))); }
-static double renewed(double x) { return 38 * (1 + fmod(floor(8 * x), 2)); }
-static double unequal(double x) { return x < 0.3 ? 10 : x < 0.6 ? 100 : x < 0.8 ? 104 : 300; }
-static double two(double x) { return x < 0.3 ? 10 : x < 0.6 ? 50 : 90; }
-static double straight(double x) { return 10 + 60 * x; }
-static double freed_at_the_end(double x) { return x < 0.95 ? stages(x) : 1; }
+static double doubling(double x)
+{
+	return capacity(60 * x);
+}
+static double by_half(double x)
+{
+	double room = 1;
+	while (room < 60 * x)
+		room *= 1.5;
+	return room;
+}
+static double with_start(double x)
+{
+	return capacity(20 + 60 * x) + 40;
+}
+static double doubled(double x)
+{
+	return capacity(60 * fmin(x, 0.25));
+}
+static double stages(double x)
+{
+	return 38 * (1 + floor(4 * x));
+}
+static double stages_at_first(double x)
+{
+	return 38 * (1 + floor(fmin(16 * x, 3)));
+}
+static double renewed(double x)
+{
+	return 38 * (1 + fmod(floor(8 * x), 2));
+}
+static double unequal(double x)
+{
+	return x < 0.3 ? 10 : x < 0.6 ? 100 : x < 0.8 ? 104 : 300;
+}
+static double two(double x)
+{
+	return x < 0.3 ? 10 : x < 0.6 ? 50 : 90;
+}
+static double straight(double x)
+{
+	return 10 + 60 * x;
+}
+static double freed_at_the_end(double x)
+{
+	return x < 0.95 ? stages(x) : 1;
+}
 
 TEST(a_block_that_doubles_grows_by_what_is_put_into_it)
 {

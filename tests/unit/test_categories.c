@@ -1,6 +1,6 @@
 /* What memory is for: which frame of a stack decides, what lifetimes say, and what a file of rules may be. */
-#include "analyzer/categories.h"
-#include "analyzer/error.h"
+#include "analyzer/symbols/categories.h"
+#include "analyzer/util/error.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
@@ -14,7 +14,9 @@ static struct {
 	struct synth synth;
 	struct synth_process *p;
 	uint32_t codes, functions;
-	struct { const char *library, *name, *file; } function[FUNCTIONS];
+	struct {
+		const char *library, *name, *file;
+	} function[FUNCTIONS];
 	struct reader *reader;
 	struct stacks *stacks;
 	struct categories *categories;
@@ -42,13 +44,17 @@ static uint32_t native(uint32_t stack, const char *library, const char *name, co
 	w.function[w.functions].library = library;
 	w.function[w.functions].name = name;
 	w.function[w.functions].file = file;
-	synth_record(w.p, MT_REC_MODULE, SYNTH_START, &(struct mt_rec_module){ .bias = start, .start = start, .end = start + 0x100000 },
+	synth_record(w.p, MT_REC_MODULE, SYNTH_START,
+		     &(struct mt_rec_module){ .bias = start, .start = start, .end = start + 0x100000 },
 		     sizeof(struct mt_rec_module), library, strlen(library) + 1);
 	return synth_node(w.p, stack, start + 0x101);
 }
 
 /* The evaluator of CPython, in which a Python stack goes on. */
-static uint32_t evaluator(uint32_t stack) { return native(stack, "/usr/bin/python3", "_PyEval_EvalFrameDefault", NULL); }
+static uint32_t evaluator(uint32_t stack)
+{
+	return native(stack, "/usr/bin/python3", "_PyEval_EvalFrameDefault", NULL);
+}
 
 static int open_rules(const char *rules)
 {
@@ -80,7 +86,8 @@ static void open_all(void)
 
 static const char *category(uint32_t node, uint32_t node2, enum lifetime lifetime)
 {
-	return category_name(categories_of(w.categories, stacks_of(w.stacks, reader_process(w.reader, 0), node, node2), lifetime));
+	return category_name(
+		categories_of(w.categories, stacks_of(w.stacks, reader_process(w.reader, 0), node, node2), lifetime));
 }
 
 static void end(void)
@@ -91,16 +98,19 @@ static void end(void)
 	synth_end(&w.synth);
 }
 
-#define IS(node, node2, name) CHECK(!strcmp(category(node, node2, LIFETIME_UNKNOWN), name) || !printf("# %s\n", category(node, node2, 0)))
+#define IS(node, node2, name) \
+	CHECK(!strcmp(category(node, node2, LIFETIME_UNKNOWN), name) || !printf("# %s\n", category(node, node2, 0)))
 
 /* ---- stacks ---------------------------------------------------------------------------------------------- */
 
 TEST(the_innermost_frame_that_says_something_decides)
 {
 	begin();
-	uint32_t script = python(0, "/home/u/train.py", "main"), adam = python(script, ADAM, "Adam.step"), relu = python(script, RELU, "relu");
+	uint32_t script = python(0, "/home/u/train.py", "main"), adam = python(script, ADAM, "Adam.step"),
+		 relu = python(script, RELU, "relu");
 	uint32_t helper = python(adam, "/home/u/x.py", "helper"), inner = python(relu, ADAM, "Adam.step");
-	uint32_t load = python(script, SITE "torch/serialization.py", "load"), of_load = python(load, SITE "torch/nn/parameter.py", "f");
+	uint32_t load = python(script, SITE "torch/serialization.py", "load"),
+		 of_load = python(load, SITE "torch/nn/parameter.py", "f");
 	open_all();
 	IS(0, script, "unknown");
 	IS(0, adam, "optimizer");
@@ -117,8 +127,10 @@ TEST(the_innermost_frame_that_says_something_decides)
 TEST(code_called_from_python_decides_before_it)
 {
 	begin();
-	uint32_t engine = native(0, "/usr/lib/libtorch.so", "torch::autograd::Engine::evaluate", NULL), eval = evaluator(engine);
-	uint32_t blas = native(eval, "/usr/lib/libcublas.so.12", "cublasGemm", NULL), own = native(eval, "/home/u/own.so", "own", NULL);
+	uint32_t engine = native(0, "/usr/lib/libtorch.so", "torch::autograd::Engine::evaluate", NULL),
+		 eval = evaluator(engine);
+	uint32_t blas = native(eval, "/usr/lib/libcublas.so.12", "cublasGemm", NULL),
+		 own = native(eval, "/home/u/own.so", "own", NULL);
 	uint32_t script = python(0, "/home/u/train.py", "main"), relu = python(script, RELU, "relu");
 	open_all();
 	IS(blas, relu, "workspace");
@@ -131,9 +143,11 @@ TEST(code_called_from_python_decides_before_it)
 TEST(what_is_around_decides_before_all)
 {
 	begin();
-	uint32_t imports = native(0, "/usr/bin/python3", "PyImport_ImportModuleLevelObject", NULL), eval = evaluator(imports);
+	uint32_t imports = native(0, "/usr/bin/python3", "PyImport_ImportModuleLevelObject", NULL),
+		 eval = evaluator(imports);
 	uint32_t blas = native(eval, "/usr/lib/libcublas.so.12", "cublasCreate_v2", NULL);
-	uint32_t swa = python(0, SITE "torch/optim/swa_utils.py", "AveragedModel.__init__"), copied = python(swa, "/usr/lib/copy.py", "deepcopy");
+	uint32_t swa = python(0, SITE "torch/optim/swa_utils.py", "AveragedModel.__init__"),
+		 copied = python(swa, "/usr/lib/copy.py", "deepcopy");
 	uint32_t inner = python(copied, SITE "torch/nn/parameter.py", "Parameter.__deepcopy__");
 	uint32_t plain = native(0, "/home/u/own.so", "own", NULL);
 	open_all();
@@ -170,7 +184,10 @@ TEST(lifetimes_decide_last)
 	end();
 	begin();
 	script = python(0, "/home/u/train.py", "main");
-	CHECK_EQ(open_rules("RULE(parameters, LIFETIME, \"setup\") RULE(optimizer, LIFETIME, \"first*\") RULE(caches, LIFETIME, \"st?p\")"), 0);
+	CHECK_EQ(
+		open_rules(
+			"RULE(parameters, LIFETIME, \"setup\") RULE(optimizer, LIFETIME, \"first*\") RULE(caches, LIFETIME, \"st?p\")"),
+		0);
 	CHECK(!strcmp(category(0, script, LIFETIME_SETUP), "parameters"));
 	CHECK(!strcmp(category(0, script, LIFETIME_FIRST_STEP), "optimizer"));
 	CHECK(!strcmp(category(0, script, LIFETIME_STEP), "caches"));
@@ -201,7 +218,8 @@ TEST(many_frames_keep_their_answers)
 
 /* ---- rules ----------------------------------------------------------------------------------------------- */
 
-/* What one rule says of Python's "/home/u/x.py:f" called by train.py:main, and of C's x.c:fill in libx.so called by the interpreter. */
+/* What one rule says of Python's "/home/u/x.py:f" called by train.py:main, and of C's x.c:fill in libx.so called by the
+ * interpreter. */
 static const char *by_rule(const char *rule, bool native_stack)
 {
 	static char said[32];
@@ -216,18 +234,33 @@ static const char *by_rule(const char *rule, bool native_stack)
 
 TEST(rules_look_at_what_they_name)
 {
-	static const struct { const char *rule; bool python, native; } rows[] = {
-		{ "PYTHON, \"/home/u/x.py:f\"", true, false }, { "PYTHON, \"*x.py:g\"", false, false }, { "PYTHON, \"*train.py:*\"", true, false },
-		{ "NATIVE, \"ns::fill\"", false, true }, { "NATIVE, \"*fil\"", false, false }, { "NATIVE, \"ns::[ef]ill\"", false, true },
-		{ "NATIVE, \"f\"", false, false }, { "FILE, \"/home/u/x.py\"", true, false }, { "FILE, \"*.c\"", false, true },
-		{ "LIBRARY, \"*libx*\"", false, true }, { "LIBRARY, \"*x.py\"", false, false }, { "AROUND, \"*:main\"", true, false },
-		{ "AROUND, \"_PyEval*\"", false, true }, { "AROUND, \"ns::fil?\"", false, true }, { "AROUND, \"fill\"", false, false },
-		{ "THREAD, \"*\"", false, false }, { "LIFETIME, \"*\"", false, false },
+	static const struct {
+		const char *rule;
+		bool python, native;
+	} rows[] = {
+		{ "PYTHON, \"/home/u/x.py:f\"", true, false },
+		{ "PYTHON, \"*x.py:g\"", false, false },
+		{ "PYTHON, \"*train.py:*\"", true, false },
+		{ "NATIVE, \"ns::fill\"", false, true },
+		{ "NATIVE, \"*fil\"", false, false },
+		{ "NATIVE, \"ns::[ef]ill\"", false, true },
+		{ "NATIVE, \"f\"", false, false },
+		{ "FILE, \"/home/u/x.py\"", true, false },
+		{ "FILE, \"*.c\"", false, true },
+		{ "LIBRARY, \"*libx*\"", false, true },
+		{ "LIBRARY, \"*x.py\"", false, false },
+		{ "AROUND, \"*:main\"", true, false },
+		{ "AROUND, \"_PyEval*\"", false, true },
+		{ "AROUND, \"ns::fil?\"", false, true },
+		{ "AROUND, \"fill\"", false, false },
+		{ "THREAD, \"*\"", false, false },
+		{ "LIFETIME, \"*\"", false, false },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		char rule[200];
 		snprintf(rule, sizeof(rule), "RULE(comm, %s)", rows[i].rule);
-		bool python_is = !strcmp(by_rule(rule, false), "comm"), native_is = !strcmp(by_rule(rule, true), "comm");
+		bool python_is = !strcmp(by_rule(rule, false), "comm"),
+		     native_is = !strcmp(by_rule(rule, true), "comm");
 		if (python_is != rows[i].python || native_is != rows[i].native)
 			printf("# %s\n", rule);
 		CHECK(python_is == rows[i].python && native_is == rows[i].native);
@@ -238,7 +271,10 @@ TEST(the_users_rules_come_first)
 {
 	begin();
 	uint32_t adam = python(0, ADAM, "Adam.step"), relu = python(0, RELU, "relu");
-	CHECK_EQ(open_rules("# mine\nRULE(caches, PYTHON, \"*:*Adam*\")\n/* RULE(comm, PYTHON, \"*\")\n */ RULE(comm,\n\tPYTHON , \"*:Adam.step\" )"), 0);
+	CHECK_EQ(
+		open_rules(
+			"# mine\nRULE(caches, PYTHON, \"*:*Adam*\")\n/* RULE(comm, PYTHON, \"*\")\n */ RULE(comm,\n\tPYTHON , \"*:Adam.step\" )"),
+		0);
 	IS(0, adam, "caches");
 	IS(0, relu, "activations");
 	end();
@@ -249,13 +285,23 @@ TEST(the_users_rules_come_first)
 
 TEST(what_is_no_rule_is_said_with_its_line)
 {
-	static const struct { const char *rules, *said; } rows[] = {
-		{ "RULES(comm, PYTHON, \"*\")", "line 1: this is no rule" }, { "\n\nrule(comm, PYTHON, \"*\")", "line 3: this is no rule" },
-		{ "RULE comm", "this is no rule" }, { "/* two\nlines */\nRULE(com, PYTHON, \"*\")", "line 3: there is no such category" },
-		{ "RULE(comms, PYTHON, \"*\")", "no such category" }, { "RULE(comm PYTHON, \"*\")", "no such category" },
-		{ "# x\nRULE(comm, PYTHONS, \"*\")", "line 2: WHAT is" }, { "RULE(comm, PY, \"*\")", "WHAT is" }, { "RULE(comm, PYTHON \"*\")", "WHAT is" },
-		{ "RULE(comm, PYTHON, *)", "stands in quotes" }, { "RULE(comm, PYTHON, \"*)\n\"", "line 1: the pattern's quote is not closed" },
-		{ "RULE(comm, PYTHON, \"*\"", "a parenthesis is missing" }, { "RULE(comm, FILE, \"*\")\nRULE(x", "line 2" }, { "/* open", NULL },
+	static const struct {
+		const char *rules, *said;
+	} rows[] = {
+		{ "RULES(comm, PYTHON, \"*\")", "line 1: this is no rule" },
+		{ "\n\nrule(comm, PYTHON, \"*\")", "line 3: this is no rule" },
+		{ "RULE comm", "this is no rule" },
+		{ "/* two\nlines */\nRULE(com, PYTHON, \"*\")", "line 3: there is no such category" },
+		{ "RULE(comms, PYTHON, \"*\")", "no such category" },
+		{ "RULE(comm PYTHON, \"*\")", "no such category" },
+		{ "# x\nRULE(comm, PYTHONS, \"*\")", "line 2: WHAT is" },
+		{ "RULE(comm, PY, \"*\")", "WHAT is" },
+		{ "RULE(comm, PYTHON \"*\")", "WHAT is" },
+		{ "RULE(comm, PYTHON, *)", "stands in quotes" },
+		{ "RULE(comm, PYTHON, \"*)\n\"", "line 1: the pattern's quote is not closed" },
+		{ "RULE(comm, PYTHON, \"*\"", "a parenthesis is missing" },
+		{ "RULE(comm, FILE, \"*\")\nRULE(x", "line 2" },
+		{ "/* open", NULL },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		begin();

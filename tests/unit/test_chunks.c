@@ -1,5 +1,5 @@
-/* Chunks go from the process to recorders and back while one recorder after the other is killed in the middle of what it does: what is
- * read at any time, and what is in the trace in the end, is every event once. */
+/* Chunks go from the process to recorders and back while one recorder after the other is killed in the middle of what
+ * it does: what is read at any time, and what is in the trace in the end, is every event once. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -7,23 +7,23 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "analyzer/reader.h"
-#include "analyzer/record.h"
+#include "analyzer/reader/reader.h"
+#include "analyzer/recorder/recorder.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
-#define RINGS    2
-#define KILLS    12
-#define SLOTS    70000       /* that the process makes from one recorder to the next */
-#define TICKS    1000        /* from one event to the next: more than a unit of time */
-#define ROOM     (64u << 20) /* of the ring file */
-#define SHIFT    6           /* of a nanosecond clock in blocks */
-#define LIMITED  (1ull << 40)
+#define RINGS   2
+#define KILLS   12
+#define SLOTS   70000       /* that the process makes from one recorder to the next */
+#define TICKS   1000        /* from one event to the next: more than a unit of time */
+#define ROOM    (64u << 20) /* of the ring file */
+#define SHIFT   6           /* of a nanosecond clock in blocks */
+#define LIMITED (1ull << 40)
 
 /* ---- a recorder that is killed ----------------------------------------------------------------------------- */
 
 static int writes, rounds; /* how many until it is killed, or goes; 0 = never */
-static bool in_the_middle;  /* when half is written, not before the chunks are freed */
+static bool in_the_middle; /* when half is written, not before the chunks are freed */
 
 /* In the place of libc's. */
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
@@ -128,14 +128,17 @@ static void open_chunk(struct target *t, uint32_t ring)
 	struct mt_chunk *c = chunk_at(t, i);
 	t->states[i] = MT_CHUNK_FILLING;
 	c->used = 0;
-	*c = (struct mt_chunk){ .magic = MT_CHUNK_MAGIC, .ring = ring, .seq = t->position[ring] / MT_CHUNK_SLOTS, .thread = ring };
+	*c = (struct mt_chunk){
+		.magic = MT_CHUNK_MAGIC, .ring = ring, .seq = t->position[ring] / MT_CHUNK_SLOTS, .thread = ring
+	};
 	t->chunk[ring] = i;
 }
 
 static void go_on(struct target *t)
 {
 	for (uint32_t i = 0; i < SLOTS; i++) {
-		uint32_t ring = t->p->count * 2654435761u >> 13 & 1, slot = (uint32_t)(t->position[ring] % MT_CHUNK_SLOTS);
+		uint32_t ring = t->p->count * 2654435761u >> 13 & 1,
+			 slot = (uint32_t)(t->position[ring] % MT_CHUNK_SLOTS);
 		t->ticks += TICKS;
 		synth_alloc(t->p, ring, t->ticks, 0x10000 + t->p->count * 64, 1 + i % 60, 1);
 		if (!slot)
@@ -194,7 +197,7 @@ TEST(every_event_once_while_recorders_are_killed)
 		killed += run_recorder(&t.synth, 1 + (i == 1), 20, i % 2) == SIGKILL;
 		check_read(&t);
 	}
-	CHECK(killed >= KILLS / 4); /* some had too little to do */
+	CHECK(killed >= KILLS / 4);                                  /* some had too little to do */
 	CHECK((size_t)t.info->chunks * MT_CHUNK_SLOTS < t.p->count); /* chunks were used again */
 	synth_end_sleeper(t.pid);
 	CHECK_EQ(run_recorder(&t.synth, 0, 0, false), 0);

@@ -8,7 +8,10 @@
 
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t random64(void) { return random_next(&random_state); }
+static uint64_t random64(void)
+{
+	return random_next(&random_state);
+}
 
 /* Any width, so that small and huge values are equally likely. */
 static uint64_t random_width(void)
@@ -24,7 +27,8 @@ struct stream {
 
 static struct stream stream_new(uint32_t slots)
 {
-	struct stream s = { .slots = slots, .events = calloc(slots, sizeof(*s.events)),
+	struct stream s = { .slots = slots,
+			    .events = calloc(slots, sizeof(*s.events)),
 			    .rings = calloc(slots, sizeof(*s.rings)) };
 	return s;
 }
@@ -39,10 +43,13 @@ static void stream_free(struct stream *s)
 static void fill_adversarial(struct stream *s)
 {
 	for (uint32_t i = 0; i < s->slots; i++) {
-		s->events[i] = (struct mt_event){ .ticks = random_width(), .addr = random_width(),
-						  .size = random_width() & MT_MAX_SIZE, .hook = random64() & 1023,
+		s->events[i] = (struct mt_event){ .ticks = random_width(),
+						  .addr = random_width(),
+						  .size = random_width() & MT_MAX_SIZE,
+						  .hook = random64() & 1023,
 						  .kind = random64() % 3 ? random64() % 10 : random64() & 63,
-						  .node = (uint32_t)random_width(), .node2 = (uint32_t)random_width() };
+						  .node = (uint32_t)random_width(),
+						  .node2 = (uint32_t)random_width() };
 		s->rings[i] = (uint32_t)random_width() % MT_MAX_CHUNKS;
 	}
 }
@@ -58,10 +65,17 @@ static void fill_plausible(struct stream *s)
 		s->rings[i] = (uint32_t)(random64() % 8 ? i / 64 % 3 : random64() % 3);
 		*e = (struct mt_event){ .ticks = ticks += random64() % 500, .hook = 1 };
 		if (i + 1 < s->slots && random64() % 50 == 0) {
-			struct mt_ext_map map = { .offset = random_width(), .prot = 3, .flags = MT_MAP_ANON,
-						  .kind_ext = MT_EXT << 26, .file = 2 };
-			*e = (struct mt_event){ .ticks = ticks, .addr = random64() << 12, .size = 4096, .hook = 3,
-						.kind = MT_MAP, .node = 7 };
+			struct mt_ext_map map = { .offset = random_width(),
+						  .prot = 3,
+						  .flags = MT_MAP_ANON,
+						  .kind_ext = MT_EXT << 26,
+						  .file = 2 };
+			*e = (struct mt_event){ .ticks = ticks,
+						.addr = random64() << 12,
+						.size = 4096,
+						.hook = 3,
+						.kind = MT_MAP,
+						.node = 7 };
 			memcpy(&s->events[i + 1], &map, sizeof(map));
 			s->rings[i + 1] = s->rings[i];
 			i++;
@@ -265,14 +279,16 @@ TEST(codec_nodes)
 	enum { COUNT = 100000 };
 	struct mt_node *nodes = calloc(COUNT, sizeof(*nodes));
 	for (uint32_t i = 1; i < COUNT; i++)
-		nodes[i] = (struct mt_node){ .pc = 0x7f0000000000 + random64() % 9000 * 4, .flags = random64() % 50 == 0,
+		nodes[i] = (struct mt_node){ .pc = 0x7f0000000000 + random64() % 9000 * 4,
+					     .flags = random64() % 50 == 0,
 					     .parent = (uint32_t)(random64() % 3 ? i - 1 : random64() % i) };
 	check_nodes(codec, nodes, COUNT, 0);
 	check_nodes(codec, nodes, 1, 0);
 	check_nodes(codec, nodes, 0, 65536);
 	check_nodes(codec, nodes, 300, 65536);
 	for (uint32_t i = 0; i < COUNT; i++)
-		nodes[i] = (struct mt_node){ .pc = random_width(), .flags = (uint32_t)random_width(),
+		nodes[i] = (struct mt_node){ .pc = random_width(),
+					     .flags = (uint32_t)random_width(),
 					     .parent = (uint32_t)random_width() };
 	check_nodes(codec, nodes, COUNT, 0);
 	free(nodes);

@@ -1,10 +1,11 @@
-#include "analyzer/copies.h"
+#include "analyzer/diagnosis/copies.h"
 #include "tests/unit/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
-#define KIB 1024ull
+#define KIB      1024ull
 
-static const uint64_t model[] = { 4000 * KIB, 16 * KIB, 900 * KIB, 900 * KIB, 16 * KIB, 3600 * KIB, 900 * KIB, 4000 * KIB };
+static const uint64_t model[] = { 4000 * KIB, 16 * KIB,   900 * KIB, 900 * KIB,
+				  16 * KIB,   3600 * KIB, 900 * KIB, 4000 * KIB };
 static uint64_t other[64];
 
 static size_t times(double factor)
@@ -237,7 +238,8 @@ TEST(how_often_and_how_long_one_call_repeats)
 
 TEST(what_is_too_small_is_counted)
 {
-	struct copy_block blocks[] = { { .size = 1023, .order = 1, .stack = 1 }, { .size = 512, .order = 2, .stack = 1 } };
+	struct copy_block blocks[] = { { .size = 1023, .order = 1, .stack = 1 },
+				       { .size = 512, .order = 2, .stack = 1 } };
 	struct copies c;
 	CHECK_EQ(copies_find(&c, NULL, blocks, COUNT(blocks), 1024, 1, NULL, 0), 0);
 	CHECK_EQ(c.left_blocks, 2);

@@ -1,11 +1,11 @@
 /* The model's devices: each rule of what device memory is, by hand-made traces. */
-#include "analyzer/layout.h"
-#include "analyzer/model.h"
+#include "analyzer/model/pool_layout.h"
+#include "analyzer/model/model.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
+#define MIB   (1ull << 20)
 #define AT(n) (SYNTH_START + (n))
 
 enum { CUDA = MT_BACKEND_CUDA };
@@ -55,8 +55,8 @@ static void end(struct fixture *f)
 }
 
 /* One event of process p a microsecond after the last. */
-static void dev(struct fixture *f, struct synth_process *p, uint32_t ring, enum mt_kind kind, enum mt_class class, uint64_t addr,
-		uint64_t size, uint32_t node)
+static void dev(struct fixture *f, struct synth_process *p, uint32_t ring, enum mt_kind kind, enum mt_class class,
+		uint64_t addr, uint64_t size, uint32_t node)
 {
 	synth_dev(p, ring, AT(f->now += 1000), kind, class, 1, addr, size, node);
 }
@@ -66,14 +66,20 @@ static void alloc(struct fixture *f, uint64_t addr, uint64_t size, uint32_t node
 	dev(f, f->p, 0, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, addr, size, node);
 }
 
-static void release(struct fixture *f, uint64_t addr) { dev(f, f->p, 0, MT_DEVICE_FREE, MT_CLASS_DEVICE, addr, 0, 0); }
+static void release(struct fixture *f, uint64_t addr)
+{
+	dev(f, f->p, 0, MT_DEVICE_FREE, MT_CLASS_DEVICE, addr, 0, 0);
+}
 
 static void pool(struct fixture *f, uint64_t addr, uint64_t size, uint32_t node)
 {
 	dev(f, f->p, 0, MT_DEVICE_ALLOC, MT_CLASS_POOL, addr, size, node);
 }
 
-static void unpool(struct fixture *f, uint64_t addr) { dev(f, f->p, 0, MT_DEVICE_FREE, MT_CLASS_POOL, addr, 0, 0); }
+static void unpool(struct fixture *f, uint64_t addr)
+{
+	dev(f, f->p, 0, MT_DEVICE_FREE, MT_CLASS_POOL, addr, 0, 0);
+}
 
 static void refuse(struct fixture *f, uint64_t bytes, uint64_t free_bytes)
 {
@@ -81,7 +87,10 @@ static void refuse(struct fixture *f, uint64_t bytes, uint64_t free_bytes)
 	dev(f, f->p, 0, MT_DEVICE_FAIL, MT_CLASS_DEVICE, bytes, 0, 5);
 }
 
-static void give_up(struct fixture *f, uint64_t bytes) { dev(f, f->p, 0, MT_DEVICE_FAIL, MT_CLASS_POOL, bytes, 0, 6); }
+static void give_up(struct fixture *f, uint64_t bytes)
+{
+	dev(f, f->p, 0, MT_DEVICE_FAIL, MT_CLASS_POOL, bytes, 0, 6);
+}
 
 static const struct model_site *site_of(const struct model *m, unsigned process, enum model_kind kind, uint32_t node)
 {
@@ -92,7 +101,10 @@ static const struct model_site *site_of(const struct model *m, unsigned process,
 	return NULL;
 }
 
-static uint64_t live(const struct model_device *d, enum model_layer layer) { return d->layer[layer].live_bytes; }
+static uint64_t live(const struct model_device *d, enum model_layer layer)
+{
+	return d->layer[layer].live_bytes;
+}
 
 /* ---- linear memory and the pool -------------------------------------------------------------------------- */
 
@@ -159,7 +171,8 @@ TEST(sites_know_what_they_had_at_the_peaks)
 	release(&f, 0x30000000);
 	run(&f);
 	const struct model_site *s = site_of(f.m, 0, MODEL_POOL, 2);
-	CHECK(s && s->peak_bytes == 6 * MIB && s->peak_blocks == 2 && s->host_peak_bytes == 6 * MIB && s->live_bytes == 0);
+	CHECK(s && s->peak_bytes == 6 * MIB && s->peak_blocks == 2 && s->host_peak_bytes == 6 * MIB &&
+	      s->live_bytes == 0);
 	s = site_of(f.m, 0, MODEL_DEVICE, 4);
 	CHECK(s && s->peak_bytes == 7 * MIB && s->live_bytes == 0 && s->device == 0);
 	s = site_of(f.m, 0, MODEL_DEVICE, 1);
@@ -173,8 +186,8 @@ TEST(layout_has_blocks_holes_and_idle_segments)
 	small_pool(&f);
 	unpool(&f, 0x20000000);
 	run(&f);
-	struct layout *l;
-	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
+	struct pool_layout *l;
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, UINT32_MAX), 0);
 	CHECK_EQ(l->segment_count, 2);
 	CHECK_EQ(l->reserved, 22 * MIB);
 	CHECK_EQ(l->allocated, 3 * MIB);
@@ -185,7 +198,7 @@ TEST(layout_has_blocks_holes_and_idle_segments)
 	CHECK_EQ(l->segments[0].blocks[0].addr, 0x10000000 + 5 * MIB);
 	CHECK_EQ(l->segments[0].hole, 12 * MIB);
 	CHECK_EQ(l->segments[1].idle, 2 * MIB);
-	layout_free(l);
+	pool_layout_free(l);
 	end(&f);
 }
 
@@ -330,10 +343,12 @@ TEST(physical_memory_is_charged_until_released_and_unmapped)
 		create(&f, 7, 20 * MIB);
 		create(&f, 8, 20 * MIB);
 		map(&f, 0x100000000, 20 * MIB, 7);
-		dev(&f, f.p, 0, order ? MT_DEVICE_FREE : MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, order ? 7 : 0x100000000, 20 * MIB, 0);
+		dev(&f, f.p, 0, order ? MT_DEVICE_FREE : MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, order ? 7 : 0x100000000,
+		    20 * MIB, 0);
 		struct model_query q = MODEL_QUERY_ALL;
 		q.until_ns = f.now;
-		dev(&f, f.p, 0, order ? MT_DEVICE_UNMAP : MT_DEVICE_FREE, MT_CLASS_PHYSICAL, order ? 0x100000000 : 7, 20 * MIB, 0);
+		dev(&f, f.p, 0, order ? MT_DEVICE_UNMAP : MT_DEVICE_FREE, MT_CLASS_PHYSICAL, order ? 0x100000000 : 7,
+		    20 * MIB, 0);
 		CHECK_EQ(live(run_form(&f, q, SYNTH_RAW), LAYER_MEMORY), 40 * MIB);
 		const struct model_device *d = run(&f);
 		CHECK_EQ(live(d, LAYER_MEMORY), 20 * MIB);
@@ -443,27 +458,27 @@ TEST(expandable_segments_are_mapped_pages_of_one_reservation)
 		create(&f, 10 + i, 20 * MIB);
 		map(&f, 0x100000000 + 20 * MIB * i, 20 * MIB, 10 + i);
 	}
-	create(&f, 20, 20 * MIB); /* never mapped: charged, but no part of a segment */
+	create(&f, 20, 20 * MIB);                      /* never mapped: charged, but no part of a segment */
 	pool(&f, 0x100000000 + 10 * MIB, 15 * MIB, 2); /* over two pages */
 	const struct model_device *d = run(&f);
 	CHECK_EQ(live(d, LAYER_MEMORY), 100 * MIB);
 	CHECK_EQ(live(d, LAYER_RESERVED), 80 * MIB);
-	struct layout *l;
-	CHECK_EQ(layout_take(&l, f.m, 0, 0), 0);
+	struct pool_layout *l;
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, 0), 0);
 	CHECK_EQ(l->segment_count, 1);
 	CHECK(l->segments[0].expandable && l->segments[0].size == 80 * MIB && l->segments[0].block_count == 1);
 	CHECK_EQ(l->segments[0].blocks[0].size, 15 * MIB);
 	CHECK_EQ(l->largest_hole, 55 * MIB);
 	CHECK_EQ(l->idle, 40 * MIB);
-	layout_free(l);
+	pool_layout_free(l);
 	dev(&f, f.p, 0, MT_DEVICE_UNMAP, MT_CLASS_PHYSICAL, 0x100000000 + 40 * MIB, 20 * MIB, 0);
 	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_PHYSICAL, 12, 0, 0);
 	d = run(&f);
 	CHECK_EQ(live(d, LAYER_RESERVED), 60 * MIB);
-	CHECK_EQ(layout_take(&l, f.m, 0, 0), 0);
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, 0), 0);
 	CHECK_EQ(l->segment_count, 2);
 	CHECK_EQ(l->largest_hole, 20 * MIB);
-	layout_free(l);
+	pool_layout_free(l);
 	end(&f);
 }
 
@@ -729,7 +744,9 @@ TEST(the_pass_can_stop_at_an_oom)
 	end(&f);
 }
 
-struct told { uint64_t pool, device, count; };
+struct told {
+	uint64_t pool, device, count;
+};
 
 static void note(void *arg, const struct model_change *c)
 {
@@ -769,19 +786,23 @@ static uint64_t next(uint64_t *random)
 static void any_event(struct fixture *f, struct synth_process *p, uint64_t *random)
 {
 	static const enum mt_kind kinds[] = {
-		MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_FREE, MT_DEVICE_FREE, MT_DEVICE_FAIL, MT_DEVICE_UNDO, MT_DEVICE_MAP,
-		MT_DEVICE_MAP, MT_DEVICE_UNMAP, MT_DEVICE_INFO, MT_DEVICE_ALLOC, MT_DEVICE_FREE, MT_DEVICE_UNDO,
+		MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_ALLOC, MT_DEVICE_FREE, MT_DEVICE_FREE,
+		MT_DEVICE_FAIL,  MT_DEVICE_UNDO,  MT_DEVICE_MAP,   MT_DEVICE_MAP,  MT_DEVICE_UNMAP,
+		MT_DEVICE_INFO,  MT_DEVICE_ALLOC, MT_DEVICE_FREE,  MT_DEVICE_UNDO,
 	};
 	enum mt_kind kind = kinds[next(random) % (sizeof(kinds) / sizeof(*kinds))];
-	uint64_t addr = 4096 * (1 + next(random) % 40), size = 4096 * (next(random) % 8), handle = 4096 * (1 + next(random) % 40);
-	uint32_t device = (uint32_t)(next(random) % 4), ring = (uint32_t)(next(random) % 3), node = (uint32_t)(1 + next(random) % 6);
+	uint64_t addr = 4096 * (1 + next(random) % 40), size = 4096 * (next(random) % 8),
+		 handle = 4096 * (1 + next(random) % 40);
+	uint32_t device = (uint32_t)(next(random) % 4), ring = (uint32_t)(next(random) % 3),
+		 node = (uint32_t)(1 + next(random) % 6);
 	enum mt_class class = (enum mt_class)(next(random) % (MT_CLASSES + 1));
 	if (next(random) % 500 == 0)
 		kind = MT_DEVICE_RESET, addr = next(random) % 2 ? class : 0;
 	if (kind == MT_DEVICE_MAP)
 		synth_dev_map(p, ring, AT(f->now += 1000), device, addr, size, handle);
 	else if (class == MT_CLASS_POOL && next(random) % 8 == 0)
-		synth_dev_captured(p, ring, AT(f->now += 1000), kind, device, addr, size, node, 1 + (uint32_t)(next(random) % 5));
+		synth_dev_captured(p, ring, AT(f->now += 1000), kind, device, addr, size, node,
+				   1 + (uint32_t)(next(random) % 5));
 	else
 		synth_dev(p, ring, AT(f->now += 1000), kind, class, device, addr, size, node);
 }
@@ -794,7 +815,7 @@ static void check_books(const struct fixture *f, const struct model_device *d)
 		const struct model_share *s = d->shares[i];
 		const struct model_process *p = model_process(f->m, s->process->id);
 		uint64_t live_bytes[2] = { 0 }, peak[2] = { 0 };
-		struct layout *l;
+		struct pool_layout *l;
 		for (uint32_t n = 0; n < p->site_count; n++)
 			if (p->sites[n].device == d->index) {
 				live_bytes[p->sites[n].kind == MODEL_POOL] += p->sites[n].live_bytes;
@@ -805,14 +826,16 @@ static void check_books(const struct fixture *f, const struct model_device *d)
 			CHECK_EQ(peak[k], s->layer[k].peak_bytes);
 		}
 		CHECK(s->layer[LAYER_UNMAPPED].live_bytes <= s->layer[LAYER_MEMORY].live_bytes);
-		CHECK_EQ(layout_take(&l, f->m, d->index, s->process->id), 0);
+		CHECK_EQ(pool_layout_take(&l, f->m, d->index, s->process->id), 0);
 		CHECK_EQ(l->reserved, s->layer[LAYER_RESERVED].live_bytes);
 		CHECK(l->allocated + l->stray >= s->layer[LAYER_POOL].live_bytes);
-		CHECK(layout_pools(l, LAYOUT_PRIVATE).reserved >= s->layer[LAYER_PRIVATE].live_bytes);
-		CHECK_EQ(layout_pools(l, LAYOUT_PRIVATE).allocated + layout_pools(l, LAYOUT_COMMON).allocated, l->allocated);
+		CHECK(pool_layout_pools(l, POOL_LAYOUT_PRIVATE).reserved >= s->layer[LAYER_PRIVATE].live_bytes);
+		CHECK_EQ(pool_layout_pools(l, POOL_LAYOUT_PRIVATE).allocated +
+				 pool_layout_pools(l, POOL_LAYOUT_COMMON).allocated,
+			 l->allocated);
 		CHECK(s->layer[LAYER_PRIVATE].live_bytes <= s->layer[LAYER_RESERVED].live_bytes);
 		CHECK(s->layer[LAYER_PRIVATE_POOL].live_bytes <= s->layer[LAYER_POOL].live_bytes);
-		layout_free(l);
+		pool_layout_free(l);
 		for (int k = 0; k < MODEL_LAYERS; k++)
 			sum[k] += s->layer[k].live_bytes;
 	}
@@ -846,7 +869,9 @@ TEST(any_events_keep_the_books)
 				child = synth_fork(f.p, 300, AT(f.now += 1000));
 				f.now += 5000;
 			}
-			struct synth_process *p = child && next(&random) % 4 == 0 ? child : next(&random) % 3 ? f.p : other;
+			struct synth_process *p = child && next(&random) % 4 == 0 ? child
+						  : next(&random) % 3             ? f.p
+										  : other;
 			any_event(&f, p, &random);
 		}
 		struct model_query q = MODEL_QUERY_ALL;

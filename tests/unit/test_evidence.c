@@ -1,10 +1,12 @@
-/* What the rules of verdicts are told of programs that are made up: who asked, who else was there, what for, what is there twice. */
-#include "analyzer/explain.h"
+/* What the rules of verdicts are told of programs that are made up: who asked, who else was there, what for, what is
+ * there twice. */
+#include "analyzer/diagnosis/diagnosis.h"
+#include "analyzer/report/open.h"
 #include "tests/lib/synth_samples.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
-#define SECOND 1000000000ull
+#define MIB       (1ull << 20)
+#define SECOND    1000000000ull
 #define OPTIMIZER "/usr/lib/python3/site-packages/torch/optim/adam.py"
 
 enum { SEGMENT = 0x10000000 };
@@ -16,10 +18,10 @@ static struct {
 	uint64_t now, next_addr, total;
 	uint32_t codes, libraries;
 	struct options options;
-	struct view view;
-	struct course *course;
-	struct system *system;
-	struct explain *explain;
+	struct selection selection;
+	struct timeline *timeline;
+	struct host_memory *system;
+	struct diagnosis *diagnosis;
 	const struct evidence_device *device;
 	const struct evidence_host *host;
 } w;
@@ -42,9 +44,18 @@ static void dev(enum mt_kind kind, enum mt_class class, uint64_t addr, uint64_t 
 	synth_dev(w.p, 0, w.now += 1000000, kind, class, 1, addr, size, node);
 }
 
-static void driver_gives(uint64_t addr, uint64_t mib, uint32_t node) { dev(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, addr, mib * MIB, node); }
-static void pool_gives(uint64_t addr, uint64_t mib) { dev(MT_DEVICE_ALLOC, MT_CLASS_POOL, addr, mib * MIB, 0); }
-static void pool_takes(uint64_t addr) { dev(MT_DEVICE_FREE, MT_CLASS_POOL, addr, 0, 0); }
+static void driver_gives(uint64_t addr, uint64_t mib, uint32_t node)
+{
+	dev(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, addr, mib * MIB, node);
+}
+static void pool_gives(uint64_t addr, uint64_t mib)
+{
+	dev(MT_DEVICE_ALLOC, MT_CLASS_POOL, addr, mib * MIB, 0);
+}
+static void pool_takes(uint64_t addr)
+{
+	dev(MT_DEVICE_FREE, MT_CLASS_POOL, addr, 0, 0);
+}
 
 static void driver_refuses(uint64_t mib, uint64_t free_mib, uint32_t node)
 {
@@ -52,7 +63,10 @@ static void driver_refuses(uint64_t mib, uint64_t free_mib, uint32_t node)
 	dev(MT_DEVICE_FAIL, MT_CLASS_DEVICE, mib * MIB, 0, node);
 }
 
-static void pool_gives_up(uint64_t mib) { dev(MT_DEVICE_FAIL, MT_CLASS_POOL, mib * MIB, 0, 0); }
+static void pool_gives_up(uint64_t mib)
+{
+	dev(MT_DEVICE_FAIL, MT_CLASS_POOL, mib * MIB, 0, 0);
+}
 
 /* The latest device event is in that line of Python, too. */
 static void in_python(const char *file, const char *name, uint32_t line)
@@ -65,7 +79,8 @@ static void in_python(const char *file, const char *name, uint32_t line)
 static uint32_t in_library(const char *path)
 {
 	uint64_t start = ++w.libraries * 0x100000ull;
-	synth_record(w.p, MT_REC_MODULE, SYNTH_START, &(struct mt_rec_module){ .bias = start, .start = start, .end = start + 0x100000 },
+	synth_record(w.p, MT_REC_MODULE, SYNTH_START,
+		     &(struct mt_rec_module){ .bias = start, .start = start, .end = start + 0x100000 },
 		     sizeof(struct mt_rec_module), path, strlen(path) + 1);
 	return synth_node(w.p, 0, start + 0x101);
 }
@@ -78,34 +93,43 @@ static uint64_t alloc(uint64_t bytes)
 	return addr;
 }
 
-static void release(uint64_t addr) { synth_plain(w.p, 0, w.now += 1000000, MT_FREE, addr); }
+static void release(uint64_t addr)
+{
+	synth_plain(w.p, 0, w.now += 1000000, MT_FREE, addr);
+}
 
 /* Samples are of the moment that was reached. */
-static void now(void) { synth_wait(&w.samples, w.now - SYNTH_START - w.samples.waited_ns); }
+static void now(void)
+{
+	synth_wait(&w.samples, w.now - SYNTH_START - w.samples.waited_ns);
+}
 
 #define FIGURES(subject, ...) SYNTH_FIGURES(&w.samples, subject, __VA_ARGS__)
 
 static void machine(void)
 {
 	unsigned s = synth_subject(&w.samples, MT_SUBJECT_MACHINE, 0, 0, 0, "", "");
-	FIGURES(s, { MT_MACHINE_total, 1000 * MIB }, { MT_MACHINE_free, 200 * MIB }, { MT_MACHINE_available, 300 * MIB },
-		{ MT_MACHINE_cached, 150 * MIB }, { MT_MACHINE_shmem, 40 * MIB }, { MT_MACHINE_anon, 400 * MIB },
-		{ MT_MACHINE_swap_total, 100 * MIB }, { MT_MACHINE_swap_free, 70 * MIB }, { MT_MACHINE_shm_total, 500 * MIB },
+	FIGURES(s, { MT_MACHINE_total, 1000 * MIB }, { MT_MACHINE_free, 200 * MIB },
+		{ MT_MACHINE_available, 300 * MIB }, { MT_MACHINE_cached, 150 * MIB }, { MT_MACHINE_shmem, 40 * MIB },
+		{ MT_MACHINE_anon, 400 * MIB }, { MT_MACHINE_swap_total, 100 * MIB },
+		{ MT_MACHINE_swap_free, 70 * MIB }, { MT_MACHINE_shm_total, 500 * MIB },
 		{ MT_MACHINE_shm_used, 60 * MIB }, { MT_MACHINE_oom_kills, 3 });
 }
 
 static unsigned process(uint64_t anon)
 {
-	unsigned s = synth_subject(&w.samples, MT_SUBJECT_PROCESS, w.p->info.pid, w.p->info.boot_start, 1, "synth", "/job");
-	FIGURES(s, { MT_PROCESS_rss, (anon + 25) * MIB }, { MT_PROCESS_rss_anon, anon * MIB }, { MT_PROCESS_rss_file, 25 * MIB });
+	unsigned s =
+		synth_subject(&w.samples, MT_SUBJECT_PROCESS, w.p->info.pid, w.p->info.boot_start, 1, "synth", "/job");
+	FIGURES(s, { MT_PROCESS_rss, (anon + 25) * MIB }, { MT_PROCESS_rss_anon, anon * MIB },
+		{ MT_PROCESS_rss_file, 25 * MIB });
 	return s;
 }
 
 static unsigned group(uint64_t limit, uint64_t current, uint64_t file)
 {
 	unsigned s = synth_subject(&w.samples, MT_SUBJECT_CGROUP, 2, 0, 0, "/job", "/job");
-	FIGURES(s, { MT_CGROUP_limit, limit * MIB }, { MT_CGROUP_current, current * MIB }, { MT_CGROUP_file, file * MIB },
-		{ MT_CGROUP_anon, (current - file) * MIB });
+	FIGURES(s, { MT_CGROUP_limit, limit * MIB }, { MT_CGROUP_current, current * MIB },
+		{ MT_CGROUP_file, file * MIB }, { MT_CGROUP_anon, (current - file) * MIB });
 	return s;
 }
 
@@ -119,7 +143,8 @@ static void on_device(uint32_t pid, uint32_t said, const char *name, uint64_t mi
 static void device_has(uint64_t free_mib)
 {
 	unsigned s = synth_subject(&w.samples, MT_SUBJECT_DEVICE, MT_BACKEND_CUDA, 0, 0, "GPU-a", "Stand-in");
-	FIGURES(s, { MT_DEVICE_total, 1024 * MIB }, { MT_DEVICE_used, (1024 - free_mib) * MIB }, { MT_DEVICE_free, free_mib * MIB });
+	FIGURES(s, { MT_DEVICE_total, 1024 * MIB }, { MT_DEVICE_used, (1024 - free_mib) * MIB },
+		{ MT_DEVICE_free, free_mib * MIB });
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -139,26 +164,26 @@ static void make(void)
 	}
 	if (w.samples.bytes)
 		synth_write_samples(&w.samples, &w.synth);
-	w.course = course_new();
-	course_attach(w.course, &q);
-	if (view_open(&w.view, &w.options) || system_open(&w.system, w.view.reader))
+	w.timeline = timeline_new();
+	timeline_attach(w.timeline, &q);
+	if (selection_open(&w.selection, &w.options) || host_memory_open(&w.system, w.selection.reader))
 		abort();
-	system_ask(w.system, &q);
-	w.view.samples = system_samples(w.system);
-	if (view_run(&w.view, &q) || system_settle(w.system, w.view.model) ||
-	    explain_new(&w.explain, &w.view, w.course, w.samples.bytes ? w.system : NULL, true) || course_run(w.course, &w.view) ||
-	    explain_make(w.explain))
+	host_memory_ask(w.system, &q);
+	w.selection.samples = host_memory_samples(w.system);
+	if (selection_run(&w.selection, &q) || host_memory_settle(w.system, w.selection.model) ||
+	    diagnosis_new(&w.diagnosis, &w.selection, w.timeline, w.samples.bytes ? w.system : NULL, true) ||
+	    timeline_run(w.timeline, &w.selection) || diagnosis_make(w.diagnosis))
 		abort();
-	w.device = w.explain->evidence.devices.items;
-	w.host = &w.explain->evidence.host;
+	w.device = w.diagnosis->evidence.devices.items;
+	w.host = &w.diagnosis->evidence.host;
 }
 
 static void end(void)
 {
-	explain_free(w.explain);
-	course_free(w.course);
-	system_close(w.system);
-	view_close(&w.view);
+	diagnosis_free(w.diagnosis);
+	timeline_free(w.timeline);
+	host_memory_close(w.system);
+	selection_close(&w.selection);
 	synth_end(&w.synth);
 }
 
@@ -247,8 +272,12 @@ TEST(a_request_of_the_pool)
 /* NCCL asks the driver itself, a library of numbers, the program. */
 TEST(who_asked_the_driver)
 {
-	static const struct { const char *path, *name; enum evidence_caller caller; } rows[] = {
-		{ "/usr/lib/libnccl.so.2", "NCCL", CALLER_COMM }, { "/usr/lib/libcublas.so.12", "cuBLAS", CALLER_LIBRARY },
+	static const struct {
+		const char *path, *name;
+		enum evidence_caller caller;
+	} rows[] = {
+		{ "/usr/lib/libnccl.so.2", "NCCL", CALLER_COMM },
+		{ "/usr/lib/libcublas.so.12", "cuBLAS", CALLER_LIBRARY },
 		{ "/home/u/own.so", NULL, CALLER_PROGRAM },
 	};
 	for (size_t i = 0; i < 3; i++) {
@@ -291,7 +320,9 @@ TEST(without_a_failure_it_is_the_peak)
 /* Blocks that one line holds: of about one size, the pool having rounded some, or of many. */
 TEST(what_one_line_holds)
 {
-	static const struct { uint64_t sizes[3], each; } rows[] = { { { 32, 32, 30 }, 94 * MIB / 3 }, { { 32, 32, 29 }, 0 } };
+	static const struct {
+		uint64_t sizes[3], each;
+	} rows[] = { { { 32, 32, 30 }, 94 * MIB / 3 }, { { 32, 32, 29 }, 0 } };
 	for (size_t i = 0; i < 2; i++) {
 		begin();
 		driver_gives(SEGMENT, 500, 0);
@@ -356,7 +387,7 @@ TEST(each_device_for_itself)
 	synth_dev(w.p, 0, w.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 2, SEGMENT, 250 * MIB, 0);
 	in_python("/home/u/model.py", "Net.forward", 56);
 	make();
-	CHECK_EQ(w.explain->evidence.devices.count, 2);
+	CHECK_EQ(w.diagnosis->evidence.devices.count, 2);
 	CHECK_EQ(w.device[0].most_for, CATEGORY_optimizer);
 	CHECK_EQ(w.device[1].most_for, CATEGORY_activations);
 	CHECK_EQ(w.device[1].most_for_bytes, 250 * MIB);
@@ -365,7 +396,8 @@ TEST(each_device_for_itself)
 	end();
 }
 
-/* Nobody lists processes, but the driver said that 6 GiB of 16 were in use before ours came; one of them may be contexts. */
+/* Nobody lists processes, but the driver said that 6 GiB of 16 were in use before ours came; one of them may be
+ * contexts. */
 TEST(what_was_in_use_before_is_a_neighbour)
 {
 	begin();
@@ -384,7 +416,8 @@ TEST(what_was_in_use_before_is_a_neighbour)
 
 /* ---- neighbours ------------------------------------------------------------------------------------------ */
 
-/* A traced one with a pool that was there before and grew since, one that nobody traced, and the device's rest is free. */
+/* A traced one with a pool that was there before and grew since, one that nobody traced, and the device's rest is free.
+ * */
 TEST(who_else_is_on_the_device)
 {
 	begin();
@@ -447,7 +480,8 @@ TEST(what_the_machine_says)
 	uint64_t a = alloc(90 * MIB);
 	alloc(40 * MIB);
 	release(a);
-	synth_map(w.p, 0, w.now += 1000000, 1ull << 45, 20 * MIB, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
+	synth_map(w.p, 0, w.now += 1000000, 1ull << 45, 20 * MIB,
+		  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
 	w.now += SECOND;
 	now();
 	process(140);
@@ -477,7 +511,9 @@ TEST(what_the_machine_says)
 /* What allocators keep is no more than what was freed, by whole MiB of addresses: the rest never was an allocator's. */
 TEST(allocators_keep_what_was_freed)
 {
-	static const struct { uint64_t anon, live, kept; } rows[] = { { 50, 50, 0 }, { 100, 60, 40 }, { 200, 60, 90 } };
+	static const struct {
+		uint64_t anon, live, kept;
+	} rows[] = { { 50, 50, 0 }, { 100, 60, 40 }, { 200, 60, 90 } };
 	for (size_t i = 0; i < 3; i++) {
 		begin();
 		uint64_t a = alloc(90 * MIB);
@@ -518,7 +554,8 @@ TEST(without_samples_little_is_known)
 	end();
 }
 
-/* A cgroup can drop its pages of files: its worst moment is when it had most of the rest, though it was fuller later. */
+/* A cgroup can drop its pages of files: its worst moment is when it had most of the rest, though it was fuller later.
+ * */
 TEST(the_worst_moment_of_a_cgroup)
 {
 	begin();

@@ -1,12 +1,13 @@
-/* Folding: what a model says of a trace is the same before and after the recorder folded it, again and again, also when it is killed
- * at any moment. The recorder itself does it, on finished traces of random programs that reach their limit. */
+/* Folding: what a model says of a trace is the same before and after the recorder folded it, again and again, also when
+ * it is killed at any moment. The recorder itself does it, on finished traces of random programs that reach their
+ * limit. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "analyzer/layout.h"
-#include "analyzer/model.h"
-#include "analyzer/record.h"
+#include "analyzer/model/pool_layout.h"
+#include "analyzer/model/model.h"
+#include "analyzer/recorder/recorder.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
@@ -25,15 +26,26 @@ struct program {
 	struct synth_process *p;
 	uint64_t random, ticks;
 	uint32_t nodes[NODES];
-	struct { uint64_t addr, size; } live[SLOTS]; /* some place of many */
+	struct {
+		uint64_t addr, size;
+	} live[SLOTS];             /* some place of many */
 	uint64_t spare[ADDRESSES]; /* freed addresses, which come again */
 	size_t spares;
 	uint64_t next_addr;
 	uint32_t owner[RINGS];
 	/* devices: some of what each has, by place */
-	struct segment { uint64_t addr; bool mapped; uint32_t blocks; uint64_t size[BLOCKS]; } segments[DEVICES][SEGMENTS];
-	struct { uint64_t addr, size; } raw[RAWS];   /* even ones linear, odd ones pinned */
-	struct { uint64_t addr, size; } views[VIEWS]; /* mappings */
+	struct segment {
+		uint64_t addr;
+		bool mapped;
+		uint32_t blocks;
+		uint64_t size[BLOCKS];
+	} segments[DEVICES][SEGMENTS];
+	struct {
+		uint64_t addr, size;
+	} raw[RAWS]; /* even ones linear, odd ones pinned */
+	struct {
+		uint64_t addr, size;
+	} views[VIEWS]; /* mappings */
 	uint64_t handles;
 	bool gpu;
 };
@@ -70,13 +82,21 @@ static void old_block(struct program *g, unsigned i, uint32_t ring)
 
 /* ---- its devices ----------------------------------------------------------------------------------------- */
 
-static uint32_t node_of(struct program *g) { return g->nodes[rnd(g, NODES)]; }
-
-static uint64_t segment_addr(unsigned device, unsigned i) { return 0x100000000000ull * (1 + device) + 64 * MIB * i; }
-
-static void dev(struct program *g, uint32_t ring, enum mt_kind kind, enum mt_class class, unsigned device, uint64_t addr, uint64_t size)
+static uint32_t node_of(struct program *g)
 {
-	synth_dev(g->p, ring, g->ticks, kind, class, device + 1, addr, size, kind == MT_DEVICE_ALLOC || kind == MT_DEVICE_FAIL ? node_of(g) : 0);
+	return g->nodes[rnd(g, NODES)];
+}
+
+static uint64_t segment_addr(unsigned device, unsigned i)
+{
+	return 0x100000000000ull * (1 + device) + 64 * MIB * i;
+}
+
+static void dev(struct program *g, uint32_t ring, enum mt_kind kind, enum mt_class class, unsigned device,
+		uint64_t addr, uint64_t size)
+{
+	synth_dev(g->p, ring, g->ticks, kind, class, device + 1, addr, size,
+		  kind == MT_DEVICE_ALLOC || kind == MT_DEVICE_FAIL ? node_of(g) : 0);
 }
 
 /* Every third one is physical memory that is mapped. */
@@ -104,7 +124,8 @@ static void old_segment(struct program *g, struct segment *s, unsigned device, u
 /* Blocks of the pool come and go; the latest most of all. */
 static void pool_block(struct program *g, unsigned device, uint32_t ring)
 {
-	unsigned i = (unsigned)(rnd(g, 3) ? rnd(g, 2) : rnd(g, SEGMENTS)), k = (unsigned)(rnd(g, 4) ? rnd(g, 4) : rnd(g, BLOCKS));
+	unsigned i = (unsigned)(rnd(g, 3) ? rnd(g, 2) : rnd(g, SEGMENTS)),
+		 k = (unsigned)(rnd(g, 4) ? rnd(g, 4) : rnd(g, BLOCKS));
 	struct segment *s = &g->segments[device][i];
 	uint64_t addr = segment_addr(device, i) + k * 2 * MIB;
 	if (!s->addr) {
@@ -139,19 +160,23 @@ static void raw_block(struct program *g, uint32_t ring)
 	dev(g, ring, MT_DEVICE_ALLOC, class, device, g->raw[i].addr, g->raw[i].size);
 }
 
-static void view(struct program *g, uint32_t ring)
+static void selection(struct program *g, uint32_t ring)
 {
 	unsigned i = (unsigned)rnd(g, VIEWS);
 	uint64_t addr = 0x7e0000000000ull + i * 64 * MIB;
-	struct mt_ext_map ext = { .prot = rnd(g, 9) ? 3 : 0, .flags = (i % 3 ? MT_MAP_ANON : 0) | (rnd(g, 20) ? 0 : MT_MAP_FIXED) };
+	struct mt_ext_map ext = { .prot = rnd(g, 9) ? 3 : 0,
+				  .flags = (i % 3 ? MT_MAP_ANON : 0) | (rnd(g, 20) ? 0 : MT_MAP_FIXED) };
 	if (!g->views[i].addr) {
 		g->views[i].addr = addr;
 		g->views[i].size = 4096 * (1 + rnd(g, 1000)) - rnd(g, 2);
 		synth_map(g->p, ring, g->ticks, addr, g->views[i].size, ext, node_of(g));
 	} else if (!rnd(g, 10)) { /* something of it changes in place */
 		uint64_t at = rnd(g, 3) ? 0 : 4096, protect = rnd(g, 3);
-		ext = (struct mt_ext_map){ .prot = protect && rnd(g, 2) ? 0 : 3, .flags = MT_MAP_ANON | MT_MAP_FIXED | (protect ? MT_MAP_PROTECT : MT_MAP_GIVEN) };
-		synth_map(g->p, ring, g->ticks, addr + at, g->views[i].size > at ? g->views[i].size - at : 4096, ext, node_of(g));
+		ext = (struct mt_ext_map){ .prot = protect && rnd(g, 2) ? 0 : 3,
+					   .flags = MT_MAP_ANON | MT_MAP_FIXED |
+						    (protect ? MT_MAP_PROTECT : MT_MAP_GIVEN) };
+		synth_map(g->p, ring, g->ticks, addr + at, g->views[i].size > at ? g->views[i].size - at : 4096, ext,
+			  node_of(g));
 	} else if (!rnd(g, 20)) { /* a part of it */
 		synth_unmap(g->p, ring, g->ticks, addr, 4096);
 	} else {
@@ -181,7 +206,7 @@ static void on_devices(struct program *g, uint32_t ring)
 	else if (rnd(g, 3))
 		raw_block(g, ring);
 	else
-		view(g, ring);
+		selection(g, ring);
 	if (!rnd(g, 20000))
 		refuse(g, device, ring);
 	if (!rnd(g, 60000)) {
@@ -210,8 +235,8 @@ static void one(struct program *g, size_t count, size_t slots)
 	else if (rnd(g, 50) == 0)
 		synth_plain(g->p, ring, g->ticks, MT_FREE, 0x500000000000 + rnd(g, 1000) * 16);
 	if (rnd(g, 900) == 0)
-		synth_map(g->p, ring, g->ticks, 0x7f0000000000 + rnd(g, 1000) * 4096, 4096, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON },
-			  g->nodes[rnd(g, NODES)]);
+		synth_map(g->p, ring, g->ticks, 0x7f0000000000 + rnd(g, 1000) * 4096, 4096,
+			  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, g->nodes[rnd(g, NODES)]);
 	if (rnd(g, 900) == 0)
 		synth_fail(g->p, ring, g->ticks, 1ull << 46, g->nodes[rnd(g, NODES)]);
 	if (rnd(g, 2000) == 0)
@@ -321,13 +346,18 @@ static void fold(struct program *g)
 
 /* ---- what a model says ----------------------------------------------------------------------------------- */
 
-struct view { struct reader *r; struct model *m; };
+struct selection {
+	struct reader *r;
+	struct model *m;
+};
 
-static struct view look_until(const struct program *g, enum model_split split, uint64_t event)
+static struct selection look_until(const struct program *g, enum model_split split, uint64_t event)
 {
-	struct view v = { 0 };
+	struct selection v = { 0 };
 	const char *dir = g->s.dir;
-	const struct model_query q = { .until_ns = UINT64_MAX, .split = split, .keep_blocks = true, .until_event = event };
+	const struct model_query q = {
+		.until_ns = UINT64_MAX, .split = split, .keep_blocks = true, .until_event = event
+	};
 	CHECK_EQ(reader_open(&v.r, &dir, 1, 0), 0);
 	CHECK_EQ(v.r ? model_run(&v.m, v.r, &q) : -1, 0);
 	if (!v.r || !v.m)
@@ -336,9 +366,12 @@ static struct view look_until(const struct program *g, enum model_split split, u
 	return v;
 }
 
-static struct view look(const struct program *g, enum model_split split) { return look_until(g, split, 0); }
+static struct selection look(const struct program *g, enum model_split split)
+{
+	return look_until(g, split, 0);
+}
 
-static void forget(struct view v)
+static void forget(struct selection v)
 {
 	model_free(v.m);
 	reader_close(v.r);
@@ -367,7 +400,8 @@ static const struct model_site *find(const struct model_process *p, const struct
 {
 	for (uint32_t i = 0; i < p->site_count; i++) {
 		const struct model_site *t = &p->sites[i];
-		if (t->node == s->node && t->node2 == s->node2 && t->kind == s->kind && t->device == s->device && t->split == s->split && t->sampled == s->sampled)
+		if (t->node == s->node && t->node2 == s->node2 && t->kind == s->kind && t->device == s->device &&
+		    t->split == s->split && t->sampled == s->sampled)
 			return t;
 	}
 	return NULL;
@@ -390,7 +424,9 @@ static void same_sites(const struct model_process *a, const struct model_process
 	}
 }
 
-struct blocks { uint64_t count, sum; };
+struct blocks {
+	uint64_t count, sum;
+};
 
 static int add_block(void *arg, const struct model_block *b)
 {
@@ -436,7 +472,7 @@ static void same_points(const struct model_series *x, const struct model_series 
 	}
 }
 
-static void same_layout(const struct layout *a, const struct layout *b)
+static void same_layout(const struct pool_layout *a, const struct pool_layout *b)
 {
 	CHECK_EQ(!b, !a);
 	if (!a || !b)
@@ -449,7 +485,8 @@ static void same_layout(const struct layout *a, const struct layout *b)
 	CHECK_EQ(b->segment_count, a->segment_count);
 	CHECK_EQ(b->block_count, a->block_count);
 	for (size_t i = 0; i < a->block_count && i < b->block_count; i++)
-		CHECK(a->blocks[i].addr == b->blocks[i].addr && a->blocks[i].size == b->blocks[i].size && a->blocks[i].ns == b->blocks[i].ns);
+		CHECK(a->blocks[i].addr == b->blocks[i].addr && a->blocks[i].size == b->blocks[i].size &&
+		      a->blocks[i].ns == b->blocks[i].ns);
 }
 
 static void same_moment(const struct model_moment *a, const struct model_moment *b)
@@ -478,7 +515,7 @@ static void same_oom(const struct model_oom *a, const struct model_oom *b)
 	same_layout(a->layout, b->layout);
 }
 
-static void same_devices(const struct view *before, const struct view *after)
+static void same_devices(const struct selection *before, const struct selection *after)
 {
 	CHECK_EQ(model_devices(after->m), model_devices(before->m));
 	for (unsigned i = 0; i < model_devices(before->m) && i < model_devices(after->m); i++) {
@@ -499,22 +536,23 @@ static void same_devices(const struct view *before, const struct view *after)
 }
 
 /* Where blocks lay at each device's peak. */
-static void same_peaks(const struct program *g, const struct view *before, const struct view *after, struct layout **was)
+static void same_peaks(const struct program *g, const struct selection *before, const struct selection *after,
+		       struct pool_layout **was)
 {
 	for (unsigned i = 0; i < model_devices(after->m) && model_device(after->m, i)->peak.event; i++) {
-		struct view v = look_until(g, MODEL_SPLIT_NONE, model_device(after->m, i)->peak.event);
-		struct layout *l = NULL;
-		CHECK_EQ(layout_take(&l, v.m, i, UINT32_MAX), 0);
+		struct selection v = look_until(g, MODEL_SPLIT_NONE, model_device(after->m, i)->peak.event);
+		struct pool_layout *l = NULL;
+		CHECK_EQ(pool_layout_take(&l, v.m, i, UINT32_MAX), 0);
 		if (before)
 			same_layout(was[i], l);
-		layout_free(before ? l : was[i]);
+		pool_layout_free(before ? l : was[i]);
 		if (!before)
 			was[i] = l;
 		forget(v);
 	}
 }
 
-static void same(const struct view *before, const struct view *after)
+static void same(const struct selection *before, const struct selection *after)
 {
 	same_devices(before, after);
 	for (unsigned id = 0; id < reader_processes(before->r); id++) {
@@ -523,7 +561,8 @@ static void same(const struct view *before, const struct view *after)
 		for (int k = 0; k < MODEL_KINDS; k++) {
 			same_totals(&a->kind[k], &b->kind[k]);
 			if (k != MODEL_POOL)
-				same_course(&a->timeline[k], &b->timeline[k], k == MODEL_HEAP ? b->fold.most_bytes : b->fold.most_other_bytes);
+				same_course(&a->timeline[k], &b->timeline[k],
+					    k == MODEL_HEAP ? b->fold.most_bytes : b->fold.most_other_bytes);
 		}
 		CHECK(!memcmp(a->map, b->map, sizeof(a->map)));
 		CHECK_EQ(b->map_given_bytes, a->map_given_bytes);
@@ -547,15 +586,15 @@ enum { TIMES = 4 };
 static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum model_split split, bool gpu)
 {
 	struct program *g = make(seed, slots, stacks, gpu);
-	struct view before = look(g, split);
-	struct layout *peaks[DEVICES] = { NULL };
+	struct selection before = look(g, split);
+	struct pool_layout *peaks[DEVICES] = { NULL };
 	same_peaks(g, NULL, &before, peaks);
 	uint64_t first = trace_bytes(g), folded = 0;
 	for (int i = 0; i < TIMES && !test_failures; i++) {
 		uint64_t bytes = trace_bytes(g);
 		fold(g);
 		CHECK(trace_bytes(g) <= bytes);
-		struct view after = look(g, split);
+		struct selection after = look(g, split);
 		same(&before, &after);
 		same_peaks(g, &before, &after, peaks);
 		CHECK(model_process(after.m, 0)->fold.blocks >= folded);
@@ -565,24 +604,45 @@ static void fold_often(uint64_t seed, size_t slots, enum mt_stacks stacks, enum 
 	CHECK(folded > slots / 10);
 	CHECK(trace_bytes(g) < first / (stacks == MT_STACKS_SAMPLE || gpu ? 1 : 2));
 	for (int i = 0; i < DEVICES; i++)
-		layout_free(peaks[i]);
+		pool_layout_free(peaks[i]);
 	forget(before);
 	drop(g);
 }
 
-TEST(fold_and_the_model_says_the_same) { fold_often(1, 300000, MT_STACKS_ALL, MODEL_SPLIT_NONE, false); }
-TEST(fold_by_thread) { fold_often(2, 200000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, false); }
-TEST(fold_by_size) { fold_often(3, 200000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, false); }
-TEST(fold_sampled_stacks) { fold_often(4, 200000, MT_STACKS_SAMPLE, MODEL_SPLIT_NONE, false); }
-TEST(fold_devices) { fold_often(6, 400000, MT_STACKS_ALL, MODEL_SPLIT_NONE, true); }
-TEST(fold_devices_by_thread) { fold_often(7, 300000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, true); }
-TEST(fold_devices_by_size) { fold_often(8, 300000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, true); }
+TEST(fold_and_the_model_says_the_same)
+{
+	fold_often(1, 300000, MT_STACKS_ALL, MODEL_SPLIT_NONE, false);
+}
+TEST(fold_by_thread)
+{
+	fold_often(2, 200000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, false);
+}
+TEST(fold_by_size)
+{
+	fold_often(3, 200000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, false);
+}
+TEST(fold_sampled_stacks)
+{
+	fold_often(4, 200000, MT_STACKS_SAMPLE, MODEL_SPLIT_NONE, false);
+}
+TEST(fold_devices)
+{
+	fold_often(6, 400000, MT_STACKS_ALL, MODEL_SPLIT_NONE, true);
+}
+TEST(fold_devices_by_thread)
+{
+	fold_often(7, 300000, MT_STACKS_ALL, MODEL_SPLIT_THREAD, true);
+}
+TEST(fold_devices_by_size)
+{
+	fold_often(8, 300000, MT_STACKS_ALL, MODEL_SPLIT_SIZE, true);
+}
 
 /* Whenever it is killed the trace is whole, and what it left behind is cleared away by the next one. */
 TEST(fold_killed_anywhere)
 {
 	struct program *g = make(5, 300000, MT_STACKS_ALL, true);
-	struct view before = look(g, MODEL_SPLIT_NONE);
+	struct selection before = look(g, MODEL_SPLIT_NONE);
 	char path[256];
 	for (unsigned i = 0; i < 25 && !test_failures; i++) {
 		near_limit(g);
@@ -590,7 +650,7 @@ TEST(fold_killed_anywhere)
 		usleep(1000 + i * i * 200);
 		kill(pid, SIGKILL);
 		CHECK_EQ(waitpid(pid, NULL, 0), pid);
-		struct view after = look(g, MODEL_SPLIT_NONE);
+		struct selection after = look(g, MODEL_SPLIT_NONE);
 		same(&before, &after);
 		forget(after);
 	}

@@ -1,13 +1,16 @@
 /*
- * A trace that is read while it is written: what the model has at each stage is what was done until then, and in the end what a
- * reader finds that comes later. Events lie in the rings first and then in blocks, in all mixtures; the recorder may put
- * another file in the trace's place; processes begin and end.
+ * A trace that is read while it is written: what the model has at each stage is what was done until then, and in the
+ * end what a reader finds that comes later. Events lie in the rings first and then in blocks, in all mixtures; the
+ * recorder may put another file in the trace's place; processes begin and end.
  */
-#include "analyzer/model.h"
-#include "analyzer/rhythm.h"
+#include "analyzer/model/model.h"
+#include "analyzer/timeline/loop_finder.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
 
 enum { RINGS = 3, LIVE = 4096, STAGES = 24 };
 
@@ -33,7 +36,8 @@ static uint64_t own_start(void)
 	text[n] = 0;
 	char *end = strrchr(text, ')');
 	if (end)
-		sscanf(end + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start);
+		sscanf(end + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+		       &start);
 	if (f)
 		fclose(f);
 	return start;
@@ -240,7 +244,9 @@ static void fold_all(struct run *r)
 {
 	static uint8_t states[MT_MAX_CHUNKS];
 	static const uint32_t rings[4];
-	struct mt_event slots[4] = { { .kind = MT_FOLD, .ticks = SYNTH_START }, { 0 }, { .kind = MT_FOLD, .ticks = r->ticks }, { 0 } };
+	struct mt_event slots[4] = {
+		{ .kind = MT_FOLD, .ticks = SYNTH_START }, { 0 }, { .kind = MT_FOLD, .ticks = r->ticks }, { 0 }
+	};
 	struct mt_ext_device ext = { .class = MT_FOLD_BEGIN };
 	struct mt_cover covers[RINGS];
 	uint64_t next[RINGS + 1] = { 0 }, *at = synth_positions(r->p, next);
@@ -323,6 +329,42 @@ TEST(another_pass_has_the_events_of_the_first)
 	reader_close(r->reader);
 	synth_end(&r->s);
 	free(r);
+}
+
+/* ---- a directory that changes while it is read ----------------------------------------------------------- */
+
+/* at the next entry that the directory's reader asks for; what is made then, this pass is already behind */
+static struct run *finishes;
+static DIR *passed;
+
+/* As one may see it: file systems say nothing of an entry that is made or removed during a pass. */
+struct dirent *readdir(DIR *dir)
+{
+	struct dirent *(*next)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir"), *entry = next(dir);
+	if (entry && finishes) {
+		finish(finishes);
+		finishes = NULL;
+		passed = dir;
+		rewinddir(dir);
+		entry = next(dir);
+	}
+	while (entry && dir == passed && strstr(entry->d_name, ".trace"))
+		entry = next(dir);
+	passed = entry ? passed : NULL;
+	return entry;
+}
+
+/* At no moment are both its raw files and its trace missing. */
+TEST(a_process_that_is_finished_meanwhile_is_not_overlooked)
+{
+	struct run *r = begin(31);
+	const char *dir = r->s.dir;
+	finishes = r;
+	CHECK_EQ(reader_open(&r->reader, &dir, 1, 0), 0);
+	CHECK(!finishes);
+	CHECK_EQ(r->reader ? reader_processes(r->reader) : 0, 1);
+	CHECK_EQ(r->reader ? events_of(r->reader) : 0, r->p->count);
+	end(r, NULL);
 }
 
 TEST_MAIN

@@ -1,10 +1,10 @@
 /*
- * Forecasts against runs whose end is known: each is simulated until it fails, and only its first half is shown. A forecast is
- * right if the step that failed is within its interval, and near if it is within 10 % of it.
+ * Forecasts against runs whose end is known: each is simulated until it fails, and only its first half is shown. A
+ * forecast is right if the step that failed is within its interval, and near if it is within 10 % of it.
  *
  * FORECAST_SEEDS=400 makes the table of docs/DIAGNOSIS.md (tests/long/forecast.py).
  */
-#include "analyzer/forecast.h"
+#include "analyzer/timeline/forecast.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
@@ -18,8 +18,14 @@ enum { MOST = 4000, SEEDS = 20, HELD_OUT = 20000 };
 static double xs[MOST], lows[MOST], highs[MOST];
 static uint64_t seed;
 
-static double uniform(void) { return random_uniform(&seed); }
-static double normal(void) { return random_normal(&seed); }
+static double uniform(void)
+{
+	return random_uniform(&seed);
+}
+static double normal(void)
+{
+	return random_normal(&seed);
+}
 
 /* Student's with 3 degrees of freedom, of deviation 1. */
 static double heavy_tailed(void)
@@ -31,24 +37,78 @@ static double heavy_tailed(void)
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 
 /* What has grown when part x of about the whole run is over; 1 at x = 1. */
-static double linear(double x) { return x; }
-static double faster(double x) { return (2 * x + 0.5 * x * x) / 2.5; }   /* at the end 1.5 times as fast */
-static double twice(double x) { return (2 * x + x * x) / 3; }
-static double thrice(double x) { return (x + x * x) / 2; }
-static double five_times(double x) { return (x + 2 * x * x) / 3; }
-static double exponential(double x) { return expm1(log(3) * x) / 2; }    /* 3 times as fast, too */
-static double power(double x) { return x * sqrt(x); }
-static double n_log_n(double x) { return x * log1p(100 * x) / log(101); }
-static double root(double x) { return sqrt(x); }
-static double changed(double x) { return (x + (x > 0.25 ? x - 0.25 : 0)) / 1.75; } /* twice as fast from a quarter on */
-static double slowed(double x) { return (x + (x < 0.25 ? x : 0.25)) / 1.25; }      /* half as fast from there on */
-static double trebled(double x) { return (x + (x > 0.3 ? 2 * (x - 0.3) : 0)) / 2.4; }
-static double power_125(double x) { return pow(x, 1.25); }
-static double square(double x) { return x * x; }
-static double stairs(double x) { return floor(20 * x) / 20; }
-static double saturating(double x) { return 1 - exp(-6 * x); }
-static double settling(double x) { return 1 - 1 / (1 + 20 * x); }
-static double jump(double x) { return x < 0.1 ? 0 : x < 0.37 ? 0.5 : 1; }
+static double linear(double x)
+{
+	return x;
+}
+static double faster(double x)
+{
+	return (2 * x + 0.5 * x * x) / 2.5;
+} /* at the end 1.5 times as fast */
+static double twice(double x)
+{
+	return (2 * x + x * x) / 3;
+}
+static double thrice(double x)
+{
+	return (x + x * x) / 2;
+}
+static double five_times(double x)
+{
+	return (x + 2 * x * x) / 3;
+}
+static double exponential(double x)
+{
+	return expm1(log(3) * x) / 2;
+} /* 3 times as fast, too */
+static double power(double x)
+{
+	return x * sqrt(x);
+}
+static double n_log_n(double x)
+{
+	return x * log1p(100 * x) / log(101);
+}
+static double root(double x)
+{
+	return sqrt(x);
+}
+static double changed(double x)
+{
+	return (x + (x > 0.25 ? x - 0.25 : 0)) / 1.75;
+} /* twice as fast from a quarter on */
+static double slowed(double x)
+{
+	return (x + (x < 0.25 ? x : 0.25)) / 1.25;
+} /* half as fast from there on */
+static double trebled(double x)
+{
+	return (x + (x > 0.3 ? 2 * (x - 0.3) : 0)) / 2.4;
+}
+static double power_125(double x)
+{
+	return pow(x, 1.25);
+}
+static double square(double x)
+{
+	return x * x;
+}
+static double stairs(double x)
+{
+	return floor(20 * x) / 20;
+}
+static double saturating(double x)
+{
+	return 1 - exp(-6 * x);
+}
+static double settling(double x)
+{
+	return 1 - 1 / (1 + 20 * x);
+}
+static double jump(double x)
+{
+	return x < 0.1 ? 0 : x < 0.37 ? 0.5 : 1;
+}
 
 /* Of low points; all have the same deviation, but `relative` one that of what has grown by then. */
 enum noise { NORMAL, RELATIVE, HEAVY, WHOLE_2MIB };
@@ -61,8 +121,8 @@ struct study {
 	bool pool;       /* the allocator has more than it uses, and gets it in pieces of 20 MiB */
 	bool evaluation; /* every 40th step rises half as high again */
 	enum noise kind;
-	bool never;      /* it never fails */
-	bool held_out;   /* no constant was chosen by it: shown, asked for little */
+	bool never;    /* it never fails */
+	bool held_out; /* no constant was chosen by it: shown, asked for little */
 };
 
 static const struct study studies[] = {
@@ -117,7 +177,10 @@ static const struct study studies[] = {
 	{ "settling as 1/n, 5 %", .curve = settling, .noise = 0.05, .never = true, .held_out = true },
 };
 
-struct trial { size_t half, fails; double limit, unused; };
+struct trial {
+	size_t half, fails;
+	double limit, unused;
+};
 
 /* Returns false where it fails so late that it has no room. */
 static bool simulate(const struct study *s, size_t about, struct trial *t)
@@ -148,7 +211,10 @@ static bool simulate(const struct study *s, size_t about, struct trial *t)
 	return t->fails || s->never;
 }
 
-struct result { unsigned trials, right, near, never, linear, accelerating, straight; double width; };
+struct result {
+	unsigned trials, right, near, never, linear, accelerating, straight;
+	double width;
+};
 
 static int compare(const void *a, const void *b)
 {
@@ -178,7 +244,8 @@ static struct result study(const struct study *s, unsigned seeds, size_t about)
 	double *widths = calloc(seeds, sizeof(*widths));
 	for (unsigned k = 0; k < seeds; k++) {
 		struct trial t;
-		seed = 0x9E3779B97F4A7C15ull * (k + 1 + (s->held_out ? HELD_OUT : 0)) + (uint64_t)(100 * s->curve(0.3)) + (uint64_t)(1000 * s->noise);
+		seed = 0x9E3779B97F4A7C15ull * (k + 1 + (s->held_out ? HELD_OUT : 0)) +
+		       (uint64_t)(100 * s->curve(0.3)) + (uint64_t)(1000 * s->noise);
 		for (int warm = 0; warm < 8; warm++)
 			uniform();
 		while (!simulate(s, about ? about : 200 + (size_t)(uniform() * uniform() * 1600), &t))
@@ -195,7 +262,8 @@ static struct result study(const struct study *s, unsigned seeds, size_t about)
 		r.near += f.ever && fabs(f.x - fails) <= 0.1 * fails;
 		r.linear += g.kind == GROWTH_LINEAR;
 		r.accelerating += g.kind == GROWTH_ACCELERATING;
-		r.straight += fabs(straight_line(xs, lows, t.half, t.limit - (highs[t.half - 1] - lows[t.half - 1])) - fails) <= 0.1 * fails;
+		r.straight += fabs(straight_line(xs, lows, t.half, t.limit - (highs[t.half - 1] - lows[t.half - 1])) -
+				   fails) <= 0.1 * fails;
 		widths[k] = isfinite(f.high) ? (f.high - f.low) / fails : INFINITY;
 	}
 	qsort(widths, seeds, sizeof(*widths), compare);
@@ -235,7 +303,8 @@ TEST(accelerating_leaks_are_forecast_where_a_straight_line_fails)
 
 /* ---- the incident ---------------------------------------------------------------------------------------- */
 
-/* 18.2, 18.5, 18.9, 19.4, 20.1 GB at steps 100 to 500 of a 24 GiB card with 0.3 GiB outside the pool: out at about 1000. */
+/* 18.2, 18.5, 18.9, 19.4, 20.1 GB at steps 100 to 500 of a 24 GiB card with 0.3 GiB outside the pool: out at about
+ * 1000. */
 TEST(a_leak_of_a_thousand_steps_is_forecast_from_its_first_half)
 {
 	static const double steps[] = { 100, 200, 300, 400, 500 }, gb[] = { 18.2e9, 18.5e9, 18.9e9, 19.4e9, 20.1e9 };
@@ -254,7 +323,8 @@ TEST(intervals_hold_what_comes)
 {
 	const char *wanted = getenv("FORECAST_SEEDS");
 	unsigned seeds = wanted ? (unsigned)atoi(wanted) : SEEDS;
-	double right[3] = { 0 }, trials[3] = { 0 }; /* shapes that constants were chosen on, that were too hard for them, held out */
+	/* shapes that constants were chosen on, that were too hard for them, held out */
+	double right[3] = { 0 }, trials[3] = { 0 };
 	for (size_t i = 0; i < sizeof(studies) / sizeof(*studies); i++) {
 		const struct study *s = &studies[i];
 		struct result r = study(s, seeds, 0);
@@ -264,7 +334,8 @@ TEST(intervals_hold_what_comes)
 			printf("| %s | %.3f | %.3f | %.1f %% |%s |\n", s->name, part, near, 100 * r.width, held);
 		else if (wanted)
 			printf("| %s | %.3f | | |%s |\n", s->name, part, held);
-		double least = s->never ? 0.95 : s->held_out || s->curve == n_log_n ? 0 : wanted ? 0.86 : 0.8; /* of few, chance takes its part */
+		/* of few, chance takes its part */
+		double least = s->never ? 0.95 : s->held_out || s->curve == n_log_n ? 0 : wanted ? 0.86 : 0.8;
 		CHECK(part >= least);
 		if (part < least)
 			printf("# %s: only %.3f\n", s->name, part);
@@ -273,8 +344,8 @@ TEST(intervals_hold_what_comes)
 		trials[of] += s->never ? 0 : r.trials;
 	}
 	if (wanted)
-		printf("| all that fail | %.3f | | | |\n| all that fail, held out | %.3f | | | yes |\n", (right[0] + right[1]) / (trials[0] + trials[1]),
-		       right[2] / trials[2]);
+		printf("| all that fail | %.3f | | | |\n| all that fail, held out | %.3f | | | yes |\n",
+		       (right[0] + right[1]) / (trials[0] + trials[1]), right[2] / trials[2]);
 	CHECK(right[0] / trials[0] >= 0.9 && right[0] / trials[0] <= 0.98);
 	CHECK(right[2] / trials[2] >= 0.75);
 }

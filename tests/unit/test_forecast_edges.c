@@ -1,5 +1,6 @@
-/* Forecasts of growth without noise, whose end can be told by hand: every part that makes an interval wider, one at a time. */
-#include "analyzer/forecast.h"
+/* Forecasts of growth without noise, whose end can be told by hand: every part that makes an interval wider, one at a
+ * time. */
+#include "analyzer/timeline/forecast.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -11,9 +12,18 @@ enum { SEEN = 101 }; /* steps 0 to 100 */
 static double xs[SEEN], lows[SEEN], highs[SEEN];
 static struct growth growth;
 
-static double line(double x) { return 100 + x; }
-static double parabola(double x) { return 100 + 0.01 * x * x; }
-static double flat(double x) { return 100 + 0 * x; }
+static double line(double x)
+{
+	return 100 + x;
+}
+static double parabola(double x)
+{
+	return 100 + 0.01 * x * x;
+}
+static double flat(double x)
+{
+	return 100 + 0 * x;
+}
 
 /* Low points on the curve, and high points so many MiB above, every other step. */
 static void grow(double (*f)(double x), double even, double odd)
@@ -28,7 +38,9 @@ static void grow(double (*f)(double x), double even, double odd)
 
 static struct forecast fails(double limit, double doubt)
 {
-	return forecast_of(&growth, &(struct forecast_room){ .limit = limit * MIB, .doubt = doubt * MIB, .x = xs, .high = highs, .count = SEEN });
+	return forecast_of(&growth,
+			   &(struct forecast_room){
+				   .limit = limit * MIB, .doubt = doubt * MIB, .x = xs, .high = highs, .count = SEEN });
 }
 
 static bool within(double low, double x, double high)
@@ -44,7 +56,8 @@ TEST(a_line_ends_where_it_meets_the_limit)
 	struct forecast f = fails(1000, 0);
 	CHECK(f.ever && within(880, f.x, 920) && f.low <= f.x && f.x <= f.high);
 	CHECK(within(850, f.low, 900) && within(900, f.high, 950));
-	f = forecast_of(&growth, &(struct forecast_room){ .limit = 1000 * MIB }); /* without high points it is the curve alone */
+	/* without high points it is the curve alone */
+	f = forecast_of(&growth, &(struct forecast_room){ .limit = 1000 * MIB });
 	CHECK(f.ever && within(880, f.x, 920));
 }
 
@@ -59,7 +72,8 @@ TEST(high_points_count)
 	CHECK(within(148, f.x, 153) && within(145, f.low, 151) && within(150, f.high, 160));
 }
 
-/* One step in fifty rises by 100, the others by 10: if such a one comes at all before the others fail is a matter of luck. */
+/* One step in fifty rises by 100, the others by 10: if such a one comes at all before the others fail is a matter of
+ * luck. */
 TEST(rare_high_points_make_it_uncertain)
 {
 	grow(line, 10, 10);
@@ -100,7 +114,8 @@ TEST(what_is_over_the_limit_fails_now)
 TEST(some_things_never_end)
 {
 	grow(flat, 50, 50);
-	CHECK(!fails(1000, 0).ever && isinf(fails(1000, 0).x) && isinf(fails(1000, 0).low) && isinf(fails(1000, 0).high));
+	CHECK(!fails(1000, 0).ever && isinf(fails(1000, 0).x) && isinf(fails(1000, 0).low) &&
+	      isinf(fails(1000, 0).high));
 	grow(line, 0, 0);
 	CHECK(fails(100 + 5000, 0).ever);
 	CHECK(!fails(100 + 20000, 0).ever && isinf(fails(100 + 20000, 0).x)); /* 200 times what was seen */

@@ -1,12 +1,12 @@
 /* What frag says of hand-made heaps and segments. */
-#include "analyzer/arenas.h"
-#include "analyzer/layout.h"
-#include "analyzer/pins.h"
+#include "analyzer/model/heap_layout.h"
+#include "analyzer/model/pool_layout.h"
+#include "analyzer/diagnosis/pins.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
-#define AT(n) (SYNTH_START + (n))
+#define MIB     (1ull << 20)
+#define AT(n)   (SYNTH_START + (n))
 #define PROGRAM 0x555500000000ull /* where the program lies */
 #define BREAK   (PROGRAM + 2 * MIB)
 #define ARENA   0x7f1000000000ull /* 64 MiB aligned */
@@ -62,8 +62,8 @@ TEST(arenas_are_read_off_addresses)
 	synth_alloc(f.p, 0, AT(3), BREAK + 5 * MIB + 0x10, 200000, 3); /* large, but in the main heap */
 	synth_alloc(f.p, 0, AT(4), ARENA + 0x890, 64, 4);
 	synth_alloc(f.p, 0, AT(5), ARENA + MIB, 128, 4);
-	synth_alloc(f.p, 0, AT(6), ARENA + 64 * MIB + 0x40, 32, 4);    /* another arena */
-	synth_alloc(f.p, 0, AT(7), ARENA + 256 * MIB + 0x10, MIB, 5);  /* pages of its own */
+	synth_alloc(f.p, 0, AT(6), ARENA + 64 * MIB + 0x40, 32, 4);   /* another arena */
+	synth_alloc(f.p, 0, AT(7), ARENA + 256 * MIB + 0x10, MIB, 5); /* pages of its own */
 	run(&f);
 	struct arenas a;
 	CHECK_EQ(arenas_find(&a, f.m, reader_process(f.r, 0)), 0);
@@ -71,7 +71,8 @@ TEST(arenas_are_read_off_addresses)
 	CHECK_EQ(a.blocks, 7);
 	CHECK_EQ(a.live, 1000 + 500 + 200000 + 64 + 128 + 32 + MIB);
 	const struct arena *heap = &a.list[0];
-	CHECK(heap->kind == ARENA_MAIN && heap->start == BREAK && heap->end == BREAK + 10 * MIB + 516 && heap->blocks == 3);
+	CHECK(heap->kind == ARENA_MAIN && heap->start == BREAK && heap->end == BREAK + 10 * MIB + 516 &&
+	      heap->blocks == 3);
 	CHECK_EQ(heap->top[0].addr, BREAK + 10 * MIB + 16);
 	CHECK_EQ(heap->top[0].site != UINT32_MAX, 1);
 	CHECK_EQ(heap->below[0], 5 * MIB - 200000 - 16);
@@ -100,7 +101,8 @@ TEST(the_heap_is_between_program_and_libraries)
 	struct arenas a;
 	CHECK_EQ(arenas_find(&a, f.m, reader_process(f.r, 0)), 0);
 	CHECK_EQ(a.count, 3);
-	CHECK(a.list[0].kind == ARENA_MAIN && a.list[0].blocks == 2 && a.list[0].start == PROGRAM + MIB && a.list[0].end == next - 16);
+	CHECK(a.list[0].kind == ARENA_MAIN && a.list[0].blocks == 2 && a.list[0].start == PROGRAM + MIB &&
+	      a.list[0].end == next - 16);
 	CHECK(a.list[1].kind == ARENA_THREAD && a.list[1].live == 300);
 	CHECK(a.list[2].kind == ARENA_THREAD && a.list[2].live == 50);
 	CHECK_EQ(a.span, a.list[0].end - a.list[0].start + 316 + 66);
@@ -166,15 +168,15 @@ TEST(pins_keep_back_what_is_unused_in_their_segments)
 	begin(&f);
 	for (uint64_t i = 1; i <= 3; i++)
 		synth_dev(f.p, 0, AT(i), MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, i << 32, 20 * MIB, 1);
-	pool(&f, 1ull << 32, 4 * MIB, 2);             /* two sites share the first segment */
+	pool(&f, 1ull << 32, 4 * MIB, 2); /* two sites share the first segment */
 	pool(&f, (1ull << 32) + 8 * MIB, 2 * MIB, 3);
-	pool(&f, 2ull << 32, MIB, 2);                 /* alone in the second */
-	pool(&f, 3ull << 32, 20 * MIB, 4);            /* the third is full */
+	pool(&f, 2ull << 32, MIB, 2);      /* alone in the second */
+	pool(&f, 3ull << 32, 20 * MIB, 4); /* the third is full */
 	run(&f);
-	struct layout *l;
+	struct pool_layout *l;
 	struct pin *pins;
 	size_t count;
-	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, UINT32_MAX), 0);
 	CHECK_EQ(pins_find(l, NULL, &pins, &count), 0);
 	CHECK_EQ(count, 2);
 	CHECK_EQ(model_site(f.m, 0, pins[0].site)->node, 2);
@@ -185,11 +187,12 @@ TEST(pins_keep_back_what_is_unused_in_their_segments)
 	CHECK_EQ(pins[1].pinned, 14 * MIB);
 	CHECK_EQ(pins[1].alone, 0);
 	free(pins);
-	layout_free(l);
+	pool_layout_free(l);
 	end(&f);
 }
 
-/* Who keeps back most comes first, of those that keep back as much who does so alone; blocks of one site are one row. */
+/* Who keeps back most comes first, of those that keep back as much who does so alone; blocks of one site are one row.
+ * */
 TEST(pins_are_sorted_by_what_they_keep_back)
 {
 	struct fixture f;
@@ -203,13 +206,19 @@ TEST(pins_are_sorted_by_what_they_keep_back)
 	pool(&f, 2ull << 32, 10 * MIB, 4);
 	pool(&f, 3ull << 32, 5 * MIB, 5);
 	run(&f);
-	struct layout *l;
+	struct pool_layout *l;
 	struct pin *pins;
 	size_t count;
-	CHECK_EQ(layout_take(&l, f.m, 0, UINT32_MAX), 0);
+	CHECK_EQ(pool_layout_take(&l, f.m, 0, UINT32_MAX), 0);
 	CHECK_EQ(pins_find(l, NULL, &pins, &count), 0);
-	static const struct { uint32_t node; uint64_t pinned, alone, held, blocks; } rows[] = {
-		{ 5, 15, 15, 5, 1 }, { 4, 10, 10, 10, 1 }, { 2, 10, 0, 6, 3 }, { 3, 10, 0, 4, 1 },
+	static const struct {
+		uint32_t node;
+		uint64_t pinned, alone, held, blocks;
+	} rows[] = {
+		{ 5, 15, 15, 5, 1 },
+		{ 4, 10, 10, 10, 1 },
+		{ 2, 10, 0, 6, 3 },
+		{ 3, 10, 0, 4, 1 },
 	};
 	CHECK_EQ(count, 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -221,7 +230,7 @@ TEST(pins_are_sorted_by_what_they_keep_back)
 		CHECK_EQ(pins[i].segments, 1);
 	}
 	free(pins);
-	layout_free(l);
+	pool_layout_free(l);
 	end(&f);
 }
 

@@ -1,9 +1,9 @@
 /* Private pools of CUDA graphs in the model, by hand-made traces. */
-#include "analyzer/layout.h"
+#include "analyzer/model/pool_layout.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
+#define MIB        (1ull << 20)
 #define SEGMENT(i) ((uint64_t)(i) << 32)
 
 static struct synth s;
@@ -51,7 +51,10 @@ static void event(enum mt_kind kind, enum mt_class class, uint64_t addr, uint64_
 	synth_dev(p, 0, now += 1000, kind, class, 1, addr, size, 1);
 }
 
-static void segment(unsigned i, uint64_t size) { event(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, SEGMENT(i), size); }
+static void segment(unsigned i, uint64_t size)
+{
+	event(MT_DEVICE_ALLOC, MT_CLASS_DEVICE, SEGMENT(i), size);
+}
 
 /* A block at an offset of a segment, in a capture (0 = none). */
 static void block(unsigned i, uint64_t offset, uint64_t size, uint32_t capture)
@@ -59,7 +62,10 @@ static void block(unsigned i, uint64_t offset, uint64_t size, uint32_t capture)
 	synth_dev_captured(p, 0, now += 1000, MT_DEVICE_ALLOC, 1, SEGMENT(i) + offset, size, 2, capture);
 }
 
-static void drop(unsigned i, uint64_t offset) { event(MT_DEVICE_FREE, MT_CLASS_POOL, SEGMENT(i) + offset, 0); }
+static void drop(unsigned i, uint64_t offset)
+{
+	event(MT_DEVICE_FREE, MT_CLASS_POOL, SEGMENT(i) + offset, 0);
+}
 
 static void fail(uint64_t size, uint64_t free_bytes, uint32_t capture)
 {
@@ -68,7 +74,10 @@ static void fail(uint64_t size, uint64_t free_bytes, uint32_t capture)
 	synth_dev_captured(p, 0, now += 1000, MT_DEVICE_FAIL, 1, size, 0, 3, capture);
 }
 
-static uint64_t live(enum model_layer layer) { return model_device(m, 0)->layer[layer].live_bytes; }
+static uint64_t live(enum model_layer layer)
+{
+	return model_device(m, 0)->layer[layer].live_bytes;
+}
 
 static void check_pools(struct model_pools got, uint64_t reserved, uint64_t allocated, uint64_t hole, uint64_t idle)
 {
@@ -99,7 +108,7 @@ static void three_graphs(void)
 TEST(blocks_of_captures_make_segments_private)
 {
 	for (int form = SYNTH_RAW; form <= SYNTH_BLOCKS; form++) {
-		struct layout *l;
+		struct pool_layout *l;
 		begin();
 		three_graphs();
 		run((enum synth_form)form);
@@ -107,17 +116,17 @@ TEST(blocks_of_captures_make_segments_private)
 		CHECK_EQ(live(LAYER_PRIVATE), 80 * MIB);
 		CHECK_EQ(live(LAYER_POOL), 33 * MIB);
 		CHECK_EQ(live(LAYER_PRIVATE_POOL), 18 * MIB);
-		CHECK_EQ(layout_take(&l, m, 0, UINT32_MAX), 0);
+		CHECK_EQ(pool_layout_take(&l, m, 0, UINT32_MAX), 0);
 		CHECK_EQ(l->segment_count, 4);
 		CHECK_EQ(l->segments[0].private, 0);
 		CHECK(l->segments[1].private && l->segments[2].private == l->segments[3].private);
 		CHECK(l->segments[1].private != l->segments[2].private);
-		check_pools(layout_pools(l, LAYOUT_COMMON), 20, 15, 5, 0);
-		check_pools(layout_pools(l, LAYOUT_PRIVATE), 80, 18, 30, 20);
-		check_pools(layout_pools(l, l->segments[1].private), 20, 8, 12, 0);
-		CHECK_EQ(layout_pools(l, LAYOUT_PRIVATE).captures, 3);
-		CHECK_EQ(layout_pools(l, LAYOUT_PRIVATE).pools, 2);
-		layout_free(l);
+		check_pools(pool_layout_pools(l, POOL_LAYOUT_COMMON), 20, 15, 5, 0);
+		check_pools(pool_layout_pools(l, POOL_LAYOUT_PRIVATE), 80, 18, 30, 20);
+		check_pools(pool_layout_pools(l, l->segments[1].private), 20, 8, 12, 0);
+		CHECK_EQ(pool_layout_pools(l, POOL_LAYOUT_PRIVATE).captures, 3);
+		CHECK_EQ(pool_layout_pools(l, POOL_LAYOUT_PRIVATE).pools, 2);
+		pool_layout_free(l);
 		end();
 	}
 }

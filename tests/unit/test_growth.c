@@ -1,5 +1,5 @@
 /* Growth against series whose truth is known: every statistical check is over many seeds, and asks for a rate. */
-#include "analyzer/growth.h"
+#include "analyzer/timeline/growth.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
 
@@ -13,8 +13,14 @@ enum { MOST = 2000, SEEDS = 100 };
 static double xs[MOST], ys[MOST];
 static uint64_t seed;
 
-static double uniform(void) { return random_uniform(&seed); }
-static double normal(void) { return random_normal(&seed); }
+static double uniform(void)
+{
+	return random_uniform(&seed);
+}
+static double normal(void)
+{
+	return random_normal(&seed);
+}
 
 /* ---- without noise --------------------------------------------------------------------------------------- */
 
@@ -27,24 +33,79 @@ static struct growth of(double (*f)(double x), size_t count)
 	return growth_of(xs, ys, count);
 }
 
-static double flat(double x) { (void)x; return 100; }
-static double straight(double x) { return 100 + 60 * x; }
-static double parabola(double x) { return 100 + 60 * x * x; }
-static double exponential(double x) { return 100 + 10 * exp(3 * x); }
-static double steep(double x) { return 100 + 10 * exp(x / 0.3); }
-static double cache(double x) { return 100 + 60 * (1 - (1 - x) * (1 - x) * (1 - x)); }
-static double step(double x) { return x < 0.3 ? 100 : 160; }
-static double loading(double x) { return x < 0.5 ? 100 : x < 0.55 ? 150 : 160; }
-static double saw(double x) { return 100 + (int)(x * 31) % 4 * 10; }
-static double falling(double x) { return 100 - 50 * x; }
-static double import(double x) { return x < 0.6 ? 10 + 60 * x / 0.6 : 70 + x; }
-static double rare(double x) { return x < 0.3 ? 100 : x < 0.9 ? 130 : 160; }
-static double tiny(double x) { return 100 + 0.01 * x; }
-static double late(double x) { return x < 0.4 ? 100 : 100 + 60 * (x - 0.4); }
-static double started(double x) { return x < 0.08 ? 1000 * x : 100 + 30 * x; }
-static double torn_down(double x) { return x < 0.95 ? 100 + 60 * x : 5; }
-static double bit_by_bit(double x) { return x < 0.93 ? 100 + 60 * x : 156 - 150 * (x - 0.93) / 0.07; }
-static double slower(double x) { return x < 0.7 ? 100 + 60 * x : 142 + 40 * (x - 0.7); }
+static double flat(double x)
+{
+	(void)x;
+	return 100;
+}
+static double straight(double x)
+{
+	return 100 + 60 * x;
+}
+static double parabola(double x)
+{
+	return 100 + 60 * x * x;
+}
+static double exponential(double x)
+{
+	return 100 + 10 * exp(3 * x);
+}
+static double steep(double x)
+{
+	return 100 + 10 * exp(x / 0.3);
+}
+static double cache(double x)
+{
+	return 100 + 60 * (1 - (1 - x) * (1 - x) * (1 - x));
+}
+static double step(double x)
+{
+	return x < 0.3 ? 100 : 160;
+}
+static double loading(double x)
+{
+	return x < 0.5 ? 100 : x < 0.55 ? 150 : 160;
+}
+static double saw(double x)
+{
+	return 100 + (int)(x * 31) % 4 * 10;
+}
+static double falling(double x)
+{
+	return 100 - 50 * x;
+}
+static double import(double x)
+{
+	return x < 0.6 ? 10 + 60 * x / 0.6 : 70 + x;
+}
+static double rare(double x)
+{
+	return x < 0.3 ? 100 : x < 0.9 ? 130 : 160;
+}
+static double tiny(double x)
+{
+	return 100 + 0.01 * x;
+}
+static double late(double x)
+{
+	return x < 0.4 ? 100 : 100 + 60 * (x - 0.4);
+}
+static double started(double x)
+{
+	return x < 0.08 ? 1000 * x : 100 + 30 * x;
+}
+static double torn_down(double x)
+{
+	return x < 0.95 ? 100 + 60 * x : 5;
+}
+static double bit_by_bit(double x)
+{
+	return x < 0.93 ? 100 + 60 * x : 156 - 150 * (x - 0.93) / 0.07;
+}
+static double slower(double x)
+{
+	return x < 0.7 ? 100 + 60 * x : 142 + 40 * (x - 0.7);
+}
 
 TEST(growth_that_losses_can_have_made_is_none)
 {
@@ -183,7 +244,11 @@ TEST(evaluations_are_no_growth)
 	CHECK(fabs(g.rate - MIB / 10) < MIB / 100);
 }
 
-static double much_slower(double x) { return 100 + (x < 0.5 ? 80 * x : 40 + 40 * (x - 0.5)); } /* half as fast from the middle on */
+/* half as fast from the middle on */
+static double much_slower(double x)
+{
+	return 100 + (x < 0.5 ? 80 * x : 40 + 40 * (x - 0.5));
+}
 
 /* What ends memory is how fast it grows now. */
 TEST(growth_that_slowed_down_goes_on_at_its_last_rate)
@@ -202,16 +267,19 @@ TEST(accelerating_growth_is_told_by_its_rate_at_the_end)
 	CHECK(fabs(g.bytes - 60 * MIB) < 0.6 * MIB);
 	CHECK(g.acceleration_error > 0 && g.acceleration_error < 0.1 * g.acceleration);
 	g = of(exponential, 31);
-	CHECK(fabs(g.rate / MIB - 30 * exp(3) / 60) < 0.15 * 30 * exp(3) / 60); /* exponentials are tried at few rates */
+	/* exponentials are tried at few rates */
+	CHECK(fabs(g.rate / MIB - 30 * exp(3) / 60) < 0.15 * 30 * exp(3) / 60);
 	g = of(steep, 31);
-	CHECK(fabs(g.rate / MIB - 10 / 0.3 * exp(1 / 0.3) / 60) < 0.01 * 10 / 0.3 * exp(1 / 0.3) / 60); /* this one is one of them */
+	/* this one is one of them */
+	CHECK(fabs(g.rate / MIB - 10 / 0.3 * exp(1 / 0.3) / 60) < 0.01 * 10 / 0.3 * exp(1 / 0.3) / 60);
 	CHECK_EQ(of(straight, 31).acceleration, 0);
 }
 
 TEST(steady_is_what_meets_any_limit)
 {
 	for (int kind = GROWTH_NONE; kind <= GROWTH_JUMP; kind++)
-		CHECK(growth_is_steady(&(struct growth){ .kind = kind }) == (kind == GROWTH_LINEAR || kind == GROWTH_ACCELERATING));
+		CHECK(growth_is_steady(&(struct growth){ .kind = kind }) ==
+		      (kind == GROWTH_LINEAR || kind == GROWTH_ACCELERATING));
 }
 
 TEST(jumps_are_as_high_as_they_are)
@@ -224,8 +292,8 @@ TEST(jumps_are_as_high_as_they_are)
 	CHECK_EQ(of(cache, 31).certainty, CERTAINTY_MEDIUM);
 }
 
-/* Of what fits but for rounding only the least noise is in doubt, however the rounding hangs together: about 2 * 0.002 of what has
- * grown for its rate, times the quantile of Student's. */
+/* Of what fits but for rounding only the least noise is in doubt, however the rounding hangs together: about 2 * 0.002
+ * of what has grown for its rate, times the quantile of Student's. */
 TEST(exact_growth_is_known_exactly)
 {
 	for (double each = 100000; each < 1e8; each *= 1.7) {

@@ -57,7 +57,8 @@ TEST(a_cgroup_kills_at_its_limit)
 	CHECK(now(VERDICT_LIMIT));
 	killed_in_cgroup(3); /* the rest within a moment */
 	evidence.host.limit_killed = true;
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT)->evidence, "3.00 GiB of it were in use, then it was hit"));
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH &&
+	      says(held(VERDICT_LIMIT)->evidence, "3.00 GiB of it were in use, then it was hit"));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.available_min = G(1); /* or was it the machine? */
 	CHECK(!now(VERDICT_LIMIT));
@@ -74,7 +75,8 @@ TEST(a_cgroup_may_be_killed_as_a_whole)
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(7.5));
 	evidence.host.anon = G(2);
 	evidence.host.got_since = G(7);
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && says(held(VERDICT_LIMIT)->evidence, "2.00 GiB of it were in use, heaps got 7.00 GiB more"));
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM &&
+	      says(held(VERDICT_LIMIT)->evidence, "2.00 GiB of it were in use, heaps got 7.00 GiB more"));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(8));
 	evidence.host.cut_off = false;
 	CHECK(!now(VERDICT_LIMIT) && nothing(VERDICT_LIMIT));
@@ -118,15 +120,21 @@ TEST(losses_lower_confidence_on_hosts)
 static void refused(double asked, double address_used)
 {
 	idle_host();
-	evidence.host.refusal = (struct evidence_refusal){ .pid = 7, .name = "a.out", .ended = "exit 1", .bytes = G(asked), .address_limit = G(4),
-							   .address_used = G(address_used), .data_limit = EVIDENCE_UNKNOWN,
+	evidence.host.refusal = (struct evidence_refusal){ .pid = 7,
+							   .name = "a.out",
+							   .ended = "exit 1",
+							   .bytes = G(asked),
+							   .address_limit = G(4),
+							   .address_used = G(address_used),
+							   .data_limit = EVIDENCE_UNKNOWN,
 							   .data_used = EVIDENCE_UNKNOWN };
 }
 
 TEST(the_limit_that_was_met_is_named)
 {
 	refused(1, 3.5);
-	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH && says(held(VERDICT_LIMIT)->evidence, "ulimit -v"));
+	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_HIGH &&
+	      says(held(VERDICT_LIMIT)->evidence, "ulimit -v"));
 	CHECK_EQ(held(VERDICT_LIMIT)->bytes, G(4));
 	refused(5, 0); /* more than the limit by itself */
 	CHECK(now(VERDICT_LIMIT));
@@ -134,7 +142,8 @@ TEST(the_limit_that_was_met_is_named)
 	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
 	evidence.host.refusal.data_limit = G(2);
 	evidence.host.refusal.data_used = G(1.6);
-	CHECK(now(VERDICT_LIMIT) && says(held(VERDICT_LIMIT)->evidence, "ulimit -d") && held(VERDICT_LIMIT)->bytes == G(2));
+	CHECK(now(VERDICT_LIMIT) && says(held(VERDICT_LIMIT)->evidence, "ulimit -d") &&
+	      held(VERDICT_LIMIT)->bytes == G(2));
 }
 
 TEST(one_request_is_more_than_there_is)
@@ -152,7 +161,9 @@ TEST(one_request_is_more_than_there_is)
 TEST(a_runtime_may_have_refused)
 {
 	idle_host();
-	evidence.host.runtime = (struct evidence_runtime){ .pid = 8, .name = "java", .ended = "exit 1", .bytes = G(0.91), .option = "-Xmx1g", .limit = G(1) };
+	evidence.host.runtime = (struct evidence_runtime){
+		.pid = 8, .name = "java", .ended = "exit 1", .bytes = G(0.91), .option = "-Xmx1g", .limit = G(1)
+	};
 	CHECK(now(VERDICT_LIMIT) && certainty(VERDICT_LIMIT) == CERTAINTY_MEDIUM && held(VERDICT_LIMIT)->bytes == G(1));
 	evidence.host.runtime.bytes = G(0.89);
 	CHECK(!now(VERDICT_LIMIT) && !nothing(VERDICT_LIMIT) && found.status == STATUS_INCONCLUSIVE);
@@ -228,7 +239,8 @@ TEST(a_leak_matters_by_what_it_will_cost)
 	growths[0].fails_ns = 5000;
 	CHECK(now(VERDICT_LEAK));
 	growths[1] = growths[2] = growths[0];
-	growths[1].bytes = growths[2].bytes = (uint64_t)(9.6 * (double)growths[0].bytes); /* it is less than a twentieth of all three ... */
+	/* it is less than a twentieth of all three ... */
+	growths[1].bytes = growths[2].bytes = (uint64_t)(9.6 * (double)growths[0].bytes);
 	growths[0].site = "small";
 	evidence.host.growth.count = 3;
 	judge();
@@ -245,13 +257,15 @@ TEST(a_leak_of_the_heap_is_described)
 	growths[0].pid = 77;
 	growths[0].per_step = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "of the heap of 77 stays, made by train.py:73 save: 2.00 GiB, 3.0 MiB more each step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence,
+		   "of the heap of 77 stays, made by train.py:73 save: 2.00 GiB, 3.0 MiB more each step"));
 	CHECK(!strstr(held(VERDICT_LEAK)->advice, "same pace"));
 	growths[0].per_step = 0;
 	growths[0].per_second = MIB;
 	growths[0].sites = 3;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "1.0 MiB more each second") && says(held(VERDICT_LEAK)->advice, "and 2 more sites"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "1.0 MiB more each second") &&
+	      says(held(VERDICT_LEAK)->advice, "and 2 more sites"));
 	growths[0].sites = 2;
 	judge();
 	CHECK(says(held(VERDICT_LEAK)->advice, "and 1 more site"));
@@ -378,7 +392,8 @@ TEST(what_allocators_keep_of_a_process)
 	CHECK(!now(VERDICT_RETAINED) && out(VERDICT_RETAINED));
 	evidence.host.kept_then = G(0.6);
 	evidence.host.kept_then_ns = 3000000000;
-	CHECK(!now(VERDICT_RETAINED) && says(why_not(VERDICT_RETAINED), "at 3.00 s it was 614.4 MiB, which was used again or given back since"));
+	CHECK(!now(VERDICT_RETAINED) &&
+	      says(why_not(VERDICT_RETAINED), "at 3.00 s it was 614.4 MiB, which was used again or given back since"));
 }
 
 TEST(what_allocators_keep)
@@ -432,18 +447,25 @@ TEST(swap_that_grew)
 TEST(little_that_was_left)
 {
 	host(32, 1.59, 0, 28); /* less than a twentieth */
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "1.59 GiB of 32.00 GiB were left"));
+	CHECK(now(VERDICT_HOST_PRESSURE) &&
+	      says(held(VERDICT_HOST_PRESSURE)->evidence, "1.59 GiB of 32.00 GiB were left"));
 	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(32) - G(1.59));
 	double alone = held(VERDICT_HOST_PRESSURE)->confidence;
 	evidence.host.swap_peak = G(2);
-	CHECK(now(VERDICT_HOST_PRESSURE) && held(VERDICT_HOST_PRESSURE)->confidence > alone && held(VERDICT_HOST_PRESSURE)->confidence <= 1);
+	CHECK(now(VERDICT_HOST_PRESSURE) && held(VERDICT_HOST_PRESSURE)->confidence > alone &&
+	      held(VERDICT_HOST_PRESSURE)->confidence <= 1);
 	host(32, 1.61, 0, 28);
-	CHECK(!now(VERDICT_HOST_PRESSURE) && says(why_not(VERDICT_HOST_PRESSURE), "at least 1.61 GiB of 32.00 GiB available"));
+	CHECK(!now(VERDICT_HOST_PRESSURE) &&
+	      says(why_not(VERDICT_HOST_PRESSURE), "at least 1.61 GiB of 32.00 GiB available"));
 	evidence.host.available_min = EVIDENCE_UNKNOWN;
 	CHECK(!now(VERDICT_HOST_PRESSURE) && !strstr(why_not(VERDICT_HOST_PRESSURE), "available"));
 	evidence.host.oom_kills = 1; /* the machine's */
 	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "the kernel killed"));
 	CHECK(!strstr(held(VERDICT_HOST_PRESSURE)->evidence, "were left"));
+	evidence.host.available_min = G(20); /* somebody was killed, within a limit of their own */
+	CHECK(!now(VERDICT_HOST_PRESSURE));
+	evidence.host.maybe_killed = true;
+	CHECK(now(VERDICT_HOST_PRESSURE));
 }
 
 TEST(page_cache_is_mentioned_where_it_is_much)
@@ -461,7 +483,8 @@ TEST(what_cannot_give_way_in_a_cgroup)
 {
 	host(64, 50, 0, 7.25); /* 90.6 % */
 	evidence.host.limit = G(8);
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "of the 8.00 GiB that the cgroup may use"));
+	CHECK(now(VERDICT_HOST_PRESSURE) &&
+	      says(held(VERDICT_HOST_PRESSURE)->evidence, "of the 8.00 GiB that the cgroup may use"));
 	CHECK_EQ(held(VERDICT_HOST_PRESSURE)->bytes, G(7.25));
 	CHECK_EQ(certainty(VERDICT_HOST_PRESSURE), CERTAINTY_HIGH);
 	evidence.host.anon = G(7.15);
@@ -471,7 +494,8 @@ TEST(what_cannot_give_way_in_a_cgroup)
 	CHECK(!now(VERDICT_HOST_PRESSURE) && held(VERDICT_LIMIT));
 	evidence.host.oom_kills = 0;
 	evidence.host.available_min = G(2); /* the machine has none left, either: that is the worse one */
-	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "2.00 GiB of 64.00 GiB were left"));
+	CHECK(now(VERDICT_HOST_PRESSURE) &&
+	      says(held(VERDICT_HOST_PRESSURE)->evidence, "2.00 GiB of 64.00 GiB were left"));
 	evidence.host.available_min = G(50);
 	evidence.host.swap_peak = G(3);
 	CHECK(now(VERDICT_HOST_PRESSURE) && says(held(VERDICT_HOST_PRESSURE)->evidence, "swap grew by 3.00 GiB"));

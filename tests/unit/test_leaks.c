@@ -1,16 +1,17 @@
 /* What was alive at the end and what grows, of programs that are made up; and suppression files. */
-#include "analyzer/commands.h"
-#include "analyzer/error.h"
-#include "analyzer/leaks.h"
-#include "analyzer/symbol_file.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/report/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/diagnosis/leaks.h"
+#include "analyzer/symbols/symbol_file.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
 
-#define MS 1000000ull
-#define KIB 1024ull
-#define MIB (1024 * KIB)
+#define MS     1000000ull
+#define KIB    1024ull
+#define MIB    (1024 * KIB)
 #define SCRIPT "/home/u/train.py"
 
 static struct {
@@ -21,11 +22,11 @@ static struct {
 	enum by by;
 	struct suppress *suppress;
 	struct options options;
-	struct view view;
+	struct selection selection;
 	struct leaks leaks;
 } w;
 
-/* A C function of a library that keeps what it allocates: benign.def knows such names. */
+/* A C function of a library that keeps what it allocates: builtin_suppressions.def knows such names. */
 static void library(void)
 {
 	static const char path[] = "/nowhere/libgomp.so.1";
@@ -56,7 +57,10 @@ static uint32_t function_in(uint32_t stack, const char *name)
 	return synth_frame(w.p, stack, w.codes, 10 * w.codes);
 }
 
-static uint32_t function(const char *name) { return function_in(0, name); }
+static uint32_t function(const char *name)
+{
+	return function_in(0, name);
+}
 
 static uint64_t take(uint32_t stack, uint64_t bytes)
 {
@@ -74,7 +78,10 @@ static uint64_t take_in_c(uint64_t bytes)
 	return w.next_addr;
 }
 
-static void drop(uint64_t addr) { synth_plain(w.p, w.ring, w.now += 10000, MT_FREE, addr); }
+static void drop(uint64_t addr)
+{
+	synth_plain(w.p, w.ring, w.now += 10000, MT_FREE, addr);
+}
 
 static void step(uint64_t number)
 {
@@ -97,13 +104,13 @@ static void run(void)
 {
 	static const char *dir;
 	struct model_query q = MODEL_QUERY_ALL;
-	struct course *course = course_new();
+	struct timeline *timeline = timeline_new();
 	dir = w.synth.dir;
 	w.options = (struct options){ .dirs = &dir, .ndirs = 1, .by = w.by };
 	write_all();
-	course_attach(course, &q);
-	if (view_open(&w.view, &w.options) || view_run(&w.view, &q) || course_run(course, &w.view) ||
-	    leaks_init(&w.leaks, &w.view, course, w.suppress))
+	timeline_attach(timeline, &q);
+	if (selection_open(&w.selection, &w.options) || selection_run(&w.selection, &q) ||
+	    timeline_run(timeline, &w.selection) || leaks_init(&w.leaks, &w.selection, timeline, w.suppress))
 		abort();
 }
 
@@ -118,7 +125,7 @@ static void remove_all(void)
 static void end(void)
 {
 	leaks_fini(&w.leaks);
-	view_close(&w.view);
+	selection_close(&w.selection);
 	remove_all();
 }
 
@@ -126,7 +133,8 @@ static const struct leak *leak_of(const char *name)
 {
 	for (size_t i = 0; i < w.leaks.count; i++) {
 		const struct owner *o = w.leaks.list[i].owner;
-		if ((o->label && strstr(o->label, name)) || (o->frame && o->frame->name && !strcmp(o->frame->name, name)))
+		if ((o->label && strstr(o->label, name)) ||
+		    (o->frame && o->frame->name && !strcmp(o->frame->name, name)))
 			return &w.leaks.list[i];
 	}
 	return NULL;
@@ -137,7 +145,7 @@ static void suppressions(const char *text)
 	char path[256];
 	synth_save(&w.synth, "rules", text, strlen(text));
 	synth_path(&w.synth, "rules", path);
-	if (suppress_read(&w.suppress, path))
+	if (suppressions_read(&w.suppress, path))
 		abort();
 	unlink(path);
 }
@@ -147,8 +155,10 @@ static void suppressions(const char *text)
 TEST(what_is_alive_is_told_largest_first)
 {
 	begin();
-	uint32_t train = function("train"), test = function("test"), large = function("large"), gone = function("gone"), late = function("late");
-	uint32_t small = function_in(train, "small"), again = synth_frame(w.p, test, w.codes, 10 * w.codes); /* called by two */
+	uint32_t train = function("train"), test = function("test"), large = function("large"), gone = function("gone"),
+		 late = function("late");
+	/* called by two */
+	uint32_t small = function_in(train, "small"), again = synth_frame(w.p, test, w.codes, 10 * w.codes);
 	uint64_t first = w.now + 10000 - SYNTH_START;
 	take(again, 3 * KIB);
 	take(small, 2 * KIB);
@@ -167,7 +177,7 @@ TEST(what_is_alive_is_told_largest_first)
 	CHECK_EQ(leak_of("large")->oldest_ns, second);
 	CHECK_EQ(leak_of("small")->blocks, 2);
 	CHECK_EQ(leak_of("small")->oldest_ns, first);
-	CHECK(!leak_of("small")->trend && leak_counts(leak_of("small")));
+	CHECK(!leak_of("small")->owner_growth && leak_counts(leak_of("small")));
 	end();
 }
 
@@ -177,7 +187,8 @@ TEST(other_memory_is_told_apart)
 	begin();
 	uint32_t keep = function("keep"), mapped = function("mapped");
 	take(keep, 8 * KIB);
-	synth_map(w.p, 0, w.now += 10000, 1ull << 40, 8 * KIB, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
+	synth_map(w.p, 0, w.now += 10000, 1ull << 40, 8 * KIB, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON },
+		  0);
 	w.p->slots[w.p->count - 2].event.node2 = mapped;
 	run();
 	CHECK_EQ(w.leaks.count, 2);
@@ -278,10 +289,10 @@ TEST(what_grows_is_told_by_step)
 	train(save, 100 * KIB, log, blocks);
 	run();
 	const struct leak *leak = leak_of("save"), *other = leak_of("log");
-	CHECK(leak && leak_is_steady(leak) && leak->trend->stepped);
+	CHECK(leak && leak_is_steady(leak) && leak->owner_growth->stepped);
 	CHECK(other && leak_is_steady(other));
-	CHECK(fabs(leak->trend->growth.rate - 100.0 * KIB) < 10);
-	CHECK(fabs(other->trend->blocks_per_x - 2) < 0.001);
+	CHECK(fabs(leak->owner_growth->growth.rate - 100.0 * KIB) < 10);
+	CHECK(fabs(other->owner_growth->blocks_per_x - 2) < 0.001);
 	CHECK(!leak_is_steady(leak_of("batch")));
 	/* both grow by a block or two a step: at the same pace */
 	CHECK_EQ(w.leaks.groups, 1);
@@ -289,9 +300,10 @@ TEST(what_grows_is_told_by_step)
 	CHECK_EQ(g.sites, 2);
 	CHECK(g.most == leak);
 	CHECK(fabs(g.rate - 160.0 * KIB) < 20);
-	CHECK(fabs(g.bytes - leak->trend->growth.bytes - other->trend->growth.bytes) < 1);
-	CHECK(fabs(g.per_second - g.rate / leak->trend->period_s) < 1e-6 * g.per_second);
-	CHECK(fabs(g.error - leak->trend->growth.rate_error - other->trend->growth.rate_error) < 1e-6 && g.error < 0.02 * g.rate);
+	CHECK(fabs(g.bytes - leak->owner_growth->growth.bytes - other->owner_growth->growth.bytes) < 1);
+	CHECK(fabs(g.per_second - g.rate / leak->owner_growth->period_s) < 1e-6 * g.per_second);
+	CHECK(fabs(g.error - leak->owner_growth->growth.rate_error - other->owner_growth->growth.rate_error) < 1e-6 &&
+	      g.error < 0.02 * g.rate);
 	CHECK_EQ(leaks_group(&w.leaks, 2, MODEL_HEAP).sites, 0);
 	CHECK_EQ(leaks_group(&w.leaks, 1, MODEL_MAP).sites, 0);
 	end();
@@ -345,7 +357,7 @@ TEST(what_grew_is_told_of_all_callers)
 	const struct leak *leak = leak_of("save");
 	CHECK(leak && leak_is_steady(leak));
 	CHECK_EQ(leak->blocks, 2);
-	CHECK(fabs(leak->trend->growth.rate - 150.0 * KIB) < 15);
+	CHECK(fabs(leak->owner_growth->growth.rate - 150.0 * KIB) < 15);
 	end();
 }
 
@@ -386,7 +398,8 @@ TEST(benign_things_that_grow_count)
 /* The status of `memtrace leaks --fail-over LIMITS`, and what it says. What is allocated in "log" is suppressed. */
 static int fails_over(const char *limits, char *said, size_t size)
 {
-	char rules[256], *words[] = { "leaks", "--fail-over", (char *)(uintptr_t)limits, "--suppressions", rules, w.synth.dir, NULL };
+	char rules[256], *words[] = { "leaks",     "--fail-over", (char *)(uintptr_t)limits, "--suppressions", rules,
+				      w.synth.dir, NULL };
 	synth_save(&w.synth, "rules", "leak:log\n", 9);
 	synth_path(&w.synth, "rules", rules);
 	char out[256], err[256];
@@ -414,10 +427,18 @@ static int fails_over(const char *limits, char *said, size_t size)
 
 TEST(limits_are_kept_or_not)
 {
-	static const struct { const char *limits; int status; const char *said; } rows[] = {
-		{ "4000K", 1, "3.9 MiB are alive at the end, more than 3.9 MiB" }, { "4001K", 0, "" },
+	static const struct {
+		const char *limits;
+		int status;
+		const char *said;
+	} rows[] = {
+		{ "4000K", 1, "3.9 MiB are alive at the end, more than 3.9 MiB" },
+		{ "4001K", 0, "" },
 		{ "99K/step", 1, "save  train.py:10: grows by 100.0 KiB/step, more than 99.0 KiB/step" },
-		{ "101K/step", 0, "" }, { "1M,101K/step", 1, "are alive" }, { "10M,200K/step,1G/s", 0, "" }, { "50M/s", 1, "more than 50.0 MiB/s" },
+		{ "101K/step", 0, "" },
+		{ "1M,101K/step", 1, "are alive" },
+		{ "10M,200K/step,1G/s", 0, "" },
+		{ "50M/s", 1, "more than 50.0 MiB/s" },
 	};
 	begin();
 	uint64_t blocks[STEPS];
@@ -474,11 +495,14 @@ TEST(patterns_are_as_leak_sanitizers)
 {
 	CHECK(suppresses("fill", "Cache.fill") && suppresses("Cache", "Cache.fill") && suppresses("e.f", "Cache.fill"));
 	CHECK(!suppresses("filled", "Cache.fill") && !suppresses("file", "Cache.fill"));
-	CHECK(suppresses("^Cache", "Cache.fill") && !suppresses("^fill", "Cache.fill") && !suppresses("^Cache.fill2", "Cache.fill"));
+	CHECK(suppresses("^Cache", "Cache.fill") && !suppresses("^fill", "Cache.fill") &&
+	      !suppresses("^Cache.fill2", "Cache.fill"));
 	CHECK(suppresses("fill$", "Cache.fill") && !suppresses("Cache$", "Cache.fill"));
 	CHECK(suppresses("^Cache.fill$", "Cache.fill") && !suppresses("^Cache.fil$", "Cache.fill"));
-	CHECK(suppresses("Ca*ll", "Cache.fill") && suppresses("C*.*l", "Cache.fill") && !suppresses("C*x", "Cache.fill"));
-	CHECK(suppresses("^C*l$", "Cache.fill") && !suppresses("^C*i$", "Cache.fill") && suppresses("Cache.fill*", "Cache.fill"));
+	CHECK(suppresses("Ca*ll", "Cache.fill") && suppresses("C*.*l", "Cache.fill") &&
+	      !suppresses("C*x", "Cache.fill"));
+	CHECK(suppresses("^C*l$", "Cache.fill") && !suppresses("^C*i$", "Cache.fill") &&
+	      suppresses("Cache.fill*", "Cache.fill"));
 	CHECK(suppresses("C**l", "Cache.fill") && suppresses("*", "Cache.fill"));
 	CHECK(suppresses("a$b", "a$b"));
 	CHECK(suppresses("outermost", "f") && suppresses("models/net.py", "f") && suppresses("train", "f"));
@@ -491,9 +515,9 @@ static int read_rules(const char *text)
 	begin();
 	synth_save(&w.synth, "rules", text, strlen(text));
 	synth_path(&w.synth, "rules", path);
-	int e = suppress_read(&s, path);
+	int e = suppressions_read(&s, path);
 	CHECK(e == 0 || s == NULL);
-	suppress_free(s);
+	suppressions_free(s);
 	unlink(path);
 	remove_all();
 	return e;
@@ -506,7 +530,7 @@ TEST(other_lines_are_skipped_and_nonsense_is_said)
 	CHECK_EQ(read_rules("leak:y\nnonsense\n"), -MT_EUSAGE);
 	CHECK(strstr(error_get()->why, "line 2"));
 	CHECK_EQ(read_rules("leak:\n"), -MT_EUSAGE);
-	CHECK_EQ(suppress_read(&(struct suppress *){ NULL }, "/nowhere/rules"), -MT_EIO);
+	CHECK_EQ(suppressions_read(&(struct suppress *){ NULL }, "/nowhere/rules"), -MT_EIO);
 }
 
 TEST_MAIN

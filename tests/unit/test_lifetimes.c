@@ -1,11 +1,13 @@
 /* Whether what is alive is older than what earlier blocks had reached when they were freed. */
-#include "analyzer/lifetimes.h"
+#include "analyzer/model/lifetimes.h"
 #include "tests/unit/test.h"
 
 enum { SIZE = 100 };
 
-/* Each block lives for so many stretches; so many are made in each, and of those from `keeps` on one in each is never freed. */
-static struct lifetimes_found run(uint32_t stretches, uint32_t lives, uint32_t busy_from, uint32_t keeps, uint32_t since)
+/* Each block lives for so many stretches; so many are made in each, and of those from `keeps` on one in each is never
+ * freed. */
+static struct lifetimes_found run(uint32_t stretches, uint32_t lives, uint32_t busy_from, uint32_t keeps,
+				  uint32_t since)
 {
 	struct lifetimes *l = lifetimes_new();
 	uint32_t made[LIFETIMES_STRETCHES] = { 0 };

@@ -1,6 +1,6 @@
-/* The model against a naive one: random streams are written as traces, and every figure is computed a second time in the
- * simplest way that could be right. */
-#include "analyzer/model.h"
+/* The model against a naive one: random streams are written as traces, and every figure is computed a second time in
+ * the simplest way that could be right. */
+#include "analyzer/model/model.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
 #include "tests/unit/test.h"
@@ -18,16 +18,24 @@ static uint32_t rnd(uint32_t n)
 
 /* ---- the naive model ------------------------------------------------------------------------------------- */
 
-struct n_block { uint64_t size; uint32_t node, thread; bool live, inherited; };
-struct n_site { uint64_t allocations, allocated, live, blocks, temporary; };
-struct n_snapshot { uint64_t live, blocks; };
+struct n_block {
+	uint64_t size;
+	uint32_t node, thread;
+	bool live, inherited;
+};
+struct n_site {
+	uint64_t allocations, allocated, live, blocks, temporary;
+};
+struct n_snapshot {
+	uint64_t live, blocks;
+};
 
 struct n_process {
 	struct synth_process *synth;
 	int model_id;
 	bool started, ended;
 	struct n_block heap[ADDRESSES];
-	uint32_t page[PAGES];             /* mapping that has it; 0 = none */
+	uint32_t page[PAGES]; /* mapping that has it; 0 = none */
 	struct model_totals kind[MODEL_KINDS];
 	struct n_site site[MODEL_KINDS][SITES];
 	struct n_snapshot peak[MODEL_KINDS][SITES], host_peak[MODEL_KINDS][SITES];
@@ -36,10 +44,15 @@ struct n_process {
 	uint64_t bins[MODEL_BINS];
 	uint32_t owner[RINGS];
 	uint32_t threads;
-	uint64_t last[MODEL_KINDS][64];   /* by thread: address index + 1 of its latest allocation */
+	uint64_t last[MODEL_KINDS][64]; /* by thread: address index + 1 of its latest allocation */
 };
 
-struct n_mapping { uint32_t node, thread, class, usable; bool inherited; uint32_t origin; }; /* origin: the call that gave it; 0 = none */
+/* origin: the call that gave it; 0 = none */
+struct n_mapping {
+	uint32_t node, thread, class, usable;
+	bool inherited;
+	uint32_t origin;
+};
 
 struct naive {
 	struct synth synth;
@@ -50,8 +63,14 @@ struct naive {
 	size_t mapping_count, mapping_room;
 };
 
-static uint64_t address(int i) { return 0x10000 + 64ull * (uint64_t)i; }
-static uint64_t page_address(int i) { return 0x7f0000000000ull + PAGE * (uint64_t)i; }
+static uint64_t address(int i)
+{
+	return 0x10000 + 64ull * (uint64_t)i;
+}
+static uint64_t page_address(int i)
+{
+	return 0x7f0000000000ull + PAGE * (uint64_t)i;
+}
 
 static uint64_t mapped_bytes(const struct naive *n, const struct n_process *p, bool inherited, int class)
 {
@@ -270,8 +289,8 @@ static uint64_t runs_in(const struct n_process *p, int from, int to)
 	return runs;
 }
 
-static void put_mapping(struct naive *n, struct n_process *p, int from, int pages, uint32_t id, const struct mt_ext_map *ext,
-			uint32_t ring, uint32_t node, uint32_t thread)
+static void put_mapping(struct naive *n, struct n_process *p, int from, int pages, uint32_t id,
+			const struct mt_ext_map *ext, uint32_t ring, uint32_t node, uint32_t thread)
 {
 	struct model_totals *t = &p->kind[MODEL_MAP];
 	const struct n_mapping *m = &n->mappings[id];
@@ -294,7 +313,10 @@ static void op_map(struct naive *n, struct n_process *p, uint32_t ring, int from
 	uint32_t class = rnd(MAP_CLASSES), node = 1 + rnd(SITES - 1), thread = p->owner[ring];
 	struct mt_ext_map ext = exts[class];
 	ext.flags |= rnd(2) ? MT_MAP_FIXED : 0;
-	put_mapping(n, p, from, pages, new_mapping(n, (struct n_mapping){ node, thread, class, class == MAP_RESERVED ? MAP_ANON : class, false, 0 }), &ext, ring, node, thread);
+	put_mapping(n, p, from, pages,
+		    new_mapping(n, (struct n_mapping){ node, thread, class, class == MAP_RESERVED ? MAP_ANON : class,
+						       false, 0 }),
+		    &ext, ring, node, thread);
 }
 
 static uint64_t map_temporaries(const struct naive *n, const struct n_process *p, int from, int to)
@@ -359,7 +381,8 @@ static void op_protect(struct naive *n, struct n_process *p, uint32_t ring, int 
 {
 	struct model_totals *t = &p->kind[MODEL_MAP];
 	uint32_t node = 1 + rnd(SITES - 1), thread = p->owner[ring], before = 0, id = 0;
-	struct mt_ext_map ext = { .prot = rnd(2) ? 0 : 1 + rnd(7), .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_PROTECT };
+	struct mt_ext_map ext = { .prot = rnd(2) ? 0 : 1 + rnd(7),
+				  .flags = MT_MAP_ANON | MT_MAP_FIXED | MT_MAP_PROTECT };
 	uint64_t turned = 0;
 	uint32_t pages_before[PAGES], origin = 0;
 	memcpy(pages_before, p->page, sizeof(pages_before));
@@ -407,16 +430,44 @@ static void op(struct naive *n, struct n_process *p)
 	int i = (int)rnd(ADDRESSES), from = (int)rnd(PAGES - 9), pages = 1 + (int)rnd(8);
 	n->now += 10 + rnd(100) * (rnd(50) ? 1 : 100000);
 	switch (rnd(23)) {
-	case 20: case 21: op_protect(n, p, ring, from, pages); break;
-	case 22: op_give(n, p, ring, from, pages); break;
-	case 0: op_thread(n, p, ring); break;
-	case 1: op_failed_realloc(n, p, ring, i); break;
-	case 2: case 3: case 4: op_map(n, p, ring, from, pages); break;
-	case 5: case 6: op_unmap(n, p, ring, from, pages); break;
-	case 7: op_failed_unmap(n, p, ring, from, pages); break;
-	case 8: op_move(n, p, ring, from, (int)rnd(PAGES - 9), pages); break;
-	case 9: case 10: case 11: case 12: case 13: op_alloc(n, p, ring, i); break;
-	default: op_free(n, p, ring, i); break;
+	case 20:
+	case 21:
+		op_protect(n, p, ring, from, pages);
+		break;
+	case 22:
+		op_give(n, p, ring, from, pages);
+		break;
+	case 0:
+		op_thread(n, p, ring);
+		break;
+	case 1:
+		op_failed_realloc(n, p, ring, i);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		op_map(n, p, ring, from, pages);
+		break;
+	case 5:
+	case 6:
+		op_unmap(n, p, ring, from, pages);
+		break;
+	case 7:
+		op_failed_unmap(n, p, ring, from, pages);
+		break;
+	case 8:
+		op_move(n, p, ring, from, (int)rnd(PAGES - 9), pages);
+		break;
+	case 9:
+	case 10:
+	case 11:
+	case 12:
+	case 13:
+		op_alloc(n, p, ring, i);
+		break;
+	default:
+		op_free(n, p, ring, i);
+		break;
 	}
 	settle(n, p);
 }
@@ -557,7 +608,8 @@ static void compare_sites(const struct model_process *mp, const struct n_process
 				s = &none;
 			CHECK(s->allocations <= want->allocations);
 			if (s->peak_blocks)
-				CHECK_EQ(s->peak_blocks == s->allocations, p->peak[kind][node].blocks == want->allocations);
+				CHECK_EQ(s->peak_blocks == s->allocations,
+					 p->peak[kind][node].blocks == want->allocations);
 			CHECK_EQ(s->live_bytes, want->live);
 			CHECK_EQ(s->live_blocks, want->blocks);
 			CHECK_EQ(s->temporary, want->temporary);
@@ -600,7 +652,8 @@ static void check_timelines(const struct model *m, struct reader *r)
 			uint64_t high = 0;
 			for (uint32_t i = 0; i < s->count; i++) {
 				high = s->buckets[i].high > high ? s->buckets[i].high : high;
-				CHECK(s->buckets[i].low <= s->buckets[i].last && s->buckets[i].last <= s->buckets[i].high);
+				CHECK(s->buckets[i].low <= s->buckets[i].last &&
+				      s->buckets[i].last <= s->buckets[i].high);
 			}
 			CHECK_EQ(high, mp->kind[k].peak_bytes);
 			CHECK(s->first + s->count <= MODEL_TIMELINE_BUCKETS);
@@ -766,7 +819,8 @@ TEST(until_stops_there)
 	fixture_end(&f);
 }
 
-/* Of stacks of which nothing is left, and that are not part of the latest peak, there is nothing; figures of all others add up. */
+/* Of stacks of which nothing is left, and that are not part of the latest peak, there is nothing; figures of all others
+ * add up. */
 TEST(sites_are_those_that_have_something)
 {
 	enum { OLD = 3000, PEAK = 4000, SHORT = 5000, LEFT = 100 };

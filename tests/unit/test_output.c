@@ -1,6 +1,6 @@
-#include "analyzer/output.h"
-#include "analyzer/print.h"
-#include "analyzer/shell.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+#include "analyzer/util/shell.h"
 #include "format/text.h"
 #include "tests/unit/test.h"
 
@@ -56,12 +56,27 @@ TEST(size_classes_are_ranges)
 
 TEST(characters_are_told_from_bytes_that_are_none)
 {
-	static const struct { const char *text; uint32_t code; unsigned bytes; } list[] = {
-		{ "a", 'a', 1 }, { "\xc3\xaf", 0xef, 2 }, { "\xe2\x96\x88", 0x2588, 3 }, { "\xf0\x9f\x98\x80", 0x1f600, 4 },
-		{ "\xf4\x8f\xbf\xbf", 0x10ffff, 4 }, { "\xff", MT_TEXT_INVALID, 1 }, { "\x9b", MT_TEXT_INVALID, 1 },
-		{ "\xc3", MT_TEXT_INVALID, 1 }, { "\xe2\x96", MT_TEXT_INVALID, 1 }, { "\xf0\x9f\x98", MT_TEXT_INVALID, 1 },
-		{ "\xc0\x9b", MT_TEXT_INVALID, 1 }, { "\xc1\xbf", MT_TEXT_INVALID, 1 }, { "\xe0\x82\x9b", MT_TEXT_INVALID, 1 },
-		{ "\xf0\x80\x82\x9b", MT_TEXT_INVALID, 1 }, { "\xed\xa0\x80", MT_TEXT_INVALID, 1 }, { "\xf4\x90\x80\x80", MT_TEXT_INVALID, 1 },
+	static const struct {
+		const char *text;
+		uint32_t code;
+		unsigned bytes;
+	} list[] = {
+		{ "a", 'a', 1 },
+		{ "\xc3\xaf", 0xef, 2 },
+		{ "\xe2\x96\x88", 0x2588, 3 },
+		{ "\xf0\x9f\x98\x80", 0x1f600, 4 },
+		{ "\xf4\x8f\xbf\xbf", 0x10ffff, 4 },
+		{ "\xff", MT_TEXT_INVALID, 1 },
+		{ "\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xc3", MT_TEXT_INVALID, 1 },
+		{ "\xe2\x96", MT_TEXT_INVALID, 1 },
+		{ "\xf0\x9f\x98", MT_TEXT_INVALID, 1 },
+		{ "\xc0\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xc1\xbf", MT_TEXT_INVALID, 1 },
+		{ "\xe0\x82\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xf0\x80\x82\x9b", MT_TEXT_INVALID, 1 },
+		{ "\xed\xa0\x80", MT_TEXT_INVALID, 1 },
+		{ "\xf4\x90\x80\x80", MT_TEXT_INVALID, 1 },
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
 		struct mt_character c = mt_text_character(list[i].text);
@@ -140,10 +155,12 @@ static char *printed(const char *columns, void (*body)(void))
 static void print_wide_table(void)
 {
 	static const struct column columns[] = {
-		{ "PROCESS", LEFT, true }, { "peak", RIGHT, false }, { "frees", RIGHT, WORTH(1) }, { "blocks", RIGHT, WORTH(2) }, { "exit", LEFT, false },
+		{ "PROCESS", LEFT, true },     { "peak", RIGHT, false }, { "frees", RIGHT, WORTH(1) },
+		{ "blocks", RIGHT, WORTH(2) }, { "exit", LEFT, false },
 	};
 	struct table *t = table_new(columns, 5, 0);
-	table_row(t, (const char *[]){ "a name of thirty-two columns, ok", "123.4 MiB", "1,234,567", "7,654,321", "exit 0" });
+	table_row(t, (const char *[]){ "a name of thirty-two columns, ok", "123.4 MiB", "1,234,567", "7,654,321",
+				       "exit 0" });
 	table_print(t);
 }
 
@@ -151,17 +168,21 @@ TEST(columns_are_left_out_whole_before_names_are_cut)
 {
 	if (output_is_terminal())
 		return; /* it says how wide it is */
-	CHECK(same_and_free(printed("80", print_wide_table), "PROCESS                                peak      frees     blocks  exit\n"
-							     "a name of thirty-two columns, ok  123.4 MiB  1,234,567  7,654,321  exit 0\n"));
-	CHECK(same_and_free(printed("70", print_wide_table), "PROCESS                                peak     blocks  exit\n"
-							     "a name of thirty-two columns, ok  123.4 MiB  7,654,321  exit 0\n"));
+	CHECK(same_and_free(printed("80", print_wide_table),
+			    "PROCESS                                peak      frees     blocks  exit\n"
+			    "a name of thirty-two columns, ok  123.4 MiB  1,234,567  7,654,321  exit 0\n"));
+	CHECK(same_and_free(printed("70", print_wide_table),
+			    "PROCESS                                peak     blocks  exit\n"
+			    "a name of thirty-two columns, ok  123.4 MiB  7,654,321  exit 0\n"));
 	CHECK(same_and_free(printed("60", print_wide_table), "PROCESS                                peak  exit\n"
 							     "a name of thirty-two columns, ok  123.4 MiB  exit 0\n"));
 }
 
 static void print_least_table(void)
 {
-	static const struct column columns[] = { { "A", LEFT, false }, { "B", RIGHT, WORTH(1) }, { "C", RIGHT, WORTH(2) } };
+	static const struct column columns[] = { { "A", LEFT, false },
+						 { "B", RIGHT, WORTH(1) },
+						 { "C", RIGHT, WORTH(2) } };
 	struct table *t = table_new(columns, 3, 0);
 	table_keep(t, 2);
 	table_row(t, (const char *[]){ "1", "2", "3" });
@@ -175,7 +196,9 @@ TEST(what_is_worth_little_can_be_left_out_anyway)
 
 static void print_forms(void)
 {
-	output_first_line(STYLE_NONE, (char *[]){ output_format("%070d", 0), output_format("%050d", 0), output_format("%010d", 0) }, 3);
+	output_first_line(STYLE_NONE,
+			  (char *[]){ output_format("%070d", 0), output_format("%050d", 0), output_format("%010d", 0) },
+			  3);
 }
 
 static void print_words(void)
@@ -188,7 +211,8 @@ TEST(lines_take_the_form_that_fits)
 	if (output_is_terminal())
 		return;
 	CHECK(same_and_free(printed("60", print_forms), "00000000000000000000000000000000000000000000000000\n"));
-	CHECK(same_and_free(printed("60", print_words), "12 MiB of what is there are    figures\n    free, 34 MiB asked for\n"));
+	CHECK(same_and_free(printed("60", print_words),
+			    "12 MiB of what is there are    figures\n    free, 34 MiB asked for\n"));
 }
 
 static void print_hostile_text(void)
@@ -203,18 +227,23 @@ static void print_hostile_text(void)
 
 TEST(what_is_printed_with_s_shows_and_nothing_else)
 {
-	CHECK(same_and_free(printed("80", print_hostile_text), "a ?[31mb?c?|\n" "naïve █||\n" "??|?x|\n" "???? ?|\n" "内  |   ?|ab|x  |\n"));
+	CHECK(same_and_free(printed("80", print_hostile_text), "a ?[31mb?c?|\n"
+							       "naïve █||\n"
+							       "??|?x|\n"
+							       "???? ?|\n"
+							       "内  |   ?|ab|x  |\n"));
 }
 
 static void print_numbers(void)
 {
-	print("%s%d %5u|%-5u|%05.1f %" PRIu64 " %+" PRId64 " %#" PRIx64 " %zu %*d %.*f %x %%\n", "", -1, 2u, 3u, 4.25, UINT64_MAX, (int64_t)5, (uint64_t)255,
-	      (size_t)6, 4, 7, 1, 8.06, 0xabu);
+	print("%s%d %5u|%-5u|%05.1f %" PRIu64 " %+" PRId64 " %#" PRIx64 " %zu %*d %.*f %x %%\n", "", -1, 2u, 3u, 4.25,
+	      UINT64_MAX, (int64_t)5, (uint64_t)255, (size_t)6, 4, 7, 1, 8.06, 0xabu);
 }
 
 TEST(numbers_are_printed_as_stdio_does)
 {
-	CHECK(same_and_free(printed("80", print_numbers), "-1     2|3    |004.2 18446744073709551615 +5 0xff 6    7 8.1 ab %\n"));
+	CHECK(same_and_free(printed("80", print_numbers),
+			    "-1     2|3    |004.2 18446744073709551615 +5 0xff 6    7 8.1 ab %\n"));
 }
 
 static void print_by_the_million(void)
@@ -231,8 +260,9 @@ static void print_by_the_million(void)
 
 TEST(what_is_printed_by_the_million_is_printed_as_stdio_does)
 {
-	CHECK(same_and_free(printed("80", print_by_the_million), "0 0x0?9 0x9?10 0xa?255 0xff?9223372036854775807 0x7fffffffffffffff?"
-							  "18446744073709551615 0xffffffffffffffff?malloc ?[31m?|?"));
+	CHECK(same_and_free(printed("80", print_by_the_million),
+			    "0 0x0?9 0x9?10 0xa?255 0xff?9223372036854775807 0x7fffffffffffffff?"
+			    "18446744073709551615 0xffffffffffffffff?malloc ?[31m?|?"));
 }
 
 TEST(words_for_a_shell_are_quoted)

@@ -1,11 +1,11 @@
 /* Phases of programs whose lines, stacks and marks are made up: which line a moment belongs to, and the memory then. */
-#include "analyzer/phases.h"
+#include "analyzer/timeline/phases.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
-#define MS 1000000ull
-#define SCRIPT "/home/u/train.py"
-#define LIBRARY "/usr/lib/python3/site-packages/torch/nn.py"
+#define MS       1000000ull
+#define SCRIPT   "/home/u/train.py"
+#define LIBRARY  "/usr/lib/python3/site-packages/torch/nn.py"
 #define IMPORTER "<frozen importlib._bootstrap>"
 
 static struct {
@@ -39,7 +39,10 @@ static uint32_t function(const char *file, const char *name)
 }
 
 /* A stack: that one, and further in a function at a line. */
-static uint32_t in(uint32_t stack, uint32_t function, uint32_t line) { return synth_frame(w.p, stack, function, line); }
+static uint32_t in(uint32_t stack, uint32_t function, uint32_t line)
+{
+	return synth_frame(w.p, stack, function, line);
+}
 
 static uint64_t take(uint32_t stack, uint64_t bytes)
 {
@@ -49,7 +52,10 @@ static uint64_t take(uint32_t stack, uint64_t bytes)
 	return w.next_addr;
 }
 
-static void drop(uint64_t addr) { synth_plain(w.p, w.ring, w.now += 1000, MT_FREE, addr); }
+static void drop(uint64_t addr)
+{
+	synth_plain(w.p, w.ring, w.now += 1000, MT_FREE, addr);
+}
 
 /* It is there for that long, and nothing of it stays. */
 static void spend(uint32_t stack, uint64_t ms)
@@ -71,8 +77,14 @@ static void mark(enum mt_mark what, uint32_t name, uint64_t range, enum mt_mark_
 		  (struct mt_ext_device){ .class = what & 255, .source = source & 255, .other = range });
 }
 
-static void enter(uint32_t name) { mark(MT_MARK_BEGIN, name, 0, MT_MARK_PROGRAM); }
-static void leave(void) { mark(MT_MARK_END, 0, 0, MT_MARK_PROGRAM); }
+static void enter(uint32_t name)
+{
+	mark(MT_MARK_BEGIN, name, 0, MT_MARK_PROGRAM);
+}
+static void leave(void)
+{
+	mark(MT_MARK_END, 0, 0, MT_MARK_PROGRAM);
+}
 
 /* ---- the two passes -------------------------------------------------------------------------------------- */
 
@@ -157,7 +169,8 @@ static const struct phase_track *heap(size_t i)
 TEST(lines_of_the_script_are_phases)
 {
 	begin();
-	uint32_t script = function(SCRIPT, "<module>"), load = function(SCRIPT, "load"), train = function(SCRIPT, "Trainer.train");
+	uint32_t script = function(SCRIPT, "<module>"), load = function(SCRIPT, "load"),
+		 train = function(SCRIPT, "Trainer.train");
 	uint32_t outer = in(0, script, 10), outer2 = in(0, script, 20);
 	uint64_t a = take(in(outer, load, 31), 1000), b = take(in(outer, load, 32), 500);
 	drop(b);
@@ -192,7 +205,8 @@ TEST(lines_of_the_script_are_phases)
 TEST(imports_are_one_phase)
 {
 	begin();
-	uint32_t script = function(SCRIPT, "<module>"), importer = function(IMPORTER, "_find_and_load"), of = function(LIBRARY, "<module>");
+	uint32_t script = function(SCRIPT, "<module>"), importer = function(IMPORTER, "_find_and_load"),
+		 of = function(LIBRARY, "<module>");
 	uint32_t own = function("/home/u/model.py", "<module>"), build = function(SCRIPT, "build");
 	for (uint32_t line = 1; line < 4; line++)
 		spend(in(in(in(0, script, line), importer, 5), line == 3 ? own : of, 9), 10);
@@ -212,7 +226,8 @@ TEST(a_main_function_is_looked_into)
 {
 	for (int much = 0; much < 2; much++) {
 		begin();
-		uint32_t script = function(SCRIPT, "<module>"), start = function(SCRIPT, "main"), run_it = function(SCRIPT, "run");
+		uint32_t script = function(SCRIPT, "<module>"), start = function(SCRIPT, "main"),
+			 run_it = function(SCRIPT, "run");
 		uint32_t load = function(SCRIPT, "load");
 		spend(in(0, script, 1), 9);
 		uint32_t inner = in(in(0, script, 2), start, 30);
@@ -224,7 +239,8 @@ TEST(a_main_function_is_looked_into)
 	}
 }
 
-/* One line of main() takes more than 90 % of main()'s time, though less of all: it is looked into, and the others stay phases. */
+/* One line of main() takes more than 90 % of main()'s time, though less of all: it is looked into, and the others stay
+ * phases. */
 TEST(levels_are_cut_by_their_own_time)
 {
 	begin();
@@ -241,12 +257,14 @@ TEST(levels_are_cut_by_their_own_time)
 	end();
 }
 
-/* Loading takes a part of the time; what fit() does behind its loop is a phase as it would be in the script itself. What only loops is one. */
+/* Loading takes a part of the time; what fit() does behind its loop is a phase as it would be in the script itself.
+ * What only loops is one. */
 TEST(a_function_that_goes_on_behind_its_loop_is_looked_into)
 {
 	for (int goes_on = 0; goes_on < 2; goes_on++) {
 		begin();
-		uint32_t script = function(SCRIPT, "<module>"), fit = function(SCRIPT, "fit"), check = function(SCRIPT, "evaluate");
+		uint32_t script = function(SCRIPT, "<module>"), fit = function(SCRIPT, "fit"),
+			 check = function(SCRIPT, "evaluate");
 		uint32_t inner = in(0, script, 2);
 		spend(in(0, script, 1), 50);
 		for (int i = 0; i < 20; i++) {
@@ -257,7 +275,8 @@ TEST(a_function_that_goes_on_behind_its_loop_is_looked_into)
 			spend(in(in(inner, fit, 43), check, 60), 1);
 		spend(in(inner, fit, 44), 1);
 		run();
-		CHECK(are(goes_on ? "train.py:1, train.py:40, train.py:41, train.py:43 evaluate, train.py:44" : "train.py:1, train.py:2 fit"));
+		CHECK(are(goes_on ? "train.py:1, train.py:40, train.py:41, train.py:43 evaluate, train.py:44"
+				  : "train.py:1, train.py:2 fit"));
 		end();
 	}
 }
@@ -277,7 +296,8 @@ TEST(functions_are_looked_into_six_deep)
 TEST(libraries_are_not_looked_into)
 {
 	begin();
-	uint32_t script = function(SCRIPT, "<module>"), call = function(LIBRARY, "Module.forward"), mine = function(SCRIPT, "hook");
+	uint32_t script = function(SCRIPT, "<module>"), call = function(LIBRARY, "Module.forward"),
+		 mine = function(SCRIPT, "hook");
 	uint32_t outer = in(in(0, script, 5), call, 60);
 	spend(in(outer, call, 61), 50);
 	spend(in(outer, mine, 33), 50); /* called back: a level further in */
@@ -298,15 +318,20 @@ TEST(libraries_are_not_looked_into)
 
 TEST(wrappers_say_whom_they_wrap)
 {
-	static const struct { const char *file, *wrapper, *phase; } rows[] = {
-		{ LIBRARY, "no_grad.<locals>.decorate", "train.py:5 evaluate" }, { LIBRARY, "Module._call_impl", "train.py:5 evaluate" },
-		{ LIBRARY, "_wrapped_call_impl", "train.py:5 evaluate" }, { LIBRARY, "Module.forward", "train.py:5 Module.forward" },
+	static const struct {
+		const char *file, *wrapper, *phase;
+	} rows[] = {
+		{ LIBRARY, "no_grad.<locals>.decorate", "train.py:5 evaluate" },
+		{ LIBRARY, "Module._call_impl", "train.py:5 evaluate" },
+		{ LIBRARY, "_wrapped_call_impl", "train.py:5 evaluate" },
+		{ LIBRARY, "Module.forward", "train.py:5 Module.forward" },
 		{ SCRIPT, "timed.<locals>.inner", "train.py:5 timed.inner" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		begin();
 		uint32_t script = function(SCRIPT, "<module>"), wrapper = function(rows[i].file, rows[i].wrapper);
-		uint32_t evaluate = function("/usr/lib/python3/x.py", "evaluate"), other = function(SCRIPT, "g.<locals>.h.<locals>.k");
+		uint32_t evaluate = function("/usr/lib/python3/x.py", "evaluate"),
+			 other = function(SCRIPT, "g.<locals>.h.<locals>.k");
 		spend(in(in(in(0, script, 5), wrapper, 6), evaluate, 7), 10);
 		spend(in(in(0, script, 6), other, 7), 10);
 		run();
@@ -433,8 +458,8 @@ TEST(ranges_of_a_thread_nest)
 	end();
 }
 
-/* memtrace_phase_end("outer") with "inner" still open; ranges with a number end by it, wherever; a mark that never ends does with
- * the process. */
+/* memtrace_phase_end("outer") with "inner" still open; ranges with a number end by it, wherever; a mark that never ends
+ * does with the process. */
 TEST(what_ends_is_told_by_name_or_number)
 {
 	begin();
@@ -454,8 +479,14 @@ TEST(what_ends_is_told_by_name_or_number)
 	take(0, 1);
 	run();
 	CHECK(are("outer, inner, outer, inner"));
-	static const struct { uint64_t begin, end; enum phase_source source; } rows[] = {
-		{ 0, 130, PHASE_MARK }, { 100, 135, PHASE_MARK }, { 135, 137, PHASE_NVTX }, { 135, 138, PHASE_MSTX },
+	static const struct {
+		uint64_t begin, end;
+		enum phase_source source;
+	} rows[] = {
+		{ 0, 130, PHASE_MARK },
+		{ 100, 135, PHASE_MARK },
+		{ 135, 137, PHASE_NVTX },
+		{ 135, 138, PHASE_MSTX },
 	};
 	for (size_t i = 0; i < 4; i++) {
 		CHECK_EQ(heap(i) ? heap(i)->begin_bytes : 0, rows[i].begin);
@@ -515,8 +546,8 @@ static void device(enum mt_kind kind, enum mt_class class, uint32_t id, uint64_t
 	synth_dev(w.p, 0, w.now += 1000, kind, class, id, addr, bytes, 0);
 }
 
-/* In the phase the pool has 500 of 1000 bytes at the peak, and gives all but 100 back to the driver. The peak is where the pool's is,
- * also when the driver had more before and another device has anything. */
+/* In the phase the pool has 500 of 1000 bytes at the peak, and gives all but 100 back to the driver. The peak is where
+ * the pool's is, also when the driver had more before and another device has anything. */
 TEST(what_the_driver_had_is_that_of_the_pools_peak)
 {
 	begin();
@@ -532,7 +563,8 @@ TEST(what_the_driver_had_is_that_of_the_pools_peak)
 	leave();
 	run();
 	const struct phase *p = phases_get(w.phases, 0);
-	const struct phase_track *pool = track(p, MODEL_POOL, 0), *memory = track(p, MODEL_DEVICE, 0), *other = track(p, MODEL_DEVICE, 1);
+	const struct phase_track *pool = track(p, MODEL_POOL, 0), *memory = track(p, MODEL_DEVICE, 0),
+				 *other = track(p, MODEL_DEVICE, 1);
 	CHECK(pool && memory && other);
 	CHECK_EQ(pool->peak_bytes, 500);
 	CHECK_EQ(pool->driver_bytes, 1000);
@@ -574,7 +606,11 @@ TEST(a_peak_may_be_the_beginning)
 static bool freed(uint64_t visits, uint64_t driver_end, uint64_t driver_at_peak, struct phase_freed *out)
 {
 	struct phase_track tracks[] = {
-		{ .kind = MODEL_POOL, .device = 1, .peak_bytes = 900, .end_bytes = 100, .driver_bytes = driver_at_peak },
+		{ .kind = MODEL_POOL,
+		  .device = 1,
+		  .peak_bytes = 900,
+		  .end_bytes = 100,
+		  .driver_bytes = driver_at_peak },
 		{ .kind = MODEL_DEVICE, .device = 1, .peak_bytes = 1200, .end_bytes = driver_end },
 		{ .kind = MODEL_DEVICE, .device = 2, .peak_bytes = 77, .end_bytes = 77 },
 	};
@@ -585,23 +621,28 @@ static bool freed(uint64_t visits, uint64_t driver_end, uint64_t driver_at_peak,
 TEST(what_a_phase_frees_goes_to_the_driver_or_stays)
 {
 	struct phase_freed f;
-	CHECK(freed(1, 1200, 1200, &f) && f.freed == 800 && f.to_driver == 0 && f.in_pool == 800);   /* all kept */
-	CHECK(freed(1, 400, 1200, &f) && f.freed == 800 && f.to_driver == 800 && f.in_pool == 0);    /* empty_cache() */
+	CHECK(freed(1, 1200, 1200, &f) && f.freed == 800 && f.to_driver == 0 && f.in_pool == 800); /* all kept */
+	CHECK(freed(1, 400, 1200, &f) && f.freed == 800 && f.to_driver == 800 && f.in_pool == 0);  /* empty_cache() */
 	CHECK(freed(1, 700, 1200, &f) && f.to_driver == 500 && f.in_pool == 300);
-	CHECK(freed(1, 1500, 1200, &f) && f.to_driver == -300 && f.in_pool == 1100);                 /* it has taken more since */
-	CHECK(!freed(2, 1200, 1200, &f));                                                            /* which visit's? */
-	CHECK(!freed(1, 1200, 0, &f));                                                               /* nothing was seen of the driver */
+	/* it has taken more since */
+	CHECK(freed(1, 1500, 1200, &f) && f.to_driver == -300 && f.in_pool == 1100);
+	/* which visit's? */
+	CHECK(!freed(2, 1200, 1200, &f));
+	/* nothing was seen of the driver */
+	CHECK(!freed(1, 1200, 0, &f));
 }
 
 /* ---- folded blocks --------------------------------------------------------------------------------------- */
 
 static unsigned changes;
 
-/* Before the second change a folded block says that there were 5000 bytes in between and are 1100 now, of which 1000 are left out;
- * before the third that changes show all again, and that there were 300. */
+/* Before the second change a folded block says that there were 5000 bytes in between and are 1100 now, of which 1000
+ * are left out; before the third that changes show all again, and that there were 300. */
 static void say_levels(const struct model_change *c)
 {
-	struct model_level_change l = { .process = c->process, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE, .ns = c->ns };
+	struct model_level_change l = {
+		.process = c->process, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE, .ns = c->ns
+	};
 	changes++;
 	if (changes == 2) {
 		l.low = l.now = 1100;
@@ -649,7 +690,8 @@ TEST(folded_blocks_say_what_is_left_out)
 TEST(phases_are_found_by_name_place_or_callee)
 {
 	begin();
-	uint32_t script = function(SCRIPT, "<module>"), train = function(SCRIPT, "train"), retrain = function(SCRIPT, "retrain");
+	uint32_t script = function(SCRIPT, "<module>"), train = function(SCRIPT, "train"),
+		 retrain = function(SCRIPT, "retrain");
 	spend(in(in(0, script, 2), retrain, 50), 10);
 	spend(in(in(0, script, 20), train, 50), 10);
 	spend(in(in(0, script, 21), retrain, 50), 10);

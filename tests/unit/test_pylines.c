@@ -1,5 +1,5 @@
 /* With PYLINES=FILE what tests/programs/pylines.py wrote is checked too; tests/cases/python.py does that. */
-#include "analyzer/pylines.h"
+#include "analyzer/symbols/python_lines.h"
 #include "tests/unit/test.h"
 
 #define LONGEST (1 << 24)
@@ -17,22 +17,30 @@ static struct process_code code_of(uint32_t version, uint32_t first_line, const 
 
 TEST(pairs_go_back_too)
 {
-	struct process_code c = code_of(0x308, 10, "0001" "0602" "04ff" "ff00" "0a01");
-	CHECK_EQ(pylines_find(&c, 0), 11);
-	CHECK_EQ(pylines_find(&c, 4), 11);
-	CHECK_EQ(pylines_find(&c, 6), 13);
-	CHECK_EQ(pylines_find(&c, 10), 12);
-	CHECK_EQ(pylines_find(&c, 274), 12);
-	CHECK_EQ(pylines_find(&c, 276), 13);
+	struct process_code c = code_of(0x308, 10,
+					"0001"
+					"0602"
+					"04ff"
+					"ff00"
+					"0a01");
+	CHECK_EQ(python_lines_find(&c, 0), 11);
+	CHECK_EQ(python_lines_find(&c, 4), 11);
+	CHECK_EQ(python_lines_find(&c, 6), 13);
+	CHECK_EQ(python_lines_find(&c, 10), 12);
+	CHECK_EQ(python_lines_find(&c, 274), 12);
+	CHECK_EQ(python_lines_find(&c, 276), 13);
 }
 
 TEST(ranges_may_be_on_no_line)
 {
-	struct process_code c = code_of(0x30a, 5, "0401" "0680" "02ff");
-	CHECK_EQ(pylines_find(&c, 2), 6);
-	CHECK_EQ(pylines_find(&c, 4), 0);
-	CHECK_EQ(pylines_find(&c, 10), 5);
-	CHECK_EQ(pylines_find(&c, 12), 0);
+	struct process_code c = code_of(0x30a, 5,
+					"0401"
+					"0680"
+					"02ff");
+	CHECK_EQ(python_lines_find(&c, 2), 6);
+	CHECK_EQ(python_lines_find(&c, 4), 0);
+	CHECK_EQ(python_lines_find(&c, 10), 5);
+	CHECK_EQ(python_lines_find(&c, 12), 0);
 }
 
 TEST(damaged_tables_have_no_lines)
@@ -41,8 +49,8 @@ TEST(damaged_tables_have_no_lines)
 	for (size_t i = 0; i < sizeof(hex) / sizeof(*hex); i++) {
 		struct process_code c = code_of(0x30b, 1, hex[i]);
 		for (uint32_t at = 0; at < 64; at += 2)
-			CHECK(pylines_find(&c, at) <= 1u << 31);
-		CHECK_EQ(pylines_find(&c, UINT32_MAX - 1), 0);
+			CHECK(python_lines_find(&c, at) <= 1u << 31);
+		CHECK_EQ(python_lines_find(&c, UINT32_MAX - 1), 0);
 	}
 }
 
@@ -51,7 +59,7 @@ static unsigned long check_pairs(const struct process_code *c, const char *text)
 	unsigned long wrong = 0;
 	unsigned at, line;
 	while (text && sscanf(text, "%u:%u", &at, &line) == 2) {
-		wrong += pylines_find(c, at) != line;
+		wrong += python_lines_find(c, at) != line;
 		text = strchr(text, ',');
 		text = text ? text + 1 : NULL;
 	}

@@ -1,6 +1,6 @@
 /* The reader: what it makes of whole traces, and that no damaged one brings it down. */
-#include "analyzer/error.h"
-#include "analyzer/model.h"
+#include "analyzer/util/error.h"
+#include "analyzer/model/model.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
@@ -20,9 +20,16 @@
 
 /* ---- streams --------------------------------------------------------------------------------------------- */
 
-struct seen { struct mt_event event; uint32_t ring, thread; };
+struct seen {
+	struct mt_event event;
+	uint32_t ring, thread;
+};
 
-struct stream_of { struct seen *list; size_t count, room; int starts, exits, error; };
+struct stream_of {
+	struct seen *list;
+	size_t count, room;
+	int starts, exits, error;
+};
 
 static struct stream_of read_stream(struct reader *r, uint32_t pid)
 {
@@ -72,11 +79,21 @@ static void fill(struct synth_process *p, int events)
 		uint32_t ring = (uint32_t)(i / 7 % 3);
 		uint64_t addr = 0x1000 + 64ull * (uint64_t)i, ticks = T(1000) + 100ull * (uint64_t)i;
 		switch (i % 5) {
-		case 0: synth_alloc(p, ring, ticks, addr, (uint64_t)i, 1); break;
-		case 1: synth_plain(p, ring, ticks, MT_FREE, addr - 64); break;
-		case 2: synth_map(p, ring, ticks, addr << 12, 4096, ext, 2); break;
-		case 3: synth_unmap(p, ring, ticks, (addr - 64) << 12, 4096); break;
-		case 4: synth_fail(p, ring, ticks, UINT64_MAX, 1); break;
+		case 0:
+			synth_alloc(p, ring, ticks, addr, (uint64_t)i, 1);
+			break;
+		case 1:
+			synth_plain(p, ring, ticks, MT_FREE, addr - 64);
+			break;
+		case 2:
+			synth_map(p, ring, ticks, addr << 12, 4096, ext, 2);
+			break;
+		case 3:
+			synth_unmap(p, ring, ticks, (addr - 64) << 12, 4096);
+			break;
+		case 4:
+			synth_fail(p, ring, ticks, UINT64_MAX, 1);
+			break;
 		}
 	}
 }
@@ -226,9 +243,11 @@ TEST(records_give_names)
 	CHECK_EQ(q->env_count, 2);
 	CHECK(q->env_count == 2 && !strcmp(q->env[1], "B=two"));
 	CHECK_EQ(q->file_count, 2);
-	CHECK(q->files[0].id == 5 && !strcmp(q->files[0].path, "/five") && q->files[1].id == 9 && !strcmp(q->files[1].path, "/nine"));
+	CHECK(q->files[0].id == 5 && !strcmp(q->files[0].path, "/five") && q->files[1].id == 9 &&
+	      !strcmp(q->files[1].path, "/nine"));
 	CHECK(!strcmp(process_hook(q, 1), "malloc") && !strcmp(process_hook(q, 77), "?"));
-	CHECK(process_thread(q, 3) && process_thread(q, 3)->tid == 4711 && !strcmp(process_thread(q, 3)->name, "renamed"));
+	CHECK(process_thread(q, 3) && process_thread(q, 3)->tid == 4711 &&
+	      !strcmp(process_thread(q, 3)->name, "renamed"));
 	CHECK(!process_thread(q, 1) && !process_thread(q, 1000000));
 	CHECK_EQ(reader_find(r, "synth", 0), 0);
 	CHECK_EQ(reader_find(r, "100", 0), 0);
@@ -331,7 +350,8 @@ static void set_boot(struct mt_session *s)
 		abort();
 }
 
-/* It is being started, or has its last look: the session knows no pid then, and raw files vanish while they are read. */
+/* It is being started, or has its last look: the session knows no pid then, and raw files vanish while they are read.
+ * */
 TEST(a_recorder_without_a_pid_may_take_the_ring)
 {
 	struct synth s;
@@ -385,7 +405,8 @@ TEST(many_processes_at_once_are_not_all_held_decoded)
 	while (reader_next(r, &step) > 0 && !test_failures) {
 		for (size_t i = 0; i < step.count && !test_failures; i++) {
 			const struct synth_slot *want = &p->slots[at[step.process->pid - 100]++];
-			CHECK(!memcmp(&step.slots[i], &want->event, sizeof(want->event)) && step.rings[i] == want->ring && step.threads[i] == want->ring);
+			CHECK(!memcmp(&step.slots[i], &want->event, sizeof(want->event)) &&
+			      step.rings[i] == want->ring && step.threads[i] == want->ring);
 		}
 		uint64_t now = heap_bytes();
 		most = now > most ? now : most;
@@ -400,7 +421,11 @@ TEST(many_processes_at_once_are_not_all_held_decoded)
 
 /* ---- damage ---------------------------------------------------------------------------------------------- */
 
-struct bytes { char path[256]; unsigned char *data; size_t size; };
+struct bytes {
+	char path[256];
+	unsigned char *data;
+	size_t size;
+};
 
 static struct bytes load(const struct synth *s, const char *name)
 {
@@ -518,7 +543,8 @@ static bool is_used(const char *name, size_t at)
 	return true;
 }
 
-static const char *const raw_files[] = { "session", "100-0.info", "100-0.nodes", "100-0.ring", "101-0.info", "101-0.ring" };
+static const char *const raw_files[] = { "session",    "100-0.info", "100-0.nodes",
+					 "100-0.ring", "101-0.info", "101-0.ring" };
 static const char *const mixed_files[] = { "100-0.trace", "100-0.info", "100-0.ring" };
 static const char *const block_files[] = { "100-0.trace", "101-0.trace" };
 
@@ -551,9 +577,18 @@ static void flip_all(enum synth_form form, const char *const *files, int count)
 	synth_end(&s);
 }
 
-TEST(no_flipped_byte_of_raw_files_brings_it_down)    { flip_all(SYNTH_RAW, raw_files, 6); }
-TEST(no_flipped_byte_of_mixed_files_brings_it_down)  { flip_all(SYNTH_MIXED, mixed_files, 3); }
-TEST(every_flipped_byte_of_a_trace_is_found)         { flip_all(SYNTH_BLOCKS, block_files, 2); }
+TEST(no_flipped_byte_of_raw_files_brings_it_down)
+{
+	flip_all(SYNTH_RAW, raw_files, 6);
+}
+TEST(no_flipped_byte_of_mixed_files_brings_it_down)
+{
+	flip_all(SYNTH_MIXED, mixed_files, 3);
+}
+TEST(every_flipped_byte_of_a_trace_is_found)
+{
+	flip_all(SYNTH_BLOCKS, block_files, 2);
+}
 
 static void cut_all(enum synth_form form, const char *const *files, int count)
 {
@@ -578,9 +613,18 @@ static void cut_all(enum synth_form form, const char *const *files, int count)
 	synth_end(&s);
 }
 
-TEST(no_cut_of_raw_files_brings_it_down)   { cut_all(SYNTH_RAW, raw_files, 6); }
-TEST(no_cut_of_mixed_files_brings_it_down) { cut_all(SYNTH_MIXED, mixed_files, 3); }
-TEST(every_cut_of_a_trace_is_found)        { cut_all(SYNTH_BLOCKS, block_files, 2); }
+TEST(no_cut_of_raw_files_brings_it_down)
+{
+	cut_all(SYNTH_RAW, raw_files, 6);
+}
+TEST(no_cut_of_mixed_files_brings_it_down)
+{
+	cut_all(SYNTH_MIXED, mixed_files, 3);
+}
+TEST(every_cut_of_a_trace_is_found)
+{
+	cut_all(SYNTH_BLOCKS, block_files, 2);
+}
 
 /* With raw files beside it, a half-written last block is what a killed recorder leaves. */
 TEST(a_block_cut_off_costs_nothing_while_the_ring_is_there)

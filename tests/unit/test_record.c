@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "analyzer/reader.h"
-#include "analyzer/record.h"
+#include "analyzer/reader/reader.h"
+#include "analyzer/recorder/recorder.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
 
@@ -31,7 +31,8 @@ static struct synth_process *make_of(struct synth *s, size_t slots, pid_t pid, u
 		uint32_t ring = random >> 60 & 1 ? 0 : (uint32_t)(random >> 33) % RINGS;
 		ticks += 1 + (random >> 40) % 300;
 		if (p->count % 1000 == 7)
-			synth_map(p, ring, ticks, random << 20 >> 12, 4096, (struct mt_ext_map){ .prot = 3, .file = 1 }, node);
+			synth_map(p, ring, ticks, random << 20 >> 12, 4096, (struct mt_ext_map){ .prot = 3, .file = 1 },
+				  node);
 		else if (p->count % 3)
 			synth_alloc(p, ring, ticks, 0x1000 + (random >> 40) * 16, random >> 54, node);
 		else
@@ -171,7 +172,9 @@ TEST(record_after_a_killed_one)
 	char *trace = load(&whole, name, &size);
 	CHECK(trace != NULL);
 	for (int i = 0; trace && i < CUTS; i++) {
-		size_t ends[CUTS] = { 0, 20, 32, 33, 80, 100, size / 3, size / 2, size - 57, size - 56, size - 30, size };
+		size_t ends[CUTS] = {
+			0, 20, 32, 33, 80, 100, size / 3, size / 2, size - 57, size - 56, size - 30, size
+		};
 		q[i] = make(&cut[i], SLOTS);
 		synth_save(&cut[i], name, trace, ends[i]);
 		pids[i] = start(&cut[i]);
@@ -231,7 +234,8 @@ static void check_read(struct reader *r, const struct synth_process *p)
 	int e = 0;
 	while (r && (e = reader_next(r, &step)) > 0)
 		for (size_t i = 0; i < step.count; i++, done++)
-			wrong += done >= p->count || memcmp(&step.slots[i], &p->slots[done].event, sizeof(struct mt_event)) != 0;
+			wrong += done >= p->count ||
+				 memcmp(&step.slots[i], &p->slots[done].event, sizeof(struct mt_event)) != 0;
 	CHECK_EQ(e, 0);
 	CHECK_EQ(wrong, 0);
 	CHECK_EQ(done, p->count);
@@ -270,10 +274,14 @@ static uint32_t free_chunks(const struct synth *s, const struct synth_process *p
 static void use_again(const struct synth *s, const struct synth_process *p, const uint8_t *states)
 {
 	char name[64], path[256];
-	static struct { struct mt_chunk head; struct mt_event events[MT_CHUNK_SLOTS]; } chunk;
+	static struct {
+		struct mt_chunk head;
+		struct mt_event events[MT_CHUNK_SLOTS];
+	} chunk;
 	chunk.head = (struct mt_chunk){ .magic = MT_CHUNK_MAGIC, .used = MT_CHUNK_SLOTS, .seq = 1000 };
 	for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++)
-		chunk.events[i] = (struct mt_event){ .ticks = SYNTH_START + 500000000 + i, .addr = 16, .kind = MT_FREE };
+		chunk.events[i] =
+			(struct mt_event){ .ticks = SYNTH_START + 500000000 + i, .addr = 16, .kind = MT_FREE };
 	synth_name(p, "ring", name);
 	synth_path(s, name, path);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* The table of plumbing: what it says of names that matter, and that no row of it is dead. */
-#include "analyzer/stacks.h"
+#include "analyzer/symbols/stacks.h"
 #include "tests/unit/test.h"
 
 static enum frame_class class_of(const char *name)
@@ -55,7 +55,7 @@ static const struct row {
 	const char *pattern;
 } rows[] = {
 #define RULE(class, what, pattern) { what, pattern },
-#include "analyzer/rules.def"
+#include "analyzer/symbols/frame_rules.def"
 #undef RULE
 };
 

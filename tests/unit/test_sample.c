@@ -1,16 +1,20 @@
 /* Sampled stacks: the shim's choice (its own code) and the analyzer's estimates from it, over 1,000 seeds. */
 #include <math.h>
 
-#include "analyzer/estimate.h"
+#include "analyzer/model/sampling_estimate.h"
 #include "shim/sample.c"
 #include "tests/unit/test.h"
 
-#define SEEDS 1000
-#define MEAN 16384u
+#define SEEDS  1000
+#define MEAN   16384u
 #define GROUPS 6
 
 /* A program of blocks that belong to six groups: from 12 to 150 expected samples each, sizes up to the mean itself. */
-struct program { uint32_t count, *size; uint8_t *group; double bytes[GROUPS], blocks[GROUPS], all; };
+struct program {
+	uint32_t count, *size;
+	uint8_t *group;
+	double bytes[GROUPS], blocks[GROUPS], all;
+};
 
 static uint64_t lcg = 1;
 
@@ -22,7 +26,8 @@ static uint32_t below(uint32_t n)
 
 static uint32_t size_in(unsigned group)
 {
-	static const uint32_t least[GROUPS] = { 8, 100, 0, 3000, 32, 9000 }, most[GROUPS] = { 64, 100, 4000, 16384, 16384, 16384 };
+	static const uint32_t least[GROUPS] = { 8, 100, 0, 3000, 32, 9000 },
+			      most[GROUPS] = { 64, 100, 4000, 16384, 16384, 16384 };
 	return least[group] + below(most[group] - least[group] + 1);
 }
 
@@ -44,7 +49,10 @@ static struct program make(void)
 	return p;
 }
 
-struct result { double error, error2, width[SEEDS], truth; int covered; };
+struct result {
+	double error, error2, width[SEEDS], truth;
+	int covered;
+};
 
 static void note(struct result *r, const struct estimate *e, double truth, int seed)
 {
@@ -98,8 +106,9 @@ TEST(bytes_are_unbiased_and_intervals_hold_95_percent)
 	for (int g = 0; g < GROUPS; g++) {
 		double mean = r[g].error / SEEDS, sd = sqrt(r[g].error2 / SEEDS - mean * mean);
 		qsort(r[g].width, SEEDS, sizeof(double), by_value);
-		printf("# group %d: %.0f expected samples, mean error %+.2f standard errors, covered %.1f %%, median half-width %.1f %%\n", g,
-		       r[g].truth / MEAN, mean / (sd / sqrt(SEEDS)), r[g].covered * 100.0 / SEEDS, r[g].width[SEEDS / 2] * 100 / r[g].truth);
+		printf("# group %d: %.0f expected samples, mean error %+.2f standard errors, covered %.1f %%, median half-width %.1f %%\n",
+		       g, r[g].truth / MEAN, mean / (sd / sqrt(SEEDS)), r[g].covered * 100.0 / SEEDS,
+		       r[g].width[SEEDS / 2] * 100 / r[g].truth);
 		CHECK(fabs(mean) <= 3 * sd / sqrt(SEEDS));
 		CHECK(r[g].covered >= 0.93 * SEEDS && r[g].covered <= 0.97 * SEEDS);
 		CHECK(r[g].width[SEEDS / 2] <= width_bound(r[g].truth));
@@ -122,7 +131,8 @@ TEST(blocks_are_unbiased)
 	}
 	for (int g = 0; g < GROUPS; g++) {
 		double mean = r[g].error / SEEDS, sd = sqrt(r[g].error2 / SEEDS - mean * mean);
-		printf("# group %d: blocks: mean error %+.2f standard errors, covered %.1f %%\n", g, mean / (sd / sqrt(SEEDS)), r[g].covered * 100.0 / SEEDS);
+		printf("# group %d: blocks: mean error %+.2f standard errors, covered %.1f %%\n", g,
+		       mean / (sd / sqrt(SEEDS)), r[g].covered * 100.0 / SEEDS);
 		CHECK(fabs(mean) <= 3 * sd / sqrt(SEEDS));
 		/* a block of 8 bytes stands for 2,000 of them: with a few of those the intervals are rough */
 		CHECK(r[g].covered >= 0.9 * SEEDS);

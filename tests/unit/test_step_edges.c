@@ -1,4 +1,5 @@
-/* Steps at their edges: where joined ones are, how the last one ends, what marks are called, memory that begins late, folded blocks. */
+/* Steps at their edges: where joined ones are, how the last one ends, what marks are called, memory that begins late,
+ * folded blocks. */
 #include "tests/unit/program.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@ static void next_step(uint64_t number)
 	step();
 }
 
-static const struct step_track *track(const struct pace *p, enum model_kind kind)
+static const struct step_track *track(const struct step_list *p, enum model_kind kind)
 {
 	for (size_t i = 0; p && i < p->track_count; i++)
 		if (p->tracks[i].kind == kind)
@@ -32,7 +33,7 @@ TEST(joined_steps_are_at_their_middle)
 			take(kept, 5000);
 		}
 		run(&s);
-		const struct pace *p = steps_of(s.steps, 0);
+		const struct step_list *p = steps_of(s.steps, 0);
 		size_t wrong = 0;
 		uint64_t at = 11;
 		for (size_t i = 0; i < p->count; at += p->steps[i++].count) {
@@ -49,7 +50,8 @@ TEST(joined_steps_are_at_their_middle)
 			width *= 2;
 		CHECK_EQ(n, (totals[k] + width - 1) / width);
 		for (size_t i = 0; i < n; i++)
-			wrong += x[i] != 11 + (double)(i * width) + ((double)width - 1) / 2 || blocks[i] != 2.0 * (double)(i * width);
+			wrong += x[i] != 11 + (double)(i * width) + ((double)width - 1) / 2 ||
+				 blocks[i] != 2.0 * (double)(i * width);
 		CHECK_EQ(wrong, 0);
 		CHECK_EQ(steps_site(s.steps, 1, 0, 1, x, bytes, blocks), 0);
 		CHECK(!steps_of(s.steps, 1));
@@ -68,11 +70,13 @@ TEST(windows_are_at_their_time)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, RHYTHM_NONE);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, LOOP_NONE);
 	for (size_t i = 0; i + 1 < p->count; i++)
-		CHECK(fabs(step_x(p, i) - (double)p->steps[i].end_ns / 1e9) < 1e-9 && p->steps[i].end_ns == p->steps[i + 1].begin_ns);
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 }, run_s = (double)(prog.now - SYNTH_START) / 1e9;
+		CHECK(fabs(step_x(p, i) - (double)p->steps[i].end_ns / 1e9) < 1e-9 &&
+		      p->steps[i].end_ns == p->steps[i + 1].begin_ns);
+	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 },
+				 run_s = (double)(prog.now - SYNTH_START) / 1e9;
 	size_t n = steps_site(s.steps, 0, 0, 1, x, bytes, blocks);
 	double width = x[1] - x[0];
 	CHECK(n > 20 && fabs(x[0] - width / 2) < 1e-9 && fabs(x[n - 1] - run_s) <= width);
@@ -92,11 +96,12 @@ TEST(windows_before_the_first_event_are_empty)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
+	const struct step_list *p = steps_of(s.steps, 0);
 	size_t wrong = 0;
-	CHECK(p->source == RHYTHM_NONE && p->count > 100);
+	CHECK(p->source == LOOP_NONE && p->count > 100);
 	for (size_t i = 0; i + 1 < p->count; i++)
-		wrong += p->steps[i].end_ns != p->steps[i + 1].begin_ns || p->steps[i].end_ns <= p->steps[i].begin_ns || step_x(p, i) > 13;
+		wrong += p->steps[i].end_ns != p->steps[i + 1].begin_ns || p->steps[i].end_ns <= p->steps[i].begin_ns ||
+			 step_x(p, i) > 13;
 	CHECK(wrong <= 1); /* the first event is within its window */
 	end(&s);
 }
@@ -121,8 +126,9 @@ TEST(windows_begin_with_their_process)
 		take(odd, 5000 + rnd(3000));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 1);
-	CHECK(p && p->source == RHYTHM_NONE && p->count > 10 && p->steps[0].begin_ns >= start && p->steps[0].begin_ns < start + 100 * MS);
+	const struct step_list *p = steps_of(s.steps, 1);
+	CHECK(p && p->source == LOOP_NONE && p->count > 10 && p->steps[0].begin_ns >= start &&
+	      p->steps[0].begin_ns < start + 100 * MS);
 	for (size_t i = 0; p && i + 1 < p->count; i++)
 		CHECK(fabs(step_x(p, i) - (double)(p->steps[i].end_ns - start) / 1e9) < 1e-9);
 	CHECK(p && fabs(step_x(p, p->count - 2) - (double)(prog.now - SYNTH_START - start) / 1e9) < 0.1);
@@ -147,7 +153,7 @@ static struct step last_step(uint64_t ms, enum mt_exit kind, int32_t code)
 	prog.p->info.exit_kind = kind;
 	prog.p->info.exit_code = code;
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
+	const struct step_list *p = steps_of(s.steps, 0);
 	struct step last = p->steps[p->count - 1];
 	CHECK_EQ(p->total, 21);
 	CHECK_EQ(last.number, 21);
@@ -159,9 +165,20 @@ static struct step last_step(uint64_t ms, enum mt_exit kind, int32_t code)
 
 TEST(the_last_step_ends_when_steps_do)
 {
-	static const struct { uint64_t ms; enum mt_exit kind; int32_t code; bool partial; } rows[] = {
-		{ 8, MT_EXIT_CODE, 0, false }, { 8, MT_EXIT_CODE, 1, true }, { 8, MT_EXIT_SIGNAL, 9, true }, { 8, MT_EXIT_EXEC, 0, true },
-		{ 40, MT_EXIT_CODE, 0, false }, { 40, MT_EXIT_CODE, 1, false }, { 40, MT_EXIT_SIGNAL, 6, false }, /* it went on to other things */
+	static const struct {
+		uint64_t ms;
+		enum mt_exit kind;
+		int32_t code;
+		bool partial;
+	} rows[] = {
+		{ 8, MT_EXIT_CODE, 0, false },
+		{ 8, MT_EXIT_CODE, 1, true },
+		{ 8, MT_EXIT_SIGNAL, 9, true },
+		{ 8, MT_EXIT_EXEC, 0, true },
+		/* it went on to other things */
+		{ 40, MT_EXIT_CODE, 0, false },
+		{ 40, MT_EXIT_CODE, 1, false },
+		{ 40, MT_EXIT_SIGNAL, 6, false },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct step last = last_step(rows[i].ms, rows[i].kind, rows[i].code);
@@ -182,8 +199,8 @@ static void at(uint32_t node, uint32_t stack, uint64_t size)
 	drop(h);
 }
 
-/* Steps of a forward pass, a loss, a backward pass through six layers and an optimizer; before the last backward pass the machine takes so
- * long for something else. Returns the micro-steps. */
+/* Steps of a forward pass, a loss, a backward pass through six layers and an optimizer; before the last backward pass
+ * the machine takes so long for something else. Returns the micro-steps. */
 static unsigned micro_steps_of(uint64_t held_up)
 {
 	struct passes s;
@@ -191,7 +208,8 @@ static unsigned micro_steps_of(uint64_t held_up)
 	synth_code(prog.p, 1, "/home/u/train.py", "main");
 	synth_code(prog.p, 2, "/home/u/train.py", "Layer.forward");
 	synth_code(prog.p, 3, "/lib/torch/optim/adam.py", "Adam.step");
-	uint32_t block = site(0x1000), other = site(0x2000), forward = synth_frame(prog.p, 0, 1, 3), loss = synth_frame(prog.p, 0, 1, 4);
+	uint32_t block = site(0x1000), other = site(0x2000), forward = synth_frame(prog.p, 0, 1, 3),
+		 loss = synth_frame(prog.p, 0, 1, 4);
 	uint32_t backward = synth_frame(prog.p, 0, 1, 5), layer = synth_frame(prog.p, backward, 2, 8);
 	uint32_t optimizer = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 6), 3, 20);
 	for (int i = 0; i < 60; i++) {
@@ -205,8 +223,8 @@ static unsigned micro_steps_of(uint64_t held_up)
 		at(block, optimizer, 900);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	unsigned micro = p && p->source == RHYTHM_OPTIMIZER && p->total == 60 ? p->micro : 0;
+	const struct step_list *p = steps_of(s.steps, 0);
+	unsigned micro = p && p->source == LOOP_OPTIMIZER && p->total == 60 ? p->micro : 0;
 	end(&s);
 	return micro;
 }
@@ -242,10 +260,16 @@ TEST(cleaning_up_is_no_step)
 
 TEST(steps_have_the_numbers_of_their_ranges)
 {
-	static const struct { const char *format; enum mt_mark_source source; enum rhythm_source found; uint64_t first; } rows[] = {
-		{ "step %u", MT_MARK_NVTX, RHYTHM_NVTX, 5 }, { "Step 3/%u:", MT_MARK_NVTX, RHYTHM_NVTX, 5 },
-		{ "train_step", MT_MARK_NVTX, RHYTHM_NVTX, 1 }, { "step %u", MT_MARK_MSTX, RHYTHM_MSTX, 5 }, { "step", MT_MARK_MSTX, RHYTHM_MSTX, 1 },
-		{ "step %u", MT_MARK_PROGRAM, RHYTHM_NVTX, 5 }, { "step 00%u", MT_MARK_NVTX, RHYTHM_NVTX, 0 },
+	static const struct {
+		const char *format;
+		enum mt_mark_source source;
+		enum loop_source found;
+		uint64_t first;
+	} rows[] = {
+		{ "step %u", MT_MARK_NVTX, LOOP_NVTX, 5 },    { "Step 3/%u:", MT_MARK_NVTX, LOOP_NVTX, 5 },
+		{ "train_step", MT_MARK_NVTX, LOOP_NVTX, 1 }, { "step %u", MT_MARK_MSTX, LOOP_MSTX, 5 },
+		{ "step", MT_MARK_MSTX, LOOP_MSTX, 1 },       { "step %u", MT_MARK_PROGRAM, LOOP_NVTX, 5 },
+		{ "step 00%u", MT_MARK_NVTX, LOOP_NVTX, 0 },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct passes s;
@@ -262,9 +286,10 @@ TEST(steps_have_the_numbers_of_their_ranges)
 			mark(MT_MARK_END, 0, NULL, rows[i].source);
 		}
 		run(&s);
-		const struct pace *p = steps_of(s.steps, 0);
+		const struct step_list *p = steps_of(s.steps, 0);
 		CHECK_EQ(p->source, rows[i].found);
-		CHECK(p->total == 12 && p->steps[0].number == rows[i].first && p->steps[11].number == rows[i].first + 11);
+		CHECK(p->total == 12 && p->steps[0].number == rows[i].first &&
+		      p->steps[11].number == rows[i].first + 11);
 		end(&s);
 	}
 }
@@ -280,7 +305,7 @@ TEST(marked_steps_may_begin_with_0)
 		drop(take(work, 1000));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
+	const struct step_list *p = steps_of(s.steps, 0);
 	size_t wrong = 0;
 	for (size_t i = 0; i < p->count; i++)
 		wrong += p->steps[i].number != i || step_find(p, i) != i;
@@ -291,8 +316,8 @@ TEST(marked_steps_may_begin_with_0)
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
 
-/* 60 steps: what the last one made is freed in each behind what it makes itself, which is larger every ten steps; `kept` bytes stay.
- * What the whole loop needs is made before it, or in its first step. */
+/* 60 steps: what the last one made is freed in each behind what it makes itself, which is larger every ten steps;
+ * `kept` bytes stay. What the whole loop needs is made before it, or in its first step. */
 static void by_plan(uint64_t kept, double *of_site, double *of_track)
 {
 	struct passes s;
@@ -316,7 +341,8 @@ static void by_plan(uint64_t kept, double *of_site, double *of_track)
 	*of_site = steps_site_kept(s.steps, 0, 0);
 	*of_track = steps_track_kept(steps_of(s.steps, 0), heap_of(steps_of(s.steps, 0)));
 	if (kept)
-		CHECK_EQ(steps_site_kept(s.steps, 0, 2), (60 - 3 - 1) * kept); /* the first are what the loop begins with, the last are young */
+		/* the first are what the loop begins with, the last are young */
+		CHECK_EQ(steps_site_kept(s.steps, 0, 2), (60 - 3 - 1) * kept);
 	end(&s);
 }
 
@@ -350,12 +376,13 @@ TEST(memory_that_begins_late_was_none_before)
 			low[i] = live;
 			if (i >= first && i % 3 == 0) {
 				live += 1000;
-				synth_dev(prog.p, 0, prog.now += 100, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1, (i + 1) << 20, 1000, on_device);
+				synth_dev(prog.p, 0, prog.now += 100, MT_DEVICE_ALLOC, MT_CLASS_DEVICE, 1,
+					  (i + 1) << 20, 1000, on_device);
 			}
 			high[i] = live;
 		}
 		run(&s);
-		const struct pace *p = steps_of(s.steps, 0);
+		const struct step_list *p = steps_of(s.steps, 0);
 		const struct step_track *t = track(p, MODEL_DEVICE);
 		size_t wrong = 0, at = 0;
 		for (size_t i = 0; i < p->count; at += p->steps[i++].count)
@@ -372,18 +399,22 @@ TEST(memory_that_begins_late_was_none_before)
 
 static unsigned changes;
 
-/* In step 2 a folded block says that there were 400 to 5000 bytes, of which 900 are left out and there now, and 7 allocations more; in
- * step 4 that changes say all again. */
+/* In step 2 a folded block says that there were 400 to 5000 bytes, of which 900 are left out and there now, and 7
+ * allocations more; in step 4 that changes say all again. */
 static void say_levels(struct steps *s, const struct model_change *c)
 {
-	struct model_level_change l = { .process = c->process, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE, .ns = c->ns };
+	struct model_level_change l = {
+		.process = c->process, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE, .ns = c->ns
+	};
 	changes++;
 	if (changes == 2) {
 		l.low = 50;
 		l.high = 5000;
 		l.now = 1000;
 		steps_level(s, &l);
-		l = (struct model_level_change){ .process = c->process, .kind = MODEL_KINDS, .allocations = 7, .ns = c->ns, .high = 99999 };
+		l = (struct model_level_change){
+			.process = c->process, .kind = MODEL_KINDS, .allocations = 7, .ns = c->ns, .high = 99999
+		};
 		steps_level(s, &l);
 	} else if (changes == 4) {
 		l.end = true;
@@ -406,9 +437,11 @@ TEST(folded_blocks_say_what_steps_had)
 	}
 	run(&s);
 	before_change = NULL;
-	const struct pace *p = steps_of(s.steps, 0);
+	const struct step_list *p = steps_of(s.steps, 0);
 	const struct step_track *t = heap_of(p);
-	static const struct { uint64_t low, high, allocations; } rows[] = {
+	static const struct {
+		uint64_t low, high, allocations;
+	} rows[] = {
 		{ 0, 100, 1 }, { 50, 5000, 8 }, { 1001, 1001, 1 }, { 102, 1002, 1 }, { 103, 113, 1 },
 	};
 	CHECK_EQ(p->count, 5);

@@ -1,5 +1,5 @@
 /* What the rest of a step asks for, as earlier ones went. */
-#include "analyzer/step_shape.h"
+#include "analyzer/timeline/step_shape.h"
 #include "tests/unit/test.h"
 
 static struct step_shapes *shapes;
@@ -56,7 +56,8 @@ TEST(a_longer_input)
 	step_shapes_free(shapes);
 }
 
-/* Nothing of it is there yet: the request says how long it is. Steps that nobody marked begin with an allocation, which failed. */
+/* Nothing of it is there yet: the request says how long it is. Steps that nobody marked begin with an allocation, which
+ * failed. */
 TEST(a_request_that_begins_a_step)
 {
 	shapes = step_shapes_new();

@@ -1,9 +1,9 @@
 /* Steps of generated programs: number, low and high points against what the generator itself counted. */
-#include "analyzer/growth.h"
+#include "analyzer/timeline/growth.h"
 #include "tests/unit/program.h"
 
 /* Every entry is the least and the greatest of the steps that it stands for. */
-static void check_points(const struct pace *p, size_t last)
+static void check_points(const struct step_list *p, size_t last)
 {
 	const struct step_track *t = p ? heap_of(p) : NULL;
 	size_t at = 0, wrong = 0;
@@ -30,11 +30,17 @@ struct training {
 	size_t count;
 };
 
-static struct training sites_of(void)
+static struct training owners_of(void)
 {
-	return (struct training){ .batch = site(0x1000), .layer = site(0x2000), .loss = site(0x3000), .grad = site(0x4000),
-				  .gradient = site(0x4800), .optimizer = site(0x5000),
-				  .eval = { site(0x6000), site(0x6100), site(0x6200) }, .table = site(0x7000), .leak = site(0x8000) };
+	return (struct training){ .batch = site(0x1000),
+				  .layer = site(0x2000),
+				  .loss = site(0x3000),
+				  .grad = site(0x4000),
+				  .gradient = site(0x4800),
+				  .optimizer = site(0x5000),
+				  .eval = { site(0x6000), site(0x6100), site(0x6200) },
+				  .table = site(0x7000),
+				  .leak = site(0x8000) };
 }
 
 /* Tables, weights: many allocations of few sites, no two of which look alike. */
@@ -92,7 +98,7 @@ TEST(a_batch_loop_in_an_epoch_loop)
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct passes s;
 		begin(seed);
-		struct training t = sites_of();
+		struct training t = owners_of();
 		set_up(&t);
 		for (int epoch = 0; epoch < 5; epoch++) {
 			for (int i = 0; i < 40; i++) {
@@ -102,8 +108,8 @@ TEST(a_batch_loop_in_an_epoch_loop)
 			evaluate(&t);
 		}
 		run(&s);
-		const struct pace *p = steps_of(s.steps, 0);
-		CHECK(p && p->source == RHYTHM_SITES);
+		const struct step_list *p = steps_of(s.steps, 0);
+		CHECK(p && p->source == LOOP_SITES);
 		CHECK_EQ(p ? p->total : 0, 200);
 		CHECK_EQ(p ? p->micro : 0, 1);
 		if (p)
@@ -119,15 +125,15 @@ TEST(micro_steps_are_no_steps)
 {
 	struct passes s;
 	begin(7);
-	struct training t = sites_of();
+	struct training t = owners_of();
 	set_up(&t);
 	for (int i = 0; i < 60; i++) {
 		step();
 		train_step(&t, 4);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == RHYTHM_SITES);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK(p && p->source == LOOP_SITES);
 	CHECK_EQ(p ? p->total : 0, 60);
 	CHECK_EQ(p ? p->micro : 0, 4);
 	end(&s);
@@ -137,7 +143,7 @@ TEST(marked_steps_have_their_numbers)
 {
 	struct passes s;
 	begin(3);
-	struct training t = sites_of();
+	struct training t = owners_of();
 	struct held all[50];
 	for (uint64_t i = 0; i < 50; i++) {
 		mark(MT_MARK_STEP, 100 + i, NULL, MT_MARK_PROGRAM);
@@ -150,8 +156,8 @@ TEST(marked_steps_have_their_numbers)
 	for (int i = 0; i < 50; i++)
 		drop(all[i]);
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == RHYTHM_MARKS);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK(p && p->source == LOOP_MARKS);
 	CHECK_EQ(p ? p->total : 0, 50);
 	if (p) {
 		CHECK_EQ(p->steps[0].number, 100);
@@ -168,7 +174,7 @@ TEST(ranges_called_step_are_steps)
 	struct passes s;
 	char name[32];
 	begin(4);
-	struct training t = sites_of();
+	struct training t = owners_of();
 	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "Train step #%d", 7 + i);
 		mark(MT_MARK_BEGIN, 0, name, MT_MARK_NVTX);
@@ -177,8 +183,8 @@ TEST(ranges_called_step_are_steps)
 		mark(MT_MARK_END, 0, NULL, MT_MARK_NVTX);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == RHYTHM_NVTX);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK(p && p->source == LOOP_NVTX);
 	CHECK_EQ(p ? p->total : 0, 20);
 	CHECK_EQ(p ? p->steps[3].number : 0, 10);
 	if (p)
@@ -201,7 +207,7 @@ TEST(many_steps_are_joined_and_a_leak_stays_exact)
 		drop(b);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
+	const struct step_list *p = steps_of(s.steps, 0);
 	CHECK_EQ(p ? p->total : 0, N);
 	CHECK(p && p->count <= STEPS_MOST && p->count > STEPS_MOST / 4);
 	if (p)
@@ -248,7 +254,8 @@ TEST(low_points_of_sites)
 	end(&s);
 }
 
-/* Batches of steps, and before each something that is kept: as a server does that reads requests between its handlers' turns. */
+/* Batches of steps, and before each something that is kept: as a server does that reads requests between its handlers'
+ * turns. */
 TEST(what_grows_between_steps_grows)
 {
 	struct passes s;
@@ -283,16 +290,17 @@ TEST(a_program_without_a_loop_has_windows_of_time)
 			drop(h);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK(p && p->source == RHYTHM_NONE);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK(p && p->source == LOOP_NONE);
 	CHECK(p && p->count > 10 && p->count <= STEPS_WINDOWS);
 	for (size_t i = 1; p && i < p->count; i++)
 		CHECK(p->steps[i].begin_ns >= p->steps[i - 1].end_ns - 1);
 	end(&s);
 }
 
-/* Turns that each need some of the host for a moment, and make a block on a device, which is freed in the next turn or kept. */
-static enum rhythm_source turns_on_a_device(bool kept)
+/* Turns that each need some of the host for a moment, and make a block on a device, which is freed in the next turn or
+ * kept. */
+static enum loop_source turns_on_a_device(bool kept)
 {
 	struct passes s;
 	begin(9);
@@ -308,20 +316,21 @@ static enum rhythm_source turns_on_a_device(bool kept)
 		drop(b);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	enum rhythm_source source = p ? p->source : RHYTHM_MARKS;
+	const struct step_list *p = steps_of(s.steps, 0);
+	enum loop_source source = p ? p->source : LOOP_MARKS;
 	end(&s);
 	return source;
 }
 
 TEST(loading_has_no_steps)
 {
-	CHECK_EQ(turns_on_a_device(false), RHYTHM_SITES);
-	CHECK_EQ(turns_on_a_device(true), RHYTHM_NONE);
+	CHECK_EQ(turns_on_a_device(false), LOOP_SITES);
+	CHECK_EQ(turns_on_a_device(true), LOOP_NONE);
 }
 
-/* The same turns, of a site of the heap or of one of mappings, as the interpreter's next arena is made by whoever needs one. */
-static enum rhythm_source turns_of(bool mapped)
+/* The same turns, of a site of the heap or of one of mappings, as the interpreter's next arena is made by whoever needs
+ * one. */
+static enum loop_source turns_of(bool mapped)
 {
 	struct passes s;
 	begin(11);
@@ -329,23 +338,24 @@ static enum rhythm_source turns_of(bool mapped)
 	for (uint64_t i = 0; i < 60; i++) {
 		prog.now += MS;
 		if (mapped)
-			synth_map(prog.p, 0, prog.now, (i + 1) << 32, 1 << 20, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, work);
+			synth_map(prog.p, 0, prog.now, (i + 1) << 32, 1 << 20,
+				  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, work);
 		else
 			take(work, 1 << 20);
 		for (uint64_t k = 0; k < 5 + rnd(100); k++)
 			drop(take(other, 100));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	enum rhythm_source source = p ? p->source : RHYTHM_MARKS;
+	const struct step_list *p = steps_of(s.steps, 0);
+	enum loop_source source = p ? p->source : LOOP_MARKS;
 	end(&s);
 	return source;
 }
 
 TEST(arenas_are_no_steps)
 {
-	CHECK_EQ(turns_of(false), RHYTHM_SITES);
-	CHECK_EQ(turns_of(true), RHYTHM_NONE);
+	CHECK_EQ(turns_of(false), LOOP_SITES);
+	CHECK_EQ(turns_of(true), LOOP_NONE);
 }
 
 /* ---- short loops ------------------------------------------------------------------------------------------- */
@@ -357,13 +367,15 @@ static struct held take_on_device(uint32_t node, uint64_t size)
 	return h;
 }
 
-/* Shards are read for a minute, each with a buffer that is freed; then so many requests of some microseconds, and nothing for a while. */
-static struct pace short_loop(int turns, bool on_device, uint64_t quiet_ns)
+/* Shards are read for a minute, each with a buffer that is freed; then so many requests of some microseconds, and
+ * nothing for a while. */
+static struct step_list short_loop(int turns, bool on_device, uint64_t quiet_ns)
 {
 	struct passes s;
 	begin(21);
 	synth_device(prog.p, 1, MT_BACKEND_CUDA, "GPU-1", 1ull << 40);
-	uint32_t shard = site(0x1000), buffer = site(0x1100), words = site(0x2000), answer = site(0x2100), log = site(0x2200);
+	uint32_t shard = site(0x1000), buffer = site(0x1100), words = site(0x2000), answer = site(0x2100),
+		 log = site(0x2200);
 	for (int i = 0; i < 7; i++) {
 		prog.now += 9000 * MS;
 		drop(take(buffer, 1 << 20));
@@ -374,7 +386,8 @@ static struct pace short_loop(int turns, bool on_device, uint64_t quiet_ns)
 		struct held h = take(words, 9000), other = take(log, 300);
 		if (on_device)
 			for (int k = 0; k < 4; k++)
-				synth_dev(prog.p, 0, prog.now += 500, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1, take_on_device(answer, 5000).addr, 0, 0);
+				synth_dev(prog.p, 0, prog.now += 500, MT_DEVICE_FREE, MT_CLASS_DEVICE, 1,
+					  take_on_device(answer, 5000).addr, 0, 0);
 		prog.now += on_device ? 0 : MS / 5;
 		drop(other);
 		drop(h);
@@ -382,7 +395,7 @@ static struct pace short_loop(int turns, bool on_device, uint64_t quiet_ns)
 	prog.now += quiet_ns;
 	take(site(0x3000), 50);
 	run(&s);
-	struct pace p = *steps_of(s.steps, 0);
+	struct step_list p = *steps_of(s.steps, 0);
 	end(&s);
 	return p;
 }
@@ -392,14 +405,16 @@ TEST(what_each_device_does_for_a_moment_is_no_loop_of_all)
 {
 	struct passes s;
 	begin(25);
-	uint32_t load = site(0x1000), words = site(0x2000), hidden = site(0x2100), shape = site(0x2200), log = site(0x2300);
+	uint32_t load = site(0x1000), words = site(0x2000), hidden = site(0x2100), shape = site(0x2200),
+		 log = site(0x2300);
 	for (int device = 1; device <= 8; device++) {
 		char uuid[] = "GPU-1";
 		uuid[4] = (char)('0' + device);
 		synth_device(prog.p, device, MT_BACKEND_CUDA, uuid, 1ull << 40);
 	}
 	for (int i = 0; i < 40; i++)
-		synth_dev(prog.p, 0, prog.now += 200 * MS, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1 + i % 8, prog.next_addr += 10000, 9000, load);
+		synth_dev(prog.p, 0, prog.now += 200 * MS, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1 + i % 8,
+			  prog.next_addr += 10000, 9000, load);
 	for (int i = 0; i < 80; i++) {
 		struct held word = take(words, 900);
 		for (int k = 0; k < 3; k++)
@@ -413,7 +428,7 @@ TEST(what_each_device_does_for_a_moment_is_no_loop_of_all)
 	prog.now += 1000 * MS;
 	take(site(0x3000), 50);
 	run(&s);
-	CHECK_EQ(steps_of(s.steps, 0)->source, RHYTHM_NONE);
+	CHECK_EQ(steps_of(s.steps, 0)->source, LOOP_NONE);
 	end(&s);
 }
 
@@ -443,27 +458,27 @@ TEST(what_fills_a_list_is_no_loop_of_steps_though_half_is_dropped_behind_it)
 		drop(h);
 	}
 	run(&s);
-	CHECK(steps_of(s.steps, 0)->source == RHYTHM_NONE || steps_of(s.steps, 0)->total == 16);
+	CHECK(steps_of(s.steps, 0)->source == LOOP_NONE || steps_of(s.steps, 0)->total == 16);
 	end(&s);
 }
 
 /* However long loading took before it, and however fast it is. */
 TEST(a_short_loop_that_uses_the_device_has_steps)
 {
-	struct pace p = short_loop(60, true, 0);
-	CHECK_EQ(p.source, RHYTHM_SITES);
+	struct step_list p = short_loop(60, true, 0);
+	CHECK_EQ(p.source, LOOP_SITES);
 	CHECK_EQ(p.total, 60);
 	CHECK_EQ(short_loop(60, true, 20000 * MS).total, 60);
-	CHECK_EQ(short_loop(15, true, 0).source, RHYTHM_NONE);
+	CHECK_EQ(short_loop(15, true, 0).source, LOOP_NONE);
 }
 
 TEST(a_short_loop_that_the_process_ends_with_has_steps)
 {
-	struct pace p = short_loop(200, false, 0);
-	CHECK_EQ(p.source, RHYTHM_SITES);
+	struct step_list p = short_loop(200, false, 0);
+	CHECK_EQ(p.source, LOOP_SITES);
 	CHECK_EQ(p.total, 200);
-	CHECK_EQ(short_loop(200, false, 20000 * MS).source, RHYTHM_NONE);
-	CHECK_EQ(short_loop(30, false, 0).source, RHYTHM_NONE);
+	CHECK_EQ(short_loop(200, false, 20000 * MS).source, LOOP_NONE);
+	CHECK_EQ(short_loop(30, false, 0).source, LOOP_NONE);
 }
 
 /* ---- units of work ----------------------------------------------------------------------------------------- */
@@ -479,21 +494,24 @@ TEST(a_request_of_three_calls_is_one_step)
 		calls[k] = site(0x2000 + 0x100 * k);
 	for (int i = 0; i < 80; i++) {
 		struct held block = { prog.next_addr += 10000, 9000 };
-		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, block.addr, block.size, words);
+		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, block.addr, block.size,
+			  words);
 		step();
 		if (i % 2)
 			drop(take(table, 700));
 		for (int call = 0; call < 3; call++)
 			for (int k = 0; k < 6; k++) {
 				struct held one = { prog.next_addr += 10000, 5000 };
-				synth_dev(prog.p, 0, prog.now += 30000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, one.addr, one.size, calls[k]);
-				synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, one.addr, 0, 0);
+				synth_dev(prog.p, 0, prog.now += 30000, MT_DEVICE_ALLOC, MT_CLASS_POOL, 1, one.addr,
+					  one.size, calls[k]);
+				synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, one.addr, 0,
+					  0);
 			}
 		synth_dev(prog.p, 0, prog.now += 1000, MT_DEVICE_FREE, MT_CLASS_POOL, 1, block.addr, 0, 0);
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, RHYTHM_SITES);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, LOOP_SITES);
 	CHECK_EQ(p->total, 80);
 	CHECK_EQ(p->micro, 3);
 	end(&s);
@@ -517,15 +535,16 @@ TEST(a_loops_first_turn_counts_though_it_has_stacks_of_its_own)
 			drop(take(turn ? input[k] : site(first + 0x100 * (uint64_t)k), 3000));
 		for (int layer = 0; layer < 6; layer++)
 			for (int k = 0; k < 4; k++)
-				drop(take(turn ? layers[k] : site(first + 0x1000 + 0x100 * (uint64_t)(4 * layer + k)), 8000));
+				drop(take(turn ? layers[k] : site(first + 0x1000 + 0x100 * (uint64_t)(4 * layer + k)),
+					  8000));
 		for (int k = 0; k < 4; k++)
 			drop(take(behind[k], 700));
 		drop(take(turn ? sum : site(first + 0x4000), 300));
 		step();
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, RHYTHM_SITES);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, LOOP_SITES);
 	CHECK_EQ(p->total, 80);
 	CHECK_EQ(p->micro, 6);
 	end(&s);
@@ -551,8 +570,8 @@ TEST(a_backward_pass_that_gets_longer_is_no_loop_of_steps)
 				drop(take(backward[k], 7000));
 	}
 	run(&s);
-	const struct pace *p = steps_of(s.steps, 0);
-	CHECK_EQ(p->source, RHYTHM_SITES);
+	const struct step_list *p = steps_of(s.steps, 0);
+	CHECK_EQ(p->source, LOOP_SITES);
 	CHECK_EQ(p->total, 60);
 	CHECK_EQ(p->micro, 1);
 	end(&s);
@@ -564,8 +583,9 @@ static void block_on_device(uint32_t stack, uint32_t node)
 	prog.p->slots[prog.p->count - 2].event.node2 = stack;
 }
 
-/* A model of six layers is called so often, and all that it makes stays; once, its layers alone recur. Behind a minute of loading. */
-static struct pace forward_passes(int calls, int layers)
+/* A model of six layers is called so often, and all that it makes stays; once, its layers alone recur. Behind a minute
+ * of loading. */
+static struct step_list forward_passes(int calls, int layers)
 {
 	struct passes s;
 	begin(24);
@@ -573,7 +593,8 @@ static struct pace forward_passes(int calls, int layers)
 	synth_code(prog.p, 1, "/home/u/train.py", "main");
 	synth_code(prog.p, 2, "/lib/torch/nn/modules/module.py", "Module._call_impl");
 	uint32_t node = site(0x1000), input = synth_frame(prog.p, 0, 1, 3), loss = synth_frame(prog.p, 0, 1, 5);
-	uint32_t layer = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 10), hidden = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 11);
+	uint32_t layer = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 10),
+		 hidden = synth_frame(prog.p, synth_frame(prog.p, 0, 1, 4), 2, 11);
 	for (int i = 0; i < 6; i++) {
 		prog.now += 10000 * MS;
 		take(site(0x9000), 5000);
@@ -587,18 +608,18 @@ static struct pace forward_passes(int calls, int layers)
 		block_on_device(loss, node);
 	}
 	run(&s);
-	struct pace p = *steps_of(s.steps, 0);
+	struct step_list p = *steps_of(s.steps, 0);
 	end(&s);
 	return p;
 }
 
 TEST(what_calls_a_model_is_a_loop_and_layers_are_none)
 {
-	struct pace p = forward_passes(13, 6);
-	CHECK_EQ(p.source, RHYTHM_SITES);
+	struct step_list p = forward_passes(13, 6);
+	CHECK_EQ(p.source, LOOP_SITES);
 	CHECK(p.whole);
 	CHECK_EQ(p.total, 13);
-	CHECK_EQ(forward_passes(1, 13).source, RHYTHM_NONE);
+	CHECK_EQ(forward_passes(1, 13).source, LOOP_NONE);
 }
 
 TEST_MAIN

@@ -1,4 +1,4 @@
-#include "analyzer/suggest.h"
+#include "analyzer/util/suggest.h"
 #include "tests/unit/test.h"
 
 static const char *nearest(const char *text)

@@ -1,6 +1,6 @@
 /* DIR/symbols: what goes in comes out, and nothing that is damaged or made up does harm. */
-#include "analyzer/error.h"
-#include "analyzer/symbol_file.h"
+#include "analyzer/util/error.h"
+#include "analyzer/symbols/symbol_file.h"
 #include "format/format.h"
 #include "tests/unit/test.h"
 
@@ -43,7 +43,8 @@ static void check_told(struct symbols *s)
 {
 	const struct frame *f;
 	CHECK_EQ(symbols_find(s, symbols_module(s, &gone), 0x2000, &f), 2);
-	CHECK(!strcmp(f[0].function, "ns::inner(int)") && !strcmp(f[0].name, "ns::inner") && f[0].inlined && f[0].line == 12);
+	CHECK(!strcmp(f[0].function, "ns::inner(int)") && !strcmp(f[0].name, "ns::inner") && f[0].inlined &&
+	      f[0].line == 12);
 	CHECK(!strcmp(f[0].file, "/src/a.cc") && !strcmp(f[0].language, "c++") && !strcmp(f[0].library, gone.path));
 	CHECK(!strcmp(f[1].function, "outer") && !f[1].inlined && f[1].line == UINT32_MAX && f[1].offset == 0x2000);
 	CHECK_EQ(symbols_find(s, symbols_module(s, &gone), 0x1000, &f), 1);

@@ -1,6 +1,6 @@
 /* Symbolizes addresses of small libraries that are compiled here, so that the answers are known. */
-#include "analyzer/names.h"
-#include "analyzer/symbols.h"
+#include "analyzer/symbols/demangle.h"
+#include "analyzer/symbols/symbols.h"
 #include "tests/unit/test.h"
 
 #include <dlfcn.h>
@@ -115,24 +115,22 @@ static bool ends_with(const char *s, const char *end)
 	return s && strlen(s) >= strlen(end) && same(s + strlen(s) - strlen(end), end);
 }
 
-#define PC "__attribute__((noinline)) static void *pc(void) { return __builtin_return_address(0); }\n"
+#define PC   "__attribute__((noinline)) static void *pc(void) { return __builtin_return_address(0); }\n"
 #define KEEP "__asm__ volatile(\"\" ::: \"memory\");" /* no tail call */
 
-static const char c_source[] =
-	PC
-	"static inline __attribute__((always_inline)) void *inner(void)\n"
-	"{\n"
-	"	void *p = pc(); " KEEP "\n" /* line 4 */
-	"	return p;\n"
-	"}\n"
-	"__attribute__((noinline)) static void *hidden(void)\n"
-	"{\n"
-	"	void *p = inner(); " KEEP "\n" /* line 9 */
-	"	return p;\n"
-	"}\n"
-	"void *where(void) { void *p = hidden(); " KEEP " return p; }\n"
-	"void *rust(void) __asm__(\"_ZN4demo4heap5alloc17h0123456789abcdefE\");\n"
-	"void *rust(void) { void *p = pc(); " KEEP " return p; }\n";
+static const char c_source[] = PC "static inline __attribute__((always_inline)) void *inner(void)\n"
+				  "{\n"
+				  "	void *p = pc(); " KEEP "\n" /* line 4 */
+				  "	return p;\n"
+				  "}\n"
+				  "__attribute__((noinline)) static void *hidden(void)\n"
+				  "{\n"
+				  "	void *p = inner(); " KEEP "\n" /* line 9 */
+				  "	return p;\n"
+				  "}\n"
+				  "void *where(void) { void *p = hidden(); " KEEP " return p; }\n"
+				  "void *rust(void) __asm__(\"_ZN4demo4heap5alloc17h0123456789abcdefE\");\n"
+				  "void *rust(void) { void *p = pc(); " KEEP " return p; }\n";
 
 static void check_inlined(struct library *lib)
 {
@@ -161,7 +159,8 @@ TEST(separate_debug_files_are_found)
 	struct library lib;
 	write_file("a.c", c_source);
 	CHECK(shell("cc -O2 -g -fPIC -shared -Wl,--build-id -o d.so a.c && objcopy --only-keep-debug d.so d.debug && "
-		    "strip d.so && objcopy --add-gnu-debuglink=d.debug d.so && mkdir -p .debug && mv d.debug .debug") == 0);
+		    "strip d.so && objcopy --add-gnu-debuglink=d.debug d.so && mkdir -p .debug && mv d.debug .debug") ==
+	      0);
 	if (open_library(&lib, "d.so"))
 		check_inlined(&lib);
 	else
@@ -220,12 +219,12 @@ TEST(cxx_names_are_demangled_with_templates_and_inlining)
 {
 	struct library lib;
 	const struct frame *f;
-	write_file("a.cc",
-		   PC
+	write_file("a.cc", PC
 		   "namespace demo {\n"
 		   "template <class T> struct Box {\n"
 		   "	__attribute__((always_inline)) void *grow(T) { void *p = pc(); " KEEP " return p; }\n" /* 4 */
-		   "	__attribute__((noinline)) void *push(T t, int) { void *p = grow(t); " KEEP " return p; }\n" /* 5 */
+		   /* 5 */
+		   "	__attribute__((noinline)) void *push(T t, int) { void *p = grow(t); " KEEP " return p; }\n"
 		   "};\n"
 		   "}\n"
 		   "extern \"C\" void *where(void) { demo::Box<long> b; return b.push(1, 2); }\n");
@@ -298,25 +297,28 @@ Dwfl *dwfl_begin(const Dwfl_Callbacks *callbacks)
 	return next(callbacks);
 }
 
-#define MIXED_PARTS 100 /* of each unit */
-#define MIXED_NOPS 1200 /* in each part; an instruction a line */
+#define MIXED_PARTS 100  /* of each unit */
+#define MIXED_NOPS  1200 /* in each part; an instruction a line */
 
 /* Two units of 120,000 lines, whose parts the linker puts one after the other in turn. */
 static bool make_mixed_units(struct library *lib)
 {
-	static const char part[] = "awk -v unit=%d 'BEGIN { for (i = 0; i < %d; i++) { printf \".section .text.sorted.%%05d,\\\"ax\\\"\\n\", 2 * i + unit;"
-				   " if (i + unit == 0) print \".globl where\\n.type where,@function\\nwhere:\";"
-				   " for (k = 0; k < %d; k++) print \"nop\" } }' >%s && cc -g -c %s";
+	static const char part[] =
+		"awk -v unit=%d 'BEGIN { for (i = 0; i < %d; i++) { printf \".section .text.sorted.%%05d,\\\"ax\\\"\\n\", 2 * i + unit;"
+		" if (i + unit == 0) print \".globl where\\n.type where,@function\\nwhere:\";"
+		" for (k = 0; k < %d; k++) print \"nop\" } }' >%s && cc -g -c %s";
 	return shell(part, 0, MIXED_PARTS, MIXED_NOPS, "even.s", "even.s") == 0 &&
 	       shell(part, 1, MIXED_PARTS, MIXED_NOPS, "odd.s", "odd.s") == 0 &&
-	       shell("cc -shared -Wl,--build-id -Wl,-z,noexecstack -o mixed.so even.o odd.o") == 0 && open_library(lib, "mixed.so");
+	       shell("cc -shared -Wl,--build-id -Wl,-z,noexecstack -o mixed.so even.o odd.o") == 0 &&
+	       open_library(lib, "mixed.so");
 }
 
 static void check_mixed(const struct symbol_place *place, uint64_t start)
 {
 	uint64_t part = (place->address - start) / MIXED_NOPS;
 	CHECK_EQ(place->count, 1);
-	CHECK(place->frames[0].line > part / 2 * MIXED_NOPS && ends_with(place->frames[0].file, part % 2 ? "/odd.s" : "/even.s"));
+	CHECK(place->frames[0].line > part / 2 * MIXED_NOPS &&
+	      ends_with(place->frames[0].file, part % 2 ? "/odd.s" : "/even.s"));
 }
 
 TEST(a_large_unit_is_read_once_for_all_its_addresses)
@@ -330,7 +332,8 @@ TEST(a_large_unit_is_read_once_for_all_its_addresses)
 	}
 	uint64_t start = (uint64_t)(uintptr_t)dlsym(lib.handle, "where") - lib.bias;
 	for (size_t i = 0; i < 2 * MIXED_PARTS; i++)
-		places[i] = (struct symbol_place){ .module = module_of(s, &lib), .address = start + i * MIXED_NOPS + 7 };
+		places[i] =
+			(struct symbol_place){ .module = module_of(s, &lib), .address = start + i * MIXED_NOPS + 7 };
 	files_opened = mmap(NULL, sizeof(*files_opened), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(files_opened != MAP_FAILED);
 	symbols_look_ahead(s, places, 2 * MIXED_PARTS, NULL);
@@ -355,7 +358,8 @@ TEST(names_are_shortened)
 		{ "std::ostream& std::operator<< <int>(std::ostream&, char const*)", "std::operator<<<..>" },
 		{ "char const* foo<int>(int)", "foo<..>" },
 		{ "decltype(auto) (anonymous namespace)::bar<int>(int) [clone .constprop.0]", "(anon)::bar<..>" },
-		{ "<alloc::vec::Vec<T> as core::iter::Extend>::extend", "<alloc::vec::Vec<T> as core::iter::Extend>::extend" },
+		{ "<alloc::vec::Vec<T> as core::iter::Extend>::extend",
+		  "<alloc::vec::Vec<T> as core::iter::Extend>::extend" },
 		{ "void (*foo<int>(int))(char)", "void (*foo<int>(int))(char)" },
 		{ "a<<<<", "a<..>" },
 	};

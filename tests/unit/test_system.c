@@ -1,10 +1,10 @@
 /* The host's ledger of machines made by hand: where each byte of their memory is was decided before. */
-#include "analyzer/error.h"
-#include "analyzer/system.h"
+#include "analyzer/util/error.h"
+#include "analyzer/diagnosis/host_memory.h"
 #include "tests/lib/synth_samples.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
+#define MIB    (1ull << 20)
 #define SECOND 1000000000ull
 
 static struct {
@@ -16,9 +16,9 @@ static struct {
 	unsigned machine, process; /* subjects */
 	struct reader *reader;
 	struct model *model;
-	struct system *system;
-	const struct system_ledger *ledger;
-	const struct system_facts *facts;
+	struct host_memory *system;
+	const struct host_ledger *ledger;
+	const struct host_facts *facts;
 } w;
 
 static uint64_t alloc(struct synth_process *p, uint64_t bytes)
@@ -61,17 +61,18 @@ static void begin(void)
 
 #define FIGURES(subject, ...) SYNTH_FIGURES(&w.samples, subject, __VA_ARGS__)
 
-/* 200 MiB are free, 88 the kernel's, 400 private, 40 shared, 110 pages of files, 14 buffers and pages that are in swap, too; of the
- * remaining 148 it doesn't say. */
+/* 200 MiB are free, 88 the kernel's, 400 private, 40 shared, 110 pages of files, 14 buffers and pages that are in swap,
+ * too; of the remaining 148 it doesn't say. */
 static void sample_machine(void)
 {
-	FIGURES(w.machine, { MT_MACHINE_total, 1000 * MIB }, { MT_MACHINE_free, 200 * MIB }, { MT_MACHINE_available, 300 * MIB },
-		{ MT_MACHINE_buffers, 5 * MIB }, { MT_MACHINE_cached, 150 * MIB }, { MT_MACHINE_shmem, 40 * MIB },
-		{ MT_MACHINE_anon, 400 * MIB }, { MT_MACHINE_slab_reclaimable, 7 * MIB }, { MT_MACHINE_slab_unreclaimable, 11 * MIB },
-		{ MT_MACHINE_kernel_stacks, 2 * MIB }, { MT_MACHINE_page_tables, 3 * MIB }, { MT_MACHINE_swap_total, 100 * MIB },
-		{ MT_MACHINE_swap_free, 70 * MIB }, { MT_MACHINE_swap_cached, 9 * MIB }, { MT_MACHINE_huge_pages, 64 * MIB },
-		{ MT_MACHINE_per_cpu, MIB }, { MT_MACHINE_swapped_out, 30 * MIB }, { MT_MACHINE_oom_kills, 5 },
-		{ MT_MACHINE_psi_some, SECOND });
+	FIGURES(w.machine, { MT_MACHINE_total, 1000 * MIB }, { MT_MACHINE_free, 200 * MIB },
+		{ MT_MACHINE_available, 300 * MIB }, { MT_MACHINE_buffers, 5 * MIB }, { MT_MACHINE_cached, 150 * MIB },
+		{ MT_MACHINE_shmem, 40 * MIB }, { MT_MACHINE_anon, 400 * MIB },
+		{ MT_MACHINE_slab_reclaimable, 7 * MIB }, { MT_MACHINE_slab_unreclaimable, 11 * MIB },
+		{ MT_MACHINE_kernel_stacks, 2 * MIB }, { MT_MACHINE_page_tables, 3 * MIB },
+		{ MT_MACHINE_swap_total, 100 * MIB }, { MT_MACHINE_swap_free, 70 * MIB },
+		{ MT_MACHINE_swap_cached, 9 * MIB }, { MT_MACHINE_huge_pages, 64 * MIB }, { MT_MACHINE_per_cpu, MIB },
+		{ MT_MACHINE_swapped_out, 30 * MIB }, { MT_MACHINE_oom_kills, 5 }, { MT_MACHINE_psi_some, SECOND });
 }
 
 /* Whom nobody else shares a page with. */
@@ -82,17 +83,18 @@ static void sample_process(unsigned subject, uint64_t anon, uint64_t file, uint6
 }
 
 /* What smaps_rollup says of it: its parts of what it shares with others. */
-static void roll_up(unsigned subject, uint64_t anonymous, uint64_t pss_anon, uint64_t pss_file, uint64_t pss_shmem, uint64_t file,
-		    uint64_t shmem)
+static void roll_up(unsigned subject, uint64_t anonymous, uint64_t pss_anon, uint64_t pss_file, uint64_t pss_shmem,
+		    uint64_t file, uint64_t shmem)
 {
-	FIGURES(subject, { MT_PROCESS_pss, (pss_anon + pss_file + pss_shmem) * MIB }, { MT_PROCESS_pss_anon, pss_anon * MIB },
-		{ MT_PROCESS_pss_file, pss_file * MIB }, { MT_PROCESS_pss_shmem, pss_shmem * MIB },
-		{ MT_PROCESS_shared_clean, file * MIB / 2 }, { MT_PROCESS_shared_dirty, shmem * MIB },
-		{ MT_PROCESS_private_clean, file * MIB / 4 }, { MT_PROCESS_private_dirty, file * MIB / 4 + anonymous * MIB },
+	FIGURES(subject, { MT_PROCESS_pss, (pss_anon + pss_file + pss_shmem) * MIB },
+		{ MT_PROCESS_pss_anon, pss_anon * MIB }, { MT_PROCESS_pss_file, pss_file * MIB },
+		{ MT_PROCESS_pss_shmem, pss_shmem * MIB }, { MT_PROCESS_shared_clean, file * MIB / 2 },
+		{ MT_PROCESS_shared_dirty, shmem * MIB }, { MT_PROCESS_private_clean, file * MIB / 4 },
+		{ MT_PROCESS_private_dirty, file * MIB / 4 + anonymous * MIB },
 		{ MT_PROCESS_anonymous, anonymous * MIB }, { MT_PROCESS_swap_pss, 0 });
 }
 
-static const struct system_process *settle(void)
+static const struct host_process *settle(void)
 {
 	const char *dir = w.synth.dir;
 	for (struct synth_process *p = w.synth.processes; p; p = p->next) {
@@ -106,29 +108,29 @@ static const struct system_process *settle(void)
 	struct model_query q = MODEL_QUERY_ALL;
 	int e = reader_open(&w.reader, &dir, 1, 0);
 	if (!e)
-		e = system_open(&w.system, w.reader);
+		e = host_memory_open(&w.system, w.reader);
 	if (!e) {
-		system_ask(w.system, &q);
+		host_memory_ask(w.system, &q);
 		e = model_run(&w.model, w.reader, &q);
 	}
 	if (!e)
-		e = system_settle(w.system, w.model);
+		e = host_memory_settle(w.system, w.model);
 	if (e) {
 		printf("# %s %s\n", error_get()->file, error_get()->why);
 		abort();
 	}
-	const struct system_ledger *l = w.ledger = system_ledger(w.system);
-	w.facts = system_facts(w.system);
-	CHECK_EQ(l->live + l->kept + l->pinned + l->mapped_files + l->shared + l->shm_files + l->other_processes + l->page_cache +
-			 l->kernel + l->free + (uint64_t)l->unexplained,
+	const struct host_ledger *l = w.ledger = host_ledger(w.system);
+	w.facts = host_facts(w.system);
+	CHECK_EQ(l->live + l->kept + l->pinned + l->mapped_files + l->shared + l->shm_files + l->other_processes +
+			 l->page_cache + l->kernel + l->free + (uint64_t)l->unexplained,
 		 l->total);
-	return system_process(w.system, 0);
+	return host_process(w.system, 0);
 }
 
 static void end(void)
 {
 	model_free(w.model);
-	system_close(w.system);
+	host_memory_close(w.system);
 	reader_close(w.reader);
 	synth_end(&w.synth);
 }
@@ -140,7 +142,7 @@ TEST(every_byte_of_a_machine_has_a_row)
 	begin();
 	sample_process(w.process, 100, 20, 10);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK(w.ledger->known && !w.ledger->cgroup);
 	CHECK_EQ(w.ledger->ns, SECOND);
 	LEDGER(total, 1000);
@@ -164,13 +166,13 @@ TEST(every_byte_of_a_machine_has_a_row)
 	CHECK_EQ(p->file, 20 * MIB);
 	CHECK_EQ(p->shmem, 10 * MIB);
 	CHECK_EQ(p->live_heap, 80 * MIB);
-	CHECK_EQ(p->pss, SYSTEM_UNKNOWN);
-	CHECK_EQ(p->size, SYSTEM_UNKNOWN);
+	CHECK_EQ(p->pss, HOST_KILL_UNKNOWN);
+	CHECK_EQ(p->size, HOST_KILL_UNKNOWN);
 	end();
 }
 
-/* Two processes that have 60 MiB of private pages in common since a fork, 16 of a library and 8 of shared memory: each page is there
- * once, however many have it. */
+/* Two processes that have 60 MiB of private pages in common since a fork, 16 of a library and 8 of shared memory: each
+ * page is there once, however many have it. */
 TEST(what_processes_share_is_there_once)
 {
 	begin();
@@ -182,7 +184,7 @@ TEST(what_processes_share_is_there_once)
 	sample_process(second, 80, 16, 8);
 	roll_up(second, 80, 20 + 30, 8, 4, 16, 8);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	LEDGER(live, 90);
 	LEDGER(kept, 100 + 80 - 60 - 90);
 	LEDGER(mapped_files, 20);
@@ -194,8 +196,8 @@ TEST(what_processes_share_is_there_once)
 	end();
 }
 
-/* The latest look at who shares what is a while old: what is private is the same part of what there is now, or what it was then and
- * what came since; files likewise. */
+/* The latest look at who shares what is a while old: what is private is the same part of what there is now, or what it
+ * was then and what came since; files likewise. */
 TEST(shares_of_before_are_estimates)
 {
 	begin();
@@ -208,7 +210,7 @@ TEST(shares_of_before_are_estimates)
 	wait_seconds(1);
 	sample_process(w.process, 10, 10, 10); /* the fullest moment was before */
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK_EQ(w.ledger->ns, 3 * SECOND);
 	CHECK_EQ(w.ledger->live + w.ledger->kept, (70 + 10) * MIB);
 	LEDGER(mapped_files, 6); /* 12 of 20 */
@@ -244,14 +246,15 @@ TEST(a_process_own_figures_of_long_ago_say_nothing)
 		wait_seconds(wait);
 		sample_process(w.process, 100, 10, 4);
 		sample_machine();
-		const struct system_process *p = settle();
-		CHECK_EQ(p->pss, wait > 10 ? SYSTEM_UNKNOWN : 88 * MIB);
-		CHECK_EQ(p->private_dirty, wait > 10 ? SYSTEM_UNKNOWN : 95 * MIB);
+		const struct host_process *p = settle();
+		CHECK_EQ(p->pss, wait > 10 ? HOST_KILL_UNKNOWN : 88 * MIB);
+		CHECK_EQ(p->private_dirty, wait > 10 ? HOST_KILL_UNKNOWN : 95 * MIB);
 		end();
 	}
 }
 
-/* A share can't be more than there is: in a new look at few figures, or of a kernel that counts them at different moments. */
+/* A share can't be more than there is: in a new look at few figures, or of a kernel that counts them at different
+ * moments. */
 TEST(shares_are_no_more_than_there_is)
 {
 	begin();
@@ -292,7 +295,7 @@ TEST(what_was_never_touched_is_in_no_memory)
 	large_mapping();
 	sample_process(w.process, 100, 0, 0);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK_EQ(p->live_map, 64 * MIB);
 	CHECK_EQ(p->untouched, 48 * MIB);
 	CHECK_EQ(p->untouched_error, 0);
@@ -303,7 +306,8 @@ TEST(what_was_never_touched_is_in_no_memory)
 	end();
 }
 
-/* Drivers map the whole address space of a device; files and what others have is of no heap; and what is gone is gone. */
+/* Drivers map the whole address space of a device; files and what others have is of no heap; and what is gone is gone.
+ * */
 TEST(mappings_that_are_no_memory_of_its_own)
 {
 	begin();
@@ -339,7 +343,7 @@ TEST(mappings_that_were_not_there_to_be_looked_at)
 	FIGURES(later, { MT_MAPPING_size, 30 * MIB }, { MT_MAPPING_rss, 0 });
 	sample_process(w.process, 40, 0, 0);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK_EQ(w.ledger->ns, SECOND);
 	CHECK_EQ(p->untouched, 0);
 	LEDGER(live, 130);
@@ -351,46 +355,56 @@ TEST(what_was_never_touched_is_told_by_process)
 {
 	begin();
 	struct synth_process *other = synth_process(&w.synth, 101, 0);
-	static const struct { uint64_t addr, mib, there; uint32_t pid; } rows[] = {
-		{ 1ull << 45, 32, 30, 100 }, { 1ull << 44, 16, 1, 101 }, { 1ull << 44, 64, 16, 100 }, { 1ull << 46, 8, 8, 101 },
+	static const struct {
+		uint64_t addr, mib, there;
+		uint32_t pid;
+	} rows[] = {
+		{ 1ull << 45, 32, 30, 100 },
+		{ 1ull << 44, 16, 1, 101 },
+		{ 1ull << 44, 64, 16, 100 },
+		{ 1ull << 46, 8, 8, 101 },
 	};
 	unsigned second = traced(other);
 	for (size_t i = 0; i < 4; i++) {
 		synth_map(rows[i].pid == 100 ? w.p : other, 0, w.now += 1000, rows[i].addr, rows[i].mib * MIB,
 			  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
-		unsigned s = synth_subject(&w.samples, MT_SUBJECT_MAPPING, rows[i].pid, rows[i].pid, rows[i].addr, "[anon:some name]", "");
+		unsigned s = synth_subject(&w.samples, MT_SUBJECT_MAPPING, rows[i].pid, rows[i].pid, rows[i].addr,
+					   "[anon:some name]", "");
 		FIGURES(s, { MT_MAPPING_size, rows[i].mib * MIB }, { MT_MAPPING_rss, rows[i].there * MIB });
 	}
 	sample_process(w.process, 126, 0, 0);
 	sample_process(second, 9, 0, 0);
 	sample_machine();
 	CHECK_EQ(settle()->untouched, (64 - 16 + 32 - 30) * MIB);
-	CHECK_EQ(system_process(w.system, 1)->untouched, 15 * MIB);
+	CHECK_EQ(host_process(w.system, 1)->untouched, 15 * MIB);
 	LEDGER(live, 80 + 16 + 30 + 1 + 8);
 	LEDGER(kept, 0);
 	end();
 }
 
-/* Two neighbours that were one mapping when it was looked at first: 10 of both were in memory then, 5 of the second later. */
+/* Two neighbours that were one mapping when it was looked at first: 10 of both were in memory then, 5 of the second
+ * later. */
 TEST(mappings_that_were_one_count_once)
 {
 	begin();
 	for (uint64_t i = 0; i < 2; i++)
-		synth_map(w.p, 0, w.now += 1000, (1ull << 45) + i * 32 * MIB, 32 * MIB, (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
+		synth_map(w.p, 0, w.now += 1000, (1ull << 45) + i * 32 * MIB, 32 * MIB,
+			  (struct mt_ext_map){ .prot = 3, .flags = MT_MAP_ANON }, 0);
 	unsigned both = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, 1ull << 45, "[anon]", "");
-	unsigned second = synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, (1ull << 45) + 32 * MIB, "[anon]", "");
+	unsigned second =
+		synth_subject(&w.samples, MT_SUBJECT_MAPPING, 100, 100, (1ull << 45) + 32 * MIB, "[anon]", "");
 	FIGURES(both, { MT_MAPPING_size, 64 * MIB }, { MT_MAPPING_rss, 10 * MIB });
 	FIGURES(second, { MT_MAPPING_size, 32 * MIB }, { MT_MAPPING_rss, 5 * MIB });
 	sample_process(w.process, 90, 0, 0);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK(p->untouched <= 59 * MIB && p->untouched >= 49 * MIB);
 	CHECK(p->untouched - p->untouched_error <= 49 * MIB);
 	end();
 }
 
-/* Since large mappings were looked at 15 MiB became resident and 9 were allocated: 6 of the mapping were touched, as much as 15 if
- * what is new was not. */
+/* Since large mappings were looked at 15 MiB became resident and 9 were allocated: 6 of the mapping were touched, as
+ * much as 15 if what is new was not. */
 TEST(what_was_touched_since_is_known_within_an_error)
 {
 	begin();
@@ -402,7 +416,7 @@ TEST(what_was_touched_since_is_known_within_an_error)
 	wait_seconds(1);
 	sample_process(w.process, 115, 0, 0);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK_EQ(p->untouched, (48 - 6) * MIB);
 	CHECK_EQ(p->untouched_error, 9 * MIB);
 	LEDGER(live, 80 + 9 + 64 - 42);
@@ -418,7 +432,7 @@ TEST(no_more_is_live_in_memory_than_is_there)
 	alloc(w.p, 40 * MIB);
 	sample_process(w.process, 30, 0, 0);
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	CHECK_EQ(p->untouched, 90 * MIB);
 	LEDGER(live, 30);
 	LEDGER(kept, 0);
@@ -432,7 +446,7 @@ TEST(swapped_out_memory_is_not_in_the_sum)
 	sample_process(w.process, 60, 0, 0);
 	FIGURES(w.process, { MT_PROCESS_swap, 25 * MIB }, { MT_PROCESS_size, 500 * MIB });
 	sample_machine();
-	const struct system_process *p = settle();
+	const struct host_process *p = settle();
 	LEDGER(live, 60);
 	LEDGER(swapped, 25);
 	LEDGER(not_resident, 20);
@@ -456,7 +470,8 @@ TEST(what_no_hook_mapped_is_told)
 	}
 }
 
-/* A child that was forked inherits 81 MiB, allocates 8 and maps 2. In the end, when memory is less full, it frees what it inherited. */
+/* A child that was forked inherits 81 MiB, allocates 8 and maps 2. In the end, when memory is less full, it frees what
+ * it inherited. */
 static void forked(uint64_t private_dirty, uint64_t pinned)
 {
 	begin();
@@ -494,8 +509,8 @@ TEST(what_a_child_writes_to_is_copied)
 	end();
 }
 
-/* A driver's pinned memory: in nobody's account where the machine has that much more in use than it can say, else in the process's
- * own. */
+/* A driver's pinned memory: in nobody's account where the machine has that much more in use than it can say, else in
+ * the process's own. */
 TEST(pinned_memory_is_outside_if_there_is_room)
 {
 	for (uint64_t pinned = 148; pinned <= 149; pinned++) {
@@ -528,9 +543,9 @@ TEST(pinned_memory_is_no_copy_of_a_childs)
 static unsigned sample_group(const char *name, uint64_t limit, uint64_t current)
 {
 	unsigned group = synth_subject(&w.samples, MT_SUBJECT_CGROUP, 2, 0, 0, name, name);
-	FIGURES(group, { MT_CGROUP_limit, limit * MIB }, { MT_CGROUP_current, current * MIB }, { MT_CGROUP_peak, 260 * MIB },
-		{ MT_CGROUP_anon, 130 * MIB }, { MT_CGROUP_file, 50 * MIB }, { MT_CGROUP_shmem, 12 * MIB }, { MT_CGROUP_kernel, 3 * MIB },
-		{ MT_CGROUP_oom_kills, 7 });
+	FIGURES(group, { MT_CGROUP_limit, limit * MIB }, { MT_CGROUP_current, current * MIB },
+		{ MT_CGROUP_peak, 260 * MIB }, { MT_CGROUP_anon, 130 * MIB }, { MT_CGROUP_file, 50 * MIB },
+		{ MT_CGROUP_shmem, 12 * MIB }, { MT_CGROUP_kernel, 3 * MIB }, { MT_CGROUP_oom_kills, 7 });
 	return group;
 }
 
@@ -627,9 +642,9 @@ TEST(others_are_told_largest_first)
 	sample_process(w.process, 100, 20, 10);
 	sample_machine();
 	settle();
-	CHECK_EQ(system_others(w.system), 3);
+	CHECK_EQ(host_others(w.system), 3);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct system_other *o = system_other(w.system, i);
+		const struct host_other *o = host_other(w.system, i);
 		CHECK_EQ(o->rss, (i == 0 ? 50 : i == 1 ? 30 : 20) * MIB);
 		CHECK_EQ(o->pid, i == 0 ? 201u : i == 1 ? 202u : 200u);
 		CHECK_EQ(o->swap, (o->pid - 200) * MIB);
@@ -740,7 +755,8 @@ TEST(counters_are_of_the_run)
 	unsigned group = sample_group("/job", 256, 200);
 	sample_machine();
 	wait_seconds(1);
-	FIGURES(w.machine, { MT_MACHINE_swapped_out, 42 * MIB }, { MT_MACHINE_oom_kills, 9 }, { MT_MACHINE_psi_some, 4 * SECOND });
+	FIGURES(w.machine, { MT_MACHINE_swapped_out, 42 * MIB }, { MT_MACHINE_oom_kills, 9 },
+		{ MT_MACHINE_psi_some, 4 * SECOND });
 	FIGURES(group, { MT_CGROUP_oom_kills, 8 });
 	settle();
 	CHECK_EQ(w.facts->swapped_out, 12 * MIB);
@@ -764,7 +780,7 @@ TEST(counters_are_of_the_run)
 	FIGURES(group, { MT_CGROUP_oom_kills, 10 });
 	settle();
 	CHECK_EQ(w.facts->oom_kills, 3);
-	CHECK_EQ(w.facts->limit, SYSTEM_UNKNOWN);
+	CHECK_EQ(w.facts->limit, HOST_KILL_UNKNOWN);
 	end();
 }
 
@@ -780,7 +796,7 @@ TEST(kills_in_the_group_are_known_better_than_those_of_the_machine)
 	w.p->info.exit_kind = MT_EXIT_SIGNAL;
 	w.p->info.exit_code = 9;
 	w.p->info.end_ticks = w.now;
-	CHECK_EQ(settle()->oom_killed, SYSTEM_KILLED);
+	CHECK_EQ(settle()->oom_killed, HOST_KILLED);
 	CHECK_EQ(w.facts->oom_kills, 1);
 	end();
 }
@@ -788,7 +804,10 @@ TEST(kills_in_the_group_are_known_better_than_those_of_the_machine)
 /* Between the same two looks; version 2 says which hits were failures. */
 TEST(a_kill_is_for_the_limit_if_that_was_hit)
 {
-	static const struct { uint64_t hits, ooms, kills; bool second, for_limit; } cases[] = {
+	static const struct {
+		uint64_t hits, ooms, kills;
+		bool second, for_limit;
+	} cases[] = {
 		{ 5, 0, 8, false, true }, { 3, 0, 8, false, false }, { 5, 0, 7, false, false },
 		{ 5, 1, 8, true, false }, { 5, 2, 8, true, true },
 	};
@@ -804,9 +823,11 @@ TEST(a_kill_is_for_the_limit_if_that_was_hit)
 		FIGURES(group, { MT_CGROUP_limit_hits, 3 }); /* by pages of files */
 		wait_seconds(1);
 		if (cases[i].second)
-			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits }, { MT_CGROUP_ooms, cases[i].ooms }, { MT_CGROUP_oom_kills, cases[i].kills });
+			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits }, { MT_CGROUP_ooms, cases[i].ooms },
+				{ MT_CGROUP_oom_kills, cases[i].kills });
 		else
-			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits }, { MT_CGROUP_oom_kills, cases[i].kills });
+			FIGURES(group, { MT_CGROUP_limit_hits, cases[i].hits },
+				{ MT_CGROUP_oom_kills, cases[i].kills });
 		settle();
 		CHECK_EQ(w.facts->cgroup_killed, cases[i].for_limit);
 		end();
@@ -828,7 +849,7 @@ TEST(kills_outside_the_group_count_if_one_of_ours_may_be_meant)
 			w.p->info.exit_code = 9;
 			w.p->info.end_ticks = w.now;
 		}
-		CHECK_EQ(settle()->oom_killed, died ? SYSTEM_MAYBE_KILLED : SYSTEM_NOT_KILLED);
+		CHECK_EQ(settle()->oom_killed, died ? HOST_MAYBE_KILLED : HOST_NOT_KILLED);
 		CHECK_EQ(w.facts->oom_kills, died ? 2 : 0);
 		end();
 	}

@@ -187,12 +187,14 @@ TEST(the_largest_that_goes_on_is_named)
 	growths[2].site = "large";
 	judge();
 	CHECK_EQ(held(VERDICT_LEAK)->bytes, G(5));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "large keeps more") && says(held(VERDICT_LEAK)->evidence, "others grow too"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "more of cuda:0 stays, made by large:") &&
+	      says(held(VERDICT_LEAK)->evidence, "others grow too"));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_HIGH);
-	CHECK(!strcmp(held(VERDICT_LEAK)->sites[0], "small") && !strcmp(held(VERDICT_LEAK)->sites[1], "large") && !held(VERDICT_LEAK)->sites[2]);
+	CHECK(!strcmp(held(VERDICT_LEAK)->sites[0], "small") && !strcmp(held(VERDICT_LEAK)->sites[1], "large") &&
+	      !held(VERDICT_LEAK)->sites[2]);
 	device.growth.count = 2;
 	judge();
-	CHECK(only(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "small keeps more"));
+	CHECK(only(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "made by small:"));
 	CHECK(lacks(held(VERDICT_LEAK)->evidence, "others grow too"));
 	CHECK_EQ(certainty(VERDICT_LEAK), CERTAINTY_MEDIUM);
 	evidence.complete = false; /* something was lost */
@@ -245,11 +247,13 @@ TEST(a_leak_says_its_pace_and_its_end)
 	growths[0].sites = 2;
 	growths[0].per_second = 3 * MIB;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") && lacks(held(VERDICT_LEAK)->evidence, "each step"));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "2 sites grow at the same pace"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "MiB more each second") &&
+	      lacks(held(VERDICT_LEAK)->evidence, "each step"));
+	CHECK(says(held(VERDICT_LEAK)->evidence, "and 1 more site at the same pace"));
 	growths[0].per_second = 0;
 	judge();
-	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each") && says(held(VERDICT_LEAK)->evidence, "since the start"));
+	CHECK(lacks(held(VERDICT_LEAK)->evidence, "more each") &&
+	      says(held(VERDICT_LEAK)->evidence, "since the start"));
 	growths[0].late = true;
 	growths[0].since = 7.45;
 	judge();
@@ -341,10 +345,12 @@ TEST(a_copy_that_was_begun)
 	copies[0].missing = G(2.9);
 	copies[0].times[1] = 2;
 	judge();
-	CHECK(only(VERDICT_COPIES) && ruled_out_since(VERDICT_FRAGMENTATION, "what failed was one more copy, which needed 2.90 GiB"));
+	CHECK(only(VERDICT_COPIES) &&
+	      ruled_out_since(VERDICT_FRAGMENTATION, "what failed was one more copy, which needed 2.90 GiB"));
 	CHECK_EQ(held(VERDICT_COPIES)->bytes, G(2.9) + (40 << 20));
 	CHECK_EQ(certainty(VERDICT_COPIES), CERTAINTY_HIGH);
-	CHECK(says(held(VERDICT_COPIES)->evidence, "being made when it failed: 40.0 MiB of it were there, 2.90 GiB were missing"));
+	CHECK(says(held(VERDICT_COPIES)->evidence,
+		   "being made when it failed: 40.0 MiB of it were there, 2.90 GiB were missing"));
 	CHECK(says(held(VERDICT_COPIES)->evidence, "(2 of them)"));
 	CHECK(says(held(VERDICT_COPIES)->advice, "make it on the host"));
 }
@@ -372,7 +378,8 @@ TEST(neighbours_are_named)
 	neighbour(0, 200, 3, 0);
 	judge();
 	CHECK(says(held(VERDICT_OTHER_PROCESS)->evidence, "200 holds 12.5 %"));
-	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it") && lacks(held(VERDICT_OTHER_PROCESS)->advice, "hold less"));
+	CHECK(says(held(VERDICT_OTHER_PROCESS)->advice, "2 were on it") &&
+	      lacks(held(VERDICT_OTHER_PROCESS)->advice, "hold less"));
 	neighbours[0].site = "serve.py:12 load";
 	neighbours[0].site_bytes = G(1.1); /* less than a twentieth of the device is not worth the name */
 	judge();
@@ -437,7 +444,8 @@ TEST(a_phase_is_compared_with_what_it_asked_for)
 	judge();
 	CHECK_EQ(held(VERDICT_PHASE_PEAK)->bytes, G(3.5));
 	CHECK_EQ(certainty(VERDICT_PHASE_PEAK), CERTAINTY_HIGH);
-	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence, "evaluate needs 19.50 GiB, no other phase more than 16.00 GiB (train)"));
+	CHECK(says(held(VERDICT_PHASE_PEAK)->evidence,
+		   "evaluate needs 19.50 GiB, no other phase more than 16.00 GiB (train)"));
 	CHECK(lacks(held(VERDICT_PHASE_PEAK)->advice, "no_grad"));
 	device.most_for = CATEGORY_activations;
 	judge();
@@ -579,7 +587,8 @@ TEST(holes_are_a_fiftieth_of_the_device)
 	device.pool.largest_hole = G(0.1);
 	CHECK(now(VERDICT_FRAGMENTATION));
 	device.pool.allocated = G(20 - 0.47);
-	CHECK(!now(VERDICT_FRAGMENTATION) && ruled_out_since(VERDICT_FRAGMENTATION, "are unused and could serve this request"));
+	CHECK(!now(VERDICT_FRAGMENTATION) &&
+	      ruled_out_since(VERDICT_FRAGMENTATION, "are unused and could serve this request"));
 }
 
 TEST(a_hole_that_is_large_enough_is_no_hole_too_small)
@@ -678,7 +687,8 @@ TEST(a_tenth_of_the_device_outside_the_pool)
 	device.parts.items = parts;
 	device.parts.count = 3;
 	judge();
-	CHECK(only(VERDICT_OUTSIDE_POOL) && says(held(VERDICT_OUTSIDE_POOL)->evidence, "2.50 GiB of ours lie outside the pool (NCCL 1.50 GiB)"));
+	CHECK(only(VERDICT_OUTSIDE_POOL) &&
+	      says(held(VERDICT_OUTSIDE_POOL)->evidence, "2.50 GiB of ours lie outside the pool (NCCL 1.50 GiB)"));
 	CHECK_EQ(certainty(VERDICT_OUTSIDE_POOL), CERTAINTY_HIGH);
 	parts[0].bytes = G(1.3); /* 9.6 % */
 	CHECK(!now(VERDICT_OUTSIDE_POOL) && out(VERDICT_OUTSIDE_POOL));
@@ -705,10 +715,16 @@ static const char *advice(void)
 
 TEST(advice_is_by_what_most_is_for)
 {
-	static const struct { enum category category; const char *says; } all[] = {
-		{ CATEGORY_activations, "activation checkpointing" }, { CATEGORY_parameters, "smaller model or type" },
-		{ CATEGORY_gradients, "shard them" }, { CATEGORY_optimizer, "shard or offload its state" },
-		{ CATEGORY_checkpoint, "load it to the host" }, { CATEGORY_kv_cache, "fewer or shorter sequences" },
+	static const struct {
+		enum category category;
+		const char *says;
+	} all[] = {
+		{ CATEGORY_activations, "activation checkpointing" },
+		{ CATEGORY_parameters, "smaller model or type" },
+		{ CATEGORY_gradients, "shard them" },
+		{ CATEGORY_optimizer, "shard or offload its state" },
+		{ CATEGORY_checkpoint, "load it to the host" },
+		{ CATEGORY_kv_cache, "fewer or shorter sequences" },
 		{ CATEGORY_workspace, "CUBLAS_WORKSPACE_CONFIG" },
 	};
 	short_of_800_mib();
@@ -768,14 +784,30 @@ TEST(an_input_that_is_larger_than_all_is_said_to_be)
 	CHECK(lacks(advice(), "this input"));
 }
 
+/* Few are overdue, which is less than none. */
+TEST(what_comes_faster_than_it_goes_is_told_as_exactly_as_it_is_known)
+{
+	short_of_800_mib();
+	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
+	growths[0].works = false;
+	growths[0].outlook = OUTLOOK_PASSES;
+	judge();
+	CHECK(ruled_out_since(
+		VERDICT_LEAK,
+		"did so by blocks that come faster than they go: less than a quarter of it is older than nearly all of what was freed had become"));
+}
+
 /* Attempts that failed and were caught, and what they made is still there. */
 TEST(what_failed_attempts_left_is_the_cause_where_it_would_have_done)
 {
 	short_of_800_mib();
 	device.attempts = (struct evidence_attempts){ .count = 5, .bytes = G(1.21), .site = "fit.py:22 forward" };
 	CHECK(now(VERDICT_LEAK) && !held(VERDICT_CAPACITY));
-	CHECK(says(held(VERDICT_LEAK)->evidence, "5 requests failed before and were caught, and 1.21 GiB of what those attempts made (fit.py:22 forward)"));
-	CHECK(says(held(VERDICT_LEAK)->advice, "leaves the except block") && !strcmp(held(VERDICT_LEAK)->sites[0], "fit.py:22 forward"));
+	CHECK(says(
+		held(VERDICT_LEAK)->evidence,
+		"5 requests failed before and were caught, and 1.21 GiB of what those attempts made (fit.py:22 forward)"));
+	CHECK(says(held(VERDICT_LEAK)->advice, "leaves the except block") &&
+	      !strcmp(held(VERDICT_LEAK)->sites[0], "fit.py:22 forward"));
 	device.growth_known = false; /* such runs are short */
 	CHECK(now(VERDICT_LEAK));
 	device.attempts.bytes = G(1.19); /* less than a twentieth */
@@ -784,9 +816,11 @@ TEST(what_failed_attempts_left_is_the_cause_where_it_would_have_done)
 	device.attempts.bytes = G(1.21);
 	device.attempts.count = 1;
 	growth(0, GROWTH_LINEAR, CERTAINTY_HIGH, 2);
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "train.py:73 save keeps more"));
+	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "made by train.py:73 save:"));
 	growths[0].bytes = G(0.1);
-	CHECK(now(VERDICT_LEAK) && says(held(VERDICT_LEAK)->evidence, "1 request failed before and was caught, and 1.21 GiB of what that attempt made"));
+	CHECK(now(VERDICT_LEAK) &&
+	      says(held(VERDICT_LEAK)->evidence,
+		   "1 request failed before and was caught, and 1.21 GiB of what that attempt made"));
 }
 
 static const char *leak_advice(void)
@@ -803,11 +837,11 @@ TEST(a_graph_that_is_kept_is_to_be_detached)
 	growth(1, GROWTH_LINEAR, CERTAINTY_HIGH, 1);
 	growths[0].category = growths[1].category = CATEGORY_activations;
 	growths[0].tensors = 1;
-	CHECK(says(leak_advice(), "find what holds it"));
+	CHECK(says(leak_advice(), "find what holds the blocks of"));
 	growths[1].tensors = 1;
 	CHECK(says(leak_advice(), "detach() what is stored"));
 	growths[0].category = CATEGORY_unknown;
-	CHECK(says(leak_advice(), "find what holds it"));
+	CHECK(says(leak_advice(), "find what holds the blocks of"));
 	growths[0].category = growths[1].category = CATEGORY_workspace; /* kept for each stream */
 	CHECK(!now(VERDICT_LEAK));
 	verdicts_fini(&found);

@@ -1,13 +1,17 @@
-/* What a process makes and frees again, by time (analyzer/work.h). */
-#include "analyzer/work.h"
+/* What a process makes and frees again, by time (analyzer/model/work.h). */
+#include "analyzer/model/work.h"
 #include "tests/unit/test.h"
 
 static const struct process whose;
 
 static void change(struct work *w, uint64_t ns, int64_t bytes, bool moves)
 {
-	work_change(w, &(struct model_change){ .process = &whose, .kind = MODEL_HEAP, .bytes = bytes, .blocks = bytes > 0 ? 1 : -1, .ns = ns,
-					      .moves = moves });
+	work_change(w, &(struct model_change){ .process = &whose,
+					       .kind = MODEL_HEAP,
+					       .bytes = bytes,
+					       .blocks = bytes > 0 ? 1 : -1,
+					       .ns = ns,
+					       .moves = moves });
 }
 
 /* Each second: a megabyte comes and goes, `kept` bytes stay. */
@@ -57,14 +61,20 @@ TEST(what_comes_by_the_same_stacks_is_made_again)
 {
 	struct work *loop = work_new(), *once = work_new();
 	for (unsigned i = 0; i < 100; i++) {
-		struct model_change c = { .process = &whose, .kind = MODEL_HEAP, .bytes = 1000000, .blocks = 1, .ns = i * 1000000000ull, .site = i % 5 };
+		struct model_change c = { .process = &whose,
+					  .kind = MODEL_HEAP,
+					  .bytes = 1000000,
+					  .blocks = 1,
+					  .ns = i * 1000000000ull,
+					  .site = i % 5 };
 		work_change(loop, &c);
 		c.site = i / 3;
 		work_change(once, &c);
 		change(loop, i * 1000000000ull + 1000000, -1000000, false);
 		change(once, i * 1000000000ull + 1000000, -1000000, false);
 	}
-	struct work_done of_loop = work_between(loop, 0, 0, 100000000000), of_once = work_between(once, 0, 0, 100000000000);
+	struct work_done of_loop = work_between(loop, 0, 0, 100000000000),
+			 of_once = work_between(once, 0, 0, 100000000000);
 	CHECK(of_loop.made == 1e8 && of_once.made == 1e8 && of_once.passing == of_loop.passing);
 	CHECK(of_loop.again == 0.8e8 && of_once.again == 0);
 	work_free(loop);

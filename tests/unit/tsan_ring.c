@@ -10,15 +10,29 @@
 #include "shim/sample.c"
 
 #define WRITERS 4
-#define LIVES 5      /* threads that each writer starts, one after the other */
-#define EVENTS 20000 /* of one thread; every eighth takes two slots */
-#define CHUNKS 100   /* more than they fill: none is lost however slow the reader is */
+#define LIVES   5     /* threads that each writer starts, one after the other */
+#define EVENTS  20000 /* of one thread; every eighth takes two slots */
+#define CHUNKS  100   /* more than they fill: none is lost however slow the reader is */
 
 struct mt_config mt_config;
-uint64_t mt_stack_bytes(void) { return 64; }
-uint64_t mt_python_bytes(void) { return 64; }
-void mt_recorder_want(void) {}
-uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n) { (void)type; (void)parts; (void)n; return 0; }
+uint64_t mt_stack_bytes(void)
+{
+	return 64;
+}
+uint64_t mt_python_bytes(void)
+{
+	return 64;
+}
+void mt_recorder_want(void)
+{
+}
+uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
+{
+	(void)type;
+	(void)parts;
+	(void)n;
+	return 0;
+}
 
 static uint64_t next_event[WRITERS * LIVES];
 static uint64_t next_seq[MAX_RINGS];
@@ -63,7 +77,8 @@ static int read_chunk(uint32_t i, enum mt_chunk_state state)
 {
 	struct mt_chunk *chunk = __atomic_load_n(&chunk_at[i], __ATOMIC_ACQUIRE);
 
-	if (!chunk || __atomic_load_n(&stub_states[i], __ATOMIC_ACQUIRE) != state || chunk->seq != next_seq[chunk->ring])
+	if (!chunk || __atomic_load_n(&stub_states[i], __ATOMIC_ACQUIRE) != state ||
+	    chunk->seq != next_seq[chunk->ring])
 		return 0;
 	for (uint32_t k = 0; k < chunk->used; k++)
 		read_slot((struct mt_event *)(chunk + 1) + k);
@@ -74,8 +89,9 @@ static int read_chunk(uint32_t i, enum mt_chunk_state state)
 }
 
 /*
- * What a reader of a running process does: nothing above `used` is touched. A chunk that was just claimed again still has the `used` of its
- * last life; real readers look at the header twice, which is a race by the letter, so here it must have been seen empty before.
+ * What a reader of a running process does: nothing above `used` is touched. A chunk that was just claimed again still
+ * has the `used` of its last life; real readers look at the header twice, which is a race by the letter, so here it
+ * must have been seen empty before.
  */
 static void look_into(uint32_t i)
 {

@@ -1,5 +1,5 @@
-/* What the shim's rings and call tree stand on, for tests under ThreadSanitizer: a process whose files are plain memory.
- * The sources are included, not linked: a shim that is linked in would replace malloc. */
+/* What the shim's rings and call tree stand on, for tests under ThreadSanitizer: a process whose files are plain
+ * memory. The sources are included, not linked: a shim that is linked in would replace malloc. */
 #ifndef TSAN_STUBS_H
 #define TSAN_STUBS_H
 
@@ -18,15 +18,41 @@ static uint64_t stub_bytes_left; /* what the disk holds */
 
 uint32_t mt_quiet;
 
-uint32_t mt_quiet_pid(void) { return 0; }
-uint64_t mt_quiet_file_limit(void) { return UINT64_MAX; }
-int mt_quiet_fstat(int fd, struct stat *st) { return fstat(fd, st) == 0; }
-uint32_t mt_quiet_thread(char name[16]) { return (uint32_t)!strcpy(name, "t"); }
-void mt_process_fault(void) { abort(); }
-void mt_process_stuck(void) { abort(); }
-void mt_process_pair_clocks(void) {}
-void mt_process_lost(uint64_t events) { mt_count(&stub_info.lost_events, events); }
-void mt_process_refund(uint64_t bytes) { (void)bytes; }
+uint32_t mt_quiet_pid(void)
+{
+	return 0;
+}
+uint64_t mt_quiet_file_limit(void)
+{
+	return UINT64_MAX;
+}
+int mt_quiet_fstat(int fd, struct stat *st)
+{
+	return fstat(fd, st) == 0;
+}
+uint32_t mt_quiet_thread(char name[16])
+{
+	return (uint32_t)!strcpy(name, "t");
+}
+void mt_process_fault(void)
+{
+	abort();
+}
+void mt_process_stuck(void)
+{
+	abort();
+}
+void mt_process_pair_clocks(void)
+{
+}
+void mt_process_lost(uint64_t events)
+{
+	mt_count(&stub_info.lost_events, events);
+}
+void mt_process_refund(uint64_t bytes)
+{
+	(void)bytes;
+}
 
 int mt_process_charge(uint64_t bytes, enum mt_charge what)
 {

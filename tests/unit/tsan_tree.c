@@ -1,6 +1,6 @@
 /*
- * Threads make the same and different stacks at once, while another forgets code: each node must say what was asked for,
- * whoever made it.
+ * Threads make the same and different stacks at once, while another forgets code: each node must say what was asked
+ * for, whoever made it.
  */
 #include <stdio.h>
 
@@ -10,12 +10,15 @@
 #include "shim/tree.c"
 
 #define THREADS 4
-#define STACKS 20000
-#define DEPTH 8
+#define STACKS  20000
+#define DEPTH   8
 
 static const char *wrong;
 
-void mt_modules_meet(uint64_t pc) { (void)pc; }
+void mt_modules_meet(uint64_t pc)
+{
+	(void)pc;
+}
 
 static void *make_stacks(void *arg)
 {

@@ -2,11 +2,11 @@
 #ifndef MT_TEST_VERDICTS_H
 #define MT_TEST_VERDICTS_H
 
-#include "analyzer/verdicts.h"
+#include "analyzer/diagnosis/verdicts.h"
 #include "tests/unit/test.h"
 
-#define MIB 1048576ull
-#define GIB 1073741824ull
+#define MIB  1048576ull
+#define GIB  1073741824ull
 #define G(x) ((uint64_t)((x) * 1073741824.0))
 
 static struct evidence_device device;
@@ -54,29 +54,39 @@ static inline void begin(double total, double request, double free_gib, double a
 
 static inline void neighbour(int i, uint32_t pid, double gib, double before)
 {
-	neighbours[i] = (struct evidence_neighbour){ .pid = pid, .bytes = G(gib), .bytes_before = G(before), .pool_unused = EVIDENCE_UNKNOWN };
+	neighbours[i] = (struct evidence_neighbour){
+		.pid = pid, .bytes = G(gib), .bytes_before = G(before), .pool_unused = EVIDENCE_UNKNOWN
+	};
 	device.neighbours.items = neighbours;
 	device.neighbours.count = (size_t)i + 1;
 }
 
 static inline void growth(int i, enum growth_kind kind, enum growth_certainty certainty, double gib)
 {
-	growths[i] = (struct evidence_growth){ .site = "train.py:73 save", .sites = 1, .fit = { kind, certainty }, .bytes = G(gib), .per_step = 7e6,
-					      .works = true };
+	growths[i] = (struct evidence_growth){ .site = "train.py:73 save",
+					       .sites = 1,
+					       .fit = { kind, certainty },
+					       .bytes = G(gib),
+					       .per_step = 7e6,
+					       .works = true };
 	device.growth.items = growths;
 	device.growth.count = (size_t)i + 1;
 }
 
 static inline void phase(int i, const char *name, uint32_t pid, double begin_gib, double peak, bool failing)
 {
-	phases[i] = (struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0, false };
+	phases[i] =
+		(struct evidence_phase){ name, pid, G(begin_gib), G(peak), 0, 0, failing, 1, false, false, 0, false };
 	device.phases.items = phases;
 	device.phases.count = (size_t)i + 1;
 }
 
 static inline void copied(double each, unsigned count, unsigned blocks)
 {
-	copies[0] = (struct evidence_copies){ .bytes = G(each), .extra_bytes = G(each * (count - 1)), .count = count, .blocks = blocks,
+	copies[0] = (struct evidence_copies){ .bytes = G(each),
+					      .extra_bytes = G(each * (count - 1)),
+					      .count = count,
+					      .blocks = blocks,
 					      .owners = { "run.py:10 load", "run.py:20 load" } };
 	device.copies.items = copies;
 	device.copies.count = 1;

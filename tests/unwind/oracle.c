@@ -1,12 +1,16 @@
 /*
  * libmemtrace-verify.so: what the shim loads with MEMTRACE_VERIFY=1. Compares every stack that it captured, as it stands in
- * its call tree, with libunwind's whole stack. MEMTRACE_VERIFY_REPORT: file that gets one line of key=value a process, appended; else
+ * its call tree, with libunwind's whole stack; with BY_LIBGCC, for a shim that unwinds by libunwind itself, with libgcc's. MEMTRACE_VERIFY_REPORT: file that gets one line of key=value a process, appended; else
  * stderr. MEMTRACE_VERIFY_SKEW=1 forgets a frame of libunwind's, to show that differences are seen.
  */
 #pragma GCC visibility push(default)
 #define UNW_LOCAL_ONLY
 #include <errno.h>
+#if defined(BY_LIBGCC)
+#include <unwind.h>
+#else
 #include <libunwind.h>
+#endif
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -38,6 +42,31 @@ static void note_own(uint64_t range[2], const void *address)
 		fclose(maps);
 }
 
+#if defined(BY_LIBGCC)
+struct taken {
+	void **pc;
+	int count, most;
+};
+
+static _Unwind_Reason_Code take(struct _Unwind_Context *context, void *arg)
+{
+	struct taken *t = arg;
+	void *pc = (void *)_Unwind_GetIP(context);
+
+	if (pc)
+		t->pc[t->count++] = pc;
+	return t->count < t->most ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static int unw_backtrace(void **pc, int most)
+{
+	struct taken t = { pc, 0, most };
+
+	_Unwind_Backtrace(take, &t);
+	return t.count;
+}
+#endif
+
 static int is_own(uint64_t pc)
 {
 	return (pc >= own[0][0] && pc < own[0][1]) || (pc >= own[1][0] && pc < own[1][1]);
@@ -66,7 +95,9 @@ __attribute__((constructor)) static void start(void)
 
 	skew = wanted && *wanted == '1';
 	note_own(own[0], (const void *)(uintptr_t)start);
+#if !defined(BY_LIBGCC)
 	unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_PER_THREAD);
+#endif
 }
 
 __attribute__((destructor)) static void stop(void)

@@ -1,4 +1,5 @@
-"""growing FORM in Python; `block` is one bytearray that grows, `long` keeps numbers for as many seconds as LONG says and frees nothing else."""
+"""growing FORM in Python; `block` is one bytearray that grows, `long` keeps numbers for as many seconds as LONG says and frees nothing else,
+`turns` are ten long ones that keep 4 MiB each."""
 import json
 import os
 import sys
@@ -26,6 +27,18 @@ def insert(start, count):
     return 1000 * count
 
 
+def turn():
+    """A long one: what it was for stays, what it needed does not."""
+    table[units] = [bytearray(65536) for _ in range(64)]
+    parts = [bytearray(70000 + 100 * k) for k in range(200)]
+    time.sleep(0.7)
+    return 64 * 65536 if parts else 0
+
+
+if FORM == "turns":
+    for _ in range(10):
+        held += turn()
+        units += 1
 if FORM in ("fill", "works"):
     for _ in range(600):
         held += keep()

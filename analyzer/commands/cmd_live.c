@@ -1,0 +1,254 @@
+/* memtrace live: a running program, again and again. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/report/live_follow.h"
+#include "analyzer/report/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define FIRST_ALERT    85.0
+#define SECOND_ALERT   90.0
+#define LEAST_EVERY_NS 1000000000ull
+#define LOOK_NS        100000000 /* for being stopped */
+
+struct live_options {
+	struct options common;
+	const char *alert;
+	uint64_t every; /* ns */
+};
+
+static const struct option_row rows[] = {
+	OPTIONS_ROW_PROCESS,
+	{ "alert", 0, "PERCENT", OPTION_STRING, offsetof(struct live_options, alert),
+	  "warn when a device, control group or the machine is that full (default 85% and 90%); then exit with 1", 0 },
+	{ "every", 0, "TIME", OPTION_DURATION, offsetof(struct live_options, every), "between two looks (default 1s)",
+	  0 },
+	OPTIONS_END,
+};
+
+const struct option_spec cmd_live_spec = {
+	"memtrace live [--alert 90%] [options] [PID or DIR]",
+	"A refreshing view of a running program until it ends: memory of its processes,\n"
+	"what is left of devices, control group and machine, growth. A line every time\n"
+	"where the output is no terminal. Warns with a line and, on a terminal, a bell.",
+	rows,
+	0,
+	"  memtrace live 4711\n"
+	"  memtrace live --alert 90% > live.log\n",
+	"Read: docs/live.md",
+};
+
+static volatile sig_atomic_t stopped;
+
+/* The second one ends it at once, whatever it is at. */
+static void stop(int number)
+{
+	stopped = 1;
+	signal(number, SIG_DFL);
+}
+
+struct watch {
+	struct live live; /* first */
+	const struct live_options *options;
+	const char *dir;
+	double first, second; /* per cent */
+	bool alerted, last;
+};
+
+/* ---- showing ------------------------------------------------------------------------------------------- */
+
+static double percent_of(const struct gauge *g)
+{
+	return g->total > 0 ? 100 * g->used / g->total : 0;
+}
+
+static void print_screen(const struct watch *w)
+{
+	const struct live *l = &w->live;
+	char *dir = output_tail(w->dir,
+				output_width() - (int)sizeof("memtrace live     running   reading   1,234,567 steps"));
+	print("\033[H\033[2J%smemtrace live%s  %s   %s%s", output_begin(STYLE_HEAD), output_end(STYLE_HEAD), dir,
+	      l->running ? "running" : "ended", l->modelled ? "" : "   reading");
+	free(dir);
+	if (l->steps)
+		print("   %s steps", COUNT(l->steps));
+	print("\n");
+	if (l->lost)
+		print("%sevents were lost: of the heap %s to %s are live%s\n", output_begin(STYLE_BAD),
+		      BYTES(l->heap_min), BYTES(l->heap), output_end(STYLE_BAD));
+	print("\n");
+	static const struct column columns[] = {
+		{ "PROCESS", RIGHT, false },  { "", LEFT, true },         { "heap", RIGHT, false },
+		{ "mapped", RIGHT, false },   { "pinned", RIGHT, false }, { "device", RIGHT, false },
+		{ "resident", RIGHT, false }, { "swap", RIGHT, false },
+	};
+	struct table *t = table_new(columns, 8, 0);
+	for (size_t i = 0; i < l->process_count; i++) {
+		const struct shown_process *p = &l->processes[i];
+		char *pid = output_format("%u", p->pid);
+		table_row(t, (const char *[]){ pid, p->name, BYTES(p->heap), BYTES(p->map), BYTES(p->pinned),
+					       BYTES(p->device), p->running ? BYTES(p->rss) : "ended",
+					       p->running ? BYTES(p->swap) : "" });
+		free(pid);
+	}
+	table_print(t);
+	if (l->process_all > l->process_count)
+		print("  and %zu that ended or are not shown\n", l->process_all - l->process_count);
+	print("\n");
+	for (size_t i = 0; i < l->gauge_count; i++) {
+		const struct gauge *g = &l->gauges[i];
+		int full = (int)(percent_of(g) / 2.5 + 0.5);
+		enum output_style style = percent_of(g) >= w->first ? STYLE_BAD : STYLE_NONE;
+		char *name = output_cut(g->name, 24);
+		print("%s%-24s %10s of %10s %5.1f %%  ", output_begin(style), name, BYTES((uint64_t)g->used),
+		      BYTES((uint64_t)g->total), percent_of(g));
+		free(name);
+		for (int k = 0; k < 40; k++)
+			print("%s", k < full ? "#" : ".");
+		print("%s\n", output_end(style));
+	}
+	if (*l->growth)
+		print("\n%sGROWTH%s  %s\n", output_begin(STYLE_BAD), output_end(STYLE_BAD), l->growth);
+}
+
+static void print_line(const struct live *l)
+{
+	print("%.1f s  heap ", (double)l->age_ns / 1e9);
+	if (l->lost) /* events, frees among them */
+		print("%s to ", BYTES(l->heap_min));
+	print("%s  mapped %s", BYTES(l->heap), BYTES(l->map));
+	if (l->pinned)
+		print("  pinned %s", BYTES(l->pinned));
+	if (l->device)
+		print("  device %s", BYTES(l->device));
+	if (l->running) /* what has ended has none */
+		print("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
+	for (size_t i = 0; i < l->gauge_count; i++)
+		print("  %s %.1f %%", l->gauges[i].name, percent_of(&l->gauges[i]));
+	if (l->steps)
+		print("  %s steps", EXACT(l->steps));
+	if (*l->growth)
+		print("  %s", l->growth);
+	print("%s\n", l->running ? "" : "  ended");
+}
+
+/* Once for each level, and again only after it was below. */
+static void warn(struct watch *w)
+{
+	struct live *l = &w->live;
+	for (size_t i = 0; i < l->gauge_count; i++) {
+		struct gauge *g = &l->gauges[i];
+		int level = percent_of(g) >= w->second ? 2 : percent_of(g) >= w->first ? 1 : 0;
+		if (level > g->warned) {
+			print("%s%s: %s is %.1f %% full: %s of %s%s\n", output_begin(STYLE_BAD),
+			      level == 2 ? "ALERT" : "WARNING", g->name, percent_of(g), BYTES((uint64_t)g->used),
+			      BYTES((uint64_t)g->total), output_end(STYLE_BAD));
+			if (output_is_terminal())
+				print("\a");
+			w->alerted = w->alerted || level == 2;
+		}
+		g->warned = level;
+	}
+}
+
+/* Returns false after the last look. */
+static bool show(struct live *l, bool reading)
+{
+	struct watch *w = (struct watch *)l;
+	if (output_is_terminal())
+		print_screen(w);
+	else if (l->modelled)
+		print_line(l);
+	warn(w);
+	fflush(stdout);
+	if (reading || !l->running)
+		return true;
+	if (w->last)
+		return false;
+	for (uint64_t i = 0; i < w->options->every / LOOK_NS && !stopped; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	w->last = stopped;
+	return true;
+}
+
+/* ---- which trace --------------------------------------------------------------------------------------- */
+
+/* The directory of the session that a process has mapped. */
+static char *directory_of(const char *pid)
+{
+	char path[64], *line = NULL, *found = NULL;
+	size_t room = 0;
+	snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
+	FILE *f = fopen(path, "re");
+	while (f && !found && getline(&line, &room, f) > 0) {
+		char *file = strchr(line, '/');
+		size_t n = file ? strcspn(file, "\n") : 0;
+		if (n > 8 && !strncmp(file + n - 8, "/session", 8)) {
+			file[n - 8] = '\0';
+			found = strdup(file);
+		}
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int find_directory(struct watch *w, const char *word, char **owned)
+{
+	struct stat st;
+	*owned = NULL;
+	w->dir = word;
+	if (stat(word, &st) == 0 || !*word || word[strspn(word, "0123456789")])
+		return 0;
+	*owned = directory_of(word);
+	w->dir = *owned;
+	return *owned ? 0 : error_set(MT_ENOTRACE, word, ERROR_NO_OFFSET, "no such process, or it is not recorded");
+}
+
+static int parse_alert(struct watch *w)
+{
+	double percent;
+	w->first = FIRST_ALERT;
+	w->second = SECOND_ALERT;
+	if (!w->options->alert)
+		return 0;
+	if (options_percent(w->options->alert, &percent) || percent <= 0 || percent > 100)
+		return error_set(MT_EUSAGE, "--alert", ERROR_NO_OFFSET, "%s: not like 90%%", w->options->alert);
+	w->first = w->second = percent;
+	return 0;
+}
+
+/* ---- command ------------------------------------------------------------------------------------------- */
+
+int cmd_live(int argc, char **argv)
+{
+	struct live_options o = { .every = LEAST_EVERY_NS };
+	struct watch w = { .live = { .options = &o.common, .show = show }, .options = &o };
+	char *owned = NULL;
+	int e = open_options(&cmd_live_spec, &o, argc, argv);
+	if (e)
+		return e > 0 ? 0 : e;
+	if (o.every < LEAST_EVERY_NS)
+		e = error_set(MT_EUSAGE, "--every", ERROR_NO_OFFSET, "from 1 second on");
+	else
+		e = o.common.ndirs == 1 ? parse_alert(&w)
+					: error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
+	if (e == 0)
+		e = find_directory(&w, o.common.dirs[0], &owned);
+	if (e == 0) {
+		signal(SIGINT, stop);
+		signal(SIGTERM, stop);
+		e = live_follow(&w.live, w.dir);
+	}
+	free(owned);
+	options_free(&o.common);
+	return e ? e : w.alerted && o.alert ? 1 : 0;
+}

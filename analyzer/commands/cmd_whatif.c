@@ -1,0 +1,303 @@
+/* memtrace whatif: the requests of the run, replayed under other settings of the framework's caching allocator, or on
+ * another card. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/model/selection.h"
+#include "analyzer/replay/replay.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/open.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CASES = 16 };
+
+struct whatif_options {
+	struct options common;
+	const char *conf;
+	uint64_t device_bytes;
+};
+
+static const struct option_row rows[] = {
+	{ "alloc-conf", 0, "CONF", OPTION_STRING, offsetof(struct whatif_options, conf),
+	  "as PYTORCH_CUDA_ALLOC_CONF is written; without it, the usual ones", 0 },
+	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
+	  "on a card with so much memory", 0 },
+	OPTIONS_ROW_PROCESS,
+	OPTIONS_ROW_DEVICE,
+	OPTIONS_ROW_JSON,
+	OPTIONS_ROW_FRAMES,
+	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_QUIET,
+	OPTIONS_END,
+};
+
+const struct option_spec cmd_whatif_spec = {
+	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
+	"What another setting of PyTorch's caching allocator, or another card, would\n"
+	"have done: the recorded requests are made again, in their order. First as it\n"
+	"was: where a block does not come to lie where it lay, nothing is said.",
+	rows,
+	0,
+	"  memtrace whatif                            # the usual settings, ranked\n"
+	"  memtrace whatif --alloc-conf expandable_segments:True\n"
+	"  memtrace whatif --device-memory 40G\n",
+	"Read: docs/whatif.md",
+};
+
+/* Tried where none is named. */
+static const char *const usual[] = {
+	"expandable_segments:True", "expandable_segments:False",  "max_split_size_mb:64",
+	"max_split_size_mb:256",    "roundup_power2_divisions:8",
+};
+
+/* ---- what is asked ----------------------------------------------------------------------------------------- */
+
+struct question {
+	struct replay_case cases[MOST_CASES];
+	size_t count;
+};
+
+static int add_case(struct question *q, const char *name, const struct whatif_options *o)
+{
+	struct replay_case *c = &q->cases[q->count++];
+	*c = (struct replay_case){ .name = name ? name : "as it was",
+				   .own = !name,
+				   .settings = CUDA_POOL_DEFAULTS,
+				   .device_bytes = o->device_bytes };
+	return name ? replay_settings(&c->settings, name, o->device_bytes, true) : 0;
+}
+
+static int ask(struct question *q, const struct whatif_options *o)
+{
+	int e = o->conf ? add_case(q, o->conf, o) : 0;
+	if (!e && !o->conf && o->device_bytes)
+		e = add_case(q, NULL, o);
+	for (size_t i = 0; !o->conf && !e && i < sizeof(usual) / sizeof(usual[0]); i++)
+		e = add_case(q, usual[i], o);
+	return e;
+}
+
+/* ---- showing ----------------------------------------------------------------------------------------------- */
+
+static char *place_of(const struct selection *v, const struct process *p, const struct replay_moment *m)
+{
+	const struct stack_site site =
+		stacks_site(v->stacks, stacks_of(v->stacks, p, m->node, m->node2), selection_flags(v->options));
+	return site.frame ? frame_where(site.frame) : strdup("(no stack)");
+}
+
+/* What became of the requests. */
+static char *end_text(const struct selection *v, const struct replay_track *t, const struct replay_outcome *o)
+{
+	if (o->refused.request) {
+		char *place = place_of(v, t->process, &o->refused);
+		char *text = output_format("no, at %s: %s %s", DURATION(o->refused.ns), BYTES(o->refused.bytes),
+					   place ? place : "");
+		free(place);
+		return text;
+	}
+	if (o->granted.request && o->granted.request == t->requests)
+		return strdup("yes, what failed last too");
+	if (t->refused)
+		return output_format("%s of %s that failed", COUNT(o->granted_count), COUNT(t->refused));
+	return strdup("yes");
+}
+
+static void print_row(struct table *table, const struct selection *v, const struct replay_track *t, const char *name,
+		      const struct replay_outcome *o)
+{
+	char *end = end_text(v, t, o);
+	table_row(table, (const char *[]){ name, BYTES(o->figures.most_reserved), BYTES(o->figures.most_used),
+					   COUNT(o->figures.retries), end });
+	free(end);
+}
+
+static const char *device_name(const struct replay_track *t, char *buffer, size_t size)
+{
+	snprintf(buffer, size, "cuda:%u", t->device ? t->device->ordinal : 0);
+	return buffer;
+}
+
+static const struct replay_outcome *sorted_by;
+
+/* What gets furthest, then what reserves least. */
+static int by_use(const void *a, const void *b)
+{
+	const struct replay_outcome *x = &sorted_by[*(const size_t *)a], *y = &sorted_by[*(const size_t *)b];
+	const uint64_t p = x->refused.request ? x->refused.request : UINT64_MAX,
+		       q = y->refused.request ? y->refused.request : UINT64_MAX;
+	if (p != q)
+		return p > q ? -1 : 1;
+	return (x->figures.most_reserved > y->figures.most_reserved) -
+	       (x->figures.most_reserved < y->figures.most_reserved);
+}
+
+static void print_differs(const struct selection *v, const struct replay_track *t)
+{
+	char *place = place_of(v, t->process, &t->differs);
+	output_fit_line(
+		STYLE_BAD,
+		output_format("  not modelled: request %s of %s got another block than the replay says (%s at %s);",
+			      COUNT(t->differs.request), COUNT(t->requests), place ? place : "",
+			      DURATION(t->differs.ns)));
+	output_fit_line(STYLE_BAD, output_format("  of other settings nothing can be said"));
+	free(place);
+}
+
+/* Those that are something else than the run was; the best first. Returns how many. */
+static size_t rank(const struct replay_track *t, const struct question *q, size_t order[MOST_CASES])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < q->count; i++)
+		if (q->cases[i].device_bytes || q->count == 1 ||
+		    !replay_same_settings(&q->cases[i].settings, &t->settings))
+			order[count++] = i;
+	sorted_by = t->outcomes;
+	qsort(order, count, sizeof(*order), by_use);
+	return count;
+}
+
+static void print_outcomes(const struct selection *v, const struct replay_track *t, const struct question *q)
+{
+	static const struct column columns[] = {
+		{ "setting", LEFT, false },  { "reserved", RIGHT, false },   { "in use", RIGHT, false },
+		{ "retries", RIGHT, false }, { "does it fit?", LEFT, true },
+	};
+	size_t order[MOST_CASES], count = rank(t, q, order);
+	struct table *table = table_new(columns, 5, 2);
+	print_row(table, v, t, "the run", &t->run);
+	for (size_t i = 0; i < count; i++)
+		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]]);
+	table_print(table);
+}
+
+static void print_track(const struct selection *v, const struct replay_track *t, const struct question *q)
+{
+	char name[32];
+	output_line(STYLE_HEAD, output_format("WHAT IF  %s of %u %s", device_name(t, name, sizeof(name)),
+					      t->process->pid, t->process->name));
+	if (t->differs.request) {
+		print_differs(v, t);
+		return;
+	}
+	output_fit_line(STYLE_NONE,
+			output_format("  the run, replayed: each of %s requests got the block that it got then",
+				      COUNT(t->requests)));
+	if (t->outside)
+		output_fit_line(STYLE_NONE,
+				output_format("  beside the pool %s of the device were in use", BYTES(t->outside)));
+	if (t->unknown_sizes)
+		output_fit_line(
+			STYLE_BAD,
+			output_format(
+				"  of %s requests only the block's size is known: what they need may be up to 1 MiB less each",
+				COUNT(t->unknown_sizes)));
+	print_outcomes(v, t, q);
+	output_fit_line(STYLE_NONE, output_format("  asked for at any one time: at most %s; no setting can need less",
+						  BYTES(t->run.figures.most_requested)));
+}
+
+static json_t *json_moment(const struct selection *v, const struct replay_track *t, const struct replay_moment *m)
+{
+	if (!m->request)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "request", json_bytes(m->request));
+	json_object_set_new(o, "bytes", json_bytes(m->bytes));
+	json_object_set_new(o, "at_s", json_seconds(m->ns));
+	json_object_set_new(o, "stack",
+			    json_stack(v->stacks, stacks_of(v->stacks, t->process, m->node, m->node2),
+				       selection_flags(v->options)));
+	return o;
+}
+
+/* Of the run itself (no name) nothing is refused that was granted then. */
+static json_t *json_outcome(const struct selection *v, const struct replay_track *t, const char *name,
+			    const struct replay_outcome *r)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "most_reserved_bytes", json_bytes(r->figures.most_reserved));
+	json_object_set_new(o, "most_used_bytes", json_bytes(r->figures.most_used));
+	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
+	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
+	if (!name)
+		return o;
+	json_object_set_new(o, "setting", json_text(name));
+	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
+	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
+	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
+	return o;
+}
+
+static json_t *json_track(const struct selection *v, const struct replay_track *t, const struct question *q)
+{
+	json_t *o = json_object(), *list = json_array();
+	char name[32];
+	json_object_set_new(o, "pid", json_integer(t->process->pid));
+	json_object_set_new(o, "process", json_text(t->process->name));
+	json_object_set_new(o, "device", json_text(device_name(t, name, sizeof(name))));
+	json_object_set_new(o, "requests", json_bytes(t->requests));
+	json_object_set_new(o, "requests_refused", json_bytes(t->refused));
+	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
+	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
+	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
+	json_object_set_new(o, "run", json_outcome(v, t, NULL, &t->run));
+	for (size_t i = 0; i < q->count && !t->differs.request; i++)
+		json_array_append_new(list, json_outcome(v, t, q->cases[i].name, &t->outcomes[i]));
+	json_object_set_new(o, "settings", list);
+	return o;
+}
+
+/* ---- command ----------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct selection *v, const struct replay_track *t)
+{
+	char name[32];
+	const char *device = v->options->device;
+	return selection_has(v, t->process) && (!device || !strcmp(device, device_name(t, name, sizeof(name))) ||
+						(t->device && !strcmp(device, t->device->uuid)));
+}
+
+static int whatif(struct selection *v)
+{
+	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	struct question q = { .count = 0 };
+	struct replay replay = { 0 };
+	int e = ask(&q, o);
+	struct replay_query query = { .cases = q.cases, .case_count = q.count, .on_progress = output_progress };
+	if (!e)
+		e = replay_run(&replay, v->reader, &query);
+	output_progress_end();
+	json_t *list = json_array();
+	size_t shown = 0;
+	for (size_t i = 0; i < replay.count && !e; i++) {
+		if (!is_wanted(v, &replay.tracks[i]))
+			continue;
+		if (shown++ && !v->options->json)
+			print("\n");
+		if (v->options->json)
+			json_array_append_new(list, json_track(v, &replay.tracks[i], &q));
+		else
+			print_track(v, &replay.tracks[i], &q);
+	}
+	if (!e && !shown && !v->options->json)
+		print("no blocks of PyTorch's caching allocator in this trace\n");
+	if (!e && v->options->json) {
+		json_t *root = json_object();
+		json_object_set_new(root, "version", json_integer(1));
+		json_object_set(root, "pools", list);
+		e = json_print(root);
+	}
+	json_decref(list);
+	replay_fini(&replay);
+	return e;
+}
+
+int cmd_whatif(int argc, char **argv)
+{
+	struct whatif_options o = { 0 };
+	return selection_command(&cmd_whatif_spec, &o, argc, argv, whatif);
+}

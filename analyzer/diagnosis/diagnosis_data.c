@@ -1,0 +1,79 @@
+#include "analyzer/diagnosis/diagnosis_data.h"
+
+#include "analyzer/util/output.h"
+#include "analyzer/util/vec.h"
+
+#include <stdlib.h>
+
+const struct model_oom *diagnosis_failure(const struct model_device *d)
+{
+	const struct model_oom *last = d->oom_count ? &d->oom[d->oom_count - 1] : NULL;
+	for (unsigned i = 0; i < d->oom_count; i++)
+		if (d->oom[i].outcome == OUTCOME_FATAL)
+			last = &d->oom[i];
+	return last;
+}
+
+static void *keep(struct diagnosis *x, void *p)
+{
+	struct diagnosis_parts *k = x->parts;
+	if (!p || vec_reserve(k->kept, k->kept_room, k->kept_count + 1) < 0) {
+		free(p);
+		return NULL;
+	}
+	return k->kept[k->kept_count++] = p;
+}
+
+const char *diagnosis_keep(struct diagnosis *x, char *text)
+{
+	return keep(x, text);
+}
+
+void *diagnosis_room(struct diagnosis *x, size_t bytes)
+{
+	return keep(x, calloc(1, bytes ? bytes : 1));
+}
+
+static const char *place_of(struct diagnosis *x, const struct frame *f)
+{
+	if (!f)
+		return "(no stack)";
+	char *text = frame_text(f), *where = frame_where(f);
+	const char *place = diagnosis_keep(x, where && *where ? output_format("%s %s", where, text ? text : "")
+							      : output_format("%s", text ? text : ""));
+	free(text);
+	free(where);
+	return place;
+}
+
+const char *diagnosis_site(struct diagnosis *x, uint32_t stack)
+{
+	return place_of(x, stacks_site_frame(x->selection->stacks, stack, selection_flags(x->selection->options)));
+}
+
+const char *diagnosis_extension(struct diagnosis *x, uint32_t stack)
+{
+	const struct frame *own = stacks_extension(x->selection->stacks, stack);
+	return own ? place_of(x, own) : NULL;
+}
+
+/* The part of the stack is a call: what it made is the program's innermost line on its way. */
+const char *diagnosis_call(struct diagnosis *x, uint32_t stack)
+{
+	return place_of(x, stacks_site(x->selection->stacks, stacks_whole(x->selection->stacks, stack),
+				       selection_flags(x->selection->options))
+				   .frame);
+}
+
+uint32_t diagnosis_stack(const struct diagnosis *x, const struct snapshot_block *b)
+{
+	const struct model_site *s = model_site(x->selection->model, b->process->id, b->site);
+	return s ? stacks_of_site(x->selection->stacks, model_process(x->selection->model, s->process)->process,
+				  b->site, s->node, s->node2)
+		 : 0;
+}
+
+bool diagnosis_copies_on(const struct copy_set *s, uint32_t device)
+{
+	return (s->space & 0xff) == (device == MODEL_NO_DEVICE ? 0xff : device & 0x7f);
+}

@@ -1,0 +1,335 @@
+/*
+ * What the rules of verdicts look at, gathered in one place: plain figures, so that a rule is a pure function of them
+ * and is tested without a trace. A figure that nobody measured is EVIDENCE_UNKNOWN, never 0: a rule that needs it says
+ * so instead of guessing.
+ *
+ * Glossary
+ *   request   what was asked for and refused; `block` is what the pool then asked the driver for
+ *   hole      free bytes inside a segment of the pool that also holds blocks; a wholly free segment is cache, not a
+ *             hole
+ *   neighbour another process on the same device, traced or not
+ *   growth    a group of sites that grow together
+ */
+#ifndef MT_DIAGNOSIS_EVIDENCE_H
+#define MT_DIAGNOSIS_EVIDENCE_H
+
+#include "analyzer/symbols/categories.h"
+#include "analyzer/timeline/growth.h"
+#include "analyzer/util/minmax.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVIDENCE_UNKNOWN UINT64_MAX
+
+static inline bool evidence_known(uint64_t figure)
+{
+	return figure != EVIDENCE_UNKNOWN;
+}
+
+static inline uint64_t evidence_or(uint64_t figure, uint64_t otherwise)
+{
+	return evidence_known(figure) ? figure : otherwise;
+}
+
+enum evidence_failure { FAILURE_UNKNOWN = 0, FAILURE_CAUGHT, FAILURE_FATAL };
+enum evidence_caller { CALLER_POOL = 0, CALLER_COMM, CALLER_LIBRARY, CALLER_PROGRAM };
+
+/* The failure that is to be explained: of several the last fatal one. */
+struct evidence_request {
+	bool failed;
+	uint32_t pid;
+	uint64_t ns;
+	uint64_t bytes, block_bytes;
+	uint64_t limit_bytes;     /* the pool's own cap (memory fraction); UNKNOWN = none */
+	uint64_t rise;            /* of live bytes in the rest of the step, as earlier ones went; UNKNOWN */
+	unsigned failures;        /* reports of the pool (or failed calls without one) */
+	unsigned driver_failures; /* refused driver calls that belong to this one */
+	enum evidence_caller caller;
+	const char *caller_name; /* "NCCL"; NULL = the pool or the program */
+	enum evidence_failure outcome;
+	uint64_t ran_on_ns; /* how long the process lived afterwards */
+};
+
+/* Private pools of CUDA graphs: only what is captured into one uses it, and it is kept until its graphs are gone. */
+struct evidence_graphs {
+	unsigned captures, pools; /* that hold segments; 0 = unknown */
+	uint64_t reserved, allocated;
+	uint64_t unused; /* in those that the request could not use */
+	bool capturing;  /* the request was made in a capture, so that it could not use the common pool: */
+	/* what that had unused; of it wholly free segments, which PyTorch keeps in a capture */
+	uint64_t common_unused, common_idle;
+};
+
+struct evidence_pool {
+	bool known; /* there is a pool, and its blocks were seen */
+	uint64_t reserved, allocated;
+	/* unused in segments of the common pool for other streams or sizes than the request's */
+	uint64_t apart;
+	uint64_t largest_hole;  /* that the request could use */
+	uint64_t free_segments; /* bytes of wholly free ones: cache that can be returned */
+	struct evidence_graphs graphs;
+	bool expandable;
+	/* the same requests replayed with expandable segments: what would be left then */
+	struct {
+		bool known, fits;
+		uint64_t spare;
+	} expanded;
+	bool driver_pool; /* cudaMallocAsync: the driver keeps what is freed */
+};
+
+struct evidence_neighbour {
+	uint32_t pid;
+	const char *name;      /* NULL = unknown */
+	uint64_t bytes;        /* at the failure */
+	uint64_t bytes_before; /* when the failing process came; UNKNOWN = not sampled */
+	uint64_t pool_unused;  /* of a traced one, else UNKNOWN */
+	uint64_t since_ns;
+	bool before; /* it was there before the trace */
+	bool traced;
+	const char *site; /* the line of a traced one that holds most then; NULL = unknown */
+	uint64_t site_bytes;
+};
+
+/* Device memory of our own outside the pool. */
+struct evidence_part {
+	const char *name; /* "context", "NCCL", "cuBLAS" ... */
+	uint64_t bytes;
+	bool fixed; /* contexts: nothing can be done about it */
+};
+
+struct evidence_growth {
+	const char *site;      /* "train.py:73 save_activation" */
+	const char *extension; /* the function of a C extension that the site's line called for it; NULL = none */
+	/* on a host "the heap", "mapped memory", "the interpreter's arenas" or "pinned memory"; NULL = the heap */
+	const char *of;
+	unsigned sites; /* in the group */
+	uint32_t pid;   /* 0 = there is only one process */
+	struct {
+		enum growth_kind kind;
+		enum growth_certainty certainty;
+		unsigned jumps;
+	} fit;
+	uint64_t bytes; /* grown by */
+	double per_step, per_second;
+	double blocks_per_step;
+	uint64_t block_bytes;                     /* mean */
+	double fails_step, fails_low, fails_high; /* fails_step 0 = no forecast; high may be infinite */
+	uint64_t fails_ns;
+	double fails_in;      /* ... from the end of what was seen on, in times how long that was */
+	bool late;            /* it began later than what was seen: */
+	double since;         /* in this step, or second */
+	enum outlook outlook; /* whether it goes on */
+	unsigned processes;   /* that it is the sum of; 0 and 1: one */
+	double lasted_s;      /* while it grew */
+	bool file_backed;     /* pages that the kernel can drop */
+	/* of the interpreter: `site` only happened to need the next one for objects of anybody */
+	bool arenas;
+	bool sure; /* it is marked, or was seen long enough, that what recurs are steps */
+	/* sure, and while it grew, other memory was freed again and again: else a program only loads */
+	bool works;
+	enum category category; /* of its largest site */
+	unsigned tensors;       /* different stacks of it that keep more */
+	bool freed_some;        /* else none of its blocks was ever freed */
+	/* it would have grown by so much, but lost events may have made it: then `fit` says none */
+	uint64_t unproven;
+	bool is_copy; /* one of the copies while it was made, block by block */
+};
+
+static inline bool evidence_is_steady(const struct evidence_growth *g)
+{
+	return (g->fit.kind == GROWTH_LINEAR || g->fit.kind == GROWTH_ACCELERATING) &&
+	       g->fit.certainty >= CERTAINTY_MEDIUM && !g->file_backed;
+}
+
+/* The largest of what lost events may have made; NULL = none. */
+static inline const struct evidence_growth *evidence_unproven(const struct evidence_growth *list, size_t count)
+{
+	const struct evidence_growth *most = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].unproven && (!most || list[i].unproven > most->unproven))
+			most = &list[i];
+	return most;
+}
+
+/* A leak, if it matters. Libraries keep a workspace for each stream. */
+static inline bool evidence_goes_on(const struct evidence_growth *g)
+{
+	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
+}
+
+/* The first of what grew by requests that come faster than they go; NULL = none. */
+static inline const struct evidence_growth *evidence_passing(const struct evidence_growth *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (evidence_is_steady(&list[i]) && list[i].outlook == OUTLOOK_PASSES)
+			return &list[i];
+	return NULL;
+}
+
+struct evidence_phase {
+	const char *name;
+	uint32_t pid;
+	uint64_t begin_bytes; /* live when it began; UNKNOWN allowed */
+	uint64_t peak_bytes;
+	/* of its peak's blocks those that it freed, and what of that the pool still had; 0 = unknown */
+	uint64_t freed, in_pool;
+	bool failing;     /* the failure (else the peak) is in it */
+	unsigned times;   /* it ran; of a line of a loop: very often */
+	bool line;        /* a line of the program, not a mark */
+	bool after_steps; /* the training loop had run before it began */
+	unsigned steps;   /* of its process */
+	/* more than half of the steps before it began in lines of this name: the training loop's, not a phase beside it
+	 * */
+	bool steps_run;
+};
+
+struct evidence_copies {
+	uint64_t bytes;          /* that each has in common with the others; of a cast the smaller one's */
+	bool cast, several;      /* some have twice that; or several times that */
+	uint64_t extra_bytes;    /* what dropping all but one would give back */
+	uint64_t there, missing; /* of the last one, where it was being made when it failed; else 0 */
+	bool used;               /* a model and another: the program may need both */
+	unsigned count;
+	const char *owners[4]; /* different sites; NULL at the end */
+	unsigned times[4];     /* how many of them each made */
+	unsigned blocks;       /* of these bytes */
+};
+
+/* What earlier requests of the process that failed, too, and were caught left behind: blocks of the lines that the last
+ * attempt used, from before the failure before it. */
+struct evidence_attempts {
+	unsigned count; /* of them; 0 = none, or nothing is left */
+	uint64_t bytes;
+	const char *site; /* that made most of it */
+};
+
+/* A site whose blocks lie in segments with holes. */
+struct evidence_pin {
+	const char *site;
+	uint64_t held, pinned; /* bytes of its blocks; unused bytes of the segments they lie in */
+};
+
+/* A list with its length; the parts are borrowed. */
+#define EVIDENCE_LIST(type) \
+	struct { \
+		const type *items; \
+		size_t count; \
+	}
+
+struct evidence_device {
+	const char *name; /* "cuda:0" */
+	const char *uuid;
+	uint64_t total, free; /* at the failure, else at the peak */
+	struct evidence_request request;
+	struct evidence_pool pool;
+	EVIDENCE_LIST(struct evidence_pin) pins; /* of the request's part of the pool, who pins most first */
+	uint64_t own_other;                      /* ours outside the pool */
+	uint64_t unmapped;                       /* of it: physical memory that is mapped nowhere */
+	EVIDENCE_LIST(struct evidence_part) parts;
+	bool neighbours_known; /* somebody sampled the device's processes */
+	bool self_listed;      /* the sampler saw our own pid among them */
+	EVIDENCE_LIST(struct evidence_neighbour) neighbours;
+	bool explained;      /* total and free are known: */
+	int64_t unexplained; /* what is neither ours, nor a listed neighbour's, nor free */
+	bool growth_known;   /* the run was long enough to say */
+	EVIDENCE_LIST(struct evidence_growth) growth;
+	unsigned steps;
+	bool behind_steps; /* it failed when they were over */
+	/* live bytes at most in the steps before the one that failed; UNKNOWN: there were few */
+	uint64_t most_before;
+	uint64_t step_low, step_high; /* typical live bytes at a step's low and high point */
+	EVIDENCE_LIST(struct evidence_phase) phases;
+	bool copies_known;
+	EVIDENCE_LIST(struct evidence_copies) copies;
+	uint64_t doubt; /* by so much what was alive may be wrong, as events were lost */
+	struct evidence_attempts attempts;
+	enum category most_for; /* what most of what was alive is for */
+	uint64_t most_for_bytes;
+	/* nothing is kept for a backward pass: the failing phase runs under no_grad, or what it makes is gone at once
+	 * */
+	bool no_graph;
+	/* the line that holds most, NULL = unknown; each: 0 = of many sizes */
+	struct {
+		const char *site;
+		uint64_t bytes, blocks, each;
+	} holder;
+};
+
+/* A request of the heap's or for a mapping that was refused, and of which the process died. bytes 0 = there was none.
+ * Limits and what the process had of them: UNKNOWN = none, or not recorded. */
+struct evidence_refusal {
+	uint32_t pid;
+	const char *name, *ended; /* "exit 1" */
+	const char *site;
+	uint64_t bytes;
+	uint64_t address_limit, address_used, data_limit, data_used;
+};
+
+/* A runtime that manages memory itself, in a process that ended badly. pid 0 = there is none. */
+struct evidence_runtime {
+	uint32_t pid;
+	const char *name, *ended;
+	uint64_t bytes;     /* of mappings that it made, at their peaks */
+	const char *option; /* of the command line that limits it, or NULL: */
+	uint64_t limit;
+};
+
+/* Processes that one process starts and nobody ends. count 0 = there are none. */
+struct evidence_pile {
+	const char *site, *name; /* where they are started, NULL = unknown; what runs in them */
+	uint32_t pid;            /* of who starts them */
+	unsigned count, batches;
+	uint64_t bytes;
+};
+
+struct evidence_host {
+	bool sampled;           /* somebody sampled the system */
+	uint64_t memory, limit; /* of the machine; of the cgroup, UNKNOWN = none */
+	uint64_t anon, file;    /* of the cgroup or machine, at the worst moment */
+	uint64_t available_min;
+	uint64_t swap_start, swap_peak, swap_total;
+	uint64_t rss_peak, rss_anon; /* of all traced processes, shared once; anon at the end */
+	uint64_t live;               /* what they had allocated lately: heap and anonymous maps */
+	uint64_t live_peak;
+	/* resident and not live, where blocks once lay: kept by allocators. As of when each was looked at last */
+	uint64_t kept;
+	uint64_t kept_then, kept_then_ns; /* the same at the ledger's moment; 0 = there is none */
+	uint64_t shm_used, shm_total;
+	uint64_t copied;    /* what workers inherited by fork and wrote to, without allocations */
+	unsigned oom_kills; /* counted during the run */
+	bool limit_killed;  /* ... as the cgroup's limit was hit */
+	/* all ended at once, the recorder, too, when the cgroup was nearly full, or wasn't but for ... */
+	bool cut_off;
+	uint64_t got_since; /* ... what heaps have got since somebody looked */
+	bool killed; /* a traced process got SIGKILL or ended without a word, as the kernel's counters say for it */
+	bool maybe_killed;     /* ... for one of them, it is not known which */
+	uint64_t failed_bytes; /* a host allocation that was refused; 0 = none */
+	struct evidence_refusal refusal;
+	struct evidence_runtime runtime;
+	struct evidence_pile pile;
+	uint64_t shm_left; /* more in /dev/shm than before, once all had ended; UNKNOWN */
+	bool growth_known;
+	EVIDENCE_LIST(struct evidence_growth) growth;
+	bool copies_known;
+	EVIDENCE_LIST(struct evidence_copies) copies;
+	uint64_t doubt; /* by so much what was alive may be wrong, as events were lost */
+};
+
+struct evidence {
+	struct evidence_host host;
+	EVIDENCE_LIST(struct evidence_device) devices;
+	bool complete; /* nothing was lost while recording */
+};
+
+/* Everything unknown, nothing wrong. */
+struct evidence evidence_none(void);
+struct evidence_device evidence_device_none(void);
+
+struct diagnosis;
+
+/* Fills x->evidence by what x has of the trace. 0 or -MT_E*. */
+int evidence_make(struct diagnosis *x);
+
+#endif

@@ -1,0 +1,535 @@
+/* The part of the evidence that is about time: what grows, and what phases need. */
+#include "analyzer/diagnosis/evidence_growth.h"
+
+#include "analyzer/diagnosis/owner_growth.h"
+#include "analyzer/symbols/builtin_suppressions.h"
+#include "analyzer/symbols/python_arenas.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/vec.h"
+
+#include <math.h>
+
+#define MOST_OWNERS 64
+#define WORKING     0.15 /* of the time while it grows */
+/* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
+#define LOADS           0.05
+#define GOES_ON         0.5 /* of the loop's time, in which the program does something else */
+#define LEAST_STEPS     5   /* behind which a phase comes after the loop */
+#define ONE_COPY        1.5 /* so many times its bytes are fewer than two */
+#define LEAST_OF_GROWTH 0.04
+#define LEAST_PART      0.004 /* of the peak: smaller owners are not asked whether they grow */
+
+/* Where growth is looked for. */
+struct place {
+	struct diagnosis *x;
+	enum model_kind kind;
+	uint32_t device;  /* MODEL_NO_DEVICE: the host */
+	uint32_t process; /* only this one; UINT32_MAX = all */
+};
+
+/* ---- growth ------------------------------------------------------------------------------------------------ */
+
+static int owners_of(const struct place *p, struct owners **out)
+{
+	struct owners_query q = {
+		.measure = OWNERS_PEAK,
+		.kind = p->kind,
+		.by = BY_SITE,
+		.flags = selection_flags(p->x->selection->options),
+		.processes = p->x->selection->processes,
+		.fold = p->device == MODEL_NO_DEVICE ? builtin_suppressed_stack : NULL,
+	};
+	if (p->device != MODEL_NO_DEVICE)
+		q.device = model_device(p->x->selection->model, p->device);
+	return owners_build(out, p->x->selection->model, p->x->selection->reader, p->x->selection->stacks, &q);
+}
+
+static const char *site_of(struct diagnosis *x, const struct owner *o)
+{
+	return o->label         ? diagnosis_keep(x, output_format("%s", o->label))
+	       : o->stack_count ? diagnosis_site(x, o->stacks->stack)
+				: "?";
+}
+
+/* When the growth began. */
+static uint64_t began_ns(const struct diagnosis *x, const struct owner_growth *t)
+{
+	const struct step_list *p = timeline_step_list(x->timeline, t->process);
+	for (size_t i = 0; p && i < p->count; i++)
+		if (step_x(p, i) >= t->growth.since_x)
+			return p->steps[i].begin_ns;
+	return 0;
+}
+
+/* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then
+ * the program goes on to other things. */
+static bool only_loads(const struct step_list *p)
+{
+	if (p->source != LOOP_SITES || p->thinned || !p->count || (double)p->freed >= LOADS * (double)p->made)
+		return false;
+	uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
+	return (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
+}
+
+/* Layers of one step recur, too. */
+static bool has_sure_steps(const struct step_list *p)
+{
+	return outlook_is_told(p) || (p->source == LOOP_SITES && p->total >= OUTLOOK_STEPS);
+}
+
+static bool is_sure(const struct place *p, const struct owner_growth *t)
+{
+	const struct step_list *list = timeline_step_list(p->x->timeline, t->process);
+	return list && (has_sure_steps(list) || (list->source == LOOP_NONE && t->growth.certainty == CERTAINTY_HIGH));
+}
+
+/* Of steps that are sure. */
+static bool works(const struct place *p, const struct owner_growth *t)
+{
+	const struct step_list *list = timeline_step_list(p->x->timeline, t->process);
+	if (outlook_is_told(list)) /* nothing is loaded by calling models */
+		return true;
+	return snapshot_frees(p->x->parts->snapshots, t->process, p->device, began_ns(p->x, t)) >= WORKING;
+}
+
+static bool is_arena(const struct place *p, const struct owner *o)
+{
+	return p->kind == MODEL_MAP && o->stack_count &&
+	       python_arenas_is(p->x->selection->stacks, o->stacks->stack, o->stacks->bytes, o->stacks->blocks);
+}
+
+static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
+{
+	for (size_t i = 0; i < o->stack_count; i++)
+		if (stacks_whole(p->x->selection->stacks, o->stacks[i].stack) == whole)
+			return true;
+	return false;
+}
+
+/* Bytes of those that the same call made. */
+static double made_with(const struct copy_set *s, unsigned owner)
+{
+	double sum = 0;
+	for (unsigned i = 0; i < s->count; i++)
+		sum += s->owners[i].stack == s->owners[owner].stack ? (double)s->owners[i].bytes : 0;
+	return sum;
+}
+
+static bool is_copy(const struct place *p, const struct owner *o, const struct owner_growth *t)
+{
+	for (size_t i = 0; i < p->x->copies.count; i++) {
+		const struct copy_set *s = &p->x->copies.sets[i];
+		for (unsigned k = 0; k < s->count; k++)
+			if (diagnosis_copies_on(s, p->device) && t->growth.bytes < ONE_COPY * made_with(s, k) &&
+			    has_stack(p, o, s->owners[k].largest))
+				return true;
+	}
+	return false;
+}
+
+static const char *memory_of(enum model_kind kind, bool arenas)
+{
+	return arenas                 ? "the interpreter's arenas"
+	       : kind == MODEL_MAP    ? "mapped memory"
+	       : kind == MODEL_PINNED ? "pinned memory"
+				      : "the heap";
+}
+
+static double fails_in(const struct growth *g, const struct forecast *f)
+{
+	return f->ever && g->span > 0 ? (f->x - g->x - g->span) / g->span : 0;
+}
+
+/* Where it has a stack. */
+static enum category category_of(const struct place *p, const struct owner *o)
+{
+	return o->stack_count ? categories_of(p->x->selection->categories, o->stacks->stack, LIFETIME_UNKNOWN)
+			      : CATEGORY_unknown;
+}
+
+/* A result that is kept is of one stack; a graph keeps what each layer saved. */
+static unsigned keeping_stacks(const struct place *p, const struct owner *o, const struct owner_growth *t)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < o->member_count; i++)
+		count += o->members[i]->process == t->process &&
+			 steps_site_kept(timeline_steps(p->x->timeline), t->process, o->members[i]->number) >=
+				 LEAST_OF_GROWTH * t->growth.bytes;
+	return count;
+}
+
+static const char *extension_of(const struct place *p, const struct owner *o)
+{
+	return p->device == MODEL_NO_DEVICE && !o->label && o->stack_count ? diagnosis_extension(p->x, o->stacks->stack)
+									   : NULL;
+}
+
+static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct owner_growth *t)
+{
+	const struct process *whose = reader_process(p->x->selection->reader, t->process);
+	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE,
+	     sure = is_sure(p, t) || (host && owner_growth_leaks(t));
+	return (struct evidence_growth){
+		.site = site_of(p->x, o),
+		.extension = extension_of(p, o),
+		.of = memory_of(p->kind, arenas),
+		.sites = 1,
+		.pid = reader_processes(p->x->selection->reader) > 1 ? whose->pid : 0,
+		.fit = { t->growth.kind, t->growth.certainty, t->growth.jumps },
+		.bytes = t->all_bytes > 0 ? (uint64_t)t->all_bytes : 0,
+		.per_step = t->stepped ? t->growth.rate : 0,
+		.per_second = t->all_per_second,
+		.blocks_per_step = t->stepped ? t->blocks_per_x : 0,
+		.block_bytes = (uint64_t)t->mean_block_bytes,
+		.fails_step = t->stepped && t->forecast.ever ? t->forecast.x : 0,
+		.fails_low = t->forecast.ever ? t->forecast.low : 0,
+		.fails_high = t->forecast.ever ? t->forecast.high : 0,
+		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
+		.fails_in = fails_in(&t->growth, &t->forecast),
+		.late = t->growth.since_x > t->x[0],
+		.since = t->growth.since_x,
+		.file_backed = t->outlook == OUTLOOK_GIVES_WAY,
+		.arenas = arenas,
+		.freed_some = true,
+		.sure = sure,
+		.works = host ? owner_growth_leaks(t) : sure && t->outlook != OUTLOOK_PASSES && works(p, t),
+		.outlook = t->outlook,
+		.processes = t->growing,
+		.lasted_s = t->lasted_s,
+		.category = category_of(p, o),
+		.tensors = keeping_stacks(p, o, t),
+		.is_copy = is_copy(p, o, t),
+		.unproven = (uint64_t)t->growth.unproven,
+	};
+}
+
+/* One cause: what grows at the same pace. */
+static void join(struct evidence_growth *to, const struct evidence_growth *g)
+{
+	if (g->bytes > to->bytes) {
+		to->site = g->site;
+		to->extension = g->extension;
+		to->block_bytes = g->block_bytes;
+		to->category = g->category;
+	}
+	if (g->fit.certainty > to->fit.certainty)
+		to->fit.certainty = g->fit.certainty;
+	to->sites++;
+	to->processes = g->processes > to->processes ? g->processes : to->processes;
+	to->lasted_s = fmax(to->lasted_s, g->lasted_s);
+	to->tensors += g->tensors;
+	to->bytes += g->bytes;
+	to->per_step += g->per_step;
+	to->per_second += g->per_second;
+	to->blocks_per_step += g->blocks_per_step;
+}
+
+static bool never_freed(const struct place *p, const struct owner *o, uint32_t process)
+{
+	for (size_t i = 0; i < o->member_count; i++) {
+		const struct model_site *s = o->members[i];
+		if (s->process == process && s->peak_blocks < s->allocations)
+			return false;
+	}
+	(void)p;
+	return true;
+}
+
+struct found {
+	struct evidence_growth growth;
+	struct owner_growth *owner_growth;
+};
+
+static int larger_growth(const void *a, const void *b)
+{
+	const struct evidence_growth *x = a, *y = b;
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* When the whole track meets its limit: that is what the user will see. */
+static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
+{
+	const struct timeline *c = p->x->timeline;
+	const struct step_list *list = timeline_step_list(c, process);
+	for (size_t k = 0; list && k < list->track_count; k++) {
+		const struct step_track *t = &list->tracks[k];
+		double limit;
+		if (t->kind != p->kind || t->device != p->device)
+			continue;
+		struct growth all = timeline_growth(list, t);
+		struct forecast f = owner_growth_forecast(c, p->x->selection, list, t, &all, &limit);
+		if (!growth_is_steady(&all) || !f.ever)
+			continue;
+		bool stepped = list->source != LOOP_NONE;
+		g->fails_step = stepped ? f.x : 0;
+		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
+		g->fails_in = fails_in(&all, &f);
+		g->fails_low = f.low;
+		g->fails_high = f.high;
+	}
+}
+
+static size_t collect(const struct place *p, const struct owners *s, struct found *list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < s->count && i < MOST_OWNERS; i++) {
+		const struct owner *o = &s->owners[i];
+		struct owner_growth *t = (double)o->bytes < LEAST_PART * (double)s->bytes ? NULL : malloc(sizeof(*t));
+		if (!t)
+			break;
+		owner_growth_of(t, p->x->timeline, p->x->selection, o);
+		/* folded: modules, libraries' own */
+		bool ours = !o->folded && (p->process == UINT32_MAX || t->process == p->process);
+		bool grew = t->growth.kind != GROWTH_NONE || t->growth.unproven;
+		if (!ours || !grew || fmax(t->growth.bytes, t->growth.unproven) < LEAST_PART * (double)s->bytes) {
+			free(t);
+			continue;
+		}
+		list[count] = (struct found){ growth_from(p, o, t), t };
+		list[count].growth.freed_some = !never_freed(p, o, t->process);
+		count++;
+	}
+	return count;
+}
+
+static size_t group(const struct place *p, struct found *list, size_t count, struct evidence_growth *out)
+{
+	struct owner_growth *owners[MOST_OWNERS];
+	size_t groups = 0, first[MOST_OWNERS];
+	for (size_t i = 0; i < count; i++)
+		owners[i] = list[i].owner_growth;
+	owner_growth_group(owners, count);
+	for (size_t i = 0; i < count; i++) {
+		size_t k = 0;
+		while (k < groups && !(owners[i]->group && owners[first[k]]->group == owners[i]->group))
+			k++;
+		if (k < groups) {
+			join(&out[k], &list[i].growth);
+			continue;
+		}
+		first[groups] = i;
+		out[groups] = list[i].growth;
+		if (growth_is_steady(&owners[i]->growth))
+			set_forecast(p, &out[groups], owners[i]->process);
+		groups++;
+	}
+	return groups;
+}
+
+/* Appends to *items what grows there. */
+static int add_growth(const struct place *p, const struct evidence_growth **items, size_t *count)
+{
+	struct owners *s = NULL;
+	struct found list[MOST_OWNERS];
+	int e = owners_of(p, &s);
+	struct evidence_growth *room = e < 0 ? NULL : diagnosis_room(p->x, (*count + MOST_OWNERS) * sizeof(*room));
+	if (!room) {
+		owners_free(s);
+		return e < 0 ? e : error_memory();
+	}
+	if (*count)
+		memcpy(room, *items, *count * sizeof(*room));
+	size_t found = collect(p, s, list);
+	*count += group(p, list, found, room + *count);
+	for (size_t i = 0; i < found; i++)
+		free(list[i].owner_growth);
+	owners_free(s);
+	if (*count)
+		qsort(room, *count, sizeof(*room), larger_growth);
+	*items = room;
+	return 0;
+}
+
+/* Of one process, or of the one with the most to tell. */
+static const struct step_list *pace_on(const struct diagnosis *x, uint32_t device, uint32_t process,
+				       const struct step_track **track)
+{
+	const struct step_list *best = NULL;
+	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
+		const struct step_list *p =
+			process == UINT32_MAX || process == id ? timeline_step_list(x->timeline, id) : NULL;
+		for (size_t k = 0; p && k < p->track_count; k++)
+			if (p->tracks[k].device == device &&
+			    (device != MODEL_NO_DEVICE || p->tracks[k].kind == MODEL_HEAP) &&
+			    (!best || p->tracks[k].count > (*track)->count)) {
+				best = p;
+				*track = &p->tracks[k];
+			}
+	}
+	return best;
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------ */
+
+static const struct phase_track *track_of(const struct phase *p, enum model_kind kind, uint32_t device)
+{
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == kind && p->tracks[k].device == device)
+			return &p->tracks[k];
+	return NULL;
+}
+
+static bool has_marks(const struct diagnosis *x, uint32_t process)
+{
+	const struct phases *all = timeline_phases(x->timeline);
+	for (size_t i = 0; i < phases_count(all); i++)
+		if (phases_get(all, i)->process->id == process && phases_get(all, i)->source != PHASE_LINE)
+			return true;
+	return false;
+}
+
+/* The innermost phase that was running then. */
+static const struct phase *phase_at(const struct diagnosis *x, uint32_t process, uint64_t ns, bool marks)
+{
+	const struct phases *all = timeline_phases(x->timeline);
+	const struct phase *best = NULL;
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *p = phases_get(all, i);
+		if (p->process->id == process && (p->source != PHASE_LINE) == marks && p->begin_ns <= ns &&
+		    ns <= p->end_ns && (!best || p->end_ns - p->begin_ns < best->end_ns - best->begin_ns))
+			best = p;
+	}
+	return best;
+}
+
+static unsigned steps_of_process(const struct diagnosis *x, uint32_t process)
+{
+	const struct step_list *list = timeline_step_list(x->timeline, process);
+	return list && list->source != LOOP_NONE ? (unsigned)list->total : 0;
+}
+
+static bool after_steps(const struct diagnosis *x, const struct phase *p)
+{
+	const struct step_list *list = timeline_step_list(x->timeline, p->process->id);
+	size_t least = list && list->source == LOOP_SITES ? OUTLOOK_STEPS : LEAST_STEPS;
+	return list && list->source != LOOP_NONE && list->count > least && list->steps[least].begin_ns < p->begin_ns &&
+	       !only_loads(list);
+}
+
+/* Steps that began before that. */
+static size_t steps_until(const struct step_list *list, uint64_t ns)
+{
+	size_t low = 0, high = list->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (list->steps[middle].begin_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A line that the loop's steps go through. How often it was entered doesn't tell: as long as nothing else of its
+ * function shows, it is once. */
+static bool steps_run(const struct diagnosis *x, const struct phase *p)
+{
+	const struct phases *all = timeline_phases(x->timeline);
+	const struct step_list *list = timeline_step_list(x->timeline, p->process->id);
+	size_t in = 0;
+	if (p->source != PHASE_LINE || !list || list->source == LOOP_NONE)
+		return false;
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *other = phases_get(all, i);
+		if (other->name == p->name && other->begin_ns < p->begin_ns) /* another visit of the line */
+			in += steps_until(list, higher(other->begin_ns,
+						       other->end_ns < p->begin_ns ? other->end_ns : p->begin_ns)) -
+			      steps_until(list, other->begin_ns);
+	}
+	return 2 * in > steps_until(list, p->begin_ns);
+}
+
+/* Phases around the failing one, and of the other source, say the same once more. */
+static bool is_beside(const struct phase *p, const struct phase *failing, bool marks)
+{
+	if ((p->source != PHASE_LINE) != marks)
+		return false;
+	return !failing || p == failing || p->visits > 1 || p->end_ns <= failing->begin_ns ||
+	       p->begin_ns >= failing->end_ns;
+}
+
+/* What ran while the uncaught failure unwound needs nothing: it only finds what was there. */
+static bool is_aftermath(const struct phase *p, const struct model_oom *oom)
+{
+	return oom && oom->outcome == OUTCOME_FATAL && oom->process == p->process->id && p->begin_ns >= oom->at.ns;
+}
+
+static int set_phases(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+{
+	const struct phases *all = timeline_phases(x->timeline);
+	struct evidence_phase *list = diagnosis_room(x, phases_count(all) * sizeof(*list));
+	if (!list)
+		return error_memory();
+	for (size_t i = 0; i < phases_count(all); i++) {
+		const struct phase *p = phases_get(all, i);
+		bool marks = has_marks(x, p->process->id);
+		const struct phase *failing =
+			oom && oom->process == p->process->id ? phase_at(x, oom->process, oom->at.ns, marks) : NULL;
+		const struct phase_track *t = track_of(p, MODEL_POOL, device);
+		t = t ? t : track_of(p, MODEL_DEVICE, device);
+		struct phase_freed f = { 0 };
+		if (!t || !is_beside(p, failing, marks) || is_aftermath(p, oom))
+			continue;
+		if (!phase_freed(p, t, &f) || f.in_pool < 0)
+			f = (struct phase_freed){ 0 };
+		list[e->phases.count++] = (struct evidence_phase){
+			.name = p->name,
+			.pid = p->process->pid,
+			.begin_bytes = t->begin_bytes,
+			.peak_bytes = t->peak_bytes,
+			.freed = f.freed,
+			.in_pool = (uint64_t)f.in_pool,
+			.failing = p == failing,
+			.times = (unsigned)p->visits,
+			.line = p->source == PHASE_LINE,
+			.steps = steps_of_process(x, p->process->id),
+			.after_steps = after_steps(x, p),
+			.steps_run = steps_run(x, p),
+		};
+	}
+	e->phases.items = list;
+	return 0;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------- */
+
+/* In steps that were over; of a few nothing can be said. */
+static uint64_t highest_before(const struct step_list *p, const struct step_track *t, uint64_t ns)
+{
+	uint64_t most = 0;
+	size_t i = 0;
+	for (; i < p->count && p->steps[i].end_ns < ns; i++)
+		most = step_high(t, i) > most ? step_high(t, i) : most;
+	return i > LEAST_STEPS ? most : EVIDENCE_UNKNOWN;
+}
+
+int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
+{
+	const struct step_track *track = NULL;
+	uint32_t whose = oom ? oom->process : UINT32_MAX;
+	const struct step_list *list = pace_on(x, device, whose, &track);
+	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
+	e->growth_known = list && track->count >= GROWTH_LEAST_POINTS;
+	if (list && list->source != LOOP_NONE) {
+		e->steps = (unsigned)list->total;
+		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
+	}
+	e->most_before =
+		oom && list && has_sure_steps(list) ? highest_before(list, track, oom->at.ns) : EVIDENCE_UNKNOWN;
+	int error =
+		e->growth_known ? add_growth(e->pool.known ? &pool : &memory, &e->growth.items, &e->growth.count) : 0;
+	return error < 0 ? error : set_phases(x, e, device, oom);
+}
+
+int evidence_time_host(struct diagnosis *x)
+{
+	struct evidence_host *h = &x->evidence.host;
+	const struct step_track *track = NULL;
+	const struct step_list *list = pace_on(x, MODEL_NO_DEVICE, UINT32_MAX, &track);
+	h->growth_known = list && track->count >= GROWTH_LEAST_POINTS;
+	int e = 0;
+	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
+		e = add_growth(&(struct place){ x, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,
+			       &h->growth.count);
+	return e;
+}

@@ -1,0 +1,14 @@
+/* Fills the part of the evidence that is about time. */
+#ifndef MT_DIAGNOSIS_EVIDENCE_GROWTH_H
+#define MT_DIAGNOSIS_EVIDENCE_GROWTH_H
+
+#include "analyzer/diagnosis/diagnosis_data.h"
+
+/* `oom` is the failure that is explained, or NULL. e->pool.known is set already. */
+int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom);
+int evidence_time_host(struct diagnosis *x);
+
+/* evidence_ends.c: who died of a refusal. */
+void evidence_ends(struct diagnosis *x);
+
+#endif

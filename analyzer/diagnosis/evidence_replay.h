@@ -1,0 +1,12 @@
+/* Advice about the pool's settings, tried on the recorded requests before it is given. */
+#ifndef MT_DIAGNOSIS_EVIDENCE_REPLAY_H
+#define MT_DIAGNOSIS_EVIDENCE_REPLAY_H
+
+#include "analyzer/diagnosis/diagnosis_data.h"
+
+/* Fills e->pool.expanded of a device on which a request of the pool failed. Costs passes over the trace, so only where
+ * the pool has enough unused. */
+int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
+			   const struct model_oom *oom);
+
+#endif

@@ -1,0 +1,76 @@
+#include "analyzer/diagnosis/own_allocator.h"
+
+#include "analyzer/diagnosis/managed_heaps.h"
+#include "analyzer/symbols/python_arenas.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#define LEAST_BYTES (16ull << 20)
+#define TIMES_HEAP  4
+#define INNERMOST   4 /* frames that an allocator needs to map more */
+#define MANY        8 /* mappings of code without names: fewer may be its data */
+
+/* Short names. */
+static const char *const names[] = {
+	"*malloc*", "*calloc*",    "*realloc*", "*memalign*", "*aligned_alloc*", "operator new*", "mi_*",
+	"je_*",     "tcmalloc::*", "tlsf_*",    "*_alloc",    "*_alloc_*",       "*Allocat*",
+};
+
+static bool is_named_so(const struct frame *f)
+{
+	for (size_t i = 0; f->name && i < sizeof(names) / sizeof(*names); i++)
+		if (fnmatch(names[i], f->name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* Of those that are no interpreter's and no runtime's. */
+struct found {
+	const struct frame *frame;
+	bool nameless;
+};
+
+static bool find_mapper(const struct selection *v, const struct process *p, const struct model_site *s,
+			struct found *out)
+{
+	uint32_t stack = stacks_of_site(v->stacks, p, s->number, s->node, s->node2);
+	unsigned native = 0;
+	*out = (struct found){ 0 };
+	if (managed_heaps_stack(v, stack) || python_arenas_is(v->stacks, stack, s->peak_bytes, s->peak_blocks))
+		return false;
+	for (struct stack_walk w = { .next = stack }; native < INNERMOST && !out->frame && stack_step(v->stacks, &w);
+	     native++) {
+		const struct frame *f = w.frame;
+		if (f->language && !strcmp(f->language, "python"))
+			break; /* what it calls maps data */
+		bool of_program = f->library && p->exe && !strcmp(f->library, p->exe);
+		out->frame = is_named_so(f) ? f : NULL;
+		out->nameless |= native == 0 && of_program && !f->name;
+	}
+	return out->frame || out->nameless;
+}
+
+struct own_allocator own_allocator_find(const struct selection *v, const struct model_process *m)
+{
+	struct own_allocator own = { 0 };
+	uint64_t most = 0, nameless = 0, nameless_blocks = 0;
+	if (m->map[MAP_ANON].peak_bytes < LEAST_BYTES ||
+	    m->map[MAP_ANON].peak_bytes / TIMES_HEAP < m->kind[MODEL_HEAP].peak_bytes)
+		return own;
+	for (uint32_t i = 0; i < m->site_count; i++) {
+		const struct model_site *s = &m->sites[i];
+		struct found f;
+		if (s->kind != MODEL_MAP || !s->peak_bytes || !find_mapper(v, m->process, s, &f))
+			continue;
+		own.bytes += f.frame ? s->peak_bytes : 0;
+		nameless += f.frame ? 0 : s->peak_bytes;
+		nameless_blocks += f.frame ? 0 : s->peak_blocks;
+		own.frame = f.frame && s->peak_bytes > most ? f.frame : own.frame;
+		most = f.frame && s->peak_bytes > most ? s->peak_bytes : most;
+	}
+	if (nameless_blocks >= MANY)
+		own.bytes += nameless;
+	bool enough = own.bytes >= LEAST_BYTES && own.bytes / TIMES_HEAP >= m->kind[MODEL_HEAP].peak_bytes;
+	return enough ? own : (struct own_allocator){ 0 };
+}

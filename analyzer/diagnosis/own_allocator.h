@@ -1,0 +1,19 @@
+/*
+ * An allocator that is linked into a program, or into one of its libraries, and serves it without the malloc family:
+ * the hooks see what it maps, and nothing of what it gives out. It is noticed by mappings that grow while the heap does
+ * not, made through a function with an allocator's name, or, again and again, by code of the program that has no names.
+ */
+#ifndef MT_DIAGNOSIS_OWN_ALLOCATOR_H
+#define MT_DIAGNOSIS_OWN_ALLOCATOR_H
+
+#include "analyzer/model/selection.h"
+
+struct own_allocator {
+	/* anonymous memory that it had mapped at the peak of the process's mappings; 0 = there is none */
+	uint64_t bytes;
+	const struct frame *frame; /* the function of it that maps most; NULL = it has no name. Borrowed */
+};
+
+struct own_allocator own_allocator_find(const struct selection *v, const struct model_process *m);
+
+#endif

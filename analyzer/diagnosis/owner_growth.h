@@ -1,0 +1,56 @@
+/* Which owners grow, by how much a step, of what shape, and when memory ends. */
+#ifndef MT_DIAGNOSIS_OWNER_GROWTH_H
+#define MT_DIAGNOSIS_OWNER_GROWTH_H
+
+#include "analyzer/timeline/forecast.h"
+#include "analyzer/timeline/outlook.h"
+#include "analyzer/timeline/timeline.h"
+
+enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNER_GROWTH_BIGGER_BLOCKS };
+
+/* How one owner's live bytes went in the process where it grows most. */
+struct owner_growth {
+	enum outlook outlook; /* OUTLOOK_NONE: it does not grow steadily */
+	double lasted_s;      /* while it grew */
+	struct growth growth; /* its x: steps, or seconds where there are none */
+	uint32_t process;     /* id */
+	bool stepped;         /* x is steps */
+	double period_s;      /* of a step, by time */
+	unsigned growing;     /* processes it leaks in; 1 where it leaks in none. Together: */
+	double all_bytes, all_per_second;
+	double blocks_per_x;     /* more blocks, a step or a second */
+	double mean_block_bytes; /* of what was added; 0 = unknown */
+	enum owner_growth_how how;
+	struct forecast forecast; /* .ever false: no limit is known, or it is not reached */
+	/* owners that grow at the same pace have the same, from 1 on; 0 = it does not grow */
+	unsigned group;
+	size_t points;
+	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
+};
+
+/* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
+ * (.growth.unproven). */
+void owner_growth_of(struct owner_growth *t, const struct timeline *c, const struct selection *v,
+		     const struct owner *o);
+
+/* Its growth goes on: outlook.h. */
+bool owner_growth_leaks(const struct owner_growth *t);
+
+double owner_growth_per_second(const struct owner_growth *t);
+double owner_growth_acceleration_per_s2(const struct owner_growth *t);
+
+/* Numbers the groups of those of the `count` owners that grow at the same pace. */
+void owner_growth_group(struct owner_growth **list, size_t count);
+
+/* When a track meets its limit, in the track's own bytes: of a device what other processes and, of its pool, what lies
+ * outside the pool leave of it; of the host what the control group or the machine had left at the end of the last of
+ * the list's steps. Nothing that was seen after that step is used: of a copy of the list with fewer steps it is what
+ * could be told then. *limit is infinite if it is unknown. */
+struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
+				      const struct step_track *t, const struct growth *g, double *limit);
+
+/* The same with a limit of one's own; its high points are the track's. */
+struct forecast owner_growth_ahead(const struct step_list *p, const struct step_track *t, const struct growth *g,
+				   struct forecast_room room);
+
+#endif

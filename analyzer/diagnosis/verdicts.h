@@ -1,0 +1,90 @@
+/*
+ * Why it failed, or will: evidence in, verdicts out. A verdict always has its evidence as text; one that does not hold
+ * is listed with what rules it out, and where a figure is missing that is said.
+ *
+ *   struct verdicts v;
+ *   int e = verdicts_find(&v, &evidence);
+ *   ... v.held[0] ... verdicts_fini(&v);
+ */
+#ifndef MT_DIAGNOSIS_VERDICTS_H
+#define MT_DIAGNOSIS_VERDICTS_H
+
+#include "analyzer/diagnosis/evidence.h"
+
+enum verdict_kind {
+#define VERDICT(kind, name, device, host, traits, unknown) VERDICT_##kind,
+#include "analyzer/diagnosis/verdicts.def"
+#undef VERDICT
+	VERDICT_KINDS
+};
+
+/* What else is to be minded of a kind. */
+enum verdict_trait {
+	VERDICT_ADDS_UP = 1,        /* it rests on what events added up to, which lost ones may have made */
+	VERDICT_SHOWS_PHASES = 2,   /* a device's phases are worth showing */
+	VERDICT_OF_ADDED = 4,       /* and the highest are those that added most, whatever was there before them */
+	VERDICT_BESIDE_DEVICES = 8, /* that the host is ruled out is also said where the trouble is a device's */
+	VERDICT_TELLS_GROWTH = 16,  /* it says of each site whether it grows, and what its advice mends is mended on the
+				     * host and on devices at once */
+};
+
+enum verdict_status { STATUS_OK = 0, STATUS_PROBLEM, STATUS_INCONCLUSIVE };
+
+/* What a rule says. */
+enum finding {
+	FINDING_NONE = 0, /* it is not about this situation */
+	FINDING_HOLDS,
+	FINDING_RULED_OUT, /* `evidence` says why */
+	FINDING_UNKNOWN,   /* `evidence` says what is missing */
+};
+
+enum { VERDICT_SITES = 4 };
+
+struct verdict {
+	enum verdict_kind kind;
+	const struct evidence_device *device; /* NULL = the host */
+	uint64_t bytes;                       /* that it is about, and ranked by */
+	double confidence;                    /* 0..1 */
+	char *evidence;                       /* a sentence; of a FINDING_UNKNOWN what is missing */
+	char *advice;                         /* or NULL */
+	const char *sites[VERDICT_SITES];     /* borrowed from the evidence; NULL at the end if fewer */
+};
+
+/* The rules are ready for other orders: each looks at nothing but the evidence. `out` is zero but for kind and device.
+ * */
+typedef enum finding verdict_rule(const struct evidence *e, const struct evidence_device *d, struct verdict *out);
+
+struct verdicts {
+	enum verdict_status status;
+	struct verdict *held, *ruled_out, *unknown;
+	size_t held_count, ruled_out_count, unknown_count;
+};
+
+int verdicts_find(struct verdicts *v, const struct evidence *e);
+void verdicts_fini(struct verdicts *v);
+
+/* A process died of a request that was refused, or perhaps of its runtime's own limit. */
+bool verdicts_died(const struct evidence *e);
+
+const char *verdict_name(enum verdict_kind kind);  /* "other_process" */
+const char *verdict_title(enum verdict_kind kind); /* "other process" */
+/* Has the kind that trait? */
+bool verdict_has(enum verdict_kind kind, enum verdict_trait trait);
+/* What is not known where one of that kind holds, or NULL. */
+const char *verdict_unknown(enum verdict_kind kind);
+
+const char *status_name(enum verdict_status status);
+enum growth_certainty verdict_certainty(double confidence);
+
+#define RULE(function) verdict_rule function;
+#define NO_RULE
+#define VERDICT(kind, name, device, host, traits, unknown) device host
+#include "analyzer/diagnosis/verdicts.def"
+#undef VERDICT
+#undef NO_RULE
+#undef RULE
+
+/* The evidence of copies, allocated; fills in advice and sites. */
+char *copies_evidence(const struct evidence_copies *c, struct verdict *out);
+
+#endif

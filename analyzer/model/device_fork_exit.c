@@ -1,0 +1,191 @@
+/* Forks, ends and the beginning of what is looked at. */
+#include "analyzer/model/device.h"
+
+#include "analyzer/util/vec.h"
+
+/* ---- beginnings and ends --------------------------------------------------------------------------------- */
+
+static uint64_t inherited_blocks_key(enum event_space space, uint64_t addr)
+{
+	return addr ^ (uint64_t)(space + 1) << 60;
+}
+
+static int gather(struct blocks *all, const struct blocks *from, enum event_space space)
+{
+	int e = 0;
+	for (size_t i = 0; from->entries && i <= from->mask && !e; i++) {
+		struct block b = from->entries[i];
+		b.addr = inherited_blocks_key(space, b.addr);
+		if (from->entries[i].addr && b.addr && !blocks_find(all, b.addr))
+			e = blocks_put(all, &b);
+	}
+	return e;
+}
+
+int devices_inherit(struct process_memory *a, const struct process_memory *parent)
+{
+	struct blocks all = { 0 };
+	int e = 0;
+	if (!parent->devices)
+		return 0;
+	struct device_books *b = books_of(a);
+	for (size_t i = 0; b && i < parent->devices->share_room && !e; i++)
+		for (int space = 0; parent->devices->shares[i] && space < SPACES && !e; space++)
+			e = gather(&all, &parent->devices->shares[i]->space[space], space);
+	if (b && !e)
+		e = gather(&all, &parent->devices->handles, SPACES);
+	if (b && !e)
+		e = inherited_blocks_init(&b->inherited_blocks, &all, &parent->devices->inherited_blocks);
+	blocks_fini(&all);
+	return b ? e : -MT_EMEMORY;
+}
+
+bool devices_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
+{
+	return inherited_blocks_take(&a->devices->inherited_blocks, inherited_blocks_key(space, addr)) !=
+	       INHERITED_BLOCKS_GONE;
+}
+
+void devices_bring_back(struct process_memory *a, enum event_space space, uint64_t addr)
+{
+	inherited_blocks_put_back(&a->devices->inherited_blocks, inherited_blocks_key(space, addr), 0);
+}
+
+static void leave_device(struct share *s)
+{
+	struct device *d = s->device;
+	const struct model *m = s->account->model;
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		share_settle(s, k);
+	share_touch(s);
+	for (int k = 0; k < MODEL_LAYERS; k++) {
+		struct model_totals *own = &s->layer[k].totals, *sum = &d->layer[k].totals;
+		uint64_t before = sum->live_bytes;
+		s->number_at_end[k] = d->layer[k].number;
+		sum->live_bytes -= own->live_bytes;
+		sum->live_blocks -= own->live_blocks;
+		series_note(&d->seen.timeline[k], &m->timeline, before, sum->live_bytes, sum->live_blocks);
+		if (s->seen.timeline[k].count)
+			series_note(&s->seen.timeline[k], &m->timeline, own->live_bytes, own->live_bytes,
+				    own->live_blocks);
+	}
+}
+
+int devices_end(struct process_memory *a, bool keep_live)
+{
+	int e = a->devices ? ooms_settle(a) : 0;
+	if (!a->devices || e)
+		return e;
+	for (size_t i = 0; i < a->devices->share_room; i++)
+		if (a->devices->shares[i])
+			leave_device(a->devices->shares[i]);
+	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
+		struct model_site *site = &a->sites.sites[i];
+		const struct share *s = site->kind >= MODEL_HOST_KINDS && site->kind < MODEL_KINDS
+						? share_by_device(a, site->device)
+						: NULL;
+		if (s)
+			site_table_touch(site, s->layer[device_layer(site->kind)].number,
+					 s->device->layer[device_layer(site->kind)].number);
+	}
+	for (size_t i = 0; i < a->devices->share_room && !keep_live; i++)
+		for (int k = 0; k < MODEL_LAYERS && a->devices->shares[i]; k++)
+			a->devices->shares[i]->layer[k].totals.live_bytes =
+				a->devices->shares[i]->layer[k].totals.live_blocks = 0;
+	return 0;
+}
+
+void devices_drop(struct process_memory *a)
+{
+	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
+		if (a->devices->shares[i])
+			memory_drop(a->devices->shares[i]);
+	if (a->devices)
+		memory_fini(a->devices);
+}
+
+static void share_free(struct share *s)
+{
+	memory_drop(s);
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		series_fini(&s->seen.timeline[k]);
+	free(s);
+}
+
+void devices_fini_account(struct process_memory *a)
+{
+	struct device_books *b = a->devices;
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->share_room; i++)
+		if (b->shares[i])
+			share_free(b->shares[i]);
+	memory_fini(b);
+	ooms_fini_threads(b);
+	free(b->shares);
+	free(b);
+	a->devices = NULL;
+}
+
+static void device_free(struct device *d)
+{
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		series_fini(&d->seen.timeline[k]);
+	ooms_fini(d);
+	moment_fini(&d->peak);
+	free(d->shares);
+	free(d);
+}
+
+void devices_fini(struct model *m)
+{
+	for (size_t i = 0; i < m->unlisted_count; i++)
+		if (m->unlisted[i] && m->unlisted[i]->seen.index == MODEL_NO_DEVICE)
+			device_free(m->unlisted[i]);
+	for (size_t i = 0; i < m->device_count; i++)
+		device_free(m->devices[i]);
+	free(m->devices);
+	free(m->unlisted);
+	free(m->ooms);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+void devices_restart_account(struct process_memory *a, uint64_t ns)
+{
+	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
+		struct share *s = a->devices->shares[i];
+		for (int k = 0; s && k < MODEL_LAYERS; k++) {
+			if (a->seen.ended)
+				s->layer[k].totals = (struct model_totals){ 0 };
+			peak_sum_restart(&s->layer[k], ns);
+		}
+		if (s)
+			s->seen.ooms = s->seen.retries = 0;
+	}
+}
+
+void devices_restart(struct model *m, uint64_t ns)
+{
+	for (size_t i = 0; i < m->device_count; i++) {
+		struct device *d = m->devices[i];
+		for (int k = 0; k < MODEL_LAYERS; k++) {
+			peak_sum_restart(&d->layer[k], ns);
+			d->peak.layer[k] = d->layer[k].totals.live_bytes;
+		}
+		d->peak.ns = d->rise_ns = ns;
+		d->peak.event = d->rise_event = m->device_events;
+		d->peak_number++;
+		ooms_fini(d);
+	}
+}
+
+void devices_halve(struct model *m)
+{
+	for (size_t i = 0; i < m->device_count; i++)
+		for (int k = 0; k < MODEL_LAYERS; k++) {
+			series_halve(&m->devices[i]->seen.timeline[k]);
+			for (size_t n = 0; n < m->devices[i]->share_count; n++)
+				series_halve(&m->devices[i]->shares[n]->seen.timeline[k]);
+		}
+}

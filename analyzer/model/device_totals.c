@@ -1,0 +1,381 @@
+/* Sums of devices and shares; device.h says which file does the rest. */
+#include "analyzer/model/device.h"
+
+#include "analyzer/model/pool_layout.h"
+#include "analyzer/util/vec.h"
+
+#include <stdio.h>
+
+/* ---- which device it is ---------------------------------------------------------------------------------- */
+
+static bool is_same(const struct device *d, const struct reader_host *host, const struct process_device *known)
+{
+	return d->seen.host == host && d->seen.backend == known->backend && *known->uuid &&
+	       !strcmp(d->seen.uuid, known->uuid);
+}
+
+static struct device *device_new(const struct reader_host *host)
+{
+	struct device *d = calloc(1, sizeof(*d));
+	if (!d) {
+		error_memory();
+		return NULL;
+	}
+	d->seen.index = MODEL_NO_DEVICE;
+	d->seen.host = host;
+	d->seen.uuid = d->seen.model = "";
+	d->seen.used_before = MODEL_UNKNOWN;
+	d->peak.free_bytes = d->peak.total_bytes = MODEL_UNKNOWN;
+	snprintf(d->seen.name, sizeof(d->seen.name), "device ?");
+	return d;
+}
+
+static int device_list(struct model *m, struct device *d)
+{
+	int e = vec_reserve(m->devices, m->device_room, m->device_count + 1);
+	if (e)
+		return e;
+	d->seen.index = (uint32_t)m->device_count;
+	m->devices[m->device_count++] = d;
+	return 0;
+}
+
+static const char *backend_prefix(uint32_t backend)
+{
+	return backend == MT_BACKEND_CUDA ? "cuda" : backend == MT_BACKEND_ASCEND ? "npu" : "device";
+}
+
+/* The device that a process knows as `known`, made if it is new. */
+static struct device *device_of(struct model *m, const struct reader_host *host, const struct process_device *known)
+{
+	struct device *d = NULL;
+	for (size_t i = 0; i < m->device_count && !d; i++)
+		if (is_same(m->devices[i], host, known))
+			d = m->devices[i];
+	if (!d) {
+		d = device_new(host);
+		if (!d || device_list(m, d)) {
+			free(d);
+			return NULL;
+		}
+		d->seen.backend = known->backend;
+		d->seen.uuid = known->uuid;
+		snprintf(d->seen.name, sizeof(d->seen.name), "%s:%u", backend_prefix(known->backend), known->ordinal);
+	}
+	if (!*d->seen.model)
+		d->seen.model = known->name;
+	if (known->total_bytes > d->seen.total_bytes)
+		d->seen.total_bytes = known->total_bytes;
+	return d;
+}
+
+/* ---- shares ---------------------------------------------------------------------------------------------- */
+
+static const struct process_device *find_record(const struct process *p, uint32_t id)
+{
+	const struct process_device *known = NULL;
+	for (; p && !known; p = p->parent)
+		known = process_device(p, id);
+	return known;
+}
+
+static struct device *find_device(struct process_memory *a, const struct process_device *known)
+{
+	struct model *m = a->model;
+	if (known)
+		return device_of(m, a->seen.process->host, known);
+	if (vec_reserve(m->unlisted, m->unlisted_room, m->unlisted_count + 1))
+		return NULL;
+	return m->unlisted[m->unlisted_count++] = device_new(a->seen.process->host);
+}
+
+static struct share *share_new(struct process_memory *a, uint32_t id)
+{
+	const struct process_device *known = id ? find_record(a->seen.process, id) : NULL;
+	struct device *d = find_device(a, known);
+	struct share *s = d ? calloc(1, sizeof(*s)) : NULL;
+	if (!s || vec_reserve(d->shares, d->share_room, d->share_count + 1)) {
+		free(s);
+		error_memory();
+		return NULL;
+	}
+	d->shares[d->share_count++] = s;
+	s->account = a;
+	s->device = d;
+	s->at_peak_stamp = d->peak_number;
+	s->seen = (struct model_share){
+		.process = a->seen.process, .id = id, .ordinal = known ? known->ordinal : 0, .first_ns = UINT64_MAX
+	};
+	return s;
+}
+
+struct device_books *books_of(struct process_memory *a)
+{
+	if (!a->devices && !(a->devices = calloc(1, sizeof(*a->devices))))
+		error_memory();
+	return a->devices;
+}
+
+struct share *share_of(struct process_memory *a, uint32_t id)
+{
+	struct device_books *b = books_of(a);
+	if (!b || vec_reserve(b->shares, b->share_room, id + 1ul))
+		return NULL;
+	if (!b->shares[id])
+		b->shares[id] = share_new(a, id);
+	return b->shares[id];
+}
+
+int devices_set_up(struct model *m)
+{
+	for (size_t i = 0; i < m->process_memory_count; i++) {
+		const struct process *p = m->accounts[i].seen.process;
+		for (unsigned k = 0; k < p->device_count; k++)
+			if (!device_of(m, p->host, &p->devices[k]))
+				return -MT_EMEMORY;
+	}
+	return 0;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+/* More memory than ever, or as much with more of it in the pool. */
+static bool is_highest(const struct device *d)
+{
+	uint64_t memory = d->layer[LAYER_MEMORY].totals.live_bytes, pool = d->layer[LAYER_POOL].totals.live_bytes;
+	return memory > d->peak.layer[LAYER_MEMORY] ||
+	       (memory == d->peak.layer[LAYER_MEMORY] && pool > d->peak.layer[LAYER_POOL]);
+}
+
+void device_settle_moment(struct device *d)
+{
+	if (!is_highest(d))
+		return;
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		d->peak.layer[k] = d->layer[k].totals.live_bytes;
+	d->peak.ns = d->rise_ns;
+	d->peak.event = d->rise_event;
+	d->peak_number++;
+}
+
+void share_touch(struct share *s)
+{
+	if (s->at_peak_stamp == s->device->peak_number)
+		return;
+	s->at_peak_stamp = s->device->peak_number;
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		s->at_peak[k] = s->layer[k].totals.live_bytes;
+}
+
+static void note_series(struct share *s, enum model_layer layer, uint64_t before, uint64_t device_before)
+{
+	const struct model *m = s->account->model;
+	const struct model_totals *own = &s->layer[layer].totals, *sum = &s->device->layer[layer].totals;
+	if (!m->from_reached || (layer == LAYER_POOL && s->leveled))
+		return;
+	series_note(&s->seen.timeline[layer], &m->timeline, before, own->live_bytes, own->live_blocks);
+	series_note(&s->device->seen.timeline[layer], &m->timeline, device_before, sum->live_bytes, sum->live_blocks);
+}
+
+void share_settle(struct share *s, enum model_layer layer)
+{
+	peak_sum_settle(&s->layer[layer]);
+	peak_sum_settle(&s->device->layer[layer]);
+	device_settle_moment(s->device);
+}
+
+void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns)
+{
+	struct peak_sum *own = &s->layer[layer], *sum = &s->device->layer[layer];
+	uint64_t before = own->totals.live_bytes, device_before = sum->totals.live_bytes;
+	if (c.bytes <= 0)
+		share_settle(s, layer);
+	share_touch(s);
+	if (c.site != BLOCK_NO_SITE)
+		process_memory_change_site(s->account, c, own->number, sum->number);
+	peak_sum_change(own, c, ns);
+	peak_sum_change(sum, c, ns);
+	if (c.bytes > 0) {
+		if (s->seen.first_ns == UINT64_MAX)
+			s->seen.first_ns = ns;
+		s->device->rise_ns = ns;
+		s->device->rise_event = s->account->model->device_events;
+	}
+	note_series(s, layer, before, device_before);
+	if (layer != LAYER_MEMORY && layer != LAYER_POOL)
+		return;
+	process_memory_change_sums(s->account, c, layer == LAYER_POOL && s->leveled, ns);
+	if (s->account->model->query.on_change)
+		process_memory_tell(s->account,
+				    &(struct model_change){ .device = s->device->seen.index,
+							    .device_bytes = sum->totals.live_bytes },
+				    &c, ns);
+}
+
+void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)
+{
+	s->layer[layer].totals.allocations++;
+	s->layer[layer].totals.allocated_bytes += bytes;
+	if (layer != LAYER_RESERVED)
+		process_memory_count(s->account, layer == LAYER_POOL ? MODEL_POOL : MODEL_DEVICE, site, bytes);
+}
+
+int share_show(struct share *s)
+{
+	return s->device->seen.index == MODEL_NO_DEVICE ? device_list(s->account->model, s->device) : 0;
+}
+
+int64_t share_site(struct share *s, enum model_kind kind, const struct device_event *e)
+{
+	struct process_memory *a = s->account;
+	enum model_layer layer = kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY;
+	if (share_show(s))
+		return -MT_EMEMORY;
+	struct site_key key = { .process = a->seen.process->id,
+				.node = e->slot->node,
+				.node2 = e->slot->node2,
+				.kind = kind,
+				.device = s->device->seen.index };
+	if (a->model->query.split == MODEL_SPLIT_THREAD)
+		key.split = e->thread;
+	else if (a->model->query.split == MODEL_SPLIT_SIZE)
+		key.split = process_memory_bin(e->slot->size);
+	return site_table_site(&a->sites, &key, s->layer[layer].number, s->device->layer[layer].number);
+}
+
+static int by_site(const void *a, const void *b)
+{
+	const struct model_outside *x = a, *y = b;
+	uint64_t p = (uint64_t)x->process << 32 | x->site, q = (uint64_t)y->process << 32 | y->site;
+	return (p > q) - (p < q);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct model_outside *x = a, *y = b;
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_site(a, b);
+}
+
+void moment_tidy(struct model_moment *at)
+{
+	unsigned n = 0;
+	if (at->outside_count)
+		qsort(at->outside, at->outside_count, sizeof(*at->outside), by_site);
+	for (unsigned i = 0; i < at->outside_count; i++)
+		if (n && !by_site(&at->outside[n - 1], &at->outside[i]))
+			at->outside[n - 1].bytes += at->outside[i].bytes;
+		else
+			at->outside[n++] = at->outside[i];
+	at->outside_count = n;
+	if (n)
+		qsort(at->outside, n, sizeof(*at->outside), by_bytes);
+}
+
+void moment_fini(struct model_moment *at)
+{
+	free(at->parts);
+	free(at->outside);
+	at->parts = NULL;
+	at->outside = NULL;
+	at->part_count = at->outside_count = 0;
+}
+
+static int take_parts(const struct device *d, struct model_moment *at)
+{
+	size_t room = 0;
+	int e = 0;
+	at->parts = calloc(d->share_count + 1, sizeof(*at->parts));
+	if (!at->parts)
+		return error_memory();
+	for (size_t i = 0; i < d->share_count && !e; i++) {
+		const struct share *s = d->shares[i];
+		if (s->account->seen.ended ||
+		    !(s->layer[LAYER_MEMORY].totals.live_bytes | s->layer[LAYER_POOL].totals.live_bytes))
+			continue;
+		struct model_part *part = &at->parts[at->part_count++];
+		part->process = s->seen.process->id;
+		for (int k = 0; k < MODEL_LAYERS; k++)
+			part->layer[k] = s->layer[k].totals.live_bytes;
+		e = memory_outside(s, at, &room);
+	}
+	return e;
+}
+
+int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event)
+{
+	moment_fini(at);
+	*at = (struct model_moment){ .ns = ns,
+				     .event = event,
+				     .free_bytes = MODEL_UNKNOWN,
+				     .total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN };
+	for (int k = 0; k < MODEL_LAYERS; k++)
+		at->layer[k] = d->layer[k].totals.live_bytes;
+	int e = take_parts(d, at);
+	moment_tidy(at);
+	return e;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+static int apply_event(struct process_memory *a, const struct device_event *e)
+{
+	switch (e->slot->kind) {
+	case MT_DEVICE_ALLOC:
+		return memory_alloc(a, e);
+	case MT_DEVICE_FREE:
+		return memory_free(a, e);
+	case MT_DEVICE_FAIL:
+		return oom_fail(a, e);
+	case MT_DEVICE_UNDO:
+		return memory_undo(a, e);
+	case MT_DEVICE_MAP:
+		return memory_map(a, e);
+	case MT_DEVICE_UNMAP:
+		return memory_unmap(a, e);
+	case MT_DEVICE_RESET:
+		return memory_reset(a, e);
+	case MT_DEVICE_INFO:
+		return oom_info(a, e);
+	default:
+		return 0;
+	}
+}
+
+static int take_layouts(struct model *m, uint64_t ns)
+{
+	int e = 0;
+	for (size_t i = 0; i < m->query.peek_count && !e; i++) {
+		struct model_peek *p = &m->query.peeks[i];
+		if (p->event != m->device_events || p->device >= m->device_count)
+			continue;
+		p->ns = ns;
+		pool_layout_free(p->layout);
+		e = pool_layout_take(&p->layout, m, p->device, UINT32_MAX);
+	}
+	return e;
+}
+
+int devices_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+{
+	struct device_event e = { .slot = s, .ring = ring, .thread = thread, .ns = ns };
+	struct model *m = a->model;
+	if (!books_of(a))
+		return -MT_EMEMORY;
+	memcpy(&e.ext, s + 1, sizeof(e.ext));
+	m->device_events++;
+	int error = apply_event(a, &e);
+	if (!error && m->query.peek_count)
+		error = take_layouts(m, ns);
+	return error ? error : m->query.until_event && m->device_events >= m->query.until_event;
+}
+
+/* ---- look-up ---------------------------------------------------------------------------------------------- */
+
+struct share *share_by_device(const struct process_memory *a, uint32_t device)
+{
+	const struct device *d = device < a->model->device_count ? a->model->devices[device] : NULL;
+	for (size_t i = 0; d && i < d->share_count; i++)
+		if (d->shares[i]->account == a)
+			return d->shares[i];
+	return NULL;
+}

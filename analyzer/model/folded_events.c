@@ -1,0 +1,173 @@
+/* What folded blocks say of the events that they lack: totals, and what pools had in between. */
+#include "analyzer/model/device.h"
+
+#include "analyzer/util/vec.h"
+
+/* ---- totals ---------------------------------------------------------------------------------------------- */
+
+static void add_totals(struct model_totals *t, const struct mt_event *s, const struct mt_ext_device *ext)
+{
+	t->allocations += s->addr;
+	t->frees += s->addr;
+	t->allocated_bytes += ext->stream;
+	t->temporary += ext->other;
+}
+
+static void add_bin(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext)
+{
+	struct model_bin *bin = &a->seen.bins[process_memory_bin(s->size)];
+	bin->allocations += s->addr;
+	bin->temporary += ext->other;
+}
+
+/* `s->addr` blocks came and went. */
+static int add_sum(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext)
+{
+	const enum event_space space = space_of_what(ext->capture);
+	struct mt_event one = *s;
+	const enum model_kind kind = space_kind(space);
+	if (space == SPACES)
+		return 0;
+	bool device = kind == MODEL_DEVICE || kind == MODEL_POOL;
+	one.kind = kind == MODEL_HEAP ? MT_ALLOC : kind == MODEL_MAP ? MT_MAP : MT_DEVICE_ALLOC;
+	struct share *share = device ? share_of(a, ext->device) : NULL;
+	if (device && !share)
+		return -MT_EMEMORY;
+	const struct device_event event = { .slot = &one, .ext = *ext, .thread = ext->status };
+	int64_t site = device ? share_site(share, kind, &event) : process_memory_site(a, kind, &one, ext->status);
+	if (site < 0)
+		return (int)site;
+	add_totals(&a->kind[kind].totals, s, ext);
+	if (device)
+		add_totals(&share->layer[device_layer(kind)].totals, s, ext);
+	if (kind == MODEL_HEAP)
+		add_bin(a, s, ext);
+	a->seen.events += 2 * s->addr;
+	a->seen.fold.blocks += s->addr;
+	a->seen.fold.bytes += ext->stream;
+	if (kind != MODEL_MAP) /* whose sites don't count them */
+		site_table_temporary(&a->sites, (uint32_t)site, (uint32_t)ext->other);
+	site_table_unseen(&a->sites, (uint32_t)site);
+	return ext->source ? process_memory_set_last(a, kind, ext->status, 0) : 0;
+}
+
+/* ---- levels ---------------------------------------------------------------------------------------------- */
+
+static void tell(const struct share *s, const struct mt_event *slot, const struct mt_ext_device *ext, uint64_t ns)
+{
+	const struct process_memory *a = s->account;
+	if (!a->model->query.on_level)
+		return;
+	a->model->query.on_level(a->model->query.arg, &(struct model_level_change){ .process = a->seen.process,
+										    .kind = MODEL_POOL,
+										    .device = s->device->seen.index,
+										    .low = slot->addr,
+										    .high = slot->size,
+										    .now = ext->stream,
+										    .allocations = ext->other,
+										    .end = !s->leveled,
+										    .ns = ns });
+}
+
+/* Of sums of several devices and processes the others' parts are as they were last. */
+static void note(struct share *s, uint64_t bytes)
+{
+	struct process_memory *a = s->account;
+	const struct axis *axis = &a->model->timeline;
+	const struct model_totals *own = &s->layer[LAYER_POOL].totals, *device = &s->device->layer[LAYER_POOL].totals;
+	const struct model_totals *process = &a->kind[MODEL_POOL].totals, *host = &a->host->kind[MODEL_POOL].totals;
+	const uint64_t rest = a->left_out - s->left_out - own->live_bytes, was = s->level_bytes;
+	if (a->model->from_reached) {
+		series_note(&s->seen.timeline[LAYER_POOL], axis, was, bytes, own->live_blocks);
+		series_note(&s->device->seen.timeline[LAYER_POOL], axis, device->live_bytes - own->live_bytes + was,
+			    device->live_bytes - own->live_bytes + bytes, device->live_blocks);
+		series_note(&a->seen.timeline[MODEL_POOL], axis, process->live_bytes + rest + was,
+			    process->live_bytes + rest + bytes, process->live_blocks);
+		series_note(&a->host->timeline[MODEL_POOL], axis, host->live_bytes + rest + was,
+			    host->live_bytes + rest + bytes, host->live_blocks);
+	}
+	s->level_bytes = bytes;
+}
+
+static void set_left_out(struct share *s, uint64_t bytes)
+{
+	s->account->left_out += bytes - s->left_out;
+	s->left_out = bytes;
+}
+
+static int level(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext, uint64_t ns)
+{
+	struct share *share = ext->capture ? share_of(a, ext->device) : NULL;
+	if (!ext->capture) {
+		if (a->model->query.on_level)
+			a->model->query.on_level(a->model->query.arg,
+						 &(struct model_level_change){ .process = a->seen.process,
+									       .kind = MODEL_KINDS,
+									       .device = MODEL_NO_DEVICE,
+									       .allocations = ext->other,
+									       .ns = ns });
+		return 0;
+	}
+	if (!share || share_show(share))
+		return -MT_EMEMORY;
+	if (!share->leveled)
+		share->level_bytes = s->addr;
+	share->leveled = true;
+	note(share, s->addr);
+	note(share, s->size);
+	note(share, ext->stream);
+	set_left_out(share, ext->stream - share->layer[LAYER_POOL].totals.live_bytes);
+	tell(share, s, ext, ns);
+	return 0;
+}
+
+/* From here on nothing is left out, or the next block says at once what is. */
+static void end_levels(struct process_memory *a, uint64_t ns)
+{
+	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
+		struct share *s = a->devices->shares[i];
+		if (!s || !s->leveled)
+			continue;
+		const uint64_t live = s->level_bytes;
+		s->leveled = false;
+		note(s, live);
+		set_left_out(s, 0);
+		tell(s, &(struct mt_event){ .addr = live, .size = live & MT_MAX_SIZE },
+		     &(struct mt_ext_device){ .stream = live }, ns);
+	}
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+static void set_missing(struct model_fold *f, uint64_t heap, uint64_t other)
+{
+	f->now_bytes = heap;
+	f->now_other_bytes = other;
+	f->most_bytes = heap > f->most_bytes ? heap : f->most_bytes;
+	f->most_other_bytes = other > f->most_other_bytes ? other : f->most_other_bytes;
+}
+
+int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint64_t ns)
+{
+	struct mt_ext_device ext;
+	memcpy(&ext, s + 1, sizeof(ext));
+	a->seen.events--;
+	a->seen.fold.until_ns = ns;
+	switch (ext.class) {
+	case MT_FOLD_BEGIN:
+		set_missing(&a->seen.fold, s->addr, ext.stream);
+		return 0;
+	case MT_FOLD_SUM:
+		return add_sum(a, s, &ext);
+	case MT_FOLD_LEVEL:
+		return level(a, s, &ext, ns);
+	case MT_FOLD_LAST:
+		return process_memory_set_last(a, MODEL_MAP, ext.status, 0);
+	case MT_FOLD_END:
+		set_missing(&a->seen.fold, 0, 0);
+		end_levels(a, ns);
+		return 0;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,625 @@
+/* Drives the books of all processes with the reader's stream, and shows the result. */
+#include "analyzer/model/model.h"
+
+#include "analyzer/model/device.h"
+#include "analyzer/model/loss_doubt.h"
+#include "analyzer/model/process_memory.h"
+#include "analyzer/model/site_table.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
+
+enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
+
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+static void halve_timelines(struct model *m)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		for (size_t i = 0; i < m->process_memory_count; i++)
+			series_halve(&m->accounts[i].seen.timeline[k]);
+		for (size_t i = 0; i <= m->host_count; i++)
+			series_halve(&m->hosts[i].timeline[k]);
+	}
+	devices_halve(m);
+}
+
+/* Figures begin now: counts and peaks of before are forgotten, what is live stays. */
+static void restart_account(struct process_memory *a, uint64_t ns)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		if (a->seen.ended)
+			a->kind[k].totals = (struct model_totals){ 0 };
+		peak_sum_restart(&a->kind[k], ns);
+	}
+	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
+		struct model_site *s = &a->sites.sites[i];
+		if (a->seen.ended)
+			s->live_bytes = s->live_blocks = 0;
+	}
+	for (int b = 0; b < MODEL_BINS; b++) {
+		struct model_bin *bin = &a->seen.bins[b];
+		*bin = (struct model_bin){ .live_bytes = bin->live_bytes, .live_blocks = bin->live_blocks };
+		if (a->seen.ended)
+			*bin = (struct model_bin){ 0 };
+	}
+	for (size_t n = 0; n < a->sites.count && !a->sites.numbers_only; n++)
+		a->sites.origins[n].temporary = 0;
+	for (int c = 0; c < MAP_CLASSES; c++)
+		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
+	a->seen.events = a->seen.lost_events = a->seen.map_given_bytes = 0;
+	devices_restart_account(a, ns);
+}
+
+static void reach_from(struct model *m)
+{
+	for (size_t i = 0; i < m->process_memory_count; i++)
+		restart_account(&m->accounts[i], m->query.from_ns);
+	for (size_t i = 0; i <= m->host_count; i++) {
+		for (int k = 0; k < MODEL_KINDS; k++)
+			peak_sum_restart(&m->hosts[i].kind[k], m->query.from_ns);
+		for (int c = 0; c < MAP_CLASSES; c++)
+			m->hosts[i].map[c].peak_bytes = m->hosts[i].map[c].bytes;
+	}
+	devices_restart(m, m->query.from_ns);
+	m->failure_count = 0;
+	hash_index_fini(&m->failure_index);
+	m->from_reached = true;
+}
+
+static void move_to(struct model *m, uint64_t ns)
+{
+	m->end_ns = ns;
+	if (ns < m->query.from_ns)
+		return;
+	if (!m->from_reached)
+		reach_from(m);
+	for (unsigned n = axis_advance(&m->timeline, ns); n; n--)
+		halve_timelines(m);
+}
+
+/* ---- at query.level_ns ----------------------------------------------------------------------------------- */
+
+/* The last of n stretches that begins at an address or below; NULL if none does. */
+static struct model_stretch *stretch_of(struct model_stretch *s, size_t n, uint64_t addr)
+{
+	size_t low = 0;
+	while (low < n) {
+		size_t middle = (low + n) / 2;
+		if (s[middle].start <= addr)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low ? &s[low - 1] : NULL;
+}
+
+static void fill_stretches(const struct process_memory *a, struct model_stretch *s, size_t n)
+{
+	for (struct model_stretch *x = s; x < s + n; x++) {
+		const struct range *r = ranges_overlap(&a->maps, x->start, x->end);
+		for (; r; r = ranges_overlap(&a->maps, r->end, x->end))
+			if (r->class == MAP_ANON && !r->inherited)
+				x->live += (r->end < x->end ? r->end : x->end) -
+					   (r->start > x->start ? r->start : x->start);
+	}
+	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
+		const struct block *b = &a->heap.entries[i];
+		struct model_stretch *x = b->addr ? stretch_of(s, n, b->addr) : NULL;
+		if (x && b->addr < x->end)
+			x->live += b->size;
+	}
+}
+
+static int add_to_level(void *arg, const struct range *r)
+{
+	struct process_memory *a = arg;
+	struct model_level *l = &a->seen.level;
+	if (r->class != MAP_ANON || r->inherited)
+		return 0;
+	const struct site_key site = site_table_key(&a->sites, r->site);
+	size_t i = 0;
+	while (i < l->stack_count && (l->by_stack[i].node != site.node || l->by_stack[i].node2 != site.node2))
+		i++;
+	if (i == l->stack_count) {
+		if (vec_reserve(l->by_stack, l->stack_room, l->stack_count + 1))
+			return -MT_EMEMORY;
+		l->by_stack[l->stack_count++] = (struct model_level_map){ .node = site.node, .node2 = site.node2 };
+	}
+	l->by_stack[i].bytes += r->end - r->start;
+	return 0;
+}
+
+/* Just before the first thing that happens after query.level_ns. */
+static int take_level(struct process_memory *a)
+{
+	struct model_level *l = &a->seen.level;
+	l->taken = true;
+	for (int k = 0; k < MODEL_HOST_KINDS; k++)
+		l->live[k] = a->kind[k].totals.live_bytes;
+	for (int c = 0; c < MAP_CLASSES; c++)
+		l->map[c] = a->seen.map[c].bytes;
+	l->registered_bytes = a->seen.registered_bytes;
+	process_memory_see_footprint(a);
+	l->footprint = a->seen.footprint;
+	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
+	const struct model_query *q = &a->model->query;
+	size_t first = 0, n = 0;
+	while (first < q->stretch_count && q->stretches[first].process != a->seen.process->id)
+		first++;
+	while (first + n < q->stretch_count && q->stretches[first + n].process == a->seen.process->id)
+		n++;
+	if (n)
+		fill_stretches(a, q->stretches + first, n);
+	return ranges_each(&a->maps, add_to_level, a);
+}
+
+static inline int pass_level(struct process_memory *a, uint64_t ns)
+{
+	uint64_t level = a->model->query.level_ns;
+	bool now = level && ns > level && !a->seen.level.taken && a->seen.started && a->seen.process->start_ns <= level;
+	return now ? take_level(a) : 0;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------------------- */
+
+static int start(struct model *m, const struct process *p)
+{
+	struct process_memory *a = &m->accounts[p->id];
+	a->seen.started = true;
+	return p->parent && m->accounts[p->parent->id].seen.started
+		       ? process_memory_inherit(a, &m->accounts[p->parent->id])
+		       : 0;
+}
+
+/* A process that still runs keeps what it has: only its trace ends here. */
+static int end(struct model *m, const struct process *p)
+{
+	if (p->state == PROCESS_RUNNING)
+		return 0;
+	bool keep_live = p->exit_kind != MT_EXIT_EXEC && m->query.until_ns == UINT64_MAX && !m->query.until_event;
+	return process_memory_end(&m->accounts[p->id], keep_live);
+}
+
+/* Nearly all time goes into waiting for memory: what an event needs is asked for some events before. */
+static inline void prefetch(const struct process_memory *a, const struct mt_event *far, const struct mt_event *near)
+{
+	blocks_prefetch(&a->heap, far->addr);
+	if (far->kind == MT_ALLOC)
+		site_table_prefetch(&a->sites, far->node, far->node2);
+	if (near->kind == MT_ALLOC) {
+		site_table_prefetch_found(&a->sites, near->node, near->node2);
+	} else if (near->kind == MT_FREE) {
+		const struct block *b = blocks_find(&a->heap, near->addr);
+		if (b && b->site != BLOCK_NO_SITE)
+			site_table_prefetch_site(&a->sites, b->site);
+	}
+}
+
+/* Returns 1 when query.until_ns is passed, or query.until_event reached. */
+static int events(struct model *m, const struct reader_step *step)
+{
+	struct process_memory *a = &m->accounts[step->process->id];
+	uint64_t ticks = 0, ns = step->ns;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct mt_event *s = &step->slots[i];
+		if (i + PREFETCH < step->count)
+			prefetch(a, &step->slots[i + PREFETCH], &step->slots[i + PREFETCH / 2]);
+		if (s->kind == MT_EXT)
+			continue;
+		if (s->ticks != ticks) {
+			ticks = s->ticks;
+			ns = process_ns(step->process, ticks);
+			if (ns > m->query.until_ns)
+				return 1;
+			move_to(m, ns);
+			int e = pass_level(a, ns);
+			if (e)
+				return e;
+		}
+		if (m->query.on_event)
+			m->query.on_event(m->query.arg, step->process, s, step->rings[i], step->threads[i]);
+		int e = process_memory_slot(a, s, step->rings[i], step->threads[i], ns);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+static int take_step(struct model *m, const struct reader_step *step)
+{
+	if (step->ns > m->query.until_ns)
+		return 1;
+	switch (step->what) {
+	case READER_START:
+		move_to(m, step->ns);
+		return start(m, step->process);
+	case READER_EVENTS:
+		return events(m, step);
+	case READER_EXIT:
+		move_to(m, step->ns);
+		/* a killed one may have lived on after its last event */
+		return pass_level(&m->accounts[step->process->id], UINT64_MAX) ? -MT_EMEMORY : end(m, step->process);
+	}
+	return 0;
+}
+
+static bool is_wanted(const struct model *m, size_t id)
+{
+	return !m->query.processes || m->query.processes[id];
+}
+
+/* Of processes that began while the reader follows: it keeps within the room. */
+static void add_accounts(struct model *m)
+{
+	for (; m->process_memory_count < reader_processes(m->reader); m->process_memory_count++) {
+		struct process_memory *a = &m->accounts[m->process_memory_count];
+		a->model = m;
+		a->seen.process = reader_process(m->reader, (unsigned)m->process_memory_count);
+		a->sites.numbers_only = m->query.changes_only;
+		a->sites.known = m->query.numbers ? &m->query.numbers->accounts[m->process_memory_count].sites : NULL;
+		a->host = is_wanted(m, m->process_memory_count) ? &m->hosts[a->seen.process->host->index]
+								: &m->hosts[m->host_count];
+	}
+}
+
+static int pass(struct model *m)
+{
+	struct reader_step step;
+	size_t events = 0;
+	int e, more = 0;
+	do {
+		add_accounts(m);
+		while ((e = reader_next(m->reader, &step)) > 0) {
+			e = take_step(m, &step);
+			if (e)
+				return e;
+			events += step.count + 1;
+			if (m->query.on_progress && events >= PROGRESS_EVENTS) {
+				events = 0;
+				struct reader_progress p = reader_progress(m->reader);
+				m->query.on_progress(p.done, p.events);
+			}
+		}
+		more = !e && m->query.on_idle ? m->query.on_idle(m->query.idle_arg, m) : 0;
+	} while (more > 0);
+	return e ? e : more;
+}
+
+/* ---- the result ------------------------------------------------------------------------------------------ */
+
+static void finish_sites(struct process_memory *a)
+{
+	for (size_t i = 0; i < a->sites.site_count; i++) {
+		struct model_site *s = &a->sites.sites[i];
+		uint64_t host_number = a->host->kind[s->kind].number;
+		if (s->kind >= MODEL_HOST_KINDS) {
+			devices_finish_site(a, s);
+		} else if (!a->seen.ended) {
+			site_table_touch(s, a->kind[s->kind].number, host_number);
+		} else if (a->host_number_at_end[s->kind] != host_number) {
+			s->host_peak_bytes = s->host_peak_blocks = 0;
+		}
+	}
+	site_table_drop_empty(&a->sites);
+	a->seen.sites = a->sites.sites;
+	a->seen.oldest_ns = a->sites.oldest_ns;
+	a->seen.doubts = a->sites.doubts;
+	a->seen.site_count = (uint32_t)a->sites.site_count;
+}
+
+static void finish_account(struct process_memory *a)
+{
+	finish_sites(a);
+	if (!a->seen.ended)
+		process_memory_see_footprint(a);
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		struct model_totals *sum = &a->host->seen.kind[k];
+		struct model_series *line = &a->seen.timeline[k];
+		a->seen.kind[k] = a->kind[k].totals;
+		peak_sum_add(sum, &a->kind[k].totals);
+		if (line->count && !a->seen.ended)
+			series_note(line, &a->model->timeline, a->kind[k].totals.live_bytes,
+				    a->kind[k].totals.live_bytes, a->kind[k].totals.live_blocks);
+	}
+}
+
+/* Sums over processes, with the peak that only the pass could see. */
+static void finish_host(struct model *m, struct host_account *h)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		const struct model_totals *alive = &h->kind[k].totals;
+		struct model_totals *seen = &h->seen.kind[k];
+		seen->peak_bytes = alive->peak_bytes;
+		seen->peak_blocks = alive->peak_blocks;
+		seen->peak_ns = alive->peak_ns;
+		if (h->timeline[k].count)
+			series_note(&h->timeline[k], &m->timeline, alive->live_bytes, alive->live_bytes,
+				    alive->live_blocks);
+		h->seen.timeline[k] = h->timeline[k];
+	}
+	memcpy(h->seen.map, h->map, sizeof(h->map));
+}
+
+static int finish(struct model *m)
+{
+	if (m->query.until_ns != UINT64_MAX)
+		move_to(m, m->query.until_ns);
+	for (size_t i = 0; i < m->process_memory_count; i++) {
+		int e = m->accounts[i].seen.ended ? 0 : loss_doubt_prove(&m->accounts[i], m->end_ns);
+		if (e)
+			return e;
+	}
+	for (size_t i = 0; i <= m->host_count; i++)
+		for (int k = 0; k < MODEL_KINDS; k++)
+			peak_sum_settle(&m->hosts[i].kind[k]);
+	for (size_t i = 0; i < m->process_memory_count; i++) {
+		struct process_memory *a = &m->accounts[i];
+		for (int k = 0; k < MODEL_KINDS && !a->seen.ended; k++)
+			peak_sum_settle(&a->kind[k]);
+		int e = a->seen.ended ? 0 : pass_level(a, UINT64_MAX); /* nothing happened after it */
+		if (e)
+			return e;
+		e = a->seen.ended ? site_table_settle(&a->sites, a->seen.process->id) : process_memory_look(a);
+		if (e)
+			return e;
+		finish_account(a);
+	}
+	for (size_t i = 0; i <= m->host_count; i++)
+		finish_host(m, &m->hosts[i]);
+	return devices_finish(m);
+}
+
+static int set_up(struct model *m)
+{
+	size_t room = reader_processes(m->reader) + 1ul + (m->query.on_idle ? READER_MORE : 0);
+	m->host_count = reader_hosts(m->reader);
+	m->accounts = calloc(room, sizeof(*m->accounts));
+	m->hosts = calloc(m->host_count + 1, sizeof(*m->hosts));
+	if (!m->accounts || !m->hosts)
+		return error_memory();
+	for (unsigned i = 0; i < m->host_count; i++)
+		m->hosts[i].seen.host = reader_host(m->reader, i);
+	add_accounts(m);
+	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
+	m->from_reached = m->query.from_ns == 0;
+	return devices_set_up(m);
+}
+
+int model_run(struct model **out, struct reader *r, const struct model_query *q)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	*out = NULL;
+	if (!m)
+		return error_memory();
+	m->query = *q;
+	m->reader = r;
+	int e = set_up(m);
+	if (!e)
+		e = pass(m);
+	if (e >= 0 && !q->changes_only)
+		e = finish(m);
+	if (e < 0) {
+		model_free(m);
+		return e;
+	}
+	*out = m;
+	return 0;
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; m->accounts && i < m->process_memory_count; i++)
+		process_memory_fini(&m->accounts[i]);
+	devices_fini(m);
+	for (size_t i = 0; m->hosts && i <= m->host_count; i++)
+		for (int k = 0; k < MODEL_KINDS; k++)
+			series_fini(&m->hosts[i].timeline[k]);
+	free(m->accounts);
+	free(m->hosts);
+	free(m->failures);
+	hash_index_fini(&m->failure_index);
+	free(m);
+}
+
+const struct model_process *model_process(const struct model *m, unsigned id)
+{
+	return &m->accounts[id].seen;
+}
+const struct model_host *model_host(const struct model *m, unsigned index)
+{
+	return &m->hosts[index].seen;
+}
+uint64_t model_timeline_width_ns(const struct model *m)
+{
+	return 1ull << m->timeline.shift;
+}
+uint64_t model_from_ns(const struct model *m)
+{
+	return m->query.from_ns;
+}
+
+struct model_bucket model_at(const struct model *m, const struct model_series *s, uint64_t ns)
+{
+	uint64_t from = model_from_ns(m), at = ns > from ? (ns - from) / model_timeline_width_ns(m) : 0;
+	if (!s->count || at < s->first)
+		return (struct model_bucket){ 0 };
+	return s->buckets[at - s->first < s->count ? at - s->first : s->count - 1];
+}
+
+uint64_t model_end_ns(const struct model *m)
+{
+	return m->end_ns;
+}
+
+const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number)
+{
+	const struct site_table *t = &m->accounts[process].sites;
+	return number < t->count ? site_table_figures(t, number) : NULL;
+}
+
+unsigned model_failures(const struct model *m)
+{
+	return (unsigned)m->failure_count;
+}
+const struct model_failure *model_failure(const struct model *m, unsigned i)
+{
+	return &m->failures[i];
+}
+
+struct model_fold model_fold(const struct model *m)
+{
+	struct model_fold sum = { 0 };
+	for (size_t i = 0; i < m->process_memory_count; i++) {
+		const struct model_fold *f = &m->accounts[i].seen.fold;
+		if (!is_wanted(m, i))
+			continue;
+		sum.until_ns = f->until_ns > sum.until_ns ? f->until_ns : sum.until_ns;
+		sum.blocks += f->blocks;
+		sum.bytes += f->bytes;
+		sum.most_bytes += f->most_bytes;
+		sum.now_bytes += f->now_bytes;
+		sum.most_other_bytes += f->most_other_bytes;
+		sum.now_other_bytes += f->now_other_bytes;
+	}
+	return sum;
+}
+
+uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
+{
+	return m->accounts[id].kind[kind].totals.live_bytes;
+}
+
+uint64_t model_events(const struct model *m)
+{
+	uint64_t events = 0;
+	for (size_t i = 0; i < m->process_memory_count; i++)
+		events += m->accounts[i].seen.events;
+	return events;
+}
+
+struct model_totals model_totals(const struct model *m, enum model_kind kind)
+{
+	struct model_totals t = { 0 };
+	for (size_t i = 0; i < m->host_count; i++) {
+		const struct model_totals *h = &m->hosts[i].seen.kind[kind];
+		peak_sum_add(&t, h);
+		if (h->peak_bytes > t.peak_bytes) {
+			t.peak_bytes = h->peak_bytes;
+			t.peak_blocks = h->peak_blocks;
+			t.peak_ns = h->peak_ns;
+		}
+	}
+	return t;
+}
+
+struct model_map_sum model_map_sum(const struct model *m, enum model_map_class class)
+{
+	struct model_map_sum sum = { 0 };
+	for (size_t i = 0; i < m->host_count; i++) {
+		const struct model_map_sum *h = &m->hosts[i].map[class];
+		sum.peak_bytes = h->peak_bytes > sum.peak_bytes ? h->peak_bytes : sum.peak_bytes;
+	}
+	for (size_t i = 0; i < m->process_memory_count; i++) {
+		if (!is_wanted(m, i))
+			continue;
+		sum.bytes += m->accounts[i].seen.map[class].bytes;
+		sum.blocks += m->accounts[i].seen.map[class].blocks;
+	}
+	return sum;
+}
+
+uint64_t model_map_given_bytes(const struct model *m)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < m->process_memory_count; i++)
+		bytes += is_wanted(m, i) ? m->accounts[i].seen.map_given_bytes : 0;
+	return bytes;
+}
+
+void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])
+{
+	memset(bins, 0, MODEL_BINS * sizeof(*bins));
+	for (size_t i = 0; i < m->process_memory_count; i++)
+		for (int b = 0; b < MODEL_BINS && is_wanted(m, i); b++) {
+			const struct model_bin *from = &m->accounts[i].seen.bins[b];
+			bins[b].allocations += from->allocations;
+			bins[b].temporary += from->temporary;
+			bins[b].live_blocks += from->live_blocks;
+			bins[b].live_bytes += from->live_bytes;
+		}
+}
+
+/* ---- single blocks --------------------------------------------------------------------------------------- */
+
+struct visit {
+	int (*f)(void *arg, const struct model_block *b);
+	void *arg;
+};
+
+static int visit_range(void *arg, const struct range *r)
+{
+	const struct visit *v = arg;
+	const struct model_block b = {
+		.addr = r->start,
+		.size = r->end - r->start,
+		.ns = r->ns,
+		.site = r->inherited ? UINT32_MAX : r->site,
+		.thread = r->thread,
+		.inherited = r->inherited,
+		.class = (enum model_map_class)r->class,
+		.prot = r->prot,
+		.file = r->file,
+		.device = MODEL_NO_DEVICE,
+	};
+	return v->f(v->arg, &b);
+}
+
+static int visit_heap(const struct blocks *heap, const struct visit *v)
+{
+	int e = 0;
+	for (size_t i = 0; heap->entries && i <= heap->mask && !e; i++) {
+		const struct block *b = &heap->entries[i];
+		if (!b->addr)
+			continue;
+		const struct model_block seen = { .addr = b->addr,
+						  .size = b->size,
+						  .ns = b->ns,
+						  .site = b->site,
+						  .thread = b->thread,
+						  .device = MODEL_NO_DEVICE };
+		e = v->f(v->arg, &seen);
+	}
+	return e;
+}
+
+static int visit_inherited(const struct inherited_blocks *l, const struct visit *v)
+{
+	int e = 0;
+	for (size_t i = 0; i < l->room && !e; i++) {
+		const struct inherited_blocks_entry *b = &l->entries[i];
+		if (!b->addr || b->size == INHERITED_BLOCKS_GONE)
+			continue;
+		const struct model_block seen = { .addr = b->addr,
+						  .size = b->size,
+						  .site = UINT32_MAX,
+						  .inherited = true,
+						  .device = MODEL_NO_DEVICE };
+		e = v->f(v->arg, &seen);
+	}
+	return e;
+}
+
+int model_each_block(const struct model *m, unsigned process, enum model_kind kind,
+		     int (*f)(void *arg, const struct model_block *b), void *arg)
+{
+	struct visit v = { f, arg };
+	const struct process_memory *a = &m->accounts[process];
+	if (kind == MODEL_MAP)
+		return ranges_each(&a->maps, visit_range, &v);
+	if (kind != MODEL_HEAP)
+		return devices_each_block(a, kind, f, arg);
+	int e = visit_heap(&a->heap, &v);
+	return e ? e : visit_inherited(&a->inherited_blocks, &v);
+}

@@ -1,0 +1,571 @@
+#include "analyzer/model/process_memory.h"
+
+#include "analyzer/model/device.h"
+#include "analyzer/model/loss_doubt.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/vec.h"
+
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number)
+{
+	struct model_site *s = site_table_open(&a->sites, a->seen.process->id, c.site, number, host_number);
+	if (!s)
+		return;
+	site_table_touch(s, number, host_number);
+	s->live_bytes += (uint64_t)c.bytes;
+	s->live_blocks += (uint32_t)c.blocks;
+	site_table_close(&a->sites, s);
+}
+
+void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns)
+{
+	if (c.bytes >= 0)
+		peak_sum_rise(t, (uint64_t)c.bytes, ns);
+	else
+		peak_sum_drop(t, (uint64_t)-c.bytes);
+	t->totals.live_blocks += (uint64_t)c.blocks;
+}
+
+/* *told has what only the caller knows. */
+void process_memory_tell(const struct process_memory *a, struct model_change *told, const struct change *c, uint64_t ns)
+{
+	const struct site_key site =
+		c->site == BLOCK_NO_SITE ? (struct site_key){ 0 } : site_table_key(&a->sites, c->site);
+	told->process = a->seen.process;
+	told->kind = c->kind;
+	told->site = c->site;
+	told->node = site.node;
+	told->node2 = site.node2;
+	told->thread = c->thread;
+	told->addr = c->addr;
+	told->bytes = c->bytes;
+	told->blocks = c->blocks;
+	told->made_ns = c->made_ns;
+	told->moves = a->moves;
+	told->ns = ns;
+	a->model->query.on_change(a->model->query.arg, told);
+}
+
+/* Everything but sites, and the settling before. */
+static void change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns)
+{
+	struct peak_sum *own = &a->kind[c.kind], *host = &a->host->kind[c.kind];
+	const uint64_t left_out = c.kind == MODEL_POOL ? a->left_out : 0;
+	uint64_t before = own->totals.live_bytes + left_out, host_before = host->totals.live_bytes + left_out;
+	peak_sum_change(own, c, ns);
+	peak_sum_change(host, c, ns);
+	if (!a->model->from_reached || hidden)
+		return;
+	series_note(&a->seen.timeline[c.kind], &a->model->timeline, before, own->totals.live_bytes + left_out,
+		    own->totals.live_blocks);
+	series_note(&a->host->timeline[c.kind], &a->model->timeline, host_before, host->totals.live_bytes + left_out,
+		    host->totals.live_blocks);
+}
+
+static void settle(struct process_memory *a, const struct change *c)
+{
+	if (c->bytes > 0)
+		return;
+	peak_sum_settle(&a->kind[c->kind]);
+	peak_sum_settle(&a->host->kind[c->kind]);
+}
+
+void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns)
+{
+	settle(a, &c);
+	change_sums(a, c, hidden, ns);
+}
+
+void process_memory_change(struct process_memory *a, struct change c, uint64_t ns)
+{
+	if (!a->model->query.numbers) {
+		/* before the site is touched: the number it is compared with must be that of the peak that ends here */
+		settle(a, &c);
+		if (c.site != BLOCK_NO_SITE)
+			process_memory_change_site(a, c, a->kind[c.kind].number, a->host->kind[c.kind].number);
+		change_sums(a, c, false, ns);
+	}
+	if (a->model->query.on_change)
+		process_memory_tell(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
+}
+
+/* See model_site.sampled. */
+static uint64_t sampled(const struct process *p, const struct mt_event *s)
+{
+	if (p->stacks != MT_STACKS_SAMPLE || s->kind != MT_ALLOC || s->size >= p->sample_bytes)
+		return 0;
+	const struct mt_node *n = process_node(p, s->node);
+	if (!n)
+		return 0; /* the call tree was full: nothing is known of any stack */
+	return n->flags & MT_NODE_CALLER ? MODEL_UNSAMPLED : s->size ? s->size : 1;
+}
+
+int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
+{
+	struct site_key key = { .process = a->seen.process->id,
+				.node = s->node,
+				.node2 = s->node2,
+				.kind = kind,
+				.device = MODEL_NO_DEVICE,
+				.sampled = sampled(a->seen.process, s) };
+	if (a->model->query.split == MODEL_SPLIT_THREAD)
+		key.split = thread;
+	else if (a->model->query.split == MODEL_SPLIT_SIZE)
+		key.split = process_memory_bin(s->size);
+	return site_table_site(&a->sites, &key, a->kind[kind].number, a->host->kind[kind].number);
+}
+
+/* A successful call that returned a block. */
+void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes)
+{
+	struct model_site *s = site_table_figures(&a->sites, site);
+	a->kind[kind].totals.allocations++;
+	a->kind[kind].totals.allocated_bytes += bytes;
+	if (s)
+		s->allocations++;
+}
+
+int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread, uint64_t addr)
+{
+	int e = vec_reserve(a->last[kind], a->last_room[kind], thread + 1ul);
+	if (!e)
+		a->last[kind][thread] = addr;
+	return e;
+}
+
+struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring)
+{
+	return vec_reserve(a->rings, a->ring_room, ring + 1ul) ? NULL : &a->rings[ring];
+}
+
+/* ---- heap ------------------------------------------------------------------------------------------------ */
+
+/* An own block begins to be live (delta 1) or ends (-1). */
+static void move_block(struct process_memory *a, const struct block *b, int64_t delta, uint64_t ns)
+{
+	int64_t bytes = delta * (int64_t)b->size;
+	if (!a->model->query.numbers) {
+		struct model_bin *bin = &a->seen.bins[process_memory_bin(b->size)];
+		bin->live_bytes += (uint64_t)bytes;
+		bin->live_blocks += (uint64_t)delta;
+		heap_footprint_move(&a->footprint, b->addr, b->size, delta);
+	}
+	process_memory_change(a, (struct change){ MODEL_HEAP, b->site, bytes, delta, b->addr, b->thread, b->ns }, ns);
+}
+
+static void move_inherited(struct process_memory *a, uint64_t addr, uint64_t size, int64_t delta)
+{
+	struct model_totals *t = &a->kind[MODEL_HEAP].totals;
+	t->inherited_bytes += (uint64_t)delta * size;
+	t->inherited_blocks += (uint64_t)delta;
+	heap_footprint_move(&a->footprint, addr, size, delta);
+}
+
+static void count_temporary(struct process_memory *a, const struct block *b, uint64_t delta)
+{
+	a->kind[MODEL_HEAP].totals.temporary += delta;
+	site_table_temporary(&a->sites, b->site, (uint32_t)delta);
+	a->seen.bins[process_memory_bin(b->size)].temporary += delta;
+}
+
+/* Something is there already: its free was not seen. */
+void process_memory_end_missed(struct process_memory *a, uint64_t addr, uint64_t ns)
+{
+	struct block *old = blocks_find(&a->heap, addr);
+	uint64_t inherited = old ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&a->inherited_blocks, addr);
+	if (old) {
+		loss_doubt_missed(a, old->site, old->size);
+		a->kind[MODEL_HEAP].totals.missed_bytes += old->size;
+		move_block(a, old, -1, ns);
+		blocks_remove(&a->heap, old);
+	} else if (inherited != INHERITED_BLOCKS_GONE) {
+		move_inherited(a, addr, inherited, -1);
+	} else {
+		return;
+	}
+	a->kind[MODEL_HEAP].totals.missed_frees++;
+}
+
+static int heap_alloc(struct process_memory *a, const struct mt_event *s, uint32_t thread, uint64_t ns)
+{
+	process_memory_end_missed(a, s->addr, ns);
+	int64_t site = process_memory_site(a, MODEL_HEAP, s, thread);
+	if (site < 0)
+		return (int)site;
+	struct block b = { .addr = s->addr, .size = s->size, .ns = ns, .site = (uint32_t)site, .thread = thread };
+	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, b.site,
+						       a->kind[MODEL_HEAP].number, a->host->kind[MODEL_HEAP].number))
+		return -MT_EMEMORY;
+	a->seen.bins[process_memory_bin(b.size)].allocations++;
+	move_block(a, &b, 1, ns);
+	process_memory_count(a, MODEL_HEAP, b.site, b.size);
+	int e = process_memory_set_last(a, MODEL_HEAP, thread, s->addr);
+	e = e ? e : blocks_put(&a->heap, &b);
+	return e ? e : loss_doubt_allocated(a, ns);
+}
+
+static void free_own(struct process_memory *a, struct block *b, struct undo *u, bool not_temporary, uint64_t ns)
+{
+	u->block = *b;
+	u->known = true;
+	u->temporary = a->last[MODEL_HEAP][b->thread] == b->addr && !not_temporary;
+	a->kind[MODEL_HEAP].totals.frees++;
+	if (u->temporary)
+		count_temporary(a, b, 1);
+	const struct model_site *s = site_table_figures(&a->sites, b->site);
+	uint32_t allocations = s ? s->allocations : 0;
+	move_block(a, b, -1, ns);
+	u->forgotten = site_table_figures(&a->sites, b->site) ? 0 : allocations;
+	blocks_remove(&a->heap, b);
+}
+
+static void free_inherited(struct process_memory *a, uint64_t size, struct undo *u)
+{
+	u->block.size = size;
+	u->known = u->inherited = true;
+	a->kind[MODEL_HEAP].totals.frees++;
+	move_inherited(a, u->block.addr, size, -1);
+}
+
+static int heap_free(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = process_memory_ring(a, ring);
+	if (!state)
+		return -MT_EMEMORY;
+	struct undo *u = &state->frees[state->next++ % UNDO_DEPTH];
+	struct block *b = blocks_find(&a->heap, s->addr);
+	uint64_t inherited = b ? INHERITED_BLOCKS_GONE : inherited_blocks_take(&a->inherited_blocks, s->addr);
+	*u = (struct undo){ .block.addr = s->addr };
+	if (b)
+		free_own(a, b, u, s->size != 0, ns);
+	else if (inherited != INHERITED_BLOCKS_GONE)
+		free_inherited(a, inherited, u);
+	else
+		a->kind[MODEL_HEAP].totals.unknown_frees++;
+	return 0;
+}
+
+static int restore_own(struct process_memory *a, const struct undo *u, uint64_t ns)
+{
+	if (u->temporary)
+		count_temporary(a, &u->block, (uint64_t)-1);
+	move_block(a, &u->block, 1, ns);
+	struct model_site *s = site_table_figures(&a->sites, u->block.site);
+	if (s && u->forgotten)
+		s->allocations += u->forgotten - 1;
+	return blocks_put(&a->heap, &u->block);
+}
+
+static int restore(struct process_memory *a, struct undo *taken, uint64_t ns)
+{
+	const struct undo u = *taken;
+	taken->block.addr = 0;
+	if (!u.known) {
+		a->kind[MODEL_HEAP].totals.unknown_frees--;
+		return 0;
+	}
+	if (blocks_find(&a->heap, u.block.addr)) {
+		a->seen.odd_undos++;
+		return 0;
+	}
+	a->kind[MODEL_HEAP].totals.frees--;
+	if (!u.inherited)
+		return restore_own(a, &u, ns);
+	inherited_blocks_put_back(&a->inherited_blocks, u.block.addr, u.block.size);
+	move_inherited(a, u.block.addr, u.block.size, 1);
+	return 0;
+}
+
+static int undo(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = process_memory_ring(a, ring);
+	if (!state)
+		return -MT_EMEMORY;
+	for (unsigned i = 1; i <= UNDO_DEPTH; i++) {
+		struct undo *u = &state->frees[(state->next - i) % UNDO_DEPTH];
+		if (u->block.addr == s->addr)
+			return restore(a, u, ns);
+	}
+	int found = maps_undo(a, s->addr, ring, ns);
+	if (!found)
+		a->seen.odd_undos++;
+	return found < 0 ? found : 0;
+}
+
+/* ---- failures -------------------------------------------------------------------------------------------- */
+
+static uint64_t failure_hash(uint32_t process, const struct mt_event *s)
+{
+	uint64_t h = ((uint64_t)process << 32 | s->node) * 0x9E3779B97F4A7C15ull;
+	h ^= ((uint64_t)s->node2 << 10 | s->hook) * 0xD6E8FEB86659FD93ull;
+	h ^= h >> 32;
+	return h * 0x9E3779B97F4A7C15ull;
+}
+
+static bool failure_is(const struct model_failure *f, uint32_t process, const struct mt_event *s)
+{
+	return f->process == process && f->node == s->node && f->node2 == s->node2 && f->hook == s->hook;
+}
+
+static uint64_t hash_of_failure(const void *failures, uint32_t number)
+{
+	const struct model_failure *f = (const struct model_failure *)failures + number - 1;
+	struct mt_event key = { .node = f->node, .node2 = f->node2, .hook = f->hook & 1023 };
+	return failure_hash(f->process, &key);
+}
+
+static struct model_failure *find_failure(struct model *m, uint32_t process, const struct mt_event *s)
+{
+	struct hash_index *x = &m->failure_index;
+	uint64_t hash = failure_hash(process, s);
+	if (hash_index_is_full(x, m->failure_count) &&
+	    hash_index_grow(x, m->failures, m->failure_count, hash_of_failure))
+		return NULL;
+	size_t at = hash_index_home(x, hash);
+	for (uint32_t n; (n = hash_index_candidate(x, hash, &at)); at = hash_index_after(x, at))
+		if (failure_is(&m->failures[n - 1], process, s))
+			return &m->failures[n - 1];
+	if (vec_reserve(m->failures, m->failure_room, m->failure_count + 1))
+		return NULL;
+	struct model_failure *f = &m->failures[m->failure_count++];
+	*f = (struct model_failure){ .process = process, .node = s->node, .node2 = s->node2, .hook = s->hook };
+	hash_index_set(x, at, m->failure_count, hash);
+	return f;
+}
+
+static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
+{
+	struct model_totals *t = &a->kind[(s->size & ~(uint64_t)MT_TRIAL) == MT_MAP ? MODEL_MAP : MODEL_HEAP].totals;
+	if (s->size & MT_TRIAL) {
+		t->trials++;
+		return 0;
+	}
+	struct model_failure *f = find_failure(a->model, a->seen.process->id, s);
+	if (!f)
+		return -MT_EMEMORY;
+	t->failed++;
+	if (s->addr > t->failed_bytes_max)
+		t->failed_bytes_max = s->addr;
+	if (!f->count++)
+		f->first_ns = ns;
+	f->last_ns = ns;
+	f->last_bytes = s->addr;
+	if (s->addr > f->largest_bytes)
+		f->largest_bytes = s->addr;
+	return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+/* What grows by realloc is there all the time, though its free is recorded before. */
+static bool is_move(const struct process_memory *a, const struct mt_event *s)
+{
+	return a->model->query.on_change && (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
+	       !strncmp(process_hook(a->seen.process, s->hook), "realloc", 7);
+}
+
+int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+{
+	uint64_t before_ns = a->seen.last_ns;
+	a->moves = is_move(a, s);
+	a->seen.events++;
+	a->seen.last_ns = ns;
+	switch (s->kind) {
+	case MT_ALLOC:
+		return heap_alloc(a, s, thread, ns);
+	case MT_FREE:
+		return heap_free(a, s, ring, ns);
+	case MT_UNDO:
+		return undo(a, s, ring, ns);
+	case MT_MAP:
+		return maps_map(a, s, ring, thread, ns);
+	case MT_UNMAP:
+		return maps_unmap(a, s, ring, ns);
+	case MT_FAIL:
+		return fail(a, s, ns);
+	case MT_FOLD:
+		return process_memory_fold(a, s, ns);
+	case MT_LOST:
+		if (!a->seen.lost_events)
+			a->seen.lost_ns = before_ns;
+		a->seen.lost_events += s->addr;
+		a->lost += s->addr;
+		a->lost_until_ns = ns;
+		return 0;
+	case MT_DEVICE_ALLOC:
+	case MT_DEVICE_FREE:
+	case MT_DEVICE_FAIL:
+	case MT_DEVICE_UNDO:
+	case MT_DEVICE_MAP:
+	case MT_DEVICE_UNMAP:
+	case MT_DEVICE_RESET:
+	case MT_DEVICE_INFO:
+		return devices_slot(a, s, ring, thread, ns);
+	default:
+		return 0; /* MT_THREAD is the reader's business, MT_EXT its map's */
+	}
+}
+
+int process_memory_inherit(struct process_memory *a, const struct process_memory *parent)
+{
+	for (int k = 0; k < MODEL_PINNED; k++) { /* a child can't use its parent's devices */
+		const struct model_totals *from = &parent->kind[k].totals;
+		struct model_totals *to = &a->kind[k].totals;
+		to->inherited_bytes = from->live_bytes + from->inherited_bytes;
+		to->inherited_blocks = from->live_blocks + from->inherited_blocks;
+		a->seen.began_with += k == MODEL_HEAP || k == MODEL_MAP ? to->inherited_bytes : 0;
+	}
+	heap_footprint_copy(&a->footprint, &parent->footprint);
+	if (!a->seen.process->has_events && !a->seen.process->has_heirs)
+		return 0; /* nobody will ask for single blocks */
+	/* they are no changes */
+	int e = a->model->query.numbers
+			? 0
+			: inherited_blocks_init(&a->inherited_blocks, &parent->heap, &parent->inherited_blocks);
+	if (!e)
+		e = maps_inherit(a, parent);
+	return e ? e : devices_inherit(a, parent);
+}
+
+void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns)
+{
+	const struct model_site *s = site == BLOCK_NO_SITE ? NULL : site_table_figures(&a->sites, site);
+	uint64_t *oldest = s ? &a->sites.oldest_ns[s - a->sites.sites] : NULL;
+	if (oldest && (!*oldest || ns < *oldest))
+		*oldest = ns ? ns : 1;
+}
+
+static int see_range(void *arg, const struct range *r)
+{
+	if (!r->inherited && r->class != MAP_RESERVED)
+		process_memory_see_block(arg, r->site, r->ns);
+	return 0;
+}
+
+int process_memory_look(struct process_memory *a)
+{
+	if (a->model->query.changes_only)
+		return 0;
+	if (site_table_settle(&a->sites, a->seen.process->id))
+		return -MT_EMEMORY;
+	a->sites.oldest_ns = calloc(a->sites.site_count + 1, sizeof(*a->sites.oldest_ns));
+	if (!a->sites.oldest_ns)
+		return error_memory();
+	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
+		const struct block *b = &a->heap.entries[i];
+		if (b->addr)
+			process_memory_see_block(a, b->site, b->ns);
+	}
+	ranges_each(&a->maps, see_range, a);
+	devices_look(a);
+	return loss_doubt_look(a);
+}
+
+/* For model_process(); what was folded or lost may have lain elsewhere. */
+void process_memory_see_footprint(struct process_memory *a)
+{
+	const bool unknown = a->footprint.unknown || a->seen.fold.until_ns || a->lost;
+	a->seen.footprint =
+		(struct model_footprint){ .known = !unknown, .bytes = a->footprint.bytes, .live = a->footprint.live };
+}
+
+static void drop_blocks(struct process_memory *a)
+{
+	process_memory_see_footprint(a);
+	heap_footprint_fini(&a->footprint);
+	blocks_fini(&a->heap);
+	inherited_blocks_fini(&a->inherited_blocks);
+	ranges_fini(&a->maps);
+	free(a->pieces);
+	a->pieces = NULL;
+	a->piece_room = a->piece_count = a->free_piece = 0;
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		free(a->last[k]);
+		a->last[k] = NULL;
+		a->last_room[k] = 0;
+	}
+	for (size_t i = 0; i < a->ring_room; i++) {
+		free(a->rings[i].unmap.ranges);
+		memory_ring_fini(a->rings[i].device);
+	}
+	free(a->rings);
+	a->rings = NULL;
+	a->ring_room = 0;
+	devices_drop(a);
+}
+
+/* Nothing is live any more; what was at the peaks is kept by the sites. */
+static void clear_live(struct process_memory *a)
+{
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		a->kind[k].totals.live_bytes = a->kind[k].totals.live_blocks = 0;
+		a->kind[k].totals.inherited_bytes = a->kind[k].totals.inherited_blocks = 0;
+	}
+	for (size_t i = 0; i < site_table_count(&a->sites); i++)
+		a->sites.sites[i].live_bytes = a->sites.sites[i].live_blocks = 0;
+	for (int b = 0; b < MODEL_BINS; b++)
+		a->seen.bins[b].live_bytes = a->seen.bins[b].live_blocks = 0;
+	for (int c = 0; c < MAP_CLASSES; c++)
+		a->seen.map[c].bytes = a->seen.map[c].blocks = 0;
+}
+
+static void leave_host(struct process_memory *a)
+{
+	struct host_account *host = a->host;
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		struct peak_sum *own = &a->kind[k], *sum = &host->kind[k];
+		uint64_t before = sum->totals.live_bytes;
+		peak_sum_settle(own);
+		peak_sum_settle(sum);
+		a->host_number_at_end[k] = sum->number;
+		sum->totals.live_bytes -= own->totals.live_bytes;
+		sum->totals.live_blocks -= own->totals.live_blocks;
+		series_note(&host->timeline[k], &a->model->timeline, before, sum->totals.live_bytes,
+			    sum->totals.live_blocks);
+		if (a->seen.timeline[k].count)
+			series_note(&a->seen.timeline[k], &a->model->timeline, own->totals.live_bytes,
+				    own->totals.live_bytes, own->totals.live_blocks);
+	}
+	for (size_t i = 0; i < site_table_count(&a->sites); i++) {
+		struct model_site *s = &a->sites.sites[i];
+		if (s->kind < MODEL_HOST_KINDS)
+			site_table_touch(s, a->kind[s->kind].number, host->kind[s->kind].number);
+	}
+	for (int c = 0; c < MAP_CLASSES; c++) {
+		host->map[c].bytes -= a->seen.map[c].bytes;
+		host->map[c].blocks -= a->seen.map[c].blocks;
+	}
+}
+
+int process_memory_end(struct process_memory *a, bool keep_live)
+{
+	if (a->seen.ended)
+		return 0;
+	int e = loss_doubt_prove(a, a->model->end_ns);
+	if (e)
+		return e;
+	leave_host(a);
+	e = devices_end(a, keep_live);
+	a->seen.ended = true;
+	if (keep_live)
+		e = e ? e : process_memory_look(a);
+	else
+		clear_live(a);
+	if (!keep_live || !a->model->query.keep_blocks)
+		drop_blocks(a);
+	else
+		process_memory_see_footprint(a);
+	return e;
+}
+
+void process_memory_fini(struct process_memory *a)
+{
+	drop_blocks(a);
+	free(a->missed);
+	devices_fini_account(a);
+	site_table_fini(&a->sites);
+	free(a->seen.level.by_stack);
+	for (int k = 0; k < MODEL_KINDS; k++)
+		series_fini(&a->seen.timeline[k]);
+}

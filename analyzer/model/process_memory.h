@@ -1,0 +1,153 @@
+/* The books of one process: what its events do to heap and maps, and to the sums of its host. model.c feeds it. */
+#ifndef MT_MODEL_PROCESS_MEMORY_H
+#define MT_MODEL_PROCESS_MEMORY_H
+
+#include "analyzer/model/heap_footprint.h"
+#include "analyzer/model/model.h"
+#include "analyzer/model/series.h"
+#include "analyzer/model/site_table.h"
+#include "analyzer/util/blocks.h"
+#include "analyzer/util/event_kinds.h"
+#include "analyzer/util/hash_index.h"
+#include "analyzer/util/ranges.h"
+
+/* A free that may still be undone. */
+struct undo {
+	struct block block; /* addr 0 = nothing; of an inherited one address and size */
+	bool known, inherited, temporary;
+	uint32_t forgotten; /* with it its site's figures went, which had so many allocations */
+};
+
+/* An unmapping that may still be undone, or continued as a move. */
+struct unmapping {
+	uint64_t start, end;  /* end 0 = nothing */
+	struct range *ranges; /* whole ones, as they were before */
+	size_t count, room;
+	uint64_t gone; /* mappings that ended with it */
+};
+
+struct ring_state {
+	struct undo frees[UNDO_DEPTH];
+	unsigned next;
+	struct unmapping unmap;
+	struct device_ring *device; /* device.h; NULL = nothing of devices yet */
+};
+
+struct host_account {
+	struct model_host seen; /* what model_host() shows; filled at the end */
+	struct peak_sum kind[MODEL_KINDS];
+	struct model_map_sum map[MAP_CLASSES];
+	struct model_series timeline[MODEL_KINDS];
+};
+
+struct process_memory {
+	struct model_process seen; /* what model_process() shows; kind, sites and timeline are filled at the end */
+	struct model *model;
+	struct host_account *host;
+	bool moves; /* the slot that is read is a part of realloc */
+	struct peak_sum kind[MODEL_KINDS];
+	struct site_table sites;
+	struct blocks heap;
+	struct inherited_blocks inherited_blocks; /* inherited part of the heap */
+	struct heap_footprint footprint;          /* of the heap */
+	struct ranges maps;
+	/* by range.mapping: how many there are. Of a number that is free 1 << 31 and the next such one */
+	uint32_t *pieces;
+	size_t piece_room;
+	uint32_t piece_count, free_piece;
+	uint64_t maps_gone;          /* mappings of which the last piece went */
+	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
+	size_t last_room[MODEL_KINDS];
+	struct ring_state *rings;
+	size_t ring_room;
+	uint64_t host_number_at_end[MODEL_KINDS];
+	struct device_books *devices; /* device.h; NULL = no device event yet */
+	uint64_t left_out;            /* of pools, alive, as MT_FOLD_LEVEL said last */
+	/* events that the stream said are missing, and when the latest of these gaps ended */
+	uint64_t lost, lost_until_ns;
+	uint64_t unproven; /* allocations since heap blocks were last compared */
+	uint64_t *missed;  /* by site: bytes of blocks whose frees were lost; only where events were */
+	size_t missed_room;
+};
+
+/* What all accounts share. */
+struct model {
+	struct model_query query;
+	struct reader *reader;
+	struct process_memory *accounts;
+	size_t process_memory_count;
+	struct host_account *hosts; /* and one more, for the processes whose sums nobody wants */
+	size_t host_count;
+	struct axis timeline;
+	struct model_failure *failures;
+	size_t failure_count, failure_room;
+	struct hash_index failure_index; /* by process, stack and hook: the failure + 1 */
+	struct device **devices;
+	size_t device_count, device_room;
+	struct device **unlisted; /* of events that name no device: shown once there is memory of it */
+	size_t unlisted_count, unlisted_room;
+	uint64_t device_events;
+	const struct model_oom **ooms; /* of all devices, in order of time; filled at the end */
+	uint64_t oom_total;
+	uint64_t end_ns;
+	bool from_reached;
+};
+
+/* One slot (MT_MAP: with its extension behind it). */
+int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread,
+			uint64_t ns);
+
+/* folded_events.c: a slot MT_FOLD with its extension. */
+int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint64_t ns);
+
+/* What the parent had, marked as inherited. */
+int process_memory_inherit(struct process_memory *a, const struct process_memory *parent);
+
+void process_memory_see_footprint(struct process_memory *a);
+
+/* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
+int process_memory_end(struct process_memory *a, bool keep_live);
+/* process_memory.c: the block at that address was freed unseen, if there is one. */
+void process_memory_end_missed(struct process_memory *a, uint64_t addr, uint64_t ns);
+
+/* Fills the sites' oldest_ns from the live blocks, and what may not be live. */
+int process_memory_look(struct process_memory *a);
+void process_memory_fini(struct process_memory *a);
+
+/* mappings.c: the map kind. A free is the end of what one call gave: of what is unmapped in pieces that of the last
+ * one. */
+int maps_inherit(struct process_memory *a, const struct process_memory *parent);
+int maps_map(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns);
+/* 1 = that was it, 0 = no such unmapping. */
+int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t ns);
+
+/* process_memory.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
+struct change {
+	enum model_kind kind;
+	uint32_t site;
+	int64_t bytes, blocks;
+	uint64_t addr;
+	uint32_t thread;
+	uint64_t made_ns;
+};
+void process_memory_change(struct process_memory *a, struct change c, uint64_t ns);
+/* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
+void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number);
+/* hidden: time lines don't see it */
+void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns);
+void process_memory_tell(const struct process_memory *a, struct model_change *told, const struct change *c,
+			 uint64_t ns);
+void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns);
+void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns);
+int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
+void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes);
+int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread, uint64_t addr);
+struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring);
+
+static inline unsigned process_memory_bin(uint64_t size)
+{
+	return size ? 64u - (unsigned)__builtin_clzll(size) : 0;
+}
+
+#endif

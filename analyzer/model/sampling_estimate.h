@@ -1,0 +1,36 @@
+/*
+ * What blocks with sampled stacks say about all blocks (docs/DESIGN.md, "Sampled stacks").
+ *
+ * In sample mode a block of s bytes below the sampling size S has a stack with probability p = 1 - exp(-s/S),
+ * independently of all others (shim/sample.h). So each one that has stands for s/p bytes in 1/p blocks (Horvitz and
+ * Thompson): the sum is unbiased for whatever is summed up. Its variance is (sum over all blocks) * spread, spread
+ * being s(1-p)/p for one size and estimated from the sample for a mixture. The interval holds the sums Y that the
+ * estimate y is within 1.96 of their own standard deviations of, (y - Y)^2 <= 1.96^2 * spread * Y: unlike y +- 1.96
+ * sqrt(variance of y) it is right from a handful of samples on, and never below 0.
+ */
+#ifndef MT_MODEL_SAMPLING_ESTIMATE_H
+#define MT_MODEL_SAMPLING_ESTIMATE_H
+
+#include <stdint.h>
+
+struct estimate {
+	double sum;      /* estimated */
+	double variance; /* of it, estimated */
+	double seen;     /* really there: the sampled blocks themselves */
+};
+
+struct estimate_range {
+	double low, high; /* with 95 % certainty */
+};
+
+/* The chance of a block of so many bytes (0 counts as 1). */
+double estimate_chance(uint64_t size, uint64_t mean);
+
+/* Adds n sampled blocks of one size: to a sum of bytes, or to one of blocks. */
+void estimate_add_bytes(struct estimate *e, uint64_t size, uint64_t n, uint64_t mean);
+void estimate_add_blocks(struct estimate *e, uint64_t size, uint64_t n, uint64_t mean);
+
+/* `most`: what there was in all, sampled or not; it can't be more. */
+struct estimate_range estimate_range(const struct estimate *e, double most);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Whether a process works: what it makes of its own memory on the host and frees again, by time. A program that only
+ * fills a table frees next to nothing of what it makes meanwhile; one that answers requests frees what each of them
+ * needed, and makes it by the same stacks again and again: one large piece of work (a table that is turned over) also
+ * frees most of what it makes, but hardly any of its stacks recurs. In stretches of time, which are twice as long when
+ * there are too many.
+ */
+#ifndef MT_MODEL_WORK_H
+#define MT_MODEL_WORK_H
+
+#include "analyzer/model/model.h"
+
+struct work;
+
+struct work_done {
+	double made;  /* bytes on its heap; of a block that realloc moves by how much it changes */
+	double again; /* of these what stacks made that had allocated some times before */
+	/* of these what was not kept: freed before the most was live, so that what is freed as it ends is none */
+	double passing;
+	double busy; /* the part of the time in which something was freed, 0 to 1 */
+};
+
+struct work *work_new(void); /* NULL when there is no memory */
+void work_free(struct work *w);
+
+/* To be called for every change of a pass. */
+void work_change(struct work *w, const struct model_change *c);
+
+struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
+
+#endif

@@ -1,9 +1,0 @@
-/* Whether the dynamic loader will honour LD_PRELOAD for a command. */
-#ifndef MT_PRELOADABLE_H
-#define MT_PRELOADABLE_H
-
-/* Finds `command` as execvp would and looks at the file (through #! lines). Returns 0, or an error that says why
- * nothing would be recorded: not found, static, setuid, of another machine. */
-int preloadable(const char *command);
-
-#endif

@@ -1,0 +1,96 @@
+/* What is known of one process by number: nodes, modules, names. */
+#include "analyzer/reader/image.h"
+#include "analyzer/reader/reader.h"
+
+uint64_t process_ns(const struct process *p, uint64_t ticks)
+{
+	return clock_ns(image_of(p)->clock, ticks);
+}
+
+const struct mt_node *process_node(const struct process *p, uint32_t id)
+{
+	while (p && id < p->node_base)
+		p = p->parent;
+	if (!p || !id || id >= p->node_end)
+		return NULL;
+	return &p->nodes[id - p->node_base];
+}
+
+/* What a parent had mapped at the fork counts for the child until it says otherwise. */
+static const struct process_module *module_at(const struct process *p, uint32_t node, uint64_t pc)
+{
+	for (unsigned i = p->module_count; i-- > 0;) {
+		const struct process_module *m = &p->modules[i];
+		if (pc >= m->start && pc < m->end && node >= m->node_from && node < m->node_until)
+			return m;
+	}
+	return NULL;
+}
+
+const struct process_module *reader_module_of(const struct process *p, uint32_t node)
+{
+	const struct mt_node *n = process_node(p, node);
+	if (!n || n->flags & MT_NODE_PYTHON)
+		return NULL;
+	uint64_t pc = n->pc - (n->flags & MT_NODE_EXACT ? 0 : 1);
+	while (p && node < p->node_base)
+		p = p->parent;
+	for (; p; p = p->parent) {
+		const struct process_module *m = module_at(p, node, pc);
+		if (m)
+			return m;
+	}
+	return NULL;
+}
+
+const char *process_hook(const struct process *p, unsigned hook)
+{
+	const char *name = hook < 1024 ? image_of(p)->hooks[hook] : NULL;
+	return name ? name : "?";
+}
+
+const struct process_device *process_device(const struct process *p, uint32_t id)
+{
+	for (unsigned i = 0; i < p->device_count; i++)
+		if (p->devices[i].id == id)
+			return &p->devices[i];
+	return NULL;
+}
+
+const char *process_mark(const struct process *p, uint32_t name)
+{
+	const struct image *im = image_of(p);
+	return name < im->name_room && im->names[name] ? im->names[name] : "";
+}
+
+uint32_t process_marks(const struct process *p)
+{
+	return (uint32_t)image_of(p)->name_room;
+}
+
+static const struct process_code *own_code(const struct process *p, uint32_t code)
+{
+	unsigned low = 0, high = p->code_count;
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		if (p->codes[mid].id < code)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->code_count && p->codes[low].id == code ? &p->codes[low] : NULL;
+}
+
+const struct process_code *process_code(const struct process *p, uint32_t code)
+{
+	const struct process_code *found = NULL;
+	for (; p && !found; p = p->parent)
+		found = own_code(p, code);
+	return found;
+}
+
+const struct process_thread *process_thread(const struct process *p, uint32_t index)
+{
+	const struct image *im = image_of(p);
+	return index < im->thread_count && im->threads[index].name ? &im->threads[index] : NULL;
+}

@@ -1,0 +1,265 @@
+/*
+ * The reader turns trace directories into processes and one stream of events. It alone sees bytes: everything it hands
+ * out has been validated (sizes, magics, versions, record lengths, parents below their nodes), so that no damaged,
+ * truncated or foreign file can crash, hang or blow up what stands on it.
+ *
+ *   struct reader *r;
+ *   int e = reader_open(&r, dirs, ndirs, 0);
+ *   struct reader_step step;
+ *   while ((e = reader_next(r, &step)) > 0)
+ *           switch (step.what) { ... }
+ *   reader_close(r);
+ *
+ * A trace is read as it is: of a process that runs, was killed, or whose recorder died, from raw chunks, blocks or
+ * both. Memory: the call trees, one block of events per process that is alive at that point of the stream, nothing
+ * else.
+ *
+ * Times are nanoseconds since the first process of the merged set started (struct reader's origin). Several directories
+ * are merged: processes of one boot of one host share its clock, hosts are aligned by wall clock.
+ */
+#ifndef MT_READER_READER_H
+#define MT_READER_READER_H
+
+#include "format/format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct reader;
+
+/* One boot of one machine; processes on it share memory, so peaks are summed within it and never across. */
+struct reader_host {
+	unsigned index;
+	const char *name;
+	const char *boot_id;
+	uint64_t start_real_ns; /* wall clock of its first process */
+	unsigned processes;
+};
+
+struct process_module {
+	uint64_t start, end, bias; /* run-time address - bias = address in the ELF file */
+	uint32_t node_from;        /* nodes made from here on ... */
+	uint32_t node_until;       /* ... and below this; UINT32_MAX = never unloaded */
+	uint64_t ticks;            /* when it was noticed */
+	uint64_t until_ticks;      /* UINT64_MAX = never unloaded */
+	const char *path;
+	const unsigned char *build_id;
+	unsigned build_id_bytes; /* 0 = none */
+};
+
+struct process_thread {
+	uint32_t index, tid;
+	const char *name; /* may be "" */
+};
+
+enum process_state {
+	PROCESS_RUNNING = 1, /* alive on this machine while we read */
+	PROCESS_ENDED,       /* exit_kind says how */
+	PROCESS_GONE,        /* ended without a word: killed, or the machine died */
+};
+
+/* How a child ended, as a wait of this process was told. */
+struct process_child {
+	uint32_t pid, kind; /* enum mt_exit */
+	int32_t code;
+	uint64_t ticks;
+};
+
+struct process_mapped_file {
+	uint32_t id;
+	const char *path;
+};
+
+/* A device under the name this process has for it. Strings are never NULL. */
+struct process_device {
+	uint32_t id;          /* mt_ext_device.device */
+	uint32_t backend;     /* enum mt_backend */
+	uint32_t ordinal;     /* N of cuda:N, npu:N */
+	uint64_t total_bytes; /* 0 = unknown */
+	const char *uuid, *name;
+};
+
+/* A Python code object: what its frames' nodes refer to. */
+struct process_code {
+	uint32_t id;
+	uint32_t version; /* of CPython, 0x030b for 3.11 */
+	uint32_t first_line;
+	uint32_t table_bytes;
+	const unsigned char *table; /* lines by instruction, as that version keeps them */
+	const char *file, *name;
+};
+
+/* One image a pid ran. Plain data, read only for everybody but the reader. Strings are never NULL. */
+struct process {
+	/* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
+	unsigned id;
+	const struct reader_host *host;
+	uint32_t pid, image, ppid;    /* ppid: with MT_ORIGIN_FORK the process it inherits from */
+	const struct process *parent; /* forked from, and its nodes below node_base are that one's; or NULL */
+	/* the process that started it: parent, the image before an exec, ppid's; or NULL */
+	const struct process *creator;
+	uint32_t origin;       /* enum mt_origin */
+	uint32_t parent_image; /* with MT_ORIGIN_FORK; else MT_NO_PARENT */
+	bool fork_exact;
+	const char *exe;
+	const char *name;        /* basename of argv[0], or of the executable; "?" if unknown */
+	const char *const *argv; /* argc strings, then NULL */
+	unsigned argc;
+	const char *const *env; /* NAME=VALUE, then NULL; only the printed list of docs */
+	unsigned env_count;
+	uint64_t start_ns, end_ns; /* end: its last sign of life if how it ended is unknown */
+	uint64_t start_real_ns;
+	enum process_state state;
+	/* it and its recorder ended without a word: all of a container was killed, perhaps */
+	bool cut_off;
+	/* enum mt_exit; filled in from the parent's wait where it said nothing itself */
+	uint32_t exit_kind;
+	int32_t exit_code;
+	uint32_t own_exit_kind; /* what it said itself */
+	int32_t own_exit_code;
+	uint32_t stacks; /* enum mt_stacks */
+	uint32_t depth;
+	uint64_t sample_bytes;
+	unsigned threads; /* that recorded at least one event */
+	unsigned rings;
+	const struct process_module *modules;
+	unsigned module_count;
+
+	const struct process_child *children;
+	unsigned child_count;
+	const struct process_mapped_file *files; /* sorted by id */
+	unsigned file_count;
+	const struct process_code *codes; /* sorted by id */
+	unsigned code_count;
+	const struct process_device *devices; /* in order of first use */
+	unsigned device_count;
+	unsigned thread_end; /* indices below may be known to process_thread() */
+
+	uint32_t clock; /* enum mt_clock */
+	uint64_t start_ticks;
+	uint64_t fork_ticks;          /* 0 if it is no fork */
+	uint32_t node_base, node_end; /* ids of its own: [node_base, node_end) */
+	const struct mt_node *nodes;  /* of node_base; NULL if it has none. Use process_node() */
+	bool has_events;
+	bool has_heirs; /* it was forked in turn */
+
+	/* What is missing. The first four are the shim's own counts. */
+	uint64_t lost_events, truncated_stacks, unplaced_stacks, unwritten_bytes, faults;
+	uint32_t lost_why; /* enum mt_loss, or'ed; 0 = nobody says */
+	/* events whose node is unknown; they are handed out with node 0. Grows while reading */
+	uint64_t bad_nodes;
+	uint64_t skipped_slots; /* event slots that are gone or were unreadable. Grows while reading */
+	bool off;               /* the shim turned itself off */
+	bool seccomp;           /* no new files after a filter was installed */
+	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
+	uint64_t shm_used;
+	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */
+};
+
+enum reader_flag {
+	READER_FORCE = 1, /* step over damage, note it, deliver the rest; else damage is an error */
+	/* of one directory: processes that run don't end with what is there now, see reader_refresh() */
+	READER_FOLLOW = 2,
+};
+
+/* Opens one or several directories. On error *out is NULL and error_get() has the details. */
+int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigned flags);
+void reader_close(struct reader *r); /* NULL is fine */
+
+/* Another pass over the same trace, as the first reader found it. It shares call trees and decoder with `first`, which
+ * must outlive it and whose facts may meanwhile be looked at, but not its events. */
+int reader_again(struct reader **out, const struct reader *first);
+
+/* ---- facts ---------------------------------------------------------------------------------------------- */
+
+unsigned reader_processes(const struct reader *r);
+const struct process *reader_process(const struct reader *r, unsigned id);
+unsigned reader_hosts(const struct reader *r);
+const struct reader_host *reader_host(const struct reader *r, unsigned index);
+uint64_t reader_origin_real_ns(const struct reader *r); /* wall clock of time 0 */
+uint64_t reader_duration_ns(const struct reader *r);    /* the last sign of life of any process */
+uint64_t reader_unrecorded(const struct reader *r);     /* processes seen but not recorded */
+uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed */
+
+/* The process is PID or has that NAME (argv[0], its basename, or a script's), as --process says; start with i = 0.
+ * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
+unsigned reader_find(const struct reader *r, const char *what, unsigned i);
+
+/* Wrong usage: --process WHAT is nobody, but there are ... */
+int reader_no_process(const struct reader *r, const char *what);
+
+/* Time of a tick count of this process. */
+uint64_t process_ns(const struct process *p, uint64_t ticks);
+
+/* What was noticed: damage that --force stepped over, files that are missing, a block still being written. */
+struct reader_note {
+	int code; /* MT_E*, or MT_OK for something that costs nothing */
+	char file[512];
+	int64_t offset; /* or ERROR_NO_OFFSET */
+	char text[256];
+};
+unsigned reader_notes(const struct reader *r);
+const struct reader_note *reader_note(const struct reader *r, unsigned i);
+
+/* Sum of everything that is known to be missing: lost_events, skipped, notes with a code. */
+bool reader_complete(const struct reader *r);
+
+/* ---- names and stacks ----------------------------------------------------------------------------------- */
+
+/* NULL for 0 and for a node that isn't there. A child's ids below node_base are found in its parent. */
+const struct mt_node *process_node(const struct process *p, uint32_t id);
+
+/* What was mapped at the node's pc when the node was made; NULL if nothing known was. */
+const struct process_module *reader_module_of(const struct process *p, uint32_t node);
+
+const char *process_hook(const struct process *p, unsigned hook);                  /* "malloc"; "?" if unknown */
+const struct process_device *process_device(const struct process *p, uint32_t id); /* NULL if unknown */
+const char *process_mark(const struct process *p, uint32_t name);                  /* text of a mark; "" if unknown */
+uint32_t process_marks(const struct process *p);                                   /* ids of marks' texts are below */
+/* its own or its parent's; NULL if unknown */
+const struct process_code *process_code(const struct process *p, uint32_t code);
+const struct process_thread *process_thread(const struct process *p, uint32_t index); /* NULL if unknown */
+
+/* ---- events --------------------------------------------------------------------------------------------- */
+
+enum reader_what {
+	READER_START = 1, /* the process begins: for a fork, everything its parent did before is behind us */
+	READER_EVENTS,    /* count slots of it, in causal order */
+	READER_EXIT,      /* it ended at step.ns, or its trace does (state PROCESS_RUNNING) */
+};
+
+/* Borrowed until the next call. Steps of all processes come in order of time; within one process position is order, and
+ * times never run backwards. */
+struct reader_step {
+	enum reader_what what;
+	const struct process *process;
+	uint64_t ns;                  /* of START and EXIT */
+	const struct mt_event *slots; /* mt_has_ext() ones are followed by their MT_EXT, which never comes first */
+	const uint32_t *rings;        /* slots[i]'s ring */
+	const uint32_t *threads;      /* and the index of the thread that owned it then */
+	size_t count;
+};
+
+/* 1 = *step is filled, 0 = the end, < 0 = error. */
+int reader_next(struct reader *r, struct reader_step *step);
+
+/* With READER_FOLLOW, when reader_next() returned 0: looks for what has been recorded since, new processes included,
+ * and the stream goes on with it; 0 once more means that there was nothing, or that all have ended (reader_ended()).
+ * What processes and nodes point to stays; struct process changes where it lies. An error, -MT_ECHANGED above all: open
+ * it anew. */
+int reader_refresh(struct reader *r);
+enum { READER_MORE = 4096 }; /* processes that may begin meanwhile; then it is -MT_ECHANGED */
+bool reader_ended(const struct reader *r);
+
+/* Behind a pass: what was needed to read events goes, until somebody reads some again. */
+void reader_rest(struct reader *r);
+
+/* How far it is: `done` of 1, of so many events, as the blocks' heads and the rings say. */
+struct reader_progress {
+	double done;
+	uint64_t events;
+};
+struct reader_progress reader_progress(const struct reader *r);
+
+#endif

@@ -1,0 +1,107 @@
+/* What samples.c and its parts share: samples_file.c reads one DIR/samples, samples_time.c makes passes over all of
+ * them. Nobody else includes this. */
+#ifndef MT_READER_SAMPLES_INTERNAL_H
+#define MT_READER_SAMPLES_INTERNAL_H
+
+#include "analyzer/reader/file.h"
+#include "analyzer/reader/reader_internal.h"
+#include "analyzer/reader/samples.h"
+#include "format/varint.h"
+
+#include <uthash.h>
+#include <zstd.h>
+
+/* What figures of each kind of subject are, as format/samples.h lists them. */
+struct sample_field {
+	const char *name;
+	uint64_t unit;
+};
+struct sample_kind {
+	const struct sample_field *field;
+	unsigned count;
+};
+extern const struct sample_kind sample_kinds[MT_SUBJECTS];
+
+struct block_place {
+	uint64_t offset;
+	uint32_t part;
+	uint64_t last_ns; /* of the merged trace */
+};
+
+struct samples_source {
+	struct file file;
+	const struct reader_host *host;
+	const struct clock *clock;
+	struct block_place *blocks;
+	size_t count, room;
+	uint64_t next; /* blocks behind it are not indexed yet */
+	/* of the block that was not full yet, the last one of `blocks`; plain_bytes 0 = none */
+	struct mt_samples_open open;
+	uint8_t *open_plain;
+	/* figures up to then are in the subjects' extremes; 0 = they come for the first time */
+	uint64_t noted_ns;
+	struct cursor *scan; /* where reading for subjects stopped */
+	const struct session *session;
+};
+
+/* struct sample_subject and what it is known by. Every directory of a host speaks of the same ones. */
+struct entry {
+	struct sample_subject subject;
+	uint64_t start; /* PROCESS, MAPPING: boot_start */
+	char *key;
+	char *text, *text2;
+	UT_hash_handle hh;
+};
+
+struct samples {
+	struct reader *reader;
+	struct samples_source *sources;
+	size_t source_count;
+	struct entry **entries;
+	size_t count, room;
+	struct entry *by_key;
+};
+
+struct local {
+	struct entry *entry;
+	uint64_t raw[MT_SAMPLES_MAX_FIELDS];
+};
+
+/* Where a pass stands in one file. */
+struct cursor {
+	struct samples *samples;
+	const struct samples_source *source;
+	size_t next_block;
+	bool make;       /* subjects */
+	uint64_t offset; /* of the block */
+	ZSTD_DCtx *zstd;
+	uint32_t part; /* that must come next; UINT32_MAX = none but 0 */
+	uint8_t *plain;
+	struct varint_in in;
+	uint64_t mono, last_mono;
+	struct local *locals;
+	size_t local_count, local_room;
+	char *text; /* two strings */
+	/* the item it stands at; entry NULL = the end */
+	struct entry *entry;
+	uint64_t ns, fields;
+	bool gone;
+	const uint64_t *raw;
+};
+
+/* samples.c: the subject of that key, which opening makes and later passes over the same blocks find. */
+int samples_entry_of(struct samples *s, const struct reader_host *host, uint64_t kind, const uint64_t key[3],
+		     const char *text, const char *text2, bool make, struct entry **out);
+
+/* samples_file.c: indexes the blocks that are new; *cut if the file ends in the middle of one, at src->next. */
+int samples_index(struct samples_source *src, bool *cut);
+
+/* samples_file.c: adds the block that was not full yet, if there is one; takes it away again. */
+int samples_take_open(struct samples_source *src);
+void samples_drop_open(struct samples_source *src);
+
+/* To the next figures or end of a subject; c->entry is NULL when there are no more. */
+int cursor_next(struct cursor *c);
+void cursor_fini(struct cursor *c);
+
+#endif

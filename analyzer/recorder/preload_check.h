@@ -1,0 +1,9 @@
+/* Whether the dynamic loader will honour LD_PRELOAD for a command. */
+#ifndef MT_RECORDER_PRELOAD_CHECK_H
+#define MT_RECORDER_PRELOAD_CHECK_H
+
+/* Finds `command` as execvp would and looks at the file (through #! lines). Returns 0, or an error that says why
+ * nothing would be recorded: not found, static, setuid, of another machine. */
+int preloadable(const char *command);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * An analysis is one call: the pass over the events that a selection asks for, and what is made of it.
+ *
+ *   struct analysis a;
+ *   int e = analysis_run(&a, v, ANALYSIS_TIMELINE | ANALYSIS_DIAGNOSIS, NULL, NULL);
+ *   ... a.timeline, a.diagnosis ...
+ *   analysis_free(&a);                                     before selection_close(), also after an error
+ */
+#ifndef MT_REPORT_ANALYSIS_H
+#define MT_REPORT_ANALYSIS_H
+
+#include "analyzer/diagnosis/diagnosis.h"
+#include "analyzer/diagnosis/host_memory.h"
+#include "analyzer/model/selection.h"
+#include "analyzer/timeline/timeline.h"
+
+enum analysis_want {
+	ANALYSIS_TIMELINE = 1,   /* loop, steps, phases, growth: a second pass over the events */
+	ANALYSIS_HOST = 2,       /* what was seen of the machine and of the processes */
+	ANALYSIS_CATEGORIES = 4, /* for what the memory is, of the diagnosis; with the timeline */
+	ANALYSIS_DIAGNOSIS = 8,  /* evidence and verdicts; with the timeline */
+};
+
+/* What is missing, over all processes. */
+struct losses {
+	uint64_t events, events_ns; /* events_ns: the earliest of them came about then */
+	uint64_t truncated_stacks, unplaced_stacks, unwritten_bytes, missed_frees, skipped_slots, unrecorded;
+	uint32_t events_why, unrecorded_why; /* enum mt_loss, or'ed */
+	unsigned turned_off;                 /* processes whose shim gave up */
+	unsigned notes;                      /* of the reader, that cost something */
+	bool complete;
+};
+
+/* What was not asked for is NULL. */
+struct analysis {
+	struct timeline *timeline;
+	struct host_memory *host;
+	struct diagnosis *diagnosis;
+	struct losses losses; /* after the first pass */
+};
+
+/* Runs the model for v and then what is wanted (enum analysis_want, or'ed). `beside`, which may be NULL, is called
+ * after the first pass, and while the second one reads the events: it may look at the model, not at the timeline. 0 or
+ * -MT_E*. */
+int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*beside)(void *arg), void *arg);
+void analysis_free(struct analysis *a);
+
+#endif

@@ -1,0 +1,74 @@
+/* What memtrace frag shows: gathered by cmd_frag.c, printed by frag_screen.c and frag_json.c. */
+#ifndef MT_REPORT_FRAG_H
+#define MT_REPORT_FRAG_H
+
+#include "analyzer/diagnosis/pins.h"
+#include "analyzer/model/heap_layout.h"
+#include "analyzer/model/pool_layout.h"
+#include "analyzer/model/selection.h"
+
+/* A device at one moment. */
+struct frag_device {
+	const struct model_device *device;
+	const char *moment;            /* "oom", "peak", "end" or "time" */
+	unsigned number;               /* of the OOM on its device, from 1; 0 = none */
+	const struct model_oom *oom;   /* NULL = none */
+	const struct process *process; /* whose segments; NULL = of all processes */
+	uint64_t ns;
+	struct pool_layout *layout;
+	bool own; /* the layout is ours to free */
+	struct pin *pins;
+	size_t pin_count;
+};
+
+/* The heap of a process, when it ended or at the time that was asked for. */
+struct frag_heap {
+	const struct model_process *process;
+	struct arenas arenas;
+	uint64_t resident; /* anonymous pages, as sampled; MODEL_UNKNOWN */
+};
+
+struct frag {
+	struct selection *selection;
+	struct frag_device *devices;
+	size_t device_count, device_room;
+	struct frag_heap *heaps;
+	size_t heap_count, heap_room;
+};
+
+void frag_print(const struct frag *f);
+int frag_print_json(const struct frag *f);
+
+/* 1 - allocated / reserved. */
+static inline double frag_share(uint64_t allocated, uint64_t reserved)
+{
+	return reserved > allocated ? 1.0 - (double)allocated / (double)reserved : 0;
+}
+
+/* What the driver would have had to give: a segment, or all pages that an expandable one needs. */
+static inline uint64_t frag_asked(const struct model_oom *o)
+{
+	return o->block_bytes > o->requested_bytes ? o->block_bytes : o->requested_bytes;
+}
+
+/* The largest hole of the pool that was asked. */
+static inline uint64_t frag_hole(const struct frag_device *d)
+{
+	return d->oom && d->oom->usable.largest_hole != MODEL_UNKNOWN ? d->oom->usable.largest_hole
+								      : d->layout->largest_hole;
+}
+
+/* Of wholly free segments, without those of private pools, which are not returned. */
+static inline uint64_t frag_idle(const struct frag_device *d)
+{
+	return d->layout->idle - pool_layout_pools(d->layout, POOL_LAYOUT_PRIVATE).idle;
+}
+
+/* Would what was asked for fit into free memory if wholly free segments went back first? */
+static inline bool frag_fits(const struct frag_device *d)
+{
+	uint64_t asked = d->oom ? frag_asked(d->oom) : 0;
+	return d->oom && d->oom->at.free_bytes != MODEL_UNKNOWN && d->oom->at.free_bytes + frag_idle(d) >= asked;
+}
+
+#endif

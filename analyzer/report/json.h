@@ -1,0 +1,35 @@
+/* JSON of what several commands print. All return new references; NULL when there is no memory, which jansson's
+ * setters pass on as a missing key. */
+#ifndef MT_REPORT_JSON_H
+#define MT_REPORT_JSON_H
+
+#include "analyzer/model/owners.h"
+
+#include <jansson.h>
+
+json_t *json_bytes(uint64_t n);
+json_t *json_seconds(uint64_t ns);
+json_t *json_text(const char *text); /* U+FFFD for each byte that is no UTF-8; null for NULL */
+json_t *json_time(uint64_t real_ns); /* ISO 8601, UTC */
+json_t *json_totals(const struct model_totals *t);
+json_t *json_fold(const struct model_fold *f); /* null if nothing was folded */
+json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
+
+/* [{"path", "why"}] of modules whose files could not be read; say it when all was looked up. */
+json_t *json_unread(struct stacks *s);
+
+/* {"bytes", "blocks", "category", "stack", ...} of one owner: the stack is that of its largest part. */
+json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags);
+
+/* What a list of so many lacks: LIST_total, and LIST_left_out with "count" and "bytes". */
+void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_out, uint64_t bytes);
+
+/* Prints and releases. 0, or a negative error when there was no memory on the way. What a terminal would not show
+ * (format/text.h) is \uXXXX. */
+int json_print(json_t *root);
+int json_print_line(json_t *object);
+
+/* Prints a text as a string of JSON, the same way. */
+void json_print_text(const char *text);
+
+#endif

@@ -1,0 +1,14 @@
+/* "devices" of the report's JSON. */
+#ifndef MT_REPORT_JSON_DEVICES_H
+#define MT_REPORT_JSON_DEVICES_H
+
+#include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/model/selection.h"
+#include "analyzer/timeline/timeline.h"
+
+#include <jansson.h>
+
+/* `timeline` says in which step and phase memory ran out. Their "verdict" is null: report_json.c knows it. */
+json_t *json_devices(const struct selection *v, const struct timeline *timeline);
+
+#endif

@@ -1,0 +1,326 @@
+/* The merged tree, and how stacks of a process get into it. */
+#include "analyzer/symbols/stacks_internal.h"
+
+#include "analyzer/util/output.h"
+#include "analyzer/util/vec.h"
+
+char stacks_python_mark;
+
+struct stacks *stacks_new(void)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->symbols = symbols_new();
+	s->python = python_new();
+	s->nodes.table.count = s->place_table.count = s->pairs.table.count = 1;
+	if (!s->symbols || !s->python || vec_reserve(s->nodes.list, s->nodes.room, 1) ||
+	    vec_reserve(s->places, s->place_room, 1)) {
+		stacks_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void memo_free(struct memo *m)
+{
+	if (!m)
+		return;
+	free(m->said);
+	free(m->nodes);
+	free(m->places);
+	free(m);
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->map_count; i++) {
+		free(s->maps[i].ids);
+		free(s->maps[i].modules);
+		free(s->maps[i].sites);
+	}
+	for (int i = 0; i < STACK_MEMOS; i++)
+		memo_free(s->memos[i]);
+	python_free(s->python);
+	symbols_free(s->symbols);
+	free(s->places);
+	hash_index_fini(&s->place_table.index);
+	free(s->nodes.list);
+	hash_index_fini(&s->nodes.table.index);
+	free(s->pairs.list);
+	hash_index_fini(&s->pairs.table.index);
+	free(s->maps);
+	free(s->chain);
+	free(s);
+}
+
+struct symbols *stacks_symbols(struct stacks *s)
+{
+	return s->symbols;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_words(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xc2b2ae3d27d4eb4fu);
+	h ^= h >> 32;
+	return h * 0xbf58476d1ce4e5b9u;
+}
+
+/* Room for one more. */
+static bool has_room(struct table *t, const void *list, hash_index_hash *hash)
+{
+	return !hash_index_is_full(&t->index, t->count) || hash_index_grow(&t->index, list, t->count - 1, hash) == 0;
+}
+
+static uint64_t hash_place(const void *list, uint32_t n)
+{
+	const struct place *p = (const struct place *)list + n;
+	return hash_words((uintptr_t)p->module, p->address);
+}
+
+uint32_t stacks_place(struct stacks *s, struct symbol_module *module, uint64_t address)
+{
+	struct table *t = &s->place_table;
+	uint64_t hash = hash_words((uintptr_t)module, address);
+	if (!has_room(t, s->places, hash_place) || vec_reserve(s->places, s->place_room, t->count + 1ul))
+		return 0;
+	size_t at = hash_index_home(&t->index, hash);
+	for (uint32_t n; (n = hash_index_candidate(&t->index, hash, &at)); at = hash_index_after(&t->index, at))
+		if (s->places[n].module == module && s->places[n].address == address)
+			return n;
+	s->places[t->count] = (struct place){ .module = module, .address = address };
+	hash_index_set(&t->index, at, t->count, hash);
+	return t->count++;
+}
+
+static uint64_t hash_triple(const void *list, uint32_t n)
+{
+	const struct triple *w = (const struct triple *)list + n;
+	return hash_words(w->a, w->b);
+}
+
+/* 0: there is no memory. */
+static uint32_t number_of(struct words *w, uint32_t a, uint32_t b)
+{
+	struct table *t = &w->table;
+	uint64_t hash = hash_words(a, b);
+	if (!has_room(t, w->list, hash_triple) || vec_reserve_raw(w->list, w->room, t->count + 1ul))
+		return 0;
+	size_t at = hash_index_home(&t->index, hash);
+	for (uint32_t n; (n = hash_index_candidate(&t->index, hash, &at)); at = hash_index_after(&t->index, at))
+		if (w->list[n].a == a && w->list[n].b == b)
+			return n;
+	w->list[t->count] = (struct triple){ a, b, 0 };
+	hash_index_set(&t->index, at, t->count, hash);
+	return t->count++;
+}
+
+uint32_t stacks_node(struct stacks *s, uint32_t outer, uint32_t place)
+{
+	uint32_t node = place ? number_of(&s->nodes, outer, place) : 0;
+	return node ? node : outer;
+}
+
+uint32_t stacks_pair(struct stacks *s, uint32_t native, uint32_t python)
+{
+	return number_of(&s->pairs, native, python);
+}
+
+/* ---- from a process's nodes ---------------------------------------------------------------------------- */
+
+static struct process_map *map_of(struct stacks *s, const struct process *p)
+{
+	if (vec_reserve(s->maps, s->map_count, p->id + 1ul))
+		return NULL;
+	struct process_map *map = &s->maps[p->id];
+	if (!map->ids && p->node_end > p->node_base)
+		map->ids = calloc(p->node_end - p->node_base, sizeof(*map->ids));
+	if (!map->modules && p->module_count)
+		map->modules = calloc(p->module_count, sizeof(*map->modules));
+	return map;
+}
+
+/* A forked child's lower nodes are its parent's. */
+static const struct process *owner_of(const struct process *p, uint32_t node)
+{
+	while (node < p->node_base && p->parent)
+		p = p->parent;
+	return p;
+}
+
+static uint32_t *known_id(struct stacks *s, const struct process *p, uint32_t node)
+{
+	struct process_map *map = map_of(s, p);
+	if (!map || !map->ids || node < p->node_base || node >= p->node_end)
+		return NULL;
+	return &map->ids[node - p->node_base];
+}
+
+static struct symbol_module *module_of(struct stacks *s, const struct process *p, const struct process_module *m)
+{
+	while (p->parent && (m < p->modules || m >= p->modules + p->module_count))
+		p = p->parent; /* what a parent had mapped at the fork */
+	struct process_map *map = map_of(s, p);
+	size_t i = (size_t)(m - p->modules);
+	if (!map || !map->modules || i >= p->module_count)
+		return NULL;
+	if (!map->modules[i])
+		map->modules[i] = symbols_module(s->symbols, &(struct module_id){
+								     .path = m->path,
+								     .build_id = m->build_id,
+								     .build_id_bytes = m->build_id_bytes,
+								     .seen_ns = p->start_real_ns +
+										(process_ns(p, m->ticks) - p->start_ns),
+							     });
+	return map->modules[i];
+}
+
+static uint32_t python_place(struct stacks *s, const struct process *p, uint64_t pc)
+{
+	struct seen *seen = &s->python_seen[(hash_words(pc, p->id) >> 32) % PYTHON_SEEN];
+	if (seen->process != p || seen->pc != pc) {
+		uint64_t address = (uintptr_t)python_frame(s->python, p, pc);
+		*seen = (struct seen){ p, pc,
+				       stacks_place(s, PYTHON, address | (pc & MT_PY_ENTRY ? PYTHON_ENTRY : 0)) };
+	}
+	return seen->place;
+}
+
+static uint64_t address_of(const struct mt_node *n, const struct process_module *m)
+{
+	uint64_t pc = n->flags & MT_NODE_EXACT ? n->pc : n->pc - 1;
+	return m ? pc - m->bias : pc;
+}
+
+static uint32_t place_of_node(struct stacks *s, const struct process *p, uint32_t node)
+{
+	const struct mt_node *n = process_node(p, node);
+	if (!n)
+		return 0;
+	if (n->flags & MT_NODE_PYTHON)
+		return python_place(s, p, n->pc);
+	const struct process_module *m = reader_module_of(p, node);
+	return stacks_place(s, m ? module_of(s, p, m) : NULL, address_of(n, m));
+}
+
+/* In place of a node's id: it is not merged yet, but its place is known. */
+#define NOTED (1u << 31)
+
+void stacks_note(struct stacks *s, const struct process *p, uint32_t node)
+{
+	uint32_t *known;
+	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
+		known = known_id(s, owner_of(p, node), node);
+		if (!known || *known)
+			return;
+		uint32_t place = place_of_node(s, owner_of(p, node), node);
+		*known_id(s, owner_of(p, node), node) = NOTED | place;
+	}
+}
+
+void stacks_note_all(struct stacks *s, const struct process *p)
+{
+	for (uint32_t node = p->node_end; node-- > p->node_base;)
+		stacks_note(s, p, node);
+}
+
+bool stacks_push(struct stacks *s, size_t count, uint32_t node)
+{
+	if (vec_reserve_raw(s->chain, s->chain_room, count + 1))
+		return false;
+	s->chain[count] = node;
+	return true;
+}
+
+/* The stack of one node of the process's tree. */
+static uint32_t merge_stack(struct stacks *s, const struct process *p, uint32_t node)
+{
+	size_t count = 0;
+	uint32_t id = 0;
+	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
+		uint32_t *known = known_id(s, owner_of(p, node), node);
+		if (known && *known && !(*known & NOTED)) {
+			id = *known;
+			break;
+		}
+		if (!stacks_push(s, count, node))
+			break;
+		count++;
+	}
+	while (count--) {
+		const struct process *owner = owner_of(p, s->chain[count]);
+		uint32_t *known = known_id(s, owner, s->chain[count]);
+		bool noted = known && *known & NOTED;
+		id = stacks_node(s, id, noted ? *known & ~NOTED : place_of_node(s, owner, s->chain[count]));
+		if (known)
+			*known = id;
+	}
+	return id;
+}
+
+uint32_t stacks_of(struct stacks *s, const struct process *p, uint32_t node, uint32_t node2)
+{
+	uint32_t native = merge_stack(s, p, node);
+	uint32_t pair = node2 ? stacks_pair(s, native, merge_stack(s, p, node2)) : 0;
+	return pair ? PAIR | pair : native;
+}
+
+uint32_t stacks_of_site(struct stacks *s, const struct process *p, uint32_t site, uint32_t node, uint32_t node2)
+{
+	struct process_map *map = map_of(s, p);
+	if (!map || vec_reserve(map->sites, map->site_room, site + 1ul))
+		return stacks_of(s, p, node, node2);
+	if (!map->sites[site]) {
+		uint32_t id = stacks_of(s, p, node, node2);
+		s->maps[p->id].sites[site] = id;
+	}
+	return s->maps[p->id].sites[site];
+}
+
+uint32_t stacks_whole(struct stacks *s, uint32_t id)
+{
+	if (!(id & PAIR))
+		return id;
+	struct triple pair = *pair_at(s, id);
+	if (!pair.more) {
+		pair.more = stacks_spliced(s, pair.a, pair.b);
+		s->pairs.list[id & ~PAIR].more = pair.more; /* only now: the list may have moved */
+	}
+	return pair.more;
+}
+
+uint32_t stacks_count(const struct stacks *s)
+{
+	return s->nodes.table.count;
+}
+
+uint32_t stacks_outer(const struct stacks *s, uint32_t id)
+{
+	return outer_of(s, id);
+}
+
+struct stack_gaps stacks_gaps(const struct stacks *s)
+{
+	struct stack_gaps gaps = { 0 };
+	for (struct symbol_module *m = NULL; (m = symbols_next(s->symbols, m));) {
+		const char *path = symbols_path(m);
+		if (path[0] != '/' || !symbols_wanted(m))
+			continue;
+		if (symbols_state(m) == SYMBOLS_MISSING) {
+			gaps.missing++;
+			gaps.missing_path = path;
+		} else if (symbols_state(m) == SYMBOLS_REPLACED) {
+			gaps.replaced++;
+			gaps.replaced_path = path;
+		} else if (symbols_state(m) == SYMBOLS_GIVEN_UP) {
+			gaps.given_up++;
+			gaps.given_up_path = path;
+			gaps.given_up_why = symbols_why(m);
+		}
+	}
+	return gaps;
+}

@@ -1,0 +1,93 @@
+/* What is at a place, and walking outwards through it. */
+#include "analyzer/symbols/stacks_internal.h"
+
+static void look_up(struct stacks *s, struct place *p)
+{
+	if (p->module == PYTHON) {
+		p->frames = (const struct frame *)(uintptr_t)(p->address & ~(uint64_t)PYTHON_ENTRY);
+		p->frame_count = p->frames != NULL;
+		return;
+	}
+	if (!p->frame_count)
+		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
+	if (p->module)
+		symbols_want(p->module);
+}
+
+#define CLASSES_KNOWN (1ull << 63)
+
+const struct place *stacks_looked(struct stacks *s, uint32_t place)
+{
+	struct place *p = &s->places[place];
+	if (p->classes & CLASSES_KNOWN)
+		return p;
+	look_up(s, p);
+	p->classes = CLASSES_KNOWN;
+	for (size_t k = 0; k < p->frame_count && k < CLASSES_KEPT; k++)
+		p->classes |= (uint64_t)frame_classify(&p->frames[k]) << k * CLASS_BITS;
+	p->own = p->frame_count && python_is_frame(p->frames) && !python_is_library(p->frames->file);
+	p->evaluator = python_is_evaluator(p->frames, p->frame_count);
+	return p;
+}
+
+void stacks_look_ahead(struct stacks *s, symbols_progress *progress)
+{
+	size_t count = 0, most = s->place_table.count - s->looked_ahead;
+	struct symbol_place *list = malloc(most * sizeof(*list) + 1);
+	for (uint32_t i = s->looked_ahead; list && i < s->place_table.count; i++)
+		if (s->places[i].module && s->places[i].module != PYTHON && !(s->places[i].classes & CLASSES_KNOWN))
+			list[count++] = (struct symbol_place){ .module = s->places[i].module,
+							       .address = s->places[i].address,
+							       .number = i };
+	if (list)
+		symbols_look_ahead(s->symbols, list, count, progress);
+	for (size_t i = 0; i < count; i++) {
+		s->places[list[i].number].frames = list[i].frames;
+		s->places[list[i].number].frame_count = list[i].count;
+	}
+	s->looked_ahead = s->place_table.count;
+	free(list);
+}
+
+size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)
+{
+	const struct place *p = stacks_looked(s, place_of(s, stacks_whole(s, id)));
+	*frames = p->frames;
+	return p->frame_count;
+}
+
+static enum frame_class class_of(struct stacks *s, uint32_t id, size_t i)
+{
+	const struct place *p = stacks_looked(s, place_of(s, id));
+	if (i >= CLASSES_KEPT)
+		return frame_classify(&p->frames[i]);
+	return p->classes >> i * CLASS_BITS & ((1 << CLASS_BITS) - 1);
+}
+
+bool stack_step(struct stacks *s, struct stack_walk *w)
+{
+	w->index++;
+	while (w->index >= w->count) { /* a place may have no frames: an evaluator that has left its frame */
+		if (!w->next)
+			return false;
+		w->id = stacks_whole(s, w->next);
+		w->count = stacks_frames(s, w->id, &w->frames);
+		w->index = 0;
+		w->next = outer_of(s, w->id);
+	}
+	w->frame = &w->frames[w->index];
+	w->class = class_of(s, w->id, w->index);
+	return true;
+}
+
+bool frame_hidden(const struct frame *f, unsigned flags)
+{
+	if (python_thread(f))
+		return false;
+	return flags & (python_is_frame(f) ? STACK_NO_PYTHON : STACK_NO_NATIVE);
+}
+
+bool stack_shows(const struct stack_walk *w, unsigned flags)
+{
+	return !frame_hidden(w->frame, flags) && (w->class == FRAME_PLAIN || flags & STACK_ALL_FRAMES);
+}

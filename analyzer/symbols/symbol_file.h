@@ -1,0 +1,14 @@
+/* DIR/symbols: what the addresses of a trace are, for machines without its programs and libraries. */
+#ifndef MT_SYMBOLS_SYMBOL_FILE_H
+#define MT_SYMBOLS_SYMBOL_FILE_H
+
+#include "analyzer/symbols/symbols.h"
+
+/* Hands all of it to symbols_know(); with NULL it is only checked. Returns 0, also when there is no such file, or an
+ * error that names the file and the offset; then some of it may be known already, but nothing wrong. */
+int symbol_file_read(struct symbols *, const char *dir);
+
+/* Replaces DIR/symbols by symbols_places(). */
+int symbol_file_write(const struct symbols *, const char *dir);
+
+#endif

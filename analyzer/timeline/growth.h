@@ -1,0 +1,84 @@
+/*
+ * Does a series of live bytes grow, how, and when does it meet a limit? The series are low points of steps or of
+ * windows of time: whatever comes and goes within one is not in them.
+ *
+ *   linear        at a steady rate
+ *   accelerating  ever faster
+ *   saturating    ever slower, or it has stopped: a cache that fills
+ *   jump          at few moments, flat between them: a first step, a table that doubles
+ *   none          nothing that could be told from its noise
+ *
+ * The first points are left out where they don't belong to what follows (start-up), and single points that stick out
+ * (an evaluation) count little. All errors are half-widths of 95 % intervals.
+ */
+#ifndef MT_TIMELINE_GROWTH_H
+#define MT_TIMELINE_GROWTH_H
+
+#include "analyzer/timeline/fit.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
+enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
+
+/* Whether it will go on: analyzer/timeline/outlook.h. */
+enum outlook {
+	OUTLOOK_NONE = 0,
+	OUTLOOK_LEAKS,
+	OUTLOOK_LASTS,
+	OUTLOOK_FILLS,
+	OUTLOOK_STOPPED,
+	OUTLOOK_GIVES_WAY,
+	OUTLOOK_PASSES
+};
+
+/* It will meet any limit. */
+bool outlook_goes_on(enum outlook o);
+
+enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
+
+struct growth {
+	enum growth_kind kind;
+	enum growth_certainty certainty;
+	double rate, rate_error;                 /* bytes per unit of x, at the end of the series */
+	double acceleration, acceleration_error; /* bytes per unit of x squared; 0 unless accelerating */
+	double bytes;                            /* grown since `since_x` */
+	double since_x;                          /* what was before is start-up */
+	double from_x;                           /* later: the rate has changed a little, and is that since then */
+	/* in so many; 0 unless that is its kind, or it was found in bursts.h */
+	unsigned jumps;
+	/* bytes that were made and freed only to be moved into something larger (bursts.h) */
+	double moved;
+	/* so much of `bytes` may be due to events that were lost: growth_doubt() */
+	double doubt;
+	/* what would be its bytes if they could not make all of it; 0 = it is as it says */
+	double unproven;
+	double x, span; /* `fit` is over t = (its x - x) / span */
+	struct fit fit;
+	/* How it may go on (forecast.h): shapes that were fitted to the points since `from_x`, and how likely each is,
+	 * in all 1. */
+	struct growth_shape {
+		struct fit fit;
+		double weight;
+	} shapes[GROWTH_SHAPES];
+	unsigned shape_count;
+};
+
+/* `x` rises: numbers of steps, or seconds. */
+struct growth growth_of(const double *x, const double *bytes, size_t count);
+
+/* Lost events may have made up to so many bytes of it. If they can have made all there is no growth, if more than a
+ * little its shape says nothing. */
+void growth_doubt(struct growth *g, double bytes);
+bool growth_is_doubtful(const struct growth *g);
+
+/* Linear or accelerating: what goes on will meet any limit. */
+bool growth_is_steady(const struct growth *g);
+
+const char *growth_name(enum growth_kind kind);
+const char *certainty_name(enum growth_certainty certainty);
+const char *outlook_name(enum outlook o);
+
+#endif

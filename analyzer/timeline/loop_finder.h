@@ -1,0 +1,72 @@
+/*
+ * Finds the loop that a program trains in, in the first of two passes, from what recurs. In the second pass steps.h
+ * cuts time into steps by it.
+ *
+ * Where steps begin is said, in this order, by
+ *   marks      memtrace_step()
+ *   ranges     NVTX or mstx ranges called "step 12", "iteration", "ProfilerStep#3" and so on
+ *   optimizer  visits to an optimizer's step: a step ends with one, however many micro-steps came before it. Of several
+ *              optimizers that of the line which is visited most
+ *   sites      sites that recur: allocations of one and the same stack at regular intervals. Sites with the same count
+ *              are one level of nested loops. A loop within a step (layers) is no step: its short intervals take only a
+ *              part of what is allocated. What is left is the innermost level that covers the time; or the one outside
+ *              it, a unit of work that repeats as a whole: with up to LEAST_MICRO turns of the inner one in each of its
+ *              own (micro-steps), or with more sites than those have. Of loops that make most of the blocks on devices
+ *              and free them it is one, however short and fast; else a long one; else the one that the process ends
+ *              with
+ *   lines      where no site recurs regularly, since a loop that works for devices makes blocks in nothing but loops of
+ *              any length: lines of Python that the program comes to from another one at regular intervals. A step
+ *              begins with the first of them
+ *
+ * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes a site, of
+ * what uses a device as many a line of a Python stack, and 112 more for one that recurs.
+ */
+#ifndef MT_TIMELINE_LOOP_FINDER_H
+#define MT_TIMELINE_LOOP_FINDER_H
+
+#include "analyzer/model/model.h"
+
+enum loop_source { LOOP_NONE = 0, LOOP_MARKS, LOOP_NVTX, LOOP_MSTX, LOOP_OPTIMIZER, LOOP_SITES };
+
+enum loop_role {
+	ROLE_LOOP = 1,  /* recurs at least once in most steps */
+	ROLE_BEAT = 2,  /* LOOP_OPTIMIZER: of the optimizer, which ends a step; LOOP_SITES: begins one */
+	ROLE_MICRO = 4, /* begins a micro-step */
+};
+
+/* How to find the steps of one process. */
+struct loop {
+	enum loop_source source;
+	uint64_t count; /* steps that were seen, about */
+	uint64_t first_ns, last_ns;
+	uint32_t thread; /* that makes them; of OPTIMIZER and SITES */
+	unsigned micro;  /* micro-steps in each; 1 = none */
+	bool whole;      /* of SITES: each calls a whole model, and is no layer of one */
+	uint8_t *roles;  /* by index of the process's sites: enum loop_role */
+	size_t role_count;
+	uint32_t node2; /* of SITES: the Python stack that steps begin with; 0 = none */
+	/* of SITES: not each allocation of a site with ROLE_BEAT begins a step, but the first behind one of a site
+	 * without */
+	bool enters;
+};
+
+struct loop_finder;
+
+struct loop_finder *loop_finder_new(void); /* NULL when there is no memory */
+void loop_finder_free(struct loop_finder *r);
+
+/* To be called for every slot, change and level of the pass. */
+void loop_finder_event(struct loop_finder *r, const struct process *p, const struct mt_event *slot);
+void loop_finder_change(struct loop_finder *r, const struct model_change *c);
+void loop_finder_level(struct loop_finder *r, const struct model_level_change *l);
+
+/* Behind the pass. Owned by `r`; NULL: that process did nothing. */
+const struct loop *loop_finder_loop(struct loop_finder *r, unsigned process);
+
+/* From now on nothing but the result is kept, and no process of the first pass is looked at. */
+void loop_finder_settle(struct loop_finder *r);
+
+/* Whether a range with this name is a step. */
+bool loop_finder_is_step_name(const char *name);
+
+#endif

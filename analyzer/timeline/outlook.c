@@ -1,0 +1,126 @@
+#include "analyzer/timeline/outlook.h"
+
+#include "analyzer/util/minmax.h"
+#include "analyzer/util/output.h"
+
+#include <math.h>
+
+#define WORKS   0.03 /* of the time in which something is freed (collectors do so now and then) ... */
+#define CHURN   0.5  /* ... and of the bytes that are made: so much is freed by who works */
+#define RECURS  0.5  /* of the bytes that are made: so much is made by a loop's stacks */
+#define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
+#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
+#define LATER   0.1  /* of what grew, that came behind the loop: it did not stop with it */
+
+bool outlook_is_told(const struct step_list *p)
+{
+	return p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX ||
+	       p->source == LOOP_OPTIMIZER || p->whole;
+}
+
+static uint64_t began_ns(const struct step_list *p, const struct growth *g)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (step_x(p, i) >= g->since_x)
+			return p->steps[i].begin_ns;
+	return p->steps[0].begin_ns;
+}
+
+static bool has_stopped(const struct step_list *p, const struct growth *g, double later)
+{
+	uint64_t end = p->steps[p->count - 1].end_ns;
+	return p->source == LOOP_SITES && later < LATER * g->bytes &&
+	       (double)less(p->process->end_ns, end) > GOES_ON * (double)less(end, began_ns(p, g));
+}
+
+/* It is a loop's stacks that make most of it, or that make most of what passes: a load before them may be larger than
+ * all they do. */
+static bool recurs(const struct work_done *done)
+{
+	double kept = done->made - done->passing;
+	return done->again >= RECURS * done->made || done->again - kept >= CHURN * done->again;
+}
+
+/* That a table was moved into a larger one is no work. */
+static bool works(const struct timeline *c, const struct step_list *p, const struct growth *g, uint64_t from,
+		  uint64_t to)
+{
+	struct work_done done = work_between(timeline_work(c), p->process->id, from, to);
+	return done.busy >= WORKS &&
+	       (p->thinned || (done.passing - g->moved >= CHURN * (done.made - g->moved) && recurs(&done)));
+}
+
+/* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and
+ * again do. */
+static bool is_sure(const struct step_list *p, const struct growth *g)
+{
+	return p->source == LOOP_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
+}
+
+/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. */
+enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
+			double later)
+{
+	if (!growth_is_steady(g) || !p->count)
+		return OUTLOOK_NONE;
+	if (kind >= MODEL_PINNED || outlook_is_told(p))
+		return OUTLOOK_LEAKS;
+	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
+	if (has_stopped(p, g, later))
+		return OUTLOOK_STOPPED;
+	if (is_sure(p, g) && works(c, p, g, from, to))
+		return OUTLOOK_LEAKS;
+	if ((double)less(to, from) < OUTLOOK_LONG_S * 1e9)
+		return OUTLOOK_FILLS;
+	g->certainty = g->certainty > CERTAINTY_MEDIUM ? CERTAINTY_MEDIUM : g->certainty;
+	return OUTLOOK_LASTS;
+}
+
+/* What was written to in private copies of files is anonymous to the kernel. */
+static double copied(const struct samples *samples, const struct model_process *m)
+{
+	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+		return 0;
+	return (double)less(s->last[MT_PROCESS_rss_anon].value,
+			    m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+}
+
+bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct step_list *p, double grown)
+{
+	const struct model_process *own = model_process(m, p->process->id);
+	double stays = (double)(own->map[MAP_ANON].peak_bytes + own->map[MAP_MEMFD].peak_bytes +
+				own->map[MAP_SHARED].peak_bytes);
+	return fmax(stays, copied(samples, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
+}
+
+double outlook_lasted_s(const struct step_list *p, const struct growth *g)
+{
+	return p->count ? (double)less(p->steps[p->count - 1].end_ns, began_ns(p, g)) / 1e9 : 0;
+}
+
+static double high_behind(const struct step_track *t, size_t entry)
+{
+	return fmax((double)t->live - (double)step_high(t, entry), 0);
+}
+
+enum outlook outlook_of_track(const struct timeline *c, const struct step_list *p, const struct step_track *t,
+			      struct growth *g)
+{
+	return outlook_of(c, p, t->kind, g, p->count ? high_behind(t, p->count - 1) : 0);
+}
+
+char *outlook_why_not(enum outlook o, double lasted_s)
+{
+	if (o == OUTLOOK_GIVES_WAY)
+		return output_format("by pages of files, which the kernel can drop");
+	if (o == OUTLOOK_PASSES)
+		return output_format(
+			"by blocks that come faster than they go: less than a quarter of it is older than nearly all of what was freed had become");
+	if (o == OUTLOOK_STOPPED)
+		return output_format("while it began, and not since: a warm-up or a load");
+	return output_format(
+		"to the end of only %.3g s, while hardly anything was freed: that is loading, or all of it is kept; growth for more "
+		"than %g s would tell",
+		lasted_s, OUTLOOK_LONG_S);
+}

@@ -1,0 +1,126 @@
+#include "analyzer/timeline/step_shape.h"
+
+#include "analyzer/timeline/fit.h"
+
+#include <stdlib.h>
+
+enum { POINTS = 64, LATEST = 16 };
+
+#define LEAST_RISE 0.02 /* of a step's whole rise: with less behind it nothing can be said of its scale */
+
+/* Allocation number i of the step is in point i >> shift. */
+struct shape {
+	uint64_t begin;         /* live */
+	uint64_t first[POINTS]; /* before the point's first allocation */
+	uint64_t high[POINTS];
+	uint32_t count; /* allocations */
+	unsigned shift;
+};
+
+struct step_shapes {
+	struct shape now, latest[LATEST];
+	unsigned steps; /* that are over */
+	bool open;
+};
+
+struct step_shapes *step_shapes_new(void)
+{
+	return calloc(1, sizeof(struct step_shapes));
+}
+
+void step_shapes_free(struct step_shapes *s)
+{
+	free(s);
+}
+
+void step_shapes_begin(struct step_shapes *s, uint64_t live)
+{
+	if (s->open)
+		s->latest[s->steps++ % LATEST] = s->now;
+	s->now = (struct shape){ .begin = live };
+	s->open = true;
+}
+
+static void halve(struct shape *p)
+{
+	for (unsigned i = 0; i < POINTS / 2; i++) {
+		p->first[i] = p->first[2 * i];
+		p->high[i] = p->high[2 * i] > p->high[2 * i + 1] ? p->high[2 * i] : p->high[2 * i + 1];
+	}
+	p->shift++;
+}
+
+void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t live)
+{
+	struct shape *p = &s->now;
+	if (!s->open || p->count == UINT32_MAX)
+		return;
+	if (p->count >> p->shift == POINTS)
+		halve(p);
+	uint32_t at = p->count >> p->shift;
+	if (at << p->shift == p->count) {
+		p->first[at] = before;
+		p->high[at] = live;
+	}
+	p->high[at] = live > p->high[at] ? live : p->high[at];
+	p->count++;
+}
+
+static uint64_t highest_from(const struct shape *p, uint32_t point)
+{
+	uint64_t most = 0;
+	for (uint32_t i = point; i <= (p->count - 1) >> p->shift; i++)
+		most = p->high[i] > most ? p->high[i] : most;
+	return most;
+}
+
+static double above(double a, uint64_t b)
+{
+	return a > (double)b ? a - (double)b : 0;
+}
+
+/* Live before allocation number i: between two points on a line. */
+static double level_at(const struct shape *p, uint32_t i)
+{
+	uint32_t point = i >> p->shift, last = (p->count - 1) >> p->shift;
+	double from = (double)p->first[point], part = (double)(i - (point << p->shift)) / (double)(1u << p->shift);
+	return point < last ? from + part * ((double)p->first[point + 1] - from) : from;
+}
+
+/* How large its allocation number i was; 0 = not known singly. */
+static double size_of(const struct shape *p, uint32_t i)
+{
+	return p->shift || i >= p->count ? 0 : above((double)p->high[i], p->first[i]);
+}
+
+/* What an earlier step rose by from the same allocation on, in this one's scale: by what it has risen so far, or by the
+ * request. */
+static double rise_as_in(const struct shape *p, const struct shape *now, uint64_t live, uint64_t request)
+{
+	double then = level_at(p, now->count), high = (double)highest_from(p, now->count >> p->shift),
+	       top = (double)highest_from(p, 0);
+	double rise = high > then ? high - then : 0, risen = above(then, p->begin),
+	       mine = above((double)live, now->begin);
+	if (risen >= LEAST_RISE * above(top, p->begin) && mine > 0)
+		return rise * mine / risen;
+	double size = size_of(p, now->count);
+	return size > 0 && size >= LEAST_RISE * above(top, p->begin) ? rise * (double)request / size : rise;
+}
+
+/* Of the steps that were longer than this one is. */
+static uint64_t usual_rise(const struct step_shapes *s, const struct shape *now, uint64_t live, uint64_t request)
+{
+	double rises[LATEST];
+	size_t n = 0;
+	for (unsigned i = 0; s->open && i < LATEST && i < s->steps; i++)
+		if (s->latest[i].count > now->count)
+			rises[n++] = rise_as_in(&s->latest[i], now, live, request);
+	return n ? (uint64_t)median_of(rises, n) : STEP_SHAPE_UNKNOWN;
+}
+
+uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next)
+{
+	uint64_t rise = usual_rise(s, &s->now, live, request);
+	return rise == STEP_SHAPE_UNKNOWN && next ? usual_rise(s, &(struct shape){ .begin = live }, live, request)
+						  : rise;
+}

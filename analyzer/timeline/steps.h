@@ -1,0 +1,122 @@
+/*
+ * Steps of each process, and the low and high point of memory in each of them; in the second of two passes, by what
+ * loop_finder.h found in the first. Where no steps are known, windows of time take their place, so that growth can be
+ * told from either.
+ *
+ * A step lasts until the next one begins. The last one, and one after which the program does something else for long,
+ * ends when it has taken half as long again as steps usually do: what is freed at the very end is no low point of the
+ * last step.
+ *
+ * Memory: steps are joined in twos when there are more than STEPS_MOST, so that every entry of the list stands for the
+ * same number of them; of each site that changes in the loop, low points in at most STEPS_BUCKETS stretches of it.
+ */
+#ifndef MT_TIMELINE_STEPS_H
+#define MT_TIMELINE_STEPS_H
+
+#include "analyzer/model/lifetimes.h"
+#include "analyzer/timeline/loop_finder.h"
+#include "analyzer/timeline/step_shape.h"
+
+enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = LIFETIMES_STRETCHES };
+
+/* One step, or `count` neighbours. */
+struct step {
+	uint64_t number; /* of the first: as marked, or from 1 on */
+	uint64_t begin_ns, end_ns;
+	uint64_t allocations;
+	uint32_t count;
+	uint32_t rare; /* how many of them did more than steps do: evaluation, a checkpoint */
+	bool partial;  /* it was not finished: the process died, or runs */
+};
+
+/* Bytes by whether they outlive steps: old are those of blocks made before the step before the one that is open. */
+struct step_ages {
+	uint64_t young[2];    /* made in the step `step`, and in the one before */
+	uint32_t step, since; /* since: the first that it changed in */
+	bool begun, settled;  /* `first` is known */
+	uint64_t first, most; /* old ones, after a few steps, and at most */
+};
+
+/* What one process has of one kind on one device, by step. Lists may be shorter than that of the steps: 0 before
+ * `from`. */
+struct step_track {
+	uint32_t kind, device;
+	uint64_t *low, *high; /* of entries from `from` on */
+	size_t from, count, room;
+	/* the books of the pass */
+	uint64_t live, now_low, now_high, kept_low, kept_high;
+	uint64_t left_out;          /* alive beyond `live`, as a folded block said */
+	struct step_shapes *shapes; /* of a pool; NULL = none */
+	bool leveled;               /* points are as folded blocks say: changes show less */
+	double doubt;               /* how far it may have been too high: model_doubt() */
+	struct step_ages ages;
+};
+
+struct step_list {
+	const struct process *process;
+	enum loop_source source; /* LOOP_NONE: entries are windows of time */
+	unsigned micro;          /* micro-steps in each step */
+	bool whole;              /* loop_finder.h */
+	struct step *steps;
+	size_t count;
+	uint64_t total;                       /* steps, joined ones counted singly */
+	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
+	uint64_t made, freed;                 /* bytes of the heap, within steps */
+	bool thinned;                         /* ... of which a part was not seen: it was folded */
+	struct step_track *tracks;
+	size_t track_count;
+};
+
+struct steps;
+
+/* `r` is that of the first pass and must outlive the result. */
+struct steps *steps_new(struct loop_finder *r);
+void steps_free(struct steps *s);
+
+/* To be called for every slot (at its time in ns), change and level of the pass, and steps_finish() behind it. */
+void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
+void steps_change(struct steps *s, const struct model_change *c);
+void steps_level(struct steps *s, const struct model_level_change *l);
+void steps_finish(struct steps *s);
+
+/* What lost events leave open of the tracks, as this model knows. */
+void steps_doubt(struct steps *s, const struct model *m);
+
+/* NULL: that process did nothing. */
+const struct step_list *steps_of(const struct steps *s, unsigned process);
+
+/* When a pool on that device failed at `ns`: how far live bytes would have risen from there in the rest of the step, as
+ * earlier steps say (analyzer/timeline/step_shape.h); STEP_SHAPE_UNKNOWN. */
+uint64_t steps_rise(const struct steps *s, unsigned process, uint32_t device, uint64_t ns);
+
+uint64_t step_low(const struct step_track *t, size_t entry);
+uint64_t step_high(const struct step_track *t, size_t entry);
+
+/* The entry's place on the axis that growth is told on: number of steps since the first, or seconds since the start. */
+double step_x(const struct step_list *p, size_t entry);
+
+/* The entry that holds the step of this number, or p->count. */
+size_t step_find(const struct step_list *p, uint64_t number);
+
+/* Low points of a site, by its index in the process: up to STEPS_BUCKETS points. Returns how many. Adds them, times
+ * `weight`, to what is in `bytes` and `blocks`, so that sites of one process can be summed; x may be NULL. */
+size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
+		  double *blocks);
+
+/* The sites that hold most, or did so a moment ago, by their index in the process, the largest first. Returns how many.
+ * */
+size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most);
+
+/* By how much what is older than a step has grown in the loop: of a site, or of all of a track. Infinite without steps.
+ * What a step needs may grow by plan (longer inputs) and be alive at its low point, as last step's results are: that
+ * leaves nothing behind. */
+double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
+double steps_track_kept(const struct step_list *p, const struct step_track *t);
+
+/* How old a site's blocks on a device get, where it grows since that place on the axis. */
+struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since);
+
+/* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
+double steps_site_last(const struct steps *s, unsigned process, uint32_t site);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * How a run went: steps, phases, growth. Two passes over the trace: the first looks on while the selection's own model
+ * runs (or has one of its own), the second cuts time by what the first found.
+ *
+ *   struct timeline *c = timeline_new();
+ *   timeline_attach(c, &query); selection_run(v, &query); timeline_run(c, v);        or, without a model at hand,
+ *   timeline_make(&c, v) ... timeline_step_list(c, id), timeline_phases(c), timeline_growth(...) ...
+ *   timeline_free(c);                                                         before selection_close()
+ */
+#ifndef MT_TIMELINE_TIMELINE_H
+#define MT_TIMELINE_TIMELINE_H
+
+#include "analyzer/model/selection.h"
+#include "analyzer/model/work.h"
+#include "analyzer/reader/samples.h"
+#include "analyzer/timeline/growth.h"
+#include "analyzer/timeline/phases.h"
+#include "analyzer/timeline/steps.h"
+
+struct timeline;
+
+struct timeline *timeline_new(void);
+void timeline_free(struct timeline *c);
+
+/* Has the query's pass watched; what it calls already is called before. */
+void timeline_attach(struct timeline *c, struct model_query *q);
+
+/* Whom else the second pass calls, as the query of a model does. */
+void timeline_watch(struct timeline *c,
+		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
+				     uint32_t thread),
+		    void (*on_change)(void *arg, const struct model_change *c), void *arg);
+
+/* Has a pass of one's own, of a program that runs, be the second: in its on_idle timeline_step_list() is as far as
+ * that. timeline_finish() when nothing more comes. */
+void timeline_attach_second(struct timeline *c, struct model_query *q);
+void timeline_finish(struct timeline *c);
+
+/* What the model knows of lost events is heeded by timeline_growth() from now on. timeline_run() does so with the
+ * selection's. */
+void timeline_doubt(struct timeline *c, const struct model *m);
+
+/* The second pass. 0 or -MT_E*. */
+int timeline_run(struct timeline *c, const struct selection *v);
+
+/* Both passes. */
+int timeline_make(struct timeline **out, const struct selection *v);
+
+const struct step_list *timeline_step_list(const struct timeline *c, unsigned process); /* NULL: it did nothing */
+const struct phases *timeline_phases(const struct timeline *c);
+const struct steps *timeline_steps(const struct timeline *c);
+const struct work *timeline_work(const struct timeline *c);
+const struct samples *timeline_samples(const struct timeline *c); /* NULL: none could be read */
+
+/* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has
+ * steps. */
+const struct step_list *timeline_main(const struct timeline *c, const struct selection *v);
+
+/* Place, low and high point of each entry that is whole, into room for p->count; of time windows the last is left out.
+ * Returns how many. */
+size_t timeline_points(const struct step_list *p, const struct step_track *t, double *x, double *low, double *high);
+
+/* Whether what grew is what single steps need, as that grew itself (inputs get longer by plan): hardly any of it is
+ * older than a step (`kept`, of steps_site_kept()), and how far steps rise grew by more. */
+bool timeline_is_needed(const struct step_list *p, const struct step_track *t, const struct growth *g, double kept);
+
+/* Growth of the low points of one track, but for what steps need themselves. */
+struct growth timeline_growth(const struct step_list *p, const struct step_track *t);
+
+/* How far steps usually rise above their low points: the median of the last ones. */
+double timeline_amplitude(const struct step_list *p, const struct step_track *t);
+
+/* Of the single steps, in seconds; 0 without steps: the usual one, and by how many there were in all of their time
+ * (some take much longer). */
+double timeline_period(const struct step_list *p);
+double timeline_mean_period(const struct step_list *p);
+
+/* When a step (first to last moment) or a phase was. 0, or -MT_EUSAGE: there is none such. `text` is for the message.
+ * */
+int timeline_step_time(const struct timeline *c, const struct selection *v, uint64_t number, const char *text,
+		       uint64_t *begin, uint64_t *end);
+int timeline_phase_time(const struct timeline *c, const struct selection *v, const char *name, const char *text,
+			uint64_t *begin, uint64_t *peak, uint64_t *end);
+
+/* "marks", "nvtx", "mstx" or "inferred". */
+const char *timeline_source(enum loop_source source);
+
+/* The tracks' name in JSON: "host" for the heap, "map", "pinned", "cuda:0", "cuda:0 pool". Into the caller's buffer. */
+const char *timeline_track_name(const struct selection *v, const struct process *p, uint32_t kind, uint32_t device,
+				char *out, size_t size);
+
+#endif

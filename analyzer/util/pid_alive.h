@@ -1,0 +1,32 @@
+/* Whether a recorded process still runs. */
+#ifndef MT_UTIL_PID_ALIVE_H
+#define MT_UTIL_PID_ALIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum alive {
+	ALIVE_NO = 0,
+	ALIVE_YES,
+	ALIVE_UNKNOWN, /* it belongs to a pid namespace that can't be seen from here */
+};
+
+/* Process `pid`, as numbered in the pid namespace whose inode is `ns`, that started at `start` (field 22 of
+ * /proc/PID/stat; 0 = unknown). A reused pid and a zombie are not alive; a process whose first thread alone has ended
+ * is. */
+enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
+
+/* When it started, as above; 0 if that can't be told. */
+uint64_t alive_start(uint32_t pid, uint64_t ns);
+
+/* Whether it started after that moment of CLOCK_MONOTONIC: then it is another than who was recorded then. Sleep of the
+ * machine is in its favour. */
+bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns);
+
+/* Its number in our /proc, or 0 if it can't be found there. */
+uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start);
+
+/* Are we in the machine's first pid namespace, and /proc is its? */
+bool alive_sees_all(void);
+
+#endif

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""memtrace export: the figures are those of peak --json, the stacks the program's, and a consumer can read it."""
+import collections
+import functools
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import cases
+import golden_traces
+import mt
+
+
+def run(*words):
+    return mt.execute([mt.MEMTRACE, *words], env=mt.clean_env())
+
+
+def folded(trace, *words):
+    """{(frames outermost first): bytes} and {kind of memory: bytes}, parsed as flamegraph.pl does it."""
+    done = run("export", "--format", "folded", *words, trace)
+    mt.equal((done.status, done.err), (0, ""), "export %s" % (words,))
+    stacks, sums = collections.Counter(), collections.Counter()
+    for line in done.out.splitlines():
+        match = re.fullmatch(r"(.*) (\d+)", line)
+        mt.check(match, "a line that is none: %r" % line)
+        frames = match[1].split(";")
+        mt.check(len(frames) >= 2 and all(frames), "empty names: %r" % line)
+        stacks[tuple(frames)] += int(match[2])
+        sums[frames[0]] += int(match[2])
+    return stacks, sums
+
+
+def moments(trace, *words):
+    """{kind of memory: bytes} of peak --json."""
+    page = json.loads(run("peak", "--json", *words, trace).out)
+    found = {"heap": page.get("host"), "map": page.get("map"), "pinned": page.get("pinned")}
+    for device in page["devices"]:
+        found.update({"%s %s" % (device["name"], kind): device.get(kind) for kind in ("pool", "device")})
+    return {kind: moment["bytes"] for kind, moment in found.items() if moment and moment["bytes"]}
+
+
+@functools.lru_cache(None)
+def busy():
+    return mt.shimmed([mt.program("busy"), "20000", "1000", "300"]).trace.settle().path
+
+
+@functools.lru_cache(None)
+def device():
+    path = os.path.join(mt.scratch("battery"), "t")
+    cases.make(path, "other_process_traced", 301, True)
+    return path
+
+
+WAYS = [(), ("--at", "end"), ("--at", "0.01"), ("--from", "0.001", "--to", "0.02"), ("--device", "host"), ("--no-python",), ("--all-frames",)]
+
+
+@mt.variants(*WAYS)
+def case_sums_are_those_of_peak(*words):
+    for trace in (busy(), device()):
+        mt.equal(dict(folded(trace, *words)[1]), moments(trace, *words), "bytes of each kind of memory %s" % (words,))
+
+
+@mt.variants(("--at", "oom"), ("--device", "cuda:0"))
+def case_sums_of_a_device(*words):
+    sums = folded(device(), *words)[1]
+    mt.equal(dict(sums), moments(device(), *words))
+    mt.check(any(kind.endswith(" pool") for kind in sums), sums)
+
+
+@mt.variants("devices", "gpu", "killed", "system", "tree")
+def case_sums_of_golden_traces(name):
+    trace = golden_traces.unpack(name, mt.scratch("golden"))
+    pids = [p["pid"] for p in json.loads(run("report", "--json", trace).out)["processes"]]
+    for words in [()] + [("--process", str(pid)) for pid in pids]:
+        mt.equal(dict(folded(trace, *words)[1]), moments(trace, *words), "bytes of each kind of memory %s" % (words,))
+
+
+def case_known_stacks():
+    """Outermost first, and what is left out of the picture is not in the file."""
+    stacks, sums = folded(busy())
+    through = {frames: size for frames, size in stacks.items() if "busy" in frames}
+    mt.check(sum(through.values()) >= 0.99 * sums["heap"], "%d of %d bytes are busy()'s" % (sum(through.values()), sums["heap"]))
+    for frames in through:
+        names = [name for name in frames if name in ("main", "busy", "deep")]
+        mt.equal(names, ["main", "busy"] + ["deep"] * (len(names) - 2), "order of %s" % (frames,))
+        mt.equal((frames[0], frames[-1]), ("heap", "deep"), "ends of %s" % (frames,))
+
+
+PROGRAM = """
+def keep(size):
+    kept.append(bytearray(size))
+kept = []
+name = "a;b\\n7 8\\x1b[2J"
+keep.__code__ = keep.__code__.replace(co_name=name, **({"co_qualname": name} if hasattr(keep.__code__, "co_qualname") else {}))
+def outer():
+    keep(300000)
+outer()
+"""
+
+
+def case_names_mean_nothing():
+    """Neither ';' nor a line's end in a name parts anything."""
+    path = os.path.join(mt.scratch("program"), "names.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    trace = mt.shimmed([mt.python(), path]).trace.settle().path
+    stacks, sums = folded(trace)
+    mt.equal(dict(sums), moments(trace))
+    found = [frames for frames in stacks if any(name.startswith("a:b") for name in frames)]
+    mt.check(found, "no such name: %s" % [frames[-3:] for frames in stacks][:20])
+    mt.check(all("a:b?7 8?[2J" in frames for frames in found), found)
+    mt.check(all("outer" in frames for frames in found), found)
+
+
+def case_no_stacks():
+    trace = mt.shimmed([mt.program("busy"), "2000", "100", "300"], env={"MEMTRACE_STACKS": "none"}).trace.settle().path
+    stacks, sums = folded(trace)
+    mt.equal(set(stacks), {(kind, "(no stack)") for kind in sums})
+    mt.equal(dict(sums), moments(trace))
+
+
+def case_format_is_asked_for():
+    for words, text in (((), "--format: which one? There is folded"), (("--format", "fodled"), "did you mean 'folded'?"),
+                        (("--format", "xyz"), "unknown value 'xyz'; there is folded"), (("--format", "folded", "--json"), "--json is no option of export")):
+        done = run("export", *words, busy())
+        mt.equal((done.status, done.out), (2, ""), "%r" % done)
+        mt.check(text in done.err, done.err)
+
+
+mt.main()
