@@ -495,16 +495,27 @@ static void drop_chunks(struct image *im)
 	im->raw.slots = 0;
 }
 
+/* What a running process still writes is left out, but not what it wrote before it said that it ended. */
+static uint64_t newest_tick(const struct image *im)
+{
+	bool writes = im->process.state == PROCESS_RUNNING && im->info.exit_kind == MT_EXIT_NONE;
+	return writes ? clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS) : UINT64_MAX;
+}
+
 static int load(struct image *im, bool again)
 {
 	struct mt_info info;
-	im->raw.horizon = im->process.state == PROCESS_RUNNING ? clock_ticks_at(im->clock, clock_mono_ns() - HORIZON_NS)
-							       : UINT64_MAX;
 	int e = open_files(im);
 	if (!e && again && file_is_open(&im->info_file) && !read_info_file(im, &info))
 		im->info = info; /* how many chunks there are */
+	im->raw.horizon = newest_tick(im);
 	if (!e)
 		e = load_all(im);
+	if (!e && im->raw.horizon != UINT64_MAX && im->info.exit_kind != MT_EXIT_NONE) { /* it ended meanwhile */
+		drop_chunks(im);
+		im->raw.horizon = UINT64_MAX;
+		e = load_all(im);
+	}
 	set_sign_of_life(im);
 	file_suspend(&im->info_file);
 	image_suspend(im);

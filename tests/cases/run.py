@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """memtrace run and env: flags are the variables, the command is what it is, and nothing starts that would not be recorded."""
+import json
 import os
 import shutil
 import signal
@@ -144,6 +145,22 @@ def case_the_command_may_leave_children():
     mt.equal((done.status, done.out), (0, "left\n"))
     ended = lambda: [p for p in mt.Trace(done.trace.path).processes if p["name"] == "busy" and p["exit"]["kind"] == "exit"]
     mt.equal(mt.until(ended, "the end of what was left")[0]["host"]["allocations"], 20000)
+
+
+def case_what_has_ended_is_whole():
+    """Whoever reads while a process ends is not told of its end before its last events."""
+    path = os.path.join(mt.scratch("trace"), "ending")
+
+    def ended():
+        done = mt.execute([mt.MEMTRACE, "report", "--json", path])
+        found = json.loads(done.out)["processes"] if done.status == 0 else []
+        return [p for p in found if p["exit"]["kind"] == "exit"]
+
+    for attempt in range(40):
+        shutil.rmtree(path, ignore_errors=True)
+        with subprocess.Popen(BUSY, env=mt.shim_env(path), stdout=subprocess.DEVNULL) as child:
+            mt.equal(mt.until(ended, "the end", pause=0)[0]["host"]["allocations"], 20000, "attempt %d" % attempt)
+        mt.equal(child.returncode, 7)
 
 
 def case_env():
