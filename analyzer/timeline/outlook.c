@@ -10,7 +10,8 @@
 #define RECURS  0.5  /* of the bytes that are made: so much is made by a loop's stacks */
 #define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
 #define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
-#define LATER   0.1  /* of what grew, that came behind the loop: it did not stop with it */
+#define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
+#define AT_MOST 0.5  /* ... however long that time was */
 
 bool outlook_is_told(const struct step_list *p)
 {
@@ -29,8 +30,9 @@ static uint64_t began_ns(const struct step_list *p, const struct growth *g)
 static bool has_stopped(const struct step_list *p, const struct growth *g, double later)
 {
 	uint64_t end = p->steps[p->count - 1].end_ns;
-	return p->source == LOOP_SITES && later < LATER * g->bytes &&
-	       (double)less(p->process->end_ns, end) > GOES_ON * (double)less(end, began_ns(p, g));
+	double during = (double)less(end, began_ns(p, g)), behind = (double)less(p->process->end_ns, end);
+	return p->source == LOOP_SITES && behind > GOES_ON * during &&
+	       later < fmin(LATER * fmax(1, behind / during), AT_MOST) * g->bytes;
 }
 
 /* It is a loop's stacks that make most of it, or that make most of what passes: a load before them may be larger than
