@@ -459,6 +459,8 @@ def main(prefix="case_", at_once=1):
         if name.startswith(prefix) and callable(function) and (not wanted or short in wanted):
             cases += [(" ".join([base, short.replace("_", " ")] + [str(a) for a in arguments]), function, arguments)
                       for arguments in getattr(function, "variants", [()])]
+    if not cases:
+        sys.exit("no case is called %s" % " or ".join(wanted))
     try:
         if at_once > 1:
             with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
