@@ -13,6 +13,7 @@ import concurrent.futures
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -226,6 +227,13 @@ def same(command, preload=(), env=None, intact=True, **options):
 
 # ---- traces ---------------------------------------------------------------------------------------------------
 
+def check_shares(screen):
+    """A share is of something that holds it, whatever the screen is about."""
+    for line in screen.splitlines():
+        shares = [float(share) for share in re.findall(r"(?<![\w.-])(\d+(?:\.\d+)?) %(?=\s|$)", line)]
+        check(max(shares, default=0) <= 100, "a share above 100 %%: %s" % line)
+
+
 class Trace:
     def __init__(self, path):
         self.path = path
@@ -281,13 +289,17 @@ class Trace:
         command, *options = arguments
         if command == "report" and "--json" not in options:
             options = ["--all", *options]
-        return execute([MEMTRACE, command, *options, self.path], timeout=timeout)
+        done = execute([MEMTRACE, command, *options, self.path], timeout=timeout)
+        if command in ("report", "peak", "leaks"):
+            check_shares(done.out)
+        return done
 
     def summary(self, *options, columns=None, rows=None):
         """The text of `memtrace report`, at a terminal of that size."""
         size = {"COLUMNS": columns and str(columns), "LINES": rows and str(rows)}
         done = execute([MEMTRACE, "report", *options, self.path], env=clean_env(**size))
         check(done.status == 0, "the report failed: %s" % done)
+        check_shares(done.out)
         return done.out
 
     def json(self, *arguments):
