@@ -346,6 +346,9 @@ int memory_free(struct process_memory *a, const struct device_event *e)
 		return free_physical(a, e, u);
 	struct share *s;
 	struct block *b = find_block(a, e, u->space, &s);
+	if (!b && (u->space == SPACE_LINEAR || u->space == SPACE_ARRAY) &&
+	    (b = find_block(a, e, SPACE_ALIAS, &s)) != NULL)
+		u->space = SPACE_ALIAS; /* cudaFree() and its like also end what was mapped of somebody else's memory */
 	u->not_temporary = e->slot->size != 0;
 	if (!b)
 		return free_unknown(a, s, u);

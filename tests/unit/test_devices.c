@@ -254,6 +254,26 @@ TEST(missed_and_unknown_frees_are_counted)
 	end(&f);
 }
 
+/* cudaFree() and cudaFreeMipmappedArray() end what cudaExternalMemoryGetMappedBuffer() and its like mapped. */
+TEST(mapped_memory_of_others_is_freed_like_own)
+{
+	struct fixture f;
+	begin(&f);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_ALIAS, 0x10000000, 64 * MIB, 1);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_ALIAS, 0x20000000, 32 * MIB, 1);
+	dev(&f, f.p, 0, MT_DEVICE_ALLOC, MT_CLASS_ALIAS, 0x30000000, 16 * MIB, 1);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_DEVICE, 0x10000000, 0, 0);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_ARRAY, 0x20000000, 0, 0);
+	dev(&f, f.p, 0, MT_DEVICE_FREE, MT_CLASS_ASYNC, 0x30000000, 0, 0);
+	dev(&f, f.p, 0, MT_DEVICE_UNDO, MT_CLASS_ASYNC, 0x30000000, 0, 0); /* that one failed */
+	const struct model_device *d = run(&f);
+	CHECK_EQ(d->layer[LAYER_MEMORY].unknown_frees, 0);
+	CHECK_EQ(live(d, LAYER_MEMORY), 0);
+	CHECK_EQ(model_share(f.m, 0, 0)->alias_bytes, 16 * MIB);
+	CHECK_EQ(model_process(f.m, 0)->odd_undos, 0);
+	end(&f);
+}
+
 TEST(undone_frees_did_not_happen)
 {
 	struct fixture f;
