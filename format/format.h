@@ -409,7 +409,7 @@ enum mt_class {
 	MT_CLASS_ARRAY = 4,      /* addr is a handle */
 	MT_CLASS_PHYSICAL = 5,   /* virtual memory API: addr is a handle, bytes are charged to the device */
 	MT_CLASS_RESERVED = 6,   /* ... an address range without memory */
-	MT_CLASS_ALIAS = 7,      /* memory of another process (IPC, imported handles): no new bytes */
+	MT_CLASS_ALIAS = 7,      /* memory of another process or graphics API (IPC, imports): no new bytes */
 	MT_CLASS_PINNED = 8,     /* host memory that the driver allocated and locked */
 	MT_CLASS_REGISTERED = 9, /* host memory of the program's that is locked: no new bytes */
 	MT_CLASS_POOL = 10,      /* block of the framework's caching allocator, inside the above */

@@ -32,6 +32,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
+typedef struct CUextMemory_st *CUexternalMemory;
 typedef struct {
 	char bytes[64];
 } CUipcMemHandle;
@@ -80,6 +81,15 @@ typedef struct {
 	int Format;
 	unsigned NumChannels, Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
+typedef struct {
+	unsigned long long offset, size;
+	unsigned flags, reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+typedef struct {
+	unsigned long long offset;
+	CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
+	unsigned numLevels, reserved[16];
+} CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 
 /* ---- runtime ---- */
 typedef CUstream cudaStream_t;
@@ -88,6 +98,7 @@ typedef CUgraph cudaGraph_t;
 typedef CUgraphNode cudaGraphNode_t;
 typedef struct cudaArray *cudaArray_t;
 typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
+typedef CUexternalMemory cudaExternalMemory_t;
 typedef struct {
 	char bytes[64];
 } cudaIpcMemHandle_t;
@@ -102,6 +113,16 @@ struct cudaPitchedPtr {
 };
 struct cudaChannelFormatDesc {
 	int x, y, z, w, f;
+};
+struct cudaExternalMemoryBufferDesc {
+	unsigned long long offset, size;
+	unsigned flags; /* from 13 on more words follow */
+};
+struct cudaExternalMemoryMipmappedArrayDesc {
+	unsigned long long offset;
+	struct cudaChannelFormatDesc formatDesc;
+	struct cudaExtent extent;
+	unsigned flags, numLevels; /* from 13 on more words follow */
 };
 struct cudaMemPoolProps {
 	CUmemPoolProps driver;

@@ -300,7 +300,7 @@ struct model_share {
 	struct model_totals layer[MODEL_LAYERS]; /* allocations of LAYER_RESERVED: segments */
 	struct model_series timeline[MODEL_LAYERS];
 	uint64_t first_ns;      /* when it first had memory; UINT64_MAX = never */
-	uint64_t alias_bytes;   /* other processes' memory it has opened; in no other figure */
+	uint64_t alias_bytes;   /* other processes' and graphics APIs' memory it has opened; in no other figure */
 	uint64_t ooms, retries; /* as PyTorch counts num_ooms and num_alloc_retries */
 	/* it has used the driver's own pool (cudaMallocAsync), which keeps what is freed */
 	bool driver_pool;

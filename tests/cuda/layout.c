@@ -6,6 +6,8 @@
 
 #define FIELD(type, field) \
 	printf("%s.%s: %zu, %zu of %zu\n", #type, #field, offsetof(type, field), sizeof(((type *)0)->field), sizeof(type));
+#define START(type, field) /* of a structure that a newer major makes longer */ \
+	printf("%s.%s: %zu, %zu\n", #type, #field, offsetof(type, field), sizeof(((type *)0)->field));
 #define WHOLE(type) printf("%s: %zu, aligned %zu\n", #type, sizeof(type), _Alignof(type));
 
 int main(void)
@@ -23,6 +25,14 @@ int main(void)
 	FIELD(CUDA_ARRAY3D_DESCRIPTOR, Depth)
 	FIELD(CUDA_ARRAY3D_DESCRIPTOR, Format)
 	FIELD(CUDA_ARRAY3D_DESCRIPTOR, Flags)
+	FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size)
+	FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, arrayDesc)
+	FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, numLevels)
+	START(struct cudaExternalMemoryBufferDesc, size)
+	START(struct cudaExternalMemoryMipmappedArrayDesc, formatDesc)
+	START(struct cudaExternalMemoryMipmappedArrayDesc, extent)
+	START(struct cudaExternalMemoryMipmappedArrayDesc, flags)
+	START(struct cudaExternalMemoryMipmappedArrayDesc, numLevels)
 	FIELD(struct cudaExtent, depth)
 	FIELD(struct cudaPitchedPtr, ptr)
 	FIELD(struct cudaPitchedPtr, pitch)

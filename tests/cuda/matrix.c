@@ -165,6 +165,10 @@ int main(int argc, char **argv)
 	struct cudaMemAllocNodeParams node = { .bytesize = 1010, .dptr = &p };
 	CUDA_MEM_ALLOC_NODE_PARAMS cnode = { .bytesize = 2014, .dptr = 1 };
 	CUmemAllocationProp where = { .location = { 1, 1 } }; /* another device than the current one */
+	struct cudaExternalMemoryBufferDesc part = { .offset = 4096, .size = 1011 };
+	struct cudaExternalMemoryMipmappedArrayDesc picture = { .formatDesc = texel, .extent = { 8, 4, 0 }, .numLevels = 2 };
+	CUDA_EXTERNAL_MEMORY_BUFFER_DESC cpart = { .offset = 4096, .size = 2015 };
+	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC cpicture = { .arrayDesc = deep2, .numLevels = 2 };
 	cudaIpcMemHandle_t ipc;
 	CUipcMemHandle cipc;
 
