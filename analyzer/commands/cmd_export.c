@@ -14,7 +14,9 @@ struct export_options {
 
 static const struct option_row rows[] = { { "format", 0, "FORMAT", OPTION_STRING,
 					    offsetof(struct export_options, format),
-					    "folded: one line a stack, frame;frame bytes", 0 },
+					    "folded: one line a stack, frame;frame bytes; "
+					    "speedscope: JSON of speedscope.app",
+					    0 },
 					  OPTIONS_ROW_AT,
 					  OPTIONS_ROW_DEVICE,
 					  OPTIONS_ROW_PROCESS,
@@ -32,7 +34,8 @@ const struct option_spec cmd_export_spec = {
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace export --format folded | flamegraph.pl --countname=bytes > peak.svg\n"
-	"  memtrace export --format folded --device cuda:0 --at oom > oom.folded\n",
+	"  memtrace export --format folded --device cuda:0 --at oom > oom.folded\n"
+	"  memtrace export --format speedscope > peak.speedscope.json\n",
 	"Read: docs/export.md",
 };
 

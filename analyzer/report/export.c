@@ -101,6 +101,7 @@ int export_moments(const struct export_ops *ops, const struct selection *v, cons
 	int e = ops->open ? ops->open(&x) : 0;
 	for (size_t i = 0; e == 0 && ops->stack && i < m->count; i++)
 		e = export_moment(ops, &x, &m->moments[i], &list);
+	x.error = e;
 	int closed = ops->close ? ops->close(&x) : 0;
 	free(list.frames);
 	return e < 0 ? e : closed;

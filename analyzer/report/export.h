@@ -25,6 +25,7 @@ struct export
 {
 	const struct selection *selection;
 	void *state; /* the format's own */
+	int error;   /* for close(): what went wrong, so that what is printed is not whole; 0 = nothing */
 };
 
 struct export_ops {

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
@@ -51,6 +52,51 @@ def device():
     path = os.path.join(mt.scratch("battery"), "t")
     cases.make(path, "other_process_traced", 301, True)
     return path
+
+
+def speedscope(trace, *words):
+    """What speedscope has understood: [(name, unit, {(frames outermost first): bytes})] of each profile. A frame is (name, file, line)."""
+    folder = os.environ.get("SPEEDSCOPE", os.path.join(mt.VENV, "npm/node_modules/speedscope"))
+    if not shutil.which("node") or not os.path.isdir(folder):
+        mt.skip("no speedscope (scripts/setup check, or SPEEDSCOPE=FOLDER of the npm package)")
+    done = run("export", "--format", "speedscope", *words, trace)
+    mt.equal((done.status, done.err), (0, ""), "export %s" % (words,))
+    path = os.path.join(mt.scratch("speedscope"), "profile.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(done.out)
+    ours = [json.dumps(f) for f in json.loads(done.out)["shared"]["frames"]]
+    mt.equal(len(set(ours)), len(ours), "frames, each once: speedscope takes each for a function of its own")
+    done = mt.execute(["node", os.path.join(mt.TOP, "tests/lib/speedscope.js"), folder, path], env=mt.clean_env())
+    page = json.loads(done.out)
+    if "it's empty" in page.get("alert", ""):
+        return []
+    mt.check("profiles" in page, "speedscope says %r" % page.get("alert"))
+    frames = [(f["name"], f.get("file"), f.get("line")) for f in page["shared"]["frames"]]
+    return [(p["name"], p["unit"], weights(p, frames)) for p in page["profiles"]]
+
+
+def weights(profile, frames):
+    """Bytes of each stack, from what was open between two events."""
+    stacks, stack, at = collections.Counter(), [], 0
+    for event in profile["events"]:
+        if event["at"] != at:
+            stacks[tuple(stack)] += event["at"] - at
+            at = event["at"]
+        if event["type"] == "O":
+            stack.append(frames[event["frame"]])
+        else:
+            mt.equal(stack.pop(), frames[event["frame"]], "what is closed")
+    mt.equal((stack, at, sum(stacks.values())), ([], profile["endValue"], profile["endValue"]), "end of %s" % profile["name"])
+    return stacks
+
+
+def as_folded(profiles):
+    """As folded() has it."""
+    stacks = collections.Counter()
+    for name, _, found in profiles:
+        for frames, size in found.items():
+            stacks[(name, *(re.sub(r"[^\x20-\x7e]", "?", f[0]).replace(";", ":") for f in frames))] += size
+    return stacks
 
 
 WAYS = [(), ("--at", "end"), ("--at", "0.01"), ("--from", "0.001", "--to", "0.02"), ("--device", "host"), ("--no-python",), ("--all-frames",)]
@@ -114,6 +160,55 @@ def case_names_mean_nothing():
     mt.check(all("outer" in frames for frames in found), found)
 
 
+@mt.variants((), ("--at", "end"), ("--from", "0.001", "--to", "0.02"), ("--device", "host"), ("--no-python",))
+def case_speedscope_reads_the_same(*words):
+    """One profile a kind of memory, in bytes, with the stacks of folded and the sums of peak."""
+    for trace in (busy(), device()):
+        profiles = speedscope(trace, *words)
+        mt.equal({name: sum(stacks.values()) for name, _, stacks in profiles}, moments(trace, *words), "bytes of each profile %s" % (words,))
+        mt.equal({unit for _, unit, _ in profiles} - {"bytes"}, set(), "units")
+        mt.equal(as_folded(profiles), folded(trace, *words)[0], "stacks %s" % (words,))
+
+
+@mt.variants("devices", "gpu", "tree")
+def case_speedscope_reads_golden_traces(name):
+    trace = golden_traces.unpack(name, mt.scratch("golden"))
+    profiles = speedscope(trace)
+    mt.equal({kind: sum(stacks.values()) for kind, _, stacks in profiles}, moments(trace))
+    mt.equal(as_folded(profiles), folded(trace)[0], "stacks")
+
+
+def case_speedscope_shows_places():
+    """The line of a frame calls the next one."""
+    with open(os.path.join(mt.TOP, "tests/programs/busy.c"), encoding="utf-8") as file:
+        source = file.readlines()
+    seen = set()
+    for frames in speedscope(busy(), "--device", "host")[0][2]:
+        for (caller, file, line), (name, _, _) in zip(frames, frames[1:]):
+            if caller in ("main", "busy", "deep"):
+                mt.equal(os.path.basename(file), "busy.c")
+                mt.check(name + "(" in source[line - 1], "%s:%s of %s() calls %s(): %r" % (file, line, caller, name, source[line - 1]))
+                seen.add((caller, name))
+    mt.check({("main", "busy"), ("busy", "deep"), ("deep", "deep")} <= seen, seen)
+
+
+def case_speedscope_has_names_as_they_are():
+    path = os.path.join(mt.scratch("program"), "names.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    trace = mt.shimmed([mt.python(), path]).trace.settle().path
+    profiles = speedscope(trace)
+    found = [frames for _, _, stacks in profiles for frames in stacks if any(f[0] == "a;b\n7 8\x1b[2J" for f in frames)]
+    mt.check(found and all(any(f == ("outer", path, 8) for f in frames) for frames in found), found)
+    mt.equal({kind: sum(stacks.values()) for kind, _, stacks in profiles}, moments(trace))
+
+
+def case_speedscope_without_stacks():
+    trace = mt.shimmed([mt.program("busy"), "2000", "100", "300"], env={"MEMTRACE_STACKS": "none"}).trace.settle().path
+    profiles = speedscope(trace)
+    mt.equal({kind: dict(stacks) for kind, _, stacks in profiles}, {kind: {(("(no stack)", None, None),): size} for kind, size in moments(trace).items()})
+
+
 def case_no_stacks():
     trace = mt.shimmed([mt.program("busy"), "2000", "100", "300"], env={"MEMTRACE_STACKS": "none"}).trace.settle().path
     stacks, sums = folded(trace)
@@ -122,8 +217,8 @@ def case_no_stacks():
 
 
 def case_format_is_asked_for():
-    for words, text in (((), "--format: which one? There is folded"), (("--format", "fodled"), "did you mean 'folded'?"),
-                        (("--format", "xyz"), "unknown value 'xyz'; there is folded"), (("--format", "folded", "--json"), "--json is no option of export")):
+    for words, text in (((), "--format: which one? There is folded, speedscope"), (("--format", "fodled"), "did you mean 'folded'?"),
+                        (("--format", "xyz"), "unknown value 'xyz'; there is folded, speedscope"), (("--format", "folded", "--json"), "--json is no option of export")):
         done = run("export", *words, busy())
         mt.equal((done.status, done.out), (2, ""), "%r" % done)
         mt.check(text in done.err, done.err)

@@ -41,7 +41,7 @@ COMMANDS = {
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
     "live": [["--every", "1"]],
     "diff": [[], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],
-    "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"]],
+    "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "speedscope"]],
     "symbolize": [[]],
     "check": [[], ["--json"], ["-n", "all"]],
     "dump": [["--nodes"], ["--nodes", "--json"], ["--samples"], ["--samples", "--json"], ["--symbols"], ["--symbols", "--json"]],

@@ -70,6 +70,7 @@ live TRACE
 live --every 1 TRACE
 export --format folded --force TRACE
 export --format folded --at oom --force TRACE
+export --format speedscope --force TRACE
 symbolize --force TRACE
 """.strip().splitlines())
 MODULE_COMMANDS = tuple(tuple(c.split()) for c in """
