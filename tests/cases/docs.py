@@ -48,11 +48,23 @@ def case_glossary_is_help_words():
     mt.check(glossary() in read(GLOSSARY), "docs/GLOSSARY.md and help words differ; tests/cases/docs.py --refresh")
 
 
+def verdicts():
+    kinds = re.findall(r'^VERDICT\(\w+, "(\w+)"', read(os.path.join(mt.TOP, "analyzer/diagnosis/verdicts.def")), re.M)
+    mt.check(len(kinds) >= 10, kinds)
+    return kinds
+
+
+def case_verdicts_are_explained():
+    rows = re.findall(r"^\| (\w+) \|", read(os.path.join(DOCS, "DIAGNOSIS.md")), re.M)
+    listed = re.search(r"A verdict is one of ([^;]*);", read(os.path.join(DOCS, "report.md")))[1]
+    listed = re.findall(r"\w+", listed)
+    mt.equal([k for k in verdicts() if k not in rows], [], "verdicts without a row in DIAGNOSIS.md")
+    mt.equal(sorted(listed), sorted(verdicts()), "verdicts in report.md")
+
+
 def case_words_of_screens_are_in_the_glossary():
     """The words that a stranger asked about, and each kind of cause."""
-    with open(os.path.join(mt.TOP, "analyzer/diagnosis/verdicts.def"), encoding="utf-8") as file:
-        kinds = [name.replace("_", " ") for name in re.findall(r'^VERDICT\(\w+, "(\w+)"', file.read(), re.M)]
-    mt.check(len(kinds) >= 10, kinds)
+    kinds = [name.replace("_", " ") for name in verdicts()]
     words = ["freed at once", "kept by allocators", "copied after fork", "context", "smaller parts", "unexplained", "at the same pace", "its share", "known from"]
     heads = [line for line in read(GLOSSARY).splitlines() if line and not line.startswith((" ", "#", "`"))]
     missing = [w for w in words + kinds if not any(re.search(r"(^|, )%s(,|$)" % re.escape(w), head) for head in heads)]
