@@ -185,7 +185,7 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["speedscope"],
+    "by": ["function", "step"], "format": ["folded", "speedscope"],
 }
 # What a command is not without.
 ALWAYS = {"export": ("--format", "folded")}
