@@ -1,4 +1,4 @@
-/* What MEMTRACE_* asks for. Read once per image from the environment; README says what it means. */
+/* What MEMTRACE_* asks for. Read once per image from the environment; docs/VARIABLES.md says what they mean. */
 #ifndef MT_CONFIG_H
 #define MT_CONFIG_H
 

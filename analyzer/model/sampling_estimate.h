@@ -1,5 +1,5 @@
 /*
- * What blocks with sampled stacks say about all blocks (docs/DESIGN.md, "Sampled stacks").
+ * What blocks with sampled stacks say about all blocks (docs/design/model.md, "Sampled stacks").
  *
  * In sample mode a block of s bytes below the sampling size S has a stack with probability p = 1 - exp(-s/S),
  * independently of all others (shim/sample.h). So each one that has stands for s/p bytes in 1/p blocks (Horvitz and

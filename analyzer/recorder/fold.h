@@ -1,7 +1,7 @@
 /*
  * Keeps the traces within the disk limit: when it nears, the oldest blocks of the largest are thinned (fold_window.h)
  * into a new file, which then takes the old one's name. A little at a time, in between the recorder's rounds. See
- * docs/DESIGN.md, Folding.
+ * docs/design/folding.md.
  */
 #ifndef MT_RECORDER_FOLD_H
 #define MT_RECORDER_FOLD_H

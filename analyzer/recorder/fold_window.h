@@ -1,6 +1,6 @@
 /*
  * Thinning: leaves pairs of allocation and free out of a process's events, so that what a model makes of the rest is
- * right. docs/DESIGN.md (Folding) says which pairs, and why peaks and totals stay exact.
+ * right. docs/design/folding.md says which pairs, and why peaks and totals stay exact.
  *
  * The slots of one process go through in order, in windows. Each window is looked at, then written:
  *
