@@ -97,9 +97,9 @@ static void list_frames(const struct leaks *l, const struct owner *o, struct fra
 {
 	f->count = 0;
 	for (struct stack_walk w = { .next = o->stack_count ? o->stacks->stack : 0 };
-	     f->count < MOST_FRAMES && stack_step(l->selection->stacks, &w);)
-		if (stack_shows(&w, selection_flags(l->selection->options)))
-			f->list[f->count++] = w.frame;
+	     f->count < MOST_FRAMES &&
+	     stack_step_shown(l->selection->stacks, &w, selection_flags(l->selection->options));)
+		f->list[f->count++] = w.frame;
 }
 
 static bool same_text(const char *a, const char *b)

@@ -167,7 +167,7 @@ static bool show(struct live *l, bool reading)
 	else if (l->modelled)
 		print_line(l);
 	warn(w);
-	fflush(stdout);
+	print_flush();
 	if (reading || !l->running)
 		return true;
 	if (w->last)

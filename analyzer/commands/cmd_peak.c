@@ -78,9 +78,7 @@ static void print_frames(struct stacks *s, uint32_t stack, unsigned flags)
 	struct table *t = table_new(columns, 2, 16);
 	const struct frame *last = NULL;
 	unsigned times = 0, rows = 0, most = flags & STACK_ALL_FRAMES ? UINT32_MAX : FRAMES_EACH;
-	for (struct stack_walk w = { .next = stack }; rows < most && stack_step(s, &w);) {
-		if (!stack_shows(&w, flags))
-			continue;
+	for (struct stack_walk w = { .next = stack }; rows < most && stack_step_shown(s, &w, flags);) {
 		if (last && same_function(last, w.frame)) {
 			times++;
 			continue;
@@ -108,10 +106,8 @@ struct path {
 static uint64_t look_of(struct stacks *s, uint32_t stack, unsigned flags)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a over what is printed */
-	for (struct stack_walk w = { .next = stack }; stack_step(s, &w);) {
+	for (struct stack_walk w = { .next = stack }; stack_step_shown(s, &w, flags);) {
 		const struct frame *f = w.frame;
-		if (!stack_shows(&w, flags))
-			continue;
 		uint64_t words[] = { (uint64_t)(uintptr_t)(f->function ? f->function : f->library),
 				     (uint64_t)(uintptr_t)f->file, f->function ? f->line : f->offset };
 		for (size_t i = 0; i < 3; i++)

@@ -119,7 +119,7 @@ static void symbolize_quietly(const char *dir)
 {
 	pid_t pid;
 
-	fflush(stdout);
+	print_flush();
 	pid = fork();
 	if (pid == 0)
 		_exit(symbolize(dir, &(struct symbolize_options){ .force = true, .quiet = true }) < 0);
@@ -131,7 +131,7 @@ static int report_on(const char *dir)
 {
 	char *argv[] = { "report", (char *)dir, NULL };
 
-	fflush(stdout);
+	print_flush();
 	if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return error_errno(MT_EOUTPUT, "stderr", ERROR_NO_OFFSET);
 	return cmd_report(2, argv);

@@ -95,7 +95,7 @@ static int run(int argc, char **argv)
 /* A reader that closed the pipe (head) has what it wanted; a full disk must not pass for success. */
 static int finish(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (print_flush() == 0)
 		return status;
 	error_errno(MT_EOUTPUT, "standard output", ERROR_NO_OFFSET);
 	error_print();
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	options_set_commands(commands);
 	int status = run_word(argc, argv);
 	if (status < 0) {
-		fflush(stdout);
+		print_flush();
 		error_print();
 		return error_exit_status(status);
 	}

@@ -1,7 +1,7 @@
 /*
  * What the parts of the recorder's sampler share:
  *
- *   sampler_internal.h         the sampler itself, with parts of its own: sampler.c, _look.c, _devices.c
+ *   sampler_internal.h         the sampler itself, with parts of its own: sampler.c, sampler_look.c, sampler_devices.c
  *   sampler_file.c    DIR/samples: subjects, figures, blocks
  *   sampler_proc.c    /proc: the machine, processes, mappings
  *   sampler_cgroup.c  /sys/fs/cgroup

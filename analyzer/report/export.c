@@ -42,39 +42,6 @@ const struct export_ops *export_find(const char *name)
 	return NULL;
 }
 
-/* The frames of one stack after the other. */
-struct frame_list {
-	const struct frame **frames;
-	size_t count, room;
-};
-
-static int add_frame(struct frame_list *list, const struct frame *f)
-{
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 64;
-		const struct frame **frames = realloc(list->frames, room * sizeof(*frames));
-		if (!frames)
-			return error_memory();
-		list->frames = frames;
-		list->room = room;
-	}
-	list->frames[list->count++] = f;
-	return 0;
-}
-
-/* As JSON has them: where the options show none, the one that says most. */
-static int list_frames(struct frame_list *list, const struct selection *v, uint32_t stack)
-{
-	unsigned flags = selection_flags(v->options);
-	int e = 0;
-	list->count = 0;
-	for (struct stack_walk w = { .next = stack }; e == 0 && stack_step(v->stacks, &w);)
-		if (stack_shows(&w, flags))
-			e = add_frame(list, w.frame);
-	const struct frame *only = e < 0 || list->count ? NULL : stacks_site(v->stacks, stack, flags).frame;
-	return only ? add_frame(list, only) : e;
-}
-
 static int export_moment(const struct export_ops *ops, struct export *x, const struct moment *at,
 			 struct frame_list *list)
 {
@@ -85,7 +52,8 @@ static int export_moment(const struct export_ops *ops, struct export *x, const s
 		return error_memory();
 	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
 		const struct owner *o = &at->sites->owners[i];
-		e = list_frames(list, x->selection, o->stacks->stack);
+		e = stacks_list_shown(x->selection->stacks, o->stacks->stack, selection_flags(x->selection->options),
+				      list);
 		if (e == 0)
 			e = ops->stack(x, &(struct export_stack){ at, memory, list->frames, list->count, o->bytes,
 								  o->blocks });

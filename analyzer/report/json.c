@@ -104,13 +104,11 @@ static json_t *json_frame(const struct frame *f)
 
 json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags)
 {
-	json_t *frames = json_array();
-	for (struct stack_walk w = { .next = stack }; stack_step(s, &w);)
-		if (stack_shows(&w, flags))
-			json_array_append_new(frames, json_frame(w.frame));
-	const struct frame *only = json_array_size(frames) ? NULL : stacks_site(s, stack, flags).frame;
-	if (only)
-		json_array_append_new(frames, json_frame(only));
+	struct frame_list list = { 0 };
+	json_t *frames = stacks_list_shown(s, stack, flags, &list) == 0 ? json_array() : NULL;
+	for (size_t i = 0; i < list.count; i++)
+		json_array_append_new(frames, json_frame(list.frames[i]));
+	free(list.frames);
 	return frames;
 }
 

@@ -96,6 +96,18 @@ enum stack_flag {
 /* Whether a walk's frame is to be shown under these flags. */
 bool stack_shows(const struct stack_walk *, unsigned flags);
 
+/* Walks the frames that are to be shown. */
+bool stack_step_shown(struct stacks *, struct stack_walk *, unsigned flags);
+
+struct frame_list {
+	const struct frame **frames; /* to be freed; the frames are borrowed */
+	size_t count, room;
+};
+
+/* Makes `list` the frames that are to be shown, innermost first; if there is none, the frame of stacks_site(). For data
+ * that is to name each stack. Returns 0 or -MT_EMEMORY. */
+int stacks_list_shown(struct stacks *, uint32_t id, unsigned flags, struct frame_list *list);
+
 /* The frame that says who wanted the memory, and what else says something: who called that, or whom it called. NULL =
  * none; one of the two is. */
 struct stack_site {

@@ -91,3 +91,11 @@ bool stack_shows(const struct stack_walk *w, unsigned flags)
 {
 	return !frame_hidden(w->frame, flags) && (w->class == FRAME_PLAIN || flags & STACK_ALL_FRAMES);
 }
+
+bool stack_step_shown(struct stacks *s, struct stack_walk *w, unsigned flags)
+{
+	while (stack_step(s, w))
+		if (stack_shows(w, flags))
+			return true;
+	return false;
+}

@@ -1,5 +1,6 @@
 /* Whose a stack is. */
 #include "analyzer/symbols/stacks_internal.h"
+#include "analyzer/util/vec.h"
 
 #include <string.h>
 
@@ -142,6 +143,24 @@ struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 	else if (voice && python_is_frame(voice))
 		site = python_site(s, id, flags, voice, site.frame);
 	return site;
+}
+
+static int add_frame(struct frame_list *list, const struct frame *f)
+{
+	int e = vec_reserve(list->frames, list->room, list->count + 1);
+	if (e == 0)
+		list->frames[list->count++] = f;
+	return e;
+}
+
+int stacks_list_shown(struct stacks *s, uint32_t id, unsigned flags, struct frame_list *list)
+{
+	int e = 0;
+	list->count = 0;
+	for (struct stack_walk w = { .next = id }; e == 0 && stack_step_shown(s, &w, flags);)
+		e = add_frame(list, w.frame);
+	const struct frame *only = e < 0 || list->count ? NULL : stacks_site(s, id, flags).frame;
+	return only ? add_frame(list, only) : e;
 }
 
 /* Of a library that somebody wrote for this program: none of the system's or of Python itself, nor a package without

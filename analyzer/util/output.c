@@ -168,14 +168,12 @@ static ssize_t write_ascii(void *cookie, const char *text, size_t size)
 	return (ssize_t)size;
 }
 
-static void make_ascii(FILE **stream, struct ascii *a, int mode)
+static FILE *ascii_stream(struct ascii *a, int mode)
 {
-	fflush(*stream);
 	FILE *f = fopencookie(a, "w", (cookie_io_functions_t){ .write = write_ascii });
-	if (!f)
-		return;
-	setvbuf(f, NULL, mode, mode == _IONBF ? 0 : BUFSIZ);
-	*stream = f;
+	if (f)
+		setvbuf(f, NULL, mode, mode == _IONBF ? 0 : BUFSIZ);
+	return f;
 }
 
 void output_screen(void)
@@ -185,8 +183,7 @@ void output_screen(void)
 	if (done || is_utf8())
 		return;
 	done = true;
-	make_ascii(&stdout, &out, output_is_terminal() ? _IOLBF : _IOFBF);
-	make_ascii(&stderr, &err, _IONBF);
+	print_through(ascii_stream(&out, output_is_terminal() ? _IOLBF : _IOFBF), ascii_stream(&err, _IONBF));
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------ */
@@ -224,7 +221,6 @@ void output_progress_of(const char *doing, uint64_t count, const char *what, dou
 	snprintf(text, sizeof(text), count < 1000000 ? "%.0f" : "%.1f M",
 		 count < 1000000 ? (double)count : (double)count / 1e6);
 	print_error("\r%s %s %s ... %.0f %%\033[K", doing, text, what, done * 100);
-	fflush(stderr);
 	progress.shown = true;
 	progress.last = now;
 }

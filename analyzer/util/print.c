@@ -121,11 +121,29 @@ static void print_to(FILE *to, const char *format, va_list *args)
 	}
 }
 
-static FILE *into; /* NULL: stdout */
+static FILE *through_out, *through_err; /* NULL: stdout and stderr themselves */
+static FILE *into;                      /* NULL: stdout */
+
+static FILE *standard_output(void)
+{
+	return through_out ? through_out : stdout;
+}
 
 static FILE *output(void)
 {
-	return into ? into : stdout;
+	return into ? into : standard_output();
+}
+
+void print_through(FILE *out, FILE *err)
+{
+	print_flush();
+	through_out = out;
+	through_err = err;
+}
+
+int print_flush(void)
+{
+	return fflush(standard_output()) == 0 && !ferror(standard_output()) ? 0 : -1;
 }
 
 FILE *print_into(FILE *f)
@@ -185,7 +203,7 @@ void print_error(const char *format, ...)
 	print_to(f, format, &args);
 	va_end(args);
 	fclose(f);
-	fwrite(text, 1, bytes, stderr);
+	fwrite(text, 1, bytes, through_err ? through_err : stderr);
 	free(text);
 }
 

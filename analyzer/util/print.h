@@ -23,6 +23,12 @@ void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* All but print_error() goes into f from now on; NULL: to stdout again. Returns where it went before. */
 FILE *print_into(FILE *f);
 
+/* From now on what goes to stdout and stderr passes these streams; NULL: it goes there itself. They stay open. */
+void print_through(FILE *out, FILE *err);
+
+/* Writes what stdout still holds. 0, or -1 with errno if that failed, or if it had failed before. */
+int print_flush(void);
+
 /* print("%s"), print("%" PRIu64) and print("0x%" PRIx64) without a format to read: for what is printed by the million.
  * */
 void print_text(const char *text);

@@ -139,15 +139,13 @@ TEST_MAIN
 /* What is printed where there are so many columns. Allocated. */
 static char *printed(const char *columns, void (*body)(void))
 {
-	FILE *screen = stdout;
 	char *text = NULL;
 	size_t size;
 	setenv("COLUMNS", columns, 1);
-	fflush(screen);
-	stdout = open_memstream(&text, &size);
+	FILE *f = open_memstream(&text, &size), *before = print_into(f);
 	body();
-	fclose(stdout);
-	stdout = screen;
+	print_into(before);
+	fclose(f);
 	unsetenv("COLUMNS");
 	return text;
 }
