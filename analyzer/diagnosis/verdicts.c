@@ -51,11 +51,6 @@ const char *status_name(enum verdict_status status)
 	return names[status];
 }
 
-enum growth_certainty verdict_certainty(double confidence)
-{
-	return confidence >= 0.8 ? CERTAINTY_HIGH : confidence >= 0.55 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
-}
-
 struct evidence_device evidence_device_none(void)
 {
 	return (struct evidence_device){

@@ -74,7 +74,10 @@ bool verdict_has(enum verdict_kind kind, enum verdict_trait trait);
 const char *verdict_unknown(enum verdict_kind kind);
 
 const char *status_name(enum verdict_status status);
-enum growth_certainty verdict_certainty(double confidence);
+static inline enum growth_certainty verdict_certainty(double confidence)
+{
+	return confidence >= 0.8 ? CERTAINTY_HIGH : confidence >= 0.55 ? CERTAINTY_MEDIUM : CERTAINTY_LOW;
+}
 
 #define RULE(function) verdict_rule function;
 #define NO_RULE

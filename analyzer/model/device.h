@@ -1,7 +1,8 @@
 /*
  * The books of devices: what a process's device events do to its shares of devices and to the devices' sums.
- * process_memory.c hands over the slots, device_totals.c keeps sums, device_blocks.c (and its parts) knows what is
- * where, device_ooms.c what failed.
+ * process_memory.c hands over the slots, device_events.c gives each to the file that knows what it does.
+ * device_totals.c keeps sums, device_moments.c says who had what at a moment, device_blocks.c (and its parts) knows
+ * what is where, device_ooms.c what failed.
  *
  * Addresses and handles are looked up per process and device: two devices may use the same ones. A free names the
  * thread's current device, which need not be the block's, so the process's other devices are asked too.
@@ -125,7 +126,8 @@ struct device_event {
 	uint64_t ns;
 };
 
-/* ---- device_totals.c; device_fork_exit.c: forks, ends, time; device_query.c: what is shown ---- */
+/* ---- device_totals.c; device_events.c: devices_slot(); device_moments.c; device_fork_exit.c: forks, ends, time;
+ * device_query.c: what is shown ---- */
 
 int devices_set_up(struct model *m);
 int devices_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
@@ -190,8 +192,6 @@ int memory_map(struct process_memory *a, const struct device_event *e);
 int memory_unmap(struct process_memory *a, const struct device_event *e);
 int memory_undo(struct process_memory *a, const struct device_event *e);
 int memory_reset(struct process_memory *a, const struct device_event *e);
-/* Adds to at->outside what a share has outside segments. */
-int memory_outside(const struct share *s, struct model_moment *at, size_t *room);
 /* All of a share, without a word: when its process ended. */
 void memory_drop(struct share *s);
 void memory_fini(struct device_books *b);

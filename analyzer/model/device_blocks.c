@@ -3,73 +3,12 @@
 
 #include "analyzer/util/vec.h"
 
-/* ---- counts ---------------------------------------------------------------------------------------------- */
-
-static void bump(struct model_totals *t, enum device_counter c, uint64_t n)
-{
-	switch (c) {
-	case COUNT_FREES:
-		t->frees += n;
-		break;
-	case COUNT_MISSED:
-		t->missed_frees += n;
-		break;
-	case COUNT_UNKNOWN:
-		t->unknown_frees += n;
-		break;
-	case COUNT_TEMPORARY:
-		t->temporary += n;
-		break;
-	}
-}
-
-void device_count_up(struct process_memory *a, struct share *s, enum event_space space, enum device_counter c,
-		     uint64_t n)
-{
-	enum model_kind kind = space_kind(space);
-	if (kind == MODEL_KINDS)
-		return;
-	bump(&a->kind[kind].totals, c, n);
-	if (s && kind >= MODEL_HOST_KINDS)
-		bump(&s->layer[kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY].totals, c, n);
-}
+/* ---- allocations ----------------------------------------------------------------------------------------- */
 
 static bool is_class(unsigned class)
 {
 	return class > 0 && class < MT_CLASSES;
 }
-
-/* ---- what is live ---------------------------------------------------------------------------------------- */
-
-static void change_registered(struct process_memory *a, int64_t bytes)
-{
-	a->seen.registered_bytes += (uint64_t)bytes;
-	if (a->seen.registered_bytes > a->seen.registered_peak_bytes)
-		a->seen.registered_peak_bytes = a->seen.registered_bytes;
-}
-
-void device_move_block(struct share *s, enum event_space space, const struct block *b, int64_t delta, uint64_t ns)
-{
-	enum model_kind kind = space_kind(space);
-	const struct change c = { kind, b->site, delta * (int64_t)b->size, delta, b->addr, b->thread, b->ns };
-	if (space == SPACE_REGISTERED)
-		change_registered(s->account, c.bytes);
-	if (kind == MODEL_PINNED)
-		process_memory_change(s->account, c, ns);
-	else if (kind != MODEL_KINDS)
-		share_change(s, kind == MODEL_POOL ? LAYER_POOL : LAYER_MEMORY, c, ns);
-	if (kind == MODEL_POOL && s->capture_count)
-		graphs_move_block(s, b, delta, ns);
-}
-
-void device_end_block(struct share *s, enum event_space space, struct block *b, uint64_t ns)
-{
-	device_count_up(s->account, s, space, COUNT_MISSED, 1);
-	device_move_block(s, space, b, -1, ns);
-	blocks_remove(&s->space[space], b);
-}
-
-/* ---- allocations ----------------------------------------------------------------------------------------- */
 
 static int put_extent(struct share *s, const struct device_event *e, uint32_t site)
 {
@@ -427,36 +366,6 @@ int memory_reset(struct process_memory *a, const struct device_event *e)
 		if (a->devices->shares[i] && (!e->ext.device || e->ext.device == i))
 			reset(a, a->devices->shares[i], (unsigned)class, e->ns);
 	return 0;
-}
-
-static int add_outside(const struct share *s, struct model_moment *at, size_t *room, uint32_t site, uint64_t bytes)
-{
-	if (at->outside_count && at->outside[at->outside_count - 1].site == site &&
-	    at->outside[at->outside_count - 1].process == s->seen.process->id) {
-		at->outside[at->outside_count - 1].bytes += bytes;
-		return 0;
-	}
-	int e = vec_reserve_raw(at->outside, *room, at->outside_count + 1ul);
-	if (!e)
-		at->outside[at->outside_count++] = (struct model_outside){ s->seen.process->id, site, bytes };
-	return e;
-}
-
-int memory_outside(const struct share *s, struct model_moment *at, size_t *room)
-{
-	const struct device_books *b = s->account->devices;
-	const struct blocks *arrays = &s->space[SPACE_ARRAY];
-	int e = 0;
-	for (size_t i = 0; i < s->extent_count && !e; i++)
-		if (s->extent[i].used && !s->extent[i].pool && s->extent[i].bytes)
-			e = add_outside(s, at, room, s->extent[i].site, s->extent[i].bytes);
-	for (size_t i = 0; arrays->entries && i <= arrays->mask && !e; i++)
-		if (arrays->entries[i].addr)
-			e = add_outside(s, at, room, arrays->entries[i].site, arrays->entries[i].size);
-	for (size_t i = 0; i < b->physical_count && !e; i++)
-		if (b->physical[i].used && b->physical[i].share == s && !b->physical[i].maps)
-			e = add_outside(s, at, room, b->physical[i].site, b->physical[i].size);
-	return e;
 }
 
 void memory_drop(struct share *s)

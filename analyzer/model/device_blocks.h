@@ -1,12 +1,14 @@
 /*
- * What the parts of device_blocks.c share: device_extents.c knows segments and mappings, device_graphs.c which of them
- * are private, device_physical.c the handles of the virtual memory API, device_undo.c frees that did not happen. Nobody
- * else includes this.
+ * What the parts of device_blocks.c share: device_block_sums.c counts, device_extents.c knows segments and mappings,
+ * device_graphs.c which of them are private, device_physical.c the handles of the virtual memory API, device_undo.c
+ * frees that did not happen. Only these and device_fork_exit.c include it.
  */
 #ifndef MT_MODEL_DEVICE_BLOCKS_H
 #define MT_MODEL_DEVICE_BLOCKS_H
 
 #include "analyzer/model/device.h"
+
+/* ---- device_block_sums.c ---- */
 
 enum device_counter { COUNT_FREES, COUNT_MISSED, COUNT_UNKNOWN, COUNT_TEMPORARY };
 
@@ -18,11 +20,21 @@ void device_move_block(struct share *s, enum event_space space, const struct blo
 /* It ended without a word. */
 void device_end_block(struct share *s, enum event_space space, struct block *b, uint64_t ns);
 
+/* Blocks of all spaces lie in one table of what a parent had. */
+static inline uint64_t inherited_blocks_key(enum event_space space, uint64_t addr)
+{
+	return addr ^ (uint64_t)(space + 1) << 60;
+}
+
 /* ---- device_extents.c ---- */
 
 int extent_put(struct share *s, const struct extent *x, uint64_t ns);
 /* The first one that overlaps; borrowed until the next change. */
-struct extent *extent_at(struct share *s, uint64_t start, uint64_t end);
+static inline struct extent *extent_at(struct share *s, uint64_t start, uint64_t end)
+{
+	const struct range *r = ranges_overlap(&s->extents, start, end);
+	return r ? &s->extent[r->file] : NULL;
+}
 /* Takes it out; returns what it was. */
 struct extent extent_remove(struct share *s, struct extent *x, uint64_t ns);
 /* What is mapped in an extent is one view less. *u, unless NULL, remembers it. */

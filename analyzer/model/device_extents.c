@@ -48,12 +48,6 @@ int extent_put(struct share *s, const struct extent *x, uint64_t ns)
 				  .start = x->start, .end = x->end, .ns = x->ns, .site = x->site, .file = i - 1 });
 }
 
-struct extent *extent_at(struct share *s, uint64_t start, uint64_t end)
-{
-	const struct range *r = ranges_overlap(&s->extents, start, end);
-	return r ? &s->extent[r->file] : NULL;
-}
-
 struct extent extent_remove(struct share *s, struct extent *x, uint64_t ns)
 {
 	const struct extent was = *x;

@@ -1,14 +1,9 @@
 /* Forks, ends and the beginning of what is looked at. */
-#include "analyzer/model/device.h"
+#include "analyzer/model/device_blocks.h"
 
 #include "analyzer/util/vec.h"
 
 /* ---- beginnings and ends --------------------------------------------------------------------------------- */
-
-static uint64_t inherited_blocks_key(enum event_space space, uint64_t addr)
-{
-	return addr ^ (uint64_t)(space + 1) << 60;
-}
 
 static int gather(struct blocks *all, const struct blocks *from, enum event_space space)
 {
@@ -38,17 +33,6 @@ int devices_inherit(struct process_memory *a, const struct process_memory *paren
 		e = inherited_blocks_init(&b->inherited_blocks, &all, &parent->devices->inherited_blocks);
 	blocks_fini(&all);
 	return b ? e : -MT_EMEMORY;
-}
-
-bool devices_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
-{
-	return inherited_blocks_take(&a->devices->inherited_blocks, inherited_blocks_key(space, addr)) !=
-	       INHERITED_BLOCKS_GONE;
-}
-
-void devices_bring_back(struct process_memory *a, enum event_space space, uint64_t addr)
-{
-	inherited_blocks_put_back(&a->devices->inherited_blocks, inherited_blocks_key(space, addr), 0);
 }
 
 static void leave_device(struct share *s)

@@ -155,12 +155,6 @@ const struct model_oom *model_oom(const struct model *m, unsigned i)
 	return m->ooms[i];
 }
 
-const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process)
-{
-	const struct share *s = share_by_device(&m->accounts[process], device);
-	return s ? &s->seen : NULL;
-}
-
 /* ---- single blocks --------------------------------------------------------------------------------------- */
 
 static int each_in(const struct share *s, enum event_space space, int (*f)(void *arg, const struct model_block *b),

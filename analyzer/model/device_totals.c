@@ -1,7 +1,6 @@
 /* Sums of devices and shares; device.h says which file does the rest. */
 #include "analyzer/model/device.h"
 
-#include "analyzer/model/pool_layout.h"
 #include "analyzer/util/vec.h"
 
 #include <stdio.h>
@@ -243,132 +242,6 @@ int64_t share_site(struct share *s, enum model_kind kind, const struct device_ev
 	return site_table_site(&a->sites, &key, s->layer[layer].number, s->device->layer[layer].number);
 }
 
-static int by_site(const void *a, const void *b)
-{
-	const struct model_outside *x = a, *y = b;
-	uint64_t p = (uint64_t)x->process << 32 | x->site, q = (uint64_t)y->process << 32 | y->site;
-	return (p > q) - (p < q);
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-	const struct model_outside *x = a, *y = b;
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_site(a, b);
-}
-
-void moment_tidy(struct model_moment *at)
-{
-	unsigned n = 0;
-	if (at->outside_count)
-		qsort(at->outside, at->outside_count, sizeof(*at->outside), by_site);
-	for (unsigned i = 0; i < at->outside_count; i++)
-		if (n && !by_site(&at->outside[n - 1], &at->outside[i]))
-			at->outside[n - 1].bytes += at->outside[i].bytes;
-		else
-			at->outside[n++] = at->outside[i];
-	at->outside_count = n;
-	if (n)
-		qsort(at->outside, n, sizeof(*at->outside), by_bytes);
-}
-
-void moment_fini(struct model_moment *at)
-{
-	free(at->parts);
-	free(at->outside);
-	at->parts = NULL;
-	at->outside = NULL;
-	at->part_count = at->outside_count = 0;
-}
-
-static int take_parts(const struct device *d, struct model_moment *at)
-{
-	size_t room = 0;
-	int e = 0;
-	at->parts = calloc(d->share_count + 1, sizeof(*at->parts));
-	if (!at->parts)
-		return error_memory();
-	for (size_t i = 0; i < d->share_count && !e; i++) {
-		const struct share *s = d->shares[i];
-		if (s->account->seen.ended ||
-		    !(s->layer[LAYER_MEMORY].totals.live_bytes | s->layer[LAYER_POOL].totals.live_bytes))
-			continue;
-		struct model_part *part = &at->parts[at->part_count++];
-		part->process = s->seen.process->id;
-		for (int k = 0; k < MODEL_LAYERS; k++)
-			part->layer[k] = s->layer[k].totals.live_bytes;
-		e = memory_outside(s, at, &room);
-	}
-	return e;
-}
-
-int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event)
-{
-	moment_fini(at);
-	*at = (struct model_moment){ .ns = ns,
-				     .event = event,
-				     .free_bytes = MODEL_UNKNOWN,
-				     .total_bytes = d->seen.total_bytes ? d->seen.total_bytes : MODEL_UNKNOWN };
-	for (int k = 0; k < MODEL_LAYERS; k++)
-		at->layer[k] = d->layer[k].totals.live_bytes;
-	int e = take_parts(d, at);
-	moment_tidy(at);
-	return e;
-}
-
-/* ---- events ---------------------------------------------------------------------------------------------- */
-
-static int apply_event(struct process_memory *a, const struct device_event *e)
-{
-	switch (e->slot->kind) {
-	case MT_DEVICE_ALLOC:
-		return memory_alloc(a, e);
-	case MT_DEVICE_FREE:
-		return memory_free(a, e);
-	case MT_DEVICE_FAIL:
-		return oom_fail(a, e);
-	case MT_DEVICE_UNDO:
-		return memory_undo(a, e);
-	case MT_DEVICE_MAP:
-		return memory_map(a, e);
-	case MT_DEVICE_UNMAP:
-		return memory_unmap(a, e);
-	case MT_DEVICE_RESET:
-		return memory_reset(a, e);
-	case MT_DEVICE_INFO:
-		return oom_info(a, e);
-	default:
-		return 0;
-	}
-}
-
-static int take_layouts(struct model *m, uint64_t ns)
-{
-	int e = 0;
-	for (size_t i = 0; i < m->query.peek_count && !e; i++) {
-		struct model_peek *p = &m->query.peeks[i];
-		if (p->event != m->device_events || p->device >= m->device_count)
-			continue;
-		p->ns = ns;
-		pool_layout_free(p->layout);
-		e = pool_layout_take(&p->layout, m, p->device, UINT32_MAX);
-	}
-	return e;
-}
-
-int devices_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
-{
-	struct device_event e = { .slot = s, .ring = ring, .thread = thread, .ns = ns };
-	struct model *m = a->model;
-	if (!books_of(a))
-		return -MT_EMEMORY;
-	memcpy(&e.ext, s + 1, sizeof(e.ext));
-	m->device_events++;
-	int error = apply_event(a, &e);
-	if (!error && m->query.peek_count)
-		error = take_layouts(m, ns);
-	return error ? error : m->query.until_event && m->device_events >= m->query.until_event;
-}
-
 /* ---- look-up ---------------------------------------------------------------------------------------------- */
 
 struct share *share_by_device(const struct process_memory *a, uint32_t device)
@@ -378,4 +251,10 @@ struct share *share_by_device(const struct process_memory *a, uint32_t device)
 		if (d->shares[i]->account == a)
 			return d->shares[i];
 	return NULL;
+}
+
+const struct model_share *model_share(const struct model *m, uint32_t device, unsigned process)
+{
+	const struct share *s = share_by_device(&m->accounts[process], device);
+	return s ? &s->seen : NULL;
 }

@@ -5,70 +5,6 @@
 
 #include <math.h>
 
-static uint64_t lost_of(const struct process_memory *a)
-{
-	const struct process *p = a->seen.process;
-	if (p->off)
-		return UINT64_MAX;
-	return (p->lost_events > a->lost ? p->lost_events : a->lost) + p->skipped_slots;
-}
-
-void loss_doubt_missed(struct process_memory *a, uint32_t site, uint64_t bytes)
-{
-	bool wanted = !a->sites.numbers_only && site != BLOCK_NO_SITE && a->seen.process->lost_events;
-	if (wanted && !vec_reserve(a->missed, a->missed_room, site + 1ul))
-		a->missed[site] += bytes;
-}
-
-/* ---- what is proven -------------------------------------------------------------------------------------- */
-
-struct place {
-	uint64_t start, end, ns;
-};
-
-static int by_place(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-static int list_places(const struct process_memory *a, struct place **out)
-{
-	struct place *list = malloc((a->heap.count + 1) * sizeof(*list));
-	size_t n = 0;
-	*out = list;
-	if (!list)
-		return error_memory();
-	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
-		const struct block *b = &a->heap.entries[i];
-		if (b->addr)
-			list[n++] = (struct place){ b->addr, b->addr + b->size, b->ns };
-	}
-	if (n)
-		qsort(list, n, sizeof(*list), by_place);
-	return 0;
-}
-
-/* Of two that overlap the older one is gone; what is left of the list by then does not overlap. */
-int loss_doubt_prove(struct process_memory *a, uint64_t ns)
-{
-	struct place *list, *top = NULL;
-	if (!lost_of(a))
-		return 0;
-	int e = list_places(a, &list);
-	size_t count = a->heap.count;
-	for (size_t i = 0; !e && i < count; i++) {
-		struct place *p = &list[i], *gone = !top || p->start >= top->end ? NULL : p->ns < top->ns ? p : top;
-		if (gone)
-			process_memory_end_missed(a, gone->start, ns);
-		if (gone != p)
-			top = p;
-	}
-	free(list);
-	a->unproven = 0;
-	return e;
-}
-
 /* ---- what may be ----------------------------------------------------------------------------------------- */
 
 struct suspect {
@@ -164,7 +100,7 @@ static uint64_t lost_lately(const struct process_memory *a, uint64_t lost)
 int loss_doubt_look(struct process_memory *a)
 {
 	struct suspects s;
-	const uint64_t lost = lost_of(a), lately = lost_lately(a, lost);
+	const uint64_t lost = process_memory_lost(a), lately = lost_lately(a, lost);
 	if (!lost)
 		return 0;
 	a->sites.doubts = calloc(a->sites.site_count + 1, sizeof(*a->sites.doubts));
@@ -197,7 +133,7 @@ int loss_doubt_look(struct process_memory *a)
 
 uint64_t model_lost(const struct model *m, unsigned id)
 {
-	return lost_of(&m->accounts[id]);
+	return process_memory_lost(&m->accounts[id]);
 }
 
 /* Of one that has ended, and of which nobody wanted what it left, all. */
@@ -205,7 +141,7 @@ uint64_t model_open(const struct model *m, unsigned id, enum model_kind kind)
 {
 	const struct process_memory *a = &m->accounts[id];
 	const struct model_totals *t = &a->kind[kind].totals;
-	const uint64_t lost = lost_of(a);
+	const uint64_t lost = process_memory_lost(a);
 	struct suspects s = { .until_ns = a->lost_until_ns, .kind = kind };
 	uint64_t open = t->live_bytes;
 	if (!lost || a->sites.doubts)
@@ -225,7 +161,7 @@ double model_doubt(const struct model *m, unsigned id, enum model_kind kind)
 {
 	const struct process_memory *a = &m->accounts[id];
 	const struct model_totals *t = &a->kind[kind].totals;
-	const uint64_t lost = lost_of(a), unknown = t->unknown_frees < lost ? t->unknown_frees : lost;
+	const uint64_t lost = process_memory_lost(a), unknown = t->unknown_frees < lost ? t->unknown_frees : lost;
 	if (!lost)
 		return 0;
 	if (a->seen.ended && !a->sites.doubts)

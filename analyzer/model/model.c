@@ -345,7 +345,7 @@ static int finish(struct model *m)
 	if (m->query.until_ns != UINT64_MAX)
 		move_to(m, m->query.until_ns);
 	for (size_t i = 0; i < m->process_memory_count; i++) {
-		int e = m->accounts[i].seen.ended ? 0 : loss_doubt_prove(&m->accounts[i], m->end_ns);
+		int e = m->accounts[i].seen.ended ? 0 : process_memory_prove(&m->accounts[i], m->end_ns);
 		if (e)
 			return e;
 	}
@@ -549,77 +549,4 @@ void model_bins(const struct model *m, struct model_bin bins[MODEL_BINS])
 			bins[b].live_blocks += from->live_blocks;
 			bins[b].live_bytes += from->live_bytes;
 		}
-}
-
-/* ---- single blocks --------------------------------------------------------------------------------------- */
-
-struct visit {
-	int (*f)(void *arg, const struct model_block *b);
-	void *arg;
-};
-
-static int visit_range(void *arg, const struct range *r)
-{
-	const struct visit *v = arg;
-	const struct model_block b = {
-		.addr = r->start,
-		.size = r->end - r->start,
-		.ns = r->ns,
-		.site = r->inherited ? UINT32_MAX : r->site,
-		.thread = r->thread,
-		.inherited = r->inherited,
-		.class = (enum model_map_class)r->class,
-		.prot = r->prot,
-		.file = r->file,
-		.device = MODEL_NO_DEVICE,
-	};
-	return v->f(v->arg, &b);
-}
-
-static int visit_heap(const struct blocks *heap, const struct visit *v)
-{
-	int e = 0;
-	for (size_t i = 0; heap->entries && i <= heap->mask && !e; i++) {
-		const struct block *b = &heap->entries[i];
-		if (!b->addr)
-			continue;
-		const struct model_block seen = { .addr = b->addr,
-						  .size = b->size,
-						  .ns = b->ns,
-						  .site = b->site,
-						  .thread = b->thread,
-						  .device = MODEL_NO_DEVICE };
-		e = v->f(v->arg, &seen);
-	}
-	return e;
-}
-
-static int visit_inherited(const struct inherited_blocks *l, const struct visit *v)
-{
-	int e = 0;
-	for (size_t i = 0; i < l->room && !e; i++) {
-		const struct inherited_blocks_entry *b = &l->entries[i];
-		if (!b->addr || b->size == INHERITED_BLOCKS_GONE)
-			continue;
-		const struct model_block seen = { .addr = b->addr,
-						  .size = b->size,
-						  .site = UINT32_MAX,
-						  .inherited = true,
-						  .device = MODEL_NO_DEVICE };
-		e = v->f(v->arg, &seen);
-	}
-	return e;
-}
-
-int model_each_block(const struct model *m, unsigned process, enum model_kind kind,
-		     int (*f)(void *arg, const struct model_block *b), void *arg)
-{
-	struct visit v = { f, arg };
-	const struct process_memory *a = &m->accounts[process];
-	if (kind == MODEL_MAP)
-		return ranges_each(&a->maps, visit_range, &v);
-	if (kind != MODEL_HEAP)
-		return devices_each_block(a, kind, f, arg);
-	int e = visit_heap(&a->heap, &v);
-	return e ? e : visit_inherited(&a->inherited_blocks, &v);
 }

@@ -107,8 +107,13 @@ void process_memory_see_footprint(struct process_memory *a);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int process_memory_end(struct process_memory *a, bool keep_live);
-/* process_memory.c: the block at that address was freed unseen, if there is one. */
-void process_memory_end_missed(struct process_memory *a, uint64_t addr, uint64_t ns);
+
+/* How many events are missing, told by the stream or not; UINT64_MAX = any number. */
+uint64_t process_memory_lost(const struct process_memory *a);
+
+/* Ends heap blocks that newer ones lie in, where events were lost. Before the process leaves its host's sums. 0 or
+ * -MT_E*. */
+int process_memory_prove(struct process_memory *a, uint64_t ns);
 
 /* Fills the sites' oldest_ns from the live blocks, and what may not be live. */
 int process_memory_look(struct process_memory *a);
@@ -122,7 +127,7 @@ int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring
 /* 1 = that was it, 0 = no such unmapping. */
 int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t ns);
 
-/* process_memory.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
+/* process_sums.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
 struct change {
 	enum model_kind kind;
 	uint32_t site;

@@ -133,7 +133,7 @@ bool image_is_written(const struct image *im);
 /* True if there is a pid like that here, started at the recorded time. */
 bool image_is_alive(const struct image *im);
 
-/* reader.c: passes error_get() on, or with --force turns it into a note and returns 0. */
+/* notes.c: passes error_get() on, or with --force turns it into a note and returns 0. */
 int reader_damage(struct reader *r);
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -137,19 +137,10 @@ static int load(struct merge *m, struct cursor *c)
 
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
-static bool is_free(const struct mt_event *e)
-{
-	return mt_gives_back(e->kind);
-}
-
 static bool before(const struct cursor *a, const struct cursor *b)
 {
-	const struct mt_event *x = &a->window[a->at], *y = &b->window[b->at];
-	if (x->ticks != y->ticks)
-		return x->ticks < y->ticks;
-	if (is_free(x) != is_free(y))
-		return is_free(x);
-	return a->ring < b->ring;
+	uint64_t x = ring_order(&a->window[a->at]), y = ring_order(&b->window[b->at]);
+	return x != y ? x < y : a->ring < b->ring;
 }
 
 HEAP(cursors, struct cursor, before)

@@ -51,7 +51,7 @@ static void set_limits(struct stream *s)
 	uint64_t real_ns = (uint64_t)(now.tv_sec + 86400) * 1000000000, start_ns = im->info.start_real_ns;
 	double ticks = real_ns > start_ns ? (double)(real_ns - start_ns) / (double)im->clock->mult : 0;
 	ticks = ticks * (double)(1ull << CLOCK_SHIFT) + (double)im->info.start_ticks;
-	s->limits.ticks = ticks < 0x1p63 ? (uint64_t)ticks : UINT64_MAX;
+	s->limits.ticks = ticks < 0x1p63 ? (uint64_t)ticks : INT64_MAX; /* ring_order() has one bit more */
 }
 
 int stream_new(struct stream **out, struct image *im)

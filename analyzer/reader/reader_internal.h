@@ -1,5 +1,6 @@
 /* What reader.c and its parts share: directory.c finds and opens, host_clocks.c knows clocks, process_tree.c who is
- * whose parent, merge_processes.c makes one stream of all processes. Nobody else includes this. */
+ * whose parent, merge_processes.c makes one stream of all processes, notes.c what all of them use of the reader. Nobody
+ * else includes this. */
 #ifndef MT_READER_READER_INTERNAL_H
 #define MT_READER_READER_INTERNAL_H
 

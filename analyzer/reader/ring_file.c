@@ -114,9 +114,7 @@ static int take_chunk(struct image *im, uint32_t index)
 static int compare_chunks(const void *a, const void *b)
 {
 	const struct raw_chunk *x = a, *y = b;
-	if (x->ring != y->ring)
-		return x->ring < y->ring ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	return ring_compare_chunks(x->ring, x->seq, y->ring, y->seq);
 }
 
 static int check_twins(struct image *im)

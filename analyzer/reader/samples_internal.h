@@ -89,7 +89,7 @@ struct cursor {
 	const uint64_t *raw;
 };
 
-/* samples.c: the subject of that key, which opening makes and later passes over the same blocks find. */
+/* sample_subjects.c: the subject of that key, which opening makes and later passes over the same blocks find. */
 int samples_entry_of(struct samples *s, const struct reader_host *host, uint64_t kind, const uint64_t key[3],
 		     const char *text, const char *text2, bool make, struct entry **out);
 

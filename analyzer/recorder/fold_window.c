@@ -70,51 +70,6 @@ void fold_window_free(struct fold_window *t)
 	free(t);
 }
 
-void fold_out_fini(struct fold_out *out)
-{
-	free(out->slots);
-	free(out->rings);
-	*out = (struct fold_out){ 0 };
-}
-
-/* ---- spaces ---------------------------------------------------------------------------------------------- */
-
-struct block *fold_find(const struct fold_window *t, const struct blocks *in, enum event_space space, uint32_t device,
-			uint64_t addr)
-{
-	struct block *b = blocks_find(in, fold_key(space, device, addr));
-	bool anywhere = (space != SPACE_POOL && space != SPACE_WORKSPACE) || !device;
-	for (uint32_t i = 0; !b && anywhere && i < t->device_room; i++)
-		if (t->devices[i])
-			b = blocks_find(in, fold_key(space, i, addr));
-	return b;
-}
-
-struct ring *fold_ring(struct fold_window *t, uint32_t ring)
-{
-	return vec_reserve(t->rings, t->ring_room, ring + 1ul) ? NULL : &t->rings[ring];
-}
-
-int fold_set_last(struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr)
-{
-	int e = vec_reserve(t->last[kind], t->last_room[kind], thread + 1ul);
-	if (!e)
-		t->last[kind][thread] = addr;
-	return e;
-}
-
-bool fold_was_last(const struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr)
-{
-	return thread < t->last_room[kind] && t->last[kind][thread] == addr;
-}
-
-void fold_temporary(struct fold_window *t, uint64_t alloc)
-{
-	set_bit(t->temporary, t->place - t->first);
-	if (alloc >= t->first)
-		set_bit(t->temporary, alloc - t->first);
-}
-
 /* ---- heap ------------------------------------------------------------------------------------------------ */
 
 /* The largest block that is left out. */

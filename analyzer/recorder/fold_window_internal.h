@@ -15,6 +15,7 @@
 #include "analyzer/util/event_kinds.h"
 #include "analyzer/util/hash_index.h"
 #include "analyzer/util/ranges.h"
+#include "analyzer/util/vec.h"
 
 /* What is kept for the sake of a moment differs: no owners of the heap are asked for where a device is at its peak. */
 enum fold_group { GROUP_HEAP = 0, GROUP_MAP, GROUP_DEVICE, GROUPS };
@@ -175,14 +176,38 @@ static inline enum event_space fold_space_of(unsigned class)
 	return space < SPACES_FOLDED ? space : SPACES;
 }
 
+/* ---- fold_live.c ---- */
+
 /* The block that a free on `device` is of, in one of the two tables: there or on another. NULL = unknown. */
 struct block *fold_find(const struct fold_window *t, const struct blocks *in, enum event_space space, uint32_t device,
 			uint64_t addr);
-int fold_set_last(struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr);
-struct ring *fold_ring(struct fold_window *t, uint32_t ring); /* NULL = no memory */
-bool fold_was_last(const struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr);
+
+/* NULL = no memory */
+static inline struct ring *fold_ring(struct fold_window *t, uint32_t ring)
+{
+	return vec_reserve(t->rings, t->ring_room, ring + 1ul) ? NULL : &t->rings[ring];
+}
+
+static inline int fold_set_last(struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr)
+{
+	int e = vec_reserve(t->last[kind], t->last_room[kind], thread + 1ul);
+	if (!e)
+		t->last[kind][thread] = addr;
+	return e;
+}
+
+static inline bool fold_was_last(const struct fold_window *t, enum model_kind kind, uint32_t thread, uint64_t addr)
+{
+	return thread < t->last_room[kind] && t->last[kind][thread] == addr;
+}
+
 /* Allocation (unless it is before the window) and free had nothing in between. */
-void fold_temporary(struct fold_window *t, uint64_t alloc);
+static inline void fold_temporary(struct fold_window *t, uint64_t alloc)
+{
+	set_bit(t->temporary, t->place - t->first);
+	if (alloc >= t->first)
+		set_bit(t->temporary, alloc - t->first);
+}
 
 /* ---- fold_choose.c ---- */
 
@@ -214,9 +239,20 @@ int sums_add(struct sums *s, const struct sum *more);
 void sums_clear(struct sums *s);
 void sums_fini(struct sums *s);
 
-/* ---- fold_write.c ---- */
+/* ---- fold_out.c ---- */
 
-int fold_put(struct fold_out *out, const struct mt_event *slot, uint32_t ring);
+static inline int fold_put(struct fold_out *out, const struct mt_event *slot, uint32_t ring)
+{
+	int e = vec_reserve_raw(out->slots, out->slot_room, out->count + 1);
+	if (!e)
+		e = vec_reserve_raw(out->rings, out->ring_room, out->count + 1);
+	if (e)
+		return e;
+	out->slots[out->count] = *slot;
+	out->rings[out->count++] = ring;
+	return 0;
+}
+
 int fold_put_fold(struct fold_out *out, const struct mt_event *slot, const struct mt_ext_device *ext, uint32_t ring);
 
 /* ---- fold_levels.c: what pools have, with what is left out ---- */

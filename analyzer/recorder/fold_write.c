@@ -7,27 +7,6 @@
 
 #define LEVEL_SLOTS 256u /* that are read between two slots LEVEL, at most */
 
-int fold_put(struct fold_out *out, const struct mt_event *slot, uint32_t ring)
-{
-	int e = vec_reserve_raw(out->slots, out->slot_room, out->count + 1);
-	if (!e)
-		e = vec_reserve_raw(out->rings, out->ring_room, out->count + 1);
-	if (e)
-		return e;
-	out->slots[out->count] = *slot;
-	out->rings[out->count++] = ring;
-	return 0;
-}
-
-int fold_put_fold(struct fold_out *out, const struct mt_event *slot, const struct mt_ext_device *ext, uint32_t ring)
-{
-	struct mt_event second;
-	memcpy(&second, ext, sizeof(second));
-	second.kind = MT_EXT;
-	int e = fold_put(out, slot, ring);
-	return e ? e : fold_put(out, &second, ring);
-}
-
 /* ---- what is left out ------------------------------------------------------------------------------------ */
 
 /* One slot of an allocation or a free. */

@@ -25,7 +25,7 @@ struct cursor {
 	uint64_t position;   /* of window[at] */
 	uint32_t at, count;
 	struct mt_event *window;
-	uint64_t key;   /* its tick and whether it frees */
+	uint64_t order; /* of window[at] */
 	uint32_t cover; /* in cut.covers, + 1 */
 };
 
@@ -102,11 +102,7 @@ static bool read_chunk(const struct cut *c, uint32_t index, struct chunk *chunk)
 static int compare_chunks(const void *a, const void *b)
 {
 	const struct chunk *x = a, *y = b;
-	if (x->ring != y->ring)
-		return x->ring < y->ring ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return 0;
+	return ring_compare_chunks(x->ring, x->seq, y->ring, y->seq);
 }
 
 /* At least so many slots of a chunk that can't be read. One that was being filled may have had none, unless the file
@@ -149,18 +145,6 @@ static uint64_t chunk_end(const struct chunk *chunk)
 }
 
 /* ---- cursors --------------------------------------------------------------------------------------------- */
-
-static bool frees(const struct mt_event *event)
-{
-	return mt_gives_back(event->kind);
-}
-
-/* A free comes before an allocation of the same tick: it was stamped before the real call, the other one after. */
-static void set_key(struct cursor *cursor)
-{
-	const struct mt_event *event = &cursor->window[cursor->at];
-	cursor->key = event->ticks << 1 | !frees(event);
-}
 
 /* Whether the slots of chunk `next` go on where the cursor is. The last slot of a chunk may be unused, as a mapping
  * needs two. */
@@ -209,7 +193,7 @@ static bool cursor_ready(struct cut *c, struct cursor *cursor)
 {
 	if (cursor->at == cursor->count && !fill_window(c, cursor))
 		return false;
-	set_key(cursor);
+	cursor->order = ring_order(&cursor->window[cursor->at]);
 	return c->rings->ended || cursor->window[cursor->at].ticks <= c->rings->horizon;
 }
 
@@ -266,7 +250,7 @@ static int make_cursors(struct cut *c)
 
 static bool is_before(const struct cursor *a, const struct cursor *b)
 {
-	return a->key < b->key;
+	return a->order < b->order;
 }
 
 HEAP(cursors, struct cursor, is_before)

@@ -2,6 +2,7 @@
 #ifndef MT_REPORT_REPORT_H
 #define MT_REPORT_REPORT_H
 
+#include "analyzer/model/momentary.h"
 #include "analyzer/report/analysis.h"
 
 #include <jansson.h>
@@ -37,7 +38,10 @@ struct report_options {
 };
 
 /* The process that the title names. NULL: there is none. */
-const struct process *report_main_program(const struct report *r);
+static inline const struct process *report_main_program(const struct report *r)
+{
+	return main_process(r->selection->model, r->selection->reader);
+}
 
 /* report_headline.c: the one thing to know where no failure says it; and what to ask next, in commands to be typed as
  * they are. */

@@ -38,11 +38,6 @@ static unsigned count_processes(const struct selection *v)
 	return count;
 }
 
-const struct process *report_main_program(const struct report *r)
-{
-	return main_process(r->selection->model, r->selection->reader);
-}
-
 /* "./t", and how many more there are. */
 static char *directory(const struct options *o)
 {

@@ -4,8 +4,6 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
-char stacks_python_mark;
-
 struct stacks *stacks_new(void)
 {
 	struct stacks *s = calloc(1, sizeof(*s));
@@ -59,75 +57,6 @@ void stacks_free(struct stacks *s)
 struct symbols *stacks_symbols(struct stacks *s)
 {
 	return s->symbols;
-}
-
-/* ---- tables ---------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_words(uint64_t a, uint64_t b)
-{
-	uint64_t h = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xc2b2ae3d27d4eb4fu);
-	h ^= h >> 32;
-	return h * 0xbf58476d1ce4e5b9u;
-}
-
-/* Room for one more. */
-static bool has_room(struct table *t, const void *list, hash_index_hash *hash)
-{
-	return !hash_index_is_full(&t->index, t->count) || hash_index_grow(&t->index, list, t->count - 1, hash) == 0;
-}
-
-static uint64_t hash_place(const void *list, uint32_t n)
-{
-	const struct place *p = (const struct place *)list + n;
-	return hash_words((uintptr_t)p->module, p->address);
-}
-
-uint32_t stacks_place(struct stacks *s, struct symbol_module *module, uint64_t address)
-{
-	struct table *t = &s->place_table;
-	uint64_t hash = hash_words((uintptr_t)module, address);
-	if (!has_room(t, s->places, hash_place) || vec_reserve(s->places, s->place_room, t->count + 1ul))
-		return 0;
-	size_t at = hash_index_home(&t->index, hash);
-	for (uint32_t n; (n = hash_index_candidate(&t->index, hash, &at)); at = hash_index_after(&t->index, at))
-		if (s->places[n].module == module && s->places[n].address == address)
-			return n;
-	s->places[t->count] = (struct place){ .module = module, .address = address };
-	hash_index_set(&t->index, at, t->count, hash);
-	return t->count++;
-}
-
-static uint64_t hash_triple(const void *list, uint32_t n)
-{
-	const struct triple *w = (const struct triple *)list + n;
-	return hash_words(w->a, w->b);
-}
-
-/* 0: there is no memory. */
-static uint32_t number_of(struct words *w, uint32_t a, uint32_t b)
-{
-	struct table *t = &w->table;
-	uint64_t hash = hash_words(a, b);
-	if (!has_room(t, w->list, hash_triple) || vec_reserve_raw(w->list, w->room, t->count + 1ul))
-		return 0;
-	size_t at = hash_index_home(&t->index, hash);
-	for (uint32_t n; (n = hash_index_candidate(&t->index, hash, &at)); at = hash_index_after(&t->index, at))
-		if (w->list[n].a == a && w->list[n].b == b)
-			return n;
-	w->list[t->count] = (struct triple){ a, b, 0 };
-	hash_index_set(&t->index, at, t->count, hash);
-	return t->count++;
-}
-
-uint32_t stacks_node(struct stacks *s, uint32_t outer, uint32_t place)
-{
-	uint32_t node = place ? number_of(&s->nodes, outer, place) : 0;
-	return node ? node : outer;
-}
-
-uint32_t stacks_pair(struct stacks *s, uint32_t native, uint32_t python)
-{
-	return number_of(&s->pairs, native, python);
 }
 
 /* ---- from a process's nodes ---------------------------------------------------------------------------- */
@@ -226,14 +155,6 @@ void stacks_note_all(struct stacks *s, const struct process *p)
 {
 	for (uint32_t node = p->node_end; node-- > p->node_base;)
 		stacks_note(s, p, node);
-}
-
-bool stacks_push(struct stacks *s, size_t count, uint32_t node)
-{
-	if (vec_reserve_raw(s->chain, s->chain_room, count + 1))
-		return false;
-	s->chain[count] = node;
-	return true;
 }
 
 /* The stack of one node of the process's tree. */

@@ -1,35 +1,6 @@
 /* What is at a place, and walking outwards through it. */
 #include "analyzer/symbols/stacks_internal.h"
 
-static void look_up(struct stacks *s, struct place *p)
-{
-	if (p->module == PYTHON) {
-		p->frames = (const struct frame *)(uintptr_t)(p->address & ~(uint64_t)PYTHON_ENTRY);
-		p->frame_count = p->frames != NULL;
-		return;
-	}
-	if (!p->frame_count)
-		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
-	if (p->module)
-		symbols_want(p->module);
-}
-
-#define CLASSES_KNOWN (1ull << 63)
-
-const struct place *stacks_looked(struct stacks *s, uint32_t place)
-{
-	struct place *p = &s->places[place];
-	if (p->classes & CLASSES_KNOWN)
-		return p;
-	look_up(s, p);
-	p->classes = CLASSES_KNOWN;
-	for (size_t k = 0; k < p->frame_count && k < CLASSES_KEPT; k++)
-		p->classes |= (uint64_t)frame_classify(&p->frames[k]) << k * CLASS_BITS;
-	p->own = p->frame_count && python_is_frame(p->frames) && !python_is_library(p->frames->file);
-	p->evaluator = python_is_evaluator(p->frames, p->frame_count);
-	return p;
-}
-
 void stacks_look_ahead(struct stacks *s, symbols_progress *progress)
 {
 	size_t count = 0, most = s->place_table.count - s->looked_ahead;

@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLASS_BITS   3
-#define CLASSES_KEPT 21 /* a place's first frames; the last bit says that they are known */
+#define CLASS_BITS    3
+#define CLASSES_KEPT  21 /* a place's first frames; the last bit says that they are known */
+#define CLASSES_KNOWN (1ull << 63)
 
 /* An address in a module: what is called there. */
 struct place {
@@ -127,5 +128,12 @@ static inline const struct triple *pair_at(const struct stacks *s, uint32_t id)
 
 /* Of a language that is not to be shown. */
 bool frame_hidden(const struct frame *f, unsigned flags);
+
+static inline uint64_t hash_words(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xc2b2ae3d27d4eb4fu);
+	h ^= h >> 32;
+	return h * 0xbf58476d1ce4e5b9u;
+}
 
 #endif

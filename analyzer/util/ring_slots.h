@@ -25,4 +25,19 @@ static inline uint64_t ring_chunk_start(uint64_t seq)
 	return seq * MT_CHUNK_SLOTS;
 }
 
+/* Events of several rings stand in the order of these. Of one tick what gives back memory comes before what takes it:
+ * it was stamped before the real call, the other one after. A tick is below 2^63. */
+static inline uint64_t ring_order(const struct mt_event *event)
+{
+	return event->ticks << 1 | !mt_gives_back(event->kind);
+}
+
+/* Chunks stand by ring, then by their place in it: as a comparison of qsort(). */
+static inline int ring_compare_chunks(uint32_t ring_a, uint64_t seq_a, uint32_t ring_b, uint64_t seq_b)
+{
+	if (ring_a != ring_b)
+		return ring_a < ring_b ? -1 : 1;
+	return (seq_a > seq_b) - (seq_a < seq_b);
+}
+
 #endif
