@@ -10,6 +10,7 @@
 #include "analyzer/util/event_kinds.h"
 #include "analyzer/util/hash_index.h"
 #include "analyzer/util/ranges.h"
+#include "analyzer/util/vec.h"
 
 /* A free that may still be undone. */
 struct undo {
@@ -146,9 +147,30 @@ void process_memory_tell(const struct process_memory *a, struct model_change *to
 void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns);
 void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns);
 int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
-void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes);
-int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread, uint64_t addr);
-struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring);
+
+/* A successful call that returned a block. */
+static inline void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes)
+{
+	struct model_site *s = site_table_figures(&a->sites, site);
+	a->kind[kind].totals.allocations++;
+	a->kind[kind].totals.allocated_bytes += bytes;
+	if (s)
+		s->allocations++;
+}
+
+static inline int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread,
+					  uint64_t addr)
+{
+	int e = vec_reserve(a->last[kind], a->last_room[kind], thread + 1ul);
+	if (!e)
+		a->last[kind][thread] = addr;
+	return e;
+}
+
+static inline struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring)
+{
+	return vec_reserve(a->rings, a->ring_room, ring + 1ul) ? NULL : &a->rings[ring];
+}
 
 static inline unsigned process_memory_bin(uint64_t size)
 {

@@ -1,8 +1,6 @@
 /* Sums of a process and its host, and what of its books all kinds of memory share. */
 #include "analyzer/model/process_memory.h"
 
-#include "analyzer/util/vec.h"
-
 void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number)
 {
 	struct model_site *s = site_table_open(&a->sites, a->seen.process->id, c.site, number, host_number);
@@ -110,29 +108,6 @@ int64_t process_memory_site(struct process_memory *a, enum model_kind kind, cons
 	else if (a->model->query.split == MODEL_SPLIT_SIZE)
 		key.split = process_memory_bin(s->size);
 	return site_table_site(&a->sites, &key, a->kind[kind].number, a->host->kind[kind].number);
-}
-
-/* A successful call that returned a block. */
-void process_memory_count(struct process_memory *a, enum model_kind kind, uint32_t site, uint64_t bytes)
-{
-	struct model_site *s = site_table_figures(&a->sites, site);
-	a->kind[kind].totals.allocations++;
-	a->kind[kind].totals.allocated_bytes += bytes;
-	if (s)
-		s->allocations++;
-}
-
-int process_memory_set_last(struct process_memory *a, enum model_kind kind, uint32_t thread, uint64_t addr)
-{
-	int e = vec_reserve(a->last[kind], a->last_room[kind], thread + 1ul);
-	if (!e)
-		a->last[kind][thread] = addr;
-	return e;
-}
-
-struct ring_state *process_memory_ring(struct process_memory *a, uint32_t ring)
-{
-	return vec_reserve(a->rings, a->ring_room, ring + 1ul) ? NULL : &a->rings[ring];
 }
 
 void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns)
