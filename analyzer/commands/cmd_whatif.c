@@ -47,12 +47,6 @@ const struct option_spec cmd_whatif_spec = {
 	"Read: docs/whatif.md",
 };
 
-/* Tried where none is named. */
-static const char *const usual[] = {
-	"expandable_segments:True", "expandable_segments:False",  "max_split_size_mb:64",
-	"max_split_size_mb:256",    "roundup_power2_divisions:8",
-};
-
 /* ---- what is asked ----------------------------------------------------------------------------------------- */
 
 struct question {
@@ -75,8 +69,8 @@ static int ask(struct question *q, const struct whatif_options *o)
 	int e = o->conf ? add_case(q, o->conf, o) : 0;
 	if (!e && !o->conf && o->device_bytes)
 		e = add_case(q, NULL, o);
-	for (size_t i = 0; !o->conf && !e && i < sizeof(usual) / sizeof(usual[0]); i++)
-		e = add_case(q, usual[i], o);
+	for (size_t i = 0; !o->conf && !e && i < replay_usual_count; i++)
+		e = add_case(q, replay_usual[i], o);
 	return e;
 }
 

@@ -461,7 +461,7 @@ static int set_device(struct diagnosis *x, struct evidence_device *e, struct dev
 						   .allocated = l->graphs_allocated,
 						   .unused = less(l->graphs_reserved, l->graphs_allocated) };
 	error = oom ? set_request(x, e, d, oom) : 0;
-	if (error == 0 && oom)
+	if (error == 0)
 		error = evidence_replay_device(x, e, d, oom);
 	if (error == 0 && oom)
 		error = set_attempts(x, e, d, oom);

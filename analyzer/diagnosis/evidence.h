@@ -62,6 +62,28 @@ struct evidence_graphs {
 	uint64_t common_unused, common_idle;
 };
 
+enum { EVIDENCE_SETTINGS = 8 };
+
+/* What another setting of the pool's would have done with the same requests. */
+struct evidence_setting {
+	const char *name;  /* "expandable_segments:True" */
+	bool fits;         /* the request that failed would have been served; where none did, all would have been */
+	uint64_t spare;    /* what the device had left behind it */
+	uint64_t reserved; /* at most */
+};
+
+/* known: the requests were replayed, and each block came to lie where it lay. */
+struct evidence_replay {
+	bool known;
+	bool sizes_unknown; /* of some only the block's: what they need may be less */
+	/* the request was made in a capture: would it fit if the cache went back before that begins? */
+	bool emptied_known, emptied_fits;
+	uint64_t reserved;  /* at most, in the run */
+	uint64_t cached;    /* a request beside the pool: what empty_cache() would have given back before */
+	struct evidence_setting settings[EVIDENCE_SETTINGS];
+	size_t count;
+};
+
 struct evidence_pool {
 	bool known; /* there is a pool, and its blocks were seen */
 	uint64_t reserved, allocated;
@@ -71,11 +93,7 @@ struct evidence_pool {
 	uint64_t free_segments; /* bytes of wholly free ones: cache that can be returned */
 	struct evidence_graphs graphs;
 	bool expandable;
-	/* the same requests replayed with expandable segments: what would be left then */
-	struct {
-		bool known, fits;
-		uint64_t spare;
-	} expanded;
+	struct evidence_replay replay;
 	bool driver_pool; /* cudaMallocAsync: the driver keeps what is freed */
 };
 

@@ -6,33 +6,87 @@
 
 #include <string.h>
 
+#define MUCH_UNUSED 0.3 /* of what is reserved, where nothing failed */
+#define MOST_WORK   2e7 /* requests times cases */
+
 static bool is_worth_it(const struct evidence_device *e, const struct model_device *d)
 {
-	const uint64_t unused = e->pool.reserved > e->pool.allocated ? e->pool.reserved - e->pool.allocated : 0;
-	return d->backend == MT_BACKEND_CUDA && e->request.caller == CALLER_POOL && e->pool.known &&
-	       !e->pool.expandable && !e->pool.driver_pool && unused >= e->request.block_bytes;
+	const uint64_t unused = less(e->pool.reserved, e->pool.allocated);
+	if (d->backend != MT_BACKEND_CUDA || !e->pool.known || e->pool.driver_pool)
+		return false;
+	if (!e->request.failed)
+		return (double)unused >= MUCH_UNUSED * (double)e->pool.reserved;
+	return unused > 0 && (e->request.caller != CALLER_POOL || e->free + unused >= e->request.bytes);
 }
 
-static void judge(struct evidence_pool *pool, const struct replay_track *t, const struct model_oom *oom)
+/* The settings that are not the run's own, on top of them; the last one is no setting. */
+static size_t make_cases(struct replay_case cases[EVIDENCE_SETTINGS + 1], const struct evidence_device *e)
 {
-	const struct replay_outcome *o = t->outcomes;
-	if (t->differs.request)
-		return; /* not modelled */
-	pool->expanded.known = true;
-	pool->expanded.fits = !o->refused.request && o->granted.ns >= oom->at.ns;
-	pool->expanded.spare = o->spare;
+	size_t count = 0;
+	for (size_t i = 0; i < replay_usual_count && count < EVIDENCE_SETTINGS; i++)
+		cases[count++] = (struct replay_case){ .name = replay_usual[i], .own = true, .conf = replay_usual[i] };
+	if (e->pool.graphs.capturing)
+		cases[count++] = (struct replay_case){ .own = true, .empty_before_captures = true };
+	return count;
+}
+
+static struct evidence_setting *setting_named(struct evidence_replay *r, const char *name)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (!strcmp(r->settings[i].name, name))
+			return &r->settings[i];
+	r->settings[r->count] = (struct evidence_setting){ .name = name, .fits = true, .spare = UINT64_MAX };
+	return &r->settings[r->count++];
+}
+
+/* Of one more pool on the device. */
+static void add_outcome(struct evidence_replay *r, const struct replay_track *t, const struct replay_case *c,
+			const struct replay_outcome *o, bool failed)
+{
+	const bool fits = failed ? o->failure.reached && o->failure.granted : !o->refused.request;
+	if (!c->name) {
+		r->emptied_known = true;
+		r->emptied_fits = fits;
+		return;
+	}
+	struct cuda_pool_settings settings = t->settings;
+	if (replay_settings(&settings, c->conf, 0, false) || replay_same_settings(&settings, &t->settings))
+		return;
+	struct evidence_setting *s = setting_named(r, c->name);
+	s->fits &= fits;
+	s->spare = o->failure.spare < s->spare ? o->failure.spare : s->spare;
+	s->reserved += o->figures.most_reserved;
+}
+
+static void judge(struct evidence_replay *r, const struct replay *replay, const struct replay_case *cases,
+		  const struct model_device *d, bool failed)
+{
+	bool any = false, exact = true;
+	for (size_t i = 0; i < replay->count; i++) {
+		const struct replay_track *t = &replay->tracks[i];
+		if (!t->device || strcmp(t->device->uuid, d->uuid))
+			continue;
+		any = true;
+		exact &= !t->differs.request;
+		r->reserved += t->run.figures.most_reserved;
+		r->cached += t->run.failure.cached;
+		r->sizes_unknown |= t->unknown_sizes > 0;
+		for (size_t k = 0; k < replay->case_count; k++)
+			add_outcome(r, t, &cases[k], &t->outcomes[k], failed);
+	}
+	r->known = any && exact;
 }
 
 int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
 			   const struct model_oom *oom)
 {
-	static const struct replay_case expandable = { .name = "expandable_segments:True",
-						       .own = true,
-						       .expandable = true };
-	const struct process *p = reader_process(x->selection->reader, oom->process);
-	const struct replay_query q = {
-		.cases = &expandable, .case_count = 1, .only = p, .on_progress = output_progress
-	};
+	struct replay_case cases[EVIDENCE_SETTINGS + 1];
+	const struct replay_query q = { .cases = cases,
+					.case_count = make_cases(cases, e),
+					.only = oom ? reader_process(x->selection->reader, oom->process) : NULL,
+					.failure_ns = oom ? oom->at.ns : 0,
+					.most_work = (uint64_t)MOST_WORK,
+					.on_progress = output_progress };
 	struct replay replay;
 	struct reader *r = NULL;
 	if (!is_worth_it(e, d))
@@ -41,11 +95,8 @@ int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const
 	if (error < 0)
 		return error;
 	error = replay_run(&replay, r, &q);
-	for (size_t i = 0; i < replay.count && !error; i++) {
-		const struct process_device *on = replay.tracks[i].device;
-		if (on && !strcmp(on->uuid, d->uuid))
-			judge(&e->pool, &replay.tracks[i], oom);
-	}
+	if (!error)
+		judge(&e->pool.replay, &replay, cases, d, oom != NULL);
 	output_progress_end();
 	replay_fini(&replay);
 	reader_close(r);

@@ -4,8 +4,8 @@
 
 #include "analyzer/diagnosis/diagnosis_data.h"
 
-/* Fills e->pool.expanded of a device on which a request of the pool failed. Costs passes over the trace, so only where
- * the pool has enough unused. */
+/* Fills e->pool.replay. `oom` is the failure to explain, NULL where nothing failed. Costs passes over the trace, so
+ * only where a setting could matter: the pool has much unused. */
 int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const struct model_device *d,
 			   const struct model_oom *oom);
 

@@ -610,21 +610,70 @@ enum finding device_phase_peak(const struct evidence *e, const struct evidence_d
 
 /* ---- fragmentation ------------------------------------------------------------------------------------- */
 
+/* The setting under which the failed request fits, with most to spare; where nothing failed that which reserves
+ * least, if that is less by what is worth the name. NULL = none helps, or nobody knows. */
+static const struct evidence_setting *best_setting(const struct evidence_device *d)
+{
+	const struct evidence_replay *r = &d->pool.replay;
+	const struct evidence_setting *best = NULL;
+	for (size_t i = 0; r->known && i < r->count; i++) {
+		const struct evidence_setting *s = &r->settings[i];
+		if (!s->fits || (!d->request.failed && less(r->reserved, s->reserved) < notable(d)))
+			continue;
+		if (!best || (d->request.failed ? s->spare > best->spare : s->reserved < best->reserved))
+			best = s;
+	}
+	return best;
+}
+
+/* Under which it fits, too; NULL = there are none. */
+static char *other_settings(const struct evidence_device *d, const struct evidence_setting *best)
+{
+	char *list = NULL;
+	for (size_t i = 0; i < d->pool.replay.count; i++) {
+		const struct evidence_setting *s = &d->pool.replay.settings[i];
+		if (s == best || !s->fits)
+			continue;
+		char *more = output_format("%s %s (%s)", list ? list : "; so it does with", s->name, BYTES(s->spare));
+		free(list);
+		list = more;
+	}
+	return list;
+}
+
+/* Against holes, where no setting helps. */
+static char *fewer_holes(const struct evidence_device *d, const char *why)
+{
+	return output_format("%s: use fewer different sizes, or free the blocks that pin segments (memtrace frag%s)",
+			     why, d->request.failed ? " --at oom" : "");
+}
+
 /* Against holes of so many bytes, where a request failed or not. */
 static char *holes_advice(const struct evidence_device *d, uint64_t bytes)
 {
 	const bool failed = d->request.failed;
-	if (d->pool.expandable || (d->pool.expanded.known && !d->pool.expanded.fits))
-		return output_format(
-			"%s: use fewer different sizes, or free the blocks that pin segments (memtrace frag%s)",
-			d->pool.expandable ? "segments are expandable already"
-					   : "expandable_segments:True would not help (replayed)",
-			failed ? " --at oom" : "");
-	if (d->pool.expanded.known)
-		return output_format("expandable_segments:True: replayed with it this request fits, %s to spare",
-				     BYTES(d->pool.expanded.spare));
-	return output_format(failed ? "expandable_segments:True can win up to %s here"
-				    : "expandable_segments:True may join up to %s",
+	const struct evidence_replay *r = &d->pool.replay;
+	const struct evidence_setting *best = best_setting(d);
+	if (best && failed) {
+		char *others = other_settings(d, best);
+		char *text = output_format("%s: replayed with it this request fits, %s to spare%s", best->name,
+					   BYTES(best->spare), others ? others : "");
+		free(others);
+		return text;
+	}
+	if (best)
+		return output_format("%s: replayed with it the pool reserves %s less at most", best->name,
+				     BYTES(r->reserved - best->reserved));
+	if (r->known && r->count && !r->sizes_unknown) {
+		char *why = output_format("no setting of the allocator helps (%zu replayed)", r->count);
+		char *text = fewer_holes(d, why ? why : "");
+		free(why);
+		return text;
+	}
+	if (d->pool.expandable)
+		return fewer_holes(d, "segments are expandable already");
+	return output_format(failed ? "expandable_segments:True can win up to %s here (not replayed)"
+				    : "expandable_segments:True may join up to %s (not replayed)",
 			     BYTES(bytes));
 }
 
@@ -657,16 +706,24 @@ static char *out_of_reach(const struct evidence_device *d)
 	return g->unused ? output_format(" (%s are CUDA graphs' own)", BYTES(g->unused)) : NULL;
 }
 
+/* What a perfect packing of what is in use would not have needed: holes of all streams and sizes. */
+static uint64_t not_needed_packed(const struct evidence_device *d)
+{
+	const struct evidence_graphs *g = &d->pool.graphs;
+	return less(less(d->pool.reserved, d->pool.allocated), g->capturing ? g->common_unused : g->unused);
+}
+
 static enum finding not_fragmented(const struct evidence_device *d, const struct balance *b, struct verdict *out)
 {
 	uint64_t hole = d->pool.largest_hole;
+	const bool hopeless = d->request.bytes > b->free + not_needed_packed(d);
 	char *apart = out_of_reach(d);
-	enum finding f =
-		ruled_out(out,
-			  output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s",
-					BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
-					evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free),
-					BYTES(d->request.bytes), apart ? apart : ""));
+	enum finding f = ruled_out(
+		out,
+		output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s%s",
+			      BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
+			      evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free), BYTES(d->request.bytes),
+			      apart ? apart : "", hopeless ? ": no packing would have helped" : ""));
 	free(apart);
 	return f;
 }
@@ -695,15 +752,18 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 {
 	double confidence = fragmentation_confidence(d);
 	char *pins = pinned_by(d, out);
+	const uint64_t packed = not_needed_packed(d);
 	out->evidence = output_format(
-		"%s unused in the pool and %s free are together enough for %s, but the largest hole is %s%s%s",
-		BYTES(b->unused), BYTES(b->free), BYTES(d->request.bytes),
-		evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
+		"%s unused in the pool%s and %s free are together enough for %s, but the largest hole is %s; packed without "
+		"holes the pool needs %s less%s%s",
+		BYTES(b->unused), b->unused > pool_unused(d) ? " for all sizes and streams" : "", BYTES(b->free),
+		BYTES(d->request.bytes),
+		evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller", BYTES(packed),
 		evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for",
 		pins ? pins : "");
 	free(pins);
 	out->advice = holes_advice(d, b->unused);
-	return holds(out, e, b->unused, confidence);
+	return holds(out, e, packed, confidence);
 }
 
 enum finding device_fragmentation(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
@@ -721,8 +781,10 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 		return fragmented_so_far(e, d, out);
 	if (r->caller != CALLER_POOL || met_limit(d))
 		return FINDING_NONE;
-	if (b.least_short > 0 || b.need <= b.free)
+	if ((b.least_short > 0 && !best_setting(d)) || b.need <= b.free)
 		return not_fragmented(d, &b, out);
+	if (b.least_short > 0)
+		b.unused = not_needed_packed(d); /* a setting makes it fit with what is for other sizes, too */
 	const struct evidence_copies *begun = begun_copy(d);
 	if (begun)
 		return ruled_out(
@@ -749,7 +811,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 	if (would_do(d, copied_bytes(d)) && b.unused < copied_bytes(d) / 2)
 		return ruled_out(out, output_format("%s are unused in the pool: little beside the copies (%s)",
 						    BYTES(b.unused), BYTES(copied_bytes(d))));
-	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes)
+	if (evidence_known(d->pool.largest_hole) && d->pool.largest_hole >= r->bytes && !best_setting(d))
 		return ruled_out(
 			out,
 			output_format(
@@ -791,12 +853,19 @@ static bool by_itself(const struct evidence_device *d, uint64_t bytes)
 static enum finding kept_by_graphs(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_graphs *g = &d->pool.graphs;
+	const struct evidence_replay *r = &d->pool.replay;
 	if (by_itself(d, g->common_idle)) {
 		out->evidence = output_format(
 			"asked in a capture, in which PyTorch returns no cache: the common pool keeps %s in whole free segments",
 			BYTES(g->common_idle));
-		out->advice = output_format(
-			"return the cache right before the capture (torch.cuda.empty_cache()), or capture before the pool has grown");
+		out->advice =
+			r->known && r->emptied_known && !r->emptied_fits
+				? output_format(
+					  "capture before the pool has grown (an empty_cache() before it is not enough: replayed)")
+				: output_format(
+					  "return the cache right before the capture (torch.cuda.empty_cache()%s), or capture before the "
+					  "pool has grown",
+					  r->known && r->emptied_fits ? ": replayed, the request fits" : "");
 		return holds(out, e, g->common_idle, 0.85);
 	}
 	if (!by_itself(d, g->unused))
@@ -808,20 +877,35 @@ static enum finding kept_by_graphs(const struct evidence *e, const struct eviden
 	return holds(out, e, g->unused, 0.85);
 }
 
+/* A request beside the pool, which has enough unused; what of that is whole segments goes back. */
+static enum finding kept_beside(const struct evidence *e, const struct evidence_device *d, uint64_t unused,
+				struct verdict *out)
+{
+	const struct evidence_replay *r = &d->pool.replay;
+	const char *who = d->request.caller_name ? d->request.caller_name : "the program";
+	if (r->known && !would_do(d, r->cached))
+		return ruled_out(
+			out,
+			output_format(
+				"%s asked beside the pool, which keeps %s that nothing uses; empty_cache() would have given back %s of it "
+				"(replayed), too little",
+				who, BYTES(unused), BYTES(r->cached)));
+	out->evidence = output_format("%s asked beside the pool, which keeps %s that nothing uses", who, BYTES(unused));
+	char *replayed = r->known ? output_format(": replayed, that gives %s", BYTES(r->cached)) : NULL;
+	out->advice = output_format(
+		"give the pool's cache back before (torch.cuda.empty_cache()%s), or cap it so that %s stay free",
+		replayed ? replayed : "", BYTES(balance_of(d).need));
+	free(replayed);
+	return holds(out, e, unused, 0.9);
+}
+
 enum finding device_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	uint64_t unused = pool_unused(d), theirs = neighbours_unused(d);
 	if (!d->request.failed)
 		return FINDING_NONE;
-	if (d->request.caller != CALLER_POOL && d->pool.known && would_do(d, unused)) {
-		out->evidence =
-			output_format("%s asked beside the pool, which keeps %s that nothing uses",
-				      d->request.caller_name ? d->request.caller_name : "the program", BYTES(unused));
-		out->advice = output_format(
-			"give the pool's cache back before (torch.cuda.empty_cache()), or cap it so that %s stay free",
-			BYTES(balance_of(d).need));
-		return holds(out, e, unused, 0.9);
-	}
+	if (d->request.caller != CALLER_POOL && d->pool.known && would_do(d, unused))
+		return kept_beside(e, d, unused, out);
 	if (would_do(d, theirs)) {
 		out->evidence = output_format("the pools of neighbours keep %s that they do not use", BYTES(theirs));
 		out->advice =

@@ -32,6 +32,7 @@ struct bin {
 /* Of the captures of a graph; number 0 is everything else. */
 struct pool_part {
 	uint32_t capture;
+	bool gone; /* its graph is */
 	struct bin small, large;
 };
 
@@ -275,12 +276,19 @@ static bool map(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
 	return true;
 }
 
-/* The pages of a free block that nothing else is in. */
+/* The pages of a free block that nothing else is in; there may be none. */
+static bool whole_pages(const struct pool_block *b, uint64_t *begin, uint64_t *end)
+{
+	uint64_t page = page_of(b->bin);
+	*begin = b->range + round_up(start_of(b) - b->range, page);
+	*end = b->range + (start_of(b) + b->bytes - b->range) / page * page;
+	return *begin < *end;
+}
+
 static void unmap(struct cuda_pool *p, struct pool_block *b)
 {
-	uint64_t page = page_of(b->bin), begin = b->range + round_up(start_of(b) - b->range, page);
-	uint64_t end = b->range + (start_of(b) + b->bytes - b->range) / page * page;
-	if (begin >= end)
+	uint64_t begin, end;
+	if (!whole_pages(b, &begin, &end))
 		return;
 	take_out(p, b);
 	if (begin > start_of(b)) {
@@ -422,11 +430,45 @@ static int release_all(struct cuda_pool *p, struct bin *bin)
 	return e;
 }
 
-/* Graphs' pools keep what they have: whether the graph is gone isn't known. */
+/* Graphs' pools keep what they have until their graph is gone. */
 int cuda_pool_empty_cache(struct cuda_pool *p)
 {
-	int e = release_all(p, &p->parts[0]->large);
-	return e ? e : release_all(p, &p->parts[0]->small);
+	int e = 0;
+	for (size_t i = 0; i < p->part_count && !e; i++) {
+		struct pool_part *part = p->parts[i];
+		if (part->capture && !part->gone)
+			continue;
+		e = release_all(p, &part->large);
+		if (!e)
+			e = release_all(p, &part->small);
+	}
+	return e;
+}
+
+static uint64_t cached_in(const struct bin *bin)
+{
+	uint64_t sum = 0, begin, end;
+	for (const struct pool_block *b = first_of(&bin->free); b; b = next_of(b))
+		if (is_whole(b))
+			sum += b->bytes;
+		else if (b->range && whole_pages(b, &begin, &end))
+			sum += end - begin;
+	return sum;
+}
+
+uint64_t cuda_pool_cached(const struct cuda_pool *p)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < p->part_count; i++)
+		if (!p->parts[i]->capture || p->parts[i]->gone)
+			sum += cached_in(&p->parts[i]->large) + cached_in(&p->parts[i]->small);
+	return sum;
+}
+
+void cuda_pool_forget(struct cuda_pool *p, uint32_t capture)
+{
+	for (size_t i = 0; i < p->part_count; i++)
+		p->parts[i]->gone |= p->parts[i]->capture == capture;
 }
 
 /* Of those that are never split one that is large enough, or several. */

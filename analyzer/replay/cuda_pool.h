@@ -83,6 +83,12 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *block);
 int cuda_pool_empty_cache(struct cuda_pool *p);
 
+/* What cuda_pool_empty_cache() would give back. */
+uint64_t cuda_pool_cached(const struct cuda_pool *p);
+
+/* The graph of a capture is gone: what it leaves goes back with the cache. */
+void cuda_pool_forget(struct cuda_pool *p, uint32_t capture);
+
 uint64_t cuda_pool_bytes_of(const struct pool_block *block);
 uint64_t cuda_pool_address_of(const struct pool_block *block);
 const struct cuda_pool_figures *cuda_pool_figures(const struct cuda_pool *p);

@@ -11,6 +11,8 @@
 #define SEGMENTS (1ull << 40)
 #define GAP      (2ull << 20) /* between two segments: they never become one */
 
+#define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
+
 /* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
  * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
  * keeps no more than is alive. */
@@ -31,7 +33,8 @@ struct live {
 /* Memory of the driver's. */
 struct place {
 	uint64_t addr, bytes;
-	bool pools;
+	bool pools;       /* a segment of the pool's, or a page of one */
+	uint32_t capture; /* that it was taken for; 0 = none */
 	UT_hash_handle hh;
 };
 
@@ -60,6 +63,8 @@ struct track {
 	size_t deed_count, deed_room;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t stream;                  /* of the last request */
+	uint32_t capture;                 /* of the one that is being served, or was last */
+	bool failed, failed_beside;       /* the failure that the query names is over */
 	bool torn;                        /* the pool asked for what the run's did not */
 };
 
@@ -79,6 +84,20 @@ struct pass {
 };
 
 /* ---- the driver of the run ------------------------------------------------------------------------------- */
+
+static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
+{
+	struct place *place = calloc(1, sizeof(*place)), *old;
+	if (!place)
+		return error_memory();
+	place->addr = addr;
+	place->bytes = bytes;
+	place->pools = pools;
+	place->capture = pools ? t->capture : 0;
+	HASH_REPLACE(hh, t->places, addr, sizeof(place->addr), place, old);
+	free(old);
+	return 0;
+}
 
 static struct deed *find_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes)
 {
@@ -104,8 +123,10 @@ static uint64_t take_segment(struct track *t, uint64_t bytes)
 	if (d->kind == DEED_FAIL)
 		return 0;
 	HASH_FIND(hh, t->places, &d->addr, sizeof(d->addr), place);
-	if (place)
+	if (place) {
 		place->pools = true;
+		place->capture = t->capture;
+	}
 	return d->addr;
 }
 
@@ -124,6 +145,8 @@ static uint64_t take_pages(struct track *t, uint64_t at, uint64_t bytes)
 			return 0;
 		}
 		d->matched = true;
+		if (put_place(t, d->addr, d->bytes, true))
+			t->torn = true;
 	}
 	return at;
 }
@@ -270,9 +293,9 @@ static int start_stage(struct track *t, size_t i)
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
 	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
 	settings.oldest_first = f->settings.oldest_first;
-	settings.expandable |= c && c->expandable;
-	s->pool = cuda_pool_new(&settings, &s->driver);
-	return s->pool ? 0 : error_memory();
+	int e = c && c->conf ? replay_settings(&settings, c->conf, device, true) : 0;
+	s->pool = e ? NULL : cuda_pool_new(&settings, &s->driver);
+	return e ? e : s->pool ? 0 : error_memory();
 }
 
 static int new_track(struct pass *pass, const struct process *p, uint32_t id, struct track **out)
@@ -319,27 +342,21 @@ static void drop_deed(struct track *t, const struct deed *d)
 	t->deed_count--;
 }
 
-static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
-{
-	struct place *place = calloc(1, sizeof(*place)), *old;
-	if (!place)
-		return error_memory();
-	place->addr = addr;
-	place->bytes = bytes;
-	place->pools = pools;
-	HASH_REPLACE(hh, t->places, addr, sizeof(place->addr), place, old);
-	free(old);
-	return 0;
-}
-
 static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
 {
 	int e = put_place(t, addr, bytes, false);
 	return e ? e : add_deed(t, DEED_TAKE, addr, bytes);
 }
 
-/* The device of a free is the thread's, which may be another than the memory's. */
-static int give_place(struct per_process *of, uint64_t addr)
+/* A segment of a graph's pool goes back only when the graph is gone. */
+static void forget_graph(struct track *t, uint32_t capture)
+{
+	for (size_t i = 0; capture && i < t->pass->stages; i++)
+		cuda_pool_forget(t->stages[i].pool, capture);
+}
+
+/* Freed (DEED_GIVE) or unmapped. The device of such a call is the thread's, which may be another than the memory's. */
+static int give_place(struct per_process *of, enum deed_kind kind, uint64_t addr)
 {
 	for (size_t i = 0; i < of->room; i++) {
 		struct track *t = of->tracks[i];
@@ -350,9 +367,10 @@ static int give_place(struct per_process *of, uint64_t addr)
 			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
 		if (!place)
 			continue;
-		if (place->pools)
-			e = add_deed(t, DEED_GIVE, addr, place->bytes);
-		else if ((took = find_deed(t, DEED_TAKE, addr, 0)))
+		if (place->pools) {
+			e = add_deed(t, kind, addr, place->bytes);
+			forget_graph(t, place->capture);
+		} else if ((took = find_deed(t, DEED_TAKE, addr, 0)))
 			drop_deed(t, took);
 		HASH_DEL(t->places, place);
 		free(place);
@@ -372,6 +390,15 @@ static int undo_give(struct track *t, uint64_t addr)
 	return put_place(t, addr, bytes, true);
 }
 
+/* A call of the driver's failed. Those that the pool made itself are the same moment: it has returned its cache. */
+static void note_failure_beside(struct track *t, uint64_t ns)
+{
+	if (!t->pass->q->failure_ns || ns < t->pass->q->failure_ns || t->failed_beside)
+		return;
+	t->failed_beside = true;
+	outcome_of(t, 0)->failure.cached = cuda_pool_cached(t->stages[0].pool);
+}
+
 static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s,
 		       const struct mt_ext_device *x)
 {
@@ -385,16 +412,17 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 			return add_deed(t, DEED_RESERVE, s->addr, s->size);
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
-		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], s->addr) : 0;
+		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], DEED_GIVE, s->addr) : 0;
 	case MT_DEVICE_UNDO:
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
 	case MT_DEVICE_FAIL:
+		note_failure_beside(t, process_ns(p, s->ticks));
 		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr)
 										    : 0;
 	case MT_DEVICE_MAP:
 		return add_deed(t, DEED_MAP, s->addr, s->size);
 	case MT_DEVICE_UNMAP:
-		return add_deed(t, DEED_UNMAP, s->addr, s->size);
+		return give_place(&pass->processes[p->id], DEED_UNMAP, s->addr);
 	case MT_DEVICE_INFO:
 		t->free_bytes = s->addr;
 		t->total_bytes = s->size;
@@ -413,18 +441,28 @@ static void differ(struct track *t, const struct replay_moment *at)
 		f->differs = *at;
 }
 
-/* Segments that went back before anything was refused: somebody emptied the cache. A garbage collection looks the same,
- * and the pool does that itself. */
+/* A garbage collection, which the pool does itself, comes right before a segment is asked for, and takes large ones
+ * alone. */
+static bool may_be_collection(const struct track *t, bool asked, uint64_t least)
+{
+	const struct cuda_pool_settings *s = &facts_of(t)->settings;
+	return asked && least > SMALL_SEGMENT && s->gc_threshold > 0 && s->allowed_bytes != UINT64_MAX &&
+	       (double)cuda_pool_figures(t->stages[0].pool)->reserved > s->gc_threshold * (double)s->allowed_bytes;
+}
+
+/* Segments (pages) of the pool's went back before anything was refused: somebody emptied the cache. */
 static bool was_emptied(const struct track *t)
 {
-	for (size_t i = 0; i < t->deed_count; i++) {
+	uint64_t least = UINT64_MAX;
+	bool asked = false;
+	for (size_t i = 0; i < t->deed_count && !asked; i++) {
 		const struct deed *d = &t->deeds[i];
 		if (d->kind == DEED_UNMAP || d->kind == DEED_GIVE)
-			return facts_of(t)->settings.gc_threshold <= 0;
-		if (d->kind == DEED_FAIL || d->kind == DEED_TAKE || d->kind == DEED_MAP)
-			return false;
+			least = d->bytes < least ? d->bytes : least;
+		else
+			asked = d->kind == DEED_FAIL || d->kind == DEED_TAKE || d->kind == DEED_MAP;
 	}
-	return false;
+	return least != UINT64_MAX && !may_be_collection(t, asked, least);
 }
 
 static int empty_as_then(struct track *t)
@@ -449,6 +487,22 @@ static void follow_settings(struct track *t)
 	}
 }
 
+static bool is_named_failure(const struct track *t, uint64_t ns)
+{
+	return t->pass->q->failure_ns && ns >= t->pass->q->failure_ns && !t->failed;
+}
+
+/* The cache goes back where somebody asked for that before a capture begins. */
+static int before_capture(struct track *t, uint32_t capture)
+{
+	int e = 0;
+	for (size_t i = 1; capture && capture != t->capture && i < t->pass->stages && !e; i++)
+		if (t->pass->q->cases[i - 1].empty_before_captures && !t->stages[i].ended)
+			e = cuda_pool_empty_cache(t->stages[i].pool);
+	t->capture = capture;
+	return e;
+}
+
 static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r, const struct replay_moment *at,
 		   bool refused, struct pool_block **block)
 {
@@ -460,10 +514,14 @@ static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r,
 	int e = cuda_pool_take(s->pool, r, block);
 	if (e)
 		return e;
+	if (refused && is_named_failure(t, at->ns)) {
+		o->failure.reached = true;
+		o->failure.granted = *block;
+		o->failure.spare = s->card.room - s->card.used;
+	}
 	if (*block && refused) {
 		o->granted = *at;
 		o->granted_count++;
-		o->spare = s->card.room - s->card.used;
 		cuda_pool_give_back(s->pool, *block); /* what would have come of it isn't known */
 		*block = NULL;
 	} else if (!*block && !refused) {
@@ -487,9 +545,12 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	at->bytes = bytes;
 	if (!e)
 		e = empty_as_then(t);
+	if (!e)
+		e = before_capture(t, r.capture);
 	follow_settings(t);
 	for (size_t i = 0; i < t->pass->stages && !e; i++)
 		e = take_in(t, i, &r, at, refused, &l->blocks[i]);
+	t->failed |= refused && is_named_failure(t, at->ns);
 	if (e || refused) {
 		if (!e && outcome_of(t, 0)->granted.request == at->request)
 			differ(t, at);
@@ -673,14 +734,27 @@ static int pass_again(struct replay *out, const struct reader *first, const stru
 	return e;
 }
 
+/* How many of the cases. */
+static size_t affordable(const struct replay *out, const struct replay_query *q)
+{
+	uint64_t requests = 0;
+	for (size_t i = 0; i < out->count; i++)
+		requests += out->tracks[i].requests;
+	if (!q->most_work || requests * q->case_count <= q->most_work || !q->case_count)
+		return q->case_count;
+	return requests <= q->most_work ? 1 : 0;
+}
+
 int replay_run(struct replay *out, struct reader *r, const struct replay_query *q)
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
 	if (!e && try_other_order(out))
 		e = pass_again(out, r, q, 1);
-	if (!e && q->case_count)
-		e = pass_again(out, r, q, q->case_count + 1);
+	if (!e)
+		out->case_count = affordable(out, q);
+	if (!e && out->case_count)
+		e = pass_again(out, r, q, out->case_count + 1);
 	keep_pools(out);
 	return e;
 }

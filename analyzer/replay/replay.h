@@ -15,11 +15,16 @@
 /* One question. */
 struct replay_case {
 	const char *name;
-	bool own;        /* settings are those of the run: */
-	bool expandable; /* ... with expandable segments */
+	bool own;         /* settings are those of the run: */
+	const char *conf; /* ... and these words on top, which replay_settings() takes; NULL = none */
 	struct cuda_pool_settings settings;
-	uint64_t device_bytes; /* of another card; 0 = as it was */
+	uint64_t device_bytes;      /* of another card; 0 = as it was */
+	bool empty_before_captures; /* the cache goes back before each capture of a CUDA graph */
 };
+
+/* What report tries before it advises a setting, and whatif where none is named; replay_usual_count of them. */
+extern const char *const replay_usual[];
+extern const size_t replay_usual_count;
 
 /* A request of the program's, from 1. */
 struct replay_moment {
@@ -33,7 +38,13 @@ struct replay_outcome {
 	struct replay_moment refused;
 	struct replay_moment granted; /* the last that was refused in the run and not here */
 	uint64_t granted_count;
-	uint64_t spare; /* what the device had left behind that one */
+	/* at the failure that the query names */
+	struct {
+		bool reached;    /* it is a request of the pool, and all before it were served */
+		bool granted;    /* so would it have been */
+		uint64_t spare;  /* what the device had left behind it */
+		uint64_t cached; /* beside the pool: what empty_cache() would have given back to the driver before */
+	} failure;
 };
 
 /* One pool: of a process, on a device. */
@@ -56,12 +67,15 @@ struct replay {
 	struct replay_track *tracks;
 	size_t count;
 	size_t room;
+	size_t case_count; /* replayed; fewer than asked for where that is too much work */
 };
 
 struct replay_query {
 	const struct replay_case *cases;
 	size_t case_count;
 	const struct process *only;                        /* one process's pools; NULL = all */
+	uint64_t failure_ns;                               /* of that process; 0 = none is named */
+	uint64_t most_work; /* requests times cases: of more only the first case is replayed; 0 = no limit */
 	void (*on_progress)(double done, uint64_t events); /* may be NULL */
 };
 

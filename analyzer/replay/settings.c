@@ -8,6 +8,12 @@
 #define MIB             1048576ull
 #define LEAST_SPLIT_MIB 20 /* PyTorch refuses less */
 
+const char *const replay_usual[] = {
+	"expandable_segments:True", "expandable_segments:False",  "max_split_size_mb:64",
+	"max_split_size_mb:256",    "roundup_power2_divisions:8",
+};
+const size_t replay_usual_count = sizeof(replay_usual) / sizeof(replay_usual[0]);
+
 struct words {
 	struct cuda_pool_settings *settings;
 	uint64_t device_bytes;

@@ -416,6 +416,95 @@ TEST(holes_of_a_full_device_are_fragmentation)
 	CHECK(only(VERDICT_FRAGMENTATION));
 }
 
+/* Replayed: `fits` under it, or else so much reserved where nothing failed. */
+static void setting(size_t i, const char *name, bool fits, double spare, double reserved)
+{
+	device.pool.replay.known = true;
+	device.pool.replay.settings[i] = (struct evidence_setting){ name, fits, G(spare), G(reserved) };
+	device.pool.replay.count = i + 1;
+}
+
+TEST(advice_is_what_the_replay_says)
+{
+	begin(24, 2, 0.5, 17, 20);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True can win up to 3.00 GiB here (not replayed)"));
+	setting(0, "expandable_segments:True", true, 1, 20);
+	setting(1, "max_split_size_mb:64", true, 1.5, 20);
+	setting(2, "roundup_power2_divisions:8", false, 9, 20);
+	judge();
+	CHECK(only(VERDICT_FRAGMENTATION));
+	CHECK_EQ(held(VERDICT_FRAGMENTATION)->bytes, G(3));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence, "packed without holes the pool needs 3.00 GiB less"));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
+		   "max_split_size_mb:64: replayed with it this request fits, 1.50 GiB to spare; so it does with "
+		   "expandable_segments:True (1.00 GiB)"));
+	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "roundup"));
+}
+
+TEST(advice_that_does_not_help_is_not_given)
+{
+	begin(24, 2, 0.5, 17, 20);
+	setting(0, "expandable_segments:True", false, 0, 20);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "no setting of the allocator helps (1 replayed): use fewer"));
+	CHECK(!strstr(held(VERDICT_FRAGMENTATION)->advice, "expandable"));
+	device.pool.replay.sizes_unknown = true; /* what they need may be less */
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "(not replayed)"));
+}
+
+TEST(no_fragmentation_means_that_no_packing_would_have_helped)
+{
+	begin(24, 4, 0.5, 17, 20);
+	judge();
+	CHECK(out(VERDICT_FRAGMENTATION));
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == VERDICT_FRAGMENTATION)
+			CHECK(says(found.ruled_out[i].evidence, "less than 4.00 GiB: no packing would have helped"));
+	begin(24, 3, 0.5, 17, 20); /* across streams it would have */
+	device.pool.apart = G(1);
+	judge();
+	for (size_t i = 0; i < found.ruled_out_count; i++)
+		if (found.ruled_out[i].kind == VERDICT_FRAGMENTATION)
+			CHECK(!strstr(found.ruled_out[i].evidence, "no packing"));
+	setting(0, "max_split_size_mb:64", true, 0.2, 20); /* and here is how */
+	judge();
+	CHECK(held(VERDICT_FRAGMENTATION));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->evidence, "3.00 GiB unused in the pool for all sizes and streams"));
+}
+
+TEST(settings_of_a_full_device_are_replayed)
+{
+	begin(24, 0, 0.5, 12, 23);
+	device.pool.free_segments = G(0.5);
+	device.pool.replay.reserved = G(23);
+	setting(0, "expandable_segments:True", true, 0, 14);
+	setting(1, "max_split_size_mb:64", true, 0, 22.9);
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
+		   "expandable_segments:True: replayed with it the pool reserves 9.00 GiB less at most"));
+	setting(0, "max_split_size_mb:64", true, 0, 22.9); /* not worth the name */
+	judge();
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "no setting of the allocator helps (1 replayed)"));
+}
+
+TEST(a_cache_is_emptied_only_where_that_helps)
+{
+	begin(16, 0, 0, 10, 14.5);
+	device.request = (struct evidence_request){ .failed = true, .bytes = G(2), .caller = CALLER_COMM,
+						    .caller_name = "NCCL", .limit_bytes = EVIDENCE_UNKNOWN };
+	device.free = G(0.5);
+	device.pool.replay.known = true;
+	device.pool.replay.cached = G(4);
+	judge();
+	CHECK(held(VERDICT_RETAINED));
+	CHECK(says(held(VERDICT_RETAINED)->advice, "torch.cuda.empty_cache(): replayed, that gives 4.00 GiB)"));
+	device.pool.replay.cached = G(1);
+	judge();
+	CHECK(out(VERDICT_RETAINED));
+}
+
 TEST(driver_pool_is_not_judged_as_ours)
 {
 	begin(24, 4, 1, 0, 0);
