@@ -383,19 +383,27 @@ static bool collects(const struct cuda_pool *p)
 	return p->settings.gc_threshold > 0 && p->settings.allowed_bytes != UINT64_MAX;
 }
 
-static struct pool_block *find_free(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
+static struct pool_block *look_for_free(const struct cuda_pool *p, const struct bin *bin, uint64_t stream,
+					uint64_t bytes)
 {
 	const uint64_t most = p->settings.max_split_bytes;
 	struct pool_block *b =
 		block_of(block_set_from(&bin->free, (struct set_key){ .stream = stream, .bytes = bytes }));
-	bin->looks += collects(p);
 	if (b && b->node.key.stream == stream && b->range)
 		b = best_fit(p, b);
 	if (!b || b->node.key.stream != stream)
 		return NULL;
 	if (bytes < most ? b->bytes >= most : b->bytes >= bytes + LARGE_SEGMENT)
 		return NULL;
-	take_out(p, b);
+	return b;
+}
+
+static struct pool_block *find_free(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
+{
+	struct pool_block *b = look_for_free(p, bin, stream, bytes);
+	bin->looks += collects(p);
+	if (b)
+		take_out(p, b);
 	return b;
 }
 
@@ -591,9 +599,26 @@ static void count(struct cuda_pool *p, const struct pool_block *b)
 		f->most_requested = f->requested;
 }
 
+static uint64_t rounded(const struct cuda_pool *p, const struct cuda_pool_request *r)
+{
+	return r->rounded ? r->bytes : cuda_pool_round(&p->settings, r->bytes);
+}
+
+bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request)
+{
+	const uint64_t bytes = rounded(p, request);
+	for (size_t i = 0; i < p->part_count; i++) {
+		const struct pool_part *part = p->parts[i];
+		const struct bin *bin = bytes <= SMALL_MOST ? &part->small : &part->large;
+		if (part->capture == request->capture)
+			return look_for_free(p, bin, request->stream, bytes);
+	}
+	return false;
+}
+
 int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request, struct pool_block **block)
 {
-	uint64_t bytes = request->rounded ? request->bytes : cuda_pool_round(&p->settings, request->bytes);
+	uint64_t bytes = rounded(p, request);
 	struct pool_part *part;
 	struct pool_block *b = NULL;
 	int e = part_of(p, request->capture, &part);

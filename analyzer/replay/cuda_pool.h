@@ -80,6 +80,9 @@ void cuda_pool_set(struct cuda_pool *p, const struct cuda_pool_settings *setting
 
 /* 0 with the block, NULL in it if the request is refused; -MT_EMEMORY. */
 int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request, struct pool_block **block);
+
+/* A free block would serve it: the driver is not asked. */
+bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request);
 void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *block);
 int cuda_pool_empty_cache(struct cuda_pool *p);
 

@@ -12,6 +12,7 @@
 #define GAP      (2ull << 20) /* between two segments: they never become one */
 
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
+#define MOST_STREAMS  64           /* that one request which failed may be of */
 
 /* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
  * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
@@ -62,7 +63,8 @@ struct track {
 	struct deed *deeds;
 	size_t deed_count, deed_room;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
-	uint64_t stream;                  /* of the last request */
+	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
+	size_t stream_count;
 	uint32_t capture;                 /* of the one that is being served, or was last */
 	bool failed, failed_beside;       /* the failure that the query names is over */
 	bool torn;                        /* the pool asked for what the run's did not */
@@ -531,6 +533,31 @@ static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r,
 	return 0;
 }
 
+static void note_stream(struct track *t, uint64_t stream)
+{
+	size_t i = 0;
+	while (i < t->stream_count && t->streams[i] != stream)
+		i++;
+	if (i == t->stream_count && i < MOST_STREAMS)
+		t->stream_count++;
+	else if (i == MOST_STREAMS)
+		i--; /* in place of the one that was used longest ago */
+	memmove(&t->streams[1], &t->streams[0], i * sizeof(t->streams[0]));
+	t->streams[0] = stream;
+}
+
+/* The trace does not have the stream of a request that failed: one for which the pool had no block, the last used
+ * first. */
+static uint64_t stream_of_refused(const struct track *t, struct cuda_pool_request r)
+{
+	for (size_t i = 0; i < t->stream_count; i++) {
+		r.stream = t->streams[i];
+		if (!cuda_pool_has(t->stages[0].pool, &r))
+			return r.stream;
+	}
+	return t->streams[0];
+}
+
 static int request(struct track *t, const struct mt_event *s, const struct mt_ext_device *x, struct replay_moment *at)
 {
 	struct replay_track *f = facts_of(t);
@@ -538,7 +565,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
 	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
 	struct cuda_pool_request r = { .bytes = bytes,
-				       .stream = refused ? t->stream : x->stream,
+				       .stream = x->stream,
 				       .capture = x->capture,
 				       .rounded = !refused && !x->other };
 	int e = l ? 0 : error_memory();
@@ -547,6 +574,8 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		e = empty_as_then(t);
 	if (!e)
 		e = before_capture(t, r.capture);
+	if (refused)
+		r.stream = stream_of_refused(t, r);
 	follow_settings(t);
 	for (size_t i = 0; i < t->pass->stages && !e; i++)
 		e = take_in(t, i, &r, at, refused, &l->blocks[i]);
@@ -561,7 +590,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	    cuda_pool_bytes_of(l->blocks[0]) != s->size)
 		differ(t, at);
 	f->unknown_sizes += r.rounded && s->size > 512;
-	t->stream = x->stream;
+	note_stream(t, x->stream);
 	l->addr = s->addr;
 	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
 	free(old);
@@ -708,18 +737,6 @@ static void keep_pools(struct replay *out)
 	out->count = kept;
 }
 
-/* Which of two blocks of one size serves differs by version, and the trace does not have that. Returns whether any may
- * be of the other. */
-static bool try_other_order(struct replay *out)
-{
-	bool any = false;
-	for (size_t i = 0; i < out->count; i++)
-		if (out->tracks[i].differs.request) {
-			out->tracks[i].settings.oldest_first = false;
-			any = true;
-		}
-	return any;
-}
 
 /* Another pass over the trace. */
 static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t stages)
@@ -731,6 +748,31 @@ static int pass_again(struct replay *out, const struct reader *first, const stru
 	begin_again(out);
 	e = run_pass(out, first, r, q, stages);
 	reader_close(r);
+	return e;
+}
+
+/* Which of two blocks of one size serves differs by version, and the trace does not have that: where the order of newer
+ * ones does not fit, the older one is tried, and stays if it gets further. */
+static int find_order(struct replay *out, const struct reader *first, const struct replay_query *q)
+{
+	struct replay_moment *before = calloc(out->count + 1, sizeof(*before));
+	int e = before ? 0 : error_memory();
+	bool any = false;
+	for (size_t i = 0; i < out->count && !e; i++) {
+		before[i] = out->tracks[i].differs;
+		out->tracks[i].settings.oldest_first = !before[i].request;
+		any |= before[i].request;
+	}
+	if (!e && any)
+		e = pass_again(out, first, q, 1);
+	for (size_t i = 0; i < out->count && any && !e; i++) {
+		struct replay_track *f = &out->tracks[i];
+		if (f->differs.request && f->differs.request <= before[i].request) {
+			f->settings.oldest_first = true;
+			f->differs = before[i];
+		}
+	}
+	free(before);
 	return e;
 }
 
@@ -749,8 +791,8 @@ int replay_run(struct replay *out, struct reader *r, const struct replay_query *
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
-	if (!e && try_other_order(out))
-		e = pass_again(out, r, q, 1);
+	if (!e)
+		e = find_order(out, r, q);
 	if (!e)
 		out->case_count = affordable(out, q);
 	if (!e && out->case_count)

@@ -15,6 +15,20 @@ def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
 
+def case_a_failure_on_the_other_stream():
+    """A failure does not say of which stream it is."""
+    replays.check_itself(None, SHORT, seed=7, count=3600)
+
+
+def case_what_is_unmapped_beside_the_pool():
+    """It is no empty_cache()."""
+    replays.check_itself(EXPANDABLE, ROOM, words=("--beside",))
+
+
+def case_emptied_under_a_garbage_collection():
+    replays.check_itself(replays.COLLECTED, ROOM)
+
+
 @mt.variants((EXPANDABLE, ROOM), (ROUNDED, ROOM), (EXPANDABLE, SHORT), (SPLIT, SHORT))
 def case_another_setting(other, mib):
     replays.check_other(None, other, mib)

@@ -6,6 +6,7 @@ import os
 import gpu
 import mt
 
+COLLECTED = "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9"
 EXPANDABLE, ROUNDED, SPLIT = "expandable_segments:True", "roundup_power2_divisions:8", "max_split_size_mb:24"
 FIGURES = ("most_reserved_bytes", "most_used_bytes", "most_requested_bytes", "retries")
 # MiB: enough, and not enough: retries, and failures that the program survives. A part of the card is the context's.
@@ -13,9 +14,9 @@ ROOM, SHORT, CONTEXT = 2048, 640, 64
 
 
 @functools.lru_cache(None)
-def run(setting, mib, traced=False, seed=1, count=3000):
+def run(setting, mib, traced=False, seed=1, count=3000, words=()):
     env = {"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {}
-    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), str(seed), str(count)], env=env, traced=traced, devices="%dM" % mib)
+    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), str(seed), str(count), *words], env=env, traced=traced, devices="%dM" % mib)
     mt.equal(done.status, 0, "status of %s" % done)
     done.said = json.loads(done.out.strip().splitlines()[-1])
     if traced:

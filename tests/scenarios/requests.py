@@ -1,8 +1,9 @@
 """Requests and frees in a random order, of sizes over the allocator's whole range, on two streams; now and then the cache is emptied. What
 doesn't fit makes the program drop half of what it has. Says what PyTorch counted.
 
-usage: requests.py SEED COUNT
+usage: requests.py SEED COUNT [--beside]    with memory of the driver's own beside the pool, mapped and unmapped
 """
+import ctypes
 import json
 import random
 import sys
@@ -17,7 +18,33 @@ def size(choice):
     return choice.randrange(low, high)
 
 
+class Properties(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("location_type", ctypes.c_int), ("location", ctypes.c_int),
+                ("metadata", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8)]
+
+
+class Beside:
+    """2 MiB at an address of its own, by the driver's calls that expandable segments make, too."""
+    SIZE = ctypes.c_size_t(2 * MIB)
+
+    def __init__(self):
+        self.cuda, self.address, self.handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_ulonglong(), ctypes.c_ulonglong()
+        zero = ctypes.c_ulonglong(0)
+        torch.cuda.init()
+        assert self.cuda.cuMemAddressReserve(ctypes.byref(self.address), self.SIZE, ctypes.c_size_t(0), zero, zero) == 0
+        assert self.cuda.cuMemCreate(ctypes.byref(self.handle), self.SIZE, ctypes.byref(Properties(1, 0, 1, 0)), zero) == 0
+        self.mapped = False
+
+    def change(self):
+        if self.mapped:
+            assert self.cuda.cuMemUnmap(self.address, self.SIZE) == 0
+        else:
+            assert self.cuda.cuMemMap(self.address, self.SIZE, ctypes.c_size_t(0), self.handle, ctypes.c_ulonglong(0)) == 0
+        self.mapped = not self.mapped
+
+
 def main():
+    beside = Beside() if "--beside" in sys.argv else None
     choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
     streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
     for _ in range(int(sys.argv[2])):
@@ -33,6 +60,8 @@ def main():
                     del live[::2]
         if choice.random() < 0.002:
             torch.cuda.empty_cache()
+        if beside and requests % 50 == 0:
+            beside.change()
     stats = torch.cuda.memory_stats()
     print(json.dumps({"most_reserved_bytes": stats["reserved_bytes.all.peak"], "most_used_bytes": stats["allocated_bytes.all.peak"],
                       "most_requested_bytes": stats["requested_bytes.all.peak"], "retries": stats["num_alloc_retries"], "requests": requests,
