@@ -1,6 +1,7 @@
 /* memtrace whatif: the requests of the run, replayed under other settings of the framework's caching allocator, or on
  * another card. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/whatif_change.h"
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/report/json.h"
@@ -16,7 +17,7 @@ enum { MOST_CASES = 16 };
 
 struct whatif_options {
 	struct options common;
-	const char *conf;
+	const char *conf, *without, *scale;
 	uint64_t device_bytes;
 };
 
@@ -25,9 +26,14 @@ static const struct option_row rows[] = {
 	  "as PYTORCH_CUDA_ALLOC_CONF is written; without it, the usual ones", 0 },
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
+	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
+	  "without the blocks of FILE:LINE, or of stacks with a frame that matches a regex", 0 },
+	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
+	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_JSON,
+	OPTIONS_ROW_RULES,
 	OPTIONS_ROW_FRAMES,
 	OPTIONS_ROW_FORCE,
 	OPTIONS_ROW_QUIET,
@@ -37,13 +43,16 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_whatif_spec = {
 	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
 	"What another setting of PyTorch's caching allocator, or another card, would\n"
-	"have done: the recorded requests are made again, in their order. First as it\n"
-	"was: where a block does not come to lie where it lay, nothing is said.",
+	"have done, or the run without some blocks: the recorded requests are made\n"
+	"again, in their order. First as it was: where a block does not come to lie\n"
+	"where it lay, nothing is said.",
 	rows,
 	0,
 	"  memtrace whatif                            # the usual settings, ranked\n"
 	"  memtrace whatif --alloc-conf expandable_segments:True\n"
-	"  memtrace whatif --device-memory 40G\n",
+	"  memtrace whatif --device-memory 40G\n"
+	"  memtrace whatif --without train.py:73      # had that line kept nothing\n"
+	"  memtrace whatif --scale batch=2            # at least so much, at most so much\n",
 	"Read: docs/whatif.md",
 };
 
@@ -52,26 +61,88 @@ const struct option_spec cmd_whatif_spec = {
 struct question {
 	struct replay_case cases[MOST_CASES];
 	size_t count;
+	struct whatif_change *changes[2];
+	char *names[2];
 };
 
-static int add_case(struct question *q, const char *name, const struct whatif_options *o)
+static struct replay_case *add_case(struct question *q, const char *name, const struct whatif_options *o)
 {
 	struct replay_case *c = &q->cases[q->count++];
-	*c = (struct replay_case){ .name = name ? name : "as it was",
-				   .own = !name,
-				   .settings = CUDA_POOL_DEFAULTS,
-				   .device_bytes = o->device_bytes };
-	return name ? replay_settings(&c->settings, name, o->device_bytes, true) : 0;
+	*c = (struct replay_case){
+		.name = name, .own = true, .settings = CUDA_POOL_DEFAULTS, .device_bytes = o->device_bytes
+	};
+	return c;
 }
 
-static int ask(struct question *q, const struct whatif_options *o)
+static int add_setting(struct question *q, const char *conf, const struct whatif_options *o)
 {
-	int e = o->conf ? add_case(q, o->conf, o) : 0;
-	if (!e && !o->conf && o->device_bytes)
-		e = add_case(q, NULL, o);
-	for (size_t i = 0; !o->conf && !e && i < replay_usual_count; i++)
-		e = add_case(q, replay_usual[i], o);
+	struct replay_case *c = add_case(q, conf, o);
+	c->own = false;
+	return replay_settings(&c->settings, conf, o->device_bytes, true);
+}
+
+/* The run's own setting, or --alloc-conf, with other requests. */
+static int add_change(struct question *q, size_t i, char *name, const struct whatif_options *o)
+{
+	struct replay_case *c = add_case(q, name, o);
+	q->names[i] = name;
+	c->factor = whatif_factor;
+	c->factor_arg = q->changes[i];
+	c->own = !o->conf;
+	return !name ? error_memory() : o->conf ? replay_settings(&c->settings, o->conf, o->device_bytes, true) : 0;
+}
+
+static int ask_changes(struct question *q, struct selection *v, const struct whatif_options *o)
+{
+	int e = 0;
+	if (o->without && o->scale)
+		return error_set(MT_EUSAGE, "whatif", ERROR_NO_OFFSET, "--without and --scale: one of them");
+	if (o->without) {
+		e = whatif_without(&q->changes[0], v, o->without);
+		return e ? e : add_change(q, 0, output_format("without %s", o->without), o);
+	}
+	const bool batch = whatif_is_batch(o->scale);
+	for (size_t i = 0; i < 1u + batch && !e; i++) {
+		e = whatif_scale(&q->changes[i], v, o->scale, i == 0);
+		if (!e)
+			e = add_change(q, i, output_format("%s%s", o->scale, !batch ? "" : i ? ", at most" : ", at least"),
+				       o);
+	}
 	return e;
+}
+
+static int ask(struct question *q, struct selection *v, const struct whatif_options *o)
+{
+	if (o->without || o->scale)
+		return ask_changes(q, v, o);
+	int e = o->conf ? add_setting(q, o->conf, o) : 0;
+	if (!e && !o->conf && o->device_bytes)
+		add_case(q, "as it was", o);
+	for (size_t i = 0; !o->conf && !e && i < replay_usual_count; i++)
+		e = add_setting(q, replay_usual[i], o);
+	return e;
+}
+
+static void question_fini(struct question *q)
+{
+	for (size_t i = 0; i < sizeof(q->names) / sizeof(q->names[0]); i++) {
+		whatif_change_free(q->changes[i]);
+		free(q->names[i]);
+	}
+}
+
+/* A misspelt line is no line that has nothing. */
+static int check_changes(const struct question *q, const struct replay *replay, const struct whatif_options *o)
+{
+	bool any = replay->count == 0 || !q->changes[0];
+	for (size_t i = 0; i < replay->count; i++) {
+		any |= replay->tracks[i].differs.request > 0;
+		for (size_t k = 0; k < q->count; k++)
+			any |= replay->tracks[i].outcomes[k].changed > 0;
+	}
+	return any ? 0
+		   : error_set(MT_EUSAGE, o->without ? "--without" : "--scale", ERROR_NO_OFFSET,
+			       "%s: no request of the pool was made there", o->without ? o->without : o->scale);
 }
 
 /* ---- showing ----------------------------------------------------------------------------------------------- */
@@ -146,9 +217,11 @@ static size_t rank(const struct replay_track *t, const struct question *q, size_
 {
 	size_t count = 0;
 	for (size_t i = 0; i < q->count; i++)
-		if (q->cases[i].device_bytes || q->count == 1 ||
+		if (q->cases[i].device_bytes || q->cases[i].factor || q->count == 1 ||
 		    !replay_same_settings(&q->cases[i].settings, &t->settings))
 			order[count++] = i;
+	if (q->changes[0])
+		return count; /* at least, at most */
 	sorted_by = t->outcomes;
 	qsort(order, count, sizeof(*order), by_use);
 	return count;
@@ -166,6 +239,22 @@ static void print_outcomes(const struct selection *v, const struct replay_track 
 	for (size_t i = 0; i < count; i++)
 		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]]);
 	table_print(table);
+}
+
+/* What the answer rests on. */
+static void print_changed(const struct replay_track *t, const struct question *q)
+{
+	const uint64_t least = t->outcomes[0].changed, most = t->outcomes[q->count - 1].changed;
+	char *range = least < most ? output_format("%s to %s", COUNT(least), COUNT(most))
+				   : output_format("%s", COUNT(most));
+	output_fit_line(STYLE_NONE,
+			output_format("  %s of %s requests are changed; all others are made as they were, in their order",
+				      range ? range : "", COUNT(t->requests)));
+	if (t->refused)
+		output_fit_line(STYLE_NONE,
+				output_format("  it is known up to the recorded end: what the program would have done "
+					      "behind that nobody knows"));
+	free(range);
 }
 
 static void print_track(const struct selection *v, const struct replay_track *t, const struct question *q)
@@ -190,8 +279,12 @@ static void print_track(const struct selection *v, const struct replay_track *t,
 				"  of %s requests only the block's size is known: what they need may be up to 1 MiB less each",
 				COUNT(t->unknown_sizes)));
 	print_outcomes(v, t, q);
-	output_fit_line(STYLE_NONE, output_format("  asked for at any one time: at most %s; no setting can need less",
-						  BYTES(t->run.figures.most_requested)));
+	if (q->changes[0])
+		print_changed(t, q);
+	else
+		output_fit_line(STYLE_NONE,
+				output_format("  asked for at any one time: at most %s; no setting can need less",
+					      BYTES(t->run.figures.most_requested)));
 }
 
 static json_t *json_moment(const struct selection *v, const struct replay_track *t, const struct replay_moment *m)
@@ -221,6 +314,7 @@ static json_t *json_outcome(const struct selection *v, const struct replay_track
 		return o;
 	json_object_set_new(o, "setting", json_text(name));
 	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
+	json_object_set_new(o, "changed", json_bytes(r->changed));
 	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
 	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
 	return o;
@@ -260,11 +354,15 @@ static int whatif(struct selection *v)
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
-	int e = ask(&q, o);
+	int e = selection_names(v);
+	if (!e)
+		e = ask(&q, v, o);
 	struct replay_query query = { .cases = q.cases, .case_count = q.count, .on_progress = output_progress };
 	if (!e)
 		e = replay_run(&replay, v->reader, &query);
 	output_progress_end();
+	if (!e)
+		e = check_changes(&q, &replay, o);
 	json_t *list = json_array();
 	size_t shown = 0;
 	for (size_t i = 0; i < replay.count && !e; i++) {
@@ -287,6 +385,7 @@ static int whatif(struct selection *v)
 	}
 	json_decref(list);
 	replay_fini(&replay);
+	question_fini(&q);
 	return e;
 }
 

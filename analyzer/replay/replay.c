@@ -505,15 +505,46 @@ static int before_capture(struct track *t, uint32_t capture)
 	return e;
 }
 
-static int take_in(struct track *t, size_t i, const struct cuda_pool_request *r, const struct replay_moment *at,
+/* As the case wants it. False: it is not made at all. */
+static bool change(const struct track *t, size_t i, const struct replay_moment *at, struct cuda_pool_request *r)
+{
+	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
+	const double factor =
+		c && c->factor ? c->factor(c->factor_arg, facts_of(t)->process, at->node, at->node2) : 1;
+	if (factor == 1)
+		return true;
+	outcome_of(t, i)->changed++;
+	r->bytes = (uint64_t)((double)r->bytes * factor);
+	r->rounded = false;
+	return factor > 0;
+}
+
+/* One that failed in the run is not made. */
+static void leave_out(struct track *t, struct replay_outcome *o, const struct replay_moment *at, const struct card *c)
+{
+	if (is_named_failure(t, at->ns)) {
+		o->failure.reached = o->failure.granted = true;
+		o->failure.spare = c->room - c->used;
+	}
+	o->granted = *at;
+	o->granted_count++;
+}
+
+static int take_in(struct track *t, size_t i, const struct cuda_pool_request *request, const struct replay_moment *at,
 		   bool refused, struct pool_block **block)
 {
 	struct stage *s = &t->stages[i];
 	struct replay_outcome *o = outcome_of(t, i);
+	struct cuda_pool_request r = *request;
 	*block = NULL;
 	if (s->ended)
 		return 0;
-	int e = cuda_pool_take(s->pool, r, block);
+	if (!change(t, i, at, &r)) {
+		if (refused)
+			leave_out(t, o, at, &s->card);
+		return 0;
+	}
+	int e = cuda_pool_take(s->pool, &r, block);
 	if (e)
 		return e;
 	if (refused && is_named_failure(t, at->ns)) {

@@ -12,6 +12,9 @@
 #include "analyzer/reader/reader.h"
 #include "analyzer/replay/cuda_pool.h"
 
+/* Times what a request by this stack is for: 0 = it is not made, 1 = as it was. */
+typedef double replay_factor(void *arg, const struct process *p, uint32_t node, uint32_t node2);
+
 /* One question. */
 struct replay_case {
 	const char *name;
@@ -20,6 +23,8 @@ struct replay_case {
 	struct cuda_pool_settings settings;
 	uint64_t device_bytes;      /* of another card; 0 = as it was */
 	bool empty_before_captures; /* the cache goes back before each capture of a CUDA graph */
+	replay_factor *factor;      /* of each request, asked with its arg; NULL = as they were */
+	void *factor_arg;
 };
 
 /* What report tries before it advises a setting, and whatif where none is named; replay_usual_count of them. */
@@ -38,6 +43,7 @@ struct replay_outcome {
 	struct replay_moment refused;
 	struct replay_moment granted; /* the last that was refused in the run and not here */
 	uint64_t granted_count;
+	uint64_t changed; /* requests that the case left out or made larger or smaller */
 	/* at the failure that the query names */
 	struct {
 		bool reached;    /* it is a request of the pool, and all before it were served */

@@ -263,8 +263,12 @@ int selection_run(struct selection *v, struct model_query *q)
 		e = check_end(v, "--at", &o->at, q->until_ns);
 	if (e == 0)
 		e = settle_kinds(v);
-	if (e < 0)
-		return e;
+	return e < 0 ? e : selection_names(v);
+}
+
+int selection_names(struct selection *v)
+{
+	const struct options *o = v->options;
 	for (int i = 0; i < o->ndirs; i++)
 		read_symbol_file(v->stacks, o->dirs[i]);
 	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");

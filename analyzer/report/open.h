@@ -23,6 +23,10 @@ int selection_command(const struct option_spec *spec, void *values, int argc, ch
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
 int selection_run(struct selection *v, struct model_query *q);
 
+/* What stacks are called and are for: symbol files of the trace, and v->categories. selection_run() does it; for who
+ * runs no model. */
+int selection_names(struct selection *v);
+
 /* For eyes: a line if anything is missing, so that figures are not all there is. */
 void selection_print_missing(const struct selection *v);
 

@@ -34,6 +34,35 @@ def case_another_setting(other, mib):
     replays.check_other(None, other, mib)
 
 
+@mt.variants(("--without", "keep", 0), ("--scale", "keep=2.5", 7500000))
+def case_other_requests(option, words, keeping):
+    """Of a run that keeps blocks of 3 MB: what is said of it without them, or with larger ones, is what a run of such a program says."""
+    kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"))
+    real = run(None, ROOM, words=("--keeping", str(keeping))).said
+    pool = whatif(kept.trace, option, words)
+    outcome, = pool["settings"]
+    mt.check(outcome["changed"] > 20, "changed: %s" % outcome)
+    mt.equal((outcome["refused"], replays.figures(outcome)), (None, replays.figures(real)), "figures %s %s" % (option, words))
+    mt.check(replays.figures(pool["run"]) != replays.figures(real), "it makes no difference")
+
+
+def case_a_larger_batch():
+    """Twice the batch: what a real run of it needed lies between what whatif says."""
+    traced, real = replays.batches(32, traced=True), replays.batches(64).said
+    least, most = whatif(traced.trace, "--scale", "batch=2")["settings"]
+    for name in ("most_used_bytes", "most_reserved_bytes"):
+        mt.between(least[name], real[name], most[name], name)
+    mt.check(traced.said["most_used_bytes"] < least["most_used_bytes"], "it needs no more with a larger batch")
+
+
+@mt.variants(("--without", "nowhere.py:1", "no request of the pool was made there"), ("--without", "(", "("), ("--scale", "main", "it is like"),
+             ("--scale", "main=0", "it is like"), ("--scale", "batch=x", "it is like"))
+def case_wrong_changes(option, words, said):
+    done = run(None, ROOM, traced=True).trace.tool("whatif", option, words)
+    mt.equal(done.status, 2, "status of %s %s" % (option, words))
+    mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
+
+
 def case_another_card():
     """The least card on which the run fits, found by asking; PyTorch fits there, and not on one that is 2 MiB smaller."""
     done = run(None, ROOM, traced=True)

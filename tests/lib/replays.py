@@ -24,6 +24,16 @@ def run(setting, mib, traced=False, seed=1, count=3000, words=()):
     return done
 
 
+@functools.lru_cache(None)
+def batches(rows, traced=False):
+    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "batches.py"), str(rows)], traced=traced, devices="2G")
+    mt.equal(done.status, 0, "status of %s" % done)
+    done.said = json.loads(done.out.strip().splitlines()[-1])
+    if traced:
+        done.trace.settle()
+    return done
+
+
 def whatif(trace, *words):
     pool, = trace.json("whatif", *words)["pools"]
     return pool

@@ -1,7 +1,9 @@
 """Requests and frees in a random order, of sizes over the allocator's whole range, on two streams; now and then the cache is emptied. What
 doesn't fit makes the program drop half of what it has. Says what PyTorch counted.
 
-usage: requests.py SEED COUNT [--beside]    with memory of the driver's own beside the pool, mapped and unmapped
+usage: requests.py SEED COUNT [--beside] [--keeping BYTES]
+    --beside     with memory of the driver's own beside the pool, mapped and unmapped
+    --keeping    with a block of so many bytes more, which stays, now and then
 """
 import ctypes
 import json
@@ -43,7 +45,12 @@ class Beside:
         self.mapped = not self.mapped
 
 
+def keep(kept, count):
+    kept.append(torch.empty(count, dtype=torch.uint8, device="cuda"))
+
+
 def main():
+    kept, keeping = [], int(sys.argv[sys.argv.index("--keeping") + 1]) if "--keeping" in sys.argv else 0
     beside = Beside() if "--beside" in sys.argv else None
     choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
     streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
@@ -60,6 +67,8 @@ def main():
                     del live[::2]
         if choice.random() < 0.002:
             torch.cuda.empty_cache()
+        if keeping and requests % 40 == 0:
+            keep(kept, keeping)
         if beside and requests % 50 == 0:
             beside.change()
     stats = torch.cuda.memory_stats()
