@@ -580,7 +580,7 @@ static int find(struct cuda_pool *p, struct bin *bin, const struct cuda_pool_req
 	}
 	if (!b && !e && release_oversize(p, bin, r->stream, bytes) && !(e = make_room(p, MOST_MADE)))
 		b = grow(p, bin, r->stream, bytes);
-	if (!b && !e && !r->capture && !(e = cuda_pool_empty_cache(p)) && !(e = make_room(p, MOST_MADE))) {
+	if (!b && !e && !r->capturing && !(e = cuda_pool_empty_cache(p)) && !(e = make_room(p, MOST_MADE))) {
 		p->figures.retries++;
 		b = grow(p, bin, r->stream, bytes);
 	}
@@ -623,6 +623,8 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 	struct pool_block *b = NULL;
 	int e = part_of(p, request->capture, &part);
 	p->figures.requests++;
+	if (!e)
+		part->gone = false;
 	if (!e)
 		e = find(p, bytes <= SMALL_MOST ? &part->small : &part->large, request, bytes, &b);
 	*block = b;

@@ -57,7 +57,8 @@ struct cuda_pool_driver {
 struct cuda_pool_request {
 	uint64_t bytes;
 	uint64_t stream;
-	uint32_t capture; /* of a CUDA graph, which has a pool of its own; 0 = none */
+	uint32_t capture; /* whose pool it is for; 0 = the common one */
+	bool capturing;   /* it is being captured: the cache stays */
 	bool rounded;     /* bytes are those of the block: they are not rounded again */
 };
 

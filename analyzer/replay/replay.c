@@ -31,6 +31,28 @@ struct live {
 	struct pool_block *blocks[];
 };
 
+/* Captures that share a pool are joined: the trace doesn't say so, but their blocks lie in one segment. */
+struct capture {
+	uint32_t number;
+	size_t joined; /* to this one, or itself */
+};
+
+/* Which segment (range of addresses) is of which graph's pool; segments are counted as they are made, so this holds in
+ * each pass. What was learnt behind a request that it is about takes another pass. */
+struct replay_segments {
+	struct capture *captures;
+	size_t capture_count, capture_room;
+	uint32_t *owners; /* of segments: number of a capture; 0 = common */
+	size_t owner_room;
+	bool learnt;
+};
+
+/* A segment or range that is there. In order of addresses. */
+struct span {
+	uint64_t begin, end;
+	size_t number;
+};
+
 /* Memory of the driver's. */
 struct place {
 	uint64_t addr, bytes;
@@ -62,10 +84,13 @@ struct track {
 	struct place *places;
 	struct deed *deeds;
 	size_t deed_count, deed_room;
+	struct span *spans;
+	size_t span_count, span_room, spans_made;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
-	uint32_t capture;                 /* of the one that is being served, or was last */
+	uint32_t capture;                 /* whose pool it was for that is being served, or was last */
+	uint32_t capturing;               /* in which it was made; 0 = none */
 	bool failed, failed_beside;       /* the failure that the query names is over */
 	bool torn;                        /* the pool asked for what the run's did not */
 };
@@ -249,6 +274,7 @@ static void free_track(struct track *t)
 		free(p);
 	}
 	free(t->stages);
+	free(t->spans);
 	free(t->deeds);
 	free(t);
 }
@@ -268,7 +294,8 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 				    .id = id,
 				    .settings = CUDA_POOL_DEFAULTS };
 	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
-	if (!f->outcomes)
+	f->of_graphs = calloc(1, sizeof(*f->of_graphs));
+	if (!f->outcomes || !f->of_graphs)
 		return error_memory();
 	for (const struct process *at = f->process; at && !f->device; at = at->parent)
 		f->device = process_device(at, id);
@@ -344,10 +371,47 @@ static void drop_deed(struct track *t, const struct deed *d)
 	t->deed_count--;
 }
 
+/* Of the first span that ends behind the address. */
+static size_t span_from(const struct track *t, uint64_t addr)
+{
+	size_t low = 0, high = t->span_count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (t->spans[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What was there goes: its end was not seen. */
+static int add_span(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	size_t at = span_from(t, addr), gone = at;
+	int e = vec_reserve(t->spans, t->span_room, t->span_count + 1);
+	if (e)
+		return e;
+	while (gone < t->span_count && t->spans[gone].begin < addr + bytes)
+		gone++;
+	memmove(&t->spans[at + 1], &t->spans[gone], (t->span_count - gone) * sizeof(*t->spans));
+	t->spans[at] = (struct span){ addr, addr + bytes, t->spans_made++ };
+	t->span_count = t->span_count - (gone - at) + 1;
+	return 0;
+}
+
 static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
 {
 	int e = put_place(t, addr, bytes, false);
+	if (!e)
+		e = add_span(t, addr, bytes);
 	return e ? e : add_deed(t, DEED_TAKE, addr, bytes);
+}
+
+static int reserve_place(struct track *t, uint64_t addr, uint64_t bytes)
+{
+	int e = add_span(t, addr, bytes);
+	return e ? e : add_deed(t, DEED_RESERVE, addr, bytes);
 }
 
 /* A segment of a graph's pool goes back only when the graph is gone. */
@@ -411,7 +475,7 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 	switch (s->kind) {
 	case MT_DEVICE_ALLOC:
 		if (x->class == MT_CLASS_RESERVED)
-			return add_deed(t, DEED_RESERVE, s->addr, s->size);
+			return reserve_place(t, s->addr, s->size);
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
 		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], DEED_GIVE, s->addr) : 0;
@@ -489,6 +553,68 @@ static void follow_settings(struct track *t)
 	}
 }
 
+/* The first of those that share a pool with that capture; makes an entry of one that is new. */
+static int root_of(struct replay_segments *g, uint32_t number, size_t *root)
+{
+	size_t i = g->capture_count;
+	while (i > 0 && g->captures[i - 1].number != number) /* the latest is the likeliest */
+		i--;
+	if (!i) {
+		int e = vec_reserve(g->captures, g->capture_room, g->capture_count + 1);
+		if (e)
+			return e;
+		g->captures[g->capture_count] = (struct capture){ number, g->capture_count };
+		i = ++g->capture_count;
+	}
+	for (i--; g->captures[i].joined != i;)
+		i = g->captures[i].joined;
+	*root = i;
+	return 0;
+}
+
+static int join_captures(struct replay_segments *g, uint32_t a, uint32_t b)
+{
+	size_t x, y;
+	int e = root_of(g, a, &x);
+	if (!e)
+		e = root_of(g, b, &y);
+	if (e || x == y)
+		return e;
+	g->captures[x > y ? x : y].joined = x > y ? y : x;
+	g->learnt = true;
+	return 0;
+}
+
+/* Whose pool a request of that capture (0 = none) was for, which got a block at an address (0 = it failed): where the
+ * block lies says it, also of a warm-up run without a capture. */
+static int pool_of(struct track *t, uint32_t capture, uint64_t addr, uint32_t *pool)
+{
+	struct replay_segments *g = facts_of(t)->of_graphs;
+	const size_t at = addr ? span_from(t, addr) : t->span_count;
+	size_t root;
+	int e = 0;
+	*pool = capture;
+	if (!capture && !g->capture_count)
+		return 0;
+	if (at < t->span_count && t->spans[at].begin <= addr) {
+		const size_t number = t->spans[at].number;
+		e = vec_reserve(g->owners, g->owner_room, number + 1);
+		if (!e && capture && !g->owners[number]) {
+			g->owners[number] = capture;
+			g->learnt = true;
+		} else if (!e && capture)
+			e = join_captures(g, capture, g->owners[number]);
+		if (!e)
+			*pool = g->owners[number];
+	}
+	if (e || !*pool)
+		return e;
+	e = root_of(g, *pool, &root);
+	if (!e)
+		*pool = g->captures[root].number;
+	return e;
+}
+
 static bool is_named_failure(const struct track *t, uint64_t ns)
 {
 	return t->pass->q->failure_ns && ns >= t->pass->q->failure_ns && !t->failed;
@@ -498,10 +624,10 @@ static bool is_named_failure(const struct track *t, uint64_t ns)
 static int before_capture(struct track *t, uint32_t capture)
 {
 	int e = 0;
-	for (size_t i = 1; capture && capture != t->capture && i < t->pass->stages && !e; i++)
+	for (size_t i = 1; capture && capture != t->capturing && i < t->pass->stages && !e; i++)
 		if (t->pass->q->cases[i - 1].empty_before_captures && !t->stages[i].ended)
 			e = cuda_pool_empty_cache(t->stages[i].pool);
-	t->capture = capture;
+	t->capturing = capture;
 	return e;
 }
 
@@ -597,14 +723,17 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
 	struct cuda_pool_request r = { .bytes = bytes,
 				       .stream = x->stream,
-				       .capture = x->capture,
+				       .capturing = x->capture,
 				       .rounded = !refused && !x->other };
 	int e = l ? 0 : error_memory();
 	at->bytes = bytes;
 	if (!e)
 		e = empty_as_then(t);
 	if (!e)
-		e = before_capture(t, r.capture);
+		e = pool_of(t, x->capture, refused ? 0 : s->addr, &r.capture);
+	t->capture = r.capture;
+	if (!e)
+		e = before_capture(t, x->capture);
 	if (refused)
 		r.stream = stream_of_refused(t, r);
 	follow_settings(t);
@@ -753,7 +882,26 @@ static void begin_again(struct replay *out)
 		f->requests = f->refused = f->unknown_sizes = 0;
 		f->differs = (struct replay_moment){ 0 };
 		f->run = (struct replay_outcome){ 0 };
+		f->of_graphs->learnt = false;
 	}
+}
+
+static bool has_learnt(const struct replay *out)
+{
+	for (size_t i = 0; i < out->count; i++)
+		if (out->tracks[i].of_graphs->learnt)
+			return true;
+	return false;
+}
+
+static void free_facts(struct replay_track *f)
+{
+	if (f->of_graphs) {
+		free(f->of_graphs->captures);
+		free(f->of_graphs->owners);
+	}
+	free(f->of_graphs);
+	free(f->outcomes);
 }
 
 /* Where the allocator was never asked for anything there is nothing but the driver. */
@@ -764,7 +912,7 @@ static void keep_pools(struct replay *out)
 		if (out->tracks[i].requests)
 			out->tracks[kept++] = out->tracks[i];
 		else
-			free(out->tracks[i].outcomes);
+			free_facts(&out->tracks[i]);
 	out->count = kept;
 }
 
@@ -822,6 +970,8 @@ int replay_run(struct replay *out, struct reader *r, const struct replay_query *
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
+	if (!e && has_learnt(out))
+		e = pass_again(out, r, q, 1);
 	if (!e)
 		e = find_order(out, r, q);
 	if (!e)
@@ -835,7 +985,7 @@ int replay_run(struct replay *out, struct reader *r, const struct replay_query *
 void replay_fini(struct replay *r)
 {
 	for (size_t i = 0; i < r->count; i++)
-		free(r->tracks[i].outcomes);
+		free_facts(&r->tracks[i]);
 	free(r->tracks);
 	*r = (struct replay){ 0 };
 }

@@ -66,7 +66,8 @@ struct replay_track {
 	struct replay_moment differs; /* the first whose block lay elsewhere than the replay says; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as is known */
 	struct replay_outcome run;
-	struct replay_outcome *outcomes; /* one of each case */
+	struct replay_outcome *outcomes;    /* one of each case */
+	struct replay_segments *of_graphs;  /* private to replay.c: which segments are of which graphs' pools */
 };
 
 struct replay {

@@ -5,6 +5,7 @@ PyTorch's own counters say of a run under it. tests/long/replay.py has more prog
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import gpu
 import mt
 import replays
 from replays import EXPANDABLE, ROOM, ROUNDED, SHORT, SPLIT, run, whatif
@@ -27,6 +28,19 @@ def case_what_is_unmapped_beside_the_pool():
 
 def case_emptied_under_a_garbage_collection():
     replays.check_itself(replays.COLLECTED, ROOM)
+
+
+@mt.variants(("expandable_segments:False", 3), (EXPANDABLE, 5))
+def case_graphs(setting, seed):
+    """Pools of graphs' own, shared ones, graphs that go; failures in captures and beside them."""
+    done = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/programs/graph_random.py"), str(seed)],
+                   env={"MEMTRACE_PAUSED": "1", "PYTORCH_CUDA_ALLOC_CONF": setting}, devices="420M", context="64M")
+    mt.equal(done.status, 0, done.err[-300:])
+    done.trace.settle()
+    pool = whatif(done.trace)
+    mt.equal(pool["differs"], None, "requests that lie elsewhere")
+    mt.equal([pool["requests_refused"], pool["run"]["retries"]], done.account["ooms_and_retries"], "failures and retries")
+    mt.equal([pool["run"]["most_reserved_bytes"], pool["run"]["most_used_bytes"]], [done.account["most_reserved"], done.account["most_used"]])
 
 
 @mt.variants((EXPANDABLE, ROOM), (ROUNDED, ROOM), (EXPANDABLE, SHORT), (SPLIT, SHORT))

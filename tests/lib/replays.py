@@ -43,21 +43,41 @@ def figures(said):
     return {name: said[name] for name in FIGURES}
 
 
-def check_itself(setting, mib, **more):
-    """Each request gets the block that it got, and PyTorch has counted what the replay counts."""
+def itself(setting, mib, **more):
+    """(what whatif says of the run replayed, what PyTorch counted)."""
     done = run(setting, mib, traced=True, **more)
     pool = whatif(done.trace)
     mt.equal((pool["differs"], pool["unknown_sizes"]), (None, 0), "requests that lie elsewhere")
-    mt.equal(figures(pool["run"]), figures(done.said), "figures of the run replayed")
-    mt.equal((pool["requests"], pool["requests_refused"]), (done.said["requests"], done.said["requests_refused"]), "requests, and those that failed")
+    said = dict(figures(pool["run"]), requests=pool["requests"], requests_refused=pool["requests_refused"])
+    return said, {name: done.said[name] for name in said}
 
 
-def check_other(setting, other, mib=ROOM, **more):
-    """A run with room, asked for OTHER on a card of MIB: the request that fails first, or the figures, are those of a real run there."""
-    real = run(other, mib, **more).said
-    outcome, = whatif(run(setting, ROOM, traced=True, **more).trace, "--alloc-conf", other, "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
+def other(setting, changed, mib=ROOM, **more):
+    """(what whatif says of a run with room, asked for CHANGED on a card of MIB; what PyTorch counted in a run there)."""
+    real = run(changed, mib, **more).said
+    outcome, = whatif(run(setting, ROOM, traced=True, **more).trace, "--alloc-conf", changed, "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
     first = outcome["refused"] and outcome["refused"]["request"]
-    mt.equal(first, real["first_refused"], "the request that fails first under %s on %d MiB" % (other, mib))
-    if not first:
-        mt.equal(figures(outcome), figures(real), "figures under %s on %d MiB" % (other, mib))
-    return first
+    return (dict({} if first else figures(outcome), first_refused=first),
+            dict({} if real["first_refused"] else figures(real), first_refused=real["first_refused"]))
+
+
+def without(mib=ROOM, **more):
+    """(what whatif says of a run that keeps blocks, without them; what PyTorch counted in a run that keeps none)."""
+    kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"), **more)
+    real = run(None, mib, **more).said
+    outcome, = whatif(kept.trace, "--without", "keep", "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
+    fits = not outcome["refused"]
+    return (dict(figures(outcome) if fits else {}, fits=fits), dict({} if real["first_refused"] else figures(real), fits=not real["first_refused"]))
+
+
+def check_itself(setting, mib, **more):
+    """Each request gets the block that it got, and PyTorch has counted what the replay counts."""
+    said, real = itself(setting, mib, **more)
+    mt.equal(said, real, "the run replayed")
+
+
+def check_other(setting, changed, mib=ROOM, **more):
+    """The request that fails first, or the figures, are those of a real run. Returns that request."""
+    said, real = other(setting, changed, mib, **more)
+    mt.equal(said, real, "under %s on %d MiB" % (changed, mib))
+    return real["first_refused"]

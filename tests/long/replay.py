@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""tests/cases/replay.py on 20 programs: each replayed as it was run, and under six settings on two cards, against real runs there."""
+"""tests/cases/replay.py on 20 programs: each replayed as it was run, and under six settings on two cards, against real runs there.
+
+usage: replay.py [CASE...] | --table [PROGRAMS]    writes the table in docs/whatif.md, of so many programs"""
 # serial
 # timeout: 3600
 import os
@@ -26,4 +28,46 @@ def case_another_setting(other):
     mt.check(any(failed) and not all(failed), "nothing failed, or all: %s" % failed)
 
 
-mt.main()
+@mt.variants(*SEEDS)
+def case_without(seed):
+    for mib in (replays.ROOM, replays.SHORT):
+        said, real = replays.without(mib, seed=seed)
+        mt.equal(said, real, "without what it keeps, on %d MiB" % mib)
+
+
+# ---- the table in docs/whatif.md ---------------------------------------------------------------------------------
+
+PAGE = os.path.join(mt.TOP, "docs/whatif.md")
+BEGIN, END = "<!-- replayed -->\n", "<!-- /replayed -->\n"
+
+
+def shown(outcome):
+    if outcome.get("first_refused"):
+        return "fails at request %d" % outcome["first_refused"]
+    return "%.1f MiB" % (outcome["most_reserved_bytes"] / (1 << 20)) if "most_reserved_bytes" in outcome else "fails"
+
+
+def questions():
+    yield "as it was, native", lambda mib, seed: replays.itself(None, mib, seed=seed)
+    yield "as it was, `%s`" % replays.EXPANDABLE, lambda mib, seed: replays.itself(replays.EXPANDABLE, mib, seed=seed)
+    for setting in SETTINGS:
+        yield "`%s`" % setting, lambda mib, seed, setting=setting: replays.other(None, setting, mib, seed=seed)
+    yield "without one line's blocks", lambda mib, seed: replays.without(mib, seed=seed)
+
+
+def table(seeds):
+    rows = ["| asked | runs | equal | most reserved, or the first failure: replayed / real |", "|---|---|---|---|"]
+    for name, ask in questions():
+        pairs = [ask(mib, seed) for seed in seeds for mib in (replays.ROOM, replays.SHORT)]
+        same = sum(said == real for said, real in pairs)
+        rows.append("| %s | %d | %d | %s |" % (name, len(pairs), same, "; ".join("%s / %s" % (shown(a), shown(b)) for a, b in pairs)))
+    return rows
+
+
+if sys.argv[1:2] == ["--table"]:
+    rows = table(SEEDS[:int((sys.argv[2:] or [3])[0])])
+    page = open(PAGE, encoding="utf-8").read()
+    with open(PAGE, "w", encoding="utf-8") as out:
+        out.write(page[:page.index(BEGIN) + len(BEGIN)] + "\n".join(rows) + "\n" + page[page.index(END):])
+else:
+    mt.main()

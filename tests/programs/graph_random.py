@@ -66,7 +66,8 @@ def main():
         holes = [b["size"] for b in s["blocks"] if b["state"] == "inactive"]
         pools.setdefault("%d,%d" % s["segment_pool_id"], {})[s["address"]] = [s["total_size"], s["active_size"], max(holes, default=0)]
     stats = torch.cuda.memory_stats()
-    print("ACCOUNT " + json.dumps({"pools": pools, "in_captures": in_captures, "ooms_and_retries": [stats["num_ooms"], stats["num_alloc_retries"]]}),
+    print("ACCOUNT " + json.dumps({"pools": pools, "in_captures": in_captures, "ooms_and_retries": [stats["num_ooms"], stats["num_alloc_retries"]],
+                                 "most_reserved": stats["reserved_bytes.all.peak"], "most_used": stats["allocated_bytes.all.peak"]}),
           flush=True)
     os._exit(0)  # with all of it
 
