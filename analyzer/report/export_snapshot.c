@@ -160,6 +160,15 @@ static struct range *range_of(const struct snapshot *s, const struct live_key *k
 	return NULL;
 }
 
+/* Of what is unmapped or given back: the device is the thread's, which may be another than the memory's. */
+static struct range *range_of_free(const struct snapshot *s, const struct process *p, uint64_t addr, uint32_t device)
+{
+	struct range *r = range_of(s, &(struct live_key){ addr, p->id, device });
+	for (unsigned i = 0; i < p->device_count && !r; i++)
+		r = range_of(s, &(struct live_key){ addr, p->id, p->devices[i].id });
+	return r;
+}
+
 static void give_segment(struct snapshot *s, const struct process *p, const struct mt_event *slot, uint32_t device)
 {
 	struct event *e = add_event(s, SEGMENT_ALLOC, p, slot, device);
@@ -167,7 +176,6 @@ static void give_segment(struct snapshot *s, const struct process *p, const stru
 					false });
 }
 
-/* The device of a free is the thread's, which may be another than the memory's. */
 static struct extent *extent_of_free(const struct snapshot *s, const struct process *p, uint64_t addr, uint32_t device)
 {
 	struct live_key k = { addr, p->id, device };
@@ -216,7 +224,7 @@ static void undo(struct snapshot *s, const struct process *p, uint64_t addr)
 static void map_pages(struct snapshot *s, enum action action, const struct process *p, const struct mt_event *slot,
 		      uint32_t device)
 {
-	struct range *r = range_of(s, &(struct live_key){ slot->addr, p->id, device });
+	struct range *r = range_of_free(s, p, slot->addr, device);
 	struct event *last = s->count ? event_at(s, s->count - 1) : NULL;
 	if (!r)
 		return;
@@ -225,7 +233,7 @@ static void map_pages(struct snapshot *s, enum action action, const struct proce
 	    last->node == slot->node && last->node2 == slot->node2)
 		last->size += slot->size;
 	else
-		add_event(s, action, p, slot, device)->range = number;
+		add_event(s, action, p, slot, r->device)->range = number;
 }
 
 static void add_range(struct snapshot *s, const struct process *p, const struct mt_event *slot, uint32_t device)
@@ -326,7 +334,7 @@ static void note_driver(struct snapshot *s, const struct process *p, const struc
 		break;
 	case MT_DEVICE_FREE:
 		if (x->class == MT_CLASS_RESERVED) {
-			struct range *r = range_of(s, &(struct live_key){ slot->addr, p->id, x->device });
+			struct range *r = range_of_free(s, p, slot->addr, x->device);
 			if (r)
 				r->gone = true;
 		} else if (x->class == MT_CLASS_DEVICE) {
@@ -341,9 +349,6 @@ static void note_driver(struct snapshot *s, const struct process *p, const struc
 		break;
 	case MT_DEVICE_UNDO:
 		undo(s, p, slot->addr);
-		break;
-	case MT_DEVICE_INFO:
-		s->device_free = slot->addr;
 		break;
 	default:
 		break;
@@ -373,7 +378,9 @@ static void note_event(void *arg, const struct process *p, const struct mt_event
 		return;
 	struct mt_ext_device x;
 	memcpy(&x, slot + 1, sizeof(x));
-	if (is_pool(x.class))
+	if (slot->kind == MT_DEVICE_INFO)
+		s->device_free = slot->addr;
+	else if (is_pool(x.class))
 		note_pool(s, p, slot, &x);
 	else
 		note_driver(s, p, slot, &x);
@@ -381,9 +388,8 @@ static void note_event(void *arg, const struct process *p, const struct mt_event
 
 /* ---- whose ----------------------------------------------------------------------------------------------- */
 
-static bool has_pool(const struct model *m, const struct model_share *share)
+static bool has_pool(const struct model_share *share)
 {
-	(void)m;
 	return share->layer[LAYER_POOL].allocations || share->ooms;
 }
 
@@ -395,7 +401,7 @@ static int find_process(const struct selection *v, const struct process **found)
 		const struct model_device *d = model_device(v->model, i);
 		for (unsigned k = 0; k < d->share_count && selection_has_device(v, i); k++) {
 			const struct process *p = d->shares[k]->process;
-			if (!has_pool(v->model, d->shares[k]) || !selection_has(v, p) || p == *found)
+			if (!has_pool(d->shares[k]) || !selection_has(v, p) || p == *found)
 				continue;
 			if (*found)
 				return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET,
@@ -429,7 +435,7 @@ static int run_to_peak(struct snapshot *s, const struct process *p)
 	const struct model_device *at = NULL;
 	for (unsigned i = 0; i < model_devices(v->model); i++) {
 		const struct model_share *share = model_share(v->model, i, p->id);
-		if (!share || !has_pool(v->model, share) || !selection_has_device(v, i))
+		if (!share || !has_pool(share) || !selection_has_device(v, i))
 			continue;
 		if (at)
 			return error_set(MT_EUSAGE, "--at", ERROR_NO_OFFSET,
