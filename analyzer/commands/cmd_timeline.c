@@ -3,6 +3,7 @@
 #include "analyzer/model/selection.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
+#include "analyzer/report/series_lines.h"
 #include "analyzer/report/timeline_rows.h"
 #include "analyzer/timeline/sample_series.h"
 #include "analyzer/util/error.h"
@@ -39,79 +40,16 @@ const struct option_spec cmd_timeline_spec = {
 	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
 };
 
-struct line {
-	const struct process *process; /* NULL = the sum over a host's processes */
-	const struct reader_host *host;
-	const char *what;                  /* "heap" ... "device", "pool", "reserved" */
-	const struct model_device *device; /* or NULL */
-	const struct model_series *series;
-};
-
-static const char *const layers[] = { [LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved" };
-
-/* Each device's layers: the sum over processes, then the processes. */
-static void each_device_line(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
-		if (!selection_has_device(v, i))
-			continue;
-		for (int k = 0; k <= LAYER_RESERVED; k++) {
-			f(arg, &(struct line){ NULL, d->host, layers[k], d, &d->timeline[k] });
-			for (unsigned n = 0; n < d->share_count; n++)
-				if (selection_has(v, d->shares[n]->process))
-					f(arg, &(struct line){ d->shares[n]->process, d->host, layers[k], d,
-							       &d->shares[n]->timeline[k] });
-		}
-	}
-}
-
 static struct all_sample_series *sampled; /* of the one selection there is */
-
-static void each_sample_series(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (unsigned i = 0; i < sample_series_count(sampled); i++) {
-		const struct sample_series *c = sample_series_get(sampled, i);
-		if (v->kinds & 1u << MODEL_HEAP)
-			f(arg, &(struct line){ c->process, c->host, c->what, NULL, &c->series });
-	}
-}
-
-/* Calls f for each series that was asked for: sums first. */
-static void each_line(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		if (!(v->kinds & 1u << kind))
-			continue;
-		for (unsigned i = 0; i < reader_hosts(v->reader); i++) {
-			const struct model_host *h = model_host(v->model, i);
-			f(arg, &(struct line){ NULL, h->host, kind_name(kind), NULL, &h->timeline[kind] });
-		}
-		for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-			const struct model_process *m = model_process(v->model, id);
-			if (selection_has(v, m->process))
-				f(arg, &(struct line){ m->process, m->process->host, kind_name(kind), NULL,
-						       &m->timeline[kind] });
-		}
-	}
-	if (v->kinds & 1u << MODEL_DEVICE)
-		each_device_line(v, f, arg);
-	each_sample_series(v, f, arg);
-}
-
-static double bucket_start(const struct selection *v, const struct model_series *s, uint32_t i)
-{
-	return (double)selection_bucket_ns(v, s->first + i) / 1e9;
-}
 
 /* ---- CSV ----------------------------------------------------------------------------------------------- */
 
-static void csv_line(void *arg, const struct line *l)
+static void csv_line(void *arg, const struct series_line *l)
 {
 	const struct selection *v = arg;
 	for (uint32_t i = 0; i < l->series->count; i++) {
 		const struct model_bucket *b = &l->series->buckets[i];
-		print("%.6f,", bucket_start(v, l->series, i));
+		print("%.6f,", series_line_start(v, l->series, i));
 		if (l->process)
 			print("%u,", l->process->pid);
 		else
@@ -142,7 +80,7 @@ static uint64_t highest(const struct model_series *s)
 	return most;
 }
 
-static void chart_line(void *arg, const struct line *l)
+static void chart_line(void *arg, const struct series_line *l)
 {
 	struct chart *c = arg;
 	uint64_t most = highest(l->series);
@@ -178,7 +116,7 @@ static void print_chart(struct selection *v)
 	struct chart c = {
 		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, OPTIONS_ALL_ROWS), 0
 	};
-	each_line(v, chart_line, &c);
+	series_lines_each(v, sampled, chart_line, &c);
 	char *note = c.shown > c.most
 			     ? output_format("%zu more, none above %s: -n ROWS", c.shown - c.most, BYTES(c.rest))
 			     : NULL;
@@ -203,7 +141,7 @@ static json_t *json_points(const struct selection *v, const struct model_series 
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct model_bucket *b = &s->buckets[i];
 		json_t *point = json_object();
-		json_object_set_new(point, "time_s", json_real(bucket_start(v, s, i)));
+		json_object_set_new(point, "time_s", json_real(series_line_start(v, s, i)));
 		json_object_set_new(point, "low_bytes", json_bytes(b->low));
 		json_object_set_new(point, "high_bytes", json_bytes(b->high));
 		json_object_set_new(point, "live_bytes", json_bytes(b->last));
@@ -213,7 +151,7 @@ static json_t *json_points(const struct selection *v, const struct model_series 
 	return points;
 }
 
-static void json_line(void *arg, const struct line *l)
+static void json_line(void *arg, const struct series_line *l)
 {
 	struct json_lines *lines = arg;
 	if (lines->total++ >= selection_rows(lines->selection, SIZE_MAX))
@@ -233,7 +171,7 @@ static int print_json(struct selection *v)
 {
 	struct json_lines lines = { v, json_array(), 0 };
 	json_t *root = json_object();
-	each_line(v, json_line, &lines);
+	series_lines_each(v, sampled, json_line, &lines);
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(v->model)));
@@ -254,7 +192,7 @@ static int show(struct selection *v)
 		return 0;
 	}
 	print("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
-	each_line(v, csv_line, v);
+	series_lines_each(v, sampled, csv_line, v);
 	return 0;
 }
 

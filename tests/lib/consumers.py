@@ -1,5 +1,6 @@
 """The programs of others that read what `memtrace export` writes. scripts/setup (check) brings them into $VENV/consumers, or where
 CONSUMERS says; a test without its one is skipped."""
+import json
 import os
 import subprocess
 
@@ -35,3 +36,12 @@ def script(text, *words):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=mt.WAIT)
     mt.equal((done.returncode, done.stderr), (0, ""), "script on %s" % (words,))
     return done.stdout
+
+
+def trace_processor(trace, *queries):
+    """The rows that Perfetto's trace_processor answers each query with."""
+    node = mt.need("node")
+    script_path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace_processor.mjs")
+    done = mt.execute([node, script_path, path("trace_processor"), trace, *queries], env=mt.clean_env())
+    mt.equal((done.status, done.err), (0, ""), "trace_processor")
+    return json.loads(done.out)
