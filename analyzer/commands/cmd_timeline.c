@@ -4,6 +4,7 @@
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
 #include "analyzer/report/series_lines.h"
+#include "analyzer/report/timeline_plot.h"
 #include "analyzer/report/timeline_rows.h"
 #include "analyzer/timeline/sample_series.h"
 #include "analyzer/util/error.h"
@@ -105,16 +106,17 @@ static void chart_line(void *arg, const struct series_line *l)
 	free(values);
 }
 
-static void print_chart(struct selection *v)
+/* `rows`: as many as there is room for below a plot. */
+static void print_chart(struct selection *v, size_t rows)
 {
 	char *title = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
 	const struct column columns[] = {
 		{ "PROCESS", LEFT, true }, { "", LEFT, false },      { title, LEFT, false },
 		{ "last", RIGHT, false },  { "most", RIGHT, false },
 	};
-	int room = output_width() - 52;
+	int room = output_width() - (rows == OPTIONS_ALL_ROWS ? 52 : 54);
 	struct chart c = {
-		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, OPTIONS_ALL_ROWS), 0
+		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, rows), 0
 	};
 	series_lines_each(v, sampled, chart_line, &c);
 	char *note = c.shown > c.most
@@ -125,6 +127,18 @@ static void print_chart(struct selection *v)
 	free(note);
 	table_print(c.table);
 	free(title);
+}
+
+/* The plot, and below it what fits of the chart: the largest lines first would hide whose they are, so as in a pipe. */
+static void print_screen(struct selection *v, const struct timeline *c)
+{
+	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
+	int rows = output_rows() - 1, height = rows - BESIDE;
+	unsigned lines = timeline_plot(v, c, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
+	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
+	if (lines)
+		print("\n");
+	print_chart(v, !lines ? OPTIONS_ALL_ROWS : left < 2 ? 2 : (size_t)left);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
@@ -183,17 +197,27 @@ static int print_json(struct selection *v)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
-static int show(struct selection *v)
+static int show(struct selection *v, const struct timeline *c)
 {
 	if (v->options->json)
 		return print_json(v);
+	if (!v->options->csv && c) {
+		print_screen(v, c);
+		return 0;
+	}
 	if (!v->options->csv) {
-		print_chart(v);
+		print_chart(v, OPTIONS_ALL_ROWS);
 		return 0;
 	}
 	print("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
 	series_lines_each(v, sampled, csv_line, v);
 	return 0;
+}
+
+/* In pipes it is the chart alone. */
+static bool plots(const struct selection *v)
+{
+	return output_is_terminal() && !v->options->json && !v->options->csv;
 }
 
 static int timeline(struct selection *v)
@@ -203,13 +227,19 @@ static int timeline(struct selection *v)
 		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
 	if (v->options->by == BY_STEP || v->options->by == BY_PHASE)
 		return timeline_by_step(v);
+	struct timeline *c = plots(v) ? timeline_new() : NULL; /* phases take another pass */
+	if (c)
+		timeline_attach(c, &q);
 	int e = selection_run(v, &q);
+	if (e >= 0 && c)
+		e = timeline_run(c, v);
 	if (e >= 0)
 		e = sample_series_open(&sampled, v);
-	if (e < 0)
-		return e;
-	e = show(v);
-	sample_series_close(sampled);
+	if (e >= 0) {
+		e = show(v, c);
+		sample_series_close(sampled);
+	}
+	timeline_free(c);
 	return e;
 }
 

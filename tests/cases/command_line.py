@@ -508,7 +508,7 @@ def case_full_disk_is_seen_in_ascii():
 
 @mt.variants((), ("--by", "step"), ("--by", "phase"))
 def case_timeline_is_a_chart_in_a_pipe(*words):
-    """As on a terminal; CSV is asked for."""
+    """Without the plot that a terminal has above it; CSV is asked for."""
     chart, csv = run("timeline", *words, ordinary(), LANG="C.UTF-8").out, run("timeline", *words, "--csv", ordinary(), LANG="C.UTF-8").out
     mt.check(re.match(r"PROCESS|STEP|PHASE", chart), chart)
     mt.check(re.match(r"(time_s|start_s),", csv), csv[:100])
@@ -591,7 +591,7 @@ def case_progress_is_gone_before_the_screen():
     """Both on the same terminal: behind the last word of progress comes the screen alone."""
     shown, _ = on_terminal(("timeline", long()), stdout="terminal", NO_COLOR="1")
     before, _, screen = shown.rpartition("\r\x1b[K")
-    mt.check(LINE.findall(before) and screen.startswith("PROCESS") and "\x1b" not in screen, shown[-300:])
+    mt.check(LINE.findall(before) and screen.startswith("heap, live") and "\x1b" not in screen, shown[-300:])
 
 
 if __name__ == "__main__":
