@@ -14,30 +14,33 @@ struct export_options {
 	const char *format, *output;
 };
 
-static const struct option_row rows[] = { { "format", 0, "FORMAT", OPTION_STRING,
-					    offsetof(struct export_options, format),
-					    "folded: one line a stack, frame;frame bytes\n"
-					    "pprof: profile.proto, for Go's pprof and others", 0 },
-					  { "output", 'o', "FILE", OPTION_STRING,
-					    offsetof(struct export_options, output), "write it there", 0 },
-					  OPTIONS_ROW_AT,
-					  OPTIONS_ROW_DEVICE,
-					  OPTIONS_ROW_PROCESS,
-					  OPTIONS_ROW_FILTER,
-					  OPTIONS_ROW_TIMES,
-					  OPTIONS_ROW_FRAMES,
-					  OPTIONS_ROW_FORCE,
-					  OPTIONS_ROW_QUIET,
-					  OPTIONS_END };
+static const struct option_row rows[] = {
+	{ "format", 0, "FORMAT", OPTION_STRING, offsetof(struct export_options, format),
+	  "folded, pprof, snapshot (of PyTorch), perfetto, csv, ndjson", 0 },
+	{ "output", 'o', "FILE", OPTION_STRING, offsetof(struct export_options, output),
+	  "write it there, not on stdout", 0 },
+	OPTIONS_ROW_AT,
+	OPTIONS_ROW_DEVICE,
+	OPTIONS_ROW_PROCESS,
+	OPTIONS_ROW_FILTER,
+	OPTIONS_ROW_TIMES,
+	OPTIONS_ROW_FRAMES,
+	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_QUIET,
+	OPTIONS_END
+};
 
 const struct option_spec cmd_export_spec = {
 	"memtrace export --format FORMAT [--at TIME] [options] [DIR...]",
 	"What was alive at the peak, or at another moment with --at, in the format of\n"
-	"another tool: for each kind of memory every stack and its bytes, on stdout.",
+	"another tool: for each kind of memory every stack and its bytes; perfetto and\n"
+	"snapshot also what happened up to then.",
 	rows,
 	OPTIONS_TEXT,
 	"  memtrace export --format folded | flamegraph.pl --countname=bytes > peak.svg\n"
-	"  memtrace export --format folded --device cuda:0 --at oom > oom.folded\n",
+	"  memtrace export --format pprof -o peak.pb.gz       # pprof -http=: peak.pb.gz\n"
+	"  memtrace export --format snapshot --at oom -o snapshot.pickle\n"
+	"  memtrace export --format perfetto -o run.perfetto  # ui.perfetto.dev\n",
 	"Read: docs/export.md",
 };
 

@@ -146,7 +146,8 @@ static int check_format(struct selection *v, const char *format)
 	if (!format)
 		return 0;
 	if (strcmp(format, "markdown") != 0)
-		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; there is markdown", format);
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; there is markdown",
+				 format);
 	if (v->options->json)
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "not with --json");
 	return 0;

@@ -130,8 +130,7 @@ static int export_moment(const struct export_ops *ops, struct export *x, const s
 	for (size_t i = 0; e == 0 && i < at->sites->count; i++) {
 		const struct owner *o = &at->sites->owners[i];
 		e = export_list_frames(list, x->selection, o->stacks->stack);
-		struct export_stack s = { at,        memory, NULL,     o,        list->frames, list->count,
-					  o->bytes, o->blocks };
+		struct export_stack s = { at, memory, NULL, o, list->frames, list->count, o->bytes, o->blocks };
 		if (e == 0)
 			e = ops->by_process ? export_parts(ops, x, s) : ops->stack(x, &s);
 	}

@@ -204,12 +204,12 @@ static void draw_line(void *arg, const struct series_line *l)
 	for (uint32_t i = 0; i < s->count; i++) {
 		uint64_t high = s->buckets[i].high;
 		if (i == 0 || high != before)
-			put_event(d->perfetto, selection_bucket_ns(d->perfetto->selection, s->first + i), track, TYPE_COUNTER,
-				  NULL, high);
+			put_event(d->perfetto, selection_bucket_ns(d->perfetto->selection, s->first + i), track,
+				  TYPE_COUNTER, NULL, high);
 		before = high;
 	}
-	put_event(d->perfetto, selection_bucket_ns(d->perfetto->selection, s->first + s->count), track, TYPE_COUNTER, NULL,
-		  s->buckets[s->count - 1].last);
+	put_event(d->perfetto, selection_bucket_ns(d->perfetto->selection, s->first + s->count), track, TYPE_COUNTER,
+		  NULL, s->buckets[s->count - 1].last);
 	free(name);
 }
 
@@ -251,8 +251,8 @@ static struct lane *lane_for(struct drawing *d, struct lanes *all, const struct 
 	return l;
 }
 
-static void draw_slice(struct drawing *d, struct lanes *all, const struct process *process, uint64_t begin, uint64_t end,
-		       const char *lane, const char *name)
+static void draw_slice(struct drawing *d, struct lanes *all, const struct process *process, uint64_t begin,
+		       uint64_t end, const char *lane, const char *name)
 {
 	struct lane *l = lane_for(d, all, process, begin, end, lane);
 	if (!l || vec_reserve(l->open, l->open_room, l->open_count + 1)) {
@@ -295,7 +295,7 @@ static void draw_steps(struct drawing *d)
 		for (size_t i = 0; i < list->count; i++) {
 			const struct step *s = &list->steps[i];
 			char *name = s->count > 1 ? output_format("steps %" PRIu64 " to %" PRIu64, s->number,
-								   s->number + s->count - 1)
+								  s->number + s->count - 1)
 						  : output_format("step %" PRIu64, s->number);
 			draw_slice(d, &lanes, list->process, s->begin_ns, s->end_ns, "steps", name ? name : "");
 			free(name);
@@ -320,9 +320,11 @@ static void draw_failures(struct drawing *d)
 	for (unsigned i = 0; i < model_failures(v->model); i++) {
 		const struct model_failure *f = model_failure(v->model, i);
 		const struct process *process = reader_process(v->reader, f->process);
-		char *name = output_format("%s failed: %s asked for", process_hook(process, f->hook), BYTES(f->last_bytes));
+		char *name =
+			output_format("%s failed: %s asked for", process_hook(process, f->hook), BYTES(f->last_bytes));
 		if (selection_has(v, process))
-			put_event(d->perfetto, f->last_ns, process_track(d, process), TYPE_INSTANT, name ? name : "", 0);
+			put_event(d->perfetto, f->last_ns, process_track(d, process), TYPE_INSTANT, name ? name : "",
+				  0);
 		free(name);
 	}
 }

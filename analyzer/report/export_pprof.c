@@ -101,8 +101,8 @@ struct profile {
 	size_t line_count, line_room;
 	/* what was allocated is not known: stacks were sampled, or a filter looks at what is alive */
 	bool live_only;
-	bool failed;  /* no memory */
-	uint64_t ns;  /* the latest of the moments */
+	bool failed; /* no memory */
+	uint64_t ns; /* the latest of the moments */
 };
 
 /* ---- sets ------------------------------------------------------------------------------------------------ */
@@ -164,7 +164,8 @@ static uint32_t string_of(struct profile *p, const char *text)
 {
 	struct set *s = &p->strings;
 	char *clean = export_clean(text ? text : "");
-	if (!clean || (hash_index_is_full(&s->index, s->count) && hash_index_grow(&s->index, s, s->count, hash_string))) {
+	if (!clean ||
+	    (hash_index_is_full(&s->index, s->count) && hash_index_grow(&s->index, s, s->count, hash_string))) {
 		free(clean);
 		p->failed = true;
 		return 1;
@@ -287,9 +288,9 @@ static uint32_t node_of(struct profile *p, const struct export_stack *s)
 
 static uint32_t labels_of(struct profile *p, const struct export_stack *s)
 {
-	struct labels l = { string_of(p, kind_name(s->at->kind)), string_of(p, s->at->device ? s->at->device->name : "host"),
-			    string_of(p, s->process->name), string_of(p, category_name(s->owner->category)),
-			    s->process->pid };
+	struct labels l = { string_of(p, kind_name(s->at->kind)),
+			    string_of(p, s->at->device ? s->at->device->name : "host"), string_of(p, s->process->name),
+			    string_of(p, category_name(s->owner->category)), s->process->pid };
 	return set_number(&p->labels, &l);
 }
 
@@ -312,7 +313,7 @@ static void take_allocated(struct profile *p, const struct export_stack *s, int6
 static int add_sample(struct profile *p, const struct export_stack *s, const int64_t values[VALUES])
 {
 	struct profile_sample new = { node_of(p, s), labels_of(p, s), { 0 } };
-	uint32_t n = new.node && new.labels && !p->failed ? set_number(&p->samples, &new) : 0;
+	uint32_t n = new.node &&new.labels && !p->failed ? set_number(&p->samples, &new) : 0;
 	if (!n)
 		return error_memory();
 	struct profile_sample *sample = set_record(&p->samples, n);
@@ -403,15 +404,16 @@ static int add_gone_stack(struct export *x, const struct allocated *a, struct ex
 	char *memory = export_memory(at.kind, at.device);
 	int e = memory ? export_list_frames(list, v, stack) : error_memory();
 	if (e == 0)
-		e = add_sample(x->state,
-			       &(struct export_stack){ .at = &at,
-						       .memory = memory,
-						       .process = process,
-						       .owner = &owner,
-						       .frames = list->frames,
-						       .count = list->count },
-			       (const int64_t[VALUES]){ [ALLOCATED_BYTES] = (int64_t)a->bytes,
-							[ALLOCATED_BLOCKS] = (int64_t)a->blocks });
+		e = add_sample(
+			x->state,
+			&(struct export_stack){ .at = &at,
+						.memory = memory,
+						.process = process,
+						.owner = &owner,
+						.frames = list->frames,
+						.count = list->count },
+			(const int64_t[VALUES]){
+				[ALLOCATED_BYTES] = (int64_t)a->bytes, [ALLOCATED_BLOCKS] = (int64_t)a->blocks });
 	free(memory);
 	return e;
 }
@@ -619,8 +621,9 @@ static void write_rest(struct writing *w)
 	struct profile *p = w->profile;
 	protobuf_int(&w->message, PROFILE_TIME, (int64_t)(reader_origin_real_ns(p->selection->reader) + p->ns));
 	protobuf_int(&w->message, PROFILE_DURATION, (int64_t)reader_duration_ns(p->selection->reader));
-	write_comment(w, "memtrace: kinds of memory overlap (a pool lies in device memory) and may each be at their own "
-			 "peak: look at one, as -tagfocus=kind=heap does");
+	write_comment(w,
+		      "memtrace: kinds of memory overlap (a pool lies in device memory) and may each be at their own "
+		      "peak: look at one, as -tagfocus=kind=heap does");
 	if (!reader_complete(p->selection->reader))
 		write_comment(w, "memtrace: the trace is incomplete");
 	if (stacks_are_sampled(p->selection))

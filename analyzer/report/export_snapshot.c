@@ -241,8 +241,7 @@ static void add_range(struct snapshot *s, const struct process *p, const struct 
 	if (vec_reserve_raw(s->ranges, s->range_room, s->range_count + 1))
 		s->failed = true;
 	else
-		s->ranges[s->range_count++] =
-			(struct range){ p->id, device, slot->addr, slot->size, 0, false, false };
+		s->ranges[s->range_count++] = (struct range){ p->id, device, slot->addr, slot->size, 0, false, false };
 }
 
 /* ---- the pool's blocks ----------------------------------------------------------------------------------- */

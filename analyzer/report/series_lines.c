@@ -14,7 +14,7 @@ static void each_device_line(const struct selection *v, void (*f)(void *arg, con
 			for (unsigned n = 0; n < d->share_count; n++)
 				if (selection_has(v, d->shares[n]->process))
 					f(arg, &(struct series_line){ d->shares[n]->process, d->host, layers[k], d,
-							       &d->shares[n]->timeline[k] });
+								      &d->shares[n]->timeline[k] });
 		}
 	}
 }
@@ -43,7 +43,7 @@ void series_lines_each(const struct selection *v, const struct all_sample_series
 			const struct model_process *m = model_process(v->model, id);
 			if (selection_has(v, m->process))
 				f(arg, &(struct series_line){ m->process, m->process->host, kind_name(kind), NULL,
-						       &m->timeline[kind] });
+							      &m->timeline[kind] });
 		}
 	}
 	if (v->kinds & 1u << MODEL_DEVICE)

@@ -11,7 +11,7 @@ enum { LABEL = 11, FAILURES = 2 }; /* columns left of the plot; failures that ar
 
 struct plot {
 	const struct selection *selection;
-	const struct model_device *device; /* NULL: the host's heap */
+	const struct model_device *device;          /* NULL: the host's heap */
 	const struct model_series *series, *around; /* around: what was reserved for it; or NULL */
 	uint64_t *values, *limits, most;
 	bool *failed; /* by column */
@@ -38,7 +38,8 @@ static const struct model_device *pick_device(const struct selection *v)
 		if (!selection_has_device(v, i) || !d->layer[LAYER_MEMORY].peak_bytes)
 			continue;
 		if (!best || !!d->ooms > !!best->ooms ||
-		    (!!d->ooms == !!best->ooms && d->layer[LAYER_MEMORY].peak_bytes > best->layer[LAYER_MEMORY].peak_bytes))
+		    (!!d->ooms == !!best->ooms &&
+		     d->layer[LAYER_MEMORY].peak_bytes > best->layer[LAYER_MEMORY].peak_bytes))
 			best = d;
 	}
 	return best;
@@ -100,7 +101,9 @@ static void print_title(const struct plot *p)
 				     p->around ? ", - reserved" : "", span ? span : "");
 	else
 		text = output_format("%s, live   %s",
-				     v->kinds & 1u << MODEL_HEAP ? "heap" : v->kinds & 1u << MODEL_MAP ? "mappings" : "pinned",
+				     v->kinds & 1u << MODEL_HEAP  ? "heap"
+				     : v->kinds & 1u << MODEL_MAP ? "mappings"
+								  : "pinned",
 				     span ? span : "");
 	output_line(STYLE_HEAD, text);
 	free(span);
@@ -182,7 +185,8 @@ static unsigned print_phases(const struct plot *p, const struct timeline *c)
 		any = true;
 		end = f->end_ns;
 		char *name = output_cut(f->name, (int)(until - begin) - 1);
-		print("%*s%s|%s%s", (int)(begin - at), "", output_begin(STYLE_FAINT), name ? name : "", output_end(STYLE_FAINT));
+		print("%*s%s|%s%s", (int)(begin - at), "", output_begin(STYLE_FAINT), name ? name : "",
+		      output_end(STYLE_FAINT));
 		at = begin + 1 + (name ? (size_t)output_columns(name) : 0);
 		free(name);
 	}
@@ -198,9 +202,10 @@ static unsigned print_failures(const struct plot *p)
 		if (!is_shown(p, o) || all++ >= FAILURES)
 			continue;
 		shown++;
-		output_line(STYLE_BAD, output_format("%*s^ out of memory at %s: %s asked for, %s free", LABEL - 2, "",
-						     DURATION(o->at.ns), BYTES(o->requested_bytes),
-						     o->at.free_bytes == MODEL_UNKNOWN ? "?" : BYTES(o->at.free_bytes)));
+		output_line(STYLE_BAD,
+			    output_format("%*s^ out of memory at %s: %s asked for, %s free", LABEL - 2, "",
+					  DURATION(o->at.ns), BYTES(o->requested_bytes),
+					  o->at.free_bytes == MODEL_UNKNOWN ? "?" : BYTES(o->at.free_bytes)));
 	}
 	if (all > FAILURES) {
 		output_line(STYLE_BAD, output_format("%*s^ and %u more", LABEL - 2, "", all - FAILURES));

@@ -185,12 +185,13 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["folded"],
+    "by": ["function", "step"], "format": ["csv", "markdown"],
 }
 # What a command is not without.
 ALWAYS = {"export": ("--format", "folded")}
 # What these do is seen elsewhere: how often it looks, and progress (below).
 ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "whatif", "timeline", "diff", "export", "check", "dump", "symbolize")}
+ELSEWHERE |= {("export", "output"), ("live", "openmetrics")}  # export_pprof.py, live.py
 ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
