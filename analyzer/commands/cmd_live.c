@@ -1,6 +1,7 @@
 /* memtrace live: a running program, again and again. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/live_follow.h"
+#include "analyzer/report/live_print.h"
 #include "analyzer/report/open.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -20,7 +21,7 @@
 
 struct live_options {
 	struct options common;
-	const char *alert;
+	const char *alert, *openmetrics;
 	uint64_t every; /* ns */
 };
 
@@ -30,6 +31,9 @@ static const struct option_row rows[] = {
 	  "warn when a device, control group or the machine is that full (default 85% and 90%); then exit with 1", 0 },
 	{ "every", 0, "TIME", OPTION_DURATION, offsetof(struct live_options, every), "between two looks (default 1s)",
 	  0 },
+	OPTIONS_ROW("json", 0, NULL, OPTION_FLAG, json, "a line of JSON each time; docs/JSON.md has its keys"),
+	{ "openmetrics", 0, "FILE", OPTION_STRING, offsetof(struct live_options, openmetrics),
+	  "write it anew each time, for Prometheus", 0 },
 	OPTIONS_END,
 };
 
@@ -41,7 +45,8 @@ const struct option_spec cmd_live_spec = {
 	rows,
 	0,
 	"  memtrace live 4711\n"
-	"  memtrace live --alert 90% > live.log\n",
+	"  memtrace live --alert 90% > live.log\n"
+	"  memtrace live --openmetrics train.prom > /dev/null\n",
 	"Read: docs/live.md",
 };
 
@@ -58,16 +63,12 @@ struct watch {
 	struct live live; /* first */
 	const struct live_options *options;
 	const char *dir;
-	double first, second; /* per cent */
+	struct live_levels levels;
 	bool alerted, last;
+	int error; /* of a look */
 };
 
 /* ---- showing ------------------------------------------------------------------------------------------- */
-
-static double percent_of(const struct gauge *g)
-{
-	return g->total > 0 ? 100 * g->used / g->total : 0;
-}
 
 static void print_screen(const struct watch *w)
 {
@@ -104,11 +105,11 @@ static void print_screen(const struct watch *w)
 	print("\n");
 	for (size_t i = 0; i < l->gauge_count; i++) {
 		const struct gauge *g = &l->gauges[i];
-		int full = (int)(percent_of(g) / 2.5 + 0.5);
-		enum output_style style = percent_of(g) >= w->first ? STYLE_BAD : STYLE_NONE;
+		int full = (int)(live_percent(g) / 2.5 + 0.5);
+		enum output_style style = live_percent(g) >= w->levels.first ? STYLE_BAD : STYLE_NONE;
 		char *name = output_cut(g->name, 24);
 		print("%s%-24s %10s of %10s %5.1f %%  ", output_begin(style), name, BYTES((uint64_t)g->used),
-		      BYTES((uint64_t)g->total), percent_of(g));
+		      BYTES((uint64_t)g->total), live_percent(g));
 		free(name);
 		for (int k = 0; k < 40; k++)
 			print("%s", k < full ? "#" : ".");
@@ -131,7 +132,7 @@ static void print_line(const struct live *l)
 	if (l->running) /* what has ended has none */
 		print("  resident %s  swap %s", BYTES(l->rss), BYTES(l->swap));
 	for (size_t i = 0; i < l->gauge_count; i++)
-		print("  %s %.1f %%", l->gauges[i].name, percent_of(&l->gauges[i]));
+		print("  %s %.1f %%", l->gauges[i].name, live_percent(&l->gauges[i]));
 	if (l->steps)
 		print("  %s steps", EXACT(l->steps));
 	if (*l->growth)
@@ -145,15 +146,15 @@ static void warn(struct watch *w)
 	struct live *l = &w->live;
 	for (size_t i = 0; i < l->gauge_count; i++) {
 		struct gauge *g = &l->gauges[i];
-		int level = percent_of(g) >= w->second ? 2 : percent_of(g) >= w->first ? 1 : 0;
-		if (level > g->warned) {
+		int level = live_level(g, &w->levels);
+		if (level > g->warned && !w->options->common.json) {
 			print("%s%s: %s is %.1f %% full: %s of %s%s\n", output_begin(STYLE_BAD),
-			      level == 2 ? "ALERT" : "WARNING", g->name, percent_of(g), BYTES((uint64_t)g->used),
+			      level == 2 ? "ALERT" : "WARNING", g->name, live_percent(g), BYTES((uint64_t)g->used),
 			      BYTES((uint64_t)g->total), output_end(STYLE_BAD));
 			if (output_is_terminal())
 				print("\a");
-			w->alerted = w->alerted || level == 2;
 		}
+		w->alerted = w->alerted || level == 2;
 		g->warned = level;
 	}
 }
@@ -162,12 +163,18 @@ static void warn(struct watch *w)
 static bool show(struct live *l, bool reading)
 {
 	struct watch *w = (struct watch *)l;
-	if (output_is_terminal())
+	if (w->options->common.json && l->modelled)
+		w->error = live_print_json(l, &w->levels);
+	else if (output_is_terminal() && !w->options->common.json)
 		print_screen(w);
-	else if (l->modelled)
+	else if (l->modelled && !w->options->common.json)
 		print_line(l);
 	warn(w);
 	print_flush();
+	if (w->error == 0 && w->options->openmetrics)
+		w->error = live_write_openmetrics(l, w->options->openmetrics);
+	if (w->error < 0)
+		return false;
 	if (reading || !l->running)
 		return true;
 	if (w->last)
@@ -216,13 +223,13 @@ static int find_directory(struct watch *w, const char *word, char **owned)
 static int parse_alert(struct watch *w)
 {
 	double percent;
-	w->first = FIRST_ALERT;
-	w->second = SECOND_ALERT;
+	w->levels.first = FIRST_ALERT;
+	w->levels.second = SECOND_ALERT;
 	if (!w->options->alert)
 		return 0;
 	if (options_percent(w->options->alert, &percent) || percent <= 0 || percent > 100)
 		return error_set(MT_EUSAGE, "--alert", ERROR_NO_OFFSET, "%s: not like 90%%", w->options->alert);
-	w->first = w->second = percent;
+	w->levels.first = w->levels.second = percent;
 	return 0;
 }
 
@@ -247,6 +254,7 @@ int cmd_live(int argc, char **argv)
 		signal(SIGINT, stop);
 		signal(SIGTERM, stop);
 		e = live_follow(&w.live, w.dir);
+		e = e < 0 ? e : w.error;
 	}
 	free(owned);
 	options_free(&o.common);

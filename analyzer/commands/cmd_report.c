@@ -21,6 +21,8 @@ static const struct option_row rows[] = {
 	OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
 	OPTIONS_ROW_FILTER,
 	OPTIONS_ROW_JSON,
+	{ "format", 0, "FORMAT", OPTION_STRING, offsetof(struct report_options, format),
+	  "markdown: to be pasted into an issue", 0 },
 	OPTIONS_ROW_RULES,
 	OPTIONS_ROW_FRAMES,
 	OPTIONS_ROW_FORCE,
@@ -138,18 +140,36 @@ static int build_owners(void *arg)
 	return e ? e : selection_check_filter(v, any);
 }
 
+/* Markdown has the sites and rows that JSON has. */
+static int check_format(struct selection *v, const char *format)
+{
+	if (!format)
+		return 0;
+	if (strcmp(format, "markdown") != 0)
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; there is markdown",
+				 format);
+	if (v->options->json)
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "not with --json");
+	return 0;
+}
+
 static int report(struct selection *v)
 {
 	const struct report_options *o = (const struct report_options *)v->options;
 	struct report r = { .selection = v, .brief = !o->all };
-	int e = analysis_run(&r.analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS, build_owners, &r);
+	int e = check_format(v, o->format);
+	if (e < 0)
+		return e;
+	e = analysis_run(&r.analysis, v, ANALYSIS_TIMELINE | ANALYSIS_HOST | ANALYSIS_DIAGNOSIS, build_owners, &r);
 	if (e == 0 && !v->options->json && !report_is_trouble(&r))
 		e = ask_leaks(&r, v);
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
+	else if (e == 0 && o->format)
+		e = report_print_markdown(&r);
 	else if (e == 0)
 		report_print(&r);
-	v->told_unread = !v->options->json && e == 0;
+	v->told_unread = !v->options->json && !o->format && e == 0;
 	report_fini(&r);
 	return e;
 }

@@ -3,6 +3,8 @@
 #include "analyzer/model/selection.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
+#include "analyzer/report/series_lines.h"
+#include "analyzer/report/timeline_plot.h"
 #include "analyzer/report/timeline_rows.h"
 #include "analyzer/timeline/sample_series.h"
 #include "analyzer/util/error.h"
@@ -39,79 +41,16 @@ const struct option_spec cmd_timeline_spec = {
 	"Read: docs/timeline.md; docs/MARKS.md on steps and phases",
 };
 
-struct line {
-	const struct process *process; /* NULL = the sum over a host's processes */
-	const struct reader_host *host;
-	const char *what;                  /* "heap" ... "device", "pool", "reserved" */
-	const struct model_device *device; /* or NULL */
-	const struct model_series *series;
-};
-
-static const char *const layers[] = { [LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved" };
-
-/* Each device's layers: the sum over processes, then the processes. */
-static void each_device_line(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (unsigned i = 0; i < model_devices(v->model); i++) {
-		const struct model_device *d = model_device(v->model, i);
-		if (!selection_has_device(v, i))
-			continue;
-		for (int k = 0; k <= LAYER_RESERVED; k++) {
-			f(arg, &(struct line){ NULL, d->host, layers[k], d, &d->timeline[k] });
-			for (unsigned n = 0; n < d->share_count; n++)
-				if (selection_has(v, d->shares[n]->process))
-					f(arg, &(struct line){ d->shares[n]->process, d->host, layers[k], d,
-							       &d->shares[n]->timeline[k] });
-		}
-	}
-}
-
 static struct all_sample_series *sampled; /* of the one selection there is */
-
-static void each_sample_series(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (unsigned i = 0; i < sample_series_count(sampled); i++) {
-		const struct sample_series *c = sample_series_get(sampled, i);
-		if (v->kinds & 1u << MODEL_HEAP)
-			f(arg, &(struct line){ c->process, c->host, c->what, NULL, &c->series });
-	}
-}
-
-/* Calls f for each series that was asked for: sums first. */
-static void each_line(const struct selection *v, void (*f)(void *arg, const struct line *), void *arg)
-{
-	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		if (!(v->kinds & 1u << kind))
-			continue;
-		for (unsigned i = 0; i < reader_hosts(v->reader); i++) {
-			const struct model_host *h = model_host(v->model, i);
-			f(arg, &(struct line){ NULL, h->host, kind_name(kind), NULL, &h->timeline[kind] });
-		}
-		for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-			const struct model_process *m = model_process(v->model, id);
-			if (selection_has(v, m->process))
-				f(arg, &(struct line){ m->process, m->process->host, kind_name(kind), NULL,
-						       &m->timeline[kind] });
-		}
-	}
-	if (v->kinds & 1u << MODEL_DEVICE)
-		each_device_line(v, f, arg);
-	each_sample_series(v, f, arg);
-}
-
-static double bucket_start(const struct selection *v, const struct model_series *s, uint32_t i)
-{
-	return (double)selection_bucket_ns(v, s->first + i) / 1e9;
-}
 
 /* ---- CSV ----------------------------------------------------------------------------------------------- */
 
-static void csv_line(void *arg, const struct line *l)
+static void csv_line(void *arg, const struct series_line *l)
 {
 	const struct selection *v = arg;
 	for (uint32_t i = 0; i < l->series->count; i++) {
 		const struct model_bucket *b = &l->series->buckets[i];
-		print("%.6f,", bucket_start(v, l->series, i));
+		print("%.6f,", series_line_start(v, l->series, i));
 		if (l->process)
 			print("%u,", l->process->pid);
 		else
@@ -142,7 +81,7 @@ static uint64_t highest(const struct model_series *s)
 	return most;
 }
 
-static void chart_line(void *arg, const struct line *l)
+static void chart_line(void *arg, const struct series_line *l)
 {
 	struct chart *c = arg;
 	uint64_t most = highest(l->series);
@@ -167,18 +106,19 @@ static void chart_line(void *arg, const struct line *l)
 	free(values);
 }
 
-static void print_chart(struct selection *v)
+/* `rows`: as many as there is room for below a plot. */
+static void print_chart(struct selection *v, size_t rows)
 {
 	char *title = output_format("%s to %s", DURATION(v->from_ns), DURATION(model_end_ns(v->model)));
 	const struct column columns[] = {
 		{ "PROCESS", LEFT, true }, { "", LEFT, false },      { title, LEFT, false },
 		{ "last", RIGHT, false },  { "most", RIGHT, false },
 	};
-	int room = output_width() - 52;
+	int room = output_width() - (rows == OPTIONS_ALL_ROWS ? 52 : 54);
 	struct chart c = {
-		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, OPTIONS_ALL_ROWS), 0
+		v, table_new(columns, 5, 0), (size_t)(room < 16 ? 16 : room), 0, selection_rows(v, rows), 0
 	};
-	each_line(v, chart_line, &c);
+	series_lines_each(v, sampled, chart_line, &c);
 	char *note = c.shown > c.most
 			     ? output_format("%zu more, none above %s: -n ROWS", c.shown - c.most, BYTES(c.rest))
 			     : NULL;
@@ -187,6 +127,18 @@ static void print_chart(struct selection *v)
 	free(note);
 	table_print(c.table);
 	free(title);
+}
+
+/* The plot, and below it what fits of the chart: the largest lines first would hide whose they are, so as in a pipe. */
+static void print_screen(struct selection *v, const struct timeline *c)
+{
+	enum { LEAST = 4, BESIDE = 12 }; /* lines of a plot; of all that stands with it */
+	int rows = output_rows() - 1, height = rows - BESIDE;
+	unsigned lines = timeline_plot(v, c, (unsigned)(height < LEAST ? LEAST : height > 20 ? 20 : height));
+	int left = rows - (int)lines - 4; /* the empty line, titles, what is left out */
+	if (lines)
+		print("\n");
+	print_chart(v, !lines ? OPTIONS_ALL_ROWS : left < 2 ? 2 : (size_t)left);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
@@ -203,7 +155,7 @@ static json_t *json_points(const struct selection *v, const struct model_series 
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct model_bucket *b = &s->buckets[i];
 		json_t *point = json_object();
-		json_object_set_new(point, "time_s", json_real(bucket_start(v, s, i)));
+		json_object_set_new(point, "time_s", json_real(series_line_start(v, s, i)));
 		json_object_set_new(point, "low_bytes", json_bytes(b->low));
 		json_object_set_new(point, "high_bytes", json_bytes(b->high));
 		json_object_set_new(point, "live_bytes", json_bytes(b->last));
@@ -213,7 +165,7 @@ static json_t *json_points(const struct selection *v, const struct model_series 
 	return points;
 }
 
-static void json_line(void *arg, const struct line *l)
+static void json_line(void *arg, const struct series_line *l)
 {
 	struct json_lines *lines = arg;
 	if (lines->total++ >= selection_rows(lines->selection, SIZE_MAX))
@@ -233,7 +185,7 @@ static int print_json(struct selection *v)
 {
 	struct json_lines lines = { v, json_array(), 0 };
 	json_t *root = json_object();
-	each_line(v, json_line, &lines);
+	series_lines_each(v, sampled, json_line, &lines);
 	json_object_set_new(root, "version", json_integer(1));
 	json_object_set_new(root, "complete", json_boolean(reader_complete(v->reader)));
 	json_object_set_new(root, "width_s", json_seconds(model_timeline_width_ns(v->model)));
@@ -245,17 +197,27 @@ static int print_json(struct selection *v)
 
 /* ---- command ------------------------------------------------------------------------------------------- */
 
-static int show(struct selection *v)
+static int show(struct selection *v, const struct timeline *c)
 {
 	if (v->options->json)
 		return print_json(v);
+	if (!v->options->csv && c) {
+		print_screen(v, c);
+		return 0;
+	}
 	if (!v->options->csv) {
-		print_chart(v);
+		print_chart(v, OPTIONS_ALL_ROWS);
 		return 0;
 	}
 	print("time_s,pid,name,kind,low_bytes,high_bytes,live_bytes,live_blocks,device\n");
-	each_line(v, csv_line, v);
+	series_lines_each(v, sampled, csv_line, v);
 	return 0;
+}
+
+/* In pipes it is the chart alone. */
+static bool plots(const struct selection *v)
+{
+	return output_is_terminal() && !v->options->json && !v->options->csv;
 }
 
 static int timeline(struct selection *v)
@@ -265,13 +227,19 @@ static int timeline(struct selection *v)
 		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
 	if (v->options->by == BY_STEP || v->options->by == BY_PHASE)
 		return timeline_by_step(v);
+	struct timeline *c = plots(v) ? timeline_new() : NULL; /* phases take another pass */
+	if (c)
+		timeline_attach(c, &q);
 	int e = selection_run(v, &q);
+	if (e >= 0 && c)
+		e = timeline_run(c, v);
 	if (e >= 0)
 		e = sample_series_open(&sampled, v);
-	if (e < 0)
-		return e;
-	e = show(v);
-	sample_series_close(sampled);
+	if (e >= 0) {
+		e = show(v, c);
+		sample_series_close(sampled);
+	}
+	timeline_free(c);
 	return e;
 }
 

@@ -105,7 +105,11 @@ static int ask_changes(struct question *q, struct selection *v, const struct wha
 	for (size_t i = 0; i < 1u + batch && !e; i++) {
 		e = whatif_scale(&q->changes[i], v, o->scale, i == 0);
 		if (!e)
-			e = add_change(q, i, output_format("%s%s", o->scale, !batch ? "" : i ? ", at most" : ", at least"),
+			e = add_change(q, i,
+				       output_format("%s%s", o->scale,
+						     !batch ? ""
+						     : i    ? ", at most"
+							    : ", at least"),
 				       o);
 	}
 	return e;
@@ -245,11 +249,12 @@ static void print_outcomes(const struct selection *v, const struct replay_track 
 static void print_changed(const struct replay_track *t, const struct question *q)
 {
 	const uint64_t least = t->outcomes[0].changed, most = t->outcomes[q->count - 1].changed;
-	char *range = least < most ? output_format("%s to %s", COUNT(least), COUNT(most))
-				   : output_format("%s", COUNT(most));
-	output_fit_line(STYLE_NONE,
-			output_format("  %s of %s requests are changed; all others are made as they were, in their order",
-				      range ? range : "", COUNT(t->requests)));
+	char *range =
+		least < most ? output_format("%s to %s", COUNT(least), COUNT(most)) : output_format("%s", COUNT(most));
+	output_fit_line(
+		STYLE_NONE,
+		output_format("  %s of %s requests are changed; all others are made as they were, in their order",
+			      range ? range : "", COUNT(t->requests)));
 	if (t->refused)
 		output_fit_line(STYLE_NONE,
 				output_format("  it is known up to the recorded end: what the program would have done "

@@ -78,8 +78,8 @@ struct evidence_replay {
 	bool sizes_unknown; /* of some only the block's: what they need may be less */
 	/* the request was made in a capture: would it fit if the cache went back before that begins? */
 	bool emptied_known, emptied_fits;
-	uint64_t reserved;  /* at most, in the run */
-	uint64_t cached;    /* a request beside the pool: what empty_cache() would have given back before */
+	uint64_t reserved; /* at most, in the run */
+	uint64_t cached;   /* a request beside the pool: what empty_cache() would have given back before */
 	struct evidence_setting settings[EVIDENCE_SETTINGS];
 	size_t count;
 };

@@ -719,11 +719,10 @@ static enum finding not_fragmented(const struct evidence_device *d, const struct
 	const bool hopeless = d->request.bytes > b->free + not_needed_packed(d);
 	char *apart = out_of_reach(d);
 	enum finding f = ruled_out(
-		out,
-		output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s%s",
-			      BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
-			      evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free), BYTES(d->request.bytes),
-			      apart ? apart : "", hopeless ? ": no packing would have helped" : ""));
+		out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s%s",
+				   BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
+				   evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free), BYTES(d->request.bytes),
+				   apart ? apart : "", hopeless ? ": no packing would have helped" : ""));
 	free(apart);
 	return f;
 }
@@ -757,8 +756,8 @@ static enum finding fragmented(const struct evidence *e, const struct evidence_d
 		"%s unused in the pool%s and %s free are together enough for %s, but the largest hole is %s; packed without "
 		"holes the pool needs %s less%s%s",
 		BYTES(b->unused), b->unused > pool_unused(d) ? " for all sizes and streams" : "", BYTES(b->free),
-		BYTES(d->request.bytes),
-		evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller", BYTES(packed),
+		BYTES(d->request.bytes), evidence_known(d->pool.largest_hole) ? BYTES(d->pool.largest_hole) : "smaller",
+		BYTES(packed),
 		evidence_known(d->request.rise) ? "" : "; no earlier step says what would still have been asked for",
 		pins ? pins : "");
 	free(pins);

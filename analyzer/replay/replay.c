@@ -89,10 +89,10 @@ struct track {
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
-	uint32_t capture;                 /* whose pool it was for that is being served, or was last */
-	uint32_t capturing;               /* in which it was made; 0 = none */
-	bool failed, failed_beside;       /* the failure that the query names is over */
-	bool torn;                        /* the pool asked for what the run's did not */
+	uint32_t capture;           /* whose pool it was for that is being served, or was last */
+	uint32_t capturing;         /* in which it was made; 0 = none */
+	bool failed, failed_beside; /* the failure that the query names is over */
+	bool torn;                  /* the pool asked for what the run's did not */
 };
 
 /* Of a process, by the device's id in it. */
@@ -635,8 +635,7 @@ static int before_capture(struct track *t, uint32_t capture)
 static bool change(const struct track *t, size_t i, const struct replay_moment *at, struct cuda_pool_request *r)
 {
 	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
-	const double factor =
-		c && c->factor ? c->factor(c->factor_arg, facts_of(t)->process, at->node, at->node2) : 1;
+	const double factor = c && c->factor ? c->factor(c->factor_arg, facts_of(t)->process, at->node, at->node2) : 1;
 	if (factor == 1)
 		return true;
 	outcome_of(t, i)->changed++;
@@ -721,10 +720,9 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	const bool refused = s->kind == MT_DEVICE_FAIL;
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
 	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
-	struct cuda_pool_request r = { .bytes = bytes,
-				       .stream = x->stream,
-				       .capturing = x->capture,
-				       .rounded = !refused && !x->other };
+	struct cuda_pool_request r = {
+		.bytes = bytes, .stream = x->stream, .capturing = x->capture, .rounded = !refused && !x->other
+	};
 	int e = l ? 0 : error_memory();
 	at->bytes = bytes;
 	if (!e)
@@ -915,7 +913,6 @@ static void keep_pools(struct replay *out)
 			free_facts(&out->tracks[i]);
 	out->count = kept;
 }
-
 
 /* Another pass over the trace. */
 static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t stages)

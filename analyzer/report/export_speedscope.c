@@ -177,7 +177,7 @@ static int end(struct export *x)
 	struct speedscope *s = x->state;
 	if (!s)
 		return 0;
-	if (x->error == 0) {
+	if (!x->failed) {
 		end_profile(s);
 		print("],\n\"shared\":{\"frames\":[");
 		print_places(s);

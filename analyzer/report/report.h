@@ -35,6 +35,7 @@ struct report {
 struct report_options {
 	struct options common;
 	bool all;
+	const char *format; /* "markdown" or NULL */
 };
 
 /* The process that the title names. NULL: there is none. */
@@ -105,6 +106,10 @@ unsigned report_print_unknown(const struct report *r, unsigned room);
 
 void report_print(const struct report *r);
 int report_print_json(const struct report *r);
+json_t *report_json(const struct report *r); /* what that prints; NULL when there is no memory */
+
+/* report_markdown.c: the same, the most important of it. */
+int report_print_markdown(const struct report *r);
 
 /* Names of what enum mt_loss says. */
 json_t *report_json_reasons(uint32_t why);

@@ -185,12 +185,13 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["folded", "speedscope"],
+    "by": ["function", "step"], "format": ["csv", "speedscope", "markdown"],
 }
 # What a command is not without.
 ALWAYS = {"export": ("--format", "folded")}
 # What these do is seen elsewhere: how often it looks, and progress (below).
 ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "whatif", "timeline", "diff", "export", "check", "dump", "symbolize")}
+ELSEWHERE |= {("export", "output"), ("live", "openmetrics")}  # export_pprof.py, live.py
 ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
@@ -508,7 +509,7 @@ def case_full_disk_is_seen_in_ascii():
 
 @mt.variants((), ("--by", "step"), ("--by", "phase"))
 def case_timeline_is_a_chart_in_a_pipe(*words):
-    """As on a terminal; CSV is asked for."""
+    """Without the plot that a terminal has above it; CSV is asked for."""
     chart, csv = run("timeline", *words, ordinary(), LANG="C.UTF-8").out, run("timeline", *words, "--csv", ordinary(), LANG="C.UTF-8").out
     mt.check(re.match(r"PROCESS|STEP|PHASE", chart), chart)
     mt.check(re.match(r"(time_s|start_s),", csv), csv[:100])
@@ -591,7 +592,7 @@ def case_progress_is_gone_before_the_screen():
     """Both on the same terminal: behind the last word of progress comes the screen alone."""
     shown, _ = on_terminal(("timeline", long()), stdout="terminal", NO_COLOR="1")
     before, _, screen = shown.rpartition("\r\x1b[K")
-    mt.check(LINE.findall(before) and screen.startswith("PROCESS") and "\x1b" not in screen, shown[-300:])
+    mt.check(LINE.findall(before) and screen.startswith("heap, live") and "\x1b" not in screen, shown[-300:])
 
 
 if __name__ == "__main__":

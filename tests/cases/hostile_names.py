@@ -33,15 +33,15 @@ BYS = ("stack", "site", "function", "file", "library", "category", "thread", "pr
 # Each command's ways to print; None: it is run in a case of its own.
 COMMANDS = {
     "run": None, "env": None, "record": None,
-    "report": [["--all"], ["--json"], [], ["-n", "all"], *(["--by", by] for by in BYS)],
+    "report": [["--all"], ["--json"], [], ["-n", "all"], ["--format", "markdown"], *(["--by", by] for by in BYS)],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
     "whatif": [[], ["--json"], ["--device-memory", "1M"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
-    "live": [["--every", "1"]],
+    "live": [["--every", "1"], ["--json"]],
     "diff": [[], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],
-    "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "speedscope"]],
+    "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "csv"], ["--format", "ndjson"], ["--format", "speedscope"]],
     "symbolize": [[]],
     "check": [[], ["--json"], ["-n", "all"]],
     "dump": [["--nodes"], ["--nodes", "--json"], ["--samples"], ["--samples", "--json"], ["--symbols"], ["--symbols", "--json"]],

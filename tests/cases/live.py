@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """memtrace live on running programs: by directory and by pid, until they end, with and without alerts."""
+import json
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import consumers
 import mt
 
 PROGRAM = """
@@ -124,6 +126,58 @@ def case_interrupted():
         child.send_signal(signal.SIGINT)
         mt.equal(child.wait(30), 0, "status")
         mt.check(program.child.poll() is None, "the program has ended with it")
+
+
+def case_json():
+    """A line a look; the last one has what report finds."""
+    with Running() as program:
+        child = subprocess.Popen([mt.MEMTRACE, "live", "--json", "--alert", "0.001%", program.path], stdout=subprocess.PIPE, text=True)
+        looks = []
+        while not looks or looks[-1]["heap_bytes"] < 6 << 20:
+            looks.append(json.loads(child.stdout.readline()))
+        mt.equal(program.end(), 0)
+        looks += [json.loads(line) for line in child.communicate(timeout=mt.WAIT)[0].splitlines()]
+    mt.equal(child.returncode, 1, "status with an alert")
+    mt.check(all(look["running"] for look in looks[:-1]) and not looks[-1]["running"], "running: %s" % [look["running"] for look in looks])
+    mt.check(looks[0]["resident_bytes"] > 1 << 20 and looks[0]["processes"][0]["pid"] == program.child.pid, looks[0])
+    mt.equal({g["name"]: g["level"] for g in looks[-1]["gauges"]}["machine"], "alert")
+    mt.equal(looks[-1]["heap_bytes"], mt.Trace(program.path).report["host"]["live_bytes"], "heap at the end")
+
+
+PARSED = """
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+with open(sys.argv[1]) as file:
+    families = list(text_string_to_metric_families(file.read()))
+print(json.dumps([[f.name, f.type, f.unit, [[s.name, s.labels, s.value] for s in f.samples]] for f in families]))
+"""
+
+
+def case_openmetrics():
+    """As Prometheus's own parser reads it, which is strict; the file is whole at any time."""
+    with Running() as program:
+        out = os.path.join(mt.scratch("metrics"), "train.prom")
+        child = subprocess.Popen([mt.MEMTRACE, "live", "--json", "--openmetrics", out, program.path], stdout=subprocess.PIPE, text=True)
+        mt.until(lambda: os.path.exists(out), "a file")
+        before = os.stat(out).st_ino
+        mt.until(lambda: os.stat(out).st_ino != before, "another file")
+        families = json.loads(consumers.script(PARSED, out))
+        mt.equal({name: samples[0][2] for name, _, _, samples in families}["memtrace_running"], 1)
+        mt.equal(program.end(), 0)
+        last = json.loads(child.communicate(timeout=mt.WAIT)[0].splitlines()[-1])
+    mt.equal((child.returncode, os.listdir(os.path.dirname(out))), (0, ["train.prom"]))
+    found = {name: (kind, unit, samples) for name, kind, unit, samples in json.loads(consumers.script(PARSED, out))}
+    mt.equal({name: unit for name, (_, unit, _) in found.items() if name.endswith("_bytes")}, {name: "bytes" for name in found if name.endswith("_bytes")})
+    mt.equal(found["memtrace_heap_bytes"][2], [["memtrace_heap_bytes", {"pid": str(program.child.pid), "process": last["processes"][0]["name"], "id": "0"},
+                                               last["heap_bytes"]]])
+    mt.equal({s[1]["device"]: s[2] for s in found["memtrace_capacity_bytes"][2]}, {g["name"]: g["total_bytes"] for g in last["gauges"]})
+    mt.equal((found["memtrace_steps"][0], found["memtrace_running"][2][0][2]), ("counter", 0))
+
+
+def case_openmetrics_that_can_not_be_written():
+    with Running() as program:
+        done = mt.execute([mt.MEMTRACE, "live", "--openmetrics", "/nowhere/x", program.path])
+    mt.equal((done.status, done.err.count("\n"), "/nowhere/x" in done.err), (3, 1, True), done.err)
 
 
 @mt.variants(("--alert", "much"), ("--alert", "0"), ("999999999",), ("a", "b"))

@@ -71,6 +71,9 @@ live --every 1 TRACE
 export --format folded --force TRACE
 export --format folded --at oom --force TRACE
 export --format speedscope --force TRACE
+export --format pprof -o /dev/null --force TRACE
+export --format snapshot -o /dev/null --force TRACE
+export --format perfetto -o /dev/null --force TRACE
 symbolize --force TRACE
 """.strip().splitlines())
 MODULE_COMMANDS = tuple(tuple(c.split()) for c in """

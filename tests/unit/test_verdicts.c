@@ -428,7 +428,8 @@ TEST(advice_is_what_the_replay_says)
 {
 	begin(24, 2, 0.5, 17, 20);
 	judge();
-	CHECK(says(held(VERDICT_FRAGMENTATION)->advice, "expandable_segments:True can win up to 3.00 GiB here (not replayed)"));
+	CHECK(says(held(VERDICT_FRAGMENTATION)->advice,
+		   "expandable_segments:True can win up to 3.00 GiB here (not replayed)"));
 	setting(0, "expandable_segments:True", true, 1, 20);
 	setting(1, "max_split_size_mb:64", true, 1.5, 20);
 	setting(2, "roundup_power2_divisions:8", false, 9, 20);
@@ -492,8 +493,11 @@ TEST(settings_of_a_full_device_are_replayed)
 TEST(a_cache_is_emptied_only_where_that_helps)
 {
 	begin(16, 0, 0, 10, 14.5);
-	device.request = (struct evidence_request){ .failed = true, .bytes = G(2), .caller = CALLER_COMM,
-						    .caller_name = "NCCL", .limit_bytes = EVIDENCE_UNKNOWN };
+	device.request = (struct evidence_request){ .failed = true,
+						    .bytes = G(2),
+						    .caller = CALLER_COMM,
+						    .caller_name = "NCCL",
+						    .limit_bytes = EVIDENCE_UNKNOWN };
 	device.free = G(0.5);
 	device.pool.replay.known = true;
 	device.pool.replay.cached = G(4);
