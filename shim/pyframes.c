@@ -250,11 +250,6 @@ static uint32_t append(struct walk *w, uint32_t good, uint32_t before)
 	return good;
 }
 
-static int too_deep(const struct walk *w)
-{
-	return w->n + w->count > w->room;
-}
-
 /* Brings the kept frames up to date. How many of them have their nodes already, or UINT32_MAX: no stack. */
 static uint32_t update(struct walk *w, uintptr_t top)
 {
@@ -262,7 +257,7 @@ static uint32_t update(struct walk *w, uintptr_t top)
 
 	if (!read_fresh(w, top))
 		return UINT32_MAX;
-	good = too_deep(w) ? UINT32_MAX : check_kept(w);
+	good = w->n + w->count > w->room ? UINT32_MAX : check_kept(w);
 	if (good == UINT32_MAX) {
 		before = w->n = 0;
 		if (!read_fresh(w, top))

@@ -131,11 +131,6 @@ static int index_would_be_full(const struct index *idx, uint32_t more)
 	return (__atomic_load_n(&idx->used, __ATOMIC_RELAXED) + more) * 4 > (idx->mask + 1) * 3;
 }
 
-static int index_is_full(const struct index *idx)
-{
-	return index_would_be_full(idx, 0);
-}
-
 /* Rebuilds the index from the nodes themselves; the caller holds the lock. */
 static void index_rebuild(uint64_t slots)
 {
@@ -331,7 +326,7 @@ static void put_in_index(uint32_t parent, uint32_t id, uint64_t pc)
 
 	set_next(link_at(id), IN_INDEX);
 	index_put(idx, hash_of(parent, pc), id);
-	if (index_is_full(idx))
+	if (index_would_be_full(idx, 0))
 		grow_index(0);
 }
 

@@ -155,12 +155,6 @@ static void check_notes(struct findings *f, const struct reader *r)
 	find_count(f, true, "session", reader_unrecorded(r), "processes were seen but not recorded");
 }
 
-static void check_symbols(struct findings *f, const char *dir)
-{
-	if (symbol_file_read(NULL, dir) < 0)
-		find(f, true, error_get()->file, error_get()->offset, "%s", error_get()->why);
-}
-
 /* What is wrong with them is a note of the reader's. */
 static int check_samples(struct reader *r)
 {
@@ -195,7 +189,8 @@ static int check(struct reader *r, struct findings *f, const struct options *o)
 	for (unsigned i = 0; i < model_ooms(m); i++)
 		check_oom(f, m, r, model_oom(m, i));
 	for (int i = 0; i < o->ndirs; i++)
-		check_symbols(f, o->dirs[i]);
+		if (symbol_file_read(NULL, o->dirs[i]) < 0)
+			find(f, true, error_get()->file, error_get()->offset, "%s", error_get()->why);
 	end_part(f);
 	for (unsigned id = 0; id < reader_processes(r); id++)
 		check_process(f, model_process(m, id));

@@ -126,11 +126,6 @@ static int add_peaks(struct frag *f, struct model_peek *peeks, size_t count)
 	return e;
 }
 
-static bool has_pool(const struct model_device *d)
-{
-	return d->layer[LAYER_POOL].peak_bytes || d->ooms;
-}
-
 static int add_devices(struct frag *f)
 {
 	const struct model *m = f->selection->model;
@@ -140,7 +135,7 @@ static int add_devices(struct frag *f)
 	int e = peeks ? 0 : error_memory();
 	for (unsigned i = 0; i < model_devices(m) && !e; i++) {
 		const struct model_device *d = model_device(m, i);
-		if (!selection_has_device(f->selection, i) || !has_pool(d))
+		if (!selection_has_device(f->selection, i) || (!d->layer[LAYER_POOL].peak_bytes && !d->ooms))
 			continue;
 		if (at == WHEN_UNSET && d->ooms)
 			e = add_ooms(f, d);

@@ -66,11 +66,6 @@ static void frame_row(struct table *t, const struct frame *f, unsigned times)
 	free(line);
 }
 
-static bool same_function(const struct frame *a, const struct frame *b)
-{
-	return a->function && a->function == b->function;
-}
-
 /* Recursion takes one row. */
 static void print_frames(struct stacks *s, uint32_t stack, unsigned flags)
 {
@@ -79,7 +74,7 @@ static void print_frames(struct stacks *s, uint32_t stack, unsigned flags)
 	const struct frame *last = NULL;
 	unsigned times = 0, rows = 0, most = flags & STACK_ALL_FRAMES ? UINT32_MAX : FRAMES_EACH;
 	for (struct stack_walk w = { .next = stack }; rows < most && stack_step_shown(s, &w, flags);) {
-		if (last && same_function(last, w.frame)) {
+		if (last && last->function && last->function == w.frame->function) {
 			times++;
 			continue;
 		}

@@ -210,11 +210,6 @@ static int set_attempts(struct diagnosis *x, struct evidence_device *e, const st
 	return error;
 }
 
-static bool is_own(const struct device_ledger_process *row, const struct model_oom *oom)
-{
-	return row->process && (!oom || row->process->id == oom->process);
-}
-
 /* What it had when the failing process came to the device. */
 static uint64_t before_us(const struct diagnosis *x, const struct model_device *d,
 			  const struct device_ledger_process *row, uint64_t ns)
@@ -265,7 +260,7 @@ static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const 
 	int error = list ? 0 : error_memory();
 	for (unsigned i = 0; error == 0 && i < l->process_count; i++) {
 		const struct device_ledger_process *row = &l->processes[i];
-		if (is_own(row, oom) || row->bytes == 0)
+		if ((row->process && (!oom || row->process->id == oom->process)) || row->bytes == 0)
 			continue;
 		struct evidence_neighbour *n = &list[e->neighbours.count++];
 		*n = (struct evidence_neighbour){

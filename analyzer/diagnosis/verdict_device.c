@@ -114,15 +114,10 @@ static bool would_do(const struct evidence_device *d, uint64_t bytes)
 	return bytes >= notable(d) && bytes > 0 && bytes >= b.least_short;
 }
 
-static double outcome_doubt(const struct evidence *e)
-{
-	return e->complete ? 1 : 0.8;
-}
-
 static enum finding holds(struct verdict *out, const struct evidence *e, uint64_t bytes, double confidence)
 {
 	out->bytes = bytes;
-	out->confidence = confidence * outcome_doubt(e);
+	out->confidence = confidence * (e->complete ? 1 : 0.8);
 	return FINDING_HOLDS;
 }
 
@@ -267,11 +262,6 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 	free(fails);
 }
 
-static double growth_confidence(const struct evidence_growth *g)
-{
-	return g->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7;
-}
-
 /* A forecast is of all that grows, and says nothing about a small part of that; and one of far ahead matters little. */
 static bool fails_soon(const struct evidence_growth *g, uint64_t grown)
 {
@@ -329,7 +319,7 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 		groups += evidence_goes_on(g);
 	}
 	describe_growth(out, d, most, groups, tensors > 1 && most->category == CATEGORY_activations);
-	return holds(out, e, grown, growth_confidence(most));
+	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
@@ -549,18 +539,13 @@ static bool is_phase(const struct evidence_device *d, const struct evidence_phas
 	return !p->line || (p->after_steps && !p->steps_run && times <= LOOPED && 2 * times <= p->steps);
 }
 
-/* A line that made nothing before its request failed. */
-static bool is_one_request(const struct evidence_phase *p)
-{
-	return p->line && added(p) == 0;
-}
-
 static enum finding own_phase_peak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	struct balance b = balance_of(d);
 	struct phase_peak f = highest_phase(d, d->request.pid, true);
 	uint64_t request = d->request.bytes;
-	if (!f.top || !f.next || !is_phase(d, f.top) || is_one_request(f.top))
+	/* nor a line that made nothing before its request failed */
+	if (!f.top || !f.next || !is_phase(d, f.top) || (f.top->line && added(f.top) == 0))
 		return FINDING_NONE;
 	if (!stands_out(d, &f, request) || f.top->peak_bytes + request - f.next->peak_bytes < b.least_short)
 		return ruled_out(out, output_format("%s needed no more than %s (%s)", f.top->name, f.next->name,

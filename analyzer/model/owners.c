@@ -307,11 +307,6 @@ static bool wants_process(const struct owners_query *q, const struct process *p)
 	return !q->ended_only || (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE);
 }
 
-static bool is_of(const struct owners_query *q, const struct model_site *site)
-{
-	return site->kind == q->kind && (!q->device || site->device == q->device->index);
-}
-
 static int add_process(struct builder *b, const struct model_process *mp)
 {
 	if (!wants_process(b->query, mp->process))
@@ -319,7 +314,7 @@ static int add_process(struct builder *b, const struct model_process *mp)
 	for (uint32_t i = 0; i < mp->site_count; i++) {
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
-		if (!is_of(b->query, site))
+		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
 			continue;
 		measure(site, b->query->measure, &bytes, &blocks);
 		b->all.bytes += bytes;

@@ -97,12 +97,6 @@ static bool recurs(struct busy *b, uint32_t site)
 	return false;
 }
 
-static void make(struct busy *b, struct stretch *s, uint32_t site, uint64_t bytes)
-{
-	s->made += bytes;
-	s->again += recurs(b, site) ? bytes : 0;
-}
-
 void work_change(struct work *w, const struct model_change *c)
 {
 	struct busy *b = c->kind == MODEL_HEAP ? busy_of(w, c->process->id) : NULL;
@@ -112,10 +106,13 @@ void work_change(struct work *w, const struct model_change *c)
 	b->live = c->bytes < 0 ? less(b->live, (uint64_t)-c->bytes) : b->live + (uint64_t)c->bytes;
 	s->most = higher(s->most, b->live);
 	s->last = b->live;
-	if (c->bytes > 0)
-		make(b, s, c->site, less((uint64_t)c->bytes, c->moves ? b->moving : 0));
-	else if (!c->moves)
+	if (c->bytes > 0) {
+		uint64_t made = less((uint64_t)c->bytes, c->moves ? b->moving : 0);
+		s->made += made;
+		s->again += recurs(b, c->site) ? made : 0;
+	} else if (!c->moves) {
 		s->freed += (uint64_t)-c->bytes;
+	}
 	b->moving = c->moves && c->bytes < 0 ? (uint64_t)-c->bytes : 0;
 }
 

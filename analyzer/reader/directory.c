@@ -17,11 +17,6 @@
 
 /* ---- sessions -------------------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b, size_t n)
-{
-	return strncmp(a, b, n) == 0;
-}
-
 static int check_session(struct session *s)
 {
 	const struct mt_session *h = &s->head;
@@ -50,7 +45,7 @@ static void look_around(struct session *s)
 	if (fgets(boot, sizeof(boot), f))
 		boot[strcspn(boot, "\n")] = 0;
 	fclose(f);
-	s->here = *boot && same_text(boot, s->head.boot_id, sizeof(boot));
+	s->here = *boot && strncmp(boot, s->head.boot_id, sizeof(boot)) == 0;
 	uint64_t beat = s->head.recorder_beat_ns, now = clock_mono_ns();
 	/* also of one that is only being started, or has its last look: neither has a pid there */
 	bool fresh = beat && beat <= now && now - beat < 10ull * 1000000000;

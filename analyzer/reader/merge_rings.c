@@ -194,13 +194,6 @@ static int add_cursor(struct merge *m, size_t chunk, size_t end, uint64_t positi
 	return 0;
 }
 
-/* The chunk that holds the first slot we take says who owns the ring there; a later owner announces itself. */
-static void note_thread(struct merge *m, const struct cursor *c)
-{
-	if (c->chunk < c->end && c->count)
-		m->first_thread[c->ring] = m->image->raw.chunks[c->chunk].thread;
-}
-
 static int add_cursors(struct merge *m, const uint64_t *covered, size_t rings)
 {
 	const struct raw *raw = &m->image->raw;
@@ -223,12 +216,16 @@ static int start(struct merge *m)
 		return error_set(MT_EMEMORY, m->image->raw.file.path, ERROR_NO_OFFSET, NULL);
 	memset(m->first_thread, 0xff, (m->rings + 1) * sizeof(*m->first_thread));
 	for (size_t i = 0; i < m->count; i++) {
-		int e = load(m, m->cursors[i]);
+		struct cursor *c = m->cursors[i];
+		int e = load(m, c);
 		if (e)
 			return e;
-		note_thread(m, m->cursors[i]);
-		if (m->cursors[i]->count)
-			m->heap[m->heap_count++] = m->cursors[i];
+		if (!c->count)
+			continue;
+		/* the chunk of the first slot we take says who owns the ring there; a later owner announces itself */
+		if (c->chunk < c->end)
+			m->first_thread[c->ring] = m->image->raw.chunks[c->chunk].thread;
+		m->heap[m->heap_count++] = c;
 	}
 	cursors_heap_make(m->heap, m->heap_count);
 	return 0;

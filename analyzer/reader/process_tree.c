@@ -149,12 +149,6 @@ static bool may_get_recorder(const struct image *im)
 	       im->raw.file.size < NO_RECORDER_BYTES;
 }
 
-static void look_alive(struct image *im)
-{
-	im->process.state = image_is_alive(im) ? PROCESS_RUNNING : PROCESS_GONE;
-	im->session->recorder |= may_get_recorder(im);
-}
-
 /* From another pid namespace than its own nobody knows. */
 static bool is_cut_off(const struct image *im)
 {
@@ -211,7 +205,8 @@ int process_tree_refresh(struct reader *r, size_t first_new)
 		struct image *im = r->images[i];
 		im->process.id = (unsigned)i;
 		if (i >= first_new || r->sources[i].parked) {
-			look_alive(im);
+			im->process.state = image_is_alive(im) ? PROCESS_RUNNING : PROCESS_GONE;
+			im->session->recorder |= may_get_recorder(im);
 			e = i < first_new ? image_refresh(im) : image_load(im);
 		}
 	}

@@ -92,12 +92,6 @@ static int omit_alloc(struct fold_window *t, const struct mt_event *s, const str
 	return e ? e : blocks_put(&t->omitted, &b);
 }
 
-static void omit_free(struct fold_window *t, struct block *b, enum event_space space)
-{
-	t->omitted_bytes[space != SPACE_HEAP] -= b->size;
-	blocks_remove(&t->omitted, b);
-}
-
 /* ---- what stays ------------------------------------------------------------------------------------------ */
 
 static int keep(struct fold_window *t, const struct fold_slots *s, size_t i, const struct subject *of,
@@ -137,7 +131,8 @@ static int write_slot(struct fold_window *t, const struct fold_slots *s, size_t 
 		return keep(t, s, i, &of, out);
 	if (of.begins)
 		return omit_alloc(t, slot, &of, s->threads[i], out, s->rings[i]);
-	omit_free(t, freed, of.space);
+	t->omitted_bytes[of.space != SPACE_HEAP] -= freed->size;
+	blocks_remove(&t->omitted, freed);
 	return 0;
 }
 

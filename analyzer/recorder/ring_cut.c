@@ -355,11 +355,6 @@ const struct mt_cover *ring_cut_covers(const struct cut *c, uint32_t *count)
 	return c->covers;
 }
 
-static bool is_in_trace(const struct cut *c, const struct chunk *chunk)
-{
-	return chunk_end(chunk) <= c->rings->places[chunk->ring].position;
-}
-
 /* Nobody will use the chunk again. */
 static void give_back(const struct cut *c, const struct chunk *chunk)
 {
@@ -383,7 +378,7 @@ uint32_t ring_cut_commit(struct cut *c)
 	}
 	for (size_t i = 0; i < c->chunk_count; i++) {
 		struct chunk *chunk = &c->chunks[i];
-		if (!may_be_freed(c, chunk) || !is_in_trace(c, chunk))
+		if (!may_be_freed(c, chunk) || chunk_end(chunk) > c->rings->places[chunk->ring].position)
 			continue;
 		/* release: we have read all we want of it; pairs with the acquire of the thread that takes it */
 		__atomic_store_n(&c->rings->states[chunk->index], MT_CHUNK_FREE, __ATOMIC_RELEASE);

@@ -57,11 +57,6 @@ static uint64_t worked_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t page_bytes(void)
-{
-	return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static uint64_t predicted(const struct look *l, uint64_t rss)
 {
 	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
@@ -76,7 +71,7 @@ static bool is_due(const struct sampler *s, const struct target *t, const struct
 	uint64_t cost = predicted(l, rss), since = s->now - (l->last_ns ? l->last_ns : t->met_ns),
 		 pause = cost * LOOK_SHARE * s->count;
 	/* what a fork shares is copied so, and stays as large */
-	bool touched = (faults - l->faults) * (page_bytes() >> 10) > l->rss / CHANGED;
+	bool touched = (faults - l->faults) * ((uint64_t)sysconf(_SC_PAGESIZE) >> 10) > l->rss / CHANGED;
 	bool changed = l->stale || touched || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;
 	if (!l->last_ns && cost < FIRST_NS)
 		return true;

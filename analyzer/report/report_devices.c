@@ -126,11 +126,6 @@ static bool is_own(const struct frame *f)
 	return f->file && *f->file != '<' && !python_is_library(f->file);
 }
 
-static bool is_main(const struct frame *f)
-{
-	return !strcmp(f->function, "<module>");
-}
-
 /* Innermost first: of the program's own lines the innermost and the outermost, which is not its call of main() if there
  * is another, before them the innermost of a library they called. Without lines of its own: 0. */
 static unsigned own_frames(const struct selection *v, uint32_t stack, const struct frame **frames)
@@ -145,7 +140,7 @@ static unsigned own_frames(const struct selection *v, uint32_t stack, const stru
 		if (!inner && !library && !own)
 			library = w.frame;
 		inner = inner || !own ? inner : w.frame;
-		outer = own && !(outer && is_main(w.frame)) ? w.frame : outer;
+		outer = own && !(outer && !strcmp(w.frame->function, "<module>")) ? w.frame : outer;
 	}
 	if (!inner)
 		return 0;

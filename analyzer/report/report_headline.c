@@ -68,11 +68,6 @@ static bool is_mapped(const struct selection *v)
 	       (v->kinds & 1u << MODEL_MAP && map.peak_bytes / MAPPED_MORE > heap.peak_bytes);
 }
 
-static char *host_peak(const struct report *r)
-{
-	return kind_peak(r, is_mapped(r->selection) ? MODEL_MAP : MODEL_HEAP);
-}
-
 /* One line of the program made most of the heap's peak: nobody should have to look for that behind what a library
  * reserves, or other trouble. */
 static char *spike_text(const struct report *r)
@@ -95,7 +90,8 @@ static unsigned print_spike(const struct report *r)
 static char *peak_text(const struct report *r)
 {
 	const struct diagnosis_space *s = report_space(r);
-	return s->device == MODEL_NO_DEVICE ? host_peak(r) : device_peak(r, s);
+	return s->device == MODEL_NO_DEVICE ? kind_peak(r, is_mapped(r->selection) ? MODEL_MAP : MODEL_HEAP)
+					    : device_peak(r, s);
 }
 
 /* ---- whether that is well ---------------------------------------------------------------------------------- */
@@ -203,16 +199,11 @@ static char *health_text(const struct report *r)
 
 /* ---- trouble without a failure ------------------------------------------------------------------------------ */
 
-static bool has_failed(const struct report *r)
-{
-	return was_refused(r->selection) || report_kills(r);
-}
-
 static unsigned print_trouble(const struct report *r)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	const struct evidence_runtime *t = &r->analysis.diagnosis->evidence.host.runtime;
-	if (has_failed(r) || (!v->held_count && !t->pid))
+	if (was_refused(r->selection) || report_kills(r) || (!v->held_count && !t->pid))
 		return 0;
 	print("\n");
 	char *end = t->pid ? output_format("%u %s ended with %s", t->pid, t->name, t->ended) : strdup("nothing failed");

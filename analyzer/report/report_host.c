@@ -24,12 +24,7 @@ struct line {
 	uint64_t bytes;
 };
 
-static const char *gib(struct number *out, uint64_t bytes)
-{
-	return output_bytes(out, bytes);
-}
-
-#define BYTES_OR_NONE(n) ((n) == HOST_KILL_UNKNOWN ? "-" : gib(&(struct number){ "" }, n))
+#define BYTES_OR_NONE(n) ((n) == HOST_KILL_UNKNOWN ? "-" : BYTES(n))
 
 /* The next form where one does not fit. */
 static char *heading(const struct host_memory *s, int form)

@@ -64,11 +64,6 @@ bool report_is_trouble(const struct report *r)
 	       verdicts_died(&r->analysis.diagnosis->evidence);
 }
 
-static bool is_told(const struct verdict *v, const struct evidence_device *d)
-{
-	return v->device == d || verdict_has(v->kind, VERDICT_BESIDE_DEVICES);
-}
-
 /* Kinds alone, in one sentence: all, or those about the device, or the host. */
 static unsigned print_kinds(const char *before, const struct verdict *list, size_t count,
 			    const struct evidence_device *d, bool all)
@@ -94,7 +89,7 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 {
 	unsigned lines = 0, shown = 0;
 	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
-		if (is_told(&v->ruled_out[i], d)) {
+		if (v->ruled_out[i].device == d || verdict_has(v->ruled_out[i].kind, VERDICT_BESIDE_DEVICES)) {
 			lines += print_ruled_out(&v->ruled_out[i]);
 			shown++;
 		}

@@ -28,11 +28,6 @@ bool pattern_matches(const char *pattern, const char *text)
 
 enum { RULES = sizeof(rules) / sizeof(*rules) };
 
-static bool may_match(const struct rule *r, unsigned char first)
-{
-	return (unsigned char)*r->pattern == first || *r->pattern == '*';
-}
-
 /* The rules worth comparing with a text that begins so, in order; ends with NULL. */
 static const struct rule *const *rules_for(unsigned char first)
 {
@@ -41,7 +36,7 @@ static const struct rule *const *rules_for(unsigned char first)
 		size_t n = 0;
 		const struct rule **list = calloc(RULES + 1, sizeof(*list));
 		for (size_t i = 0; list && i < RULES; i++)
-			if (may_match(&rules[i], first))
+			if ((unsigned char)*rules[i].pattern == first || *rules[i].pattern == '*')
 				list[n++] = &rules[i];
 		lists[first] = list;
 	}

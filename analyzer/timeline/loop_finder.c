@@ -184,11 +184,6 @@ static bool is_optimizer(const struct process_code *code)
 	return !strcmp(last, "step") || !strcmp(last, "construct") || !strcmp(last, "apply_gradients");
 }
 
-static bool is_import(const struct process_code *code)
-{
-	return strstr(code->file, "<frozen importlib") != NULL;
-}
-
 static const struct process_code *code_of(const struct process *p, const struct mt_node *node)
 {
 	return node->flags & MT_NODE_PYTHON && MT_PY_CODE(node->pc) ? process_code(p, MT_PY_CODE(node->pc)) : NULL;
@@ -233,7 +228,7 @@ static uint32_t caller_of(const struct watched *w, uint32_t optimizer)
 static struct looked look_further(struct watched *w, uint32_t id, struct looked outer)
 {
 	const struct process_code *code = code_of(w->process, process_node(w->process, id));
-	if (code && is_import(code))
+	if (code && strstr(code->file, "<frozen importlib") != NULL)
 		outer.flags |= SITE_IMPORT;
 	if (code && !outer.call && is_optimizer(code))
 		outer.call = find_call(w, caller_of(w, id));

@@ -280,13 +280,6 @@ void phases_look(struct phases *s, const struct model_change *c)
 
 /* ---- which lines are phases ---------------------------------------------------------------------------- */
 
-/* Children have larger ids than their parents. Imports, however long they take, are not what a program does. */
-static void sum_lines(struct run *r)
-{
-	for (size_t i = r->line_count; i-- > 2;)
-		r->lines[r->lines[i].parent].ns += r->lines[i].ns;
-}
-
 /* Returns the one that took longest; 0 = there is none but imports. */
 static uint32_t cut_children(struct run *r, uint32_t parent)
 {
@@ -325,7 +318,9 @@ static bool is_course(const struct run *r, uint32_t line)
 
 static void choose_lines(struct run *r)
 {
-	sum_lines(r);
+	/* children have larger ids than their parents; imports, however long they take, are not what a program does */
+	for (size_t i = r->line_count; i-- > 2;)
+		r->lines[r->lines[i].parent].ns += r->lines[i].ns;
 	uint64_t all = r->lines[0].ns;
 	for (uint32_t longest = cut_children(r, 0); longest;) {
 		struct line *l = &r->lines[longest];

@@ -81,11 +81,6 @@ static int sum(const struct table *t, const int *widths)
 	return all;
 }
 
-static bool is_flexible(const struct column *c)
-{
-	return c->gives == true;
-}
-
 static bool has_worth(const struct column *c)
 {
 	return c->gives > true;
@@ -115,7 +110,7 @@ static bool narrow(const struct table *t, int *widths)
 {
 	int widest = -1;
 	for (int i = 0; i < t->count; i++)
-		if (is_flexible(&t->columns[i]) && widths[i] > narrowest(&t->columns[i]) &&
+		if (t->columns[i].gives == true && widths[i] > narrowest(&t->columns[i]) &&
 		    (widest < 0 || widths[i] > widths[widest]))
 			widest = i;
 	if (widest >= 0)
