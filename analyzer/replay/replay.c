@@ -37,12 +37,18 @@ struct capture {
 	size_t joined; /* to this one, or itself */
 };
 
-/* Which segment (range of addresses) is of which graph's pool; segments are counted as they are made, so this holds in
- * each pass. What was learnt behind a request that it is about takes another pass. */
+struct owner {
+	uint32_t capture; /* whose pool; 0 = common */
+	uint64_t stream;  /* of a range that was made for a request that failed */
+	bool has_stream;
+};
+
+/* Whose which segment (range of addresses) is. They are counted as they are made, so this holds in each pass. What was
+ * learnt behind a request that it is about takes another pass. */
 struct replay_segments {
 	struct capture *captures;
 	size_t capture_count, capture_room;
-	uint32_t *owners; /* of segments: number of a capture; 0 = common */
+	struct owner *owners;
 	size_t owner_room;
 	bool learnt;
 };
@@ -51,6 +57,7 @@ struct replay_segments {
 struct span {
 	uint64_t begin, end;
 	size_t number;
+	bool failed; /* it was made for a request that failed */
 };
 
 /* Memory of the driver's. */
@@ -294,8 +301,8 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 				    .id = id,
 				    .settings = CUDA_POOL_DEFAULTS };
 	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
-	f->of_graphs = calloc(1, sizeof(*f->of_graphs));
-	if (!f->outcomes || !f->of_graphs)
+	f->segments = calloc(1, sizeof(*f->segments));
+	if (!f->outcomes || !f->segments)
 		return error_memory();
 	for (const struct process *at = f->process; at && !f->device; at = at->parent)
 		f->device = process_device(at, id);
@@ -385,6 +392,13 @@ static size_t span_from(const struct track *t, uint64_t addr)
 	return low;
 }
 
+/* That an address lies in, or NULL. */
+static struct span *span_at(const struct track *t, uint64_t addr)
+{
+	const size_t i = span_from(t, addr);
+	return i < t->span_count && t->spans[i].begin <= addr ? &t->spans[i] : NULL;
+}
+
 /* What was there goes: its end was not seen. */
 static int add_span(struct track *t, uint64_t addr, uint64_t bytes)
 {
@@ -395,7 +409,7 @@ static int add_span(struct track *t, uint64_t addr, uint64_t bytes)
 	while (gone < t->span_count && t->spans[gone].begin < addr + bytes)
 		gone++;
 	memmove(&t->spans[at + 1], &t->spans[gone], (t->span_count - gone) * sizeof(*t->spans));
-	t->spans[at] = (struct span){ addr, addr + bytes, t->spans_made++ };
+	t->spans[at] = (struct span){ addr, addr + bytes, t->spans_made++, false };
 	t->span_count = t->span_count - (gone - at) + 1;
 	return 0;
 }
@@ -589,23 +603,23 @@ static int join_captures(struct replay_segments *g, uint32_t a, uint32_t b)
  * block lies says it, also of a warm-up run without a capture. */
 static int pool_of(struct track *t, uint32_t capture, uint64_t addr, uint32_t *pool)
 {
-	struct replay_segments *g = facts_of(t)->of_graphs;
-	const size_t at = addr ? span_from(t, addr) : t->span_count;
+	struct replay_segments *g = facts_of(t)->segments;
+	const struct span *at = addr ? span_at(t, addr) : NULL;
 	size_t root;
 	int e = 0;
 	*pool = capture;
 	if (!capture && !g->capture_count)
 		return 0;
-	if (at < t->span_count && t->spans[at].begin <= addr) {
-		const size_t number = t->spans[at].number;
+	if (at) {
+		const size_t number = at->number;
 		e = vec_reserve(g->owners, g->owner_room, number + 1);
-		if (!e && capture && !g->owners[number]) {
-			g->owners[number] = capture;
+		if (!e && capture && !g->owners[number].capture) {
+			g->owners[number].capture = capture;
 			g->learnt = true;
 		} else if (!e && capture)
-			e = join_captures(g, capture, g->owners[number]);
+			e = join_captures(g, capture, g->owners[number].capture);
 		if (!e)
-			*pool = g->owners[number];
+			*pool = g->owners[number].capture;
 	}
 	if (e || !*pool)
 		return e;
@@ -702,10 +716,41 @@ static void note_stream(struct track *t, uint64_t stream)
 	t->streams[0] = stream;
 }
 
+/* A range that was made for a request that failed has a block now, of the same stream. */
+static int learn_stream(struct track *t, uint64_t addr, uint64_t stream)
+{
+	struct replay_segments *g = facts_of(t)->segments;
+	struct span *s = span_at(t, addr);
+	if (!s || !s->failed)
+		return 0;
+	s->failed = false;
+	int e = vec_reserve(g->owners, g->owner_room, s->number + 1);
+	if (e || g->owners[s->number].has_stream)
+		return e;
+	g->owners[s->number].stream = stream;
+	g->owners[s->number].has_stream = g->learnt = true;
+	return 0;
+}
+
+/* Of the range that was made for a request which failed then, if that is known. */
+static const struct owner *owner_of_failed(struct track *t)
+{
+	const struct replay_segments *g = facts_of(t)->segments;
+	const struct deed *made = find_deed(t, DEED_RESERVE, 0, 0);
+	struct span *s = made ? span_at(t, made->addr) : NULL;
+	if (!s)
+		return NULL;
+	s->failed = true;
+	return s->number < g->owner_room && g->owners[s->number].has_stream ? &g->owners[s->number] : NULL;
+}
+
 /* The trace does not have the stream of a request that failed: one for which the pool had no block, the last used
  * first. */
-static uint64_t stream_of_refused(const struct track *t, struct cuda_pool_request r)
+static uint64_t stream_of_refused(struct track *t, struct cuda_pool_request r)
 {
+	const struct owner *known = owner_of_failed(t);
+	if (known)
+		return known->stream;
 	for (size_t i = 0; i < t->stream_count; i++) {
 		r.stream = t->streams[i];
 		if (!cuda_pool_has(t->stages[0].pool, &r))
@@ -749,10 +794,11 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		differ(t, at);
 	f->unknown_sizes += r.rounded && s->size > 512;
 	note_stream(t, x->stream);
+	e = learn_stream(t, s->addr, x->stream);
 	l->addr = s->addr;
 	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
 	free(old);
-	return 0;
+	return e;
 }
 
 static void note_outside(struct track *t)
@@ -880,25 +926,25 @@ static void begin_again(struct replay *out)
 		f->requests = f->refused = f->unknown_sizes = 0;
 		f->differs = (struct replay_moment){ 0 };
 		f->run = (struct replay_outcome){ 0 };
-		f->of_graphs->learnt = false;
+		f->segments->learnt = false;
 	}
 }
 
 static bool has_learnt(const struct replay *out)
 {
 	for (size_t i = 0; i < out->count; i++)
-		if (out->tracks[i].of_graphs->learnt)
+		if (out->tracks[i].segments->learnt)
 			return true;
 	return false;
 }
 
 static void free_facts(struct replay_track *f)
 {
-	if (f->of_graphs) {
-		free(f->of_graphs->captures);
-		free(f->of_graphs->owners);
+	if (f->segments) {
+		free(f->segments->captures);
+		free(f->segments->owners);
 	}
-	free(f->of_graphs);
+	free(f->segments);
 	free(f->outcomes);
 }
 
