@@ -66,8 +66,8 @@ struct replay_track {
 	struct replay_moment differs; /* the first whose block lay elsewhere than the replay says; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as is known */
 	struct replay_outcome run;
-	struct replay_outcome *outcomes;    /* one of each case */
-	struct replay_segments *segments;   /* private to replay.c: whose they are */
+	struct replay_outcome *outcomes;  /* one of each case */
+	struct replay_segments *segments; /* private to replay.c: whose they are */
 };
 
 struct replay {
@@ -80,9 +80,9 @@ struct replay {
 struct replay_query {
 	const struct replay_case *cases;
 	size_t case_count;
-	const struct process *only;                        /* one process's pools; NULL = all */
-	uint64_t failure_ns;                               /* of that process; 0 = none is named */
-	uint64_t most_work; /* requests times cases: of more only the first case is replayed; 0 = no limit */
+	const struct process *only; /* one process's pools; NULL = all */
+	uint64_t failure_ns;        /* of that process; 0 = none is named */
+	uint64_t most_work;         /* requests times cases: of more only the first case is replayed; 0 = no limit */
 	void (*on_progress)(double done, uint64_t events); /* may be NULL */
 };
 

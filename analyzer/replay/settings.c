@@ -73,8 +73,9 @@ static bool is_power(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-/* "256:1" or ">:8": from that size on, in MiB; what lies below the first is as the first. */
-static int set_interval(const struct words *w, const char *key, char *pair, bool *first)
+/* "256:1": of that size in MiB; what lies below the first is as the first, what isn't named has none. ">:8": of all
+ * beyond the last one (before PyTorch 2.9 of that one, too). *next: behind the last one, 0 = there is none. */
+static int set_interval(const struct words *w, const char *key, char *pair, unsigned *next)
 {
 	char *value = strchr(pair, ':');
 	double n;
@@ -87,10 +88,11 @@ static int set_interval(const struct words *w, const char *key, char *pair, bool
 	if (e || (strcmp(pair, ">") && (!is_power(size) || at >= ROUNDUP_INTERVALS)) ||
 	    (n > 0 && !is_power((uint64_t)n)))
 		return e ? e : is_wrong(key, pair, "sizes and divisions are powers of two");
-	for (unsigned i = *first ? 0 : at; i < ROUNDUP_INTERVALS; i++)
-		if (*pair != '>' || !w->settings->divisions[i])
-			w->settings->divisions[i] = (uint32_t)n;
-	*first = false;
+	const bool beyond = *pair == '>';
+	const unsigned begin = beyond ? *next : *next ? at : 0, end = beyond ? ROUNDUP_INTERVALS : at + 1;
+	for (unsigned i = begin; i < end; i++)
+		w->settings->divisions[i] = (uint32_t)n;
+	*next = end;
 	return 0;
 }
 
@@ -98,7 +100,7 @@ static int set_divisions(const struct words *w, const char *key, char *value)
 {
 	double n;
 	int e = 0;
-	bool first = true;
+	unsigned next = 0;
 	if (*value != '[') {
 		e = read_number(key, value, 0, 1 << 20, &n);
 		if (!e && n > 0 && !is_power((uint64_t)n))
@@ -110,7 +112,7 @@ static int set_divisions(const struct words *w, const char *key, char *value)
 	memset(w->settings->divisions, 0, sizeof(w->settings->divisions));
 	value[strcspn(value, "]")] = 0;
 	for (char *rest = value + 1, *pair; !e && (pair = strsep(&rest, ","));)
-		e = set_interval(w, key, pair, &first);
+		e = set_interval(w, key, pair, &next);
 	return e;
 }
 
