@@ -707,7 +707,7 @@ static enum finding not_fragmented(const struct evidence_device *d, const struct
 		out, output_format("unused in our pool: %s in all%s%s; with the %s free that is less than %s%s%s",
 				   BYTES(b->unused), evidence_known(hole) ? ", largest hole " : "",
 				   evidence_known(hole) ? BYTES(hole) : "", BYTES(b->free), BYTES(d->request.bytes),
-				   apart ? apart : "", hopeless ? ": no packing would have helped" : ""));
+				   apart ? apart : "", hopeless && !apart ? ": no packing would have helped" : ""));
 	free(apart);
 	return f;
 }
