@@ -209,7 +209,7 @@ static void set_oom_verdicts(json_t *devices, const struct diagnosis *x)
 	}
 }
 
-int report_print_json(const struct report *r)
+json_t *report_json(const struct report *r)
 {
 	const struct selection *v = r->selection;
 	struct model_totals heap = model_totals(v->model, MODEL_HEAP), map = model_totals(v->model, MODEL_MAP);
@@ -232,5 +232,10 @@ int report_print_json(const struct report *r)
 	json_object_set_new(o, "losses", json_losses(&r->analysis.losses));
 	set_sites(o, r);
 	json_object_set_new(o, "unread_files", json_unread(r->selection->stacks));
-	return json_print(o);
+	return o;
+}
+
+int report_print_json(const struct report *r)
+{
+	return json_print(report_json(r));
 }
