@@ -1,0 +1,60 @@
+/* Parts of the page's data. All make JSON, as json.h does. */
+#ifndef MT_REPORT_PAGE_INTERNAL_H
+#define MT_REPORT_PAGE_INTERNAL_H
+
+#include "analyzer/report/page.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* ---- page_tree.c: call paths as they are shown, of all that the page tells ---- */
+
+struct page_tree;
+
+struct page_tree *page_tree_new(const struct selection *v);
+void page_tree_free(struct page_tree *t); /* NULL is fine */
+
+/* The node of a stack, whose outer frames are its parents; 0 = no stack is known, or the tree is full and it is that of
+ * its outer frames. */
+uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
+
+/* The number of the frame that says who wanted the stack's memory; -1: none does. */
+int64_t page_tree_site(struct page_tree *t, uint32_t stack);
+
+/* {"frames": [[function, file, line, library, language]], "nodes": [parent, frame, ...]}: node i + 1 is at 2 i; frame
+ * numbers begin with 0. */
+void page_tree_json(json_t *o, const struct page_tree *t);
+
+/* Calls f for the file and line of each frame that has them. */
+void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const char *file, uint32_t line), void *arg);
+
+/* ---- page_stacks.c ---- */
+
+/* "windows", "tracks", "stacks" of the page; `most` stacks at the most. 0 or -MT_E*. */
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
+
+/* ---- page_map.c ---- */
+
+/* "maps": how blocks lay in segments; `most` rectangles in all. */
+void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
+
+/* ---- page_series.c ---- */
+
+void page_series_json(json_t *o, const struct report *r);  /* "series": memory over time */
+void page_moments_json(json_t *o, const struct report *r); /* "moments": failures, peaks, the end */
+void page_growth_json(json_t *o, const struct report *r, struct page_tree *t);
+
+/* ---- page_source.c ---- */
+
+void page_source_json(json_t *o, const struct page_tree *t, enum page_source which);
+
+/* ---- page_verdict.c ---- */
+
+/* What happened, as HTML, into f. */
+void page_verdict_print(FILE *f, const struct report *r);
+/* Text as text, whatever it is. */
+void page_print_text(FILE *f, const char *text);
+/* What memtrace report --all prints, as text. Allocated. */
+char *page_report_text(const struct report *r);
+
+#endif

@@ -1,0 +1,255 @@
+/* What stacks had and did in windows of time: sites that look the same are one stack, and the largest are kept. */
+#include "analyzer/report/json.h"
+#include "analyzer/report/page_internal.h"
+#include "analyzer/util/vec.h"
+
+#include <uthash.h>
+
+enum { MOST_SITES = 40000 }; /* whose stacks are looked up */
+
+struct stack_key {
+	uint32_t track, node, category;
+};
+
+struct page_stack {
+	UT_hash_handle hh;
+	struct stack_key key;
+	double worth;
+	uint32_t *sites; /* indices for site_windows_site() */
+	size_t site_count, site_room;
+	bool estimated;
+};
+
+struct stack_list {
+	const struct report *report;
+	struct page_tree *tree;
+	struct page_stack *by_key, **sorted;
+	size_t count;
+};
+
+/* ---- sites become stacks ------------------------------------------------------------------------------------- */
+
+/* When it allocates, seen from the loop: what categories go by where no frame says anything. Where the program or its
+ * optimizer says what a step is, and on devices, as in the diagnosis. */
+static enum lifetime lifetime_of(const struct report *r, const struct window_site *s, const struct window_values *of)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct step_list *p = timeline_step_list(r->analysis.timeline, s->process);
+	if (site_windows_track(w, s->track)->device == MODEL_NO_DEVICE || !p || p->source == LOOP_NONE ||
+	    p->source == LOOP_SITES || p->count < 2)
+		return LIFETIME_UNKNOWN;
+	uint64_t first = UINT64_MAX, last = 0;
+	for (uint32_t i = 0; i < site_windows_count(w); i++)
+		if (of[i].allocated) {
+			first = first == UINT64_MAX ? site_windows_time(w, i) : first;
+			last = site_windows_time(w, i + 1);
+		}
+	if (last <= p->steps[0].begin_ns)
+		return LIFETIME_SETUP;
+	return last > p->steps[0].end_ns && first != UINT64_MAX ? LIFETIME_STEP : LIFETIME_FIRST_STEP;
+}
+
+static uint32_t stack_of(const struct selection *v, const struct window_site *s)
+{
+	return stacks_of_site(v->stacks, reader_process(v->reader, s->process), s->site, s->node, s->node2);
+}
+
+static int add_site(struct stack_list *l, size_t i, struct window_values *room)
+{
+	const struct selection *v = l->report->selection;
+	const struct site_windows *w = l->report->analysis.windows;
+	const struct window_site s = site_windows_site(w, i);
+	const uint32_t stack = stack_of(v, &s);
+	struct stack_key key = { .track = s.track, .node = page_tree_node(l->tree, stack) };
+	memset(room, 0, site_windows_count(w) * sizeof(*room));
+	site_windows_add(w, i, 1, room);
+	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
+	struct page_stack *found;
+	HASH_FIND(hh, l->by_key, &key, sizeof(key), found);
+	if (!found) {
+		if (!(found = calloc(1, sizeof(*found))))
+			return error_memory();
+		found->key = key;
+		HASH_ADD(hh, l->by_key, key, sizeof(found->key), found);
+		l->count++;
+	}
+	int e = vec_reserve(found->sites, found->site_room, found->site_count + 1);
+	if (e < 0)
+		return e;
+	found->sites[found->site_count++] = (uint32_t)i;
+	found->worth += s.worth;
+	return 0;
+}
+
+/* Each file once, rather than one for each stack. */
+static void look_ahead(const struct selection *v, const struct site_windows *w, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct window_site s = site_windows_site(w, i);
+		const struct process *p = reader_process(v->reader, s.process);
+		stacks_note(v->stacks, p, s.node);
+		stacks_note(v->stacks, p, s.node2);
+	}
+	stacks_look_ahead(v->stacks, NULL);
+}
+
+static int by_worth(const void *a, const void *b)
+{
+	const struct page_stack *const *x = a, *const *y = b;
+	if ((*x)->worth != (*y)->worth)
+		return (*x)->worth < (*y)->worth ? 1 : -1;
+	return memcmp(&(*x)->key, &(*y)->key, sizeof((*x)->key));
+}
+
+static int fill(struct stack_list *l)
+{
+	const struct site_windows *w = l->report->analysis.windows;
+	size_t count = site_windows_sites(w);
+	count = count < MOST_SITES ? count : MOST_SITES;
+	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
+	int e = room ? 0 : error_memory();
+	if (e == 0)
+		look_ahead(l->report->selection, w, count);
+	for (size_t i = 0; i < count && e == 0; i++)
+		e = add_site(l, i, room);
+	free(room);
+	l->sorted = e == 0 ? calloc(l->count + 1, sizeof(struct page_stack *)) : NULL;
+	if (e == 0 && !l->sorted)
+		return error_memory();
+	size_t n = 0;
+	for (struct page_stack *s = l->by_key; s && e == 0; s = s->hh.next)
+		l->sorted[n++] = s;
+	if (e == 0)
+		qsort(l->sorted, l->count, sizeof(*l->sorted), by_worth);
+	return e;
+}
+
+static void fini(struct stack_list *l)
+{
+	struct page_stack *s, *next;
+	HASH_ITER(hh, l->by_key, s, next)
+	{
+		HASH_DEL(l->by_key, s);
+		free(s->sites);
+		free(s);
+	}
+	free(l->sorted);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *json_signed(uint64_t value, uint64_t from)
+{
+	return json_integer((json_int_t)(value - from));
+}
+
+/* By window in which it differs from the one before: live bytes, blocks; at_high less live; allocated, passing. */
+static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
+{
+	json_t *o = json_object(), *at = json_array(), *live = json_array(), *blocks = json_array();
+	json_t *high = json_array(), *allocated = json_array(), *passing = json_array();
+	struct window_values last = { 0 };
+	for (uint32_t i = 0; i < count; i++) {
+		bool same = v[i].live == last.live && v[i].blocks == last.blocks && v[i].at_high == v[i].live &&
+			    last.at_high == last.live && !v[i].allocated && !v[i].passing && !last.allocated &&
+			    !last.passing;
+		if (!same) {
+			json_array_append_new(at, json_integer(i));
+			json_array_append_new(live, json_bytes(v[i].live));
+			json_array_append_new(blocks, json_bytes(v[i].blocks));
+			json_array_append_new(high, json_signed(v[i].at_high, v[i].live));
+			json_array_append_new(allocated, json_bytes(v[i].allocated));
+			json_array_append_new(passing, json_bytes(v[i].passing));
+		}
+		last = v[i];
+	}
+	json_object_set_new(o, "at", at);
+	json_object_set_new(o, "live", live);
+	json_object_set_new(o, "blocks", blocks);
+	json_object_set_new(o, "high", high);
+	json_object_set_new(o, "allocated", allocated);
+	json_object_set_new(o, "passing", passing);
+	return o;
+}
+
+static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
+			       struct window_values *room)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct selection *v = r->selection;
+	bool estimated = false;
+	memset(room, 0, site_windows_count(w) * sizeof(*room));
+	for (size_t i = 0; i < s->site_count; i++) {
+		const struct window_site site = site_windows_site(w, s->sites[i]);
+		const struct model_site *m = model_site(v->model, site.process, site.site);
+		double weight = m ? owners_weight(v->reader, m) : 1;
+		estimated = estimated || weight != 1;
+		site_windows_add(w, s->sites[i], weight, room);
+	}
+	json_t *o = json_stack_windows(room, site_windows_count(w));
+	json_object_set_new(o, "track", json_integer(s->key.track));
+	json_object_set_new(o, "node", json_integer(s->key.node));
+	const struct window_site first = site_windows_site(w, s->sites[0]);
+	json_object_set_new(o, "site", json_integer(page_tree_site(t, stack_of(v, &first))));
+	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
+	json_object_set_new(o, "sites", json_bytes(s->site_count));
+	if (estimated)
+		json_object_set_new(o, "estimated", json_true());
+	return o;
+}
+
+static json_t *json_column(const struct window_track *t, uint32_t count, size_t offset)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)&t->windows[i] + offset, sizeof(value));
+		json_array_append_new(list, json_bytes(value));
+	}
+	return list;
+}
+
+static json_t *json_track(const struct selection *v, const struct window_track *t, uint32_t count)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "kind", json_string(kind_name(t->kind)));
+	json_object_set_new(o, "device", json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->name));
+	json_object_set_new(o, "uuid", json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->uuid));
+	json_object_set_new(o, "live", json_column(t, count, offsetof(struct window_values, live)));
+	json_object_set_new(o, "high", json_column(t, count, offsetof(struct window_values, at_high)));
+	json_object_set_new(o, "allocated", json_column(t, count, offsetof(struct window_values, allocated)));
+	json_object_set_new(o, "passing", json_column(t, count, offsetof(struct window_values, passing)));
+	json_object_set_new(o, "blocks", json_column(t, count, offsetof(struct window_values, blocks)));
+	return o;
+}
+
+static bool is_shown(const struct selection *v, const struct window_track *t)
+{
+	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
+}
+
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const uint32_t count = site_windows_count(w);
+	struct stack_list l = { .report = r, .tree = tree };
+	json_t *times = json_array(), *tracks = json_array(), *stacks = json_array();
+	struct window_values *room = calloc(count + 1ul, sizeof(*room));
+	int e = room ? fill(&l) : error_memory();
+	for (uint32_t i = 0; i <= count; i++)
+		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
+	for (unsigned i = 0; i < site_windows_tracks(w); i++)
+		json_array_append_new(tracks, is_shown(r->selection, site_windows_track(w, i))
+						      ? json_track(r->selection, site_windows_track(w, i), count)
+						      : json_null());
+	for (size_t i = 0; i < l.count && e == 0 && json_array_size(stacks) < most; i++)
+		if (is_shown(r->selection, site_windows_track(w, l.sorted[i]->key.track)))
+			json_array_append_new(stacks, json_page_stack(r, tree, l.sorted[i], room));
+	json_object_set_new(o, "times_s", times);
+	json_object_set_new(o, "tracks", tracks);
+	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));
+	json_object_set_new(o, "stacks", stacks);
+	free(room);
+	fini(&l);
+	return e;
+}
