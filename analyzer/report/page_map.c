@@ -4,6 +4,7 @@
 #include "analyzer/model/pool_layout.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
+#include "analyzer/util/vec.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,11 @@ struct map {
 	struct page_tree *tree;
 	uint64_t unit; /* blocks and holes below that are joined with their neighbours */
 	size_t count;  /* rectangles so far */
+	/* by process and site: their node, and 1; 0 = not looked up yet */
+	struct known {
+		uint32_t *nodes;
+		size_t count, room;
+	} *known;
 };
 
 struct rectangle {
@@ -22,7 +28,7 @@ struct rectangle {
 	uint32_t node, blocks;
 };
 
-static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
+static uint32_t look_up(const struct map *m, uint32_t process, uint32_t site)
 {
 	const struct selection *v = m->report->selection;
 	const struct model_site *s = model_site(v->model, process, site);
@@ -30,6 +36,18 @@ static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
 		return 0;
 	return page_tree_node(m->tree, stacks_of_site(v->stacks, reader_process(v->reader, process), site, s->node,
 						      s->node2));
+}
+
+static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
+{
+	struct known *k = &m->known[process];
+	if (site == UINT32_MAX)
+		return 0;
+	if (site >= k->count && vec_extend(k->nodes, k->count, k->room, site + 1ul) < 0)
+		return look_up(m, process, site);
+	if (!k->nodes[site])
+		k->nodes[site] = look_up(m, process, site) + 1;
+	return k->nodes[site] - 1;
 }
 
 static void append(json_t *list, const struct rectangle *r)
@@ -174,23 +192,27 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 {
 	const struct selection *v = r->selection;
 	const struct site_windows *w = r->analysis.windows;
-	struct map m = { .report = r, .tree = t };
+	const unsigned processes = reader_processes(v->reader);
+	struct map m = { .report = r, .tree = t, .known = calloc(processes + 1ul, sizeof(*m.known)) };
 	json_t *list = json_array();
 	size_t count = site_windows_layouts(w);
 	for (unsigned i = 0; i < model_ooms(v->model); i++)
 		count += model_oom(v->model, i)->layout != NULL;
 	const size_t each = count ? most / count : 0;
-	for (unsigned i = 0; i < model_ooms(v->model); i++) {
+	for (unsigned i = 0; m.known && i < model_ooms(v->model); i++) {
 		const struct model_oom *oom = model_oom(v->model, i);
 		const struct process *p = reader_process(v->reader, oom->process);
 		if (oom->layout && selection_has(v, p) && selection_has_device(v, oom->device))
 			json_array_append_new(list, json_map(&m, model_device(v->model, oom->device), oom->at.ns,
 							     oom->layout, oom, each));
 	}
-	for (size_t i = 0; i < site_windows_layouts(w); i++) {
+	for (size_t i = 0; m.known && i < site_windows_layouts(w); i++) {
 		const struct window_layout *at = site_windows_layout(w, i);
 		json_array_append_new(list,
 				      json_map(&m, model_device(v->model, at->device), at->ns, at->layout, NULL, each));
 	}
+	for (unsigned id = 0; m.known && id < processes; id++)
+		free(m.known[id].nodes);
+	free(m.known);
 	json_object_set_new(o, "maps", list);
 }

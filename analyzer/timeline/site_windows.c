@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORGOTTEN UINT32_MAX
+#define FORGOTTEN   UINT32_MAX
+#define MOST_BLOCKS 600000 /* in all layouts, about */
 
 /* A window in which a site changed. */
 struct entry {
@@ -47,6 +48,7 @@ struct end {
 struct planned {
 	uint64_t ns;
 	uint32_t device;
+	bool peak;
 };
 
 struct site_windows {
@@ -68,7 +70,7 @@ struct site_windows {
 	struct planned plan[SITE_WINDOWS_LAYOUTS];
 	size_t plan_count, next_plan;
 	struct window_layout layouts[SITE_WINDOWS_LAYOUTS];
-	size_t layout_count;
+	size_t layout_count, layout_blocks, skip;
 	int error;
 };
 
@@ -168,10 +170,10 @@ static void plan_layouts(struct site_windows *w)
 		const struct model_device *d = model_device(m, i);
 		if (!has_pool(d) || !selection_has_device(w->selection, i))
 			continue;
-		w->plan[w->plan_count++] = (struct planned){ d->peak.ns, i };
+		w->plan[w->plan_count++] = (struct planned){ d->peak.ns, i, true };
 		for (unsigned k = 1; k < each; k++)
 			w->plan[w->plan_count++] =
-				(struct planned){ from + (uint64_t)((double)(to - from) * k / each), i };
+				(struct planned){ from + (uint64_t)((double)(to - from) * k / each), i, false };
 	}
 	qsort(w->plan, w->plan_count, sizeof(*w->plan), by_plan);
 }
@@ -442,17 +444,30 @@ static void forget(struct site_windows *w)
 
 /* ---- the pass ------------------------------------------------------------------------------------------------ */
 
+/* A layout takes as long as it has blocks: where there are many, fewer are taken, evenly from there on. */
+static void thin_out(struct site_windows *w, size_t blocks)
+{
+	const size_t left = w->plan_count - w->next_plan;
+	w->layout_blocks += blocks;
+	const size_t room = w->layout_blocks < MOST_BLOCKS ? MOST_BLOCKS - w->layout_blocks : 1;
+	w->skip = blocks * left / room;
+}
+
 static void take_layout(struct site_windows *w, const struct planned *p)
 {
 	struct pool_layout *l = NULL;
-	if (!w->pass || p->device >= model_devices(w->pass))
+	if (!w->pass || p->device >= model_devices(w->pass) || (w->skip && !p->peak)) {
+		w->skip -= w->skip > 0;
 		return;
+	}
 	int e = pool_layout_take(&l, w->pass, p->device, UINT32_MAX);
 	w->error = e < 0 ? e : w->error;
-	if (l && l->segment_count)
-		w->layouts[w->layout_count++] = (struct window_layout){ p->device, p->ns, l };
-	else
+	if (!l || !l->segment_count) {
 		pool_layout_free(l);
+		return;
+	}
+	w->layouts[w->layout_count++] = (struct window_layout){ p->device, p->ns, l };
+	thin_out(w, l->block_count);
 }
 
 /* Before the event is accounted for. */

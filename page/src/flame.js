@@ -120,9 +120,17 @@ export function chosen(tree) {
   return node;
 }
 
-// Where nothing was chosen: the way down along the largest part, to the last frame of its own.
-export function largest(tree) {
-  let node = tree;
+// Where nothing was chosen: the line that a verdict names, where it has most; else the way down along the largest part, to the last frame of its own.
+export function largest(data, track, tree) {
+  const named = data.report.verdicts.filter(v => v.device === (track.device ?? "host")).flatMap(v => v.sites).map(s => s.split(" ")[0]);
+  let node = tree, best = null;
+  if (named.length) {
+    (function look(n) {
+      if (n.frame !== undefined && framePlace(data, n.frame) === named[0] && n.value > (best?.value ?? 0)) best = n;
+      n.children.forEach(look);
+    })(tree);
+    if (best) return best;
+  }
   while (node.children.length) {
     const next = node.children.filter(c => !c.others).sort((a, b) => b.value - a.value)[0];
     if (!next) break;

@@ -79,7 +79,7 @@ function madeBy(data, node) {
 
 export function drawSite(data, track, tree, box) {
   if (!tree) { fill(box); return; }
-  const node = chosen(tree) ?? (state.node ? null : largest(tree));
+  const node = chosen(tree) ?? (state.node ? null : largest(data, track, tree));
   if (!node || node.frame === undefined) {
     fill(box, el("h2", {}, track.title), el("p", { class: "big" }, bytes(tree.all)), el("p", { class: "dim" }, state.node ? "The chosen frame has nothing at this moment or in this range." : "Click on a frame to see its code, its course over time and how it grows; shift-click shows it alone."));
     return;

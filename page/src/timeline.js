@@ -20,7 +20,9 @@ function layersOf(data, track, groups) {
     }
   }
   for (let i = 0; i < data.count; i++) others[i] += Math.max(0, track.high[i] - known[i]);
-  const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).reverse();
+  // the steadiest at the bottom, so that what grows is seen to grow
+  const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
+  const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
   if (others.some(v => v > 0)) list.push({ key: "", name: "others", colour: css("--other"), values: others });
   return list;
 }
@@ -108,13 +110,14 @@ function drawAround(u, data, track) {
   ctx.clip();
   // phases: a tint and a name where there is room
   const phases = (data.report.phases ?? []).filter(p => p.end_s > p.start_s);
+  const names = [];
   let used = left;
   phases.slice(0, 60).forEach((p, i) => {
     const a = Math.max(left, X(p.start_s)), b = Math.min(right, X(p.end_s));
     if (b - a < 2 * pr) return;
     if (i % 2) { ctx.fillStyle = css("--fg"); ctx.globalAlpha = 0.035; ctx.fillRect(a, top, b - a, bbox.height); ctx.globalAlpha = 1; }
     const name = cut(p.name, Math.floor((b - a) / (6.4 * pr)));
-    if (b - a > 60 * pr && a >= used) used = a + 4 * pr + text(ctx, name, a + 4 * pr, top + 11 * pr, css("--dim"));
+    if (b - a > 60 * pr && a >= used) { names.push([name, a + 2 * pr]); used = b; }
   });
   // steps: ticks at the bottom
   const steps = data.report.steps?.list ?? [];
@@ -151,7 +154,7 @@ function drawAround(u, data, track) {
     ctx.moveTo(left, Y(layers.limit.bytes));
     ctx.lineTo(right, Y(layers.limit.bytes));
     ctx.stroke();
-    text(ctx, `${layers.limit.name} ${bytes(layers.limit.bytes)}`, right - 4 * pr, Y(layers.limit.bytes) - 4 * pr, css("--bad"), "right", css("--bg"));
+    text(ctx, `${layers.limit.name} ${bytes(layers.limit.bytes)}`, left + 6 * pr, Y(layers.limit.bytes) + 14 * pr, css("--bad"), "left", css("--bg"));
   }
   const f = layers.forecast;
   if (f && f.at !== null) {
@@ -198,6 +201,7 @@ function drawAround(u, data, track) {
     ctx.stroke();
   }
   ctx.restore();
+  for (const [name, x] of names) text(ctx, name, x, top - 5 * pr, css("--dim"));
 }
 
 function nice(max) {
@@ -213,7 +217,7 @@ function make(data, track, box) {
   const top = layers.top;
   const options = {
     width, height,
-    padding: [6, 8, 0, 0],
+    padding: [18, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, lock: false },
     select: { show: true },
@@ -357,8 +361,9 @@ export function drawTimeline(data, track, boxes, changed) {
     if (!layers || layers.track !== track) view = null;
     const groups = groupsOf(data, track, by), limit = limitOf(data, track), lines = linesOf(data, track);
     const peak = Math.max(track.peak, ...lines.map(l => l.peak), 1);
+    const failed = data.raw.moments.some(m => m.name === "OOM" && (m.track === track.name || m.track === track.device));
     const limitShown = limit.bytes && limit.bytes < peak * 2.5;
-    layers = { track, groups, list: layersOf(data, track, groups), lines, limit, limitShown, forecast: limitShown ? forecastOf(data, track) : null, top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08 };
+    layers = { track, groups, list: layersOf(data, track, groups), lines, limit, limitShown, forecast: limitShown && !failed ? forecastOf(data, track) : null, top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08 };
     if (plot) plot.destroy();
     if (!strip) {
       strip = boxes.strip;
