@@ -18,6 +18,12 @@ void page_tree_free(struct page_tree *t); /* NULL is fine */
  * its outer frames. */
 uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
 
+/* That node is told of: what no one is told of is left out of the JSON. Returns it. */
+uint32_t page_tree_use(struct page_tree *t, uint32_t node);
+
+/* The node itself, or of a path of more than `depth` frames that of its outermost ones. */
+uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth);
+
 /* The number of the frame that says who wanted the stack's memory; -1: none does. */
 int64_t page_tree_site(struct page_tree *t, uint32_t stack);
 

@@ -50,12 +50,12 @@ static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
 	return k->nodes[site] - 1;
 }
 
-static void append(json_t *list, const struct rectangle *r)
+static void append(const struct map *m, json_t *list, const struct rectangle *r)
 {
 	json_array_append_new(list, json_bytes(r->offset));
 	json_array_append_new(list, json_bytes(r->end - r->offset));
 	json_array_append_new(list, json_bytes(r->used));
-	json_array_append_new(list, json_integer(r->node));
+	json_array_append_new(list, json_integer(page_tree_use(m->tree, r->node)));
 	json_array_append_new(list, json_integer(r->blocks));
 }
 
@@ -77,7 +77,7 @@ static json_t *json_rectangles(struct map *m, const struct pool_layout_segment *
 					  b->size,	     node_of(m, s->process, b->site), 1 };
 		if (!last.blocks || !joins(m, &last, &next)) {
 			if (last.blocks)
-				append(list, &last);
+				append(m, list, &last);
 			m->count += last.blocks > 0;
 			last = next;
 			continue;
@@ -93,7 +93,7 @@ static json_t *json_rectangles(struct map *m, const struct pool_layout_segment *
 		}
 	}
 	if (last.blocks)
-		append(list, &last);
+		append(m, list, &last);
 	m->count += last.blocks > 0;
 	return list;
 }
@@ -124,7 +124,7 @@ static json_t *json_pins(const struct map *m, const struct pool_layout *l)
 		return list;
 	for (size_t i = 0; i < count && i < MOST_PINS; i++) {
 		json_t *o = json_object();
-		json_object_set_new(o, "node", json_integer(node_of(m, pins[i].process, pins[i].site)));
+		json_object_set_new(o, "node", json_integer(page_tree_use(m->tree, node_of(m, pins[i].process, pins[i].site))));
 		json_object_set_new(o, "held", json_bytes(pins[i].held));
 		json_object_set_new(o, "blocks", json_bytes(pins[i].blocks));
 		json_object_set_new(o, "pinned", json_bytes(pins[i].pinned));

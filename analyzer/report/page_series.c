@@ -171,7 +171,7 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	json_object_set_new(out, "memory", json_string(kind_name(kind)));
 	json_object_set_new(out, "device", json_text(device));
 	json_object_set_new(out, "pid", json_integer(reader_process(v->reader, g->process)->pid));
-	json_object_set_new(out, "node", json_integer(o->stack_count ? page_tree_node(t, o->stacks[0].stack) : 0));
+	json_object_set_new(out, "node", json_integer(o->stack_count ? page_tree_use(t, page_tree_node(t, o->stacks[0].stack)) : 0));
 	json_object_set_new(out, "stepped", json_boolean(g->stepped));
 	json_object_set_new(out, "kind", json_string(growth_name(g->growth.kind)));
 	json_object_set_new(out, "certainty", json_string(certainty_name(g->growth.certainty)));

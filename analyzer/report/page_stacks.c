@@ -5,7 +5,8 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 40000 }; /* whose stacks are looked up */
+enum { MOST_SITES = 60000 };    /* whose stacks are looked up */
+#define TAIL 0.004             /* of a track: sites that all together had less are not looked at */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -17,7 +18,7 @@ struct page_stack {
 	double worth;
 	uint32_t *sites; /* indices for site_windows_site() */
 	size_t site_count, site_room;
-	bool estimated;
+	bool folded; /* of what lies further in only the sum is told */
 };
 
 struct stack_list {
@@ -54,6 +55,27 @@ static uint32_t stack_of(const struct selection *v, const struct window_site *s)
 	return stacks_of_site(v->stacks, reader_process(v->reader, s->process), s->site, s->node, s->node2);
 }
 
+/* The stack of that key, which is made if it is new; NULL when there is no memory. */
+static struct page_stack *stack_at(struct stack_list *l, const struct stack_key *key)
+{
+	struct page_stack *found;
+	HASH_FIND(hh, l->by_key, key, sizeof(*key), found);
+	if (found || !(found = calloc(1, sizeof(*found))))
+		return found;
+	found->key = *key;
+	HASH_ADD(hh, l->by_key, key, sizeof(found->key), found);
+	l->count++;
+	return found;
+}
+
+static int append_site(struct page_stack *s, uint32_t site)
+{
+	int e = s ? vec_reserve(s->sites, s->site_room, s->site_count + 1) : error_memory();
+	if (e == 0)
+		s->sites[s->site_count++] = site;
+	return e;
+}
+
 static int add_site(struct stack_list *l, size_t i, struct window_values *room)
 {
 	const struct selection *v = l->report->selection;
@@ -64,21 +86,26 @@ static int add_site(struct stack_list *l, size_t i, struct window_values *room)
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	site_windows_add(w, i, 1, room);
 	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
-	struct page_stack *found;
-	HASH_FIND(hh, l->by_key, &key, sizeof(key), found);
-	if (!found) {
-		if (!(found = calloc(1, sizeof(*found))))
-			return error_memory();
-		found->key = key;
-		HASH_ADD(hh, l->by_key, key, sizeof(found->key), found);
-		l->count++;
+	struct page_stack *found = stack_at(l, &key);
+	int e = append_site(found, (uint32_t)i);
+	if (e == 0)
+		found->worth += s.worth;
+	return e;
+}
+
+/* How many sites, of those with the most worth, leave nearly nothing of any track to the others. */
+static size_t worth_looking(const struct site_windows *w)
+{
+	double *rest = calloc(site_windows_tracks(w) + 1ul, sizeof(*rest));
+	size_t count = site_windows_sites(w);
+	while (rest && count) {
+		const struct window_site s = site_windows_site(w, count - 1);
+		if ((rest[s.track] += s.worth) > TAIL)
+			break;
+		count--;
 	}
-	int e = vec_reserve(found->sites, found->site_room, found->site_count + 1);
-	if (e < 0)
-		return e;
-	found->sites[found->site_count++] = (uint32_t)i;
-	found->worth += s.worth;
-	return 0;
+	free(rest);
+	return count < MOST_SITES ? count : MOST_SITES;
 }
 
 /* Each file once, rather than one for each stack. */
@@ -104,8 +131,7 @@ static int by_worth(const void *a, const void *b)
 static int fill(struct stack_list *l)
 {
 	const struct site_windows *w = l->report->analysis.windows;
-	size_t count = site_windows_sites(w);
-	count = count < MOST_SITES ? count : MOST_SITES;
+	const size_t count = worth_looking(w);
 	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
 	int e = room ? 0 : error_memory();
 	if (e == 0)
@@ -113,14 +139,60 @@ static int fill(struct stack_list *l)
 	for (size_t i = 0; i < count && e == 0; i++)
 		e = add_site(l, i, room);
 	free(room);
-	l->sorted = e == 0 ? calloc(l->count + 1, sizeof(struct page_stack *)) : NULL;
-	if (e == 0 && !l->sorted)
-		return error_memory();
+	return e;
+}
+
+static int sort(struct stack_list *l)
+{
 	size_t n = 0;
-	for (struct page_stack *s = l->by_key; s && e == 0; s = s->hh.next)
+	free(l->sorted);
+	l->sorted = calloc(l->count + 1, sizeof(struct page_stack *));
+	if (!l->sorted)
+		return error_memory();
+	for (struct page_stack *s = l->by_key; s; s = s->hh.next)
 		l->sorted[n++] = s;
-	if (e == 0)
-		qsort(l->sorted, l->count, sizeof(*l->sorted), by_worth);
+	qsort(l->sorted, l->count, sizeof(*l->sorted), by_worth);
+	return 0;
+}
+
+static void drop(struct stack_list *l, struct page_stack *s)
+{
+	HASH_DEL(l->by_key, s);
+	l->count--;
+	free(s->sites);
+	free(s);
+}
+
+/* All but the first `keep` become those of their outermost frames. */
+static int fold(struct stack_list *l, size_t keep, unsigned depth)
+{
+	const size_t count = l->count;
+	int e = 0;
+	for (size_t i = keep; i < count && e == 0; i++) {
+		struct page_stack *s = l->sorted[i];
+		struct stack_key key = s->key;
+		key.node = page_tree_outer(l->tree, key.node, depth);
+		if (key.node == s->key.node)
+			continue;
+		struct page_stack *outer = stack_at(l, &key);
+		for (size_t k = 0; k < s->site_count && e == 0; k++)
+			e = append_site(outer, s->sites[k]);
+		if (e == 0) {
+			outer->worth += s->worth;
+			outer->folded = true;
+			drop(l, s);
+		}
+	}
+	return e < 0 ? e : sort(l);
+}
+
+/* Down to `most`: the small ones lose their inner frames, as many as it takes. */
+static int fold_all(struct stack_list *l, size_t most)
+{
+	static const unsigned depths[] = { 12, 8, 5, 3, 2, 1 };
+	int e = sort(l);
+	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths) && e == 0 && l->count > most; i++)
+		e = fold(l, most * 3 / 4, depths[i]);
 	return e;
 }
 
@@ -188,9 +260,9 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	}
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
-	json_object_set_new(o, "node", json_integer(s->key.node));
+	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
 	const struct window_site first = site_windows_site(w, s->sites[0]);
-	json_object_set_new(o, "site", json_integer(page_tree_site(t, stack_of(v, &first))));
+	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, &first))));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
 	if (estimated)
@@ -236,6 +308,8 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, 
 	json_t *times = json_array(), *tracks = json_array(), *stacks = json_array();
 	struct window_values *room = calloc(count + 1ul, sizeof(*room));
 	int e = room ? fill(&l) : error_memory();
+	if (e == 0)
+		e = fold_all(&l, most);
 	for (uint32_t i = 0; i <= count; i++)
 		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
 	for (unsigned i = 0; i < site_windows_tracks(w); i++)

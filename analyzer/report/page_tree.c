@@ -17,6 +17,7 @@ struct tree_frame {
 	struct frame_key key;
 	const char *language;
 	uint32_t line, index;
+	bool used;
 };
 
 struct node_key {
@@ -27,6 +28,8 @@ struct tree_node {
 	UT_hash_handle hh;
 	struct node_key key;
 	uint32_t index; /* from 1 on */
+	unsigned depth; /* frames, with its own */
+	bool used;
 };
 
 struct page_tree {
@@ -94,6 +97,7 @@ static uint32_t child_of(struct page_tree *t, uint32_t parent, uint32_t frame)
 	found->key = key;
 	t->nodes[t->node_count++] = found;
 	found->index = (uint32_t)t->node_count;
+	found->depth = 1 + (parent ? t->nodes[parent - 1]->depth : 0);
 	HASH_ADD(hh, t->by_path, key, sizeof(found->key), found);
 	return found->index;
 }
@@ -119,11 +123,29 @@ uint32_t page_tree_node(struct page_tree *t, uint32_t stack)
 	return node;
 }
 
+uint32_t page_tree_use(struct page_tree *t, uint32_t node)
+{
+	for (uint32_t at = node; at && !t->nodes[at - 1]->used; at = t->nodes[at - 1]->key.parent) {
+		t->nodes[at - 1]->used = true;
+		t->frames[t->nodes[at - 1]->key.frame]->used = true;
+	}
+	return node;
+}
+
+uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth)
+{
+	while (node && t->nodes[node - 1]->depth > depth)
+		node = t->nodes[node - 1]->key.parent;
+	return node;
+}
+
 int64_t page_tree_site(struct page_tree *t, uint32_t stack)
 {
 	const struct selection *v = t->selection;
 	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
-	const struct tree_frame *found = f ? frame_of(t, f) : NULL;
+	struct tree_frame *found = f ? frame_of(t, f) : NULL;
+	if (found)
+		found->used = true;
 	return found ? (int64_t)found->index : -1;
 }
 
@@ -145,10 +167,11 @@ void page_tree_json(json_t *o, const struct page_tree *t)
 {
 	json_t *frames = json_array(), *nodes = json_array();
 	for (size_t i = 0; i < t->frame_count; i++)
-		json_array_append_new(frames, json_tree_frame(t->frames[i]));
+		json_array_append_new(frames, t->frames[i]->used ? json_tree_frame(t->frames[i]) : json_null());
 	for (size_t i = 0; i < t->node_count; i++) {
-		json_array_append_new(nodes, json_integer(t->nodes[i]->key.parent));
-		json_array_append_new(nodes, json_integer(t->nodes[i]->key.frame));
+		const struct tree_node *n = t->nodes[i];
+		json_array_append_new(nodes, json_integer(n->used ? n->key.parent : 0));
+		json_array_append_new(nodes, json_integer(n->used ? n->key.frame : 0));
 	}
 	json_object_set_new(o, "frames", frames);
 	json_object_set_new(o, "nodes", nodes);
@@ -158,6 +181,6 @@ void page_tree_json(json_t *o, const struct page_tree *t)
 void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const char *file, uint32_t line), void *arg)
 {
 	for (size_t i = 0; i < t->frame_count; i++)
-		if (t->frames[i]->key.file && t->frames[i]->line)
+		if (t->frames[i]->used && t->frames[i]->key.file && t->frames[i]->line)
 			f(arg, t->frames[i]->key.file, t->frames[i]->line);
 }

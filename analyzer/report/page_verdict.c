@@ -1,4 +1,5 @@
 /* What happened, as HTML that reads without scripts: in a mail, or where a server forbids them. */
+#include "analyzer/report/json_devices.h"
 #include "analyzer/report/page_internal.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
@@ -108,11 +109,10 @@ static const struct model_device *device_of(const struct report *r)
 
 static char *step_text(const struct report *r, const struct model_oom *o)
 {
-	const struct step_list *p = timeline_step_list(r->analysis.timeline, o->process);
-	for (size_t i = 0; p && p->source != LOOP_NONE && i < p->count; i++)
-		if (o->at.ns >= p->steps[i].begin_ns && o->at.ns <= p->steps[i].end_ns)
-			return output_format(", step %llu", (unsigned long long)p->steps[i].number);
-	return strdup("");
+	uint64_t number;
+	return json_devices_step(r->analysis.timeline, o, &number)
+		       ? output_format(", step %llu", (unsigned long long)number)
+		       : strdup("");
 }
 
 static const char *first_cause(const struct report *r)
@@ -139,15 +139,18 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
 			      ? output_format(" (from the driver %s)", BYTES(o->block_bytes))
 			      : strdup("");
+	char *ended = o->outcome == OUTCOME_FATAL
+			      ? output_format(" and ended it with %s.", exit_text(p, exit, sizeof(exit)))
+			      : strdup("");
 	paragraph(f, "asked",
-		  output_format("Process %u %s asked for %s%s%s. %s", p->pid, p->name, BYTES(o->requested_bytes),
+		  output_format("Process %u %s asked for %s%s%s. %s%s", p->pid, p->name, BYTES(o->requested_bytes),
 				block ? block : "", left ? left : "",
 				o->outcome == OUTCOME_CAUGHT    ? "It was caught, and the run went on."
-				: o->outcome == OUTCOME_FATAL   ? "It was not caught."
+				: o->outcome == OUTCOME_FATAL   ? "It was not caught"
 				: p->state == PROCESS_RUNNING ? "It still runs."
-								: "How it ended is not known."));
-	if (o->outcome == OUTCOME_FATAL)
-		paragraph(f, "asked", output_format("The process ended with %s.", exit_text(p, exit, sizeof(exit))));
+								: "How it ended is not known.",
+				ended ? ended : ""));
+	free(ended);
 	free(all);
 	free(left);
 	free(block);

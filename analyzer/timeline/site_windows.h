@@ -21,7 +21,7 @@
 #include "analyzer/timeline/timeline.h"
 
 enum { SITE_WINDOWS = 256, SITE_WINDOWS_MOMENTS = 48, SITE_WINDOWS_MOST = SITE_WINDOWS + SITE_WINDOWS_MOMENTS };
-enum { SITE_WINDOWS_ENTRIES = 1 << 20 };
+enum { SITE_WINDOWS_ENTRIES = 3 << 20 };
 
 struct site_windows;
 

@@ -13,7 +13,7 @@ export function groupsOf(data, track, by) {
     return { by, of: s => s.category, list, colour: s => categoryColour(s.category) };
   }
   const sums = new Map();
-  for (const s of track.stacks) sums.set(s.site, (sums.get(s.site) ?? 0) + Math.max(...s.high));
+  for (const s of track.stacks) if (s.site >= -1) sums.set(s.site, (sums.get(s.site) ?? 0) + Math.max(...s.high));
   const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([key]) => key);
   const index = new Map(top.map((key, i) => [key, i]));
   const list = top.map((key, i) => ({ key, name: key < 0 ? "no stack" : `${frameName(data, key)}  ${framePlace(data, key)}`, colour: placeColour(i) }));

@@ -126,7 +126,7 @@ function drawBar() {
   if (held) search.focus();
 }
 
-const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b) };
+const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b) };
 
 function drawLow(changed) {
   const onlyNode = changed && changed.size === 1 && changed.has("node");

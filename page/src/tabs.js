@@ -29,7 +29,7 @@ function ownerRows(data, track) {
 
 export function drawOwners(data, track, box) {
   const { rows, rest } = ownerRows(data, track), mode = modes[state.mode].name.toLowerCase();
-  const name = r => r.site < 0 ? "no stack" : frameName(data, r.site), place = r => r.site < 0 ? "" : framePlace(data, r.site);
+  const name = r => r.site === -2 ? "small sites together" : r.site < 0 ? "no stack" : frameName(data, r.site), place = r => r.site < 0 ? "" : framePlace(data, r.site);
   const columns = [{ name: mode, number: true }, { name: "%", number: true }, { name: "blocks", number: true }, { name: "grew in range", number: true }, { name: "allocated in range", number: true }, { name: "stacks", number: true }, { name: "for" }, { name: "allocated by", code: true }, { name: "where", code: true }];
   const all = rows.reduce((sum, r) => sum + r.value, 0) + Math.max(0, rest);
   const list = rows.map(r => Object.assign([size(r.value), cell(r.value, percent(r.value, all)), number(r.blocks), size(r.grew), size(r.allocated), number(r.stacks), r.category.replaceAll("_", " "), { value: name(r), text: cut(name(r), 70), title: name(r) }, { value: place(r), text: place(r), title: r.site < 0 ? "" : data.frames[r.site][1] ?? "" }], { row: r }));
@@ -41,16 +41,16 @@ export function drawOwners(data, track, box) {
 
 // ---- growth ----
 
-export function drawGrowth(data, box) {
+export function drawGrowth(data, track, box) {
   const steps = data.report.steps, growing = data.raw.growing;
   const parts = [];
   if (steps && steps.source !== "none") {
     parts.push(el("p", {}, `${count(steps.count)} steps of ${seconds(steps.period_s)} each, ${steps.source === "inferred" ? "found without marks" : `as ${steps.source} say`}. Low and high point of each, by memory:`));
-    for (const [name, g] of Object.entries(steps.growth)) {
+    const first = track.kind === "heap" ? "host" : track.name, grown = Object.entries(steps.growth).sort((a, b) => (b[0] === first) - (a[0] === first));
+    for (const [name, g] of grown) {
       const list = steps.list.filter(s => !s.partial && s.low_bytes[name] !== undefined);
       if (list.length < 2 || !list.some(s => s.high_bytes[name])) continue;
-      const x = list.map(s => s.number), ends = g.runs_out_at_step, last = list.at(-1);
-      const band = ends && g.limit_bytes ? { x: [last.number, Math.min(ends.at, last.number * 2.5)], y: [last.high_bytes[name], g.limit_bytes] } : null;
+      const ends = g.runs_out_at_step;
       parts.push(el("section", { class: "growth" }, el("h3", {}, name),
         forecastChart(list, name, g),
         facts([
@@ -81,7 +81,7 @@ function forecastChart(list, name, g) {
   const canvas = el("canvas", { class: "course", role: "img", "aria-label": `low and high points of ${name} by step` }), height = 120;
   canvas.style.height = `${height}px`;
   requestAnimationFrame(() => {
-    const pr = devicePixelRatio, w = canvas.clientWidth, h = height, ctx = canvas.getContext("2d"), ends = g.runs_out_at_step;
+    const pr = devicePixelRatio, w = canvas.clientWidth, h = height, ctx = canvas.getContext("2d"), ends = g.limit_bytes && g.runs_out_at_step?.at < 4 * list.at(-1).number ? g.runs_out_at_step : null;
     canvas.width = w * pr;
     canvas.height = h * pr;
     ctx.scale(pr, pr);

@@ -39,6 +39,8 @@ function linesOf(data, track) {
     if (!found) continue;
     const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
     found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
+    const most = Math.max(...found.high);
+    if (most > track.peak * 2.5) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
     lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
   }
   return lines;
@@ -350,7 +352,7 @@ export function legend(data, track) {
     return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 44)} `, el("span", { class: "dim" }, bytes(sum)));
   });
   const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
-  return groups ? [...items.slice(0, 7), ...lines] : items;
+  return [...items.slice(0, 7), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
 }
 
 export function drawTimeline(data, track, boxes, changed) {
