@@ -18,6 +18,11 @@ void page_tree_free(struct page_tree *t); /* NULL is fine */
  * its outer frames. */
 uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
 
+/* A node without an outer one, of a name that is no function's: `label` is a constant. Or of the frame that says who
+ * wanted the stack's memory; 0: none does. */
+uint32_t page_tree_label(struct page_tree *t, const char *label);
+uint32_t page_tree_alone(struct page_tree *t, uint32_t stack);
+
 /* That node is told of: what no one is told of is left out of the JSON. Returns it. */
 uint32_t page_tree_use(struct page_tree *t, uint32_t node);
 

@@ -1,11 +1,12 @@
 /* What stacks had and did in windows of time: sites that look the same are one stack, and the largest are kept. */
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
+#include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/util/vec.h"
 
 #include <uthash.h>
 
-enum { MOST_SITES = 60000 };    /* whose stacks are looked up */
+enum { MOST_SITES = 10000 };    /* whose whole stacks are shown; of others what they were for, or the line */
 #define TAIL 0.004             /* of a track: sites that all together had less are not looked at */
 
 struct stack_key {
@@ -76,20 +77,33 @@ static int append_site(struct page_stack *s, uint32_t site)
 	return e;
 }
 
+/* As the report's lists have it: what modules and libraries need for themselves has one name. */
+static uint32_t small_node(struct stack_list *l, uint32_t stack)
+{
+	const char *label = builtin_suppressed_library(l->report->selection->stacks, stack);
+	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
+}
+
 static int add_site(struct stack_list *l, size_t i, struct window_values *room)
 {
 	const struct selection *v = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
 	const struct window_site s = site_windows_site(w, i);
 	const uint32_t stack = stack_of(v, &s);
-	struct stack_key key = { .track = s.track, .node = page_tree_node(l->tree, stack) };
-	memset(room, 0, site_windows_count(w) * sizeof(*room));
-	site_windows_add(w, i, 1, room);
+	struct stack_key key = { .track = s.track,
+				 .node = i < MOST_SITES ? page_tree_node(l->tree, stack) : small_node(l, stack) };
+	if (site_windows_track(w, s.track)->device != MODEL_NO_DEVICE) {
+		memset(room, 0, site_windows_count(w) * sizeof(*room));
+		site_windows_add(w, i, 1, room);
+		site_windows_sum(w, room);
+	}
 	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
 	struct page_stack *found = stack_at(l, &key);
 	int e = append_site(found, (uint32_t)i);
-	if (e == 0)
+	if (e == 0) {
 		found->worth += s.worth;
+		found->folded = found->folded || i >= MOST_SITES;
+	}
 	return e;
 }
 
@@ -105,7 +119,7 @@ static size_t worth_looking(const struct site_windows *w)
 		count--;
 	}
 	free(rest);
-	return count < MOST_SITES ? count : MOST_SITES;
+	return count;
 }
 
 /* Each file once, rather than one for each stack. */
@@ -258,6 +272,7 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
 	}
+	site_windows_sum(w, room);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));

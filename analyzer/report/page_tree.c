@@ -123,6 +123,20 @@ uint32_t page_tree_node(struct page_tree *t, uint32_t stack)
 	return node;
 }
 
+uint32_t page_tree_label(struct page_tree *t, const char *label)
+{
+	const struct tree_frame *f = frame_of(t, &(struct frame){ .function = label });
+	return f ? child_of(t, 0, f->index) : 0;
+}
+
+uint32_t page_tree_alone(struct page_tree *t, uint32_t stack)
+{
+	const struct selection *v = t->selection;
+	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
+	const struct tree_frame *found = f ? frame_of(t, f) : NULL;
+	return found ? child_of(t, 0, found->index) : 0;
+}
+
 uint32_t page_tree_use(struct page_tree *t, uint32_t node)
 {
 	for (uint32_t at = node; at && !t->nodes[at - 1]->used; at = t->nodes[at - 1]->key.parent) {

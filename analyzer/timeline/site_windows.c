@@ -600,30 +600,56 @@ struct window_site site_windows_site(const struct site_windows *w, size_t i)
 	return w->sites[i];
 }
 
-static void add(uint64_t *sum, double weight, uint64_t value)
+static uint64_t weighed(double weight, uint64_t value)
 {
-	*sum += weight == 1 ? value : (uint64_t)((double)value * weight + 0.5);
+	return weight == 1 ? value : (uint64_t)((double)value * weight + 0.5);
 }
 
-/* Live bytes stay as they are up to the next entry; a site that was there before the first window has its first entry's
- * at_high, which is what it had when it first changed. */
+/* From that window on it is so much more; differences may be negative, and are so modulo 2^64. */
+static void add_from(struct window_values *v, uint32_t window, uint32_t count, struct window_values more, int sign)
+{
+	if (window >= count)
+		return;
+	v[window].live += sign > 0 ? more.live : -more.live;
+	v[window].at_high += sign > 0 ? more.at_high : -more.at_high;
+	v[window].blocks += sign > 0 ? more.blocks : -more.blocks;
+}
+
+/* An entry's live bytes stay as they are up to the next one, and so does what it had when its track had the most, but
+ * in its own window. */
+static void add_entry(struct window_values *v, const struct entry *e, uint32_t until, uint32_t count, bool own,
+		      double weight)
+{
+	const uint64_t live = weighed(weight, e->values.live);
+	const uint64_t high = own ? weighed(weight, e->values.at_high) : live;
+	struct window_values first = { .live = live, .at_high = high, .blocks = weighed(weight, e->values.blocks) };
+	struct window_values then = { .live = live, .at_high = live, .blocks = first.blocks };
+	add_from(v, e->window, count, first, 1);
+	add_from(v, e->window + 1, count, first, -1);
+	add_from(v, e->window + 1, count, then, 1);
+	add_from(v, until, count, then, -1);
+	v[e->window].allocated += weighed(weight, e->values.allocated);
+	v[e->window].passing += weighed(weight, e->values.passing);
+}
+
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values)
 {
 	const struct window_site *s = &w->sites[i];
-	const struct state *state = &w->states[s->process].list[s->site];
 	const uint32_t *last = w->tracks[s->track].last;
 	uint32_t until = w->count;
-	for (uint32_t k = state->entry; k; k = w->entries[k - 1].before) {
+	for (uint32_t k = w->states[s->process].list[s->site].entry; k; k = w->entries[k - 1].before) {
 		const struct entry *e = &w->entries[k - 1];
-		for (uint32_t n = e->window; n < until; n++) {
-			bool own = n == e->window && e->high == last[n];
-			add(&values[n].live, weight, e->values.live);
-			add(&values[n].blocks, weight, e->values.blocks);
-			add(&values[n].at_high, weight, own ? e->values.at_high : e->values.live);
-		}
-		add(&values[e->window].allocated, weight, e->values.allocated);
-		add(&values[e->window].passing, weight, e->values.passing);
+		add_entry(values, e, until, w->count, e->high == last[e->window], weight);
 		until = e->window;
+	}
+}
+
+void site_windows_sum(const struct site_windows *w, struct window_values *v)
+{
+	for (uint32_t i = 1; i < w->count; i++) {
+		v[i].live += v[i - 1].live;
+		v[i].at_high += v[i - 1].at_high;
+		v[i].blocks += v[i - 1].blocks;
 	}
 }
 

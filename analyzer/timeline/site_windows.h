@@ -66,8 +66,10 @@ const struct window_track *site_windows_track(const struct site_windows *w, unsi
 /* Those that are kept, by falling worth. */
 size_t site_windows_sites(const struct site_windows *w);
 struct window_site site_windows_site(const struct site_windows *w, size_t i);
-/* Adds the site's figures times `weight` to those in `values`, one for each window. */
+/* Adds the site's figures times `weight` to those in `values`, one for each window: how they differ from those of the
+ * window before, which takes no longer than the site has entries. site_windows_sum() makes figures of that. */
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values);
+void site_windows_sum(const struct site_windows *w, struct window_values *values);
 
 /* Layouts of the pools of devices, at up to LAYOUTS moments for all of them: borrowed. */
 enum { SITE_WINDOWS_LAYOUTS = 32 };
