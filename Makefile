@@ -231,7 +231,7 @@ uninstall:
 	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
 
 clean:
-	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
+	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' ! -name page -exec rm -rf {} +
 distclean:
 	rm -rf '$(B)'
 

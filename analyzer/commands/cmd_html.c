@@ -14,8 +14,8 @@ struct html_options {
 };
 
 static const struct option_row rows[] = {
-	{ "output", 'o', "FILE", OPTION_STRING, offsetof(struct html_options, output), "write it there, not to memtrace.html",
-	  0 },
+	{ "output", 'o', "FILE", OPTION_STRING, offsetof(struct html_options, output),
+	  "write it there, not to memtrace.html", 0 },
 	{ "source", 0, "WHICH", OPTION_STRING, offsetof(struct html_options, source),
 	  "lines of code: here (below this directory), all, none", 0 },
 	OPTIONS_ROW_PROCESS,
@@ -42,7 +42,9 @@ const struct option_spec cmd_html_spec = {
 
 static int source_of(const char *text, enum page_source *source)
 {
-	static const char *const names[] = { [PAGE_SOURCE_HERE] = "here", [PAGE_SOURCE_ALL] = "all", [PAGE_SOURCE_NONE] = "none" };
+	static const char *const names[] = {
+		[PAGE_SOURCE_HERE] = "here", [PAGE_SOURCE_ALL] = "all", [PAGE_SOURCE_NONE] = "none"
+	};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!text || !strcmp(text, names[i])) {
 			*source = (enum page_source)i;

@@ -143,9 +143,8 @@ static void print_start(FILE *f, const struct report *r)
 		"style-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n",
 		page_script_hash, page_style_hash);
 	fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>memtrace: ", f);
-	page_print_text(f, command);
+	page_say(f, command);
 	fprintf(f, "</title>\n<style>%s</style>\n</head>\n<body>\n", page_style);
-	free(command);
 }
 
 static void print_rest(FILE *f, const struct report *r, const struct packing *data)

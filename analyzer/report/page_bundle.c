@@ -3,8 +3,7 @@
 /* MT_PAGE_BUNDLE is the folder with the files; the Makefile says when they are new. */
 #define EMBED(symbol, file) \
 	__asm__(".pushsection .rodata\n" \
-		".global " #symbol "\n" \
-		#symbol ":\n" \
+		".global " #symbol "\n" #symbol ":\n" \
 		".incbin \"" MT_PAGE_BUNDLE "/" file "\"\n" \
 		".byte 0\n" \
 		".popsection\n")

@@ -63,8 +63,10 @@ void page_source_json(json_t *o, const struct page_tree *t, enum page_source whi
 
 /* What happened, as HTML, into f. */
 void page_verdict_print(FILE *f, const struct report *r);
-/* Text as text, whatever it is. */
+/* Text as text: markup means nothing in it. */
 void page_print_text(FILE *f, const char *text);
+/* The same of a name, which may hold anything: what a terminal would hide or obey is '?' here too. Takes the text. */
+void page_say(FILE *f, char *text);
 /* What memtrace report --all prints, as text. Allocated. */
 char *page_report_text(const struct report *r);
 

@@ -34,8 +34,8 @@ static uint32_t look_up(const struct map *m, uint32_t process, uint32_t site)
 	const struct model_site *s = model_site(v->model, process, site);
 	if (!s)
 		return 0;
-	return page_tree_node(m->tree, stacks_of_site(v->stacks, reader_process(v->reader, process), site, s->node,
-						      s->node2));
+	return page_tree_node(m->tree,
+			      stacks_of_site(v->stacks, reader_process(v->reader, process), site, s->node, s->node2));
 }
 
 static uint32_t node_of(const struct map *m, uint32_t process, uint32_t site)
@@ -73,8 +73,8 @@ static json_t *json_rectangles(struct map *m, const struct pool_layout_segment *
 	struct rectangle last = { 0 };
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		const struct pool_layout_block *b = &s->blocks[i];
-		struct rectangle next = { b->addr - s->addr, b->addr - s->addr + b->size,	  b->size,
-					  b->size,	     node_of(m, s->process, b->site), 1 };
+		struct rectangle next = { b->addr - s->addr, b->addr - s->addr + b->size,     b->size,
+					  b->size,           node_of(m, s->process, b->site), 1 };
 		if (!last.blocks || !joins(m, &last, &next)) {
 			if (last.blocks)
 				append(m, list, &last);
@@ -124,7 +124,8 @@ static json_t *json_pins(const struct map *m, const struct pool_layout *l)
 		return list;
 	for (size_t i = 0; i < count && i < MOST_PINS; i++) {
 		json_t *o = json_object();
-		json_object_set_new(o, "node", json_integer(page_tree_use(m->tree, node_of(m, pins[i].process, pins[i].site))));
+		json_object_set_new(o, "node",
+				    json_integer(page_tree_use(m->tree, node_of(m, pins[i].process, pins[i].site))));
 		json_object_set_new(o, "held", json_bytes(pins[i].held));
 		json_object_set_new(o, "blocks", json_bytes(pins[i].blocks));
 		json_object_set_new(o, "pinned", json_bytes(pins[i].pinned));

@@ -48,9 +48,9 @@ static void add_series(json_t *list, const struct series *s)
 
 static void add_device(json_t *list, const struct selection *v, const struct model_device *d, bool processes)
 {
-	static const char *const layers[] = { [LAYER_MEMORY] = "device",
-					      [LAYER_POOL] = "pool",
-					      [LAYER_RESERVED] = "reserved" };
+	static const char *const layers[] = {
+		[LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved"
+	};
 	for (int k = 0; k <= LAYER_RESERVED; k++) {
 		if (!processes)
 			add_series(list, &(struct series){ layers[k], NULL, d, &d->timeline[k] });
@@ -171,7 +171,8 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	json_object_set_new(out, "memory", json_string(kind_name(kind)));
 	json_object_set_new(out, "device", json_text(device));
 	json_object_set_new(out, "pid", json_integer(reader_process(v->reader, g->process)->pid));
-	json_object_set_new(out, "node", json_integer(o->stack_count ? page_tree_use(t, page_tree_node(t, o->stacks[0].stack)) : 0));
+	json_object_set_new(out, "node",
+			    json_integer(o->stack_count ? page_tree_use(t, page_tree_node(t, o->stacks[0].stack)) : 0));
 	json_object_set_new(out, "stepped", json_boolean(g->stepped));
 	json_object_set_new(out, "kind", json_string(growth_name(g->growth.kind)));
 	json_object_set_new(out, "certainty", json_string(certainty_name(g->growth.certainty)));
@@ -198,8 +199,8 @@ static void add_growing(json_t *list, const struct report *r, const struct owner
 		struct owner_growth g;
 		owner_growth_of(&g, r->analysis.timeline, r->selection, &s->owners[i]);
 		if (g.growth.kind != GROWTH_NONE && g.growth.bytes > 0)
-			json_array_append_new(
-				list, json_owner_growth(r->selection, &s->owners[i], kind, device, &g, t));
+			json_array_append_new(list,
+					      json_owner_growth(r->selection, &s->owners[i], kind, device, &g, t));
 	}
 }
 

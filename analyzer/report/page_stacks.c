@@ -6,8 +6,8 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 10000 };    /* whose whole stacks are shown; of others what they were for, or the line */
-#define TAIL 0.004             /* of a track: sites that all together had less are not looked at */
+enum { MOST_SITES = 10000 }; /* whose whole stacks are shown; of others what they were for, or the line */
+#define TAIL 0.004           /* of a track: sites that all together had less are not looked at */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -300,8 +300,10 @@ static json_t *json_track(const struct selection *v, const struct window_track *
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "kind", json_string(kind_name(t->kind)));
-	json_object_set_new(o, "device", json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->name));
-	json_object_set_new(o, "uuid", json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->uuid));
+	json_object_set_new(o, "device",
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->name));
+	json_object_set_new(o, "uuid",
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->uuid));
 	json_object_set_new(o, "live", json_column(t, count, offsetof(struct window_values, live)));
 	json_object_set_new(o, "high", json_column(t, count, offsetof(struct window_values, at_high)));
 	json_object_set_new(o, "allocated", json_column(t, count, offsetof(struct window_values, allocated)));

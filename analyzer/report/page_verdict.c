@@ -32,8 +32,7 @@ void page_print_text(FILE *f, const char *text)
 		}
 }
 
-/* What a terminal would hide or obey is '?' here too: print() sees to that. Takes the text. */
-static void say(FILE *f, char *text)
+void page_say(FILE *f, char *text)
 {
 	char *clean = NULL;
 	size_t size;
@@ -53,7 +52,7 @@ static void paragraph(FILE *f, const char *class, char *text)
 {
 	if (text && *text) {
 		fprintf(f, "<p class=\"%s\">", class);
-		say(f, text);
+		page_say(f, text);
 		fputs("</p>\n", f);
 	} else {
 		free(text);
@@ -127,15 +126,15 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 	const char *cause = first_cause(r);
 	char *title = report_device_title(r->selection, d, p), *step = step_text(r, o), exit[32];
 	fputs("<h1><span class=\"tag\">", f);
-	say(f, output_format("%s ran out of memory", title ? title : ""));
+	page_say(f, output_format("%s ran out of memory", title ? title : ""));
 	fputs("</span> ", f);
-	say(f, output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "",
-			     cause ? cause : ""));
+	page_say(f,
+	    output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "", cause ? cause : ""));
 	fputs("</h1>\n", f);
 	char *all = o->at.total_bytes == MODEL_UNKNOWN ? strdup("") : output_format(" of %s", BYTES(o->at.total_bytes));
-	char *left = o->at.free_bytes == MODEL_UNKNOWN ? strdup("")
-						       : output_format("; %s%s was free", BYTES(o->at.free_bytes),
-								       all ? all : "");
+	char *left = o->at.free_bytes == MODEL_UNKNOWN
+			     ? strdup("")
+			     : output_format("; %s%s was free", BYTES(o->at.free_bytes), all ? all : "");
 	char *block = o->block_bytes && o->block_bytes != o->requested_bytes
 			      ? output_format(" (from the driver %s)", BYTES(o->block_bytes))
 			      : strdup("");
@@ -145,10 +144,10 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 	paragraph(f, "asked",
 		  output_format("Process %u %s asked for %s%s%s. %s%s", p->pid, p->name, BYTES(o->requested_bytes),
 				block ? block : "", left ? left : "",
-				o->outcome == OUTCOME_CAUGHT    ? "It was caught, and the run went on."
-				: o->outcome == OUTCOME_FATAL   ? "It was not caught"
+				o->outcome == OUTCOME_CAUGHT  ? "It was caught, and the run went on."
+				: o->outcome == OUTCOME_FATAL ? "It was not caught"
 				: p->state == PROCESS_RUNNING ? "It still runs."
-								: "How it ended is not known.",
+							      : "How it ended is not known.",
 				ended ? ended : ""));
 	free(ended);
 	free(all);
@@ -202,11 +201,11 @@ static void print_head(FILE *f, const struct report *r)
 static void print_cause(FILE *f, const struct verdict *v)
 {
 	fputs("<li><b>", f);
-	say(f, output_format("%s", verdict_title(v->kind)));
+	page_say(f, output_format("%s", verdict_title(v->kind)));
 	fputs("</b> ", f);
-	say(f, strdup(v->evidence ? v->evidence : ""));
+	page_say(f, strdup(v->evidence ? v->evidence : ""));
 	fputs(" <span class=\"figures\">", f);
-	say(f, output_format("%s, certainty %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence))));
+	page_say(f, output_format("%s, certainty %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence))));
 	fputs("</span></li>\n", f);
 }
 
@@ -221,7 +220,7 @@ static void print_causes(FILE *f, const struct verdicts *v)
 	for (size_t i = 0; i < v->held_count && i < MOST_CAUSES; i++)
 		if (v->held[i].advice) {
 			fputs("<p class=\"do\"><b>Do</b> ", f);
-			say(f, strdup(v->held[i].advice));
+			page_say(f, strdup(v->held[i].advice));
 			fputs("</p>\n", f);
 			break;
 		}
@@ -230,9 +229,9 @@ static void print_causes(FILE *f, const struct verdicts *v)
 static void row(FILE *f, char *head, const char *text)
 {
 	fputs("<div><dt>", f);
-	say(f, head);
+	page_say(f, head);
 	fputs("</dt><dd>", f);
-	say(f, strdup(text ? text : ""));
+	page_say(f, strdup(text ? text : ""));
 	fputs("</dd></div>\n", f);
 }
 
@@ -268,14 +267,14 @@ static void print_facts(FILE *f, const struct report *r)
 	const unsigned count = reader_processes(reader), hosts = reader_hosts(reader);
 	char *command = p ? report_command(p, 70) : NULL;
 	fputs("<header><b class=\"name\">memtrace</b> <code>", f);
-	say(f, strdup(command ? command : "no program"));
+	page_say(f, strdup(command ? command : "no program"));
 	fputs("</code> <span>", f);
-	say(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
+	page_say(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
 			     hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
 	fputs("</span> <span>", f);
-	say(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
+	page_say(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
 	fputs("</span> <span>", f);
-	say(f, output_format("%s", DURATION(reader_duration_ns(reader))));
+	page_say(f, output_format("%s", DURATION(reader_duration_ns(reader))));
 	fputs("</span><span class=\"tools\" id=\"tools\"></span></header>\n", f);
 	free(command);
 }
@@ -286,9 +285,10 @@ static void print_running(FILE *f, const struct report *r)
 	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++)
 		running += reader_process(r->selection->reader, id)->state == PROCESS_RUNNING;
 	if (running)
-		paragraph(f, "lost",
-			  output_format("%u process%s still ran when this was written: the end is what was seen so far.",
-					running, running == 1 ? "" : "es"));
+		paragraph(
+			f, "lost",
+			output_format("%u process%s still ran when this was written: the end is what was seen so far.",
+				      running, running == 1 ? "" : "es"));
 }
 
 void page_verdict_print(FILE *f, const struct report *r)

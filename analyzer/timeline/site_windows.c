@@ -338,8 +338,7 @@ static struct state *state_of(struct site_windows *w, const struct model_change 
 	struct states *all = &w->states[c->process->id];
 	if (c->site == UINT32_MAX)
 		return NULL;
-	if (c->site >= all->count &&
-	    (w->error = vec_extend(all->list, all->count, all->room, c->site + 1ul)) < 0)
+	if (c->site >= all->count && (w->error = vec_extend(all->list, all->count, all->room, c->site + 1ul)) < 0)
 		return NULL;
 	struct state *s = &all->list[c->site];
 	if (!s->track) {
@@ -431,9 +430,8 @@ static void forget(struct site_windows *w)
 			struct state *s = &w->states[id].list[i];
 			if (!s->entry || s->entry == FORGOTTEN)
 				continue;
-			s->entry = s->most <= least && count + SITE_WINDOWS_MOST > SITE_WINDOWS_ENTRIES / 2
-					   ? FORGOTTEN
-				   : s->most < least ? FORGOTTEN
+			s->entry = s->most <= least && count + SITE_WINDOWS_MOST > SITE_WINDOWS_ENTRIES / 2 ? FORGOTTEN
+				   : s->most < least                                                        ? FORGOTTEN
 						     : move_entries(w, to, &count, s->entry);
 		}
 	free(w->entries);
@@ -478,8 +476,8 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 	(void)thread;
 	if (w->next_plan >= w->plan_count || w->error)
 		return;
-	for (uint64_t ns = process_ns(p, slot->ticks);
-	     w->next_plan < w->plan_count && ns > w->plan[w->next_plan].ns; w->next_plan++)
+	for (uint64_t ns = process_ns(p, slot->ticks); w->next_plan < w->plan_count && ns > w->plan[w->next_plan].ns;
+	     w->next_plan++)
 		take_layout(w, &w->plan[w->next_plan]);
 }
 
@@ -548,10 +546,9 @@ static int list_sites(struct site_windows *w)
 		for (size_t i = 0; i < w->states[id].count; i++) {
 			const struct state *s = &w->states[id].list[i];
 			if (s->track && s->entry && s->entry != FORGOTTEN)
-				w->sites[w->site_count++] = (struct window_site){
-					id,	      (uint32_t)i, s->node,	 s->node2,
-					s->track - 1, s->most,	   s->allocated, 0
-				};
+				w->sites[w->site_count++] =
+					(struct window_site){ id,           (uint32_t)i, s->node,      s->node2,
+							      s->track - 1, s->most,     s->allocated, 0 };
 		}
 	for (size_t i = 0; i < w->site_count; i++)
 		w->sites[i].worth = worth(w, &w->sites[i]);

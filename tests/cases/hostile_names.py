@@ -34,6 +34,7 @@ BYS = ("stack", "site", "function", "file", "library", "category", "thread", "pr
 COMMANDS = {
     "run": None, "env": None, "record": None,
     "report": [["--all"], ["--json"], [], ["-n", "all"], *(["--by", by] for by in BYS)],
+    "html": [["-o", "/dev/null"]],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
