@@ -7,7 +7,7 @@
 #include <uthash.h>
 
 enum { MOST_SITES = 10000 }; /* whose whole stacks are shown; of others what they were for, or the line */
-#define TAIL 0.004           /* of a track: sites that all together had less are not looked at */
+#define TAIL 0.001           /* of a track: sites that all together had less are not looked at */
 
 struct stack_key {
 	uint32_t track, node, category;
