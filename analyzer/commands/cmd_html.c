@@ -64,7 +64,7 @@ static int html(struct selection *v)
 	if (e == 0)
 		e = report_make(&r, v, ANALYSIS_WINDOWS);
 	if (e == 0)
-		e = page_write(&r, path, source, &bytes);
+		e = page_write(&r, path, source, NULL, &bytes);
 	if (e == 0)
 		print("%s\n", path);
 	if (e == 0 && output_is_terminal())

@@ -27,7 +27,16 @@ static json_t *json_dirs(const struct options *o)
 	return list;
 }
 
-static json_t *page_data(const struct report *r, enum page_source source, size_t detail, int *error)
+static void add_changes(json_t *o, const struct page_changes *c)
+{
+	json_t *before = json_object();
+	page_series_json(before, c->before);
+	json_object_set_new(o, "before", before);
+	json_object_set(o, "changes", c->changes);
+}
+
+static json_t *page_data(const struct report *r, enum page_source source, const struct page_changes *changes,
+			 size_t detail, int *error)
 {
 	json_t *o = json_object();
 	struct page_tree *t = page_tree_new(r->selection);
@@ -40,11 +49,13 @@ static json_t *page_data(const struct report *r, enum page_source source, size_t
 		*error = page_stacks_json(o, r, t, MOST_STACKS / detail);
 	if (*error == 0) {
 		page_maps_json(o, r, t, MOST_RECTANGLES / detail);
-		page_series_json(o, r);
+		page_series_json(o, r->selection);
 		page_moments_json(o, r);
 		page_growth_json(o, r, t);
 		page_tree_json(o, t);
 		page_source_json(o, t, source);
+		if (changes)
+			add_changes(o, changes);
 	}
 	page_tree_free(t);
 	return o;
@@ -96,12 +107,13 @@ static int pack(struct packing *p, json_t *data)
 }
 
 /* As much as there is room for: less and less of what is small. */
-static int pack_within(struct packing *p, const struct report *r, enum page_source source, size_t most)
+static int pack_within(struct packing *p, const struct report *r, enum page_source source,
+		       const struct page_changes *changes, size_t most)
 {
 	int e = 0;
 	for (size_t detail = 1; detail <= 64 && e == 0; detail *= 2) {
 		*p = (struct packing){ .out = p->out, .room = p->room };
-		json_t *data = page_data(r, source, detail, &e);
+		json_t *data = page_data(r, source, changes, detail, &e);
 		if (e < 0)
 			json_decref(data);
 		else
@@ -166,10 +178,11 @@ static void print_rest(FILE *f, const struct report *r, const struct packing *da
 	fputs("</body>\n</html>\n", f);
 }
 
-static int write_to(FILE *f, const struct report *r, const struct packing *data, const char *path, uint64_t *bytes)
+static int write_to(FILE *f, const struct report *r, const struct packing *data, const struct page_changes *changes,
+		    const char *path, uint64_t *bytes)
 {
 	print_start(f, r);
-	page_verdict_print(f, r);
+	page_verdict_print(f, r, changes);
 	print_rest(f, r, data);
 	long size = ftell(f);
 	*bytes = size > 0 ? (uint64_t)size : 0;
@@ -177,7 +190,8 @@ static int write_to(FILE *f, const struct report *r, const struct packing *data,
 }
 
 /* Beside the file, so that it can be renamed; who reads it has the old one or the new one. */
-static int write_file(const struct report *r, const struct packing *data, const char *path, uint64_t *bytes)
+static int write_file(const struct report *r, const struct packing *data, const struct page_changes *changes,
+		      const char *path, uint64_t *bytes)
 {
 	struct stat st;
 	const bool renamed = lstat(path, &st) < 0 || S_ISREG(st.st_mode);
@@ -185,7 +199,7 @@ static int write_file(const struct report *r, const struct packing *data, const 
 	FILE *f = part ? fopen(part, "we") : NULL;
 	int e = !part ? error_memory() : !f ? error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET) : 0;
 	if (f) {
-		e = write_to(f, r, data, path, bytes);
+		e = write_to(f, r, data, changes, path, bytes);
 		if (fclose(f) && e == 0)
 			e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
 		if (e == 0 && renamed && rename(part, path) < 0)
@@ -197,13 +211,14 @@ static int write_file(const struct report *r, const struct packing *data, const 
 	return e;
 }
 
-int page_write(const struct report *r, const char *path, enum page_source source, uint64_t *bytes)
+int page_write(const struct report *r, const char *path, enum page_source source, const struct page_changes *changes,
+	       uint64_t *bytes)
 {
 	struct packing p = { 0 };
 	const size_t own = strlen(page_script) + strlen(page_style) + (256 << 10);
-	int e = *page_script ? pack_within(&p, r, source, PAGE_MOST - own) : 0;
+	int e = *page_script ? pack_within(&p, r, source, changes, PAGE_MOST - own) : 0;
 	if (e == 0)
-		e = write_file(r, &p, path, bytes);
+		e = write_file(r, &p, changes, path, bytes);
 	free(p.out);
 	return e;
 }

@@ -17,8 +17,15 @@ enum { PAGE_MOST = 5 << 20 };
 /* What it shows of the source of a program: lines of files below the working directory, of all files, of none. */
 enum page_source { PAGE_SOURCE_HERE, PAGE_SOURCE_ALL, PAGE_SOURCE_NONE };
 
-/* Writes it to `path`, which is replaced when it is whole. report_make() was asked for ANALYSIS_WINDOWS. *bytes is its
- * size. 0 or -MT_E*. */
-int page_write(const struct report *r, const char *path, enum page_source source, uint64_t *bytes);
+/* Of two traces: the page is AFTER's. All borrowed. */
+struct page_changes {
+	json_t *changes;                /* what memtrace diff --json prints */
+	const struct selection *before; /* its memory over time stands beside */
+};
+
+/* Writes it to `path`, which is replaced when it is whole. report_make() was asked for ANALYSIS_WINDOWS; `changes` is
+ * NULL for one trace. *bytes is the file's size. 0 or -MT_E*. */
+int page_write(const struct report *r, const char *path, enum page_source source, const struct page_changes *changes,
+	       uint64_t *bytes);
 
 #endif

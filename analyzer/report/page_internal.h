@@ -51,8 +51,8 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 
 /* ---- page_series.c ---- */
 
-void page_series_json(json_t *o, const struct report *r);  /* "series": memory over time */
-void page_moments_json(json_t *o, const struct report *r); /* "moments": failures, peaks, the end */
+void page_series_json(json_t *o, const struct selection *v); /* "series": memory over time */
+void page_moments_json(json_t *o, const struct report *r);   /* "moments": failures, peaks, the end */
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t);
 
 /* ---- page_source.c ---- */
@@ -62,7 +62,7 @@ void page_source_json(json_t *o, const struct page_tree *t, enum page_source whi
 /* ---- page_verdict.c ---- */
 
 /* What happened, as HTML, into f. */
-void page_verdict_print(FILE *f, const struct report *r);
+void page_verdict_print(FILE *f, const struct report *r, const struct page_changes *changes);
 /* Text as text: markup means nothing in it. */
 void page_print_text(FILE *f, const char *text);
 /* The same of a name, which may hold anything: what a terminal would hide or obey is '?' here too. Takes the text. */

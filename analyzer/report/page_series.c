@@ -75,9 +75,8 @@ static void add_samples(json_t *list, const struct selection *v)
 }
 
 /* Sums first, then processes as far as there is room. */
-void page_series_json(json_t *o, const struct report *r)
+void page_series_json(json_t *o, const struct selection *v)
 {
-	const struct selection *v = r->selection;
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		if (selection_has_device(v, i))

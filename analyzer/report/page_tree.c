@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <uthash.h>
 
-enum { MOST_NODES = 20000, MOST_DEPTH = 400 };
+enum { MOST_NODES = 200000, MOST_DEPTH = 400 }; /* nodes: those that are used are far fewer */
 
 struct frame_key {
 	const char *function, *file, *library;
@@ -91,7 +91,7 @@ static uint32_t child_of(struct page_tree *t, uint32_t parent, uint32_t frame)
 	HASH_FIND(hh, t->by_path, &key, sizeof(key), found);
 	if (found)
 		return found->index;
-	if (t->node_count == MOST_NODES || vec_reserve(t->nodes, t->node_room, t->node_count + 1) < 0 ||
+	if ((t->node_count >= MOST_NODES && parent) || vec_reserve(t->nodes, t->node_room, t->node_count + 1) < 0 ||
 	    !(found = calloc(1, sizeof(*found))))
 		return parent;
 	found->key = key;
@@ -189,7 +189,7 @@ void page_tree_json(json_t *o, const struct page_tree *t)
 	}
 	json_object_set_new(o, "frames", frames);
 	json_object_set_new(o, "nodes", nodes);
-	json_object_set_new(o, "tree_full", json_boolean(t->node_count == MOST_NODES));
+	json_object_set_new(o, "tree_full", json_boolean(t->node_count >= MOST_NODES));
 }
 
 void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const char *file, uint32_t line), void *arg)

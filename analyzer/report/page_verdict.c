@@ -128,8 +128,8 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 	fputs("<h1><span class=\"tag\">", f);
 	page_say(f, output_format("%s ran out of memory", title ? title : ""));
 	fputs("</span> ", f);
-	page_say(f,
-	    output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "", cause ? cause : ""));
+	page_say(f, output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "",
+				  cause ? cause : ""));
 	fputs("</h1>\n", f);
 	char *all = o->at.total_bytes == MODEL_UNKNOWN ? strdup("") : output_format(" of %s", BYTES(o->at.total_bytes));
 	char *left = o->at.free_bytes == MODEL_UNKNOWN
@@ -205,7 +205,8 @@ static void print_cause(FILE *f, const struct verdict *v)
 	fputs("</b> ", f);
 	page_say(f, strdup(v->evidence ? v->evidence : ""));
 	fputs(" <span class=\"figures\">", f);
-	page_say(f, output_format("%s, certainty %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence))));
+	page_say(f,
+		 output_format("%s, certainty %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence))));
 	fputs("</span></li>\n", f);
 }
 
@@ -270,7 +271,7 @@ static void print_facts(FILE *f, const struct report *r)
 	page_say(f, strdup(command ? command : "no program"));
 	fputs("</code> <span>", f);
 	page_say(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
-			     hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
+				  hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
 	fputs("</span> <span>", f);
 	page_say(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
 	fputs("</span> <span>", f);
@@ -291,10 +292,42 @@ static void print_running(FILE *f, const struct report *r)
 				      running, running == 1 ? "" : "es"));
 }
 
-void page_verdict_print(FILE *f, const struct report *r)
+/* One row of memtrace diff --json. */
+static void print_change(FILE *f, const json_t *o, const char *name)
+{
+	const json_int_t by = json_integer_value(json_object_get(o, "change_bytes"));
+	const char *figure = json_string_value(json_object_get(o, "figure"));
+	fputs("<li><b>", f);
+	page_say(f, output_format("%s%s", by < 0 ? "-" : "+", BYTES((uint64_t)(by < 0 ? -by : by))));
+	fputs("</b> ", f);
+	page_say(f, output_format("%s%s%s", name ? name : "", figure ? ", " : "", figure ? figure : ""));
+	fputs("</li>\n", f);
+}
+
+/* Totals and devices that changed, and the sites that made most of it. */
+static void print_changes(FILE *f, const struct page_changes *c)
+{
+	static const char *const sections[] = { "totals", "devices", "sites" };
+	fputs("<section class=\"verdict changes\"><div>\n<h1>After, compared with before</h1>\n<ul>\n", f);
+	for (size_t k = 0; k < sizeof(sections) / sizeof(*sections); k++) {
+		const json_t *list = json_object_get(c->changes, sections[k]), *o;
+		size_t i, shown = 0;
+		json_array_foreach(list, i, o)
+		{
+			const char *name = json_string_value(json_object_get(o, k == 2 ? "site" : "name"));
+			if (shown < 3 && json_integer_value(json_object_get(o, "change_bytes")) && ++shown)
+				print_change(f, o, name);
+		}
+	}
+	fputs("</ul>\n</div></section>\n", f);
+}
+
+void page_verdict_print(FILE *f, const struct report *r, const struct page_changes *changes)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	print_facts(f, r);
+	if (changes)
+		print_changes(f, changes);
 	fprintf(f, "<section class=\"verdict %s\" id=\"verdict\">\n<div>\n", mood(r));
 	print_head(f, r);
 	if (report_is_trouble(r) && !v->held_count)

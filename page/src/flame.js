@@ -30,6 +30,7 @@ export function treeOf(data, track, mode, at, filter) {
   const { list, rest, all } = valuesOf(track, mode, at, filter);
   const signed = mode === "difference" || mode === "grew";
   const root = { name: track.title, value: 0, delta: 0, blocks: 0, children: [], by: new Map(), path: [] };
+  let unknown = 0, unknownDelta = 0;
   for (const { stack, value } of list) {
     if (mode === "grew" && value < 0) continue;
     const size = signed ? Math.abs(value) : value, blocks = mode === "allocated" || mode === "temporary" ? 0 : blocksOf(stack, mode, at);
@@ -37,6 +38,7 @@ export function treeOf(data, track, mode, at, filter) {
     node.value += size;
     node.delta += value;
     node.blocks += blocks;
+    if (!stack.path.length) { unknown += size; unknownDelta += value; }
     for (const f of shownPath(data, stack).slice(0, MOST_DEPTH)) {
       let child = node.by.get(f);
       if (!child) {
@@ -52,6 +54,7 @@ export function treeOf(data, track, mode, at, filter) {
       node = child;
     }
   }
+  if (unknown) root.children.push({ name: "no stack", value: unknown, delta: unknownDelta, children: [], others: true, stacks: [], up: root });
   const left = signed ? Math.abs(rest) : Math.max(0, rest);
   if (left > 0 && (mode !== "grew" || rest > 0)) {
     root.value += left;

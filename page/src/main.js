@@ -10,7 +10,7 @@ import { drawTimeline, zoom, chooseRange } from "./timeline.js";
 import { drawFlame, modeButtons, treeOf } from "./flame.js";
 import { drawSite } from "./site.js";
 import { drawMap } from "./map.js";
-import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost } from "./tabs.js";
+import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost, drawChanges } from "./tabs.js";
 
 const tabs = [["flame", "Flame graph"], ["owners", "Owners"], ["map", "Memory map"], ["growth", "Growth"], ["processes", "Processes"], ["host", "Ledgers"], ["lost", "Lost and not known"], ["text", "As text"]];
 let data, boxes, tree = null, dark = null;
@@ -126,7 +126,7 @@ function drawBar() {
   if (held) search.focus();
 }
 
-const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b) };
+const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b), changes: b => drawChanges(data, b) };
 
 function drawLow(changed) {
   const onlyNode = changed && changed.size === 1 && changed.has("node");
@@ -190,7 +190,6 @@ const keys = {
   "+": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 0.8), "-": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 1.25),
   l: () => theme(!dark), "?": help,
 };
-tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
 
 function onkey(e) {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) {
@@ -207,6 +206,8 @@ async function begin() {
   build();
   theme(firstTheme());
   data = await load();
+  if (data.raw.changes) tabs.push(["changes", "Changes"]);
+  tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());
   Object.assign(window.memtrace, { data, state, set, track, when, valueOf, valuesOf, treeOf, windowAt, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {

@@ -83,6 +83,7 @@ export function command(data, track) {
     case "owners": return `memtrace peak --by site${at}${on}${filter} ${dirs}`;
     case "map": return `memtrace frag${at}${on} ${dirs}`;
     case "growth": return `memtrace timeline --by step${on} ${dirs}`;
+    case "changes": return `memtrace diff ${word(data.raw.changes.before)} ${word(data.raw.changes.after)}`;
     case "lost": return `memtrace check ${dirs}`;
     default: return `memtrace report --all ${dirs}`;
   }

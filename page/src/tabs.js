@@ -213,3 +213,15 @@ export function drawLost(data, box) {
     el("h3", {}, "What this page leaves out"),
     el("p", {}, `${left ? `${count(left)} stacks with little memory are shown as others. ` : "No stack. "}${raw.tree_full ? "Some call paths are cut off. " : ""}Moments are exact at the ends of ${count(data.count)} windows of ${seconds((data.times.at(-1) - data.times[0]) / data.count)}, and at failures and peaks.`));
 }
+
+// ---- what changed from another trace ----
+
+export function drawChanges(data, box) {
+  const c = data.raw.changes, names = { totals: "Totals", system: "System", devices: "Devices", categories: "Categories at the peak", processes: "Processes", phases: "Phases", steps: "Steps", sites: "Sites at the peak" };
+  const value = (o, side) => o[`${side}_bytes`] !== undefined ? size(o[`${side}_bytes`]) : cell(o[`${side}_s`], seconds(o[`${side}_s`]));
+  const change = o => o.change_bytes !== undefined ? cell(o.change_bytes, `${o.change_bytes > 0 ? "+" : ""}${bytes(o.change_bytes)}`) : cell(o.change_s, `${o.change_s > 0 ? "+" : ""}${o.change_s.toFixed(3)} s`);
+  fill(box, el("p", {}, "Before: ", el("span", { class: "m" }, c.before), ". After: ", el("span", { class: "m" }, c.after), "."),
+    Object.keys(names).filter(k => c[k]?.length).map(k => [el("h3", {}, names[k]),
+      table([{ name: "change", number: true }, { name: "before", number: true }, { name: "after", number: true }, { name: "of", code: true }, { name: "figure" }],
+        c[k].map(o => [change(o), value(o, "before"), value(o, "after"), { value: o.site ?? o.name, text: cut(o.site ?? o.name, 90), title: o.site ?? o.name }, o.figure ?? o.kind ?? ""]), { label: names[k], limit: 100 })]));
+}

@@ -43,6 +43,12 @@ function linesOf(data, track) {
     if (most > track.peak * 2.5) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
     lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
   }
+  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null) && s.process === null);
+  if (old) {
+    const width = data.raw.before.series_width_s, from = data.raw.before.series_from_s, x = [], y = [];
+    old.high.forEach((v, i) => { x.push(from + (old.first + i) * width, from + (old.first + i + 1) * width); y.push(v, v); });
+    lines.push({ name: "before", x, y, dash: [1, 2], peak: Math.max(...old.high) });
+  }
   return lines;
 }
 
@@ -347,7 +353,7 @@ function brush(data) {
 
 export function legend(data, track) {
   const at = moment(data, track, state.at), groups = layers.groups;
-  const items = layers.list.slice().reverse().map(l => {
+  const items = layers.list.slice().reverse().filter(l => l.values[at.at] > 0).map(l => {
     const sum = l.values[at.at];
     return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 44)} `, el("span", { class: "dim" }, bytes(sum)));
   });
