@@ -353,12 +353,12 @@ function brush(data) {
 
 export function legend(data, track) {
   const at = moment(data, track, state.at), groups = layers.groups;
-  const items = layers.list.slice().reverse().filter(l => l.values[at.at] > 0).map(l => {
+  const items = layers.list.filter(l => l.values[at.at] > 0).sort((a, b) => b.values[at.at] - a.values[at.at]).map(l => {
     const sum = l.values[at.at];
     return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 44)} `, el("span", { class: "dim" }, bytes(sum)));
   });
   const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
-  return [...items.slice(0, 7), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
+  return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
 }
 
 export function drawTimeline(data, track, boxes, changed) {

@@ -185,7 +185,7 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["folded"], "source": ["all", "none"], "output": ["/dev/null"],
+    "by": ["function", "step"], "format": ["folded"], "source": ["all", "none"], "html": ["/dev/stdout"], "output": ["/dev/null"],
 }
 # What a command is not without.
 ALWAYS = {"export": ("--format", "folded"), "html": ("--output", "/dev/stdout")}
@@ -253,7 +253,7 @@ def case_every_key_is_felt(command):
 @mt.variants("env", "run")
 def case_every_option_of_recording_is_felt(command):
     for option in options(command):
-        if option in ("help", "no-report", "undo"):
+        if option in ("help", "no-report", "html", "undo"):
             continue
         name, value = RECORDING[option].split("=")
         words = ["--" + option] if options(command)[option] is None else ["--%s=%s" % (option, value)]
@@ -262,6 +262,10 @@ def case_every_option_of_recording_is_felt(command):
     if command == "run":
         screens = [run("run", *words, "true", cwd=mt.scratch()).err for words in ([], ["--no-report"])]
         mt.equal(["HOST MEMORY" in screen for screen in screens], [True, False], "--no-report")
+        page = os.path.join(mt.scratch(), "page.html")
+        run("run", "--no-report", "--html", page, "true", cwd=mt.scratch())
+        with open(page, encoding="utf-8") as file:
+            mt.check("HOST MEMORY" in file.read(), "--html")
     else:
         mt.check("unset LD_PRELOAD" in run("env", "--undo").out, "--undo")
 

@@ -41,7 +41,7 @@ COMMANDS = {
     "whatif": [[], ["--json"], ["--device-memory", "1M"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
     "live": [["--every", "1"]],
-    "diff": [[], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],
+    "diff": [[], ["--html", "/dev/null"], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"]],
     "symbolize": [[]],
     "check": [[], ["--json"], ["-n", "all"]],
