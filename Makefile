@@ -7,6 +7,7 @@
 #   make demo-gpu     PyTorch until it runs out of device memory, on a GPU or on the stand-in, and the report
 #   make check-gpu    the device tests on a real NVIDIA GPU, with the PyTorch of GPU_PYTHON
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
+#   make setup-page   installs what the scripts of memtrace html are bundled from (npm)
 #   make format       formats the C code as .clang-format says
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
