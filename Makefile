@@ -7,6 +7,7 @@
 #   make demo-gpu     PyTorch until it runs out of device memory, on a GPU or on the stand-in, and the report
 #   make check-gpu    the device tests on a real NVIDIA GPU, with the PyTorch of GPU_PYTHON
 #   make bench        ratios to the same run without a tracer, under heaptrack and under memray
+#   make setup-page   installs what the scripts of memtrace html are bundled from (npm)
 #   make format       formats the C code as .clang-format says
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
@@ -15,11 +16,12 @@
 #   make help         this text
 #
 # Variables: CC, CXX, CFLAGS, LDFLAGS as usual; B = build folder, ARCH = folder of shim/arch, SAN = sanitizers (address,undefined),
-# V=1 shows commands; VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
+# V=1 shows commands; PAGE_MODULES = npm's packages for the page; VENV, VENV_GPU, PYTHON, TORCH_INDEX for the Python environments (scripts/setup); TESTS = the tests that check runs.
 
 B       ?= build
 VENV    ?= build/venv
 VENV_GPU ?= build/venv-gpu
+PAGE_MODULES ?= build/page/node_modules
 PREFIX  ?= /usr/local
 DESTDIR ?=
 CFLAGS  ?= -O2 -g
@@ -89,6 +91,14 @@ $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
+
+# The page's scripts are in the program. They are bundled from npm's packages, without which everything else is built all the same.
+PAGE = $(B)/page/page.js $(B)/page/page.css
+$(B)/analyzer/report/page_bundle.c.o: CPPFLAGS += -DMT_PAGE_BUNDLE='"$(B)/page"'
+$(B)/analyzer/report/page_bundle.c.o: $(PAGE)
+$(PAGE) &: $(wildcard page/*.js page/src/*) page/package-lock.json scripts/page-bundle $(wildcard $(PAGE_MODULES)/.package-lock.json)
+	@echo '  $(B)/page'
+	@scripts/page-bundle '$(PAGE_MODULES)' '$(B)/page'
 
 # Names the packages of a missing compiler or header before the build stumbles over it.
 $(B)/.deps: scripts/deps | $(B)/.compiler
@@ -178,12 +188,13 @@ check-format:
 
 # ---- use ----
 
-SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' scripts/setup build
-setup-demo:  ; $(SETUP) demo
-setup-check: ; $(SETUP) demo check gpu $(if $(CI),ci)
-setup-long:  ; $(SETUP) demo check gpu long $(if $(CI),ci)
+SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' PAGE_MODULES='$(PAGE_MODULES)' scripts/setup build
+setup-page:  ; $(SETUP) page
+setup-demo:  ; $(SETUP) demo page
+setup-check: ; $(SETUP) demo check page gpu $(if $(CI),ci)
+setup-long:  ; $(SETUP) demo check page gpu long $(if $(CI),ci)
 setup-gpu:   ; $(SETUP) gpu
-setup-bench: ; $(SETUP) demo bench
+setup-bench: ; $(SETUP) demo page bench
 
 demo: setup-demo
 	@$(MAKE) --no-print-directory all
@@ -221,13 +232,13 @@ uninstall:
 	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
 
 clean:
-	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
+	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' ! -name page -exec rm -rf {} +
 distclean:
 	rm -rf '$(B)'
 
 # The compiler writes them, beside what they are for.
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
-.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-demo setup-check setup-long setup-gpu \
+.PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
 	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
 .DELETE_ON_ERROR:

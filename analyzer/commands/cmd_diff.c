@@ -3,6 +3,7 @@
 #include "analyzer/report/diff.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
+#include "analyzer/report/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
@@ -20,12 +21,14 @@
 
 struct diff_options {
 	struct options common;
-	const char *fail_over;
+	const char *fail_over, *html;
 };
 
 static const struct option_row rows[] = {
 	{ "fail-over", 0, "LIMITS", OPTION_STRING, offsetof(struct diff_options, fail_over),
 	  "exit 1 if memory grew by more than that: 5%, 100M, or both", 0 },
+	{ "html", 0, "FILE", OPTION_STRING, offsetof(struct diff_options, html),
+	  "write it there as a page of AFTER, with what changed", 0 },
 	OPTIONS_ROW_ROWS,
 	OPTIONS_ROW_BY(OPTIONS_BY_OWNERS),
 	OPTIONS_ROW_PROCESS,
@@ -248,7 +251,7 @@ static json_t *json_item(const struct diff *d, const struct item *i)
 	return o;
 }
 
-static int print_json(const struct diff *d)
+static json_t *diff_json(const struct diff *d)
 {
 	json_t *root = json_object();
 	size_t most = selection_rows(&d->side[0].selection, DEFAULT_JSON_ROWS), sites = 0, left_out = 0;
@@ -284,7 +287,30 @@ static int print_json(const struct diff *d)
 	json_array_extend(unread, after);
 	json_decref(after);
 	json_object_set_new(root, "unread_files", unread);
-	return json_print(root);
+	return root;
+}
+
+/* ---- page ---------------------------------------------------------------------------------------------- */
+
+/* AFTER is read once more, as its report needs it. */
+static int write_page(const struct diff *d, const char *path)
+{
+	struct page_changes changes = { diff_json(d), &d->side[0].selection };
+	struct options after = d->side[1].options;
+	struct report r = { .brief = true };
+	struct selection v;
+	uint64_t bytes;
+	after.json = false;
+	int e = selection_open(&v, &after);
+	if (e == 0) {
+		e = report_make(&r, &v, ANALYSIS_WINDOWS);
+		if (e == 0)
+			e = page_write(&r, path, PAGE_SOURCE_HERE, &changes, &bytes);
+		report_fini(&r);
+		selection_close(&v);
+	}
+	json_decref(changes.changes);
+	return e;
 }
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -382,11 +408,13 @@ static int diff(const struct diff_options *o)
 	if (e == 0)
 		e = selection_check_filter(&d.side[0].selection, d.count && d.sorted[d.count - 1]->section == SITES);
 	if (e == 0 && o->common.json)
-		e = print_json(&d);
+		e = json_print(diff_json(&d));
 	if (e == 0 && !o->common.json)
 		print_missing(&d);
 	for (int section = 0; section < SECTIONS && e == 0 && !o->common.json; section++)
 		print_section(&d, (enum section)section);
+	if (e == 0 && o->html)
+		e = write_page(&d, o->html);
 	if (e == 0)
 		e = check_limits(&d, &limits);
 	diff_fini(&d);

@@ -21,6 +21,8 @@
 static const struct option_row rows[] = {
 	RECORD_ROWS,
 	{ "no-report", 0, NULL, OPTION_FLAG, offsetof(struct record_options, no_report), "only record", 0 },
+	{ "html", 0, "FILE", OPTION_STRING, offsetof(struct record_options, html),
+	  "write the report there as a page, too", 0 },
 	OPTIONS_END,
 };
 
@@ -150,6 +152,16 @@ static int report_when_quiet(const char *dir)
 	return e;
 }
 
+static int write_page(const char *dir, const char *path)
+{
+	char *argv[] = { "html", "-o", (char *)path, (char *)dir, NULL };
+
+	print_flush();
+	if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return error_errno(MT_EOUTPUT, "stderr", ERROR_NO_OFFSET);
+	return cmd_html(4, argv);
+}
+
 /* It ends by itself when all is compressed. One that somebody has stopped, or that hangs, is ended: whatever it knows
  * is in the files. */
 static void stop(const char *dir, pid_t recorder)
@@ -233,6 +245,8 @@ int cmd_run(int argc, char **argv)
 	}
 	symbolize_quietly(dir);
 	if (!o.no_report && report_when_quiet(dir) < 0)
+		error_print();
+	if (o.html && write_page(dir, o.html) < 0)
 		error_print();
 	print_error("memtrace: the trace is in %s\n", from_here(dir));
 	return status;

@@ -31,6 +31,7 @@ struct model;
 
 /* One change of what is live, as the pass makes it. */
 struct model_change {
+	const struct model *model; /* of the pass */
 	const struct process *process;
 	enum model_kind kind;
 	/* index in the process's sites, which may still move; UINT32_MAX = inherited or unknown */

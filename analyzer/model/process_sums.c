@@ -26,6 +26,7 @@ void process_memory_tell(const struct process_memory *a, struct model_change *to
 {
 	const struct site_key site =
 		c->site == BLOCK_NO_SITE ? (struct site_key){ 0 } : site_table_key(&a->sites, c->site);
+	told->model = a->model;
 	told->process = a->seen.process;
 	told->kind = c->kind;
 	told->site = c->site;

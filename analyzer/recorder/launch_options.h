@@ -11,7 +11,8 @@
 struct record_options {
 	const char *output, *stacks, *sample, *depth, *limit, *keep_free, *ring_dir, *children, *exclude;
 	bool paused, python_allocators, verbose;
-	bool no_report; /* of run */
+	bool no_report;   /* of run */
+	const char *html; /* of run */
 };
 
 #define RECORD_ROW(name, letter, argument, field, help) \

@@ -78,6 +78,15 @@ static int first_pass(struct analysis *a, struct selection *v, unsigned wants)
 	return e;
 }
 
+static int watch_windows(struct analysis *a, const struct selection *v)
+{
+	a->windows = site_windows_new(v);
+	if (!a->windows)
+		return error_memory();
+	site_windows_watch(a->windows, a->timeline);
+	return 0;
+}
+
 int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*beside)(void *arg), void *arg)
 {
 	bool diagnosed = wants & (ANALYSIS_CATEGORIES | ANALYSIS_DIAGNOSIS);
@@ -91,8 +100,12 @@ int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*
 	e = 0;
 	if (diagnosed) /* the second pass collects for it */
 		e = diagnosis_new(&a->diagnosis, v, a->timeline, a->host, a->losses.complete);
+	if (e == 0 && wants & ANALYSIS_WINDOWS)
+		e = watch_windows(a, v);
 	if (e == 0 && a->timeline)
 		e = second_pass(a, v, beside, arg);
+	if (e == 0 && a->windows)
+		e = site_windows_finish(a->windows);
 	if (e == 0 && wants & ANALYSIS_DIAGNOSIS)
 		e = diagnosis_make(a->diagnosis);
 	else if (e == 0 && diagnosed)
@@ -102,6 +115,7 @@ int analysis_run(struct analysis *a, struct selection *v, unsigned wants, int (*
 
 void analysis_free(struct analysis *a)
 {
+	site_windows_free(a->windows);
 	diagnosis_free(a->diagnosis);
 	timeline_free(a->timeline);
 	host_memory_close(a->host);

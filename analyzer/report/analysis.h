@@ -12,6 +12,7 @@
 #include "analyzer/diagnosis/diagnosis.h"
 #include "analyzer/diagnosis/host_memory.h"
 #include "analyzer/model/selection.h"
+#include "analyzer/timeline/site_windows.h"
 #include "analyzer/timeline/timeline.h"
 
 enum analysis_want {
@@ -19,6 +20,7 @@ enum analysis_want {
 	ANALYSIS_HOST = 2,       /* what was seen of the machine and of the processes */
 	ANALYSIS_CATEGORIES = 4, /* for what the memory is, of the diagnosis; with the timeline */
 	ANALYSIS_DIAGNOSIS = 8,  /* evidence and verdicts; with the timeline */
+	ANALYSIS_WINDOWS = 16,   /* sites in windows of time; with the timeline */
 };
 
 /* What is missing, over all processes. */
@@ -36,6 +38,7 @@ struct analysis {
 	struct timeline *timeline;
 	struct host_memory *host;
 	struct diagnosis *diagnosis;
+	struct site_windows *windows;
 	struct losses losses; /* after the first pass */
 };
 

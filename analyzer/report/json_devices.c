@@ -87,18 +87,25 @@ struct context {
 };
 
 /* The number of the step at that moment: of joined ones by their share of time. */
-static json_t *json_step(const struct context *c, const struct model_oom *oom)
+bool json_devices_step(const struct timeline *timeline, const struct model_oom *oom, uint64_t *number)
 {
-	const struct step_list *p = c->timeline ? timeline_step_list(c->timeline, oom->process) : NULL;
+	const struct step_list *p = timeline ? timeline_step_list(timeline, oom->process) : NULL;
 	for (size_t i = p && p->source != LOOP_NONE ? p->count : 0; i-- > 0;) {
 		const struct step *s = &p->steps[i];
 		if (s->begin_ns > oom->at.ns || (s->end_ns < oom->at.ns && i + 1 < p->count))
 			continue;
 		uint64_t span = s->end_ns > s->begin_ns ? s->end_ns - s->begin_ns : 1, into = oom->at.ns - s->begin_ns;
 		uint64_t more = into < span ? (uint64_t)((double)into / (double)span * s->count) : s->count - 1u;
-		return json_bytes(s->number + more);
+		*number = s->number + more;
+		return true;
 	}
-	return json_null();
+	return false;
+}
+
+static json_t *json_step(const struct context *c, const struct model_oom *oom)
+{
+	uint64_t number;
+	return json_devices_step(c->timeline, oom, &number) ? json_bytes(number) : json_null();
 }
 
 /* The innermost range that the program marked, else the line of its script. */

@@ -11,4 +11,7 @@
 /* `timeline` says in which step and phase memory ran out. Their "verdict" is null: report_json.c knows it. */
 json_t *json_devices(const struct selection *v, const struct timeline *timeline);
 
+/* The number of the step in which memory ran out; false: no step is known. `timeline` may be NULL. */
+bool json_devices_step(const struct timeline *timeline, const struct model_oom *oom, uint64_t *number);
+
 #endif

@@ -31,6 +31,11 @@ struct report {
 
 #define REPORT_MAPS 2 /* largest mappings that are shown */
 
+/* Makes all of *r but `brief`, with what `more` (enum analysis_want) asks for beside what a report needs. 0 or -MT_E*;
+ * report_fini() in either case, before selection_close(). */
+int report_make(struct report *r, struct selection *v, unsigned more);
+void report_fini(struct report *r);
+
 /* report_options of cmd_report.c. */
 struct report_options {
 	struct options common;
@@ -105,6 +110,7 @@ unsigned report_print_do(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);
 
 void report_print(const struct report *r);
+json_t *report_json(const struct report *r);
 int report_print_json(const struct report *r);
 json_t *report_json(const struct report *r); /* what that prints; NULL when there is no memory */
 

@@ -25,11 +25,13 @@ struct timeline {
 			 uint32_t thread);
 	void (*on_change)(void *arg, const struct model_change *c);
 	void *arg;
-	/* timeline_watch() */
-	void (*watch_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
-			    uint32_t thread);
-	void (*watch_change)(void *arg, const struct model_change *c);
-	void *watch_arg;
+	struct watcher {
+		void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
+				 uint32_t thread);
+		void (*on_change)(void *arg, const struct model_change *c);
+		void *arg;
+	} watchers[TIMELINE_WATCHERS];
+	unsigned watcher_count;
 };
 
 struct timeline *timeline_new(void)
@@ -101,17 +103,16 @@ void timeline_watch(struct timeline *c,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg)
 {
-	c->watch_event = on_event;
-	c->watch_change = on_change;
-	c->watch_arg = arg;
+	if (c->watcher_count < TIMELINE_WATCHERS)
+		c->watchers[c->watcher_count++] = (struct watcher){ on_event, on_change, arg };
 }
 
 static void second_event(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 			 uint32_t thread)
 {
 	struct timeline *c = arg;
-	if (c->watch_event)
-		c->watch_event(c->watch_arg, p, slot, ring, thread);
+	for (unsigned i = 0; i < c->watcher_count; i++)
+		c->watchers[i].on_event(c->watchers[i].arg, p, slot, ring, thread);
 	steps_event(c->steps, p, slot, thread);
 	phases_event(c->phases, p, slot, thread);
 }
@@ -119,8 +120,8 @@ static void second_event(void *arg, const struct process *p, const struct mt_eve
 static void second_change(void *arg, const struct model_change *change)
 {
 	struct timeline *c = arg;
-	if (c->watch_change)
-		c->watch_change(c->watch_arg, change);
+	for (unsigned i = 0; i < c->watcher_count; i++)
+		c->watchers[i].on_change(c->watchers[i].arg, change);
 	steps_change(c->steps, change);
 	work_change(c->work, change);
 	phases_change(c->phases, change);

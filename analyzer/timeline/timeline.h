@@ -25,7 +25,9 @@ void timeline_free(struct timeline *c);
 /* Has the query's pass watched; what it calls already is called before. */
 void timeline_attach(struct timeline *c, struct model_query *q);
 
-/* Whom else the second pass calls, as the query of a model does. */
+enum { TIMELINE_WATCHERS = 2 };
+
+/* Whom else the second pass calls, as the query of a model does: at most TIMELINE_WATCHERS. */
 void timeline_watch(struct timeline *c,
 		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 				     uint32_t thread),

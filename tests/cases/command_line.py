@@ -113,7 +113,7 @@ def case_commands_are_listed(*words):
     """All of them with a line each, and how to begin."""
     done = run(*words)
     mt.equal((done.status, done.err), (0, ""))
-    for command in ("run", "env", "report", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "check", "dump"):
+    for command in ("run", "env", "report", "html", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "check", "dump"):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")
@@ -185,14 +185,14 @@ VALUES = {
     "at": ["0.05", "oom", "end"], "from": lambda: ["%.6f" % (0.999 * end_of(t)) for t in (ordinary(), device())], "to": ["0.1", "5"], "process": lambda: [str(pids(t)[-1]) for t in (ordinary(), device())],
     "device": ["host", "cuda:0"], "rows": ["1", "all"], "filter": ["keep"], "rules": lambda: [rules()], "fit": ["1M"], "fail-over": ["1", "1/step"],
     "suppressions": lambda: [suppressions()], "alert": ["0.001%"],
-    "by": ["function", "step"], "format": ["csv", "speedscope", "markdown"],
+    "by": ["function", "step"], "format": ["csv", "speedscope", "markdown"], "source": ["all", "none"], "html": ["/dev/stdout"], "output": ["/dev/null"],
 }
 # What a command is not without.
-ALWAYS = {"export": ("--format", "folded")}
+ALWAYS = {"export": ("--format", "folded"), "html": ("--output", "/dev/stdout")}
 # What these do is seen elsewhere: how often it looks, and progress (below).
-ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "peak", "leaks", "frag", "whatif", "timeline", "diff", "export", "check", "dump", "symbolize")}
+ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "html", "peak", "leaks", "frag", "whatif", "timeline", "diff", "export", "check", "dump", "symbolize")}
 ELSEWHERE |= {("export", "output"), ("live", "openmetrics")}  # export_pprof.py, live.py
-ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
+ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "html", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",
     "limit": "MEMTRACE_LIMIT=1G", "keep-free": "MEMTRACE_KEEP_FREE=1K", "ring-dir": "MEMTRACE_RING_DIR=/tmp", "children": "MEMTRACE_CHILDREN=0",
@@ -223,7 +223,7 @@ def is_felt(command, option, argument):
         for forms in ((), ("--json",)):
             if forms and ("json" not in options(command) or option in ("json", "csv")):
                 continue
-            forms += () if option == "format" else ALWAYS.get(command, ())
+            forms += () if option in ("format", "output") else ALWAYS.get(command, ())
             before = said(command, *forms, *words_of(command, trace))
             for more in tried(command, option, argument):
                 after = said(command, *forms, *more, *words_of(command, trace))
@@ -232,7 +232,7 @@ def is_felt(command, option, argument):
     return False
 
 
-@mt.variants("report", "peak", "leaks", "frag", "timeline", "diff", "live", "export", "check", "dump", "symbolize")
+@mt.variants("report", "html", "peak", "leaks", "frag", "timeline", "diff", "live", "export", "check", "dump", "symbolize")
 def case_every_option_is_felt(command):
     """On some trace something else is printed, or the exit status is another."""
     for option, argument in options(command).items():
@@ -254,7 +254,7 @@ def case_every_key_is_felt(command):
 @mt.variants("env", "run")
 def case_every_option_of_recording_is_felt(command):
     for option in options(command):
-        if option in ("help", "no-report", "undo"):
+        if option in ("help", "no-report", "html", "undo"):
             continue
         name, value = RECORDING[option].split("=")
         words = ["--" + option] if options(command)[option] is None else ["--%s=%s" % (option, value)]
@@ -263,6 +263,10 @@ def case_every_option_of_recording_is_felt(command):
     if command == "run":
         screens = [run("run", *words, "true", cwd=mt.scratch()).err for words in ([], ["--no-report"])]
         mt.equal(["HOST MEMORY" in screen for screen in screens], [True, False], "--no-report")
+        page = os.path.join(mt.scratch(), "page.html")
+        run("run", "--no-report", "--html", page, "true", cwd=mt.scratch())
+        with open(page, encoding="utf-8") as file:
+            mt.check("HOST MEMORY" in file.read(), "--html")
     else:
         mt.check("unset LD_PRELOAD" in run("env", "--undo").out, "--undo")
 

@@ -69,6 +69,7 @@ dump --force --symbols TRACE
 live TRACE
 live --every 1 TRACE
 export --format folded --force TRACE
+html -o /dev/null --force TRACE
 export --format folded --at oom --force TRACE
 export --format speedscope --force TRACE
 export --format pprof -o /dev/null --force TRACE

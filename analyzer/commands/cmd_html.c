@@ -1,0 +1,80 @@
+/* memtrace html: the report as a page. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/report/open.h"
+#include "analyzer/report/page.h"
+#include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
+#include "analyzer/util/print.h"
+
+#include <string.h>
+
+struct html_options {
+	struct options common;
+	const char *output, *source;
+};
+
+static const struct option_row rows[] = {
+	{ "output", 'o', "FILE", OPTION_STRING, offsetof(struct html_options, output),
+	  "write it there, not to memtrace.html", 0 },
+	{ "source", 0, "WHICH", OPTION_STRING, offsetof(struct html_options, source),
+	  "lines of code: here (below this directory), all, none", 0 },
+	OPTIONS_ROW_PROCESS,
+	OPTIONS_ROW_DEVICE,
+	OPTIONS_ROW_TIMES,
+	OPTIONS_ROW_RULES,
+	OPTIONS_ROW_FRAMES,
+	OPTIONS_ROW_FORCE,
+	OPTIONS_ROW_QUIET,
+	OPTIONS_END,
+};
+
+const struct option_spec cmd_html_spec = {
+	"memtrace html [-o FILE] [options] [DIR...]",
+	"The report as one HTML file that needs nothing else: the verdict, memory over\n"
+	"time, a flame graph of any moment or range, the map of segments and holes,\n"
+	"owners, growth, processes. Prints the path of the file.",
+	rows,
+	OPTIONS_TEXT,
+	"  memtrace html                           # of the newest trace here\n"
+	"  memtrace html -o report.html --process worker\n",
+	"Read: docs/html.md",
+};
+
+static int source_of(const char *text, enum page_source *source)
+{
+	static const char *const names[] = {
+		[PAGE_SOURCE_HERE] = "here", [PAGE_SOURCE_ALL] = "all", [PAGE_SOURCE_NONE] = "none"
+	};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!text || !strcmp(text, names[i])) {
+			*source = (enum page_source)i;
+			return 0;
+		}
+	return error_set(MT_EUSAGE, "--source", ERROR_NO_OFFSET, "here, all or none, not %s", text);
+}
+
+static int html(struct selection *v)
+{
+	const struct html_options *o = (const struct html_options *)(const void *)v->options;
+	const char *path = o->output ? o->output : "memtrace.html";
+	struct report r = { .brief = true };
+	enum page_source source = PAGE_SOURCE_HERE;
+	uint64_t bytes = 0;
+	int e = source_of(o->source, &source);
+	if (e == 0)
+		e = report_make(&r, v, ANALYSIS_WINDOWS);
+	if (e == 0)
+		e = page_write(&r, path, source, NULL, &bytes);
+	if (e == 0)
+		print("%s\n", path);
+	if (e == 0 && output_is_terminal())
+		print_error("memtrace: %s, opens in any browser\n", BYTES(bytes));
+	report_fini(&r);
+	return e;
+}
+
+int cmd_html(int argc, char **argv)
+{
+	struct html_options o = { 0 };
+	return selection_command(&cmd_html_spec, &o, argc, argv, html);
+}

@@ -1,0 +1,346 @@
+/* What stacks had and did in windows of time: sites that look the same are one stack, and the largest are kept. */
+#include "analyzer/report/json.h"
+#include "analyzer/report/page_internal.h"
+#include "analyzer/symbols/builtin_suppressions.h"
+#include "analyzer/util/vec.h"
+
+#include <uthash.h>
+
+enum { MOST_SITES = 10000 }; /* whose whole stacks are shown; of others what they were for, or the line */
+#define TAIL 0.001           /* of a track: sites that all together had less are not looked at */
+
+struct stack_key {
+	uint32_t track, node, category;
+};
+
+struct page_stack {
+	UT_hash_handle hh;
+	struct stack_key key;
+	double worth;
+	uint32_t *sites; /* indices for site_windows_site() */
+	size_t site_count, site_room;
+	bool folded; /* of what lies further in only the sum is told */
+};
+
+struct stack_list {
+	const struct report *report;
+	struct page_tree *tree;
+	struct page_stack *by_key, **sorted;
+	size_t count;
+};
+
+/* ---- sites become stacks ------------------------------------------------------------------------------------- */
+
+/* When it allocates, seen from the loop: what categories go by where no frame says anything. Where the program or its
+ * optimizer says what a step is, and on devices, as in the diagnosis. */
+static enum lifetime lifetime_of(const struct report *r, const struct window_site *s, const struct window_values *of)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct step_list *p = timeline_step_list(r->analysis.timeline, s->process);
+	if (site_windows_track(w, s->track)->device == MODEL_NO_DEVICE || !p || p->source == LOOP_NONE ||
+	    p->source == LOOP_SITES || p->count < 2)
+		return LIFETIME_UNKNOWN;
+	uint64_t first = UINT64_MAX, last = 0;
+	for (uint32_t i = 0; i < site_windows_count(w); i++)
+		if (of[i].allocated) {
+			first = first == UINT64_MAX ? site_windows_time(w, i) : first;
+			last = site_windows_time(w, i + 1);
+		}
+	if (last <= p->steps[0].begin_ns)
+		return LIFETIME_SETUP;
+	return last > p->steps[0].end_ns && first != UINT64_MAX ? LIFETIME_STEP : LIFETIME_FIRST_STEP;
+}
+
+static uint32_t stack_of(const struct selection *v, const struct window_site *s)
+{
+	return stacks_of_site(v->stacks, reader_process(v->reader, s->process), s->site, s->node, s->node2);
+}
+
+/* The stack of that key, which is made if it is new; NULL when there is no memory. */
+static struct page_stack *stack_at(struct stack_list *l, const struct stack_key *key)
+{
+	struct page_stack *found;
+	HASH_FIND(hh, l->by_key, key, sizeof(*key), found);
+	if (found || !(found = calloc(1, sizeof(*found))))
+		return found;
+	found->key = *key;
+	HASH_ADD(hh, l->by_key, key, sizeof(found->key), found);
+	l->count++;
+	return found;
+}
+
+static int append_site(struct page_stack *s, uint32_t site)
+{
+	int e = s ? vec_reserve(s->sites, s->site_room, s->site_count + 1) : error_memory();
+	if (e == 0)
+		s->sites[s->site_count++] = site;
+	return e;
+}
+
+/* As the report's lists have it: what modules and libraries need for themselves has one name. */
+static uint32_t small_node(struct stack_list *l, uint32_t stack)
+{
+	const char *label = builtin_suppressed_library(l->report->selection->stacks, stack);
+	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
+}
+
+static int add_site(struct stack_list *l, size_t i, struct window_values *room)
+{
+	const struct selection *v = l->report->selection;
+	const struct site_windows *w = l->report->analysis.windows;
+	const struct window_site s = site_windows_site(w, i);
+	const uint32_t stack = stack_of(v, &s);
+	struct stack_key key = { .track = s.track,
+				 .node = i < MOST_SITES ? page_tree_node(l->tree, stack) : small_node(l, stack) };
+	if (site_windows_track(w, s.track)->device != MODEL_NO_DEVICE) {
+		memset(room, 0, site_windows_count(w) * sizeof(*room));
+		site_windows_add(w, i, 1, room);
+		site_windows_sum(w, room);
+	}
+	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
+	struct page_stack *found = stack_at(l, &key);
+	int e = append_site(found, (uint32_t)i);
+	if (e == 0) {
+		found->worth += s.worth;
+		found->folded = found->folded || i >= MOST_SITES;
+	}
+	return e;
+}
+
+/* How many sites, of those with the most worth, leave nearly nothing of any track to the others. */
+static size_t worth_looking(const struct site_windows *w)
+{
+	double *rest = calloc(site_windows_tracks(w) + 1ul, sizeof(*rest));
+	size_t count = site_windows_sites(w);
+	while (rest && count) {
+		const struct window_site s = site_windows_site(w, count - 1);
+		if ((rest[s.track] += s.worth) > TAIL)
+			break;
+		count--;
+	}
+	free(rest);
+	return count;
+}
+
+/* Each file once, rather than one for each stack. */
+static void look_ahead(const struct selection *v, const struct site_windows *w, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct window_site s = site_windows_site(w, i);
+		const struct process *p = reader_process(v->reader, s.process);
+		stacks_note(v->stacks, p, s.node);
+		stacks_note(v->stacks, p, s.node2);
+	}
+	stacks_look_ahead(v->stacks, NULL);
+}
+
+static int by_worth(const void *a, const void *b)
+{
+	const struct page_stack *const *x = a, *const *y = b;
+	if ((*x)->worth != (*y)->worth)
+		return (*x)->worth < (*y)->worth ? 1 : -1;
+	return memcmp(&(*x)->key, &(*y)->key, sizeof((*x)->key));
+}
+
+static int fill(struct stack_list *l)
+{
+	const struct site_windows *w = l->report->analysis.windows;
+	const size_t count = worth_looking(w);
+	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
+	int e = room ? 0 : error_memory();
+	if (e == 0)
+		look_ahead(l->report->selection, w, count);
+	for (size_t i = 0; i < count && e == 0; i++)
+		e = add_site(l, i, room);
+	free(room);
+	return e;
+}
+
+static int sort(struct stack_list *l)
+{
+	size_t n = 0;
+	free(l->sorted);
+	l->sorted = calloc(l->count + 1, sizeof(struct page_stack *));
+	if (!l->sorted)
+		return error_memory();
+	for (struct page_stack *s = l->by_key; s; s = s->hh.next)
+		l->sorted[n++] = s;
+	qsort(l->sorted, l->count, sizeof(*l->sorted), by_worth);
+	return 0;
+}
+
+static void drop(struct stack_list *l, struct page_stack *s)
+{
+	HASH_DEL(l->by_key, s);
+	l->count--;
+	free(s->sites);
+	free(s);
+}
+
+/* All but the first `keep` become those of their outermost frames. */
+static int fold(struct stack_list *l, size_t keep, unsigned depth)
+{
+	const size_t count = l->count;
+	int e = 0;
+	for (size_t i = keep; i < count && e == 0; i++) {
+		struct page_stack *s = l->sorted[i];
+		struct stack_key key = s->key;
+		key.node = page_tree_outer(l->tree, key.node, depth);
+		if (key.node == s->key.node)
+			continue;
+		struct page_stack *outer = stack_at(l, &key);
+		for (size_t k = 0; k < s->site_count && e == 0; k++)
+			e = append_site(outer, s->sites[k]);
+		if (e == 0) {
+			outer->worth += s->worth;
+			outer->folded = true;
+			drop(l, s);
+		}
+	}
+	return e < 0 ? e : sort(l);
+}
+
+/* Down to `most`: the small ones lose their inner frames, as many as it takes. */
+static int fold_all(struct stack_list *l, size_t most)
+{
+	static const unsigned depths[] = { 12, 8, 5, 3, 2, 1 };
+	int e = sort(l);
+	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths) && e == 0 && l->count > most; i++)
+		e = fold(l, most * 3 / 4, depths[i]);
+	return e;
+}
+
+static void fini(struct stack_list *l)
+{
+	struct page_stack *s, *next;
+	HASH_ITER(hh, l->by_key, s, next)
+	{
+		HASH_DEL(l->by_key, s);
+		free(s->sites);
+		free(s);
+	}
+	free(l->sorted);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *json_signed(uint64_t value, uint64_t from)
+{
+	return json_integer((json_int_t)(value - from));
+}
+
+/* By window in which it differs from the one before: live bytes, blocks; at_high less live; allocated, passing. */
+static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
+{
+	json_t *o = json_object(), *at = json_array(), *live = json_array(), *blocks = json_array();
+	json_t *high = json_array(), *allocated = json_array(), *passing = json_array();
+	struct window_values last = { 0 };
+	for (uint32_t i = 0; i < count; i++) {
+		bool same = v[i].live == last.live && v[i].blocks == last.blocks && v[i].at_high == v[i].live &&
+			    last.at_high == last.live && !v[i].allocated && !v[i].passing && !last.allocated &&
+			    !last.passing;
+		if (!same) {
+			json_array_append_new(at, json_integer(i));
+			json_array_append_new(live, json_bytes(v[i].live));
+			json_array_append_new(blocks, json_bytes(v[i].blocks));
+			json_array_append_new(high, json_signed(v[i].at_high, v[i].live));
+			json_array_append_new(allocated, json_bytes(v[i].allocated));
+			json_array_append_new(passing, json_bytes(v[i].passing));
+		}
+		last = v[i];
+	}
+	json_object_set_new(o, "at", at);
+	json_object_set_new(o, "live", live);
+	json_object_set_new(o, "blocks", blocks);
+	json_object_set_new(o, "high", high);
+	json_object_set_new(o, "allocated", allocated);
+	json_object_set_new(o, "passing", passing);
+	return o;
+}
+
+static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
+			       struct window_values *room)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct selection *v = r->selection;
+	bool estimated = false;
+	memset(room, 0, site_windows_count(w) * sizeof(*room));
+	for (size_t i = 0; i < s->site_count; i++) {
+		const struct window_site site = site_windows_site(w, s->sites[i]);
+		const struct model_site *m = model_site(v->model, site.process, site.site);
+		double weight = m ? owners_weight(v->reader, m) : 1;
+		estimated = estimated || weight != 1;
+		site_windows_add(w, s->sites[i], weight, room);
+	}
+	site_windows_sum(w, room);
+	json_t *o = json_stack_windows(room, site_windows_count(w));
+	json_object_set_new(o, "track", json_integer(s->key.track));
+	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
+	const struct window_site first = site_windows_site(w, s->sites[0]);
+	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, &first))));
+	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
+	json_object_set_new(o, "sites", json_bytes(s->site_count));
+	if (estimated)
+		json_object_set_new(o, "estimated", json_true());
+	return o;
+}
+
+static json_t *json_column(const struct window_track *t, uint32_t count, size_t offset)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)&t->windows[i] + offset, sizeof(value));
+		json_array_append_new(list, json_bytes(value));
+	}
+	return list;
+}
+
+static json_t *json_track(const struct selection *v, const struct window_track *t, uint32_t count)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "kind", json_string(kind_name(t->kind)));
+	json_object_set_new(o, "device",
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->name));
+	json_object_set_new(o, "uuid",
+			    json_text(t->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, t->device)->uuid));
+	json_object_set_new(o, "live", json_column(t, count, offsetof(struct window_values, live)));
+	json_object_set_new(o, "high", json_column(t, count, offsetof(struct window_values, at_high)));
+	json_object_set_new(o, "allocated", json_column(t, count, offsetof(struct window_values, allocated)));
+	json_object_set_new(o, "passing", json_column(t, count, offsetof(struct window_values, passing)));
+	json_object_set_new(o, "blocks", json_column(t, count, offsetof(struct window_values, blocks)));
+	return o;
+}
+
+static bool is_shown(const struct selection *v, const struct window_track *t)
+{
+	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
+}
+
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const uint32_t count = site_windows_count(w);
+	struct stack_list l = { .report = r, .tree = tree };
+	json_t *times = json_array(), *tracks = json_array(), *stacks = json_array();
+	struct window_values *room = calloc(count + 1ul, sizeof(*room));
+	int e = room ? fill(&l) : error_memory();
+	if (e == 0)
+		e = fold_all(&l, most);
+	for (uint32_t i = 0; i <= count; i++)
+		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
+	for (unsigned i = 0; i < site_windows_tracks(w); i++)
+		json_array_append_new(tracks, is_shown(r->selection, site_windows_track(w, i))
+						      ? json_track(r->selection, site_windows_track(w, i), count)
+						      : json_null());
+	for (size_t i = 0; i < l.count && e == 0 && json_array_size(stacks) < most; i++)
+		if (is_shown(r->selection, site_windows_track(w, l.sorted[i]->key.track)))
+			json_array_append_new(stacks, json_page_stack(r, tree, l.sorted[i], room));
+	json_object_set_new(o, "times_s", times);
+	json_object_set_new(o, "tracks", tracks);
+	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));
+	json_object_set_new(o, "stacks", stacks);
+	free(room);
+	fini(&l);
+	return e;
+}

@@ -1,0 +1,233 @@
+import "uplot/dist/uPlot.min.css";
+import "./page.css";
+import { el, fill } from "./dom.js";
+import { bytes } from "./format.js";
+import { load, windowAt, valueOf, valuesOf, modes } from "./data.js";
+import { state, set, read, onchange, command, moment, when, secondsWord } from "./state.js";
+import { setPalette, paletteName } from "./colours.js";
+import { usualGrouping } from "./groups.js";
+import { drawTimeline, zoom, chooseRange } from "./timeline.js";
+import { drawFlame, modeButtons, treeOf } from "./flame.js";
+import { drawSite } from "./site.js";
+import { drawMap } from "./map.js";
+import { drawOwners, drawGrowth, drawProcesses, drawHost, drawLost, drawChanges } from "./tabs.js";
+
+const tabs = [["flame", "Flame graph"], ["owners", "Owners"], ["map", "Memory map"], ["growth", "Growth"], ["processes", "Processes"], ["host", "Ledgers"], ["lost", "Lost and not known"], ["text", "As text"]];
+let data, boxes, tree = null, dark = null;
+
+window.memtrace = {}; // what tests look at
+
+// ---- what is looked at ----
+
+// The memory that failed, else the device with the most, else the host's larger kind.
+function usualTrack() {
+  const oom = data.raw.moments.find(m => m.name === "OOM" && data.tracks.some(t => t.name === m.track));
+  if (oom) return data.tracks.find(t => t.name === oom.track);
+  const most = kinds => data.tracks.filter(t => kinds.includes(t.kind) && t.peak).sort((a, b) => b.peak - a.peak)[0];
+  return most(["pool"]) ?? most(["device"]) ?? most(["heap"]) ?? most(["map"]) ?? data.tracks[0];
+}
+
+function track() {
+  return data.tracks.find(t => t.name === state.track) ?? usualTrack();
+}
+
+// ---- the frame ----
+
+function build() {
+  const app = document.getElementById("app"), button = (name, title, f) => el("button", { type: "button", title, onclick: f }, name);
+  boxes = {
+    legend: el("div", { class: "legend" }), plot: el("div", { class: "plot", role: "img", "aria-label": "memory over time" }), strip: el("canvas", { class: "strip", tabIndex: 0, "aria-label": "range of time" }),
+    nav: el("nav", { role: "tablist" }), command: el("code", { class: "command" }), low: el("div", { class: "low" }), left: el("div", { class: "left" }), right: el("aside", { class: "right", "aria-label": "details" }),
+    bar: el("div", { class: "modes" }), flame: el("div", { class: "flame" }), moments: el("div", { class: "moments" }), tracks: el("select", { "aria-label": "memory", onchange: e => set({ track: e.target.value, node: "", map: "", q: "" }) }),
+  };
+  const text = document.getElementById("text");
+  boxes.text = text;
+  app.append(
+    el("section", { class: "time" }, el("div", { class: "row" }, boxes.tracks, boxes.moments), boxes.legend, boxes.plot, boxes.strip),
+    el("div", { class: "tabs" }, boxes.nav, boxes.command, button("Copy", "copy this command line", copy)),
+    boxes.low, text);
+  boxes.low.append(boxes.left, boxes.right);
+  document.getElementById("tools").append(
+    boxes.colours = button("Colours", "a palette for who sees colours differently", () => { setPalette(paletteName() === "usual" ? "clear" : "usual"); all(new Set(["theme"])); }),
+    boxes.theme = button("Dark", "dark or light", () => theme(!dark)), button("?", "keys", help));
+  document.body.classList.add("scripted");
+}
+
+async function copy() {
+  try { await navigator.clipboard.writeText(boxes.command.textContent); } catch {
+    getSelection().selectAllChildren(boxes.command);
+  }
+}
+
+function theme(on) {
+  dark = on;
+  document.documentElement.dataset.theme = on ? "dark" : "light";
+  boxes.theme.textContent = on ? "Light" : "Dark";
+  try { localStorage.setItem("memtrace-theme", on ? "dark" : "light"); } catch { /* a file may have no storage */ }
+  if (data) all(new Set(["theme"]));
+}
+
+function firstTheme() {
+  let kept = null;
+  try { kept = localStorage.getItem("memtrace-theme"); } catch { /* the same */ }
+  return (kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+}
+
+function help() {
+  const keys = [["o p e", "failure, peak, end"], ["[ ]", "the moment before, the one after"], [".", "forget range, filter and zoom"], ["1 to 8", "tabs"], ["a g m t d", "alive, grew, allocated (made), temporary, difference"], ["/", "search; shift-click on a frame shows what goes through it alone"], ["+ -", "zoom in time, as the wheel does"], ["l", "dark or light"], ["?", "this"]];
+  const old = document.querySelector("dialog");
+  if (old) { old.remove(); return; }
+  const box = el("dialog", {}, el("h2", {}, "Keys"), el("dl", { class: "facts" }, keys.map(([k, what]) => el("div", {}, el("dt", { class: "m" }, k), el("dd", {}, what)))), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
+  document.body.append(box);
+  box.showModal();
+  box.addEventListener("close", () => box.remove());
+}
+
+// ---- drawing ----
+
+function drawRow() {
+  const t = track();
+  fill(boxes.tracks, data.tracks.filter(x => x.peak).map(x => el("option", { value: x.name, selected: x === t }, `${x.title}, peak ${bytes(x.peak)}`)));
+  const seen = new Set(), at = state.at || moment(data, t, "").command;
+  const moments = data.raw.moments.filter(m => (!m.track || m.track === t.name) && !seen.has(m.at) && seen.add(m.at));
+  const ooms = moments.filter(m => m.name === "OOM");
+  const button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
+  const by = state.by || usualGrouping(t);
+  fill(boxes.moments,
+    ["category", "site"].map(k => button(k === "site" ? "by line" : "by category", "what the colours are", by === k, () => set({ by: k }))),
+    el("span", { class: "gap" }),
+    moments.map(m => button(ooms.length > 1 && m.name === "OOM" ? m.at.replace("oom", "OOM ").replace(":", "") : m.name, `at ${m.at_s} s`, at === m.at && state.mode === "alive", () => set({ at: m.at, mode: "alive", map: "" }))),
+    phaseSelect());
+}
+
+function phaseSelect() {
+  const phases = (data.report.phases ?? []).filter(p => p.end_s > p.start_s).slice(0, 200);
+  if (!phases.length) return null;
+  return el("select", { "aria-label": "phase", title: "a phase: its range", onchange: e => { const p = phases[Number(e.target.value)]; if (p) chooseRange(data, p.start_s, p.end_s); } },
+    el("option", { value: "" }, "Before and after a phase"), phases.map((p, i) => el("option", { value: i }, p.name.slice(0, 80))));
+}
+
+function drawTabs() {
+  fill(boxes.nav, tabs.map(([key, name]) => el("button", { type: "button", role: "tab", class: state.tab === key ? "here" : "", "aria-selected": String(state.tab === key), onclick: () => set({ tab: key }) }, name)));
+  boxes.command.textContent = command(data, track());
+  boxes.command.title = boxes.command.textContent;
+}
+
+function drawBar() {
+  const search = boxes.bar.querySelector("input") ?? el("input", { type: "search", placeholder: "search  /", "aria-label": "only stacks with a frame that matches", oninput: e => set({ q: e.target.value, node: "" }) });
+  if (document.activeElement !== search) search.value = state.q;
+  const ranged = modes[state.mode].range, r = when(data, track());
+  const from = r.from >= 0 ? data.times[r.from + 1] : data.times[0], to = data.times[r.to + 1];
+  const buttons = [...modeButtons(), search,
+    el("button", { type: "button", class: state.native ? "on" : "", title: "frames below Python's too", "aria-pressed": String(!!state.native), onclick: () => set({ native: state.native ? "" : "1", node: "" }) }, "Native frames"),
+    el("span", { class: "dim" }, ranged ? `${from.toFixed(3)} to ${to.toFixed(3)} s` : `at ${r.time.toFixed(3)} s`)];
+  const held = document.activeElement === search;
+  boxes.bar.replaceChildren(...buttons);
+  if (held) search.focus();
+}
+
+const wide = { owners: b => drawOwners(data, track(), b), growth: b => drawGrowth(data, track(), b), processes: b => drawProcesses(data, b), host: b => drawHost(data, b), lost: b => drawLost(data, b), changes: b => drawChanges(data, b) };
+
+function drawLow(changed) {
+  const onlyNode = changed && changed.size === 1 && changed.has("node");
+  const tab = tabs.some(([k]) => k === state.tab) ? state.tab : "flame";
+  boxes.low.className = `low ${tab}`;
+  boxes.low.hidden = tab === "text";
+  boxes.text.hidden = tab !== "text";
+  boxes.right.hidden = !(tab === "flame" || tab === "map");
+  if (tab === "flame") {
+    if (!onlyNode) {
+      if (!boxes.left.contains(boxes.flame)) fill(boxes.left, boxes.bar, boxes.flame);
+      drawBar();
+      tree = drawFlame(data, track(), boxes.flame);
+    }
+    drawSite(data, track(), tree, boxes.right);
+  } else if (tab === "map") {
+    drawMap(data, track(), boxes.left, boxes.right);
+  } else if (wide[tab]) {
+    if (tab === "owners") { fill(boxes.left, boxes.bar); drawBar(); const inner = el("div"); boxes.left.append(inner); wide[tab](inner); } else wide[tab](boxes.left);
+  }
+}
+
+let pending = null;
+function all(changed) {
+  const start = performance.now();
+  if (!changed || [...changed].some(k => k !== "node")) {
+    drawRow();
+    drawTimeline(data, track(), boxes, changed && !["track", "by", "theme"].some(k => changed.has(k)) ? changed : null);
+  }
+  drawTabs();
+  drawLow(changed);
+  window.memtrace.took = performance.now() - start;
+  pending = null;
+}
+
+// One picture for all that changed since the last one.
+function later(changed) {
+  if (pending) { for (const k of changed) pending.add(k); return; }
+  pending = new Set(changed);
+  requestAnimationFrame(() => { const c = pending; all(c); });
+}
+
+// ---- keys ----
+
+function goTo(name) {
+  const t = track(), m = data.raw.moments.find(x => x.name === name && (!x.track || x.track === t.name));
+  if (m) set({ at: m.at, mode: "alive", map: "" });
+}
+
+function step(by) {
+  const at = moment(data, track(), state.at).at, next = Math.min(data.count - 1, Math.max(0, at + by));
+  if (state.tab === "map") { set({ map: String(Math.max(0, (Number(document.querySelector("input[type=range]")?.value) || 0) + by)) }); return; }
+  set({ at: secondsWord(data.times[next + 1]), mode: "alive" });
+}
+
+const keys = {
+  o: () => goTo("OOM"), p: () => goTo("Peak"), e: () => goTo("End"), "[": () => step(-1), "]": () => step(1),
+  ".": () => { zoom(data, 0, Infinity); set({ from: "", to: "", q: "", node: "", mode: "alive" }); },
+  a: () => set({ mode: "alive" }), g: () => set({ mode: "grew" }), m: () => set({ mode: "allocated" }), t: () => set({ mode: "temporary" }), d: () => set({ mode: "difference" }),
+  "/": () => { set({ tab: "flame" }); setTimeout(() => boxes.bar.querySelector("input")?.focus(), 60); },
+  "+": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 0.8), "-": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 1.25),
+  l: () => theme(!dark), "?": help,
+};
+
+function onkey(e) {
+  if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) {
+    if (e.key === "Escape") e.target.blur();
+    return;
+  }
+  const f = keys[e.key];
+  if (f) { e.preventDefault(); f(); }
+}
+
+// ---- begin ----
+
+async function begin() {
+  build();
+  theme(firstTheme());
+  data = await load();
+  if (data.raw.changes) tabs.push(["changes", "Changes"]);
+  tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
+  Object.assign(state, read());
+  Object.assign(window.memtrace, { data, state, set, track, when, valueOf, valuesOf, treeOf, windowAt, command: () => command(data, track()) });
+  if (!data.tracks.some(t => t.peak)) {
+    document.getElementById("app").replaceChildren(el("p", { class: "empty" }, "No memory was recorded: there is nothing to draw. What is known stands below."));
+    document.getElementById("app").append(boxes.text);
+    document.body.dataset.ready = "1";
+    return;
+  }
+  onchange(later);
+  all();
+  addEventListener("hashchange", () => { const next = read(); set(next); });
+  addEventListener("keydown", onkey);
+  let resizing = 0;
+  addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => all(), 100); });
+  window.memtrace.ready = performance.now();
+  document.body.dataset.ready = "1";
+}
+
+begin().catch(e => {
+  document.getElementById("app").append(el("p", { class: "empty" }, `The page can't draw its data in this browser (${e.message}). The report as text is below.`));
+  document.body.dataset.ready = "failed";
+  window.memtrace.error = String(e.stack ?? e);
+});

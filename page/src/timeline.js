@@ -1,0 +1,386 @@
+// Memory over time: stacked by group, with what limits it, phases, steps and failures. Each window stands at its highest
+// moment, so peaks are as high as they were.
+import uPlot from "uplot";
+import { el, fill, css } from "./dom.js";
+import { bytes, seconds, cut } from "./format.js";
+import { state, set, moment, range, secondsWord } from "./state.js";
+import { windowAt, valueOf } from "./data.js";
+import { groupsOf, usualGrouping } from "./groups.js";
+
+let plot = null, strip = null, view = null, layers = null, shape = "";
+
+function layersOf(data, track, groups) {
+  const sums = new Map(groups.list.map(g => [g.key, new Float64Array(data.count)]));
+  const known = new Float64Array(data.count), others = new Float64Array(data.count);
+  for (const s of track.stacks) {
+    const into = sums.get(groups.of(s));
+    for (let i = 0; i < data.count; i++) {
+      known[i] += s.high[i];
+      if (into) into[i] += s.high[i]; else others[i] += s.high[i];
+    }
+  }
+  for (let i = 0; i < data.count; i++) others[i] += Math.max(0, track.high[i] - known[i]);
+  // the steadiest at the bottom, so that what grows is seen to grow
+  const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
+  const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
+  if (others.some(v => v > 0)) list.push({ key: "", name: "others", colour: css("--other"), values: others });
+  return list;
+}
+
+// Lines beside the stack: [{name, x, y, dash, colour}]
+function linesOf(data, track) {
+  const wanted = track.kind === "pool" ? [["reserved", track.device], ["device", track.device]]
+    : track.kind === "device" ? [["reserved", track.device]]
+      : [["rss", null], ["cgroup", null]];
+  const names = { reserved: "reserved", device: "driver", rss: "resident (RSS)", cgroup: "control group" };
+  const lines = [];
+  for (const [what, device] of wanted) {
+    const found = data.raw.series.find(s => s.what === what && s.device === device && s.process === null);
+    if (!found) continue;
+    const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
+    found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
+    const most = Math.max(...found.high);
+    if (most > track.peak * 2.5) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
+    lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
+  }
+  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null) && s.process === null);
+  if (old) {
+    const width = data.raw.before.series_width_s, from = data.raw.before.series_from_s, x = [], y = [];
+    old.high.forEach((v, i) => { x.push(from + (old.first + i) * width, from + (old.first + i + 1) * width); y.push(v, v); });
+    lines.push({ name: "before", x, y, dash: [1, 2], peak: Math.max(...old.high) });
+  }
+  return lines;
+}
+
+function limitOf(data, track) {
+  if (track.device) return { bytes: data.report.devices.find(d => d.name === track.device)?.total_bytes, name: "capacity" };
+  const system = data.report.system ?? {};
+  return system.limit_bytes ? { bytes: system.limit_bytes, name: "limit of the control group" } : { bytes: null };
+}
+
+// From the process's steps: when memory ends, as points in time.
+function forecastOf(data, track) {
+  const steps = data.report.steps, name = track.kind === "heap" ? "host" : track.name;
+  const growth = steps?.growth?.[name], ends = growth?.runs_out_at_step;
+  if (!ends || !growth.limit_bytes || !steps.list.length) return null;
+  const first = steps.list[0], last = steps.list.at(-1), period = (last.end_s - first.begin_s) / Math.max(1, last.number + last.count - first.number);
+  const time = step => step === null ? null : first.begin_s + (step - (first.number - 1)) * period;
+  return { from: [last.end_s, last.high_bytes[name] ?? last.low_bytes[name]], limit: growth.limit_bytes, at: time(ends.at), low: time(ends.low), high: time(ends.high), step: ends };
+}
+
+function stepPath(ctx, u, data, top, bottom) {
+  const x = i => u.valToPos(data.times[i], "x", true), y = v => u.valToPos(v, "y", true);
+  ctx.beginPath();
+  ctx.moveTo(x(0), y(top[0]));
+  for (let i = 0; i < data.count; i++) { ctx.lineTo(x(i), y(top[i])); ctx.lineTo(x(i + 1), y(top[i])); }
+  for (let i = data.count - 1; i >= 0; i--) { ctx.lineTo(x(i + 1), y(bottom[i])); ctx.lineTo(x(i), y(bottom[i])); }
+  ctx.closePath();
+}
+
+function drawStack(u, data) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  let below = new Float64Array(data.count);
+  for (const layer of layers.list) {
+    const top = below.map((v, i) => v + layer.values[i]);
+    stepPath(ctx, u, data, top, below);
+    ctx.fillStyle = layer.colour;
+    ctx.globalAlpha = 0.88;
+    ctx.fill();
+    below = top;
+  }
+  ctx.restore();
+}
+
+function text(ctx, words, x, y, colour, align = "left", back = null) {
+  ctx.font = `${11 * devicePixelRatio}px ${css("--sans")}`;
+  ctx.textAlign = "left";
+  const w = ctx.measureText(words).width, left = align === "right" ? x - w : align === "center" ? x - w / 2 : x;
+  if (back) {
+    ctx.fillStyle = back;
+    ctx.fillRect(left - 4 * devicePixelRatio, y - 11 * devicePixelRatio, w + 8 * devicePixelRatio, 15 * devicePixelRatio);
+  }
+  ctx.fillStyle = colour;
+  ctx.fillText(words, left, y);
+  return w;
+}
+
+function drawAround(u, data, track) {
+  const { ctx, bbox } = u, pr = devicePixelRatio;
+  const X = s => u.valToPos(s, "x", true), Y = v => u.valToPos(v, "y", true);
+  const left = bbox.left, right = bbox.left + bbox.width, top = bbox.top, bottom = bbox.top + bbox.height;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, top, bbox.width, bbox.height);
+  ctx.clip();
+  // phases: a tint and a name where there is room
+  const phases = (data.report.phases ?? []).filter(p => p.end_s > p.start_s);
+  const names = [];
+  let used = left;
+  phases.slice(0, 60).forEach((p, i) => {
+    const a = Math.max(left, X(p.start_s)), b = Math.min(right, X(p.end_s));
+    if (b - a < 2 * pr) return;
+    if (i % 2) { ctx.fillStyle = css("--fg"); ctx.globalAlpha = 0.035; ctx.fillRect(a, top, b - a, bbox.height); ctx.globalAlpha = 1; }
+    const name = cut(p.name, Math.floor((b - a) / (6.4 * pr)));
+    if (b - a > 60 * pr && a >= used) { names.push([name, a + 2 * pr]); used = b; }
+  });
+  // steps: ticks at the bottom
+  const steps = data.report.steps?.list ?? [];
+  if (steps.length && data.report.steps.source !== "none") {
+    const every = Math.max(1, Math.ceil(steps.length / (bbox.width / (6 * pr))));
+    ctx.strokeStyle = css("--fg");
+    ctx.globalAlpha = 0.5;
+    ctx.beginPath();
+    steps.forEach((s, i) => { if (i % every === 0) { ctx.moveTo(X(s.begin_s), bottom); ctx.lineTo(X(s.begin_s), bottom - 4 * pr); } });
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+  }
+  // the selected range
+  if (state.from !== "" || state.to !== "") {
+    const r = range(data), a = X(r.from >= 0 ? data.times[r.from + 1] : data.times[0]), b = X(data.times[r.to + 1]);
+    ctx.fillStyle = css("--accent");
+    ctx.globalAlpha = 0.13;
+    ctx.fillRect(a, top, b - a, bbox.height);
+    ctx.globalAlpha = 1;
+  }
+  for (const line of layers.lines) {
+    ctx.setLineDash(line.dash.map(v => v * pr));
+    ctx.strokeStyle = css("--fg");
+    ctx.lineWidth = 1.2 * pr;
+    ctx.beginPath();
+    line.x.forEach((x, i) => i ? ctx.lineTo(X(x), Y(line.y[i])) : ctx.moveTo(X(x), Y(line.y[i])));
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+  if (layers.limit.bytes && layers.limitShown) {
+    ctx.strokeStyle = css("--bad");
+    ctx.lineWidth = 1.4 * pr;
+    ctx.beginPath();
+    ctx.moveTo(left, Y(layers.limit.bytes));
+    ctx.lineTo(right, Y(layers.limit.bytes));
+    ctx.stroke();
+    text(ctx, `${layers.limit.name} ${bytes(layers.limit.bytes)}`, left + 6 * pr, Y(layers.limit.bytes) + 14 * pr, css("--bad"), "left", css("--bg"));
+  }
+  const f = layers.forecast;
+  if (f && f.at !== null) {
+    ctx.strokeStyle = css("--bad");
+    ctx.fillStyle = css("--bad");
+    ctx.lineWidth = 1.5 * pr;
+    ctx.globalAlpha = 0.15;
+    ctx.beginPath();
+    ctx.moveTo(X(f.from[0]), Y(f.from[1]));
+    ctx.lineTo(X(f.low ?? f.at), Y(f.limit));
+    ctx.lineTo(f.high === null ? right : X(f.high), Y(f.limit));
+    ctx.closePath();
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.setLineDash([2 * pr, 3 * pr]);
+    ctx.beginPath();
+    ctx.moveTo(X(f.from[0]), Y(f.from[1]));
+    ctx.lineTo(X(f.at), Y(f.limit));
+    ctx.stroke();
+    ctx.setLineDash([]);
+    text(ctx, `forecast: step ${Math.round(f.step.at)} (${Math.round(f.step.low ?? f.step.at)} to ${f.step.high === null ? "never" : Math.round(f.step.high)})`,
+      Math.min(X(f.at), right) - 6 * pr, top + 26 * pr, css("--bad"), "right", css("--bg"));
+  }
+  let last = -Infinity;
+  for (const m of data.raw.moments.filter(m => m.name === "OOM" && (m.track === track.name || m.track === track.device))) {
+    ctx.strokeStyle = css("--bad");
+    ctx.lineWidth = 1.6 * pr;
+    ctx.beginPath();
+    ctx.moveTo(X(m.at_s), top);
+    ctx.lineTo(X(m.at_s), bottom);
+    ctx.stroke();
+    if (X(m.at_s) - last < 46 * pr) continue;
+    last = X(m.at_s);
+    const near = X(m.at_s) > right - 60 * pr;
+    text(ctx, "OOM", X(m.at_s) + (near ? -8 : 8) * pr, top + 44 * pr, css("--bg"), near ? "right" : "left", css("--bad"));
+  }
+  if (state.mode === "alive") {
+    const at = X(moment(data, track, state.at).time);
+    ctx.strokeStyle = css("--accent");
+    ctx.lineWidth = 1.5 * pr;
+    ctx.beginPath();
+    ctx.moveTo(at, top);
+    ctx.lineTo(at, bottom);
+    ctx.stroke();
+  }
+  ctx.restore();
+  for (const [name, x] of names) text(ctx, name, x, top - 5 * pr, css("--dim"));
+}
+
+function nice(max) {
+  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(max || 1) / 10));
+  for (const step of [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 256, 512]) {
+    if (max / (step * unit) <= 5) return step * unit;
+  }
+  return max / 4 || 1;
+}
+
+function make(data, track, box) {
+  const width = box.clientWidth, height = box.clientHeight;
+  const top = layers.top;
+  const options = {
+    width, height,
+    padding: [18, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, lock: false },
+    select: { show: true },
+    scales: { x: { time: false, range: () => view ?? [data.times[0], data.times.at(-1)] }, y: { range: [0, top] } },
+    axes: [
+      { stroke: css("--dim"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
+      { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: 62, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
+    ],
+    series: [{}, { stroke: "transparent", points: { show: false } }],
+    hooks: {
+      drawAxes: [u => drawStack(u, data)],
+      draw: [u => drawAround(u, data, track)],
+      setSelect: [u => {
+        const a = u.posToVal(u.select.left, "x"), b = u.posToVal(u.select.left + u.select.width, "x");
+        if (u.select.width > 3) chooseRange(data, a, b);
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      }],
+      setCursor: [u => hover(data, track, u)],
+    },
+  };
+  plot = new uPlot(options, [data.times.slice(1), Array.from(track.high)], box);
+  const over = plot.over;
+  let pressed = 0;
+  over.addEventListener("mousedown", e => { pressed = e.clientX; });
+  over.addEventListener("click", e => {
+    if (Math.abs(e.clientX - pressed) > 3) return;
+    const t = plot.posToVal(e.offsetX, "x");
+    set({ at: secondsWord(data.times[windowAt(data, t) + 1]), mode: "alive" });
+  });
+  over.addEventListener("wheel", e => {
+    e.preventDefault();
+    zoom(data, plot.posToVal(e.offsetX, "x"), e.deltaY > 0 ? 1.25 : 0.8);
+  }, { passive: false });
+  over.addEventListener("dblclick", () => zoom(data, 0, Infinity));
+}
+
+function axisTime(t, all) {
+  const step = all.length > 1 ? all[1] - all[0] : 1;
+  if (t >= 120 && step >= 1) return seconds(t);
+  return `${t.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3)} s`;
+}
+
+export function zoom(data, around, factor) {
+  const [first, last] = [data.times[0], data.times.at(-1)], [a, b] = view ?? [first, last];
+  const from = Math.max(first, around - (around - a) * factor), to = Math.min(last, around + (b - around) * factor);
+  if (to - from < (last - first) / 5000) return;
+  view = from <= first && to >= last || !isFinite(factor) ? null : [from, to];
+  plot.redraw(false, true);
+  plot.setScale("x", { min: (view ?? [first, last])[0], max: (view ?? [first, last])[1] });
+  drawStrip(data);
+}
+
+export function chooseRange(data, a, b) {
+  const from = windowAt(data, Math.max(data.times[0], Math.min(a, b))), to = windowAt(data, Math.max(a, b));
+  if (to <= from) return;
+  set({ from: secondsWord(data.times[from + 1]), to: secondsWord(data.times[to + 1]), mode: state.mode === "alive" ? "grew" : state.mode });
+}
+
+function hover(data, track, u) {
+  const box = document.getElementById("hover");
+  if (!box) return;
+  if (u.cursor.left < 0) { box.textContent = ""; return; }
+  const i = windowAt(data, u.posToVal(u.cursor.left, "x"));
+  box.textContent = `${seconds(data.times[i + 1])}: at the most ${bytes(track.high[i])}, then ${bytes(track.live[i])}`;
+}
+
+// ---- the strip below, with the brush ----
+
+function drawStrip(data) {
+  const pr = devicePixelRatio, w = strip.clientWidth, h = strip.clientHeight, ctx = strip.getContext("2d");
+  strip.width = w * pr;
+  strip.height = h * pr;
+  ctx.scale(pr, pr);
+  const [left, right] = [62, w - 8], first = data.times[0], span = data.times.at(-1) - first;
+  const X = s => left + (s - first) / span * (right - left), track = layers.track;
+  ctx.fillStyle = css("--dim");
+  ctx.globalAlpha = 0.4;
+  ctx.beginPath();
+  ctx.moveTo(left, h);
+  for (let i = 0; i < data.count; i++) {
+    const y = h - 2 - track.high[i] / (track.peak || 1) * (h - 6);
+    ctx.lineTo(X(data.times[i]), y);
+    ctx.lineTo(X(data.times[i + 1]), y);
+  }
+  ctx.lineTo(right, h);
+  ctx.fill();
+  ctx.globalAlpha = 1;
+  const r = range(data), a = X(r.from >= 0 ? data.times[r.from + 1] : first), b = X(data.times[r.to + 1]);
+  ctx.fillStyle = css("--accent");
+  ctx.globalAlpha = state.from === "" && state.to === "" ? 0.06 : 0.2;
+  ctx.fillRect(a, 0, b - a, h);
+  ctx.globalAlpha = 1;
+  for (const x of [a, b]) { ctx.beginPath(); ctx.roundRect(x - 2.5, h / 2 - 8, 5, 16, 2); ctx.fill(); }
+  if (view) {
+    ctx.strokeStyle = css("--fg");
+    ctx.strokeRect(X(view[0]) + 0.5, 0.5, X(view[1]) - X(view[0]) - 1, h - 1);
+  }
+}
+
+function brush(data) {
+  let drag = null;
+  const time = e => {
+    const box = strip.getBoundingClientRect(), x = (e.clientX - box.left - 62) / (box.width - 70);
+    return data.times[0] + Math.min(1, Math.max(0, x)) * (data.times.at(-1) - data.times[0]);
+  };
+  const px = s => 62 + (s - data.times[0]) / (data.times.at(-1) - data.times[0]) * (strip.clientWidth - 70);
+  strip.addEventListener("pointerdown", e => {
+    const r = range(data), a = r.from >= 0 ? data.times[r.from + 1] : data.times[0], b = data.times[r.to + 1], t = time(e);
+    const x = e.clientX - strip.getBoundingClientRect().left;
+    drag = Math.abs(x - px(a)) < 8 ? { fixed: b } : Math.abs(x - px(b)) < 8 ? { fixed: a }
+      : t > a && t < b && state.from !== "" ? { start: t, a, b } : { fixed: t };
+    strip.setPointerCapture(e.pointerId);
+  });
+  strip.addEventListener("pointermove", e => {
+    if (!drag) return;
+    const t = time(e);
+    if (drag.fixed !== undefined) chooseRange(data, drag.fixed, t);
+    else chooseRange(data, Math.max(data.times[0], drag.a + t - drag.start), Math.min(data.times.at(-1), drag.b + t - drag.start));
+  });
+  strip.addEventListener("pointerup", () => { drag = null; });
+  strip.addEventListener("dblclick", () => set({ from: "", to: "" }));
+}
+
+// ---- all ----
+
+export function legend(data, track) {
+  const at = moment(data, track, state.at), groups = layers.groups;
+  const items = layers.list.filter(l => l.values[at.at] > 0).sort((a, b) => b.values[at.at] - a.values[at.at]).map(l => {
+    const sum = l.values[at.at];
+    return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 44)} `, el("span", { class: "dim" }, bytes(sum)));
+  });
+  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
+  return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
+}
+
+export function drawTimeline(data, track, boxes, changed) {
+  const by = state.by || usualGrouping(track);
+  const next = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
+  if (!plot || next !== shape || !changed || changed.has("theme")) {
+    shape = next;
+    if (!layers || layers.track !== track) view = null;
+    const groups = groupsOf(data, track, by), limit = limitOf(data, track), lines = linesOf(data, track);
+    const peak = Math.max(track.peak, ...lines.map(l => l.peak), 1);
+    const failed = data.raw.moments.some(m => m.name === "OOM" && (m.track === track.name || m.track === track.device));
+    const limitShown = limit.bytes && limit.bytes < peak * 2.5;
+    layers = { track, groups, list: layersOf(data, track, groups), lines, limit, limitShown, forecast: limitShown && !failed ? forecastOf(data, track) : null, top: Math.max(peak, limitShown ? limit.bytes : 0) * 1.08 };
+    if (plot) plot.destroy();
+    if (!strip) {
+      strip = boxes.strip;
+      brush(data);
+    }
+    make(data, track, boxes.plot);
+  } else {
+    plot.redraw(false, false);
+  }
+  drawStrip(data);
+  fill(boxes.legend, el("b", {}, track.title), legend(data, track), el("span", { class: "dim", id: "hover" }));
+}

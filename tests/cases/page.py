@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""memtrace html in a real browser: its figures are those of the other commands, it asks for nothing and obeys no name, and it reads without
+scripts."""
+# timeout: 600
+import functools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import browser
+import cases
+import mt
+
+HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
+
+
+@functools.lru_cache(None)
+def generated(kind, seed=301):
+    """A trace of a device, which failed."""
+    path = os.path.join(mt.scratch("battery"), kind)
+    cases.make(path, kind, seed, True)
+    return mt.Trace(path), browser.page(path)
+
+
+def paths_of_peak(sites):
+    """Bytes by path, outermost first, of memtrace peak --json."""
+    sums = {}
+    for site in sites:
+        path = " < ".join("%s %s:%d" % (f["function"], os.path.basename(f["file"] or ""), f["line"] or 0) for f in reversed(site["stack"]))
+        sums[path] = sums.get(path, 0) + site["bytes"]
+    return sums
+
+
+# The same of the page: stacks whose inner frames were folded are none of its largest.
+PATHS = """
+const track = memtrace.data.tracks.find(t => t.name === TRACK), at = { ...memtrace.when(memtrace.data, track), at: 0, ...AT }, sums = {};
+const { list, rest, all } = memtrace.valuesOf(track, "alive", at);
+for (const { stack, value } of list) {
+  const path = stack.path.map(f => memtrace.data.frames[f]).map(([name, file, line]) => `${name} ${(file ?? "").split("/").pop()}:${line}`).join(" < ");
+  sums[path] = (sums[path] ?? 0) + value;
+}
+return { sums, rest, all };
+"""
+
+
+def same_tree(trace, page, track, device, at, window):
+    """A moment's tree is what memtrace peak says of that moment."""
+    sites = [s for s in trace.json("peak", "-n", "all", "--device", device, "--at", at)["sites"] if s["memory"] == track.split()[-1] or " " not in track]
+    want = paths_of_peak(sites)
+    got = browser.ask(page, "const TRACK = %s, AT = (%s);" % (json.dumps(track), window) + PATHS)
+    mt.equal(got["all"], sum(want.values()), "bytes of %s at %s" % (track, at))
+    mt.between(0, got["rest"], 0.005 * got["all"], "what is in no stack")
+    for path, bytes_ in got["sums"].items():
+        if bytes_ > 0.05 * got["all"]:
+            mt.equal(bytes_, want.get(path), "bytes of %s" % path)
+
+
+def case_figures_are_the_reports():
+    trace, page = generated("capacity")
+    got, want = browser.ask(page, "return memtrace.data.report"), trace.json("report")
+    mt.equal(sorted(got), sorted(want), "keys")
+    for key in want:
+        if key != "by" and not key.startswith("sites"):  # which are rows of the screen, where a command has no --json
+            mt.check(got[key] == want[key], "%s differs: %s, not %s" % (key, str(got[key])[:300], str(want[key])[:300]))
+
+
+MOMENTS = """
+const d = memtrace.data, named = at => d.raw.moments.find(m => m.at === at);
+return { times: [0.3, 0.6, 0.9].map(p => Math.floor(p * d.count)).map(i => [i, d.times[i + 1]]), oom: named("oom") ? memtrace.windowAt(d, named("oom").at_s) : null };
+"""
+HIGHEST = "(() => { const t = memtrace.data.tracks.find(t => t.name === TRACK); return { at: t.high.indexOf(Math.max(...t.high)), high: true } })()"
+
+
+def case_moments_are_peaks():
+    trace, page = generated("leak")
+    device = trace.report["devices"][0]["name"]
+    for window, time in browser.ask(page, MOMENTS)["times"]:
+        same_tree(trace, page, device + " pool", device, "%.9f" % time, "{ at: %d, high: false }" % window)
+    same_tree(trace, page, device + " pool", device, "peak", HIGHEST)
+
+
+def case_failure_is_its_moment():
+    trace, page = generated("capacity")
+    device, window = trace.report["devices"][0]["name"], browser.ask(page, MOMENTS)["oom"]
+    same_tree(trace, page, device + " pool", device, "oom", "{ at: %d, high: false }" % window)
+
+
+def case_ranges_add_up():
+    """The icicle of 50 random ranges has what its track has; what was allocated is what the report says of that time."""
+    trace, page = generated("leak")
+    sums = browser.ask(page, """
+        let seed = 7; const random = n => (seed = (seed * 1103515245 + 12345) % 2147483648) % n, out = [];
+        for (let i = 0; i < 50; i++) {
+          const track = memtrace.data.tracks[random(memtrace.data.tracks.length)], from = random(memtrace.data.count - 1) - 1, to = from + 1 + random(memtrace.data.count - from - 1);
+          for (const mode of ["allocated", "temporary", "difference"]) {
+            const tree = memtrace.treeOf(memtrace.data, track, mode, { from, to, at: to }, null);
+            out.push([mode === "difference" ? tree.delta : tree.value, memtrace.valueOf(track, mode, { from, to })]);
+          }
+        }
+        return out;""")
+    mt.check(len(sums) == 150 and any(b for _, b in sums), "nothing was compared")
+    for tree, track in sums:
+        mt.equal(tree, track)
+    begin, end, allocated = browser.ask(page, """
+        const d = memtrace.data, t = d.tracks.find(t => t.kind === "pool"), from = Math.floor(d.count / 3), to = Math.floor(d.count * 2 / 3);
+        return [d.times[from + 1], d.times[to + 1], memtrace.valueOf(t, "allocated", { from, to })];""")
+    report = trace.json("report", "--from", "%.9f" % (begin + 1e-9), "--to", "%.9f" % end)
+    mt.equal(allocated, report["devices"][0]["pool"]["allocated_bytes"], "allocated from %s to %s" % (begin, end))
+
+
+def case_map_is_frag():
+    trace, page = generated("fragmentation")
+    frag = trace.json("frag", "--at", "oom")["devices"][0]
+    got = browser.ask(page, """
+        const m = memtrace.data.raw.maps.filter(m => m.oom).at(-1), sum = (f) => m.segments.reduce((a, s) => a + f(s), 0);
+        return { reserved: m.reserved, allocated: m.allocated, hole: m.hole, segments: m.segments.map(s => [s.address, s.bytes, s.hole]).sort(),
+                 drawn: sum(s => s.rectangles.reduce((a, v, i) => a + (i % 5 === 2 ? v : 0), 0)), canvas: document.querySelector("canvas.map").width };""", hash="#tab=map")
+    mt.equal((got["reserved"], got["allocated"], got["hole"]), (frag["reserved_bytes"], frag["allocated_bytes"], frag["largest_hole_bytes"]))
+    mt.equal(sorted(got["segments"]), sorted(["0x%x" % s["address"], s["size_bytes"], s["largest_hole_bytes"]] for s in frag["segments"]))
+    mt.equal(got["drawn"], frag["allocated_bytes"], "bytes of all rectangles")
+    mt.check(got["canvas"], "nothing is drawn")
+
+
+def case_without_scripts():
+    trace, page = generated("capacity")
+    text = browser.say(page, javascript=False)["value"]
+    verdict = trace.report["verdicts"][0]
+    for words in ("ran out of memory", verdict["evidence"], verdict["advice"], "WHY"):
+        mt.check(words in text, "%r is not in %s" % (words, text[:2000]))
+
+
+def case_state_is_in_the_address():
+    """Keys and buttons change it, a link brings it back, and the command line that is shown can be run."""
+    trace, page = generated("leak")
+    said = browser.ask(page, "return [location.hash, memtrace.state, memtrace.command()]", keys=["p", "g", "2"])
+    mt.equal((said[1]["at"], said[1]["mode"], said[1]["tab"]), ("peak", "grew", "owners"))
+    again = browser.ask(page, "return [memtrace.state, memtrace.command()]", hash=said[0])
+    mt.equal(again, said[1:], "the state behind a link")
+    tabs = browser.ask(page, """
+        const found = [];
+        for (const tab of ["flame", "owners", "map", "growth", "processes", "host", "lost", "text"]) {
+          memtrace.set({ tab, at: "peak" });
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));
+          found.push([tab, memtrace.command(), document.querySelector(tab === "text" ? "#text:not([hidden])" : ".low:not([hidden]) .left")?.textContent.length ?? 0]);
+        }
+        return found;""")
+    for tab, command, letters in tabs:
+        mt.check(letters > 20, "the tab %s is empty" % tab)
+        done = mt.execute(["sh", "-c", command.replace("memtrace", mt.MEMTRACE, 1)])
+        mt.check(done.status == 0 and done.out, "%s: %s" % (command, done))
+
+
+def hostile_program():
+    """Every name that a program chooses, with markup in it."""
+    folder = mt.scratch("hostile")
+    path = os.path.join(folder, "x<img src=x onerror=window.hurt=1>.py")
+    code = ("import sys\nfrom types import CodeType\n"
+            "keep = []\ncode = compile('def f():\\n return bytearray(3 << 20)\\n', %r, 'exec')\nspace = {}\nexec(code, space)\nf = space['f']\n"
+            "f.__code__ = f.__code__.replace(co_name=%r, co_qualname=%r) if sys.version_info >= (3, 11) else f.__code__.replace(co_name=%r)\n"
+            "keep += [f() for _ in range(9)]\n" % (HURT, HURT, HURT, HURT))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(code)
+    return [mt.python(), path, HURT, "\u202edlrow\u200b", "a" * 10000]
+
+
+def case_names_are_text():
+    trace = mt.shimmed(hostile_program()).trace.settle()
+    page = browser.page(trace.path, options=["--source", "all"])
+    with open(page, encoding="utf-8") as file:
+        mt.check("onerror=window.hurt" not in re.sub(r"&lt;img src=x onerror=window.hurt=1&gt;", "", file.read()), "a name stands as markup")
+    texts = browser.ask(page, """
+        const found = [];
+        for (const tab of ["flame", "owners", "processes", "text"]) {
+          memtrace.set({ tab });
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));
+          found.push([window.hurt ?? 0, document.images.length, document.body.innerText]);
+        }
+        return found;""", hash="#track=heap")
+    for hurt, images, text in texts:
+        mt.equal((hurt, images), (0, 0), "what names did")
+        mt.check(not re.search("[\u200b-\u200f\u202a-\u202e]", text), "what turns text around or has no width")
+    mt.check(any("onerror=window.hurt=1" in text for _, _, text in texts), "the name is not shown")
+
+
+def complete(page, words=()):
+    ready, text = browser.ask(page, "return [document.body.dataset.ready, document.body.innerText]", hash="#tab=lost")
+    mt.equal(ready, "1")
+    for word in words:
+        mt.check(word in text, "%r is not in %s" % (word, text[:1500]))
+
+
+def case_without_stacks():
+    trace = mt.shimmed([mt.python(), "-c", "keep = bytearray(5 << 20)"], env={"MEMTRACE_STACKS": "none"}).trace.settle()
+    page = browser.page(trace.path)
+    complete(page)
+    whole = browser.ask(page, "const t = memtrace.track(); return [t.name, t.peak, memtrace.treeOf(memtrace.data, t, 'alive', memtrace.when(memtrace.data, t), null).value]")
+    mt.equal(whole[2], trace.host["peak_bytes"], "what is alive at the peak, by whomever")
+
+
+def case_of_nothing():
+    """It ended before it allocated anything to speak of."""
+    trace = mt.shimmed(["/bin/true"]).trace
+    if trace.exists():
+        complete(browser.page(trace.settle().path))
+
+
+def case_still_running():
+    output = os.path.join(mt.scratch("trace"), "t")
+    child = subprocess.Popen([mt.python(), "-c", "keep = [bytearray(1 << 20) for _ in range(8)]\nprint(flush=True)\nimport time\ntime.sleep(600)"], env=mt.shim_env(output), stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        child.stdout.readline()
+        complete(browser.page(output), ["still ran"])
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+def case_broken():
+    """Half of a file is missing: what is left is shown, and that something is missing."""
+    trace, _ = generated("leak")
+    path = os.path.join(mt.scratch("broken"), "t")
+    mt.execute(["cp", "-r", trace.path, path])
+    largest = max((os.path.join(path, f) for f in os.listdir(path)), key=os.path.getsize)
+    os.truncate(largest, os.path.getsize(largest) // 2)
+    mt.check(mt.execute([mt.MEMTRACE, "html", "-o", path + ".html", path]).status != 0, "it is written without --force")
+    complete(browser.page(path, options=["--force"]), ["incomplete"])
+
+
+def case_fits():
+    """Nothing is cut or overlaps at usual sizes, in light and dark; pictures are kept beside what is built."""
+    _, page = generated("leak")
+    folder = os.path.join(mt.BUILD, "tests/pages")
+    os.makedirs(folder, exist_ok=True)
+    for width, height, theme in ((1400, 900, "light"), (1400, 900, "dark"), (900, 700, "light")):
+        wide, tall, parts = browser.ask(page, """
+            const box = e => e.getBoundingClientRect(), parts = [...document.querySelectorAll("header, .verdict, .time, .tabs, .low")].map(e => [box(e).top, box(e).bottom]);
+            return [document.documentElement.scrollWidth, box(document.querySelector(".low")).top, parts];""", width=width, height=height, theme=theme, shot=os.path.join(folder, "leak-%d-%s.png" % (width, theme)))
+        mt.check(wide <= width, "it is %d wide at %d" % (wide, width))
+        mt.check(all(a[1] <= b[0] + 1 for a, b in zip(parts, parts[1:])), "parts overlap: %s" % parts)
+        mt.check(height < 900 or tall < 620, "the flame graph begins at %d of %d" % (tall, height))
+
+
+def case_is_bounded():
+    """A hundred thousand stacks are no larger page than the limit says, and all their bytes are in it."""
+    code = ("import sys, random\nrandom.seed(1)\nsys.setrecursionlimit(10000)\nkeep = []\n"
+            "fs = {}\n"
+            "exec('\\n'.join('def f%d(p):\\n  if not p: keep.append(bytearray(random.randrange(2000, 9000)))\\n  else: fs[p[0]](p[1:])' % i for i in range(40)))\n"
+            "fs.update({i: globals()['f%d' % i] for i in range(40)})\n"
+            "for _ in range(30000): fs[random.randrange(40)]([random.randrange(40) for _ in range(6)])\n")
+    trace = mt.shimmed([mt.python(), "-c", code]).trace.settle()
+    page = browser.page(trace.path)
+    mt.check(os.path.getsize(page) < 5 << 20, "%d bytes" % os.path.getsize(page))
+    peak, known, stacks = browser.ask(page, "const t = memtrace.data.tracks.find(t => t.kind === 'heap'), at = { at: t.high.indexOf(t.peak), high: true }, v = memtrace.valuesOf(t, 'alive', at); return [v.all, v.all - v.rest, memtrace.data.stacks.length]")
+    mt.equal(peak, trace.host["peak_bytes"])
+    mt.between(0.995 * peak, known, peak, "bytes of stacks")
+    mt.check(stacks <= 1000, "%d stacks" % stacks)
+
+
+mt.main()

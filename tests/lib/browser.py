@@ -1,0 +1,45 @@
+"""Pages of memtrace html in headless Chromium.
+
+    page = browser.page(trace.path)                    # memtrace html; a path
+    browser.ask(page, "return memtrace.state.tab")     # what an async function says in the page; fails where it complains
+"""
+import functools
+import json
+import os
+import shutil
+
+import mt
+
+MODULES = os.path.join(mt.TOP, os.environ.get("PAGE_MODULES", "build/page/node_modules"))
+
+
+@functools.lru_cache(None)
+def chromium():
+    """The browser, or skip: of npm's packages and Debian's (make setup-check)."""
+    for path, what in ((os.path.join(MODULES, "playwright-core"), "npm's packages for the page are not installed"), (shutil.which("chromium"), "chromium is not installed")):
+        if not path or not os.path.exists(path):
+            mt.skip(what)
+    mt.need("node")
+    return shutil.which("chromium")
+
+
+def page(*directories, options=()):
+    path = os.path.join(mt.scratch("page"), "page.html")
+    done = mt.execute([mt.MEMTRACE, "html", "-q", "-o", path, *options, *directories])
+    mt.equal((done.status, done.out), (0, path + "\n"), "memtrace html: %s" % done)
+    return path
+
+
+def say(path, script="", **more):
+    """All that the driver says: value, console, errors, requests, dialogs."""
+    ask = dict(more, page=path, script=script, modules=MODULES, chromium=chromium())
+    done = mt.execute(["node", os.path.join(mt.TOP, "tests/lib/browse.cjs")], stdin=json.dumps(ask).encode())
+    mt.check(done.status == 0, "the browser failed: %s" % done)
+    return json.loads(done.out)
+
+
+def ask(path, script, **more):
+    """The value; nothing was complained of (the policy among it), asked of the network, or opened."""
+    said = say(path, script, **more)
+    mt.equal((said["console"], said["errors"], said["requests"], said["dialogs"]), ([], [], [], 0), "what the page complained of, or asked for")
+    return said["value"]
