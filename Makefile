@@ -11,6 +11,7 @@
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
+#   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
@@ -72,7 +73,7 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 SHIM_SHARED = $(patsubst %,$(B)/shim/format/%.c.o,number output_name settings text)
 
 $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
-	$(SAY)$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
+	$(SAY)$(CC) -shared -Wl,--build-id=sha1 -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
 	$(SAY)cp $< $@
 $(SHIM): $(B)/%.o: % | $(B)/.compiler
@@ -83,7 +84,7 @@ $(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
 $(B)/memtrace: $(ANALYZER)
-	$(SAY)$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(SAY)$(CC) -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
 # What no header declares is static.
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
@@ -202,15 +203,36 @@ bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES) $(PROGRAMS)
 	@B='$(B)' VENV='$(VENV)' tests/bench/run $(BENCH_FLAGS)
 
-# Where an installed file goes to and what it comes from.
-INSTALLED = bin/memtrace:$(B)/memtrace lib/libmemtrace.so:$(B)/libmemtrace.so lib/$(POOL_SHIM):$(B)/libmemtrace.so \
+# Where an installed file goes to and what it comes from. LIBDIR=lib/TRIPLET is Debian's way: the program and the library find each
+# other there as well.
+LIBDIR    ?= lib
+INSTALLED = bin/memtrace:$(B)/memtrace $(LIBDIR)/libmemtrace.so:$(B)/libmemtrace.so $(LIBDIR)/$(POOL_SHIM):$(B)/libmemtrace.so \
             include/memtrace.h:memtrace.h share/memtrace/memtrace.py:scripts/memtrace.py
+# Man pages and completions, which the program writes itself. RUN_BUILT runs a program of another machine.
+COMMANDS  = $(shell sed -n '/""/!s/^COMMAND.\([a-z]*\),.*/\1/p' analyzer/commands/commands.def)
+MANUAL    = share/man/man1/memtrace.1 $(COMMANDS:%=share/man/man1/memtrace-%.1)
+SHELLS    = share/bash-completion/completions/memtrace share/zsh/site-functions/_memtrace share/fish/vendor_completions.d/memtrace.fish
+INSTALLED += $(foreach file,$(MANUAL) $(SHELLS),$(file):$(B)/$(file))
+RUN_BUILT ?=
 TO        = $(DESTDIR)$(PREFIX)
 # LD_PRELOAD finds a library by its name alone only after ldconfig, which can't be had for another root or without its rights.
 LDCONFIG  = PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null; ldconfig -p | grep -q '=> $(PREFIX)/lib/libmemtrace.so$$' || \
             echo "memtrace: the loader does not look there; the full path works: LD_PRELOAD=$(PREFIX)/lib/libmemtrace.so"
 
-install: all
+manual: $(MANUAL:%=$(B)/%) $(SHELLS:%=$(B)/%)
+WRITE     = @mkdir -p $(@D) && $(RUN_BUILT) $(B)/memtrace help
+$(B)/share/man/man1/memtrace.1: $(B)/memtrace
+	$(WRITE) --man >$@
+$(B)/share/man/man1/memtrace-%.1: $(B)/memtrace
+	$(WRITE) --man $* >$@
+$(B)/share/bash-completion/completions/memtrace: $(B)/memtrace
+	$(WRITE) --completion bash >$@
+$(B)/share/zsh/site-functions/_memtrace: $(B)/memtrace
+	$(WRITE) --completion zsh >$@
+$(B)/share/fish/vendor_completions.d/memtrace.fish: $(B)/memtrace
+	$(WRITE) --completion fish >$@
+
+install: all manual
 	@for file in $(INSTALLED); do \
 		case $$file in include/* | share/*) mode=644 ;; *) mode=755 ;; esac; \
 		install -D -m $$mode "$${file#*:}" "$(TO)/$${file%%:*}" && echo "  $(TO)/$${file%%:*}" || exit 1; done
@@ -219,6 +241,13 @@ uninstall:
 	@for file in $(INSTALLED); do rm -fv "$(TO)/$${file%%:*}" || exit 1; done
 	@rmdir "$(TO)/share/memtrace" 2>/dev/null || true
 	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
+
+# What is committed, so that it is the same archive for everybody who makes it of that commit.
+VERSION   = $(shell scripts/version)
+dist:
+	@mkdir -p '$(B)'
+	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | gzip -9n >'$(B)/memtrace-$(VERSION).tar.gz'
+	@echo '  $(B)/memtrace-$(VERSION).tar.gz'
 
 clean:
 	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
@@ -229,5 +258,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual install uninstall dist clean distclean
 .DELETE_ON_ERROR:

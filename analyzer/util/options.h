@@ -22,10 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef MEMTRACE_VERSION
-#define MEMTRACE_VERSION "0.1"
-#endif
-
 /* A moment as the user named it. */
 enum when_kind { WHEN_UNSET = 0, WHEN_SECONDS, WHEN_WALL, WHEN_PEAK, WHEN_END, WHEN_OOM, WHEN_PHASE, WHEN_STEP };
 struct when {
@@ -47,7 +43,8 @@ enum by {
 	BY_PROCESS,
 	BY_SIZE,
 	BY_PHASE,
-	BY_STEP
+	BY_STEP,
+	BY_END /* above the last */
 };
 
 /* Of a command's options those that several commands have, and where the directories go. All zero is the default. */
@@ -166,6 +163,9 @@ void options_free(struct options *o);
 
 /* Prints what --help says. */
 void options_help(const struct option_spec *spec);
+
+/* What --help says of one option, its keys included, into the caller's buffer; returns it. 1024 bytes suffice. */
+const char *options_row_help(const struct option_row *row, char *help, size_t size);
 
 /* "site" */
 const char *options_by_name(enum by by);
