@@ -11,6 +11,7 @@
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
+#   make wheel        build/wheel/*.whl, which pip installs on any Linux with glibc 2.17 or later
 #   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
@@ -100,6 +101,25 @@ $(B)/.compiler: scripts/deps
 	@[ -d shim/arch/$(ARCH) ] || { echo 'memtrace is not ported to $(ARCH) yet; ARCH=generic builds a port with known faults, see docs/PORTING.md' >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
 
+# ---- wheels ----
+
+# A wheel for each machine, for every Python. The compiler links against glibc 2.17, and what the program needs else is linked into it:
+# scripts/wheel-libraries says from where. The C code in a wheel has no paths in it, so that it is the same wherever it is built.
+WHEEL_MACHINES = x86_64 aarch64
+WHEELS    = $(B)/wheel
+ZIG       = $(firstword $(wildcard build/venv-wheel/lib/python3*/site-packages/ziglang/zig))
+wheel: setup-wheel
+	@$(MAKE) --no-print-directory $(WHEEL_MACHINES:%=wheel-%)
+setup-wheel: ; $(SETUP) wheel
+wheel-%: manual
+	@[ -n '$(ZIG)' ] && [ -e build/wheel/$*/root/.complete ] || { echo 'memtrace: make setup-wheel brings the compiler and the libraries' >&2; exit 1; }
+	@ZIG_GLOBAL_CACHE_DIR='$(WHEELS)/cache' ZIG_LOCAL_CACHE_DIR='$(WHEELS)/cache' \
+		$(MAKE) --no-print-directory B=$(WHEELS)/$* CFLAGS='-O2 -g0' LDFLAGS=-Wl,-s ARCH=$* \
+		CC='$(ZIG) cc -target $*-linux-gnu.2.17 -isystem build/wheel/$*/root/usr/include' WARN='$(WARN) -Wno-unterminated-string-initialization' \
+		LIBS='$(foreach lib,dw elf jansson zstd z lzma bz2 iberty,build/wheel/$*/root/usr/lib/$*-linux-gnu/lib$(lib).a) -lm -lpthread -ldl' \
+		$(WHEELS)/$*/memtrace $(WHEELS)/$*/libmemtrace.so
+	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --page $(B)/page --out $(WHEELS)
+
 # ---- tests ----
 
 # tests/unit/test_*.c   a program each, with everything of the analyzer but main
@@ -159,8 +179,10 @@ asan-tests: $(B)/memtrace $(UNITS)
 
 RUN = B=$(call FULL,$(B)) VENV=$(call FULL,$(VENV)) VENV_GPU=$(call FULL,$(VENV_GPU)) CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
-check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
-run-tests: tests asan
+check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
+# Of the wheels that one for this machine; building the others takes a minute each.
+WHEELS_TESTED ?= $(filter $(ARCH),$(WHEEL_MACHINES))
+run-tests: tests asan $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
 check-asan: asan;    @$(RUN) asan
@@ -181,8 +203,8 @@ check-format:
 
 SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' scripts/setup build
 setup-demo:  ; $(SETUP) demo
-setup-check: ; $(SETUP) demo check gpu $(if $(CI),ci)
-setup-long:  ; $(SETUP) demo check gpu long $(if $(CI),ci)
+setup-check: ; $(SETUP) demo check gpu wheel $(if $(CI),ci)
+setup-long:  ; $(SETUP) demo check gpu wheel long $(if $(CI),ci)
 setup-gpu:   ; $(SETUP) gpu
 setup-bench: ; $(SETUP) demo bench
 
@@ -258,5 +280,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench manual install uninstall dist clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist clean distclean
 .DELETE_ON_ERROR:
