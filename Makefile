@@ -12,6 +12,7 @@
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
 #   make wheel        build/wheel/*.whl, which pip installs on any Linux with glibc 2.17 or later
+#   make deb          build/deb/memtrace_VERSION_MACHINE.deb
 #   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
@@ -271,6 +272,17 @@ dist:
 	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | gzip -9n >'$(B)/memtrace-$(VERSION).tar.gz'
 	@echo '  $(B)/memtrace-$(VERSION).tar.gz'
 
+# A package of the commit that is checked out, for the Debian that it is built on. packaging/debian says what is in it; its changelog is
+# the version's.
+deb: setup-deb
+	@rm -rf '$(B)/deb' && mkdir -p '$(B)/deb'
+	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | tar -x -C '$(B)/deb'
+	@cp -r packaging/debian '$(B)/deb/memtrace-$(VERSION)/debian'
+	@scripts/debian-changelog >'$(B)/deb/memtrace-$(VERSION)/debian/changelog'
+	$(SAY)cd '$(B)/deb/memtrace-$(VERSION)' && env -u MAKEFLAGS -u MAKELEVEL -u B dpkg-buildpackage -b -us -uc >../log 2>&1 || { tail -20 ../log >&2; exit 1; }
+	@ls '$(B)'/deb/memtrace_*.deb | sed 's/^/  /'
+setup-deb: ; $(SETUP) deb
+
 clean:
 	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
 distclean:
@@ -280,5 +292,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:

@@ -12,10 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* As Debian calls the folder of a machine's libraries. */
+#if defined(__x86_64__)
+#define TRIPLET "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define TRIPLET "aarch64-linux-gnu"
+#else
+#define TRIPLET "."
+#endif
+
 /* The library beside this program (build tree) or in ../lib (installed); "" if neither. */
 static void find_library(char *path, size_t size)
 {
-	static const char *const places[] = { "libmemtrace.so", "../lib/libmemtrace.so", "../lib64/libmemtrace.so" };
+	static const char *const places[] = { "libmemtrace.so", "../lib/libmemtrace.so", "../lib64/libmemtrace.so",
+					      "../lib/" TRIPLET "/libmemtrace.so" };
 	char self[PATH_MAX], candidate[PATH_MAX + 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
