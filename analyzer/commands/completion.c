@@ -30,6 +30,11 @@ static const char *values_of(const struct option_row *row, char out[VALUES])
 #include "analyzer/report/exports.def"
 #undef EXPORT
 	}
+	if (!strcmp(row->name, "for")) {
+#define LAUNCHER(name, text) n += (size_t)snprintf(out + n, VALUES - n, "%s%s", n ? " " : "", #name);
+#include "analyzer/commands/launchers.def"
+#undef LAUNCHER
+	}
 	return out;
 }
 

@@ -103,7 +103,8 @@ struct option_row {
 #define OPTIONS_ROW_QUIET OPTIONS_ROW("quiet", 'q', NULL, OPTION_FLAG, quiet, "don't show on stderr how far reading is")
 #define OPTIONS_ROW_ROWS \
 	OPTIONS_ROW("rows", 'n', "ROWS", OPTION_ROWS, rows, "so many rows of each list; 0 or all: all of them")
-#define OPTIONS_ROW_PROCESS OPTIONS_ROW("process", 0, "PID|NAME", OPTION_STRING, process, "only this process")
+#define OPTIONS_ROW_PROCESS \
+	OPTIONS_ROW("process", 0, "PID|NAME", OPTION_STRING, process, "only this process; rank:N: those of it")
 #define OPTIONS_ROW_DEVICE \
 	OPTIONS_ROW("device", 0, "DEVICE", OPTION_STRING, device, "host, map, pinned, cuda:N, npu:N or UUID")
 #define OPTIONS_ROW_AT OPTIONS_ROW("at", 0, "TIME", OPTION_WHEN, at, "that moment: as --from, or peak, end, oom[:N]")

@@ -17,7 +17,7 @@ BUILT = mt.scratch("deb")
 
 def package():
     """Built once, of what is committed."""
-    found = glob.glob(BUILT + "/deb/*.deb")
+    found = glob.glob(BUILT + "/deb/memtrace_*.deb")
     if not found:
         mt.need("dpkg-buildpackage")
         mt.need("dh")
