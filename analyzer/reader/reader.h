@@ -188,8 +188,8 @@ uint64_t reader_duration_ns(const struct reader *r);    /* the last sign of life
 uint64_t reader_unrecorded(const struct reader *r);     /* processes seen but not recorded */
 uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed */
 
-/* The process is PID, has that NAME (argv[0], its basename, or a script's) or rank:N, as --process says; start with i = 0.
- * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
+/* The process is PID, has that NAME (argv[0], its basename, or a script's) or rank:N, as --process says; start with
+ * i = 0. Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
 /* Wrong usage: --process WHAT is nobody, but there are ... */
