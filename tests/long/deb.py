@@ -48,9 +48,11 @@ def case_used_in_a_fresh_root():
         mt.equal(status, 0, "status of apt-get install: %s" % text[-800:])
         # two seconds, so that it gets a recorder
         held = "perl -e 'my @k = map { \"x\" x 1e6 } 1..30; for (1..40) { select undef, undef, undef, 0.05; my $x = \"y\" x 5e5; } print \"held\\n\"'"
-        status, text = root.run("cd /tmp && LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=/tmp/t %s" % held, 120)
+        # in one go: with the end of each run() everything is killed that it has started, the recorder as well
+        status, text = root.run("cd /tmp && LD_PRELOAD=libmemtrace.so MEMTRACE_OUTPUT=/tmp/t %s; for i in $(seq 300); do ls /tmp/t | grep -q ring || break; "
+                                "sleep 0.2; done" % held, 200)
         mt.equal((status, text), (0, "held\n"), "perl with LD_PRELOAD=libmemtrace.so")
-        status, text = root.run("sleep 1; ls /tmp/t; memtrace peak --json /tmp/t >/tmp/t.json && memtrace report /tmp/t", 120)
+        status, text = root.run("ls /tmp/t; memtrace peak --json /tmp/t >/tmp/t.json && memtrace report /tmp/t", 120)
         mt.check(status == 0 and "HOST MEMORY" in text and ".trace" in text and ".ring" not in text, "report: status %s, %s" % (status, text))
         with open(root.path + "/tmp/t.json", encoding="utf-8") as file:
             mt.check(sum(s["bytes"] for s in json.load(file)["sites"]) > 30e6, "30 MB at the peak")
