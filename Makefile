@@ -12,6 +12,9 @@
 #   make golden       records tests/golden anew (its changes are a commit of their own)
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
+#   make wheel        build/wheel/*.whl, which pip installs on any Linux with glibc 2.17 or later
+#   make deb          build/deb/memtrace_VERSION_MACHINE.deb
+#   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
@@ -74,7 +77,7 @@ SHIM_FLAGS = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
 SHIM_SHARED = $(patsubst %,$(B)/shim/format/%.c.o,number output_name settings text)
 
 $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
-	$(SAY)$(CC) -shared -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
+	$(SAY)$(CC) -shared -Wl,--build-id=sha1 -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
 	$(SAY)cp $< $@
 $(SHIM): $(B)/%.o: % | $(B)/.compiler
@@ -85,7 +88,7 @@ $(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
 $(B)/memtrace: $(ANALYZER)
-	$(SAY)$(CC) -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(SAY)$(CC) -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
 # What no header declares is static.
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
@@ -108,6 +111,25 @@ $(B)/.compiler: scripts/deps
 	@CC='$(CC)' scripts/deps --shim
 	@[ -d shim/arch/$(ARCH) ] || { echo 'memtrace is not ported to $(ARCH) yet; ARCH=generic builds a port with known faults, see docs/PORTING.md' >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
+
+# ---- wheels ----
+
+# A wheel for each machine, for every Python. The compiler links against glibc 2.17, and what the program needs else is linked into it:
+# scripts/wheel-libraries says from where. The C code in a wheel has no paths in it, so that it is the same wherever it is built.
+WHEEL_MACHINES = x86_64 aarch64
+WHEELS    = $(B)/wheel
+ZIG       = $(firstword $(wildcard build/venv-wheel/lib/python3*/site-packages/ziglang/zig))
+wheel: setup-wheel
+	@$(MAKE) --no-print-directory $(WHEEL_MACHINES:%=wheel-%)
+setup-wheel: ; $(SETUP) wheel
+wheel-%: manual
+	@[ -n '$(ZIG)' ] && [ -e build/wheel/$*/root/.complete ] || { echo 'memtrace: make setup-wheel brings the compiler and the libraries' >&2; exit 1; }
+	@ZIG_GLOBAL_CACHE_DIR='$(WHEELS)/cache' ZIG_LOCAL_CACHE_DIR='$(WHEELS)/cache' \
+		$(MAKE) --no-print-directory B=$(WHEELS)/$* CFLAGS='-O2 -g0' LDFLAGS=-Wl,-s ARCH=$* \
+		CC='$(ZIG) cc -target $*-linux-gnu.2.17 -isystem build/wheel/$*/root/usr/include' WARN='$(WARN) -Wno-unterminated-string-initialization' \
+		LIBS='$(foreach lib,dw elf jansson zstd z lzma bz2 iberty,build/wheel/$*/root/usr/lib/$*-linux-gnu/lib$(lib).a) -lm -lpthread -ldl' \
+		$(WHEELS)/$*/memtrace $(WHEELS)/$*/libmemtrace.so
+	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --page $(B)/page --out $(WHEELS)
 
 # ---- tests ----
 
@@ -168,8 +190,10 @@ asan-tests: $(B)/memtrace $(UNITS)
 
 RUN = B=$(call FULL,$(B)) VENV=$(call FULL,$(VENV)) VENV_GPU=$(call FULL,$(VENV_GPU)) CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
-check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long
-run-tests: tests asan
+check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
+# Building a wheel takes a minute, and its compiler has 90 MB.
+WHEELS_TESTED =
+run-tests: tests asan $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
 check-asan: asan;    @$(RUN) asan
@@ -192,7 +216,7 @@ SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' PAGE_MODULES='$(PAGE_MODULES)' sc
 setup-page:  ; $(SETUP) page
 setup-demo:  ; $(SETUP) demo page
 setup-check: ; $(SETUP) demo check page gpu $(if $(CI),ci)
-setup-long:  ; $(SETUP) demo check page gpu long $(if $(CI),ci)
+setup-long:  ; $(SETUP) demo check page gpu wheel long $(if $(CI),ci)
 setup-gpu:   ; $(SETUP) gpu
 setup-bench: ; $(SETUP) demo page bench
 
@@ -213,15 +237,36 @@ bench: setup-bench
 	@$(MAKE) --no-print-directory all $(BENCHES) $(PROGRAMS)
 	@B='$(B)' VENV='$(VENV)' tests/bench/run $(BENCH_FLAGS)
 
-# Where an installed file goes to and what it comes from.
-INSTALLED = bin/memtrace:$(B)/memtrace lib/libmemtrace.so:$(B)/libmemtrace.so lib/$(POOL_SHIM):$(B)/libmemtrace.so \
+# Where an installed file goes to and what it comes from. LIBDIR=lib/TRIPLET is Debian's way: the program and the library find each
+# other there as well.
+LIBDIR    ?= lib
+INSTALLED = bin/memtrace:$(B)/memtrace $(LIBDIR)/libmemtrace.so:$(B)/libmemtrace.so $(LIBDIR)/$(POOL_SHIM):$(B)/libmemtrace.so \
             include/memtrace.h:memtrace.h share/memtrace/memtrace.py:scripts/memtrace.py
+# Man pages and completions, which the program writes itself. RUN_BUILT runs a program of another machine.
+COMMANDS  = $(shell sed -n '/""/!s/^COMMAND.\([a-z]*\),.*/\1/p' analyzer/commands/commands.def)
+MANUAL    = share/man/man1/memtrace.1 $(COMMANDS:%=share/man/man1/memtrace-%.1)
+SHELLS    = share/bash-completion/completions/memtrace share/zsh/site-functions/_memtrace share/fish/vendor_completions.d/memtrace.fish
+INSTALLED += $(foreach file,$(MANUAL) $(SHELLS),$(file):$(B)/$(file))
+RUN_BUILT ?=
 TO        = $(DESTDIR)$(PREFIX)
 # LD_PRELOAD finds a library by its name alone only after ldconfig, which can't be had for another root or without its rights.
 LDCONFIG  = PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null; ldconfig -p | grep -q '=> $(PREFIX)/lib/libmemtrace.so$$' || \
             echo "memtrace: the loader does not look there; the full path works: LD_PRELOAD=$(PREFIX)/lib/libmemtrace.so"
 
-install: all
+manual: $(MANUAL:%=$(B)/%) $(SHELLS:%=$(B)/%)
+WRITE     = @mkdir -p $(@D) && $(RUN_BUILT) $(B)/memtrace help
+$(B)/share/man/man1/memtrace.1: $(B)/memtrace
+	$(WRITE) --man >$@
+$(B)/share/man/man1/memtrace-%.1: $(B)/memtrace
+	$(WRITE) --man $* >$@
+$(B)/share/bash-completion/completions/memtrace: $(B)/memtrace
+	$(WRITE) --completion bash >$@
+$(B)/share/zsh/site-functions/_memtrace: $(B)/memtrace
+	$(WRITE) --completion zsh >$@
+$(B)/share/fish/vendor_completions.d/memtrace.fish: $(B)/memtrace
+	$(WRITE) --completion fish >$@
+
+install: all manual
 	@for file in $(INSTALLED); do \
 		case $$file in include/* | share/*) mode=644 ;; *) mode=755 ;; esac; \
 		install -D -m $$mode "$${file#*:}" "$(TO)/$${file%%:*}" && echo "  $(TO)/$${file%%:*}" || exit 1; done
@@ -230,6 +275,24 @@ uninstall:
 	@for file in $(INSTALLED); do rm -fv "$(TO)/$${file%%:*}" || exit 1; done
 	@rmdir "$(TO)/share/memtrace" 2>/dev/null || true
 	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
+
+# What is committed, so that it is the same archive for everybody who makes it of that commit.
+VERSION   = $(shell scripts/version)
+dist:
+	@mkdir -p '$(B)'
+	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | gzip -9n >'$(B)/memtrace-$(VERSION).tar.gz'
+	@echo '  $(B)/memtrace-$(VERSION).tar.gz'
+
+# A package of the commit that is checked out, for the Debian that it is built on. packaging/debian says what is in it; its changelog is
+# the version's.
+deb: setup-deb
+	@rm -rf '$(B)/deb' && mkdir -p '$(B)/deb'
+	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | tar -x -C '$(B)/deb'
+	@cp -r packaging/debian '$(B)/deb/memtrace-$(VERSION)/debian'
+	@scripts/debian-changelog >'$(B)/deb/memtrace-$(VERSION)/debian/changelog'
+	$(SAY)cd '$(B)/deb/memtrace-$(VERSION)' && env -u MAKEFLAGS -u MAKELEVEL -u B dpkg-buildpackage -b -us -uc >../log 2>&1 || { tail -20 ../log >&2; exit 1; }
+	@ls '$(B)'/deb/memtrace_*.deb | sed 's/^/  /'
+setup-deb: ; $(SETUP) deb
 
 clean:
 	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' ! -name page -exec rm -rf {} +
@@ -240,5 +303,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench install uninstall clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:

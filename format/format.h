@@ -188,7 +188,7 @@ enum mt_loss {
 /* A log record: header, payload, padded with zeros to 8 bytes. Strings end with NUL. */
 enum mt_record_type {
 	MT_REC_PROGRAM = 1,  /* payload: exe\0 argv[0]\0 argv[1]\0 ... */
-	MT_REC_ENV = 2,      /* payload: NAME=VALUE\0 ... of settings of allocators and devices alone */
+	MT_REC_ENV = 2,      /* payload: NAME=VALUE\0 ... of settings of allocators, devices and ranks alone */
 	MT_REC_HOOK = 3,     /* struct mt_rec_hook, then the name\0 */
 	MT_REC_MODULE = 4,   /* struct mt_rec_module, then build id, then path\0 */
 	MT_REC_UNMODULE = 5, /* struct mt_rec_unmodule */

@@ -8,6 +8,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* torchrun's first: under srun its workers have both. RANK_ID is Ascend's. */
+const char *const mt_rank_variables[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID", NULL };
+const char *const mt_job_variables[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", NULL };
+
 char *mt_put(char *at, char *end, const char *s)
 {
 	while (*s && at + 1 < end)
@@ -47,8 +51,6 @@ static const char *first_set(const char *const *names)
 
 static char *put_placeholder(char *at, char *end, char which, const char *program, uint32_t pid)
 {
-	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL };
-	static const char *const jobs[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", NULL };
 	struct utsname names;
 
 	switch (which) {
@@ -57,9 +59,9 @@ static char *put_placeholder(char *at, char *end, char which, const char *progra
 	case 'p':
 		return mt_put_number(at, end, pid);
 	case 'r':
-		return mt_put(at, end, first_set(ranks));
+		return mt_put(at, end, first_set(mt_rank_variables));
 	case 'j':
-		return mt_put(at, end, first_set(jobs));
+		return mt_put(at, end, first_set(mt_job_variables));
 	case 'h':
 		names.nodename[0] = 0;
 		uname(&names);

@@ -7,6 +7,11 @@
 
 #define MT_OUTPUT_DEFAULT "memtrace-%n-%h-%p"
 
+/* Which variables say a process's rank in its job, and which job that is; the first that is set counts. Both end with
+ * NULL. */
+extern const char *const mt_rank_variables[];
+extern const char *const mt_job_variables[];
+
 /* Bounded string building; both return the end of the string in dst, which stays NUL-terminated below `end`. */
 char *mt_put(char *at, char *end, const char *s);
 char *mt_put_number(char *at, char *end, uint64_t n);

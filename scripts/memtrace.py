@@ -9,7 +9,8 @@
             ...
 
 Where libmemtrace.so is not loaded all of it does nothing, so it may stay in the program. One file, no dependencies, Python 3.8
-or later: copy it next to the program, or add the directory it was installed to to PYTHONPATH.
+or later: copy it next to the program, or add the directory it was installed to to PYTHONPATH. Where memtrace was installed by pip it
+is there already, as libmemtrace: `import libmemtrace as memtrace`.
 """
 import contextlib
 import ctypes

@@ -10,6 +10,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "format/output_name.h"
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/device.h"
@@ -387,6 +388,16 @@ static void log_program(void)
 	mt_log_add(MT_REC_PROGRAM, (struct mt_part[]){ { text, used } }, 1);
 }
 
+static int is_variable(const char *setting, const char *const *names)
+{
+	size_t n = strcspn(setting, "=");
+
+	for (; *names; names++)
+		if (strlen(*names) == n && !strncmp(setting, *names, n))
+			return 1;
+	return 0;
+}
+
 static int is_listed(const char *setting)
 {
 	static const struct {
@@ -399,20 +410,31 @@ static int is_listed(const char *setting)
 		{ "OMP_", "" },
 		{ "LD_PRELOAD=", "" },
 		{ "PYTHONMALLOC=", "" },
+		{ "LOCAL_RANK=", "" },
+		{ "GROUP_RANK=", "" },
+		{ "WORLD_SIZE=", "" },
+		{ "OMPI_COMM_WORLD_", "" },
+		{ "MPI_LOCALRANKID=", "" },
+		{ "PMI_SIZE=", "" },
+		{ "SLURM_LOCALID=", "" },
+		{ "SLURM_NODEID=", "" },
+		{ "SLURM_NTASKS=", "" },
+		{ "RANK_SIZE=", "" },
+		{ "MEMTRACE_TAGS=", "" },
 	};
 
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
 		if (!strncmp(setting, listed[i].prefix, strlen(listed[i].prefix)) && strstr(setting, listed[i].within))
 			return 1;
-	return 0;
+	return is_variable(setting, mt_rank_variables) || is_variable(setting, mt_job_variables);
 }
 
 static void log_environment(void)
 {
-	struct mt_part parts[32];
+	struct mt_part parts[48];
 	int n = 0;
 
-	for (char **e = environ; e && *e && n < 32; e++)
+	for (char **e = environ; e && *e && n < 48; e++)
 		if (is_listed(*e))
 			parts[n++] = (struct mt_part){ *e, strlen(*e) + 1 };
 	if (n)

@@ -201,7 +201,7 @@ static int try_program(const char *dir, size_t dir_bytes, const char *name)
 	return 0;
 }
 
-/* Beside the library in a build tree, in ../bin when installed. */
+/* Beside the library in a build tree, in ../bin when installed, in ../../bin from Debian's lib/TRIPLET. */
 void mt_recorder_boot(void)
 {
 	static char path[PATH_MAX];
@@ -215,7 +215,8 @@ void mt_recorder_boot(void)
 		return;
 	slash = strrchr(path, '/');
 	if (slash && !try_program(path, (size_t)(slash - path), "/memtrace") &&
-	    !try_program(path, (size_t)(slash - path), "/../bin/memtrace"))
+	    !try_program(path, (size_t)(slash - path), "/../bin/memtrace") &&
+	    !try_program(path, (size_t)(slash - path), "/../../bin/memtrace"))
 		mt_say("no recorder beside ", path);
 	if (asked >= MUCH)
 		mt_recorder_due = 0; /* by constructors before ours */

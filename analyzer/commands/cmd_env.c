@@ -4,20 +4,25 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/shell.h"
+#include "analyzer/util/suggest.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct env_options {
 	struct record_options record;
 	bool undo;
+	const char *launcher;
 };
 
 static const struct option_row rows[] = {
 	RECORD_ROWS,
 	{ "undo", 0, NULL, OPTION_FLAG, offsetof(struct env_options, undo),
 	  "what takes these settings back: eval $(memtrace env --undo)", 0 },
+	{ "for", 0, "LAUNCHER", OPTION_STRING, offsetof(struct env_options, launcher),
+	  "prints the line for torchrun, accelerate, deepspeed, slurm, mpi, ray, k8s or jupyter instead", 0 },
 	OPTIONS_END,
 };
 
@@ -29,7 +34,8 @@ const struct option_spec cmd_env_spec = {
 	"which can be edited, or given by --exclude.",
 	rows,
 	OPTIONS_NO_DIRS,
-	"  eval $(memtrace env -o /data/%n-%p)\n",
+	"  eval $(memtrace env -o /data/%n-%p)\n"
+	"  memtrace env --for torchrun\n",
 	"Read: docs/env.md",
 };
 
@@ -64,6 +70,47 @@ static int print_undo(void)
 	return 0;
 }
 
+static const struct {
+	const char *name, *text;
+} launchers[] = {
+#define LAUNCHER(name, text) { #name, text },
+#include "analyzer/commands/launchers.def"
+#undef LAUNCHER
+};
+
+static int unknown_launcher(const char *name)
+{
+	struct suggestion s = { .text = name };
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+		suggest(&s, launchers[i].name);
+	if (s.best)
+		return error_set(MT_EUSAGE, "--for", ERROR_NO_OFFSET, "unknown value '%s'; did you mean '%s'?", name,
+				 s.best);
+	return error_set(MT_EUSAGE, "--for", ERROR_NO_OFFSET,
+			 "'%s' is no launcher that is known; see memtrace env --help", name);
+}
+
+static int print_for(const char *name)
+{
+	static const char mark[] = "@LIBRARY@";
+	char library[PATH_MAX];
+
+	record_library(library, sizeof(library));
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		const char *text = launchers[i].text, *at;
+		if (strcmp(name, launchers[i].name))
+			continue;
+		for (; (at = strstr(text, mark)); text = at + strlen(mark)) {
+			print_as_is(text, (size_t)(at - text));
+			print("%s", *library ? library : "libmemtrace.so");
+		}
+		print_as_is(text, strlen(text));
+		return 0;
+	}
+	return unknown_launcher(name);
+}
+
 int cmd_env(int argc, char **argv)
 {
 	struct env_options o = { 0 };
@@ -73,6 +120,8 @@ int cmd_env(int argc, char **argv)
 		return e > 0 ? 0 : e;
 	if (o.undo)
 		return print_undo();
+	if (o.launcher)
+		return print_for(o.launcher);
 	record_unknown_variables();
 	if (!o.record.exclude && !getenv("MEMTRACE_EXCLUDE"))
 		o.record.exclude = small_commands;

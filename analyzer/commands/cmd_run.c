@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,10 @@ const struct option_spec cmd_run_spec = {
 	"  memtrace run --stacks sample -o /data/t -- ./server\n",
 	"Read: docs/run.md",
 };
+
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* older headers than Linux 5.9 */
+#endif
 
 #define SILENT_NS 20000000000ull /* its rounds take seconds where a lot is to be compressed on a busy machine */
 
@@ -74,7 +79,7 @@ static void let_go_of_files(void)
 	for (int fd = 0; fd < 3; fd++)
 		if (null != fd && (null < 0 || dup2(null, fd) < 0))
 			close(fd);
-	if (close_range(3, ~0u, 0))
+	if (syscall(SYS_close_range, 3, ~0u, 0))
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 }

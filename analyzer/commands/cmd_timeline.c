@@ -55,7 +55,7 @@ static void csv_line(void *arg, const struct series_line *l)
 			print("%u,", l->process->pid);
 		else
 			print("all,");
-		timeline_print_field(l->process ? l->process->name : l->host->name);
+		timeline_print_field(l->process ? l->process->program : l->host->name);
 		print(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", l->what, b->low, b->high, b->last,
 		      b->blocks);
 		if (l->device)
@@ -173,7 +173,7 @@ static void json_line(void *arg, const struct series_line *l)
 	json_t *o = json_object();
 	json_object_set_new(o, "process", l->process ? json_integer(l->process->id) : json_null());
 	json_object_set_new(o, "pid", l->process ? json_integer(l->process->pid) : json_null());
-	json_object_set_new(o, "name", json_text(l->process ? l->process->name : l->host->name));
+	json_object_set_new(o, "name", json_text(l->process ? l->process->program : l->host->name));
 	json_object_set_new(o, "kind", json_text(l->what));
 	json_object_set_new(o, "device", json_text(l->device ? l->device->name : NULL));
 	json_object_set_new(o, "uuid", json_text(l->device ? l->device->uuid : NULL));

@@ -330,7 +330,7 @@ static json_t *json_track(const struct selection *v, const struct replay_track *
 	json_t *o = json_object(), *list = json_array();
 	char name[32];
 	json_object_set_new(o, "pid", json_integer(t->process->pid));
-	json_object_set_new(o, "process", json_text(t->process->name));
+	json_object_set_new(o, "process", json_text(t->process->program));
 	json_object_set_new(o, "device", json_text(device_name(t, name, sizeof(name))));
 	json_object_set_new(o, "requests", json_bytes(t->requests));
 	json_object_set_new(o, "requests_refused", json_bytes(t->refused));

@@ -1,5 +1,7 @@
 /* The command line: picks the command, prints the one error line, chooses the exit status. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/manual.h"
+#include "analyzer/commands/version.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"
 #include "analyzer/util/output.h"
@@ -71,10 +73,27 @@ static int diagnosis_words(void)
 	return 0;
 }
 
-/* memtrace help COMMAND, or words */
-static int help_on(const char *name)
+/* memtrace help --man [COMMAND], for `make install`. */
+static int man(const char *name)
+{
+	const struct option_command *c = name ? find(name) : NULL;
+	if (name && (!c || !*c->help))
+		return unknown(name);
+	if (c)
+		manual_command(c);
+	else
+		manual_overview(commands);
+	return 0;
+}
+
+/* memtrace help COMMAND, or words; more is the word behind it, or NULL. */
+static int help_on(const char *name, const char *more)
 {
 	const struct option_command *c = find(name);
+	if (!strcmp(name, "--man"))
+		return man(more);
+	if (!strcmp(name, "--completion"))
+		return completion_print(more ? more : "", commands);
 	if (!strcmp(name, "words"))
 		return diagnosis_words();
 	if (!c)
@@ -112,10 +131,10 @@ static int run_word(int argc, char **argv)
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		return help();
 	if (!strcmp(word, "help"))
-		return argc > 2 ? help_on(argv[2]) : help();
+		return argc > 2 ? help_on(argv[2], argv[3]) : help();
 	if (strcmp(word, "--version"))
 		return run(argc - 1, argv + 1);
-	print("memtrace " MEMTRACE_VERSION "\n");
+	version_print();
 	return 0;
 }
 

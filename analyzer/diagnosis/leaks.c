@@ -232,9 +232,10 @@ static void list_members(struct members *m, const struct owners *s)
 static const struct owner *owner_of(const struct members *m, const struct owner *live)
 {
 	const struct member *found = NULL;
-	for (size_t i = 0; i < live->member_count && m->count && !found; i++)
-		found = bsearch(&(struct member){ live->members[i], NULL }, m->list, m->count, sizeof(*m->list),
-				by_site);
+	for (size_t i = 0; i < live->member_count && m->count && !found; i++) {
+		const struct member wanted = { live->members[i], NULL };
+		found = bsearch(&wanted, m->list, m->count, sizeof(*m->list), by_site);
+	}
 	return found ? found->owner : NULL;
 }
 

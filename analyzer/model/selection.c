@@ -2,6 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/signal_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,7 +118,7 @@ const char *exit_name(uint32_t kind)
 
 const char *exit_text(const struct process *p, char *out, size_t size)
 {
-	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? sigabbrev_np(p->exit_code) : NULL;
+	const char *signal = p->exit_kind == MT_EXIT_SIGNAL ? signal_name(p->exit_code) : NULL;
 	if (p->state == PROCESS_RUNNING)
 		snprintf(out, size, "running");
 	else if (p->exit_kind == MT_EXIT_CODE)

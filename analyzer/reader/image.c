@@ -1,5 +1,6 @@
 /* One image's files: which are there, which of them is to be believed, and what they say about the process. */
 #include "analyzer/reader/image.h"
+#include "analyzer/reader/process_rank.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/pid_alive.h"
@@ -262,7 +263,9 @@ int image_open(struct image *im, const char *name)
 	im->info_file = im->node_file = im->raw.file = im->trace.file = FILE_CLOSED;
 	im->raw.horizon = UINT64_MAX;
 	p->exe = "";
-	p->name = "?";
+	p->name = p->program = "?";
+	p->rank = p->local_rank = p->world_size = p->group_rank = PROCESS_NO_RANK;
+	p->tags = p->job = "";
 	p->argv = p->env = none;
 	int e = open_files(im);
 	if (!e)
@@ -516,6 +519,8 @@ static int load(struct image *im, bool again)
 		im->raw.horizon = UINT64_MAX;
 		e = load_all(im);
 	}
+	if (!e)
+		e = process_rank_load(im);
 	set_sign_of_life(im);
 	file_suspend(&im->info_file);
 	image_suspend(im);
@@ -565,6 +570,7 @@ void image_close(struct image *im)
 	free(im->log);
 	free(im->argv);
 	free(im->env);
+	free(im->label);
 	free(im->files);
 	free(im->codes);
 	free(im->threads);

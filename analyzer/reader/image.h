@@ -85,6 +85,7 @@ struct image {
 	size_t logs_count, logs_room;
 	const char *hooks[1024];
 	const char **argv, **env;
+	char *label; /* process.name, where that is more than its program */
 	size_t argv_room, env_room;
 	struct process_mapped_file *files;
 	size_t file_count, file_room;

@@ -75,7 +75,7 @@ static int take_program(struct image *im, const struct record *rec)
 	p->exe = exe;
 	int e = strings(im, rec, strlen(exe) + 1, &im->argv, &im->argv_room, &p->argc);
 	p->argv = im->argv;
-	p->name = basename_of(p->argc && *p->argv[0] ? p->argv[0] : exe);
+	p->program = basename_of(p->argc && *p->argv[0] ? p->argv[0] : exe);
 	return e;
 }
 

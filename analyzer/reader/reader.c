@@ -5,6 +5,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/suggest.h"
 #include "analyzer/util/vec.h"
+#include "format/number.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -249,9 +250,12 @@ uint32_t reader_unrecorded_why(const struct reader *r)
 static bool matches(const struct process *p, const char *what)
 {
 	char pid[16];
+	uint64_t rank;
 	snprintf(pid, sizeof(pid), "%" PRIu32, p->pid);
-	if (!strcmp(what, pid) || !strcmp(what, p->name))
+	if (!strcmp(what, pid) || !strcmp(what, p->program))
 		return true;
+	if (!strncmp(what, "rank:", 5))
+		return p->rank != PROCESS_NO_RANK && !mt_read_count(what + 5, &rank) && (int64_t)rank == p->rank;
 	for (unsigned i = 0; i < p->argc && i < 2; i++) {
 		const char *slash = strrchr(p->argv[i], '/');
 		if (!strcmp(what, p->argv[i]) || (slash && !strcmp(what, slash + 1)))
@@ -275,7 +279,7 @@ int reader_no_process(const struct reader *r, const char *what)
 	struct suggestion s = { .text = what };
 	for (size_t i = 0; i < count; i++) {
 		const struct process *p = &r->images[i]->process;
-		suggest(&s, p->name);
+		suggest(&s, p->program);
 		if (i < LISTED && n < sizeof(list))
 			n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%" PRIu32 " %.40s", i ? ", " : "", p->pid,
 					      p->name);

@@ -90,6 +90,8 @@ struct process_code {
 	const char *file, *name;
 };
 
+#define PROCESS_NO_RANK (-1)
+
 /* One image a pid ran. Plain data, read only for everybody but the reader. Strings are never NULL. */
 struct process {
 	/* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
@@ -103,11 +105,15 @@ struct process {
 	uint32_t parent_image; /* with MT_ORIGIN_FORK; else MT_NO_PARENT */
 	bool fork_exact;
 	const char *exe;
-	const char *name;        /* basename of argv[0], or of the executable; "?" if unknown */
+	const char *program;     /* basename of argv[0], or of the executable; "?" if unknown */
+	const char *name;        /* for screens: program, and its rank and tags, if known: "python rank 3 tp=1" */
 	const char *const *argv; /* argc strings, then NULL */
 	unsigned argc;
 	const char *const *env; /* NAME=VALUE, then NULL; only the printed list of docs */
 	unsigned env_count;
+	/* what its launcher's variables say when it starts; PROCESS_NO_RANK = nothing */
+	int64_t rank, local_rank, world_size, group_rank;
+	const char *job, *tags;    /* of the scheduler, MEMTRACE_TAGS; "" = none */
 	uint64_t start_ns, end_ns; /* end: its last sign of life if how it ended is unknown */
 	uint64_t start_real_ns;
 	enum process_state state;
@@ -182,8 +188,8 @@ uint64_t reader_duration_ns(const struct reader *r);    /* the last sign of life
 uint64_t reader_unrecorded(const struct reader *r);     /* processes seen but not recorded */
 uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed */
 
-/* The process is PID or has that NAME (argv[0], its basename, or a script's), as --process says; start with i = 0.
- * Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
+/* The process is PID, has that NAME (argv[0], its basename, or a script's) or rank:N, as --process says; start with
+ * i = 0. Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
 /* Wrong usage: --process WHAT is nobody, but there are ... */

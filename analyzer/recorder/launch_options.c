@@ -12,10 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The library beside this program (build tree) or in ../lib (installed); "" if neither. */
-static void find_library(char *path, size_t size)
+/* As Debian calls the folder of a machine's libraries. */
+#if defined(__x86_64__)
+#define TRIPLET "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define TRIPLET "aarch64-linux-gnu"
+#else
+#define TRIPLET "."
+#endif
+
+void record_library(char *path, size_t size)
 {
-	static const char *const places[] = { "libmemtrace.so", "../lib/libmemtrace.so", "../lib64/libmemtrace.so" };
+	static const char *const places[] = { "libmemtrace.so", "../lib/libmemtrace.so", "../lib64/libmemtrace.so",
+					      "../lib/" TRIPLET "/libmemtrace.so" };
 	char self[PATH_MAX], candidate[PATH_MAX + 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -183,7 +192,7 @@ int launch_options_apply(const struct record_options *o, int (*set)(const char *
 	if (e)
 		return e;
 	remark_ring_dir(o->ring_dir ? o->ring_dir : getenv(mt_settings[MT_SET_RING_DIR].name));
-	find_library(library, sizeof(library));
+	record_library(library, sizeof(library));
 	if (!*library)
 		return error_set(MT_ERUN, "libmemtrace.so", ERROR_NO_OFFSET,
 				 "is not beside this program nor in ../lib");

@@ -57,6 +57,9 @@ extern const char *const record_variables[];
  * often it is called. */
 void record_unknown_variables(void);
 
+/* The library's path: beside this program (build tree) or in ../lib (installed); "" if it is in neither. */
+void record_library(char *path, size_t size);
+
 /* LD_PRELOAD as it is without this library. */
 void record_other_preloads(char *list, size_t size);
 

@@ -5,7 +5,6 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/suggest.h"
-#include "format/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,11 +88,6 @@ static int export_parts(const struct export_ops *ops, struct export *x, struct e
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-char *export_memory(enum model_kind kind, const struct model_device *device)
-{
-	return device ? output_format("%s %s", device->name, kind_name(kind)) : strdup(kind_name(kind));
-}
-
 static int export_moment(const struct export_ops *ops, struct export *x, const struct moment *at,
 			 struct frame_list *list)
 {
@@ -157,15 +151,4 @@ int export_run(const struct export_ops *ops, struct selection *v)
 		print_notes(v, &m);
 	moments_fini(&m);
 	return e;
-}
-
-char *export_clean(const char *text)
-{
-	size_t room = 4 * strlen(text) + 1;
-	char *clean = malloc(room);
-	if (clean)
-		mt_text_clean(clean, clean + room, text);
-	else
-		error_memory();
-	return clean;
 }

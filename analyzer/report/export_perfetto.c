@@ -3,9 +3,9 @@
  * slices, failures as instants, and what was alive at the moment as one heap profile for each process and kind of
  * memory.
  *
- * What its trace_processor demands without a word: all clocks in a ClockSnapshot, or heap profiles are dropped; strings,
- * frames and callstacks as InternedData; a packet sequence of its own for each (process, heap), or figures mix. Times
- * are those of the wall clock, so that it lies beside a profiler's trace of the same run.
+ * What its trace_processor demands without a word: all clocks in a ClockSnapshot, or heap profiles are dropped;
+ * strings, frames and callstacks as InternedData; a packet sequence of its own for each (process, heap), or figures
+ * mix. Times are those of the wall clock, so that it lies beside a profiler's trace of the same run.
  *
  * A counter has the highest value of each stretch of time. Memory is bounded by the stacks that had something then.
  */

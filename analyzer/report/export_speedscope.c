@@ -13,6 +13,7 @@
 #include "analyzer/util/options.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/vec.h"
+#include "format/version.h"
 
 #include <stdlib.h>
 #include <string.h>

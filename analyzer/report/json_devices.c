@@ -51,7 +51,7 @@ static json_t *json_ledger_processes(const struct device_ledger *l)
 		json_t *o = json_object();
 		json_object_set_new(o, "pid", json_integer(p->pid));
 		json_object_set_new(o, "id", p->process ? json_integer(p->process->id) : json_null());
-		json_object_set_new(o, "name", json_text(p->name));
+		json_object_set_new(o, "name", json_text(p->process ? p->process->program : p->name));
 		json_object_set_new(o, "bytes", json_bytes(p->bytes));
 		json_object_set_new(o, "traced", json_boolean(p->process != NULL));
 		json_object_set_new(o, "guessed", json_boolean(p->guessed));

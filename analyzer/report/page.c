@@ -6,6 +6,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
+#include "format/version.h"
 
 #include <stdlib.h>
 #include <string.h>

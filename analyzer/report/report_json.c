@@ -55,6 +55,11 @@ static json_t *json_own_allocator(const struct selection *v, const struct model_
 	return o;
 }
 
+static json_t *json_rank(int64_t rank)
+{
+	return rank == PROCESS_NO_RANK ? json_null() : json_integer(rank);
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -64,7 +69,13 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "pid", json_integer(p->pid));
 	json_object_set_new(o, "ppid", json_integer(p->ppid));
 	json_object_set_new(o, "image", json_integer(p->image));
-	json_object_set_new(o, "name", json_text(p->name));
+	json_object_set_new(o, "name", json_text(p->program));
+	json_object_set_new(o, "rank", json_rank(p->rank));
+	json_object_set_new(o, "local_rank", json_rank(p->local_rank));
+	json_object_set_new(o, "group_rank", json_rank(p->group_rank));
+	json_object_set_new(o, "world_size", json_rank(p->world_size));
+	json_object_set_new(o, "job", *p->job ? json_text(p->job) : json_null());
+	json_object_set_new(o, "tags", *p->tags ? json_text(p->tags) : json_null());
 	json_object_set_new(o, "command", json_command(p));
 	json_object_set_new(o, "start_s", json_seconds(p->start_ns));
 	json_object_set_new(o, "end_s", json_seconds(p->end_ns));

@@ -244,8 +244,8 @@ static void print_own_allocators(const struct selection *v)
 		     *where = own.frame && own.frame->file ? frame_where(own.frame) : NULL;
 		char *function =
 			text ? output_format(" (%s%s%s)", text, where ? "  " : "", where ? where : "") : strdup("");
-		char *whose = strcmp(of, p->name) ? output_format("%u %s: %s", p->pid, p->name, of)
-						  : output_format("%u %s", p->pid, p->name);
+		char *whose = strcmp(of, p->program) ? output_format("%u %s: %s", p->pid, p->name, of)
+						     : output_format("%u %s", p->pid, p->name);
 		output_first_line(STYLE_FAINT,
 				  (char *[]){ output_format("%s has its own allocator%s: what is in its %s is not seen",
 							    whose ? whose : of, function ? function : "",

@@ -5,6 +5,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,11 @@ char *report_command(const struct process *p, int columns)
 	FILE *f = open_memstream(&text, &size);
 	if (!f)
 		return NULL;
+	/* first, so that it is not cut */
+	if (p->argc && p->rank != PROCESS_NO_RANK)
+		fprintf(f, "rank %" PRId64 " ", p->rank);
+	if (p->argc && *p->tags)
+		fprintf(f, "%s ", p->tags);
 	for (unsigned i = 0; i < p->argc; i++)
 		/* sh -c's is no path */
 		fprintf(f, "%s%s", i ? " " : "", strchr(p->argv[i], ' ') ? p->argv[i] : base_name(p->argv[i]));
@@ -175,7 +181,7 @@ static unsigned sort_out_momentary(struct ranked *list, unsigned count)
 static bool is_named_before(const struct ranked *list, unsigned i)
 {
 	for (unsigned k = 0; k < i; k++)
-		if (!strcmp(list[k].m->process->name, list[i].m->process->name))
+		if (!strcmp(list[k].m->process->program, list[i].m->process->program))
 			return true;
 	return false;
 }
@@ -191,7 +197,7 @@ static void momentary_row(struct table *t, const struct ranked *list, unsigned c
 	fprintf(f, "%u short commands, at most %s each", count, BYTES(list[0].weight));
 	for (unsigned i = 0, names = 0; i < count && names < MAX_NAMES; i++)
 		if (!is_named_before(list, i))
-			fprintf(f, "%s%s", names++ ? ", " : ": ", list[i].m->process->name);
+			fprintf(f, "%s%s", names++ ? ", " : ": ", list[i].m->process->program);
 	fclose(f);
 	char *fitted = text ? output_cut(text, output_width() - PID_COLUMNS) : NULL;
 	table_note(t, PID_COLUMNS, fitted ? fitted : "");

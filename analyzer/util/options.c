@@ -194,18 +194,24 @@ static void print_wrapped(const char *text, int left)
 	print("%s\n", text);
 }
 
+const char *options_row_help(const struct option_row *row, char *help, size_t size)
+{
+	char keys[LONGEST_HELP];
+	if (row->type == OPTION_BY)
+		snprintf(help, size, "%s: %s", row->help, list_keys(row, keys, sizeof(keys)));
+	else
+		snprintf(help, size, "%s", row->help);
+	return help;
+}
+
 static void print_row(const struct option_row *row)
 {
-	char left[64], keys[LONGEST_HELP], help[2 * LONGEST_HELP];
+	char left[64], help[2 * LONGEST_HELP];
 	int n = row->letter ? snprintf(left, sizeof(left), "-%c, ", row->letter) : snprintf(left, sizeof(left), "    ");
 	const char *join = row->argument ? (row->type == OPTION_SWITCH ? "=" : " ") : "";
 	snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", row->name, join, row->argument ? row->argument : "");
-	if (row->type == OPTION_BY)
-		snprintf(help, sizeof(help), "%s: %s", row->help, list_keys(row, keys, sizeof(keys)));
-	else
-		snprintf(help, sizeof(help), "%s", row->help);
 	print("  %-*s ", HELP_LEFT - 3, left);
-	print_wrapped(help, HELP_LEFT);
+	print_wrapped(options_row_help(row, help, sizeof(help)), HELP_LEFT);
 }
 
 static void put_own(const char *lines)

@@ -22,10 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef MEMTRACE_VERSION
-#define MEMTRACE_VERSION "0.1"
-#endif
-
 /* A moment as the user named it. */
 enum when_kind { WHEN_UNSET = 0, WHEN_SECONDS, WHEN_WALL, WHEN_PEAK, WHEN_END, WHEN_OOM, WHEN_PHASE, WHEN_STEP };
 struct when {
@@ -47,7 +43,8 @@ enum by {
 	BY_PROCESS,
 	BY_SIZE,
 	BY_PHASE,
-	BY_STEP
+	BY_STEP,
+	BY_END /* above the last */
 };
 
 /* Of a command's options those that several commands have, and where the directories go. All zero is the default. */
@@ -106,7 +103,8 @@ struct option_row {
 #define OPTIONS_ROW_QUIET OPTIONS_ROW("quiet", 'q', NULL, OPTION_FLAG, quiet, "don't show on stderr how far reading is")
 #define OPTIONS_ROW_ROWS \
 	OPTIONS_ROW("rows", 'n', "ROWS", OPTION_ROWS, rows, "so many rows of each list; 0 or all: all of them")
-#define OPTIONS_ROW_PROCESS OPTIONS_ROW("process", 0, "PID|NAME", OPTION_STRING, process, "only this process")
+#define OPTIONS_ROW_PROCESS \
+	OPTIONS_ROW("process", 0, "PID|NAME", OPTION_STRING, process, "only this process; rank:N: those of it")
 #define OPTIONS_ROW_DEVICE \
 	OPTIONS_ROW("device", 0, "DEVICE", OPTION_STRING, device, "host, map, pinned, cuda:N, npu:N or UUID")
 #define OPTIONS_ROW_AT OPTIONS_ROW("at", 0, "TIME", OPTION_WHEN, at, "that moment: as --from, or peak, end, oom[:N]")
@@ -166,6 +164,9 @@ void options_free(struct options *o);
 
 /* Prints what --help says. */
 void options_help(const struct option_spec *spec);
+
+/* What --help says of one option, its keys included, into the caller's buffer; returns it. 1024 bytes suffice. */
+const char *options_row_help(const struct option_row *row, char *help, size_t size);
 
 /* "site" */
 const char *options_by_name(enum by by);

@@ -132,6 +132,16 @@ def case_installed_command_finds_the_shim():
     mt.equal(done.status, 0, "status of memtrace run: %s" % done)
 
 
+def case_found_in_debians_folders():
+    """The program finds the library in lib/TRIPLET, the library the program: it starts a recorder, which compresses."""
+    folder, triplet = mt.scratch("install"), os.uname().machine + "-linux-gnu"
+    make(mt.BUILD, "install", "PREFIX=/usr", "DESTDIR=" + folder, "LIBDIR=lib/" + triplet)
+    done = mt.execute([folder + "/usr/bin/memtrace", "run", "-o", folder + "/t", "--", "/bin/true"])
+    mt.equal(done.status, 0, "status of memtrace run: %s" % done)
+    said = mt.shimmed(["true"], shim="%s/usr/lib/%s/libmemtrace.so" % (folder, triplet), env={"MEMTRACE_VERBOSE": "1"}).err
+    mt.check("no recorder" not in said, said)
+
+
 def case_missing_header_names_its_package():
     # A compiler that finds no header stands for a machine without the packages.
     cc = os.path.join(mt.scratch("cc"), "cc")

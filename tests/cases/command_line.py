@@ -254,7 +254,7 @@ def case_every_key_is_felt(command):
 @mt.variants("env", "run")
 def case_every_option_of_recording_is_felt(command):
     for option in options(command):
-        if option in ("help", "no-report", "html", "undo"):
+        if option in ("help", "no-report", "html", "undo", "for"):
             continue
         name, value = RECORDING[option].split("=")
         words = ["--" + option] if options(command)[option] is None else ["--%s=%s" % (option, value)]
@@ -269,6 +269,7 @@ def case_every_option_of_recording_is_felt(command):
             mt.check("HOST MEMORY" in file.read(), "--html")
     else:
         mt.check("unset LD_PRELOAD" in run("env", "--undo").out, "--undo")
+        mt.check(run("env", "--for", "torchrun").out.startswith("torchrun --no-python"), "--for")
 
 
 def case_every_other_option_is_refused():

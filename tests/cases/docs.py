@@ -83,7 +83,7 @@ def case_pages_hold_help():
 
 def pages():
     """All pages for people, by path."""
-    yield from (os.path.join(mt.TOP, name) for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "tests/README.md"))
+    yield from (os.path.join(mt.TOP, name) for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"))
     for folder in (DOCS, os.path.join(DOCS, "design")):
         yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".md"))
 

@@ -316,6 +316,7 @@ while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
 mkdir "$2.busy" 2>/dev/null || { echo "$2" >>"$TWICE"; exit 0; }
 sleep 0.05
 : >"$2"
+chmod +x "$2"
 rmdir "$2.busy"
 """
 

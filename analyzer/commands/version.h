@@ -1,0 +1,8 @@
+/* memtrace --version: which build this is, what it reads, and what it was built with. */
+#ifndef MT_COMMANDS_VERSION_H
+#define MT_COMMANDS_VERSION_H
+
+/* The first line is "memtrace VERSION" and stays so. */
+void version_print(void);
+
+#endif

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Ranks: what launchers set is recorded, shown with each process, and chosen by; the lines that env --for prints do that with the launchers
+themselves, where those are installed."""
+# timeout: 400
+import json
+import os
+import shlex
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "slurm", "mpi", "ray", "k8s", "jupyter")
+
+
+def read(*words):
+    done = mt.execute([mt.MEMTRACE, *words])
+    mt.equal((done.status, done.err), (0, ""), "memtrace %s" % " ".join(words))
+    return done.out
+
+
+def processes(trace, *words):
+    return [p for p in json.loads(read("report", "--json", *words, trace))["processes"] if p["name"] == "busy"]
+
+
+def recorded(*environments):
+    """A trace of busy, once for each environment, at the same time."""
+    output = os.path.join(mt.scratch("trace"), "t")
+    script = "".join("%s exec %s 4000 2000 300 & " % (" ".join("%s=%s" % (k, shlex.quote(v)) for k, v in e.items()), mt.program("busy")) for e in environments)
+    done = mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(output))
+    mt.equal(done.status, 0, done)
+    mt.Trace(output).settle()
+    return output
+
+
+@mt.variants(("RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_NODE_RANK"),
+             ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID"), ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", None), ("RANK_ID", None, "RANK_SIZE", None))
+def case_launchers_variables(*names):
+    numbers = (("11", "3", "16", "2"), ("4", "0", "16", "1"))
+    trace = recorded(*({name: number for name, number in zip(names, row) if name} for row in numbers))
+    want = [[int(n) if name else None for name, n in zip(names, row)] for row in numbers]
+    got = [[p[key] for key in ("rank", "local_rank", "world_size", "group_rank")] for p in processes(trace)]
+    mt.equal(sorted(got, reverse=True), want, "rank, local rank, size, node")
+
+
+def case_torchruns_rank_is_meant_under_slurm():
+    """Its workers have Slurm's, too: that of the node's one task."""
+    trace = recorded({"RANK": "5", "SLURM_PROCID": "1", "SLURM_JOB_ID": "4711"})
+    mt.equal([(p["rank"], p["job"]) for p in processes(trace)], [(5, "4711")])
+
+
+@mt.variants("", "-1", "x", "1x", "99999999999999999999", "3 4")
+def case_what_is_no_rank(text):
+    trace = recorded({"RANK": text})
+    mt.equal([p["rank"] for p in processes(trace)], [None])
+    mt.check("rank" not in read("report", "--all", trace), "a rank is shown")
+
+
+def case_without_a_launcher():
+    mt.equal([[p[key] for key in ("rank", "local_rank", "world_size", "group_rank", "job", "tags")] for p in processes(recorded({}))], [[None] * 6])
+
+
+def case_shown_and_chosen():
+    """In tables of processes, in rows by process, in choosing; the name of the program stays what it is."""
+    trace = recorded({"RANK": "0", "MEMTRACE_TAGS": "pp=0,tp=1"}, {"RANK": "13", "MEMTRACE_TAGS": "pp=1,tp=1"})
+    screen = read("report", "--all", trace)
+    for text in ("rank 0 pp=0,tp=1", "rank 13 pp=1,tp=1"):
+        mt.check(text in screen, "%r is not in %s" % (text, screen))
+    by = read("peak", "--by", "process", trace)
+    mt.check("busy rank 0 pp=0,tp=1" in by or "busy rank 13 pp=1,tp=1" in by, by)
+    for rank, tags in ((0, "pp=0,tp=1"), (13, "pp=1,tp=1")):
+        (p,) = processes(trace, "--process", "rank:%d" % rank)
+        mt.equal((p["name"], p["rank"], p["tags"]), ("busy", rank, tags))
+    mt.equal(len(processes(trace, "--process", "busy")), 2, "processes called busy")
+    for text in ("rank:1", "rank:", "rank:x", "rank:-1"):
+        done = mt.execute([mt.MEMTRACE, "report", "--process", text, trace])
+        mt.check(done.status == 2 and "no process '%s'" % text in done.err, done)
+
+
+def case_hostile_tags():
+    """They are somebody's text: no control character reaches the terminal, nor does length break a screen."""
+    trace = recorded({"RANK": "1", "MEMTRACE_TAGS": "\x1b[31mred\n" + "x" * 3000})
+    (p,) = processes(trace)
+    mt.check(p["tags"].endswith("x" * 3000) and p["rank"] == 1, p["tags"][:100])
+    screen = read("report", trace)
+    mt.check("\x1b" not in screen and max(map(len, screen.splitlines())) <= 80, screen)
+
+
+def case_lines_for_launchers():
+    for name in LAUNCHERS:
+        mt.check("memtrace" in read("env", "--for", name), name)
+    mt.check(mt.SHIM in read("env", "--for", "ray"), "the library's path")
+    json.loads("".join(line for line in read("env", "--for", "jupyter").splitlines() if not line.startswith("#")))
+    done = mt.execute([mt.MEMTRACE, "env", "--for", "xyzzy"])
+    mt.equal((done.status, done.out, done.err.count("\n")), (2, "", 1), done)
+
+
+def ranks_of(line, *replaced):
+    """What the line leaves, with what is ours in place of its example: [(trace, [ranks of busy])]."""
+    folder = mt.scratch("ranks")
+    line = "".join(part + "\n" for part in line.splitlines() if not part.startswith("#"))
+    for old, new in (*replaced, ("memtrace run", mt.MEMTRACE + " run"), ("python train.py", mt.program("busy") + " 50 10 10"), ("./program", mt.program("busy") + " 50 10 10")):
+        line = line.replace(old, new)
+    done = mt.execute(["sh", "-c", line], cwd=folder, env=mt.clean_env(SCRATCH=folder), timeout=mt.WAIT * 2)
+    found = {os.path.relpath(d, folder): d for d, _, files in os.walk(folder) if "session" in files}
+    return done, {name: [p["rank"] for p in processes(path)] for name, path in found.items()}
+
+
+def case_line_for_torchrun():
+    """PyTorch's own launcher: two ranks, a trace for each, named after it. busy ends with 7, which torchrun takes for a failure."""
+    torchrun = os.path.join(mt.VENV, "bin/torchrun")
+    if not os.path.exists(torchrun):
+        mt.skip("torchrun is not installed")
+    script = os.path.join(mt.scratch("script"), "train.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("import os\nkept = bytearray(5000000)\nprint('rank', os.environ['RANK'])\n")
+    folder = mt.scratch("ranks")
+    line = read("env", "--for", "torchrun").replace("per-node 8", "per-node 2").replace("memtrace run", mt.MEMTRACE + " run").replace("torchrun", torchrun, 1)
+    done = mt.execute(["sh", "-c", line.replace("python train.py", mt.python() + " " + script)], cwd=folder, timeout=mt.WAIT * 2)
+    mt.equal(done.status, 0, done)
+    mt.equal(sorted(done.out.split("\n")), ["", "rank 0", "rank 1"], "output of the ranks")
+    mt.equal(sorted(os.listdir(folder + "/t/0")), ["0", "1"], "traces")
+    for rank in (0, 1):
+        (p,) = json.loads(read("report", "--json", folder + "/t/0/%d" % rank))["processes"]
+        mt.equal((p["rank"], p["local_rank"], p["world_size"]), (rank, rank, 2))
+    both = json.loads(read("report", "--json", "--process", "rank:1", folder + "/t/0/0", folder + "/t/0/1"))["processes"]
+    mt.equal([p["rank"] for p in both], [1], "chosen from both")
+
+
+def case_line_for_mpi():
+    if not shutil.which("mpirun"):
+        mt.skip("mpirun is not installed")
+    root = ("mpirun -n 8", "mpirun --allow-run-as-root --oversubscribe -n 2")
+    _, found = ranks_of(read("env", "--for", "mpi"), root)
+    mt.equal(found, {"t/0": [0], "t/1": [1]}, "traces and their ranks")
+
+
+mt.main()

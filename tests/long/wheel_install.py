@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""The wheel, as pip unpacks it: in a fresh environment of every Python that is found it records, by both ways, and reports. It asks for
+glibc 2.17 and for no other library; what is in it is what it lists. The one for aarch64 runs under qemu-user."""
+# timeout: 400
+import base64
+import functools
+import glob
+import hashlib
+import json
+import os
+import re
+import sys
+import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+MANYLINUX = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}  # of PEP 599; and the loader
+ROOT = "/usr/aarch64-linux-gnu"
+PROGRAM = r"""
+import glob, libmemtrace, os, time
+assert libmemtrace.loaded()
+def hold(n):
+    return [bytearray(1 << 20) for _ in range(n)]
+kept = hold(80)
+def recorder():
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as file:
+                if b"\0record\0" + os.environ["MEMTRACE_OUTPUT"].encode() in file.read():
+                    return True
+        except OSError:
+            pass
+end = time.monotonic() + 60
+while not recorder() and time.monotonic() < end:
+    time.sleep(0.05)
+    bytearray(1000)
+libmemtrace.step(1)
+print("recorded")
+"""
+
+
+def wheel(machine):
+    found = glob.glob(os.path.join(mt.BUILD, "wheel", "libmemtrace-*_%s.whl" % machine))
+    if not found:
+        mt.skip("no wheel for %s; make wheel builds it" % machine)
+    mt.equal(len(found), 1, "wheels for %s" % machine)
+    return found[0]
+
+
+def here():
+    return wheel(os.uname().machine)
+
+
+@functools.lru_cache(None)
+def unpacked(machine):
+    """As in a prefix."""
+    folder = mt.scratch("unpacked")
+    with zipfile.ZipFile(wheel(machine)) as archive:
+        for name in archive.namelist():
+            part = re.sub(r"^libmemtrace-[^/]*\.data/(data/|scripts(?=/))", lambda m: "" if m[1] == "data/" else "bin", name)
+            path = os.path.join(folder, part)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(archive.read(name))
+            os.chmod(path, archive.getinfo(name).external_attr >> 16)
+    return folder
+
+
+def pythons():
+    """One of each version: those in PATH, and that of the tests' environment."""
+    names = [path for folder in os.environ["PATH"].split(":") for path in sorted(glob.glob(os.path.join(folder, "python3*"))) if re.search(r"/python3(\.\d+)?$", path)]
+    found = {}
+    for path in [*names, mt.python()]:
+        done = mt.execute([path, "-c", "import sys, venv; print(sys.version_info[:2])"])
+        if done.status == 0:
+            found.setdefault(done.out, path)
+    return sorted(found.values())
+
+
+def pip(venv, *words):
+    done = mt.execute([mt.python(), "-m", "pip", "--python", os.path.join(venv, "bin/python"), *words], env=mt.clean_env(PIP_DISABLE_PIP_VERSION_CHECK="1"))
+    mt.equal(done.status, 0, "status of pip: %s" % done)
+    return done.out
+
+
+def files_in(folder):
+    return {os.path.relpath(os.path.join(d, f), folder) for d, _, names in os.walk(folder) for f in names
+            if not f.endswith(".pyc") and not os.path.islink(os.path.join(d, f))}
+
+
+def case_every_python():
+    path = here()
+    tried = 0
+    for python in pythons():
+        venv = os.path.join(mt.scratch("venv"), "v")
+        mt.equal(mt.execute([python, "-m", "venv", "--without-pip", venv]).status, 0, "status of venv")
+        before = files_in(venv)
+        pip(venv, "install", "--no-index", "--no-deps", path)
+        mt.check({"bin/memtrace", "lib/libmemtrace.so", "share/man/man1/memtrace.1"} <= files_in(venv), sorted(files_in(venv) - before))
+        records(venv)
+        tried += 1
+        pip(venv, "uninstall", "-y", "libmemtrace")
+        mt.equal(files_in(venv) - before, set(), "left by pip uninstall")
+    mt.check(tried, "no Python")
+
+
+def records(venv):
+    """By LD_PRELOAD the library must find its recorder, by run the program its library."""
+    python, memtrace = os.path.join(venv, "bin/python"), os.path.join(venv, "bin/memtrace")
+    done = mt.execute([memtrace, "--version"])
+    mt.equal(done.out.splitlines()[0], mt.execute([mt.MEMTRACE, "--version"]).out.splitlines()[0], "version")
+    mt.check("system's" not in done.out, done.out)
+    folder = mt.scratch("t")
+    env = mt.clean_env(PATH=os.path.join(venv, "bin") + ":" + os.environ["PATH"])
+    run = mt.execute(["memtrace", "run", "-o", folder + "/run", "--", "python", "-c", PROGRAM], env=env)
+    mt.check(run.status == 0 and run.out == "recorded\n" and "HOST MEMORY" in run.err, run)
+    records_by_preload(python, memtrace, os.path.join(venv, "lib/libmemtrace.so"), folder)
+
+
+def records_by_preload(python, memtrace, shim, folder):
+    done = mt.execute([python, "-c", PROGRAM], env=mt.clean_env(LD_PRELOAD=shim, MEMTRACE_OUTPUT=folder + "/preload"))
+    mt.equal((done.status, done.out, done.err), (0, "recorded\n", ""), "python under the wheel's library")
+    trace = mt.Trace(folder + "/preload")
+    trace.settle()
+    mt.check(not trace.files(".ring"), "no recorder was found: %s" % trace.files())
+    report = json.loads(mt.execute([memtrace, "peak", "--json", "--by", "function", trace.path]).out)
+    mt.equal(report, json.loads(mt.execute([mt.MEMTRACE, "peak", "--json", "--by", "function", trace.path]).out), "what both programs read")
+    held, _ = mt.blocks_of(json.loads(mt.execute([memtrace, "peak", "--json", trace.path]).out)["sites"], "hold")
+    mt.between(80 << 20, held, 81 << 20, "bytes of hold()")
+
+
+@mt.variants("x86_64", "aarch64")
+def case_asks_for_glibc_2_17_alone(machine):
+    folder, readelf = unpacked(machine), mt.need("readelf")
+    for name in ("bin/memtrace", "lib/libmemtrace.so", "lib/libmemtrace_libascend_kernel_hook.so"):
+        path = os.path.join(folder, name)
+        mt.check(os.stat(path).st_mode & 0o111, "%s can't be run" % name)
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", mt.execute([readelf, "-d", path]).out))
+        mt.check(needed and {n for n in needed if not n.startswith("ld-linux")} <= MANYLINUX, "%s needs %s" % (name, needed))
+        asked = {tuple(map(int, v.split("."))) for v in re.findall(r"Name: GLIBC_([\d.]+)", mt.execute([readelf, "-V", path]).out)}
+        mt.check(asked and max(asked) <= (2, 17), "%s asks for glibc %s" % (name, max(asked)))
+        head = mt.execute([readelf, "-h", path]).out
+        mt.check({"x86_64": "X86-64", "aarch64": "AArch64"}[machine] in head, head)
+
+
+@mt.variants("x86_64", "aarch64")
+def case_holds_what_it_lists(machine):
+    """RECORD, licences and the bill of materials, each against the files; no path of this machine is in any."""
+    with zipfile.ZipFile(wheel(machine)) as archive:
+        names = archive.namelist()
+        (info,) = {n.split("/")[0] for n in names if ".dist-info/" in n}
+        rows = dict(line.split(",", 1) for line in archive.read(info + "/RECORD").decode().splitlines())
+        mt.equal(set(rows), set(names), "files of RECORD")
+        for name, row in rows.items():
+            content = archive.read(name)
+            wanted = "sha256=%s,%d" % (base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode(), len(content))
+            mt.equal(row, "," if name.endswith("/RECORD") else wanted, name)
+            mt.check(mt.TOP.encode() not in content, "%s has %s in it" % (name, mt.TOP))
+        meta = archive.read(info + "/METADATA").decode()
+        listed = {"%s/licenses/%s" % (info, name) for name in re.findall(r"^License-File: (.*)$", meta, re.M)}
+        mt.equal(listed, {n for n in names if "/licenses/" in n}, "licences")
+        mt.check("elfutils" in archive.read(info + "/licenses/SOURCES").decode(), "where the source is")
+        bill = json.loads(archive.read(info + "/sboms/libmemtrace.cdx.json"))
+        mt.equal((bill["bomFormat"], bill["specVersion"]), ("CycloneDX", "1.6"))
+        for part in bill["components"]:
+            if part["type"] == "file":
+                inside = re.sub(r"^bin/", "scripts/", part["name"]) if part["name"].startswith("bin/") else "data/" + part["name"]
+                content = archive.read(info.replace(".dist-info", ".data/") + inside)
+                mt.equal(part["hashes"][0]["content"], hashlib.sha256(content).hexdigest(), part["name"])
+        linked = {c["name"] for c in bill["components"] if c["type"] == "library"}
+        mt.check({"libdw-dev", "libelf-dev", "libzstd-dev", "zlib1g-dev", "libjansson-dev"} <= linked, linked)
+        refs = {c["bom-ref"] for c in bill["components"]} | {bill["metadata"]["component"]["bom-ref"]}
+        mt.check(all({d["ref"], *d["dependsOn"]} <= refs for d in bill["dependencies"]), "dependencies of nobody")
+
+
+def case_packed_twice_it_is_the_same():
+    machine = os.uname().machine
+    made = []
+    for name in ("a", "b"):
+        out = os.path.join(mt.scratch("again"), name)
+        done = mt.execute([os.path.join(mt.TOP, "scripts/wheel"), "--machine", machine, "--built", os.path.join(mt.BUILD, "wheel", machine), "--share", os.path.join(mt.BUILD, "share"),
+                           "--libraries", os.path.join(mt.TOP, "build/wheel", machine, "root"), "--page", os.path.join(mt.BUILD, "page"), "--out", out], env=mt.clean_env(TZ=name, PYTHONHASHSEED=str(len(made) + 1)))
+        mt.equal(done.status, 0, done)
+        with open(os.path.join(out, os.path.basename(here())), "rb") as file:
+            made.append(file.read())
+    mt.check(made[0] == made[1], "packed twice, two wheels")
+
+
+def case_aarch64_under_qemu():
+    """A program of aarch64 is recorded by its library; its program and ours read the same from that."""
+    folder = unpacked("aarch64")
+    qemu, cc = mt.need("qemu-aarch64"), mt.need("aarch64-linux-gnu-gcc")
+    work = mt.scratch("arm")
+    built = mt.execute([cc, "-O1", "-I" + mt.TOP, "-w", "-D_GNU_SOURCE", "-o", work + "/busy", os.path.join(mt.TOP, "tests/programs/busy.c"), "-lpthread", "-ldl", "-lm"])
+    mt.equal(built.status, 0, built)
+    tool = [qemu, "-L", ROOT, os.path.join(folder, "bin/memtrace")]
+    mt.check("aarch64" in mt.execute([*tool, "--version"]).out, "--version")
+    plain = mt.execute([qemu, "-L", ROOT, work + "/busy", "200", "10", "10"])
+    done = mt.execute([qemu, "-L", ROOT, "-E", "LD_PRELOAD=" + os.path.join(folder, "lib/libmemtrace.so"), "-E", "MEMTRACE_OUTPUT=" + work + "/t", work + "/busy", "200", "10", "10"])
+    mt.equal((done.status, done.out, done.err), (plain.status, plain.out, plain.err), "status and output under the library")
+    said = [json.loads(mt.execute([*command, "leaks", "--json", "--no-debug-files", work + "/t"]).out) for command in (tool, [mt.MEMTRACE])]
+    mt.equal(said[0], said[1], "what the program of aarch64 reads")
+    mt.check(said[0]["sites"], "nothing was recorded: %s" % json.dumps(said[0])[:500])
+
+
+mt.main()
