@@ -256,6 +256,15 @@ static bool had_room(const struct device_ledger *l, uint64_t bytes)
 	       device_ledger_known(l) + bytes <= l->total - l->free + bytes / 8;
 }
 
+/* In a container the recorder takes the driver's number for a process of ours only once that is known to use devices. */
+static bool has_number_of_ours(const struct device_ledger *l, const struct sample_subject *d)
+{
+	for (size_t i = 0; i < l->process_count && !d->pid; i++)
+		if (l->processes[i].process && l->processes[i].process->pid == d->other_pid)
+			return true;
+	return false;
+}
+
 static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 {
 	struct device_ledger *l = k->ledger;
@@ -266,7 +275,7 @@ static int take_process(struct look *k, struct seen *s, uint64_t first_ns)
 	int guessed = s->subject->pid ? 0 : guess(k, s);
 	if (guessed)
 		return guessed < 0 ? guessed : 0;
-	if (s->subject->first_ns > l->ns && s->known && !had_room(l, s->bytes))
+	if ((s->subject->first_ns > l->ns || has_number_of_ours(l, s->subject)) && s->known && !had_room(l, s->bytes))
 		return 0;
 	if (!s->known) {
 		l->other_processes = MODEL_UNKNOWN; /* somebody is there, with we don't know how much */

@@ -13,6 +13,48 @@
 #define KEPT_OF_MADE 0.25 /* ... which is more than this part of what is made */
 #define ENDING_PART  4    /* of a process's time: so much of it is lately */
 
+/* ---- what is not known ------------------------------------------------------------------------------------- */
+
+struct evidence_device evidence_device_none(void)
+{
+	return (struct evidence_device){
+		.name = "device",
+		.total = EVIDENCE_UNKNOWN,
+		.free = EVIDENCE_UNKNOWN,
+		.own_other = EVIDENCE_UNKNOWN,
+		.request = { .limit_bytes = EVIDENCE_UNKNOWN, .rise = EVIDENCE_UNKNOWN },
+		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
+		.most_for = CATEGORY_unknown,
+		.most_before = EVIDENCE_UNKNOWN,
+		.step_low = EVIDENCE_UNKNOWN,
+		.step_high = EVIDENCE_UNKNOWN,
+	};
+}
+
+struct evidence evidence_none(void)
+{
+	return (struct evidence){ .complete = true,
+				  .host = {
+					  .memory = EVIDENCE_UNKNOWN,
+					  .limit = EVIDENCE_UNKNOWN,
+					  .anon = EVIDENCE_UNKNOWN,
+					  .file = EVIDENCE_UNKNOWN,
+					  .available_min = EVIDENCE_UNKNOWN,
+					  .swap_start = EVIDENCE_UNKNOWN,
+					  .swap_peak = EVIDENCE_UNKNOWN,
+					  .swap_total = EVIDENCE_UNKNOWN,
+					  .rss_peak = EVIDENCE_UNKNOWN,
+					  .rss_anon = EVIDENCE_UNKNOWN,
+					  .live = EVIDENCE_UNKNOWN,
+					  .live_peak = EVIDENCE_UNKNOWN,
+					  .kept = EVIDENCE_UNKNOWN,
+					  .shm_used = EVIDENCE_UNKNOWN,
+					  .shm_total = EVIDENCE_UNKNOWN,
+					  .copied = EVIDENCE_UNKNOWN,
+					  .shm_left = EVIDENCE_UNKNOWN,
+				  } };
+}
+
 /* ---- devices ----------------------------------------------------------------------------------------------- */
 
 static const struct device_ledger_process *row_of(const struct device_ledger *l, uint32_t process)

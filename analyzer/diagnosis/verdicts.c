@@ -51,46 +51,6 @@ const char *status_name(enum verdict_status status)
 	return names[status];
 }
 
-struct evidence_device evidence_device_none(void)
-{
-	return (struct evidence_device){
-		.name = "device",
-		.total = EVIDENCE_UNKNOWN,
-		.free = EVIDENCE_UNKNOWN,
-		.own_other = EVIDENCE_UNKNOWN,
-		.request = { .limit_bytes = EVIDENCE_UNKNOWN, .rise = EVIDENCE_UNKNOWN },
-		.pool = { .largest_hole = EVIDENCE_UNKNOWN, .free_segments = EVIDENCE_UNKNOWN },
-		.most_for = CATEGORY_unknown,
-		.most_before = EVIDENCE_UNKNOWN,
-		.step_low = EVIDENCE_UNKNOWN,
-		.step_high = EVIDENCE_UNKNOWN,
-	};
-}
-
-struct evidence evidence_none(void)
-{
-	return (struct evidence){ .complete = true,
-				  .host = {
-					  .memory = EVIDENCE_UNKNOWN,
-					  .limit = EVIDENCE_UNKNOWN,
-					  .anon = EVIDENCE_UNKNOWN,
-					  .file = EVIDENCE_UNKNOWN,
-					  .available_min = EVIDENCE_UNKNOWN,
-					  .swap_start = EVIDENCE_UNKNOWN,
-					  .swap_peak = EVIDENCE_UNKNOWN,
-					  .swap_total = EVIDENCE_UNKNOWN,
-					  .rss_peak = EVIDENCE_UNKNOWN,
-					  .rss_anon = EVIDENCE_UNKNOWN,
-					  .live = EVIDENCE_UNKNOWN,
-					  .live_peak = EVIDENCE_UNKNOWN,
-					  .kept = EVIDENCE_UNKNOWN,
-					  .shm_used = EVIDENCE_UNKNOWN,
-					  .shm_total = EVIDENCE_UNKNOWN,
-					  .copied = EVIDENCE_UNKNOWN,
-					  .shm_left = EVIDENCE_UNKNOWN,
-				  } };
-}
-
 /* ---- asking the rules ------------------------------------------------------------------------------------ */
 
 static void verdict_fini(struct verdict *v)
