@@ -117,7 +117,7 @@ class Run:
         text = self.err.decode(errors="replace")
         if elf:
             text = REFUSED.sub("", text)
-        fine = {0, 3} | ({1} if self.words[0] == "check" else set()) | ({2} if {"--at", "--from", "--by"} & set(self.words) else set())
+        fine = {0, 3} | ({1} if self.words[0] == "check" else set()) | ({2} if {"--at", "--from", "--by", "snapshot"} & set(self.words) else set())
         if self.status not in fine:
             return "status %d after %.1f s: %s" % (self.status, self.seconds, text[:3000])
         if "Sanitizer" in text or "runtime error" in text:
