@@ -11,7 +11,7 @@ import mt
 import trials
 
 
-@mt.variants("copies_best", "copies_cast", "frag_lengths", "full_later", "small_holes", "expandable_full", "leak_fast_tokens", "busy_server", "leak_cancelled", "kept_attempts", "curriculum_lengths")
+@mt.variants("copies_cast", "frag_lengths", "full_later", "expandable_full", "leak_cancelled", "curriculum_lengths")
 def case_advice_helps(name):
     trials.check(name)
 
