@@ -55,10 +55,10 @@ def verdicts():
 
 
 def case_verdicts_are_explained():
-    rows = re.findall(r"^\| (\w+) \|", read(os.path.join(DOCS, "DIAGNOSIS.md")), re.M)
+    rows = re.findall(r"^### (\w+)$", read(os.path.join(DOCS, "DIAGNOSIS.md")), re.M)
     listed = re.search(r"A verdict is one of ([^;]*);", read(os.path.join(DOCS, "report.md")))[1]
     listed = re.findall(r"\w+", listed)
-    mt.equal([k for k in verdicts() if k not in rows], [], "verdicts without a row in DIAGNOSIS.md")
+    mt.equal([k for k in verdicts() if k not in rows], [], "verdicts without a section in DIAGNOSIS.md")
     mt.equal(sorted(listed), sorted(verdicts()), "verdicts in report.md")
 
 

@@ -324,7 +324,7 @@ rmdir "$2.busy"
 def tree(path):
     """What make sees of the sources, in a place of its own."""
     os.makedirs(path)
-    for name in ("Makefile", "memtrace.h", "shim", "analyzer", "format", "examples", "scripts"):
+    for name in ("Makefile", "memtrace.h", "shim", "analyzer", "format", "page", "examples", "scripts"):
         source = os.path.join(mt.TOP, name)
         (shutil.copytree if os.path.isdir(source) else shutil.copy2)(source, os.path.join(path, name))
     for pattern in ("unwind", "standin", "unit", "programs"):

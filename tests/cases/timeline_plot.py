@@ -23,7 +23,7 @@ def shown(*words, rows=24, columns=80, **env):
     """Lines on a terminal of that size, without progress."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    child = subprocess.Popen([mt.MEMTRACE, "timeline", "-q", *words], env=mt.clean_env(**{"TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1", **env}),
+    child = subprocess.Popen([mt.MEMTRACE, "timeline", "-q", *words], env=mt.clean_env(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", **env}),
                              stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, start_new_session=True)
     os.close(slave)
     out = b""
@@ -141,7 +141,7 @@ def case_phases_are_marked():
 @mt.variants(*[(rows, columns, locale) for rows, columns in ((24, 80), (12, 60), (50, 132)) for locale in ("C.UTF-8", "C")])
 def case_fits(rows, columns, locale):
     for trace in (busy(), device()):
-        lines = shown(trace, rows=rows, columns=columns, LANG=locale)
+        lines = shown(trace, rows=rows, columns=columns, LC_ALL=locale)
         plot = lines[:next(i for i, line in enumerate(lines) if line.startswith("PROCESS"))]  # the table has a least width
         mt.check(max(map(len, lines if columns >= 80 else plot)) <= columns, "columns: %s" % lines)
         mt.check(rows < 24 or len(lines) < rows, "%d lines" % len(lines))

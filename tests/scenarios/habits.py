@@ -3,6 +3,7 @@ import asyncio
 import ctypes
 import json
 import random
+import os
 import sys
 import time
 
@@ -109,6 +110,8 @@ def shapes():
     layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64))
     for number in range(150):
         layers(torch.randn(40 * (5 + number), 64)).square().mean().backward()
+    sys.stdout.flush()
+    os._exit(0)  # on a busy machine tearing PyTorch down takes half as long as all this
 
 
 if sys.argv[1] != "shapes":
