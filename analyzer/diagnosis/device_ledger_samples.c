@@ -256,7 +256,7 @@ static bool had_room(const struct device_ledger *l, uint64_t bytes)
 	       device_ledger_known(l) + bytes <= l->total - l->free + bytes / 8;
 }
 
-/* In a container the recorder takes the driver's number for a process of ours only once that is known to use devices. */
+/* In a container the recorder takes the driver's number for one of ours only once that is known to use devices. */
 static bool has_number_of_ours(const struct device_ledger *l, const struct sample_subject *d)
 {
 	for (size_t i = 0; i < l->process_count && !d->pid; i++)
