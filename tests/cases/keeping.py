@@ -155,7 +155,12 @@ def case_a_limit_of_the_process_is_named(prefix, kib, name, fit):
 
 
 def case_one_request_above_the_machine():
-    found = of_limit(ended([*PYTHON, "bytes(1 << 45)"]))
+    done = ended([*PYTHON, "bytes(1 << 45)"])
+    verdicts = done.trace.report["verdicts"]
+    if not verdicts and not (done.trace.report["system"] or {}).get("memory_bytes"):
+        mt.skip("on this busy machine the recorder came too late to ask how much memory there is")
+    mt.check(verdicts, "no verdict, of %s" % done.trace.report["system"])
+    found = of_limit(done)
     mt.check(found["bytes"] >= 1 << 45 and "more than the machine's" in found["evidence"], "%s" % found)
     well = ended([*PYTHON, "try: bytes(1 << 45)\nexcept MemoryError: pass"])
     mt.equal((well.status, well.trace.report["status"], well.trace.report["verdicts"]), (0, "ok", []), "who catches it")
