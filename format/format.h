@@ -427,18 +427,19 @@ enum mt_mark {
 
 /* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. */
 enum mt_fold {
-	/* from here on up to `addr` bytes of heap blocks and ext.stream bytes of others that are left out are alive at
-	 * once */
+	/* the most bytes that are alive at one moment of what is left out from here to END: `addr` of the heap, ext.stream
+	 * of everything else */
 	MT_FOLD_BEGIN = 1,
-	/* `addr` blocks of this stack in ext.stream bytes, ext.other of them temporary, were allocated and freed; each
-	 * has as many bits as `size`, or just that size where stacks are sampled. ext.status: the thread that allocated
-	 * them; ext.source 1: its latest allocation is one of those left out; ext.device and ext.capture: what they
-	 * are, 0 = heap, an enum mt_class, or MT_FOLD_MAPS */
+	/* `addr` blocks of one stack, kind and size that are left out, with ext.stream bytes together; ext.other of them
+	 * were temporary. `size` has as many bits as their sizes; where stacks are sampled it is their size.
+	 * ext.status: the thread that allocated them. ext.source 1: its latest allocation is left out.
+	 * ext.capture: what they are: 0 = heap, an enum mt_class, or MT_FOLD_MAPS; ext.device: where */
 	MT_FOLD_SUM = 2,
 	MT_FOLD_END = 3,
-	/* since the LEVEL before, or here if it is the first of the block, ext.device's pool had `addr` to `size` bytes
-	 * alive, and ext.stream now, with what is left out; ext.other allocations were left out. ext.source 1: nothing
-	 * that is alive here is left out. ext.capture 0: of the allocations alone */
+	/* the pool of ext.device, left-out blocks included: `addr` to `size` bytes were alive since the LEVEL before (at
+	 * this moment, if it is the block's first of the device), and ext.stream bytes are now. ext.other: allocations
+	 * left out since the LEVEL before. ext.source 1: a low point, where nothing alive on devices is left out.
+	 * ext.capture: MT_CLASS_POOL; 0 = only ext.other is said */
 	MT_FOLD_LEVEL = 4,
 	MT_FOLD_LAST = 5, /* the latest mapping of thread ext.status is left out */
 };

@@ -56,7 +56,7 @@ enum { HERE = -1, HOST = -2 };
 
 /* A call under way. `gave`: what it gives back is recorded. */
 struct call {
-	struct mt_deed deed;
+	struct mt_device_event event;
 	int status, gave;
 };
 
@@ -184,7 +184,7 @@ uint32_t mt_acl_device(int ordinal)
 /* ---- the words of the table ---- */
 
 #define NOTHING                      ((void)0)
-#define ON(stream_)                  (call->deed.stream = (uintptr_t)(stream_))
+#define ON(stream_)                  (call->event.stream = (uintptr_t)(stream_))
 #define NEW(class_, out, n, ordinal) made(call, MT_CLASS_##class_, (void *const *)(out), n, ordinal)
 #define NEW_PHYSICAL(out, n, prop)   made(call, MT_CLASS_PHYSICAL, (void *const *)(out), n, physical_place(prop))
 #define NEW_DRIVER(out, n, flag)     made_by_driver(call, (void *const *)(out), n, flag)
@@ -206,13 +206,13 @@ uint32_t mt_acl_device(int ordinal)
 /* A device that was first used without being the current one has no total in its record. */
 static void size_device(struct call *c, int ordinal)
 {
-	struct mt_deed deed = { .hook = c->deed.hook, .class = c->deed.class, .device = c->deed.device };
+	struct mt_device_event event = { .hook = c->event.hook, .class = c->event.class, .device = c->event.device };
 	int kept = errno;
 
-	if (!deed.device || !memory_info(&deed.addr, &deed.bytes))
+	if (!event.device || !memory_info(&event.addr, &event.bytes))
 		return;
 	__atomic_fetch_or(&sized, 1ull << ordinal, __ATOMIC_RELAXED);
-	mt_device_note(MT_DEVICE_INFO, &deed);
+	mt_device_note(MT_DEVICE_INFO, &event);
 	errno = kept;
 }
 
@@ -221,9 +221,9 @@ static void failed(struct call *c, int ordinal)
 {
 	size_t left = 0, total = 0;
 
-	if (c->deed.device && current_device() == ordinal && !memory_info(&left, &total))
+	if (c->event.device && current_device() == ordinal && !memory_info(&left, &total))
 		total = 0;
-	mt_device_note_failure(&c->deed, (uint32_t)c->status, left, total);
+	mt_device_note_failure(&c->event, (uint32_t)c->status, left, total);
 }
 
 static void made(struct call *c, enum mt_class class, void *const *out, uint64_t bytes, int ordinal)
@@ -232,14 +232,14 @@ static void made(struct call *c, enum mt_class class, void *const *out, uint64_t
 		return; /* the request was wrong, or nothing that this device has */
 	if (ordinal == HERE)
 		ordinal = current_device();
-	c->deed.class = class;
-	c->deed.device = device_id(ordinal);
-	c->deed.bytes = bytes;
+	c->event.class = class;
+	c->event.device = device_id(ordinal);
+	c->event.bytes = bytes;
 	if (c->status) {
 		failed(c, ordinal);
 	} else {
-		c->deed.addr = (uintptr_t)*out;
-		mt_device_note(MT_DEVICE_ALLOC, &c->deed);
+		c->event.addr = (uintptr_t)*out;
+		mt_device_note(MT_DEVICE_ALLOC, &c->event);
 		if (__builtin_expect(!is_sized(ordinal), 0) && current_device() == ordinal)
 			size_device(c, ordinal);
 	}
@@ -318,30 +318,30 @@ static void give(struct call *c, enum mt_kind kind, enum mt_class class, uint64_
 	if (!key)
 		return;
 	c->gave = 1;
-	c->deed.caller = NULL;
-	c->deed.class = class;
-	c->deed.addr = key;
-	c->deed.device = class == MT_CLASS_PINNED || class == MT_CLASS_REGISTERED ? 0 : device_id(current_device());
-	mt_device_note(kind, &c->deed);
+	c->event.caller = NULL;
+	c->event.class = class;
+	c->event.addr = key;
+	c->event.device = class == MT_CLASS_PINNED || class == MT_CLASS_REGISTERED ? 0 : device_id(current_device());
+	mt_device_note(kind, &c->event);
 }
 
 static void take_back(struct call *c)
 {
 	if (c->status && c->gave)
-		mt_device_note(MT_DEVICE_UNDO, &c->deed);
+		mt_device_note(MT_DEVICE_UNDO, &c->event);
 }
 
 static void mapped(struct call *c, uint64_t p, uint64_t bytes, uint64_t offset, uint64_t handle)
 {
 	if (c->status)
 		return;
-	c->deed.class = MT_CLASS_PHYSICAL;
-	c->deed.device = device_id(current_device());
-	c->deed.addr = p;
-	c->deed.bytes = bytes;
-	c->deed.stream = handle;
-	c->deed.other = offset;
-	mt_device_note(MT_DEVICE_MAP, &c->deed);
+	c->event.class = MT_CLASS_PHYSICAL;
+	c->event.device = device_id(current_device());
+	c->event.addr = p;
+	c->event.bytes = bytes;
+	c->event.stream = handle;
+	c->event.other = offset;
+	mt_device_note(MT_DEVICE_MAP, &c->event);
 }
 
 /* ---- handles that are held more than once: only the last release frees ---- */
@@ -479,7 +479,7 @@ static void device_set(struct call *c, int ordinal)
 		return;
 	__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
 	if (!is_sized(ordinal)) {
-		c->deed.device = device_id(ordinal);
+		c->event.device = device_id(ordinal);
 		size_device(c, ordinal);
 	}
 }
@@ -491,10 +491,10 @@ static void device_reset(struct call *c, int ordinal, int force)
 	if (!force && __atomic_sub_fetch(&uses[ordinal], 1, __ATOMIC_RELAXED) > 0)
 		return;
 	__atomic_store_n(&uses[ordinal], 0, __ATOMIC_RELAXED);
-	c->deed.device = device_id(ordinal);
-	c->deed.caller = NULL;
-	if (c->deed.device)
-		mt_device_note(MT_DEVICE_RESET, &c->deed);
+	c->event.device = device_id(ordinal);
+	c->event.caller = NULL;
+	if (c->event.device)
+		mt_device_note(MT_DEVICE_RESET, &c->event);
 }
 
 /* ---- the wrappers ---- */
@@ -533,7 +533,7 @@ static int is_drivers(void *real)
 	static type body_##name(struct mt_slot *slot, const void *caller, MT_LIST params) \
 	{ \
 		type(*real) params = (type(*) params)(uintptr_t)mt_slot_real(&rows[ROW_##name], slot, caller), ret; \
-		struct call now = { .deed = { .hook = MT_HOOK_##label, .caller = caller } }; \
+		struct call now = { .event = { .hook = MT_HOOK_##label, .caller = caller } }; \
 		struct call *call = &now; \
 		if (!real) \
 			return NOT_SUPPORTED; \

@@ -65,83 +65,83 @@ static inline uint64_t texels(const struct cudaChannelFormatDesc *d, struct cuda
 
 /* ---- what a call leaves in the trace ---- */
 
-static __attribute__((noinline)) void note_failure(struct mt_deed *deed, int ordinal, int status)
+static __attribute__((noinline)) void note_failure(struct mt_device_event *event, int ordinal, int status)
 {
 	uint64_t free = 0, total = 0;
 
 	if (status == SHUTTING_DOWN)
 		return;
-	deed->device = mt_cuda_id(ordinal);
+	event->device = mt_cuda_id(ordinal);
 	mt_cuda_memory(ordinal, &free, &total);
-	mt_device_note_failure(deed, (uint32_t)status, free, total);
+	mt_device_note_failure(event, (uint32_t)status, free, total);
 }
 
-static int device_of(const struct mt_deed *deed)
+static int device_of(const struct mt_device_event *event)
 {
 	int ordinal = -1;
 
 	/* that of a stream, a pool or a handle need not be the current one */
-	if (deed->hook == MT_HOOK_cuMemRetainAllocationHandle || deed->hook == MT_HOOK_cuMemImportFromShareableHandle)
-		ordinal = mt_cuda_device_of_handle(deed->addr);
-	else if (deed->class == MT_CLASS_ASYNC || deed->class == MT_CLASS_ALIAS)
-		ordinal = mt_cuda_device_of(deed->addr);
+	if (event->hook == MT_HOOK_cuMemRetainAllocationHandle || event->hook == MT_HOOK_cuMemImportFromShareableHandle)
+		ordinal = mt_cuda_device_of_handle(event->addr);
+	else if (event->class == MT_CLASS_ASYNC || event->class == MT_CLASS_ALIAS)
+		ordinal = mt_cuda_device_of(event->addr);
 	return ordinal >= 0 ? ordinal : mt_cuda_current();
 }
 
-static __attribute__((noinline)) void note_allocation(struct mt_deed *deed, int status)
+static __attribute__((noinline)) void note_allocation(struct mt_device_event *event, int status)
 {
 	int kept = errno;
 
-	if (deed->class == MT_CLASS_ASYNC && mt_cuda_capturing(deed->stream))
-		deed->class = MT_CLASS_RESERVED;
+	if (event->class == MT_CLASS_ASYNC && mt_cuda_capturing(event->stream))
+		event->class = MT_CLASS_RESERVED;
 	if (status) {
-		note_failure(deed, mt_cuda_current(), status);
-	} else if (deed->addr) { /* nothing was asked for: there is no block */
-		deed->device = mt_cuda_id(device_of(deed));
-		mt_device_note(MT_DEVICE_ALLOC, deed);
+		note_failure(event, mt_cuda_current(), status);
+	} else if (event->addr) { /* nothing was asked for: there is no block */
+		event->device = mt_cuda_id(device_of(event));
+		mt_device_note(MT_DEVICE_ALLOC, event);
 	}
 	errno = kept;
 }
 
-static __attribute__((noinline)) void note_free(struct mt_deed *deed)
+static __attribute__((noinline)) void note_free(struct mt_device_event *event)
 {
 	int kept = errno;
 
-	deed->device = mt_cuda_id(mt_cuda_current());
-	if (deed->class == MT_CLASS_ASYNC && mt_cuda_capturing(deed->stream))
-		deed->class = MT_CLASS_RESERVED;
-	mt_device_note(MT_DEVICE_FREE, deed);
+	event->device = mt_cuda_id(mt_cuda_current());
+	if (event->class == MT_CLASS_ASYNC && mt_cuda_capturing(event->stream))
+		event->class = MT_CLASS_RESERVED;
+	mt_device_note(MT_DEVICE_FREE, event);
 	errno = kept;
 }
 
-static __attribute__((noinline)) void note_free_failed(struct mt_deed *deed, int status)
+static __attribute__((noinline)) void note_free_failed(struct mt_device_event *event, int status)
 {
 	if (status == SHUTTING_DOWN)
 		return;
-	deed->caller = NULL;
-	mt_device_note(MT_DEVICE_UNDO, deed);
+	event->caller = NULL;
+	mt_device_note(MT_DEVICE_UNDO, event);
 }
 
 /* The device's memory as it is now: after a pool gave memory back, or was made. */
 static void note_memory(unsigned hook, const void *caller)
 {
-	struct mt_deed deed = { .hook = hook, .caller = caller };
+	struct mt_device_event event = { .hook = hook, .caller = caller };
 	int kept = errno, ordinal = mt_cuda_current();
 
-	deed.device = mt_cuda_id(ordinal);
-	if (mt_cuda_memory(ordinal, &deed.addr, &deed.bytes))
-		mt_device_note(MT_DEVICE_INFO, &deed);
+	event.device = mt_cuda_id(ordinal);
+	if (mt_cuda_memory(ordinal, &event.addr, &event.bytes))
+		mt_device_note(MT_DEVICE_INFO, &event);
 	errno = kept;
 }
 
 static void note_reset(unsigned hook, int ordinal, const void *caller)
 {
-	struct mt_deed deed = { .hook = hook, .caller = caller };
+	struct mt_device_event event = { .hook = hook, .caller = caller };
 	int kept = errno;
 
-	deed.device = mt_cuda_id(ordinal);
-	if (deed.device)
-		mt_device_note(MT_DEVICE_RESET, &deed);
+	event.device = mt_cuda_id(ordinal);
+	if (event.device)
+		mt_device_note(MT_DEVICE_RESET, &event);
 	errno = kept;
 }
 
@@ -172,13 +172,13 @@ static const struct mt_wrapped rows[ROWS];
 	{ \
 		BODY(library, name, params, args); \
 		status = real args; \
-		struct mt_deed deed = { .hook = MT_HOOK_##name, \
-					.class = MT_CLASS_##class_, \
-					.caller = caller, \
-					.addr = status ? 0 : (uintptr_t)(address), \
-					.bytes = bytes_, \
-					.stream = (uintptr_t)(stream_) }; \
-		note_allocation(&deed, (int)status); \
+		struct mt_device_event event = { .hook = MT_HOOK_##name, \
+						 .class = MT_CLASS_##class_, \
+						 .caller = caller, \
+						 .addr = status ? 0 : (uintptr_t)(address), \
+						 .bytes = bytes_, \
+						 .stream = (uintptr_t)(stream_) }; \
+		note_allocation(&event, (int)status); \
 		mt_call_end(); \
 		return status; \
 	}
@@ -186,16 +186,16 @@ static const struct mt_wrapped rows[ROWS];
 	static status_##library body_##name WITH_SLOT params \
 	{ \
 		BODY(library, name, params, args); \
-		struct mt_deed deed = { .hook = MT_HOOK_##name, \
-					.class = MT_CLASS_##class_, \
-					.addr = (uintptr_t)(address), \
-					.stream = (uintptr_t)(stream_) }; \
+		struct mt_device_event event = { .hook = MT_HOOK_##name, \
+						 .class = MT_CLASS_##class_, \
+						 .addr = (uintptr_t)(address), \
+						 .stream = (uintptr_t)(stream_) }; \
 		(void)caller; \
-		if (deed.addr) \
-			note_free(&deed); \
+		if (event.addr) \
+			note_free(&event); \
 		status = real args; \
-		if (status && deed.addr) \
-			note_free_failed(&deed, (int)status); \
+		if (status && event.addr) \
+			note_free_failed(&event, (int)status); \
 		mt_call_end(); \
 		return status; \
 	}
@@ -210,16 +210,18 @@ static CUresult body_cuMemCreate(struct mt_slot *slot, const void *caller, CUmem
 	BODY(CUDA, cuMemCreate,
 	     (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long),
 	     (h, n, prop, flags));
-	struct mt_deed deed = { .hook = MT_HOOK_cuMemCreate, .class = MT_CLASS_PHYSICAL, .bytes = n, .caller = caller };
+	struct mt_device_event event = {
+		.hook = MT_HOOK_cuMemCreate, .class = MT_CLASS_PHYSICAL, .bytes = n, .caller = caller
+	};
 	int ordinal = prop && prop->location.type == 1 ? prop->location.id : -1;
 
 	status = real(h, n, prop, flags);
 	if (status) {
-		note_failure(&deed, ordinal, (int)status);
+		note_failure(&event, ordinal, (int)status);
 	} else {
-		deed.addr = *h;
-		deed.device = mt_cuda_id(ordinal);
-		mt_device_note(MT_DEVICE_ALLOC, &deed);
+		event.addr = *h;
+		event.device = mt_cuda_id(ordinal);
+		mt_device_note(MT_DEVICE_ALLOC, &event);
 	}
 	mt_call_end();
 	return status;
@@ -230,18 +232,18 @@ static CUresult body_cuMemMap(struct mt_slot *slot, const void *caller, CUdevice
 {
 	BODY(CUDA, cuMemMap, (CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long),
 	     (p, n, offset, h, flags));
-	struct mt_deed deed = { .hook = MT_HOOK_cuMemMap,
-				.class = MT_CLASS_PHYSICAL,
-				.addr = p,
-				.bytes = n,
-				.stream = h,
-				.other = offset,
-				.caller = caller };
+	struct mt_device_event event = { .hook = MT_HOOK_cuMemMap,
+					 .class = MT_CLASS_PHYSICAL,
+					 .addr = p,
+					 .bytes = n,
+					 .stream = h,
+					 .other = offset,
+					 .caller = caller };
 
 	status = real(p, n, offset, h, flags);
 	if (!status) {
-		deed.device = mt_cuda_id(mt_cuda_current());
-		mt_device_note(MT_DEVICE_MAP, &deed);
+		event.device = mt_cuda_id(mt_cuda_current());
+		mt_device_note(MT_DEVICE_MAP, &event);
 	}
 	mt_call_end();
 	return status;
@@ -250,14 +252,16 @@ static CUresult body_cuMemMap(struct mt_slot *slot, const void *caller, CUdevice
 static CUresult body_cuMemUnmap(struct mt_slot *slot, const void *caller, CUdeviceptr p, size_t n)
 {
 	BODY(CUDA, cuMemUnmap, (CUdeviceptr, size_t), (p, n));
-	struct mt_deed deed = { .hook = MT_HOOK_cuMemUnmap, .class = MT_CLASS_PHYSICAL, .addr = p, .bytes = n };
+	struct mt_device_event event = {
+		.hook = MT_HOOK_cuMemUnmap, .class = MT_CLASS_PHYSICAL, .addr = p, .bytes = n
+	};
 
 	(void)caller;
-	deed.device = mt_cuda_id(mt_cuda_current());
-	mt_device_note(MT_DEVICE_UNMAP, &deed);
+	event.device = mt_cuda_id(mt_cuda_current());
+	mt_device_note(MT_DEVICE_UNMAP, &event);
 	status = real(p, n);
 	if (status)
-		note_free_failed(&deed, (int)status);
+		note_free_failed(&event, (int)status);
 	mt_call_end();
 	return status;
 }

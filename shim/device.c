@@ -66,31 +66,31 @@ uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *de
 	return id ? id : add(backend, ordinal, describe);
 }
 
-void mt_device_note(enum mt_kind kind, const struct mt_deed *deed)
+void mt_device_note(enum mt_kind kind, const struct mt_device_event *event)
 {
-	struct mt_ext_device ext = { .stream = deed->stream,
-				     .other = deed->other,
-				     .class = (uint8_t)deed->class,
-				     .device = (uint16_t)deed->device,
-				     .capture = deed->capture };
+	struct mt_ext_device ext = { .stream = event->stream,
+				     .other = event->other,
+				     .class = (uint8_t)event->class,
+				     .device = (uint16_t)event->device,
+				     .capture = event->capture };
 	int kept = errno;
 
-	mt_record_device(kind, deed->hook, deed->addr, deed->bytes, &ext, deed->caller);
+	mt_record_device(kind, event->hook, event->addr, event->bytes, &ext, event->caller);
 	errno = kept;
 }
 
-void mt_device_note_failure(const struct mt_deed *deed, uint32_t status, uint64_t free, uint64_t total)
+void mt_device_note_failure(const struct mt_device_event *event, uint32_t status, uint64_t free, uint64_t total)
 {
-	struct mt_ext_device ext = { .class = (uint8_t)deed->class, .device = (uint16_t)deed->device };
+	struct mt_ext_device ext = { .class = (uint8_t)event->class, .device = (uint16_t)event->device };
 	int kept = errno;
 
 	if (total)
-		mt_record_device(MT_DEVICE_INFO, deed->hook, free, total, &ext, NULL);
-	ext.stream = deed->stream;
-	ext.other = deed->other;
+		mt_record_device(MT_DEVICE_INFO, event->hook, free, total, &ext, NULL);
+	ext.stream = event->stream;
+	ext.other = event->other;
 	ext.status = status;
-	ext.capture = deed->capture;
-	mt_record_device(MT_DEVICE_FAIL, deed->hook, deed->bytes, 0, &ext, deed->caller);
+	ext.capture = event->capture;
+	mt_record_device(MT_DEVICE_FAIL, event->hook, event->bytes, 0, &ext, event->caller);
 	if (mt_process_state() == MT_STATE_ACTIVE)
 		__atomic_add_fetch(&mt_process.session->failures, 1, __ATOMIC_RELAXED);
 	errno = kept;

@@ -64,7 +64,7 @@ void mt_device_reset(void);
 
 /* ---- what a call did ---- */
 
-struct mt_deed {
+struct mt_device_event {
 	unsigned hook;
 	enum mt_class class;
 	uint64_t addr, bytes, stream, other;
@@ -74,9 +74,9 @@ struct mt_deed {
 };
 
 /* These keep errno. */
-void mt_device_note(enum mt_kind kind, const struct mt_deed *deed);
+void mt_device_note(enum mt_kind kind, const struct mt_device_event *event);
 
 /* After MT_DEVICE_INFO where free and total are known (total != 0); tells the recorder. */
-void mt_device_note_failure(const struct mt_deed *deed, uint32_t status, uint64_t free, uint64_t total);
+void mt_device_note_failure(const struct mt_device_event *event, uint32_t status, uint64_t free, uint64_t total);
 
 #endif

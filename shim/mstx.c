@@ -179,24 +179,24 @@ static void drop_workspace(const void *start)
 
 static void note_region(enum mt_class class, const struct mstx_range *range, const void *caller)
 {
-	struct mt_deed deed = { .hook = MT_HOOK_mstxMemRegionsRegister,
-				.class = class,
-				.addr = (uintptr_t)range->start,
-				.bytes = (uint64_t)range->bytes,
-				.caller = caller };
+	struct mt_device_event event = { .hook = MT_HOOK_mstxMemRegionsRegister,
+					 .class = class,
+					 .addr = (uintptr_t)range->start,
+					 .bytes = (uint64_t)range->bytes,
+					 .caller = caller };
 	int there = 0;
 
 	if (!range->start || range->bytes <= 0)
 		return;
-	deed.device = mt_acl_device((int)range->device);
+	event.device = mt_acl_device((int)range->device);
 	if (class == MT_CLASS_WORKSPACE)
-		deed.bytes = workspace_bytes(range->device, range->start, deed.bytes, &there);
+		event.bytes = workspace_bytes(range->device, range->start, event.bytes, &there);
 	if (there) {
-		struct mt_deed before = deed;
+		struct mt_device_event before = event;
 		before.caller = NULL;
 		mt_device_note(MT_DEVICE_FREE, &before);
 	}
-	mt_device_note(MT_DEVICE_ALLOC, &deed);
+	mt_device_note(MT_DEVICE_ALLOC, &event);
 }
 
 static void regions(void *domain, const struct mstx_regions *batch)
@@ -211,15 +211,15 @@ static void regions(void *domain, const struct mstx_regions *batch)
 
 static void regions_gone(void *domain, const struct mstx_references *batch)
 {
-	struct mt_deed deed = { .hook = MT_HOOK_mstxMemRegionsUnregister, .class = class_of(domain) };
+	struct mt_device_event event = { .hook = MT_HOOK_mstxMemRegionsUnregister, .class = class_of(domain) };
 
-	for (size_t i = 0; deed.class && batch && batch->array && i < batch->count; i++) {
+	for (size_t i = 0; event.class && batch && batch->array && i < batch->count; i++) {
 		if (batch->array[i].type != MSTX_BY_POINTER || !batch->array[i].pointer)
 			continue;
-		deed.addr = (uintptr_t)batch->array[i].pointer;
-		if (deed.class == MT_CLASS_WORKSPACE)
+		event.addr = (uintptr_t)batch->array[i].pointer;
+		if (event.class == MT_CLASS_WORKSPACE)
 			drop_workspace(batch->array[i].pointer);
-		mt_device_note(MT_DEVICE_FREE, &deed);
+		mt_device_note(MT_DEVICE_FREE, &event);
 	}
 	if (theirs.regions_gone && !is_own(domain))
 		theirs.regions_gone(domain, batch);

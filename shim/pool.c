@@ -91,21 +91,21 @@ static uint64_t unasked(uint64_t bytes)
 
 static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, const void *caller)
 {
-	struct mt_deed deed = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler,
-				.class = MT_CLASS_POOL,
-				.addr = (uintptr_t)p };
+	struct mt_device_event event = { .hook = MT_HOOK_c10_reportMemoryUsageToProfiler,
+					 .class = MT_CLASS_POOL,
+					 .addr = (uintptr_t)p };
 	int kept = errno;
 
-	deed.device = mt_cuda_id(ordinal);
+	event.device = mt_cuda_id(ordinal);
 	if (size > 0) {
-		deed.bytes = (uint64_t)size;
-		deed.other = unasked(deed.bytes);
-		deed.stream = current_stream(ordinal);
-		deed.capture = mt_cuda_capture(deed.stream);
-		deed.caller = caller;
-		mt_device_note(MT_DEVICE_ALLOC, &deed);
+		event.bytes = (uint64_t)size;
+		event.other = unasked(event.bytes);
+		event.stream = current_stream(ordinal);
+		event.capture = mt_cuda_capture(event.stream);
+		event.caller = caller;
+		mt_device_note(MT_DEVICE_ALLOC, &event);
 	} else {
-		mt_device_note(MT_DEVICE_FREE, &deed);
+		mt_device_note(MT_DEVICE_FREE, &event);
 	}
 	errno = kept;
 }
@@ -132,20 +132,20 @@ MT_EXPORT void mt_entry_0_c10_reportOutOfMemoryToProfiler(int64_t size, size_t a
 {
 	void (*real)(int64_t, size_t, size_t, struct c10_device) =
 		REAL(ROW_c10_reportOutOfMemoryToProfiler, void (*)(int64_t, size_t, size_t, struct c10_device));
-	struct mt_deed deed = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler,
-				.class = MT_CLASS_POOL,
-				.bytes = (uint64_t)size,
-				.stream = allocated,
-				.other = reserved,
-				.caller = MT_CALLER };
+	struct mt_device_event event = { .hook = MT_HOOK_c10_reportOutOfMemoryToProfiler,
+					 .class = MT_CLASS_POOL,
+					 .bytes = (uint64_t)size,
+					 .stream = allocated,
+					 .other = reserved,
+					 .caller = MT_CALLER };
 	int ordinal = ordinal_of(device), kept = errno;
 	uint64_t free = 0, total = 0;
 
 	if (ordinal >= 0 && mt_process_state() != MT_STATE_OFF) {
-		deed.device = mt_cuda_id(ordinal);
-		deed.capture = mt_cuda_capture(current_stream(ordinal));
+		event.device = mt_cuda_id(ordinal);
+		event.capture = mt_cuda_capture(current_stream(ordinal));
 		mt_cuda_memory(ordinal, &free, &total);
-		mt_device_note_failure(&deed, 2 /* out of memory, as CUDA says it */, free, total);
+		mt_device_note_failure(&event, 2 /* out of memory, as CUDA says it */, free, total);
 	}
 	errno = kept;
 	if (real)

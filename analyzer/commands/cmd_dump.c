@@ -606,7 +606,7 @@ static int dump(const struct dump_options *o, struct reader *r, bool *wanted)
 		e = error_set(MT_EUSAGE, "--from", ERROR_NO_OFFSET, "%s is after --to %s", o->common.from.text,
 			      o->common.to.text);
 	if (!e && reader_find(r, o->common.process, 0) == reader_processes(r))
-		e = reader_no_process(r, o->common.process);
+		e = reader_no_such_process(r, o->common.process);
 	if (e)
 		return e;
 	for (unsigned id = 0; (id = reader_find(r, o->common.process, id)) < reader_processes(r); id++) {

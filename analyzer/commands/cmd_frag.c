@@ -107,7 +107,7 @@ static int add_peaks(struct frag *f, struct model_peek *peeks, size_t count)
 	q.peeks = peeks;
 	q.peek_count = count;
 	q.on_progress = output_progress;
-	int e = reader_again(&r, f->selection->reader);
+	int e = reader_open_again(&r, f->selection->reader);
 	if (!e)
 		e = model_run(&m, r, &q);
 	output_progress_end();

@@ -302,7 +302,7 @@ static void print_filled(const struct leaks *l)
 	if (!most)
 		return;
 	char *text = owner_text(most->owner), *where = most->owner->frame ? frame_where(most->owner->frame) : NULL;
-	char *why = outlook_why_not(most->owner_growth->outlook, most->owner_growth->lasted_s);
+	char *why = outlook_why_no_leak(most->owner_growth->outlook, most->owner_growth->lasted_s);
 	char *line = output_format("%s%s%s grew by %s %s", text ? text : "", where ? "  " : "", where ? where : "",
 				   BYTES((uint64_t)most->owner_growth->growth.bytes), why ? why : "");
 	print("  ");
@@ -321,8 +321,8 @@ static void print_pile(const struct leaks *l)
 		return;
 	if (p->node)
 		site = stacks_site(l->selection->stacks,
-				   stacks_whole(l->selection->stacks,
-						stacks_of(l->selection->stacks, p->forked, p->node, p->node2)),
+				   stacks_merged(l->selection->stacks,
+						 stacks_of(l->selection->stacks, p->forked, p->node, p->node2)),
 				   selection_flags(l->selection->options));
 	char *name = site.frame ? frame_text(site.frame) : NULL, *where = site.frame ? frame_where(site.frame) : NULL;
 	print("%sGROWTH  %u processes pile up%s\n", output_begin(STYLE_BAD), p->count, output_end(STYLE_BAD));

@@ -70,7 +70,7 @@ static int look_up_and_write(struct reader *r, struct stacks *stacks, const char
 	if (o->servers)
 		symbols_use_servers(s);
 	for (unsigned id = 0; id < reader_processes(r); id++)
-		stacks_note_all(stacks, reader_process(r, id));
+		stacks_prepare_all(stacks, reader_process(r, id));
 	stacks_look_ahead(stacks, show_progress);
 	output_progress_end();
 	if (symbol_file_read(s, dir) < 0 && !o->quiet)

@@ -152,7 +152,7 @@ struct span {
 	bool segment;
 };
 
-struct gathering {
+struct block_collector {
 	struct diagnosis *x;
 	struct copy_block *copies;
 	size_t copy_count, copy_room;
@@ -179,7 +179,7 @@ static uint32_t space_number(const struct snapshot_block *b)
 
 /* Made by the line that failed, and nothing but the time says that it is an activation: it may be the beginning of a
  * copy. */
-static bool is_begun(const struct gathering *g, const struct snapshot_block *b, uint32_t stack)
+static bool is_begun(const struct block_collector *g, const struct snapshot_block *b, uint32_t stack)
 {
 	const struct diagnosis *x = g->x;
 	for (size_t i = 0; i < g->request_count; i++)
@@ -190,7 +190,7 @@ static bool is_begun(const struct gathering *g, const struct snapshot_block *b, 
 	return false;
 }
 
-static int take_block(struct gathering *g, const struct snapshot_block *b)
+static int take_block(struct block_collector *g, const struct snapshot_block *b)
 {
 	struct diagnosis *x = g->x;
 	bool host = b->device == MODEL_NO_DEVICE;
@@ -218,7 +218,7 @@ static int take_block(struct gathering *g, const struct snapshot_block *b)
 	return e;
 }
 
-static int take_driver(struct gathering *g, const struct snapshot_block *b)
+static int take_driver(struct block_collector *g, const struct snapshot_block *b)
 {
 	int e = vec_reserve_raw(g->driver, g->driver_room, g->span_count + 1);
 	if (e == 0)
@@ -232,7 +232,7 @@ static int take_driver(struct gathering *g, const struct snapshot_block *b)
 
 static int gather(void *arg, const struct snapshot_block *b)
 {
-	struct gathering *g = arg;
+	struct block_collector *g = arg;
 	if (!selection_has(g->x->selection, b->process))
 		return 0;
 	return b->kind == MODEL_DEVICE ? take_driver(g, b) : take_block(g, b);
@@ -250,7 +250,7 @@ static int by_span(const void *a, const void *b)
 
 static int mark_segment(void *arg, const struct snapshot_block *b)
 {
-	struct gathering *g = arg;
+	struct block_collector *g = arg;
 	size_t low = 0, high = g->span_count;
 	struct span key = { b->process->id, b->device, b->addr, 0, false };
 	if (b->kind != MODEL_POOL)
@@ -276,7 +276,7 @@ static bool is_free_segment(const struct diagnosis *x, const struct snapshot_blo
 }
 
 /* Memory of the driver's without a block in it is a pool's free segment, or not the pool's at all. */
-static int take_rest(struct gathering *g)
+static int take_rest(struct block_collector *g)
 {
 	int e = 0;
 	struct snapshot_block *driver = g->driver;
@@ -297,7 +297,7 @@ static int take_rest(struct gathering *g)
 	return e;
 }
 
-static int set_requests(struct gathering *g)
+static int set_requests(struct block_collector *g)
 {
 	struct diagnosis *x = g->x;
 	unsigned devices = model_devices(x->selection->model);
@@ -318,18 +318,18 @@ static int set_requests(struct gathering *g)
 		g->requests[g->request_count++] =
 			(struct copy_request){ .space = oom->process << 8 | (i & 0x7f),
 					       .bytes = oom->requested_bytes,
-					       .stack = stacks_whole(x->selection->stacks, stack) };
+					       .stack = stacks_merged(x->selection->stacks, stack) };
 	}
 	return 0;
 }
 
-static int find_copies(struct diagnosis *x, struct gathering *g)
+static int find_copies(struct diagnosis *x, struct block_collector *g)
 {
 	uint64_t most = 0;
 	for (unsigned i = 0; i < x->space_count; i++)
 		most = x->spaces[i].bytes > most ? x->spaces[i].bytes : most;
 	for (size_t i = 0; i < g->copy_count; i++)
-		g->copies[i].stack = stacks_whole(x->selection->stacks, g->copies[i].stack);
+		g->copies[i].stack = stacks_merged(x->selection->stacks, g->copies[i].stack);
 	return copies_find(&x->copies, x->selection->stacks, g->copies, g->copy_count, DIAGNOSIS_LEAST_COPIED,
 			   most / LEAST_COPY_PART + 1, g->requests, g->request_count);
 }
@@ -354,7 +354,7 @@ static void name_copies(struct diagnosis *x)
 
 static int look_at_blocks(struct diagnosis *x)
 {
-	struct gathering g = { .x = x, .top = calloc(x->space_count, sizeof(*g.top)) };
+	struct block_collector g = { .x = x, .top = calloc(x->space_count, sizeof(*g.top)) };
 	int e = g.top ? set_requests(&g) : error_memory();
 	if (e == 0)
 		e = snapshot_each(x->parts->snapshots, gather, &g);
@@ -386,7 +386,7 @@ static int set_up(struct diagnosis *x)
 {
 	const struct selection *v = x->selection;
 	x->space_count = 1 + model_devices(v->model);
-	x->spaces = diagnosis_room(x, x->space_count * sizeof(*x->spaces));
+	x->spaces = diagnosis_alloc(x, x->space_count * sizeof(*x->spaces));
 	x->parts->snapshots = snapshot_new(v->reader, v->model);
 	if (!x->spaces || !x->parts->snapshots)
 		return error_memory();

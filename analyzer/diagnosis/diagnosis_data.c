@@ -24,12 +24,12 @@ static void *keep(struct diagnosis *x, void *p)
 	return k->kept[k->kept_count++] = p;
 }
 
-const char *diagnosis_keep(struct diagnosis *x, char *text)
+const char *diagnosis_own_text(struct diagnosis *x, char *text)
 {
 	return keep(x, text);
 }
 
-void *diagnosis_room(struct diagnosis *x, size_t bytes)
+void *diagnosis_alloc(struct diagnosis *x, size_t bytes)
 {
 	return keep(x, calloc(1, bytes ? bytes : 1));
 }
@@ -39,8 +39,8 @@ static const char *place_of(struct diagnosis *x, const struct frame *f)
 	if (!f)
 		return "(no stack)";
 	char *text = frame_text(f), *where = frame_where(f);
-	const char *place = diagnosis_keep(x, where && *where ? output_format("%s %s", where, text ? text : "")
-							      : output_format("%s", text ? text : ""));
+	const char *place = diagnosis_own_text(x, where && *where ? output_format("%s %s", where, text ? text : "")
+								  : output_format("%s", text ? text : ""));
 	free(text);
 	free(where);
 	return place;
@@ -60,7 +60,7 @@ const char *diagnosis_extension(struct diagnosis *x, uint32_t stack)
 /* The part of the stack is a call: what it made is the program's innermost line on its way. */
 const char *diagnosis_call(struct diagnosis *x, uint32_t stack)
 {
-	return place_of(x, stacks_site(x->selection->stacks, stacks_whole(x->selection->stacks, stack),
+	return place_of(x, stacks_site(x->selection->stacks, stacks_merged(x->selection->stacks, stack),
 				       selection_flags(x->selection->options))
 				   .frame);
 }

@@ -74,8 +74,8 @@ uint32_t diagnosis_stack(const struct diagnosis *x, const struct snapshot_block 
 bool diagnosis_copies_on(const struct copy_set *s, uint32_t device);
 
 /* Owned by `x`. NULL when there is no memory. */
-const char *diagnosis_keep(struct diagnosis *x, char *text);
-void *diagnosis_room(struct diagnosis *x, size_t bytes); /* zeros */
+const char *diagnosis_own_text(struct diagnosis *x, char *text);
+void *diagnosis_alloc(struct diagnosis *x, size_t bytes); /* zeros */
 
 /* The failure of the device that is explained: the last fatal one, else the last. NULL = none. */
 const struct model_oom *diagnosis_failure(const struct model_device *d);

@@ -126,7 +126,7 @@ static int set_pins(struct diagnosis *x, struct evidence_device *e, const struct
 	size_t count = 0;
 	int error = oom->layout ? pins_find(oom->layout, &oom->asked, &pins, &count) : 0;
 	size_t most = count < VERDICT_SITES ? count : VERDICT_SITES;
-	struct evidence_pin *list = error < 0 ? NULL : diagnosis_room(x, most * sizeof(*list));
+	struct evidence_pin *list = error < 0 ? NULL : diagnosis_alloc(x, most * sizeof(*list));
 	for (size_t i = 0; list && i < most; i++) {
 		const struct model_site *s = model_site(x->selection->model, pins[i].process, pins[i].site);
 		const struct process *p = reader_process(x->selection->reader, pins[i].process);
@@ -297,7 +297,7 @@ static int set_holder(struct diagnosis *x, struct evidence_neighbour *n, uint32_
 static int set_neighbours(struct diagnosis *x, struct evidence_device *e, const struct device_ledger *l,
 			  const struct model_oom *oom)
 {
-	struct evidence_neighbour *list = diagnosis_room(x, l->process_count * sizeof(*list));
+	struct evidence_neighbour *list = diagnosis_alloc(x, l->process_count * sizeof(*list));
 	const struct device_ledger_process *own = oom ? row_of(l, oom->process) : NULL;
 	int error = list ? 0 : error_memory();
 	for (unsigned i = 0; error == 0 && i < l->process_count; i++) {
@@ -354,7 +354,7 @@ static int set_parts(struct diagnosis *x, struct evidence_device *e, const struc
 		     const struct model_oom *oom)
 {
 	const struct model_moment *at = l->at;
-	struct evidence_part *list = diagnosis_room(x, (at->outside_count + l->part_count + 1) * sizeof(*list));
+	struct evidence_part *list = diagnosis_alloc(x, (at->outside_count + l->part_count + 1) * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (unsigned i = 0; i < at->outside_count; i++) {
@@ -388,7 +388,7 @@ static void add_line(struct evidence_copies *c, const char *line)
 /* Copies of one space: all processes' on that device, or the heap's. */
 static int set_copies(struct diagnosis *x, uint32_t device, const struct evidence_copies **items, size_t *count)
 {
-	struct evidence_copies *list = diagnosis_room(x, x->copies.count * sizeof(*list));
+	struct evidence_copies *list = diagnosis_alloc(x, x->copies.count * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (size_t i = 0; i < x->copies.count; i++) {
@@ -434,7 +434,7 @@ static void set_most(struct diagnosis *x, struct evidence_device *e, const struc
 /* Decorated with no_grad() or inference_mode(). As a `with` block neither is on the stack. */
 static bool is_decorated(struct stacks *s, uint32_t stack)
 {
-	for (stack = stacks_whole(s, stack); stack; stack = stacks_outer(s, stack)) {
+	for (stack = stacks_merged(s, stack); stack; stack = stacks_outer(s, stack)) {
 		const struct frame *frames;
 		size_t count = stacks_frames(s, stack, &frames);
 		for (size_t i = 0; i < count; i++)
@@ -533,7 +533,7 @@ static uint64_t doubt_of(const struct diagnosis *x, unsigned kinds)
 static int set_devices(struct diagnosis *x)
 {
 	unsigned count = model_devices(x->selection->model);
-	struct evidence_device *list = diagnosis_room(x, count * sizeof(*list));
+	struct evidence_device *list = diagnosis_alloc(x, count * sizeof(*list));
 	struct diagnosis_parts *parts = x->parts;
 	parts->ledgers = calloc(count + 1, sizeof(*parts->ledgers));
 	if (!list || !parts->ledgers)

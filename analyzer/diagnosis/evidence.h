@@ -172,13 +172,13 @@ static inline const struct evidence_growth *evidence_unproven(const struct evide
 }
 
 /* A leak, if it matters. Libraries keep a workspace for each stream. */
-static inline bool evidence_goes_on(const struct evidence_growth *g)
+static inline bool evidence_is_leak(const struct evidence_growth *g)
 {
 	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
 }
 
 /* The first of what grew by requests that come faster than they go; NULL = none. */
-static inline const struct evidence_growth *evidence_passing(const struct evidence_growth *list, size_t count)
+static inline const struct evidence_growth *evidence_first_passing(const struct evidence_growth *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (evidence_is_steady(&list[i]) && list[i].outlook == OUTLOOK_PASSES)

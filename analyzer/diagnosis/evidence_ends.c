@@ -19,7 +19,7 @@ static bool ended_badly(const struct process *p)
 static const char *how(struct diagnosis *x, const struct process *p)
 {
 	char text[32];
-	return diagnosis_keep(x, output_format("%s", exit_text(p, text, sizeof(text))));
+	return diagnosis_own_text(x, output_format("%s", exit_text(p, text, sizeof(text))));
 }
 
 /* ---- refused by the kernel ----------------------------------------------------------------------------------- */

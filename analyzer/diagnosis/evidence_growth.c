@@ -46,7 +46,7 @@ static int owners_of(const struct place *p, struct owners **out)
 
 static const char *site_of(struct diagnosis *x, const struct owner *o)
 {
-	return o->label         ? diagnosis_keep(x, output_format("%s", o->label))
+	return o->label         ? diagnosis_own_text(x, output_format("%s", o->label))
 	       : o->stack_count ? diagnosis_site(x, o->stacks->stack)
 				: "?";
 }
@@ -74,7 +74,7 @@ static bool only_loads(const struct step_list *p)
 /* Layers of one step recur, too. */
 static bool has_sure_steps(const struct step_list *p)
 {
-	return outlook_is_told(p) || (p->source == LOOP_SITES && p->total >= OUTLOOK_STEPS);
+	return outlook_steps_are_sure(p) || (p->source == LOOP_SITES && p->total >= OUTLOOK_STEPS);
 }
 
 static bool is_sure(const struct place *p, const struct owner_growth *t)
@@ -87,7 +87,7 @@ static bool is_sure(const struct place *p, const struct owner_growth *t)
 static bool works(const struct place *p, const struct owner_growth *t)
 {
 	const struct step_list *list = timeline_step_list(p->x->timeline, t->process);
-	if (outlook_is_told(list)) /* nothing is loaded by calling models */
+	if (outlook_steps_are_sure(list)) /* nothing is loaded by calling models */
 		return true;
 	return snapshot_frees(p->x->parts->snapshots, t->process, p->device, began_ns(p->x, t)) >= WORKING;
 }
@@ -101,7 +101,7 @@ static bool is_arena(const struct place *p, const struct owner *o)
 static bool has_stack(const struct place *p, const struct owner *o, uint32_t whole)
 {
 	for (size_t i = 0; i < o->stack_count; i++)
-		if (stacks_whole(p->x->selection->stacks, o->stacks[i].stack) == whole)
+		if (stacks_merged(p->x->selection->stacks, o->stacks[i].stack) == whole)
 			return true;
 	return false;
 }
@@ -322,7 +322,7 @@ static int add_growth(const struct place *p, const struct evidence_growth **item
 	struct owners *s = NULL;
 	struct found list[MOST_OWNERS];
 	int e = owners_of(p, &s);
-	struct evidence_growth *room = e < 0 ? NULL : diagnosis_room(p->x, (*count + MOST_OWNERS) * sizeof(*room));
+	struct evidence_growth *room = e < 0 ? NULL : diagnosis_alloc(p->x, (*count + MOST_OWNERS) * sizeof(*room));
 	if (!room) {
 		owners_free(s);
 		return e < 0 ? e : error_memory();
@@ -457,7 +457,7 @@ static bool is_aftermath(const struct phase *p, const struct model_oom *oom)
 static int set_phases(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
 {
 	const struct phases *all = timeline_phases(x->timeline);
-	struct evidence_phase *list = diagnosis_room(x, phases_count(all) * sizeof(*list));
+	struct evidence_phase *list = diagnosis_alloc(x, phases_count(all) * sizeof(*list));
 	if (!list)
 		return error_memory();
 	for (size_t i = 0; i < phases_count(all); i++) {

@@ -91,7 +91,7 @@ int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const
 	struct reader *r = NULL;
 	if (!is_worth_it(e, d))
 		return 0;
-	int error = reader_again(&r, x->selection->reader);
+	int error = reader_open_again(&r, x->selection->reader);
 	if (error < 0)
 		return error;
 	error = replay_run(&replay, r, &q);

@@ -139,8 +139,8 @@ static bool find_limit(const struct timeline *c, const struct selection *v, cons
 	return isfinite(room->limit);
 }
 
-struct forecast owner_growth_ahead(const struct step_list *p, const struct step_track *t, const struct growth *g,
-				   struct forecast_room room)
+struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
+					 struct forecast_room room)
 {
 	double *points = calloc(3 * p->count + 1, sizeof(*points));
 	room.x = points;
@@ -157,7 +157,7 @@ struct forecast owner_growth_forecast(const struct timeline *c, const struct sel
 	struct forecast_room room;
 	bool known = find_limit(c, v, p, t, &room);
 	*limit = room.limit;
-	return known ? owner_growth_ahead(p, t, g, room) : forecast_never;
+	return known ? owner_growth_forecast_to(p, t, g, room) : forecast_never;
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */
@@ -487,7 +487,7 @@ void owner_growth_of(struct owner_growth *best, const struct timeline *c, const 
 
 bool owner_growth_leaks(const struct owner_growth *t)
 {
-	return outlook_goes_on(t->outlook);
+	return outlook_is_leak(t->outlook);
 }
 
 double owner_growth_per_second(const struct owner_growth *t)

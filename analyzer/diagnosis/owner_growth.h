@@ -50,7 +50,7 @@ struct forecast owner_growth_forecast(const struct timeline *c, const struct sel
 				      const struct step_track *t, const struct growth *g, double *limit);
 
 /* The same with a limit of one's own; its high points are the track's. */
-struct forecast owner_growth_ahead(const struct step_list *p, const struct step_track *t, const struct growth *g,
-				   struct forecast_room room);
+struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
+					 struct forecast_room room);
 
 #endif

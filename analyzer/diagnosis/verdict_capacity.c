@@ -9,7 +9,7 @@
 static bool grows(const struct evidence_device *d)
 {
 	for (size_t i = 0; i < d->growth.count; i++)
-		if (evidence_goes_on(&d->growth.items[i]))
+		if (evidence_is_leak(&d->growth.items[i]))
 			return true;
 	return false;
 }
@@ -48,7 +48,7 @@ char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 			"need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
 			"or a larger device",
 			BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
-	const struct evidence_growth *passing = evidence_passing(d->growth.items, d->growth.count);
+	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
 	if (passing)
 		return output_format(
 			"need at least %s less. %s took %s more than before, for what comes faster than it goes: fewer or shorter at once "

@@ -86,7 +86,7 @@ static uint64_t growing_bytes(const struct evidence_device *d)
 {
 	uint64_t sum = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth)
-		sum += evidence_goes_on(g) ? g->bytes : 0;
+		sum += evidence_is_leak(g) ? g->bytes : 0;
 	return sum;
 }
 
@@ -181,16 +181,16 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 {
 	const struct evidence_growth *most = NULL;
 	LIST_EACH (struct evidence_growth, g, d->growth)
-		if (evidence_goes_on(g) && (!most || g->bytes > most->bytes))
+		if (evidence_is_leak(g) && (!most || g->bytes > most->bytes))
 			most = g;
 	return most;
 }
 
 static char *why_not_growing(const struct evidence_device *d)
 {
-	const struct evidence_growth *passing = evidence_passing(d->growth.items, d->growth.count);
+	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
 	if (passing) {
-		char *why = outlook_why_not(OUTLOOK_PASSES, passing->lasted_s);
+		char *why = outlook_why_no_leak(OUTLOOK_PASSES, passing->lasted_s);
 		char *text = output_format("what grew (%s, %s) did so %s", passing->site ? passing->site : "?",
 					   BYTES(passing->bytes), why ? why : "");
 		free(why);
@@ -313,10 +313,10 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 								 : "is little and far from the limit"));
 	unsigned groups = 0, tensors = 0;
 	LIST_EACH (struct evidence_growth, g, d->growth) {
-		tensors += evidence_goes_on(g) ? g->tensors : 0;
-		if (evidence_goes_on(g) && groups < VERDICT_SITES)
+		tensors += evidence_is_leak(g) ? g->tensors : 0;
+		if (evidence_is_leak(g) && groups < VERDICT_SITES)
 			out->sites[groups] = g->site;
-		groups += evidence_goes_on(g);
+		groups += evidence_is_leak(g);
 	}
 	describe_growth(out, d, most, groups, tensors > 1 && most->category == CATEGORY_activations);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7);
@@ -786,7 +786,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 				"%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
 				"failed a little later",
 				BYTES(b.unused), BYTES(r->rise)));
-	const struct evidence_growth *passing = evidence_passing(d->growth.items, d->growth.count);
+	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
 	if (would_do(d, grown) && b.unused < grown / 2)
 		return ruled_out(

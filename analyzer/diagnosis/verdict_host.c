@@ -175,7 +175,7 @@ static bool is_foreseen(const struct evidence_host *h, const struct evidence_gro
 {
 	uint64_t all = 0;
 	LIST_EACH (struct evidence_growth, other, h->growth)
-		all += evidence_goes_on(other) ? other->bytes : 0;
+		all += evidence_is_leak(other) ? other->bytes : 0;
 	return (g->fails_step > 0 || g->fails_ns > 0) && part_of(g->bytes, NOTABLE, all);
 }
 
@@ -195,7 +195,7 @@ static const struct evidence_device *kept_with(const struct evidence *e, const s
 		return NULL;
 	LIST_EACH (struct evidence_device, d, e->devices)
 		LIST_EACH (struct evidence_growth, on, d->growth)
-			if (evidence_goes_on(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) &&
+			if (evidence_is_leak(on) && on->site && (g->arenas || !strcmp(on->site, g->site)) &&
 			    on->bytes > g->bytes)
 				return d;
 	return NULL;
@@ -203,7 +203,7 @@ static const struct evidence_device *kept_with(const struct evidence *e, const s
 
 static char *why_no_leak(const struct evidence_growth *g)
 {
-	char *why = outlook_why_not(g->outlook, g->lasted_s),
+	char *why = outlook_why_no_leak(g->outlook, g->lasted_s),
 	     *text = output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
 				   why ? why : "");
 	free(why);
@@ -214,7 +214,7 @@ static char *why_not_growing(const struct evidence *e)
 {
 	const struct evidence_host *h = &e->host;
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_goes_on(g) && kept_with(e, g))
+		if (evidence_is_leak(g) && kept_with(e, g))
 			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s",
 					     BYTES(g->bytes), g->site, kept_with(e, g)->name);
 	LIST_EACH (struct evidence_growth, g, h->growth)
@@ -236,7 +236,7 @@ static char *why_not_growing(const struct evidence *e)
 				g->sure ? "while hardly anything was freed: that is loading, or all of it is kept"
 					: "too briefly or too unsteadily to say");
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_goes_on(g))
+		if (evidence_is_leak(g))
 			return output_format("what grows (%s, %s) is little and far from the limit",
 					     g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH (struct evidence_growth, g, h->growth)
@@ -305,7 +305,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH (struct evidence_growth, g, h->growth) {
-		if (!evidence_goes_on(g) || !growth_matters(h, g) || kept_with(e, g))
+		if (!evidence_is_leak(g) || !growth_matters(h, g) || kept_with(e, g))
 			continue;
 		if (groups < VERDICT_SITES)
 			out->sites[groups] = g->site;

@@ -65,7 +65,7 @@ struct physical {
 	bool released, used; /* its handle was given back; the entry holds something */
 };
 
-struct device_books {
+struct process_devices {
 	struct share **shares; /* by MT_REC_DEVICE.id; NULL = never used */
 	size_t share_room;
 	struct physical *physical;
@@ -126,28 +126,28 @@ struct device_event {
 	uint64_t ns;
 };
 
-/* ---- device_totals.c; device_events.c: devices_slot(); device_moments.c; device_fork_exit.c: forks, ends, time;
+/* ---- device_totals.c; device_events.c: devices_event(); device_moments.c; device_fork_exit.c: forks, ends, time;
  * device_query.c: what is shown ---- */
 
-int devices_set_up(struct model *m);
-int devices_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
+int devices_find_all(struct model *m);
+int devices_event(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
 int devices_inherit(struct process_memory *a, const struct process_memory *parent);
 /* As process_memory_end() does for the host. */
 int devices_end(struct process_memory *a, bool keep_live);
 void devices_drop(struct process_memory *a);
-void devices_look(struct process_memory *a);
+void devices_fill_sites(struct process_memory *a);
 void devices_restart(struct model *m, uint64_t ns);
-void devices_restart_account(struct process_memory *a, uint64_t ns);
+void devices_restart_process(struct process_memory *a, uint64_t ns);
 void devices_halve(struct model *m);
 int devices_finish(struct model *m);
 void devices_finish_site(const struct process_memory *a, struct model_site *s);
 int devices_each_block(const struct process_memory *a, enum model_kind kind,
 		       int (*f)(void *arg, const struct model_block *b), void *arg);
-void devices_fini_account(struct process_memory *a);
+void devices_fini_process(struct process_memory *a);
 void devices_fini(struct model *m);
 
 /* The process's, made if there are none; NULL = no memory. */
-struct device_books *books_of(struct process_memory *a);
+struct process_devices *process_devices_of(struct process_memory *a);
 
 /* The share of this process on its device `id`, made if it is new; NULL = no memory. */
 struct share *share_of(struct process_memory *a, uint32_t id);
@@ -155,8 +155,8 @@ struct share *share_of(struct process_memory *a, uint32_t id);
 int share_show(struct share *s);
 
 /* Was that address of a forked child's parent, and not freed here before? Then it is now; and back again. */
-bool devices_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
-void devices_bring_back(struct process_memory *a, enum event_space space, uint64_t addr);
+bool devices_free_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
+void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
 
 /* Live bytes and blocks of a layer change by so much. LAYER_RESERVED has no sites. */
 void share_change(struct share *s, enum model_layer layer, struct change c, uint64_t ns);
@@ -178,7 +178,7 @@ void share_settle(struct share *s, enum model_layer layer);
 /* Before a share changes: what it has now is what it had at the device's peak moment, unless it has changed since. */
 void share_touch(struct share *s);
 /* One entry a site, largest first. */
-void moment_tidy(struct model_moment *at);
+void moment_merge_sites(struct model_moment *at);
 
 /* Everybody's memory on the device now. *at's lists are freed before. 0 or -MT_EMEMORY. */
 void moment_fini(struct model_moment *at);
@@ -194,7 +194,7 @@ int memory_undo(struct process_memory *a, const struct device_event *e);
 int memory_reset(struct process_memory *a, const struct device_event *e);
 /* All of a share, without a word: when its process ended. */
 void memory_drop(struct share *s);
-void memory_fini(struct device_books *b);
+void memory_fini(struct process_devices *b);
 void memory_ring_fini(struct device_ring *r);
 
 /* ---- device_graphs.c ---- */
@@ -220,6 +220,6 @@ int ooms_settle(struct process_memory *a);
 /* Those of all devices in order of time, and how they ended. */
 int ooms_finish(struct model *m);
 void ooms_fini(struct device *d);
-void ooms_fini_threads(struct device_books *b);
+void ooms_fini_threads(struct process_devices *b);
 
 #endif

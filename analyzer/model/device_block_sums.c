@@ -64,13 +64,13 @@ void device_end_block(struct share *s, enum event_space space, struct block *b, 
 
 /* ---- blocks of a parent ---------------------------------------------------------------------------------- */
 
-bool devices_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
+bool devices_free_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
 {
 	return inherited_blocks_take(&a->devices->inherited_blocks, inherited_blocks_key(space, addr)) !=
 	       INHERITED_BLOCKS_GONE;
 }
 
-void devices_bring_back(struct process_memory *a, enum event_space space, uint64_t addr)
+void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr)
 {
 	inherited_blocks_put_back(&a->devices->inherited_blocks, inherited_blocks_key(space, addr), 0);
 }

@@ -74,7 +74,7 @@ static int alloc_physical(struct process_memory *a, struct share *s, const struc
  * memory. */
 static int retain(struct process_memory *a, const struct device_event *e)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	struct physical *p = physical_find(a, e->slot->addr);
 	if (p) {
 		p->retained++;
@@ -223,7 +223,7 @@ static int free_extent(struct share *s, struct device_undo *u, uint64_t ns)
 
 static int free_unknown(struct process_memory *a, struct share *s, struct device_undo *u)
 {
-	if (devices_inherited(a, u->space, u->addr)) {
+	if (devices_free_inherited(a, u->space, u->addr)) {
 		u->inherited = true;
 		a->seen.inherited_device_frees++;
 	} else {
@@ -276,7 +276,7 @@ int memory_free(struct process_memory *a, const struct device_event *e)
 {
 	if (!is_class(e->ext.class))
 		return 0;
-	struct device_undo *u = undo_of(a, e);
+	struct device_undo *u = device_undo_of(a, e);
 	if (!u)
 		return -MT_EMEMORY;
 	if (e->ext.class == MT_CLASS_RESERVED)
@@ -299,7 +299,7 @@ int memory_free(struct process_memory *a, const struct device_event *e)
 
 int memory_unmap(struct process_memory *a, const struct device_event *e)
 {
-	struct device_undo *u = undo_of(a, e);
+	struct device_undo *u = device_undo_of(a, e);
 	uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size ? e->slot->size : 1);
 	int error = u ? 0 : -MT_EMEMORY;
 	if (u)
@@ -381,7 +381,7 @@ void memory_drop(struct share *s)
 	s->extent_free = s->last = 0;
 }
 
-void memory_fini(struct device_books *b)
+void memory_fini(struct process_devices *b)
 {
 	free(b->physical);
 	b->physical = NULL;

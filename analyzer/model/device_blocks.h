@@ -51,7 +51,7 @@ struct range *reservation_at(const struct process_memory *a, uint64_t addr);
 /* A block was made in capture `number`: index + 1 of its entry, made if it is new; or -MT_EMEMORY. */
 int64_t graphs_capture(struct share *s, uint32_t number);
 /* A block of that capture lies in *x, whose reserved range (NULL = none) is *r; `empty`: none did before. */
-void graphs_note(struct share *s, struct extent *x, struct range *r, uint32_t capture, bool empty, uint64_t ns);
+void graphs_add_block(struct share *s, struct extent *x, struct range *r, uint32_t capture, bool empty, uint64_t ns);
 /* A private segment begins (delta 1) or ends (-1). */
 void graphs_change(struct share *s, const struct extent *x, int64_t delta, uint64_t ns);
 /* A block of the pool begins or ends, while what it lies in is there. */
@@ -73,6 +73,6 @@ void physical_count_maps(struct physical *p, int delta, uint64_t ns);
 /* ---- device_undo.c ---- */
 
 /* The ring's place to remember this free; NULL = no memory. */
-struct device_undo *undo_of(struct process_memory *a, const struct device_event *e);
+struct device_undo *device_undo_of(struct process_memory *a, const struct device_event *e);
 
 #endif

@@ -44,11 +44,11 @@ static int take_layouts(struct model *m, uint64_t ns)
 	return e;
 }
 
-int devices_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
+int devices_event(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)
 {
 	struct device_event e = { .slot = s, .ring = ring, .thread = thread, .ns = ns };
 	struct model *m = a->model;
-	if (!books_of(a))
+	if (!process_devices_of(a))
 		return -MT_EMEMORY;
 	memcpy(&e.ext, s + 1, sizeof(e.ext));
 	m->device_events++;

@@ -113,7 +113,7 @@ int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *n
 		make_segment(s, x, e->ns);
 		note_block(x, e, sizes);
 		if (private)
-			graphs_note(s, x, r, (uint32_t)private, empty, e->ns);
+			graphs_add_block(s, x, r, (uint32_t)private, empty, e->ns);
 		*newest = x->ring == e->ring && x->event > *newest ? x->event : *newest;
 		s->last = (uint32_t)(x - s->extent) + 1;
 	}

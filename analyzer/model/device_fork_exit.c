@@ -23,7 +23,7 @@ int devices_inherit(struct process_memory *a, const struct process_memory *paren
 	int e = 0;
 	if (!parent->devices)
 		return 0;
-	struct device_books *b = books_of(a);
+	struct process_devices *b = process_devices_of(a);
 	for (size_t i = 0; b && i < parent->devices->share_room && !e; i++)
 		for (int space = 0; parent->devices->shares[i] && space < SPACES && !e; space++)
 			e = gather(&all, &parent->devices->shares[i]->space[space], space);
@@ -96,9 +96,9 @@ static void share_free(struct share *s)
 	free(s);
 }
 
-void devices_fini_account(struct process_memory *a)
+void devices_fini_process(struct process_memory *a)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->share_room; i++)
@@ -135,7 +135,7 @@ void devices_fini(struct model *m)
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-void devices_restart_account(struct process_memory *a, uint64_t ns)
+void devices_restart_process(struct process_memory *a, uint64_t ns)
 {
 	for (size_t i = 0; a->devices && i < a->devices->share_room; i++) {
 		struct share *s = a->devices->shares[i];

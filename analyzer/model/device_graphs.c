@@ -81,7 +81,7 @@ static void note(struct share *s, struct extent *x, uint32_t capture, bool empty
 	graphs_change(s, x, 1, ns);
 }
 
-void graphs_note(struct share *s, struct extent *x, struct range *r, uint32_t capture, bool empty, uint64_t ns)
+void graphs_add_block(struct share *s, struct extent *x, struct range *r, uint32_t capture, bool empty, uint64_t ns)
 {
 	if (!r || r->file) {
 		note(s, x, capture, empty, ns);

@@ -16,7 +16,7 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_site(a, b);
 }
 
-void moment_tidy(struct model_moment *at)
+void moment_merge_sites(struct model_moment *at)
 {
 	unsigned n = 0;
 	if (at->outside_count)
@@ -56,7 +56,7 @@ static int add_outside(const struct share *s, struct model_moment *at, size_t *r
 /* What a share has outside segments. */
 static int take_outside(const struct share *s, struct model_moment *at, size_t *room)
 {
-	const struct device_books *b = s->account->devices;
+	const struct process_devices *b = s->account->devices;
 	const struct blocks *arrays = &s->space[SPACE_ARRAY];
 	int e = 0;
 	for (size_t i = 0; i < s->extent_count && !e; i++)
@@ -102,6 +102,6 @@ int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, 
 	for (int k = 0; k < MODEL_LAYERS; k++)
 		at->layer[k] = d->layer[k].totals.live_bytes;
 	int e = take_parts(d, at);
-	moment_tidy(at);
+	moment_merge_sites(at);
 	return e;
 }

@@ -40,7 +40,7 @@ struct oom_thread {
 
 static struct oom_thread *thread_of(struct process_memory *a, uint32_t ring)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	return vec_reserve(b->threads, b->thread_room, ring + 1ul) ? NULL : &b->threads[ring];
 }
 
@@ -285,7 +285,7 @@ int oom_served(struct share *s, const struct device_event *e, uint64_t since)
 
 void oom_given(struct share *s, const struct device_event *e)
 {
-	struct device_books *b = s->account->devices;
+	struct process_devices *b = s->account->devices;
 	struct oom_thread *t = e->ring < b->thread_room ? &b->threads[e->ring] : NULL;
 	if (!t || s->has_pool ||
 	    !is_retry(t, s, &(struct device_event){ .slot = &(struct mt_event){ .addr = e->slot->size }, .ns = e->ns }))
@@ -374,7 +374,7 @@ void ooms_fini(struct device *d)
 	d->oom_total = 0;
 }
 
-void ooms_fini_threads(struct device_books *b)
+void ooms_fini_threads(struct process_devices *b)
 {
 	for (size_t i = 0; i < b->thread_room; i++)
 		forget(&b->threads[i]);

@@ -34,7 +34,7 @@ void physical_count_maps(struct physical *p, int delta, uint64_t ns)
 
 int64_t physical_put(struct process_memory *a, const struct physical *p, uint64_t ns)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	uint32_t i = b->physical_free;
 	if (!i) {
 		int e = vec_reserve(b->physical, b->physical_room, b->physical_count + 1);
@@ -53,7 +53,7 @@ int64_t physical_put(struct process_memory *a, const struct physical *p, uint64_
 
 static void physical_drop(struct process_memory *a, struct physical *p, uint64_t ns)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	charge_unmapped(p, -1, ns);
 	charge(p, -1, ns);
 	*p = (struct physical){ .maps = b->physical_free };

@@ -3,19 +3,19 @@
 
 #include "analyzer/util/vec.h"
 
-void devices_look(struct process_memory *a)
+void devices_fill_sites(struct process_memory *a)
 {
 	for (size_t i = 0; a->devices && i < a->devices->share_room; i++)
 		for (int space = 0; a->devices->shares[i] && space < SPACES; space++) {
 			const struct blocks *t = &a->devices->shares[i]->space[space];
 			for (size_t n = 0; t->entries && n <= t->mask; n++)
 				if (t->entries[n].addr)
-					process_memory_see_block(a, t->entries[n].site, t->entries[n].ns);
+					process_memory_note_age(a, t->entries[n].site, t->entries[n].ns);
 		}
 	for (size_t i = 0; a->devices && i < a->devices->physical_count; i++) {
 		const struct physical *p = &a->devices->physical[i];
 		if (p->used)
-			process_memory_see_block(a, p->site, p->ns);
+			process_memory_note_age(a, p->site, p->ns);
 	}
 }
 
@@ -51,7 +51,7 @@ static int finish_outside(struct device *d)
 					(struct model_outside){ s->process, s->number, s->host_peak_bytes };
 		}
 	}
-	moment_tidy(&d->peak);
+	moment_merge_sites(&d->peak);
 	return e;
 }
 

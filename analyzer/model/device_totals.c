@@ -108,7 +108,7 @@ static struct share *share_new(struct process_memory *a, uint32_t id)
 	return s;
 }
 
-struct device_books *books_of(struct process_memory *a)
+struct process_devices *process_devices_of(struct process_memory *a)
 {
 	if (!a->devices && !(a->devices = calloc(1, sizeof(*a->devices))))
 		error_memory();
@@ -117,7 +117,7 @@ struct device_books *books_of(struct process_memory *a)
 
 struct share *share_of(struct process_memory *a, uint32_t id)
 {
-	struct device_books *b = books_of(a);
+	struct process_devices *b = process_devices_of(a);
 	if (!b || vec_reserve(b->shares, b->share_room, id + 1ul))
 		return NULL;
 	if (!b->shares[id])
@@ -125,7 +125,7 @@ struct share *share_of(struct process_memory *a, uint32_t id)
 	return b->shares[id];
 }
 
-int devices_set_up(struct model *m)
+int devices_find_all(struct model *m)
 {
 	for (size_t i = 0; i < m->process_memory_count; i++) {
 		const struct process *p = m->accounts[i].seen.process;
@@ -205,10 +205,10 @@ void share_change(struct share *s, enum model_layer layer, struct change c, uint
 		return;
 	process_memory_change_sums(s->account, c, layer == LAYER_POOL && s->leveled, ns);
 	if (s->account->model->query.on_change)
-		process_memory_tell(s->account,
-				    &(struct model_change){ .device = s->device->seen.index,
-							    .device_bytes = sum->totals.live_bytes },
-				    &c, ns);
+		process_memory_describe_change(s->account,
+					       &(struct model_change){ .device = s->device->seen.index,
+								       .device_bytes = sum->totals.live_bytes },
+					       &c, ns);
 }
 
 void share_count(struct share *s, enum model_layer layer, uint32_t site, uint64_t bytes)

@@ -3,7 +3,7 @@
 
 #include "analyzer/util/vec.h"
 
-struct device_undo *undo_of(struct process_memory *a, const struct device_event *e)
+struct device_undo *device_undo_of(struct process_memory *a, const struct device_event *e)
 {
 	struct ring_state *ring = process_memory_ring(a, e->ring);
 	if (ring && !ring->device)
@@ -26,7 +26,7 @@ struct device_undo *undo_of(struct process_memory *a, const struct device_event 
 /* The physical memory of an extent that was unmapped, or a handle that was released, as it was. */
 static int64_t restore_physical(struct process_memory *a, const struct gone *g, uint64_t ns)
 {
-	struct device_books *b = a->devices;
+	struct process_devices *b = a->devices;
 	for (size_t i = 0; i < b->physical_count; i++)
 		if (b->physical[i].used && b->physical[i].event == g->physical.event &&
 		    b->physical[i].handle == g->physical.handle)
@@ -81,7 +81,7 @@ static int restore(struct process_memory *a, struct device_undo *u, uint64_t ns)
 	u->addr = 0;
 	if (u->inherited) {
 		a->seen.inherited_device_frees--;
-		devices_bring_back(a, u->space, addr);
+		devices_undo_inherited(a, u->space, addr);
 		return 0;
 	}
 	if (u->class == MT_CLASS_RESERVED)

@@ -7,7 +7,7 @@
 enum { STRETCHES = LIFETIMES_STRETCHES };
 
 #define NEARLY_ALL 0.95 /* of the bytes that were freed: at the age that these had, a block is overdue */
-#define OVERDUE    0.25 /* of what grew: more is a leak. outlook_why_not() says so in words */
+#define OVERDUE    0.25 /* of what grew: more is a leak. outlook_why_no_leak() says so in words */
 /* of what grew, that went meanwhile: where nothing goes all of it is kept, if only until an epoch ends */
 #define WENT 0.25
 
@@ -30,13 +30,13 @@ void lifetimes_free(struct lifetimes *l)
 	free(l);
 }
 
-void lifetimes_made(struct lifetimes *l, uint32_t now, uint64_t bytes)
+void lifetimes_add(struct lifetimes *l, uint32_t now, uint64_t bytes)
 {
 	l->alive[now] += bytes;
 	l->live += bytes;
 }
 
-void lifetimes_freed(struct lifetimes *l, uint32_t now, uint32_t made, uint64_t bytes)
+void lifetimes_remove(struct lifetimes *l, uint32_t now, uint32_t made, uint64_t bytes)
 {
 	l->alive[made] = less(l->alive[made], bytes);
 	l->live = less(l->live, bytes);
@@ -56,7 +56,7 @@ static uint32_t usual_age(const struct lifetimes *l)
 	return age;
 }
 
-void lifetimes_look(struct lifetimes *l, uint32_t now)
+void lifetimes_begin_stretch(struct lifetimes *l, uint32_t now)
 {
 	if (l->live < l->most)
 		return;

@@ -17,12 +17,12 @@ struct lifetimes *lifetimes_new(void); /* NULL: no memory */
 void lifetimes_free(struct lifetimes *l);
 
 /* A block is made in that stretch; freed in one, which was made in another. */
-void lifetimes_made(struct lifetimes *l, uint32_t now, uint64_t bytes);
-void lifetimes_freed(struct lifetimes *l, uint32_t now, uint32_t made, uint64_t bytes);
+void lifetimes_add(struct lifetimes *l, uint32_t now, uint64_t bytes);
+void lifetimes_remove(struct lifetimes *l, uint32_t now, uint32_t made, uint64_t bytes);
 
 /* A stretch begins: what is alive is looked at where it was never more. What a program frees at its end comes behind.
  * */
-void lifetimes_look(struct lifetimes *l, uint32_t now);
+void lifetimes_begin_stretch(struct lifetimes *l, uint32_t now);
 
 /* Stretches are twice as long from now on. */
 void lifetimes_halve(struct lifetimes *l);

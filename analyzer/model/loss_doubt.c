@@ -97,7 +97,7 @@ static uint64_t lost_lately(const struct process_memory *a, uint64_t lost)
 	return lost == UINT64_MAX ? lost : lost - a->lost;
 }
 
-int loss_doubt_look(struct process_memory *a)
+int loss_doubt_fill(struct process_memory *a)
 {
 	struct suspects s;
 	const uint64_t lost = process_memory_lost(a), lately = lost_lately(a, lost);

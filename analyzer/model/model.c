@@ -47,7 +47,7 @@ static void restart_account(struct process_memory *a, uint64_t ns)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		a->seen.map[c].peak_bytes = a->seen.map[c].bytes;
 	a->seen.events = a->seen.lost_events = a->seen.map_given_bytes = 0;
-	devices_restart_account(a, ns);
+	devices_restart_process(a, ns);
 }
 
 static void reach_from(struct model *m)
@@ -139,7 +139,7 @@ static int take_level(struct process_memory *a)
 	for (int c = 0; c < MAP_CLASSES; c++)
 		l->map[c] = a->seen.map[c].bytes;
 	l->registered_bytes = a->seen.registered_bytes;
-	process_memory_see_footprint(a);
+	process_memory_fill_footprint(a);
 	l->footprint = a->seen.footprint;
 	l->inherited_bytes = a->kind[MODEL_HEAP].totals.inherited_bytes + a->kind[MODEL_MAP].totals.inherited_bytes;
 	const struct model_query *q = &a->model->query;
@@ -311,7 +311,7 @@ static void finish_account(struct process_memory *a)
 {
 	finish_sites(a);
 	if (!a->seen.ended)
-		process_memory_see_footprint(a);
+		process_memory_fill_footprint(a);
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct model_totals *sum = &a->host->seen.kind[k];
 		struct model_series *line = &a->seen.timeline[k];
@@ -324,7 +324,7 @@ static void finish_account(struct process_memory *a)
 }
 
 /* Sums over processes, with the peak that only the pass could see. */
-static void finish_host(struct model *m, struct host_account *h)
+static void finish_host(struct model *m, struct host_sums *h)
 {
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		const struct model_totals *alive = &h->kind[k].totals;
@@ -359,7 +359,7 @@ static int finish(struct model *m)
 		int e = a->seen.ended ? 0 : pass_level(a, UINT64_MAX); /* nothing happened after it */
 		if (e)
 			return e;
-		e = a->seen.ended ? site_table_settle(&a->sites, a->seen.process->id) : process_memory_look(a);
+		e = a->seen.ended ? site_table_settle(&a->sites, a->seen.process->id) : process_memory_fill_sites(a);
 		if (e)
 			return e;
 		finish_account(a);
@@ -382,7 +382,7 @@ static int set_up(struct model *m)
 	add_accounts(m);
 	axis_init(&m->timeline, m->query.from_ns, 20, MODEL_TIMELINE_BUCKETS);
 	m->from_reached = m->query.from_ns == 0;
-	return devices_set_up(m);
+	return devices_find_all(m);
 }
 
 int model_run(struct model **out, struct reader *r, const struct model_query *q)

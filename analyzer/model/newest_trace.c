@@ -1,6 +1,6 @@
 #include "analyzer/model/newest_trace.h"
 
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 #include "analyzer/util/ticks.h"
 #include "analyzer/util/vec.h"
 
@@ -113,22 +113,27 @@ static bool held_something(struct reader *r)
 	return held;
 }
 
-enum worth { UNBORN, OURS, LITTLE, WORTH }; /* UNBORN: its first process has not begun to record */
+enum trace_kind {
+	NOT_BEGUN,
+	OUR_PIPELINE,
+	SHORT_COMMAND,
+	WORTH_A_REPORT
+}; /* NOT_BEGUN: its first process has not begun to record */
 
 /* What can't be read is for the command to complain about. */
-static enum worth look_into(const char *dir)
+static enum trace_kind look_into(const char *dir)
 {
 	struct reader *r;
 	if (bytes_of(dir) >= LARGE_BYTES)
-		return WORTH;
+		return WORTH_A_REPORT;
 	int e = reader_open(&r, &dir, 1, READER_FORCE);
 	if (e)
-		return e == -MT_ENOTRACE || e == -MT_ENOPROCESS ? UNBORN : WORTH;
-	enum worth worth = may_be_our_pipeline(dir) && anyone(r, runs) ? OURS
-			   : anyone(r, lasted) || held_something(r)    ? WORTH
-								       : LITTLE;
+		return e == -MT_ENOTRACE || e == -MT_ENOPROCESS ? NOT_BEGUN : WORTH_A_REPORT;
+	enum trace_kind kind = may_be_our_pipeline(dir) && anyone(r, runs) ? OUR_PIPELINE
+			       : anyone(r, lasted) || held_something(r)    ? WORTH_A_REPORT
+									   : SHORT_COMMAND;
 	reader_close(r);
-	return worth;
+	return kind;
 }
 
 char *newest_trace(unsigned *passed)
@@ -136,14 +141,14 @@ char *newest_trace(unsigned *passed)
 	struct candidates c = { 0 };
 	size_t best = 0, i;
 	bool fallback = false;
-	enum worth worth = LITTLE;
+	enum trace_kind kind = SHORT_COMMAND;
 	find(&c);
 	for (i = 0; i < c.count && i < MOST_LOOKS; i++) {
-		worth = look_into(c.list[i].name);
-		if (worth == WORTH || (worth == LITTLE && !fallback))
+		kind = look_into(c.list[i].name);
+		if (kind == WORTH_A_REPORT || (kind == SHORT_COMMAND && !fallback))
 			best = i;
-		fallback |= worth == LITTLE;
-		if (worth == WORTH)
+		fallback |= kind == SHORT_COMMAND;
+		if (kind == WORTH_A_REPORT)
 			break;
 	}
 	*passed = (unsigned)best;

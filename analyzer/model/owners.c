@@ -133,7 +133,7 @@ static bool passes_filter(struct builder *b, uint32_t stack)
 {
 	if (!b->query->filter)
 		return true;
-	stack = stacks_whole(b->stacks, stack);
+	stack = stacks_merged(b->stacks, stack);
 	if (!remember_matches(b))
 		return false;
 	for (; stack; stack = stacks_outer(b->stacks, stack))
@@ -282,7 +282,7 @@ static int add_part(struct builder *b, const struct model_process *mp, const str
 	struct part part = { .site = site };
 	part.stack = stacks_of_site(b->stacks, mp->process, site->number, site->node, site->node2);
 	if (b->query->by == BY_STACK)
-		part.stack = stacks_whole(b->stacks, part.stack);
+		part.stack = stacks_merged(b->stacks, part.stack);
 	if (!passes_filter(b, part.stack))
 		return 0;
 	int e = find_owner(b, site, part.stack, &part.owner);
@@ -522,8 +522,8 @@ void owners_look_ahead(const struct model *m, const struct reader *r, struct sta
 			const struct model_site *site = &mp->sites[i];
 			if (site->sampled == MODEL_UNSAMPLED || !has_any(site, measures))
 				continue;
-			stacks_note(stacks, mp->process, site->node);
-			stacks_note(stacks, mp->process, site->node2);
+			stacks_prepare(stacks, mp->process, site->node);
+			stacks_prepare(stacks, mp->process, site->node2);
 		}
 	}
 	stacks_look_ahead(stacks, NULL);

@@ -330,7 +330,7 @@ int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint
 	case MT_DEVICE_UNMAP:
 	case MT_DEVICE_RESET:
 	case MT_DEVICE_INFO:
-		return devices_slot(a, s, ring, thread, ns);
+		return devices_event(a, s, ring, thread, ns);
 	default:
 		return 0; /* MT_THREAD is the reader's business, MT_EXT its map's */
 	}
@@ -360,11 +360,11 @@ int process_memory_inherit(struct process_memory *a, const struct process_memory
 static int see_range(void *arg, const struct range *r)
 {
 	if (!r->inherited && r->class != MAP_RESERVED)
-		process_memory_see_block(arg, r->site, r->ns);
+		process_memory_note_age(arg, r->site, r->ns);
 	return 0;
 }
 
-int process_memory_look(struct process_memory *a)
+int process_memory_fill_sites(struct process_memory *a)
 {
 	if (a->model->query.changes_only)
 		return 0;
@@ -376,15 +376,15 @@ int process_memory_look(struct process_memory *a)
 	for (size_t i = 0; a->heap.entries && i <= a->heap.mask; i++) {
 		const struct block *b = &a->heap.entries[i];
 		if (b->addr)
-			process_memory_see_block(a, b->site, b->ns);
+			process_memory_note_age(a, b->site, b->ns);
 	}
 	ranges_each(&a->maps, see_range, a);
-	devices_look(a);
-	return loss_doubt_look(a);
+	devices_fill_sites(a);
+	return loss_doubt_fill(a);
 }
 
 /* For model_process(); what was folded or lost may have lain elsewhere. */
-void process_memory_see_footprint(struct process_memory *a)
+void process_memory_fill_footprint(struct process_memory *a)
 {
 	const bool unknown = a->footprint.unknown || a->seen.fold.until_ns || a->lost;
 	a->seen.footprint =
@@ -393,7 +393,7 @@ void process_memory_see_footprint(struct process_memory *a)
 
 static void drop_blocks(struct process_memory *a)
 {
-	process_memory_see_footprint(a);
+	process_memory_fill_footprint(a);
 	heap_footprint_fini(&a->footprint);
 	blocks_fini(&a->heap);
 	inherited_blocks_fini(&a->inherited_blocks);
@@ -433,7 +433,7 @@ static void clear_live(struct process_memory *a)
 
 static void leave_host(struct process_memory *a)
 {
-	struct host_account *host = a->host;
+	struct host_sums *host = a->host;
 	for (int k = 0; k < MODEL_KINDS; k++) {
 		struct peak_sum *own = &a->kind[k], *sum = &host->kind[k];
 		uint64_t before = sum->totals.live_bytes;
@@ -470,13 +470,13 @@ int process_memory_end(struct process_memory *a, bool keep_live)
 	e = devices_end(a, keep_live);
 	a->seen.ended = true;
 	if (keep_live)
-		e = e ? e : process_memory_look(a);
+		e = e ? e : process_memory_fill_sites(a);
 	else
 		clear_live(a);
 	if (!keep_live || !a->model->query.keep_blocks)
 		drop_blocks(a);
 	else
-		process_memory_see_footprint(a);
+		process_memory_fill_footprint(a);
 	return e;
 }
 
@@ -484,7 +484,7 @@ void process_memory_fini(struct process_memory *a)
 {
 	drop_blocks(a);
 	free(a->missed);
-	devices_fini_account(a);
+	devices_fini_process(a);
 	site_table_fini(&a->sites);
 	free(a->seen.level.by_stack);
 	for (int k = 0; k < MODEL_KINDS; k++)

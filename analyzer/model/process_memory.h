@@ -34,7 +34,7 @@ struct ring_state {
 	struct device_ring *device; /* device.h; NULL = nothing of devices yet */
 };
 
-struct host_account {
+struct host_sums {
 	struct model_host seen; /* what model_host() shows; filled at the end */
 	struct peak_sum kind[MODEL_KINDS];
 	struct model_map_sum map[MAP_CLASSES];
@@ -44,7 +44,7 @@ struct host_account {
 struct process_memory {
 	struct model_process seen; /* what model_process() shows; kind, sites and timeline are filled at the end */
 	struct model *model;
-	struct host_account *host;
+	struct host_sums *host;
 	bool moves; /* the slot that is read is a part of realloc */
 	struct peak_sum kind[MODEL_KINDS];
 	struct site_table sites;
@@ -62,8 +62,8 @@ struct process_memory {
 	struct ring_state *rings;
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
-	struct device_books *devices; /* device.h; NULL = no device event yet */
-	uint64_t left_out;            /* of pools, alive, as MT_FOLD_LEVEL said last */
+	struct process_devices *devices; /* device.h; NULL = no device event yet */
+	uint64_t left_out;               /* of pools, alive, as MT_FOLD_LEVEL said last */
 	/* events that the stream said are missing, and when the latest of these gaps ended */
 	uint64_t lost, lost_until_ns;
 	uint64_t unproven; /* allocations since heap blocks were last compared */
@@ -77,7 +77,7 @@ struct model {
 	struct reader *reader;
 	struct process_memory *accounts;
 	size_t process_memory_count;
-	struct host_account *hosts; /* and one more, for the processes whose sums nobody wants */
+	struct host_sums *hosts; /* and one more, for the processes whose sums nobody wants */
 	size_t host_count;
 	struct axis timeline;
 	struct model_failure *failures;
@@ -104,7 +104,7 @@ int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint
 /* What the parent had, marked as inherited. */
 int process_memory_inherit(struct process_memory *a, const struct process_memory *parent);
 
-void process_memory_see_footprint(struct process_memory *a);
+void process_memory_fill_footprint(struct process_memory *a);
 
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int process_memory_end(struct process_memory *a, bool keep_live);
@@ -117,7 +117,7 @@ uint64_t process_memory_lost(const struct process_memory *a);
 int process_memory_prove(struct process_memory *a, uint64_t ns);
 
 /* Fills the sites' oldest_ns from the live blocks, and what may not be live. */
-int process_memory_look(struct process_memory *a);
+int process_memory_fill_sites(struct process_memory *a);
 void process_memory_fini(struct process_memory *a);
 
 /* mappings.c: the map kind. A free is the end of what one call gave: of what is unmapped in pieces that of the last
@@ -142,10 +142,10 @@ void process_memory_change(struct process_memory *a, struct change c, uint64_t n
 void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number);
 /* hidden: time lines don't see it */
 void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns);
-void process_memory_tell(const struct process_memory *a, struct model_change *told, const struct change *c,
-			 uint64_t ns);
+void process_memory_describe_change(const struct process_memory *a, struct model_change *told, const struct change *c,
+				    uint64_t ns);
 void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns);
-void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns);
+void process_memory_note_age(struct process_memory *a, uint32_t site, uint64_t ns);
 int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread);
 
 /* A successful call that returned a block. */

@@ -22,7 +22,8 @@ void peak_sum_change(struct peak_sum *t, struct change c, uint64_t ns)
 }
 
 /* *told has what only the caller knows. */
-void process_memory_tell(const struct process_memory *a, struct model_change *told, const struct change *c, uint64_t ns)
+void process_memory_describe_change(const struct process_memory *a, struct model_change *told, const struct change *c,
+				    uint64_t ns)
 {
 	const struct site_key site =
 		c->site == BLOCK_NO_SITE ? (struct site_key){ 0 } : site_table_key(&a->sites, c->site);
@@ -82,7 +83,7 @@ void process_memory_change(struct process_memory *a, struct change c, uint64_t n
 		change_sums(a, c, false, ns);
 	}
 	if (a->model->query.on_change)
-		process_memory_tell(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
+		process_memory_describe_change(a, &(struct model_change){ .device = MODEL_NO_DEVICE }, &c, ns);
 }
 
 /* See model_site.sampled. */
@@ -111,7 +112,7 @@ int64_t process_memory_site(struct process_memory *a, enum model_kind kind, cons
 	return site_table_site(&a->sites, &key, a->kind[kind].number, a->host->kind[kind].number);
 }
 
-void process_memory_see_block(struct process_memory *a, uint32_t site, uint64_t ns)
+void process_memory_note_age(struct process_memory *a, uint32_t site, uint64_t ns)
 {
 	const struct model_site *s = site == BLOCK_NO_SITE ? NULL : site_table_figures(&a->sites, site);
 	uint64_t *oldest = s ? &a->sites.oldest_ns[s - a->sites.sites] : NULL;

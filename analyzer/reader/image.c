@@ -467,7 +467,7 @@ static void set_sign_of_life(struct image *im)
 
 /* The file that was opened is kept, since what a recorder put in its place would have more than the rings had when we
  * looked. */
-bool image_is_written(const struct image *im)
+bool image_is_growing(const struct image *im)
 {
 	return im->session->recorder && !im->trace.end;
 }
@@ -477,7 +477,7 @@ static int load_all(struct image *im)
 	int e = raw_snapshot(im);
 	/* the recorder may have begun it since we looked, or put a folded one in its place: what left the rings before
 	 * we looked is in the file of that name */
-	if (!e && (!file_is_open(&im->trace.file) || image_is_written(im))) {
+	if (!e && (!file_is_open(&im->trace.file) || image_is_growing(im))) {
 		file_close(&im->trace.file);
 		e = open_one(im, &im->trace.file, im->session->dir, "trace");
 	}
@@ -552,7 +552,7 @@ void image_suspend(struct image *im)
 {
 	file_suspend(&im->node_file);
 	file_suspend(&im->raw.file);
-	if (!image_is_written(im))
+	if (!image_is_growing(im))
 		file_suspend(&im->trace.file);
 }
 
@@ -585,6 +585,7 @@ void image_close(struct image *im)
 bool image_is_alive(const struct image *im)
 {
 	const struct mt_info *info = &im->info;
-	return im->info_known && im->session->here && alive(info->pid, info->pid_ns, info->boot_start) == ALIVE_YES &&
-	       (info->boot_start || !alive_is_later(info->pid, info->pid_ns, info->start_mono_ns));
+	return im->info_known && im->session->here &&
+	       pid_alive(info->pid, info->pid_ns, info->boot_start) == ALIVE_YES &&
+	       (info->boot_start || !pid_started_after(info->pid, info->pid_ns, info->start_mono_ns));
 }

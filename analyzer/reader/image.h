@@ -129,7 +129,7 @@ void image_suspend(struct image *im);
 void image_close(struct image *im);
 
 /* A recorder appends to its trace. */
-bool image_is_written(const struct image *im);
+bool image_is_growing(const struct image *im);
 
 /* True if there is a pid like that here, started at the recorded time. */
 bool image_is_alive(const struct image *im);
@@ -138,7 +138,7 @@ bool image_is_alive(const struct image *im);
 int reader_damage(struct reader *r);
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
-bool reader_follows(const struct reader *r);
+bool reader_is_following(const struct reader *r);
 struct codec *reader_codec(struct reader *r);
 struct memory_bound *reader_bound(const struct reader *r);
 uint64_t *reader_decoded(struct reader *r); /* bytes of events that its streams hold */

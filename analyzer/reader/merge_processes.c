@@ -39,7 +39,7 @@ static void add_sources(struct reader *r)
 
 int merge_processes_make(struct reader *r)
 {
-	size_t room = r->image_count + (reader_follows(r) ? READER_MORE : 0);
+	size_t room = r->image_count + (reader_is_following(r) ? READER_MORE : 0);
 	r->sources = calloc(room, sizeof(*r->sources));
 	r->heap = calloc(room, sizeof(*r->heap));
 	if (!r->sources || !r->heap)
@@ -71,7 +71,7 @@ static int refill(struct source *s)
 		set_time(s, ticks > s->ticks ? ticks : s->ticks);
 		return 0;
 	}
-	if (reader_follows(s->image->reader) && s->image->process.state == PROCESS_RUNNING) {
+	if (reader_is_following(s->image->reader) && s->image->process.state == PROCESS_RUNNING) {
 		s->next = READER_EVENTS;
 		s->parked = true;
 		return 0;
@@ -201,7 +201,7 @@ struct reader_progress reader_progress(const struct reader *r)
 	for (size_t i = 0; i < r->source_count; i++) {
 		const struct source *s = &r->sources[i];
 		uint64_t slots = s->image->trace.slots + s->image->raw.slots,
-			 seen = s->stream ? stream_seen(s->stream) : 0;
+			 seen = s->stream ? stream_slots_read(s->stream) : 0;
 		all += slots;
 		done += !s->next || seen > slots ? slots : seen;
 	}

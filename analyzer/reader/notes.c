@@ -9,7 +9,7 @@
 
 #define MAX_NOTES 1000u
 
-bool reader_follows(const struct reader *r)
+bool reader_is_following(const struct reader *r)
 {
 	return r->flags & READER_FOLLOW;
 }

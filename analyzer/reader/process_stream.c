@@ -178,7 +178,7 @@ static bool is_behind(struct stream *s, const struct trace_block *b)
 {
 	struct mt_block head;
 	const struct file *f = &s->image->trace.file;
-	if (!reader_follows(s->image->reader) || file_read(f, b->offset, &head, sizeof(head)))
+	if (!reader_is_following(s->image->reader) || file_read(f, b->offset, &head, sizeof(head)))
 		return false;
 	for (uint32_t i = 0; i < head.covers; i++) {
 		struct mt_cover c;
@@ -199,7 +199,7 @@ static int take_cover(struct stream *s, const struct trace_block *b, const struc
 		return e;
 	uint64_t *known = &s->covered[c->ring];
 	if (c->from < *known)
-		return reader_follows(s->image->reader)
+		return reader_is_following(s->image->reader)
 			       ? take_again(s, c)
 			       : block_error(s, b, "the block holds events that an earlier one held");
 	bool short_end = c->from == *known + 1 && c->from % MT_CHUNK_SLOTS == 0;
@@ -271,7 +271,8 @@ static int check_slots(struct stream *s, const struct trace_block *b, size_t *co
 static bool skip_folded(struct stream *s, const struct mt_block *head)
 {
 	bool read = false;
-	for (int pass = 0; head->type == MT_BLOCK_FOLDED && reader_follows(s->image->reader) && pass <= read; pass++)
+	for (int pass = 0; head->type == MT_BLOCK_FOLDED && reader_is_following(s->image->reader) && pass <= read;
+	     pass++)
 		for (uint32_t i = 0; i < head->covers; i++) {
 			struct mt_cover c;
 			memcpy(&c, s->block.data + sizeof(*head) + i * sizeof(c), sizeof(c));
@@ -414,7 +415,7 @@ static int load_raw(struct stream *s, size_t *count)
 	}
 	if (!e)
 		e = merge_rings_next(s->merge, s->slots, s->rings, s->positions, s->room, count);
-	for (size_t i = 0; !e && reader_follows(s->image->reader) && i < *count; i++) {
+	for (size_t i = 0; !e && reader_is_following(s->image->reader) && i < *count; i++) {
 		e = vec_reserve(s->covered, s->covered_room, s->rings[i] + 1ul);
 		if (!e)
 			s->covered[s->rings[i]] = s->positions[i] + 1;
@@ -464,7 +465,7 @@ int stream_next(struct stream *s, struct batch *b)
 	return e;
 }
 
-uint64_t stream_seen(const struct stream *s)
+uint64_t stream_slots_read(const struct stream *s)
 {
 	return s->seen;
 }

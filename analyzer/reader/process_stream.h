@@ -22,6 +22,6 @@ struct batch {
 int stream_next(struct stream *s, struct batch *b);
 
 /* How many slots of all have come. */
-uint64_t stream_seen(const struct stream *s);
+uint64_t stream_slots_read(const struct stream *s);
 
 #endif

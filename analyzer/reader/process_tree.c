@@ -156,8 +156,8 @@ static bool is_cut_off(const struct image *im)
 	bool killed = p->state == PROCESS_GONE || (p->exit_kind == MT_EXIT_SIGNAL && p->exit_code == SIGKILL);
 	uint32_t recorder = im->session->head.recorder_pid;
 	return killed && recorder &&
-	       (!im->session->here || (alive(p->pid, im->info.pid_ns, im->info.boot_start) == ALIVE_NO &&
-				       alive(recorder, im->info.pid_ns, 0) == ALIVE_NO));
+	       (!im->session->here || (pid_alive(p->pid, im->info.pid_ns, im->info.boot_start) == ALIVE_NO &&
+				       pid_alive(recorder, im->info.pid_ns, 0) == ALIVE_NO));
 }
 
 static int set_ends(struct reader *r, size_t first_new)

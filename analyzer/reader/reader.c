@@ -96,14 +96,14 @@ static int copy_images(struct reader *r, const struct reader *first)
 	}
 	for (size_t i = 0; i < r->image_count; i++) {
 		const struct file *f = &first->images[i]->trace.file;
-		if (image_is_written(first->images[i]) && file_is_open(f) &&
+		if (image_is_growing(first->images[i]) && file_is_open(f) &&
 		    (r->again[i].trace.file.fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0)) < 0)
 			return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
 	}
 	return 0;
 }
 
-int reader_again(struct reader **out, const struct reader *first)
+int reader_open_again(struct reader **out, const struct reader *first)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	*out = r;
@@ -160,7 +160,7 @@ bool reader_ended(const struct reader *r)
 	return true;
 }
 
-void reader_rest(struct reader *r)
+void reader_release(struct reader *r)
 {
 	codec_rest(r->codec);
 }
@@ -271,7 +271,7 @@ unsigned reader_find(const struct reader *r, const char *what, unsigned i)
 	return i;
 }
 
-int reader_no_process(const struct reader *r, const char *what)
+int reader_no_such_process(const struct reader *r, const char *what)
 {
 	enum { LISTED = 8 };
 	char list[512] = "";

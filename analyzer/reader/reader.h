@@ -175,7 +175,7 @@ void reader_close(struct reader *r); /* NULL is fine */
 
 /* Another pass over the same trace, as the first reader found it. It shares call trees and decoder with `first`, which
  * must outlive it and whose facts may meanwhile be looked at, but not its events. */
-int reader_again(struct reader **out, const struct reader *first);
+int reader_open_again(struct reader **out, const struct reader *first);
 
 /* ---- facts ---------------------------------------------------------------------------------------------- */
 
@@ -193,7 +193,7 @@ uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed *
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
 /* Wrong usage: --process WHAT is nobody, but there are ... */
-int reader_no_process(const struct reader *r, const char *what);
+int reader_no_such_process(const struct reader *r, const char *what);
 
 /* Time of a tick count of this process. */
 uint64_t process_ns(const struct process *p, uint64_t ticks);
@@ -259,7 +259,7 @@ enum { READER_MORE = 4096 }; /* processes that may begin meanwhile; then it is -
 bool reader_ended(const struct reader *r);
 
 /* Behind a pass: what was needed to read events goes, until somebody reads some again. */
-void reader_rest(struct reader *r);
+void reader_release(struct reader *r);
 
 /* How far it is: `done` of 1, of so many events, as the blocks' heads and the rings say. */
 struct reader_progress {

@@ -26,7 +26,7 @@ struct reader {
 	size_t session_count;
 	struct image **images;
 	size_t image_count, image_room;
-	struct image *again; /* of reader_again(): the images, all else of which is another reader's; or NULL */
+	struct image *again; /* of reader_open_again(): the images, all else of which is another reader's; or NULL */
 	struct reader_host *hosts;
 	size_t host_count, host_room;
 	struct clock *clocks; /* one per image at most; never moves */
@@ -36,7 +36,7 @@ struct reader {
 	size_t note_count, note_room;
 	uint64_t notes_dropped;
 	struct codec *codec;
-	struct memory_bound *bound; /* on what is held decoded; of reader_again() the other reader's */
+	struct memory_bound *bound; /* on what is held decoded; of reader_open_again() the other reader's */
 	uint64_t decoded;
 	struct source *sources;
 	size_t source_count, source_room;

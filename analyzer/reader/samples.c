@@ -57,7 +57,7 @@ static int take_blocks(struct samples *s, struct samples_source *src)
 		e = cursor_next(c);
 	}
 	if (e) {
-		samples_drop_open(src);
+		samples_remove_open_block(src);
 		src->count = c->next_block ? c->next_block - 1 : 0;
 	}
 	return e;
@@ -77,7 +77,7 @@ static void forget_open(struct samples_source *src)
 	if (!src->open.plain_bytes)
 		return;
 	src->noted_ns = src->blocks[src->count - 1].last_ns;
-	samples_drop_open(src);
+	samples_remove_open_block(src);
 	end_scan(src);
 }
 
@@ -90,7 +90,7 @@ static int read_source(struct samples *s, struct samples_source *src)
 		reader_remark(s->reader, MT_OK, src->file.path, (int64_t)src->next, "ends in the middle of a block");
 	if (e && (e = reader_damage(s->reader)) != 0)
 		return e;
-	if (is_new && samples_take_open(src) && (e = reader_damage(s->reader)) != 0)
+	if (is_new && samples_add_open_block(src) && (e = reader_damage(s->reader)) != 0)
 		return e;
 	e = take_blocks(s, src);
 	return e ? reader_damage(s->reader) : 0;
@@ -164,7 +164,7 @@ void samples_close(struct samples *s)
 		return;
 	for (size_t i = 0; i < s->source_count; i++) {
 		end_scan(&s->sources[i]);
-		samples_drop_open(&s->sources[i]);
+		samples_remove_open_block(&s->sources[i]);
 		file_close(&s->sources[i].file);
 		free(s->sources[i].blocks);
 	}

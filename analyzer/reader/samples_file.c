@@ -97,7 +97,7 @@ int samples_index(struct samples_source *src, bool *cut)
 }
 
 /* What doesn't fit is an earlier block's, or being written. */
-int samples_take_open(struct samples_source *src)
+int samples_add_open_block(struct samples_source *src)
 {
 	struct file file;
 	struct mt_samples_open *head = &src->open, zero;
@@ -129,7 +129,7 @@ int samples_take_open(struct samples_source *src)
 	return 0;
 }
 
-void samples_drop_open(struct samples_source *src)
+void samples_remove_open_block(struct samples_source *src)
 {
 	src->count -= src->open.plain_bytes != 0;
 	free(src->open_plain);

@@ -97,8 +97,8 @@ int samples_entry_of(struct samples *s, const struct reader_host *host, uint64_t
 int samples_index(struct samples_source *src, bool *cut);
 
 /* samples_file.c: adds the block that was not full yet, if there is one; takes it away again. */
-int samples_take_open(struct samples_source *src);
-void samples_drop_open(struct samples_source *src);
+int samples_add_open_block(struct samples_source *src);
+void samples_remove_open_block(struct samples_source *src);
 
 /* To the next figures or end of a subject; c->entry is NULL when there are no more. */
 int cursor_next(struct cursor *c);

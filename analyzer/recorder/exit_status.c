@@ -25,11 +25,11 @@ void exit_status_watch(struct record_process *p)
 {
 	if (p->number)
 		return;
-	p->number = alive_number(p->pid, p->info->pid_ns, p->start);
+	p->number = pid_in_own_proc(p->pid, p->info->pid_ns, p->start);
 #ifdef SYS_pidfd_open
 	p->pidfd = p->number ? (int)syscall(SYS_pidfd_open, (pid_t)p->number, 0) : -1;
 	/* whose number it was while it was opened */
-	if (p->pidfd >= 0 && alive_number(p->pid, p->info->pid_ns, p->start) != p->number) {
+	if (p->pidfd >= 0 && pid_in_own_proc(p->pid, p->info->pid_ns, p->start) != p->number) {
 		close(p->pidfd);
 		p->pidfd = -1;
 	}

@@ -39,7 +39,7 @@ bool write_at(int fd, uint64_t offset, const void *data, size_t bytes)
 	return true;
 }
 
-uint64_t block_at(int fd, uint64_t offset, uint64_t size, struct mt_block *header)
+uint64_t read_block_header(int fd, uint64_t offset, uint64_t size, struct mt_block *header)
 {
 	if (size - offset < sizeof(*header) || !read_at(fd, offset, header, sizeof(*header)) ||
 	    header->magic != MT_BLOCK_MAGIC || header->covers > CODEC_MAX_COVERS)

@@ -17,6 +17,6 @@ bool read_at(int fd, uint64_t offset, void *to, size_t bytes);
 bool write_at(int fd, uint64_t offset, const void *data, size_t bytes);
 
 /* The bytes of the block at `offset` of a trace of `size`, and its header; 0 = there is no whole one. */
-uint64_t block_at(int fd, uint64_t offset, uint64_t size, struct mt_block *header);
+uint64_t read_block_header(int fd, uint64_t offset, uint64_t size, struct mt_block *header);
 
 #endif

@@ -234,7 +234,7 @@ static int look_at_part(struct job *j, struct recorder *r)
 	const struct part *part = &j->parts[j->next];
 	int e = load(j, r, part, &slots);
 	if (!e)
-		e = fold_window_look(j->window, &slots);
+		e = fold_window_scan(j->window, &slots);
 	if (e || ++j->next < j->end)
 		return e;
 	j->next = j->first;

@@ -119,7 +119,7 @@ static uint32_t branch_of(struct fold_window *t, uint32_t node)
 	return t->branch[node - base];
 }
 
-bool fold_is_turn(struct fold_window *t, const struct mt_event *s, uint32_t thread)
+bool fold_begins_part(struct fold_window *t, const struct mt_event *s, uint32_t thread)
 {
 	uint32_t node = s->node2 ? s->node2 : s->kind == MT_DEVICE_ALLOC ? s->node : 0;
 	uint32_t branch = t->frames && node ? branch_of(t, node) : 0;

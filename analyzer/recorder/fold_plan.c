@@ -21,8 +21,8 @@ static void walk(int fd, uint64_t size,
 {
 	struct mt_block b;
 	uint64_t bytes;
-	for (uint64_t at = sizeof(struct mt_trace_header); at < size && (bytes = block_at(fd, at, size, &b)) != 0;
-	     at += bytes)
+	for (uint64_t at = sizeof(struct mt_trace_header);
+	     at < size && (bytes = read_block_header(fd, at, size, &b)) != 0; at += bytes)
 		if (!seen(arg, at, bytes, &b))
 			return;
 }

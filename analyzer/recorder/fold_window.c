@@ -131,7 +131,7 @@ static int look_free(struct fold_window *t, const struct mt_event *s, uint32_t r
 		return e;
 	*f = (struct recent_free){ s->addr, *b, t->place, SPACE_HEAP, is_short_lived(t, b) };
 	if (fold_was_last(t, MODEL_HEAP, b->thread, b->addr) && !s->size)
-		fold_temporary(t, b->ns);
+		fold_mark_temporary(t, b->ns);
 	t->bytes[MODEL_HEAP] -= b->size;
 	blocks_remove(&t->live, b);
 	return 0;
@@ -151,7 +151,7 @@ static int look_undo(struct fold_window *t, const struct mt_event *s, uint32_t r
 		rise(t, b.size);
 		return blocks_put(&t->live, &b);
 	}
-	look_undo_unmap(t, s->addr, ring);
+	scan_undo_unmap(t, s->addr, ring);
 	return 0;
 }
 
@@ -217,9 +217,9 @@ static int look_slot(struct fold_window *t, const struct fold_slots *s, size_t i
 	case MT_UNDO:
 		return look_undo(t, slot, s->rings[i]);
 	case MT_MAP:
-		return look_map(t, slot, s->rings[i], s->threads[i]);
+		return scan_map(t, slot, s->rings[i], s->threads[i]);
 	case MT_UNMAP:
-		return look_unmap(t, slot, s->rings[i]);
+		return scan_unmap(t, slot, s->rings[i]);
 	case MT_FOLD:
 		return look_fold(t, slot);
 	case MT_MARK:
@@ -227,7 +227,7 @@ static int look_slot(struct fold_window *t, const struct fold_slots *s, size_t i
 		return 0;
 	default:
 		return slot->kind >= MT_DEVICE_ALLOC && slot->kind <= MT_DEVICE_INFO
-			       ? look_device(t, slot, s->rings[i], s->threads[i])
+			       ? scan_device(t, slot, s->rings[i], s->threads[i])
 			       : 0;
 	}
 }
@@ -276,7 +276,7 @@ static int make_bits(struct fold_window *t, size_t slots)
 	return e ? e : vec_reserve(t->lows, t->low_room, words);
 }
 
-int fold_window_look(struct fold_window *t, const struct fold_slots *s)
+int fold_window_scan(struct fold_window *t, const struct fold_slots *s)
 {
 	int e = make_bits(t, s->count);
 	for (size_t i = 0; !e && i < s->count; i++) {

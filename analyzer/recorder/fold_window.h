@@ -5,7 +5,7 @@
  * The slots of one process go through in order, in windows. Each window is looked at, then written:
  *
  *   fold_window_begin(t, level)                  0: nothing is left out, only what lives is noted
- *   fold_window_look(t, slots) ... fold_window_decide(t)
+ *   fold_window_scan(t, slots) ... fold_window_decide(t)
  *   fold_window_write(t, the same slots again) ... with fold_window_finish() wherever a block is to end
  */
 #ifndef MT_RECORDER_FOLD_WINDOW_H
@@ -54,7 +54,7 @@ void fold_window_free(struct fold_window *t);
 
 /* 0 or an error, as all of these. */
 int fold_window_begin(struct fold_window *t, unsigned level);
-int fold_window_look(struct fold_window *t, const struct fold_slots *s);
+int fold_window_scan(struct fold_window *t, const struct fold_slots *s);
 int fold_window_decide(struct fold_window *t);
 int fold_window_write(struct fold_window *t, const struct fold_slots *s, struct fold_out *out);
 

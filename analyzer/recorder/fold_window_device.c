@@ -223,7 +223,7 @@ static int look_free(struct fold_window *t, const struct event *e)
 	f->place = t->place;
 	f->short_lived = is_short_lived(t, space, b);
 	if (fold_was_last(t, space_kind(space), b->thread, e->slot->addr) && !e->slot->size)
-		fold_temporary(t, b->ns);
+		fold_mark_temporary(t, b->ns);
 	remove_block(t, b, space, device);
 	if (space == SPACE_LINEAR)
 		forget_extent(t, device, e->slot->addr);
@@ -313,7 +313,7 @@ static void look_fail(struct fold_window *t, const struct event *e)
 	e->ring->failed_bytes = e->slot->addr;
 }
 
-int look_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
+int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
 	struct event e = { .slot = s, .ring = fold_ring(t, ring), .thread = thread };
 	memcpy(&e.ext, s + 1, sizeof(e.ext));

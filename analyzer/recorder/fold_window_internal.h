@@ -202,7 +202,7 @@ static inline bool fold_was_last(const struct fold_window *t, enum model_kind ki
 }
 
 /* Allocation (unless it is before the window) and free had nothing in between. */
-static inline void fold_temporary(struct fold_window *t, uint64_t alloc)
+static inline void fold_mark_temporary(struct fold_window *t, uint64_t alloc)
 {
 	set_bit(t->temporary, t->place - t->first);
 	if (alloc >= t->first)
@@ -226,12 +226,12 @@ void watch_fini(struct watch *w);
 
 /* ---- fold_window_device.c, fold_window_maps.c ---- */
 
-int look_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread);
+int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread);
 struct fold_device *fold_device(struct fold_window *t, uint32_t id); /* NULL = no memory */
-int look_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread);
-int look_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring);
+int scan_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread);
+int scan_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring);
 /* True: it was this ring's last unmapping that did not happen. */
-bool look_undo_unmap(struct fold_window *t, uint64_t addr, uint32_t ring);
+bool scan_undo_unmap(struct fold_window *t, uint64_t addr, uint32_t ring);
 
 /* ---- fold_sums.c ---- */
 
@@ -272,6 +272,6 @@ int fold_end_levels(struct fold_window *t, struct fold_out *out);
 
 int fold_find_loop(struct fold_window *t);
 /* True: this allocation is the first of its thread in another part. */
-bool fold_is_turn(struct fold_window *t, const struct mt_event *s, uint32_t thread);
+bool fold_begins_part(struct fold_window *t, const struct mt_event *s, uint32_t thread);
 
 #endif

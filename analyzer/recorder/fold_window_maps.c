@@ -87,7 +87,7 @@ static int look_protect(struct fold_window *t, const struct range *by)
 	return e;
 }
 
-int look_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
+int scan_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
 	struct mt_ext_map ext;
 	memcpy(&ext, s + 1, sizeof(ext));
@@ -117,7 +117,7 @@ int look_map(struct fold_window *t, const struct mt_event *s, uint32_t ring, uin
 	return e ? e : fold_set_last(t, MODEL_MAP, thread, r.start);
 }
 
-int look_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
+int scan_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 {
 	uint64_t end = map_end_of(s->addr, s->size);
 	struct ring *of = fold_ring(t, ring);
@@ -135,12 +135,12 @@ int look_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 	of->unmap.place = t->place;
 	of->unmap.short_lived = t->level > 1 && r->ns >= t->first;
 	if (fold_was_last(t, MODEL_MAP, r->thread, r->start))
-		fold_temporary(t, r->ns);
+		fold_mark_temporary(t, r->ns);
 	drop_range(t, r);
 	return 0;
 }
 
-bool look_undo_unmap(struct fold_window *t, uint64_t addr, uint32_t ring)
+bool scan_undo_unmap(struct fold_window *t, uint64_t addr, uint32_t ring)
 {
 	struct ring *of = ring < t->ring_room ? &t->rings[ring] : NULL;
 	if (!of || of->unmap.addr != addr)

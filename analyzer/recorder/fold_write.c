@@ -119,7 +119,7 @@ static int write_slot(struct fold_window *t, const struct fold_slots *s, size_t 
 {
 	const struct mt_event *slot = &s->slots[i];
 	const struct subject of = subject_of(slot);
-	bool omitted = has_bit(t->omit, t->at - t->first), turn = of.begins && fold_is_turn(t, slot, s->threads[i]);
+	bool omitted = has_bit(t->omit, t->at - t->first), turn = of.begins && fold_begins_part(t, slot, s->threads[i]);
 	struct block *freed = omitted && of.ends ? block_of(t, slot, &of) : NULL;
 	int e = turn ? fold_put_levels(t, false, out, s->rings[i]) : 0;
 	omitted = omitted && (of.begins ? !turn : freed != NULL);

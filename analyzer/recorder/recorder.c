@@ -272,9 +272,9 @@ static void see_whether_over(const struct work *w, struct record_process *p)
 	if (p->over || !p->info)
 		return;
 	if (!p->start) /* it could not read its own: then its number must stay whose it is when we first look */
-		p->start = p->info->boot_start ? p->info->boot_start : alive_start(p->pid, p->info->pid_ns);
+		p->start = p->info->boot_start ? p->info->boot_start : pid_start_time(p->pid, p->info->pid_ns);
 	const bool replaced = was_replaced(w, p);
-	enum alive life = replaced ? ALIVE_NO : alive(p->pid, p->info->pid_ns, p->start);
+	enum alive life = replaced ? ALIVE_NO : pid_alive(p->pid, p->info->pid_ns, p->start);
 	p->over = life == ALIVE_NO;
 	p->unknown = life == ALIVE_UNKNOWN;
 	if (life == ALIVE_YES)
@@ -293,7 +293,7 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 		return true;
 	if (opened != 1 || (p->info && p->info->magic[0]))
 		return false;
-	return alive(p->pid, p->info ? p->info->pid_ns : 0, p->info ? p->info->boot_start : 0) == ALIVE_NO;
+	return pid_alive(p->pid, p->info ? p->info->pid_ns : 0, p->info ? p->info->boot_start : 0) == ALIVE_NO;
 }
 
 static void note_failure(struct record_process *p, uint64_t now)

@@ -102,8 +102,8 @@ static uint64_t resident(const struct sampler *s)
 
 static void end_target(struct sampler *s, const struct target *t)
 {
-	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, t->who.pid, s->now);
-	samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
+	samples_file_end_stale(s->file, MT_SUBJECT_PROCESS, t->who.pid, s->now);
+	samples_file_end_stale(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
 
 /* The devices first: what is free changes fastest after a failure. */
@@ -122,8 +122,8 @@ static void sample(struct sampler *s)
 	look_at_machine(s); /* whoever reads takes it for the end of the processes */
 	look_at_mappings(s);
 	look_at_others(s);
-	samples_file_sweep(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
-	samples_file_sweep(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
+	samples_file_end_stale(s->file, MT_SUBJECT_DEVICE_PROCESS, 0, s->now);
+	samples_file_end_stale(s->file, MT_SUBJECT_PROCESS, 0, s->now > 2 * OTHERS_NS ? s->now - 2 * OTHERS_NS : 0);
 	uint64_t after = resident(s), step = s->now - last;
 	s->grows = before && after > before &&
 		   (double)(after - before) * SECOND / (double)step > (double)(s->memory / FAST_SHARE);
@@ -163,7 +163,7 @@ static bool has_news(struct sampler *s)
 /* Waits until there is a reason to look again: it is time, a device failed, processes came or went. */
 static bool wait_for_reason(struct sampler *s)
 {
-	uint64_t period = (s->grows ? FAST_PERIOD_NS : PERIOD_NS) * samples_file_coarseness(s->file),
+	uint64_t period = (s->grows ? FAST_PERIOD_NS : PERIOD_NS) * samples_file_slowdown(s->file),
 		 due = s->now + period;
 	for (;;) {
 		uint64_t now = ticks_mono_ns(), look = uses_devices(s) ? DEVICE_LOOK_NS : LOOK_NS;
@@ -251,7 +251,7 @@ struct sampler *sampler_start(const char *dir, struct mt_session *session)
 	s->now = ticks_mono_ns() - EVENT_PERIOD_NS; /* the first look is when it is told of a process */
 	s->file = samples_file_new(dir, session);
 	s->cgroups = cgroups_new();
-	s->own_namespace = alive_sees_all();
+	s->own_namespace = pid_sees_whole_machine();
 	sigfillset(&all); /* signals are the recorder's */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	bool ok = s->file && !pthread_create(&s->thread, NULL, work, s);

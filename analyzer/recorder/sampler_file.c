@@ -245,7 +245,7 @@ static void end_subject(struct samples_file *f, struct subject *s)
 	s->gone = true;
 }
 
-void samples_file_sweep(struct samples_file *f, enum mt_subject kind, uint64_t key, uint64_t mono_ns)
+void samples_file_end_stale(struct samples_file *f, enum mt_subject kind, uint64_t key, uint64_t mono_ns)
 {
 	for (size_t i = 0; i < f->count; i++) {
 		struct subject *s = f->subjects[i];
@@ -425,7 +425,7 @@ void samples_file_flush(struct samples_file *f, bool now)
 {
 	if (!f->bytes)
 		return;
-	if (!now && f->now - f->first_ns < FLUSH_NS * samples_file_coarseness(f) && f->bytes < FLUSH_BYTES) {
+	if (!now && f->now - f->first_ns < FLUSH_NS * samples_file_slowdown(f) && f->bytes < FLUSH_BYTES) {
 		keep_open(f);
 		return;
 	}
@@ -441,7 +441,7 @@ void samples_file_flush(struct samples_file *f, bool now)
 
 /* A trace may well be larger than its limit in the end, when its processes' raw files turn into blocks; what counts is
  * what is used now. */
-unsigned samples_file_coarseness(const struct samples_file *f)
+unsigned samples_file_slowdown(const struct samples_file *f)
 {
 	const struct mt_session *s = f->session;
 	uint64_t used = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED), limit = s->limit_bytes;

@@ -110,7 +110,7 @@ void look_at_process(struct sampler *s, struct target *t)
 	struct proc_who who;
 	struct figures f = { 0 };
 	if (!t->number)
-		t->number = alive_number(t->who.pid, t->who.pid_ns, t->who.boot_start);
+		t->number = pid_in_own_proc(t->who.pid, t->who.pid_ns, t->who.boot_start);
 	bool there = t->number && sample_process_stat(t->number, &who, &f) && who.start == t->who.boot_start;
 	if (!there || !sample_process_status(t->number, &f)) {
 		t->over = t->number || !t->listed;
@@ -158,7 +158,7 @@ void look_at_mappings(struct sampler *s)
 	bool ok = sample_mappings(t->number, MAPPING_KIB, add_mapping, &(struct mappings){ s, t });
 	look_ends(s, &t->mappings, t->rss, worked_ns() - start);
 	if (ok)
-		samples_file_sweep(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
+		samples_file_end_stale(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
 }
 
 static bool is_target(const struct sampler *s, uint32_t pid)

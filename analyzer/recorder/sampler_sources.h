@@ -64,13 +64,13 @@ void samples_file_add(struct samples_file *f, const struct subject_key *subject,
 
 /* Subjects of that kind that have had no figures since `mono_ns`, and whose first keys are these (key 0 = any), are
  * gone. */
-void samples_file_sweep(struct samples_file *f, enum mt_subject kind, uint64_t key, uint64_t mono_ns);
+void samples_file_end_stale(struct samples_file *f, enum mt_subject kind, uint64_t key, uint64_t mono_ns);
 
 /* Writes the block if it is old or large, or `now` is set. */
 void samples_file_flush(struct samples_file *f, bool now);
 
 /* How many times rarer things are to be looked at, so that disk and limit last. */
-unsigned samples_file_coarseness(const struct samples_file *f);
+unsigned samples_file_slowdown(const struct samples_file *f);
 
 /* ---- /proc ---------------------------------------------------------------------------------------------- */
 

@@ -60,7 +60,7 @@ static int read_blocks(struct record_trace *t, uint64_t size, trace_writer_seen 
 	uint64_t bytes;
 	int e = 0;
 	t->end = sizeof(struct mt_trace_header);
-	while (!e && !t->complete && t->end < size && (bytes = block_at(t->fd, t->end, size, &header)) != 0) {
+	while (!e && !t->complete && t->end < size && (bytes = read_block_header(t->fd, t->end, size, &header)) != 0) {
 		if (t->end + bytes == size && !is_intact(t, t->end, bytes))
 			break;
 		e = show_block(t, &header, seen, context);

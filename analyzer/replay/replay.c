@@ -17,9 +17,9 @@
 /* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
  * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
  * keeps no more than is alive. */
-enum deed_kind { DEED_TAKE, DEED_GIVE, DEED_FAIL, DEED_RESERVE, DEED_MAP, DEED_UNMAP };
-struct deed {
-	enum deed_kind kind;
+enum driver_call_kind { CALL_TAKE, CALL_GIVE, CALL_FAIL, CALL_RESERVE, CALL_MAP, CALL_UNMAP };
+struct driver_call {
+	enum driver_call_kind kind;
 	bool matched; /* the replayed pool has done the same */
 	uint64_t addr, bytes;
 };
@@ -63,7 +63,7 @@ struct span {
 /* Memory of the driver's. */
 struct place {
 	uint64_t addr, bytes;
-	bool pools;       /* a segment of the pool's, or a page of one */
+	bool segment;     /* a segment of the pool's, or a page of one */
 	uint32_t capture; /* that it was taken for; 0 = none */
 	UT_hash_handle hh;
 };
@@ -74,7 +74,7 @@ struct card {
 };
 
 /* Number 0 is the run itself, the others are the cases. */
-struct stage {
+struct pool_state {
 	struct cuda_pool *pool;
 	struct cuda_pool_driver driver;
 	struct card card;
@@ -86,11 +86,11 @@ struct pass;
 struct track {
 	struct pass *pass;
 	size_t number; /* in replay.tracks */
-	struct stage *stages;
+	struct pool_state *pools;
 	struct live *live;
 	struct place *places;
-	struct deed *deeds;
-	size_t deed_count, deed_room;
+	struct driver_call *calls;
+	size_t call_count, call_room;
 	struct span *spans;
 	size_t span_count, span_room, spans_made;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
@@ -114,29 +114,29 @@ struct pass {
 	const struct replay_query *q;
 	struct per_process *processes;
 	unsigned process_count;
-	size_t stages; /* of each track */
+	size_t pools; /* of each track */
 };
 
 /* ---- the driver of the run ------------------------------------------------------------------------------- */
 
-static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
+static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool segment)
 {
 	struct place *place = calloc(1, sizeof(*place)), *old;
 	if (!place)
 		return error_memory();
 	place->addr = addr;
 	place->bytes = bytes;
-	place->pools = pools;
-	place->capture = pools ? t->capture : 0;
+	place->segment = segment;
+	place->capture = segment ? t->capture : 0;
 	HASH_REPLACE(hh, t->places, addr, sizeof(place->addr), place, old);
 	free(old);
 	return 0;
 }
 
-static struct deed *find_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes)
+static struct driver_call *find_call(struct track *t, enum driver_call_kind kind, uint64_t addr, uint64_t bytes)
 {
-	for (size_t i = 0; i < t->deed_count; i++) {
-		struct deed *d = &t->deeds[i];
+	for (size_t i = 0; i < t->call_count; i++) {
+		struct driver_call *d = &t->calls[i];
 		if (!d->matched && d->kind == kind && (!addr || d->addr == addr) && (!bytes || d->bytes == bytes))
 			return d;
 	}
@@ -146,19 +146,19 @@ static struct deed *find_deed(struct track *t, enum deed_kind kind, uint64_t add
 /* A segment: as in the run, or refused as there. Some failures name no size. */
 static uint64_t take_segment(struct track *t, uint64_t bytes)
 {
-	struct deed *took = find_deed(t, DEED_TAKE, 0, bytes), *failed = find_deed(t, DEED_FAIL, 0, bytes);
-	struct deed *d = !took || (failed && failed < took) ? failed : took;
+	struct driver_call *took = find_call(t, CALL_TAKE, 0, bytes), *failed = find_call(t, CALL_FAIL, 0, bytes);
+	struct driver_call *d = !took || (failed && failed < took) ? failed : took;
 	struct place *place = NULL;
 	if (!d) {
 		t->torn = true;
 		return 0;
 	}
 	d->matched = true;
-	if (d->kind == DEED_FAIL)
+	if (d->kind == CALL_FAIL)
 		return 0;
 	HASH_FIND(hh, t->places, &d->addr, sizeof(d->addr), place);
 	if (place) {
-		place->pools = true;
+		place->segment = true;
 		place->capture = t->capture;
 	}
 	return d->addr;
@@ -167,13 +167,13 @@ static uint64_t take_segment(struct track *t, uint64_t bytes)
 /* Pages: each is a mapping of the run's. Where one was refused, those before it were not mapped either. */
 static uint64_t take_pages(struct track *t, uint64_t at, uint64_t bytes)
 {
-	struct deed *d = find_deed(t, DEED_MAP, at, 0), *failed = find_deed(t, DEED_FAIL, 0, 0);
+	struct driver_call *d = find_call(t, CALL_MAP, at, 0), *failed = find_call(t, CALL_FAIL, 0, 0);
 	if (failed && (!d || failed < d)) {
 		failed->matched = true;
 		return 0;
 	}
 	for (uint64_t done = 0; done < bytes; done += d->bytes) {
-		d = find_deed(t, DEED_MAP, at + done, 0);
+		d = find_call(t, CALL_MAP, at + done, 0);
 		if (!d || !d->bytes) {
 			t->torn = true;
 			return 0;
@@ -193,7 +193,7 @@ static uint64_t run_take(void *arg, uint64_t at, uint64_t bytes)
 static uint64_t run_reserve(void *arg, uint64_t bytes)
 {
 	struct track *t = arg;
-	struct deed *d = find_deed(t, DEED_RESERVE, 0, bytes);
+	struct driver_call *d = find_call(t, CALL_RESERVE, 0, bytes);
 	if (!d) {
 		t->torn = true;
 		return RANGES;
@@ -205,13 +205,13 @@ static uint64_t run_reserve(void *arg, uint64_t bytes)
 static void run_give_back(void *arg, uint64_t addr, uint64_t bytes)
 {
 	struct track *t = arg;
-	struct deed *d = find_deed(t, DEED_GIVE, addr, 0);
+	struct driver_call *d = find_call(t, CALL_GIVE, addr, 0);
 	if (d) {
 		d->matched = true;
 		return;
 	}
 	for (uint64_t done = 0; done < bytes; done += d->bytes) {
-		d = find_deed(t, DEED_UNMAP, addr + done, 0);
+		d = find_call(t, CALL_UNMAP, addr + done, 0);
 		if (!d || !d->bytes) {
 			t->torn = true;
 			return;
@@ -268,8 +268,8 @@ static void free_track(struct track *t)
 	struct place *p, *p2;
 	if (!t)
 		return;
-	for (size_t i = 0; t->stages && i < t->pass->stages; i++)
-		cuda_pool_free(t->stages[i].pool);
+	for (size_t i = 0; t->pools && i < t->pass->pools; i++)
+		cuda_pool_free(t->pools[i].pool);
 	HASH_ITER(hh, t->live, l, l2)
 	{
 		HASH_DEL(t->live, l);
@@ -280,9 +280,9 @@ static void free_track(struct track *t)
 		HASH_DEL(t->places, p);
 		free(p);
 	}
-	free(t->stages);
+	free(t->pools);
 	free(t->spans);
-	free(t->deeds);
+	free(t->calls);
 	free(t);
 }
 
@@ -317,7 +317,7 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 static int start_stage(struct track *t, size_t i)
 {
 	const struct replay_track *f = facts_of(t);
-	struct stage *s = &t->stages[i];
+	struct pool_state *s = &t->pools[i];
 	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
 	const uint64_t device = c && c->device_bytes ? c->device_bytes : f->device ? f->device->total_bytes : 0;
 	s->card = (struct card){ .room = !device               ? UINT64_MAX
@@ -340,9 +340,9 @@ static int new_track(struct pass *pass, const struct process *p, uint32_t id, st
 	if (!t)
 		return error_memory();
 	t->pass = pass;
-	t->stages = calloc(pass->stages, sizeof(*t->stages));
-	int e = t->stages ? list_track(t, p, id) : error_memory();
-	for (size_t i = 0; i < pass->stages && !e; i++)
+	t->pools = calloc(pass->pools, sizeof(*t->pools));
+	int e = t->pools ? list_track(t, p, id) : error_memory();
+	for (size_t i = 0; i < pass->pools && !e; i++)
 		e = start_stage(t, i);
 	if (e)
 		free_track(t);
@@ -363,19 +363,19 @@ static int track_of(struct pass *pass, const struct process *p, uint32_t id, str
 
 /* ---- what the driver did ----------------------------------------------------------------------------------- */
 
-static int add_deed(struct track *t, enum deed_kind kind, uint64_t addr, uint64_t bytes)
+static int add_call(struct track *t, enum driver_call_kind kind, uint64_t addr, uint64_t bytes)
 {
-	int e = vec_reserve(t->deeds, t->deed_room, t->deed_count + 1);
+	int e = vec_reserve(t->calls, t->call_room, t->call_count + 1);
 	if (!e)
-		t->deeds[t->deed_count++] = (struct deed){ .kind = kind, .addr = addr, .bytes = bytes };
+		t->calls[t->call_count++] = (struct driver_call){ .kind = kind, .addr = addr, .bytes = bytes };
 	return e;
 }
 
-static void drop_deed(struct track *t, const struct deed *d)
+static void drop_call(struct track *t, const struct driver_call *d)
 {
-	const size_t i = (size_t)(d - t->deeds);
-	memmove(&t->deeds[i], &t->deeds[i + 1], (t->deed_count - i - 1) * sizeof(*t->deeds));
-	t->deed_count--;
+	const size_t i = (size_t)(d - t->calls);
+	memmove(&t->calls[i], &t->calls[i + 1], (t->call_count - i - 1) * sizeof(*t->calls));
+	t->call_count--;
 }
 
 /* Of the first span that ends behind the address. */
@@ -419,39 +419,39 @@ static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
 	int e = put_place(t, addr, bytes, false);
 	if (!e)
 		e = add_span(t, addr, bytes);
-	return e ? e : add_deed(t, DEED_TAKE, addr, bytes);
+	return e ? e : add_call(t, CALL_TAKE, addr, bytes);
 }
 
 static int reserve_place(struct track *t, uint64_t addr, uint64_t bytes)
 {
 	int e = add_span(t, addr, bytes);
-	return e ? e : add_deed(t, DEED_RESERVE, addr, bytes);
+	return e ? e : add_call(t, CALL_RESERVE, addr, bytes);
 }
 
 /* A segment of a graph's pool goes back only when the graph is gone. */
 static void forget_graph(struct track *t, uint32_t capture)
 {
-	for (size_t i = 0; capture && i < t->pass->stages; i++)
-		cuda_pool_forget(t->stages[i].pool, capture);
+	for (size_t i = 0; capture && i < t->pass->pools; i++)
+		cuda_pool_forget(t->pools[i].pool, capture);
 }
 
-/* Freed (DEED_GIVE) or unmapped. The device of such a call is the thread's, which may be another than the memory's. */
-static int give_place(struct per_process *of, enum deed_kind kind, uint64_t addr)
+/* Freed (CALL_GIVE) or unmapped. The device of such a call is the thread's, which may be another than the memory's. */
+static int give_place(struct per_process *of, enum driver_call_kind kind, uint64_t addr)
 {
 	for (size_t i = 0; i < of->room; i++) {
 		struct track *t = of->tracks[i];
 		struct place *place = NULL;
-		struct deed *took;
+		struct driver_call *took;
 		int e = 0;
 		if (t)
 			HASH_FIND(hh, t->places, &addr, sizeof(addr), place);
 		if (!place)
 			continue;
-		if (place->pools) {
-			e = add_deed(t, kind, addr, place->bytes);
+		if (place->segment) {
+			e = add_call(t, kind, addr, place->bytes);
 			forget_graph(t, place->capture);
-		} else if ((took = find_deed(t, DEED_TAKE, addr, 0)))
-			drop_deed(t, took);
+		} else if ((took = find_call(t, CALL_TAKE, addr, 0)))
+			drop_call(t, took);
 		HASH_DEL(t->places, place);
 		free(place);
 		return e;
@@ -462,11 +462,11 @@ static int give_place(struct per_process *of, enum deed_kind kind, uint64_t addr
 /* A free of a segment that did not happen. */
 static int undo_give(struct track *t, uint64_t addr)
 {
-	struct deed *gave = find_deed(t, DEED_GIVE, addr, 0);
+	struct driver_call *gave = find_call(t, CALL_GIVE, addr, 0);
 	if (!gave)
 		return 0;
 	const uint64_t bytes = gave->bytes;
-	drop_deed(t, gave);
+	drop_call(t, gave);
 	return put_place(t, addr, bytes, true);
 }
 
@@ -476,7 +476,7 @@ static void note_failure_beside(struct track *t, uint64_t ns)
 	if (!t->pass->q->failure_ns || ns < t->pass->q->failure_ns || t->failed_beside)
 		return;
 	t->failed_beside = true;
-	outcome_of(t, 0)->failure.cached = cuda_pool_cached(t->stages[0].pool);
+	outcome_of(t, 0)->failure.cached = cuda_pool_cached(t->pools[0].pool);
 }
 
 static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s,
@@ -492,17 +492,17 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 			return reserve_place(t, s->addr, s->size);
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
-		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], DEED_GIVE, s->addr) : 0;
+		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], CALL_GIVE, s->addr) : 0;
 	case MT_DEVICE_UNDO:
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
 	case MT_DEVICE_FAIL:
 		note_failure_beside(t, process_ns(p, s->ticks));
-		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_deed(t, DEED_FAIL, 0, s->addr)
+		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_call(t, CALL_FAIL, 0, s->addr)
 										    : 0;
 	case MT_DEVICE_MAP:
-		return add_deed(t, DEED_MAP, s->addr, s->size);
+		return add_call(t, CALL_MAP, s->addr, s->size);
 	case MT_DEVICE_UNMAP:
-		return give_place(&pass->processes[p->id], DEED_UNMAP, s->addr);
+		return give_place(&pass->processes[p->id], CALL_UNMAP, s->addr);
 	case MT_DEVICE_INFO:
 		t->free_bytes = s->addr;
 		t->total_bytes = s->size;
@@ -527,7 +527,7 @@ static bool may_be_collection(const struct track *t, bool asked, uint64_t least)
 {
 	const struct cuda_pool_settings *s = &facts_of(t)->settings;
 	return asked && least > SMALL_SEGMENT && s->gc_threshold > 0 && s->allowed_bytes != UINT64_MAX &&
-	       (double)cuda_pool_figures(t->stages[0].pool)->reserved > s->gc_threshold * (double)s->allowed_bytes;
+	       (double)cuda_pool_figures(t->pools[0].pool)->reserved > s->gc_threshold * (double)s->allowed_bytes;
 }
 
 /* Segments (pages) of the pool's went back before anything was refused: somebody emptied the cache. */
@@ -535,12 +535,12 @@ static bool was_emptied(const struct track *t)
 {
 	uint64_t least = UINT64_MAX;
 	bool asked = false;
-	for (size_t i = 0; i < t->deed_count && !asked; i++) {
-		const struct deed *d = &t->deeds[i];
-		if (d->kind == DEED_UNMAP || d->kind == DEED_GIVE)
+	for (size_t i = 0; i < t->call_count && !asked; i++) {
+		const struct driver_call *d = &t->calls[i];
+		if (d->kind == CALL_UNMAP || d->kind == CALL_GIVE)
 			least = d->bytes < least ? d->bytes : least;
 		else
-			asked = d->kind == DEED_FAIL || d->kind == DEED_TAKE || d->kind == DEED_MAP;
+			asked = d->kind == CALL_FAIL || d->kind == CALL_TAKE || d->kind == CALL_MAP;
 	}
 	return least != UINT64_MAX && !may_be_collection(t, asked, least);
 }
@@ -550,9 +550,9 @@ static int empty_as_then(struct track *t)
 	int e = 0;
 	if (!was_emptied(t))
 		return 0;
-	for (size_t i = 0; i < t->pass->stages && !e; i++)
-		if (!t->stages[i].ended)
-			e = cuda_pool_empty_cache(t->stages[i].pool);
+	for (size_t i = 0; i < t->pass->pools && !e; i++)
+		if (!t->pools[i].ended)
+			e = cuda_pool_empty_cache(t->pools[i].pool);
 	return e;
 }
 
@@ -560,10 +560,10 @@ static int empty_as_then(struct track *t)
 static void follow_settings(struct track *t)
 {
 	struct replay_track *f = facts_of(t);
-	bool ranges = find_deed(t, DEED_RESERVE, 0, 0), segments = find_deed(t, DEED_TAKE, 0, 0);
+	bool ranges = find_call(t, CALL_RESERVE, 0, 0), segments = find_call(t, CALL_TAKE, 0, 0);
 	if (!f->settings.expandable && ranges && !segments) {
 		f->settings.expandable = true;
-		cuda_pool_set(t->stages[0].pool, &f->settings);
+		cuda_pool_set(t->pools[0].pool, &f->settings);
 	}
 }
 
@@ -638,9 +638,9 @@ static bool is_named_failure(const struct track *t, uint64_t ns)
 static int before_capture(struct track *t, uint32_t capture)
 {
 	int e = 0;
-	for (size_t i = 1; capture && capture != t->capturing && i < t->pass->stages && !e; i++)
-		if (t->pass->q->cases[i - 1].empty_before_captures && !t->stages[i].ended)
-			e = cuda_pool_empty_cache(t->stages[i].pool);
+	for (size_t i = 1; capture && capture != t->capturing && i < t->pass->pools && !e; i++)
+		if (t->pass->q->cases[i - 1].empty_before_captures && !t->pools[i].ended)
+			e = cuda_pool_empty_cache(t->pools[i].pool);
 	t->capturing = capture;
 	return e;
 }
@@ -672,7 +672,7 @@ static void leave_out(struct track *t, struct replay_outcome *o, const struct re
 static int take_in(struct track *t, size_t i, const struct cuda_pool_request *request, const struct replay_moment *at,
 		   bool refused, struct pool_block **block)
 {
-	struct stage *s = &t->stages[i];
+	struct pool_state *s = &t->pools[i];
 	struct replay_outcome *o = outcome_of(t, i);
 	struct cuda_pool_request r = *request;
 	*block = NULL;
@@ -736,7 +736,7 @@ static int learn_stream(struct track *t, uint64_t addr, uint64_t stream)
 static const struct owner *owner_of_failed(struct track *t)
 {
 	const struct replay_segments *g = facts_of(t)->segments;
-	const struct deed *made = find_deed(t, DEED_RESERVE, 0, 0);
+	const struct driver_call *made = find_call(t, CALL_RESERVE, 0, 0);
 	struct span *s = made ? span_at(t, made->addr) : NULL;
 	if (!s)
 		return NULL;
@@ -753,7 +753,7 @@ static uint64_t stream_of_refused(struct track *t, struct cuda_pool_request r)
 		return known->stream;
 	for (size_t i = 0; i < t->stream_count; i++) {
 		r.stream = t->streams[i];
-		if (!cuda_pool_has(t->stages[0].pool, &r))
+		if (!cuda_pool_has(t->pools[0].pool, &r))
 			return r.stream;
 	}
 	return t->streams[0];
@@ -764,7 +764,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	struct replay_track *f = facts_of(t);
 	const bool refused = s->kind == MT_DEVICE_FAIL;
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
-	struct live *l = calloc(1, sizeof(*l) + t->pass->stages * sizeof(l->blocks[0])), *old;
+	struct live *l = calloc(1, sizeof(*l) + t->pass->pools * sizeof(l->blocks[0])), *old;
 	struct cuda_pool_request r = {
 		.bytes = bytes, .stream = x->stream, .capturing = x->capture, .rounded = !refused && !x->other
 	};
@@ -780,7 +780,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	if (refused)
 		r.stream = stream_of_refused(t, r);
 	follow_settings(t);
-	for (size_t i = 0; i < t->pass->stages && !e; i++)
+	for (size_t i = 0; i < t->pass->pools && !e; i++)
 		e = take_in(t, i, &r, at, refused, &l->blocks[i]);
 	t->failed |= refused && is_named_failure(t, at->ns);
 	if (e || refused) {
@@ -804,7 +804,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 static void note_outside(struct track *t)
 {
 	struct replay_track *f = facts_of(t);
-	uint64_t reserved = cuda_pool_figures(t->stages[0].pool)->reserved;
+	uint64_t reserved = cuda_pool_figures(t->pools[0].pool)->reserved;
 	if (t->total_bytes && !f->differs.request && t->total_bytes >= t->free_bytes + reserved)
 		f->outside = t->total_bytes - t->free_bytes - reserved;
 }
@@ -825,7 +825,7 @@ static int note_request(struct pass *pass, const struct process *p, const struct
 	e = request(t, s, x, &at);
 	if (s->kind == MT_DEVICE_FAIL)
 		note_outside(t);
-	t->deed_count = 0;
+	t->call_count = 0;
 	t->torn = false;
 	return e;
 }
@@ -841,13 +841,13 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 		return 0;
 	if (was_emptied(t)) { /* before this block was free */
 		int e = empty_as_then(t);
-		t->deed_count = 0;
+		t->call_count = 0;
 		if (e)
 			return e;
 	}
-	for (size_t i = 0; i < pass->stages; i++)
-		if (l->blocks[i] && !t->stages[i].ended)
-			cuda_pool_give_back(t->stages[i].pool, l->blocks[i]);
+	for (size_t i = 0; i < pass->pools; i++)
+		if (l->blocks[i] && !t->pools[i].ended)
+			cuda_pool_give_back(t->pools[i].pool, l->blocks[i]);
 	HASH_DEL(t->live, l);
 	free(l);
 	return 0;
@@ -896,8 +896,8 @@ static void finish(struct pass *pass)
 		struct per_process *of = &pass->processes[i];
 		for (size_t k = 0; k < of->room; k++) {
 			struct track *t = of->tracks[k];
-			for (size_t stage = 0; t && stage < pass->stages; stage++)
-				outcome_of(t, stage)->figures = *cuda_pool_figures(t->stages[stage].pool);
+			for (size_t stage = 0; t && stage < pass->pools; stage++)
+				outcome_of(t, stage)->figures = *cuda_pool_figures(t->pools[stage].pool);
 			free_track(t);
 		}
 		free(of->tracks);
@@ -906,11 +906,9 @@ static void finish(struct pass *pass)
 }
 
 static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q,
-		    size_t stages)
+		    size_t pools)
 {
-	struct pass pass = {
-		.first = first, .out = out, .q = q, .process_count = reader_processes(r), .stages = stages
-	};
+	struct pass pass = { .first = first, .out = out, .q = q, .process_count = reader_processes(r), .pools = pools };
 	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
 	int e = pass.processes ? read_all(&pass, r) : error_memory();
 	if (pass.processes)
@@ -961,14 +959,14 @@ static void keep_pools(struct replay *out)
 }
 
 /* Another pass over the trace. */
-static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t stages)
+static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t pools)
 {
 	struct reader *r;
-	int e = reader_again(&r, first);
+	int e = reader_open_again(&r, first);
 	if (e)
 		return e;
 	begin_again(out);
-	e = run_pass(out, first, r, q, stages);
+	e = run_pass(out, first, r, q, pools);
 	reader_close(r);
 	return e;
 }

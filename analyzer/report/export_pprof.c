@@ -397,7 +397,7 @@ static int add_gone_stack(struct export *x, const struct allocated *a, struct fr
 {
 	const struct selection *v = x->selection;
 	const struct process *process = reader_process(v->reader, a->process);
-	uint32_t stack = stacks_whole(v->stacks, stacks_of(v->stacks, process, a->node, a->node2));
+	uint32_t stack = stacks_merged(v->stacks, stacks_of(v->stacks, process, a->node, a->node2));
 	const struct moment at = { .kind = (enum model_kind)a->kind,
 				   .device = a->device == MODEL_NO_DEVICE ? NULL : model_device(v->model, a->device) };
 	const struct owner owner = { .category = categories_of(v->categories, stack, LIFETIME_UNKNOWN) };
@@ -428,8 +428,8 @@ static int add_gone(struct export *x)
 		const struct allocated *a = set_record(&p->allocated, n);
 		if (!is_wanted(v, a))
 			continue;
-		stacks_note(v->stacks, reader_process(v->reader, a->process), a->node);
-		stacks_note(v->stacks, reader_process(v->reader, a->process), a->node2);
+		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node);
+		stacks_prepare(v->stacks, reader_process(v->reader, a->process), a->node2);
 	}
 	stacks_look_ahead(v->stacks, NULL);
 	for (uint32_t n = 1; n <= p->allocated.count && e == 0; n++)

@@ -449,7 +449,7 @@ static int run_to_peak(struct snapshot *s, const struct process *p)
 	q.arg = s;
 	q.on_progress = output_progress;
 	forget(s);
-	int e = reader_again(&s->reader, v->reader);
+	int e = reader_open_again(&s->reader, v->reader);
 	if (e == 0)
 		e = model_run(&s->model, s->reader, &q);
 	output_progress_end();
@@ -490,11 +490,11 @@ static void write_frames(struct snapshot *s, uint32_t process, uint32_t node, ui
 {
 	struct stacks *stacks = s->selection->stacks;
 	uint32_t stack = stacks_of(stacks, reader_process(s->selection->reader, process), node, node2);
-	const void *key = (const void *)(uintptr_t)(((uint64_t)stacks_whole(stacks, stack) << 1) | 1);
+	const void *key = (const void *)(uintptr_t)(((uint64_t)stacks_merged(stacks, stack) << 1) | 1);
 	pickle_text(&s->pickle, "frames");
 	if (pickle_recall(&s->pickle, key))
 		return;
-	s->failed = stacks_list_shown(stacks, stacks_whole(stacks, stack), selection_flags(s->selection->options),
+	s->failed = stacks_list_shown(stacks, stacks_merged(stacks, stack), selection_flags(s->selection->options),
 				      &s->frames) < 0 ||
 		    s->failed;
 	pickle_list(&s->pickle);
@@ -690,14 +690,14 @@ static void look_ahead(struct snapshot *s, const struct process *process)
 		const struct event *e = event_at(s, n);
 		if (e->process != process->id)
 			continue;
-		stacks_note(stacks, process, e->node);
-		stacks_note(stacks, process, e->node2);
+		stacks_prepare(stacks, process, e->node);
+		stacks_prepare(stacks, process, e->node2);
 	}
 	for (const struct live *l = s->live; l; l = l->hh.next) {
 		if (l->key.process != process->id)
 			continue;
-		stacks_note(stacks, process, l->node);
-		stacks_note(stacks, process, l->node2);
+		stacks_prepare(stacks, process, l->node);
+		stacks_prepare(stacks, process, l->node2);
 	}
 	stacks_look_ahead(stacks, NULL);
 }

@@ -141,7 +141,7 @@ json_t *json_unread(struct stacks *s)
 {
 	json_t *list = json_array();
 	for (struct symbol_module *m = NULL; (m = symbols_next(stacks_symbols(s), m));)
-		if (symbols_state(m) == SYMBOLS_GIVEN_UP && symbols_wanted(m))
+		if (symbols_state(m) == SYMBOLS_GIVEN_UP && symbols_is_used(m))
 			json_array_append_new(list, json_pack("{s:o, s:s}", "path", json_text(symbols_path(m)), "why",
 							      symbols_why(m)));
 	return list;

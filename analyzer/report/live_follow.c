@@ -207,7 +207,7 @@ static bool say_site(struct live *l, const struct model *m, const struct step_li
 	size_t n = steps_site(timeline_steps(l->timeline), p->process->id, site, 1, x, bytes, blocks);
 	struct growth g = bursts_growth(x, bytes, n && p->source == LOOP_NONE ? n - 1 : n);
 	growth_doubt(&g, model_doubt(m, p->process->id, MODEL_HEAP)); /* nobody knows how much of that is this site's */
-	if (!outlook_goes_on(outlook_of(l->timeline, p, MODEL_HEAP, &g, 0)) || g.certainty == CERTAINTY_LOW)
+	if (!outlook_is_leak(outlook_of(l->timeline, p, MODEL_HEAP, &g, 0)) || g.certainty == CERTAINTY_LOW)
 		return false;
 	bool mapped = (double)model_live(m, p->process->id, MODEL_HEAP) < g.bytes;
 	if (mapped && outlook_gives_way(l->samples, m, p, g.bytes))
@@ -251,7 +251,7 @@ static bool goes_on(const struct live *l, const struct model *m, struct growing 
 {
 	const struct step_list *p = g->list;
 	const struct step_track *t = g->track;
-	return outlook_goes_on(outlook_of_track(l->timeline, p, t, &g->growth)) &&
+	return outlook_is_leak(outlook_of_track(l->timeline, p, t, &g->growth)) &&
 	       g->growth.certainty != CERTAINTY_LOW &&
 	       !(t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g->growth.bytes)) &&
 	       !(t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device));
@@ -285,7 +285,7 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 	const struct selection v = { .model = (struct model *)(uintptr_t)m };
 	const struct step_list *p = g->list;
 	const char *unit = p->source == LOOP_NONE ? "second" : "step";
-	struct forecast f = owner_growth_ahead(p, g->track, &g->growth, room_of(l, m, p, g->track));
+	struct forecast f = owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track));
 	const unsigned processes = join(l, m, g);
 	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
 	if (processes > 1)
@@ -417,7 +417,7 @@ static int find_loops(struct live *l)
 	q.changes_only = true;
 	q.on_progress = on_progress;
 	timeline_attach(l->timeline, &q);
-	int e = reader_again(&r, l->reader);
+	int e = reader_open_again(&r, l->reader);
 	if (e == 0)
 		e = model_run(&m, r, &q);
 	if (e == 0)
@@ -453,7 +453,7 @@ static int open_all(struct live *l, const char *dir)
 {
 	int e = reader_open(&l->reader, &dir, 1, READER_FORCE | READER_FOLLOW);
 	if (e == 0 && reader_find(l->reader, l->options->process, 0) == reader_processes(l->reader))
-		e = reader_no_process(l->reader, l->options->process);
+		e = reader_no_such_process(l->reader, l->options->process);
 	return e ? e : samples_open(&l->samples, l->reader);
 }
 

@@ -71,7 +71,7 @@ static int pick_processes(struct selection *v)
 		v->selected++;
 	}
 	if (v->selected == 0)
-		return reader_no_process(v->reader, what);
+		return reader_no_such_process(v->reader, what);
 	return 0;
 }
 

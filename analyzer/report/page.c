@@ -156,7 +156,7 @@ static void print_start(FILE *f, const struct report *r)
 		"style-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n",
 		page_script_hash, page_style_hash);
 	fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>memtrace: ", f);
-	page_say(f, command);
+	page_print_name(f, command);
 	fprintf(f, "</title>\n<style>%s</style>\n</head>\n<body>\n", page_style);
 }
 

@@ -66,7 +66,7 @@ void page_verdict_print(FILE *f, const struct report *r, const struct page_chang
 /* Text as text: markup means nothing in it. */
 void page_print_text(FILE *f, const char *text);
 /* The same of a name, which may hold anything: what a terminal would hide or obey is '?' here too. Takes the text. */
-void page_say(FILE *f, char *text);
+void page_print_name(FILE *f, char *text);
 /* What memtrace report --all prints, as text. Allocated. */
 char *page_report_text(const struct report *r);
 

@@ -128,8 +128,8 @@ static void look_ahead(const struct selection *v, const struct site_windows *w, 
 	for (size_t i = 0; i < count; i++) {
 		const struct window_site s = site_windows_site(w, i);
 		const struct process *p = reader_process(v->reader, s.process);
-		stacks_note(v->stacks, p, s.node);
-		stacks_note(v->stacks, p, s.node2);
+		stacks_prepare(v->stacks, p, s.node);
+		stacks_prepare(v->stacks, p, s.node2);
 	}
 	stacks_look_ahead(v->stacks, NULL);
 }

@@ -32,7 +32,7 @@ void page_print_text(FILE *f, const char *text)
 		}
 }
 
-void page_say(FILE *f, char *text)
+void page_print_name(FILE *f, char *text)
 {
 	char *clean = NULL;
 	size_t size;
@@ -52,7 +52,7 @@ static void paragraph(FILE *f, const char *class, char *text)
 {
 	if (text && *text) {
 		fprintf(f, "<p class=\"%s\">", class);
-		page_say(f, text);
+		page_print_name(f, text);
 		fputs("</p>\n", f);
 	} else {
 		free(text);
@@ -126,10 +126,10 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 	const char *cause = first_cause(r);
 	char *title = report_device_title(r->selection, d, p), *step = step_text(r, o), exit[32];
 	fputs("<h1><span class=\"tag\">", f);
-	page_say(f, output_format("%s ran out of memory", title ? title : ""));
+	page_print_name(f, output_format("%s ran out of memory", title ? title : ""));
 	fputs("</span> ", f);
-	page_say(f, output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "",
-				  cause ? cause : ""));
+	page_print_name(f, output_format("at %s%s%s%s", DURATION(o->at.ns), step ? step : "", cause ? ": " : "",
+					 cause ? cause : ""));
 	fputs("</h1>\n", f);
 	char *all = o->at.total_bytes == MODEL_UNKNOWN ? strdup("") : output_format(" of %s", BYTES(o->at.total_bytes));
 	char *left = o->at.free_bytes == MODEL_UNKNOWN
@@ -201,12 +201,12 @@ static void print_head(FILE *f, const struct report *r)
 static void print_cause(FILE *f, const struct verdict *v)
 {
 	fputs("<li><b>", f);
-	page_say(f, output_format("%s", verdict_title(v->kind)));
+	page_print_name(f, output_format("%s", verdict_title(v->kind)));
 	fputs("</b> ", f);
-	page_say(f, strdup(v->evidence ? v->evidence : ""));
+	page_print_name(f, strdup(v->evidence ? v->evidence : ""));
 	fputs(" <span class=\"figures\">", f);
-	page_say(f,
-		 output_format("%s, certainty %s", BYTES(v->bytes), certainty_name(verdict_certainty(v->confidence))));
+	page_print_name(f, output_format("%s, certainty %s", BYTES(v->bytes),
+					 certainty_name(verdict_certainty(v->confidence))));
 	fputs("</span></li>\n", f);
 }
 
@@ -221,7 +221,7 @@ static void print_causes(FILE *f, const struct verdicts *v)
 	for (size_t i = 0; i < v->held_count && i < MOST_CAUSES; i++)
 		if (v->held[i].advice) {
 			fputs("<p class=\"do\"><b>Do</b> ", f);
-			page_say(f, strdup(v->held[i].advice));
+			page_print_name(f, strdup(v->held[i].advice));
 			fputs("</p>\n", f);
 			break;
 		}
@@ -230,9 +230,9 @@ static void print_causes(FILE *f, const struct verdicts *v)
 static void row(FILE *f, char *head, const char *text)
 {
 	fputs("<div><dt>", f);
-	page_say(f, head);
+	page_print_name(f, head);
 	fputs("</dt><dd>", f);
-	page_say(f, strdup(text ? text : ""));
+	page_print_name(f, strdup(text ? text : ""));
 	fputs("</dd></div>\n", f);
 }
 
@@ -255,7 +255,7 @@ static void print_others(FILE *f, const struct report *r)
 	fputs("</dl>\n", f);
 }
 
-static const char *mood(const struct report *r)
+static const char *verdict_class(const struct report *r)
 {
 	const enum verdict_status status = r->analysis.diagnosis->verdicts.status;
 	return status == STATUS_OK ? "ok" : status == STATUS_PROBLEM ? "bad" : "unsure";
@@ -268,14 +268,14 @@ static void print_facts(FILE *f, const struct report *r)
 	const unsigned count = reader_processes(reader), hosts = reader_hosts(reader);
 	char *command = p ? report_command(p, 70) : NULL;
 	fputs("<header><b class=\"name\">memtrace</b> <code>", f);
-	page_say(f, strdup(command ? command : "no program"));
+	page_print_name(f, strdup(command ? command : "no program"));
 	fputs("</code> <span>", f);
-	page_say(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
-				  hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
+	page_print_name(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
+					 hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
 	fputs("</span> <span>", f);
-	page_say(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
+	page_print_name(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
 	fputs("</span> <span>", f);
-	page_say(f, output_format("%s", DURATION(reader_duration_ns(reader))));
+	page_print_name(f, output_format("%s", DURATION(reader_duration_ns(reader))));
 	fputs("</span><span class=\"tools\" id=\"tools\"></span></header>\n", f);
 	free(command);
 }
@@ -298,9 +298,9 @@ static void print_change(FILE *f, const json_t *o, const char *name)
 	const json_int_t by = json_integer_value(json_object_get(o, "change_bytes"));
 	const char *figure = json_string_value(json_object_get(o, "figure"));
 	fputs("<li><b>", f);
-	page_say(f, output_format("%s%s", by < 0 ? "-" : "+", BYTES((uint64_t)(by < 0 ? -by : by))));
+	page_print_name(f, output_format("%s%s", by < 0 ? "-" : "+", BYTES((uint64_t)(by < 0 ? -by : by))));
 	fputs("</b> ", f);
-	page_say(f, output_format("%s%s%s", name ? name : "", figure ? ", " : "", figure ? figure : ""));
+	page_print_name(f, output_format("%s%s%s", name ? name : "", figure ? ", " : "", figure ? figure : ""));
 	fputs("</li>\n", f);
 }
 
@@ -328,7 +328,7 @@ void page_verdict_print(FILE *f, const struct report *r, const struct page_chang
 	print_facts(f, r);
 	if (changes)
 		print_changes(f, changes);
-	fprintf(f, "<section class=\"verdict %s\" id=\"verdict\">\n<div>\n", mood(r));
+	fprintf(f, "<section class=\"verdict %s\" id=\"verdict\">\n<div>\n", verdict_class(r));
 	print_head(f, r);
 	if (report_is_trouble(r) && !v->held_count)
 		paragraph(f, "asked", strdup("The cause is unclear: no rule explains it."));

@@ -2,7 +2,7 @@
 #ifndef MT_REPORT_REPORT_H
 #define MT_REPORT_REPORT_H
 
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 #include "analyzer/report/analysis.h"
 
 #include <jansson.h>
@@ -52,7 +52,7 @@ static inline const struct process *report_main_program(const struct report *r)
 /* report_headline.c: the one thing to know where no failure says it; and what to ask next, in commands to be typed as
  * they are. */
 unsigned report_print_headline(const struct report *r, unsigned room);
-unsigned report_print_next(const struct report *r, unsigned room);
+unsigned report_print_more(const struct report *r, unsigned room);
 
 /* HOST: the ledger and the processes in memory. Returns its lines; `room` is how many there are. */
 unsigned report_print_host(const struct report *r, unsigned room);
@@ -99,14 +99,14 @@ bool report_is_trouble(const struct report *r);
 /* The device on which something is wrong; NULL: all is well, or it is the host alone. */
 const struct evidence_device *report_device(const struct report *r);
 /* Each prints nothing where it has nothing to say. */
-unsigned report_print_why(const struct report *r, unsigned room);
+unsigned report_print_causes(const struct report *r, unsigned room);
 unsigned report_print_alive(const struct report *r, unsigned room);
 
 /* The one the screen is about: where the failure or the first cause is, else the device with the most, else the host.
  * */
-const struct diagnosis_space *report_space(const struct report *r);
+const struct diagnosis_space *report_main_space(const struct report *r);
 unsigned report_print_phases(const struct report *r, unsigned room);
-unsigned report_print_do(const struct report *r, unsigned room);
+unsigned report_print_advice(const struct report *r, unsigned room);
 unsigned report_print_unknown(const struct report *r, unsigned room);
 
 void report_print(const struct report *r);

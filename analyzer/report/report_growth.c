@@ -257,7 +257,7 @@ static struct grown find_grown(const struct selection *v, const struct timeline 
 			struct grown g = { .list = p,
 					   .track = &p->tracks[k],
 					   .growth = timeline_growth(p, &p->tracks[k]) };
-			if (!outlook_goes_on(outlook_of_track(c, p, g.track, &g.growth)))
+			if (!outlook_is_leak(outlook_of_track(c, p, g.track, &g.growth)))
 				continue;
 			double high = (double)step_high(g.track, p->count - 1);
 			double part = growth_is_steady(&g.growth) && high > 0 ? g.growth.bytes / high : 0;

@@ -89,7 +89,7 @@ static unsigned print_spike(const struct report *r)
 
 static char *peak_text(const struct report *r)
 {
-	const struct diagnosis_space *s = report_space(r);
+	const struct diagnosis_space *s = report_main_space(r);
 	return s->device == MODEL_NO_DEVICE ? kind_peak(r, is_mapped(r->selection) ? MODEL_MAP : MODEL_HEAP)
 					    : device_peak(r, s);
 }
@@ -226,7 +226,7 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	char *text = peak_text(r);
 	unsigned lines = 1 + output_wrapped(text, 2, 2, output_width(), NULL);
 	free(text);
-	lines += is_mapped(r->selection) && report_space(r)->device == MODEL_NO_DEVICE ? print_spike(r) : 0;
+	lines += is_mapped(r->selection) && report_main_space(r)->device == MODEL_NO_DEVICE ? print_spike(r) : 0;
 	if (!r->leaks.known)
 		return lines;
 	text = health_text(r);
@@ -302,7 +302,7 @@ static void print_questions(const struct question *list, unsigned n, const char 
 }
 
 /* One line, or, where that does not hold them with the trace's name, one line each, as many as there is room for. */
-unsigned report_print_next(const struct report *r, unsigned room)
+unsigned report_print_more(const struct report *r, unsigned room)
 {
 	struct question list[MOST_QUESTIONS];
 	unsigned n = questions(r, list);

@@ -9,26 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct full {
+struct nearly_full {
 	const struct model_device *device; /* NULL: of the host */
 	const char *name;
 	uint64_t used, total, ns;
 };
 
 struct full_list {
-	struct full *items;
+	struct nearly_full *items;
 	size_t count;
 };
 
-static double part_of(const struct full *f)
+static double part_of(const struct nearly_full *f)
 {
 	return f->total ? (double)f->used / (double)f->total : 0;
 }
 
 /* With all that others have, where the driver said how much was free; else what the traced ones have. */
-static struct full full_device(const struct selection *v, const struct model_device *d)
+static struct nearly_full full_device(const struct selection *v, const struct model_device *d)
 {
-	struct full f = { d, d->name, d->layer[LAYER_MEMORY].peak_bytes, d->total_bytes, d->peak.ns };
+	struct nearly_full f = { d, d->name, d->layer[LAYER_MEMORY].peak_bytes, d->total_bytes, d->peak.ns };
 	struct device_ledger l;
 	if (!device_ledger_make(&l, v->model, v->reader, v->samples, v->stacks, d, &d->peak) &&
 	    l.total != MODEL_UNKNOWN && l.free <= l.total) {
@@ -39,7 +39,7 @@ static struct full full_device(const struct selection *v, const struct model_dev
 	return f;
 }
 
-static void add(struct full_list *l, struct full f)
+static void add(struct full_list *l, struct nearly_full f)
 {
 	if (part_of(&f) > REPORT_WARNING && f.used <= f.total)
 		l->items[l->count++] = f;
@@ -49,9 +49,10 @@ static void add(struct full_list *l, struct full f)
 static void add_host(struct full_list *l, const struct host_facts *f)
 {
 	if (f->limit != HOST_KILL_UNKNOWN && f->cgroup_most != HOST_KILL_UNKNOWN)
-		add(l, (struct full){ NULL, "cgroup", f->cgroup_most, f->limit, f->cgroup_most_ns });
+		add(l, (struct nearly_full){ NULL, "cgroup", f->cgroup_most, f->limit, f->cgroup_most_ns });
 	if (f->memory != HOST_KILL_UNKNOWN && f->available_min <= f->memory)
-		add(l, (struct full){ NULL, "machine", f->memory - f->available_min, f->memory, f->available_min_ns });
+		add(l, (struct nearly_full){ NULL, "machine", f->memory - f->available_min, f->memory,
+					     f->available_min_ns });
 }
 
 static int fuller(const void *a, const void *b)
@@ -80,7 +81,7 @@ json_t *report_json_full(const struct report *r)
 	struct full_list l = find(r);
 	json_t *list = json_array();
 	for (size_t i = 0; i < l.count; i++) {
-		const struct full *f = &l.items[i];
+		const struct nearly_full *f = &l.items[i];
 		json_t *o = json_object();
 		json_object_set_new(o, "name", json_text(f->name));
 		json_object_set_new(o, "level", json_string(part_of(f) > REPORT_ALERT ? "alert" : "warning"));
@@ -113,7 +114,7 @@ unsigned report_print_full(const struct report *r)
 		free(l.items);
 		return 0;
 	}
-	const struct full *f = &l.items[first];
+	const struct nearly_full *f = &l.items[first];
 	bool alert = part_of(f) > REPORT_ALERT;
 	char *title = f->device ? report_device_title(r->selection, f->device, NULL) : output_format("the %s", f->name);
 	char *more = l.count > 1 ? output_format("; so %s %zu more", l.count > 2 ? "were" : "was", l.count - 1) : NULL;

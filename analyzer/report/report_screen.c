@@ -1,7 +1,7 @@
 /* The report on one screen, the failure first: the summary, which a terminal of 80x24 holds, or --all, at most 50 lines
  * of 100 columns. */
 #include "analyzer/diagnosis/own_allocator.h"
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 #include "analyzer/report/report.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -607,15 +607,15 @@ static unsigned gaps(const struct report *r, unsigned room)
 #define ALWAYS 100
 
 /* What it is about: nothing is wrong, a device, or the host alone. */
-enum mood { MOOD_WELL, MOOD_DEVICE, MOOD_HOST, MOODS };
+enum trouble { NO_TROUBLE, TROUBLE_DEVICE, TROUBLE_HOST, TROUBLES };
 
 enum form { FORM_BRIEF, FORM_ALL, FORMS };
 
 /* In order of their place, which for one of them is not the same in both forms. Where not all fit those with the lowest
- * worth are left out; worth 0 says nothing in that mood. */
+ * worth are left out; worth 0 says nothing in that case. */
 static const struct part {
 	unsigned (*print)(const struct report *r, unsigned room);
-	int worth[FORMS][MOODS];
+	int worth[FORMS][TROUBLES];
 	unsigned least[FORMS]; /* lines for less than which it is not printed; it is given all that is left */
 } parts[] = {
 	{ print_title, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
@@ -624,8 +624,8 @@ static const struct part {
 	{ kills, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ failures, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_headline, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
-	{ report_print_why, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
-	{ report_print_do, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
+	{ report_print_causes, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_advice, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
 	{ full, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_ledger, { { 75, 90, 20 }, { 75, 90, 20 } }, { 4, 0 } },
 	{ devices, { { 80, 30, 15 }, { 80, 30, 15 } }, { 0, 0 } },
@@ -643,9 +643,9 @@ static const struct part {
 	{ temporary, { { 0, 0, 0 }, { 58, 0, 0 } }, { 0, 0 } },
 	{ survivors, { { 0, 0, 0 }, { 58, 0, 8 } }, { 0, 0 } },
 	{ gaps, { { ALWAYS, ALWAYS, ALWAYS }, { 92, 70, 70 } }, { 0, 0 } },
-	{ report_print_do, { { 0, 0, 0 }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ report_print_advice, { { 0, 0, 0 }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_unknown, { { 70, 70, 70 }, { 95, 95, 95 } }, { 0, 0 } },
-	{ report_print_next, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 2, 0 } },
+	{ report_print_more, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 2, 0 } },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
@@ -660,7 +660,7 @@ struct rendered {
 struct page {
 	const struct report *report;
 	enum form form;
-	enum mood mood;
+	enum trouble trouble;
 	unsigned lines; /* it has */
 	struct rendered list[PARTS];
 };
@@ -737,7 +737,7 @@ static void choose(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			const unsigned left = lines_left(page), least = parts[i].least[page->form];
 			const bool asked = is_asked_for(page->report, &parts[i]);
-			if (parts[i].worth[page->form][page->mood] != worth || (least > left && !asked))
+			if (parts[i].worth[page->form][page->trouble] != worth || (least > left && !asked))
 				continue;
 			const unsigned enough = page->form == FORM_ALL || worth == ALWAYS ? least
 						: left < ENOUGH                           ? left
@@ -755,7 +755,7 @@ static void widen(struct page *page)
 		for (int i = 0; i < PARTS; i++) {
 			struct rendered *r = &page->list[i];
 			const bool gap = r->gap;
-			if (parts[i].worth[page->form][page->mood] != (ALWAYS - n ? ALWAYS - n : ALWAYS) ||
+			if (parts[i].worth[page->form][page->trouble] != (ALWAYS - n ? ALWAYS - n : ALWAYS) ||
 			    !parts[i].least[page->form] || !r->shown || !lines_left(page))
 				continue;
 			render(page, i, r->lines - (gap && page->form == FORM_BRIEF) + lines_left(page));
@@ -784,7 +784,7 @@ static void show(struct page *page)
 			if (!end)
 				break;
 			*end = 0;
-			show_line(line, parts[i].print != report_print_next);
+			show_line(line, parts[i].print != report_print_more);
 		}
 	}
 }
@@ -801,7 +801,7 @@ void report_print(const struct report *r)
 	if (r->brief)
 		output_assume_width(BRIEF_COLUMNS);
 	page.lines = r->brief ? brief_lines() : output_width() < WIDE ? NARROW_LINES : SCREEN_LINES;
-	page.mood = !report_is_trouble(r) ? MOOD_WELL : report_device(r) ? MOOD_DEVICE : MOOD_HOST;
+	page.trouble = !report_is_trouble(r) ? NO_TROUBLE : report_device(r) ? TROUBLE_DEVICE : TROUBLE_HOST;
 	choose(&page);
 	widen(&page);
 	space(&page, PARTS);

@@ -1,5 +1,5 @@
 /* The tables of the report's screen: processes and owners. Each function returns the lines it printed. */
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 #include "analyzer/report/report.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
@@ -388,7 +388,7 @@ unsigned report_print_heap_owners(const struct report *r, unsigned room)
 /* By line. Where something is wrong WHY and ALIVE THEN say it. */
 unsigned report_print_device_owners(const struct report *r, unsigned room)
 {
-	const struct diagnosis_space *s = report_space(r);
+	const struct diagnosis_space *s = report_main_space(r);
 	unsigned lines = r->brief ? 2 : 3, i;
 	uint64_t rest = s->bytes;
 	if (s->device == MODEL_NO_DEVICE || !s->holder_count)

@@ -96,7 +96,7 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 	return lines;
 }
 
-unsigned report_print_why(const struct report *r, unsigned room)
+unsigned report_print_causes(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	const struct evidence_device *d = report_device(r);
@@ -123,7 +123,7 @@ unsigned report_print_why(const struct report *r, unsigned room)
 
 /* ---- what was alive ------------------------------------------------------------------------------------ */
 
-const struct diagnosis_space *report_space(const struct report *r)
+const struct diagnosis_space *report_main_space(const struct report *r)
 {
 	const struct diagnosis *x = r->analysis.diagnosis;
 	const struct evidence_device *d = report_device(r);
@@ -207,7 +207,7 @@ static char *top_lines_text(const struct report *r, const struct diagnosis_space
 
 unsigned report_print_alive(const struct report *r, unsigned room)
 {
-	const struct diagnosis_space *s = report_space(r);
+	const struct diagnosis_space *s = report_main_space(r);
 	bool failed = report_is_trouble(r);
 	char *text = categories_text(s);
 	unsigned lines = 0;
@@ -322,7 +322,7 @@ static bool is_advised(const struct verdicts *v, size_t i)
 	return false;
 }
 
-unsigned report_print_do(const struct report *r, unsigned room)
+unsigned report_print_advice(const struct report *r, unsigned room)
 {
 	const struct verdicts *v = &r->analysis.diagnosis->verdicts;
 	unsigned lines = 0, number = 0;

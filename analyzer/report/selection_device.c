@@ -73,7 +73,7 @@ static int scout(const struct selection *v, struct reader **r, struct model **m)
 	struct model_query q = MODEL_QUERY_ALL;
 	q.on_progress = output_progress;
 	*m = NULL;
-	int e = reader_again(r, v->reader);
+	int e = reader_open_again(r, v->reader);
 	if (e == 0)
 		e = model_run(m, *r, &q);
 	output_progress_end();

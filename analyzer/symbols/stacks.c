@@ -139,7 +139,7 @@ static uint32_t place_of_node(struct stacks *s, const struct process *p, uint32_
 /* In place of a node's id: it is not merged yet, but its place is known. */
 #define NOTED (1u << 31)
 
-void stacks_note(struct stacks *s, const struct process *p, uint32_t node)
+void stacks_prepare(struct stacks *s, const struct process *p, uint32_t node)
 {
 	uint32_t *known;
 	for (const struct mt_node *n; node && (n = process_node(p, node)); node = n->parent) {
@@ -151,10 +151,10 @@ void stacks_note(struct stacks *s, const struct process *p, uint32_t node)
 	}
 }
 
-void stacks_note_all(struct stacks *s, const struct process *p)
+void stacks_prepare_all(struct stacks *s, const struct process *p)
 {
 	for (uint32_t node = p->node_end; node-- > p->node_base;)
-		stacks_note(s, p, node);
+		stacks_prepare(s, p, node);
 }
 
 /* The stack of one node of the process's tree. */
@@ -202,7 +202,7 @@ uint32_t stacks_of_site(struct stacks *s, const struct process *p, uint32_t site
 	return s->maps[p->id].sites[site];
 }
 
-uint32_t stacks_whole(struct stacks *s, uint32_t id)
+uint32_t stacks_merged(struct stacks *s, uint32_t id)
 {
 	if (!(id & PAIR))
 		return id;
@@ -229,7 +229,7 @@ struct stack_gaps stacks_gaps(const struct stacks *s)
 	struct stack_gaps gaps = { 0 };
 	for (struct symbol_module *m = NULL; (m = symbols_next(s->symbols, m));) {
 		const char *path = symbols_path(m);
-		if (path[0] != '/' || !symbols_wanted(m))
+		if (path[0] != '/' || !symbols_is_used(m))
 			continue;
 		if (symbols_state(m) == SYMBOLS_MISSING) {
 			gaps.missing++;

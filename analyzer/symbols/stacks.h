@@ -22,20 +22,20 @@ struct symbols *stacks_symbols(struct stacks *); /* borrowed */
 
 /* What lies at all places of stacks, as symbols_look_ahead() does it: first each node is noted that will be asked for,
  * a stack or one of Python. */
-void stacks_note(struct stacks *, const struct process *p, uint32_t node);
-void stacks_note_all(struct stacks *, const struct process *p); /* of the process's own call tree */
+void stacks_prepare(struct stacks *, const struct process *p, uint32_t node);
+void stacks_prepare_all(struct stacks *, const struct process *p); /* of the process's own call tree */
 void stacks_look_ahead(struct stacks *, symbols_progress *progress);
 
 /* The stack of an event of this process; 0 = none. The frames of node2, the stack in the language above, take the
  * places of the frames of its interpreter (see python_frames.h); that is only done when frames are asked for, as most
- * stacks are never shown. So two ids may be the same stack: stacks_whole() of them is equal. */
+ * stacks are never shown. So two ids may be the same stack: stacks_merged() of them is equal. */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
 /* The same of a site of the process, whose number always means these nodes: it is only looked for once. */
 uint32_t stacks_of_site(struct stacks *, const struct process *p, uint32_t site, uint32_t node, uint32_t node2);
 
 /* The same stack as an id in the merged tree. */
-uint32_t stacks_whole(struct stacks *, uint32_t id);
+uint32_t stacks_merged(struct stacks *, uint32_t id);
 
 /* How many ids of the merged tree there are: they are dense. */
 uint32_t stacks_count(const struct stacks *);

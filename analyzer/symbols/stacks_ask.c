@@ -31,7 +31,7 @@ static uint16_t number_of(struct memo *m, const void *said)
 static uint16_t ask_place(struct stacks *s, struct memo *m, uint32_t place, stack_ask *ask, void *arg)
 {
 	if (m->places[place] == UNASKED) {
-		const struct place *p = stacks_looked(s, place);
+		const struct place *p = stacks_place_facts(s, place);
 		const void *said = NULL;
 		for (size_t i = 0; !said && i < p->frame_count; i++)
 			said = ask(arg, &p->frames[i]);

@@ -22,14 +22,14 @@ void stacks_look_ahead(struct stacks *s, symbols_progress *progress)
 
 size_t stacks_frames(struct stacks *s, uint32_t id, const struct frame **frames)
 {
-	const struct place *p = stacks_looked(s, place_of(s, stacks_whole(s, id)));
+	const struct place *p = stacks_place_facts(s, place_of(s, stacks_merged(s, id)));
 	*frames = p->frames;
 	return p->frame_count;
 }
 
 static enum frame_class class_of(struct stacks *s, uint32_t id, size_t i)
 {
-	const struct place *p = stacks_looked(s, place_of(s, id));
+	const struct place *p = stacks_place_facts(s, place_of(s, id));
 	if (i >= CLASSES_KEPT)
 		return frame_classify(&p->frames[i]);
 	return p->classes >> i * CLASS_BITS & ((1 << CLASS_BITS) - 1);
@@ -41,7 +41,7 @@ bool stack_step(struct stacks *s, struct stack_walk *w)
 	while (w->index >= w->count) { /* a place may have no frames: an evaluator that has left its frame */
 		if (!w->next)
 			return false;
-		w->id = stacks_whole(s, w->next);
+		w->id = stacks_merged(s, w->next);
 		w->count = stacks_frames(s, w->id, &w->frames);
 		w->index = 0;
 		w->next = outer_of(s, w->id);

@@ -104,7 +104,7 @@ uint32_t stacks_spliced(struct stacks *s, uint32_t native, uint32_t python);
 bool stacks_push(struct stacks *s, size_t count, uint32_t node); /* onto the chain */
 
 /* The place with all that is known about it. Until the next place is made. */
-const struct place *stacks_looked(struct stacks *s, uint32_t place);
+const struct place *stacks_place_facts(struct stacks *s, uint32_t place);
 
 static inline uint32_t outer_of(const struct stacks *s, uint32_t node)
 {
@@ -117,7 +117,7 @@ static inline uint32_t place_of(const struct stacks *s, uint32_t node)
 
 static inline bool is_evaluator(struct stacks *s, uint32_t node)
 {
-	return stacks_looked(s, place_of(s, node))->evaluator;
+	return stacks_place_facts(s, place_of(s, node))->evaluator;
 }
 
 /* NULL: it is none. */

@@ -87,10 +87,10 @@ static void look_up(struct stacks *s, struct place *p)
 	if (!p->frame_count)
 		p->frame_count = (uint32_t)symbols_find(s->symbols, p->module, p->address, &p->frames);
 	if (p->module)
-		symbols_want(p->module);
+		symbols_mark_used(p->module);
 }
 
-const struct place *stacks_looked(struct stacks *s, uint32_t place)
+const struct place *stacks_place_facts(struct stacks *s, uint32_t place)
 {
 	struct place *p = &s->places[place];
 	if (p->classes & CLASSES_KNOWN)

@@ -38,7 +38,7 @@ static bool same_name(const struct frame *inner, const struct frame *outer)
 
 static bool speaks(struct stacks *s, uint32_t place, bool own)
 {
-	const struct place *p = stacks_looked(s, place);
+	const struct place *p = stacks_place_facts(s, place);
 	return p->module == PYTHON && p->frame_count && !(p->classes & ((1 << CLASS_BITS) - 1)) && (!own || p->own);
 }
 
@@ -131,7 +131,7 @@ static const struct frame *start_of(struct stacks *s, uint32_t id)
 
 struct stack_site stacks_site(struct stacks *s, uint32_t id, unsigned flags)
 {
-	id = stacks_whole(s, id);
+	id = stacks_merged(s, id);
 	const struct frame *voice = voice_of(s, id);
 	if (voice && flags & STACK_NO_PYTHON && python_is_frame(voice))
 		voice = NULL;
@@ -181,7 +181,7 @@ static bool is_own_code(const struct frame *f)
 const struct frame *stacks_extension(struct stacks *s, uint32_t id)
 {
 	const struct frame *own = NULL;
-	for (struct stack_walk w = { .next = stacks_whole(s, id) }; stack_step(s, &w);) {
+	for (struct stack_walk w = { .next = stacks_merged(s, id) }; stack_step(s, &w);) {
 		if (w.frame->language && !strcmp(w.frame->language, "python"))
 			return own;
 		own = !own && w.class == FRAME_PLAIN && is_own_code(w.frame) ? w.frame : own;

@@ -115,7 +115,7 @@ static int read_places(struct input *i, struct symbol_module *m, uint64_t count)
 		if (!e)
 			e = read_frames(i, frames, frame_count);
 		if (!e && m)
-			e = symbols_know(i->symbols, m, address, frames, frame_count);
+			e = symbols_add_known(i->symbols, m, address, frames, frame_count);
 	}
 	return e;
 }

@@ -4,7 +4,7 @@
 
 #include "analyzer/symbols/symbols.h"
 
-/* Hands all of it to symbols_know(); with NULL it is only checked. Returns 0, also when there is no such file, or an
+/* Hands all of it to symbols_add_known(); with NULL it is only checked. Returns 0, also when there is no such file, or an
  * error that names the file and the offset; then some of it may be known already, but nothing wrong. */
 int symbol_file_read(struct symbols *, const char *dir);
 

@@ -31,7 +31,7 @@ struct place {
 		struct symbol_module *module;
 		uint64_t address;
 	} key;
-	bool told; /* by symbols_know() */
+	bool told; /* by symbols_add_known() */
 	size_t count;
 	struct frame frames[];
 };
@@ -39,7 +39,7 @@ struct place {
 struct symbol_module {
 	UT_hash_handle hh;
 	enum symbol_state state;
-	bool wanted; /* symbols_want() */
+	bool wanted; /* symbols_mark_used() */
 	uint64_t seen_ns;
 	const char *path;
 	const char *why; /* of SYMBOLS_GIVEN_UP */
@@ -218,12 +218,12 @@ struct module_id symbols_id(const struct symbol_module *m)
 	return (struct module_id){ m->path, m->key, m->build_id_bytes, m->seen_ns };
 }
 
-void symbols_want(struct symbol_module *m)
+void symbols_mark_used(struct symbol_module *m)
 {
 	m->wanted = true;
 }
 
-bool symbols_wanted(const struct symbol_module *m)
+bool symbols_is_used(const struct symbol_module *m)
 {
 	return m->wanted;
 }
@@ -348,7 +348,8 @@ void symbols_look_ahead(struct symbols *s, struct symbol_place *places, size_t c
 
 /* ---- symbols that travel ------------------------------------------------------------------------------- */
 
-int symbols_know(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame *frames, size_t count)
+int symbols_add_known(struct symbols *s, struct symbol_module *m, uint64_t address, const struct frame *frames,
+		      size_t count)
 {
 	struct frame own[MAX_FRAMES];
 	struct place *place = place_find(s, m, address);

@@ -69,7 +69,8 @@ void symbols_look_ahead(struct symbols *, struct symbol_place *places, size_t co
 
 /* Says what an address is, so that the module's file is not needed for it. The strings are copied; `name`, `library`
  * and `offset` follow from the others. What was read from the module's own file stays. Returns 0 or -MT_EMEMORY. */
-int symbols_know(struct symbols *, struct symbol_module *, uint64_t address, const struct frame *frames, size_t count);
+int symbols_add_known(struct symbols *, struct symbol_module *, uint64_t address, const struct frame *frames,
+		      size_t count);
 
 /* Lets libdwfl ask the servers of DEBUGINFOD_URLS from now on; without this nothing is ever asked of the network. */
 void symbols_use_servers(struct symbols *);
@@ -78,10 +79,10 @@ void symbols_use_servers(struct symbols *);
  * thread. */
 void symbols_prepare(struct symbols *);
 
-/* Opens no file of a module from now on: only what symbols_know() was told has names. */
+/* Opens no file of a module from now on: only what symbols_add_known() was told has names. */
 void symbols_open_none(struct symbols *);
 
-/* Everything known so far, from files that were as recorded or from symbols_know(): sorted by build id, path and
+/* Everything known so far, from files that were as recorded or from symbols_add_known(): sorted by build id, path and
  * address, to be freed by the caller; what it points to is borrowed. Returns 0 or -MT_EMEMORY. */
 int symbols_places(const struct symbols *, struct symbol_place **places, size_t *count);
 
@@ -90,8 +91,8 @@ const char *symbols_why(const struct symbol_module *);     /* "would take too lo
 struct module_id symbols_id(const struct symbol_module *); /* borrowed */
 
 /* What was looked up of it ahead is in use now; whether that is so. */
-void symbols_want(struct symbol_module *);
-bool symbols_wanted(const struct symbol_module *);
+void symbols_mark_used(struct symbol_module *);
+bool symbols_is_used(const struct symbol_module *);
 const char *symbols_path(const struct symbol_module *);
 
 /* Walks the modules: NULL gives the first, and the last gives NULL. */

@@ -49,7 +49,7 @@ const char *outlook_name(enum outlook o)
 	return names[o];
 }
 
-bool outlook_goes_on(enum outlook o)
+bool outlook_is_leak(enum outlook o)
 {
 	return o == OUTLOOK_LEAKS || o == OUTLOOK_LASTS;
 }

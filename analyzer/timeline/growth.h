@@ -35,7 +35,7 @@ enum outlook {
 };
 
 /* It will meet any limit. */
-bool outlook_goes_on(enum outlook o);
+bool outlook_is_leak(enum outlook o);
 
 enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
 

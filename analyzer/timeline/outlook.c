@@ -13,7 +13,7 @@
 #define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
 #define AT_MOST 0.5  /* ... however long that time was */
 
-bool outlook_is_told(const struct step_list *p)
+bool outlook_steps_are_sure(const struct step_list *p)
 {
 	return p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX ||
 	       p->source == LOOP_OPTIMIZER || p->whole;
@@ -65,7 +65,7 @@ enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enu
 {
 	if (!growth_is_steady(g) || !p->count)
 		return OUTLOOK_NONE;
-	if (kind >= MODEL_PINNED || outlook_is_told(p))
+	if (kind >= MODEL_PINNED || outlook_steps_are_sure(p))
 		return OUTLOOK_LEAKS;
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
 	if (has_stopped(p, g, later))
@@ -112,7 +112,7 @@ enum outlook outlook_of_track(const struct timeline *c, const struct step_list *
 	return outlook_of(c, p, t->kind, g, p->count ? high_behind(t, p->count - 1) : 0);
 }
 
-char *outlook_why_not(enum outlook o, double lasted_s)
+char *outlook_why_no_leak(enum outlook o, double lasted_s)
 {
 	if (o == OUTLOOK_GIVES_WAY)
 		return output_format("by pages of files, which the kernel can drop");

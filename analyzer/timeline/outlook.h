@@ -37,9 +37,9 @@ bool outlook_gives_way(const struct samples *samples, const struct model *m, con
 double outlook_lasted_s(const struct step_list *p, const struct growth *g);
 
 /* Behind "what grew did so": why it is no leak. The caller's to free. */
-char *outlook_why_not(enum outlook o, double lasted_s);
+char *outlook_why_no_leak(enum outlook o, double lasted_s);
 
 /* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */
-bool outlook_is_told(const struct step_list *p);
+bool outlook_steps_are_sure(const struct step_list *p);
 
 #endif

@@ -262,7 +262,7 @@ static void count_entries(struct run *r, uint32_t line, uint64_t ns)
 			r->lines[i].first_ns = ns;
 }
 
-void phases_look(struct phases *s, const struct model_change *c)
+void phases_first_change(struct phases *s, const struct model_change *c)
 {
 	struct run *r = c->process->id < s->count ? s->runs[c->process->id] : NULL;
 	if (!r && !(r = run_of(s, c->process)))

@@ -52,7 +52,7 @@ struct phases *phases_new(void);
 void phases_free(struct phases *s);
 
 /* The first pass: every change. */
-void phases_look(struct phases *s, const struct model_change *c);
+void phases_first_change(struct phases *s, const struct model_change *c);
 
 /* The second pass: every slot, change and level; phases_finish() behind it. */
 void phases_event(struct phases *s, const struct process *p, const struct mt_event *slot, uint32_t thread);

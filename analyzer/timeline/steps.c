@@ -290,9 +290,9 @@ static void change_lives(struct book *b, struct site_book *s, const struct model
 		return;
 	const uint32_t now = site_bucket(b), made = c->bytes < 0 ? bucket_of(b, c->made_ns) : now;
 	if (c->bytes > 0)
-		lifetimes_made(s->lives, now, (uint64_t)c->bytes);
+		lifetimes_add(s->lives, now, (uint64_t)c->bytes);
 	else if (made <= now)
-		lifetimes_freed(s->lives, now, made, (uint64_t)-c->bytes);
+		lifetimes_remove(s->lives, now, made, (uint64_t)-c->bytes);
 }
 
 static void change_site(struct book *b, const struct model_change *c)
@@ -310,7 +310,7 @@ static void change_site(struct book *b, const struct model_change *c)
 			close_site(s, now - 1);
 		open_site(s, now);
 		if (s->lives)
-			lifetimes_look(s->lives, now);
+			lifetimes_begin_stretch(s->lives, now);
 	} else if (!b->recording && s->state == SITE_OPEN) {
 		close_site(s, now);
 	} else if (!b->recording && s->state == SITE_CLOSED && now > s->bucket) {

@@ -79,7 +79,7 @@ static void first_change(void *arg, const struct model_change *change)
 	if (c->on_change)
 		c->on_change(c->arg, change);
 	loop_finder_change(c->finder, change);
-	phases_look(c->phases, change);
+	phases_first_change(c->phases, change);
 }
 
 static void first_level(void *arg, const struct model_level_change *l)
@@ -170,14 +170,14 @@ static int run_again(struct timeline *c, const struct selection *v, const struct
 	q.numbers = first;
 	/* each process's decoded block was among what the model has kept; another thread's arena would not find it */
 	malloc_trim(0);
-	int e = reader_again(&c->reader, reader);
+	int e = reader_open_again(&c->reader, reader);
 	if (e == 0)
 		e = model_run(&m, c->reader, &q);
 	output_progress_end();
 	if (e < 0)
 		return e;
 	model_free(m);
-	reader_rest(c->reader);
+	reader_release(c->reader);
 	timeline_finish(c);
 	timeline_doubt(c, first);
 	if (samples_open(&c->samples, c->reader) < 0)
@@ -204,7 +204,7 @@ int timeline_make(struct timeline **out, const struct selection *v)
 	if (!c)
 		return error_memory();
 	timeline_attach(c, &q);
-	int e = reader_again(&c->first, v->reader);
+	int e = reader_open_again(&c->first, v->reader);
 	if (e == 0)
 		e = model_run(&first, c->first, &q);
 	output_progress_end();

@@ -128,7 +128,7 @@ static bool proc_is_ours(void)
 	return n > 0 && strtol(text, NULL, 10) == (long)getpid();
 }
 
-bool alive_sees_all(void)
+bool pid_sees_whole_machine(void)
 {
 	return proc_is_ours() && namespace_of("self") == FIRST_NAMESPACE;
 }
@@ -143,25 +143,25 @@ static enum alive locate(uint32_t pid, uint64_t ns, uint64_t start, uint32_t *nu
 	return search(pid, ns, start, ours && own == FIRST_NAMESPACE, number);
 }
 
-enum alive alive(uint32_t pid, uint64_t ns, uint64_t start)
+enum alive pid_alive(uint32_t pid, uint64_t ns, uint64_t start)
 {
 	uint32_t number;
 	return locate(pid, ns, start, &number);
 }
 
-uint64_t alive_start(uint32_t pid, uint64_t ns)
+uint64_t pid_start_time(uint32_t pid, uint64_t ns)
 {
 	char path[64];
 	struct proc_stat st;
-	uint32_t number = alive_number(pid, ns, 0);
+	uint32_t number = pid_in_own_proc(pid, ns, 0);
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", number);
 	return number && read_stat(path, &st) ? st.start : 0;
 }
 
-bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns)
+bool pid_started_after(uint32_t pid, uint64_t ns, uint64_t mono_ns)
 {
 	struct timespec boot, mono;
-	uint64_t start = alive_start(pid, ns);
+	uint64_t start = pid_start_time(pid, ns);
 	if (clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_MONOTONIC, &mono))
 		return false;
 	/* in all, so of a start before that too much is taken off */
@@ -169,7 +169,7 @@ bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns)
 	return (double)start / (double)sysconf(_SC_CLK_TCK) - suspended > (double)mono_ns / 1e9 + 2;
 }
 
-uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start)
+uint32_t pid_in_own_proc(uint32_t pid, uint64_t ns, uint64_t start)
 {
 	uint32_t number;
 	return locate(pid, ns, start, &number) == ALIVE_YES ? number : 0;

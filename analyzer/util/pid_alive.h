@@ -14,19 +14,19 @@ enum alive {
 /* Process `pid`, as numbered in the pid namespace whose inode is `ns`, that started at `start` (field 22 of
  * /proc/PID/stat; 0 = unknown). A reused pid and a zombie are not alive; a process whose first thread alone has ended
  * is. */
-enum alive alive(uint32_t pid, uint64_t ns, uint64_t start);
+enum alive pid_alive(uint32_t pid, uint64_t ns, uint64_t start);
 
 /* When it started, as above; 0 if that can't be told. */
-uint64_t alive_start(uint32_t pid, uint64_t ns);
+uint64_t pid_start_time(uint32_t pid, uint64_t ns);
 
 /* Whether it started after that moment of CLOCK_MONOTONIC: then it is another than who was recorded then. Sleep of the
  * machine is in its favour. */
-bool alive_is_later(uint32_t pid, uint64_t ns, uint64_t mono_ns);
+bool pid_started_after(uint32_t pid, uint64_t ns, uint64_t mono_ns);
 
 /* Its number in our /proc, or 0 if it can't be found there. */
-uint32_t alive_number(uint32_t pid, uint64_t ns, uint64_t start);
+uint32_t pid_in_own_proc(uint32_t pid, uint64_t ns, uint64_t start);
 
 /* Are we in the machine's first pid namespace, and /proc is its? */
-bool alive_sees_all(void);
+bool pid_sees_whole_machine(void);
 
 #endif

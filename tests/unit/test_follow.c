@@ -323,7 +323,7 @@ TEST(another_pass_has_the_events_of_the_first)
 	CHECK_EQ(events_of(r->reader), 2000);
 	act(r, 20000);
 	synth_write(r->p, SYNTH_MIXED);
-	CHECK_EQ(reader_again(&again, r->reader), 0);
+	CHECK_EQ(reader_open_again(&again, r->reader), 0);
 	CHECK_EQ(events_of(again), 2000);
 	reader_close(again);
 	reader_close(r->reader);

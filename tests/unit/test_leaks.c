@@ -34,7 +34,7 @@ static void library(void)
 		     sizeof(struct mt_rec_module), path, sizeof(path));
 	struct symbols *symbols = symbols_new();
 	struct symbol_module *module = symbols_module(symbols, &(struct module_id){ path, "", 0, 0 });
-	symbols_know(symbols, module, 0x10000f, &(struct frame){ .function = "gomp_team_start" }, 1);
+	symbols_add_known(symbols, module, 0x10000f, &(struct frame){ .function = "gomp_team_start" }, 1);
 	if (symbol_file_write(symbols, w.synth.dir))
 		abort();
 	symbols_free(symbols);

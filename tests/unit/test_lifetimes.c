@@ -12,16 +12,16 @@ static struct lifetimes_found run(uint32_t stretches, uint32_t lives, uint32_t b
 	struct lifetimes *l = lifetimes_new();
 	uint32_t made[LIFETIMES_STRETCHES] = { 0 };
 	for (uint32_t now = 0; l && now < stretches; now++) {
-		lifetimes_look(l, now);
+		lifetimes_begin_stretch(l, now);
 		made[now] = now >= busy_from ? 2 + (now - busy_from) / 2 : 2;
 		for (uint32_t i = 0; i < made[now]; i++)
-			lifetimes_made(l, now, SIZE);
+			lifetimes_add(l, now, SIZE);
 		uint32_t stay = now >= lives && now - lives >= keeps;
 		for (uint32_t i = stay; now >= lives && i < made[now - lives]; i++)
-			lifetimes_freed(l, now, now - lives, SIZE);
+			lifetimes_remove(l, now, now - lives, SIZE);
 	}
 	if (l)
-		lifetimes_look(l, stretches - 1);
+		lifetimes_begin_stretch(l, stretches - 1);
 	struct lifetimes_found f = lifetimes_since(l, since);
 	lifetimes_free(l);
 	return f;
@@ -56,12 +56,12 @@ TEST(what_is_kept_until_an_epoch_ends_does_not_pass)
 {
 	struct lifetimes *l = lifetimes_new();
 	for (uint32_t now = 0; now < 100; now++) {
-		lifetimes_look(l, now);
+		lifetimes_begin_stretch(l, now);
 		for (uint32_t made = 0; now == 60 && made < now; made++)
-			lifetimes_freed(l, now, made, SIZE);
-		lifetimes_made(l, now, now < 60 ? SIZE : 2 * SIZE);
+			lifetimes_remove(l, now, made, SIZE);
+		lifetimes_add(l, now, now < 60 ? SIZE : 2 * SIZE);
 	}
-	lifetimes_look(l, 99);
+	lifetimes_begin_stretch(l, 99);
 	struct lifetimes_found f = lifetimes_since(l, 61);
 	CHECK_EQ(f.overdue, 0);
 	CHECK(!lifetimes_passes(&f, 60 * SIZE));
@@ -72,12 +72,12 @@ TEST(longer_stretches_say_the_same)
 {
 	struct lifetimes *l = lifetimes_new();
 	for (uint32_t now = 0; now < 100; now++) {
-		lifetimes_made(l, now, SIZE);
+		lifetimes_add(l, now, SIZE);
 		if (now >= 10)
-			lifetimes_freed(l, now, now - 10, SIZE);
+			lifetimes_remove(l, now, now - 10, SIZE);
 	}
 	lifetimes_halve(l);
-	lifetimes_look(l, 49);
+	lifetimes_begin_stretch(l, 49);
 	struct lifetimes_found f = lifetimes_since(l, 25);
 	CHECK_EQ(f.freed, 90 * SIZE);
 	CHECK_EQ(f.since, 50 * SIZE);
@@ -90,13 +90,13 @@ TEST(the_end_comes_behind_the_look)
 {
 	struct lifetimes *l = lifetimes_new();
 	for (uint32_t now = 0; now < 50; now++) {
-		lifetimes_look(l, now);
-		lifetimes_made(l, now, 2 * SIZE);
-		lifetimes_freed(l, now, now, SIZE);
+		lifetimes_begin_stretch(l, now);
+		lifetimes_add(l, now, 2 * SIZE);
+		lifetimes_remove(l, now, now, SIZE);
 	}
 	for (uint32_t made = 0; made < 50; made++)
-		lifetimes_freed(l, 50, made, SIZE);
-	lifetimes_look(l, 51);
+		lifetimes_remove(l, 50, made, SIZE);
+	lifetimes_begin_stretch(l, 51);
 	struct lifetimes_found f = lifetimes_since(l, 0);
 	CHECK_EQ(f.overdue, 48 * SIZE);
 	CHECK(!lifetimes_passes(&f, 50 * SIZE));

@@ -104,7 +104,7 @@ static void on_change(void *arg, const struct model_change *c)
 	if (w.second)
 		phases_change(w.phases, c);
 	else
-		phases_look(w.phases, c);
+		phases_first_change(w.phases, c);
 }
 
 static size_t run(void)

@@ -34,9 +34,9 @@ static void tell(struct symbols *s)
 		{ .function = "outer", .file = "/src/a.cc", .language = "c++", .line = UINT32_MAX },
 	};
 	struct frame unknown = { 0 };
-	CHECK_EQ(symbols_know(s, symbols_module(s, &gone), 0x2000, frames, 2), 0);
-	CHECK_EQ(symbols_know(s, symbols_module(s, &gone), 0x1000, frames + 1, 1), 0);
-	CHECK_EQ(symbols_know(s, symbols_module(s, &nameless), UINT64_MAX, &unknown, 1), 0);
+	CHECK_EQ(symbols_add_known(s, symbols_module(s, &gone), 0x2000, frames, 2), 0);
+	CHECK_EQ(symbols_add_known(s, symbols_module(s, &gone), 0x1000, frames + 1, 1), 0);
+	CHECK_EQ(symbols_add_known(s, symbols_module(s, &nameless), UINT64_MAX, &unknown, 1), 0);
 }
 
 static void check_told(struct symbols *s)

@@ -105,7 +105,7 @@ static CUresult release(const char *function, CUdeviceptr address)
 	if (!address)
 		return CUDA_SUCCESS;
 	driver_lock();
-	struct block *block = block_at(address, DEVICE_KINDS);
+	struct block *block = read_block_header(address, DEVICE_KINDS);
 	if (block)
 		linear_free(function, block);
 	driver_unlock();
@@ -426,7 +426,7 @@ API CUresult cuMemFreeHost(void *address)
 {
 	ALIVE();
 	driver_lock();
-	struct block *block = block_at((uint64_t)(uintptr_t)address, 1 << PINNED);
+	struct block *block = read_block_header((uint64_t)(uintptr_t)address, 1 << PINNED);
 	if (block)
 		unpin("cuMemFreeHost", block);
 	driver_unlock();
@@ -456,7 +456,7 @@ API CUresult cuMemHostUnregister(void *address)
 {
 	ALIVE();
 	driver_lock();
-	struct block *block = block_at((uint64_t)(uintptr_t)address, 1 << REGISTERED);
+	struct block *block = read_block_header((uint64_t)(uintptr_t)address, 1 << REGISTERED);
 	if (block) {
 		note("free", "cuMemHostUnregister", "registered", block->device, block->base, block->bytes, 0, CUDA_SUCCESS);
 		block_remove(block);
@@ -734,7 +734,7 @@ static CUresult close_alias(const char *function, CUdeviceptr address)
 {
 	ALIVE();
 	driver_lock();
-	struct block *block = block_at(address, 1 << ALIAS);
+	struct block *block = read_block_header(address, 1 << ALIAS);
 	if (block) {
 		note("close", function, "alias", block->device, block->base, block->bytes, 0, CUDA_SUCCESS);
 		if (--block->opened == 0)

@@ -215,7 +215,7 @@ API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 {
 	ALIVE();
 	driver_lock();
-	struct block *block = block_at(address, 1 << RESERVATION);
+	struct block *block = read_block_header(address, 1 << RESERVATION);
 	bool good = block && block->bytes == bytes && !mapped_within(address, bytes);
 	if (good) {
 		block_remove(block);
@@ -418,7 +418,7 @@ static CUresult launch(const char *function, CUgraphExec exec)
 	CUresult status = CUDA_SUCCESS;
 	driver_lock();
 	for (size_t i = 0; i < exec->count && status == CUDA_SUCCESS; i++) {
-		struct block *block = block_at(exec->steps[i].address, 1 << GRAPH);
+		struct block *block = read_block_header(exec->steps[i].address, 1 << GRAPH);
 		if (!block || exec->steps[i].frees || block->opened)
 			continue;
 		block->opened = charge(block->device, block->bytes);

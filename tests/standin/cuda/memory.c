@@ -59,7 +59,7 @@ struct block *block_add(uint64_t base, uint64_t size, uint64_t bytes, int device
 	return blocks + i;
 }
 
-struct block *block_at(uint64_t base, int kinds)
+struct block *read_block_header(uint64_t base, int kinds)
 {
 	for (size_t i = position(base); i-- > 0 && blocks[i].base == base;)
 		if (kinds >> blocks[i].kind & 1)

@@ -32,7 +32,7 @@ struct block {
 /* Everything below is called with the driver's lock held. */
 
 struct block *block_add(uint64_t base, uint64_t size, uint64_t bytes, int device, enum kind kind);
-struct block *block_at(uint64_t base, int kinds); /* a set 1 << KIND */
+struct block *read_block_header(uint64_t base, int kinds); /* a set 1 << KIND */
 struct block *block_around(uint64_t address);
 void block_remove(struct block *block);
 struct block *block_first(void);

@@ -1,4 +1,4 @@
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 
 #include <signal.h>
 #include <stdlib.h>
