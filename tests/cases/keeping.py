@@ -268,4 +268,4 @@ def case_a_spike_comes_before_what_a_library_reserved():
     mt.check(found and found[0] <= 6, "line %s" % found)
 
 
-mt.main()
+mt.main(at_once=3)

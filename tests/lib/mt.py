@@ -517,6 +517,21 @@ def main(prefix="case_", at_once=1):
     sys.exit(0 if good else 1)
 
 
+def once(function):
+    """Of the same arguments one call, for all cases that want it, also those that run at the same time."""
+    calls, lock = {}, threading.Lock()
+
+    @functools.wraps(function)
+    def kept(*arguments, **named):
+        with lock:
+            call = calls.setdefault((arguments, *sorted(named.items())), [threading.Lock()])
+        with call[0]:
+            if len(call) == 1:
+                call.append(function(*arguments, **named))
+        return call[1]
+    return kept
+
+
 def variants(*tuples):
     """Runs the case once per tuple of arguments."""
     def mark(function):
