@@ -94,7 +94,8 @@ struct mt_session {
 	uint32_t unrecorded_why; /* atomic: enum mt_loss, or'ed */
 	/* atomic: the same in bytes, in files of blocks; how much of them a recorder that was killed had counted */
 	uint64_t trace_bytes;
-	struct mt_job job; /* of the process that made it; others of the same job may join */
+	struct mt_job job;     /* of the process that made it; others of the same job may join */
+	uint64_t memory_bytes; /* of the machine; 0 = not known */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
     "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I unrecorded_why, Q trace_bytes, "
-    "Q job_pid_ns, Q job_leader_start, I job_group, I job_session")
+    "Q job_pid_ns, Q job_leader_start, I job_group, I job_session, Q memory_bytes")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "

@@ -176,6 +176,20 @@ static int read_boot_id(char id[64])
 	return 1;
 }
 
+/* As the recorder reads it, which may come when a short process is over. */
+static uint64_t machine_memory(void)
+{
+	char buffer[256], line[64];
+	struct mt_lines lines = mt_lines_open("/proc/meminfo", buffer, sizeof(buffer));
+	uint64_t kib = 0;
+
+	if (mt_lines_next(&lines, line, sizeof(line)))
+		for (const char *at = mt_lines_value(line, "MemTotal:"); at && *at >= '0' && *at <= '9'; at++)
+			kib = kib * 10 + (uint64_t)(*at - '0');
+	mt_lines_close(&lines);
+	return kib << 10;
+}
+
 static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 {
 	const char *place;
@@ -188,6 +202,7 @@ static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 	s->bytes = sizeof(*s);
 	s->clock = mt_clock;
 	s->page_bytes = (uint32_t)getauxval(AT_PAGESZ);
+	s->memory_bytes = machine_memory();
 	s->limit_bytes = mt_config.limit_bytes;
 	s->keep_free_bytes = mt_config.keep_free_bytes;
 	s->start_real_ns = mt_clock_ns(CLOCK_REALTIME);

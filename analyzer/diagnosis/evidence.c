@@ -637,9 +637,9 @@ static void set_system(struct diagnosis *x)
 	const struct host_facts *f = host_facts(x->system);
 	const struct host_ledger *l = host_ledger(x->system);
 	h->sampled = f->sampled;
+	h->memory = f->memory;
 	if (!f->sampled)
 		return;
-	h->memory = f->memory;
 	h->limit = f->limit;
 	h->available_min = f->available_min;
 	h->swap_total = f->swap_total;

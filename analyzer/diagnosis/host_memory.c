@@ -288,7 +288,7 @@ static void choose_moment(struct host_memory *s, const struct pass *p)
 static void set_unknown(struct host_memory *s)
 {
 	s->facts = (struct host_facts){
-		.memory = HOST_KILL_UNKNOWN,
+		.memory = s->host && s->host->memory_bytes ? s->host->memory_bytes : HOST_KILL_UNKNOWN,
 		.limit = HOST_KILL_UNKNOWN,
 		.available_min = HOST_KILL_UNKNOWN,
 		.swap_total = HOST_KILL_UNKNOWN,

@@ -16,7 +16,8 @@ static int find_host(struct reader *r, const struct session *s, unsigned *index)
 		}
 	r->hosts[r->host_count] = (struct reader_host){ .index = (unsigned)r->host_count,
 							.name = s->head.host,
-							.boot_id = s->head.boot_id };
+							.boot_id = s->head.boot_id,
+							.memory_bytes = s->head.memory_bytes };
 	*index = (unsigned)r->host_count++;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct reader_host {
 	unsigned index;
 	const char *name;
 	const char *boot_id;
+	uint64_t memory_bytes;  /* 0 = nobody asked */
 	uint64_t start_real_ns; /* wall clock of its first process */
 	unsigned processes;
 };

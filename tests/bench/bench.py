@@ -183,14 +183,19 @@ class Table:
     COLUMNS = ["none", "memtrace", "sample", "no stacks", "heaptrack", "memray"]
 
     def __init__(self, out):
-        self.out = out
+        self.out, self.top, self.rows = out, "", {}  # rows: (heading, name) -> cells, medians or texts by tracer
         self.line("", self.COLUMNS, "target")
+
+    def keep(self, name, cells):
+        self.top = self.top if name.startswith(" ") else name
+        self.rows[self.top, name.strip()] = cells
 
     def line(self, name, cells, target=""):
         print("%-44s %11s" % (name, cells[0]) + "".join(" %19s" % c for c in cells[1:]) + "   " + target, file=self.out, flush=True)
 
     def ratios(self, name, cells, unit, target="", scale=1.0):
         """cells: tracer name -> Samples; the first column is the plain run's figure, the others are multiples of it."""
+        self.keep(name, cells)
         base = cells["none"]
         row = ["%.4g %s" % (base.median * scale, unit)]
         row += [cells[c].ratio(base) if c in cells else "-" for c in self.COLUMNS[1:]]
@@ -198,4 +203,5 @@ class Table:
 
     def figures(self, name, cells, target=""):
         """cells: tracer name -> text."""
+        self.keep(name, cells)
         self.line(name, [cells.get(c, "-") for c in self.COLUMNS], target)

@@ -115,6 +115,13 @@ def case_readme_is_short():
     mt.check(read(os.path.join(mt.TOP, "README.md")).count("\n") <= 200, "README.md has more than 200 lines")
 
 
+def case_readme_says_how_to_be_rid_of_it():
+    """What was installed and built, traces, and the recording itself; and how large traces may become."""
+    text = read(os.path.join(mt.TOP, "README.md"))
+    mt.equal([w for w in ("make uninstall", "make distclean", "`rm -r`", "`unset LD_PRELOAD`", "`MEMTRACE_LIMIT`", "working directory") if w not in text], [],
+             "what README does not name")
+
+
 def case_tests_that_pages_name_exist():
     """`name.py` is a test, with the words behind it in its text; `trials/name.py` a program; `battery` is followed by a kind."""
     rows = [line for line in read(os.path.join(DOCS, "DIAGNOSIS.md")).splitlines() if line.startswith("| ") and (".py`" in line or "`battery`" in line)]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Damaged traces: `memtrace` says in one line which file, where and what, with status 3, or reads on where what was cut
-did not matter. Never a signal, a hang or much memory. The AddressSanitizer build is used where there is one."""
-# timeout: 900
+did not matter. Never a signal, a hang or much memory. The AddressSanitizer build is used where there is one.
+Of what is cut and turned at random this is a fifth; tests/long/fuzz.py has all."""
+# timeout: 400
 import concurrent.futures
 import os
 import random
@@ -142,38 +143,53 @@ def first_block(original):
     return file, block.offset + block.total_bytes
 
 
-def case_cut_at_every_byte_of_the_first_block():
-    """Under AddressSanitizer every eighth; it makes a run ten times as long, and the unit tests of the reader have it, too."""
+HEADERS = 200  # bytes: the file's, the block's, its covers
+
+
+def cut_the_first_block(step):
+    """At every byte of the headers, and each STEP behind. Under AddressSanitizer every eighth of these; it makes a run ten times as long."""
     original = Original("final")
     file, end = first_block(original)
     ways = {False: ((("dump",),), (0, 3), mt.MEMTRACE), True: ((("dump",), ("dump", "--force")), (0, 3), TOOL)}
-    outcomes = all_fine([cut(original, file, size) + ways[size % 8 == 0] for size in range(end + 1)])
-    mt.check(all(o[0].status == 3 for o in outcomes[1:end]), "a block that is cut off is no damage")
+    sizes = [*range(min(HEADERS, end)), *range(HEADERS, end, step), end]
+    outcomes = all_fine([cut(original, file, size) + ways[i % 8 == 0] for i, size in enumerate(sizes)])
+    mt.check(all(o[0].status == 3 for o in outcomes[1:-1]), "a block that is cut off is no damage")
     # The line says where in the file.
     got = all_fine([cut(original, file, end - 1)])[0][0]
     mt.check(re.search(r"\b%s\b.*\b\d+\b" % re.escape(file), got.err), "no offset in: " + got.err)
 
 
-def case_cut_at_1000_random_places():
+def case_cut_in_the_first_block():
+    cut_the_first_block(8)
+
+
+def cut_at_random_places(count):
     chance, attempts = random.Random(SEED), []
     traces = originals()
-    while len(attempts) < 1000:
+    while len(attempts) < count:
         original = chance.choice(traces)
         file = chance.choice(original.files)
         attempts.append(cut(original, file, chance.randrange(used(original.data[file]) + 1)))
-    all_fine([a + ((("dump",),),) for a in attempts[:500]])
-    all_fine([a + ((("dump", "--force"),),) for a in attempts[500:]])
+    all_fine([a + ((("dump", "--force") if i % 2 else ("dump",),),) for i, a in enumerate(attempts)])
 
 
-def case_random_bits():
+def case_cut_at_random_places():
+    cut_at_random_places(200)
+
+
+def random_bits(count):
     chance, attempts = random.Random(SEED), []
     traces = originals()
-    while len(attempts) < 800:
+    while len(attempts) < count:
         original = chance.choice(traces)
         file = chance.choice(original.files)
         position = chance.choice([chance.randrange(used(original.data[file])), chance.randrange(min(512, len(original.data[file])))])
         attempts.append(flip(original, file, position, chance.randrange(8)))
     all_fine([a + ((("dump", "--force") if i % 2 else ("dump",),),) for i, a in enumerate(attempts)])
+
+
+def case_random_bits():
+    random_bits(160)
 
 
 def case_a_flipped_bit_in_a_block_is_noticed():
@@ -185,37 +201,55 @@ def case_a_flipped_bit_in_a_block_is_noticed():
         mt.equal(outcome.status, 3, "status")
 
 
-@mt.variants("report", "peak", "leaks", "timeline", "frag", "check")
-def case_other_commands(command):
+COMMANDS = "report", "peak", "leaks", "timeline", "frag", "check"
+
+
+def other_commands(command, both):
+    """On each file of each trace, cut and with a bit turned; as it is and with --force, or by turns."""
     chance, attempts = random.Random(command), []
     # check looks at all there is in any case, and 1 is its answer to damage
-    ways = ((("check",),), (0, 1, 3)) if command == "check" else (((command,), (command, "--force")), (0, 3))
+    ways = [((("check",),), (0, 1, 3))] * 2 if command == "check" else [(((command,), (command, "--force")), (0, 3))] * 2 if both else [
+        (((command,),), (0, 3)), (((command, "--force"),), (0, 3))]
     for original in originals():
         for file in original.files:
             size = used(original.data[file])
-            attempts.append(cut(original, file, chance.randrange(size)) + ways)
-            attempts.append(flip(original, file, chance.randrange(size), 3) + ways)
+            turn = len(attempts) // 2 % 2
+            attempts.append(cut(original, file, chance.randrange(size)) + ways[turn])
+            attempts.append(flip(original, file, chance.randrange(size), 3) + ways[1 - turn])
     all_fine(attempts)
 
 
-def case_random_bits_of_device_events():
+@mt.variants(*COMMANDS)
+def case_other_commands(command):
+    other_commands(command, both=False)
+
+
+def random_bits_of_device_events(count):
     """What gets past the reader must not confuse the books of devices: any address, class, device or order."""
     chance, attempts, original = random.Random(SEED), [], Original("devices")
     file, commands = original.file(".ring"), ("report", "frag", "peak", "timeline")
-    for i in range(160):
+    for i in range(count):
         attempts.append(flip(original, file, chance.randrange(64, used(original.data[file])), chance.randrange(8)) +
                         (((commands[i % 4], "--force"),),))
     all_fine(attempts)
 
 
-def case_random_bits_of_samples():
+def case_random_bits_of_device_events():
+    random_bits_of_device_events(40)
+
+
+def damaged_samples(count, step):
     """Nothing but the events is read by a dump; reports read what was sampled."""
     original = Original("system")
     data, chance = original.data["samples"], random.Random(SEED)
     attempts = [flip(original, "samples", chance.randrange(len(data)), chance.randrange(8)) +
-                ((("dump", "--samples"), ("report", "--force"), ("timeline", "--json", "--force")),) for _ in range(40)]
-    attempts += [cut(original, "samples", size) + ((("dump", "--samples"), ("report", "--json")),) for size in range(0, len(data), 97)]
+                ((("dump", "--samples"), ("report", "--force"), ("timeline", "--json", "--force")),) for _ in range(count)]
+    attempts += [cut(original, "samples", size) + ((("dump", "--samples"), ("report", "--json")),) for size in range(0, len(data), step)]
     all_fine(attempts)
+
+
+def case_damaged_samples():
+    damaged_samples(10, 97 * 4)
 
 
 def case_empty_files():
@@ -268,4 +302,5 @@ def case_not_a_trace():
         mt.equal(len(got.err.splitlines()), 1, "lines on stderr")
 
 
-mt.main()
+if __name__ == "__main__":
+    mt.main()

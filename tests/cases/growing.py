@@ -2,7 +2,7 @@
 """Growing, or filling? Pairs of programs: what fills and ends, or kept more in its warm-up only, is no leak; what grows by each unit of work, in one
 block, in several processes, or for very long, is one. Report, leaks and live are of one opinion, and bytes and rates are the program's own. All
 languages: tests/long/growing.py."""
-# timeout: 180
+# timeout: 300
 import functools
 import os
 import re

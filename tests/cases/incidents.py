@@ -2,7 +2,6 @@
 """An evaluation that needs too much, and host memory that is nearly full, as programs: the report names the cause, and says nothing of
 the kind of their healthy twins. The other incidents: figures.py."""
 # timeout: 900
-import functools
 import os
 import re
 import sys
@@ -17,7 +16,7 @@ from failures import certain, compare_ledger, compare_ooms, compare_refusals, on
 MIB = 1 << 20
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(name, *arguments):
     """One run of a scenario for all that is asked of it."""
     done = gpu.scenario(name, *arguments, paused=True, timeout=200)
@@ -90,7 +89,7 @@ def case_killed_at_once():
 LIMIT = 1024 * MIB  # 200 MiB more than it takes by itself, which is not the same each time: when libraries give memory back is theirs
 
 
-@functools.lru_cache(None)
+@mt.once
 def sick():
     """It takes all of what it may."""
     return limited(LIMIT, "--fill", str(LIMIT * 96 // 100))
@@ -110,4 +109,4 @@ def case_incident4_healthy():
     mt.equal((done.status, certain(done)), (0, []))
 
 
-mt.main()
+mt.main(at_once=2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memtrace html in a real browser: its figures are those of the other commands, it asks for nothing and obeys no name, and it reads without
 scripts."""
-# timeout: 600
+# timeout: 400
 import functools
 import json
 import os

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """memtrace whatif against PyTorch itself: the run replayed gives each request its own block, and what is said of another setting is what
-PyTorch's own counters say of a run under it. tests/long/replay.py has more programs and settings."""
-# timeout: 600
+PyTorch's own counters say of a run under it. tests/long/replay.py has more programs, settings and graphs."""
+# timeout: 400
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-import gpu
 import mt
 import replays
-from replays import EXPANDABLE, ROOM, ROUNDED, SHORT, SPLIT, run, whatif
+from replays import EXPANDABLE, ROOM, SHORT, run, whatif
 
 
-@mt.variants((None, SHORT), (EXPANDABLE, SHORT), (ROUNDED, ROOM))  # tests/long/replay.py has more
+@mt.variants((None, SHORT), (EXPANDABLE, SHORT))
 def case_the_run_itself(setting, mib):
     replays.check_itself(setting, mib)
 
@@ -30,22 +29,13 @@ def case_emptied_under_a_garbage_collection():
     replays.check_itself(replays.COLLECTED, ROOM)
 
 
-@mt.variants(("expandable_segments:False", 3), (EXPANDABLE, 5))
-def case_graphs(setting, seed):
+def case_graphs():
     """Pools of graphs' own, shared ones, graphs that go; failures in captures and beside them."""
-    done = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/programs/graph_random.py"), str(seed)],
-                   env={"MEMTRACE_PAUSED": "1", "PYTORCH_CUDA_ALLOC_CONF": setting}, devices="420M", context="64M")
-    mt.equal(done.status, 0, done.err[-300:])
-    done.trace.settle()
-    pool = whatif(done.trace)
-    mt.equal(pool["differs"], None, "requests that lie elsewhere")
-    mt.equal([pool["requests_refused"], pool["run"]["retries"]], done.account["ooms_and_retries"], "failures and retries")
-    mt.equal([pool["run"]["most_reserved_bytes"], pool["run"]["most_used_bytes"]], [done.account["most_reserved"], done.account["most_used"]])
+    replays.check_graphs("expandable_segments:False", 3)
 
 
-@mt.variants((EXPANDABLE, SHORT), (SPLIT, SHORT))
-def case_another_setting(other, mib):
-    replays.check_other(None, other, mib)
+def case_another_setting():
+    replays.check_other(None, EXPANDABLE, SHORT)
 
 
 @mt.variants(("--without", "keep", 0), ("--scale", "keep=2.5", 7500000))

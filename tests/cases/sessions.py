@@ -257,6 +257,12 @@ def case_env_in_a_shell(name):
     mt.equal([re.sub("-.*", "", t[len("memtrace-"):]) for t in traces(cwd)], ["busy"])
 
 
+def case_env_says_how_to_undo():
+    """As a comment, which eval skips: it must be the last line."""
+    *lines, last = mt.execute([mt.MEMTRACE, "env"]).out.splitlines()
+    mt.equal((last, [line for line in lines if not line.startswith("export ")]), ("# to undo: eval $(memtrace env --undo)", []), "what it prints")
+
+
 def case_env_keeps_what_is_preloaded():
     libc = mt.library("libm.so.6")
     tool = "LD_PRELOAD='%s' %s env" % (libc, mt.MEMTRACE)

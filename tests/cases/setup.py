@@ -309,6 +309,18 @@ def case_nothing_is_made_for_help():
         mt.equal((done.status, done.err), (0, ""), "status, errors where %s is new" % source)
 
 
+def case_clean_keeps_what_took_long_to_fetch():
+    folder = os.path.join(mt.scratch("clean"), "build")
+    for name in ("venv/bin", "venv-gpu/lib", "page", "analyzer", "tests/programs"):
+        os.makedirs(os.path.join(folder, name))
+        with open(os.path.join(folder, name, "file"), "w", encoding="ascii"):
+            pass
+    mt.equal(make(mt.TOP, "clean", "B=" + folder).status, 0, "status of make clean")
+    mt.equal(sorted(os.listdir(folder)), ["page", "venv", "venv-gpu"], "left by make clean")
+    mt.equal(make(mt.TOP, "distclean", "B=" + folder).status, 0, "status of make distclean")
+    mt.check(not os.path.exists(folder), "left by make distclean")
+
+
 # Makes nothing but the file; says so when two do that at once.
 COMPILER = """
 while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Allocation in signal handlers that interrupt the shim anywhere: nothing is lost that isn't counted."""
-# serial: timers
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Some of the trials of tests/lib/trials.py; tests/long/trials.py has all."""
-# timeout: 900
+"""Some of the trials of tests/lib/trials.py: one for each advice that is followed in another way. tests/long/trials.py has all."""
+# timeout: 600
 import os
 import re
 import sys
@@ -11,7 +11,7 @@ import mt
 import trials
 
 
-@mt.variants("copies_cast", "frag_lengths", "full_later", "expandable_full", "leak_cancelled", "curriculum_lengths")
+@mt.variants("copies_cast", "frag_lengths", "full_later", "leak_cancelled")
 def case_advice_helps(name):
     trials.check(name)
 
@@ -35,22 +35,14 @@ def case_a_unit_of_work_is_a_step():
     mt.between(0.98 * kept, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * kept, "more each step")
 
 
-@mt.variants("leak_behind_loading", "leak_graph_of_all", "leak_rollout", "leak_windows")
+@mt.variants("leak_behind_loading", "leak_windows")
 def case_figures_a_step_are_the_programs(name):
-    """Of three quarters of its units, as PyTorch counts what is in use behind each."""
-    done = trials.run(name, "--account")
-    live, steps = done.account["live"], done.trace.report["steps"]
-    first = len(live) // 4
-    own = (live[-1] - live[first]) / (len(live) - 1 - first)
-    mt.between(done.account["units"] - 1, steps["count"], done.account["units"] + 1, "steps; the first one may have come by other stacks")
-    mt.between(0.98 * own, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * own, "more each step")
-    ends = [s["stack"][:1] for s in done.trace.json("leaks")["sites"] if s["runs_out_at_step"] or s["runs_out_at_s"]]
-    mt.check(not ends or done.account["ended"], "forecasts of a run whose memory has ended: %s" % ends)
+    trials.figures_a_step_are_the_programs(name)
 
 
 def case_a_unit_of_loops_is_a_step():
     """Of requests in which nothing but loops of any length makes blocks."""
-    sick, twin = trials.run("leak_windows"), trials.run("leak_windows", "--twin")
+    sick, twin = trials.traced("leak_windows", "--account"), trials.run("leak_windows", "--twin")
     found = sick.trace.report["steps"]["count"], twin.trace.report["steps"]["count"]
     mt.equal(found, (sick.account["units"] + 1, twin.account["of"]), "steps: the last one is cut off; and the twin's")
 
@@ -68,7 +60,7 @@ def case_what_is_kept_is_counted_from_there_on():
 
 def case_lines_of_others_are_named():
     """Who pins segments, and what a neighbour that is traced holds most of: in the evidence, the sites and, of the neighbour, the advice."""
-    held, = [v for v in trials.run("frag_lengths").trace.report["verdicts"] if v["kind"] == "fragmentation"]
+    held, = [v for v in trials.traced("frag_lengths").trace.report["verdicts"] if v["kind"] == "fragmentation"]
     mt.check(re.search(r"; (frag_lengths\.py:\d+ \w+) pins segments with [\d.]+ MiB unused by [\d.]+ MiB of blocks$", held["evidence"]), held["evidence"])
     mt.check(held["sites"] and all(site.startswith("frag_lengths.py:") for site in held["sites"]), "sites: %s" % held["sites"])
     beside, = [v for v in trials.run("neighbour_loads").trace.report["verdicts"] if v["kind"] == "other_process"]

@@ -69,7 +69,7 @@ class Audit(Host, Devices):
 
     def headline(self):
         """Where no failure comes first: the peak, whose first owner is the one below; and what is alive at the end."""
-        kept, leaks = self.done.books, self.done.trace.json("leaks", "-n", "100000")
+        kept = self.done.books
         firsts = {section: row for section in ("LARGEST MAPPINGS", "LARGEST OWNERS of the", "LARGEST OWNERS of [a-z]+:")
                   for _, row in self.each(r"^ +(FIGURE) +([\d.]+) % ", section)[:1]}
         for line, row in self.each(r"^peak (FIGURE) of [GN]PU (\d+)(?:'s (FIGURE))? at (TIME)(?:, (\d+) % of it .*)?$"):
@@ -91,12 +91,13 @@ class Audit(Host, Devices):
                 self.take(line, row, 4, lambda text: not first or abs(float(text) - float(first[2])) < 0.56, "whose most of it is")
         self.claim(r"^(?:MEMORY|PERHAPS) TROUBLE  [a-z ]+, (FIGURE); nothing failed$", lambda text: text == self.why()[0][0][2].text,
                    what="the first cause's bytes", count=(0, 1))
-        alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
+        alive = sum(p.heap.live_bytes for p in kept.process.values()) - self.done.trace.asked("leaks", "-n", "1")["benign_bytes"]
         self.claim(r"(FIGURE) of the program's own alive(?: at exit)?$", alive, what="what is alive at exit", count=(0, 1))
         # a twin that is well may keep a list of its own
-        growing = [s for s in self.done.trace.json("leaks", "-n", "100000", "--by", "site")["sites"] if s["group"] is not None]
-        self.claim(r"^no cause for alarm: (\d+) sites? grew by (FIGURE) \(memtrace leaks\); ", str(len(growing)), sum(s["grown_bytes"] for s in growing),
-                   what="what grows, as memtrace leaks has it", count=(0, 1))
+        for line, row in self.each(r"^no cause for alarm: (\d+) sites? grew by (FIGURE) \(memtrace leaks\); ")[:1]:
+            growing = [s for s in self.done.trace.asked("leaks", "-n", "100000", "--by", "site")["sites"] if s["group"] is not None]
+            self.take(line, row, 1, str(len(growing)), "how many grow, as memtrace leaks has it")
+            self.take(line, row, 2, sum(s["grown_bytes"] for s in growing), "what they grew by")
 
     def processes(self):
         return len(self.done.books.process)

@@ -254,14 +254,15 @@ class Host(Claims):
             of_library = self.key(found[3]) not in kept.line  # lines of the program call it
             own = 0 if of_library else kept.line[self.key(found[3])].temporary
             self.take(line, found, 2, (0, most) if of_library else (max(own, most) - TEMPORARY_SLACK, own + others.temporary + TEMPORARY_SLACK), "... by the line that has most")
-        leaks = self.done.trace.json("leaks", "-n", "100000")
+        leaks = self.done.trace.asked("leaks", "-n", "1")
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - leaks["benign_bytes"]
         blocks = sum(p.heap.live_blocks for p in kept.process.values()) - leaks["benign_blocks"]
         for line, found in self.each(r"^LEFT ALIVE +(FIGURE) in ([\d,]+) blocks \(not libraries'\), most \((FIGURE)\) of  .*  (PLACE)$"):
             self.take(line, found, 1, alive, "what is left alive")
             self.take(line, found, 2, blocks, "blocks left alive")
             name, number = self.key(found[4])
-            kept_there = sum(s["bytes"] for s in leaks["sites"] if s["benign"] and any(f["line"] == number and os.path.basename(f["file"] or "") == name
+            sites = self.done.trace.asked("leaks", "-n", "100000")["sites"]
+            kept_there = sum(s["bytes"] for s in sites if s["benign"] and any(f["line"] == number and os.path.basename(f["file"] or "") == name
                                                                                        for f in s["stack"]))
             of_library = (name, number) not in kept.line
             size = 0 if of_library else kept.line[name, number].heap.bytes

@@ -1,17 +1,14 @@
-// Opens a page in Chromium and says what it is asked: reads {page, hash, script, modules, javascript, width, height, theme, shot}
-// from stdin; `script` is the body of an async function that is run in the page. Prints one JSON: {value, console, errors,
-// requests, violations}.
-const fs = require("node:fs"), os = require("node:os"), path = require("node:path");
+// Opens pages in Chromium and says what it is asked: reads {page, hash, script, javascript, width, height, theme, keys, shot} from lines of
+// stdin; `script` is the body of an async function that is run in the page. For each it prints a line of JSON: {value, console, errors,
+// requests, dialogs}, or {failed}. One browser is there for all of them; each page has a context of its own.
+// usage: node browse.cjs MODULES CHROMIUM
+const path = require("node:path"), readline = require("node:readline");
+const [modules, executablePath] = process.argv.slice(2);
 
-(async () => {
-  const ask = JSON.parse(fs.readFileSync(0, "utf8"));
-  const { chromium } = require(path.join(ask.modules, "playwright-core"));
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), "memtrace-browser-"));
+async function answer(browser, ask) {
   const said = { value: null, console: [], errors: [], requests: [], dialogs: 0 };
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: ask.chromium, headless: true, offline: true, javaScriptEnabled: ask.javascript !== false,
-    viewport: { width: ask.width || 1400, height: ask.height || 900 }, colorScheme: ask.theme || "light",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  const context = await browser.newContext({
+    offline: true, javaScriptEnabled: ask.javascript !== false, viewport: { width: ask.width || 1400, height: ask.height || 900 }, colorScheme: ask.theme || "light",
   });
   try {
     const page = await context.newPage();
@@ -28,7 +25,16 @@ const fs = require("node:fs"), os = require("node:os"), path = require("node:pat
     if (ask.shot) await page.screenshot({ path: ask.shot });
   } finally {
     await context.close();
-    fs.rmSync(profile, { recursive: true, force: true });
   }
-  process.stdout.write(JSON.stringify(said));
+  return said;
+}
+
+(async () => {
+  const browser = await require(path.join(modules, "playwright-core")).chromium.launch({
+    executablePath, headless: true,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  for await (const line of readline.createInterface({ input: process.stdin }))
+    console.log(JSON.stringify(await answer(browser, JSON.parse(line)).catch(e => ({ failed: String(e.stack) }))));
+  await browser.close();
 })().catch(e => { console.error(e); process.exit(1); });

@@ -7,6 +7,8 @@ import functools
 import json
 import os
 import shutil
+import subprocess
+import threading
 
 import mt
 
@@ -30,12 +32,27 @@ def page(*directories, options=()):
     return path
 
 
+@functools.lru_cache(None)
+def driver():
+    """Of one browser for all pages; it ends with its stdin."""
+    command = ["node", os.path.join(mt.TOP, "tests/lib/browse.cjs"), MODULES, chromium()]
+    return subprocess.Popen(command, env=mt.clean_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+
 def say(path, script="", **more):
     """All that the driver says: value, console, errors, requests, dialogs."""
-    ask = dict(more, page=path, script=script, modules=MODULES, chromium=chromium())
-    done = mt.execute(["node", os.path.join(mt.TOP, "tests/lib/browse.cjs")], stdin=json.dumps(ask).encode())
-    mt.check(done.status == 0, "the browser failed: %s" % done)
-    return json.loads(done.out)
+    child = driver()
+    late = threading.Timer(mt.WAIT, child.kill)
+    late.start()
+    try:
+        child.stdin.write(json.dumps(dict(more, page=path, script=script)) + "\n")
+        child.stdin.flush()
+        line = child.stdout.readline()
+    finally:
+        late.cancel()
+    said = json.loads(line or '{"failed": "it ended, or took longer than %d s"}' % mt.WAIT)
+    mt.check("failed" not in said, "the browser failed: %s" % said)
+    return said
 
 
 def ask(path, script, **more):

@@ -53,7 +53,7 @@ def within(text, low, high, what):
 
 class Claims(screen.Screen):
     def __init__(self, done):
-        super().__init__(done.trace.tool("report").out)
+        super().__init__(done.trace.text)
         self.done, self.rows, self.report = done, join(self.text), done.trace.report
         start = datetime.datetime.strptime(self.report["start"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
         self.origin = int(start.timestamp() * 1e3) * 1000000 - done.real_offset  # as time.monotonic_ns()

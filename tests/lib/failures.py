@@ -91,7 +91,7 @@ def compare_summary(done, verdict):
     """At 80x24: the same failure, the same first cause, what to do about it, and nothing that does not fit."""
     text = done.trace.summary()
     goldens.fits(text, 80, 24)
-    full, seen = screen.Screen(done.trace.tool("report").out), screen.Screen(text)
+    full, seen = screen.Screen(done.trace.text), screen.Screen(text)
     title = re.search(r"^OUT OF MEMORY  \S+ \S+ \((?:\S+, )?(.*)$", full.text, re.M)
     mt.check(title and re.search(r"^OUT OF MEMORY  \S+ \S+ \((?:\S+, )?%s$" % re.escape(title[1]), text, re.M), "the failure: %s" % text)
     wanted, (kind, _, figure, certainty) = full.why()[0][0], seen.why()[0][0]
@@ -103,7 +103,7 @@ def compare_summary(done, verdict):
 
 
 def screen_of(done):
-    text = done.trace.tool("report").out
+    text = done.trace.text
     lines = text.splitlines()
     mt.check(len(lines) <= 50, "the screen has %d lines" % len(lines))
     mt.check(max(map(len, lines)) <= 100, "a line of the screen has %d columns" % max(map(len, lines)))

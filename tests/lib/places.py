@@ -1,6 +1,7 @@
 """Places in Python code as screens name them, `train.py:12 main`: whether there is such a line, in that function or calling it. Files are
 the scenarios', else libraries'."""
 import ast
+import fnmatch
 import functools
 import glob
 import os
@@ -34,11 +35,21 @@ def functions_of(path):
 
 
 @functools.lru_cache(None)
+def libraries():
+    """{name: paths} of all files of libraries."""
+    found = {}
+    for top in (os.path.join(gpu.VENV, "lib"), os.path.join(mt.VENV, "lib"), os.path.join(mt.TOP, "build/venv-mindspore"), os.path.dirname(os.__file__)):
+        for folder, _, names in os.walk(top):
+            for name in names:
+                found.setdefault(name, []).append(os.path.join(folder, name))
+    return found
+
+
+@functools.lru_cache(None)
 def files_of(name):
     """Files of that name (a pattern, too): the scenarios', else libraries'."""
     own = glob.glob(os.path.join(gpu.SCENARIOS, "**", name), recursive=True)
-    folders = [os.path.join(gpu.VENV, "lib"), os.path.join(mt.VENV, "lib"), os.path.join(mt.TOP, "build/venv-mindspore"), os.path.dirname(os.__file__)]
-    return own or [path for folder in folders for path in glob.glob(os.path.join(folder, "**", name), recursive=True)]
+    return own or [path for known in fnmatch.filter(libraries(), name) for path in libraries()[known]]
 
 
 def source(place):

@@ -76,6 +76,18 @@ def check_itself(setting, mib, **more):
     mt.equal(said, real, "the run replayed")
 
 
+def check_graphs(setting, seed):
+    """The same of a run with CUDA graphs."""
+    done = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/programs/graph_random.py"), str(seed)],
+                   env={"MEMTRACE_PAUSED": "1", "PYTORCH_CUDA_ALLOC_CONF": setting}, devices="420M", context="64M")
+    mt.equal(done.status, 0, done.err[-300:])
+    done.trace.settle()
+    pool = whatif(done.trace)
+    mt.equal(pool["differs"], None, "requests that lie elsewhere")
+    mt.equal([pool["requests_refused"], pool["run"]["retries"]], done.account["ooms_and_retries"], "failures and retries")
+    mt.equal([pool["run"]["most_reserved_bytes"], pool["run"]["most_used_bytes"]], [done.account["most_reserved"], done.account["most_used"]])
+
+
 def check_other(setting, changed, mib=ROOM, **more):
     """The request that fails first, or the figures, are those of a real run. Returns that request."""
     said, real = other(setting, changed, mib, **more)

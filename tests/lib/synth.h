@@ -87,6 +87,13 @@ static void synth_save(const struct synth *s, const char *name, const void *data
 		abort();
 }
 
+static SYNTH_UNUSED void synth_save_session(struct synth *s)
+{
+	unsigned char page[4096] = { 0 };
+	memcpy(page, &s->session, sizeof(s->session));
+	synth_save(s, "session", page, sizeof(page));
+}
+
 static SYNTH_UNUSED void synth_begin(struct synth *s)
 {
 	*s = (struct synth){ .dir = "/tmp/memtrace-synth-XXXXXX" };
@@ -97,9 +104,7 @@ static SYNTH_UNUSED void synth_begin(struct synth *s)
 		.start_ticks = SYNTH_START, .start_mono_ns = SYNTH_START, .start_real_ns = SYNTH_REAL, .page_bytes = 4096,
 		.boot_id = "00000000-0000-0000-0000-000000000000", .host = "synth",
 	};
-	unsigned char page[4096] = { 0 };
-	memcpy(page, &s->session, sizeof(s->session));
-	synth_save(s, "session", page, sizeof(page));
+	synth_save_session(s);
 }
 
 static SYNTH_UNUSED void synth_record(struct synth_process *p, uint16_t type, uint64_t ticks, const void *head, size_t head_bytes,

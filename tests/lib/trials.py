@@ -4,6 +4,7 @@ advises. Advice is right if the program then goes on where it failed, or is not 
 A program says in comments: `# standin:` its machine, `# cause:` the first verdicts that are right (or `none`), with `|` between them,
 and `# follow:` what it can follow. It counts its units of work (see tests/trials/trial.py); --twin is the same program without the cause.
 """
+import functools
 import glob
 import os
 import re
@@ -60,12 +61,18 @@ def run(name, *arguments, env=None, traced=True, **machine):
     return done
 
 
+@functools.lru_cache(None)
+def traced(name, *arguments):
+    """One run for all that is asked of it."""
+    return run(name, *arguments)
+
+
 class Trial:
     """One program, what was said of it, and what came of the advice."""
 
     def __init__(self, name):
         self.name, self.about = name, header(name)
-        self.done = run(name)
+        self.done = traced(name)
         report = self.done.trace.report
         self.verdicts = [v for v in report["verdicts"] if v["device"] != "host"]
         self.first = self.verdicts[0] if self.verdicts else None
@@ -107,7 +114,7 @@ class Trial:
 
 def said_of_twin(name):
     """None, or what is wrong with it."""
-    done = run(name, "--twin")
+    done = traced(name, "--twin")
     mt.check(done.account["ended"], "%s --twin did not end: %s" % (name, done.err[-800:]))
     report = done.trace.report
     said = [(v["kind"], v["evidence"]) for v in report["verdicts"]]
@@ -122,3 +129,15 @@ def check(name):
     wrong = Trial(name).wrong()
     mt.check(not wrong, "%s: %s" % (name, wrong))
     twin_is_healthy(name)
+
+
+def figures_a_step_are_the_programs(name):
+    """Of three quarters of its units, as PyTorch counts what is in use behind each."""
+    done = traced(name, "--account")
+    live, steps = done.account["live"], done.trace.report["steps"]
+    first = len(live) // 4
+    own = (live[-1] - live[first]) / (len(live) - 1 - first)
+    mt.between(done.account["units"] - 1, steps["count"], done.account["units"] + 1, "steps; the first one may have come by other stacks")
+    mt.between(0.98 * own, steps["growth"]["cuda:0 pool"]["bytes_per_step"], 1.02 * own, "more each step")
+    ends = [s["stack"][:1] for s in done.trace.json("leaks")["sites"] if s["runs_out_at_step"] or s["runs_out_at_s"]]
+    mt.check(not ends or done.account["ended"], "forecasts of a run whose memory has ended: %s" % ends)

@@ -28,6 +28,15 @@ def case_another_setting(other):
     mt.check(any(failed) and not all(failed), "nothing failed, or all: %s" % failed)
 
 
+def case_as_it_was_with_room():
+    replays.check_itself(replays.ROUNDED, replays.ROOM)
+
+
+@mt.variants(("expandable_segments:False", 3), (replays.EXPANDABLE, 5))
+def case_graphs(setting, seed):
+    replays.check_graphs(setting, seed)
+
+
 @mt.variants(*SEEDS)
 def case_without(seed):
     for mib in (replays.ROOM, replays.SHORT):

@@ -24,6 +24,11 @@ def case_advice_helps(name):
     trials.check(name)
 
 
+@mt.variants("leak_behind_loading", "leak_graph_of_all", "leak_rollout", "leak_windows")
+def case_figures_a_step_are_the_programs(name):
+    trials.figures_a_step_are_the_programs(name)
+
+
 def case_the_page_has_them_all():
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()

@@ -134,10 +134,11 @@ static unsigned group(uint64_t limit, uint64_t current, uint64_t file)
 }
 
 /* Who is on the device as its driver says. */
-static void on_device(uint32_t pid, uint32_t said, const char *name, uint64_t mib)
+static unsigned on_device(uint32_t pid, uint32_t said, const char *name, uint64_t mib)
 {
 	unsigned s = synth_subject(&w.samples, MT_SUBJECT_DEVICE_PROCESS, MT_BACKEND_CUDA, pid, said, "GPU-a", name);
 	FIGURES(s, { MT_DEVICE_PROCESS_bytes, mib * MIB }, { MT_DEVICE_PROCESS_known, 1 });
+	return s;
 }
 
 static void device_has(uint64_t free_mib)
@@ -470,6 +471,36 @@ TEST(who_else_is_on_the_device)
 	CHECK(w.device->explained);
 	CHECK_EQ(w.device->unexplained, 0);
 	end();
+}
+
+/* In a container, where numbers of the driver's are taken for ours only from when we are known to use devices: until
+ * then it lists somebody with our number, who is a neighbour only if there is room for two. */
+TEST(who_has_our_number_may_be_us)
+{
+	static const struct {
+		uint32_t said;
+		uint64_t mib;
+		size_t neighbours;
+	} rows[] = { { 100, 570, 0 }, { 300, 570, 1 }, { 100, 300, 1 } };
+	for (size_t i = 0; i < 3; i++) {
+		begin();
+		fill_pool();
+		now();
+		unsigned somebody = on_device(0, rows[i].said, "", rows[i].mib);
+		device_has(100);
+		w.now += SECOND;
+		driver_refuses(400, 100, 0);
+		pool_gives_up(390);
+		w.now += SECOND;
+		now();
+		synth_gone(&w.samples, somebody);
+		on_device(100, 100, "synth", 570);
+		make();
+		CHECK(w.device->neighbours_known && w.device->self_listed);
+		CHECK_EQ(w.device->neighbours.count, rows[i].neighbours);
+		CHECK_EQ(part("context"), 10);
+		end();
+	}
 }
 
 /* ---- the host -------------------------------------------------------------------------------------------- */

@@ -321,9 +321,7 @@ static void near_limit(struct program *g)
 	s->trace_bytes = trace_bytes(g);
 	s->limit_bytes = 4 * s->trace_bytes;
 	s->used_bytes = s->limit_bytes - s->trace_bytes / 10 * 11;
-	unsigned char page[4096] = { 0 };
-	memcpy(page, s, sizeof(*s));
-	synth_save(&g->s, "session", page, sizeof(page));
+	synth_save_session(&g->s);
 }
 
 static pid_t start(const struct program *g)

@@ -45,14 +45,12 @@ static uint64_t own_start(void)
 
 static void set_session(struct synth *s)
 {
-	unsigned char page[4096] = { 0 };
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	if (f && fgets(s->session.boot_id, sizeof(s->session.boot_id), f))
 		s->session.boot_id[strcspn(s->session.boot_id, "\n")] = 0;
 	if (f)
 		fclose(f);
-	memcpy(page, &s->session, sizeof(s->session));
-	synth_save(s, "session", page, sizeof(page));
+	synth_save_session(s);
 }
 
 static struct synth_process *alive(struct run *r, uint32_t image)

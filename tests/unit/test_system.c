@@ -861,6 +861,26 @@ TEST(without_samples_nothing_is_known)
 	w.samples = (struct synth_samples){ 0 };
 	settle();
 	CHECK(!w.ledger->known && !w.facts->sampled);
+	CHECK_EQ(w.facts->memory, HOST_KILL_UNKNOWN);
+	end();
+}
+
+TEST(how_much_memory_there_is_the_session_knows_too)
+{
+	begin();
+	w.samples = (struct synth_samples){ 0 };
+	w.synth.session.memory_bytes = 1000 * MIB;
+	synth_save_session(&w.synth);
+	settle();
+	CHECK(!w.facts->sampled);
+	CHECK_EQ(w.facts->memory, 1000 * MIB);
+	end();
+	begin(); /* what was sampled is of the run itself */
+	w.synth.session.memory_bytes = 2000 * MIB;
+	synth_save_session(&w.synth);
+	sample_machine();
+	settle();
+	CHECK_EQ(w.facts->memory, 1000 * MIB);
 	end();
 }
 
