@@ -299,7 +299,7 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 		return unknown(
 			out,
 			output_format(
-				"whether %s leaks: %s seems to keep %s more, but their frees may be among the lost events",
+				"whether %s leaks: more of what %s makes seems to stay, %s, but frees may be among the lost events",
 				d->name, open->site ? open->site : "one site", BYTES(open->unproven)));
 	if (!most && d->doubt >= notable(d))
 		return unknown(out, output_format("whether anything on %s leaks: too many events were lost", d->name));

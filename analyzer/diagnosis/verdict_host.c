@@ -317,7 +317,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	const struct evidence_growth *open = most ? NULL : evidence_unproven(h->growth.items, h->growth.count);
 	if (open) {
 		out->evidence = output_format(
-			"whether %s leaks: %s seems to keep %s more, but their frees may be among the lost events",
+			"whether %s leaks: more of what %s makes seems to stay, %s, but frees may be among the lost events",
 			memory_of(open), open->site ? open->site : "one site", BYTES(open->unproven));
 		return FINDING_UNKNOWN;
 	}

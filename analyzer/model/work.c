@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { STRETCHES = 256, RECURS = 4 }; /* RECURS: a stack that allocated so often before is one of a loop */
+enum { STRETCHES = 256, RECURS = 4, LATELY = 4 }; /* RECURS: a stack that allocated so often before is one of a loop */
 #define SHORTEST_NS 4000000u
 
 /* most that was live, and what was live at last; both 0 where nothing happened */
@@ -134,12 +134,19 @@ static uint64_t most_lately(const struct busy *b, size_t from, size_t to)
 	return most;
 }
 
-struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns)
+/* NULL: it did nothing until then. */
+static const struct busy *begun_until(const struct work *w, unsigned process, uint64_t ns)
 {
 	const struct busy *b = process < w->count ? w->list[process] : NULL;
+	return b && b->begun && ns >= b->from_ns ? b : NULL;
+}
+
+struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct busy *b = begun_until(w, process, to_ns);
 	struct work_done done = { 0 };
 	size_t seen = 0, all = 0;
-	if (!b || !b->begun || to_ns < b->from_ns)
+	if (!b)
 		return done;
 	size_t from = less(from_ns, b->from_ns) / b->width_ns, to = (to_ns - b->from_ns) / b->width_ns;
 	to = to < STRETCHES ? to : STRETCHES - 1;
@@ -153,4 +160,45 @@ struct work_done work_between(const struct work *w, unsigned process, uint64_t f
 	done.passing = fmax(done.made - (double)kept, 0);
 	done.busy = all ? (double)seen / (double)all : 0;
 	return done;
+}
+
+/* What was live for sure when that stretch began, since what a turn needs comes and goes. */
+static uint64_t least_before(const struct busy *b, size_t from)
+{
+	uint64_t least = live_before(b, from);
+	for (size_t i = 1; i < LATELY && i < from; i++)
+		least = lower(least, live_before(b, from - i));
+	return least;
+}
+
+struct work_behind work_behind(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct busy *b = begun_until(w, process, to_ns);
+	struct work_behind behind = { 0 };
+	if (!b)
+		return behind;
+	/* the stretch that the moment is in belongs to what was before, and the last one to how the process ends */
+	size_t from = less(from_ns, b->from_ns) / b->width_ns, to = (to_ns - b->from_ns) / b->width_ns, making = 0;
+	to = to < STRETCHES ? to : STRETCHES;
+	for (size_t i = from + 1; i < to; i++)
+		making += b->stretches[i].made > 0;
+	behind.making = to > from + 1 ? (double)making / (double)(to - from - 1) : 0;
+	behind.had = (double)least_before(b, from);
+	behind.freed = fmax(behind.had - (double)live_before(b, from + (to - from) / 2), 0);
+	return behind;
+}
+
+uint64_t work_rests_since(const struct work *w, unsigned process, uint64_t to_ns)
+{
+	const struct busy *b = begun_until(w, process, to_ns);
+	size_t to = b ? (to_ns - b->from_ns) / b->width_ns : 0, since = to, making = 0;
+	to = since = to < STRETCHES ? to : STRETCHES;
+	for (size_t i = to; i-- > 0;) {
+		making += b->stretches[i].made > 0;
+		if ((double)making < WORK_RESTS * (double)(to - i))
+			since = i;
+	}
+	while (since < to && b->stretches[since].made)
+		since++;
+	return since < to ? b->from_ns + since * b->width_ns : to_ns;
 }

@@ -20,6 +20,15 @@ struct work_done {
 	double busy; /* the part of the time in which something was freed, 0 to 1 */
 };
 
+#define WORK_RESTS 0.1 /* of the time, in which something is made: where it is less the process does not work */
+
+/* How it went on behind a moment. */
+struct work_behind {
+	double making; /* the part of the time in which something was made, 0 to 1 */
+	double had;    /* bytes that were live then */
+	double freed;  /* of these what was not after half of the time */
+};
+
 struct work *work_new(void); /* NULL when there is no memory */
 void work_free(struct work *w);
 
@@ -27,5 +36,9 @@ void work_free(struct work *w);
 void work_change(struct work *w, const struct model_change *c);
 
 struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
+struct work_behind work_behind(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
+
+/* Since when, until then, it has made next to nothing; `to_ns`: it makes something still. */
+uint64_t work_rests_since(const struct work *w, unsigned process, uint64_t to_ns);
 
 #endif

@@ -12,6 +12,7 @@
 #define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
 #define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
 #define AT_MOST 0.5  /* ... however long that time was */
+#define TORN    0.25 /* of what grew, that is freed in the first half of the time behind it: the program cleans up */
 
 bool outlook_steps_are_sure(const struct step_list *p)
 {
@@ -27,12 +28,25 @@ static uint64_t began_ns(const struct step_list *p, const struct growth *g)
 	return p->steps[0].begin_ns;
 }
 
-static bool has_stopped(const struct step_list *p, const struct growth *g, double later)
+/* What came behind the loop that made it grow. */
+enum after { NOTHING, CLEANS, RESTS, WORKS_ON };
+
+static enum after after_loop(const struct timeline *c, const struct step_list *p, const struct growth *g, double later)
 {
 	uint64_t end = p->steps[p->count - 1].end_ns;
 	double during = (double)less(end, began_ns(p, g)), behind = (double)less(p->process->end_ns, end);
-	return p->source == LOOP_SITES && behind > GOES_ON * during &&
-	       later < fmin(LATER * fmax(1, behind / during), AT_MOST) * g->bytes;
+	if (p->source != LOOP_SITES || behind <= GOES_ON * during ||
+	    later >= fmin(LATER * fmax(1, behind / during), AT_MOST) * g->bytes)
+		return NOTHING;
+	struct work_behind done = work_behind(timeline_work(c), p->process->id, end, p->process->end_ns);
+	if (done.making >= WORK_RESTS || p->thinned)
+		return WORKS_ON;
+	return done.freed >= TORN * g->bytes ? CLEANS : RESTS;
+}
+
+static void at_most_medium(struct growth *g)
+{
+	g->certainty = g->certainty > CERTAINTY_MEDIUM ? CERTAINTY_MEDIUM : g->certainty;
 }
 
 /* It is a loop's stacks that make most of it, or that make most of what passes: a load before them may be larger than
@@ -68,13 +82,17 @@ enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enu
 	if (kind >= MODEL_PINNED || outlook_steps_are_sure(p))
 		return OUTLOOK_LEAKS;
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
-	if (has_stopped(p, g, later))
+	const bool is_long = (double)less(to, from) >= OUTLOOK_LONG_S * 1e9;
+	const enum after after = after_loop(c, p, g, later);
+	if (after == WORKS_ON || (after == RESTS && !is_long))
 		return OUTLOOK_STOPPED;
+	if (after == RESTS)
+		at_most_medium(g);
 	if (is_sure(p, g) && works(c, p, g, from, to))
 		return OUTLOOK_LEAKS;
-	if ((double)less(to, from) < OUTLOOK_LONG_S * 1e9)
+	if (!is_long)
 		return OUTLOOK_FILLS;
-	g->certainty = g->certainty > CERTAINTY_MEDIUM ? CERTAINTY_MEDIUM : g->certainty;
+	at_most_medium(g);
 	return OUTLOOK_LASTS;
 }
 

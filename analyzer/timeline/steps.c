@@ -14,6 +14,8 @@
 #define MORE_WORK    0.05  /* of the usual number of allocations ... */
 #define FAR          8.0   /* ... and times the median deviation from it: not a plain step */
 #define SETTLED      3     /* steps, after which what is old is what a loop begins with */
+#define LONG_REST    0.1   /* of the time: shorter ends growth leaves out itself */
+#define CLEANED      0.25  /* of what was live, and is freed in the first half of the rest */
 #define LEAST_BYTES  4096u /* sites that never hold as much at a low point get no history */
 
 enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
@@ -782,11 +784,46 @@ static void finish_book(struct book *b)
 	b->open = false;
 }
 
-void steps_finish(struct steps *s)
+/* Entries that are over by then. */
+static size_t entries_until(const struct step_list *p, uint64_t ns)
 {
-	for (size_t i = 0; i < s->count; i++)
+	size_t n = p->count;
+	while (n > 1 && p->steps[n - 1].end_ns > ns)
+		n--;
+	return n;
+}
+
+static bool rises_behind(const struct step_list *p, size_t entries)
+{
+	for (size_t k = 0; k < p->track_count; k++)
+		for (size_t i = entries; i < p->count; i++)
+			if (step_low(&p->tracks[k], i) > step_high(&p->tracks[k], entries - 1))
+				return true;
+	return false;
+}
+
+/* Windows of time in which a program only frees what it had on its heap say nothing of how that grew. */
+static void leave_out_cleaning(struct book *b, const struct work *w)
+{
+	const struct process *p = b->list.process;
+	const uint64_t since = work_rests_since(w, p->id, p->end_ns);
+	const struct work_behind rest = work_behind(w, p->id, since, p->end_ns);
+	const size_t entries = entries_until(&b->list, since);
+	if (!entries || rest.freed < CLEANED * rest.had || rises_behind(&b->list, entries) ||
+	    (double)less(p->end_ns, since) < LONG_REST * (double)less(p->end_ns, p->start_ns))
+		return;
+	b->list.count = entries;
+	b->index = lower(b->index, less(since, p->start_ns) >> WINDOW_SHIFT);
+}
+
+void steps_finish(struct steps *s, const struct work *w)
+{
+	for (size_t i = 0; i < s->count; i++) {
 		if (s->books[i])
 			finish_book(s->books[i]);
+		if (s->books[i] && s->books[i]->list.source == LOOP_NONE)
+			leave_out_cleaning(s->books[i], w);
+	}
 }
 
 void steps_doubt(struct steps *s, const struct model *m)

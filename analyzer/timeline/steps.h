@@ -14,6 +14,7 @@
 #define MT_TIMELINE_STEPS_H
 
 #include "analyzer/model/lifetimes.h"
+#include "analyzer/model/work.h"
 #include "analyzer/timeline/loop_finder.h"
 #include "analyzer/timeline/step_shape.h"
 
@@ -77,7 +78,7 @@ void steps_free(struct steps *s);
 void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void steps_change(struct steps *s, const struct model_change *c);
 void steps_level(struct steps *s, const struct model_level_change *l);
-void steps_finish(struct steps *s);
+void steps_finish(struct steps *s, const struct work *w);
 
 /* What lost events leave open of the tracks, as this model knows. */
 void steps_doubt(struct steps *s, const struct model *m);

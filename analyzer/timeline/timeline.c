@@ -145,7 +145,7 @@ void timeline_attach_second(struct timeline *c, struct model_query *q)
 
 void timeline_finish(struct timeline *c)
 {
-	steps_finish(c->steps);
+	steps_finish(c->steps, c->work);
 	phases_finish(c->phases);
 }
 

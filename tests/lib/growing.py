@@ -12,9 +12,13 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "loads": "ten long turns read and end", "filled": "one block doubled in a warm-up only", "pushes": "one block doubled, and nothing else is done",
          "piles": "a pool of processes each epoch, never closed", "closes": "a pool each epoch, closed and joined", "pooled": "one pool for all epochs",
          "frees": "an extension frees its answers",
-         "waits": "keeps more with each unit, every tenth of which waits", "pairs": "two lines keep more with each unit"}
+         "waits": "keeps more with each unit, every tenth of which waits", "pairs": "two lines keep more with each unit",
+         "cleans": "keeps more with each unit, then cleans up for as long",
+         "dozes": "keeps more for longer than 20 s, then waits", "computes": "reads for 5 s, then computes without memory", "memo": "a cached function is asked for more, then dropped before a rest",
+         "recalls": "a cached function is asked the same again, then dropped before a rest",
+         "layers": "one line makes, another keeps", "values": "one line makes, another keeps a number of it"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
-SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs"}
+SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs", "cleans", "dozes", "memo", "layers"}
 RATE = "300K/s"  # growth that leaks --fail-over does not allow
 
 
@@ -38,12 +42,12 @@ def java(form):
     return ["java", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-Xms8m", "-Xmx512m", "-cp", classes, "Grows", form]
 
 
-C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads", "waits", "pairs")
+C = (*COMMON, "block", "shared", "private", "file", "forks", "stages", "renews", "turns", "loads", "waits", "pairs", "cleans", "dozes", "computes")
 CPP = (*COMMON, "block", "filled", "pushes")
 POOLS = ("piles", "closes", "pooled")
 LANGUAGES = {
     "c": Language(lambda form: [mt.program("grows"), form], C), "c++": Language(lambda form: [mt.program("vectors"), form], CPP),
-    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block", "turns")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
+    "python": Language(lambda form: [mt.python(), os.path.join(FOLDER, "grows.py"), form], (*COMMON, "block", "turns", "memo", "recalls", "layers", "values")), "perl": Language(script("perl", "grows.pl"), needs="perl"),
     "mawk": Language(script("mawk", "-f", "grows.awk"), needs="mawk"), "gawk": Language(script("gawk", "-f", "grows.awk"), needs="gawk"),
     "lua": Language(script("lua5.4", "grows.lua"), needs="lua5.4"), "ruby": Language(script("ruby", "grows.rb"), needs="ruby"),
     "node": Language(script("node", "grows.js"), needs="node"), "php": Language(script("php", "-n", "grows.php"), needs="php"),

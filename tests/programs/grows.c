@@ -2,7 +2,8 @@
  * unit of work: in a list, a cache, in one block that it makes larger, in shared memory, in private copies of a file; or maps more of a file that it
  * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
  * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. waits: keeps more with each unit, and after every tenth waits, so that
- * most of them are done in no time; pairs: two lines keep more with each unit. */
+ * most of them are done in no time; pairs: two lines keep more with each unit; cleans: frees block by block what its
+ * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,16 @@ static struct timespec begin;
 static void **list;
 static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
 
+static double seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
 static void account(void)
 {
-	struct timespec end;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("ACCOUNT {\"kept_bytes\": %zu, \"units\": %zu, \"seconds\": %.3f}\n", kept, units,
-	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+	printf("ACCOUNT {\"kept_bytes\": %zu, \"units\": %zu, \"seconds\": %.3f}\n", kept, units, seconds());
 }
 
 /* Where a limit refuses, that is the end. */
@@ -141,6 +146,23 @@ static void begin_stage(int renew)
 		list[before + i] = memset(malloc(EACH), 2, EACH);
 }
 
+/* Takes as long as it took to get them. */
+static void clean_up(void)
+{
+	for (size_t i = 1; i <= units; i++) {
+		free(list[i]);
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+	}
+}
+
+/* Needs no memory for so long. */
+static void compute(double seconds)
+{
+	for (double s = 0; s < seconds; s += 0.1)
+		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	free(strdup("result"));
+}
+
 /* A long turn: its results stay, what it needed meanwhile does not. */
 static void turn(int needs)
 {
@@ -159,6 +181,8 @@ int main(int argc, char **argv)
 	const char *form = argc > 1 ? argv[1] : "fill";
 	units_all = argc > 2 ? strtoul(argv[2], NULL, 10) : units_all;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (!strcmp(form, "dozes"))
+		units_all = 2700;
 	if (!strcmp(form, "fill") || !strcmp(form, "works"))
 		for (; units < 600; units++)
 			keep(EACH);
@@ -178,7 +202,7 @@ int main(int argc, char **argv)
 		work();
 		if (!strcmp(form, "pairs"))
 			keep_twin(EACH);
-		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || (!strcmp(form, "warmup") && i < units_all / 4))
+		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || !strcmp(form, "cleans") || !strcmp(form, "dozes") || !strcmp(form, "computes") || (!strcmp(form, "warmup") && i < units_all / 4))
 			keep(EACH);
 		if ((renews || !strcmp(form, "stages")) && i % (units_all / 4) == 0)
 			begin_stage(renews);
@@ -193,5 +217,9 @@ int main(int argc, char **argv)
 			map(PROT_READ | (!strcmp(form, "private") ? PROT_WRITE : 0));
 	}
 	account();
+	if (!strcmp(form, "cleans"))
+		clean_up();
+	if (!strcmp(form, "dozes") || !strcmp(form, "computes"))
+		compute(seconds() * (!strcmp(form, "dozes") ? 0.6 : 1));
 	return 0;
 }

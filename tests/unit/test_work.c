@@ -81,6 +81,55 @@ TEST(what_comes_by_the_same_stacks_is_made_again)
 	work_free(once);
 }
 
+/* Works for 10 s and keeps a megabyte each second; then, for 10 s, it frees these, as many a second, or all at once, or
+ * none; or works on. */
+enum behind { SLOWLY, AT_ONCE, RESTS, WORKS_ON };
+
+static struct work *behind(enum behind how)
+{
+	struct work *w = work_new();
+	const uint64_t s = 1000000000;
+	for (unsigned i = 0; i < (how == WORKS_ON ? 200 : 100); i++) {
+		change(w, i * s / 10, 3000000, false);
+		change(w, i * s / 10 + s / 20, -3000000, false);
+		if (i % 10 == 9 && i < 100)
+			change(w, i * s / 10 + s / 20, 1000000, false);
+	}
+	for (unsigned i = 0; i < 10 && (how == SLOWLY || how == AT_ONCE); i++)
+		change(w, (how == SLOWLY ? 10 + i : 10) * s + s / 10, -1000000, false);
+	change(w, 20 * s, 100, false); /* a word as it ends */
+	return w;
+}
+
+TEST(who_frees_what_it_had_and_makes_nothing_cleans_up)
+{
+	static const struct {
+		enum behind how;
+		double freed;
+	} ways[] = { { SLOWLY, 5000000 }, { AT_ONCE, 10000000 }, { RESTS, 0 } };
+	const uint64_t s = 1000000000, end = 20 * s;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct work *w = behind(ways[i].how);
+		uint64_t since = work_rests_since(w, 0, end);
+		CHECK(since > 9.8 * (double)s && since < 10.3 * (double)s);
+		struct work_behind done = work_behind(w, 0, 10 * s, end);
+		CHECK(done.making < WORK_RESTS && done.had >= 9000000 && done.had <= 10000000);
+		CHECK(done.freed >= ways[i].freed - 1000000 && done.freed <= ways[i].freed);
+		work_free(w);
+	}
+}
+
+TEST(who_works_on_does_not_rest)
+{
+	struct work *w = behind(WORKS_ON);
+	const uint64_t s = 1000000000, end = 20 * s;
+	struct work_behind done = work_behind(w, 0, 10 * s, end);
+	CHECK(done.making > 0.5 && done.freed == 0);
+	CHECK(work_rests_since(w, 0, end) > 19 * s);
+	CHECK(work_rests_since(w, 7, end) == end && work_behind(w, 7, 0, end).had == 0);
+	work_free(w);
+}
+
 TEST(nothing_is_known_of_others)
 {
 	struct work *w = work_new();
