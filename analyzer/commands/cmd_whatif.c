@@ -68,17 +68,16 @@ struct question {
 static struct replay_case *add_case(struct question *q, const char *name, const struct whatif_options *o)
 {
 	struct replay_case *c = &q->cases[q->count++];
-	*c = (struct replay_case){
-		.name = name, .own = true, .settings = CUDA_POOL_DEFAULTS, .device_bytes = o->device_bytes
-	};
+	*c = (struct replay_case){ .name = name, .own = true, .device_bytes = o->device_bytes };
 	return c;
 }
 
-static int add_setting(struct question *q, const char *conf, const struct whatif_options *o)
+static int set_conf(struct replay_case *c, const char *conf)
 {
-	struct replay_case *c = add_case(q, conf, o);
-	c->own = false;
-	return replay_settings(&c->settings, conf, o->device_bytes, true);
+	struct cuda_pool_settings settings = CUDA_POOL_DEFAULTS;
+	c->own = !conf;
+	c->conf = conf;
+	return conf ? replay_settings(&settings, conf, 0, true) : 0;
 }
 
 /* The run's own setting, or --alloc-conf, with other requests. */
@@ -88,8 +87,7 @@ static int add_change(struct question *q, size_t i, char *name, const struct wha
 	q->names[i] = name;
 	c->factor = whatif_factor;
 	c->factor_arg = q->changes[i];
-	c->own = !o->conf;
-	return !name ? error_memory() : o->conf ? replay_settings(&c->settings, o->conf, o->device_bytes, true) : 0;
+	return name ? set_conf(c, o->conf) : error_memory();
 }
 
 static int ask_changes(struct question *q, struct selection *v, const struct whatif_options *o)
@@ -119,11 +117,11 @@ static int ask(struct question *q, struct selection *v, const struct whatif_opti
 {
 	if (o->without || o->scale)
 		return ask_changes(q, v, o);
-	int e = o->conf ? add_setting(q, o->conf, o) : 0;
+	int e = o->conf ? set_conf(add_case(q, o->conf, o), o->conf) : 0;
 	if (!e && !o->conf && o->device_bytes)
 		add_case(q, "as it was", o);
 	for (size_t i = 0; !o->conf && !e && i < replay_usual_count; i++)
-		e = add_setting(q, replay_usual[i], o);
+		e = set_conf(add_case(q, replay_usual[i], o), replay_usual[i]);
 	return e;
 }
 
@@ -186,7 +184,8 @@ static void print_row(struct table *table, const struct selection *v, const stru
 
 static const char *device_name(const struct replay_track *t, char *buffer, size_t size)
 {
-	snprintf(buffer, size, "cuda:%u", t->device ? t->device->ordinal : 0);
+	snprintf(buffer, size, "%s:%u", t->device && t->device->backend == MT_BACKEND_ASCEND ? "npu" : "cuda",
+		 t->device ? t->device->ordinal : 0);
 	return buffer;
 }
 
@@ -220,10 +219,13 @@ static void print_differs(const struct selection *v, const struct replay_track *
 static size_t rank(const struct replay_track *t, const struct question *q, size_t order[MOST_CASES])
 {
 	size_t count = 0;
-	for (size_t i = 0; i < q->count; i++)
+	for (size_t i = 0; i < q->count; i++) {
+		struct cuda_pool_settings settings;
 		if (q->cases[i].device_bytes || q->cases[i].factor || q->count == 1 ||
-		    !replay_same_settings(&q->cases[i].settings, &t->settings))
+		    replay_case_settings(t, &q->cases[i], 0, &settings) ||
+		    !replay_same_settings(&settings, &t->settings))
 			order[count++] = i;
+	}
 	if (q->changes[0])
 		return count; /* at least, at most */
 	sorted_by = t->outcomes;
