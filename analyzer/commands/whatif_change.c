@@ -18,6 +18,8 @@ struct whatif_change {
 	char *place; /* FILE:LINE; NULL: regex, or batch */
 	regex_t regex;
 	bool has_regex, batch, least;
+	uint32_t *stacks; /* in order; NULL: not asked by stack */
+	size_t stack_count;
 	unsigned char *answers; /* by stack: enum answer */
 	uint32_t room;
 };
@@ -29,6 +31,7 @@ void whatif_change_free(struct whatif_change *c)
 	if (c->has_regex)
 		regfree(&c->regex);
 	free(c->place);
+	free(c->stacks);
 	free(c->answers);
 	free(c);
 }
@@ -67,6 +70,25 @@ int whatif_without(struct whatif_change **out, struct selection *v, const char *
 		return error_memory();
 	c->v = v;
 	return compile(c, "--without", text);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count)
+{
+	struct whatif_change *c = *out = calloc(1, sizeof(*c));
+	if (!c) {
+		free(stacks);
+		return error_memory();
+	}
+	*c = (struct whatif_change){ .v = v, .stacks = stacks, .stack_count = count };
+	if (count)
+		qsort(stacks, count, sizeof(*stacks), by_number);
+	return 0;
 }
 
 int whatif_scale(struct whatif_change **out, struct selection *v, const char *text, bool least)
@@ -139,8 +161,11 @@ static bool is_of_batch(const struct whatif_change *c, uint32_t stack)
 static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 {
 	struct stack_walk w = { .next = stack };
+	const uint32_t whole = c->stacks ? stacks_whole(c->v->stacks, stack) : 0;
 	if (c->batch)
 		return is_of_batch(c, stack);
+	if (c->stacks)
+		return bsearch(&whole, c->stacks, c->stack_count, sizeof(whole), by_number);
 	while (stack_step(c->v->stacks, &w))
 		if (frame_matches(c, w.frame))
 			return true;

@@ -978,8 +978,10 @@ static void finish(struct pass *pass)
 		struct per_process *of = &pass->processes[i];
 		for (size_t k = 0; k < of->room; k++) {
 			struct track *t = of->tracks[k];
-			for (size_t stage = 0; t && stage < pass->stages; stage++)
+			for (size_t stage = 0; t && stage < pass->stages; stage++) {
 				outcome_of(t, stage)->figures = *cuda_pool_figures(t->stages[stage].pool);
+				outcome_of(t, stage)->room = t->stages[stage].card.room;
+			}
 			free_track(t);
 		}
 		free(of->tracks);

@@ -48,6 +48,7 @@ struct replay_outcome {
 	struct replay_moment refused;
 	struct replay_moment granted; /* the last that was refused in the run and not here */
 	uint64_t granted_count;
+	uint64_t room;    /* that the pool could have of the device; UINT64_MAX = unknown */
 	uint64_t changed; /* requests that the case left out or made larger or smaller */
 	/* at the failure that the query names */
 	struct {
