@@ -19,7 +19,7 @@
 enum { MOST_CASES = 16 };
 
 #define LEAK            "leak:"
-#define MOST_LEAST_WORK 1e6 /* requests times cases: of more the least device is not looked for */
+#define MOST_LEAST_WORK 4e5 /* requests times cases: of more the least device is not looked for */
 
 struct whatif_options {
 	struct options common;
@@ -484,24 +484,17 @@ static int look_ahead(const struct replay *replay, struct selection *v, struct q
 	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v) : 0;
 }
 
-static int answer(struct replay *replay, struct selection *v, struct question *q)
+static int answer(struct replay *replay, struct reader *r, struct selection *v, struct question *q)
 {
 	struct replay_query query = { .no_files = v->options->no_debug_files, .on_progress = output_progress };
-	struct reader *r;
-	int e = reader_again(&r, v->reader);
-	if (e)
-		return e;
-	e = replay_run(replay, r, &query);
+	int e = replay_run(replay, r, &query);
 	query.cases = q->cases;
 	query.case_count = q->count;
 	if (!e)
 		e = find_least(replay, r, &query, q);
 	if (!e)
 		e = replay_more(replay, r, &query);
-	if (!e)
-		e = look_ahead(replay, v, q);
-	reader_close(r);
-	return e;
+	return e ? e : look_ahead(replay, v, q);
 }
 
 static int whatif(struct selection *v)
@@ -509,11 +502,14 @@ static int whatif(struct selection *v)
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
+	struct reader *r = NULL; /* whose processes the replay names */
 	int e = selection_names(v);
 	if (!e)
 		e = ask(&q, v, o);
 	if (!e)
-		e = answer(&replay, v, &q);
+		e = reader_again(&r, v->reader);
+	if (!e)
+		e = answer(&replay, r, v, &q);
 	output_progress_end();
 	if (!e)
 		e = check_changes(&q, &replay, o);
@@ -539,6 +535,7 @@ static int whatif(struct selection *v)
 	}
 	json_decref(list);
 	replay_fini(&replay);
+	reader_close(r);
 	question_fini(&q);
 	return e;
 }
