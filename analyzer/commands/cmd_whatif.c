@@ -33,8 +33,8 @@ static const struct option_row rows[] = {
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
-	  "without the blocks of FILE:LINE, of stacks with a frame that matches a regex, or leak:N, the Nth that "
-	  "memtrace leaks has in pools", 0 },
+	  "without the blocks of FILE:LINE, of stacks with a frame that matches a regex; leak:N: of the Nth leak that "
+	  "memtrace leaks has in pools; copies: of the same weights", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	OPTIONS_ROW_PROCESS,
@@ -115,13 +115,35 @@ static int without_leak(struct question *q, struct selection *v, const char *num
 	size_t count = 0;
 	if (end == number || *end)
 		return error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET, LEAK "%s: it is like leak:1", number);
-	int e = whatif_ahead_new(&q->ahead, v);
+	int e = whatif_ahead_new(&q->ahead, v, false);
 	if (!e)
 		e = whatif_leak(q->ahead, n, &stacks, &count);
 	if (!e)
-		return whatif_without_stacks(&q->changes[0], v, stacks, count);
+		return whatif_without_stacks(&q->changes[0], v, stacks, count, false);
 	free(stacks);
 	return e;
+}
+
+static int without_copies(struct question *q, struct selection *v)
+{
+	uint32_t *calls = NULL;
+	size_t count = 0;
+	int e = whatif_ahead_new(&q->ahead, v, true);
+	if (!e)
+		e = whatif_copies(q->ahead, &calls, &count);
+	if (!e)
+		return whatif_without_stacks(&q->changes[0], v, calls, count, true);
+	free(calls);
+	return e;
+}
+
+static int leave_out(struct question *q, struct selection *v, const char *what)
+{
+	if (!strcmp(what, "copies"))
+		return without_copies(q, v);
+	if (!strncmp(what, LEAK, strlen(LEAK)))
+		return without_leak(q, v, what + strlen(LEAK));
+	return whatif_without(&q->changes[0], v, what);
 }
 
 static int ask_changes(struct question *q, struct selection *v, const struct whatif_options *o)
@@ -130,8 +152,7 @@ static int ask_changes(struct question *q, struct selection *v, const struct wha
 	if (o->without && o->scale)
 		return error_set(MT_EUSAGE, "whatif", ERROR_NO_OFFSET, "--without and --scale: one of them");
 	if (o->without) {
-		e = !strncmp(o->without, LEAK, strlen(LEAK)) ? without_leak(q, v, o->without + strlen(LEAK))
-							     : whatif_without(&q->changes[0], v, o->without);
+		e = leave_out(q, v, o->without);
 		return e ? e : add_change(q, 0, output_format("without %s", o->without), o);
 	}
 	const bool batch = whatif_is_batch(o->scale);
@@ -481,7 +502,7 @@ static int look_ahead(const struct replay *replay, struct selection *v, struct q
 	bool any = false;
 	for (size_t i = 0; i < replay->count; i++)
 		any |= replay->tracks[i].refused && !replay->tracks[i].differs.request;
-	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v) : 0;
+	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v, false) : 0;
 }
 
 static int answer(struct replay *replay, struct reader *r, struct selection *v, struct question *q)

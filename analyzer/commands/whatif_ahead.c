@@ -13,28 +13,33 @@ struct whatif_ahead {
 	struct selection *v;
 	struct leaks leaks; /* has the timeline */
 	bool has_leaks;
+	struct analysis analysis; /* without it */
 };
 
-int whatif_ahead_new(struct whatif_ahead **out, struct selection *v)
+int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies)
 {
+	const unsigned wants = copies ? ANALYSIS_HOST | ANALYSIS_DIAGNOSIS : 0;
 	struct whatif_ahead *w = *out = calloc(1, sizeof(*w));
 	struct analysis a;
 	if (!w)
 		return error_memory();
 	w->v = v;
-	int e = analysis_run(&a, v, ANALYSIS_TIMELINE, NULL, NULL);
-	if (e) {
-		analysis_free(&a);
+	int e = analysis_run(&a, v, ANALYSIS_TIMELINE | wants, NULL, NULL);
+	w->analysis = a;
+	if (e)
 		return e;
-	}
 	w->has_leaks = true;
+	w->analysis.timeline = NULL;
 	return leaks_init(&w->leaks, v, a.timeline, NULL);
 }
 
 void whatif_ahead_free(struct whatif_ahead *w)
 {
-	if (w && w->has_leaks)
+	if (!w)
+		return;
+	if (w->has_leaks)
 		leaks_fini(&w->leaks);
+	analysis_free(&w->analysis);
 	free(w);
 }
 
@@ -112,4 +117,33 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 			e = add_stacks(w, l->list[i].owner, stacks, count, &room);
 	free(groups);
 	return e;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------ */
+
+static bool is_on_device(const struct copy_set *s)
+{
+	return (s->space & 0xff) != 0xff;
+}
+
+int whatif_copies(struct whatif_ahead *w, uint32_t **calls, size_t *count)
+{
+	const struct copies *c = &w->analysis.diagnosis->copies;
+	size_t room = 0, sets = 0;
+	int e = 0;
+	for (size_t i = 0; i < c->count && !e; i++) {
+		const struct copy_set *s = &c->sets[i];
+		sets += is_on_device(s);
+		for (unsigned k = 0; is_on_device(s) && k < s->count && !e; k++) {
+			if (k == s->stays || s->owners[k].stack == s->owners[s->stays].stack)
+				continue;
+			e = vec_reserve_raw(*calls, room, *count + 1);
+			if (!e)
+				(*calls)[(*count)++] = s->owners[k].stack;
+		}
+	}
+	if (e || *count)
+		return e;
+	return error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET,
+			 sets ? "copies: all of them are made by the same call" : "copies: none are on a device");
 }
