@@ -143,8 +143,8 @@ PLUGINS  := $(patsubst %.c,$(B)/%.so,$(wildcard tests/programs/lib*.c))
 PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.c tests/golden/*.c)))
 CPP_PROGRAMS := $(patsubst %.cc,$(B)/%,$(filter-out tests/programs/lib%,$(wildcard tests/programs/*.cc)))
 CPP_PLUGINS := $(patsubst %.cc,$(B)/%.so,$(wildcard tests/programs/lib*.cc))
-# devices.c is built by devices.py, against fake libraries.
-BENCHES  := $(filter-out tests/bench/devices.c,$(wildcard tests/bench/*.c))
+# devices.c and requests.c are built by devices.py and replay.py, against other libraries.
+BENCHES  := $(filter-out tests/bench/devices.c tests/bench/requests.c,$(wildcard tests/bench/*.c))
 BENCHES  := $(BENCHES:%.c=$(B)/%) $(BENCHES:%.c=$(B)/%.so)
 TESTS    ?=
 

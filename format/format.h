@@ -451,7 +451,8 @@ enum mt_mark_source { MT_MARK_PROGRAM = 0, MT_MARK_NVTX = 1, MT_MARK_MSTX = 2 };
 
 /* Second slot of MT_DEVICE_*, MT_MARK and MT_FOLD, in the shape of an event whose kind is MT_EXT. */
 struct mt_ext_device {
-	/* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes */
+	/* ALLOC, FREE: its stream, 0 = default or none; MAP: the handle; FAIL of class POOL: allocated bytes, of
+	 * DEVICE and PHYSICAL on Ascend: bytes that the pool had been asked for, 0 = unknown */
 	uint64_t stream;
 	/* MAP: offset in the handle; ALLOC of class POOL: bytes of the block that were not asked for, plus 1, 0 =
 	 * unknown; FAIL of class POOL: reserved bytes as the framework says; MARK_BEGIN and _END of NVTX, MSTX: the

@@ -21,6 +21,7 @@
 #include "shim/device.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
+#include "shim/pool.h"
 #include "shim/tables.h"
 
 #define OUT_OF_MEMORY 207001
@@ -223,6 +224,7 @@ static void failed(struct call *c, int ordinal)
 
 	if (c->event.device && current_device() == ordinal && !memory_info(&left, &total))
 		total = 0;
+	c->event.stream = mt_pool_asked();
 	mt_device_note_failure(&c->event, (uint32_t)c->status, left, total);
 }
 

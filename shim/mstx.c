@@ -27,6 +27,7 @@
 #include "shim/hooks.h"
 #include "shim/mark.h"
 #include "shim/mstx.h"
+#include "shim/pool.h"
 #include "shim/tables.h"
 
 /* ---- the interface ---- */
@@ -110,10 +111,14 @@ static enum mt_class class_of(const void *domain)
 	return is_own(domain) ? (enum mt_class)((const char *)domain - own_domains) : 0;
 }
 
+static int torch_npu; /* whose the pool is, not MindSpore's; set before its first block */
+
 /* torch_npu asks on every event: the same handle for the same name, and never NULL. */
 static void *create(const char *name)
 {
 	enum mt_class class = class_of_name(name);
+	if (class == MT_CLASS_POOL && strcmp(name, "mindsporeMemPool") != 0)
+		__atomic_store_n(&torch_npu, 1, __ATOMIC_RELAXED);
 	void *domain = theirs.create && !class ? theirs.create(name) : NULL;
 
 	return domain ? domain : &own_domains[class];
@@ -189,6 +194,10 @@ static void note_region(enum mt_class class, const struct mstx_range *range, con
 	if (!range->start || range->bytes <= 0)
 		return;
 	event.device = mt_acl_device((int)range->device);
+	if (class == MT_CLASS_POOL && __atomic_load_n(&torch_npu, __ATOMIC_RELAXED)) {
+		event.other = mt_pool_unasked(event.bytes);
+		event.stream = mt_pool_npu_stream(range->device);
+	}
 	if (class == MT_CLASS_WORKSPACE)
 		event.bytes = workspace_bytes(range->device, range->start, event.bytes, &there);
 	if (there) {

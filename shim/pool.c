@@ -16,6 +16,7 @@
 #include "shim/cuda.h"
 #include "shim/device.h"
 #include "shim/hooks.h"
+#include "shim/pool.h"
 
 /* c10::Device, c10::Stream and c10::cuda::CUDAStream, which is a Stream. */
 struct c10_device {
@@ -30,12 +31,16 @@ static const struct mt_library libc10 = { .prefix = "libc10.so", .linked = 1, .l
 static const struct mt_library libc10_cuda = { .prefix = "libc10_cuda.so",
 					       .linked = 1,
 					       .link = { { "libc10_cuda.so", NULL } } };
+static const struct mt_library torch_npu = { .prefix = "libtorch_npu.so",
+					     .linked = 1,
+					     .link = { { "libtorch_npu.so", NULL } } };
 
 enum {
 	ROW_c10_reportMemoryUsageToProfiler,
 	ROW_c10_reportOutOfMemoryToProfiler,
 	ROW_currentStream,
 	ROW_streamPointer,
+	ROW_npuStream,
 	ROW_c10_roundup,
 	ROW_c10_cuda_roundup,
 	ROWS
@@ -51,6 +56,7 @@ static const struct mt_wrapped rows[ROWS] = {
 #undef HAND
 	[ROW_currentStream] = { "_ZN3c104cuda20getCurrentCUDAStreamEa", &libc10_cuda, slots[ROW_currentStream], NULL },
 	[ROW_streamPointer] = { "_ZNK3c104cuda10CUDAStream6streamEv", &libc10_cuda, slots[ROW_streamPointer], NULL },
+	[ROW_npuStream] = { "_ZN7c10_npu19getCurrentNPUStreamEa", &torch_npu, slots[ROW_npuStream], NULL },
 };
 
 const struct mt_wrap_table mt_pool_table = { rows, ROWS };
@@ -77,11 +83,28 @@ static uint64_t current_stream(int ordinal)
 	return (uintptr_t)pointer(&stream);
 }
 
-/* Bytes of this thread's request, whose block has not been reported yet; 0 = not known. */
+/* c10_npu::NPUStream has a destructor, so it is returned in memory, as every structure of this size is. */
+struct npu_stream {
+	struct c10_stream stream;
+	uint64_t unused;
+};
+
+/* Its id will do: for its pointer torch_npu waits until all that was launched on it is done. */
+uint64_t mt_pool_npu_stream(uint32_t ordinal)
+{
+	struct npu_stream (*current)(int8_t) = REAL(ROW_npuStream, struct npu_stream(*)(int8_t));
+
+	return current && ordinal <= INT8_MAX ? (uint64_t)current((int8_t)ordinal).stream.id : 0;
+}
+
 static __thread uint64_t asked;
 
-/* What mt_ext_device.other says of a block. */
-static uint64_t unasked(uint64_t bytes)
+uint64_t mt_pool_asked(void)
+{
+	return asked;
+}
+
+uint64_t mt_pool_unasked(uint64_t bytes)
 {
 	uint64_t was = asked;
 
@@ -99,7 +122,7 @@ static __attribute__((noinline)) void note(void *p, int64_t size, int ordinal, c
 	event.device = mt_cuda_id(ordinal);
 	if (size > 0) {
 		event.bytes = (uint64_t)size;
-		event.other = unasked(event.bytes);
+		event.other = mt_pool_unasked(event.bytes);
 		event.stream = current_stream(ordinal);
 		event.capture = mt_cuda_capture(event.stream);
 		event.caller = caller;

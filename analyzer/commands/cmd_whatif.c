@@ -1,8 +1,10 @@
 /* memtrace whatif: the requests of the run, replayed under other settings of the framework's caching allocator, or on
  * another card. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/whatif_ahead.h"
 #include "analyzer/commands/whatif_change.h"
 #include "analyzer/model/selection.h"
+#include "analyzer/replay/least.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
@@ -10,10 +12,14 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_CASES = 16 };
+
+#define LEAK            "leak:"
+#define MOST_LEAST_WORK 4e5 /* requests times cases: of more the least device is not looked for */
 
 struct whatif_options {
 	struct options common;
@@ -27,7 +33,8 @@ static const struct option_row rows[] = {
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
-	  "without the blocks of FILE:LINE, or of stacks with a frame that matches a regex", 0 },
+	  "without the blocks of FILE:LINE, of stacks with a frame that matches a regex; leak:N: of the Nth leak that "
+	  "memtrace leaks has in pools; copies: of the same weights", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	OPTIONS_ROW_PROCESS,
@@ -63,22 +70,30 @@ struct question {
 	size_t count;
 	struct whatif_change *changes[2];
 	char *names[2];
+	struct whatif_ahead *ahead; /* NULL: not needed */
+	/* the smallest device that would have done, of each pool: for the run itself, then for each case; NULL: too
+	 * much work */
+	uint64_t *least;
 };
+
+static uint64_t least_of(const struct question *q, const struct replay *r, const struct replay_track *t, size_t number)
+{
+	return q->least ? q->least[(size_t)(t - r->tracks) * (q->count + 1) + number] : 0;
+}
 
 static struct replay_case *add_case(struct question *q, const char *name, const struct whatif_options *o)
 {
 	struct replay_case *c = &q->cases[q->count++];
-	*c = (struct replay_case){
-		.name = name, .own = true, .settings = CUDA_POOL_DEFAULTS, .device_bytes = o->device_bytes
-	};
+	*c = (struct replay_case){ .name = name, .own = true, .device_bytes = o->device_bytes };
 	return c;
 }
 
-static int add_setting(struct question *q, const char *conf, const struct whatif_options *o)
+static int set_conf(struct replay_case *c, const char *conf)
 {
-	struct replay_case *c = add_case(q, conf, o);
-	c->own = false;
-	return replay_settings(&c->settings, conf, o->device_bytes, true);
+	struct cuda_pool_settings settings = CUDA_POOL_DEFAULTS;
+	c->own = !conf;
+	c->conf = conf;
+	return conf ? replay_settings(&settings, conf, 0, true) : 0;
 }
 
 /* The run's own setting, or --alloc-conf, with other requests. */
@@ -88,8 +103,47 @@ static int add_change(struct question *q, size_t i, char *name, const struct wha
 	q->names[i] = name;
 	c->factor = whatif_factor;
 	c->factor_arg = q->changes[i];
-	c->own = !o->conf;
-	return !name ? error_memory() : o->conf ? replay_settings(&c->settings, o->conf, o->device_bytes, true) : 0;
+	return name ? set_conf(c, o->conf) : error_memory();
+}
+
+/* "leak:2": of which blocks. */
+static int without_leak(struct question *q, struct selection *v, const char *number)
+{
+	char *end;
+	const unsigned long n = strtoul(number, &end, 10);
+	uint32_t *stacks = NULL;
+	size_t count = 0;
+	if (end == number || *end)
+		return error_set(MT_EUSAGE, "--without", ERROR_NO_OFFSET, LEAK "%s: it is like leak:1", number);
+	int e = whatif_ahead_new(&q->ahead, v, false);
+	if (!e)
+		e = whatif_leak(q->ahead, n, &stacks, &count);
+	if (!e)
+		return whatif_without_stacks(&q->changes[0], v, stacks, count, false);
+	free(stacks);
+	return e;
+}
+
+static int without_copies(struct question *q, struct selection *v)
+{
+	uint32_t *calls = NULL;
+	size_t count = 0;
+	int e = whatif_ahead_new(&q->ahead, v, true);
+	if (!e)
+		e = whatif_copies(q->ahead, &calls, &count);
+	if (!e)
+		return whatif_without_stacks(&q->changes[0], v, calls, count, true);
+	free(calls);
+	return e;
+}
+
+static int leave_out(struct question *q, struct selection *v, const char *what)
+{
+	if (!strcmp(what, "copies"))
+		return without_copies(q, v);
+	if (!strncmp(what, LEAK, strlen(LEAK)))
+		return without_leak(q, v, what + strlen(LEAK));
+	return whatif_without(&q->changes[0], v, what);
 }
 
 static int ask_changes(struct question *q, struct selection *v, const struct whatif_options *o)
@@ -98,7 +152,7 @@ static int ask_changes(struct question *q, struct selection *v, const struct wha
 	if (o->without && o->scale)
 		return error_set(MT_EUSAGE, "whatif", ERROR_NO_OFFSET, "--without and --scale: one of them");
 	if (o->without) {
-		e = whatif_without(&q->changes[0], v, o->without);
+		e = leave_out(q, v, o->without);
 		return e ? e : add_change(q, 0, output_format("without %s", o->without), o);
 	}
 	const bool batch = whatif_is_batch(o->scale);
@@ -119,11 +173,11 @@ static int ask(struct question *q, struct selection *v, const struct whatif_opti
 {
 	if (o->without || o->scale)
 		return ask_changes(q, v, o);
-	int e = o->conf ? add_setting(q, o->conf, o) : 0;
+	int e = o->conf ? set_conf(add_case(q, o->conf, o), o->conf) : 0;
 	if (!e && !o->conf && o->device_bytes)
 		add_case(q, "as it was", o);
 	for (size_t i = 0; !o->conf && !e && i < replay_usual_count; i++)
-		e = add_setting(q, replay_usual[i], o);
+		e = set_conf(add_case(q, replay_usual[i], o), replay_usual[i]);
 	return e;
 }
 
@@ -133,6 +187,8 @@ static void question_fini(struct question *q)
 		whatif_change_free(q->changes[i]);
 		free(q->names[i]);
 	}
+	whatif_ahead_free(q->ahead);
+	free(q->least);
 }
 
 /* A misspelt line is no line that has nothing. */
@@ -140,7 +196,7 @@ static int check_changes(const struct question *q, const struct replay *replay, 
 {
 	bool any = replay->count == 0 || !q->changes[0];
 	for (size_t i = 0; i < replay->count; i++) {
-		any |= replay->tracks[i].differs.request > 0;
+		any |= replay->tracks[i].differs.request > 0 || replay->tracks[i].unmodelled;
 		for (size_t k = 0; k < q->count; k++)
 			any |= replay->tracks[i].outcomes[k].changed > 0;
 	}
@@ -176,17 +232,18 @@ static char *end_text(const struct selection *v, const struct replay_track *t, c
 }
 
 static void print_row(struct table *table, const struct selection *v, const struct replay_track *t, const char *name,
-		      const struct replay_outcome *o)
+		      const struct replay_outcome *o, uint64_t least)
 {
 	char *end = end_text(v, t, o);
 	table_row(table, (const char *[]){ name, BYTES(o->figures.most_reserved), BYTES(o->figures.most_used),
-					   COUNT(o->figures.retries), end });
+					   COUNT(o->figures.retries), least ? BYTES(least) : "?", end });
 	free(end);
 }
 
 static const char *device_name(const struct replay_track *t, char *buffer, size_t size)
 {
-	snprintf(buffer, size, "cuda:%u", t->device ? t->device->ordinal : 0);
+	snprintf(buffer, size, "%s:%u", t->device && t->device->backend == MT_BACKEND_ASCEND ? "npu" : "cuda",
+		 t->device ? t->device->ordinal : 0);
 	return buffer;
 }
 
@@ -220,10 +277,13 @@ static void print_differs(const struct selection *v, const struct replay_track *
 static size_t rank(const struct replay_track *t, const struct question *q, size_t order[MOST_CASES])
 {
 	size_t count = 0;
-	for (size_t i = 0; i < q->count; i++)
+	for (size_t i = 0; i < q->count; i++) {
+		struct cuda_pool_settings settings;
 		if (q->cases[i].device_bytes || q->cases[i].factor || q->count == 1 ||
-		    !replay_same_settings(&q->cases[i].settings, &t->settings))
+		    replay_case_settings(t, &q->cases[i], 0, &settings) ||
+		    !replay_same_settings(&settings, &t->settings))
 			order[count++] = i;
+	}
 	if (q->changes[0])
 		return count; /* at least, at most */
 	sorted_by = t->outcomes;
@@ -231,18 +291,38 @@ static size_t rank(const struct replay_track *t, const struct question *q, size_
 	return count;
 }
 
-static void print_outcomes(const struct selection *v, const struct replay_track *t, const struct question *q)
+/* Behind the recorded end, under the best of the cases. */
+static void print_growth(const struct question *q, const struct replay_track *t, size_t best)
+{
+	const struct replay_outcome *o = &t->outcomes[best];
+	const struct whatif_growth g = whatif_growth_of(q->ahead, t, o);
+	const char *unit = g.stepped ? "step" : "second";
+	if (!g.grows || o->refused.request)
+		return;
+	char *when = g.until.ever ? forecast_text(g.until.x, g.until.low, g.until.high) : NULL;
+	output_fit_line(STYLE_NONE,
+			output_format("  %s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s", q->cases[best].name,
+				      BYTES((uint64_t)g.rate), unit, when ? ", so until " : "", when ? unit : "",
+				      when ? " " : "", when ? when : ""));
+	free(when);
+}
+
+static void print_outcomes(const struct selection *v, const struct replay *r, const struct replay_track *t,
+			   const struct question *q)
 {
 	static const struct column columns[] = {
 		{ "setting", LEFT, false },  { "reserved", RIGHT, false },   { "in use", RIGHT, false },
-		{ "retries", RIGHT, false }, { "does it fit?", LEFT, true },
+		{ "retries", RIGHT, false }, { "needs", RIGHT, false }, { "does it fit?", LEFT, true },
 	};
 	size_t order[MOST_CASES], count = rank(t, q, order);
-	struct table *table = table_new(columns, 5, 2);
-	print_row(table, v, t, "the run", &t->run);
+	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]), 2);
+	print_row(table, v, t, "the run", &t->run, least_of(q, r, t, 0));
 	for (size_t i = 0; i < count; i++)
-		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]]);
+		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]],
+			  least_of(q, r, t, order[i] + 1));
 	table_print(table);
+	if (count && q->ahead && !q->changes[0])
+		print_growth(q, t, order[0]);
 }
 
 /* What the answer rests on. */
@@ -262,11 +342,28 @@ static void print_changed(const struct replay_track *t, const struct question *q
 	free(range);
 }
 
-static void print_track(const struct selection *v, const struct replay_track *t, const struct question *q)
+/* Whose allocator it is taken for. */
+static char *framework_text(const struct framework *f)
+{
+	if (*f->version)
+		return output_format("the allocator of %s %s", framework_name(f->kind), f->version);
+	return output_format("the allocator of %s, of a version that is not known: taken for a recent one",
+			     framework_name(f->kind));
+}
+
+static void print_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
+			const struct question *q)
 {
 	char name[32];
 	output_line(STYLE_HEAD, output_format("WHAT IF  %s of %u %s", device_name(t, name, sizeof(name)),
 					      t->process->pid, t->process->name));
+	if (t->unmodelled) {
+		output_fit_line(STYLE_BAD, output_format("  not modelled: %s", t->unmodelled));
+		return;
+	}
+	char *framework = framework_text(&t->framework);
+	output_fit_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
+	free(framework);
 	if (t->differs.request) {
 		print_differs(v, t);
 		return;
@@ -283,7 +380,7 @@ static void print_track(const struct selection *v, const struct replay_track *t,
 			output_format(
 				"  of %s requests only the block's size is known: what they need may be up to 1 MiB less each",
 				COUNT(t->unknown_sizes)));
-	print_outcomes(v, t, q);
+	print_outcomes(v, r, t, q);
 	if (q->changes[0])
 		print_changed(t, q);
 	else
@@ -306,17 +403,40 @@ static json_t *json_moment(const struct selection *v, const struct replay_track 
 	return o;
 }
 
+static json_t *json_finite(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *json_growth(const struct question *q, const struct replay_track *t, const struct replay_outcome *r)
+{
+	if (!q->ahead || q->changes[0] || r->refused.request)
+		return json_null();
+	const struct whatif_growth g = whatif_growth_of(q->ahead, t, r);
+	if (!g.grows)
+		return json_null();
+	json_t *o = json_object();
+	json_object_set_new(o, "by", json_text(g.stepped ? "step" : "second"));
+	json_object_set_new(o, "bytes", json_finite(g.rate));
+	json_object_set_new(o, "until", json_finite(g.until.ever ? g.until.x : INFINITY));
+	json_object_set_new(o, "until_low", json_finite(g.until.ever ? g.until.low : INFINITY));
+	json_object_set_new(o, "until_high", json_finite(g.until.ever ? g.until.high : INFINITY));
+	return o;
+}
+
 /* Of the run itself (no name) nothing is refused that was granted then. */
-static json_t *json_outcome(const struct selection *v, const struct replay_track *t, const char *name,
-			    const struct replay_outcome *r)
+static json_t *json_outcome(const struct selection *v, const struct question *q, const struct replay_track *t,
+			    const char *name, const struct replay_outcome *r, uint64_t least)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "most_reserved_bytes", json_bytes(r->figures.most_reserved));
 	json_object_set_new(o, "most_used_bytes", json_bytes(r->figures.most_used));
 	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
 	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
+	json_object_set_new(o, "least_device_bytes", least ? json_bytes(least) : json_null());
 	if (!name)
 		return o;
+	json_object_set_new(o, "goes_on", json_growth(q, t, r));
 	json_object_set_new(o, "setting", json_text(name));
 	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
 	json_object_set_new(o, "changed", json_bytes(r->changed));
@@ -325,7 +445,8 @@ static json_t *json_outcome(const struct selection *v, const struct replay_track
 	return o;
 }
 
-static json_t *json_track(const struct selection *v, const struct replay_track *t, const struct question *q)
+static json_t *json_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
+			  const struct question *q)
 {
 	json_t *o = json_object(), *list = json_array();
 	char name[32];
@@ -336,10 +457,15 @@ static json_t *json_track(const struct selection *v, const struct replay_track *
 	json_object_set_new(o, "requests_refused", json_bytes(t->refused));
 	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
 	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
+	json_object_set_new(o, "not_modelled", t->unmodelled ? json_text(t->unmodelled) : json_null());
+	json_object_set_new(o, "framework", json_text(framework_name(t->framework.kind)));
+	json_object_set_new(o, "framework_version",
+			    *t->framework.version ? json_text(t->framework.version) : json_null());
 	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
-	json_object_set_new(o, "run", json_outcome(v, t, NULL, &t->run));
-	for (size_t i = 0; i < q->count && !t->differs.request; i++)
-		json_array_append_new(list, json_outcome(v, t, q->cases[i].name, &t->outcomes[i]));
+	json_object_set_new(o, "run", json_outcome(v, q, t, NULL, &t->run, least_of(q, r, t, 0)));
+	for (size_t i = 0; i < q->count && !t->differs.request && !t->unmodelled; i++)
+		json_array_append_new(list, json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i],
+							least_of(q, r, t, i + 1)));
 	json_object_set_new(o, "settings", list);
 	return o;
 }
@@ -354,17 +480,57 @@ static bool is_wanted(const struct selection *v, const struct replay_track *t)
 						(t->device && !strcmp(device, t->device->uuid)));
 }
 
+/* The run itself first, then the smallest devices, then the cases. */
+static int find_least(struct replay *replay, const struct reader *r, const struct replay_query *query, struct question *q)
+{
+	struct replay_case cases[MOST_CASES + 1] = { { .own = true } };
+	struct replay_query all = *query;
+	uint64_t requests = 0;
+	for (size_t i = 0; i < replay->count; i++)
+		requests += replay->tracks[i].requests;
+	if ((double)requests * (double)(q->count + 1) > MOST_LEAST_WORK)
+		return 0;
+	memcpy(cases + 1, q->cases, q->count * sizeof(*cases));
+	all.cases = cases;
+	q->least = calloc((q->count + 1) * (replay->count + 1), sizeof(*q->least));
+	return q->least ? replay_least(replay, r, &all, q->count + 1, q->least) : error_memory();
+}
+
+/* A run in which something failed may have gone on. */
+static int look_ahead(const struct replay *replay, struct selection *v, struct question *q)
+{
+	bool any = false;
+	for (size_t i = 0; i < replay->count; i++)
+		any |= replay->tracks[i].refused && !replay->tracks[i].differs.request;
+	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v, false) : 0;
+}
+
+static int answer(struct replay *replay, struct reader *r, struct selection *v, struct question *q)
+{
+	struct replay_query query = { .no_files = v->options->no_debug_files, .on_progress = output_progress };
+	int e = replay_run(replay, r, &query);
+	query.cases = q->cases;
+	query.case_count = q->count;
+	if (!e)
+		e = find_least(replay, r, &query, q);
+	if (!e)
+		e = replay_more(replay, r, &query);
+	return e ? e : look_ahead(replay, v, q);
+}
+
 static int whatif(struct selection *v)
 {
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
+	struct reader *r = NULL; /* whose processes the replay names */
 	int e = selection_names(v);
 	if (!e)
 		e = ask(&q, v, o);
-	struct replay_query query = { .cases = q.cases, .case_count = q.count, .on_progress = output_progress };
 	if (!e)
-		e = replay_run(&replay, v->reader, &query);
+		e = reader_again(&r, v->reader);
+	if (!e)
+		e = answer(&replay, r, v, &q);
 	output_progress_end();
 	if (!e)
 		e = check_changes(&q, &replay, o);
@@ -376,9 +542,9 @@ static int whatif(struct selection *v)
 		if (shown++ && !v->options->json)
 			print("\n");
 		if (v->options->json)
-			json_array_append_new(list, json_track(v, &replay.tracks[i], &q));
+			json_array_append_new(list, json_track(v, &replay, &replay.tracks[i], &q));
 		else
-			print_track(v, &replay.tracks[i], &q);
+			print_track(v, &replay, &replay.tracks[i], &q);
 	}
 	if (!e && !shown && !v->options->json)
 		print("no blocks of PyTorch's caching allocator in this trace\n");
@@ -390,6 +556,7 @@ static int whatif(struct selection *v)
 	}
 	json_decref(list);
 	replay_fini(&replay);
+	reader_close(r);
 	question_fini(&q);
 	return e;
 }

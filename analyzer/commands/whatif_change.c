@@ -17,7 +17,9 @@ struct whatif_change {
 	double factor;
 	char *place; /* FILE:LINE; NULL: regex, or batch */
 	regex_t regex;
-	bool has_regex, batch, least;
+	bool has_regex, batch, least, calls;
+	uint32_t *stacks; /* in order; NULL: not asked by stack */
+	size_t stack_count;
 	unsigned char *answers; /* by stack: enum answer */
 	uint32_t room;
 };
@@ -29,6 +31,7 @@ void whatif_change_free(struct whatif_change *c)
 	if (c->has_regex)
 		regfree(&c->regex);
 	free(c->place);
+	free(c->stacks);
 	free(c->answers);
 	free(c);
 }
@@ -36,6 +39,12 @@ void whatif_change_free(struct whatif_change *c)
 bool whatif_is_batch(const char *text)
 {
 	return !strncmp(text, BATCH, strlen(BATCH));
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
 }
 
 static bool is_place(const char *pattern)
@@ -67,6 +76,19 @@ int whatif_without(struct whatif_change **out, struct selection *v, const char *
 		return error_memory();
 	c->v = v;
 	return compile(c, "--without", text);
+}
+
+int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count, bool calls)
+{
+	struct whatif_change *c = *out = calloc(1, sizeof(*c));
+	if (!c) {
+		free(stacks);
+		return error_memory();
+	}
+	*c = (struct whatif_change){ .v = v, .stacks = stacks, .stack_count = count, .calls = calls };
+	if (count)
+		qsort(stacks, count, sizeof(*stacks), by_number);
+	return 0;
 }
 
 int whatif_scale(struct whatif_change **out, struct selection *v, const char *text, bool least)
@@ -136,11 +158,23 @@ static bool is_of_batch(const struct whatif_change *c, uint32_t stack)
 	}
 }
 
+static bool is_listed(const struct whatif_change *c, uint32_t whole)
+{
+	struct stack_walk w = { .next = whole };
+	do
+		if (bsearch(&w.next, c->stacks, c->stack_count, sizeof(w.next), by_number))
+			return true;
+	while (c->calls && stack_step(c->v->stacks, &w));
+	return false;
+}
+
 static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 {
 	struct stack_walk w = { .next = stack };
 	if (c->batch)
 		return is_of_batch(c, stack);
+	if (c->stacks)
+		return is_listed(c, stacks_whole(c->v->stacks, stack));
 	while (stack_step(c->v->stacks, &w))
 		if (frame_matches(c, w.frame))
 			return true;

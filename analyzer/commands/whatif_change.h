@@ -7,6 +7,9 @@
 
 struct whatif_change;
 
+/* Those of these stacks (whole) for --without; `calls`: and of all that lead on from them. Takes them over. */
+int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count, bool calls);
+
 /* `text` is FILE:LINE, which is compared, or a regex for --without; with "=FACTOR" behind it, or "batch=FACTOR", for
  * --scale. `batch` has two ends: `least` what surely grows, else all that may. The selection is borrowed. 0 or
  * -MT_EUSAGE. */

@@ -486,7 +486,8 @@ static const struct copy_owner *that_stays(const struct copy_set *set)
 static int keep_set(struct search *s, struct copy_set *set)
 {
 	int e = vec_reserve(s->out->sets, s->room, s->out->count + 1);
-	set->extra_bytes = set->bytes - that_stays(set)->bytes;
+	set->stays = (unsigned)(that_stays(set) - set->owners);
+	set->extra_bytes = set->bytes - set->owners[set->stays].bytes;
 	if (e == 0)
 		s->out->sets[s->out->count++] = *set;
 	return e;

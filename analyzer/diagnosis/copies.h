@@ -36,6 +36,7 @@ struct copy_set {
 	uint32_t space;
 	unsigned count;                        /* of owners: the copies */
 	struct copy_owner owners[COPY_OWNERS]; /* largest first */
+	unsigned stays;                        /* which of the owners can't be done without */
 	unsigned blocks;                       /* that each has of the same sizes: at least so many, */
 	uint64_t each;                         /* with so many bytes, */
 	bool cast;                             /* or twice as many, */

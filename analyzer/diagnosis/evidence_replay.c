@@ -9,10 +9,10 @@
 #define MUCH_UNUSED 0.3 /* of what is reserved, where nothing failed */
 #define MOST_WORK   2e7 /* requests times cases */
 
-static bool is_worth_it(const struct evidence_device *e, const struct model_device *d)
+static bool is_worth_it(const struct evidence_device *e)
 {
 	const uint64_t unused = less(e->pool.reserved, e->pool.allocated);
-	if (d->backend != MT_BACKEND_CUDA || !e->pool.known || e->pool.driver_pool)
+	if (!e->pool.known || e->pool.driver_pool)
 		return false;
 	if (!e->request.failed)
 		return (double)unused >= MUCH_UNUSED * (double)e->pool.reserved;
@@ -49,8 +49,8 @@ static void add_outcome(struct evidence_replay *r, const struct replay_track *t,
 		r->emptied_fits = fits;
 		return;
 	}
-	struct cuda_pool_settings settings = t->settings;
-	if (replay_settings(&settings, c->conf, 0, false) || replay_same_settings(&settings, &t->settings))
+	struct cuda_pool_settings settings;
+	if (replay_case_settings(t, c, 0, &settings) || replay_same_settings(&settings, &t->settings))
 		return;
 	struct evidence_setting *s = setting_named(r, c->name);
 	s->fits &= fits;
@@ -67,7 +67,7 @@ static void judge(struct evidence_replay *r, const struct replay *replay, const 
 		if (!t->device || strcmp(t->device->uuid, d->uuid))
 			continue;
 		any = true;
-		exact &= !t->differs.request;
+		exact &= !t->differs.request && !t->unmodelled;
 		r->reserved += t->run.figures.most_reserved;
 		r->cached += t->run.failure.cached;
 		r->sizes_unknown |= t->unknown_sizes > 0;
@@ -85,11 +85,12 @@ int evidence_replay_device(struct diagnosis *x, struct evidence_device *e, const
 					.case_count = make_cases(cases, e),
 					.only = oom ? reader_process(x->selection->reader, oom->process) : NULL,
 					.failure_ns = oom ? oom->at.ns : 0,
+					.no_files = x->selection->options->no_debug_files,
 					.most_work = (uint64_t)MOST_WORK,
 					.on_progress = output_progress };
 	struct replay replay;
 	struct reader *r = NULL;
-	if (!is_worth_it(e, d))
+	if (!is_worth_it(e))
 		return 0;
 	int error = reader_open_again(&r, x->selection->reader);
 	if (error < 0)

@@ -12,7 +12,8 @@
 #define BLOCK_STEP     512ull       /* blocks are multiples */
 #define SMALL_MOST     MIB          /* requests up to it are small */
 #define SMALL_SEGMENT  (2 * MIB)    /* also the page of a small expandable segment */
-#define LARGE_SEGMENT  (20 * MIB)   /* of requests below OWN_LEAST; also the page of a large expandable segment */
+#define HUGE_PAGE      (1024 * MIB)
+#define ALIGNED_LEAST  (2 * MIB)    /* from here on blocks in expandable segments are aligned */
 #define OWN_LEAST      (10 * MIB)   /* from here on a request has a segment of its own size */
 #define OWN_STEP       (2 * MIB)    /* ... rounded up to that */
 #define LEAST_INTERVAL 20           /* log2 of what the first of `divisions` is for */
@@ -20,8 +21,8 @@
 #define MOST_ADDRESSES (1ull << 47) /* of a process: no request is as large */
 
 /* What a request without a retry makes at most: a range, what is left of it when a part is mapped, a segment, what is
- * split off. */
-#define MOST_MADE 4
+ * split off before and behind. */
+#define MOST_MADE 5
 
 struct bin {
 	struct block_set free, unmapped;
@@ -219,16 +220,21 @@ uint64_t cuda_pool_round(const struct cuda_pool_settings *settings, uint64_t byt
 	return step ? round_up(bytes, step) : floor << 1;
 }
 
-static uint64_t segment_for(uint64_t bytes)
+static uint64_t segment_for(const struct cuda_pool_settings *s, uint64_t bytes)
 {
 	if (bytes <= SMALL_MOST)
 		return SMALL_SEGMENT;
-	return bytes < OWN_LEAST ? LARGE_SEGMENT : round_up(bytes, OWN_STEP);
+	if (s->huge_pages)
+		return round_up(bytes, HUGE_PAGE);
+	return bytes < OWN_LEAST ? s->large_segment : round_up(bytes, OWN_STEP);
 }
 
-static uint64_t page_of(const struct bin *bin)
+static uint64_t page_of(const struct cuda_pool *p, const struct bin *bin)
 {
-	return bin->small ? SMALL_SEGMENT : LARGE_SEGMENT;
+	const struct cuda_pool_settings *s = &p->settings;
+	if (bin->small)
+		return SMALL_SEGMENT;
+	return s->huge_pages ? HUGE_PAGE : s->large_page ? s->large_page : s->large_segment;
 }
 
 static bool is_worth_splitting(const struct cuda_pool *p, const struct pool_block *b, uint64_t bytes)
@@ -264,7 +270,7 @@ static void give_to_driver(struct cuda_pool *p, uint64_t addr, uint64_t bytes)
  * it. */
 static bool map(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
 {
-	uint64_t mapped = round_up(bytes, page_of(b->bin)); /* it begins at a page */
+	uint64_t mapped = round_up(bytes, page_of(p, b->bin)); /* it begins at a page */
 	if (!take_from_driver(p, start_of(b), mapped))
 		return false;
 	take_out(p, b);
@@ -277,9 +283,9 @@ static bool map(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
 }
 
 /* The pages of a free block that nothing else is in; there may be none. */
-static bool whole_pages(const struct pool_block *b, uint64_t *begin, uint64_t *end)
+static bool whole_pages(const struct cuda_pool *p, const struct pool_block *b, uint64_t *begin, uint64_t *end)
 {
-	uint64_t page = page_of(b->bin);
+	uint64_t page = page_of(p, b->bin);
 	*begin = b->range + round_up(start_of(b) - b->range, page);
 	*end = b->range + (start_of(b) + b->bytes - b->range) / page * page;
 	return *begin < *end;
@@ -288,7 +294,7 @@ static bool whole_pages(const struct pool_block *b, uint64_t *begin, uint64_t *e
 static void unmap(struct cuda_pool *p, struct pool_block *b)
 {
 	uint64_t begin, end;
-	if (!whole_pages(b, &begin, &end))
+	if (!whole_pages(p, b, &begin, &end))
 		return;
 	take_out(p, b);
 	if (begin > start_of(b)) {
@@ -328,7 +334,7 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 	}
 	/* 0: nobody knows how large the device is */
 	uint64_t most = p->driver->device_bytes + p->driver->device_bytes / 8;
-	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(bin));
+	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(p, bin));
 	uint64_t range = p->driver->reserve(p->driver->arg, whole);
 	struct pool_block *b = new_block(p, bin, stream, range, whole);
 	b->segment = ++p->segments;
@@ -393,7 +399,7 @@ static struct pool_block *look_for_free(const struct cuda_pool *p, const struct 
 		b = best_fit(p, b);
 	if (!b || b->node.key.stream != stream)
 		return NULL;
-	if (bytes < most ? b->bytes >= most : b->bytes >= bytes + LARGE_SEGMENT)
+	if (bytes < most ? b->bytes >= most : b->bytes - bytes >= p->settings.most_rounding)
 		return NULL;
 	return b;
 }
@@ -453,13 +459,13 @@ int cuda_pool_empty_cache(struct cuda_pool *p)
 	return e;
 }
 
-static uint64_t cached_in(const struct bin *bin)
+static uint64_t cached_in(const struct cuda_pool *p, const struct bin *bin)
 {
 	uint64_t sum = 0, begin, end;
 	for (const struct pool_block *b = first_of(&bin->free); b; b = next_of(b))
 		if (is_whole(b))
 			sum += b->bytes;
-		else if (b->range && whole_pages(b, &begin, &end))
+		else if (b->range && whole_pages(p, b, &begin, &end))
 			sum += end - begin;
 	return sum;
 }
@@ -469,7 +475,7 @@ uint64_t cuda_pool_cached(const struct cuda_pool *p)
 	uint64_t sum = 0;
 	for (size_t i = 0; i < p->part_count; i++)
 		if (!p->parts[i]->capture || p->parts[i]->gone)
-			sum += cached_in(&p->parts[i]->large) + cached_in(&p->parts[i]->small);
+			sum += cached_in(p, &p->parts[i]->large) + cached_in(p, &p->parts[i]->small);
 	return sum;
 }
 
@@ -555,7 +561,7 @@ static int part_of(struct cuda_pool *p, uint32_t capture, struct pool_part **par
 
 static struct pool_block *grow(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
 {
-	uint64_t segment = segment_for(bytes);
+	uint64_t segment = segment_for(&p->settings, bytes);
 	if (p->figures.reserved + segment > p->settings.allowed_bytes)
 		return NULL;
 	if (p->settings.expandable)
@@ -616,6 +622,17 @@ bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *re
 	return false;
 }
 
+/* Leaves what lies before an aligned address in the pool, if the request fits behind it. */
+static struct pool_block *align(struct cuda_pool *p, struct pool_block *b, uint64_t bytes)
+{
+	const uint64_t step = p->settings.aligned, over = step ? start_of(b) % step : 0;
+	if (!over || !p->settings.expandable || bytes < ALIGNED_LEAST || step - over + bytes > b->bytes)
+		return b;
+	struct pool_block *rest = cut(p, b, step - over);
+	put_in(p, b);
+	return rest;
+}
+
 int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request, struct pool_block **block)
 {
 	uint64_t bytes = rounded(p, request);
@@ -632,6 +649,7 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 		p->figures.refused += !e;
 		return e;
 	}
+	*block = b = align(p, b, bytes);
 	if (is_worth_splitting(p, b, bytes))
 		put_in(p, cut(p, b, bytes));
 	b->used = true;

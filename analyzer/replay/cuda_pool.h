@@ -1,5 +1,5 @@
 /*
- * PyTorch's caching allocator for CUDA devices, made again: each request gets the block that the allocator would have
+ * PyTorch's caching allocator for CUDA devices, or torch_npu's for Ascend, made again: each request gets the block that the allocator would have
  * given it, and the driver is asked for what the allocator would have asked for. One pool is one device of one process.
  *
  * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.1 and later, backend native:
@@ -29,10 +29,16 @@ enum { ROUNDUP_INTERVALS = 16 };
 /* As PYTORCH_CUDA_ALLOC_CONF and set_per_process_memory_fraction() set them. CUDA_POOL_DEFAULTS where nobody did. */
 struct cuda_pool_settings {
 	bool expandable;
+	bool huge_pages; /* large requests come from segments, or pages, of whole GiB (torch_npu) */
+	bool old_lists;  /* of roundup_power2_divisions: ">" is also for the last size named, as before PyTorch 2.9 */
 	/* of free blocks of one size the oldest segment's serves, not the lowest */
 	bool oldest_first;
 	/* blocks from here on are not split; UINT64_MAX = none are that large */
 	uint64_t max_split_bytes;
+	uint64_t most_rounding;  /* bytes that such a block may be larger than its request */
+	uint64_t large_segment;  /* of large requests that have none of their own */
+	uint64_t large_page;     /* of an expandable segment for large requests; 0 = as large_segment */
+	uint64_t aligned;        /* where blocks of 2 MiB and more begin in expandable segments; 0 = anywhere */
 	/* of each power of two from 1 MiB to 32 GiB, and what lies beyond; 0 and 1 = none */
 	uint32_t divisions[ROUNDUP_INTERVALS];
 	double gc_threshold;    /* of allowed_bytes; 0 = no garbage collection. Needs a limit */
@@ -41,7 +47,15 @@ struct cuda_pool_settings {
 
 #define CUDA_POOL_DEFAULTS \
 	((struct cuda_pool_settings){ \
-		.oldest_first = true, .max_split_bytes = UINT64_MAX, .allowed_bytes = UINT64_MAX })
+		.oldest_first = true, .max_split_bytes = UINT64_MAX, .most_rounding = 20ull << 20, \
+		.large_segment = 20ull << 20, .allowed_bytes = UINT64_MAX })
+
+/* torch_npu's allocator is a copy that went its own way (torch_npu/csrc/core/npu/NPUCachingAllocator.cpp). It also adds
+ * 32 bytes to a request, which is what the pool is asked for here. */
+#define NPU_POOL_DEFAULTS \
+	((struct cuda_pool_settings){ \
+		.max_split_bytes = UINT64_MAX, .most_rounding = 20ull << 20, .large_segment = 20ull << 20, \
+		.aligned = 16384, .allowed_bytes = UINT64_MAX })
 
 /* What lies below the pool. */
 struct cuda_pool_driver {

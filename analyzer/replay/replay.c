@@ -1,6 +1,7 @@
 #include "analyzer/replay/replay.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -94,6 +95,7 @@ struct track {
 	struct span *spans;
 	size_t span_count, span_room, spans_made;
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
+	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
 	uint32_t capture;           /* whose pool it was for that is being served, or was last */
@@ -286,6 +288,46 @@ static void free_track(struct track *t)
 	free(t);
 }
 
+/* Those that nobody has set. */
+static struct cuda_pool_settings default_settings(const struct replay_track *t)
+{
+	struct cuda_pool_settings s = CUDA_POOL_DEFAULTS;
+	if (t->framework.kind == FRAMEWORK_TORCH_NPU)
+		s = NPU_POOL_DEFAULTS;
+	s.old_lists = framework_is_before(&t->framework, 2, 9);
+	return s;
+}
+
+/* What its process's variables say. */
+static void note_settings(struct replay_track *f, bool files)
+{
+	static const char *const variables[][2] = { { "PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=" },
+						    { "PYTORCH_NPU_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=" } };
+	const uint32_t backend = f->device ? f->device->backend : MT_BACKEND_CUDA;
+	const uint64_t total = f->device ? f->device->total_bytes : 0;
+	f->framework = framework_of(f->process, backend, files);
+	f->settings = default_settings(f);
+	if (f->framework.kind == FRAMEWORK_MINDSPORE)
+		f->unmodelled = "MindSpore's allocator has rules of its own";
+	for (unsigned i = 0; i < f->process->env_count; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			const char *name = variables[backend == MT_BACKEND_ASCEND][k], *text = f->process->env[i];
+			if (strncmp(text, name, strlen(name)) != 0)
+				continue;
+			replay_settings(&f->settings, text + strlen(name), total, false);
+			if (strstr(text, "backend:cudaMallocAsync"))
+				f->unmodelled = "backend:cudaMallocAsync leaves it to the driver where blocks lie";
+		}
+}
+
+int replay_case_settings(const struct replay_track *t, const struct replay_case *c, uint64_t device_bytes,
+			 struct cuda_pool_settings *out)
+{
+	*out = c->own ? t->settings : default_settings(t);
+	out->oldest_first = t->settings.oldest_first;
+	return c->conf ? replay_settings(out, c->conf, device_bytes, true) : 0;
+}
+
 /* In the second pass they are found as the first one left them. */
 static int list_track(struct track *t, const struct process *p, uint32_t id)
 {
@@ -297,20 +339,14 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 	if (e)
 		return e;
 	struct replay_track *f = &out->tracks[out->count++];
-	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id),
-				    .id = id,
-				    .settings = CUDA_POOL_DEFAULTS };
+	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id), .id = id };
 	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
 	f->segments = calloc(1, sizeof(*f->segments));
 	if (!f->outcomes || !f->segments)
 		return error_memory();
 	for (const struct process *at = f->process; at && !f->device; at = at->parent)
 		f->device = process_device(at, id);
-	uint64_t total = f->device ? f->device->total_bytes : 0;
-	for (unsigned i = 0; i < p->env_count; i++)
-		if (!strncmp(p->env[i], "PYTORCH_CUDA_ALLOC_CONF=", 24) ||
-		    !strncmp(p->env[i], "PYTORCH_ALLOC_CONF=", 19))
-			replay_settings(&f->settings, strchr(p->env[i], '=') + 1, total, false);
+	note_settings(f, !t->pass->q->no_files);
 	return 0;
 }
 
@@ -319,7 +355,8 @@ static int start_stage(struct track *t, size_t i)
 	const struct replay_track *f = facts_of(t);
 	struct pool_state *s = &t->pools[i];
 	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
-	const uint64_t device = c && c->device_bytes ? c->device_bytes : f->device ? f->device->total_bytes : 0;
+	const uint64_t own = f->device ? f->device->total_bytes : 0;
+	const uint64_t device = c && c->card ? c->card(c->card_arg, f) : c && c->device_bytes ? c->device_bytes : own;
 	s->card = (struct card){ .room = !device               ? UINT64_MAX
 					 : device > f->outside ? device - f->outside
 							       : 0,
@@ -327,9 +364,8 @@ static int start_stage(struct track *t, size_t i)
 				 .next_range = RANGES };
 	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
-	struct cuda_pool_settings settings = c && !c->own ? c->settings : f->settings;
-	settings.oldest_first = f->settings.oldest_first;
-	int e = c && c->conf ? replay_settings(&settings, c->conf, device, true) : 0;
+	struct cuda_pool_settings settings = f->settings;
+	int e = c ? replay_case_settings(f, c, device, &settings) : 0;
 	s->pool = e ? NULL : cuda_pool_new(&settings, &s->driver);
 	return e ? e : s->pool ? 0 : error_memory();
 }
@@ -479,6 +515,31 @@ static void note_failure_beside(struct track *t, uint64_t ns)
 	outcome_of(t, 0)->failure.cached = cuda_pool_cached(t->pools[0].pool);
 }
 
+/* torch_npu tells nobody that a request failed: the driver has refused, got the cache back, and refused once more. */
+static bool failed_silently(const struct track *t)
+{
+	unsigned failed = 0;
+	for (size_t i = 0; i < t->call_count; i++)
+		failed += t->calls[i].kind == CALL_FAIL;
+	return facts_of(t)->framework.kind == FRAMEWORK_TORCH_NPU && failed > 1;
+}
+
+static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,
+			const struct mt_ext_device *x);
+
+/* What was asked for is known since torch_npu 2.9; before, what the driver was asked for is the most that it can have
+ * been. */
+static int note_silent_failure(struct pass *pass, const struct process *p, const struct mt_event *s,
+			       const struct mt_ext_device *x)
+{
+	struct mt_event failed = *s;
+	if (x->stream)
+		failed.addr = x->stream;
+	else if (s->addr == SMALL_SEGMENT)
+		failed.addr = 512;
+	return note_request(pass, p, &failed, &(struct mt_ext_device){ .class = MT_CLASS_POOL, .device = x->device });
+}
+
 static int note_driver(struct pass *pass, const struct process *p, const struct mt_event *s,
 		       const struct mt_ext_device *x)
 {
@@ -490,6 +551,7 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 	case MT_DEVICE_ALLOC:
 		if (x->class == MT_CLASS_RESERVED)
 			return reserve_place(t, s->addr, s->size);
+		t->unmapped += x->class == MT_CLASS_PHYSICAL ? s->size : 0;
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
 		return x->class == MT_CLASS_DEVICE ? give_place(&pass->processes[p->id], CALL_GIVE, s->addr) : 0;
@@ -497,9 +559,15 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 		return x->class == MT_CLASS_DEVICE ? undo_give(t, s->addr) : 0;
 	case MT_DEVICE_FAIL:
 		note_failure_beside(t, process_ns(p, s->ticks));
-		return x->class == MT_CLASS_DEVICE || x->class == MT_CLASS_PHYSICAL ? add_call(t, CALL_FAIL, 0, s->addr)
-										    : 0;
+		if (x->class != MT_CLASS_DEVICE && x->class != MT_CLASS_PHYSICAL)
+			return 0;
+		e = add_call(t, CALL_FAIL, 0, s->addr);
+		if (!e && failed_silently(t))
+			e = note_silent_failure(pass, p, s, x);
+		t->unmapped = 0; /* what it had taken for that request it gives back */
+		return e;
 	case MT_DEVICE_MAP:
+		t->unmapped = less(t->unmapped, s->size);
 		return add_call(t, CALL_MAP, s->addr, s->size);
 	case MT_DEVICE_UNMAP:
 		return give_place(&pass->processes[p->id], CALL_UNMAP, s->addr);
@@ -805,8 +873,9 @@ static void note_outside(struct track *t)
 {
 	struct replay_track *f = facts_of(t);
 	uint64_t reserved = cuda_pool_figures(t->pools[0].pool)->reserved;
-	if (t->total_bytes && !f->differs.request && t->total_bytes >= t->free_bytes + reserved)
-		f->outside = t->total_bytes - t->free_bytes - reserved;
+	const uint64_t own = reserved + t->unmapped;
+	if (t->total_bytes && !f->differs.request && t->total_bytes >= t->free_bytes + own)
+		f->outside = t->total_bytes - t->free_bytes - own;
 }
 
 static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,
@@ -822,21 +891,34 @@ static int note_request(struct pass *pass, const struct process *p, const struct
 	struct replay_moment at = {
 		.request = f->requests, .ns = process_ns(p, s->ticks), .node = s->node, .node2 = s->node2
 	};
-	e = request(t, s, x, &at);
+	e = f->unmodelled ? 0 : request(t, s, x, &at);
 	if (s->kind == MT_DEVICE_FAIL)
 		note_outside(t);
 	t->call_count = 0;
 	t->torn = false;
+	t->unmapped = 0;
 	return e;
+}
+
+/* Of Ascend's pools the trace does not say on which device a block was. */
+static struct live *find_live(const struct per_process *of, uint32_t device, uint64_t addr, struct track **track)
+{
+	const size_t begin = device, end = device ? device + 1ul : of->room;
+	for (size_t i = begin; i < end && i < of->room; i++) {
+		struct live *l = NULL;
+		if (of->tracks[i])
+			HASH_FIND(hh, of->tracks[i]->live, &addr, sizeof(addr), l);
+		*track = of->tracks[i];
+		if (l)
+			return l;
+	}
+	return NULL;
 }
 
 static int note_free(struct pass *pass, const struct process *p, uint32_t device, uint64_t addr)
 {
-	struct per_process *of = &pass->processes[p->id];
-	struct track *t = device < of->room ? of->tracks[device] : NULL;
-	struct live *l = NULL;
-	if (t)
-		HASH_FIND(hh, t->live, &addr, sizeof(addr), l);
+	struct track *t;
+	struct live *l = find_live(&pass->processes[p->id], device, addr, &t);
 	if (!l)
 		return 0;
 	if (was_emptied(t)) { /* before this block was free */
@@ -896,8 +978,10 @@ static void finish(struct pass *pass)
 		struct per_process *of = &pass->processes[i];
 		for (size_t k = 0; k < of->room; k++) {
 			struct track *t = of->tracks[k];
-			for (size_t stage = 0; t && stage < pass->pools; stage++)
+			for (size_t stage = 0; t && stage < pass->pools; stage++) {
 				outcome_of(t, stage)->figures = *cuda_pool_figures(t->pools[stage].pool);
+				outcome_of(t, stage)->room = t->pools[stage].card.room;
+			}
 			free_track(t);
 		}
 		free(of->tracks);
@@ -971,6 +1055,19 @@ static int pass_again(struct replay *out, const struct reader *first, const stru
 	return e;
 }
 
+int replay_more(struct replay *out, const struct reader *first, const struct replay_query *q)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		struct replay_outcome *outcomes = calloc(q->case_count + 1, sizeof(*outcomes));
+		if (!outcomes)
+			return error_memory();
+		free(out->tracks[i].outcomes);
+		out->tracks[i].outcomes = outcomes;
+	}
+	out->case_count = q->case_count;
+	return pass_again(out, first, q, q->case_count + 1);
+}
+
 /* Which of two blocks of one size serves differs by version, and the trace does not have that: where the order of newer
  * ones does not fit, the older one is tried, and stays if it gets further. */
 static int find_order(struct replay *out, const struct reader *first, const struct replay_query *q)
@@ -980,7 +1077,7 @@ static int find_order(struct replay *out, const struct reader *first, const stru
 	bool any = false;
 	for (size_t i = 0; i < out->count && !e; i++) {
 		before[i] = out->tracks[i].differs;
-		out->tracks[i].settings.oldest_first = !before[i].request;
+		out->tracks[i].settings.oldest_first ^= before[i].request > 0;
 		any |= before[i].request;
 	}
 	if (!e && any)
@@ -988,7 +1085,7 @@ static int find_order(struct replay *out, const struct reader *first, const stru
 	for (size_t i = 0; i < out->count && any && !e; i++) {
 		struct replay_track *f = &out->tracks[i];
 		if (f->differs.request && f->differs.request <= before[i].request) {
-			f->settings.oldest_first = true;
+			f->settings.oldest_first ^= true;
 			f->differs = before[i];
 		}
 	}

@@ -1,6 +1,7 @@
 /* The words of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF since PyTorch 2.9) that change where blocks lie. */
 #include "analyzer/replay/replay.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,46 @@ static int set_fraction(const struct words *w, const char *key, char *value)
 	return e;
 }
 
+static int set_megabytes(const char *key, const char *value, double least, uint64_t *bytes)
+{
+	double n;
+	int e = read_number(key, value, least, 1 << 24, &n);
+	if (!e)
+		*bytes = (uint64_t)n * MIB;
+	return e;
+}
+
+static int set_rounding(const struct words *w, const char *key, char *value)
+{
+	return set_megabytes(key, value, LEAST_SPLIT_MIB, &w->settings->most_rounding);
+}
+
+static int set_segment(const struct words *w, const char *key, char *value)
+{
+	return set_megabytes(key, value, LEAST_SPLIT_MIB, &w->settings->large_segment);
+}
+
+/* torch_npu's older word: of expandable segments alone. */
+static int set_page(const struct words *w, const char *key, char *value)
+{
+	return set_megabytes(key, value, LEAST_SPLIT_MIB, &w->settings->large_page);
+}
+
+static int set_huge(const struct words *w, const char *key, char *value)
+{
+	w->settings->huge_pages = !strcmp(value, "1g");
+	return w->settings->huge_pages ? 0 : is_wrong(key, value, "only 1g");
+}
+
+static int set_alignment(const struct words *w, const char *key, char *value)
+{
+	double n;
+	int e = read_number(key, value, 0, 16, &n);
+	if (!e)
+		w->settings->aligned = (uint64_t)n * 1024;
+	return e;
+}
+
 static bool is_power(uint64_t n)
 {
 	return n && !(n & (n - 1));
@@ -89,7 +130,7 @@ static int set_interval(const struct words *w, const char *key, char *pair, unsi
 	    (n > 0 && !is_power((uint64_t)n)))
 		return e ? e : is_wrong(key, pair, "sizes and divisions are powers of two");
 	const bool beyond = *pair == '>';
-	const unsigned begin = beyond ? *next : *next ? at : 0, end = beyond ? ROUNDUP_INTERVALS : at + 1;
+	const unsigned begin = beyond ? *next - (w->settings->old_lists && *next) : *next ? at : 0, end = beyond ? ROUNDUP_INTERVALS : at + 1;
 	for (unsigned i = begin; i < end; i++)
 		w->settings->divisions[i] = (uint32_t)n;
 	*next = end;
@@ -125,10 +166,39 @@ static const struct {
 	const char *key;
 	int (*set)(const struct words *w, const char *key, char *value);
 } keys[] = {
-	{ "expandable_segments", set_expandable },         { "max_split_size_mb", set_max_split },
-	{ "garbage_collection_threshold", set_threshold }, { "roundup_power2_divisions", set_divisions },
-	{ "per_process_memory_fraction", set_fraction },   { "backend", set_backend },
+	{ "expandable_segments", set_expandable },
+	{ "max_split_size_mb", set_max_split },
+	{ "roundup_power2_divisions", set_divisions },
+	{ "garbage_collection_threshold", set_threshold },
+	{ "per_process_memory_fraction", set_fraction },
+	{ "large_segment_size_mb", set_segment },
+	{ "max_non_split_rounding_mb", set_rounding },
+	{ "backend", set_backend },
+	{ "page_size", set_huge },
+	{ "segment_size_mb", set_page },
+	{ "base_addr_aligned_kb", set_alignment },
 };
+
+/* All of them. The caller's to free; NULL where there is no memory. */
+static char *known_keys(void)
+{
+	char *all = NULL;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		char *more = output_format("%s%s%s", all ? all : "", all ? ", " : "", keys[i].key);
+		free(all);
+		all = more;
+	}
+	return all;
+}
+
+static int unknown_word(const char *word)
+{
+	char *known = known_keys();
+	int e = error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "%s is not known; known are %s", word,
+			  known ? known : "");
+	free(known);
+	return e;
+}
 
 static int set_word(const struct words *w, char *word)
 {
@@ -139,13 +209,7 @@ static int set_word(const struct words *w, char *word)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(word, keys[i].key))
 			return keys[i].set(w, word, value);
-	return !w->strict
-		       ? 0
-		       : error_set(
-				 MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET,
-				 "%s is not known; known are expandable_segments, "
-				 "max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold, per_process_memory_fraction",
-				 word);
+	return w->strict ? unknown_word(word) : 0;
 }
 
 /* Where the next word begins: behind a comma that isn't in a list. Ends this one. */
@@ -181,7 +245,9 @@ bool replay_same_settings(const struct cuda_pool_settings *a, const struct cuda_
 	for (unsigned i = 0; i < ROUNDUP_INTERVALS; i++)
 		if ((a->divisions[i] > 1 || b->divisions[i] > 1) && a->divisions[i] != b->divisions[i])
 			return false;
-	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes &&
+	return a->expandable == b->expandable && a->huge_pages == b->huge_pages && a->aligned == b->aligned &&
+	       a->most_rounding == b->most_rounding && a->large_segment == b->large_segment &&
+	       a->large_page == b->large_page && a->max_split_bytes == b->max_split_bytes &&
 	       a->allowed_bytes == b->allowed_bytes && (a->gc_threshold <= 0) == (b->gc_threshold <= 0) &&
 	       (a->gc_threshold <= 0 || a->gc_threshold == b->gc_threshold);
 }

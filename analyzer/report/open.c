@@ -269,6 +269,8 @@ int selection_run(struct selection *v, struct model_query *q)
 int selection_names(struct selection *v)
 {
 	const struct options *o = v->options;
+	if (v->categories)
+		return 0;
 	for (int i = 0; i < o->ndirs; i++)
 		read_symbol_file(v->stacks, o->dirs[i]);
 	const char *rules = o->rules ? o->rules : getenv("MEMTRACE_RULES");

@@ -2,11 +2,18 @@
 """memtrace whatif against PyTorch itself: the run replayed gives each request its own block, and what is said of another setting is what
 PyTorch's own counters say of a run under it. tests/long/replay.py has more programs, settings and graphs."""
 # timeout: 400
+import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))  # behind, as it has a gpu.py, too
+import gpu
 import mt
 import replays
+import trace as writer
 from replays import EXPANDABLE, ROOM, SHORT, run, whatif
 
 
@@ -67,18 +74,123 @@ def case_wrong_changes(option, words, said):
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
 
 
-def case_another_card():
-    """The least card on which the run fits, found by asking; PyTorch fits there, and not on one that is 2 MiB smaller."""
+@mt.variants(None, EXPANDABLE)
+def case_the_least_card(setting):
+    """That whatif names: PyTorch fits there, and not on one that is 2 MiB smaller; it fails at the request that whatif names."""
     done = run(None, ROOM, traced=True)
-    asked = lambda mib: whatif(done.trace, "--device-memory", "%dM" % mib)["settings"][0]
-    low, high = 0, done.said["most_reserved_bytes"] >> 20
-    mt.equal((asked(high)["refused"], asked(high)["retries"]), (None, 0), "on a card of what was reserved")
-    while high - low > 2:
-        middle = (low + high) // 4 * 2
-        low, high = (low, middle) if not asked(middle)["refused"] else (middle, high)
-    fits, fails = (run(None, mib + replays.CONTEXT).said for mib in (high, low))
-    mt.equal((fits["first_refused"], fits["most_reserved_bytes"]), (None, asked(high)["most_reserved_bytes"]), "on the least card")
-    mt.equal(fails["first_refused"], asked(low)["refused"]["request"], "what fails first on %d MiB" % low)
+    pool = whatif(done.trace, *(("--alloc-conf", setting) if setting else ()))
+    least = (pool["settings"][0] if setting else pool["run"])["least_device_bytes"]
+    mt.equal(least % (2 << 20), 0, "whole steps")
+    fits, fails = (run(setting, (size >> 20) + replays.CONTEXT).said for size in (least, least - (2 << 20)))
+    asked = [whatif(done.trace, "--alloc-conf", setting or "expandable_segments:False", "--device-memory", str(size))["settings"][0]
+             for size in (least, least - (2 << 20))]
+    mt.equal((fits["first_refused"], replays.figures(fits)), (None, replays.figures(asked[0])), "on the least card")
+    mt.equal(fails["first_refused"], asked[1]["refused"]["request"], "what fails first on a smaller one")
+
+
+def case_the_least_card_of_a_run_with_failures():
+    """On it nothing fails: what failed would have been served, and what was beside the pool is in it."""
+    pool = whatif(run(None, SHORT, traced=True).trace)
+    least = pool["run"]["least_device_bytes"]
+    mt.check(pool["requests_refused"] > 0 and least > SHORT << 20, "least: %s" % least)
+    for size, all_of_them in ((least, True), (least - (2 << 20), False)):
+        outcome, = whatif(run(None, SHORT, traced=True).trace, "--alloc-conf", "expandable_segments:False", "--device-memory", str(size))["settings"]
+        mt.equal(outcome["granted_count"] == pool["requests_refused"] and not outcome["refused"], all_of_them, "served on %d" % size)
+
+
+@mt.variants(ROOM, SHORT)
+def case_without_a_leak(mib):
+    """The first that memtrace leaks names: it is the line that keeps, and a run of the repaired program comes to the same."""
+    said, real = replays.without(mib, words="leak:1")
+    mt.equal(said, real, "without the first leak, on %d MiB" % mib)
+
+
+def case_which_leaks_there_are():
+    trace = run(None, ROOM, traced=True, words=("--keeping", "3000000")).trace
+    mt.check(re.search(r"GROWTH  .*requests.py:\d+", re.sub(r"\n", " ", trace.tool("leaks").out)), "what leaks says: %s" % trace.tool("leaks").out)
+    for text, said in (("leak:9", "leak:9: 1 leak is in pools"), ("leak:x", "leak:x: it is like leak:1"), ("leak:0", "leak:0: 1 leak is in pools")):
+        done = trace.tool("whatif", "--without", text)
+        mt.equal((done.status, said in done.err), (2, True), "%s: %s" % (text, done.err))
+
+
+def case_a_neighbour_on_the_card():
+    """Its memory stays what it was."""
+    folder = mt.scratch("standin")
+    env = gpu.environment(folder, devices="%dM" % 1024)
+    with subprocess.Popen([gpu.python(), os.path.join(gpu.SCENARIOS, "neighbour.py"), "0", str(300 << 20)], env=dict(os.environ, **env),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as neighbour:
+        mt.check(json.loads(neighbour.stdout.readline())["bytes"], "the neighbour's memory")
+        done = run(None, 1024, traced=True, folder=folder)
+        neighbour.kill()
+    pool = whatif(done.trace)
+    mt.equal((pool["differs"], pool["requests_refused"] > 0), (None, True), "a run beside a neighbour")
+    mt.equal(pool["outside_bytes"], (300 + 2 * replays.CONTEXT) << 20, "beside the pool")
+
+
+def case_a_trace_that_was_cut_off():
+    """What is left of it is replayed; what a whole trace would have said is not claimed."""
+    whole = run(None, ROOM, traced=True)
+    path = os.path.join(mt.scratch("cut"), "trace")
+    shutil.copytree(whole.trace.path, path)
+    file = max((os.path.join(path, name) for name in os.listdir(path) if name.endswith(".trace")), key=os.path.getsize)
+    os.truncate(file, os.path.getsize(file) * 9 // 10)
+    done = mt.execute([mt.MEMTRACE, "whatif", "--json", path])
+    mt.equal(done.status, 3, "status without --force")
+    done = mt.execute([mt.MEMTRACE, "whatif", "--json", "--force", path])
+    mt.equal(done.status, 0, "status: %s" % done.err)
+    for pool in json.loads(done.out)["pools"]:
+        mt.check(pool["requests"] < whole.said["requests"], "requests that are not there: %s" % pool["requests"])
+        mt.check(pool["differs"] is None or not pool["settings"], "settings of a run that is not known")
+
+
+def case_sampled_stacks():
+    """Requests are all there; which lines made them is not."""
+    done = run(None, ROOM, traced=True, env=(("MEMTRACE_STACKS", "sample"),))
+    pool = whatif(done.trace, "--alloc-conf", EXPANDABLE)
+    mt.equal(replays.figures(pool["settings"][0]), replays.figures(run(EXPANDABLE, ROOM).said), "under another setting")
+
+
+# ---- on written traces -------------------------------------------------------------------------------------------
+
+OLD_LIST = "PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:[16:2,>:4]"
+
+
+def written(library, version=None, env=None, backend=1, size=20 << 20):
+    """A pool's one block of SIZE, of which 17 MiB were asked for, in a process with that library."""
+    folder = mt.scratch("written")
+    path = os.path.join(folder, "lib", library)
+    if version:
+        with open(os.path.join(folder, "version.py"), "w", encoding="ascii") as file:
+            file.write("__version__ = '%s+cu999'\n" % version)
+        os.utime(file.name, (1.6e9, 1.6e9))
+    t = writer.Trace(os.path.join(folder, "trace"))
+    p = t.process(4711, ["/app/train.py"])
+    if env:
+        p.record(writer.REC_ENV, env.encode() + b"\0")
+    device = p.device(0, "GPU-1", 1 << 30, backend=backend)
+    p.at(0.1)
+    stack = p.stack(("/app/train.py", "<module>", 3), library=path)
+    base = p.alloc(device, writer.DEVICE, size, stack)
+    p.slot(writer.DEVICE_ALLOC, base, size, 6, stack, p.ext(writer.POOL, device, other=size - (17 << 20) + 1))
+    t.save()
+    done = mt.execute([mt.MEMTRACE, "whatif", t.path])
+    mt.equal(done.status, 0, "status: %s" % done.err)
+    return done.out
+
+
+@mt.variants(("2.8.0", 20, True), ("2.8.0", 24, False), ("2.9.1", 24, True), ("2.9.1", 20, False), (None, 24, True))
+def case_versions(version, mib, same):
+    """Before PyTorch 2.9 the last size that a list names was rounded as all beyond it: 17 MiB to 20, since then to 24."""
+    text = written("libc10_cuda.so", version, OLD_LIST, size=mib << 20)
+    mt.check(("the allocator of PyTorch %s\n" % version if version else "of a version that is not known") in text, "which version: %s" % text)
+    mt.equal("not modelled" not in text, same, "it is the same block: %s" % text)
+
+
+def case_what_is_not_modelled():
+    text = written("libmindspore_ascend.so.2", backend=2)
+    mt.check("not modelled: MindSpore's allocator" in text and "does it fit" not in text, text)
+    text = written("libc10_cuda.so", env="PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync")
+    mt.check("not modelled: backend:cudaMallocAsync" in text and "does it fit" not in text, text)
 
 
 @mt.variants(("expandable:True", "expandable is not known; known are expandable_segments,"), ("max_split_size_mb:x", "max_split_size_mb:x: no such number"),

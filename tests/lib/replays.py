@@ -14,9 +14,10 @@ ROOM, SHORT, CONTEXT = 2048, 640, 64
 
 
 @functools.lru_cache(None)
-def run(setting, mib, traced=False, seed=1, count=3000, words=()):
-    env = {"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {}
-    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), str(seed), str(count), *words], env=env, traced=traced, devices="%dM" % mib)
+def run(setting, mib, traced=False, seed=1, count=3000, words=(), env=(), folder=None):
+    env = dict(env, **({"PYTORCH_CUDA_ALLOC_CONF": setting} if setting else {}))
+    done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), str(seed), str(count), *words], env=env, traced=traced, devices="%dM" % mib,
+                   folder=folder)
     mt.equal(done.status, 0, "status of %s" % done)
     done.said = json.loads(done.out.strip().splitlines()[-1])
     if traced:
@@ -61,11 +62,11 @@ def other(setting, changed, mib=ROOM, **more):
             dict({} if real["first_refused"] else figures(real), first_refused=real["first_refused"]))
 
 
-def without(mib=ROOM, **more):
+def without(mib=ROOM, words="keep", **more):
     """(what whatif says of a run that keeps blocks, without them; what PyTorch counted in a run that keeps none)."""
     kept = run(None, ROOM, traced=True, words=("--keeping", "3000000"), **more)
     real = run(None, mib, **more).said
-    outcome, = whatif(kept.trace, "--without", "keep", "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
+    outcome, = whatif(kept.trace, "--without", words, "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
     fits = not outcome["refused"]
     return (dict(figures(outcome) if fits else {}, fits=fits), dict({} if real["first_refused"] else figures(real), fits=not real["first_refused"]))
 

@@ -29,6 +29,7 @@ def environment():
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1"}
 
 
+@functools.lru_cache(None)
 def run(seed, **more):
     found = ascend.Run([mt.python(), os.path.join(mt.TOP, "tests/programs/npu_pool.py"), str(seed)], plain=False, devices="2G,2G",
                        MEMTRACE_STANDIN_GRANULARITY=None, MEMTRACE_STANDIN_CONTEXT=None, **environment(), **more)
@@ -82,6 +83,37 @@ def case_without_pools():
         row = [d for d in found.trace.report["devices"] if d["uuid"] == "NPU-%d" % number][0]
         mt.equal((row["allocations"], row["peak_bytes"]), (stats[number]["segment.all.allocated"], stats[number]["reserved_bytes.all.peak"]),
                  "segments of NPU-%d" % number)
+
+
+def whatif(found, *words):
+    """Pools of a run, by device."""
+    return {pool["device"]: pool for pool in found.trace.json("whatif", *words)["pools"]}
+
+
+def said(outcome):
+    return outcome["most_reserved_bytes"], outcome["most_used_bytes"], outcome["retries"]
+
+
+SETTINGS = ("expandable_segments:False", "expandable_segments:True", "max_split_size_mb:24", "large_segment_size_mb:40")
+
+
+@mt.variants(*SETTINGS)
+def case_replayed(setting):
+    """Each block lies where it lay, what failed fails, and torch_npu's own counters say what is said of it, and of the run under any other
+    setting, which each was made under."""
+    found, _ = run(1, MEMTRACE_ASCEND_POOL="1", PYTORCH_NPU_ALLOC_CONF=setting)
+    pools = whatif(found)
+    mt.equal(sorted(pools), ["npu:0", "npu:1"], "pools")
+    mt.equal([pools["npu:%d" % n]["requests_refused"] for n in (0, 1)], [1, 0], "failures")
+    for device, pool in pools.items():
+        mt.equal((pool["differs"], pool["not_modelled"], pool["unknown_sizes"], pool["framework_version"]), (None, None, 0, "2.13.0"), device)
+    for other in SETTINGS:
+        _, account = run(1, MEMTRACE_ASCEND_POOL="1", PYTORCH_NPU_ALLOC_CONF=other)
+        outcomes = whatif(found, "--alloc-conf", other)
+        for number, device in enumerate(account["devices"]):
+            real, outcome = device["stats"], outcomes["npu:%d" % number]["settings"][0]
+            mt.equal(said(outcome), (real["reserved_bytes.all.peak"], real["allocated_bytes.all.peak"], real["num_alloc_retries"]),
+                     "npu:%d under %s, from a run under %s" % (number, other, setting))
 
 
 mt.main()

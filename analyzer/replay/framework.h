@@ -1,0 +1,23 @@
+/* Whose caching allocator the blocks of a process come from, and of which version. */
+#ifndef MT_REPLAY_FRAMEWORK_H
+#define MT_REPLAY_FRAMEWORK_H
+
+#include "analyzer/reader/reader.h"
+
+enum framework_kind { FRAMEWORK_PYTORCH = 0, FRAMEWORK_TORCH_NPU, FRAMEWORK_MINDSPORE };
+
+struct framework {
+	enum framework_kind kind;
+	char version[24]; /* "2.13.0"; "" = not known */
+};
+
+/* On a device of that backend. The version is read from version.py beside the library that the process had loaded, where
+ * that file is not younger than the process; `files` false: nothing outside of the trace is opened. */
+struct framework framework_of(const struct process *p, uint32_t backend, bool files);
+
+/* Is it known to be older than MAJOR.MINOR? */
+bool framework_is_before(const struct framework *f, unsigned major, unsigned minor);
+
+const char *framework_name(enum framework_kind kind);
+
+#endif
