@@ -2,6 +2,7 @@
  * another card. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/whatif_change.h"
+#include "analyzer/commands/whatif_host.h"
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/report/json.h"
@@ -17,7 +18,7 @@ enum { MOST_CASES = 16 };
 
 struct whatif_options {
 	struct options common;
-	const char *conf, *without, *scale;
+	const char *conf, *without, *scale, *host;
 	uint64_t device_bytes;
 };
 
@@ -30,6 +31,8 @@ static const struct option_row rows[] = {
 	  "without the blocks of FILE:LINE, or of stacks with a frame that matches a regex", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
+	{ "host", 0, "SETTING", OPTION_STRING, offsetof(struct whatif_options, host),
+	  "the heap's calls again: all, jemalloc, tcmalloc, mimalloc, malloc_trim, MALLOC_ARENA_MAX=2 ...", 0 },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_JSON,
@@ -357,6 +360,8 @@ static bool is_wanted(const struct selection *v, const struct replay_track *t)
 static int whatif(struct selection *v)
 {
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	if (o->host)
+		return whatif_host(v, o->host);
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
 	int e = selection_names(v);
