@@ -109,7 +109,7 @@ static char *trouble(const struct heap_outcome *o)
 	case HEAP_END_NO_THREAD:
 		return strdup("no more threads can be made here");
 	case HEAP_END_NO_ALLOCATOR:
-		return strdup("could not be loaded");
+		return strdup("could not be loaded, or has no malloc");
 	default:
 		return strdup("no memory for its tables");
 	}

@@ -1,6 +1,7 @@
 #include "analyzer/replay/heap_plan.h"
 
 #include "analyzer/model/model.h"
+#include "analyzer/replay/heap_setting.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
@@ -37,6 +38,7 @@ struct planning {
 	size_t look_count, look_room, next_look;
 	uint64_t step, last_live; /* at the last point */
 	uint64_t unseen;          /* of mapped memory */
+	uint64_t allocators;      /* of it, what an allocator has for its blocks */
 	uint64_t seen;            /* of live blocks */
 	struct heap_point peak;
 	int error;
@@ -188,11 +190,12 @@ static struct heap_point point_now(const struct planning *g, uint64_t ns)
 {
 	const struct model_process *p = g->model ? model_process(g->model, g->plan->process->id) : NULL;
 	const struct heap_calls_counts *c = heap_calls_counts(g->calls);
+	const uint64_t mapped = p ? less(p->map[MAP_ANON].bytes, g->allocators) : 0;
 	return (struct heap_point){ .at = c->events,
 				    .ns = ns,
 				    .live = c->live,
-				    .mapped = p ? p->map[MAP_ANON].bytes : 0,
-				    .unseen = p ? lower(p->map[MAP_ANON].bytes, g->unseen) : 0,
+				    .mapped = mapped,
+				    .unseen = lower(mapped, g->unseen),
 				    .recorded = HEAP_UNKNOWN };
 }
 
@@ -292,17 +295,32 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 	}
 }
 
+/* glibc's own mappings come by no hook, those of a library do. */
+static bool is_allocators(const struct model_change *c)
+{
+	const struct process_module *m = reader_module_of(c->process, c->node);
+	return m && heap_setting_is_library(m->path);
+}
+
+static uint64_t changed(uint64_t sum, uint64_t bytes, bool goes)
+{
+	return goes ? less(sum, bytes) : sum + bytes;
+}
+
 static void on_change(void *arg, const struct model_change *c)
 {
 	struct planning *g = arg;
 	if (c->process->id != g->plan->process->id)
 		return;
 	g->model = c->model;
-	const uint64_t bytes = (uint64_t)(c->bytes < 0 ? -c->bytes : c->bytes);
-	if (c->kind != MODEL_MAP || bytes < LOOKED_AT)
+	if (c->kind != MODEL_MAP)
 		return;
-	const uint64_t unseen = bytes - seen_of(g->plan, c->addr, bytes);
-	g->unseen = c->bytes < 0 ? less(g->unseen, unseen) : g->unseen + unseen;
+	const bool goes = c->bytes < 0;
+	const uint64_t bytes = (uint64_t)(goes ? -c->bytes : c->bytes);
+	if (is_allocators(c))
+		g->allocators = changed(g->allocators, bytes, goes);
+	else
+		g->unseen = changed(g->unseen, bytes - seen_of(g->plan, c->addr, bytes), goes);
 }
 
 static int run_model(struct planning *g, struct reader *first, void (*on_progress)(double done, uint64_t events))

@@ -99,17 +99,22 @@ static int find_allocator(struct heap_setting *s, const struct allocator *a)
 					   "%s is not installed; in Debian it is the package %s", a->name, a->package);
 }
 
-/* The library that a process's malloc was, by its name; NULL = the C library. */
+bool heap_setting_is_library(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	name = name ? name + 1 : path;
+	for (size_t i = 1; i < ALLOCATORS; i++)
+		if (!strncmp(name, "lib", 3) && !strncmp(name + 3, allocators[i].name, strlen(allocators[i].name)))
+			return true;
+	return false;
+}
+
+/* The library that a process's malloc was; NULL = the C library. */
 static const struct process_module *module_of_allocator(const struct process *p)
 {
-	for (unsigned i = 0; i < p->module_count; i++) {
-		const char *path = p->modules[i].path, *name = strrchr(path, '/');
-		name = name ? name + 1 : path;
-		for (size_t k = 1; k < ALLOCATORS; k++)
-			if (!strncmp(name, "lib", 3) &&
-			    !strncmp(name + 3, allocators[k].name, strlen(allocators[k].name)))
-				return &p->modules[i];
-	}
+	for (unsigned i = 0; i < p->module_count; i++)
+		if (heap_setting_is_library(p->modules[i].path))
+			return &p->modules[i];
 	return NULL;
 }
 

@@ -27,6 +27,9 @@ int heap_setting_own(struct heap_setting *s, const struct process *p);
 /* Does that one differ from the process's own? Of a setting that was parsed. */
 bool heap_setting_is_own(const struct heap_setting *s, const struct heap_setting *own);
 
+/* Is it an allocator's library? */
+bool heap_setting_is_library(const char *path);
+
 void heap_setting_fini(struct heap_setting *s);
 
 /* Is an environment's NAME=VALUE, or such a NAME, one that allocators heed? */

@@ -32,7 +32,7 @@ struct heap_orders {
 	uint32_t blocks;     /* numbers are below */
 	uint32_t workers, points;
 	uint32_t parent;    /* pid */
-	char library[1024]; /* file name of the allocator, which must have been loaded; "" = the C library's */
+	char library[1024]; /* file name of where malloc must be from; "" = the C library */
 };
 
 enum heap_end {
