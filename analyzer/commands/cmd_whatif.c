@@ -24,15 +24,15 @@ struct whatif_options {
 
 static const struct option_row rows[] = {
 	{ "alloc-conf", 0, "CONF", OPTION_STRING, offsetof(struct whatif_options, conf),
-	  "as PYTORCH_CUDA_ALLOC_CONF is written; without it, the usual ones", 0 },
+	  "like PYTORCH_CUDA_ALLOC_CONF; without it, the usual", 0 },
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
-	  "without the blocks of FILE:LINE, or of stacks with a frame that matches a regex", 0 },
+	  "without the blocks of FILE:LINE, or a regex of frames", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	{ "host", 0, "SETTING", OPTION_STRING, offsetof(struct whatif_options, host),
-	  "the heap's calls again: all, jemalloc, tcmalloc, mimalloc, malloc_trim, MALLOC_ARENA_MAX=2 ...", 0 },
+	  "the heap again: jemalloc, MALLOC_ARENA_MAX=2 ...; all", 0 },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_JSON,
@@ -46,16 +46,17 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_whatif_spec = {
 	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
 	"What another setting of PyTorch's caching allocator, or another card, would\n"
-	"have done, or the run without some blocks: the recorded requests are made\n"
-	"again, in their order. First as it was: where a block does not come to lie\n"
-	"where it lay, nothing is said.",
+	"have done, or the run without some blocks, or malloc's with another allocator:\n"
+	"the recorded requests are made again, in their order. First as it was: where\n"
+	"that does not agree with the run, nothing is said.",
 	rows,
 	0,
 	"  memtrace whatif                            # the usual settings, ranked\n"
 	"  memtrace whatif --alloc-conf expandable_segments:True\n"
 	"  memtrace whatif --device-memory 40G\n"
 	"  memtrace whatif --without train.py:73      # had that line kept nothing\n"
-	"  memtrace whatif --scale batch=2            # at least so much, at most so much\n",
+	"  memtrace whatif --scale batch=2            # at least so much, at most so much\n"
+	"  memtrace whatif --host jemalloc            # malloc's memory with that one\n",
 	"Read: docs/whatif.md",
 };
 
