@@ -124,7 +124,7 @@ static char *time_text(const struct heap_replay *r, const struct heap_outcome *o
 static void print_row(struct table *table, const struct heap_replay *r, const char *name, const struct heap_outcome *o)
 {
 	char *why = trouble(o), *peak = NULL, *last = NULL, *time = NULL;
-	const bool figures = r->trust == HEAP_TRUST_FIGURES, own = o == &r->own;
+	const bool own = o == &r->own, figures = own || r->trust == HEAP_TRUST_FIGURES;
 	if (!why) {
 		peak = figures ? strdup(BYTES(o->peak)) : difference(o->peak, r->own.peak);
 		last = figures ? strdup(BYTES(o->last)) : difference(o->last, r->own.last);
@@ -191,13 +191,12 @@ static void print_agreement(const struct heap_replay *r)
 static void print_assumptions(const struct heap_replay *r, const struct asked *a)
 {
 	static const char *const written[] = {
-		[HEAP_TOUCH_ALL] = "all of each block was written to",
-		[HEAP_TOUCH_SEEN] =
-			"all of each block was written to, but for what of large ones was seen not to be resident",
-		[HEAP_TOUCH_LEAST] = "nothing was ever written to what calloc took from the kernel (128 KiB and more)",
+		[HEAP_TOUCH_ALL] = "all of each block",
+		[HEAP_TOUCH_SEEN] = "of large blocks what was seen to be resident, all of others",
+		[HEAP_TOUCH_LEAST] = "the same, but nothing of what calloc got from the kernel (from 128 KiB on)",
 	};
 	const struct heap_plan *plan = &r->plan;
-	output_fit_line(STYLE_FAINT, output_format("  taken for granted: %s", written[plan->touch]));
+	output_fit_line(STYLE_FAINT, output_format("  taken for written to: %s", written[plan->touch]));
 	if (r->other)
 		output_fit_line(STYLE_FAINT,
 				output_format("  beside heap and mappings: %s, in each of them", BYTES(r->other)));

@@ -98,22 +98,33 @@ static int settle(struct heap_replay *r, struct heap_outcome *o, const struct he
 	return 0;
 }
 
-/* What a process has from the start on: the program's own data, what the loader wrote to, stacks. It is what the
- * samples have more than heap and mappings, at the least. */
-static void find_other(struct heap_replay *r, const struct heap_result *own)
+static int by_bytes(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* What a process has beside heap and mappings: the program's own data, what the loader wrote to, stacks. It is what the
+ * samples have more than both, as a rule: the median. */
+static int find_other(struct heap_replay *r, const struct heap_result *own)
 {
 	const struct heap_plan *plan = &r->plan;
-	uint64_t least = UINT64_MAX;
+	uint64_t *more = calloc(plan->point_count + 1, sizeof(*more));
 	r->other = 0;
 	r->looks = 0;
+	if (!more)
+		return error_memory();
 	for (size_t i = 0; i < plan->point_count && i < own->answer.points; i++) {
 		const struct heap_point *p = &plan->points[i];
-		if (p->recorded == HEAP_UNKNOWN)
-			continue;
-		r->looks++;
-		least = lower(least, less(p->recorded, own->seen[i].now + beside(r, p)));
+		if (p->recorded != HEAP_UNKNOWN)
+			more[r->looks++] = less(p->recorded, own->seen[i].now + beside(r, p));
 	}
-	r->other = r->looks ? least : 0;
+	if (r->looks) {
+		qsort(more, r->looks, sizeof(*more), by_bytes);
+		r->other = more[(r->looks - 1) / 2];
+	}
+	free(more);
+	return 0;
 }
 
 static double off_by(const struct heap_agreement *a, uint64_t peak)
@@ -190,8 +201,8 @@ static int run_own(struct heap_replay *r, struct reader *first, enum heap_touch 
 	r->plan.touch = touch;
 	int e = run_child(r, &result, first, &r->own_setting, q);
 	e = e ? e : own_end(r, &result.answer);
+	e = e ? e : find_other(r, &result);
 	if (!e) {
-		find_other(r, &result);
 		free(r->own.now);
 		e = settle(r, &r->own, &result);
 	}
