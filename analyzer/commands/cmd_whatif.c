@@ -3,6 +3,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/whatif_ahead.h"
 #include "analyzer/commands/whatif_change.h"
+#include "analyzer/commands/whatif_host.h"
 #include "analyzer/model/selection.h"
 #include "analyzer/replay/least.h"
 #include "analyzer/replay/replay.h"
@@ -23,13 +24,13 @@ enum { MOST_CASES = 16 };
 
 struct whatif_options {
 	struct options common;
-	const char *conf, *without, *scale;
+	const char *conf, *without, *scale, *host;
 	uint64_t device_bytes;
 };
 
 static const struct option_row rows[] = {
 	{ "alloc-conf", 0, "CONF", OPTION_STRING, offsetof(struct whatif_options, conf),
-	  "as PYTORCH_CUDA_ALLOC_CONF is written; without it, the usual ones", 0 },
+	  "like PYTORCH_CUDA_ALLOC_CONF; without it, the usual", 0 },
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
@@ -37,6 +38,8 @@ static const struct option_row rows[] = {
 	  "memtrace leaks has in pools; copies: of the same weights", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
+	{ "host", 0, "SETTING", OPTION_STRING, offsetof(struct whatif_options, host),
+	  "the heap again: jemalloc, MALLOC_ARENA_MAX=2 ...; all", 0 },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_JSON,
@@ -50,16 +53,17 @@ static const struct option_row rows[] = {
 const struct option_spec cmd_whatif_spec = {
 	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
 	"What another setting of PyTorch's caching allocator, or another card, would\n"
-	"have done, or the run without some blocks: the recorded requests are made\n"
-	"again, in their order. First as it was: where a block does not come to lie\n"
-	"where it lay, nothing is said.",
+	"have done, or the run without some blocks, or malloc's with another allocator:\n"
+	"the recorded requests are made again, in their order. First as it was: where\n"
+	"that does not agree with the run, nothing is said.",
 	rows,
 	0,
 	"  memtrace whatif                            # the usual settings, ranked\n"
 	"  memtrace whatif --alloc-conf expandable_segments:True\n"
 	"  memtrace whatif --device-memory 40G\n"
 	"  memtrace whatif --without train.py:73      # had that line kept nothing\n"
-	"  memtrace whatif --scale batch=2            # at least so much, at most so much\n",
+	"  memtrace whatif --scale batch=2            # at least so much, at most so much\n"
+	"  memtrace whatif --host jemalloc            # malloc's memory with that one\n",
 	"Read: docs/whatif.md",
 };
 
@@ -521,6 +525,8 @@ static int answer(struct replay *replay, struct reader *r, struct selection *v, 
 static int whatif(struct selection *v)
 {
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	if (o->host)
+		return whatif_host(v, o->host);
 	struct question q = { .count = 0 };
 	struct replay replay = { 0 };
 	struct reader *r = NULL; /* whose processes the replay names */

@@ -2,6 +2,8 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/manual.h"
 #include "analyzer/commands/version.h"
+#include "analyzer/replay/heap_child.h"
+#include "analyzer/replay/heap_player.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/options.h"
 #include "analyzer/util/output.h"
@@ -12,6 +14,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 MT_OWN_PROGRAM
@@ -140,6 +143,8 @@ static int run_word(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	if (argc == 3 && !strcmp(argv[1], HEAP_CHILD_COMMAND))
+		return heap_play(atoi(argv[2])); /* before the heap is used, or set */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	options_set_commands(commands);
 	int status = run_word(argc, argv);

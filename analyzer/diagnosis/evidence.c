@@ -593,7 +593,7 @@ static void set_kept(struct diagnosis *x)
 {
 	struct evidence_host *h = &x->evidence.host;
 	const struct samples *samples = host_memory_samples(x->system);
-	uint64_t sampled = 0;
+	uint64_t sampled = 0, most = 0;
 	h->rss_anon = h->live = h->kept = 0;
 	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
 		const struct process *p = reader_process(x->selection->reader, id);
@@ -607,11 +607,15 @@ static void set_kept(struct diagnosis *x)
 		r.share = r.shared ? host_share(r.anon, s->last[MT_PROCESS_pss_anon].value,
 						s->last[MT_PROCESS_anonymous].value)
 				   : r.anon;
-		uint64_t live = live_lately(x, p, r.ns);
+		const uint64_t live = live_lately(x, p, r.ns), kept = kept_of(x, p, &r, live);
 		h->rss_anon += r.share;
 		h->live += lower(live, r.anon);
-		h->kept += kept_of(x, p, &r, live);
+		h->kept += kept;
 		sampled++;
+		if (!p->parent && kept > most) {
+			most = kept;
+			h->keeper = p->pid;
+		}
 	}
 	if (!sampled)
 		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;

@@ -313,6 +313,8 @@ struct evidence_host {
 	uint64_t live_peak;
 	/* resident and not live, where blocks once lay: kept by allocators. As of when each was looked at last */
 	uint64_t kept;
+	/* who keeps most of it, and was not forked, so that its heap can be replayed; 0 = nobody */
+	uint32_t keeper;
 	uint64_t kept_then, kept_then_ns; /* the same at the ledger's moment; 0 = there is none */
 	uint64_t shm_used, shm_total;
 	uint64_t copied;    /* what workers inherited by fork and wrote to, without allocations */

@@ -400,8 +400,12 @@ enum finding host_retained(const struct evidence *e, const struct evidence_devic
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed",
 				      BYTES(h->rss_anon), BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
-	out->advice = output_format(
-		"malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator (memtrace frag --device host)");
+	out->advice =
+		h->keeper ? output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator: "
+					  "memtrace whatif --host all --process %u replays what each brings",
+					  h->keeper)
+			  : output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator "
+					  "(memtrace frag --device host)");
 	return holds(out, e, h->kept, of_machine ? 0.8 : 0.7);
 }
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "frag": [[], ["--json"], ["--at", "oom"], ["--at", "end"], ["-n", "all"]],
-    "whatif": [[], ["--json"], ["--device-memory", "1M"]],
+    "whatif": [[], ["--json"], ["--device-memory", "1M"], ["--host", "glibc"], ["--host", "glibc", "--json"]],
     "timeline": [[], ["--json"], ["--csv"], *(["--by", by, form] for by in ("step", "phase") for form in ("-q", "--json", "--csv"))],
     "live": [["--every", "1"], ["--json"]],
     "diff": [[], ["--html", "/dev/null"], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],

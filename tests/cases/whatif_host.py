@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""memtrace whatif --host against real runs under that allocator. tests/long/whatif_host.py has more programs."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import heaps
+import mt
+
+
+def case_the_run_itself():
+    """Replayed as it was, it has the memory that the program saw and that was sampled."""
+    trace, said = heaps.recorded("arenas")
+    heap = trace.json("whatif", "--host", "glibc")["heap"]
+    mt.equal((heap["trust"], heap["threads"], heap["written"]), ("figures", 7, "all"))
+    mt.between(0, heap["off"], 0.05, "off")
+    mt.check(heap["samples"] > 1, "no samples")
+    heaps.check_near({"peak": heap["run"]["peak_bytes"], "end": heap["run"]["end_bytes"]}, said, 0.05, "the run itself")
+    heaps.check_near({"peak": heap["settings"][0]["peak_bytes"]}, {"peak": heap["run"]["peak_bytes"]}, 0.01, "glibc again")
+
+
+@mt.variants(("large", "MALLOC_TRIM_THRESHOLD_=131072"), ("vectors", "tcmalloc"), ("vectors", "mimalloc"))
+def case_another_setting(kind, setting):
+    """It makes a difference, and the one that a real run has."""
+    heap, figures = heaps.replayed(kind, 1, setting)
+    real = heaps.real(kind, 1, setting)
+    heaps.check_near(figures, real, 0.05, "%s under %s" % (kind, setting))
+    mt.check(abs(figures["end"] - heap["run"]["end_bytes"]) > 0.05 * real["end"], "no difference: %s, %s" % (figures, heap["run"]))
+
+
+def case_recorded_under_another_allocator():
+    """The run's own is then that one, and glibc is another."""
+    heap, figures = heaps.replayed("large", 1, "glibc", recorded_as="jemalloc")
+    mt.equal(heap["trust"], "figures", "off by %s" % heap["off"])
+    heaps.check_near(figures, heaps.real("large"), 0.05, "large under glibc")
+    mt.check(heap["run"]["end_bytes"] > 1.05 * figures["end"], "jemalloc was not loaded: %s" % heap["run"])
+
+
+def case_the_runs_own_variables():
+    """They are those of the replay, too, and others come on top of them."""
+    own = "MALLOC_TRIM_THRESHOLD_=131072"
+    heap, figures = heaps.replayed("large", 1, "MALLOC_ARENA_MAX=1", recorded_as=own)
+    for got in (figures, {"peak": heap["run"]["peak_bytes"], "end": heap["run"]["end_bytes"]}):
+        heaps.check_near(got, heaps.real("large", 1, own), 0.05, own)
+
+
+def case_all_of_them():
+    """Ranked by what is resident at the peak; as JSON the same figures."""
+    trace = heaps.recorded("large")[0]
+    done = trace.tool("whatif", "--host", "all")
+    mt.equal((done.status, done.err), (0, ""))
+    lines = done.out.splitlines()
+    rows = [line.split("MiB")[0].split() for line in lines[lines.index(next(l for l in lines if "at the peak" in l)) + 1:] if "MiB" in line and "x" in line]
+    mt.equal(" ".join(rows[0][:-1]), "the run, replayed")
+    peaks = [float(row[-1]) for row in rows[1:]]
+    mt.equal(peaks, sorted(peaks), "peaks")
+    for name in ("MALLOC_ARENA_MAX=1", "malloc_trim", "jemalloc", "mimalloc"):
+        installed = name not in heaps.LIBRARIES or os.path.exists("/usr/lib/x86_64-linux-gnu/" + heaps.LIBRARIES[name])
+        mt.equal([name] in [row[:-1] for row in rows], installed, "%s is a row: %s" % (name, done.out))
+
+
+@mt.variants(("MALLOC_ARENAS_MAX=2", "'MALLOC_ARENAS_MAX' is nothing that allocators know; did you mean 'MALLOC_ARENA_MAX'?"),
+             ("jemaloc", "did you mean 'jemalloc'?"), ("FOO=1", "all, glibc, jemalloc"), ("/no/where.so", "/no/where.so"),
+             ("MALLOC_ARENA_MAX", "nothing that allocators know"))
+def case_wrong_settings(setting, said):
+    done = heaps.recorded("large")[0].tool("whatif", "--host", setting)
+    mt.equal((done.status, done.out), (2, ""), setting)
+    mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
+
+
+def case_what_cannot_be_replayed():
+    """A forked child began with its parent's blocks."""
+    done = mt.shimmed(["sh", "-c", "(%s 10 1 1; :); :" % mt.program("busy")])
+    trace = done.trace.settle()
+    forked = [p["pid"] for p in trace.processes if p["name"] == "sh" and p["ppid"] in [q["pid"] for q in trace.processes]]
+    mt.check(forked, "no forked child: %s" % trace.processes)
+    asked = trace.tool("whatif", "--host", "glibc", "--process", str(forked[-1]))
+    mt.equal((asked.status, asked.out), (3, ""))
+    mt.check("it was forked" in asked.err and len(asked.err.splitlines()) == 1, asked.err)
+
+
+def case_more_memory_than_there_is():
+    """A machine with little that is free: nothing is begun."""
+    root = mt.scratch("proc")
+    os.makedirs(root + "/proc")
+    with open(root + "/proc/meminfo", "w", encoding="utf-8") as file:
+        file.write("MemTotal: 100000 kB\nMemAvailable: 50000 kB\n")
+    trace = heaps.recorded("large")[0]
+    done = mt.execute([mt.MEMTRACE, "whatif", "--host", "glibc", trace.path], env=mt.clean_env(MEMTRACE_PROC_ROOT=root))
+    mt.equal((done.status, done.out), (3, ""))
+    mt.check("a replay may take 39.1 MiB here" in done.err, done.err)
+
+
+def case_a_library_without_malloc():
+    outcome, = heaps.recorded("large")[0].json("whatif", "--host", mt.library("libz.so.1"))["heap"]["settings"]
+    mt.equal((outcome["failed"], outcome["peak_bytes"]), ("could not be loaded, or has no malloc", None))
+
+
+def case_it_does_not_outlive_memtrace():
+    """Killed in the middle, memtrace leaves no child behind."""
+    trace = heaps.recorded("arenas")[0]
+    tool = subprocess.Popen([mt.MEMTRACE, "whatif", "--host", "all", trace.path], stdout=subprocess.DEVNULL, start_new_session=True)
+    mt.until(lambda: len(mt.of_group(tool.pid)) > 1, "a child")
+    tool.send_signal(signal.SIGKILL)
+    tool.wait()
+    mt.until(lambda: not mt.of_group(tool.pid), "its end", seconds=10)
+
+
+mt.main()
