@@ -45,6 +45,8 @@ COMMANDS = {
     "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "csv"], ["--format", "ndjson"], ["--format", "speedscope"]],
     "symbolize": [[]],
     "pack": [["-o", "/dev/null"], ["--redact", "-o", "/dev/null"]],
+    "list": [[], ["--json"], ["--verdict"]],
+    "prune": [["--keep", "0", "--dry-run"]],
     "check": [[], ["--json"], ["-n", "all"]],
     "dump": [["--nodes"], ["--nodes", "--json"], ["--samples"], ["--samples", "--json"], ["--symbols"], ["--symbols", "--json"]],
 }

@@ -77,6 +77,8 @@ export --format pprof -o /dev/null --force TRACE
 export --format snapshot -o /dev/null --force TRACE
 export --format perfetto -o /dev/null --force TRACE
 symbolize --force TRACE
+list --json --verdict TRACE
+prune --keep 0 --dry-run TRACE
 pack --force -o /dev/null TRACE
 pack --force --redact -o /dev/null TRACE
 pack --redact -o /dev/null TRACE
