@@ -96,6 +96,9 @@ struct mt_session {
 	uint64_t trace_bytes;
 	struct mt_job job;     /* of the process that made it; others of the same job may join */
 	uint64_t memory_bytes; /* of the machine; 0 = not known */
+	/* by memtrace start and stop: how often it was asked; odd = recording is to go on. For who begins from then on */
+	uint32_t asked;
+	uint32_t reserved;
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -165,6 +168,11 @@ struct mt_info {
 	uint64_t data_used;
 	uint64_t shm_used;              /* bytes of files in /dev/shm when it started, and 1; 0 = not known */
 	uint32_t fork_node, fork_node2; /* after a fork: the parent's stack then, as an event's; 0 = not known */
+	uint32_t asked;                 /* as the session's, of this process; it looks at each event */
+	uint32_t stops;                 /* how often recording was stopped since it had begun */
+	uint64_t recorded_ticks;        /* when recording began, if not with the process; 0 = with it */
+	uint64_t stopped_ticks;         /* not recorded since then; 0 = it is */
+	uint64_t gap_ticks;             /* how long it was stopped in between, all in all */
 };
 
 #define MT_NO_LIMIT UINT64_MAX

@@ -78,19 +78,12 @@ __attribute__((destructor)) static void fini(void)
 MT_EXPORT void memtrace_start(void);
 MT_EXPORT void memtrace_stop(void);
 
-/* What a forked child begins with is in mt_config. */
 MT_EXPORT void memtrace_start(void)
 {
-	uint32_t paused = MT_STATE_PAUSED;
-
-	__atomic_store_n(&mt_config.paused, 0, __ATOMIC_RELAXED);
-	__atomic_compare_exchange_n(mt_state, &paused, MT_STATE_ACTIVE, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	mt_process_switch(1);
 }
 
 MT_EXPORT void memtrace_stop(void)
 {
-	uint32_t active = MT_STATE_ACTIVE;
-
-	__atomic_store_n(&mt_config.paused, 1, __ATOMIC_RELAXED);
-	__atomic_compare_exchange_n(mt_state, &active, MT_STATE_PAUSED, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	mt_process_switch(0);
 }

@@ -589,6 +589,55 @@ static int enter_child(void)
 	return start_files(MT_ORIGIN_FORK, parent_pid, image, fork_ticks, base);
 }
 
+/* ---- starting and stopping ---- */
+
+void mt_process_switch(int on)
+{
+	uint32_t from = on ? MT_STATE_PAUSED : MT_STATE_ACTIVE, to = on ? MT_STATE_ACTIVE : MT_STATE_PAUSED;
+	struct mt_info *info = mt_process.info;
+	uint64_t now;
+
+	__atomic_store_n(&mt_config.paused, !on, __ATOMIC_RELAXED);
+	if (mt_process_state() != from || !mt_process_is_owner())
+		return;
+	now = mt_ticks();
+	if (!__atomic_compare_exchange_n(mt_state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	if (!on) {
+		info->stopped_ticks = now;
+		info->stops++;
+		return;
+	}
+	if (info->stops)
+		info->gap_ticks += now - info->stopped_ticks;
+	else
+		info->recorded_ticks = now;
+	info->stopped_ticks = 0;
+}
+
+void mt_process_obey(void)
+{
+	uint32_t seen = __atomic_load_n(&mt_process.asked, __ATOMIC_RELAXED);
+	uint32_t asked = __atomic_load_n(&mt_process.info->asked, __ATOMIC_RELAXED);
+
+	if (asked != seen &&
+	    __atomic_compare_exchange_n(&mt_process.asked, &seen, asked, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		mt_process_switch(asked & 1);
+}
+
+/* What was asked of the session since this process or its parent looked, holds for who begins. */
+static void obey_session(void)
+{
+	uint32_t asked = __atomic_load_n(&mt_process.session->asked, __ATOMIC_RELAXED);
+
+	if (asked != mt_process.session_asked)
+		mt_config.paused = !(asked & 1);
+	mt_process.session_asked = asked;
+	mt_process.asked = 0;
+	if (mt_config.paused)
+		mt_process.info->stopped_ticks = mt_process.info->start_ticks;
+}
+
 int mt_process_enter(void)
 {
 	uint32_t pid, other = __atomic_load_n(&entering, __ATOMIC_RELAXED);
@@ -614,6 +663,8 @@ int mt_process_enter(void)
 		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
 		if (forked && !ok && !was_recorded && mt_process.session && mt_config.children)
 			count_unrecorded(mt_process.session->unrecorded_why); /* its parent could not be either */
+		if (ok)
+			obey_session();
 		set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
 		if (ok)
 			mt_recorder_start_timer();

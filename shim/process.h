@@ -29,6 +29,7 @@ struct mt_process {
 	uint32_t image;
 	uint64_t fork_ticks;            /* stamped in the parent just before a fork; 0 = no fork under way */
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
+	uint32_t asked, session_asked;  /* of info and session what was obeyed last */
 	uint32_t fixed, shut_out;    /* files may not be opened any more; the next image could not open the session */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
@@ -64,6 +65,18 @@ void mt_process_after_fork(void);
 
 /* In the child, by those who know: the kernel's wiping and getpid() may both not be had. */
 void mt_process_forked(void);
+
+/* Recording goes on, or stops until further notice. What a forked child begins with is in mt_config. Async-signal-safe.
+ */
+void mt_process_switch(int on);
+
+/* Somebody asked for that from outside (memtrace start, stop); pairs with nothing: it may be seen at the next event. */
+static inline int mt_process_is_asked(void)
+{
+	return __atomic_load_n(&mt_process.info->asked, __ATOMIC_RELAXED) !=
+	       __atomic_load_n(&mt_process.asked, __ATOMIC_RELAXED);
+}
+void mt_process_obey(void);
 
 /* Stops recording for good in this process, in a way the trace shows. */
 void mt_process_off(void);

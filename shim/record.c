@@ -180,6 +180,10 @@ static __attribute__((noinline)) int may_record(const struct mt_event *slots, ui
 
 	if (self.busy == &muted)
 		return 0;
+	if ((state == MT_STATE_ACTIVE || state == MT_STATE_PAUSED) && mt_process_is_asked()) {
+		mt_process_obey();
+		state = mt_process_state();
+	}
 	if (self.busy && state == MT_STATE_ACTIVE) {
 		if (!is_stale(frame)) {
 			keep_pending(slots, n);
@@ -209,7 +213,8 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
 
-	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy, 0) && !may_record(slots, n, frame))
+	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy || mt_process_is_asked(), 0) &&
+	    !may_record(slots, n, frame))
 		return;
 	self.busy = frame;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -240,10 +245,12 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 
 /* ---- what the hooks call ---- */
 
-/* Before any clock is read: a strict sandbox has none. */
+/* Before any clock is read: a strict sandbox has none. And who has stopped it pays for nothing. */
 static inline int is_off(void)
 {
-	return __builtin_expect(mt_process_state() == MT_STATE_OFF, 0);
+	uint32_t state = mt_process_state();
+
+	return __builtin_expect(state == MT_STATE_OFF || (state == MT_STATE_PAUSED && !mt_process_is_asked()), 0);
 }
 
 void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller)

@@ -2,6 +2,7 @@
  * names all that is wrong. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/model/model.h"
+#include "analyzer/model/selection.h"
 #include "analyzer/reader/reader.h"
 #include "analyzer/reader/samples.h"
 #include "analyzer/report/json.h"
@@ -95,7 +96,8 @@ static void check_process(struct findings *f, const struct model_process *mp)
 {
 	const struct process *p = mp->process;
 	const struct model_totals *heap = &mp->kind[MODEL_HEAP], *map = &mp->kind[MODEL_MAP];
-	char where[64];
+	const bool stopped = p->stops != 0; /* what was freed meanwhile was not seen, as somebody wanted it */
+	char where[64], part[RECORDED_PART];
 	snprintf(where, sizeof(where), "process %" PRIu32 "-%" PRIu32, p->pid, p->image);
 	uint64_t lost = p->lost_events > mp->lost_events ? p->lost_events : mp->lost_events;
 	find_count(f, true, where, lost, "events were lost while recording");
@@ -104,17 +106,24 @@ static void check_process(struct findings *f, const struct model_process *mp)
 	find_count(f, true, where, p->unwritten_bytes, "bytes of records could not be written");
 	find_count(f, true, where, p->faults, "inconsistencies inside the recording library");
 	find_count(f, true, where, p->off, "time the recording library turned itself off");
-	find_count(f, true, where, mp->odd_undos, "calls were taken back that were never seen");
-	find_count(f, true, where, heap->missed_frees, "blocks were freed unseen (their address was allocated again)");
+	if (process_was_stopped(p))
+		find(f, false, where, ERROR_NO_OFFSET, "%s; blocks that were freed while it was stopped look alive",
+		     recorded_part(p, part));
+	else if (p->recorded_ticks)
+		find(f, false, where, ERROR_NO_OFFSET, "%s", recorded_part(p, part));
+	find_count(f, !stopped, where, mp->odd_undos, "calls were taken back that were never seen");
+	find_count(f, !stopped, where, heap->missed_frees,
+		   "blocks were freed unseen (their address was allocated again)");
 	find_count(f, false, where, heap->unknown_frees,
 		   lost ? "frees of blocks whose allocation is missing" : "frees of blocks from before the recording");
 	find_count(f, false, where, map->missed_frees,
 		   "mappings were removed unseen (something else was mapped there)");
-	find_count(f, true, where, mp->kind[MODEL_DEVICE].missed_frees,
+	find_count(f, !stopped, where, mp->kind[MODEL_DEVICE].missed_frees,
 		   "device allocations were freed unseen (their address was "
 		   "allocated again)");
-	find_count(f, true, where, mp->kind[MODEL_POOL].missed_frees, "blocks of a device's pool were freed unseen");
-	find_count(f, true, where, mp->kind[MODEL_PINNED].missed_frees, "pinned blocks were freed unseen");
+	find_count(f, !stopped, where, mp->kind[MODEL_POOL].missed_frees,
+		   "blocks of a device's pool were freed unseen");
+	find_count(f, !stopped, where, mp->kind[MODEL_PINNED].missed_frees, "pinned blocks were freed unseen");
 	find_count(f, false, where,
 		   mp->kind[MODEL_DEVICE].unknown_frees + mp->kind[MODEL_POOL].unknown_frees +
 			   mp->kind[MODEL_PINNED].unknown_frees,

@@ -190,6 +190,21 @@ static void dump_limits(const struct process *p)
 	end();
 }
 
+/* It was not recorded all the time. */
+static void dump_recorded(const struct process *p)
+{
+	begin("recorded", p->id);
+	label("from");
+	number("recorded_ticks", p->recorded_ticks);
+	label("to");
+	number("stopped_ticks", p->stopped_ticks);
+	label("stops");
+	number("stops", p->stops);
+	label("gaps");
+	number("gap_ticks", p->gap_ticks);
+	end();
+}
+
 /* Where its parent forked it. */
 static void dump_fork(const struct process *p)
 {
@@ -233,6 +248,8 @@ static void dump_process(const struct process *p)
 	end();
 	if (p->address_limit || p->data_limit || p->shm_used)
 		dump_limits(p);
+	if (p->recorded_ticks || p->stopped_ticks || p->stops)
+		dump_recorded(p);
 	if (p->fork_node)
 		dump_fork(p);
 }

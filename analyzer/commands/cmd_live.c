@@ -1,5 +1,6 @@
 /* memtrace live: a running program, again and again. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/trace_of_pid.h"
 #include "analyzer/report/live_follow.h"
 #include "analyzer/report/live_print.h"
 #include "analyzer/report/open.h"
@@ -185,41 +186,6 @@ static bool show(struct live *l, bool reading)
 	return true;
 }
 
-/* ---- which trace --------------------------------------------------------------------------------------- */
-
-/* The directory of the session that a process has mapped. */
-static char *directory_of(const char *pid)
-{
-	char path[64], *line = NULL, *found = NULL;
-	size_t room = 0;
-	snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
-	FILE *f = fopen(path, "re");
-	while (f && !found && getline(&line, &room, f) > 0) {
-		char *file = strchr(line, '/');
-		size_t n = file ? strcspn(file, "\n") : 0;
-		if (n > 8 && !strncmp(file + n - 8, "/session", 8)) {
-			file[n - 8] = '\0';
-			found = strdup(file);
-		}
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
-}
-
-static int find_directory(struct watch *w, const char *word, char **owned)
-{
-	struct stat st;
-	*owned = NULL;
-	w->dir = word;
-	if (stat(word, &st) == 0 || !*word || word[strspn(word, "0123456789")])
-		return 0;
-	*owned = directory_of(word);
-	w->dir = *owned;
-	return *owned ? 0 : error_set(MT_ENOTRACE, word, ERROR_NO_OFFSET, "no such process, or it is not recorded");
-}
-
 static int parse_alert(struct watch *w)
 {
 	double percent;
@@ -249,8 +215,9 @@ int cmd_live(int argc, char **argv)
 		e = o.common.ndirs == 1 ? parse_alert(&w)
 					: error_set(MT_EUSAGE, "live", ERROR_NO_OFFSET, "one program at a time");
 	if (e == 0)
-		e = find_directory(&w, o.common.dirs[0], &owned);
+		e = trace_of_pid(o.common.dirs[0], &owned);
 	if (e == 0) {
+		w.dir = owned ? owned : o.common.dirs[0];
 		signal(SIGINT, stop);
 		signal(SIGTERM, stop);
 		e = live_follow(&w.live, w.dir);

@@ -132,6 +132,22 @@ const char *exit_text(const struct process *p, char *out, size_t size)
 	return out;
 }
 
+const char *recorded_part(const struct process *p, char out[RECORDED_PART])
+{
+	uint64_t gap = process_ns(p, p->start_ticks + p->gap_ticks) - process_ns(p, p->start_ticks);
+	const char *from = p->recorded_ticks ? DURATION(process_ns(p, p->recorded_ticks)) : "its start";
+	const char *to = p->stopped_ticks ? DURATION(process_ns(p, p->stopped_ticks)) : "its end";
+	unsigned between = p->stops - (p->stopped_ticks && p->stops);
+	if (p->stopped_ticks && !p->stops)
+		snprintf(out, RECORDED_PART, "never recorded");
+	else if (between)
+		snprintf(out, RECORDED_PART, "recorded from %s to %s, stopped %u time%s in between, for %s", from, to,
+			 between, between == 1 ? "" : "s", DURATION(gap));
+	else
+		snprintf(out, RECORDED_PART, "recorded from %s to %s", from, to);
+	return out;
+}
+
 size_t selection_rows(const struct selection *v, size_t usual)
 {
 	return v->options->rows ? v->options->rows : usual;

@@ -251,6 +251,10 @@ static void set_facts(struct image *im)
 	p->address_used = info->address_used;
 	p->data_used = info->data_used;
 	p->shm_used = info->shm_used;
+	p->recorded_ticks = info->recorded_ticks;
+	p->stopped_ticks = info->stopped_ticks;
+	p->gap_ticks = info->gap_ticks;
+	p->stops = info->stops;
 	p->fork_node = p->fork_ticks ? info->fork_node : 0;
 	p->fork_node2 = p->fork_ticks ? info->fork_node2 : 0;
 }

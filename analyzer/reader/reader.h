@@ -161,6 +161,10 @@ struct process {
 	bool seccomp;           /* no new files after a filter was installed */
 	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
 	uint64_t shm_used;
+	/* recording began then, not with the process (0 = with it); it was stopped so often, between these for gap_ticks
+	 * in all, and since stopped_ticks (0 = it is on; start_ticks: it never was) */
+	uint64_t recorded_ticks, stopped_ticks, gap_ticks;
+	uint32_t stops;
 	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */
 };
 
@@ -211,6 +215,17 @@ const struct reader_note *reader_note(const struct reader *r, unsigned i);
 
 /* Sum of everything that is known to be missing: lost_events, skipped, notes with a code. */
 bool reader_complete(const struct reader *r);
+
+/* ---- files ---------------------------------------------------------------------------------------------- */
+
+/* Of one that is opened: the files that the traces consist of, by directory and then by name, wherever they lie. `name`
+ * is what a file is called in a trace directory, and `file` open for the call. Stops at the first that isn't 0. */
+struct file;
+typedef int reader_file_seen(void *context, const char *name, const struct file *file);
+int reader_files(struct reader *r, reader_file_seen *seen, void *context);
+
+/* The first process that runs, or whose recorder has something left to do; NULL if the files stay as they are. */
+const struct process *reader_recording(const struct reader *r);
 
 /* ---- names and stacks ----------------------------------------------------------------------------------- */
 

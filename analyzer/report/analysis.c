@@ -22,7 +22,7 @@ static struct losses losses_of(const struct selection *v)
 		l.skipped_slots += p->skipped_slots;
 		l.turned_off += p->off;
 		for (int kind = 0; kind < MODEL_KINDS; kind++)
-			l.missed_frees += m->kind[kind].missed_frees;
+			l.missed_frees += p->stops ? 0 : m->kind[kind].missed_frees;
 	}
 	for (unsigned i = 0; i < reader_notes(v->reader); i++)
 		l.notes += reader_note(v->reader, i)->code != MT_OK;

@@ -60,6 +60,21 @@ static json_t *json_rank(int64_t rank)
 	return rank == PROCESS_NO_RANK ? json_null() : json_integer(rank);
 }
 
+/* Null: from its start to its end. */
+static json_t *json_recorded(const struct process *p)
+{
+	json_t *o = p->recorded_ticks || process_was_stopped(p) ? json_object() : json_null();
+	uint64_t from = p->recorded_ticks ? p->recorded_ticks : p->start_ticks;
+	if (json_is_null(o))
+		return o;
+	json_object_set_new(o, "from_s", json_seconds(process_ns(p, from)));
+	json_object_set_new(o, "to_s", json_seconds(p->stopped_ticks ? process_ns(p, p->stopped_ticks) : p->end_ns));
+	json_object_set_new(o, "stops", json_integer(p->stops));
+	json_object_set_new(o, "stopped_s",
+			    json_seconds(process_ns(p, p->start_ticks + p->gap_ticks) - process_ns(p, p->start_ticks)));
+	return o;
+}
+
 static json_t *json_process(const struct report *r, const struct model_process *m)
 {
 	const struct process *p = m->process;
@@ -81,6 +96,7 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
 	json_object_set_new(o, "state", json_string(state_name(p)));
 	json_object_set_new(o, "exit", json_exit(p));
+	json_object_set_new(o, "recorded", json_recorded(p));
 	struct reclaimed freed;
 	json_t *host = json_totals(&m->kind[MODEL_HEAP]);
 	json_object_set_new(host, "freed_since_peak",

@@ -542,6 +542,31 @@ static unsigned print_tail(const struct report *r, unsigned room)
 
 /* ---- the parts, and which of them fit ------------------------------------------------------------------- */
 
+/* In a summary only where something may be missing: a program that begins it by itself knows that it did. */
+static unsigned recorded(const struct report *r, unsigned room)
+{
+	const struct process *first = NULL;
+	unsigned more = 0;
+	char part[RECORDED_PART];
+	(void)room;
+	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
+		const struct process *p = reader_process(r->selection->reader, id);
+		if (!process_was_stopped(p) && (r->brief || !p->recorded_ticks))
+			continue;
+		more += first != NULL;
+		first = first ? first : p;
+	}
+	if (!first)
+		return 0;
+	char *others = more ? output_format(" (and %u more)", more) : strdup("");
+	char *text = output_format("pid %u%s was %s%s", first->pid, others ? others : "", recorded_part(first, part),
+				   first->stops ? "; what was freed meanwhile looks alive" : "");
+	unsigned lines = text ? output_wrapped(text, 0, 3, output_width(), NULL) : 0;
+	free(text);
+	free(others);
+	return lines;
+}
+
 static unsigned incomplete(const struct report *r, unsigned room)
 {
 	(void)room;
@@ -619,6 +644,7 @@ static const struct part {
 	unsigned least[FORMS]; /* lines for less than which it is not printed; it is given all that is left */
 } parts[] = {
 	{ print_title, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
+	{ recorded, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ incomplete, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_ooms, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ kills, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },

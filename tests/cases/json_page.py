@@ -21,7 +21,7 @@ COMMANDS = {
     "report": [(), ("--by", "thread")], "peak": [(), ("--at", "0.0001", "--by", "thread")], "peak --fit": [("--fit", "1M")],
     "leaks": [(), ("--by", "thread")], "frag": [(), ("--at", "end")],
     "whatif": [(), ("--alloc-conf", "expandable_segments:False")], "whatif --host": [("--host", "glibc")],
-    "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()], "live": [()],
+    "timeline": [()], "timeline --by step": [("--by", "step")], "timeline --by phase": [("--by", "phase")], "diff": [()], "check": [()], "live": [()], "list": [(), ("--verdict",)],
     "dump": [("--nodes",), ("--samples",), ("--symbols",)],
 }
 KINDS = ("graph_pools", "leak", "host_pressure", "limit", "copies")
