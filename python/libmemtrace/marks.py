@@ -112,11 +112,11 @@ def _address(thing: Any) -> int:
         return thing
     try:
         if hasattr(thing, "data_ptr"):
-            return thing.data_ptr()
+            return int(thing.data_ptr())
         if hasattr(thing, "__array_interface__"):
-            return thing.__array_interface__["data"][0]
+            return int(thing.__array_interface__["data"][0])
         if hasattr(thing, "__cuda_array_interface__"):
-            return thing.__cuda_array_interface__["data"][0]
+            return int(thing.__cuda_array_interface__["data"][0])
         return ctypes.addressof(ctypes.c_char.from_buffer(thing))
     except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
         return 0  # no memory of its own: a meta tensor, a read-only buffer, an empty one
@@ -211,7 +211,7 @@ class _Watch:
         """Stops watching."""
         for handle in self.handles:
             handle.remove()
-        self.handles: List[Any] = []
+        self.handles = []
 
 
 def watch(model: Any, optimizer: Any = None) -> Any:
