@@ -129,7 +129,7 @@ wheel-%: manual
 		CC='$(ZIG) cc -target $*-linux-gnu.2.17 -isystem build/wheel/$*/root/usr/include' WARN='$(WARN) -Wno-unterminated-string-initialization' \
 		LIBS='$(foreach lib,dw elf jansson zstd z lzma bz2 iberty,build/wheel/$*/root/usr/lib/$*-linux-gnu/lib$(lib).a) -lm -lpthread -ldl' \
 		$(WHEELS)/$*/memtrace $(WHEELS)/$*/libmemtrace.so
-	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --page $(B)/page --out $(WHEELS)
+	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --out $(WHEELS)
 
 # ---- tests ----
 

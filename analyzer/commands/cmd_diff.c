@@ -1,5 +1,6 @@
 /* memtrace diff: two traces of the same program, before and after a change, side by side. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/report/ci.h"
 #include "analyzer/report/diff.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
@@ -21,7 +22,7 @@
 
 struct diff_options {
 	struct options common;
-	const char *fail_over, *html;
+	const char *fail_over, *html, *format;
 };
 
 static const struct option_row rows[] = {
@@ -36,6 +37,8 @@ static const struct option_row rows[] = {
 	OPTIONS_ROW_FILTER,
 	OPTIONS_ROW_TIMES,
 	OPTIONS_ROW_JSON,
+	{ "format", 0, "FORMAT", OPTION_STRING, offsetof(struct diff_options, format), "for CI: github, sarif or junit",
+	  0 },
 	OPTIONS_ROW_RULES,
 	OPTIONS_ROW_FRAMES,
 	OPTIONS_ROW_FORCE,
@@ -347,7 +350,7 @@ static bool is_checked(const struct item *i)
 }
 
 /* What may be more than allowed is no success: of BEFORE's live bytes those count that lost frees can't have made. */
-static int check_limits(const struct diff *d, const struct limits *limits)
+static int check_limits(const struct diff *d, const struct limits *limits, struct ci *ci)
 {
 	int failed = 0;
 	for (size_t k = 0; k < d->count; k++) {
@@ -357,13 +360,36 @@ static int check_limits(const struct diff *d, const struct limits *limits)
 		if (!is_checked(i) || (change <= limits->bytes && !much))
 			continue;
 		char *text = change_text(i), *percent = percent_text(i);
-		print_error("memtrace: diff: %s, %s: %s (%s)%s\n", i->name, i->figure, text ? text : "",
-			    percent ? percent : "", i->doubt[0] > 0 ? ", or more: BEFORE lost events" : "");
+		char *line =
+			output_format("%s, %s: %s (%s)%s", i->name, i->figure, text ? text : "", percent ? percent : "",
+				      i->doubt[0] > 0 ? ", or more: BEFORE lost events" : "");
+		print_error("memtrace: diff: %s\n", line);
+		ci_add(ci, true, "memory over the limit", line, NULL, 0);
 		free(text);
 		free(percent);
 		failed = 1;
 	}
 	return failed;
+}
+
+/* The sites that make it more, at their lines. */
+static void add_sites(struct diff *d, struct ci *ci)
+{
+	size_t left = selection_rows(&d->side[0].selection, DEFAULT_ROWS);
+	for (size_t k = 0; k < d->count && left; k++) {
+		const struct item *i = d->sorted[k];
+		if (i->section != SITES || change_of(i) < LEAST_BYTES)
+			continue;
+		struct selection *v = &d->side[i->stack_side].selection;
+		struct stack_site site = stacks_site(v->stacks, i->stack, selection_flags(v->options));
+		char *text = change_text(i), *percent = percent_text(i);
+		ci_add(ci, false, "more memory",
+		       output_format("%s (%s): %s (%s)", i->name, i->figure, text ? text : "", percent ? percent : ""),
+		       site.frame ? site.frame->file : NULL, site.frame ? site.frame->line : 0);
+		free(text);
+		free(percent);
+		left--;
+	}
 }
 
 /* ---- command ------------------------------------------------------------------------------------------- */
@@ -397,10 +423,13 @@ static void print_missing(const struct diff *d)
 static int diff(const struct diff_options *o)
 {
 	struct diff d = { 0 };
-	struct limits limits;
+	struct limits limits = { 0 };
+	struct ci ci;
 	if (o->common.ndirs != 2)
 		return error_set(MT_EUSAGE, "diff", ERROR_NO_OFFSET, "name two trace directories, before and after");
-	int e = parse_limits(&limits, o->fail_over);
+	int e = ci_init(&ci, "diff", o->format, o->common.json);
+	if (e == 0)
+		e = parse_limits(&limits, o->fail_over);
 	for (int side = 0; side < 2 && e == 0; side++)
 		e = diff_take(&d, side, &o->common);
 	if (e == 0)
@@ -409,14 +438,20 @@ static int diff(const struct diff_options *o)
 		e = selection_check_filter(&d.side[0].selection, d.count && d.sorted[d.count - 1]->section == SITES);
 	if (e == 0 && o->common.json)
 		e = json_print(diff_json(&d));
-	if (e == 0 && !o->common.json)
+	if (e == 0 && ci.format)
+		add_sites(&d, &ci);
+	const bool screen = e == 0 && !o->common.json && !ci.format;
+	if (screen)
 		print_missing(&d);
-	for (int section = 0; section < SECTIONS && e == 0 && !o->common.json; section++)
+	for (int section = 0; section < SECTIONS && screen; section++)
 		print_section(&d, (enum section)section);
 	if (e == 0 && o->html)
 		e = write_page(&d, o->html);
 	if (e == 0)
-		e = check_limits(&d, &limits);
+		e = check_limits(&d, &limits, &ci);
+	if (e >= 0)
+		ci_finish(&ci);
+	ci_fini(&ci);
 	diff_fini(&d);
 	return e;
 }

@@ -2,6 +2,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/diagnosis/leaks.h"
 #include "analyzer/report/analysis.h"
+#include "analyzer/report/ci.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"
 #include "analyzer/util/error.h"
@@ -20,7 +21,7 @@
 struct leaks_options {
 	struct options common;
 	const char *fail_over;
-	const char *suppressions;
+	const char *suppressions, *format;
 };
 
 static const struct option_row rows[] = {
@@ -35,6 +36,8 @@ static const struct option_row rows[] = {
 	OPTIONS_ROW_FILTER,
 	OPTIONS_ROW_TIMES,
 	OPTIONS_ROW_JSON,
+	{ "format", 0, "FORMAT", OPTION_STRING, offsetof(struct leaks_options, format),
+	  "for CI: github, sarif or junit", 0 },
 	OPTIONS_ROW_RULES,
 	OPTIONS_ROW_FRAMES,
 	OPTIONS_ROW_FORCE,
@@ -572,29 +575,38 @@ static int parse_limits(struct limits *limits, const char *text)
 	return e;
 }
 
-static int too_fast(const struct leaks *l, const struct leak_group *g, double rate, uint64_t limit, const char *unit)
+/* Says it, and keeps it for a CI system. Takes `text`. */
+static int fails(struct ci *ci, const char *rule, char *text, const struct frame *at)
+{
+	print_error("memtrace: leaks: %s\n", text);
+	ci_add(ci, true, rule, text, at ? at->file : NULL, at ? at->line : 0);
+	return 1;
+}
+
+static int too_fast(const struct leaks *l, const struct leak_group *g, double rate, uint64_t limit, const char *unit,
+		    struct ci *ci)
 {
 	if (limit == UINT64_MAX || rate <= (double)limit)
 		return 0;
-	char *name = group_name(l, g);
-	print_error("memtrace: leaks: %s: grows by %s/%s, more than %s/%s\n", name, BYTES((uint64_t)rate), unit,
-		    BYTES(limit), unit);
+	char *name = group_name(l, g), *text = output_format("%s: grows by %s/%s, more than %s/%s", name ? name : "",
+							     BYTES((uint64_t)rate), unit, BYTES(limit), unit);
 	free(name);
-	return 1;
+	return fails(ci, "growth over the limit", text, g->most->owner->frame);
 }
 
 /* Processes that pile up grow, too. */
-static int check_pile(const struct leaks *l, const struct limits *limits)
+static int check_pile(const struct leaks *l, const struct limits *limits, struct ci *ci)
 {
 	if (!l->pile.count || limits->bytes_per_s == UINT64_MAX || l->pile.per_second <= (double)limits->bytes_per_s)
 		return 0;
-	print_error("memtrace: leaks: %u processes pile up: %s/s, more than %s/s\n", l->pile.count,
-		    BYTES((uint64_t)l->pile.per_second), BYTES(limits->bytes_per_s));
-	return 1;
+	return fails(ci, "processes over the limit",
+		     output_format("%u processes pile up: %s/s, more than %s/s", l->pile.count,
+				   BYTES((uint64_t)l->pile.per_second), BYTES(limits->bytes_per_s)),
+		     NULL);
 }
 
 /* The fastest group. */
-static int check_rates(const struct leaks *l, const struct limits *limits)
+static int check_rates(const struct leaks *l, const struct limits *limits, struct ci *ci)
 {
 	struct leak_group second = { 0 }, step = { 0 };
 	size_t count;
@@ -604,35 +616,55 @@ static int check_rates(const struct leaks *l, const struct limits *limits)
 		step = list[i].most->owner_growth->stepped && list[i].rate > step.rate ? list[i] : step;
 	}
 	free(list);
-	return too_fast(l, &second, second.per_second, limits->bytes_per_s, "s") |
-	       too_fast(l, &step, step.rate, limits->bytes_per_step, "step");
+	return too_fast(l, &second, second.per_second, limits->bytes_per_s, "s", ci) |
+	       too_fast(l, &step, step.rate, limits->bytes_per_step, "step", ci);
 }
 
 /* 1 when a limit is exceeded, or can't be checked: a check that could not look must not pass. */
-static int check_limits(const struct leaks *l, const struct limits *limits)
+static int check_limits(const struct leaks *l, const struct limits *limits, struct ci *ci)
 {
 	bool stepped = timeline_main(l->timeline, l->selection) != NULL;
-	int failed = check_rates(l, limits) | check_pile(l, limits);
-	if (l->bytes > limits->bytes) {
-		print_error("memtrace: leaks: %s%s are alive at the end, more than %s%s\n",
-			    l->bytes_min < l->bytes ? "up to " : "", BYTES(l->bytes), BYTES(limits->bytes),
-			    l->bytes_min > limits->bytes ? ""
-			    : l->lost                    ? ", or less: events were lost"
-							 : "");
-		failed = 1;
-	}
-	if (l->unproven && (limits->bytes_per_s != UINT64_MAX || limits->bytes_per_step != UINT64_MAX)) {
-		print_error(
-			"memtrace: leaks: events were lost, so whether %s grew can't be told and a limit on growth can't be checked\n",
-			BYTES(l->unproven));
-		failed = 1;
-	}
-	if (limits->bytes_per_step != UINT64_MAX && !stepped) {
-		print_error(
-			"memtrace: leaks: no steps were found in this trace, so a limit per step can't be checked\n");
-		failed = 1;
-	}
+	int failed = check_rates(l, limits, ci) | check_pile(l, limits, ci);
+	if (l->bytes > limits->bytes)
+		failed = fails(ci, "alive over the limit",
+			       output_format("%s%s are alive at the end, more than %s%s",
+					     l->bytes_min < l->bytes ? "up to " : "", BYTES(l->bytes),
+					     BYTES(limits->bytes),
+					     l->bytes_min > limits->bytes ? ""
+					     : l->lost                    ? ", or less: events were lost"
+									  : ""),
+			       NULL);
+	if (l->unproven && (limits->bytes_per_s != UINT64_MAX || limits->bytes_per_step != UINT64_MAX))
+		failed = fails(
+			ci, "growth not known",
+			output_format(
+				"events were lost, so whether %s grew can't be told and a limit on growth can't be checked",
+				BYTES(l->unproven)),
+			NULL);
+	if (limits->bytes_per_step != UINT64_MAX && !stepped)
+		failed = fails(ci, "no steps",
+			       output_format("no steps were found in this trace, so a limit per step can't be checked"),
+			       NULL);
 	return failed;
+}
+
+/* What grows without being over a limit is worth a remark, the largest at least. */
+static void add_growing(const struct leaks *l, struct ci *ci)
+{
+	size_t count;
+	struct leak_group *list = list_groups(l, &count);
+	for (size_t i = 0; i < count && i < selection_rows(l->selection, DEFAULT_ROWS); i++) {
+		const struct owner_growth *t = list[i].most->owner_growth;
+		char *name = group_name(l, &list[i]);
+		ci_add(ci, false, "growth",
+		       output_format("%s: grows by %s/%s, certainty %s", name ? name : "",
+				     BYTES((uint64_t)fabs(list[i].rate)), t->stepped ? "step" : "s",
+				     certainty_name(t->growth.certainty)),
+		       list[i].most->owner->frame ? list[i].most->owner->frame->file : NULL,
+		       list[i].most->owner->frame ? list[i].most->owner->frame->line : 0);
+		free(name);
+	}
+	free(list);
 }
 
 /* ---- command ------------------------------------------------------------------------------------------- */
@@ -655,19 +687,25 @@ static int run(struct selection *v, struct leaks *l, const char *suppressions)
 static int leaks(struct selection *v)
 {
 	const struct leaks_options *o = (const struct leaks_options *)v->options;
-	struct limits limits;
+	struct limits limits = { 0 };
 	struct leaks l;
-	int e = parse_limits(&limits, o->fail_over);
+	struct ci ci;
+	int e = ci_init(&ci, "leaks", o->format, v->options->json);
+	if (e == 0)
+		e = parse_limits(&limits, o->fail_over);
 	if (e == 0)
 		e = run(v, &l, o->suppressions);
 	if (e < 0)
 		return e;
 	if (v->options->json)
 		e = print_json(&l);
+	else if (ci.format)
+		add_growing(&l, &ci);
 	else
 		print_screen(&l);
 	if (e == 0)
-		e = check_limits(&l, &limits);
+		e = check_limits(&l, &limits, &ci);
+	ci_finish(&ci);
 	leaks_fini(&l);
 	return e;
 }

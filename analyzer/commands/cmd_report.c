@@ -18,7 +18,7 @@ static const struct option_row rows[] = {
 	OPTIONS_ROW_FILTER,
 	OPTIONS_ROW_JSON,
 	{ "format", 0, "FORMAT", OPTION_STRING, offsetof(struct report_options, format),
-	  "markdown: to be pasted into an issue", 0 },
+	  "markdown: to be pasted into an issue; for CI github, sarif or junit", 0 },
 	OPTIONS_ROW_RULES,
 	OPTIONS_ROW_FRAMES,
 	OPTIONS_ROW_FORCE,
@@ -45,12 +45,22 @@ static int check_format(struct selection *v, const char *format)
 {
 	if (!format)
 		return 0;
-	if (strcmp(format, "markdown") != 0)
-		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "unknown value '%s'; there is markdown",
-				 format);
+	if (strcmp(format, "markdown") != 0 && !ci_find(format))
+		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET,
+				 "unknown value '%s'; there are markdown, github, sarif and junit", format);
 	if (v->options->json)
 		return error_set(MT_EUSAGE, "--format", ERROR_NO_OFFSET, "not with --json");
 	return 0;
+}
+
+static int print_findings(const struct report *r, const char *format)
+{
+	struct ci ci = { .format = ci_find(format), .command = "report" };
+	int e = report_add_findings(r, &ci);
+	if (e == 0)
+		return ci_finish(&ci);
+	ci_fini(&ci);
+	return e;
 }
 
 static int report(struct selection *v)
@@ -64,7 +74,7 @@ static int report(struct selection *v)
 	if (e == 0 && v->options->json)
 		e = report_print_json(&r);
 	else if (e == 0 && o->format)
-		e = report_print_markdown(&r);
+		e = ci_find(o->format) ? print_findings(&r, o->format) : report_print_markdown(&r);
 	else if (e == 0)
 		report_print(&r);
 	v->told_unread = !v->options->json && !o->format && e == 0;

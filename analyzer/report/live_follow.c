@@ -212,6 +212,8 @@ static bool say_site(struct live *l, const struct model *m, const struct step_li
 	bool mapped = (double)model_live(m, p->process->id, MODEL_HEAP) < g.bytes;
 	if (mapped && outlook_gives_way(l->samples, m, p, g.bytes))
 		return false;
+	l->growth_rate = g.rate;
+	l->growth_stepped = p->source != LOOP_NONE;
 	snprintf(l->growth, sizeof(l->growth), "one site on the host grows by %s a %s, %s", BYTES((uint64_t)g.rate),
 		 p->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
 	return true;
@@ -235,9 +237,11 @@ static void take_sites(struct live *l, const struct model *m, const struct step_
 static void take_pile(struct live *l, const struct model *m, double grown)
 {
 	struct pile p;
-	if (process_piles_find(&p, l->reader, m, l->samples) && (double)p.bytes > grown)
-		snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count,
-			 p.starter->pid, BYTES(p.bytes));
+	if (!process_piles_find(&p, l->reader, m, l->samples) || (double)p.bytes <= grown)
+		return;
+	l->growth_rate = l->runs_out = NAN;
+	snprintf(l->growth, sizeof(l->growth), "%u processes that %u started pile up, %s of their own", p.count,
+		 p.starter->pid, BYTES(p.bytes));
 }
 
 /* A track of one process that goes on growing. */
@@ -288,6 +292,9 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 	struct forecast f = owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track));
 	const unsigned processes = join(l, m, g);
 	char *when = f.ever && processes == 1 ? forecast_text(f.x, f.low, f.high) : NULL, name[64], of[48] = "";
+	l->growth_rate = g->growth.rate;
+	l->growth_stepped = p->source != LOOP_NONE;
+	l->runs_out = when ? f.x : NAN;
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
 	timeline_track_name(&v, p->process, g->track->kind, g->track->device, name, sizeof(name));
@@ -303,6 +310,7 @@ static void take_growth(struct live *l, const struct model *m)
 	struct growing most = { 0 };
 	double unproven = 0;
 	*l->growth = '\0';
+	l->growth_rate = l->runs_out = NAN;
 	timeline_doubt(l->timeline, m);
 	l->steps = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
@@ -333,7 +341,7 @@ static void take_growth(struct live *l, const struct model *m)
 
 static void take_model(struct live *l, const struct model *m)
 {
-	l->heap = l->map = l->pinned = l->device = l->heap_min = l->lost = 0;
+	l->heap = l->map = l->pinned = l->device = l->heap_min = l->lost = l->pool = l->pool_reserved = 0;
 	for (unsigned id = 0; id < reader_processes(l->reader); id++) {
 		if (!is_wanted(l, id))
 			continue;
@@ -356,6 +364,8 @@ static void take_model(struct live *l, const struct model *m)
 		double own = (double)model_device_live(m, i, LAYER_MEMORY);
 		struct gauge *g = d->total_bytes ? gauge_of(l, *d->uuid ? d->uuid : d->name) : NULL;
 		l->device += (uint64_t)own;
+		l->pool += model_device_live(m, i, LAYER_POOL);
+		l->pool_reserved += model_device_live(m, i, LAYER_RESERVED);
 		if (!g)
 			continue;
 		snprintf(g->name, sizeof(g->name), "%s", d->name);

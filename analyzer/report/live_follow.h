@@ -46,6 +46,10 @@ struct live {
 	uint64_t lost;          /* ... so many; UINT64_MAX = nobody knows */
 	uint64_t steps, age_ns; /* age: of the latest event, since the start */
 	char growth[256];
+	double growth_rate; /* bytes a step, or a second; of a site or a track; NAN = nothing grows */
+	double runs_out;    /* step, or second; NAN = not said */
+	bool growth_stepped;
+	uint64_t pool, pool_reserved; /* blocks of all frameworks' pools on devices, and their segments */
 	/* Called when there is nothing more for now, and now and then while there is. Waits as it likes; returns
 	 * whether to go on. */
 	bool (*show)(struct live *l, bool reading);

@@ -5,6 +5,7 @@
 #include "analyzer/util/print.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -51,11 +52,18 @@ static json_t *json_processes(const struct live *l)
 		json_object_set_new(o, "map_bytes", json_bytes(p->map));
 		json_object_set_new(o, "pinned_bytes", json_bytes(p->pinned));
 		json_object_set_new(o, "device_bytes", json_bytes(p->device));
+		json_object_set_new(o, "pool_bytes", json_bytes(l->pool));
+		json_object_set_new(o, "pool_reserved_bytes", json_bytes(l->pool_reserved));
 		json_object_set_new(o, "resident_bytes", p->running ? json_bytes(p->rss) : json_null());
 		json_object_set_new(o, "swap_bytes", p->running ? json_bytes(p->swap) : json_null());
 		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+static json_t *json_known(bool is, double n)
+{
+	return is && isfinite(n) ? json_real(n) : json_null();
 }
 
 int live_print_json(const struct live *l, const struct live_levels *levels)
@@ -74,6 +82,10 @@ int live_print_json(const struct live *l, const struct live_levels *levels)
 	json_object_set_new(o, "steps", json_bytes(l->steps));
 	json_object_set_new(o, "lost_events", l->lost == UINT64_MAX ? json_null() : json_bytes(l->lost));
 	json_object_set_new(o, "growth", *l->growth ? json_text(l->growth) : json_null());
+	json_object_set_new(o, "growth_bytes_per_step", json_known(l->growth_stepped, l->growth_rate));
+	json_object_set_new(o, "growth_bytes_per_s", json_known(!l->growth_stepped, l->growth_rate));
+	json_object_set_new(o, "runs_out_at_step", json_known(l->growth_stepped, l->runs_out));
+	json_object_set_new(o, "runs_out_at_s", json_known(!l->growth_stepped, l->runs_out));
 	json_object_set_new(o, "gauges", json_gauges(l, levels));
 	json_object_set_new(o, "processes", json_processes(l));
 	json_object_set_new(o, "processes_total", json_bytes(l->process_all));

@@ -4,6 +4,7 @@
 
 #include "analyzer/model/main_process.h"
 #include "analyzer/report/analysis.h"
+#include "analyzer/report/ci.h"
 
 #include <jansson.h>
 
@@ -40,7 +41,7 @@ void report_fini(struct report *r);
 struct report_options {
 	struct options common;
 	bool all;
-	const char *format; /* "markdown" or NULL */
+	const char *format; /* "markdown", one of ci.def, or NULL */
 };
 
 /* The process that the title names. NULL: there is none. */
@@ -116,6 +117,9 @@ json_t *report_json(const struct report *r); /* what that prints; NULL when ther
 
 /* report_markdown.c: the same, the most important of it. */
 int report_print_markdown(const struct report *r);
+
+/* report_ci.c: what failed, and why. 0 or -MT_E*. */
+int report_add_findings(const struct report *r, struct ci *ci);
 
 /* Names of what enum mt_loss says. */
 json_t *report_json_reasons(uint32_t why);

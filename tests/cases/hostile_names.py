@@ -33,7 +33,7 @@ BYS = ("stack", "site", "function", "file", "library", "category", "thread", "pr
 # Each command's ways to print; None: it is run in a case of its own.
 COMMANDS = {
     "run": None, "env": None, "record": None, "start": None, "stop": None,
-    "report": [["--all"], ["--json"], [], ["-n", "all"], ["--format", "markdown"], *(["--by", by] for by in BYS)],
+    "report": [["--all"], ["--json"], [], ["-n", "all"], *(["--format", f] for f in ("markdown", "github", "sarif", "junit")), *(["--by", by] for by in BYS)],
     "html": [["-o", "/dev/null"]],
     "peak": [[], ["--json"], ["-n", "all"], ["--at", "0.001"], ["--at", "oom"], ["--fit", "1M"], ["--fit", "1M", "--json"], *(["--by", by] for by in BYS)],
     "leaks": [[], ["--json"], ["--fail-over", "1K,1/s,1/step"], ["-n", "all"], *(["--by", by] for by in BYS)],

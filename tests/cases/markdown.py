@@ -81,7 +81,7 @@ def case_names_mean_nothing():
 
 
 def case_wrong_usage():
-    for words, text in (((), "unknown value 'html'; there is markdown"),):
+    for words, text in (((), "unknown value 'html'; there are markdown, github, sarif and junit"),):
         done = mt.execute([mt.MEMTRACE, "report", "--format", "html", *words, battery("leak")], env=mt.clean_env())
         mt.equal((done.status, text in done.err), (2, True), done.err)
     done = mt.execute([mt.MEMTRACE, "report", "--format", "markdown", "--json", battery("leak")], env=mt.clean_env())

@@ -17,11 +17,13 @@ def case_built_again_it_is_the_same(machine):
         mt.skip("no wheel for %s; make wheel builds it" % machine)
     source = os.path.join(mt.scratch("again"), "elsewhere")
     os.makedirs(source + "/build/wheel/" + machine)
-    for name in ("Makefile", "memtrace.h", "LICENSE", "README.md", "shim", "analyzer", "format", "scripts"):
+    for name in ("Makefile", "memtrace.h", "LICENSE", "README.md", "shim", "analyzer", "format", "scripts", "python", "page"):
         path = os.path.join(mt.TOP, name)
         (shutil.copytree if os.path.isdir(path) else shutil.copy2)(path, os.path.join(source, name))
     shutil.copytree(os.path.join(mt.TOP, "tests/unwind"), source + "/tests/unwind")
     shutil.copytree(os.path.join(mt.TOP, "tests/standin"), source + "/tests/standin")
+    os.makedirs(source + "/build/page")
+    os.symlink(os.path.join(mt.TOP, "build/page/node_modules"), source + "/build/page/node_modules")
     os.symlink(os.path.join(mt.TOP, "build/venv-wheel"), source + "/build/venv-wheel")
     os.symlink(os.path.join(mt.TOP, "build/wheel", machine, "root"), source + "/build/wheel/%s/root" % machine)
     done = mt.execute(["make", "-j%d" % (os.cpu_count() or 1), "wheel-" + machine], cwd=source, timeout=1500)

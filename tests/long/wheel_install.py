@@ -180,7 +180,7 @@ def case_packed_twice_it_is_the_same():
     for name in ("a", "b"):
         out = os.path.join(mt.scratch("again"), name)
         done = mt.execute([os.path.join(mt.TOP, "scripts/wheel"), "--machine", machine, "--built", os.path.join(mt.BUILD, "wheel", machine), "--share", os.path.join(mt.BUILD, "share"),
-                           "--libraries", os.path.join(mt.TOP, "build/wheel", machine, "root"), "--page", os.path.join(mt.BUILD, "page"), "--out", out], env=mt.clean_env(TZ=name, PYTHONHASHSEED=str(len(made) + 1)))
+                           "--libraries", os.path.join(mt.TOP, "build/wheel", machine, "root"), "--out", out], env=mt.clean_env(TZ=name, PYTHONHASHSEED=str(len(made) + 1)))
         mt.equal(done.status, 0, done)
         with open(os.path.join(out, os.path.basename(here())), "rb") as file:
             made.append(file.read())

@@ -1,0 +1,61 @@
+"""%load_ext libmemtrace
+
+    %%memtrace                  # runs the cell as a phase, then says what had the memory at its peak
+    %%memtrace leaks -n 5       # ... or what another command says of it
+    %memtrace report            # of the whole kernel so far
+    %memtrace html              # the page, in the notebook
+
+The kernel must have been started under memtrace (`memtrace kernel install`). In another one cells run as they are, and nothing is said;
+%memtrace alone says so.
+"""
+import os
+import shlex
+import tempfile
+from typing import Any, List
+
+from IPython.core.magic import Magics as _Magics
+from IPython.core.magic import line_cell_magic, magics_class
+
+from . import marks, trace
+
+
+@magics_class
+class Magics(_Magics):
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.cells = 0
+
+    @line_cell_magic
+    def memtrace(self, line: str, cell: Any = None) -> None:
+        words = shlex.split(line)
+        if cell is None:
+            if trace.directory() is None:
+                print("this kernel is not recorded: memtrace kernel install")
+            else:
+                self._show(words or ["report"])
+            return
+        self.cells += 1
+        name = "cell %d" % self.cells
+        with marks.phase(name):
+            self.shell.run_cell(cell)
+        if trace.directory() is not None:
+            self._show([*(words or ["peak", "-n", "10"]), "--from", "phase:" + name, "--to", "phase:" + name])
+
+    def _show(self, words: List[str]) -> None:
+        if words[0] == "html":
+            self._show_page(words)
+            return
+        said = trace.text(*words)
+        print(said if said is not None else "memtrace %s has nothing to say" % shlex.join(words))
+
+    def _show_page(self, words: List[str]) -> None:
+        from IPython.display import HTML, display
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "memtrace.html")
+            if trace.text(*words, "-o", path) is None:
+                return
+            with open(path, encoding="utf-8") as file:
+                content = file.read()
+        quoted = content.replace("&", "&amp;").replace('"', "&quot;")
+        display(HTML('<iframe srcdoc="%s" width="100%%" height="800" style="border: 0"></iframe>' % quoted))
