@@ -432,10 +432,14 @@ static unsigned count_processes(const struct owner *o, unsigned char *seen)
 	return count;
 }
 
-static void make_brief(struct owner *o)
+static void keep_first_stack(struct owner *o)
 {
 	struct owner_stack *first = realloc(o->stacks, sizeof(*first));
 	o->stacks = first ? first : o->stacks;
+}
+
+static void drop_members(struct owner *o)
+{
 	free(o->members);
 	o->members = NULL;
 	o->member_count = 0;
@@ -461,7 +465,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->callee = where.callee;
 	o->category = category_of(b, o->stacks->stack);
 	if (b->query->brief)
-		make_brief(o);
+		keep_first_stack(o);
 	b->sites->bytes += o->bytes;
 	b->sites->blocks += o->blocks;
 	b->sites->estimated = b->sites->estimated || o->estimated;
@@ -485,6 +489,8 @@ static int finish_owners(struct builder *b)
 	}
 	if (b->sites->count)
 		qsort(b->sites->owners, b->sites->count, sizeof(*b->sites->owners), larger_owner);
+	for (size_t i = OWNERS_WITH_MEMBERS; b->query->brief && i < b->sites->count; i++)
+		drop_members(&b->sites->owners[i]);
 	return 0;
 }
 

@@ -20,6 +20,8 @@ enum owners_measure {
 /* The label of the owner that this stack belongs to whatever its site is, one string each; NULL = its site's. */
 typedef const char *owners_fold(struct stacks *, uint32_t stack);
 
+enum { OWNERS_WITH_MEMBERS = 48 };
+
 struct owners_query {
 	enum owners_measure measure;
 	enum model_kind kind;
@@ -30,7 +32,8 @@ struct owners_query {
 	unsigned flags;                    /* enum stack_flag */
 	const bool *processes;             /* by id; NULL = all */
 	bool ended_only;                   /* only processes that ended by themselves */
-	/* of an owner's stacks only the first is kept, whatever stack_count says, and no members */
+	/* of an owner's stacks only the first is kept, whatever stack_count says, and members of the
+	 * OWNERS_WITH_MEMBERS largest */
 	bool brief;
 	bool arenas; /* what Python maps for its objects becomes two owners: see python_arenas_label() */
 	/* stacks for which it says something become one owner; NULL = none. Not with BY_STACK */

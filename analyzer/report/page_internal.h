@@ -23,13 +23,13 @@ uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
 uint32_t page_tree_label(struct page_tree *t, const char *label);
 uint32_t page_tree_alone(struct page_tree *t, uint32_t stack);
 
-/* That node is told of: what no one is told of is left out of the JSON. Returns it. */
+/* The node's number in the JSON, which nodes have that anybody is told of. */
 uint32_t page_tree_use(struct page_tree *t, uint32_t node);
 
 /* The node itself, or of a path of more than `depth` frames that of its outermost ones. */
 uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth);
 
-/* The number of the frame that says who wanted the stack's memory; -1: none does. */
+/* The number in the JSON of the frame that says who wanted the stack's memory; -1: none does. */
 int64_t page_tree_site(struct page_tree *t, uint32_t stack);
 
 /* {"frames": [[function, file, line, library, language]], "nodes": [parent, frame, ...]}: node i + 1 is at 2 i; frame

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_SERIES = 60, MOST_OWNERS = 40, MOST_MOMENTS = 40 };
+enum { MOST_SERIES = 60, MOST_MOMENTS = 40 };
 
 /* ---- series -------------------------------------------------------------------------------------------------- */
 
@@ -194,7 +194,7 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 static void add_growing(json_t *list, const struct report *r, const struct owners *s, enum model_kind kind,
 			const char *device, struct page_tree *t)
 {
-	for (size_t i = 0; s && i < s->count && i < MOST_OWNERS; i++) {
+	for (size_t i = 0; s && i < s->count && i < OWNERS_WITH_MEMBERS; i++) {
 		struct owner_growth g;
 		owner_growth_of(&g, r->analysis.timeline, r->selection, &s->owners[i]);
 		if (g.growth.kind != GROWTH_NONE && g.growth.bytes > 0)
@@ -203,7 +203,7 @@ static void add_growing(json_t *list, const struct report *r, const struct owner
 	}
 }
 
-/* Of the largest owners at the end: members are needed, which the report's own lists don't keep. */
+/* Of the largest owners. Those of hosts are the report's. */
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t)
 {
 	const struct selection *v = r->selection;
@@ -215,11 +215,7 @@ void page_growth_json(json_t *o, const struct report *r, struct page_tree *t)
 				add_growing(list, r, s, kind, model_device(v->model, i)->name, t);
 			owners_free(s);
 		}
-	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++) {
-		struct owners *s = NULL;
-		if (v->kinds & 1u << kind && selection_owners(v, OWNERS_HOST_PEAK, kind, NULL, &s) == 0)
-			add_growing(list, r, s, kind, NULL, t);
-		owners_free(s);
-	}
+	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
+		add_growing(list, r, r->owners[kind], kind, NULL, t);
 	json_object_set_new(o, "growing", list);
 }

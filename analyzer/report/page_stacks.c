@@ -6,8 +6,7 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 10000 }; /* whose whole stacks are shown; of others what they were for, or the line */
-#define TAIL 0.001           /* of a track: sites that all together had less are not looked at */
+enum { MOST_SITES = 4000 }; /* whose whole stacks are shown; of others what they were for, or the line */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -84,7 +83,7 @@ static uint32_t small_node(struct stack_list *l, uint32_t stack)
 	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
 }
 
-static int add_site(struct stack_list *l, size_t i, struct window_values *room)
+static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room)
 {
 	const struct selection *v = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
@@ -98,35 +97,72 @@ static int add_site(struct stack_list *l, size_t i, struct window_values *room)
 		site_windows_sum(w, room);
 	}
 	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
-	struct page_stack *found = stack_at(l, &key);
-	int e = append_site(found, (uint32_t)i);
+	return stack_at(l, &key);
+}
+
+/* NULL: there was no memory for it. */
+static int add_site(struct stack_list *l, struct page_stack *stack, size_t i)
+{
+	int e = append_site(stack, (uint32_t)i);
 	if (e == 0) {
-		found->worth += s.worth;
-		found->folded = found->folded || i >= MOST_SITES;
+		stack->worth += site_windows_site(l->report->analysis.windows, i).worth;
+		stack->folded = stack->folded || i >= MOST_SITES;
 	}
 	return e;
 }
 
-/* How many sites, of those with the most worth, leave nearly nothing of any track to the others. */
-static size_t worth_looking(const struct site_windows *w)
+/* Of small sites of a host with one stack of Python there may be a thousand times as many as of those stacks, by what
+ * happened further in. All of them go where the first one goes, which is the largest or nearly so. */
+struct python_key {
+	uint32_t process, track, node2;
+};
+
+struct python_stack {
+	UT_hash_handle hh;
+	struct python_key key;
+	uint32_t first;
+};
+
+static bool is_small(const struct site_windows *w, size_t i, const struct window_site *s)
 {
-	double *rest = calloc(site_windows_tracks(w) + 1ul, sizeof(*rest));
-	size_t count = site_windows_sites(w);
-	while (rest && count) {
-		const struct window_site s = site_windows_site(w, count - 1);
-		if ((rest[s.track] += s.worth) > TAIL)
-			break;
-		count--;
+	return i >= MOST_SITES && s->node2 && site_windows_track(w, s->track)->device == MODEL_NO_DEVICE;
+}
+
+/* For each site the one that is asked in its place. NULL when there is no memory. */
+static uint32_t *firsts_of(const struct site_windows *w, size_t count)
+{
+	struct python_stack *all = NULL, *found, *next;
+	uint32_t *firsts = calloc(count + 1, sizeof(*firsts));
+	for (size_t i = 0; firsts && i < count; i++) {
+		const struct window_site s = site_windows_site(w, i);
+		const struct python_key key = { s.process, s.track, s.node2 };
+		firsts[i] = (uint32_t)i;
+		if (!is_small(w, i, &s))
+			continue;
+		HASH_FIND(hh, all, &key, sizeof(key), found);
+		if (found) {
+			firsts[i] = found->first;
+		} else if ((found = calloc(1, sizeof(*found)))) {
+			found->key = key;
+			found->first = (uint32_t)i;
+			HASH_ADD(hh, all, key, sizeof(found->key), found);
+		}
 	}
-	free(rest);
-	return count;
+	HASH_ITER(hh, all, found, next)
+	{
+		HASH_DEL(all, found);
+		free(found);
+	}
+	return firsts;
 }
 
 /* Each file once, rather than one for each stack. */
-static void look_ahead(const struct selection *v, const struct site_windows *w, size_t count)
+static void look_ahead(const struct selection *v, const struct site_windows *w, const uint32_t *firsts, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct window_site s = site_windows_site(w, i);
+		if (firsts[i] != i)
+			continue;
 		const struct process *p = reader_process(v->reader, s.process);
 		stacks_prepare(v->stacks, p, s.node);
 		stacks_prepare(v->stacks, p, s.node2);
@@ -145,13 +181,19 @@ static int by_worth(const void *a, const void *b)
 static int fill(struct stack_list *l)
 {
 	const struct site_windows *w = l->report->analysis.windows;
-	const size_t count = worth_looking(w);
+	const size_t count = site_windows_sites(w);
 	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
-	int e = room ? 0 : error_memory();
+	struct page_stack **stacks = calloc(count + 1, sizeof(*stacks));
+	uint32_t *firsts = firsts_of(w, count);
+	int e = room && stacks && firsts ? 0 : error_memory();
 	if (e == 0)
-		look_ahead(l->report->selection, w, count);
-	for (size_t i = 0; i < count && e == 0; i++)
-		e = add_site(l, i, room);
+		look_ahead(l->report->selection, w, firsts, count);
+	for (size_t i = 0; i < count && e == 0; i++) {
+		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room) : stacks[firsts[i]];
+		e = add_site(l, stacks[i], i);
+	}
+	free(firsts);
+	free(stacks);
 	free(room);
 	return e;
 }
@@ -267,8 +309,9 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
 		const struct window_site site = site_windows_site(w, s->sites[i]);
-		const struct model_site *m = model_site(v->model, site.process, site.site);
-		double weight = m ? owners_weight(v->reader, m) : 1;
+		const bool sampled = reader_process(v->reader, site.process)->stacks == MT_STACKS_SAMPLE;
+		const struct model_site *m = sampled ? model_site(v->model, site.process, site.site) : NULL;
+		const double weight = m ? owners_weight(v->reader, m) : 1;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
 	}

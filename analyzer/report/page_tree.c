@@ -17,7 +17,7 @@ struct tree_frame {
 	struct frame_key key;
 	const char *language;
 	uint32_t line, index;
-	bool used;
+	uint32_t number; /* in the JSON, from 1 on; 0 = nobody is told of it yet */
 };
 
 struct node_key {
@@ -29,7 +29,7 @@ struct tree_node {
 	struct node_key key;
 	uint32_t index; /* from 1 on */
 	unsigned depth; /* frames, with its own */
-	bool used;
+	uint32_t number; /* in the JSON, as that of a frame */
 };
 
 struct page_tree {
@@ -38,13 +38,18 @@ struct page_tree {
 	size_t frame_count, frame_room;
 	struct tree_node *by_path, **nodes;
 	size_t node_count, node_room;
+	json_t *told_frames, *told_nodes;
+	uint32_t told_frame_count, told_node_count;
 };
 
 struct page_tree *page_tree_new(const struct selection *v)
 {
 	struct page_tree *t = calloc(1, sizeof(*t));
-	if (t)
+	if (t) {
 		t->selection = v;
+		t->told_frames = json_array();
+		t->told_nodes = json_array();
+	}
 	return t;
 }
 
@@ -60,6 +65,8 @@ void page_tree_free(struct page_tree *t)
 		free(t->nodes[i]);
 	free(t->frames);
 	free(t->nodes);
+	json_decref(t->told_frames);
+	json_decref(t->told_nodes);
 	free(t);
 }
 
@@ -137,32 +144,6 @@ uint32_t page_tree_alone(struct page_tree *t, uint32_t stack)
 	return found ? child_of(t, 0, found->index) : 0;
 }
 
-uint32_t page_tree_use(struct page_tree *t, uint32_t node)
-{
-	for (uint32_t at = node; at && !t->nodes[at - 1]->used; at = t->nodes[at - 1]->key.parent) {
-		t->nodes[at - 1]->used = true;
-		t->frames[t->nodes[at - 1]->key.frame]->used = true;
-	}
-	return node;
-}
-
-uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth)
-{
-	while (node && t->nodes[node - 1]->depth > depth)
-		node = t->nodes[node - 1]->key.parent;
-	return node;
-}
-
-int64_t page_tree_site(struct page_tree *t, uint32_t stack)
-{
-	const struct selection *v = t->selection;
-	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
-	struct tree_frame *found = f ? frame_of(t, f) : NULL;
-	if (found)
-		found->used = true;
-	return found ? (int64_t)found->index : -1;
-}
-
 static json_t *json_tree_frame(const struct tree_frame *f)
 {
 	char where[32] = "";
@@ -177,24 +158,55 @@ static json_t *json_tree_frame(const struct tree_frame *f)
 	return list;
 }
 
+/* The number of the frame, from 0 on. */
+static uint32_t tell_frame(struct page_tree *t, struct tree_frame *f)
+{
+	if (!f->number) {
+		json_array_append_new(t->told_frames, json_tree_frame(f));
+		f->number = ++t->told_frame_count;
+	}
+	return f->number - 1;
+}
+
+uint32_t page_tree_use(struct page_tree *t, uint32_t node)
+{
+	if (!node)
+		return 0;
+	struct tree_node *n = t->nodes[node - 1];
+	if (n->number)
+		return n->number;
+	const uint32_t parent = page_tree_use(t, n->key.parent);
+	json_array_append_new(t->told_nodes, json_integer(parent));
+	json_array_append_new(t->told_nodes, json_integer(tell_frame(t, t->frames[n->key.frame])));
+	n->number = ++t->told_node_count;
+	return n->number;
+}
+
+uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth)
+{
+	while (node && t->nodes[node - 1]->depth > depth)
+		node = t->nodes[node - 1]->key.parent;
+	return node;
+}
+
+int64_t page_tree_site(struct page_tree *t, uint32_t stack)
+{
+	const struct selection *v = t->selection;
+	const struct frame *f = stacks_site_frame(v->stacks, stack, selection_flags(v->options));
+	struct tree_frame *found = f ? frame_of(t, f) : NULL;
+	return found ? (int64_t)tell_frame(t, found) : -1;
+}
+
 void page_tree_json(json_t *o, const struct page_tree *t)
 {
-	json_t *frames = json_array(), *nodes = json_array();
-	for (size_t i = 0; i < t->frame_count; i++)
-		json_array_append_new(frames, t->frames[i]->used ? json_tree_frame(t->frames[i]) : json_null());
-	for (size_t i = 0; i < t->node_count; i++) {
-		const struct tree_node *n = t->nodes[i];
-		json_array_append_new(nodes, json_integer(n->used ? n->key.parent : 0));
-		json_array_append_new(nodes, json_integer(n->used ? n->key.frame : 0));
-	}
-	json_object_set_new(o, "frames", frames);
-	json_object_set_new(o, "nodes", nodes);
+	json_object_set(o, "frames", t->told_frames);
+	json_object_set(o, "nodes", t->told_nodes);
 	json_object_set_new(o, "tree_full", json_boolean(t->node_count >= MOST_NODES));
 }
 
 void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const char *file, uint32_t line), void *arg)
 {
 	for (size_t i = 0; i < t->frame_count; i++)
-		if (t->frames[i]->used && t->frames[i]->key.file && t->frames[i]->line)
+		if (t->frames[i]->number && t->frames[i]->key.file && t->frames[i]->line)
 			f(arg, t->frames[i]->key.file, t->frames[i]->line);
 }

@@ -53,6 +53,18 @@ static int larger(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
+/* What is not kept for all owners: without memory for it, nobody learns how it grew. */
+static void join_members(struct owner *all, const struct owner *o)
+{
+	const struct model_site **members =
+		realloc(all->members, (all->member_count + o->member_count + 1) * sizeof(*members));
+	if (!members)
+		return;
+	for (size_t i = 0; i < o->member_count; i++)
+		members[all->member_count++] = o->members[i];
+	all->members = members;
+}
+
 /* The arenas that were mapped by imports and the others are one owner. Returns the others' bytes. */
 static uint64_t join_arenas(struct owners *s)
 {
@@ -70,6 +82,7 @@ static uint64_t join_arenas(struct owners *s)
 		}
 		all->bytes += o->bytes;
 		all->blocks += o->blocks;
+		join_members(all, o);
 		free(o->label);
 		free(o->stacks);
 		free(o->members);

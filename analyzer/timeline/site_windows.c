@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FORGOTTEN   UINT32_MAX
+#define CLASSES     4096   /* of worth: class_of() */
 #define MOST_BLOCKS 600000 /* in all layouts, about */
 
 /* A window in which a site changed. */
@@ -517,43 +518,106 @@ void site_windows_watch(struct site_windows *w, struct timeline *c)
 
 /* ---- behind the pass ----------------------------------------------------------------------------------------- */
 
-static double worth(const struct site_windows *w, const struct window_site *s)
+static double worth(const struct site_windows *w, const struct state *s)
 {
-	const struct track *t = &w->tracks[s->track];
+	const struct track *t = &w->tracks[s->track - 1];
 	double held = t->seen.peak ? (double)s->most / (double)t->seen.peak : 0;
 	double made = t->allocated ? (double)s->allocated / (double)t->allocated : 0;
 	return held > made ? held : made;
 }
 
-static int by_worth(const void *a, const void *b)
+/* A float's exponent and four bits behind: the larger, the higher. */
+static uint32_t class_of(double worth)
 {
-	const struct window_site *x = a, *y = b;
-	if (x->worth != y->worth)
-		return x->worth < y->worth ? 1 : -1;
-	return x->process != y->process ? (x->process > y->process) - (x->process < y->process)
-					: (x->site > y->site) - (x->site < y->site);
+	const float value = (float)worth;
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits >> 19;
 }
 
-static int list_sites(struct site_windows *w)
+/* 0: it is not listed, whatever the tail. */
+static double worth_of(const struct site_windows *w, const struct state *s)
 {
-	size_t room = 0;
-	for (unsigned id = 0; id < w->processes; id++)
-		room += w->states[id].count;
-	w->sites = calloc(room + 1, sizeof(*w->sites));
-	if (!w->sites)
-		return error_memory();
+	return s->track && s->entry && s->entry != FORGOTTEN ? worth(w, s) : 0;
+}
+
+/* By track and class: how many sites there are, and what they are worth. */
+struct classes {
+	struct {
+		double worth;
+		size_t count;
+	} *sums;
+	uint32_t *lowest;    /* by track: the lowest class that is listed */
+	size_t next[CLASSES]; /* where the next site of that class goes */
+};
+
+static void count_classes(const struct site_windows *w, struct classes *c)
+{
 	for (unsigned id = 0; id < w->processes; id++)
 		for (size_t i = 0; i < w->states[id].count; i++) {
 			const struct state *s = &w->states[id].list[i];
-			if (s->track && s->entry && s->entry != FORGOTTEN)
-				w->sites[w->site_count++] =
-					(struct window_site){ id,           (uint32_t)i, s->node,      s->node2,
-							      s->track - 1, s->most,     s->allocated, 0 };
+			const double value = worth_of(w, s);
+			if (value <= 0)
+				continue;
+			const size_t at = (s->track - 1) * (size_t)CLASSES + class_of(value);
+			c->sums[at].worth += value;
+			c->sums[at].count++;
 		}
-	for (size_t i = 0; i < w->site_count; i++)
-		w->sites[i].worth = worth(w, &w->sites[i]);
-	qsort(w->sites, w->site_count, sizeof(*w->sites), by_worth);
-	return 0;
+}
+
+/* All below the lowest class together are worth no more than the tail. Returns how many sites are left. */
+static size_t place_classes(const struct site_windows *w, struct classes *c)
+{
+	size_t count = 0;
+	for (size_t t = 0; t < w->track_count; t++)
+		for (double left = 0; c->lowest[t] < CLASSES - 1; c->lowest[t]++)
+			if ((left += c->sums[t * CLASSES + c->lowest[t]].worth) > SITE_WINDOWS_TAIL)
+				break;
+	for (uint32_t k = CLASSES; k-- > 0;) {
+		c->next[k] = count;
+		for (size_t t = 0; t < w->track_count; t++)
+			count += k >= c->lowest[t] ? c->sums[t * CLASSES + k].count : 0;
+	}
+	return count;
+}
+
+static void place_sites(struct site_windows *w, struct classes *c)
+{
+	for (unsigned id = 0; id < w->processes; id++)
+		for (uint32_t i = 0; i < w->states[id].count; i++) {
+			const struct state *s = &w->states[id].list[i];
+			const double value = worth_of(w, s);
+			if (value > 0 && class_of(value) >= c->lowest[s->track - 1])
+				w->sites[c->next[class_of(value)]++] =
+					(struct window_site){ id,           i,       s->node,      s->node2,
+							      s->track - 1, s->most, s->allocated, value };
+		}
+}
+
+/* There may be millions, so they are not compared with each other, but counted by class and put in their places. */
+static int list_sites(struct site_windows *w)
+{
+	struct classes *c = calloc(1, sizeof(*c));
+	int e = c ? 0 : error_memory();
+	if (c) {
+		c->sums = calloc((w->track_count + 1) * (size_t)CLASSES, sizeof(*c->sums));
+		c->lowest = calloc(w->track_count + 1, sizeof(*c->lowest));
+		e = c->sums && c->lowest ? 0 : error_memory();
+	}
+	if (e == 0) {
+		count_classes(w, c);
+		w->site_count = place_classes(w, c);
+		w->sites = calloc(w->site_count + 1, sizeof(*w->sites));
+		e = w->sites ? 0 : error_memory();
+	}
+	if (e == 0)
+		place_sites(w, c);
+	if (c) {
+		free(c->sums);
+		free(c->lowest);
+	}
+	free(c);
+	return e;
 }
 
 int site_windows_finish(struct site_windows *w)
@@ -621,10 +685,12 @@ static void add_entry(struct window_values *v, const struct entry *e, uint32_t u
 	const uint64_t high = own ? weighed(weight, e->values.at_high) : live;
 	struct window_values first = { .live = live, .at_high = high, .blocks = weighed(weight, e->values.blocks) };
 	struct window_values then = { .live = live, .at_high = live, .blocks = first.blocks };
-	add_from(v, e->window, count, first, 1);
-	add_from(v, e->window + 1, count, first, -1);
-	add_from(v, e->window + 1, count, then, 1);
-	add_from(v, until, count, then, -1);
+	if (live || high || first.blocks) {
+		add_from(v, e->window, count, first, 1);
+		add_from(v, e->window + 1, count, first, -1);
+		add_from(v, e->window + 1, count, then, 1);
+		add_from(v, until, count, then, -1);
+	}
 	v[e->window].allocated += weighed(weight, e->values.allocated);
 	v[e->window].passing += weighed(weight, e->values.passing);
 }

@@ -27,9 +27,15 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
+// Values of the style sheet's variables, until colours change.
+const variables = new Map();
+
 export function css(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!variables.has(name)) variables.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return variables.get(name);
 }
+
+export function forgetColours() { variables.clear(); }
 
 // A table that sorts by the column that is clicked: rows are arrays of {text, value, title, number} or plain values.
 export function table(columns, rows, { sort = -1, falling = true, onrow, limit = 500, label } = {}) {

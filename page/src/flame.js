@@ -4,10 +4,10 @@ import { select } from "d3-selection";
 import { el, fill, css } from "./dom.js";
 import { bytes, count, percent } from "./format.js";
 import { state, set, when } from "./state.js";
-import { valuesOf, frameName, framePlace, modes, blocksOf } from "./data.js";
+import { valuesOf, frameName, framePlace, modes, blocksOf, work } from "./data.js";
 import { groupsOf, usualGrouping } from "./groups.js";
 
-const MOST_DEPTH = 60;
+const MOST_DEPTH = 60, LEAST = 0.8; // pixels
 let shift = false;
 
 export function filterOf(data) {
@@ -74,8 +74,27 @@ function colourOf(node, groups, mode) {
   return groups.colour(best);
 }
 
+// What there is to see: children that together are too narrow to be drawn are left out, else they are one.
+function drawnOf(node, least) {
+  work.nodes++;
+  const children = [];
+  let small = 0, count = 0, delta = 0;
+  for (const child of node.children) {
+    if (child.value >= least) { children.push(drawnOf(child, least)); continue; }
+    small += child.value;
+    delta += child.delta;
+    count++;
+  }
+  if (small >= least) {
+    const name = `${count} small ones`;
+    work.nodes++;
+    children.push({ name, value: small, node: { name, value: small, delta, children: [], others: true, stacks: [], up: node }, children: [] });
+  }
+  return { name: node.name, value: node.value, node, children };
+}
+
 export function drawFlame(data, track, box) {
-  const start = performance.now(), at = when(data, track), tree = treeOf(data, track, state.mode, at, filterOf(data));
+  const at = when(data, track), tree = treeOf(data, track, state.mode, at, filterOf(data));
   const groups = groupsOf(data, track, state.by || usualGrouping(track)), width = box.clientWidth - 2;
   fill(box);
   window.memtrace.tree = tree;
@@ -85,24 +104,24 @@ export function drawFlame(data, track, box) {
         : "No stacks: the trace has none, or nothing was allocated."));
     return tree;
   }
-  const chart = flamegraph().width(width).cellHeight(22).inverted(true).transitionDuration(0).minFrameSize(0.8).selfValue(false)
+  const seen = drawnOf(tree, tree.value / width * LEAST);
+  const chart = flamegraph().width(width).cellHeight(22).inverted(true).transitionDuration(0).minFrameSize(0).selfValue(false)
     .sort((a, b) => b.data.value - a.data.value)
-    .setColorMapper(d => colourOf(d.data, groups, state.mode))
-    .setLabelHandler(d => labelOf(d.data, tree))
+    .setColorMapper(d => colourOf(d.data.node, groups, state.mode))
+    .setLabelHandler(d => labelOf(d.data.node, tree))
     .onClick(d => {
-      const node = d.data;
+      const node = d.data.node;
       if (node.frame === undefined) { set({ node: "" }); return; }
       if (shift) set({ q: escapeRegExp(frameName(data, node.frame)), node: "" });
       else set({ node: pathText(node) });
     });
-  chart.getName(d => `${d.data.name}  ${bytes(state.mode === "difference" ? d.data.delta : d.data.value)}`);
-  select(box).datum(tree).call(chart);
+  chart.getName(d => `${d.data.node.name}  ${bytes(state.mode === "difference" ? d.data.node.delta : d.data.value)}`);
+  select(box).datum(seen).call(chart);
   box.querySelectorAll("g.frame").forEach(g => {
-    const d = g.__data__;
+    const d = g.__data__, node = d.data.node;
     g.tabIndex = d.depth ? -1 : 0;
-    if (d.data.frame !== undefined && state.node && pathText(d.data) === state.node) g.classList.add("chosen");
+    if (node.frame !== undefined && state.node && pathText(node) === state.node) g.classList.add("chosen");
   });
-  window.memtrace.drawn = performance.now() - start;
   return tree;
 }
 

@@ -1,19 +1,26 @@
 // What stacks are added up by: category, or the line that asked. One colour for each.
-import { categoryColour, placeColour } from "./colours.js";
+import { categoryColour, placeColour, paletteName } from "./colours.js";
+import { css } from "./dom.js";
 import { frameName, framePlace } from "./data.js";
 
 const MOST = 9; // lines with a colour of their own
 
-// {of(stack) -> key, list: [{key, name, colour}] the largest last drawn first}
+// {of(stack) -> key, list: [{key, name, colour}] the largest last drawn first}; the same one as long as colours are the same.
 export function groupsOf(data, track, by) {
+  const key = `${by} ${paletteName()} ${css("--other")}`;
+  if (!track.groups.has(key)) track.groups.set(key, makeGroups(data, track, by));
+  return track.groups.get(key);
+}
+
+function makeGroups(data, track, by) {
   if (by === "category") {
     const sums = new Map();
-    for (const s of track.stacks) sums.set(s.category, Math.max(sums.get(s.category) ?? 0, Math.max(...s.high)));
+    for (const s of track.stacks) sums.set(s.category, Math.max(sums.get(s.category) ?? 0, s.most));
     const list = [...sums].sort((a, b) => b[1] - a[1]).map(([key]) => ({ key, name: key.replaceAll("_", " "), colour: categoryColour(key) }));
     return { by, of: s => s.category, list, colour: s => categoryColour(s.category) };
   }
   const sums = new Map();
-  for (const s of track.stacks) if (s.site >= -1) sums.set(s.site, (sums.get(s.site) ?? 0) + Math.max(...s.high));
+  for (const s of track.stacks) if (s.site >= -1) sums.set(s.site, (sums.get(s.site) ?? 0) + s.most);
   const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([key]) => key);
   const index = new Map(top.map((key, i) => [key, i]));
   const list = top.map((key, i) => ({ key, name: key < 0 ? "no stack" : `${frameName(data, key)}  ${framePlace(data, key)}`, colour: placeColour(i) }));
@@ -22,11 +29,15 @@ export function groupsOf(data, track, by) {
 
 // What is used where nobody chose: lines where the categories of most are not known.
 export function usualGrouping(track) {
+  track.usual ??= groupingOf(track);
+  return track.usual;
+}
+
+function groupingOf(track) {
   let known = 0, all = 0;
   for (const s of track.stacks) {
-    const most = Math.max(...s.high);
-    all += most;
-    if (s.category !== "unknown") known += most;
+    all += s.most;
+    if (s.category !== "unknown") known += s.most;
   }
   return known * 2 >= all && all ? "category" : "site";
 }

@@ -1,8 +1,8 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
-import { el, fill } from "./dom.js";
+import { el, fill, forgetColours } from "./dom.js";
 import { bytes } from "./format.js";
-import { load, windowAt, valueOf, valuesOf, modes } from "./data.js";
+import { load, windowAt, valueOf, valuesOf, modes, work } from "./data.js";
 import { state, set, read, onchange, command, moment, when, secondsWord } from "./state.js";
 import { setPalette, paletteName } from "./colours.js";
 import { usualGrouping } from "./groups.js";
@@ -62,6 +62,7 @@ async function copy() {
 function theme(on) {
   dark = on;
   document.documentElement.dataset.theme = on ? "dark" : "light";
+  forgetColours();
   boxes.theme.textContent = on ? "Light" : "Dark";
   try { localStorage.setItem("memtrace-theme", on ? "dark" : "light"); } catch { /* a file may have no storage */ }
   if (data) all(new Set(["theme"]));
@@ -152,8 +153,9 @@ function drawLow(changed) {
 let pending = null;
 function all(changed) {
   const start = performance.now();
+  work.nodes = work.windows = 0;
   if (!changed || [...changed].some(k => k !== "node")) {
-    drawRow();
+    if (!changed || ["track", "at", "mode", "by"].some(k => changed.has(k))) drawRow();
     drawTimeline(data, track(), boxes, changed && !["track", "by", "theme"].some(k => changed.has(k)) ? changed : null);
   }
   drawTabs();
@@ -209,7 +211,7 @@ async function begin() {
   if (data.raw.changes) tabs.push(["changes", "Changes"]);
   tabs.forEach(([key], i) => { keys[i + 1] = () => set({ tab: key }); });
   Object.assign(state, read());
-  Object.assign(window.memtrace, { data, state, set, track, when, valueOf, valuesOf, treeOf, windowAt, command: () => command(data, track()) });
+  Object.assign(window.memtrace, { data, state, work, set, track, when, valueOf, valuesOf, treeOf, windowAt, command: () => command(data, track()) });
   if (!data.tracks.some(t => t.peak)) {
     document.getElementById("app").replaceChildren(el("p", { class: "empty" }, "No memory was recorded: there is nothing to draw. What is known stands below."));
     document.getElementById("app").append(boxes.text);

@@ -13,11 +13,15 @@ export function set(change) {
   Object.assign(state, change);
   const changed = new Set(Object.keys(state).filter(k => state[k] !== before[k]));
   if (!changed.size) return;
-  write();
+  later ||= setTimeout(write, 50);
   for (const f of listeners) f(changed);
 }
 
+// Browsers count how often an address changes, and a brush changes it with each movement.
+let later = 0;
+
 function write() {
+  later = 0;
   const words = Object.entries(state).filter(([k, v]) => v !== usual[k]).map(([k, v]) => `${k}=${encodeURIComponent(v)}`);
   history.replaceState(null, "", words.length ? `#${words.join("&")}` : location.pathname + location.search);
 }

@@ -2,7 +2,7 @@
 import { el, fill, css, table, facts, download, csv } from "./dom.js";
 import { bytes, count, seconds, percent, cut } from "./format.js";
 import { state, set, when } from "./state.js";
-import { valuesOf, blocksOf, frameName, framePlace, modes } from "./data.js";
+import { valueOf, valuesOf, blocksOf, frameName, framePlace, modes } from "./data.js";
 import { filterOf } from "./flame.js";
 import { course, rateOf } from "./site.js";
 
@@ -21,7 +21,7 @@ function ownerRows(data, track) {
     row.value += value;
     row.blocks += blocksOf(stack, state.mode, at);
     row.grew += stack.live[at.to] - (at.from >= 0 ? stack.live[at.from] : 0);
-    for (let i = at.from + 1; i <= at.to; i++) row.allocated += stack.allocated[i];
+    row.allocated += valueOf(stack, "allocated", at);
     row.stacks++;
   }
   return { rows: [...by.values()], rest };

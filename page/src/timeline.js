@@ -77,9 +77,21 @@ function stepPath(ctx, u, data, top, bottom) {
   ctx.closePath();
 }
 
+// It stays the same while a brush moves, so it is kept as a picture.
 function drawStack(u, data) {
-  const { ctx, bbox } = u;
-  ctx.save();
+  const { ctx, bbox } = u, key = [bbox.left, bbox.top, bbox.width, bbox.height, view].join();
+  if (layers.pictureKey !== key) {
+    layers.picture = document.createElement("canvas");
+    layers.picture.width = ctx.canvas.width;
+    layers.picture.height = ctx.canvas.height;
+    layers.pictureKey = key;
+    paintStack(u, data, layers.picture.getContext("2d"));
+  }
+  ctx.drawImage(layers.picture, 0, 0);
+}
+
+function paintStack(u, data, ctx) {
+  const { bbox } = u;
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
@@ -92,7 +104,6 @@ function drawStack(u, data) {
     ctx.fill();
     below = top;
   }
-  ctx.restore();
 }
 
 function text(ctx, words, x, y, colour, align = "left", back = null) {
