@@ -1,6 +1,6 @@
 /* memtrace list: which traces are here. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/model/momentary.h"
+#include "analyzer/model/main_process.h"
 #include "analyzer/reader/trace_list.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/open.h"

@@ -534,7 +534,7 @@ static int whatif(struct selection *v)
 	if (!e)
 		e = ask(&q, v, o);
 	if (!e)
-		e = reader_again(&r, v->reader);
+		e = reader_open_again(&r, v->reader);
 	if (!e)
 		e = answer(&replay, r, v, &q);
 	output_progress_end();

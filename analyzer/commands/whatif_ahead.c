@@ -69,7 +69,7 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 		found.stepped = p->source != LOOP_NONE;
 		found.rate = g.rate;
 		if (found.grows && o->room != UINT64_MAX)
-			found.until = owner_growth_ahead(p, track, &g,
+			found.until = owner_growth_forecast_to(p, track, &g,
 							 (struct forecast_room){
 								 .limit = (double)less(o->room, unusable),
 								 .doubt = (double)unusable });
@@ -91,7 +91,7 @@ static int add_stacks(struct whatif_ahead *w, const struct owner *o, uint32_t **
 		int e = vec_reserve_raw(*stacks, *room, *count + 1);
 		if (e)
 			return e;
-		(*stacks)[(*count)++] = stacks_whole(w->v->stacks, o->stacks[i].stack);
+		(*stacks)[(*count)++] = stacks_merged(w->v->stacks, o->stacks[i].stack);
 	}
 	return 0;
 }

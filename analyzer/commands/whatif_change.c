@@ -174,7 +174,7 @@ static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 	if (c->batch)
 		return is_of_batch(c, stack);
 	if (c->stacks)
-		return is_listed(c, stacks_whole(c->v->stacks, stack));
+		return is_listed(c, stacks_merged(c->v->stacks, stack));
 	while (stack_step(c->v->stacks, &w))
 		if (frame_matches(c, w.frame))
 			return true;

@@ -28,7 +28,7 @@ static int find_process(struct selection *v, const struct process **out)
 	struct model_query q = MODEL_QUERY_ALL;
 	struct reader *r = NULL;
 	uint64_t most = 0;
-	int e = v->selected == 1 ? 0 : reader_again(&r, v->reader);
+	int e = v->selected == 1 ? 0 : reader_open_again(&r, v->reader);
 	q.on_progress = output_progress;
 	if (!e && r)
 		e = model_run(&v->model, r, &q);

@@ -220,7 +220,7 @@ static int tell_calls(struct child *c, struct reader *first, void (*on_progress)
 	struct reader *r = NULL;
 	struct reader_step step;
 	uint64_t seen = 0;
-	int e = calls ? reader_again(&r, first) : error_memory();
+	int e = calls ? reader_open_again(&r, first) : error_memory();
 	while (!e && !c->gone && (e = reader_next(r, &step)) > 0) {
 		e = step.what == READER_EVENTS && step.process->id == c->plan->process->id ? tell_step(c, calls, &step)
 											   : 0;

@@ -332,7 +332,7 @@ static int run_model(struct planning *g, struct reader *first, void (*on_progres
 	q.on_change = on_change;
 	q.arg = g;
 	q.on_progress = on_progress;
-	int e = reader_again(&r, first);
+	int e = reader_open_again(&r, first);
 	e = e ? e : model_run(&m, r, &q);
 	e = e ? e : g->error;
 	if (!e) {

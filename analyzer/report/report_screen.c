@@ -22,7 +22,7 @@
 #define MOST_ALLOCATORS  2 /* processes with one of their own that are named */
 #define ENOUGH           7 /* lines that a part of the summary gets before others that are worth less */
 #define FEW_GAPS         2 /* empty lines that come before what is worth less than ... */
-#define LITTLE           59
+#define SHORT_COMMAND           59
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
@@ -352,11 +352,11 @@ static unsigned print_totals(const struct report *r, unsigned room)
 		{ "peak", RIGHT, false },
 		{ "at", RIGHT, false },
 		{ selection_end_title(v), RIGHT, false },
-		{ "blocks", RIGHT, WORTH(3) },
-		{ "allocations", RIGHT, WORTH(8) },
-		{ "frees", RIGHT, WORTH(2) },
-		{ "freed at once", RIGHT, WORTH(1) },
-		{ "failed", RIGHT, failed ? WORTH(9) : WORTH(4) },
+		{ "blocks", RIGHT, WORTH_A_REPORT(3) },
+		{ "allocations", RIGHT, WORTH_A_REPORT(8) },
+		{ "frees", RIGHT, WORTH_A_REPORT(2) },
+		{ "freed at once", RIGHT, WORTH_A_REPORT(1) },
+		{ "failed", RIGHT, failed ? WORTH_A_REPORT(9) : WORTH_A_REPORT(4) },
 	};
 	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
 	struct table *t = table_new(columns, 9, 0);
@@ -758,7 +758,7 @@ static void space(struct page *page, unsigned most)
 static void choose(struct page *page)
 {
 	for (int worth = ALWAYS; worth > 0; worth--) {
-		if (worth == LITTLE)
+		if (worth == SHORT_COMMAND)
 			space(page, FEW_GAPS);
 		for (int i = 0; i < PARTS; i++) {
 			const unsigned left = lines_left(page), least = parts[i].least[page->form];
