@@ -107,12 +107,14 @@ void mt_process_pair_clocks(void);
 /* A request for memory was refused: which limits there are, and what the process has of them. */
 void mt_process_note_refusal(void);
 
-/* Disk: may the session grow by so many bytes? Counts them if so. The first piece of each file is granted whatever the
- * file system has left, since a process without files could not even say that it lost everything; the rest of a piece
- * that was begun as far as the limit allows. NEW is of rings, which are emptied: with all that is raw they may have
- * half of the limit. KEPT is of the call tree and the log, which stay as long as the process lives, and on which all
- * hangs that the trace says: they may grow as long as three sixteenths are free. Beside them rings still have an
- * eighth. */
+/* Disk: may the session grow by so many bytes? Counts them if so. Of what the bytes are:
+ *   FIRST  the first piece of a file: granted whatever the file system has left, since a process without files could
+ *          not even say that it lost everything
+ *   REST   the rest of a piece that was begun: as far as the limit allows
+ *   NEW    of rings, which the recorder empties: all raw files together may have half of the limit. They always may have
+ *          an eighth of it beside KEPT
+ *   KEPT   of the call tree and the log, which stay as long as the process lives, and without which the trace says
+ *          nothing: as long as three sixteenths of the limit are free */
 enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT };
 int mt_process_charge(uint64_t bytes, enum mt_charge what);
 void mt_process_refund(uint64_t bytes);

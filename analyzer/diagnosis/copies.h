@@ -1,11 +1,11 @@
 /*
- * Is something there several times? Copies of a model are sets of blocks with the same sizes, in any order, made
- * through different calls, or one after the other through the same one. A cast is a copy at twice or half the size;
- * shards have a whole fraction of the sizes of what was put together from them. The last copy may be cut off by the
- * failure.
+ * Finds what is there several times. Copies of a model are sets of blocks with the same sizes, in any order. They were
+ * made by different calls, or by the same call one after the other. A cast is a copy with twice or half the sizes. Shards
+ * have a whole fraction of the sizes of the parameters that were put together from them. The last copy may be incomplete,
+ * if a request failed meanwhile.
  *
- * What has the same sizes for another reason is not meant: gradients, optimizer state, activations (the caller leaves
- * them out); equal layers and towers of one model; other devices and processes.
+ * Some blocks have the same sizes for another reason, and are no copies: gradients, optimizer state, activations (the
+ * caller leaves them out); equal layers and towers of one model; blocks of other devices and processes.
  */
 #ifndef MT_DIAGNOSIS_COPIES_H
 #define MT_DIAGNOSIS_COPIES_H
@@ -14,7 +14,7 @@
 
 struct copy_block {
 	uint64_t size;
-	uint64_t order; /* of allocation; blocks may be given in any */
+	uint64_t order; /* of allocation; a list of blocks need not be sorted by it */
 	uint32_t space; /* device and process: only blocks of one space are compared */
 	uint32_t stack; /* id of the merged tree */
 	enum category category;
@@ -36,16 +36,15 @@ struct copy_set {
 	uint32_t space;
 	unsigned count;                        /* of owners: the copies */
 	struct copy_owner owners[COPY_OWNERS]; /* largest first */
-	unsigned stays;                        /* which of the owners can't be done without */
-	unsigned blocks;                       /* that each has of the same sizes: at least so many, */
-	uint64_t each;                         /* with so many bytes, */
-	bool cast;                             /* or twice as many, */
-	/* or several times as many: shards and the whole, a checkpoint with more than the model */
-	bool several;
+	unsigned stays;                        /* which of the owners is needed: not one of extra_bytes */
+	unsigned blocks;                       /* of the same sizes that each copy has at least */
+	uint64_t each;                         /* bytes of these */
+	bool cast;                             /* some copies have blocks of twice the size */
+	bool several; /* some have several times the blocks: the whole of shards, a checkpoint with more than the model */
 	uint64_t bytes; /* of all of them */
-	/* without the one that stays: parameters rather than a checkpoint, shards rather than the whole */
+	/* of all but one, which is needed: parameters before a checkpoint, shards before the whole */
 	uint64_t extra_bytes;
-	uint64_t missing_bytes; /* that the one that was cut off still needed */
+	uint64_t missing_bytes; /* what the incomplete copy still needed */
 };
 
 struct copies {
@@ -60,7 +59,8 @@ struct copy_request {
 	uint64_t bytes;
 };
 
-/* Reorders the blocks. Blocks below `least_block` are left out, and sets whose copies have less than `least_bytes`. */
+/* Reorders the blocks. Leaves out blocks of less than `least_block` bytes, and sets whose copies have less than
+ * `least_bytes`. 0 or -MT_EMEMORY; copies_fini() either way. */
 int copies_find(struct copies *c, struct stacks *s, struct copy_block *blocks, size_t count, uint64_t least_block,
 		uint64_t least_bytes, const struct copy_request *requests, size_t request_count);
 void copies_fini(struct copies *c);
@@ -75,8 +75,8 @@ struct copy_match {
 /* Exposed for its tests. `bytes` are those of the smaller one, the other's are `factor` times as many. */
 struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
 
-/* The length of the part that repeats, if these are repetitions of something varied and long enough, or of `large`
- * bytes (0 = none is large); else 0. They are whole, but for the last one if it was `cut` off. */
+/* If `sizes` is one part repeated: how many blocks the part has; else 0. The part must be long and have different sizes,
+ * or have `large` bytes (0 = no part is large). All repetitions are complete, but the last one may not be if `cut`. */
 size_t copies_period(const uint64_t *sizes, size_t count, uint64_t large, bool cut);
 
 #endif

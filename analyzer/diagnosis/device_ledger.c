@@ -152,13 +152,6 @@ static int take_used_before(struct device_ledger *l)
 	return 0;
 }
 
-static void add_up(struct device_ledger *l)
-{
-	l->explained = known(l->total) && known(l->free);
-	if (l->explained)
-		l->unexplained = (int64_t)(l->total - l->free - device_ledger_known(l));
-}
-
 static int make(struct device_ledger *l, const struct model *m, const struct reader *r, const struct samples *samples,
 		struct stacks *stacks)
 {
@@ -181,7 +174,9 @@ static int make(struct device_ledger *l, const struct model *m, const struct rea
 		e = device_ledger_take_samples(l, m, samples);
 	if (!e)
 		e = take_used_before(l);
-	add_up(l);
+	l->explained = known(l->total) && known(l->free);
+	if (l->explained)
+		l->unexplained = (int64_t)(l->total - l->free - device_ledger_known(l));
 	if (l->process_count)
 		qsort(l->processes, l->process_count, sizeof(*l->processes), larger_process);
 	if (l->part_count)

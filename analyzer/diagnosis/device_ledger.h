@@ -1,11 +1,11 @@
 /*
- * The account of a device at one moment, in which every byte has a row:
+ * The ledger of a device at one moment: a table in which every byte has a row:
  *
  *   pool_allocated + pool_free + other_own + other_processes + free + unexplained = total
  *
- * over all traced processes. A figure that nobody measured is MODEL_UNKNOWN; then nothing is said about what is
- * unexplained. Where only the driver's free bytes are known but not who else is there, other_processes is unknown,
- * counts as 0, and what others hold is in the unexplained part.
+ * over all traced processes. A figure that nobody measured is MODEL_UNKNOWN, and then `unexplained` means nothing. Where
+ * the driver's free bytes are known, but not which other processes there are, other_processes is unknown and counts as 0:
+ * what others hold is part of `unexplained`.
  */
 #ifndef MT_DIAGNOSIS_DEVICE_LEDGER_H
 #define MT_DIAGNOSIS_DEVICE_LEDGER_H
@@ -24,7 +24,7 @@ struct device_ledger_process {
 	uint64_t graphs_free;                      /* of pool_free: in private pools of CUDA graphs */
 	uint64_t since_ns;
 	bool before;  /* it was there when the recording began */
-	bool guessed; /* the driver's pid is of another namespace: it is this one by what it holds */
+	bool guessed; /* the driver's pid is of another namespace, and this process was found by how much it holds */
 };
 
 /* Memory of the traced processes outside segments. */
@@ -52,12 +52,12 @@ struct device_ledger {
 	unsigned process_count;
 	struct device_ledger_part *parts; /* largest first */
 	unsigned part_count;
-	bool by_use;             /* nobody listed the processes: the others are by what was used when we began */
-	bool then;               /* nothing that was sampled later is in it */
+	bool by_use; /* nothing lists the processes: others have what was in use before the first traced one */
+	bool then;   /* no sample that was taken later is used */
 	struct model_moment own; /* of device_ledger_make_then() */
 };
 
-/* Bytes of the device that are known to be somebody's so far. */
+/* Sum of the rows that are known: pool, other_own, other_processes. */
 uint64_t device_ledger_known(const struct device_ledger *l);
 
 /* device_ledger_samples.c: what the driver's own list of processes adds: contexts of traced ones, and who else is

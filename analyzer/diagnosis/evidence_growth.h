@@ -8,7 +8,7 @@
 int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom);
 int evidence_time_host(struct diagnosis *x);
 
-/* evidence_ends.c: who died of a refusal. */
+/* evidence_ends.c: which process died because a request of its was refused. */
 void evidence_ends(struct diagnosis *x);
 
 #endif

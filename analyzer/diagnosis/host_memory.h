@@ -50,8 +50,8 @@ struct host_ledger {
 	uint64_t ns;
 	const char *cgroup; /* whose limit it is; NULL = the machine's memory */
 	uint64_t total;
-	/* of it: what can't give way; clean pages of files, and what the kernel says can be had back, can */
-	uint64_t used;
+	uint64_t
+		used; /* part of it that can't be reclaimed: without clean pages of files and what the kernel can free */
 	/* requested and not freed: heap, private anonymous mappings; as far as it is resident */
 	uint64_t live;
 	uint64_t kept;         /* the rest of what is resident and private: kept by allocators, stacks, relocations */
@@ -71,9 +71,9 @@ struct host_ledger {
 	/* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t not_resident;
 	uint64_t swapped; /* of the traced processes */
-	/* so far `live` may be off, and `kept` with it: what was touched since large mappings were looked at */
+	/* by how much `live` may be wrong, and `kept` with it: what was touched since the last look at large mappings */
 	uint64_t live_error;
-	bool estimated; /* a process's share of what it shares was looked at another moment, or never */
+	bool estimated; /* shares of shared pages were measured at another moment, or never */
 };
 
 struct host_facts {
@@ -84,23 +84,21 @@ struct host_facts {
 	uint64_t swapped_out;                                     /* pages' bytes during the run */
 	uint64_t oom_kills;                                       /* during the run: the cgroup's, else the machine's */
 	uint64_t shm_total, shm_peak;
-	/* left: once all traced processes were gone it had so much more than at the start */
-	uint64_t shm_start, shm_left;
-	/* the most that couldn't give way of what the cgroup had, and its files' pages then */
+	uint64_t shm_start, shm_left; /* left: how much more than at the start when all traced processes had ended */
+	/* the most that the cgroup had without pages of files, when, and these pages at that moment */
 	uint64_t cgroup_most, cgroup_most_ns, cgroup_file;
 	bool cgroup_killed; /* the kernel killed as the cgroup's limit was hit */
-	/* all ended at once, the recorder, too, when the cgroup was nearly full, or wasn't but for ... */
+	/* all ended at once, the recorder too, when the cgroup was nearly full, if `got_since` is counted */
 	bool cut_off;
-	/* ... what the heaps of these processes have got since the ledger's moment, or just before and not touched yet
-	 * */
+	/* bytes that the heaps of these processes got after the ledger's moment, or just before it without touching them */
 	uint64_t got_since;
-	/* that some task waited for memory; HOST_KILL_UNKNOWN where the kernel does not count it */
-	uint64_t stalled_ns;
+	uint64_t
+		stalled_ns; /* that some task waited for memory; HOST_KILL_UNKNOWN where the kernel does not count it */
 	uint64_t traced_peak, traced_peak_ns; /* resident of all traced processes, shared once */
 };
 
-/* What of `anon` is a process's own share, when of `all` that it had at an earlier look it was `pss`: what it has more
- * since is its own, and what it has less may have been either. */
+/* A process's share of its `anon` bytes. At an earlier look it had `all` bytes, of which its share was `pss`. What came
+ * since is its own; of what went the same part was its share. */
 static inline uint64_t host_share(uint64_t anon, uint64_t pss, uint64_t all)
 {
 	if (!all || pss >= all)
@@ -113,9 +111,10 @@ void host_memory_close(struct host_memory *s); /* NULL is fine */
 
 const struct samples *host_memory_samples(const struct host_memory *s); /* never NULL */
 
-/* What the model is to look at on its way; `s` must outlive the pass. */
+/* Sets in the query what the model must collect for this; `s` must outlive the pass. */
 void host_memory_ask(const struct host_memory *s, struct model_query *q);
 
+/* After the pass. 0 or -MT_E*. */
 int host_memory_settle(struct host_memory *s, const struct model *m);
 
 const struct host_facts *host_facts(const struct host_memory *s);

@@ -10,20 +10,19 @@ enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNE
 
 /* How one owner's live bytes went in the process where it grows most. */
 struct owner_growth {
-	enum outlook outlook; /* OUTLOOK_NONE: it does not grow steadily */
-	double lasted_s;      /* while it grew */
-	struct growth growth; /* its x: steps, or seconds where there are none */
-	uint32_t process;     /* id */
-	bool stepped;         /* x is steps */
-	double period_s;      /* of a step, by time */
-	unsigned growing;     /* processes it leaks in; 1 where it leaks in none. Together: */
-	double all_bytes, all_per_second;
-	double blocks_per_x;     /* more blocks, a step or a second */
-	double mean_block_bytes; /* of what was added; 0 = unknown */
+	enum outlook outlook;             /* OUTLOOK_NONE: it does not grow steadily */
+	double lasted_s;                  /* while it grew */
+	struct growth growth;             /* its x: steps, or seconds where there are none */
+	uint32_t process;                 /* id */
+	bool stepped;                     /* x is steps */
+	double period_s;                  /* of a step, by time */
+	unsigned growing;                 /* number of processes in which it leaks; 1 where it leaks in none */
+	double all_bytes, all_per_second; /* growth in all of these together */
+	double blocks_per_x;              /* more blocks, a step or a second */
+	double mean_block_bytes;          /* of what was added; 0 = unknown */
 	enum owner_growth_how how;
 	struct forecast forecast; /* .ever false: no limit is known, or it is not reached */
-	/* owners that grow at the same pace have the same, from 1 on; 0 = it does not grow */
-	unsigned group;
+	unsigned group; /* owners that grow at the same pace have the same number, from 1 on; 0 = it does not grow */
 	size_t points;
 	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
 };
@@ -42,14 +41,14 @@ double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 /* Numbers the groups of those of the `count` owners that grow at the same pace. */
 void owner_growth_group(struct owner_growth **list, size_t count);
 
-/* When a track meets its limit, in the track's own bytes: of a device what other processes and, of its pool, what lies
- * outside the pool leave of it; of the host what the control group or the machine had left at the end of the last of
- * the list's steps. Nothing that was seen after that step is used: of a copy of the list with fewer steps it is what
- * could be told then. *limit is infinite if it is unknown. */
+/* When a track meets its limit. *limit: bytes that the track can have; infinite if it is unknown. On a device other
+ * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control group
+ * or the machine had left at the end of the last of the list's steps. Nothing that was seen after that step is used: for a
+ * copy of the list with fewer steps the result is what could be said at that time. */
 struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
 				      const struct step_track *t, const struct growth *g, double *limit);
 
-/* The same with a limit of one's own; its high points are the track's. */
+/* The same with the limit in `room`; its high points are set from the track. */
 struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
 					 struct forecast_room room);
 

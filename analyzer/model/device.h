@@ -1,8 +1,8 @@
 /*
- * The books of devices: what a process's device events do to its shares of devices and to the devices' sums.
- * process_memory.c hands over the slots, device_events.c gives each to the file that knows what it does.
- * device_totals.c keeps sums, device_moments.c says who had what at a moment, device_blocks.c (and its parts) knows
- * what is where, device_ooms.c what failed.
+ * Memory on devices: what a process's device events do to its shares of devices, and to the sums of the devices.
+ * process_memory.c passes the slots on, and device_events.c calls the right file for each. device_totals.c keeps sums,
+ * device_moments.c says who had what at a moment, device_blocks.c (and its parts) what lies where, device_ooms.c what
+ * failed.
  *
  * Addresses and handles are looked up per process and device: two devices may use the same ones. A free names the
  * thread's current device, which need not be the block's, so the process's other devices are asked too.
@@ -21,13 +21,12 @@ struct extent {
 	uint64_t bytes;    /* that it adds to what is reserved; 0 for the second view of physical memory */
 	uint32_t physical; /* index + 1 of what is mapped here; 0 = a linear allocation */
 	bool pool;         /* it is a segment */
-	bool noted;        /* ... and blocks that began or lay in it were of: */
-	uint8_t sizes;     /* POOL_LAYOUT_SMALL, POOL_LAYOUT_LARGE */
-	uint64_t stream;   /* of the first; all of a segment are of one */
-	/* index + 1 of the first that had a block in it: its private pool's; 0 = the common pool's */
-	uint32_t capture;
-	uint64_t in_use; /* bytes of the blocks in use that begin in it, if it is private */
-	bool used;       /* the entry is */
+	bool noted;        /* a block lay in it, so `sizes` and `stream` are known */
+	uint8_t sizes;     /* of its blocks: POOL_LAYOUT_SMALL, POOL_LAYOUT_LARGE */
+	uint64_t stream;   /* of its first block; all blocks of a segment have the same */
+	uint32_t capture;  /* index + 1 of the first capture that had a block in it; 0 = it is in the common pool */
+	uint64_t in_use;   /* bytes of the blocks in use that begin in it, if it is private */
+	bool used;         /* the entry is */
 };
 
 struct device;
@@ -49,9 +48,10 @@ struct share {
 		uint32_t number, joined;
 	} *captures; /* see device_graphs.c */
 	size_t capture_count, capture_room;
-	uint64_t given;                 /* successful allocations of any layer, ever */
-	bool has_pool, leveled;         /* leveled: MT_FOLD_LEVEL says what the pool has */
-	uint64_t level_bytes, left_out; /* as that said last: all, and what of it is not seen */
+	uint64_t given;         /* successful allocations of any layer, ever */
+	bool has_pool, leveled; /* leveled: MT_FOLD_LEVEL says what the pool has */
+	uint64_t level_bytes,
+		left_out; /* by the last one: bytes alive in the pool, and those of them that are left out */
 };
 
 /* Physical memory of the virtual memory API: charged until it is released and mapped nowhere. That of the host (no
@@ -72,9 +72,9 @@ struct process_devices {
 	size_t physical_count, physical_room;
 	uint32_t physical_free; /* a list through .maps, index + 1 */
 	struct blocks handles;  /* of unreleased physical memory: site = index */
-	/* of addresses: class = it holds pool blocks; file = what extent.capture of all in it is */
+	/* reserved addresses. range.class: it holds pool blocks; range.file: extent.capture of all extents in it */
 	struct ranges reserved;
-	/* what a forked child could free: addresses with their space in the upper bits */
+	/* blocks of the parent that a forked child may free: addresses with their space in the upper bits */
 	struct inherited_blocks inherited_blocks;
 	struct oom_thread *threads; /* by ring: device_ooms.c */
 	size_t thread_room;
@@ -146,15 +146,16 @@ int devices_each_block(const struct process_memory *a, enum model_kind kind,
 void devices_fini_process(struct process_memory *a);
 void devices_fini(struct model *m);
 
-/* The process's, made if there are none; NULL = no memory. */
+/* What the process has on devices, made if it has nothing yet; NULL = no memory. */
 struct process_devices *process_devices_of(struct process_memory *a);
 
 /* The share of this process on its device `id`, made if it is new; NULL = no memory. */
 struct share *share_of(struct process_memory *a, uint32_t id);
-/* Its device is among those of the model from now on. 0 or -MT_EMEMORY. */
+/* Adds the share's device to those that the model shows. 0 or -MT_EMEMORY. */
 int share_show(struct share *s);
 
-/* Was that address of a forked child's parent, and not freed here before? Then it is now; and back again. */
+/* In a forked child: frees a block of its parent's. False: there is none at `addr`, or it was freed here before. The
+ * other undoes that. */
 bool devices_free_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
 void devices_undo_inherited(struct process_memory *a, enum event_space space, uint64_t addr);
 
@@ -177,10 +178,10 @@ void device_settle_moment(struct device *d);
 void share_settle(struct share *s, enum model_layer layer);
 /* Before a share changes: what it has now is what it had at the device's peak moment, unless it has changed since. */
 void share_touch(struct share *s);
-/* One entry a site, largest first. */
+/* Adds up the parts of each site, and sorts them, the largest first. */
 void moment_merge_sites(struct model_moment *at);
 
-/* Everybody's memory on the device now. *at's lists are freed before. 0 or -MT_EMEMORY. */
+/* Frees the lists of *at. / Fills *at with the memory of all processes on the device now. 0 or -MT_EMEMORY. */
 void moment_fini(struct model_moment *at);
 int device_moment(const struct device *d, struct model_moment *at, uint64_t ns, uint64_t event);
 
@@ -192,7 +193,7 @@ int memory_map(struct process_memory *a, const struct device_event *e);
 int memory_unmap(struct process_memory *a, const struct device_event *e);
 int memory_undo(struct process_memory *a, const struct device_event *e);
 int memory_reset(struct process_memory *a, const struct device_event *e);
-/* All of a share, without a word: when its process ended. */
+/* Drops all blocks of a share when its process ended; no callback is called. */
 void memory_drop(struct share *s);
 void memory_fini(struct process_devices *b);
 void memory_ring_fini(struct device_ring *r);

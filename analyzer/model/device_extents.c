@@ -80,14 +80,6 @@ struct range *reservation_at(const struct process_memory *a, uint64_t addr)
 	return (struct range *)ranges_overlap(&a->devices->reserved, addr, addr + 1);
 }
 
-static void note_block(struct extent *x, const struct device_event *e, uint8_t sizes)
-{
-	if (!x->noted)
-		x->stream = e->ext.stream;
-	x->noted = true;
-	x->sizes |= sizes;
-}
-
 int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *newest)
 {
 	const uint64_t start = e->slot->addr, end = device_end_of(start, e->slot->size);
@@ -111,7 +103,9 @@ int extents_note_pool(struct share *s, const struct device_event *e, uint64_t *n
 			make_segments(s, r->start, r->end, e->ns);
 		}
 		make_segment(s, x, e->ns);
-		note_block(x, e, sizes);
+		x->stream = x->noted ? x->stream : e->ext.stream;
+		x->noted = true;
+		x->sizes |= sizes;
 		if (private)
 			graphs_add_block(s, x, r, (uint32_t)private, empty, e->ns);
 		*newest = x->ring == e->ring && x->event > *newest ? x->event : *newest;

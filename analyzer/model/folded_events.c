@@ -13,13 +13,6 @@ static void add_totals(struct model_totals *t, const struct mt_event *s, const s
 	t->temporary += ext->other;
 }
 
-static void add_bin(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext)
-{
-	struct model_bin *bin = &a->seen.bins[process_memory_bin(s->size)];
-	bin->allocations += s->addr;
-	bin->temporary += ext->other;
-}
-
 /* `s->addr` blocks came and went. */
 static int add_sum(struct process_memory *a, const struct mt_event *s, const struct mt_ext_device *ext)
 {
@@ -40,8 +33,11 @@ static int add_sum(struct process_memory *a, const struct mt_event *s, const str
 	add_totals(&a->kind[kind].totals, s, ext);
 	if (device)
 		add_totals(&share->layer[device_layer(kind)].totals, s, ext);
-	if (kind == MODEL_HEAP)
-		add_bin(a, s, ext);
+	if (kind == MODEL_HEAP) {
+		struct model_bin *bin = &a->seen.bins[process_memory_bin(s->size)];
+		bin->allocations += s->addr;
+		bin->temporary += ext->other;
+	}
 	a->seen.events += 2 * s->addr;
 	a->seen.fold.blocks += s->addr;
 	a->seen.fold.bytes += ext->stream;

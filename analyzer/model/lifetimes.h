@@ -1,7 +1,7 @@
 /*
- * How old the blocks of one site get, in stretches of a loop: whether what is alive is older than what earlier ones had
- * reached when they were freed. A server's busiest moment grows like a leak, but each of its requests would go as those
- * before did.
+ * How old the blocks of one site get, in stretches of a loop, and whether live blocks are older than earlier blocks were
+ * when they were freed. The busiest moment of a server grows like a leak, but its blocks are no older than others: they
+ * will be freed as those were.
  */
 #ifndef MT_MODEL_LIFETIMES_H
 #define MT_MODEL_LIFETIMES_H
@@ -16,29 +16,28 @@ struct lifetimes; /* 3 KB */
 struct lifetimes *lifetimes_new(void); /* NULL: no memory */
 void lifetimes_free(struct lifetimes *l);
 
-/* A block is made in that stretch; freed in one, which was made in another. */
+/* A block is allocated in stretch `now`; a block is freed in stretch `now` that was allocated in stretch `made`. */
 void lifetimes_add(struct lifetimes *l, uint32_t now, uint64_t bytes);
 void lifetimes_remove(struct lifetimes *l, uint32_t now, uint32_t made, uint64_t bytes);
 
-/* A stretch begins: what is alive is looked at where it was never more. What a program frees at its end comes behind.
- * */
+/* A stretch begins. If more bytes are alive than ever before, what is found below is of this moment. So what a program
+ * frees as it ends does not count. */
 void lifetimes_begin_stretch(struct lifetimes *l, uint32_t now);
 
 /* Stretches are twice as long from now on. */
 void lifetimes_halve(struct lifetimes *l);
 
-/* At that look, of a site that has grown since a stretch: bytes. */
+/* Of a site that has grown since a stretch, at that moment: bytes. */
 struct lifetimes_found {
-	double overdue; /* alive, and older than nearly all of what was freed had been */
-	double freed;   /* so far, of blocks that lived for longer than a stretch */
-	double since;   /* of these, since it grows */
+	double overdue; /* alive, and older than nearly all freed blocks had become */
+	double freed;   /* freed so far, of blocks that lived for longer than a stretch */
+	double since;   /* part of `freed` that was freed since the site grows */
 };
 
-/* NULL: nothing is overdue or freed */
+/* `l` may be NULL: then nothing is overdue or freed. */
 struct lifetimes_found lifetimes_since(const struct lifetimes *l, uint32_t stretch);
 
-/* So many bytes grew, but of blocks that come and go: less than a quarter of it is overdue, and as they came others
- * went. */
+/* Whether `grown` bytes are blocks that come and go: less than a quarter is overdue, and others were freed meanwhile. */
 bool lifetimes_passes(const struct lifetimes_found *f, double grown);
 
 #endif

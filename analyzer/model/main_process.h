@@ -4,13 +4,13 @@
 
 #include "analyzer/model/model.h"
 
-/* It lived for a moment (below a second) and held nothing: no device memory, less than 1 MiB of anything else. Not what
- * was killed, unless since nobody read its output any more. */
+/* It lived for less than a second, and was not killed. (SIGPIPE does not count: nobody read its output any more.) */
 bool process_was_short(const struct process *p);
+/* The same, and it held nothing: no device memory, and less than 1 MiB of anything else. */
 bool process_is_momentary(const struct model_process *m);
 
-/* The one that the trace is about: of those that no traced process started, what the one became (wrappers exec it) that
- * had the most memory at once, with all that it started. NULL: there are none. */
+/* The process that the trace is about. It is one that no traced process started (or what it became by exec, as wrappers
+ * do): the one that had, with all that it started, the most memory at one moment. NULL: there are no processes. */
 const struct process *main_process(const struct model *m, const struct reader *r);
 
 /* The same process goes on as another program. */

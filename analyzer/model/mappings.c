@@ -86,13 +86,6 @@ static int add_range(struct process_memory *a, const struct range *r, uint64_t n
 	return ranges_put(&a->maps, r);
 }
 
-static void drop_range(struct process_memory *a, const struct range *r, uint64_t ns)
-{
-	change(a, r, -(int64_t)(r->end - r->start), -1, ns);
-	count_pieces(a, r->mapping, -1);
-	ranges_remove(&a->maps, r);
-}
-
 /* ---- cutting --------------------------------------------------------------------------------------------- */
 
 /* Takes [start, end) out of one range; what is left and right of it stays. Bytes and blocks change once, by the
@@ -189,8 +182,11 @@ int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t n
 	for (size_t i = 0; i < u->count; i++) {
 		/* the pieces that were left of it, then the whole again */
 		for (const struct range *r;
-		     (r = ranges_overlap(&a->maps, u->ranges[i].start, u->ranges[i].end)) != NULL;)
-			drop_range(a, r, ns);
+		     (r = ranges_overlap(&a->maps, u->ranges[i].start, u->ranges[i].end)) != NULL;) {
+			change(a, r, -(int64_t)(r->end - r->start), -1, ns);
+			count_pieces(a, r->mapping, -1);
+			ranges_remove(&a->maps, r);
+		}
 		int e = add_range(a, &u->ranges[i], ns);
 		if (e)
 			return e;

@@ -1,4 +1,5 @@
-/* The books of one process: what its events do to heap and maps, and to the sums of its host. model.c feeds it. */
+/* The memory of one process: what its events do to heap and mappings, and to the sums of its host. model.c calls it for
+ * each event. */
 #ifndef MT_MODEL_PROCESS_MEMORY_H
 #define MT_MODEL_PROCESS_MEMORY_H
 
@@ -16,7 +17,7 @@
 struct undo {
 	struct block block; /* addr 0 = nothing; of an inherited one address and size */
 	bool known, inherited, temporary;
-	uint32_t forgotten; /* with it its site's figures went, which had so many allocations */
+	uint32_t forgotten; /* allocations of its site, if the site's figures were dropped with this free; else 0 */
 };
 
 /* An unmapping that may still be undone, or continued as a move. */
@@ -52,18 +53,18 @@ struct process_memory {
 	struct inherited_blocks inherited_blocks; /* inherited part of the heap */
 	struct heap_footprint footprint;          /* of the heap */
 	struct ranges maps;
-	/* by range.mapping: how many there are. Of a number that is free 1 << 31 and the next such one */
+	/* by range.mapping: in how many pieces the mapping is. Unused entries are a list: 1 << 31 and the next one */
 	uint32_t *pieces;
 	size_t piece_room;
 	uint32_t piece_count, free_piece;
-	uint64_t maps_gone;          /* mappings of which the last piece went */
+	uint64_t maps_gone;          /* mappings whose last piece was unmapped */
 	uint64_t *last[MODEL_KINDS]; /* by thread: address of its latest allocation */
 	size_t last_room[MODEL_KINDS];
 	struct ring_state *rings;
 	size_t ring_room;
 	uint64_t host_number_at_end[MODEL_KINDS];
 	struct process_devices *devices; /* device.h; NULL = no device event yet */
-	uint64_t left_out;               /* of pools, alive, as MT_FOLD_LEVEL said last */
+	uint64_t left_out;               /* bytes alive in pools that folded blocks leave out */
 	/* events that the stream said are missing, and when the latest of these gaps ended */
 	uint64_t lost, lost_until_ns;
 	uint64_t unproven; /* allocations since heap blocks were last compared */
@@ -71,13 +72,13 @@ struct process_memory {
 	size_t missed_room;
 };
 
-/* What all accounts share. */
+/* What all processes share. */
 struct model {
 	struct model_query query;
 	struct reader *reader;
 	struct process_memory *accounts;
 	size_t process_memory_count;
-	struct host_sums *hosts; /* and one more, for the processes whose sums nobody wants */
+	struct host_sums *hosts; /* and one more, for processes that are not selected */
 	size_t host_count;
 	struct axis timeline;
 	struct model_failure *failures;
@@ -94,14 +95,14 @@ struct model {
 	bool from_reached;
 };
 
-/* One slot (MT_MAP: with its extension behind it). */
+/* Takes one slot (of MT_MAP with its extension in the next slot). `ns`: its time. 0 or -MT_E*. */
 int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread,
 			uint64_t ns);
 
 /* folded_events.c: a slot MT_FOLD with its extension. */
 int process_memory_fold(struct process_memory *a, const struct mt_event *s, uint64_t ns);
 
-/* What the parent had, marked as inherited. */
+/* A forked child: takes over what the parent has, marked as inherited. 0 or -MT_EMEMORY. */
 int process_memory_inherit(struct process_memory *a, const struct process_memory *parent);
 
 void process_memory_fill_footprint(struct process_memory *a);
@@ -109,23 +110,24 @@ void process_memory_fill_footprint(struct process_memory *a);
 /* The process ended: its memory leaves the host's sums. `keep_live` keeps its last state as the figures to show. */
 int process_memory_end(struct process_memory *a, bool keep_live);
 
-/* How many events are missing, told by the stream or not; UINT64_MAX = any number. */
+/* How many events are missing, whether the stream says so or not; UINT64_MAX = any number. */
 uint64_t process_memory_lost(const struct process_memory *a);
 
-/* Ends heap blocks that newer ones lie in, where events were lost. Before the process leaves its host's sums. 0 or
- * -MT_E*. */
+/* Where events were lost: ends heap blocks that overlap newer ones. To be called before the process leaves its host's
+ * sums. 0 or -MT_E*. */
 int process_memory_prove(struct process_memory *a, uint64_t ns);
 
-/* Fills the sites' oldest_ns from the live blocks, and what may not be live. */
+/* Fills in of each site when its oldest live block was allocated (oldest_ns), and what lost events may have freed. 0 or
+ * -MT_EMEMORY. */
 int process_memory_fill_sites(struct process_memory *a);
 void process_memory_fini(struct process_memory *a);
 
-/* mappings.c: the map kind. A free is the end of what one call gave: of what is unmapped in pieces that of the last
- * one. */
+/* mappings.c: memory of kind MODEL_MAP. What one call mapped counts as one block; it counts as freed when its last piece
+ * is unmapped. */
 int maps_inherit(struct process_memory *a, const struct process_memory *parent);
 int maps_map(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
 int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns);
-/* 1 = that was it, 0 = no such unmapping. */
+/* 1: it is undone; 0: this ring's last unmapping was not of `addr`. */
 int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t ns);
 
 /* process_sums.c: live bytes and blocks of a kind change by so much; site BLOCK_NO_SITE = only the sums. */
@@ -140,7 +142,7 @@ struct change {
 void process_memory_change(struct process_memory *a, struct change c, uint64_t ns);
 /* Its parts: the site, whose owners' peaks have these numbers, and the sums of process and host. */
 void process_memory_change_site(struct process_memory *a, struct change c, uint64_t number, uint64_t host_number);
-/* hidden: time lines don't see it */
+/* hidden: not shown in timelines. */
 void process_memory_change_sums(struct process_memory *a, struct change c, bool hidden, uint64_t ns);
 void process_memory_describe_change(const struct process_memory *a, struct model_change *told, const struct change *c,
 				    uint64_t ns);

@@ -1,9 +1,11 @@
 /*
- * Whether a process works: what it makes of its own memory on the host and frees again, by time. A program that only
- * fills a table frees next to nothing of what it makes meanwhile; one that answers requests frees what each of them
- * needed, and makes it by the same stacks again and again: one large piece of work (a table that is turned over) also
- * frees most of what it makes, but hardly any of its stacks recurs. In stretches of time, which are twice as long when
- * there are too many.
+ * Whether a process works, or only fills memory: what it allocates on its heap and frees again, by time.
+ *
+ *   fills a table      it frees next to nothing of what it allocates meanwhile
+ *   answers requests   it frees what each request needed, and allocates by the same stacks again and again
+ *   one large piece    (a table that is converted) it also frees most of what it allocates, but hardly any stack recurs
+ *
+ * Figures are kept by stretches of time. When there are too many, two become one.
  */
 #ifndef MT_MODEL_WORK_H
 #define MT_MODEL_WORK_H
@@ -13,10 +15,9 @@
 struct work;
 
 struct work_done {
-	double made;  /* bytes on its heap; of a block that realloc moves by how much it changes */
-	double again; /* of these what stacks made that had allocated some times before */
-	/* of these what was not kept: freed before the most was live, so that what is freed as it ends is none */
-	double passing;
+	double made;  /* bytes allocated on the heap; a block that realloc moves counts by how much it grows */
+	double again; /* part of these by stacks that had allocated some times before */
+	double passing; /* part of these that was freed before the process had the most live: not what it frees at its end */
 	double busy; /* the part of the time in which something was freed, 0 to 1 */
 };
 

@@ -207,7 +207,7 @@ static void forget_extent(struct fold_window *t, uint32_t device, uint64_t addr)
 		ranges_remove(in, r);
 }
 
-static int look_free(struct fold_window *t, const struct event *e)
+static int scan_free(struct fold_window *t, const struct event *e)
 {
 	enum event_space space = fold_space_of(e->ext.class);
 	struct recent_free *f = &e->ring->device[e->ring->next_device++ % UNDO_DEPTH];
@@ -246,7 +246,7 @@ static int bring_back(struct fold_window *t, struct recent_free *f)
 	return e ? e : blocks_put(&t->live, &b);
 }
 
-static int look_undo(struct fold_window *t, const struct event *e)
+static int scan_undo(struct fold_window *t, const struct event *e)
 {
 	enum event_space space = fold_space_of(e->ext.class);
 	if (space == SPACES)
@@ -295,14 +295,8 @@ static void unmap(struct fold_window *t, uint64_t start, uint64_t end)
 	begin_anew(t);
 }
 
-static int map(struct fold_window *t, uint64_t start, uint64_t end)
-{
-	unmap(t, start, end);
-	return start < end ? ranges_put(&t->mapped, &(struct range){ .start = start, .end = end }) : 0;
-}
-
 /* All that is alive on devices is what the report of a failure shows. */
-static void look_fail(struct fold_window *t, const struct event *e)
+static void scan_fail(struct fold_window *t, const struct event *e)
 {
 	enum event_space space = fold_space_of(e->ext.class);
 	fold_keep(t, GROUP_DEVICE);
@@ -315,6 +309,7 @@ static void look_fail(struct fold_window *t, const struct event *e)
 
 int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, uint32_t thread)
 {
+	struct range at;
 	struct event e = { .slot = s, .ring = fold_ring(t, ring), .thread = thread };
 	memcpy(&e.ext, s + 1, sizeof(e.ext));
 	uint64_t end = device_end_of(s->addr, s->size ? s->size : 1);
@@ -324,13 +319,15 @@ int scan_device(struct fold_window *t, const struct mt_event *s, uint32_t ring, 
 	case MT_DEVICE_ALLOC:
 		return look_alloc(t, &e);
 	case MT_DEVICE_FREE:
-		return look_free(t, &e);
+		return scan_free(t, &e);
 	case MT_DEVICE_UNDO:
-		return look_undo(t, &e);
+		return scan_undo(t, &e);
 	case MT_DEVICE_MAP:
-		return map(t, s->addr, device_end_of(s->addr, s->size));
+		at = (struct range){ .start = s->addr, .end = device_end_of(s->addr, s->size) };
+		unmap(t, at.start, at.end);
+		return at.start < at.end ? ranges_put(&t->mapped, &at) : 0;
 	case MT_DEVICE_FAIL:
-		look_fail(t, &e);
+		scan_fail(t, &e);
 		break;
 	case MT_DEVICE_INFO:
 		fold_keep(t, GROUP_DEVICE);

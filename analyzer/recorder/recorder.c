@@ -296,12 +296,6 @@ static bool is_hopeless(const struct work *w, struct record_process *p, int open
 	return pid_alive(p->pid, p->info ? p->info->pid_ns : 0, p->info ? p->info->boot_start : 0) == ALIVE_NO;
 }
 
-static void note_failure(struct record_process *p, uint64_t now)
-{
-	p->retry_ns = now + (p->failures ? RETRY_NS : 0);
-	p->given_up = ++p->failures >= MAX_FAILURES && p->over;
-}
-
 static int serve(struct work *w, struct record_process *p, uint64_t now)
 {
 	if (p->finished || p->given_up || now < p->retry_ns)
@@ -314,10 +308,12 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 	}
 	see_whether_over(w, p);
 	e = record_process_round(p, &w->r);
-	if (e < 0)
-		note_failure(p, now);
-	else
+	if (e < 0) {
+		p->retry_ns = now + (p->failures ? RETRY_NS : 0);
+		p->given_up = ++p->failures >= MAX_FAILURES && p->over;
+	} else {
 		p->failures = 0;
+	}
 	return e > 0 ? e : 0;
 }
 

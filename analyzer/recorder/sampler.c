@@ -100,12 +100,6 @@ static uint64_t resident(const struct sampler *s)
 	return sum;
 }
 
-static void end_target(struct sampler *s, const struct target *t)
-{
-	samples_file_end_stale(s->file, MT_SUBJECT_PROCESS, t->who.pid, s->now);
-	samples_file_end_stale(s->file, MT_SUBJECT_MAPPING, t->who.pid, s->now);
-}
-
 /* The devices first: what is free changes fastest after a failure. */
 static void sample(struct sampler *s)
 {
@@ -117,8 +111,10 @@ static void sample(struct sampler *s)
 	for (size_t i = 0; i < s->count; i++)
 		look_at_process(s, s->targets[i]);
 	for (size_t i = 0; i < s->count; i++)
-		if (s->targets[i]->over)
-			end_target(s, s->targets[i]);
+		if (s->targets[i]->over) {
+			samples_file_end_stale(s->file, MT_SUBJECT_PROCESS, s->targets[i]->who.pid, s->now);
+			samples_file_end_stale(s->file, MT_SUBJECT_MAPPING, s->targets[i]->who.pid, s->now);
+		}
 	look_at_machine(s); /* whoever reads takes it for the end of the processes */
 	look_at_mappings(s);
 	look_at_others(s);

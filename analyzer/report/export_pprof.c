@@ -189,18 +189,15 @@ static uint32_t string_of(struct profile *p, const char *text)
 
 /* ---- frames ---------------------------------------------------------------------------------------------- */
 
-static uint32_t function_of(struct profile *p, const char *name, const char *system_name, const char *file)
-{
-	struct function f = { string_of(p, name), string_of(p, system_name), string_of(p, file) };
-	return set_number(&p->functions, &f);
-}
-
-static uint32_t function_of_frame(struct profile *p, const struct frame *f)
+static uint32_t function_of(struct profile *p, const struct frame *f)
 {
 	char *name = frame_text(f);
-	uint32_t n = name ? function_of(p, name, f->function ? f->function : name, f->file) : 0;
+	if (!name)
+		return 0;
+	struct function new = { string_of(p, name), string_of(p, f->function ? f->function : name),
+				string_of(p, f->file) };
 	free(name);
-	return n;
+	return set_number(&p->functions, &new);
 }
 
 static uint32_t mapping_of(struct profile *p, const struct frame *f)
@@ -226,7 +223,7 @@ static uint32_t make_location(struct profile *p, const struct frame *const *fram
 		return 0;
 	struct line *lines = p->lines + p->line_count;
 	for (size_t i = 0; i < count; i++) {
-		lines[i] = (struct line){ function_of_frame(p, frames[i]), frames[i]->line };
+		lines[i] = (struct line){ function_of(p, frames[i]), frames[i]->line };
 		if (!lines[i].function)
 			return 0;
 	}

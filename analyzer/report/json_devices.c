@@ -102,12 +102,6 @@ bool json_devices_step(const struct timeline *timeline, const struct model_oom *
 	return false;
 }
 
-static json_t *json_step(const struct context *c, const struct model_oom *oom)
-{
-	uint64_t number;
-	return json_devices_step(c->timeline, oom, &number) ? json_bytes(number) : json_null();
-}
-
 /* The innermost range that the program marked, else the line of its script. */
 static json_t *json_phase(const struct context *c, const struct model_oom *oom)
 {
@@ -187,7 +181,8 @@ static json_t *json_oom(const struct context *c, const struct model_device *d, c
 	json_object_set_new(o, "limit_bytes", oom->limit_bytes ? json_bytes(oom->limit_bytes) : json_null());
 	json_object_set_new(o, "retries", json_integer(oom->retries));
 	json_object_set_new(o, "outcome", json_string(outcomes[oom->outcome]));
-	json_object_set_new(o, "step", json_step(c, oom));
+	uint64_t step;
+	json_object_set_new(o, "step", json_devices_step(c->timeline, oom, &step) ? json_bytes(step) : json_null());
 	json_object_set_new(o, "phase", json_phase(c, oom));
 	json_object_set_new(o, "verdict", json_null());
 	json_object_set_new(o, "ledger", json_ledger_at(v, d, &oom->at, NULL));

@@ -28,14 +28,6 @@ static json_t *json_dirs(const struct options *o)
 	return list;
 }
 
-static void add_changes(json_t *o, const struct page_changes *c)
-{
-	json_t *before = json_object();
-	page_series_json(before, c->before);
-	json_object_set_new(o, "before", before);
-	json_object_set(o, "changes", c->changes);
-}
-
 static json_t *page_data(const struct report *r, enum page_source source, const struct page_changes *changes,
 			 size_t detail, int *error)
 {
@@ -55,8 +47,12 @@ static json_t *page_data(const struct report *r, enum page_source source, const 
 		page_growth_json(o, r, t);
 		page_tree_json(o, t);
 		page_source_json(o, t, source);
-		if (changes)
-			add_changes(o, changes);
+		if (changes) {
+			json_t *before = json_object();
+			page_series_json(before, changes->before);
+			json_object_set_new(o, "before", before);
+			json_object_set(o, "changes", changes->changes);
+		}
 	}
 	page_tree_free(t);
 	return o;

@@ -211,14 +211,6 @@ static int sort(struct stack_list *l)
 	return 0;
 }
 
-static void drop(struct stack_list *l, struct page_stack *s)
-{
-	HASH_DEL(l->by_key, s);
-	l->count--;
-	free(s->sites);
-	free(s);
-}
-
 /* All but the first `keep` become those of their outermost frames. */
 static int fold(struct stack_list *l, size_t keep, unsigned depth)
 {
@@ -236,7 +228,10 @@ static int fold(struct stack_list *l, size_t keep, unsigned depth)
 		if (e == 0) {
 			outer->worth += s->worth;
 			outer->folded = true;
-			drop(l, s);
+			HASH_DEL(l->by_key, s);
+			l->count--;
+			free(s->sites);
+			free(s);
 		}
 	}
 	return e < 0 ? e : sort(l);
@@ -266,11 +261,6 @@ static void fini(struct stack_list *l)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------- */
 
-static json_t *json_signed(uint64_t value, uint64_t from)
-{
-	return json_integer((json_int_t)(value - from));
-}
-
 /* By window in which it differs from the one before: live bytes, blocks; at_high less live; allocated, passing. */
 static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
 {
@@ -285,7 +275,7 @@ static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
 			json_array_append_new(at, json_integer(i));
 			json_array_append_new(live, json_bytes(v[i].live));
 			json_array_append_new(blocks, json_bytes(v[i].blocks));
-			json_array_append_new(high, json_signed(v[i].at_high, v[i].live));
+			json_array_append_new(high, json_integer((json_int_t)(v[i].at_high - v[i].live)));
 			json_array_append_new(allocated, json_bytes(v[i].allocated));
 			json_array_append_new(passing, json_bytes(v[i].passing));
 		}

@@ -45,7 +45,7 @@ static void add(struct full_list *l, struct nearly_full f)
 		l->items[l->count++] = f;
 }
 
-/* What can't give way of the control group; of the machine, when least was available. */
+/* The control group when it used most of its limit, and the machine when least was available. */
 static void add_host(struct full_list *l, const struct host_facts *f)
 {
 	if (f->limit != HOST_KILL_UNKNOWN && f->cgroup_most != HOST_KILL_UNKNOWN)

@@ -720,17 +720,11 @@ static void render(struct page *page, int i, unsigned room)
 	out->lines = count_lines(out->text) + out->gap;
 }
 
-static unsigned used_lines(const struct page *page)
-{
-	unsigned lines = 0;
-	for (int i = 0; i < PARTS; i++)
-		lines += page->list[i].shown ? page->list[i].lines : 0;
-	return lines;
-}
-
 static unsigned lines_left(const struct page *page)
 {
-	unsigned used = used_lines(page);
+	unsigned used = 0;
+	for (int i = 0; i < PARTS; i++)
+		used += page->list[i].shown ? page->list[i].lines : 0;
 	return used < page->lines ? page->lines - used : 0;
 }
 

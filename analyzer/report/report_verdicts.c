@@ -39,12 +39,6 @@ static unsigned print_held(const struct verdict *v, unsigned number)
 	return lines;
 }
 
-static unsigned print_ruled_out(const struct verdict *v)
-{
-	print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->kind));
-	return output_wrapped(v->evidence, KIND_COLUMNS, 2, output_width() - KIND_COLUMNS, NULL);
-}
-
 const struct evidence_device *report_device(const struct report *r)
 {
 	const struct diagnosis *x = r->analysis.diagnosis;
@@ -90,7 +84,9 @@ static unsigned print_all_ruled_out(const struct verdicts *v, const struct evide
 	unsigned lines = 0, shown = 0;
 	for (size_t i = 0; i < v->ruled_out_count && shown < MOST_RULED_OUT; i++)
 		if (v->ruled_out[i].device == d || verdict_has(v->ruled_out[i].kind, VERDICT_BESIDE_DEVICES)) {
-			lines += print_ruled_out(&v->ruled_out[i]);
+			print("  no %-*s", KIND_COLUMNS - 5, verdict_title(v->ruled_out[i].kind));
+			lines += output_wrapped(v->ruled_out[i].evidence, KIND_COLUMNS, 2,
+						output_width() - KIND_COLUMNS, NULL);
 			shown++;
 		}
 	return lines;

@@ -142,13 +142,6 @@ static const char *intern(struct symbols *s, const char *string)
 	return text->string;
 }
 
-static const char *intern_and_free(struct symbols *s, char *string)
-{
-	const char *kept = intern(s, string);
-	free(string);
-	return kept;
-}
-
 static const struct name *name_of(struct symbols *s, const char *function)
 {
 	struct name *name;
@@ -160,7 +153,9 @@ static const struct name *name_of(struct symbols *s, const char *function)
 	if (!name)
 		return NULL;
 	memcpy(name->function, function, n + 1);
-	name->shown = intern_and_free(s, name_shorten(function));
+	char *shown = name_shorten(function);
+	name->shown = intern(s, shown);
+	free(shown);
 	HASH_ADD_KEYPTR(hh, s->names, name->function, n, name);
 	return name;
 }

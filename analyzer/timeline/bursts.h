@@ -1,20 +1,20 @@
 /*
- * Growth in few bursts, which no line can be drawn through: levels, and between them bursts that nothing gives back.
+ * Growth in few bursts: bytes stay at a level, rise at once to the next level, and never fall. No line fits that. Two
+ * kinds are found:
  *
- *   equal     the same again and again at the same distances: what each stage, epoch or file leaves
- *   in proportion  a table or an array that is made anew, say twice as large, whenever it is full. When that is tells
- *                  how much was in it, and
- *             what was in it grew along a line
+ *   equal          bursts of the same bytes at the same distances: what each stage, epoch or file leaves
+ *   in proportion  a table or an array that is made anew, say twice as large, whenever it is full. The moments at which
+ *                  it was full show how its contents grew: along a line
  *
- * Both must still go on: the next burst is not overdue.
+ * Growth must still go on: the next burst is not overdue.
  */
 #ifndef MT_TIMELINE_BURSTS_H
 #define MT_TIMELINE_BURSTS_H
 
 #include "analyzer/timeline/growth.h"
 
-/* growth_of(), and of what that is not certain of, growth in bursts: it is linear, .jumps are the bursts, and of medium
- * certainty at most. Of what one site has: in a sum of sites the levels are not to be seen. */
+/* As growth_of(); where that is not certain, growth in bursts is tried. Its kind is GROWTH_LINEAR, .jumps is the number
+ * of bursts, and its certainty is medium at most. `bytes` must be those of one site: a sum of sites has no levels. */
 struct growth bursts_growth(const double *x, const double *bytes, size_t count);
 
 #endif

@@ -182,12 +182,6 @@ static double inflation_of(const double *residuals, size_t n, double scale, doub
 	return sqrt((1 + rho) / (1 - rho));
 }
 
-static void residuals_of(const struct fit *f, const double *t, const double *y, size_t n, double *residuals)
-{
-	for (size_t i = 0; i < n; i++)
-		residuals[i] = y[i] - fit_value(f, t[i]);
-}
-
 void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n, double least)
 {
 	*f = (struct fit){ .shape = shape, .terms = terms_of(shape), .p = p, .inflation = 1, .points = n };
@@ -195,7 +189,8 @@ void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, co
 	for (size_t i = 0; w && i < n; i++)
 		w[i] = 1;
 	for (int round = 0; w && residuals && round < ROUNDS && solve(f, t, y, w, n); round++) {
-		residuals_of(f, t, y, n, residuals);
+		for (size_t i = 0; i < n; i++)
+			residuals[i] = y[i] - fit_value(f, t[i]);
 		f->scale = scale_of(residuals, n, f->terms);
 		for (size_t i = 0; i < n; i++) {
 			double far = fabs(residuals[i]), limit = HUBER * f->scale;

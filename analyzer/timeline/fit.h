@@ -1,8 +1,10 @@
 /*
- * Robust least squares with up to three terms:  y = beta[0] + beta[1] * f(t) + beta[2] * g(t), t within 0 and 1 for the
- *                                               points
- * that were given. Points far off (an evaluation, a checkpoint) count less (Huber's weights). Errors are those of the
- * parameters, wider where neighbouring points err together.
+ * Robust least squares with up to three terms:
+ *
+ *   y = beta[0] + beta[1] * f(t) + beta[2] * g(t)
+ *
+ * t is between 0 and 1 for the given points. Points far off (an evaluation, a checkpoint) count less (Huber's weights).
+ * Errors are those of the parameters; they are widened where residuals of neighbouring points are correlated.
  */
 #ifndef MT_TIMELINE_FIT_H
 #define MT_TIMELINE_FIT_H
@@ -24,11 +26,11 @@ struct fit {
 	double beta[3];
 	double cov[3][3]; /* of beta */
 	double scale;     /* robust standard deviation of the residuals */
-	double inflation; /* of the errors, because residuals hang together: already in cov */
+	double inflation; /* factor on the errors for correlated residuals; already in cov */
 	size_t points;
 };
 
-/* Errors are those of points that are `least` off, or more if they are seen to be. */
+/* Fits `n` points. Errors are computed as if each point was off by `least`, or by more if residuals are larger. */
 void fit_make(struct fit *f, enum fit_shape shape, double p, const double *t, const double *y, size_t n, double least);
 
 double fit_value(const struct fit *f, double t);
@@ -36,7 +38,7 @@ double fit_slope(const struct fit *f, double t);
 double fit_value_error(const struct fit *f, double t); /* standard error of the curve itself */
 double fit_slope_error(const struct fit *f, double t);
 
-/* What that fit leaves unexplained, in squares of `scale`; a single point counts at most 9. */
+/* Sum of squared residuals in units of `scale`; a single point counts at most 9. */
 double fit_loss(const struct fit *f, const double *t, const double *y, size_t n, double scale);
 
 /* Two-sided 95 % quantile of Student's distribution. */

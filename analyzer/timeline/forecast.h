@@ -1,10 +1,13 @@
 /*
  * When growth meets a limit: the first step whose high point doesn't fit.
  *
- * Three things are not known, and the interval is of all three together: how growth goes on (a line, a parabola, an
- * exponential or the last rate, each as likely as it explains what was seen, and the errors of each); how far the steps
- * to come rise above the curve (as those that were seen did, one as likely as the other; the first one that is too high
- * ends it); and how much of what an allocator has and does not use it can use when it needs it.
+ * Three things are not known. The interval covers all of them together:
+ *
+ *   how growth goes on    a line, a parabola, an exponential or the last rate, each with its errors; each is as likely as
+ *                         it explains what was seen
+ *   how high steps rise   above the curve: as those that were seen, each of them equally likely. The first step that is
+ *                         too high ends the run
+ *   the pool's holes      how much of the memory that the allocator holds unused it will be able to use
  */
 #ifndef MT_TIMELINE_FORECAST_H
 #define MT_TIMELINE_FORECAST_H
@@ -14,19 +17,19 @@
 #define FORECAST_LEVEL 0.95 /* of the interval */
 
 struct forecast {
-	bool ever;        /* it meets the limit at all, within a hundred times what was seen */
-	double x;         /* when, most likely within a tenth. Infinite, as are the others, if it never does */
-	double low, high; /* from when to when, with FORECAST_LEVEL; high is infinite where it may never */
+	bool ever; /* it meets the limit at all, within a hundred times what was seen */
+	double x;  /* the best guess: most likely within a tenth of it. Infinite if it never does, as low and high */
+	double low, high; /* interval with FORECAST_LEVEL; high is infinite where it may never meet the limit */
 };
 
 struct forecast_room {
-	double limit;           /* no high point may be above */
-	double doubt;           /* or it is lower, by up to that much; each amount is as likely */
+	double limit;           /* bytes that no high point may exceed */
+	double doubt;           /* bytes by which the limit may be lower; each amount up to that is equally likely */
 	const double *x, *high; /* the high points that were seen; x as the growth's, rising */
 	size_t count;           /* 0: steps end on the curve */
 };
 
-/* Of what does not grow steadily .ever is false. */
+/* .ever is false if `g` is not steady. */
 struct forecast forecast_of(const struct growth *g, const struct forecast_room *room);
 extern const struct forecast forecast_never;
 

@@ -34,7 +34,7 @@ enum outlook {
 	OUTLOOK_PASSES
 };
 
-/* It will meet any limit. */
+/* The growth will meet any limit if the program runs long enough. */
 bool outlook_is_leak(enum outlook o);
 
 enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
@@ -46,16 +46,12 @@ struct growth {
 	double acceleration, acceleration_error; /* bytes per unit of x squared; 0 unless accelerating */
 	double bytes;                            /* grown since `since_x` */
 	double since_x;                          /* what was before is start-up */
-	double from_x;                           /* later: the rate has changed a little, and is that since then */
-	/* in so many; 0 unless that is its kind, or it was found in bursts.h */
-	unsigned jumps;
-	/* bytes that were made and freed only to be moved into something larger (bursts.h) */
-	double moved;
-	/* so much of `bytes` may be due to events that were lost: growth_doubt() */
-	double doubt;
-	/* what would be its bytes if they could not make all of it; 0 = it is as it says */
-	double unproven;
-	double x, span; /* `fit` is over t = (its x - x) / span */
+	double from_x;                           /* since when it has this rate: not before `since_x` */
+	unsigned jumps;                          /* number of jumps or bursts (bursts.h); 0 for other growth */
+	double moved;    /* bytes that were allocated and freed only to be moved into something larger (bursts.h) */
+	double doubt;    /* part of `bytes` that lost events may have made: growth_doubt() */
+	double unproven; /* bytes of a growth that lost events may have made altogether; 0 = it is proven */
+	double x, span;  /* `fit` is over t = (its x - x) / span */
 	struct fit fit;
 	/* How it may go on (forecast.h): shapes that were fitted to the points since `from_x`, and how likely each is,
 	 * in all 1. */
@@ -69,8 +65,8 @@ struct growth {
 /* `x` rises: numbers of steps, or seconds. */
 struct growth growth_of(const double *x, const double *bytes, size_t count);
 
-/* Lost events may have made up to so many bytes of it. If they can have made all there is no growth, if more than a
- * little its shape says nothing. */
+/* Tells that lost events may have made up to `bytes` of it. If they may have made all of it, there is no growth. If they
+ * may have made more than a little, its shape is not to be trusted. */
 void growth_doubt(struct growth *g, double bytes);
 bool growth_is_doubtful(const struct growth *g);
 

@@ -7,19 +7,18 @@
  *   ranges     NVTX or mstx ranges called "step 12", "iteration", "ProfilerStep#3" and so on
  *   optimizer  visits to an optimizer's step: a step ends with one, however many micro-steps came before it. Of several
  *              optimizers that of the line which is visited most
- *   sites      sites that recur: allocations of one and the same stack at regular intervals. Sites with the same count
- *              are one level of nested loops. A loop within a step (layers) is no step: its short intervals take only a
- *              part of what is allocated. What is left is the innermost level that covers the time; or the one outside
- *              it, a unit of work that repeats as a whole: with up to LEAST_MICRO turns of the inner one in each of its
- *              own (micro-steps), or with more sites than those have. Of loops that make most of the blocks on devices
- *              and free them it is one, however short and fast; else a long one; else the one that the process ends
- *              with
- *   lines      where no site recurs regularly, since a loop that works for devices makes blocks in nothing but loops of
- *              any length: lines of Python that the program comes to from another one at regular intervals. A step
- *              begins with the first of them
+ *   sites      sites that recur: allocations of one stack at regular intervals. Sites with the same count are one level
+ *              of nested loops. A loop within a step (layers) is left out: its short intervals cover only a part of what
+ *              is allocated. Of the other levels it is the innermost. The level outside of that one is taken instead if
+ *              it is a unit of work that repeats as a whole: each of its turns has up to LEAST_MICRO turns of the inner
+ *              one (micro-steps), or it has more sites. Among several loops it is one that makes most of the blocks on
+ *              devices and frees them, however short and fast; else a long one; else the one that the process ends with
+ *   lines      lines of Python to which the program comes from another line at regular intervals. They are used where no
+ *              site recurs regularly, because a loop that works for devices makes blocks only in inner loops of any
+ *              length. A step begins with the first of these lines
  *
- * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes a site, of
- * what uses a device as many a line of a Python stack, and 112 more for one that recurs.
+ * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes for each site,
+ * 112 more for one that recurs, and in a process that uses a device 64 for each line of a Python stack.
  */
 #ifndef MT_TIMELINE_LOOP_FINDER_H
 #define MT_TIMELINE_LOOP_FINDER_H
@@ -29,7 +28,7 @@
 enum loop_source { LOOP_NONE = 0, LOOP_MARKS, LOOP_NVTX, LOOP_MSTX, LOOP_OPTIMIZER, LOOP_SITES };
 
 enum loop_role {
-	ROLE_LOOP = 1,  /* recurs at least once in most steps */
+	ROLE_LOOP = 1,  /* allocates in most steps */
 	ROLE_BEAT = 2,  /* LOOP_OPTIMIZER: of the optimizer, which ends a step; LOOP_SITES: begins one */
 	ROLE_MICRO = 4, /* begins a micro-step */
 };
@@ -45,9 +44,7 @@ struct loop {
 	uint8_t *roles;  /* by index of the process's sites: enum loop_role */
 	size_t role_count;
 	uint32_t node2; /* of SITES: the Python stack that steps begin with; 0 = none */
-	/* of SITES: not each allocation of a site with ROLE_BEAT begins a step, but the first behind one of a site
-	 * without */
-	bool enters;
+	bool enters;    /* of SITES: of a row of allocations by sites with ROLE_BEAT only the first one begins a step */
 };
 
 struct loop_finder;
@@ -60,10 +57,10 @@ void loop_finder_event(struct loop_finder *r, const struct process *p, const str
 void loop_finder_change(struct loop_finder *r, const struct model_change *c);
 void loop_finder_level(struct loop_finder *r, const struct model_level_change *l);
 
-/* Behind the pass. Owned by `r`; NULL: that process did nothing. */
+/* After the pass: the loop of a process, borrowed from `r`. NULL: that process did nothing. */
 const struct loop *loop_finder_loop(struct loop_finder *r, unsigned process);
 
-/* From now on nothing but the result is kept, and no process of the first pass is looked at. */
+/* Frees everything but the result. The processes of the first pass need not live any longer. */
 void loop_finder_settle(struct loop_finder *r);
 
 /* Whether a range with this name is a step. */

@@ -21,8 +21,8 @@
 enum { OUTLOOK_STEPS = 20 }; /* of a loop that nobody marked: layers of one step recur, too */
 #define OUTLOOK_LONG_S 20.0  /* growth that lasts as long is taken for a leak, whatever else the program does */
 
-/* Of growth of memory of that kind that is steady, in entries of `p`; `later` are bytes that came after the last of
- * them. Of what only lasts the certainty is lowered. */
+/* `g`: steady growth of memory of that kind, over the entries of `p`. `later`: bytes that it grew by after the last of
+ * them. Lowers the certainty of `g` where the outlook is OUTLOOK_LASTS. */
 enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
 			double later);
 
@@ -30,13 +30,14 @@ enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enu
 enum outlook outlook_of_track(const struct timeline *c, const struct step_list *p, const struct step_track *t,
 			      struct growth *g);
 
-/* Of what is mapped: by what the process has mapped in all, since sites do not say what they map. */
+/* Whether `grown` bytes of mappings are pages of files. Told by all that the process has mapped, since sites do not say
+ * what they map. */
 bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct step_list *p, double grown);
 
-/* How long it grew. */
+/* How long it grew, in seconds. */
 double outlook_lasted_s(const struct step_list *p, const struct growth *g);
 
-/* Behind "what grew did so": why it is no leak. The caller's to free. */
+/* The end of a sentence that begins "what grew did so": why it is no leak. The caller frees it. */
 char *outlook_why_no_leak(enum outlook o, double lasted_s);
 
 /* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */

@@ -209,14 +209,6 @@ static struct stand look_further(struct run *r, uint32_t id, struct stand s)
 	return s;
 }
 
-static bool push(struct run *r, size_t count, uint32_t id)
-{
-	if (vec_reserve_raw(r->chain, r->chain_room, count + 1))
-		return false;
-	r->chain[count] = id;
-	return true;
-}
-
 /* Known for all stacks outwards of one that was looked at, so each node is visited once. */
 static uint32_t line_at(struct run *r, uint32_t node2)
 {
@@ -229,8 +221,9 @@ static uint32_t line_at(struct run *r, uint32_t node2)
 		found = r->stands[id];
 		if (found.known)
 			break;
-		if (!push(r, count++, id))
+		if (vec_reserve_raw(r->chain, r->chain_room, count + 1))
 			return NO_LINE;
+		r->chain[count++] = id;
 	}
 	while (count--)
 		found = r->stands[r->chain[count]] = look_further(r, r->chain[count], found);

@@ -443,15 +443,6 @@ static void forget(struct site_windows *w)
 
 /* ---- the pass ------------------------------------------------------------------------------------------------ */
 
-/* A layout takes as long as it has blocks: where there are many, fewer are taken, evenly from there on. */
-static void thin_out(struct site_windows *w, size_t blocks)
-{
-	const size_t left = w->plan_count - w->next_plan;
-	w->layout_blocks += blocks;
-	const size_t room = w->layout_blocks < MOST_BLOCKS ? MOST_BLOCKS - w->layout_blocks : 1;
-	w->skip = blocks * left / room;
-}
-
 static void take_layout(struct site_windows *w, const struct planned *p)
 {
 	struct pool_layout *l = NULL;
@@ -466,7 +457,10 @@ static void take_layout(struct site_windows *w, const struct planned *p)
 		return;
 	}
 	w->layouts[w->layout_count++] = (struct window_layout){ p->device, p->ns, l };
-	thin_out(w, l->block_count);
+	/* a layout takes as long as it has blocks: where there are many, fewer are taken, evenly from there on */
+	w->layout_blocks += l->block_count;
+	const size_t room = w->layout_blocks < MOST_BLOCKS ? MOST_BLOCKS - w->layout_blocks : 1;
+	w->skip = l->block_count * (w->plan_count - w->next_plan) / room;
 }
 
 /* Before the event is accounted for. */

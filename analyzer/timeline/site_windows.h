@@ -26,8 +26,8 @@ enum { SITE_WINDOWS_ENTRIES = 3 << 20 };
 struct site_windows;
 
 struct window_values {
-	uint64_t live;      /* bytes at its end */
-	uint64_t at_high;   /* of a site: when its track had the most in this window. Of a track: that */
+	uint64_t live;    /* bytes at its end */
+	uint64_t at_high; /* bytes live when the track had the most in this window: the track's, or this site's part */
 	uint64_t allocated; /* bytes of all that was allocated in it */
 	uint64_t passing;   /* ... and was freed in it again */
 	uint64_t blocks;    /* live at its end */
@@ -52,7 +52,7 @@ struct window_site {
 /* NULL when there is no memory. Both must outlive the result. */
 struct site_windows *site_windows_new(const struct selection *v);
 void site_windows_watch(struct site_windows *w, struct timeline *c);
-/* 0 or -MT_EMEMORY, of the pass too. */
+/* 0 or -MT_EMEMORY, also if the pass ran out of memory. */
 int site_windows_finish(struct site_windows *w);
 void site_windows_free(struct site_windows *w); /* NULL is fine */
 

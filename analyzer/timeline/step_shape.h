@@ -1,7 +1,7 @@
 /*
- * How a track's live bytes went within its latest steps, by the number of allocations since the step began: what the
- * step that is open may still ask for. Lengths of inputs differ, so what earlier steps rose by is scaled as this one
- * has risen so far, or where it has only begun, as its request is.
+ * How live bytes of a track rose within its latest steps, by the number of allocations since the step began. From that
+ * follows what the current step may still ask for. Lengths of inputs differ, so the rise of earlier steps is scaled by
+ * how far this one has risen so far or, if it has only begun, by the size of its request.
  */
 #ifndef MT_TIMELINE_STEP_SHAPE_H
 #define MT_TIMELINE_STEP_SHAPE_H
@@ -19,12 +19,12 @@ void step_shapes_free(struct step_shapes *s);
 /* A step begins at so many live bytes, and ends the one before. */
 void step_shapes_begin(struct step_shapes *s, uint64_t live);
 
-/* An allocation of the step: live bytes before and behind it. */
+/* An allocation of the step: live bytes before and after it. */
 void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t live);
 
-/* How far live bytes will rise above what they are now until the step ends, by the median of the latest steps that were
- * longer than this one is; STEP_SHAPE_UNKNOWN: there is none. `request`: bytes that are asked for now. `next`: it may
- * begin the next step, and does if none was longer than this one is. */
+/* Bytes by which live bytes will still rise above `live` in this step: the median of the latest steps that were longer
+ * than this one is so far; STEP_SHAPE_UNKNOWN: none was. `request`: bytes that are asked for now. `next`: the request may
+ * be the first of the next step, and counts as that if no step was longer. */
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
 
 #endif

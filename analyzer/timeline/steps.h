@@ -26,16 +26,16 @@ struct step {
 	uint64_t begin_ns, end_ns;
 	uint64_t allocations;
 	uint32_t count;
-	uint32_t rare; /* how many of them did more than steps do: evaluation, a checkpoint */
+	uint32_t rare; /* how many of them are rare: they allocate far more than others (an evaluation, a checkpoint) */
 	bool partial;  /* it was not finished: the process died, or runs */
 };
 
-/* Bytes by whether they outlive steps: old are those of blocks made before the step before the one that is open. */
+/* Live bytes by age in steps. Young: allocated in the current step or in the one before. Old: all others. */
 struct step_ages {
 	uint64_t young[2];    /* made in the step `step`, and in the one before */
 	uint32_t step, since; /* since: the first that it changed in */
 	bool begun, settled;  /* `first` is known */
-	uint64_t first, most; /* old ones, after a few steps, and at most */
+	uint64_t first, most; /* old bytes after the first few steps, and the most there were */
 };
 
 /* What one process has of one kind on one device, by step. Lists may be shorter than that of the steps: 0 before
@@ -44,12 +44,12 @@ struct step_track {
 	uint32_t kind, device;
 	uint64_t *low, *high; /* of entries from `from` on */
 	size_t from, count, room;
-	/* the books of the pass */
+	/* state of the pass */
 	uint64_t live, now_low, now_high, kept_low, kept_high;
-	uint64_t left_out;          /* alive beyond `live`, as a folded block said */
+	uint64_t left_out;          /* bytes alive besides `live`, as a folded block says */
 	struct step_shapes *shapes; /* of a pool; NULL = none */
-	bool leveled;               /* points are as folded blocks say: changes show less */
-	double doubt;               /* how far it may have been too high: model_doubt() */
+	bool leveled;               /* points come from folded blocks, since their changes are not complete */
+	double doubt;               /* bytes by which points may be too high: model_doubt() */
 	struct step_ages ages;
 };
 
@@ -80,7 +80,7 @@ void steps_change(struct steps *s, const struct model_change *c);
 void steps_level(struct steps *s, const struct model_level_change *l);
 void steps_finish(struct steps *s, const struct work *w);
 
-/* What lost events leave open of the tracks, as this model knows. */
+/* Sets the tracks' `doubt` by what this model knows of lost events. */
 void steps_doubt(struct steps *s, const struct model *m);
 
 /* NULL: that process did nothing. */
@@ -108,13 +108,13 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
  * */
 size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most);
 
-/* By how much what is older than a step has grown in the loop: of a site, or of all of a track. Infinite without steps.
- * What a step needs may grow by plan (longer inputs) and be alive at its low point, as last step's results are: that
- * leaves nothing behind. */
+/* Bytes by which blocks older than a step have grown during the loop, of a site or of a whole track. Infinite without
+ * steps. Younger blocks are not counted: what a step needs may grow by plan (longer inputs), and results of the last step
+ * are alive at the low point, but neither stays. */
 double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
 double steps_track_kept(const struct step_list *p, const struct step_track *t);
 
-/* How old a site's blocks on a device get, where it grows since that place on the axis. */
+/* How old blocks of a site on a device get. The site has grown since place `since` on the axis (step_x()). */
 struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since);
 
 /* Its low point in the last step (the last points of steps_site() may be of several): bytes. */

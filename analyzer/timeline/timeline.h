@@ -22,24 +22,24 @@ struct timeline;
 struct timeline *timeline_new(void);
 void timeline_free(struct timeline *c);
 
-/* Has the query's pass watched; what it calls already is called before. */
+/* Adds the timeline's own callbacks to the query. Those that it has already are called first. */
 void timeline_attach(struct timeline *c, struct model_query *q);
 
 enum { TIMELINE_WATCHERS = 2 };
 
-/* Whom else the second pass calls, as the query of a model does: at most TIMELINE_WATCHERS. */
+/* Adds callbacks to the second pass, like those of a model's query: TIMELINE_WATCHERS at most. */
 void timeline_watch(struct timeline *c,
 		    void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg);
 
-/* Has a pass of one's own, of a program that runs, be the second: in its on_idle timeline_step_list() is as far as
- * that. timeline_finish() when nothing more comes. */
+/* Makes the query's pass the second one, for a program that still runs: in on_idle timeline_step_list() is what is known
+ * so far. timeline_finish() when no more events come. */
 void timeline_attach_second(struct timeline *c, struct model_query *q);
 void timeline_finish(struct timeline *c);
 
-/* What the model knows of lost events is heeded by timeline_growth() from now on. timeline_run() does so with the
- * selection's. */
+/* From now on timeline_growth() takes into account what the model knows of lost events. timeline_run() does this with the
+ * selection's model. */
 void timeline_doubt(struct timeline *c, const struct model *m);
 
 /* The second pass. 0 or -MT_E*. */

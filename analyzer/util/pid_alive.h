@@ -19,11 +19,11 @@ enum alive pid_alive(uint32_t pid, uint64_t ns, uint64_t start);
 /* When it started, as above; 0 if that can't be told. */
 uint64_t pid_start_time(uint32_t pid, uint64_t ns);
 
-/* Whether it started after that moment of CLOCK_MONOTONIC: then it is another than who was recorded then. Sleep of the
- * machine is in its favour. */
+/* Whether the process started after that moment of CLOCK_MONOTONIC (ns). Then it is another one than the process that was
+ * recorded at that moment. If the machine slept meanwhile the answer may be no in error, never yes. */
 bool pid_started_after(uint32_t pid, uint64_t ns, uint64_t mono_ns);
 
-/* Its number in our /proc, or 0 if it can't be found there. */
+/* The process's number in our own /proc, or 0 if it can't be found there. */
 uint32_t pid_in_own_proc(uint32_t pid, uint64_t ns, uint64_t start);
 
 /* Are we in the machine's first pid namespace, and /proc is its? */

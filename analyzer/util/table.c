@@ -128,14 +128,6 @@ static void fit(const struct table *t, int *widths)
 		;
 }
 
-static bool has_titles(const struct table *t)
-{
-	for (int i = 0; i < t->count; i++)
-		if (t->columns[i].title)
-			return true;
-	return false;
-}
-
 static void measure(const struct table *t, int *widths)
 {
 	for (int i = 0; i < t->count; i++) {
@@ -180,9 +172,13 @@ static void print_note(const struct table *t, const struct row *row)
 static void print_titles(const struct table *t, const int *widths)
 {
 	char *titles[MAX_COLUMNS];
-	for (int i = 0; i < t->count; i++)
+	bool any = false;
+	for (int i = 0; i < t->count; i++) {
 		titles[i] = (char *)t->columns[i].title;
-	print_cells(t, widths, titles, STYLE_HEAD);
+		any |= titles[i] != NULL;
+	}
+	if (any)
+		print_cells(t, widths, titles, STYLE_HEAD);
 }
 
 static void table_free(struct table *t)
@@ -202,8 +198,7 @@ void table_print(struct table *t)
 	if (!t)
 		return;
 	measure(t, widths);
-	if (has_titles(t))
-		print_titles(t, widths);
+	print_titles(t, widths);
 	for (size_t r = 0; r < t->used; r++) {
 		if (t->rows[r].note)
 			print_note(t, &t->rows[r]);

@@ -62,6 +62,7 @@ BREACHES = {
     "a file in no room": ("analyzer/new.c", "int x;\n", "is in no room"),
     "a foreign guard": ("analyzer/util/new.h", "#ifndef MT_NEW_H\n#define MT_NEW_H\n#endif\n", "is not MT_UTIL_NEW_H"),
     "a print of its own": ("analyzer/report/open.c", 'void f(void) { printf("x"); }\n', "printed past"),
+    "output that is led elsewhere": ("analyzer/report/open.c", "void f(FILE *f) { stdout = f; }\n", "assigns stdout"),
     "a shim that knows the analyzer": ("shim/ring.h", '#include "analyzer/util/vec.h"\n', "shim includes analyzer"),
 }
 
@@ -78,6 +79,27 @@ def case_layers_refuse(what):
     done = mt.execute([folder + "/scripts/layers", folder + "/none"])
     mt.equal((done.status, done.out.count("\n")), (1, 1), "status and lines of " + done.out)
     mt.check(path in done.out and said in done.out, done.out)
+
+
+# Objects by room, what is said of them.
+CALLS = {
+    "a call upwards": ({"util/low": "int high(void); int low(void) { return high(); }", "report/high": "int high(void) { return 1; }"},
+                       "util/low.o uses high of report/high.o"),
+    "a circle of calls": ({"report/a": "int b(void); int a(void) { return b(); }", "report/b": "int a(void); int b(void) { return a(); }"},
+                          "call each other in a circle"),
+}
+
+
+@mt.variants(*CALLS)
+def case_layers_refuse_calls(what):
+    sources, said = CALLS[what]
+    folder = mt.scratch("calls")
+    for name, text in sources.items():
+        path = os.path.join(folder, "analyzer", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        mt.equal(mt.execute([mt.need("cc"), "-xc", "-c", "-o", path + ".o", "-"], stdin=text.encode()).status, 0, "status of cc")
+    done = mt.execute([os.path.join(mt.TOP, "scripts/layers"), folder])
+    mt.check(done.status == 1 and said in done.out, "%s: %s" % (what, done))
 
 
 def case_the_tree_is_formatted():
