@@ -3,7 +3,8 @@
  * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
  * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. waits: keeps more with each unit, and after every tenth waits, so that
  * most of them are done in no time; pairs: two lines keep more with each unit; cleans: frees block by block what its
- * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long. */
+ * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
+ * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,18 @@ static void begin_stage(int renew)
 		list[before + i] = memset(malloc(EACH), 2, EACH);
 }
 
+/* What the first ones leave. */
+static __attribute__((noinline)) void begin_epoch(void)
+{
+	static void *newest;
+	for (int i = 0; i < 100; i++) {
+		void **block = memset(got(malloc(EACH)), 3, EACH);
+		*block = newest;
+		newest = block;
+		kept += EACH;
+	}
+}
+
 /* Takes as long as it took to get them. */
 static void clean_up(void)
 {
@@ -189,7 +202,7 @@ int main(int argc, char **argv)
 	if (!strcmp(form, "map"))
 		fill();
 	units = 0;
-	if (!strcmp(form, "forks"))
+	if (!strcmp(form, "forks") || !strcmp(form, "starts"))
 		fork_four();
 	if (!strcmp(form, "waits")) {
 		pause_every = 10;
@@ -202,8 +215,10 @@ int main(int argc, char **argv)
 		work();
 		if (!strcmp(form, "pairs"))
 			keep_twin(EACH);
-		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || !strcmp(form, "cleans") || !strcmp(form, "dozes") || !strcmp(form, "computes") || (!strcmp(form, "warmup") && i < units_all / 4))
+		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || !strcmp(form, "cleans") || !strcmp(form, "dozes") || !strcmp(form, "computes") || ((!strcmp(form, "warmup") || !strcmp(form, "starts")) && i < units_all / 4))
 			keep(EACH);
+		if (!strcmp(form, "epochs") && i < units_all / 4 && i % (units_all / 12) == 0)
+			begin_epoch();
 		if ((renews || !strcmp(form, "stages")) && i % (units_all / 4) == 0)
 			begin_stage(renews);
 		if (!strcmp(form, "cache"))
