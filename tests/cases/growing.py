@@ -89,7 +89,7 @@ def case_extension():
     verdict = leak_of(run("extension", "keeps"))
     mt.check("made by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
     mt.check("libkeeper.c:10 make" in verdict["advice"], verdict["advice"])
-    mt.check("made by grows.py:22 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+    mt.check("made by grows.py:25 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
     trace = run("extension", "keeps").trace
     text, failed = trace.tool("leaks").out, trace.tool("leaks", "--fail-over", "1M/s").err
     for said in (text, failed):

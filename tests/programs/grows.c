@@ -69,6 +69,22 @@ static __attribute__((noinline)) void insert(unsigned key)
 	kept += sizeof(*n);
 }
 
+/* At the same pace however busy the machine is. */
+static void wait_for_next(void)
+{
+	static struct timespec due;
+	if (pause_every > 1) {
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+		return;
+	}
+	if (!units)
+		clock_gettime(CLOCK_MONOTONIC, &due);
+	due.tv_nsec += pause_ns;
+	due.tv_sec += due.tv_nsec / 1000000000;
+	due.tv_nsec %= 1000000000;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+}
+
 /* What a request needs while it is answered. */
 static void work(void)
 {
@@ -76,7 +92,7 @@ static void work(void)
 	for (int i = 0; i < 10; i++)
 		parts[i] = memset(got(malloc(30000 + 8000 * (size_t)i)), i, 30000);
 	if (units % pause_every == pause_every - 1)
-		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+		wait_for_next();
 	for (int i = 0; i < 10; i++)
 		free(parts[i]);
 	units++;
