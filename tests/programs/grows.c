@@ -6,6 +6,7 @@
  * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
  * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, ST
 
 static size_t kept, units, units_all = 600, pause_every = 1;
 static long pause_ns = PAUSE_NS;
+static bool paced = true; /* at the same pace however busy the machine is */
 static struct timespec begin;
 static void **list;
 static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
@@ -69,11 +71,10 @@ static __attribute__((noinline)) void insert(unsigned key)
 	kept += sizeof(*n);
 }
 
-/* At the same pace however busy the machine is. */
 static void wait_for_next(void)
 {
 	static struct timespec due;
-	if (pause_every > 1) {
+	if (!paced) {
 		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
 		return;
 	}
@@ -222,9 +223,12 @@ int main(int argc, char **argv)
 		fork_four();
 	if (!strcmp(form, "waits")) {
 		pause_every = 10;
+		paced = false;
 		pause_ns = WAIT_NS;
 	}
 	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
+	if (renews || !strcmp(form, "stages"))
+		paced = false;
 	for (int i = 0; in_turns && i < TURNS; i++)
 		turn(!strcmp(form, "turns"));
 	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
