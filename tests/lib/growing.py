@@ -20,7 +20,7 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "layers": "one line makes, another keeps", "values": "one line makes, another keeps a number of it"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
 SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs", "cleans", "dozes", "memo", "layers"}
-RATE = "300K/s"  # growth that leaks --fail-over does not allow
+RATE = "100K/s"  # growth that leaks --fail-over does not allow; a busy machine makes all of them slow
 
 
 class Language:
