@@ -183,8 +183,7 @@ struct work_behind work_behind(const struct work *w, unsigned process, uint64_t 
 	for (size_t i = from + 1; i < to; i++)
 		making += b->stretches[i].made > 0;
 	behind.making = to > from + 1 ? (double)making / (double)(to - from - 1) : 0;
-	behind.had = (double)least_before(b, from);
-	behind.freed = fmax(behind.had - (double)live_before(b, from + (to - from) / 2), 0);
+	behind.freed = (double)less(least_before(b, from), live_before(b, from + (to - from) / 2));
 	return behind;
 }
 

@@ -21,13 +21,13 @@ struct work_done {
 	double busy; /* the part of the time in which something was freed, 0 to 1 */
 };
 
-#define WORK_RESTS 0.1 /* of the time, in which something is made: where it is less the process does not work */
+#define WORK_RESTS  0.1  /* of the time, in which something is made: where it is less the process does not work */
+#define WORK_CLEANS 0.25 /* of what it had, that is freed in the first half of such a time */
 
 /* How it went on behind a moment. */
 struct work_behind {
 	double making; /* the part of the time in which something was made, 0 to 1 */
-	double had;    /* bytes that were live then */
-	double freed;  /* of these what was not after half of the time */
+	double freed;  /* by so many bytes less was live after half of the time */
 };
 
 struct work *work_new(void); /* NULL when there is no memory */

@@ -12,7 +12,6 @@
 #define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
 #define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
 #define AT_MOST 0.5  /* ... however long that time was */
-#define TORN    0.25 /* of what grew, that is freed in the first half of the time behind it: the program cleans up */
 
 bool outlook_steps_are_sure(const struct step_list *p)
 {
@@ -41,7 +40,7 @@ static enum after after_loop(const struct timeline *c, const struct step_list *p
 	struct work_behind done = work_behind(timeline_work(c), p->process->id, end, p->process->end_ns);
 	if (done.making >= WORK_RESTS || p->thinned)
 		return WORKS_ON;
-	return done.freed >= TORN * g->bytes ? CLEANS : RESTS;
+	return done.freed >= WORK_CLEANS * g->bytes ? CLEANS : RESTS;
 }
 
 static void at_most_medium(struct growth *g)

@@ -15,7 +15,6 @@
 #define FAR          8.0   /* ... and times the median deviation from it: not a plain step */
 #define SETTLED      3     /* steps, after which what is old is what a loop begins with */
 #define LONG_REST    0.1   /* of the time: shorter ends growth leaves out itself */
-#define CLEANED      0.25  /* of what was live, and is freed in the first half of the rest */
 #define LEAST_BYTES  4096u /* sites that never hold as much at a low point get no history */
 
 enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
@@ -793,24 +792,29 @@ static size_t entries_until(const struct step_list *p, uint64_t ns)
 	return n;
 }
 
-static bool rises_behind(const struct step_list *p, size_t entries)
+/* Of all its memory as much is freed as by who cleans up, and of no kind has it more than before. */
+static bool cleans_behind(const struct step_list *p, size_t entries)
 {
-	for (size_t k = 0; k < p->track_count; k++)
+	uint64_t had = 0, half = 0;
+	for (size_t k = 0; k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
 		for (size_t i = entries; i < p->count; i++)
-			if (step_low(&p->tracks[k], i) > step_high(&p->tracks[k], entries - 1))
-				return true;
-	return false;
+			if (step_low(t, i) > step_high(t, entries - 1))
+				return false;
+		had += step_low(t, entries - 1);
+		half += step_low(t, (entries + p->count - 1) / 2);
+	}
+	return had && (double)less(had, half) >= WORK_CLEANS * (double)had;
 }
 
-/* Windows of time in which a program only frees what it had on its heap say nothing of how that grew. */
+/* Windows of time in which a program only frees what it had say nothing of how that grew. */
 static void leave_out_cleaning(struct book *b, const struct work *w)
 {
 	const struct process *p = b->list.process;
 	const uint64_t since = work_rests_since(w, p->id, p->end_ns);
-	const struct work_behind rest = work_behind(w, p->id, since, p->end_ns);
 	const size_t entries = entries_until(&b->list, since);
-	if (!entries || rest.freed < CLEANED * rest.had || rises_behind(&b->list, entries) ||
-	    (double)less(p->end_ns, since) < LONG_REST * (double)less(p->end_ns, p->start_ns))
+	if ((double)less(p->end_ns, since) < LONG_REST * (double)less(p->end_ns, p->start_ns) || !entries ||
+	    entries == b->list.count || !cleans_behind(&b->list, entries))
 		return;
 	b->list.count = entries;
 	b->index = lower(b->index, less(since, p->start_ns) >> WINDOW_SHIFT);

@@ -74,7 +74,8 @@ struct steps;
 struct steps *steps_new(struct loop_finder *r);
 void steps_free(struct steps *s);
 
-/* To be called for every slot (at its time in ns), change and level of the pass, and steps_finish() behind it. */
+/* To be called for every slot (at its time in ns), change and level of the pass, and steps_finish() behind it, which
+ * leaves out windows of time in which a process only cleans up. */
 void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void steps_change(struct steps *s, const struct model_change *c);
 void steps_level(struct steps *s, const struct model_level_change *l);

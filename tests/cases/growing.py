@@ -39,7 +39,8 @@ def of_site(done):
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("python", "memo"), ("python", "recalls"),
+             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"),
+             ("python", "memo"), ("python", "recalls"),
              ("python", "layers"), ("python", "values"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
     mt.need(language if language == "perl" else "cc")
@@ -88,7 +89,7 @@ def case_extension():
     verdict = leak_of(run("extension", "keeps"))
     mt.check("made by extension.py:14 serve in libkeeper.c:10 make:" in verdict["evidence"], verdict["evidence"])
     mt.check("libkeeper.c:10 make" in verdict["advice"], verdict["advice"])
-    mt.check("made by grows.py:20 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
+    mt.check("made by grows.py:25 keep:" in leak_of(run("python", "keeps"))["evidence"], leak_of(run("python", "keeps"))["evidence"])
     trace = run("extension", "keeps").trace
     text, failed = trace.tool("leaks").out, trace.tool("leaks", "--fail-over", "1M/s").err
     for said in (text, failed):
@@ -186,6 +187,7 @@ def case_pairs():
     verdict, kept = leak_of(done), done.account["kept_bytes"]
     each, seconds = kept / done.account["units"], done.account["seconds"]
     mt.between(0.98 * kept, verdict["bytes"], 1.02 * kept, "bytes of the verdict")
+    mt.check("a table, a cache" in verdict["advice"] and "loss" not in verdict["advice"], verdict["advice"])
     mt.check("195.3 KiB more each step" in verdict["evidence"] and each == 200000, verdict["evidence"])
     text = done.trace.tool("leaks").out
     mt.check(re.search(r"195\.\d KiB \+/- .* a step: keep.* and 1 more at the same pace", text), text)

@@ -293,7 +293,7 @@ class Trace:
         if command == "report" and "--json" not in options:
             options = ["--all", *options]
         done = execute([MEMTRACE, command, *options, self.path], timeout=timeout)
-        if command in ("report", "peak", "leaks"):
+        if command in ("report", "peak", "leaks", "live", "frag", "timeline", "whatif"):
             check_shares(done.out)
         return done
 

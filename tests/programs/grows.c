@@ -3,8 +3,10 @@
  * only reads. forks: four processes keep more. stages: each of four stages keeps more; renews: each has its own instead of the one before. turns: ten long
  * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. waits: keeps more with each unit, and after every tenth waits, so that
  * most of them are done in no time; pairs: two lines keep more with each unit; cleans: frees block by block what its
- * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long. */
+ * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
+ * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, ST
 
 static size_t kept, units, units_all = 600, pause_every = 1;
 static long pause_ns = PAUSE_NS;
+static bool paced = true; /* at the same pace however busy the machine is */
 static struct timespec begin;
 static void **list;
 static struct node { struct node *next; char text[80]; } *buckets[1 << 16];
@@ -68,6 +71,21 @@ static __attribute__((noinline)) void insert(unsigned key)
 	kept += sizeof(*n);
 }
 
+static void wait_for_next(void)
+{
+	static struct timespec due;
+	if (!paced) {
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+		return;
+	}
+	if (!units)
+		clock_gettime(CLOCK_MONOTONIC, &due);
+	due.tv_nsec += pause_ns;
+	due.tv_sec += due.tv_nsec / 1000000000;
+	due.tv_nsec %= 1000000000;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+}
+
 /* What a request needs while it is answered. */
 static void work(void)
 {
@@ -75,7 +93,7 @@ static void work(void)
 	for (int i = 0; i < 10; i++)
 		parts[i] = memset(got(malloc(30000 + 8000 * (size_t)i)), i, 30000);
 	if (units % pause_every == pause_every - 1)
-		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+		wait_for_next();
 	for (int i = 0; i < 10; i++)
 		free(parts[i]);
 	units++;
@@ -146,6 +164,18 @@ static void begin_stage(int renew)
 		list[before + i] = memset(malloc(EACH), 2, EACH);
 }
 
+/* What the first ones leave. */
+static __attribute__((noinline)) void begin_epoch(void)
+{
+	static void *newest;
+	for (int i = 0; i < 100; i++) {
+		void **block = memset(got(malloc(EACH)), 3, EACH);
+		*block = newest;
+		newest = block;
+		kept += EACH;
+	}
+}
+
 /* Takes as long as it took to get them. */
 static void clean_up(void)
 {
@@ -189,21 +219,26 @@ int main(int argc, char **argv)
 	if (!strcmp(form, "map"))
 		fill();
 	units = 0;
-	if (!strcmp(form, "forks"))
+	if (!strcmp(form, "forks") || !strcmp(form, "starts"))
 		fork_four();
 	if (!strcmp(form, "waits")) {
 		pause_every = 10;
+		paced = false;
 		pause_ns = WAIT_NS;
 	}
 	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
+	if (renews || !strcmp(form, "stages"))
+		paced = false;
 	for (int i = 0; in_turns && i < TURNS; i++)
 		turn(!strcmp(form, "turns"));
 	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
 		work();
 		if (!strcmp(form, "pairs"))
 			keep_twin(EACH);
-		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || !strcmp(form, "cleans") || !strcmp(form, "dozes") || !strcmp(form, "computes") || (!strcmp(form, "warmup") && i < units_all / 4))
+		if (!strcmp(form, "keeps") || !strcmp(form, "pairs") || !strcmp(form, "waits") || !strcmp(form, "forks") || !strcmp(form, "cleans") || !strcmp(form, "dozes") || !strcmp(form, "computes") || ((!strcmp(form, "warmup") || !strcmp(form, "starts")) && i < units_all / 4))
 			keep(EACH);
+		if (!strcmp(form, "epochs") && i < units_all / 4 && i % (units_all / 12) == 0)
+			begin_epoch();
 		if ((renews || !strcmp(form, "stages")) && i % (units_all / 4) == 0)
 			begin_stage(renews);
 		if (!strcmp(form, "cache"))

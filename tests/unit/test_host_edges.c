@@ -268,7 +268,14 @@ TEST(a_leak_of_the_heap_is_described)
 	      says(held(VERDICT_LEAK)->advice, "and 2 more sites"));
 	growths[0].sites = 2;
 	judge();
-	CHECK(says(held(VERDICT_LEAK)->advice, "and 1 more site"));
+	CHECK(says(held(VERDICT_LEAK)->advice, "and 1 more site") &&
+	      says(held(VERDICT_LEAK)->advice, "a loss kept with its graph"));
+	const char *const python = growths[0].site;
+	growths[0].site = "engine.cc:12 keep";
+	judge();
+	CHECK(says(held(VERDICT_LEAK)->advice, "a table, a cache") &&
+	      !strstr(held(VERDICT_LEAK)->advice, "a loss kept with its graph"));
+	growths[0].site = python;
 	growths[1] = growths[0];
 	growths[1].site = "larger";
 	growths[1].bytes = G(3);

@@ -113,7 +113,7 @@ TEST(who_frees_what_it_had_and_makes_nothing_cleans_up)
 		uint64_t since = work_rests_since(w, 0, end);
 		CHECK(since > 9.8 * (double)s && since < 10.3 * (double)s);
 		struct work_behind done = work_behind(w, 0, 10 * s, end);
-		CHECK(done.making < WORK_RESTS && done.had >= 9000000 && done.had <= 10000000);
+		CHECK(done.making < WORK_RESTS);
 		CHECK(done.freed >= ways[i].freed - 1000000 && done.freed <= ways[i].freed);
 		work_free(w);
 	}
@@ -126,7 +126,7 @@ TEST(who_works_on_does_not_rest)
 	struct work_behind done = work_behind(w, 0, 10 * s, end);
 	CHECK(done.making > 0.5 && done.freed == 0);
 	CHECK(work_rests_since(w, 0, end) > 19 * s);
-	CHECK(work_rests_since(w, 7, end) == end && work_behind(w, 7, 0, end).had == 0);
+	CHECK(work_rests_since(w, 7, end) == end && work_behind(w, 7, 0, end).freed == 0);
 	work_free(w);
 }
 

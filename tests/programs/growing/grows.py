@@ -9,12 +9,15 @@ import time
 
 FORM, UNITS, EACH = sys.argv[1], 600, 100000
 kept, table, text, units, held = [], {}, bytearray(), 0, 0
-begin = time.monotonic()
+begin = due = time.monotonic()
 
 
 def work():
+    """At the same pace however busy the machine is."""
+    global due
     parts = [bytearray(30000 + 8000 * k) for k in range(10)]
-    time.sleep(0.008)
+    due = (due if units else time.monotonic()) + 0.008
+    time.sleep(max(0, due - time.monotonic()))
     return len(parts)
 
 
