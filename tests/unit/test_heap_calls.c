@@ -1,4 +1,4 @@
-/* What a process asked its heap for, out of its events: numbers of blocks, realloc, and what has gone without a word. */
+/* What a process asked its heap for, out of its events: numbers of blocks, realloc, what has gone without a word. */
 #include "analyzer/replay/heap_calls.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/test.h"
