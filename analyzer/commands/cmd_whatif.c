@@ -361,6 +361,8 @@ static bool is_wanted(const struct selection *v, const struct replay_track *t)
 static int whatif(struct selection *v)
 {
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	if (o->host && (o->conf || o->without || o->scale || o->device_bytes))
+		return error_set(MT_EUSAGE, "--host", ERROR_NO_OFFSET, "is of the heap: one question at a time");
 	if (o->host)
 		return whatif_host(v, o->host);
 	struct question q = { .count = 0 };

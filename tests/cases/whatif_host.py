@@ -63,6 +63,12 @@ def case_wrong_settings(setting, said):
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
 
 
+def case_one_question_at_a_time():
+    done = heaps.recorded("large")[0].tool("whatif", "--host", "glibc", "--device-memory", "4G")
+    mt.equal((done.status, done.out), (2, ""))
+    mt.check("one question at a time" in done.err, done.err)
+
+
 def case_what_cannot_be_replayed():
     """A forked child began with its parent's blocks."""
     done = mt.shimmed(["sh", "-c", "(%s 10 1 1; :); :" % mt.program("busy")])
