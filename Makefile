@@ -87,8 +87,8 @@ $(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<
 
-$(B)/memtrace: $(ANALYZER) analyzer/util/exports.list
-	$(SAY)$(CC) -Wl,--build-id=sha1 -Wl,--dynamic-list=analyzer/util/exports.list -o $@ $(filter %.o,$^) $(LDFLAGS) $(LIBS)
+$(B)/memtrace: $(ANALYZER)
+	$(SAY)$(CC) -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
 # What no header declares is static.
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps

@@ -525,6 +525,8 @@ static int answer(struct replay *replay, struct reader *r, struct selection *v, 
 static int whatif(struct selection *v)
 {
 	const struct whatif_options *o = (const struct whatif_options *)v->options;
+	if (o->host && (o->conf || o->without || o->scale || o->device_bytes))
+		return error_set(MT_EUSAGE, "--host", ERROR_NO_OFFSET, "is of the heap: one question at a time");
 	if (o->host)
 		return whatif_host(v, o->host);
 	struct question q = { .count = 0 };

@@ -118,20 +118,16 @@ static const struct process_module *module_of_allocator(const struct process *p)
 	return NULL;
 }
 
+/* By its name alone: a trace may be anybody's, and what is at a path that it names would be run. */
 static int find_own_library(struct heap_setting *s, const struct process *p)
 {
 	const struct process_module *m = module_of_allocator(p);
-	if (!m)
+	const char *name = m ? strrchr(m->path, '/') : NULL;
+	if (!m || find_library(name ? name + 1 : m->path, s->library))
 		return 0;
-	if (strlen(m->path) < sizeof(s->library) && !access(m->path, R_OK)) {
-		strcpy(s->library, m->path);
-		return 0;
-	}
-	const char *name = strrchr(m->path, '/');
-	return find_library(name ? name + 1 : m->path, s->library)
-		       ? 0
-		       : error_set(MT_EUSAGE, "--host", ERROR_NO_OFFSET,
-				   "the run's own allocator, %s, is not here, so nothing can be compared", m->path);
+	return error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET,
+			 "the heap of %u %s can't be replayed: its allocator, %s, is not installed here", p->pid,
+			 p->name, m->path);
 }
 
 /* ---- variables --------------------------------------------------------------------------------------------- */
@@ -162,8 +158,8 @@ static int set_variable(struct heap_setting *s, const char *variable)
 static int set_own_variables(struct heap_setting *s, const struct process *p)
 {
 	int e = 0;
-	for (unsigned i = 0; i < p->env_count && !e; i++)
-		if (heap_setting_heeds(p->env[i]))
+	for (unsigned i = 0; i < p->env_count && !e; i++) /* profiles would be files of a name that the trace chose */
+		if (heap_setting_heeds(p->env[i]) && !strstr(p->env[i], "prof"))
 			e = set_variable(s, p->env[i]);
 	return e;
 }

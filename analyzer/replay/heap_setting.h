@@ -21,7 +21,7 @@ extern const size_t heap_usual_count;
  * (names the package). heap_setting_fini() in each case. */
 int heap_setting_parse(struct heap_setting *s, const char *text, const struct process *p);
 
-/* As the process ran. -MT_EUSAGE: its allocator is not here. */
+/* As the process ran. -MT_EREPLAY: its allocator is not installed here. */
 int heap_setting_own(struct heap_setting *s, const struct process *p);
 
 /* Does that one differ from the process's own? Of a setting that was parsed. */

@@ -1,6 +1,6 @@
 /*
  * The recorded time, for allocators that give memory back by the clock (jemalloc, mimalloc). The program has a
- * clock_gettime() of its own, which stands before the C library's for every library in the process (exports.list). It
+ * clock_gettime() of its own, which stands before the C library's for every library in the process. It
  * passes on what it is asked until recorded_clock_set() is called, as only the child does that makes a heap's calls
  * again.
  */

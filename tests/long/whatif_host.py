@@ -31,6 +31,14 @@ def case_recorded_there(allocator):
         heaps.check_near(figures, heaps.real(kind, TIMES), 0.05, "%s, recorded under %s, under glibc" % (kind, allocator))
 
 
+def case_the_runs_own_variables():
+    """They are those of the replay, too, and others come on top of them."""
+    own = "MALLOC_TRIM_THRESHOLD_=131072"
+    heap, figures = heaps.replayed("large", 1, "MALLOC_ARENA_MAX=1", recorded_as=own)
+    for got in (figures, {"peak": heap["run"]["peak_bytes"], "end": heap["run"]["end_bytes"]}):
+        heaps.check_near(got, heaps.real("large", 1, own), 0.05, own)
+
+
 # ---- the table in docs/whatif.md ---------------------------------------------------------------------------------
 
 PAGE = os.path.join(mt.TOP, "docs/whatif.md")
