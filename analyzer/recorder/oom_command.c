@@ -2,8 +2,8 @@
  * What happened is told by counters in the info file (device requests, requests of the host that were refused), and by
  * the kernel's count of kills, if a process ended without a word or by SIGKILL when that rose.
  *
- * The command is `sh -c` in a session of its own, with /dev/null for its streams and none of our descriptors. At most one
- * runs at a time, of one cause one in PERIOD_NS, and MOST in a session, over all of its recorders.
+ * The command is `sh -c` in a session of its own, with /dev/null for its streams and none of our descriptors. At most
+ * one runs at a time, of one cause one in PERIOD_NS, and MOST in a session, over all of its recorders.
  */
 #include "analyzer/recorder/oom_command.h"
 
@@ -102,7 +102,7 @@ static void run(struct oom_command *c, const char *dir, uint32_t pid, const char
 	free(env);
 }
 
-/* ---- whose -------------------------------------------------------------------------------------------------------- */
+/* ---- whose ------------------------------------------------------------------------------------------------ */
 
 static void copy_value(const char *setting, const char *end, char *rank, size_t size)
 {
@@ -136,7 +136,7 @@ static void find_rank(const struct recorder *r, const struct record_process *p, 
 	free(log);
 }
 
-/* ---- what happened ------------------------------------------------------------------------------------------------ */
+/* ---- what happened ---------------------------------------------------------------------------------------- */
 
 static uint64_t kernel_kills(void)
 {
