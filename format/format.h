@@ -98,7 +98,7 @@ struct mt_session {
 	uint64_t memory_bytes; /* of the machine; 0 = not known */
 	/* by memtrace start and stop: how often it was asked; odd = recording is to go on. For who begins from then on */
 	uint32_t asked;
-	uint32_t reserved;
+	uint32_t oom_commands; /* atomic: how often its recorders ran MEMTRACE_ON_OOM */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -173,6 +173,8 @@ struct mt_info {
 	uint64_t recorded_ticks;        /* when recording began, if not with the process; 0 = with it */
 	uint64_t stopped_ticks;         /* not recorded since then; 0 = it is */
 	uint64_t gap_ticks;             /* how long it was stopped in between, all in all */
+	/* atomic: requests that failed, of devices and of the host, trials not among them */
+	uint32_t device_failures, refusals;
 };
 
 #define MT_NO_LIMIT UINT64_MAX

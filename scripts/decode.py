@@ -47,14 +47,15 @@ SESSION = Layout(
     "8s magic, I version, I bytes, Q start_ticks, Q start_mono_ns, Q start_real_ns, I clock, I page_bytes, Q limit_bytes, "
     "Q keep_free_bytes, 40s boot_id, 64s host, 1024s ring_dir, I flags, I recorder_pid, Q recorder_beat_ns, Q used_bytes, "
     "Q unrecorded, I root_pid, I root_exit_kind, i root_exit_code, I trace_mib, I failures, I unrecorded_why, Q trace_bytes, "
-    "Q job_pid_ns, Q job_leader_start, I job_group, I job_session, Q memory_bytes, I asked, I reserved")
+    "Q job_pid_ns, Q job_leader_start, I job_group, I job_session, Q memory_bytes, I asked, I oom_commands")
 INFO = Layout(
     "8s magic, I version, I bytes, I pid, I image, I parent_pid, I parent_image, I origin, I clock, Q start_ticks, "
     "Q start_mono_ns, Q start_real_ns, Q boot_start, Q pid_ns, Q fork_ticks, I fork_exact, I node_base, I stacks, I depth, "
     "Q sample_bytes, I exit_kind, i exit_code, Q end_ticks, Q pair_ticks, Q pair_mono_ns, Q log_bytes, I node_end, I chunks, "
     "I rings, I threads, Q lost_events, Q truncated_stacks, Q unwritten_bytes, Q faults, I off, I seccomp, Q disk_bytes, "
     "I lost_why, I fixed, Q unplaced_stacks, Q address_limit, Q data_limit, Q address_used, Q data_used, Q shm_used, "
-    "I fork_node, I fork_node2, I asked, I stops, Q recorded_ticks, Q stopped_ticks, Q gap_ticks")
+    "I fork_node, I fork_node2, I asked, I stops, Q recorded_ticks, Q stopped_ticks, Q gap_ticks, "
+    "I device_failures, I refusals")
 RECORD = Layout("H type, H reserved, I bytes, Q ticks")
 NODE = Layout("Q pc, I parent, I flags")
 CHUNK = Layout("I magic, I ring, Q seq, I used, I thread, 40s reserved")

@@ -4,6 +4,7 @@
 #include "shim/device.h"
 #include "shim/log.h"
 #include "shim/record.h"
+#include "shim/recorder.h"
 
 #define BACKENDS 3u
 #define ORDINALS 64u
@@ -84,6 +85,7 @@ void mt_device_note_failure(const struct mt_device_event *event, uint32_t status
 	struct mt_ext_device ext = { .class = (uint8_t)event->class, .device = (uint16_t)event->device };
 	int kept = errno;
 
+	mt_recorder_hurry(); /* what the device had, and MEMTRACE_ON_OOM, are for it */
 	if (total)
 		mt_record_device(MT_DEVICE_INFO, event->hook, free, total, &ext, NULL);
 	ext.stream = event->stream;
@@ -91,7 +93,9 @@ void mt_device_note_failure(const struct mt_device_event *event, uint32_t status
 	ext.status = status;
 	ext.capture = event->capture;
 	mt_record_device(MT_DEVICE_FAIL, event->hook, event->bytes, 0, &ext, event->caller);
-	if (mt_process_state() == MT_STATE_ACTIVE)
+	if (mt_process_state() == MT_STATE_ACTIVE) {
+		__atomic_add_fetch(&mt_process.info->device_failures, 1, __ATOMIC_RELAXED);
 		__atomic_add_fetch(&mt_process.session->failures, 1, __ATOMIC_RELAXED);
+	}
 	errno = kept;
 }

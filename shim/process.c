@@ -317,6 +317,7 @@ void mt_process_note_refusal(void)
 	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner())
 		return;
 	note_limits(mt_process.info);
+	__atomic_add_fetch(&mt_process.info->refusals, 1, __ATOMIC_RELAXED);
 	n = mt_sys_read_file("/proc/self/statm", text, sizeof(text) - 1);
 	text[n > 0 && n < (long)sizeof(text) ? n : 0] = 0;
 	for (int i = 0; i < 6; i++, at += *at == ' ')

@@ -31,8 +31,8 @@ uint64_t mt_recorder_due = UINT64_MAX;
 static char program[PATH_MAX];
 /* Nothing of the program's but what is meant for us, copied when it starts: its environment may change under our feet.
  * */
-#define MAX_SETTINGS 12
-static char settings[2048];
+#define MAX_SETTINGS 20
+static char settings[4096];
 static char *recorder_env[MAX_SETTINGS + 3] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 static uint32_t tries, starting;
 static uint64_t asked; /* bytes, in large blocks, until a recorder was wanted */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "format/settings.h"
+#include "format/number.h"
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/environ.h"
@@ -190,15 +191,32 @@ static uint64_t machine_memory(void)
 	return kib << 10;
 }
 
+/* In a session's flags, above those of enum mt_session_flag: the rank of who made it, plus 1. */
+#define RANK_SHIFT 8
+#define MAX_RANK   0xfffffeu
+
+/* Plus 1; 0 = none is known. */
+static uint32_t own_rank(void)
+{
+	for (const char *const *name = mt_rank_variables; *name; name++) {
+		const char *value = getenv(*name);
+		uint64_t rank;
+		if (value && *value)
+			return mt_read_count(value, &rank) || rank > MAX_RANK ? 0 : (uint32_t)rank + 1;
+	}
+	return 0;
+}
+
 static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 {
 	const char *place;
 	char id[64];
 	int reaper = 0;
+	uint32_t rank = own_rank();
 
 	mt_clock_choose();
 	s->version = MT_VERSION;
-	s->flags = flags;
+	s->flags = flags | (rank ? rank : 1) << RANK_SHIFT;
 	s->bytes = sizeof(*s);
 	s->clock = mt_clock;
 	s->page_bytes = (uint32_t)getauxval(AT_PAGESZ);
@@ -242,6 +260,16 @@ static int is_session(const struct mt_session *s)
 	return s && !memcmp(s->magic, MT_SESSION_MAGIC, 8) && s->version == MT_VERSION;
 }
 
+/* With %r in MEMTRACE_OUTPUT each rank has a trace of its own: a launcher, who has none and is 0 there, starts them. */
+static int is_of_other_rank(const struct mt_session *s)
+{
+	const char *output = getenv("MEMTRACE_OUTPUT");
+	uint32_t rank = own_rank();
+
+	return rank && s->flags >> RANK_SHIFT && s->flags >> RANK_SHIFT != rank && output && strstr(output, "%r") &&
+	       !mt_sys_quiet();
+}
+
 /* Maps the session of MEMTRACE_SESSION. A directory that has no session file yet was made by `memtrace run`, which
  * also sees to the recorder. */
 static struct mt_session *join(void)
@@ -254,6 +282,11 @@ static struct mt_session *join(void)
 	    !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, mt_config.session, &st, 0)))
 		mt_sys_owner = st.st_uid;
 	s = map_session(mt_config.session, MT_OPEN);
+	if (is_session(s) && is_of_other_rank(s)) {
+		mt_sys_unmap(s, SESSION_BYTES);
+		mt_sys_owner = 0;
+		return NULL;
+	}
 	if (is_session(s)) {
 		mt_clock = s->clock; /* one clock for all, whatever this process would have chosen */
 		return s;

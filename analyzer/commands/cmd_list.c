@@ -38,7 +38,7 @@ const struct option_spec cmd_list_spec = {
 	"Read: docs/list.md",
 };
 
-/* What is said of a trace. Of one that can't be read: why. */
+/* What is said of a trace. Of one that can't be read `command` is why. */
 struct line {
 	const struct listed_trace *trace;
 	char *command, *verdict, *ranks;

@@ -173,6 +173,7 @@ static void json_line(void *arg, const struct series_line *l)
 	json_t *o = json_object();
 	json_object_set_new(o, "process", l->process ? json_integer(l->process->id) : json_null());
 	json_object_set_new(o, "pid", l->process ? json_integer(l->process->pid) : json_null());
+	json_object_set_new(o, "rank", json_rank(l->process ? l->process->rank : PROCESS_NO_RANK));
 	json_object_set_new(o, "name", json_text(l->process ? l->process->program : l->host->name));
 	json_object_set_new(o, "kind", json_text(l->what));
 	json_object_set_new(o, "device", json_text(l->device ? l->device->name : NULL));

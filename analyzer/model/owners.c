@@ -420,6 +420,18 @@ static void fill_owner(const struct builder *b, struct owner *o, const struct pa
 	finish_sums(b, o, &sums);
 }
 
+static void find_ranks(const struct reader *r, struct owner *o)
+{
+	o->rank_low = o->rank_high = PROCESS_NO_RANK;
+	for (size_t i = 0; i < o->member_count; i++) {
+		int64_t rank = reader_process(r, o->members[i]->process)->rank;
+		if (rank == PROCESS_NO_RANK)
+			continue;
+		o->rank_low = o->rank_low == PROCESS_NO_RANK || rank < o->rank_low ? rank : o->rank_low;
+		o->rank_high = rank > o->rank_high ? rank : o->rank_high;
+	}
+}
+
 static unsigned count_processes(const struct owner *o, unsigned char *seen)
 {
 	unsigned count = 0;
@@ -456,6 +468,7 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	}
 	fill_owner(b, o, parts, n);
 	o->processes = count_processes(o, seen);
+	find_ranks(b->reader, o);
 	free(seen);
 	qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
 	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, site_flags(b));

@@ -61,8 +61,9 @@ struct owner {
 	uint64_t bytes, blocks;              /* as in sum */
 	bool estimated;                      /* parts of it are */
 	struct owner_sum sum;
-	unsigned processes;         /* that have a part in it */
-	struct owner_stack *stacks; /* largest first */
+	unsigned processes;          /* that have a part in it */
+	int64_t rank_low, rank_high; /* of these; PROCESS_NO_RANK = none is known */
+	struct owner_stack *stacks;  /* largest first */
 	size_t stack_count;
 	const struct model_site **members; /* all model sites in it */
 	size_t member_count;

@@ -20,7 +20,8 @@ struct file {
 	char *path;     /* owned; set even if the file is not there */
 };
 
-/* `dir` may be a packed trace, or a folder in it (packed.h). 0, also when there is no such file (then fd is -1), or an error: not a regular file, not readable. */
+/* `dir` may be a packed trace, or a folder in it (packed.h). 0, also when there is no such file (then fd is -1), or an
+ * error: not a regular file, not readable. */
 int file_open(struct file *f, const char *dir, const char *name);
 
 /* The same of a directory that others can write to: only what belongs to `owner`, to us or to root, links not followed.

@@ -1,7 +1,8 @@
 /*
  * Packed traces: a tar file, compressed by zstd, of one or several trace directories (memtrace pack, or tar --zstd).
  * One is read as if it were the directory: what is in it lies in a file without a name in TMPDIR while the command
- * runs, and no name in it is ever opened. A path is ARCHIVE/FILE, or ARCHIVE/FOLDER/FILE where several traces are in it.
+ * runs, and no name in it is ever opened. A path is ARCHIVE/FILE, or ARCHIVE/FOLDER/FILE where several traces are in
+ * it.
  */
 #ifndef MT_READER_PACKED_H
 #define MT_READER_PACKED_H

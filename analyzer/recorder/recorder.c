@@ -11,6 +11,7 @@
 #include "analyzer/recorder/exit_status.h"
 #include "analyzer/recorder/file_io.h"
 #include "analyzer/recorder/fold.h"
+#include "analyzer/recorder/oom_command.h"
 #include "analyzer/recorder/recorder_process.h"
 #include "analyzer/recorder/sampler.h"
 #include "analyzer/util/file_owner.h"
@@ -60,6 +61,7 @@ struct work {
 	struct record_process *by_pid[PIDS];
 	struct folding *fold;            /* NULL = nothing is folded */
 	bool folding;                    /* it has a job */
+	struct oom_command *oom;         /* NULL = nothing is to be run */
 	struct sampler *sampler;         /* NULL = no samples */
 	struct sampler_process *sampled; /* whom it looks at */
 	size_t sampled_room;
@@ -307,6 +309,7 @@ static int serve(struct work *w, struct record_process *p, uint64_t now)
 		return 0;
 	}
 	see_whether_over(w, p);
+	oom_command_look(w->oom, &w->r, p);
 	e = record_process_round(p, &w->r);
 	if (e < 0) {
 		p->retry_ns = now + (p->failures ? RETRY_NS : 0);
@@ -381,6 +384,7 @@ static int work_round(struct work *w)
 	set_clock(w); /* before any ring is looked at */
 	set_tight(w);
 	look_around(w);
+	oom_command_round(w->oom);
 	bool many = are_many(w);
 	for (struct record_process *p = w->processes; p; p = p->next) {
 		done += serve(w, p, now);
@@ -501,6 +505,7 @@ static void tear_down(struct work *w)
 {
 	struct recorder *r = &w->r;
 	folding_free(w->fold);
+	oom_command_free(w->oom);
 	free(w->sampled);
 	while (w->processes) {
 		struct record_process *p = w->processes;
@@ -533,6 +538,7 @@ static int run(struct work *w)
 	w->r.trace_bytes = (uint64_t)w->r.session->trace_mib << 20;
 	folding_settle(&w->r);
 	w->fold = folding_new();
+	w->oom = oom_command_new(&w->r);
 	set_present(w, true);
 	find_raw_files(w);
 	work_off(w);

@@ -56,11 +56,13 @@ struct record_process {
 	uint64_t burst_ns; /* since when there is a block's worth that is left to wait; 0 = there is none */
 	uint64_t retry_ns; /* nothing is tried before: something failed */
 	unsigned failures; /* in a row */
-	bool fork_noted;   /* fold.c knows when it was forked */
-	bool over;         /* it has ended, or another image took its place */
-	bool unknown;      /* nobody can tell: served, but not waited for */
-	bool finished;     /* all of it is in the trace and the raw files are gone */
-	bool given_up;     /* it is over and can't be finished: the raw files stay */
+	uint32_t device_failures, refusals; /* of info, as of the last round */
+	bool mourned;                       /* oom_command.c has seen that it is over */
+	bool fork_noted;                    /* fold.c knows when it was forked */
+	bool over;                          /* it has ended, or another image took its place */
+	bool unknown;                       /* nobody can tell: served, but not waited for */
+	bool finished;                      /* all of it is in the trace and the raw files are gone */
+	bool given_up;                      /* it is over and can't be finished: the raw files stay */
 };
 
 /* A process whose info file was seen. NULL without memory. */

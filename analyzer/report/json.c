@@ -120,6 +120,11 @@ static void json_range(json_t *site, const struct owner_sum *s)
 	json_object_set_new(site, "blocks_high", json_bytes(s->blocks_high));
 }
 
+json_t *json_rank(int64_t rank)
+{
+	return rank == PROCESS_NO_RANK ? json_null() : json_integer(rank);
+}
+
 json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags)
 {
 	json_t *site = json_object();
@@ -132,6 +137,8 @@ json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind
 	if (o->label)
 		json_object_set_new(site, "label", json_text(o->label));
 	json_object_set_new(site, "processes", json_integer(o->processes));
+	json_object_set_new(site, "rank_low", json_rank(o->rank_low));
+	json_object_set_new(site, "rank_high", json_rank(o->rank_high));
 	json_object_set_new(site, "stacks", json_bytes(o->stack_count));
 	json_object_set_new(site, "stack", json_stack(s, o->stacks->stack, flags));
 	return site;

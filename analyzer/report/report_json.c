@@ -55,11 +55,6 @@ static json_t *json_own_allocator(const struct selection *v, const struct model_
 	return o;
 }
 
-static json_t *json_rank(int64_t rank)
-{
-	return rank == PROCESS_NO_RANK ? json_null() : json_integer(rank);
-}
-
 /* Null: from its start to its end. */
 static json_t *json_recorded(const struct process *p)
 {

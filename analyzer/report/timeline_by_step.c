@@ -124,6 +124,7 @@ static void json_row(void *arg, const struct stretch *s)
 		return;
 	json_t *o = json_object();
 	json_object_set_new(o, "pid", json_integer(s->process->pid));
+	json_object_set_new(o, "rank", json_rank(s->process->rank));
 	if (s->name)
 		json_object_set_new(o, "phase", json_text(s->name));
 	else

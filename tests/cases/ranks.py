@@ -57,6 +57,44 @@ def case_what_is_no_rank(text):
     mt.check("rank" not in read("report", "--all", trace), "a rank is shown")
 
 
+@mt.variants("", "memtrace run")
+def case_a_trace_for_each_rank(how):
+    """The launcher is recorded, too: it and rank 0 are one trace, and what a rank starts stays with it."""
+    folder, busy = mt.scratch("ranks"), mt.program("busy")
+    script = "for r in 0 1 2; do RANK=$r sh -c '%s 400 200 10; %s 400 200 10' & done; wait" % (busy, busy)
+    output = os.path.join(folder, "t-%r")
+    if how:
+        done = mt.execute([mt.MEMTRACE, "run", "--no-report", "-o", output, "--", "sh", "-c", script])
+    else:
+        done = mt.execute(["sh", "-c", script], env=mt.shim_env(output))
+    mt.equal(done.status, 0, done)
+    mt.equal(sorted(os.listdir(folder)), ["t-0", "t-1", "t-2"])
+    for rank in range(3):
+        trace = mt.Trace(os.path.join(folder, "t-%d" % rank)).settle()
+        mt.equal([p["rank"] for p in processes(trace.path)], [rank, rank], "ranks of busy in t-%d" % rank)
+    mt.equal(len(json.loads(read("report", "--json", *(os.path.join(folder, "t-%d" % r) for r in range(3))))["processes"]) > 6, True)
+
+
+def case_ranks_in_json():
+    """Of what was alive, and over time."""
+    trace = recorded({"RANK": "2"}, {"RANK": "5"}, {})
+    for command in ("peak", "leaks"):
+        sites = [s for s in json.loads(read(command, "--json", "--by", "process", trace))["sites"] if "busy" in s["label"]]
+        for s in sites:
+            rank = int(s["label"].split("rank ")[1]) if "rank" in s["label"] else None
+            mt.equal((s["rank_low"], s["rank_high"]), (rank, rank), "%s: %s" % (command, s["label"]))
+    sites = json.loads(read("peak", "--json", "--by", "function", "--process", "busy", trace))["sites"]
+    mt.check(any((s["rank_low"], s["rank_high"]) == (2, 5) for s in sites if s["processes"] == 3), [(s["processes"], s["rank_low"]) for s in sites])
+    series = json.loads(read("timeline", "--json", "--by", "process", trace))["series"]
+    mt.equal({s["rank"] for s in series if s["name"] == "busy"}, {2, 5, None})
+
+
+def case_one_trace_without_the_placeholder():
+    folder = mt.scratch("ranks")
+    done = mt.execute(["sh", "-c", "for r in 0 1; do RANK=$r %s 400 200 10 & done; wait" % mt.program("busy")], env=mt.shim_env(os.path.join(folder, "t")))
+    mt.equal((done.status, os.listdir(folder)), (0, ["t"]))
+
+
 def case_without_a_launcher():
     mt.equal([[p[key] for key in ("rank", "local_rank", "world_size", "group_rank", "job", "tags")] for p in processes(recorded({}))], [[None] * 6])
 
