@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """What a recording costs where much of something is there: frames, threads, children, processes."""
-# serial
 import os
 import subprocess
 import sys

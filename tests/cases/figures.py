@@ -2,7 +2,6 @@
 """The first screen of the incidents and of their healthy twins: each number on it is compared with what the program, its driver, its
 allocator or the kernel say of the same thing, and one that nobody compares is an error (tests/lib/audit.py)."""
 # timeout: 1200
-import functools
 import json
 import os
 import re
@@ -19,10 +18,10 @@ import screen
 from failures import FACTS, certain, compare_ooms, compare_refusals, device, is_explained, ruled_out
 
 
-@functools.lru_cache(None)
+@mt.once
 def run(name, *arguments):
     """One run of a scenario for all that is asked of it."""
-    return audit.scenario(name, *arguments, timeout=150)
+    return audit.scenario(name, *arguments, timeout=400)
 
 
 def line_of(scenario, text):

@@ -45,8 +45,7 @@ def run(*arguments, limit=LIMIT):
     """In a cgroup of its own where that can be made, else with the machine for its limit."""
     output = os.path.join(mt.scratch("trace"), "t")
     group = Cgroup(limit) if "--endless" in arguments else group_or_none(limit)
-    env = mt.clean_env(MEMTRACE_PAUSED="1" if "--endless" in arguments else None)  # faster, where what it had before does not matter
-    done = run_in(group, [mt.MEMTRACE, "run", "-o", output, "--"], [gpu.python(), SCENARIO, *arguments], output, env)
+    done = run_in(group, [mt.MEMTRACE, "run", "-o", output, "--"], [gpu.python(), SCENARIO, *arguments], output, mt.clean_env())
     mt.check(done.status == 0 or limit != LIMIT, "status of %s" % done)
     return done
 

@@ -41,12 +41,12 @@ class Host(Claims):
         return self.time(sums.peak_ns, sums.peak_until_ns or self.done.ended)
 
     def host_memory(self):
-        """What the shim saw is, call by call, what came through to the allocator below it."""
+        """What the shim saw is, call by call, what came through to the allocator below it. Where a time is long a column is left out."""
         kept = self.done.books
         nears = books.NEAR if len(kept.process) > 1 else (0, 0)  # what processes do at once is in either order
         for name, sums, near, live in (("heap", kept.host, nears[0], [p.heap for p in kept.process.values()]),
                                        ("mapped", kept.maps, nears[1], [p.map for p in kept.process.values()])):
-            self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+) +(-|[\d,]+)$" % name,
+            self.claim(r"^  %s \(\w+\) +(FIGURE) +(TIME) +(FIGURE) +([\d,]+) +([\d,]+) +([\d,]+)(?: +([\d,]+))? +(-|[\d,]+)$" % name,
                        (sums.peak_bytes - near, sums.peak_bytes + near), self.peak_time(sums) if sums.allocations else "0.000 s",
                        sum(s.live_bytes for s in live), sum(s.live_blocks for s in live),
                        sums.allocations, sums.frees, (sums.temporary - TEMPORARY_SLACK, sums.temporary + TEMPORARY_SLACK), str(sums.failed or "-"),

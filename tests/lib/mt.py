@@ -518,7 +518,7 @@ def main(prefix="case_", at_once=1):
 
 
 def once(function):
-    """Of the same arguments one call, for all cases that want it, also those that run at the same time."""
+    """Of the same arguments one call, for all cases that want it, also those that run at the same time, and where it fails."""
     calls, lock = {}, threading.Lock()
 
     @functools.wraps(function)
@@ -527,7 +527,12 @@ def once(function):
             call = calls.setdefault((arguments, *sorted(named.items())), [threading.Lock()])
         with call[0]:
             if len(call) == 1:
-                call.append(function(*arguments, **named))
+                try:
+                    call += [function(*arguments, **named), None]
+                except Exception as error:
+                    call += [None, error]
+        if call[2]:
+            raise call[2]
         return call[1]
     return kept
 
