@@ -111,7 +111,7 @@ def case_pytest_without_the_library():
     """Markers do nothing, and nothing is said."""
     done, failed, figures = suite()
     mt.equal((done.status, failed, figures), (0, set(), None), "%s" % done)
-    mt.check("memtrace" not in done.out + done.err, done)
+    mt.check("= memtrace =" not in done.out and "memtrace:" not in done.out and not done.err, done)
 
 
 def trained(script, *words, env=None, python=None):
@@ -123,7 +123,7 @@ def trained(script, *words, env=None, python=None):
     plain, folder = mt.scratch("plain"), mt.scratch("out")
     done = mt.execute([python, path, plain, *words], env=mt.clean_env(**more), timeout=600)
     mt.equal(done.status, 0, "without the library: %s" % done)
-    mt.check(not os.path.exists(os.path.join(plain, "memtrace.html")) and "memtrace" not in done.out + done.err, done)
+    mt.check(not os.path.exists(os.path.join(plain, "memtrace.html")) and "memtrace:" not in done.out + done.err, done)
     done = mt.shimmed([python, path, folder, *words], env=more, timeout=900)
     mt.equal(done.status, 0, "with the library: %s" % done)
     return folder, done.trace.settle()
@@ -271,7 +271,7 @@ def case_notebook():
         file.write('%load_ext libmemtrace\nget_ipython().run_cell_magic("memtrace", "", "kept = bytearray(50 << 20)\\nprint(\'ran\', len(kept))")\n%memtrace peak -n 1\n')
     command = [python, "-m", "IPython", "--no-banner", "--quick", path]
     plain = mt.execute(command, env=mt.clean_env(**reach.environment(IPYTHONDIR=mt.scratch("ipython"))), timeout=300)
-    mt.equal((plain.status, plain.out), (0, "ran 52428800\nthis kernel is not recorded: memtrace kernel install\n"), "%s" % plain)
+    mt.equal((plain.status, plain.out), (0, "ran 52428800\nthis kernel is not recorded: python -m libmemtrace.kernel install\n"), "%s" % plain)
     done = mt.shimmed(command, env=reach.environment(IPYTHONDIR=mt.scratch("ipython")), timeout=300)
     mt.check(done.status == 0 and done.out.startswith("ran 52428800\nHEAP ") and re.search(r"50\.0 MiB +\d+\.\d %", done.out), done)
     phases_are(done.trace.settle(), "cell 1")
