@@ -109,7 +109,13 @@ def _look(*words: str) -> Json:
 
 
 def _stack(frames: List[Json]) -> Stack:
-    return Stack(tuple(StackFrame(f.get("function") or "???", f.get("file") or f.get("library") or "???", f.get("line") or 0) for f in frames))
+    return Stack(tuple(StackFrame(_name(f), f.get("file") or f.get("library") or "???", f.get("line") or 0) for f in frames))
+
+
+def _name(frame: Json) -> str:
+    """Of Python its own name, without those of what it lies in."""
+    name = frame.get("function") or "???"
+    return str(name.rpartition(".")[2] if frame.get("language") == "python" else name)
 
 
 # ---- markers --------------------------------------------------------------------------------------------------

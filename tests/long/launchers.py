@@ -86,7 +86,7 @@ def case_torchrun():
 
 
 def case_accelerate():
-    return ranked("accelerate", reach.python("accelerate"), [("accelerate launch", "accelerate launch --cpu --multi_cpu --num_machines 1 --machine_rank 0 --main_process_ip 127.0.0.1 --main_process_port 29615 --num_cpu_threads_per_process 1 --mixed_precision no --dynamo_backend no")])
+    return ranked("accelerate", reach.python("accelerate"), [("accelerate launch", "accelerate launch --cpu --num_machines 1 --machine_rank 0 --main_process_ip 127.0.0.1 --main_process_port 29615 --num_cpu_threads_per_process 1 --mixed_precision no --dynamo_backend no")])
 
 
 def case_deepspeed():

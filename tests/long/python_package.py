@@ -231,7 +231,7 @@ def has_figures(numbers):
 
 def case_transformers():
     python = reach.python("transformers", "mlflow")
-    folder, trace = trained(TRANSFORMERS, python=python, env={"MLFLOW_TRACKING_URI": "file://" + mt.scratch("mlflow"), "MLFLOW_ALLOW_FILE_STORE": "true", "HF_HUB_OFFLINE": "1"})
+    folder, trace = trained(TRANSFORMERS, python=python, env={"MLFLOW_TRACKING_URI": "file://" + os.path.join(mt.scratch("mlflow"), "runs"), "MLFLOW_ALLOW_FILE_STORE": "true", "HF_HUB_OFFLINE": "1"})
     page_is_there(os.path.join(folder, "memtrace.html"))
     phases_are(trace, "train", "evaluate")
     mt.equal(trace.json("report")["steps"]["source"], "marks")
