@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """The lines that `memtrace env --for` prints, with the real launchers: each rank has a trace of its own that knows its rank.
---table writes what was seen into docs/LAUNCHERS.md."""
+--table writes what was seen into docs/env.md."""
 # timeout: 1800
 # serial: launchers and torch processes
 import glob
-import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 import reach
 
-PAGE = os.path.join(mt.TOP, "docs/LAUNCHERS.md")
+PAGE = os.path.join(mt.TOP, "docs/env.md")
+HEAD = "| launcher | what was run | ranks seen | trace directories |\n|---|---|---|---|\n"
 RANKS = 2
 PROGRAM = """
 import os, sys
@@ -52,8 +53,8 @@ def adapted(name, python, program, folder):
     return text.replace("-o t/%j/%r", "-o %s/%%r" % folder).replace("-o t/%r", "-o %s/%%r" % folder)
 
 
-def seen(folder, want="processes"):
-    """{rank or None: directory} of what lies below, read."""
+def seen(folder):
+    """{rank or None: directory} of the processes that held 30 MiB, as reports of what lies below say."""
     found = {}
     for path in sorted(glob.glob(folder + "/*/session")):
         trace = mt.Trace(os.path.dirname(path)).settle()
@@ -76,8 +77,14 @@ def ranked(name, python, extra=(), env=None):
     done = mt.execute(["sh", "-c", command], env=mt.clean_env(PATH=path, OMP_NUM_THREADS="1", **(env or {})), cwd=work, timeout=500)
     mt.equal(done.status, 0, "%s: %s" % (command, done))
     mt.equal(sorted(text for text in done.out.splitlines() if text.startswith("rank")), ["rank %d" % r for r in range(RANKS)], "%s" % done)
-    mt.equal(seen(folder), {r: str(r) for r in range(RANKS)}, "ranks and their directories")
-    return command
+    found = seen(folder)
+    mt.equal(found, {r: str(r) for r in range(RANKS)}, "ranks and their directories")
+    return row(name, "`train.py` on %d ranks" % RANKS, found)
+
+
+def row(name, what, found):
+    ranks = [str(rank) for rank in found if rank is not None]
+    return "| %s | %s | %s | %s |\n" % (name, what, ", ".join(ranks) or "none", ", ".join("`%s`" % re.sub(r"\d{2,}", "PID", d) for d in sorted(set(found.values()))))
 
 
 def case_torchrun():
@@ -90,7 +97,7 @@ def case_accelerate():
 
 
 def case_deepspeed():
-    return ranked("deepspeed", reach.python("deepspeed"), [("deepspeed --no_python --num_gpus 2", "deepspeed --no_python --num_gpus 2 --launcher_args '' --master_port 29616")], env={"DS_ACCELERATOR": "cpu"})
+    return ranked("deepspeed", reach.python("deepspeed"), [("--num_gpus 2", "--num_gpus 2 --master_port 29616")], env={"DS_ACCELERATOR": "cpu"})
 
 
 def case_mpi():
@@ -108,6 +115,7 @@ def case_ray():
     mt.check(done.status == 0 and str(6 * (30 << 20)) in done.out, done)
     found = seen(folder)
     mt.check(found, "no worker's 30 MiB are in %s" % glob.glob(folder + "/*"))
+    return row("ray", "four tasks, `py_executable`", found)
 
 
 def case_jupyter():
@@ -120,9 +128,18 @@ def case_jupyter():
     found = seen(work)
     mt.equal(list(found), [None])
     mt.check(found[None].startswith("memtrace-notebook-"), found)
+    return row("jupyter", "`python -m libmemtrace.kernel install`, a notebook's cell", found)
+
+
+def write_table():
+    rows = "".join(function() for function in (case_torchrun, case_accelerate, case_deepspeed, case_mpi, case_ray, case_jupyter))
+    with open(PAGE, encoding="utf-8") as file:
+        before, after = file.read().split(HEAD)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(before + HEAD + rows + after[re.match(r"(\|.*\n)*", after).end():])
 
 
 if "--table" in sys.argv:
-    print(json.dumps({name: line(name) for name in ("torchrun", "accelerate", "deepspeed", "mpi")}, indent=1))
+    write_table()
     sys.exit()
 mt.main()
