@@ -188,13 +188,13 @@ class Recorded:
                 gc.collect()
         finally:
             marks.phase_end(test.phase + test.nodeid)
-        if markers:
+        if markers and trace.directory() is not None:
             test.limits = [_check(marker, test.phase) for marker in markers]
-            failed = [limit for limit in test.limits if limit.exceeded]
+            failed = [limit for limit in test.limits if limit.exceeded or limit.measured_bytes is None]
+            for limit in failed:
+                pyfuncitem.add_report_section("call", "memtrace " + limit.marker, _section(limit))
             if failed:
-                for limit in failed:
-                    pyfuncitem.add_report_section("call", "memtrace " + limit.marker, _section(limit))
-                pytest.fail("\n".join(SAID[limit.marker] % (shown(limit.limit_bytes), shown(limit.measured_bytes or 0)) for limit in failed), pytrace=False)
+                pytest.fail("\n".join(map(_said, failed)), pytrace=False)
         return result
 
     def figures(self) -> List[Json]:
@@ -204,6 +204,13 @@ class Recorded:
             for key, value in said.get(test.phase, {}).items():
                 setattr(test, key, value)
         return [asdict(test) for test in self.tests]
+
+
+def _said(limit: Limit) -> str:
+    """A check that could not look must not pass."""
+    if limit.measured_bytes is None:
+        return "%s can't be checked: the trace can't be read" % limit.marker
+    return SAID[limit.marker] % (shown(limit.limit_bytes), shown(limit.measured_bytes))
 
 
 def _section(limit: Limit) -> str:
