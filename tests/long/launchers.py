@@ -15,10 +15,10 @@ import reach
 PAGE = os.path.join(mt.TOP, "docs/env.md")
 HEAD = "| launcher | what was run | ranks seen | trace directories |\n|---|---|---|---|\n"
 RANKS = 2
-PROGRAM = """
+PROGRAM = r"""
 import os, sys
 kept = bytearray(30 << 20)
-print("rank", next((os.environ[n] for n in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID") if n in os.environ), "none"))
+os.write(1, b"rank %s\n" % next((os.environ[n] for n in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID") if n in os.environ), "none").encode())
 """
 RAY = """
 import os, ray
@@ -93,7 +93,7 @@ def case_torchrun():
 
 
 def case_accelerate():
-    return ranked("accelerate", reach.python("accelerate"), [("accelerate launch", "accelerate launch --cpu --num_machines 1 --machine_rank 0 --main_process_ip 127.0.0.1 --main_process_port 29615 --num_cpu_threads_per_process 1 --mixed_precision no --dynamo_backend no")])
+    return ranked("accelerate", reach.python("accelerate"), [("accelerate launch", "accelerate launch --multi_gpu --num_machines 1 --main_process_port 29615 --mixed_precision no --dynamo_backend no")])
 
 
 def case_deepspeed():
