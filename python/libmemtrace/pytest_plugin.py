@@ -33,6 +33,13 @@ MARKERS = (
     "limit_device_memory(limit, *, device=None): fail the test if it needs so much memory or more of a device",
 )
 
+try:
+    wrapper: Any = pytest.hookimpl(wrapper=True, tryfirst=True)
+except TypeError:  # a pytest before 7.4, which finds this plugin as well: no hook, no harm
+
+    def wrapper(function: Any) -> None:
+        return None
+
 
 # ---- what a filter_fn gets ------------------------------------------------------------------------------------
 
@@ -169,7 +176,7 @@ class Recorded:
         self.tests: List[Test] = []
         self.worker = os.environ.get("PYTEST_XDIST_WORKER")
 
-    @pytest.hookimpl(wrapper=True)
+    @wrapper
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> Iterator[Any]:
         markers = [m for m in pyfuncitem.iter_markers() if m.name in CHECKS]
         if not markers and not self.everything:
@@ -297,7 +304,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memtrace-pymalloc", action="store_true", help="leave Python's allocator in place: faster, but limit_leaks sees only blocks above 512 bytes")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@wrapper
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: List[str]) -> Iterator[Any]:
     """Before pytest captures its output: starts the same command again, under memtrace."""
     options = early_config.known_args_namespace
