@@ -1,5 +1,6 @@
 /*
- * What a command has to complain of, in the words of CI systems. A format is one file, ci_NAME.c, and one row in ci.def.
+ * What a command has to complain of, in the words of CI systems. A format is one file, ci_NAME.c, and one row in
+ * ci.def.
  *
  * A command collects findings, then prints them all at once. A finding that fails is what `--fail-over` makes of it, or
  * what a report says of a program that failed; others are remarks.

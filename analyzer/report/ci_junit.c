@@ -1,5 +1,5 @@
-/* JUnit's XML, which about every CI system reads: a test case for each finding, and one that passes where there is none.
- * Remarks are what a passing case has printed. */
+/* JUnit's XML, which about every CI system reads: a test case for each finding, and one that passes where there is
+ * none. Remarks are what a passing case has printed. */
 #include "analyzer/report/ci.h"
 
 #include "analyzer/util/print.h"

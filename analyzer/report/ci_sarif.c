@@ -1,4 +1,5 @@
-/* SARIF 2.1.0, which code scanning of GitHub, GitLab and Azure DevOps reads: one run, a rule for each kind of finding. */
+/* SARIF 2.1.0, which code scanning of GitHub, GitLab and Azure DevOps reads: one run, a rule for each kind of finding.
+ * */
 #include "analyzer/report/ci.h"
 #include "analyzer/report/json.h"
 #include "format/version.h"

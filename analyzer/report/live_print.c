@@ -52,8 +52,6 @@ static json_t *json_processes(const struct live *l)
 		json_object_set_new(o, "map_bytes", json_bytes(p->map));
 		json_object_set_new(o, "pinned_bytes", json_bytes(p->pinned));
 		json_object_set_new(o, "device_bytes", json_bytes(p->device));
-		json_object_set_new(o, "pool_bytes", json_bytes(l->pool));
-		json_object_set_new(o, "pool_reserved_bytes", json_bytes(l->pool_reserved));
 		json_object_set_new(o, "resident_bytes", p->running ? json_bytes(p->rss) : json_null());
 		json_object_set_new(o, "swap_bytes", p->running ? json_bytes(p->swap) : json_null());
 		json_array_append_new(list, o);
@@ -77,6 +75,8 @@ int live_print_json(const struct live *l, const struct live_levels *levels)
 	json_object_set_new(o, "map_bytes", json_bytes(l->map));
 	json_object_set_new(o, "pinned_bytes", json_bytes(l->pinned));
 	json_object_set_new(o, "device_bytes", json_bytes(l->device));
+	json_object_set_new(o, "pool_bytes", json_bytes(l->pool));
+	json_object_set_new(o, "pool_reserved_bytes", json_bytes(l->pool_reserved));
 	json_object_set_new(o, "resident_bytes", l->running ? json_bytes(l->rss) : json_null());
 	json_object_set_new(o, "swap_bytes", l->running ? json_bytes(l->swap) : json_null());
 	json_object_set_new(o, "steps", json_bytes(l->steps));

@@ -1,6 +1,6 @@
 /*
- * What a report has to complain of: memory that was refused or that the kernel killed for, and the causes. It is made of
- * the object that --json prints, as Markdown is.
+ * What a report has to complain of: memory that was refused or that the kernel killed for, and the causes. It is made
+ * of the object that --json prints, as Markdown is.
  */
 #include "analyzer/report/report.h"
 

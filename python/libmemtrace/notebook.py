@@ -5,7 +5,7 @@
     %memtrace report            # of the whole kernel so far
     %memtrace html              # the page, in the notebook
 
-The kernel must have been started under memtrace (`memtrace kernel install`). In another one cells run as they are, and nothing is said;
+The kernel must have been started under memtrace (`python -m libmemtrace.kernel install`). In another one cells run as they are, and nothing is said;
 %memtrace alone says so.
 """
 import os
@@ -30,7 +30,7 @@ class Magics(_Magics):
         words = shlex.split(line)
         if cell is None:
             if trace.directory() is None:
-                print("this kernel is not recorded: memtrace kernel install")
+                print("this kernel is not recorded: python -m libmemtrace.kernel install")
             else:
                 self._show(words or ["report"])
             return

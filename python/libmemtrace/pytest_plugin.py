@@ -33,6 +33,13 @@ MARKERS = (
     "limit_device_memory(limit, *, device=None): fail the test if it needs so much memory or more of a device",
 )
 
+try:
+    wrapper: Any = pytest.hookimpl(wrapper=True, tryfirst=True)
+except TypeError:  # a pytest before 7.4, which finds this plugin as well: no hook, no harm
+
+    def wrapper(function: Any) -> None:
+        return None
+
 
 # ---- what a filter_fn gets ------------------------------------------------------------------------------------
 
@@ -109,7 +116,13 @@ def _look(*words: str) -> Json:
 
 
 def _stack(frames: List[Json]) -> Stack:
-    return Stack(tuple(StackFrame(f.get("function") or "???", f.get("file") or f.get("library") or "???", f.get("line") or 0) for f in frames))
+    return Stack(tuple(StackFrame(_name(f), f.get("file") or f.get("library") or "???", f.get("line") or 0) for f in frames))
+
+
+def _name(frame: Json) -> str:
+    """Of Python its own name, without those of what it lies in."""
+    name = frame.get("function") or "???"
+    return str(name.rpartition(".")[2] if frame.get("language") == "python" else name)
 
 
 # ---- markers --------------------------------------------------------------------------------------------------
@@ -163,7 +176,7 @@ class Recorded:
         self.tests: List[Test] = []
         self.worker = os.environ.get("PYTEST_XDIST_WORKER")
 
-    @pytest.hookimpl(wrapper=True)
+    @wrapper
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> Iterator[Any]:
         markers = [m for m in pyfuncitem.iter_markers() if m.name in CHECKS]
         if not markers and not self.everything:
@@ -182,13 +195,13 @@ class Recorded:
                 gc.collect()
         finally:
             marks.phase_end(test.phase + test.nodeid)
-        if markers:
+        if markers and trace.directory() is not None:
             test.limits = [_check(marker, test.phase) for marker in markers]
-            failed = [limit for limit in test.limits if limit.exceeded]
+            failed = [limit for limit in test.limits if limit.exceeded or limit.measured_bytes is None]
+            for limit in failed:
+                pyfuncitem.add_report_section("call", "memtrace " + limit.marker, _section(limit))
             if failed:
-                for limit in failed:
-                    pyfuncitem.add_report_section("call", "memtrace " + limit.marker, _section(limit))
-                pytest.fail("\n".join(SAID[limit.marker] % (shown(limit.limit_bytes), shown(limit.measured_bytes or 0)) for limit in failed), pytrace=False)
+                pytest.fail("\n".join(map(_said, failed)), pytrace=False)
         return result
 
     def figures(self) -> List[Json]:
@@ -198,6 +211,13 @@ class Recorded:
             for key, value in said.get(test.phase, {}).items():
                 setattr(test, key, value)
         return [asdict(test) for test in self.tests]
+
+
+def _said(limit: Limit) -> str:
+    """A check that could not look must not pass."""
+    if limit.measured_bytes is None:
+        return "%s can't be checked: the trace can't be read" % limit.marker
+    return SAID[limit.marker] % (shown(limit.limit_bytes), shown(limit.measured_bytes))
 
 
 def _section(limit: Limit) -> str:
@@ -284,7 +304,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memtrace-pymalloc", action="store_true", help="leave Python's allocator in place: faster, but limit_leaks sees only blocks above 512 bytes")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@wrapper
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: List[str]) -> Iterator[Any]:
     """Before pytest captures its output: starts the same command again, under memtrace."""
     options = early_config.known_args_namespace

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The package libmemtrace without frameworks: silent and harmless where nothing is recorded; where something is, it finds the trace, asks the
+command about it, follows it and writes the page. tests/long/python_package.py has the real frameworks."""
+import ast
+import json
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import mt
+
+PACKAGE = os.path.join(mt.TOP, "python")
+ASK = """
+import json, os, sys, time
+import libmemtrace
+from libmemtrace import trace, training
+def hold():
+    return [bytearray(1 << 20) for _ in range(20)]
+loop = training.Training()
+loop.begin()
+loop.enter("load")
+kept = hold()
+loop.leave("load")
+loop.step(1)
+end = time.monotonic() + 60
+while libmemtrace.loaded() and loop.metrics().get("memtrace/heap_bytes", 0) < 20 << 20 and time.monotonic() < end:
+    time.sleep(0.1)
+numbers = loop.metrics()
+loop.end()
+print(json.dumps([libmemtrace.directory(), (trace.ask("peak", "-n", "1") or {}).get("host"), numbers, loop.page(sys.argv[1]), trace.text("peak", "-n", "1") is not None]))
+"""
+
+
+def run(how, *words):
+    return how([mt.python(), "-c", ASK, *words], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=120)
+
+
+def case_silent_without_the_library():
+    folder = mt.scratch("page")
+    done = run(mt.plain, folder)
+    mt.equal((done.status, done.err, json.loads(done.out)), (0, "", [None, None, {}, None, False]))
+    mt.equal(os.listdir(folder), [])
+
+
+def case_finds_its_own_trace():
+    folder = mt.scratch("page")
+    done = run(mt.shimmed, folder)
+    mt.equal((done.status, done.err), (0, ""), "%s" % done)
+    directory, host, numbers, page, text = json.loads(done.out)
+    mt.equal((os.path.realpath(directory), page, text), (os.path.realpath(done.trace.path), os.path.join(folder, "memtrace.html"), True))
+    mt.check(host["bytes"] >= 20 << 20, host)
+    mt.check(numbers["memtrace/heap_bytes"] >= 20 << 20 and numbers["memtrace/peak_heap_bytes"] >= numbers["memtrace/heap_bytes"], numbers)
+    with open(page, encoding="utf-8") as file:
+        mt.check(file.read(15).lower() == "<!doctype html>", page)
+    phases = {row["phase"] for row in done.trace.settle().json("timeline", "--by", "phase")["phases"]}
+    mt.check("load" in phases, phases)
+
+
+def case_one_implementation():
+    """scripts/memtrace.py is the module of marks, and says what the package says."""
+    mt.equal(os.path.realpath(os.path.join(mt.TOP, "scripts/memtrace.py")), os.path.join(PACKAGE, "libmemtrace/marks.py"))
+    names = mt.execute([mt.python(), "-c", "import libmemtrace, memtrace; print(sorted(set(memtrace.__all__) - set(libmemtrace.__all__)))"],
+                       env=mt.clean_env(PYTHONPATH=PACKAGE + ":" + os.path.join(mt.TOP, "scripts")))
+    mt.equal((names.out, names.err), ("[]\n", ""))
+
+
+def case_imports_nothing_of_others():
+    """A framework is imported by the module that is named after it alone, and every file is Python 3.8's."""
+    own = {"transformers": {"transformers"}, "lightning": {"lightning", "pytorch_lightning"}, "mindspore": {"mindspore"}, "notebook": {"IPython"}, "pytest_plugin": {"pytest"}}
+    for name in sorted(os.listdir(os.path.join(PACKAGE, "libmemtrace"))):
+        if not name.endswith(".py"):
+            continue
+        with open(os.path.join(PACKAGE, "libmemtrace", name), encoding="utf-8") as file:
+            tree = ast.parse(file.read(), feature_version=(3, 8))
+        found = {(alias.name if isinstance(node, ast.Import) else node.module).split(".")[0] for node in ast.walk(tree)
+                 if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level) for alias in node.names}
+        mt.equal(found - set(sys.stdlib_module_names), own.get(name[:-3], set()), name)
+
+
+def case_entry_points_are_in_the_wheel():
+    with open(os.path.join(mt.TOP, "python/pyproject.toml"), encoding="utf-8") as file:
+        text = file.read()
+    done = mt.execute([sys.executable, "-c", "import runpy; w = runpy.run_path(%r); print(w['entry_points']().decode())" % os.path.join(mt.TOP, "scripts/wheel")])
+    want = re.search(r'entry-points\.pytest11\]\n(\w+) = "([\w.]+)"', text)
+    mt.equal(done.out.split("\n")[:2], ["[pytest11]", "%s = %s" % want.groups()], "%s" % done)
+    module = want[2].replace(".", "/") + ".py"
+    mt.check(os.path.exists(os.path.join(PACKAGE, module)), module)
+
+
+mt.main()
