@@ -19,7 +19,7 @@
 enum { MOST_CASES = 16 };
 
 #define LEAK            "leak:"
-#define MOST_LEAST_WORK 4e5 /* requests times cases: of more the least device is not looked for */
+#define MOST_LEAST_WORK 4e5 /* requests times cases: of more it is looked for of the run alone, or not at all */
 
 struct whatif_options {
 	struct options common;
@@ -74,11 +74,12 @@ struct question {
 	/* the smallest device that would have done, of each pool: for the run itself, then for each case; NULL: too
 	 * much work */
 	uint64_t *least;
+	size_t least_count; /* of each pool */
 };
 
 static uint64_t least_of(const struct question *q, const struct replay *r, const struct replay_track *t, size_t number)
 {
-	return q->least ? q->least[(size_t)(t - r->tracks) * (q->count + 1) + number] : 0;
+	return number < q->least_count ? q->least[(size_t)(t - r->tracks) * q->least_count + number] : 0;
 }
 
 static struct replay_case *add_case(struct question *q, const char *name, const struct whatif_options *o)
@@ -488,12 +489,14 @@ static int find_least(struct replay *replay, const struct reader *r, const struc
 	uint64_t requests = 0;
 	for (size_t i = 0; i < replay->count; i++)
 		requests += replay->tracks[i].requests;
-	if ((double)requests * (double)(q->count + 1) > MOST_LEAST_WORK)
-		return 0;
+	size_t count = (double)requests * (double)(q->count + 1) <= MOST_LEAST_WORK ? q->count + 1
+		       : (double)requests <= MOST_LEAST_WORK			    ? 1
+											    : 0;
 	memcpy(cases + 1, q->cases, q->count * sizeof(*cases));
 	all.cases = cases;
-	q->least = calloc((q->count + 1) * (replay->count + 1), sizeof(*q->least));
-	return q->least ? replay_least(replay, r, &all, q->count + 1, q->least) : error_memory();
+	q->least = calloc(count * replay->count + 1, sizeof(*q->least));
+	q->least_count = q->least ? count : 0;
+	return !q->least ? error_memory() : count ? replay_least(replay, r, &all, count, q->least) : 0;
 }
 
 /* A run in which something failed may have gone on. */

@@ -527,7 +527,7 @@ static bool failed_silently(const struct track *t)
 static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,
 			const struct mt_ext_device *x);
 
-/* What was asked for is known since torch_npu 2.9; before, what the driver was asked for is the most that it can have
+/* What was asked for is known since torch_npu 2.10; before, what the driver was asked for is the most that it can have
  * been. */
 static int note_silent_failure(struct pass *pass, const struct process *p, const struct mt_event *s,
 			       const struct mt_ext_device *x)
