@@ -51,6 +51,8 @@ struct replay_segments {
 	size_t capture_count, capture_room;
 	struct owner *owners;
 	size_t owner_room;
+	uint64_t last;     /* the latest segment's address */
+	unsigned up, down; /* how many lay above the one before, how many below */
 	bool learnt;
 };
 
@@ -72,6 +74,7 @@ struct place {
 /* The driver under a case: a card of so many bytes, which others have a part of. */
 struct card {
 	uint64_t used, room, next, next_range;
+	bool down; /* each segment below the one before, as the run's driver did */
 };
 
 /* Number 0 is the run itself, the others are the cases. */
@@ -119,6 +122,11 @@ struct pass {
 	size_t stages; /* of each track */
 };
 
+static struct replay_track *facts_of(const struct track *t)
+{
+	return &t->pass->out->tracks[t->number];
+}
+
 /* ---- the driver of the run ------------------------------------------------------------------------------- */
 
 static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool pools)
@@ -145,6 +153,14 @@ static struct deed *find_deed(struct track *t, enum deed_kind kind, uint64_t add
 	return NULL;
 }
 
+/* Where free blocks are taken in order of addresses it matters how the driver goes on. */
+static void note_direction(struct replay_segments *g, uint64_t addr)
+{
+	g->up += g->last && addr > g->last;
+	g->down += g->last && addr < g->last;
+	g->last = addr;
+}
+
 /* A segment: as in the run, or refused as there. Some failures name no size. */
 static uint64_t take_segment(struct track *t, uint64_t bytes)
 {
@@ -158,6 +174,7 @@ static uint64_t take_segment(struct track *t, uint64_t bytes)
 	d->matched = true;
 	if (d->kind == DEED_FAIL)
 		return 0;
+	note_direction(facts_of(t)->segments, d->addr);
 	HASH_FIND(hh, t->places, &d->addr, sizeof(d->addr), place);
 	if (place) {
 		place->pools = true;
@@ -232,6 +249,8 @@ static uint64_t card_take(void *arg, uint64_t at, uint64_t bytes)
 	c->used += bytes;
 	if (at)
 		return at;
+	if (c->down)
+		return (c->next -= bytes + GAP);
 	at = c->next;
 	c->next += bytes + GAP;
 	return at;
@@ -253,11 +272,6 @@ static void card_give_back(void *arg, uint64_t addr, uint64_t bytes)
 }
 
 /* ---- tracks ----------------------------------------------------------------------------------------------- */
-
-static struct replay_track *facts_of(const struct track *t)
-{
-	return &t->pass->out->tracks[t->number];
-}
 
 static struct replay_outcome *outcome_of(const struct track *t, size_t stage)
 {
@@ -361,6 +375,7 @@ static int start_stage(struct track *t, size_t i)
 					 : device > f->outside ? device - f->outside
 							       : 0,
 				 .next = SEGMENTS,
+				 .down = f->segments->down > f->segments->up,
 				 .next_range = RANGES };
 	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
@@ -940,6 +955,7 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
 {
 	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
+	pass->out->folded |= s->kind == MT_FOLD;
 	if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
 		return 0;
 	if (x->class != MT_CLASS_POOL)
