@@ -312,10 +312,12 @@ static void print_growth(const struct question *q, const struct replay_track *t,
 	if (!g.grows || o->refused.request)
 		return;
 	char *when = g.until.ever ? forecast_text(g.until.x, g.until.low, g.until.high) : NULL;
-	output_fit_line(STYLE_NONE,
-			output_format("  %s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s",
-				      q->cases[best].name, BYTES((uint64_t)g.rate), unit, when ? ", so until " : "",
-				      when ? unit : "", when ? " " : "", when ? when : ""));
+	char *line = output_format("%s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s",
+				   q->cases[best].name, BYTES((uint64_t)g.rate), unit, when ? ", so until " : "",
+				   when ? unit : "", when ? " " : "", when ? when : "");
+	print("  ");
+	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
+	free(line);
 	free(when);
 }
 

@@ -69,10 +69,9 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 		found.stepped = p->source != LOOP_NONE;
 		found.rate = g.rate;
 		if (found.grows && o->room != UINT64_MAX)
-			found.until =
-				owner_growth_ahead(p, track, &g,
-						   (struct forecast_room){ .limit = (double)less(o->room, unusable),
-									   .doubt = (double)unusable });
+			found.until = owner_growth_ahead(p, track, &g,
+							 (struct forecast_room){ .limit = (double)less(o->room, unusable / 2),
+										 .doubt = (double)unusable });
 	}
 	return found;
 }

@@ -536,7 +536,7 @@ static bool failed_silently(const struct track *t)
 	unsigned failed = 0;
 	for (size_t i = 0; i < t->deed_count; i++)
 		failed += t->deeds[i].kind == DEED_FAIL;
-	return facts_of(t)->framework.kind == FRAMEWORK_TORCH_NPU && failed > 1;
+	return facts_of(t)->framework.kind == FRAMEWORK_TORCH_NPU && facts_of(t)->requests && failed > 1;
 }
 
 static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,

@@ -1,6 +1,6 @@
 /*
- * A pool of PyTorch's with COUNT requests, of which at most ALIVE are alive: what memtrace whatif is measured on. Blocks
- * lie where the replay's own model puts them, so that the trace is one of a run that did so.
+ * A pool of PyTorch's with COUNT requests, of which at most ALIVE are alive: what memtrace whatif is measured on.
+ * Blocks lie where the replay's own model puts them, so that the trace is one of a run that did so.
  *
  *   requests COUNT [ALIVE [SEED]]
  *

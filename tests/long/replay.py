@@ -50,6 +50,18 @@ def case_what_is_advised_helps():
                  "%s is advised (it came to %s, without it to %s): %s" % (setting, real.account, done.account, verdict["advice"]))
 
 
+def case_until_when():
+    """A leak on a larger card: it goes on until about the step at which it fails there."""
+    done = trials.run("leak_hooks")
+    outcome, = replays.whatif(done.trace, "--alloc-conf", "expandable_segments:False", "--device-memory", "520M")["settings"]
+    real = trials.run("leak_hooks", traced=False, devices="520M").account["units"]
+    mt.check(done.account["units"] < real < done.account["of"], "it comes further there, and fails: %d" % real)
+    mt.between(outcome["goes_on"]["until_low"], real, outcome["goes_on"]["until_high"], "the step: %s" % outcome["goes_on"])
+    mt.between(0.9 * real, outcome["goes_on"]["until"], 1.1 * real, "most likely")
+    text = done.trace.tool("whatif", "--alloc-conf", "expandable_segments:False", "--device-memory", "520M").out
+    mt.check(re.search(r"fits up to the recorded end; goes on to grow 3\.7 MiB a step, so until\s+step %d" % outcome["goes_on"]["until"], text), text)
+
+
 def case_without_copies():
     """The run fits without what the report calls copies, and gets through when it drops them."""
     done = trials.run("copies_cast")
