@@ -1,6 +1,7 @@
 /*
  * PyTorch's caching allocator for CUDA devices, or torch_npu's for Ascend, made again: each request gets the block that
- * the allocator would have given it, and the driver is asked for what the allocator would have asked for. One pool is one device of one process.
+ * the allocator would have given it, and the driver is asked for what the allocator would have asked for. One pool is
+ * one device of one process.
  *
  * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.1 and later, backend native:
  * - A request is rounded up to 512 bytes, or to a fraction of a power of two (roundup_power2_divisions).

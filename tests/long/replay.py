@@ -59,7 +59,7 @@ def case_until_when():
     mt.between(outcome["goes_on"]["until_low"], real, outcome["goes_on"]["until_high"], "the step: %s" % outcome["goes_on"])
     mt.between(0.9 * real, outcome["goes_on"]["until"], 1.1 * real, "most likely")
     text = done.trace.tool("whatif", "--alloc-conf", "expandable_segments:False", "--device-memory", "520M").out
-    mt.check(re.search(r"fits up to the recorded end; goes on to grow 3\.7 MiB a step, so until\s+step %d" % outcome["goes_on"]["until"], text), text)
+    mt.check(re.search(r"fits up to the recorded end; goes on to grow 3\.7 MiB a step, so until\s+step %d" % round(outcome["goes_on"]["until"]), text), text)
 
 
 def case_without_copies():
