@@ -148,7 +148,7 @@ def table(lines):
         cells = [[equal for mib, equal in found.get(name, []) if mib == card] for card in (replays.ROOM, replays.SHORT)]
         rows.append("| %s | %s |" % (name, " | ".join("%d | %d" % (len(cell), sum(cell)) for cell in cells)))
     rows += ["", "| program, as it was | requests | each of them as replayed |", "|---|---|---|"]
-    for name, requests, said in re.findall(r"^program (\w+): (\d+) requests, (.*)$", lines, re.M):
+    for name, requests, said in re.findall(r"^program (\w+): ([1-9]\d*) requests, (.*)$", lines, re.M):
         rows.append("| %s | %s | %s |" % (name, format(int(requests), ","), "yes" if said == "equal" else "no"))
     return rows
 
