@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))  # behind, as it has a gpu.py, too
 import gpu
 import mt
 import replays
-import trace as writer
 from replays import EXPANDABLE, ROOM, ROUNDED, SHORT, SPLIT, run, whatif
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))  # now, as it has a gpu.py of its own
+import trace as writer
 
 
 @mt.variants((None, SHORT), (EXPANDABLE, SHORT), (ROUNDED, ROOM))  # tests/long/replay.py has more
