@@ -1083,7 +1083,9 @@ int replay_more(struct replay *out, const struct reader *first, const struct rep
 		out->tracks[i].outcomes = outcomes;
 	}
 	out->case_count = q->case_count;
-	return pass_again(out, first, q, q->case_count + 1);
+	int e = pass_again(out, first, q, q->case_count + 1);
+	keep_pools(out); /* what is no pool was listed anew, behind the others */
+	return e;
 }
 
 /* Which of two blocks of one size serves differs by version, and the trace does not have that: where the order of newer
