@@ -17,7 +17,7 @@ struct bracket {
 struct probe {
 	const struct replay *replay;
 	const struct bracket *brackets; /* of this case; one of each pool, `stride` apart */
-	size_t stride, pools; /* pools: that have one */
+	size_t stride, pools;           /* pools: that have one */
 	unsigned number;
 };
 
