@@ -20,7 +20,7 @@
 enum { MOST_CASES = 16 };
 
 #define LEAK            "leak:"
-#define MOST_LEAST_WORK 4e5 /* requests times cases: of more the least device is not looked for */
+#define MOST_LEAST_WORK 4e5 /* requests times cases: of more it is looked for of the run alone, or not at all */
 
 struct whatif_options {
 	struct options common;
@@ -35,7 +35,8 @@ static const struct option_row rows[] = {
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
 	  "without the blocks of FILE:LINE, of stacks with a frame that matches a regex; leak:N: of the Nth leak that "
-	  "memtrace leaks has in pools; copies: of the same weights", 0 },
+	  "memtrace leaks has in pools; copies: of the same weights",
+	  0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	{ "host", 0, "SETTING", OPTION_STRING, offsetof(struct whatif_options, host),
@@ -78,11 +79,12 @@ struct question {
 	/* the smallest device that would have done, of each pool: for the run itself, then for each case; NULL: too
 	 * much work */
 	uint64_t *least;
+	size_t least_count; /* of each pool */
 };
 
 static uint64_t least_of(const struct question *q, const struct replay *r, const struct replay_track *t, size_t number)
 {
-	return q->least ? q->least[(size_t)(t - r->tracks) * (q->count + 1) + number] : 0;
+	return number < q->least_count ? q->least[(size_t)(t - r->tracks) * q->least_count + number] : 0;
 }
 
 static struct replay_case *add_case(struct question *q, const char *name, const struct whatif_options *o)
@@ -265,15 +267,25 @@ static int by_use(const void *a, const void *b)
 	       (x->figures.most_reserved < y->figures.most_reserved);
 }
 
-static void print_differs(const struct selection *v, const struct replay_track *t)
+/* Why blocks may be missing, or NULL. */
+static const char *missing_text(const struct replay *r, const struct process *p)
 {
+	return r->folded                            ? "the disk limit left events out of the trace"
+	       : p->lost_events || p->skipped_slots ? "events were lost"
+						    : NULL;
+}
+
+static void print_differs(const struct selection *v, const struct replay *r, const struct replay_track *t)
+{
+	const char *missing = missing_text(r, t->process);
 	char *place = place_of(v, t->process, &t->differs);
 	output_fit_line(
 		STYLE_BAD,
 		output_format("  not modelled: request %s of %s got another block than the replay says (%s at %s);",
 			      COUNT(t->differs.request), COUNT(t->requests), place ? place : "",
 			      DURATION(t->differs.ns)));
-	output_fit_line(STYLE_BAD, output_format("  of other settings nothing can be said"));
+	output_fit_line(STYLE_BAD, output_format("  %s%sof other settings nothing can be said", missing ? missing : "",
+						 missing ? ", so " : ""));
 	free(place);
 }
 
@@ -304,10 +316,12 @@ static void print_growth(const struct question *q, const struct replay_track *t,
 	if (!g.grows || o->refused.request)
 		return;
 	char *when = g.until.ever ? forecast_text(g.until.x, g.until.low, g.until.high) : NULL;
-	output_fit_line(STYLE_NONE,
-			output_format("  %s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s", q->cases[best].name,
-				      BYTES((uint64_t)g.rate), unit, when ? ", so until " : "", when ? unit : "",
-				      when ? " " : "", when ? when : ""));
+	char *line = output_format("%s: fits up to the recorded end; goes on to grow %s a %s%s%s%s%s",
+				   q->cases[best].name, BYTES((uint64_t)g.rate), unit, when ? ", so until " : "",
+				   when ? unit : "", when ? " " : "", when ? when : "");
+	print("  ");
+	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
+	free(line);
 	free(when);
 }
 
@@ -315,8 +329,8 @@ static void print_outcomes(const struct selection *v, const struct replay *r, co
 			   const struct question *q)
 {
 	static const struct column columns[] = {
-		{ "setting", LEFT, false },  { "reserved", RIGHT, false },   { "in use", RIGHT, false },
-		{ "retries", RIGHT, false }, { "needs", RIGHT, false }, { "does it fit?", LEFT, true },
+		{ "setting", LEFT, false },  { "reserved", RIGHT, false }, { "in use", RIGHT, false },
+		{ "retries", RIGHT, false }, { "needs", RIGHT, false },    { "does it fit?", LEFT, true },
 	};
 	size_t order[MOST_CASES], count = rank(t, q, order);
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]), 2);
@@ -369,7 +383,7 @@ static void print_track(const struct selection *v, const struct replay *r, const
 	output_fit_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
 	free(framework);
 	if (t->differs.request) {
-		print_differs(v, t);
+		print_differs(v, r, t);
 		return;
 	}
 	output_fit_line(STYLE_NONE,
@@ -469,7 +483,7 @@ static json_t *json_track(const struct selection *v, const struct replay *r, con
 	json_object_set_new(o, "run", json_outcome(v, q, t, NULL, &t->run, least_of(q, r, t, 0)));
 	for (size_t i = 0; i < q->count && !t->differs.request && !t->unmodelled; i++)
 		json_array_append_new(list, json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i],
-							least_of(q, r, t, i + 1)));
+							 least_of(q, r, t, i + 1)));
 	json_object_set_new(o, "settings", list);
 	return o;
 }
@@ -485,19 +499,22 @@ static bool is_wanted(const struct selection *v, const struct replay_track *t)
 }
 
 /* The run itself first, then the smallest devices, then the cases. */
-static int find_least(struct replay *replay, const struct reader *r, const struct replay_query *query, struct question *q)
+static int find_least(struct replay *replay, const struct reader *r, const struct replay_query *query,
+		      struct question *q)
 {
 	struct replay_case cases[MOST_CASES + 1] = { { .own = true } };
 	struct replay_query all = *query;
 	uint64_t requests = 0;
 	for (size_t i = 0; i < replay->count; i++)
 		requests += replay->tracks[i].requests;
-	if ((double)requests * (double)(q->count + 1) > MOST_LEAST_WORK)
-		return 0;
+	size_t count = (double)requests * (double)(q->count + 1) <= MOST_LEAST_WORK ? q->count + 1
+		       : (double)requests <= MOST_LEAST_WORK                        ? 1
+										    : 0;
 	memcpy(cases + 1, q->cases, q->count * sizeof(*cases));
 	all.cases = cases;
-	q->least = calloc((q->count + 1) * (replay->count + 1), sizeof(*q->least));
-	return q->least ? replay_least(replay, r, &all, q->count + 1, q->least) : error_memory();
+	q->least = calloc(count * replay->count + 1, sizeof(*q->least));
+	q->least_count = q->least ? count : 0;
+	return !q->least ? error_memory() : count ? replay_least(replay, r, &all, count, q->least) : 0;
 }
 
 /* A run in which something failed may have gone on. */
@@ -555,7 +572,8 @@ static int whatif(struct selection *v)
 			print_track(v, &replay, &replay.tracks[i], &q);
 	}
 	if (!e && !shown && !v->options->json)
-		print("no blocks of PyTorch's caching allocator in this trace\n");
+		print("no blocks of PyTorch's caching allocator in %s\n",
+		      replay.folded || !reader_complete(v->reader) ? "what is left of this trace" : "this trace");
 	if (!e && v->options->json) {
 		json_t *root = json_object();
 		json_object_set_new(root, "version", json_integer(1));

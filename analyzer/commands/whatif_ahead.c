@@ -68,11 +68,11 @@ struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct
 		found.grows = growth_is_steady(&g) && g.rate > 0;
 		found.stepped = p->source != LOOP_NONE;
 		found.rate = g.rate;
+		/* of what lies unused some will serve */
+		const struct forecast_room room = { .limit = (double)less(o->room, unusable / 2),
+						    .doubt = (double)unusable };
 		if (found.grows && o->room != UINT64_MAX)
-			found.until = owner_growth_forecast_to(p, track, &g,
-							 (struct forecast_room){
-								 .limit = (double)less(o->room, unusable),
-								 .doubt = (double)unusable });
+			found.until = owner_growth_forecast_to(p, track, &g, room);
 	}
 	return found;
 }

@@ -1,5 +1,5 @@
-/* What memtrace whatif needs of the rest of the program: what a run would have come to behind its recorded end, and which
- * blocks a leak is. */
+/* What memtrace whatif needs of the rest of the program: what a run would have come to behind its recorded end, and
+ * which blocks a leak or copies are. */
 #ifndef MT_COMMANDS_WHATIF_AHEAD_H
 #define MT_COMMANDS_WHATIF_AHEAD_H
 

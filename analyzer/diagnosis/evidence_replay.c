@@ -39,6 +39,13 @@ static struct evidence_setting *setting_named(struct evidence_replay *r, const c
 	return &r->settings[r->count++];
 }
 
+/* torch_npu ends with an error where these are set together. */
+static bool is_refused(const struct replay_track *t, const struct cuda_pool_settings *s)
+{
+	return t->framework.kind == FRAMEWORK_TORCH_NPU && s->expandable &&
+	       (s->max_split_bytes != UINT64_MAX || s->gc_threshold > 0);
+}
+
 /* Of one more pool on the device. */
 static void add_outcome(struct evidence_replay *r, const struct replay_track *t, const struct replay_case *c,
 			const struct replay_outcome *o, bool failed)
@@ -50,7 +57,8 @@ static void add_outcome(struct evidence_replay *r, const struct replay_track *t,
 		return;
 	}
 	struct cuda_pool_settings settings;
-	if (replay_case_settings(t, c, 0, &settings) || replay_same_settings(&settings, &t->settings))
+	if (replay_case_settings(t, c, 0, &settings) || replay_same_settings(&settings, &t->settings) ||
+	    is_refused(t, &settings))
 		return;
 	struct evidence_setting *s = setting_named(r, c->name);
 	s->fits &= fits;

@@ -9,9 +9,9 @@
 #define KIB 1024ull
 #define MIB (1024 * KIB)
 
-#define BLOCK_STEP     512ull       /* blocks are multiples */
-#define SMALL_MOST     MIB          /* requests up to it are small */
-#define SMALL_SEGMENT  (2 * MIB)    /* also the page of a small expandable segment */
+#define BLOCK_STEP     512ull    /* blocks are multiples */
+#define SMALL_MOST     MIB       /* requests up to it are small */
+#define SMALL_SEGMENT  (2 * MIB) /* also the page of a small expandable segment */
 #define HUGE_PAGE      (1024 * MIB)
 #define ALIGNED_LEAST  (2 * MIB)    /* from here on blocks in expandable segments are aligned */
 #define OWN_LEAST      (10 * MIB)   /* from here on a request has a segment of its own size */

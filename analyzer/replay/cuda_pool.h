@@ -1,6 +1,7 @@
 /*
- * PyTorch's caching allocator for CUDA devices, or torch_npu's for Ascend, made again: each request gets the block that the allocator would have
- * given it, and the driver is asked for what the allocator would have asked for. One pool is one device of one process.
+ * PyTorch's caching allocator for CUDA devices, or torch_npu's for Ascend, made again: each request gets the block that
+ * the allocator would have given it, and the driver is asked for what the allocator would have asked for. One pool is
+ * one device of one process.
  *
  * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.1 and later, backend native:
  * - A request is rounded up to 512 bytes, or to a fraction of a power of two (roundup_power2_divisions).
@@ -35,10 +36,10 @@ struct cuda_pool_settings {
 	bool oldest_first;
 	/* blocks from here on are not split; UINT64_MAX = none are that large */
 	uint64_t max_split_bytes;
-	uint64_t most_rounding;  /* bytes that such a block may be larger than its request */
-	uint64_t large_segment;  /* of large requests that have none of their own */
-	uint64_t large_page;     /* of an expandable segment for large requests; 0 = as large_segment */
-	uint64_t aligned;        /* where blocks of 2 MiB and more begin in expandable segments; 0 = anywhere */
+	uint64_t most_rounding; /* bytes that such a block may be larger than its request */
+	uint64_t large_segment; /* of large requests that have none of their own */
+	uint64_t large_page;    /* of an expandable segment for large requests; 0 = as large_segment */
+	uint64_t aligned;       /* where blocks of 2 MiB and more begin in expandable segments; 0 = anywhere */
 	/* of each power of two from 1 MiB to 32 GiB, and what lies beyond; 0 and 1 = none */
 	uint32_t divisions[ROUNDUP_INTERVALS];
 	double gc_threshold;    /* of allowed_bytes; 0 = no garbage collection. Needs a limit */
@@ -46,16 +47,20 @@ struct cuda_pool_settings {
 };
 
 #define CUDA_POOL_DEFAULTS \
-	((struct cuda_pool_settings){ \
-		.oldest_first = true, .max_split_bytes = UINT64_MAX, .most_rounding = 20ull << 20, \
-		.large_segment = 20ull << 20, .allowed_bytes = UINT64_MAX })
+	((struct cuda_pool_settings){ .oldest_first = true, \
+				      .max_split_bytes = UINT64_MAX, \
+				      .most_rounding = 20ull << 20, \
+				      .large_segment = 20ull << 20, \
+				      .allowed_bytes = UINT64_MAX })
 
 /* torch_npu's allocator is a copy that went its own way (torch_npu/csrc/core/npu/NPUCachingAllocator.cpp). It also adds
  * 32 bytes to a request, which is what the pool is asked for here. */
 #define NPU_POOL_DEFAULTS \
-	((struct cuda_pool_settings){ \
-		.max_split_bytes = UINT64_MAX, .most_rounding = 20ull << 20, .large_segment = 20ull << 20, \
-		.aligned = 16384, .allowed_bytes = UINT64_MAX })
+	((struct cuda_pool_settings){ .max_split_bytes = UINT64_MAX, \
+				      .most_rounding = 20ull << 20, \
+				      .large_segment = 20ull << 20, \
+				      .aligned = 16384, \
+				      .allowed_bytes = UINT64_MAX })
 
 /* What lies below the pool. */
 struct cuda_pool_driver {

@@ -11,7 +11,7 @@ struct framework {
 	char version[24]; /* "2.13.0"; "" = not known */
 };
 
-/* On a device of that backend. The version is read from version.py beside the library that the process had loaded, where
+/* On a device of that backend. The version is read from version.py beside the library that the process had loaded, if
  * that file is not younger than the process; `files` false: nothing outside of the trace is opened. */
 struct framework framework_of(const struct process *p, uint32_t backend, bool files);
 

@@ -17,7 +17,7 @@ struct bracket {
 struct probe {
 	const struct replay *replay;
 	const struct bracket *brackets; /* of this case; one of each pool, `stride` apart */
-	size_t stride;
+	size_t stride, pools;           /* pools: that have one */
 	unsigned number;
 };
 
@@ -44,7 +44,8 @@ static uint64_t size_of(const struct bracket *b, unsigned number)
 static uint64_t probe_card(void *arg, const struct replay_track *t)
 {
 	const struct probe *p = arg;
-	return size_of(&p->brackets[(size_t)(t - p->replay->tracks) * p->stride], p->number);
+	const size_t pool = (size_t)(t - p->replay->tracks);
+	return pool < p->pools ? size_of(&p->brackets[pool * p->stride], p->number) : STEP;
 }
 
 static bool fits(const struct replay_track *t, const struct replay_outcome *o)
@@ -87,7 +88,7 @@ static int probe_all(struct replay *r, const struct reader *first, const struct 
 	int e = cases && probes ? 0 : error_memory();
 	for (size_t i = 0; i < count * PROBES && !e; i++) {
 		cases[i] = q->cases[i / PROBES];
-		probes[i] = (struct probe){ r, &brackets[i / PROBES], count, i % PROBES };
+		probes[i] = (struct probe){ r, &brackets[i / PROBES], count, r->count, i % PROBES };
 		cases[i].card = probe_card;
 		cases[i].card_arg = &probes[i];
 	}

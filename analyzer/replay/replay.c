@@ -51,6 +51,8 @@ struct replay_segments {
 	size_t capture_count, capture_room;
 	struct owner *owners;
 	size_t owner_room;
+	uint64_t last;     /* the latest segment's address */
+	unsigned up, down; /* how many lay above the one before, how many below */
 	bool learnt;
 };
 
@@ -72,6 +74,7 @@ struct place {
 /* The driver under a case: a card of so many bytes, which others have a part of. */
 struct card {
 	uint64_t used, room, next, next_range;
+	bool down; /* each segment below the one before, as the run's driver did */
 };
 
 /* Number 0 is the run itself, the others are the cases. */
@@ -119,6 +122,11 @@ struct pass {
 	size_t pools; /* of each track */
 };
 
+static struct replay_track *facts_of(const struct track *t)
+{
+	return &t->pass->out->tracks[t->number];
+}
+
 /* ---- the driver of the run ------------------------------------------------------------------------------- */
 
 static int put_place(struct track *t, uint64_t addr, uint64_t bytes, bool segment)
@@ -145,6 +153,14 @@ static struct driver_call *find_call(struct track *t, enum driver_call_kind kind
 	return NULL;
 }
 
+/* Where free blocks are taken in order of addresses it matters how the driver goes on. */
+static void note_direction(struct replay_segments *g, uint64_t addr)
+{
+	g->up += g->last && addr > g->last;
+	g->down += g->last && addr < g->last;
+	g->last = addr;
+}
+
 /* A segment: as in the run, or refused as there. Some failures name no size. */
 static uint64_t take_segment(struct track *t, uint64_t bytes)
 {
@@ -158,6 +174,7 @@ static uint64_t take_segment(struct track *t, uint64_t bytes)
 	d->matched = true;
 	if (d->kind == CALL_FAIL)
 		return 0;
+	note_direction(facts_of(t)->segments, d->addr);
 	HASH_FIND(hh, t->places, &d->addr, sizeof(d->addr), place);
 	if (place) {
 		place->segment = true;
@@ -232,6 +249,8 @@ static uint64_t card_take(void *arg, uint64_t at, uint64_t bytes)
 	c->used += bytes;
 	if (at)
 		return at;
+	if (c->down)
+		return (c->next -= bytes + GAP);
 	at = c->next;
 	c->next += bytes + GAP;
 	return at;
@@ -253,11 +272,6 @@ static void card_give_back(void *arg, uint64_t addr, uint64_t bytes)
 }
 
 /* ---- tracks ----------------------------------------------------------------------------------------------- */
-
-static struct replay_track *facts_of(const struct track *t)
-{
-	return &t->pass->out->tracks[t->number];
-}
 
 static struct replay_outcome *outcome_of(const struct track *t, size_t stage)
 {
@@ -361,6 +375,7 @@ static int start_stage(struct track *t, size_t i)
 					 : device > f->outside ? device - f->outside
 							       : 0,
 				 .next = SEGMENTS,
+				 .down = f->segments->down > f->segments->up,
 				 .next_range = RANGES };
 	s->driver = i ? (struct cuda_pool_driver){ &s->card, card_take, card_reserve, card_give_back, device }
 		      : (struct cuda_pool_driver){ t, run_take, run_reserve, run_give_back, device };
@@ -521,13 +536,13 @@ static bool failed_silently(const struct track *t)
 	unsigned failed = 0;
 	for (size_t i = 0; i < t->call_count; i++)
 		failed += t->calls[i].kind == CALL_FAIL;
-	return facts_of(t)->framework.kind == FRAMEWORK_TORCH_NPU && failed > 1;
+	return facts_of(t)->framework.kind == FRAMEWORK_TORCH_NPU && facts_of(t)->requests && failed > 1;
 }
 
 static int note_request(struct pass *pass, const struct process *p, const struct mt_event *s,
 			const struct mt_ext_device *x);
 
-/* What was asked for is known since torch_npu 2.9; before, what the driver was asked for is the most that it can have
+/* What was asked for is known since torch_npu 2.10; before, what the driver was asked for is the most that it can have
  * been. */
 static int note_silent_failure(struct pass *pass, const struct process *p, const struct mt_event *s,
 			       const struct mt_ext_device *x)
@@ -940,6 +955,7 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
 {
 	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
+	pass->out->folded |= s->kind == MT_FOLD;
 	if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
 		return 0;
 	if (x->class != MT_CLASS_POOL)
@@ -1065,7 +1081,9 @@ int replay_more(struct replay *out, const struct reader *first, const struct rep
 		out->tracks[i].outcomes = outcomes;
 	}
 	out->case_count = q->case_count;
-	return pass_again(out, first, q, q->case_count + 1);
+	int e = pass_again(out, first, q, q->case_count + 1);
+	keep_pools(out); /* what is no pool was listed anew, behind the others */
+	return e;
 }
 
 /* Which of two blocks of one size serves differs by version, and the trace does not have that: where the order of newer

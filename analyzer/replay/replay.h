@@ -21,9 +21,9 @@ struct replay_track;
 /* One question. */
 struct replay_case {
 	const char *name;
-	bool own;                   /* the settings of the run, else those that nobody has set: */
-	const char *conf;           /* ... and these words on top, which replay_settings() takes; NULL = none */
-	uint64_t device_bytes;      /* of another card; 0 = as it was */
+	bool own;              /* the settings of the run, else those that nobody has set: */
+	const char *conf;      /* ... and these words on top, which replay_settings() takes; NULL = none */
+	uint64_t device_bytes; /* of another card; 0 = as it was */
 	/* the same for each pool of its own, asked with card_arg; NULL = device_bytes */
 	uint64_t (*card)(void *arg, const struct replay_track *t);
 	void *card_arg;
@@ -82,6 +82,7 @@ struct replay {
 	struct replay_track *tracks;
 	size_t count;
 	size_t room;
+	bool folded;       /* events are left out of the trace */
 	size_t case_count; /* replayed; fewer than asked for where that is too much work */
 };
 

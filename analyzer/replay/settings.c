@@ -130,7 +130,10 @@ static int set_interval(const struct words *w, const char *key, char *pair, unsi
 	    (n > 0 && !is_power((uint64_t)n)))
 		return e ? e : is_wrong(key, pair, "sizes and divisions are powers of two");
 	const bool beyond = *pair == '>';
-	const unsigned begin = beyond ? *next - (w->settings->old_lists && *next) : *next ? at : 0, end = beyond ? ROUNDUP_INTERVALS : at + 1;
+	const unsigned begin = beyond  ? *next - (w->settings->old_lists && *next)
+			       : *next ? at
+				       : 0,
+		       end = beyond ? ROUNDUP_INTERVALS : at + 1;
 	for (unsigned i = begin; i < end; i++)
 		w->settings->divisions[i] = (uint32_t)n;
 	*next = end;

@@ -1,6 +1,6 @@
 /*
- * A pool of PyTorch's with COUNT requests, of which at most ALIVE are alive: what memtrace whatif is measured on. Blocks
- * lie where the replay's own model puts them, so that the trace is one of a run that did so.
+ * A pool of PyTorch's with COUNT requests, of which at most ALIVE are alive: what memtrace whatif is measured on.
+ * Blocks lie where the replay's own model puts them, so that the trace is one of a run that did so.
  *
  *   requests COUNT [ALIVE [SEED]]
  *
@@ -13,8 +13,8 @@
 struct device {
 	int8_t type, index;
 };
-void report(void *p, int64_t size, size_t allocated, size_t reserved, struct device d) __asm__(
-	"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void report(void *p, int64_t size, size_t allocated, size_t reserved,
+	    struct device d) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 size_t round_up(size_t bytes) __asm__(
 	"_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm");
 

@@ -109,14 +109,16 @@ def traces():
 
 @functools.lru_cache(None)
 def replayed():
-    """Runs with failures, of which each setting would spare the program some and bring others. The battery has a module of the same name."""
+    """Runs with failures, of which each setting would spare the program some and bring others, and one that leaks. The battery has a module of the same name."""
     spec = importlib.util.spec_from_file_location("devices", os.path.join(mt.TOP, "tests/lib/gpu.py"))
     gpu, out = importlib.util.module_from_spec(spec), []
     spec.loader.exec_module(gpu)
     for setting in ("expandable_segments:True", "expandable_segments:False"):
         done = gpu.run([gpu.python(), os.path.join(gpu.SCENARIOS, "requests.py"), "1", "3000"], env={"PYTORCH_CUDA_ALLOC_CONF": setting}, devices="640M")
         out.append(done.trace.settle().path)
-    return out
+    leak = gpu.run([gpu.python(), os.path.join(mt.TOP, "tests/trials/leak_hooks.py")], env={"MEMTRACE_PAUSED": "1", "PYTHONPATH": gpu.SCENARIOS},
+                   devices="420M", context="48M")
+    return out + [leak.trace.settle().path]
 
 
 def objects(path, command, options):

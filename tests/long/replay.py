@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """tests/cases/replay.py on 20 programs: each replayed as it was run, and under six settings on two cards, against real runs there.
 
-usage: replay.py [CASE...] | --table [PROGRAMS]    asks all of it once and writes the tables in docs/whatif.md, of so many programs"""
+usage: replay.py [CASE...]
+       replay.py --run [PROGRAMS] > LOG    asks all of it once, of so many programs, a line for each
+       replay.py --table LOG               writes the tables in docs/whatif.md from such lines"""
 # serial
 # timeout: 3600
 import os
+import re
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
 import replays
+import trials
 
 SETTINGS = (replays.EXPANDABLE, replays.ROUNDED, replays.SPLIT, "max_split_size_mb:200", "roundup_power2_divisions:[16:2,>:4]",
             "expandable_segments:True,roundup_power2_divisions:4")
@@ -43,6 +47,50 @@ def case_without(seed):
     for mib in (replays.ROOM, replays.SHORT):
         said, real = replays.without(mib, seed=seed)
         mt.equal(said, real, "without what it keeps, on %d MiB" % mib)
+
+
+def case_what_is_advised_helps():
+    """Of the usual settings the report advises those under which the program gets through where it failed, and no other."""
+    done = trials.run("frag_lengths")
+    verdict, = [v for v in done.trace.report["verdicts"] if v["kind"] == "fragmentation"]
+    for setting in (replays.EXPANDABLE, "max_split_size_mb:64", "max_split_size_mb:256", replays.ROUNDED):
+        real = trials.run("frag_lengths", traced=False, env={"PYTORCH_ALLOC_CONF": setting, "PYTORCH_CUDA_ALLOC_CONF": setting})
+        mt.equal(setting in verdict["advice"], real.account["units"] > done.account["units"],
+                 "%s is advised (it came to %s, without it to %s): %s" % (setting, real.account, done.account, verdict["advice"]))
+
+
+def case_until_when():
+    """A leak on a larger card: it goes on until about the step at which it fails there."""
+    done = trials.run("leak_hooks")
+    outcome, = replays.whatif(done.trace, "--alloc-conf", "expandable_segments:False", "--device-memory", "520M")["settings"]
+    real = trials.run("leak_hooks", traced=False, devices="520M").account["units"]
+    mt.check(done.account["units"] < real < done.account["of"], "it comes further there, and fails: %d" % real)
+    mt.between(outcome["goes_on"]["until_low"], real, outcome["goes_on"]["until_high"], "the step: %s" % outcome["goes_on"])
+    mt.between(0.9 * real, outcome["goes_on"]["until"], 1.1 * real, "most likely")
+    text = done.trace.tool("whatif", "--alloc-conf", "expandable_segments:False", "--device-memory", "520M").out
+    mt.check(re.search(r"fits up to the recorded end; goes on to grow 3\.7 MiB a step, so until\s+step %d" % round(outcome["goes_on"]["until"]), text), text)
+
+
+def case_without_copies():
+    """The run fits without what the report calls copies, and gets through when it drops them."""
+    done = trials.run("copies_cast")
+    mt.check(replays.whatif(done.trace)["requests_refused"], "nothing failed")
+    outcome, = replays.whatif(done.trace, "--without", "copies")["settings"]
+    mt.check(outcome["changed"] and not outcome["refused"] and outcome["granted_count"], "without them: %s" % outcome)
+    mt.check(trials.run("copies_cast", "--follow", "drop", traced=False).account["ended"], "the repaired program fails, too")
+    told = trials.run("frag_lengths").trace.tool("whatif", "--without", "copies")
+    mt.equal((told.status, "copies: none are on a device" in told.err), (2, True), told.err)
+
+
+@mt.variants("3M", "8M")
+def case_a_folded_trace(limit):
+    """What is missing of it is said, and nothing of other settings."""
+    done = replays.run(None, replays.ROOM, traced=True, count=20000, env=(("MEMTRACE_LIMIT", limit),))
+    pools = done.trace.json("whatif")["pools"]
+    mt.check(sum(p["requests"] for p in pools) < done.said["requests"], "nothing was folded: %s" % pools)
+    mt.equal([p["settings"] for p in pools], [[] for _ in pools], "settings")
+    text = done.trace.tool("whatif").out
+    mt.check("left out of the trace" in text.replace("\n", " ") or "what is left of this trace" in text or "left events out" in text, text)
 
 
 # The incidents that use a device, and the demo on one: real programs, each of whose requests must get the block that it got.
@@ -80,44 +128,44 @@ def questions():
     yield "without one line's blocks", lambda mib, seed: replays.without(mib, seed=seed)
 
 
-def failed(outcome):
-    return bool(outcome.get("first_refused")) or outcome.get("fits") is False or outcome.get("requests_refused", 0) > 0
-
-
-def span(outcomes):
-    most = sorted(o["most_reserved_bytes"] >> 20 for o in outcomes if "most_reserved_bytes" in o)
-    return "%d to %d MiB" % (most[0], most[-1]) if most else "-"
-
-
-def ask(name, question, mib, seed):
+def ask(question, mib, seed):
     try:
-        pair = question(mib, seed)
+        said, real = question(mib, seed)
     except mt.Fail as why:
-        pair = ({"why": str(why)}, {})
-    print("%s, seed %d, %d MiB: %s" % (name, seed, mib, "equal" if pair[0] == pair[1] else "%s, really %s" % pair), flush=True)
-    return pair
+        return str(why)
+    return "equal" if said == real else "%s, really %s" % (said, real)
 
 
-def table(seeds):
-    rows = ["| asked | runs | equal | of them with failures | most reserved of the others |", "|---|---|---|---|---|"]
-    pairs = {name: [] for name, _ in questions()}
+def run(seeds):
+    """A line for each thing that is asked."""
     for seed in seeds:  # a program at a time: its runs are asked for again
         for name, question in questions():
-            pairs[name] += [ask(name, question, mib, seed) for mib in (replays.ROOM, replays.SHORT)]
+            for mib in (replays.ROOM, replays.SHORT):
+                print("%s, seed %d, %d MiB: %s" % (name, seed, mib, ask(question, mib, seed)), flush=True)
         replays.run.cache_clear()
-    for name, found in pairs.items():
-        equal = [real for said, real in found if said == real]
-        rows.append("| %s | %d | %d | %d | %s |" % (name, len(found), len(equal), sum(map(failed, equal)), span(equal)))
-    rows += ["", "| program, as it was | requests | of them elsewhere than replayed |", "|---|---|---|"]
     for name, arguments in PROGRAMS:
         requests, differ = program(name, arguments)
-        rows.append("| %s | %s | %s |" % (name, format(requests, ","), "none" if not differ else "from request %d on" % differ[0]["request"]))
-        print(rows[-1], flush=True)
+        print("program %s: %d requests, %s" % (name, requests, differ or "equal"), flush=True)
+
+
+def table(lines):
+    found = {}
+    for name, mib, said in re.findall(r"^(.*), seed \d+, (\d+) MiB: (.*)$", lines, re.M):
+        found.setdefault(name, []).append((int(mib), said == "equal"))
+    rows = ["| asked | runs with room | equal | short of memory | equal |", "|---|---|---|---|---|"]
+    for name, _ in questions():
+        cells = [[equal for mib, equal in found.get(name, []) if mib == card] for card in (replays.ROOM, replays.SHORT)]
+        rows.append("| %s | %s |" % (name, " | ".join("%d | %d" % (len(cell), sum(cell)) for cell in cells)))
+    rows += ["", "| program, as it was | requests | each of them as replayed |", "|---|---|---|"]
+    for name, requests, said in re.findall(r"^program (\w+): ([1-9]\d*) requests, (.*)$", lines, re.M):
+        rows.append("| %s | %s | %s |" % (name, format(int(requests), ","), "yes" if said == "equal" else "no"))
     return rows
 
 
-if sys.argv[1:2] == ["--table"]:
-    rows = table(SEEDS[:int((sys.argv[2:] or [len(SEEDS)])[0])])
+if sys.argv[1:2] == ["--run"]:
+    run(SEEDS[:int((sys.argv[2:] or [len(SEEDS)])[0])])
+elif sys.argv[1:2] == ["--table"]:
+    rows = table(open(sys.argv[2], encoding="utf-8").read())
     page = open(PAGE, encoding="utf-8").read()
     with open(PAGE, "w", encoding="utf-8") as out:
         out.write(page[:page.index(BEGIN) + len(BEGIN)] + "\n".join(rows) + "\n" + page[page.index(END):])

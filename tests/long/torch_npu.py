@@ -107,7 +107,8 @@ def case_replayed(setting):
     mt.equal([pools["npu:%d" % n]["requests_refused"] for n in (0, 1)], [1, 0], "failures")
     for device, pool in pools.items():
         mt.equal((pool["differs"], pool["not_modelled"], pool["unknown_sizes"], pool["framework_version"]), (None, None, 0, "2.13.0"), device)
-    for other in SETTINGS:
+    # a run in expandable segments does not tell whether the driver's addresses rise or fall, on which the others depend
+    for other in SETTINGS if setting != "expandable_segments:True" else (setting,):
         _, account = run(1, MEMTRACE_ASCEND_POOL="1", PYTORCH_NPU_ALLOC_CONF=other)
         outcomes = whatif(found, "--alloc-conf", other)
         for number, device in enumerate(account["devices"]):
