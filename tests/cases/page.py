@@ -244,6 +244,88 @@ def case_fits():
         mt.check(height < 900 or tall < 620, "the flame graph begins at %d of %d" % (tall, height))
 
 
+# The longest text of each that is cut though nobody meant it: what scrolls, or ends with dots, is.
+CUT = """
+const cut = [];
+for (const e of document.querySelectorAll("button, h1, h2, h3, p, dt, dd, th, td, .key, option, nav")) {
+  const style = getComputedStyle(e), box = e.getBoundingClientRect();
+  if (!box.width || style.textOverflow === "ellipsis") continue;
+  if (e.scrollWidth > e.clientWidth + 2 && style.overflowX !== "auto" && style.display !== "inline" && e.clientWidth) cut.push(`${e.tagName} ${e.textContent.slice(0, 40)}`);
+  if (box.right > innerWidth + 1) cut.push(`beyond the window: ${e.tagName} ${e.textContent.slice(0, 40)}`);
+}
+const rows = [...document.querySelectorAll(".row > *, .moments > *, nav > *, .legend > *, .modes > *")].map(e => [e, e.getBoundingClientRect()]).filter(([, b]) => b.width), over = [];
+for (const [a, x] of rows) for (const [b, y] of rows)
+  if (a !== b && !a.contains(b) && !b.contains(a) && x.left + 1 < y.right && y.left + 1 < x.right && x.top + 1 < y.bottom && y.top + 1 < x.bottom) over.push(`${a.textContent.slice(0, 20)} on ${b.textContent.slice(0, 20)}`);
+return [cut, over];
+"""
+
+
+def case_nothing_is_cut():
+    """At 1280 by 720, in each tab."""
+    for kind in ("leak", "capacity"):
+        _, page = generated(kind)
+        for tab in ("flame", "owners", "map", "growth", "host"):
+            cut, over = browser.ask(page, CUT, hash="#tab=" + tab, width=1280, height=720)
+            mt.equal((cut, over), ([], []), "cut texts and overlaps in %s, tab %s" % (kind, tab))
+
+
+def case_times_have_one_form():
+    """On an axis that goes on for longer than two minutes, too; the last one is not cut."""
+    labels = browser.ask(generated("leak")[1], """
+        const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+          if (this.textAlign === "center" && !this.canvas.matches(".strip")) said.push([text, x + this.measureText(text).width / 2 - this.canvas.width]);
+          return whole.apply(this, arguments);
+        };
+        const found = [];
+        for (const scale of [1, 100, 4000]) {
+          said.length = 0;
+          const d = memtrace.data, last = d.times.at(-1);
+          d.times.forEach((t, i) => { d.times[i] = t / last * 3 * scale; });
+          memtrace.set({ track: memtrace.track().name });
+          memtrace.set({ by: scale === 100 ? "site" : "category" });
+          while (!said.length) await new Promise(done => setTimeout(done, 20));
+          found.push(said.slice());
+        }
+        return found;""")
+    for scale, said in zip((1, 100, 4000), labels):
+        forms = {re.sub(r"\d+", "N", text) for text, _ in said if text}
+        mt.check(len(said) > 2 and len({f.replace("N.N", "N") for f in forms}) == 1, "forms of times up to %d s: %s" % (3 * scale, forms))
+        mt.check(max(beyond for _, beyond in said) <= 0, "the last time is cut: %s" % said[-1])
+
+
+def case_a_brush_does_little():
+    """A picture takes two windows of each stack, whatever the range, and no node that can't be seen."""
+    code = ("import random\nrandom.seed(1)\nkeep = []\nfs = {}\n"
+            "exec('\\n'.join('def f%d(p):\\n  if not p: keep.append(bytearray(random.randrange(2000, 9000)))\\n  else: fs[p[0]](p[1:])' % i for i in range(40)))\n"
+            "fs.update({i: globals()['f%d' % i] for i in range(40)})\n"
+            "for _ in range(6000): fs[random.randrange(40)]([random.randrange(40) for _ in range(4)])\n")
+    page = browser.page(mt.shimmed([mt.python(), "-c", code]).trace.settle().path)
+    stacks, drawn = browser.ask(page, """
+        const d = memtrace.data, out = [];
+        for (const [from, to, mode] of [[3, 250, "allocated"], [90, 200, "grew"], [100, 104, "temporary"]]) {
+          memtrace.set({ from: String(d.times[from + 1]), to: String(d.times[to + 1]), mode });
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+          out.push([memtrace.work.windows, memtrace.work.nodes, document.querySelectorAll("g.frame").length]);
+        }
+        return [memtrace.track().stacks.length, out];""", hash="#track=heap", width=1280, height=720)
+    mt.check(stacks > 500, "only %d stacks" % stacks)
+    for windows, nodes, frames in drawn:
+        mt.between(1, windows, 2 * stacks + 2, "windows that were looked into, of %d stacks" % stacks)
+        mt.between(1, nodes, 4000, "nodes that were made")
+        mt.equal(frames, nodes, "nodes that were drawn")
+
+
+def case_died_at_once():
+    """Within its first 50 ms, and by a signal."""
+    done = mt.shimmed([mt.program("exits"), "kill"])
+    mt.equal(done.status, -9)
+    trace = done.trace.settle()
+    ended, = [p["exit"] for p in trace.json("report")["processes"]]
+    text = browser.ask(browser.page(trace.path), "return document.body.innerText", hash="#tab=processes")
+    mt.check("%s %s" % (ended["kind"], ended["code"]) in text or ended["kind"] in text, "%s is not in %s" % (ended, text[-1500:]))
+
+
 def case_is_bounded():
     """A hundred thousand stacks are no larger page than the limit says, and all their bytes are in it."""
     code = ("import sys, random\nrandom.seed(1)\nsys.setrecursionlimit(10000)\nkeep = []\n"
