@@ -63,8 +63,7 @@ static void show_progress(size_t done, size_t all)
 }
 
 /* Old answers come last: a file that is here says more than what was known of it. */
-static int look_up_and_write(struct reader *r, struct stacks *stacks, const char *dir,
-			     const struct symbolize_options *o)
+void symbolize_look_up(struct reader *r, struct stacks *stacks, const char *dir, const struct symbolize_options *o)
 {
 	struct symbols *s = stacks_symbols(stacks);
 	if (o->servers)
@@ -75,8 +74,14 @@ static int look_up_and_write(struct reader *r, struct stacks *stacks, const char
 	output_progress_end();
 	if (symbol_file_read(s, dir) < 0 && !o->quiet)
 		print_error("memtrace: note: %s: %s; made anew\n", error_get()->file, error_get()->why);
-	int e = symbol_file_write(s, dir);
-	return e || o->quiet ? e : say(s, dir);
+}
+
+static int look_up_and_write(struct reader *r, struct stacks *stacks, const char *dir,
+			     const struct symbolize_options *o)
+{
+	symbolize_look_up(r, stacks, dir, o);
+	int e = symbol_file_write(stacks_symbols(stacks), dir);
+	return e || o->quiet ? e : say(stacks_symbols(stacks), dir);
 }
 
 int symbolize(const char *dir, const struct symbolize_options *o)

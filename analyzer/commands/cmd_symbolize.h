@@ -10,4 +10,9 @@ struct symbolize_options {
 };
 int symbolize(const char *dir, const struct symbolize_options *o);
 
+/* Everything that can be said of addresses of this trace, into the symbols of `stacks`. */
+struct reader;
+struct stacks;
+void symbolize_look_up(struct reader *r, struct stacks *stacks, const char *dir, const struct symbolize_options *o);
+
 #endif

@@ -25,14 +25,12 @@ static const struct option_command commands[] = {
 
 static int help(void)
 {
-	print("usage: memtrace COMMAND [options] [DIR...]\n\n");
+	print("usage: memtrace COMMAND [options] [DIR...]\n");
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
 			print("  %-10s %s\n", c->name, c->help);
-	print("\nBegin:   memtrace run -- PROGRAM, or LD_PRELOAD=libmemtrace.so PROGRAM; then memtrace report\n"
-	      "Without DIR a command reads the newest memtrace directory in the working directory.\n"
-	      "memtrace help COMMAND says more, memtrace help words explains the words of reports;\n"
-	      "memtrace --version says which.\n");
+	print("\nBegin: memtrace run -- PROGRAM; then memtrace report. Without DIR: the newest here.\n"
+	      "More:  memtrace help COMMAND; help words: those of reports; memtrace --version.\n");
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 /* One trace directory: its session, and which images it holds. */
+#include "analyzer/reader/packed.h"
 #include "analyzer/reader/reader_internal.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/file_owner.h"
@@ -58,7 +59,7 @@ static int set_raw_prefix(struct session *s)
 {
 	char prefix[MT_RAW_PREFIX];
 	struct stat st;
-	if (!*s->head.ring_dir)
+	if (!*s->head.ring_dir || s->file.packed)
 		return 0;
 	s->owner = fstat(s->file.fd, &st) ? geteuid() : st.st_uid;
 	s->shared = lstat(s->head.ring_dir, &st) || !S_ISDIR(st.st_mode) || st.st_mode & 022 ||
@@ -135,6 +136,15 @@ static void remark_foreign(struct reader *r, struct session *s, const char *file
 	reader_remark(r, MT_OK, path, ERROR_NO_OFFSET, "is somebody else's or no regular file; such files are ignored");
 }
 
+static int add_name(struct names *names, const char *file)
+{
+	size_t n = image_name(file);
+	int e = n ? vec_reserve(names->list, names->room, names->count + 1) : 0;
+	if (n && !e)
+		snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, file);
+	return e;
+}
+
 /* `raw`: of the ring directory. */
 static int list_images(struct reader *r, struct session *s, DIR *d, bool raw, struct names *names)
 {
@@ -145,17 +155,21 @@ static int list_images(struct reader *r, struct session *s, DIR *d, bool raw, st
 		if (strncmp(file, prefix, strlen(prefix)) != 0)
 			continue;
 		file += strlen(prefix);
-		size_t n = image_name(file);
-		if (!n)
-			continue;
-		if (raw && s->shared && is_foreign(s, d, entry->d_name)) {
+		if (raw && s->shared && image_name(file) && is_foreign(s, d, entry->d_name)) {
 			remark_foreign(r, s, entry->d_name);
 			continue;
 		}
-		e = vec_reserve(names->list, names->room, names->count + 1);
-		if (!e)
-			snprintf(names->list[names->count++], sizeof(*names->list), "%.*s", (int)n, file);
+		e = add_name(names, file);
 	}
+	return e;
+}
+
+static int list_packed_images(struct session *s, struct names *names)
+{
+	int e = 0;
+	const char *file;
+	for (size_t i = 0; !e && (file = packed_file(s->dir, i)); i++)
+		e = add_name(names, file);
 	return e;
 }
 
@@ -223,11 +237,11 @@ static int open_images(struct reader *r, struct session *s, struct names *names)
 static int take_images(struct reader *r, struct session *s)
 {
 	struct names names = { 0 };
-	int e = list_raw_images(r, s, &names);
-	DIR *d = e ? NULL : opendir(s->dir);
-	if (!e && !d)
+	int e = s->file.packed ? list_packed_images(s, &names) : list_raw_images(r, s, &names);
+	DIR *d = e || s->file.packed ? NULL : opendir(s->dir);
+	if (!e && !d && !s->file.packed)
 		e = error_errno(MT_EIO, s->dir, ERROR_NO_OFFSET);
-	if (!e)
+	if (!e && d)
 		e = list_images(r, s, d, false, &names);
 	if (d)
 		closedir(d);
@@ -240,7 +254,7 @@ static int take_images(struct reader *r, struct session *s)
 int directory_open(struct reader *r, struct session *s, const char *dir)
 {
 	struct stat st;
-	if (stat(dir, &st))
+	if (stat(dir, &st) && errno != ENOTDIR) /* a folder in a packed file */
 		return error_errno(MT_EIO, dir, ERROR_NO_OFFSET);
 	int e = open_session(r, s, dir);
 	return e ? e : take_images(r, s);

@@ -1,4 +1,5 @@
 #include "analyzer/reader/file.h"
+#include "analyzer/reader/packed.h"
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/file_owner.h"
@@ -21,6 +22,8 @@ uint64_t file_disk_bytes(int fd, const struct stat *st)
 int file_refresh(struct file *f)
 {
 	struct stat st;
+	if (f->packed)
+		return 0;
 	if (fstat(f->fd, &st))
 		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
 	if (!S_ISREG(st.st_mode))
@@ -37,6 +40,25 @@ static bool is_own(const struct file *f)
 	return !fstat(f->fd, &st) && S_ISREG(st.st_mode) && file_is_of(st.st_uid, f->owner);
 }
 
+/* What can't be a directory may be a packed trace. */
+static int open_member(struct file *f)
+{
+	struct packed_member m;
+	int e = packed_find(f->path, &m);
+	errno = e < 0 ? EINVAL : ENOENT;
+	if (e <= 0)
+		return e ? e : error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	f->fd = fcntl(m.fd, F_DUPFD_CLOEXEC, 3);
+	if (f->fd < 0)
+		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
+	f->packed = true;
+	f->base = m.offset;
+	f->size = m.bytes;
+	f->disk = m.disk;
+	f->inode = m.offset;
+	return 0;
+}
+
 static int open_path(struct file *f)
 {
 	/* O_NONBLOCK: opening a fifo must not wait for a writer */
@@ -45,6 +67,8 @@ static int open_path(struct file *f)
 		file_suspend(f);
 		errno = ENOENT;
 	}
+	if (f->fd < 0 && errno == ENOTDIR)
+		return open_member(f);
 	if (f->fd < 0)
 		return error_errno(MT_EIO, f->path, ERROR_NO_OFFSET);
 	int e = file_refresh(f);
@@ -102,7 +126,10 @@ int file_read(const struct file *f, uint64_t offset, void *to, size_t n)
 {
 	char *at = to;
 	while (n) {
-		ssize_t got = pread(f->fd, at, n, (off_t)offset);
+		size_t most = n;
+		if (f->packed)
+			most = offset >= f->size ? 0 : f->size - offset < n ? f->size - offset : n;
+		ssize_t got = pread(f->fd, at, most, (off_t)(f->base + offset));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)

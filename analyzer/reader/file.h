@@ -13,12 +13,14 @@ struct file {
 	uint64_t size;  /* when it was opened or last refreshed */
 	uint64_t disk;  /* bytes of it that are there then: a sparse file has less than its size */
 	uint64_t inode; /* then */
+	uint64_t base;  /* of a member of a packed file: where it begins; else 0 */
+	bool packed;    /* it is one: as it is, for good */
 	bool own_only;  /* no link is followed, and another user's file is as if it were not there */
 	uid_t owner;    /* then: the user, beside us and root */
 	char *path;     /* owned; set even if the file is not there */
 };
 
-/* 0, also when there is no such file (then fd is -1), or an error: not a regular file, not readable. */
+/* `dir` may be a packed trace, or a folder in it (packed.h). 0, also when there is no such file (then fd is -1), or an error: not a regular file, not readable. */
 int file_open(struct file *f, const char *dir, const char *name);
 
 /* The same of a directory that others can write to: only what belongs to `owner`, to us or to root, links not followed.

@@ -211,6 +211,17 @@ const struct reader_note *reader_note(const struct reader *r, unsigned i);
 /* Sum of everything that is known to be missing: lost_events, skipped, notes with a code. */
 bool reader_complete(const struct reader *r);
 
+/* ---- files ---------------------------------------------------------------------------------------------- */
+
+/* Of one that is opened: the files that the traces consist of, by directory and then by name, wherever they lie. `name`
+ * is what a file is called in a trace directory, and `file` open for the call. Stops at the first that isn't 0. */
+struct file;
+typedef int reader_file_seen(void *context, const char *name, const struct file *file);
+int reader_files(struct reader *r, reader_file_seen *seen, void *context);
+
+/* The first process that runs, or whose recorder has something left to do; NULL if the files stay as they are. */
+const struct process *reader_recording(const struct reader *r);
+
 /* ---- names and stacks ----------------------------------------------------------------------------------- */
 
 /* NULL for 0 and for a node that isn't there. A child's ids below node_base are found in its parent. */

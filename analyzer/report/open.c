@@ -1,6 +1,7 @@
 #include "analyzer/report/open.h"
 
 #include "analyzer/model/newest_trace.h"
+#include "analyzer/reader/packed.h"
 #include "analyzer/symbols/symbol_file.h"
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/util/error.h"
@@ -15,12 +16,35 @@
 
 /* ---- the trace ------------------------------------------------------------------------------------------- */
 
+/* A packed file of several traces stands for all of them. */
+static int unfold_packed(struct options *o)
+{
+	int total = 0, n;
+	for (int i = 0; i < o->ndirs; i++, total += n > 1 ? n : 1)
+		if ((n = packed_traces(o->dirs[i])) < 0)
+			return n;
+	const char **dirs = total == o->ndirs ? NULL : calloc((size_t)total + 1, sizeof(*dirs));
+	if (!dirs)
+		return total == o->ndirs ? 0 : error_memory();
+	for (int i = 0, at = 0; i < o->ndirs; i++) {
+		n = packed_traces(o->dirs[i]);
+		for (int k = 0; k < n; k++)
+			dirs[at++] = packed_trace(o->dirs[i], k);
+		if (n <= 0)
+			dirs[at++] = o->dirs[i];
+	}
+	free(o->dirs);
+	o->dirs = dirs;
+	o->ndirs = total;
+	return 0;
+}
+
 /* Without a directory on the command line, the newest trace here. */
 static int settle_dirs(struct options *o)
 {
 	unsigned passed;
 	if (o->ndirs)
-		return 0;
+		return unfold_packed(o);
 	o->newest = newest_trace(&passed);
 	if (!o->newest)
 		return error_set(MT_ENOTRACE, ".", ERROR_NO_OFFSET, "no memtrace directory here");

@@ -242,6 +242,7 @@ struct bytes {
 };
 
 struct output {
+	struct redact *redact; /* NULL: names as they are */
 	struct string *strings;
 	struct bytes head, body; /* strings, modules */
 	int error;               /* the first one */
@@ -286,17 +287,34 @@ static uint64_t string_id(struct output *o, const char *text)
 	return s->id;
 }
 
+static void put_frame(struct output *o, const struct frame *f, const char *library)
+{
+	struct redact *r = o->redact;
+	put_number(o, &o->body, string_id(o, r ? redact_function(r, f->function, library) : f->function));
+	put_number(o, &o->body, string_id(o, r ? redact_source(r, f->file, library) : f->file));
+	put_number(o, &o->body, string_id(o, f->language));
+	put_number(o, &o->body, (uint64_t)f->line << 1 | f->inlined);
+}
+
 static void put_place(struct output *o, const struct symbol_place *p, uint64_t address)
 {
 	put_number(o, &o->body, p->address - address);
 	put_number(o, &o->body, p->count);
-	for (size_t i = 0; i < p->count; i++) {
-		const struct frame *f = &p->frames[i];
-		put_number(o, &o->body, string_id(o, f->function));
-		put_number(o, &o->body, string_id(o, f->file));
-		put_number(o, &o->body, string_id(o, f->language));
-		put_number(o, &o->body, (uint64_t)f->line << 1 | f->inlined);
-	}
+	for (size_t i = 0; i < p->count; i++)
+		put_frame(o, &p->frames[i], symbols_path(p->module));
+}
+
+static void put_id(struct output *o, const struct module_id *id)
+{
+	unsigned char build_id[MAX_BUILD_ID];
+	size_t n = id->build_id_bytes < sizeof(build_id) ? id->build_id_bytes : sizeof(build_id);
+	if (n)
+		memcpy(build_id, id->build_id, n);
+	if (o->redact)
+		redact_build_id(o->redact, id->path, build_id, n);
+	put_number(o, &o->body, string_id(o, o->redact ? redact(o->redact, REDACT_PATH, id->path) : id->path));
+	put_number(o, &o->body, n);
+	put_bytes(o, &o->body, build_id, n);
 }
 
 /* Returns how many of the places are of the first one's module. */
@@ -306,9 +324,7 @@ static size_t put_module(struct output *o, const struct symbol_place *places, si
 	size_t n = 0;
 	while (n < count && places[n].module == places->module)
 		n++;
-	put_number(o, &o->body, string_id(o, id.path));
-	put_number(o, &o->body, id.build_id_bytes);
-	put_bytes(o, &o->body, id.build_id, id.build_id_bytes);
+	put_id(o, &id);
 	put_number(o, &o->body, n);
 	for (size_t i = 0; i < n; i++)
 		put_place(o, &places[i], i ? places[i - 1].address : 0);
@@ -324,9 +340,9 @@ static size_t count_modules(const struct symbol_place *places, size_t count)
 }
 
 /* All that is compressed: in *plain, to be freed. */
-static int encode(const struct symbols *s, struct bytes *plain)
+static int encode(const struct symbols *s, struct redact *redact, struct bytes *plain)
 {
-	struct output o = { 0 };
+	struct output o = { .redact = redact };
 	struct symbol_place *places;
 	size_t count;
 	int e = symbols_places(s, &places, &count);
@@ -364,7 +380,7 @@ static int write_all(int fd, const void *from, size_t n, const char *path)
 	return 0;
 }
 
-static int replace(const char *dir, const struct mt_symbol_file *h, const void *stored)
+static int replace(const char *dir, const struct bytes *whole)
 {
 	char path[4096], temporary[4096 + 16];
 	if (snprintf(path, sizeof(path), "%s/symbols", dir) >= (int)sizeof(path)) {
@@ -375,9 +391,7 @@ static int replace(const char *dir, const struct mt_symbol_file *h, const void *
 	int fd = mkstemp(temporary); /* 0600 */
 	if (fd < 0)
 		return error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
-	int e = write_all(fd, h, sizeof(*h), path);
-	if (!e)
-		e = write_all(fd, stored, h->stored_bytes, path);
+	int e = write_all(fd, whole->base, whole->count, path);
 	if (close(fd) && !e)
 		e = error_errno(MT_EOUTPUT, path, ERROR_NO_OFFSET);
 	if (!e && rename(temporary, path))
@@ -387,30 +401,53 @@ static int replace(const char *dir, const struct mt_symbol_file *h, const void *
 	return e;
 }
 
-static int compress_and_replace(const char *dir, const struct bytes *plain)
+/* Header and what follows it, in *whole, to be freed. */
+static int wrap(const struct bytes *plain, struct bytes *whole)
 {
 	struct mt_symbol_file h = { .magic = MT_SYMBOLS_MAGIC, .version = MT_VERSION, .plain_bytes = plain->count };
 	if (plain->count > MT_SYMBOLS_MAX_BYTES)
-		return error_set(MT_EOUTPUT, dir, ERROR_NO_OFFSET, "its symbols would take %zu bytes", plain->count);
+		return error_set(MT_EOUTPUT, "symbols", ERROR_NO_OFFSET, "would take %zu bytes", plain->count);
 	size_t bound = ZSTD_compressBound(plain->count);
-	void *stored = malloc(bound);
-	if (!stored)
-		return error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL);
+	int e = vec_reserve_raw(whole->base, whole->room, sizeof(h) + bound);
+	if (e)
+		return e;
+	uint8_t *stored = whole->base + sizeof(h);
 	h.stored_bytes = ZSTD_compress(stored, bound, plain->base, plain->count, ZSTD_LEVEL);
-	int e = ZSTD_isError(h.stored_bytes) ? error_set(MT_EMEMORY, dir, ERROR_NO_OFFSET, NULL) : 0;
-	h.crc = e ? 0 : checksum(h, stored);
+	if (ZSTD_isError(h.stored_bytes))
+		return error_memory();
+	h.crc = checksum(h, stored);
+	memcpy(whole->base, &h, sizeof(h));
+	whole->count = sizeof(h) + h.stored_bytes;
+	return 0;
+}
+
+static int make(const struct symbols *s, struct redact *redact, struct bytes *whole)
+{
+	struct bytes plain = { 0 };
+	int e = encode(s, redact, &plain);
 	if (!e)
-		e = replace(dir, &h, stored);
-	free(stored);
+		e = wrap(&plain, whole);
+	free(plain.base);
+	return e;
+}
+
+int symbol_file_make(const struct symbols *s, struct redact *redact, void **bytes, size_t *count)
+{
+	struct bytes whole = { 0 };
+	int e = make(s, redact, &whole);
+	if (e)
+		free(whole.base);
+	*bytes = e ? NULL : whole.base;
+	*count = e ? 0 : whole.count;
 	return e;
 }
 
 int symbol_file_write(const struct symbols *s, const char *dir)
 {
-	struct bytes plain = { 0 };
-	int e = encode(s, &plain);
+	struct bytes whole = { 0 };
+	int e = make(s, NULL, &whole);
 	if (!e)
-		e = compress_and_replace(dir, &plain);
-	free(plain.base);
+		e = replace(dir, &whole);
+	free(whole.base);
 	return e;
 }

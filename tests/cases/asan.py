@@ -10,7 +10,7 @@ import mt
 ASAN = os.path.join(mt.BUILD, "asan/memtrace")
 COMMANDS = [["report"], ["report", "--json"], ["peak"], ["peak", "--json", "-n", "100"], ["peak", "--at", "end", "--by", "function"],
             ["leaks"], ["leaks", "--json"], ["timeline"], ["timeline", "--csv"], ["timeline", "--json"], ["timeline", "--by", "phase", "-n", "2"],
-            ["frag"], ["frag", "--json", "-n", "1"], ["leaks", "-n", "all"], ["check"], ["check", "--json", "-n", "1"], ["dump"]]
+            ["frag"], ["frag", "--json", "-n", "1"], ["leaks", "-n", "all"], ["check"], ["check", "--json", "-n", "1"], ["dump"], ["pack", "--redact", "-o", "/dev/null"]]
 
 
 def all_commands(trace):

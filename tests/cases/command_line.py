@@ -113,7 +113,7 @@ def case_commands_are_listed(*words):
     """All of them with a line each, and how to begin."""
     done = run(*words)
     mt.equal((done.status, done.err), (0, ""))
-    for command in ("run", "env", "report", "html", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "check", "dump"):
+    for command in ("run", "env", "report", "html", "peak", "leaks", "frag", "whatif", "timeline", "live", "diff", "export", "symbolize", "pack", "check", "dump"):
         mt.check(re.search(r"^  %s +\w.{10}" % command, done.out, re.M), "%s is not listed: %s" % (command, done.out))
     mt.check("memtrace run -- PROGRAM" in done.out and "memtrace help COMMAND" in done.out, done.out)
     mt.check(len(done.out.splitlines()) <= 24, "more than a screen")

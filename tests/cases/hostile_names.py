@@ -44,6 +44,7 @@ COMMANDS = {
     "diff": [[], ["--html", "/dev/null"], ["--json"], ["-n", "all"], *(["--by", by] for by in BYS)],
     "export": [["--format", "folded"], ["--format", "folded", "--at", "oom"], ["--format", "csv"], ["--format", "ndjson"], ["--format", "speedscope"]],
     "symbolize": [[]],
+    "pack": [["-o", "/dev/null"], ["--redact", "-o", "/dev/null"]],
     "check": [[], ["--json"], ["-n", "all"]],
     "dump": [["--nodes"], ["--nodes", "--json"], ["--samples"], ["--samples", "--json"], ["--symbols"], ["--symbols", "--json"]],
 }

@@ -23,6 +23,7 @@ ENV = mt.clean_env(ASAN_OPTIONS="detect_leaks=1:exitcode=99:allocator_may_return
                    UBSAN_OPTIONS="halt_on_error=1:exitcode=99:print_stacktrace=1", DEBUGINFOD_URLS="")
 # What AddressSanitizer says of a request that malloc refuses, as it does without: libelf (0.192) asks for what a compressed section says it needs.
 REFUSED = re.compile(r"^==\d+==WARNING: AddressSanitizer failed to allocate 0x[0-9a-f]+ bytes\n", re.M)
+PACKED = "PACKED"  # stands for the mutant as a packed file, damaged once more
 INTACT = "INTACT"  # stands for the folder of an intact trace, TRACE for the mutant's
 
 COMMANDS = tuple(tuple(c.split()) for c in """
@@ -76,6 +77,13 @@ export --format pprof -o /dev/null --force TRACE
 export --format snapshot -o /dev/null --force TRACE
 export --format perfetto -o /dev/null --force TRACE
 symbolize --force TRACE
+pack --force -o /dev/null TRACE
+pack --force --redact -o /dev/null TRACE
+pack --redact -o /dev/null TRACE
+report --all --force PACKED
+report --json PACKED
+check PACKED
+dump --force PACKED
 """.strip().splitlines())
 MODULE_COMMANDS = tuple(tuple(c.split()) for c in """
 report --all TRACE
@@ -153,6 +161,17 @@ def chosen(mutant, count):
     return chance.sample(MODULE_COMMANDS if mutant.elf else COMMANDS, count) if count else list(MODULE_COMMANDS if mutant.elf else COMMANDS)
 
 
+def spoil(path, chance):
+    """Some bytes, and of some files the end."""
+    with open(path, "r+b") as file:
+        size = os.path.getsize(path)
+        for _ in range(chance.choice((1, 3, 20))):
+            file.seek(chance.choice((chance.randrange(size), 512 * chance.randrange(max(1, size // 512)) + chance.randrange(160))))
+            file.write(bytes([chance.randrange(256)]))
+        if chance.randrange(4) == 0:
+            file.truncate(chance.randrange(size))
+
+
 class Fuzzer:
     """An intact trace to compare with, and where mutants are written."""
 
@@ -170,6 +189,18 @@ class Fuzzer:
             return [(mt.MEMTRACE, "plain")] * count
         return [(ASAN, "asan")] * (count - 1) + [(mt.MEMTRACE, "plain")]
 
+    def packed(self, trace, seed):
+        """Every third is whole; in the others some bytes differ, of the tar file or of what zstd made of it."""
+        path = tempfile.mktemp(dir=self.folder, suffix=".tar.zst")
+        subprocess.run(["tar", "-C", os.path.dirname(trace), "-cf", path, os.path.basename(trace)], check=True)
+        chance = random.Random("packed %d" % seed)
+        if seed % 3 == 1:
+            spoil(path, chance)
+        subprocess.run(["zstd", "-q", "--rm", "-f", path, "-o", path + ".zst"], check=True)
+        if seed % 3 == 2:
+            spoil(path + ".zst", chance)
+        return path + ".zst"
+
     def run(self, seed):
         mutant = mutants.Mutant(seed)
         folder = tempfile.mkdtemp(dir=self.folder)
@@ -182,7 +213,8 @@ class Fuzzer:
             order = sorted(zip(commands, tools), key=lambda c: c[0][0] == "symbolize")  # it adds to the trace
             runs, wrong = [], []
             for command, (tool, kind) in order:
-                words = [{"TRACE": trace, INTACT: self.intact}.get(w, w) for w in command]
+                packed = self.packed(trace, seed) if PACKED in command else None
+                words = [{"TRACE": trace, INTACT: self.intact, PACKED: packed}.get(w, w) for w in command]
                 runs.append(Run(words, tool, kind))
                 why = runs[-1].complaint(mutant.elf)
                 if why:
