@@ -2,7 +2,9 @@
 """memtrace html in a real browser: its figures are those of the other commands, it asks for nothing and obeys no name, and it reads without
 scripts."""
 # timeout: 600
+import base64
 import functools
+import gzip
 import json
 import os
 import re
@@ -184,6 +186,30 @@ def case_names_are_text():
         mt.equal((hurt, images), (0, 0), "what names did")
         mt.check(not re.search("[\u200b-\u200f\u202a-\u202e]", text), "what turns text around or has no width")
     mt.check(any("onerror=window.hurt=1" in text for _, _, text in texts), "the name is not shown")
+
+
+def everything(page):
+    """The page as its reader has it: its own text, and its data unpacked."""
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    return text + gzip.decompress(base64.b64decode(re.search('id="data">([^<]*)<', text).group(1))).decode()
+
+
+def case_redacted():
+    """No name of the program, of its files, functions or arguments, nor a line of code; figures are the same."""
+    folder = mt.scratch("privately")
+    path = os.path.join(folder, "heirloom.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("def porcelain():\n    return bytearray(3 << 20)\nkeep = [porcelain() for _ in range(5)]\n")
+    trace = mt.shimmed([mt.python(), path, "--token=zanzibar", "mulberry"]).trace.settle()
+    names = ("heirloom", "porcelain", "zanzibar", "mulberry", os.path.basename(folder))
+    open_, closed = (browser.page(trace.path, options=["--source", "all", *more]) for more in ((), ("--redact",)))
+    plain, redacted = everything(open_), everything(closed)
+    for name in names:
+        mt.check(name in plain, "%s is not in the page at all" % name)
+        mt.check(name not in redacted, "%s is in the redacted page" % name)
+    peak = "return [memtrace.data.tracks.map(t => [t.name, t.peak]), memtrace.data.stacks.length > 0]"
+    mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
 
 
 def complete(page, words=()):
