@@ -6,11 +6,14 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct html_options {
 	struct options common;
 	const char *output, *source;
+	bool redact;
 };
 
 static const struct option_row rows[] = {
@@ -18,6 +21,8 @@ static const struct option_row rows[] = {
 	  "write it there, not to memtrace.html", 0 },
 	{ "source", 0, "WHICH", OPTION_STRING, offsetof(struct html_options, source),
 	  "lines of code: here (below this directory), all, none", 0 },
+	{ "redact", 0, NULL, OPTION_FLAG, offsetof(struct html_options, redact),
+	  "names, paths, arguments as hashes, as memtrace pack does it", 0 },
 	OPTIONS_ROW_PROCESS,
 	OPTIONS_ROW_DEVICE,
 	OPTIONS_ROW_TIMES,
@@ -61,6 +66,7 @@ static int html(struct selection *v)
 	enum page_source source = PAGE_SOURCE_HERE;
 	uint64_t bytes = 0;
 	int e = source_of(o->source, &source);
+	source = o->redact ? PAGE_SOURCE_NONE : source;
 	if (e == 0)
 		e = report_make(&r, v, ANALYSIS_WINDOWS);
 	if (e == 0)
@@ -73,8 +79,45 @@ static int html(struct selection *v)
 	return e;
 }
 
+/* The traces as `path`, packed, in which no name is left that says anything: all that is told comes from there. */
+static int pack_redacted(const struct options *o, char *path)
+{
+	char *argv[8] = { "pack", "--redact", "--quiet", "--output", path, o->force ? "--force" : "--quiet" };
+	int argc = 6, e = 0;
+	char **all = calloc((size_t)(argc + o->ndirs + 1), sizeof(*all));
+	if (!all)
+		return error_memory();
+	memcpy(all, argv, (size_t)argc * sizeof(*all));
+	for (int i = 0; i < o->ndirs; i++)
+		all[argc++] = (char *)(uintptr_t)o->dirs[i];
+	e = cmd_pack(argc, all);
+	free(all);
+	return e;
+}
+
+static int html_redacted(struct html_options *o)
+{
+	char folder[] = "/tmp/memtrace-XXXXXX";
+	if (!mkdtemp(folder))
+		return error_errno(MT_EOUTPUT, "/tmp", ERROR_NO_OFFSET);
+	char *path = output_format("%s/redacted.memtrace", folder);
+	int e = path ? pack_redacted(&o->common, path) : error_memory();
+	if (e == 0) {
+		o->common.dirs[0] = path;
+		o->common.ndirs = 1;
+		e = selection_answer(o, html);
+		unlink(path);
+	}
+	rmdir(folder);
+	free(path);
+	return e;
+}
+
 int cmd_html(int argc, char **argv)
 {
 	struct html_options o = { 0 };
-	return selection_command(&cmd_html_spec, &o, argc, argv, html);
+	int e = options_parse(&cmd_html_spec, &o, argc, argv);
+	if (e)
+		return e > 0 ? 0 : e;
+	return o.redact ? html_redacted(&o) : selection_answer(&o, html);
 }

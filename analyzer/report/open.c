@@ -317,15 +317,12 @@ static void note_unread(const struct selection *v)
 			    g.given_up > 1 ? " and others" : "", g.given_up_why);
 }
 
-int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
-		      int (*f)(struct selection *v))
+int selection_answer(void *values, int (*f)(struct selection *v))
 {
 	struct selection v;
-	int e = open_options(spec, values, argc, argv);
+	int e = settle_dirs(values);
 	if (e == 0)
 		e = selection_open(&v, values);
-	else
-		return e > 0 ? 0 : e;
 	if (e == 0) {
 		e = f(&v);
 		if (e >= 0)
@@ -334,4 +331,11 @@ int selection_command(const struct option_spec *spec, void *values, int argc, ch
 	}
 	options_free(values);
 	return e;
+}
+
+int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
+		      int (*f)(struct selection *v))
+{
+	int e = options_parse(spec, values, argc, argv);
+	return e ? e > 0 ? 0 : e : selection_answer(values, f);
 }

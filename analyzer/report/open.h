@@ -19,6 +19,8 @@ void selection_close(struct selection *v);
  * what a command returns. */
 int selection_command(const struct option_spec *spec, void *values, int argc, char **argv,
 		      int (*f)(struct selection *v));
+/* The rest of it, behind the options. */
+int selection_answer(void *values, int (*f)(struct selection *v));
 
 /* Completes the query by --from, --to, --at and --by, and runs the model. */
 int selection_run(struct selection *v, struct model_query *q);

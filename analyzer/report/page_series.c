@@ -1,6 +1,7 @@
 /* Memory over time as the model and the sampler saw it, the moments that a page has buttons for, and what grew. */
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/report/json.h"
+#include "analyzer/report/json_devices.h"
 #include "analyzer/report/page_internal.h"
 #include "analyzer/timeline/sample_series.h"
 
@@ -116,8 +117,17 @@ static void add_moment(json_t *list, const char *name, const char *at, const cha
 	json_array_append_new(list, o);
 }
 
-static void add_ooms(json_t *list, const struct selection *v, const struct model_device *d)
+static void add_step(json_t *list, const struct report *r, const struct model_oom *oom)
 {
+	json_t *last = json_array_get(list, json_array_size(list) - 1);
+	uint64_t number;
+	if (last && json_devices_step(r->analysis.timeline, oom, &number))
+		json_object_set_new(last, "step", json_bytes(number));
+}
+
+static void add_ooms(json_t *list, const struct report *r, const struct model_device *d)
+{
+	const struct selection *v = r->selection;
 	char at[32], track[64];
 	snprintf(track, sizeof(track), "%s pool", d->name);
 	for (unsigned i = 0; i < d->oom_count; i++) {
@@ -126,6 +136,7 @@ static void add_ooms(json_t *list, const struct selection *v, const struct model
 			continue;
 		snprintf(at, sizeof(at), last ? "oom" : "oom:%u", i + 1);
 		add_moment(list, "OOM", at, d->oom[i].pool ? track : d->name, d->oom[i].at.ns);
+		add_step(list, r, &d->oom[i]);
 	}
 }
 
@@ -139,7 +150,7 @@ void page_moments_json(json_t *o, const struct report *r)
 		const struct model_device *d = model_device(v->model, i);
 		if (!selection_has_device(v, i))
 			continue;
-		add_ooms(list, v, d);
+		add_ooms(list, r, d);
 		snprintf(track, sizeof(track), "%s pool", d->name);
 		add_moment(list, "Peak", "peak", track, d->layer[LAYER_POOL].peak_ns);
 		add_moment(list, "Peak", "peak", d->name, d->peak.ns);
@@ -181,7 +192,6 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	json_object_set_new(out, "grown_bytes", json_real_or_null(g->growth.bytes));
 	json_object_set_new(out, "since", json_real_or_null(g->growth.since_x));
 	json_object_set_new(out, "blocks_per_x", json_real_or_null(g->blocks_per_x));
-	json_object_set_new(out, "runs_out_at", g->forecast.ever ? json_real_or_null(g->forecast.x) : json_null());
 	for (size_t i = 0; i < g->points; i++) {
 		json_array_append_new(x, json_real(g->x[i]));
 		json_array_append_new(bytes, json_real(floor(g->bytes[i])));

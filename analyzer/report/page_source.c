@@ -95,26 +95,35 @@ static size_t add_lines(json_t *o, const struct place *wanted, size_t count, con
 	return added;
 }
 
+/* Of files below the working directory, or of those that are not, as far as there is room. Returns all lines so far. */
+static size_t add_files(json_t *source, const struct places *p, const char *here, bool below, size_t added)
+{
+	for (size_t i = 0, same; i < p->count && added < MOST_LINES; i += same) {
+		for (same = 1; i + same < p->count && !strcmp(p->list[i + same].file, p->list[i].file);)
+			same++;
+		if ((here && is_below(p->list[i].file, here)) != below)
+			continue;
+		char *text = read_source(p->list[i].file);
+		if (text)
+			added += add_lines(source, &p->list[i], same, text);
+		free(text);
+	}
+	return added;
+}
+
 void page_source_json(json_t *o, const struct page_tree *t, enum page_source which)
 {
 	struct places p = { 0 };
 	json_t *source = json_object();
 	char *here = realpath(".", NULL);
-	size_t added = 0;
+	size_t added;
 	if (which != PAGE_SOURCE_NONE)
 		page_tree_each_line(t, add_place, &p);
 	if (p.count)
 		qsort(p.list, p.count, sizeof(*p.list), by_file);
-	for (size_t i = 0, same; i < p.count && added < MOST_LINES; i += same) {
-		for (same = 1; i + same < p.count && !strcmp(p.list[i + same].file, p.list[i].file);)
-			same++;
-		if (which != PAGE_SOURCE_ALL && (!here || !is_below(p.list[i].file, here)))
-			continue;
-		char *text = read_source(p.list[i].file);
-		if (text)
-			added += add_lines(source, &p.list[i], same, text);
-		free(text);
-	}
+	added = add_files(source, &p, here, true, 0);
+	if (which == PAGE_SOURCE_ALL)
+		add_files(source, &p, here, false, added);
 	json_object_set_new(o, "source", source);
 	free(here);
 	free(p.list);

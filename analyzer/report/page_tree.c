@@ -27,8 +27,8 @@ struct node_key {
 struct tree_node {
 	UT_hash_handle hh;
 	struct node_key key;
-	uint32_t index; /* from 1 on */
-	unsigned depth; /* frames, with its own */
+	uint32_t index;  /* from 1 on */
+	unsigned depth;  /* frames, with its own */
 	uint32_t number; /* in the JSON, as that of a frame */
 };
 

@@ -210,7 +210,7 @@ static unsigned print_trouble(const struct report *r)
 	output_line(STYLE_BAD,
 		    !v->held_count
 			    ? output_format("ENDED BADLY  %s", end ? end : "")
-			    : output_format("%s  %s, %s; %s",
+			    : output_format("%s: %s, %s; %s",
 					    v->status == STATUS_PROBLEM ? "MEMORY TROUBLE" : "PERHAPS TROUBLE",
 					    verdict_title(v->held[0].kind), BYTES(v->held[0].bytes), end ? end : ""));
 	free(end);

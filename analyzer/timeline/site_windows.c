@@ -541,7 +541,7 @@ struct classes {
 		double worth;
 		size_t count;
 	} *sums;
-	uint32_t *lowest;    /* by track: the lowest class that is listed */
+	uint32_t *lowest;     /* by track: the lowest class that is listed */
 	size_t next[CLASSES]; /* where the next site of that class goes */
 };
 

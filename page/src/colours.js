@@ -3,8 +3,8 @@ import { css } from "./dom.js";
 
 const names = ["parameters", "gradients", "optimizer", "activations", "kv_cache", "workspace", "comm", "input_pipeline", "checkpoint", "caches", "context"];
 const palettes = {
-  usual: ["#4e79a7", "#59a14f", "#76b7b2", "#f28e2b", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#e15759", "#8cb3d9", "#a3a8ae"],
-  clear: ["#0072b2", "#009e73", "#56b4e9", "#e69f00", "#f0e442", "#cc79a7", "#d55e00", "#7f6a00", "#004f7c", "#9ad0b9", "#a3a8ae"],
+  usual: ["#4e79a7", "#59a14f", "#76b7b2", "#f28e2b", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#e15759", "#8cb3d9", "#7f8fa6"],
+  clear: ["#0072b2", "#009e73", "#56b4e9", "#e69f00", "#f0e442", "#cc79a7", "#d55e00", "#7f6a00", "#004f7c", "#9ad0b9", "#7f8fa6"],
 };
 const places = {
   usual: ["#5b8cc0", "#e09f3e", "#6aa84f", "#b07aa1", "#4fb0ae", "#d1706c", "#c9b458", "#8f7ac2", "#a17f6b", "#7fa3b8"],

@@ -49,7 +49,7 @@ function build() {
   boxes.low.append(boxes.left, boxes.right);
   document.getElementById("tools").append(
     boxes.colours = button("Colours", "a palette for who sees colours differently", () => { setPalette(paletteName() === "usual" ? "clear" : "usual"); all(new Set(["theme"])); }),
-    boxes.theme = button("Dark", "dark or light", () => theme(!dark)), button("?", "keys", help));
+    boxes.theme = button("Dark", "dark or light", chooseTheme), button("?", "keys", help));
   document.body.classList.add("scripted");
 }
 
@@ -64,8 +64,13 @@ function theme(on) {
   document.documentElement.dataset.theme = on ? "dark" : "light";
   forgetColours();
   boxes.theme.textContent = on ? "Light" : "Dark";
-  try { localStorage.setItem("memtrace-theme", on ? "dark" : "light"); } catch { /* a file may have no storage */ }
   if (data) all(new Set(["theme"]));
+}
+
+// What was chosen is kept; else it is as the system has it.
+function chooseTheme() {
+  theme(!dark);
+  try { localStorage.setItem("memtrace-theme", dark ? "dark" : "light"); } catch { /* a file may have no storage */ }
 }
 
 function firstTheme() {
@@ -190,7 +195,7 @@ const keys = {
   a: () => set({ mode: "alive" }), g: () => set({ mode: "grew" }), m: () => set({ mode: "allocated" }), t: () => set({ mode: "temporary" }), d: () => set({ mode: "difference" }),
   "/": () => { set({ tab: "flame" }); setTimeout(() => boxes.bar.querySelector("input")?.focus(), 60); },
   "+": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 0.8), "-": () => zoom(data, (data.times[0] + data.times.at(-1)) / 2, 1.25),
-  l: () => theme(!dark), "?": help,
+  l: chooseTheme, "?": help,
 };
 
 function onkey(e) {

@@ -5,7 +5,7 @@ import { state, set, moment } from "./state.js";
 import { frameName, framePlace, pathOf } from "./data.js";
 import { groupsOf, usualGrouping } from "./groups.js";
 
-const ROW = 20, BAR = 15, ROWS = 14, CELL = 7;
+const ROW = 20, BAR = 15, ROWS = 14, CELLS = [18, 12, 7];
 
 export function mapsOf(data, track) {
   return data.raw.maps.filter(m => m.device === track?.device).sort((a, b) => a.at_s - b.at_s || b.oom - a.oom);
@@ -36,6 +36,7 @@ function colours(data, track) {
 function draw(data, track, map, canvas) {
   const pr = devicePixelRatio, width = canvas.parentElement.clientWidth - 4, colour = colours(data, track);
   const largest = map.segments[0]?.bytes ?? 1, rows = map.segments.filter(s => s.bytes > largest / 40).slice(0, ROWS), rest = map.segments.slice(rows.length);
+  const CELL = CELLS.find(size => rest.length <= Math.floor(width / size) * 6) ?? CELLS.at(-1);
   const bar = width - 170, each = Math.max(1, Math.floor(width / CELL)), cells = Math.ceil(rest.length / each);
   const height = rows.length * ROW + (rest.length ? 30 + cells * CELL : 0) + 8;
   canvas.style.width = `${width}px`;

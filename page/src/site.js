@@ -10,7 +10,8 @@ function code(data, f) {
   if (!lines || !line) return null;
   const numbers = Object.keys(lines).map(Number).filter(n => Math.abs(n - line) <= 2).sort((a, b) => a - b);
   if (!numbers.length) return null;
-  return el("pre", { class: "code" }, numbers.map(n => el("div", { class: n === line ? "here" : "" }, el("span", { class: "dim" }, String(n).padStart(5), "  "), lines[n].replaceAll("\t", "    "))));
+  const text = n => lines[n].replaceAll("\t", "    "), indent = Math.min(...numbers.filter(n => text(n).trim()).map(n => text(n).search(/\S/)));
+  return el("pre", { class: "code" }, numbers.map(n => el("div", { class: n === line ? "here" : "" }, el("span", { class: "dim" }, String(n).padStart(5), "  "), text(n).slice(isFinite(indent) ? indent : 0))));
 }
 
 // A line of values in time, or of points.
@@ -61,6 +62,12 @@ export function rateOf(g) {
   return `${bytes(g.rate)} a ${unit}`;
 }
 
+// Of all of this memory together, as the verdict and the tab of growth have it. Where it failed, that is known better.
+function ends(data, track) {
+  const at = data.report.steps?.growth?.[track.kind === "heap" ? "host" : track.name]?.runs_out_at_step;
+  return at && !data.raw.moments.some(m => m.name === "OOM") ? ["memory ends", `at step ${count(at.at)}`] : null;
+}
+
 function pins(data, track, node, at) {
   const maps = data.raw.maps.filter(m => m.device === track.device);
   if (!maps.length) return null;
@@ -94,15 +101,16 @@ export function drawSite(data, track, tree, box) {
   fill(box,
     el("h2", { class: "m", title: data.frames[node.frame][0] ?? "" }, cut(frameName(data, node.frame), 90)),
     el("p", { class: "dim m place", title: file ?? library ?? "" }, file ? `${file}${line ? `:${line}` : ""}` : library ?? "no module"),
-    el("p", { class: "big" }, bytes(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}${sized ? ` in ${count(node.blocks)} block${node.blocks === 1 ? "" : "s"} of ${bytes(shown / node.blocks)} on average` : ""}`)),
+    el("p", { class: "big" }, bytes(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}`)),
     code(data, node.frame),
     el("p", { class: "dim label" }, "alive over time"),
     course(x, Array.from(values), { title: `alive over time, at the most ${bytes(Math.max(...values))}` }),
     facts([
+      sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
       ["at the most", bytes(Math.max(...values))],
       growth ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : null,
       growth ? ["certainty", growth.certainty] : null,
-      growth?.runs_out_at ? ["memory ends", growth.stepped ? `at step ${count(growth.runs_out_at)}` : `at ${seconds(growth.runs_out_at)}`] : null,
+      growth ? ends(data, track) : null,
       categories.length ? ["for", categories.join(", ").replaceAll("_", " ")] : null,
       pins(data, track, node, at),
       language ? ["language", language] : null,

@@ -175,7 +175,7 @@ function ledger(title, l, rows, words, total) {
 
 export function drawHost(data, box) {
   const system = data.report.system, parts = [];
-  for (const d of data.report.devices ?? []) if (d.ledger && d.ledger.total) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}`, d.ledger, deviceRows, deviceWords, d.ledger.total));
+  for (const d of data.report.devices ?? []) if (d.ledger?.total && deviceRows.some(k => k !== "free" && d.ledger[k] > 0)) parts.push(ledger(`${d.name} at ${seconds(d.ledger.at_s)}`, d.ledger, deviceRows, deviceWords, d.ledger.total));
   if (system?.ledger) parts.push(ledger(`${system.ledger.of === "cgroup" ? "Control group" : "Machine"} at ${seconds(system.ledger.at_s)}`, system.ledger, hostRows, hostWords, system.ledger.total_bytes));
   else parts.push(el("p", { class: "dim" }, "The host was not sampled: there is no ledger of it."));
   if (system) parts.push(el("section", { class: "ledger" }, el("h3", {}, "The machine"), facts([

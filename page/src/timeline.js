@@ -7,6 +7,8 @@ import { state, set, moment, range, secondsWord } from "./state.js";
 import { windowAt, valueOf } from "./data.js";
 import { groupsOf, usualGrouping } from "./groups.js";
 
+// Of the picture's area, in pixels: to the left are figures, to the right half a label of time.
+const LEFT = 62, RIGHT = 26;
 let plot = null, strip = null, view = null, layers = null, shape = "";
 
 function layersOf(data, track, groups) {
@@ -32,6 +34,8 @@ function linesOf(data, track) {
   const wanted = track.kind === "pool" ? [["reserved", track.device], ["device", track.device]]
     : track.kind === "device" ? [["reserved", track.device]]
       : [["rss", null], ["cgroup", null]];
+  // what a verdict about the host speaks of must be seen, though the heap is small beside it
+  const host = !track.device && data.report.verdicts.some(v => v.device === "host"), limit = data.report.system?.limit_bytes;
   const names = { reserved: "reserved", device: "driver", rss: "resident (RSS)", cgroup: "control group" };
   const lines = [];
   for (const [what, device] of wanted) {
@@ -40,7 +44,7 @@ function linesOf(data, track) {
     const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
     found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
     const most = Math.max(...found.high);
-    if (most > track.peak * 2.5) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
+    if (what === "rss" && host && limit && most > limit || most > track.peak * 2.5 && !host) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
     lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
   }
   const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null) && s.process === null);
@@ -112,12 +116,21 @@ function text(ctx, words, x, y, colour, align = "left", back = null) {
   const w = ctx.measureText(words).width, left = align === "right" ? x - w : align === "center" ? x - w / 2 : x;
   if (back) {
     ctx.fillStyle = back;
-    ctx.fillRect(left - 4 * devicePixelRatio, y - 11 * devicePixelRatio, w + 8 * devicePixelRatio, 15 * devicePixelRatio);
+    ctx.fillRect(left - 4 * devicePixelRatio, y - 12 * devicePixelRatio, w + 8 * devicePixelRatio, 16 * devicePixelRatio);
   }
   ctx.fillStyle = colour;
   ctx.fillText(words, left, y);
   return w;
 }
+
+// Of "FILE:LINE FUNCTION" what there is room for: all, the function, its end, or nothing.
+function phaseName(ctx, name, room) {
+  ctx.font = `${11 * devicePixelRatio}px ${css("--sans")}`;
+  const own = name.slice(name.indexOf(" ") + 1);
+  return [name, own, own.slice(own.lastIndexOf(".") + 1)].map(shownName).find(n => ctx.measureText(n).width <= room) ?? "";
+}
+
+const shownName = name => cut(name, 60);
 
 function drawAround(u, data, track) {
   const { ctx, bbox } = u, pr = devicePixelRatio;
@@ -135,8 +148,8 @@ function drawAround(u, data, track) {
     const a = Math.max(left, X(p.start_s)), b = Math.min(right, X(p.end_s));
     if (b - a < 2 * pr) return;
     if (i % 2) { ctx.fillStyle = css("--fg"); ctx.globalAlpha = 0.035; ctx.fillRect(a, top, b - a, bbox.height); ctx.globalAlpha = 1; }
-    const name = cut(p.name, Math.floor((b - a) / (6.4 * pr)));
-    if (b - a > 60 * pr && a >= used) { names.push([name, a + 2 * pr]); used = b; }
+    const name = phaseName(ctx, p.name, b - a - 8 * pr);
+    if (name && a >= used) { names.push([name, a + 2 * pr]); used = b; }
   });
   // steps: ticks at the bottom
   const steps = data.report.steps?.list ?? [];
@@ -207,8 +220,8 @@ function drawAround(u, data, track) {
     ctx.stroke();
     if (X(m.at_s) - last < 46 * pr) continue;
     last = X(m.at_s);
-    const near = X(m.at_s) > right - 60 * pr;
-    text(ctx, "OOM", X(m.at_s) + (near ? -8 : 8) * pr, top + 44 * pr, css("--bg"), near ? "right" : "left", css("--bad"));
+    const near = X(m.at_s) > right - 110 * pr;
+    text(ctx, m.step ? `OOM, step ${m.step}` : "OOM", X(m.at_s) + (near ? -8 : 8) * pr, top + 44 * pr, css("--bg"), near ? "right" : "left", css("--bad"));
   }
   if (state.mode === "alive") {
     const at = X(moment(data, track, state.at).time);
@@ -236,14 +249,14 @@ function make(data, track, box) {
   const top = layers.top;
   const options = {
     width, height,
-    padding: [18, 8, 0, 0],
+    padding: [18, RIGHT, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, lock: false },
     select: { show: true },
     scales: { x: { time: false, range: () => view ?? [data.times[0], data.times.at(-1)] }, y: { range: [0, top] } },
     axes: [
       { stroke: css("--dim"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
-      { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: 62, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
+      { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: LEFT, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
     ],
     series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: {
@@ -273,9 +286,13 @@ function make(data, track, box) {
   over.addEventListener("dblclick", () => zoom(data, 0, Infinity));
 }
 
+// All labels have one form: seconds, or where they are many and whole, minutes or hours too.
 function axisTime(t, all) {
-  const step = all.length > 1 ? all[1] - all[0] : 1;
-  if (t >= 120 && step >= 1) return seconds(t);
+  const step = all.length > 1 ? all[1] - all[0] : 1, last = all.at(-1), two = n => String(n).padStart(2, "0");
+  if (last > 120 && step >= 1) {
+    const whole = Math.round(t), parts = [Math.floor(whole / 60) % 60, whole % 60].map(two);
+    return last >= 3600 ? `${Math.floor(whole / 3600)}:${parts.join(":")}` : `${Math.floor(whole / 60)}:${parts[1]}`;
+  }
   return `${t.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3)} s`;
 }
 
@@ -310,7 +327,7 @@ function drawStrip(data) {
   strip.width = w * pr;
   strip.height = h * pr;
   ctx.scale(pr, pr);
-  const [left, right] = [62, w - 8], first = data.times[0], span = data.times.at(-1) - first;
+  const [left, right] = [LEFT, w - RIGHT], first = data.times[0], span = data.times.at(-1) - first;
   const X = s => left + (s - first) / span * (right - left), track = layers.track;
   ctx.fillStyle = css("--dim");
   ctx.globalAlpha = 0.4;
@@ -339,10 +356,10 @@ function drawStrip(data) {
 function brush(data) {
   let drag = null;
   const time = e => {
-    const box = strip.getBoundingClientRect(), x = (e.clientX - box.left - 62) / (box.width - 70);
+    const box = strip.getBoundingClientRect(), x = (e.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
     return data.times[0] + Math.min(1, Math.max(0, x)) * (data.times.at(-1) - data.times[0]);
   };
-  const px = s => 62 + (s - data.times[0]) / (data.times.at(-1) - data.times[0]) * (strip.clientWidth - 70);
+  const px = s => LEFT + (s - data.times[0]) / (data.times.at(-1) - data.times[0]) * (strip.clientWidth - LEFT - RIGHT);
   strip.addEventListener("pointerdown", e => {
     const r = range(data), a = r.from >= 0 ? data.times[r.from + 1] : data.times[0], b = data.times[r.to + 1], t = time(e);
     const x = e.clientX - strip.getBoundingClientRect().left;
@@ -364,9 +381,9 @@ function brush(data) {
 
 export function legend(data, track) {
   const at = moment(data, track, state.at), groups = layers.groups;
-  const items = layers.list.filter(l => l.values[at.at] > 0).sort((a, b) => b.values[at.at] - a.values[at.at]).map(l => {
+  const items = layers.list.filter(l => l.values[at.at] > track.high[at.at] / 500).sort((a, b) => b.values[at.at] - a.values[at.at]).map(l => {
     const sum = l.values[at.at];
-    return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 44)} `, el("span", { class: "dim" }, bytes(sum)));
+    return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(sum)));
   });
   const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
   return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];

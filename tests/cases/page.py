@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """memtrace html in a real browser: its figures are those of the other commands, it asks for nothing and obeys no name, and it reads without
 scripts."""
-# timeout: 400
+# timeout: 500
+import base64
 import functools
+import gzip
 import json
 import os
 import re
@@ -186,6 +188,30 @@ def case_names_are_text():
     mt.check(any("onerror=window.hurt=1" in text for _, _, text in texts), "the name is not shown")
 
 
+def everything(page):
+    """The page as its reader has it: its own text, and its data unpacked."""
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    return text + gzip.decompress(base64.b64decode(re.search('id="data">([^<]*)<', text).group(1))).decode()
+
+
+def case_redacted():
+    """No name of the program, of its files, functions or arguments, nor a line of code; figures are the same."""
+    folder = mt.scratch("privately")
+    path = os.path.join(folder, "heirloom.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("def porcelain():\n    return bytearray(3 << 20)\nkeep = [porcelain() for _ in range(5)]\n")
+    trace = mt.shimmed([mt.python(), path, "--token=zanzibar", "mulberry"]).trace.settle()
+    names = ("heirloom", "porcelain", "zanzibar", "mulberry", os.path.basename(folder))
+    open_, closed = (browser.page(trace.path, options=["--source", "all", *more]) for more in ((), ("--redact",)))
+    plain, redacted = everything(open_), everything(closed)
+    for name in names:
+        mt.check(name in plain, "%s is not in the page at all" % name)
+        mt.check(name not in redacted, "%s is in the redacted page" % name)
+    peak = "return [memtrace.data.tracks.map(t => [t.name, t.peak]), memtrace.data.stacks.length > 0]"
+    mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
+
+
 def complete(page, words=()):
     ready, text = browser.ask(page, "return [document.body.dataset.ready, document.body.innerText]", hash="#tab=lost")
     mt.equal(ready, "1")
@@ -242,6 +268,88 @@ def case_fits():
         mt.check(wide <= width, "it is %d wide at %d" % (wide, width))
         mt.check(all(a[1] <= b[0] + 1 for a, b in zip(parts, parts[1:])), "parts overlap: %s" % parts)
         mt.check(height < 900 or tall < 620, "the flame graph begins at %d of %d" % (tall, height))
+
+
+# The longest text of each that is cut though nobody meant it: what scrolls, or ends with dots, is.
+CUT = """
+const cut = [];
+for (const e of document.querySelectorAll("button, h1, h2, h3, p, dt, dd, th, td, .key, option, nav")) {
+  const style = getComputedStyle(e), box = e.getBoundingClientRect();
+  if (!box.width || style.textOverflow === "ellipsis") continue;
+  if (e.scrollWidth > e.clientWidth + 2 && style.overflowX !== "auto" && style.display !== "inline" && e.clientWidth) cut.push(`${e.tagName} ${e.textContent.slice(0, 40)}`);
+  if (box.right > innerWidth + 1) cut.push(`beyond the window: ${e.tagName} ${e.textContent.slice(0, 40)}`);
+}
+const rows = [...document.querySelectorAll(".row > *, .moments > *, nav > *, .legend > *, .modes > *")].map(e => [e, e.getBoundingClientRect()]).filter(([, b]) => b.width), over = [];
+for (const [a, x] of rows) for (const [b, y] of rows)
+  if (a !== b && !a.contains(b) && !b.contains(a) && x.left + 1 < y.right && y.left + 1 < x.right && x.top + 1 < y.bottom && y.top + 1 < x.bottom) over.push(`${a.textContent.slice(0, 20)} on ${b.textContent.slice(0, 20)}`);
+return [cut, over];
+"""
+
+
+def case_nothing_is_cut():
+    """At 1280 by 720, in each tab."""
+    for kind in ("leak", "capacity"):
+        _, page = generated(kind)
+        for tab in ("flame", "owners", "map", "growth", "host"):
+            cut, over = browser.ask(page, CUT, hash="#tab=" + tab, width=1280, height=720)
+            mt.equal((cut, over), ([], []), "cut texts and overlaps in %s, tab %s" % (kind, tab))
+
+
+def case_times_have_one_form():
+    """On an axis that goes on for longer than two minutes, too; the last one is not cut."""
+    labels = browser.ask(generated("leak")[1], """
+        const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+          if (this.textAlign === "center" && !this.canvas.matches(".strip")) said.push([text, x + this.measureText(text).width / 2 - this.canvas.width]);
+          return whole.apply(this, arguments);
+        };
+        const found = [];
+        for (const scale of [1, 100, 4000]) {
+          said.length = 0;
+          const d = memtrace.data, last = d.times.at(-1);
+          d.times.forEach((t, i) => { d.times[i] = t / last * 3 * scale; });
+          memtrace.set({ track: memtrace.track().name });
+          memtrace.set({ by: scale === 100 ? "site" : "category" });
+          while (!said.length) await new Promise(done => setTimeout(done, 20));
+          found.push(said.slice());
+        }
+        return found;""")
+    for scale, said in zip((1, 100, 4000), labels):
+        forms = {re.sub(r"\d+", "N", text) for text, _ in said if text}
+        mt.check(len(said) > 2 and len({f.replace("N.N", "N") for f in forms}) == 1, "forms of times up to %d s: %s" % (3 * scale, forms))
+        mt.check(max(beyond for _, beyond in said) <= 0, "the last time is cut: %s" % said[-1])
+
+
+def case_a_brush_does_little():
+    """A picture takes two windows of each stack, whatever the range, and no node that can't be seen."""
+    code = ("import random\nrandom.seed(1)\nkeep = []\nfs = {}\n"
+            "exec('\\n'.join('def f%d(p):\\n  if not p: keep.append(bytearray(random.randrange(2000, 9000)))\\n  else: fs[p[0]](p[1:])' % i for i in range(40)))\n"
+            "fs.update({i: globals()['f%d' % i] for i in range(40)})\n"
+            "for _ in range(6000): fs[random.randrange(40)]([random.randrange(40) for _ in range(4)])\n")
+    page = browser.page(mt.shimmed([mt.python(), "-c", code]).trace.settle().path)
+    stacks, drawn = browser.ask(page, """
+        const d = memtrace.data, out = [];
+        for (const [from, to, mode] of [[3, 250, "allocated"], [90, 200, "grew"], [100, 104, "temporary"]]) {
+          memtrace.set({ from: String(d.times[from + 1]), to: String(d.times[to + 1]), mode });
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+          out.push([memtrace.work.windows, memtrace.work.nodes, document.querySelectorAll("g.frame").length]);
+        }
+        return [memtrace.track().stacks.length, out];""", hash="#track=heap", width=1280, height=720)
+    mt.check(stacks > 500, "only %d stacks" % stacks)
+    for windows, nodes, frames in drawn:
+        mt.between(1, windows, 2 * stacks + 2, "windows that were looked into, of %d stacks" % stacks)
+        mt.between(1, nodes, 4000, "nodes that were made")
+        mt.equal(frames, nodes, "nodes that were drawn")
+
+
+def case_died_at_once():
+    """Within its first 50 ms, and by a signal."""
+    done = mt.shimmed([mt.program("exits"), "kill"])
+    mt.equal(done.status, -9)
+    trace = done.trace.settle()
+    ended, = [p["exit"] for p in trace.json("report")["processes"]]
+    text = browser.ask(browser.page(trace.path), "return document.body.innerText", hash="#tab=processes")
+    mt.check("%s %s" % (ended["kind"], ended["code"]) in text or ended["kind"] in text, "%s is not in %s" % (ended, text[-1500:]))
 
 
 def case_is_bounded():

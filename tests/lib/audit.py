@@ -89,7 +89,7 @@ class Audit(Host, Devices):
             first = firsts.get("LARGEST OWNERS of the" if row[2] == "of heap" else "LARGEST MAPPINGS")
             if row[4]:
                 self.take(line, row, 4, lambda text: not first or abs(float(text) - float(first[2])) < 0.56, "whose most of it is")
-        self.claim(r"^(?:MEMORY|PERHAPS) TROUBLE  [a-z ]+, (FIGURE); nothing failed$", lambda text: text == self.why()[0][0][2].text,
+        self.claim(r"^(?:MEMORY|PERHAPS) TROUBLE: [a-z ]+, (FIGURE); nothing failed$", lambda text: text == self.why()[0][0][2].text,
                    what="the first cause's bytes", count=(0, 1))
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - self.done.trace.asked("leaks", "-n", "1")["benign_bytes"]
         self.claim(r"(FIGURE) of the program's own alive(?: at exit)?$", alive, what="what is alive at exit", count=(0, 1))
