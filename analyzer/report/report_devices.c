@@ -402,8 +402,12 @@ static unsigned print_ledger(const struct report *r, const struct device_ledger 
 	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
-		{ title ? title : "", LEFT, false }, { "", LEFT, true },    { when ? when : "", LEFT, false },
-		{ unit.name, RIGHT, false },         { "%", RIGHT, false }, { "since", RIGHT, WORTH_A_REPORT(2) },
+		{ title ? title : "", LEFT, false },
+		{ "", LEFT, true },
+		{ when ? when : "", LEFT, false },
+		{ unit.name, RIGHT, false },
+		{ "%", RIGHT, false },
+		{ "since", RIGHT, WORTH_A_REPORT(2) },
 		{ "known from", LEFT, WORTH_A_REPORT(1) },
 	};
 	const bool tight = r->brief && o && room < 5;
@@ -473,10 +477,17 @@ unsigned report_print_devices(const struct report *r)
 {
 	const struct selection *v = r->selection;
 	static const struct column columns[] = {
-		{ "DEVICES", LEFT, false },      { "", LEFT, WORTH_A_REPORT(7) },       { "total", RIGHT, false },
-		{ "peak", RIGHT, false },        { "at", RIGHT, WORTH_A_REPORT(8) },    { "in pool", RIGHT, WORTH_A_REPORT(6) },
-		{ "reserved", RIGHT, WORTH_A_REPORT(5) }, { "calls", RIGHT, WORTH_A_REPORT(1) }, { "blocks", RIGHT, WORTH_A_REPORT(2) },
-		{ "pids", RIGHT, WORTH_A_REPORT(3) },     { "oom", RIGHT, WORTH_A_REPORT(9) },
+		{ "DEVICES", LEFT, false },
+		{ "", LEFT, WORTH_A_REPORT(7) },
+		{ "total", RIGHT, false },
+		{ "peak", RIGHT, false },
+		{ "at", RIGHT, WORTH_A_REPORT(8) },
+		{ "in pool", RIGHT, WORTH_A_REPORT(6) },
+		{ "reserved", RIGHT, WORTH_A_REPORT(5) },
+		{ "calls", RIGHT, WORTH_A_REPORT(1) },
+		{ "blocks", RIGHT, WORTH_A_REPORT(2) },
+		{ "pids", RIGHT, WORTH_A_REPORT(3) },
+		{ "oom", RIGHT, WORTH_A_REPORT(9) },
 	};
 	const unsigned most = r->brief ? BRIEF_DEVICES : 2 * ROWS;
 	uint64_t highest = 0;

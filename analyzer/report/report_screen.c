@@ -22,7 +22,7 @@
 #define MOST_ALLOCATORS  2 /* processes with one of their own that are named */
 #define ENOUGH           7 /* lines that a part of the summary gets before others that are worth less */
 #define FEW_GAPS         2 /* empty lines that come before what is worth less than ... */
-#define SHORT_COMMAND           59
+#define SHORT_COMMAND    59
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 

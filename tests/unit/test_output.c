@@ -153,8 +153,11 @@ static char *printed(const char *columns, void (*body)(void))
 static void print_wide_table(void)
 {
 	static const struct column columns[] = {
-		{ "PROCESS", LEFT, true },     { "peak", RIGHT, false }, { "frees", RIGHT, WORTH_A_REPORT(1) },
-		{ "blocks", RIGHT, WORTH_A_REPORT(2) }, { "exit", LEFT, false },
+		{ "PROCESS", LEFT, true },
+		{ "peak", RIGHT, false },
+		{ "frees", RIGHT, WORTH_A_REPORT(1) },
+		{ "blocks", RIGHT, WORTH_A_REPORT(2) },
+		{ "exit", LEFT, false },
 	};
 	struct table *t = table_new(columns, 5, 0);
 	table_row(t, (const char *[]){ "a name of thirty-two columns, ok", "123.4 MiB", "1,234,567", "7,654,321",
