@@ -335,10 +335,10 @@ def case_a_brush_does_little():
           out.push([memtrace.work.windows, memtrace.work.nodes, document.querySelectorAll("g.frame").length]);
         }
         return [memtrace.track().stacks.length, out];""", hash="#track=heap", width=1280, height=720)
-    mt.check(stacks > 500, "only %d stacks" % stacks)
+    mt.check(stacks > 500 and drawn[0][1] > 1, "only %d stacks, and %s" % (stacks, drawn))  # in five windows there may be nothing
     for windows, nodes, frames in drawn:
         mt.between(1, windows, 2 * stacks + 2, "windows that were looked into, of %d stacks" % stacks)
-        mt.between(1, nodes, 4000, "nodes that were made")
+        mt.between(0, nodes, 4000, "nodes that were made")
         mt.equal(frames, nodes, "nodes that were drawn")
 
 
