@@ -96,7 +96,8 @@ struct mt_session {
 	uint64_t trace_bytes;
 	struct mt_job job;     /* of the process that made it; others of the same job may join */
 	uint64_t memory_bytes; /* of the machine; 0 = not known */
-	/* by memtrace start and stop: how often it was asked; odd = recording is to go on. For who begins from then on */
+	/* by memtrace start and stop: how often it was asked; odd = recording is to go on. For who begins from then
+	 * on */
 	uint32_t asked;
 	uint32_t oom_commands; /* atomic: how often its recorders ran MEMTRACE_ON_OOM */
 };
@@ -438,19 +439,19 @@ enum mt_mark {
 
 /* A folded block is BEGIN, what is kept with LEVEL and LAST in between, any number of SUM, END. */
 enum mt_fold {
-	/* the most bytes that are alive at one moment of what is left out from here to END: `addr` of the heap, ext.stream
-	 * of everything else */
+	/* the most bytes that are alive at one moment of what is left out from here to END: `addr` of the heap,
+	 * ext.stream of everything else */
 	MT_FOLD_BEGIN = 1,
-	/* `addr` blocks of one stack, kind and size that are left out, with ext.stream bytes together; ext.other of them
-	 * were temporary. `size` has as many bits as their sizes; where stacks are sampled it is their size.
+	/* `addr` blocks of one stack, kind and size that are left out, with ext.stream bytes together; ext.other of
+	 * them were temporary. `size` has as many bits as their sizes; where stacks are sampled it is their size.
 	 * ext.status: the thread that allocated them. ext.source 1: its latest allocation is left out.
 	 * ext.capture: what they are: 0 = heap, an enum mt_class, or MT_FOLD_MAPS; ext.device: where */
 	MT_FOLD_SUM = 2,
 	MT_FOLD_END = 3,
-	/* the pool of ext.device, left-out blocks included: `addr` to `size` bytes were alive since the LEVEL before (at
-	 * this moment, if it is the block's first of the device), and ext.stream bytes are now. ext.other: allocations
-	 * left out since the LEVEL before. ext.source 1: a low point, where nothing alive on devices is left out.
-	 * ext.capture: MT_CLASS_POOL; 0 = only ext.other is said */
+	/* the pool of ext.device, left-out blocks included: `addr` to `size` bytes were alive since the LEVEL before
+	 * (at this moment, if it is the block's first of the device), and ext.stream bytes are now. ext.other:
+	 * allocations left out since the LEVEL before. ext.source 1: a low point, where nothing alive on devices is
+	 * left out. ext.capture: MT_CLASS_POOL; 0 = only ext.other is said */
 	MT_FOLD_LEVEL = 4,
 	MT_FOLD_LAST = 5, /* the latest mapping of thread ext.status is left out */
 };

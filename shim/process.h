@@ -111,8 +111,8 @@ void mt_process_note_refusal(void);
  *   FIRST  the first piece of a file: granted whatever the file system has left, since a process without files could
  *          not even say that it lost everything
  *   REST   the rest of a piece that was begun: as far as the limit allows
- *   NEW    of rings, which the recorder empties: all raw files together may have half of the limit. They always may have
- *          an eighth of it beside KEPT
+ *   NEW    of rings, which the recorder empties: all raw files together may have half of the limit. They always may
+ *          have an eighth of it beside KEPT
  *   KEPT   of the call tree and the log, which stay as long as the process lives, and without which the trace says
  *          nothing: as long as three sixteenths of the limit are free */
 enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT };

@@ -195,7 +195,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	struct table *t = NULL;
 	struct column columns[LEAK_COLUMNS];
 	memcpy(columns, leak_columns, sizeof(columns));
-	columns[1].gives = l->lost ? false : WORTH_A_REPORT(1);
+	columns[1].gives = l->lost ? false : WORTH(1);
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
 		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_is_steady(leak)))
@@ -207,7 +207,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 		}
 		if (!t) {
 			t = table_new(columns, LEAK_COLUMNS, 2);
-			table_keep(t, l->lost ? 0 : WORTH_A_REPORT(2));
+			table_keep(t, l->lost ? 0 : WORTH(2));
 		}
 		leak_row(t, l, leak, l->bytes);
 		shown++;

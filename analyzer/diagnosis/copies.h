@@ -1,8 +1,8 @@
 /*
  * Finds what is there several times. Copies of a model are sets of blocks with the same sizes, in any order. They were
- * made by different calls, or by the same call one after the other. A cast is a copy with twice or half the sizes. Shards
- * have a whole fraction of the sizes of the parameters that were put together from them. The last copy may be incomplete,
- * if a request failed meanwhile.
+ * made by different calls, or by the same call one after the other. A cast is a copy with twice or half the sizes.
+ * Shards have a whole fraction of the sizes of the parameters that were put together from them. The last copy may be
+ * incomplete, if a request failed meanwhile.
  *
  * Some blocks have the same sizes for another reason, and are no copies: gradients, optimizer state, activations (the
  * caller leaves them out); equal layers and towers of one model; blocks of other devices and processes.
@@ -40,7 +40,8 @@ struct copy_set {
 	unsigned blocks;                       /* of the same sizes that each copy has at least */
 	uint64_t each;                         /* bytes of these */
 	bool cast;                             /* some copies have blocks of twice the size */
-	bool several; /* some have several times the blocks: the whole of shards, a checkpoint with more than the model */
+	/* some have several times the blocks: the whole of shards, a checkpoint with more than the model */
+	bool several;
 	uint64_t bytes; /* of all of them */
 	/* of all but one, which is needed: parameters before a checkpoint, shards before the whole */
 	uint64_t extra_bytes;
@@ -75,8 +76,9 @@ struct copy_match {
 /* Exposed for its tests. `bytes` are those of the smaller one, the other's are `factor` times as many. */
 struct copy_match copies_match(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
 
-/* If `sizes` is one part repeated: how many blocks the part has; else 0. The part must be long and have different sizes,
- * or have `large` bytes (0 = no part is large). All repetitions are complete, but the last one may not be if `cut`. */
+/* If `sizes` is one part repeated: how many blocks the part has; else 0. The part must be long and have different
+ * sizes, or have `large` bytes (0 = no part is large). All repetitions are complete, but the last one may not be if
+ * `cut`. */
 size_t copies_period(const uint64_t *sizes, size_t count, uint64_t large, bool cut);
 
 #endif

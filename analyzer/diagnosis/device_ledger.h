@@ -3,9 +3,9 @@
  *
  *   pool_allocated + pool_free + other_own + other_processes + free + unexplained = total
  *
- * over all traced processes. A figure that nobody measured is MODEL_UNKNOWN, and then `unexplained` means nothing. Where
- * the driver's free bytes are known, but not which other processes there are, other_processes is unknown and counts as 0:
- * what others hold is part of `unexplained`.
+ * over all traced processes. A figure that nobody measured is MODEL_UNKNOWN, and then `unexplained` means nothing.
+ * Where the driver's free bytes are known, but not which other processes there are, other_processes is unknown and
+ * counts as 0: what others hold is part of `unexplained`.
  */
 #ifndef MT_DIAGNOSIS_DEVICE_LEDGER_H
 #define MT_DIAGNOSIS_DEVICE_LEDGER_H

@@ -50,8 +50,8 @@ struct host_ledger {
 	uint64_t ns;
 	const char *cgroup; /* whose limit it is; NULL = the machine's memory */
 	uint64_t total;
-	uint64_t
-		used; /* part of it that can't be reclaimed: without clean pages of files and what the kernel can free */
+	/* part of it that can't be reclaimed: without clean pages of files and what the kernel can free */
+	uint64_t used;
 	/* requested and not freed: heap, private anonymous mappings; as far as it is resident */
 	uint64_t live;
 	uint64_t kept;         /* the rest of what is resident and private: kept by allocators, stacks, relocations */
@@ -71,7 +71,7 @@ struct host_ledger {
 	/* live, but swapped out or never touched (the latter is known of mappings of 16 MiB and more) */
 	uint64_t not_resident;
 	uint64_t swapped; /* of the traced processes */
-	/* by how much `live` may be wrong, and `kept` with it: what was touched since the last look at large mappings */
+	/* by how much `live` may be wrong, and `kept` with it: what was touched since large mappings were read */
 	uint64_t live_error;
 	bool estimated; /* shares of shared pages were measured at another moment, or never */
 };
@@ -90,7 +90,8 @@ struct host_facts {
 	bool cgroup_killed; /* the kernel killed as the cgroup's limit was hit */
 	/* all ended at once, the recorder too, when the cgroup was nearly full, if `got_since` is counted */
 	bool cut_off;
-	/* bytes that the heaps of these processes got after the ledger's moment, or just before it without touching them */
+	/* bytes that the heaps of these processes got after the ledger's moment, or just before it without touching
+	 * them */
 	uint64_t got_since;
 	uint64_t
 		stalled_ns; /* that some task waited for memory; HOST_KILL_UNKNOWN where the kernel does not count it */

@@ -42,9 +42,9 @@ double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 void owner_growth_group(struct owner_growth **list, size_t count);
 
 /* When a track meets its limit. *limit: bytes that the track can have; infinite if it is unknown. On a device other
- * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control group
- * or the machine had left at the end of the last of the list's steps. Nothing that was seen after that step is used: for a
- * copy of the list with fewer steps the result is what could be said at that time. */
+ * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control
+ * group or the machine had left at the end of the last of the list's steps. Nothing that was seen after that step is
+ * used: for a copy of the list with fewer steps the result is what could be said at that time. */
 struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
 				      const struct step_track *t, const struct growth *g, double *limit);
 

@@ -1,7 +1,7 @@
 /*
- * How old the blocks of one site get, in stretches of a loop, and whether live blocks are older than earlier blocks were
- * when they were freed. The busiest moment of a server grows like a leak, but its blocks are no older than others: they
- * will be freed as those were.
+ * How old the blocks of one site get, in stretches of a loop, and whether live blocks are older than earlier blocks
+ * were when they were freed. The busiest moment of a server grows like a leak, but its blocks are no older than others:
+ * they will be freed as those were.
  */
 #ifndef MT_MODEL_LIFETIMES_H
 #define MT_MODEL_LIFETIMES_H
@@ -37,7 +37,7 @@ struct lifetimes_found {
 /* `l` may be NULL: then nothing is overdue or freed. */
 struct lifetimes_found lifetimes_since(const struct lifetimes *l, uint32_t stretch);
 
-/* Whether `grown` bytes are blocks that come and go: less than a quarter is overdue, and others were freed meanwhile. */
+/* Whether `grown` bytes are blocks that come and go: less than a quarter is overdue, and others were freed. */
 bool lifetimes_passes(const struct lifetimes_found *f, double grown);
 
 #endif

@@ -122,8 +122,8 @@ int process_memory_prove(struct process_memory *a, uint64_t ns);
 int process_memory_fill_sites(struct process_memory *a);
 void process_memory_fini(struct process_memory *a);
 
-/* mappings.c: memory of kind MODEL_MAP. What one call mapped counts as one block; it counts as freed when its last piece
- * is unmapped. */
+/* mappings.c: memory of kind MODEL_MAP. What one call mapped counts as one block; it counts as freed when its last
+ * piece is unmapped. */
 int maps_inherit(struct process_memory *a, const struct process_memory *parent);
 int maps_map(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns);
 int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns);

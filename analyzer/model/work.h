@@ -17,7 +17,8 @@ struct work;
 struct work_done {
 	double made;  /* bytes allocated on the heap; a block that realloc moves counts by how much it grows */
 	double again; /* part of these by stacks that had allocated some times before */
-	double passing; /* part of these that was freed before the process had the most live: not what it frees at its end */
+	/* part of these that was freed before the process had the most live: not what it frees at its end */
+	double passing;
 	double busy; /* the part of the time in which something was freed, 0 to 1 */
 };
 

@@ -161,8 +161,8 @@ struct process {
 	bool seccomp;           /* no new files after a filter was installed */
 	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
 	uint64_t shm_used;
-	/* recording began then, not with the process (0 = with it); it was stopped so often, between these for gap_ticks
-	 * in all, and since stopped_ticks (0 = it is on; start_ticks: it never was) */
+	/* recording began then, not with the process (0 = with it); it was stopped so often, between these for
+	 * gap_ticks in all, and since stopped_ticks (0 = it is on; start_ticks: it never was) */
 	uint64_t recorded_ticks, stopped_ticks, gap_ticks;
 	uint32_t stops;
 	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */

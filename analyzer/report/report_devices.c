@@ -21,7 +21,7 @@ enum {
 	FEW_SPARKS = 24,
 	ROWS = 5,
 	FRAMES = 3,
-	SHORT_COMMAND = 200 /* of a device: that part of it */
+	LITTLE = 200 /* of a device: that part of it */
 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ struct device_ledger_table {
 static bool is_little(const struct device_ledger_table *t, int64_t bytes)
 {
 	uint64_t size = (uint64_t)(bytes < 0 ? -bytes : bytes);
-	return t->total != MODEL_UNKNOWN ? size < t->total / SHORT_COMMAND : size == 0;
+	return t->total != MODEL_UNKNOWN ? size < t->total / LITTLE : size == 0;
 }
 
 static void device_ledger_row(struct device_ledger_table *t, const char *who, const char *name, const char *what,
@@ -402,13 +402,9 @@ static unsigned print_ledger(const struct report *r, const struct device_ledger 
 	char *title = output_format("%s %s", device ? device : "", o ? "WHEN IT FAILED" : "AT ITS PEAK");
 	char *when = output_format("%s", DURATION(l->ns));
 	const struct column columns[] = {
-		{ title ? title : "", LEFT, false },
-		{ "", LEFT, true },
-		{ when ? when : "", LEFT, false },
-		{ unit.name, RIGHT, false },
-		{ "%", RIGHT, false },
-		{ "since", RIGHT, WORTH_A_REPORT(2) },
-		{ "known from", LEFT, WORTH_A_REPORT(1) },
+		{ title ? title : "", LEFT, false }, { "", LEFT, true },    { when ? when : "", LEFT, false },
+		{ unit.name, RIGHT, false },         { "%", RIGHT, false }, { "since", RIGHT, WORTH(2) },
+		{ "known from", LEFT, WORTH(1) },
 	};
 	const bool tight = r->brief && o && room < 5;
 	/* without heading, how many more there are, and what is free */
@@ -477,17 +473,10 @@ unsigned report_print_devices(const struct report *r)
 {
 	const struct selection *v = r->selection;
 	static const struct column columns[] = {
-		{ "DEVICES", LEFT, false },
-		{ "", LEFT, WORTH_A_REPORT(7) },
-		{ "total", RIGHT, false },
-		{ "peak", RIGHT, false },
-		{ "at", RIGHT, WORTH_A_REPORT(8) },
-		{ "in pool", RIGHT, WORTH_A_REPORT(6) },
-		{ "reserved", RIGHT, WORTH_A_REPORT(5) },
-		{ "calls", RIGHT, WORTH_A_REPORT(1) },
-		{ "blocks", RIGHT, WORTH_A_REPORT(2) },
-		{ "pids", RIGHT, WORTH_A_REPORT(3) },
-		{ "oom", RIGHT, WORTH_A_REPORT(9) },
+		{ "DEVICES", LEFT, false },      { "", LEFT, WORTH(7) },       { "total", RIGHT, false },
+		{ "peak", RIGHT, false },        { "at", RIGHT, WORTH(8) },    { "in pool", RIGHT, WORTH(6) },
+		{ "reserved", RIGHT, WORTH(5) }, { "calls", RIGHT, WORTH(1) }, { "blocks", RIGHT, WORTH(2) },
+		{ "pids", RIGHT, WORTH(3) },     { "oom", RIGHT, WORTH(9) },
 	};
 	const unsigned most = r->brief ? BRIEF_DEVICES : 2 * ROWS;
 	uint64_t highest = 0;

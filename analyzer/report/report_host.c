@@ -261,12 +261,9 @@ static void add_row(struct table *t, const struct host_process *p)
 static unsigned print_processes(const struct report *r, unsigned room)
 {
 	static const struct column columns[] = {
-		{ "  IN MEMORY THEN", LEFT, true },
-		{ "resident", RIGHT, false },
-		{ "its share", RIGHT, WORTH_A_REPORT(2) },
-		{ "live", RIGHT, WORTH_A_REPORT(4) },
-		{ "private dirty", RIGHT, WORTH_A_REPORT(1) },
-		{ "swap", RIGHT, WORTH_A_REPORT(3) },
+		{ "  IN MEMORY THEN", LEFT, true },   { "resident", RIGHT, false },
+		{ "its share", RIGHT, WORTH(2) },     { "live", RIGHT, WORTH(4) },
+		{ "private dirty", RIGHT, WORTH(1) }, { "swap", RIGHT, WORTH(3) },
 		{ "most resident", RIGHT, false },
 	};
 	unsigned all = reader_processes(r->selection->reader), n = 0;

@@ -352,11 +352,11 @@ static unsigned print_totals(const struct report *r, unsigned room)
 		{ "peak", RIGHT, false },
 		{ "at", RIGHT, false },
 		{ selection_end_title(v), RIGHT, false },
-		{ "blocks", RIGHT, WORTH_A_REPORT(3) },
-		{ "allocations", RIGHT, WORTH_A_REPORT(8) },
-		{ "frees", RIGHT, WORTH_A_REPORT(2) },
-		{ "freed at once", RIGHT, WORTH_A_REPORT(1) },
-		{ "failed", RIGHT, failed ? WORTH_A_REPORT(9) : WORTH_A_REPORT(4) },
+		{ "blocks", RIGHT, WORTH(3) },
+		{ "allocations", RIGHT, WORTH(8) },
+		{ "frees", RIGHT, WORTH(2) },
+		{ "freed at once", RIGHT, WORTH(1) },
+		{ "failed", RIGHT, failed ? WORTH(9) : WORTH(4) },
 	};
 	static const char *const names[MODEL_HOST_KINDS] = { "  heap (malloc)", "  mapped (mmap)", "  pinned" };
 	struct table *t = table_new(columns, 9, 0);

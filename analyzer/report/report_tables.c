@@ -208,14 +208,10 @@ static void momentary_row(struct table *t, const struct ranked *list, unsigned c
 unsigned report_print_processes(const struct report *r)
 {
 	static const struct column columns[] = {
-		{ "PROCESS", RIGHT, false },
-		{ "", LEFT, true },
-		{ "heap peak", RIGHT, false },
-		{ "at end", RIGHT, false },
-		{ "mapped", RIGHT, WORTH_A_REPORT(2) },
-		{ "allocs", RIGHT, WORTH_A_REPORT(1) },
-		{ "exit", LEFT, false },
-		{ "heap over time", LEFT, WORTH_A_REPORT(3) },
+		{ "PROCESS", RIGHT, false },   { "", LEFT, true },
+		{ "heap peak", RIGHT, false }, { "at end", RIGHT, false },
+		{ "mapped", RIGHT, WORTH(2) }, { "allocs", RIGHT, WORTH(1) },
+		{ "exit", LEFT, false },       { "heap over time", LEFT, WORTH(3) },
 	};
 	unsigned all, shown = r->brief ? BRIEF_PROCESSES : MAX_PROCESSES;
 	struct ranked *list = rank_processes(r->selection, &all);
@@ -241,7 +237,7 @@ unsigned report_print_processes(const struct report *r)
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
 static const struct column owner_columns[] = {
-	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, WORTH_A_REPORT(1) },
+	{ NULL, RIGHT, false }, { NULL, RIGHT, false }, { NULL, RIGHT, WORTH(1) },
 	{ NULL, LEFT, true },   { NULL, LEFT, true },
 };
 

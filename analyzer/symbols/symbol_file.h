@@ -5,8 +5,8 @@
 #include "analyzer/symbols/redact.h"
 #include "analyzer/symbols/symbols.h"
 
-/* Hands all of it to symbols_add_known(); with NULL it is only checked. Returns 0, also when there is no such file, or an
- * error that names the file and the offset; then some of it may be known already, but nothing wrong. */
+/* Hands all of it to symbols_add_known(); with NULL it is only checked. Returns 0, also when there is no such file, or
+ * an error that names the file and the offset; then some of it may be known already, but nothing wrong. */
 int symbol_file_read(struct symbols *, const char *dir);
 
 /* What the file would hold of symbols_places(), to be freed; with names redacted, if `redact` is not NULL. */

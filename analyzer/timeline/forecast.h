@@ -3,8 +3,8 @@
  *
  * Three things are not known. The interval covers all of them together:
  *
- *   how growth goes on    a line, a parabola, an exponential or the last rate, each with its errors; each is as likely as
- *                         it explains what was seen
+ *   how growth goes on    a line, a parabola, an exponential or the last rate, each with its errors; each is as likely
+ *                         as it explains what was seen
  *   how high steps rise   above the curve: as those that were seen, each of them equally likely. The first step that is
  *                         too high ends the run
  *   the pool's holes      how much of the memory that the allocator holds unused it will be able to use

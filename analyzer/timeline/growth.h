@@ -65,8 +65,8 @@ struct growth {
 /* `x` rises: numbers of steps, or seconds. */
 struct growth growth_of(const double *x, const double *bytes, size_t count);
 
-/* Tells that lost events may have made up to `bytes` of it. If they may have made all of it, there is no growth. If they
- * may have made more than a little, its shape is not to be trusted. */
+/* Tells that lost events may have made up to `bytes` of it. If they may have made all of it, there is no growth. If
+ * they may have made more than a little, its shape is not to be trusted. */
 void growth_doubt(struct growth *g, double bytes);
 bool growth_is_doubtful(const struct growth *g);
 

@@ -8,17 +8,18 @@
  *   optimizer  visits to an optimizer's step: a step ends with one, however many micro-steps came before it. Of several
  *              optimizers that of the line which is visited most
  *   sites      sites that recur: allocations of one stack at regular intervals. Sites with the same count are one level
- *              of nested loops. A loop within a step (layers) is left out: its short intervals cover only a part of what
- *              is allocated. Of the other levels it is the innermost. The level outside of that one is taken instead if
- *              it is a unit of work that repeats as a whole: each of its turns has up to LEAST_MICRO turns of the inner
- *              one (micro-steps), or it has more sites. Among several loops it is one that makes most of the blocks on
- *              devices and frees them, however short and fast; else a long one; else the one that the process ends with
- *   lines      lines of Python to which the program comes from another line at regular intervals. They are used where no
- *              site recurs regularly, because a loop that works for devices makes blocks only in inner loops of any
+ *              of nested loops. A loop within a step (layers) is left out: its short intervals cover only a part of
+ *              what is allocated. Of the other levels it is the innermost. The level outside of that one is taken
+ *              instead if it is a unit of work that repeats as a whole: each of its turns has up to LEAST_MICRO turns
+ *              of the inner one (micro-steps), or it has more sites. Among several loops it is one that makes most of
+ *              the blocks on devices and frees them, however short and fast; else a long one; else the one that the
+ *              process ends with
+ *   lines      lines of Python to which the program comes from another line at regular intervals. They are used where
+ *              no site recurs regularly, because a loop that works for devices makes blocks only in inner loops of any
  *              length. A step begins with the first of these lines
  *
- * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes for each site,
- * 112 more for one that recurs, and in a process that uses a device 64 for each line of a Python stack.
+ * Imports are left out, and what a virtual machine (Java's, .NET's) allocates for itself. Memory: 64 bytes for each
+ * site, 112 more for one that recurs, and in a process that uses a device 64 for each line of a Python stack.
  */
 #ifndef MT_TIMELINE_LOOP_FINDER_H
 #define MT_TIMELINE_LOOP_FINDER_H

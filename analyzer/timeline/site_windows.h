@@ -63,8 +63,8 @@ uint64_t site_windows_time(const struct site_windows *w, uint32_t i);
 unsigned site_windows_tracks(const struct site_windows *w);
 const struct window_track *site_windows_track(const struct site_windows *w, unsigned i);
 
-/* Those that are kept, by falling worth to a sixteenth of it. Of each track the smallest, which together are worth SITE_WINDOWS_TAIL of it
- * at the most, are left out. */
+/* Those that are kept, by falling worth to a sixteenth of it. Of each track the smallest, which together are worth
+ * SITE_WINDOWS_TAIL of it at the most, are left out. */
 #define SITE_WINDOWS_TAIL 0.001
 size_t site_windows_sites(const struct site_windows *w);
 struct window_site site_windows_site(const struct site_windows *w, size_t i);

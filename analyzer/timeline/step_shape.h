@@ -23,8 +23,8 @@ void step_shapes_begin(struct step_shapes *s, uint64_t live);
 void step_shapes_allocation(struct step_shapes *s, uint64_t before, uint64_t live);
 
 /* Bytes by which live bytes will still rise above `live` in this step: the median of the latest steps that were longer
- * than this one is so far; STEP_SHAPE_UNKNOWN: none was. `request`: bytes that are asked for now. `next`: the request may
- * be the first of the next step, and counts as that if no step was longer. */
+ * than this one is so far; STEP_SHAPE_UNKNOWN: none was. `request`: bytes that are asked for now. `next`: the request
+ * may be the first of the next step, and counts as that if no step was longer. */
 uint64_t step_shapes_rise(const struct step_shapes *s, uint64_t live, uint64_t request, bool next);
 
 #endif

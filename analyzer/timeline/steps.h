@@ -110,8 +110,8 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most);
 
 /* Bytes by which blocks older than a step have grown during the loop, of a site or of a whole track. Infinite without
- * steps. Younger blocks are not counted: what a step needs may grow by plan (longer inputs), and results of the last step
- * are alive at the low point, but neither stays. */
+ * steps. Younger blocks are not counted: what a step needs may grow by plan (longer inputs), and results of the last
+ * step are alive at the low point, but neither stays. */
 double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
 double steps_track_kept(const struct step_list *p, const struct step_track *t);
 

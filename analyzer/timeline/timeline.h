@@ -33,13 +33,13 @@ void timeline_watch(struct timeline *c,
 				     uint32_t thread),
 		    void (*on_change)(void *arg, const struct model_change *c), void *arg);
 
-/* Makes the query's pass the second one, for a program that still runs: in on_idle timeline_step_list() is what is known
- * so far. timeline_finish() when no more events come. */
+/* Makes the query's pass the second one, for a program that still runs: in on_idle timeline_step_list() is what is
+ * known so far. timeline_finish() when no more events come. */
 void timeline_attach_second(struct timeline *c, struct model_query *q);
 void timeline_finish(struct timeline *c);
 
-/* From now on timeline_growth() takes into account what the model knows of lost events. timeline_run() does this with the
- * selection's model. */
+/* From now on timeline_growth() takes into account what the model knows of lost events. timeline_run() does this with
+ * the selection's model. */
 void timeline_doubt(struct timeline *c, const struct model *m);
 
 /* The second pass. 0 or -MT_E*. */

@@ -107,13 +107,13 @@ enum align { LEFT, RIGHT };
 struct column {
 	const char *title;
 	enum align align;
-	/* what it does in a table that is too wide: false = it stays, true = it gets narrower, WORTH_A_REPORT(n) = it is left
-	 * out */
+	/* what it does in a table that is too wide: false = it stays, true = it gets narrower, WORTH(n) = it
+	 * is left out */
 	int gives;
 };
 
 /* Of a column: those with the lowest number are left out first, and all of them before one gets narrower. */
-#define WORTH_A_REPORT(n) ((n) + 1)
+#define WORTH(n) ((n) + 1)
 
 struct table;
 

@@ -19,8 +19,8 @@ enum alive pid_alive(uint32_t pid, uint64_t ns, uint64_t start);
 /* When it started, as above; 0 if that can't be told. */
 uint64_t pid_start_time(uint32_t pid, uint64_t ns);
 
-/* Whether the process started after that moment of CLOCK_MONOTONIC (ns). Then it is another one than the process that was
- * recorded at that moment. If the machine slept meanwhile the answer may be no in error, never yes. */
+/* Whether the process started after that moment of CLOCK_MONOTONIC (ns). Then it is another one than the process that
+ * was recorded at that moment. If the machine slept meanwhile the answer may be no in error, never yes. */
 bool pid_started_after(uint32_t pid, uint64_t ns, uint64_t mono_ns);
 
 /* The process's number in our own /proc, or 0 if it can't be found there. */

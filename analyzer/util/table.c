@@ -122,7 +122,7 @@ static bool narrow(const struct table *t, int *widths)
 static void fit(const struct table *t, int *widths)
 {
 	for (int i = 0; i < t->count; i++)
-		if (has_worth(&t->columns[i]) && t->columns[i].gives < WORTH_A_REPORT(t->least_worth))
+		if (has_worth(&t->columns[i]) && t->columns[i].gives < WORTH(t->least_worth))
 			widths[i] = LEFT_OUT;
 	while (sum(t, widths) > output_width() && (leave_out(t, widths) || narrow(t, widths)))
 		;

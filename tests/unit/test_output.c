@@ -153,11 +153,8 @@ static char *printed(const char *columns, void (*body)(void))
 static void print_wide_table(void)
 {
 	static const struct column columns[] = {
-		{ "PROCESS", LEFT, true },
-		{ "peak", RIGHT, false },
-		{ "frees", RIGHT, WORTH_A_REPORT(1) },
-		{ "blocks", RIGHT, WORTH_A_REPORT(2) },
-		{ "exit", LEFT, false },
+		{ "PROCESS", LEFT, true },     { "peak", RIGHT, false }, { "frees", RIGHT, WORTH(1) },
+		{ "blocks", RIGHT, WORTH(2) }, { "exit", LEFT, false },
 	};
 	struct table *t = table_new(columns, 5, 0);
 	table_row(t, (const char *[]){ "a name of thirty-two columns, ok", "123.4 MiB", "1,234,567", "7,654,321",
@@ -182,8 +179,8 @@ TEST(columns_are_left_out_whole_before_names_are_cut)
 static void print_least_table(void)
 {
 	static const struct column columns[] = { { "A", LEFT, false },
-						 { "B", RIGHT, WORTH_A_REPORT(1) },
-						 { "C", RIGHT, WORTH_A_REPORT(2) } };
+						 { "B", RIGHT, WORTH(1) },
+						 { "C", RIGHT, WORTH(2) } };
 	struct table *t = table_new(columns, 3, 0);
 	table_keep(t, 2);
 	table_row(t, (const char *[]){ "1", "2", "3" });
