@@ -34,9 +34,7 @@ static const struct option_row rows[] = {
 	{ "device-memory", 0, "BYTES", OPTION_BYTES, offsetof(struct whatif_options, device_bytes),
 	  "on a card with so much memory", 0 },
 	{ "without", 0, "SITE", OPTION_STRING, offsetof(struct whatif_options, without),
-	  "without the blocks of FILE:LINE, of stacks with a frame that matches a regex; leak:N: of the Nth leak that "
-	  "memtrace leaks has in pools; copies: of the same weights",
-	  0 },
+	  "without blocks of FILE:LINE or of stacks that match a regex, the pools' Nth leak (leak:N), or copies", 0 },
 	{ "scale", 0, "SITE=N", OPTION_STRING, offsetof(struct whatif_options, scale),
 	  "with N times the bytes for these; batch=N: for what depends on the batch", 0 },
 	{ "host", 0, "SETTING", OPTION_STRING, offsetof(struct whatif_options, host),
@@ -53,10 +51,9 @@ static const struct option_row rows[] = {
 
 const struct option_spec cmd_whatif_spec = {
 	"memtrace whatif [--alloc-conf CONF] [options] [DIR...]",
-	"What another setting of PyTorch's caching allocator, or another card, would\n"
-	"have done, or the run without some blocks, or malloc's with another allocator:\n"
-	"the recorded requests are made again, in their order. First as it was: where\n"
-	"that does not agree with the run, nothing is said.",
+	"What another setting of PyTorch's allocator, another card, the run without some\n"
+	"blocks, or another malloc would have done: recorded requests are made again.\n"
+	"First as it was: where that does not agree with the run, nothing is said.",
 	rows,
 	0,
 	"  memtrace whatif                            # the usual settings, ranked\n"

@@ -45,7 +45,7 @@ static int find_process(struct selection *v, const struct process **out)
 	v->model = NULL;
 	reader_close(r);
 	if (!e && !*out)
-		e = error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET, "no process has a heap that was recorded");
+		e = error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET, "the trace has no heap, so it can't be replayed");
 	return e;
 }
 
