@@ -42,7 +42,7 @@ def case_evaluation():
     oom, = compare_ooms(done)
     compare_ledger(oom)
     compare_refusals(done, oom)
-    stack = text[:text.index("\nWHY")].splitlines()[5:]
+    stack = re.search(r"^ *asked .*\n((?:.+\n)+)\nWHY", text, re.M)[1].splitlines()
     mt.equal([line.split(":")[0].strip() for line in stack], ["evaluation.py", "evaluation.py", "linear.py"], "the stack's files")
     mt.check("of_batch = model(" in stack[1], "no source: %s" % stack)
     mt.check("__exit__" not in text, "what unwound the failure is a phase: %s" % text)
