@@ -105,16 +105,17 @@ const char *exit_name(uint32_t kind);
 
 /* "exit 0", "SIGKILL", "running", "unknown" (it ended without a trace of how: killed, or a system call of its own) ...
  * into the caller's buffer. */
+const char *exit_text(const struct process *p, char *out, size_t size);
+
 /* "recorded from 1.2 s to 3.4 s, stopped 2 times for 0.5 s in between"; returns it. */
 enum { RECORDED_PART = 160 };
 const char *recorded_part(const struct process *p, char out[RECORDED_PART]);
+
 /* Recording ended before it did, or was stopped in between. */
 static inline bool process_was_stopped(const struct process *p)
 {
 	return p->stops || p->stopped_ticks;
 }
-
-const char *exit_text(const struct process *p, char *out, size_t size);
 
 const char *kind_name(enum model_kind kind); /* "heap", "map", "pinned", "device", "pool" */
 

@@ -58,7 +58,9 @@ static int settle_dirs(struct options *o)
 int open_options(const struct option_spec *spec, void *values, int argc, char **argv)
 {
 	int e = options_parse(spec, values, argc, argv);
-	return e ? e : settle_dirs(values);
+	if (!e && (e = settle_dirs(values)) < 0)
+		options_free(values);
+	return e;
 }
 
 static int pick_kinds(struct selection *v)

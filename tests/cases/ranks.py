@@ -83,7 +83,7 @@ def case_ranks_in_json():
         for s in sites:
             rank = int(s["label"].split("rank ")[1]) if "rank" in s["label"] else None
             mt.equal((s["rank_low"], s["rank_high"]), (rank, rank), "%s: %s" % (command, s["label"]))
-    sites = json.loads(read("peak", "--json", "--by", "function", "--process", "busy", trace))["sites"]
+    sites = json.loads(read("leaks", "--json", "--by", "function", "--process", "busy", trace))["sites"]
     mt.check(any((s["rank_low"], s["rank_high"]) == (2, 5) for s in sites if s["processes"] == 3), [(s["processes"], s["rank_low"]) for s in sites])
     series = json.loads(read("timeline", "--json", "--by", "process", trace))["series"]
     mt.equal({s["rank"] for s in series if s["name"] == "busy"}, {2, 5, None})

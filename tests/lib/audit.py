@@ -53,8 +53,8 @@ class Audit(Host, Devices):
     def everywhere(self):
         self.title()
         self.names()
-        for claims in (self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table, self.machine,
-                       self.no_pressure, self.owners, self.mappings, self.smaller, self.headline):
+        for claims in (self.recorded, self.ranks, self.failed, self.where, self.devices_table, self.over_time, self.host_memory, self.process_table,
+                       self.machine, self.no_pressure, self.owners, self.mappings, self.smaller, self.headline):
             claims()
 
     def title(self):
@@ -66,6 +66,16 @@ class Audit(Host, Devices):
                    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((self.origin + done.real_offset) / 1e9)),
                    self.time(self.last_call_ns(), done.ended), what="title")
         self.duration = self.each(r" UTC   (TIME)$", "memtrace report")[0][1][1]
+
+    def recorded(self):
+        """Where programs begin it themselves: their books begin with the same call."""
+        kept = self.done.books.process
+        for line, row in self.each(r"^pid (\d+)(?: \(and (\d+) more\))? was recorded from (TIME) to its end$"):
+            self.take(line, row, 1, lambda text: int(text) in kept, "a process that begins it")
+            begun = kept[int(row[1])].begin_ns
+            self.take(line, row, 3, self.time(begun, begun + 100000000), "when it begins it")
+            if row[2]:
+                self.take(line, row, 2, lambda text: 0 < int(text) < len(kept), "others")
 
     def headline(self):
         """Where no failure comes first: the peak, whose first owner is the one below; and what is alive at the end."""
