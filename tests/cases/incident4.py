@@ -139,8 +139,8 @@ class HostAudit(audit.Audit):
     """Of a run without devices."""
 
     def everywhere(self):
-        for claims in (self.title, self.names, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine, self.owners,
-                       self.mappings, self.smaller, self.headline):
+        for claims in (self.title, self.recorded, self.names, self.host_memory, self.pinned, self.process_table, self.for_what, self.filling, self.machine,
+                       self.owners, self.mappings, self.smaller, self.headline):
             claims()
 
     def peak_time(self, sums):
