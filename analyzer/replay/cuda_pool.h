@@ -31,7 +31,7 @@ enum { ROUNDUP_INTERVALS = 16 };
 struct cuda_pool_settings {
 	bool expandable;
 	bool huge_pages; /* large requests come from segments, or pages, of whole GiB (torch_npu) */
-	bool old_lists;  /* in roundup_power2_divisions ">" also changes the size before it, as before PyTorch 2.9 */
+	bool old_lists;  /* in roundup_power2_divisions ">" is also for the last size named, as before PyTorch 2.9 */
 	/* of free blocks of one size that of the oldest segment serves, else the one at the lowest address */
 	bool oldest_first;
 	/* blocks of this size and more are not split; UINT64_MAX = all are */
