@@ -7,7 +7,11 @@
 #ifndef MT_REPLAY_HEAP_WIRE_H
 #define MT_REPLAY_HEAP_WIRE_H
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 enum heap_op {
 	HEAP_OP_START,   /* worker. Its thread ends, if it has one, and a new one begins */
@@ -56,5 +60,18 @@ struct heap_answer {
 struct heap_seen {
 	uint64_t now, most; /* most: since the point before */
 };
+
+/* Reads exactly so many bytes; false if the other side has gone before. */
+static inline bool heap_wire_read(int socket, void *data, size_t bytes)
+{
+	for (size_t had = 0; had < bytes;) {
+		const ssize_t n = read(socket, (char *)data + had, bytes - had);
+		if (n > 0)
+			had += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			return false;
+	}
+	return true;
+}
 
 #endif
