@@ -16,14 +16,14 @@
 
 extern uint32_t mt_clock; /* enum mt_clock */
 
-/* More than one thread has recorded. Until then the order in which events are written is the order of events, and
- * stamps need none. A thread sets it before its first event, so who gets a block it freed sees it set: on x86-64 a load
- * does not overtake an earlier one, here that which found the block free. */
+/* Set once more than one thread has recorded. Until then events are written in the order in which they happen, and
+ * stamps need no ordering. A thread sets it before its first event. So a thread that gets a block which that one freed
+ * sees it set: on x86-64 its load is not executed before the earlier load that found the block free. */
 extern uint32_t mt_clock_shared;
 
-void mt_clock_choose(void);
+void mt_clock_choose(void); /* sets mt_clock */
 
-/* Is the kernel's own clock source of a name that begins so? */
+/* Whether the name of the kernel's current clock source begins with `name`. */
 bool mt_clock_kernel_uses(const char *name);
 
 static inline uint64_t mt_clock_ns(clockid_t id)
@@ -34,12 +34,14 @@ static inline uint64_t mt_clock_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The tick now. */
 static inline uint64_t mt_ticks(void)
 {
 	return __builtin_expect(mt_clock == MT_ARCH_CLOCK, 1) ? mt_arch_ticks() : mt_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Not before everything that precedes it in the program has been executed. (clock_gettime sees to that itself.) */
+/* The tick now, read only after everything that precedes it in the program was executed. (clock_gettime ensures that
+ * itself.) */
 static inline uint64_t mt_ticks_ordered(void)
 {
 	if (__builtin_expect(mt_clock == MT_ARCH_CLOCK, 1))

@@ -1,4 +1,4 @@
-/* What the files of the CUDA hooks share. */
+/* What the files of the CUDA hooks share. An ordinal is the N of cuda:N. */
 #ifndef MT_CUDA_H
 #define MT_CUDA_H
 
@@ -10,8 +10,8 @@
 
 extern const struct mt_library mt_lib_CUDA, mt_lib_CUDART;
 
-/* ---- cuda_driver.c: questions to the driver, if it is loaded. None of them initialises it, none touches the runtime's
- * last error, all are asked inside of a device call (mt_call_begin). ---- */
+/* ---- cuda_driver.c: questions to the driver, if it is loaded. They do not initialise it and do not change the
+ * runtime's last error. They are asked between mt_call_begin() and mt_call_end(). ---- */
 
 /* Ordinal of the thread's current device, -1 without a context. */
 int mt_cuda_current(void);
@@ -23,23 +23,23 @@ int mt_cuda_device_of_handle(uint64_t handle);
 /* Bytes of the allocation that a device address lies in; 0 = unknown. */
 uint64_t mt_cuda_range(uint64_t p);
 
-/* Nonzero if free and total of the device are known now; it must be the current one. */
+/* The free and total bytes of a device, which must be the current one. Nonzero if they are known. */
 int mt_cuda_memory(int ordinal, uint64_t *free, uint64_t *total);
 
-/* Is the stream being captured into a graph? */
+/* Nonzero if the stream is being captured into a graph. */
 int mt_cuda_capturing(uint64_t stream);
 
-/* The number of the capture that the stream is in, the lower half of the driver's; 0 = none. */
+/* The number of the capture that the stream is in: the lower 32 bits of the driver's; 0 = none. */
 uint32_t mt_cuda_capture(uint64_t stream);
 
-/* Ordinal of a context's device, -1 = unknown; whether the device's primary context is alive. */
+/* Ordinal of a context's device, -1 = unknown. Nonzero if the device's primary context is alive. */
 int mt_cuda_context_device(CUcontext context);
 int mt_cuda_primary_alive(int ordinal);
 
 /* MT_REC_DEVICE.id of an ordinal; 0 for -1. */
 uint32_t mt_cuda_id(int ordinal);
 
-/* ---- cuda_array.c: what arrays take, from their descriptors. The driver's padding is not known. ---- */
+/* ---- cuda_array.c: bytes of arrays, from their descriptors, without the driver's padding, which is not known. ---- */
 
 uint64_t mt_cuda_array_bytes(int format, unsigned channels, const uint64_t extent[3], unsigned levels, unsigned flags);
 uint64_t mt_cuda_texel_bytes(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels,

@@ -12,9 +12,10 @@
 
 /* ---- the outermost call ---- */
 
-/* The outermost device call this thread is in: its frame, and the return address in it. A runtime's function enters the
- * driver's, which are wrapped too: only the outermost is an event. One that was left by longjmp is known by lying
- * further in than we are, or by its memory having been used for something else since. */
+/* The outermost device call that this thread is in: its frame, and the return address there. Functions of a runtime
+ * call those of the driver, which are wrapped too, and only the outermost call is an event. A call that was left by
+ * longjmp is recognized: its frame lies further in than the current one, or the return address there was overwritten
+ * since. */
 struct mt_call {
 	const uintptr_t *frame;
 	uintptr_t ret;
@@ -22,10 +23,10 @@ struct mt_call {
 
 extern __thread struct mt_call mt_device_call __attribute__((visibility("hidden")));
 
-#define MT_CALL_DEPTH ((uintptr_t)1 << 20) /* bytes of stack between two that nest */
+#define MT_CALL_DEPTH ((uintptr_t)1 << 20) /* the most bytes of stack between a call and one nested in it */
 
-/* Nonzero: this call is an event, mt_call_end() must follow. On both machines a frame begins with the caller's frame
- * pointer and the return address. */
+/* Nonzero: this call is an event, and mt_call_end() must follow. On x86-64 and aarch64 a frame begins with the caller's
+ * frame pointer and the return address. */
 static inline __attribute__((always_inline)) int mt_call_begin(void)
 {
 	const uintptr_t *frame = __builtin_frame_address(0), *outer = mt_device_call.frame;
@@ -52,14 +53,14 @@ struct mt_device_facts {
 	uint64_t total; /* bytes; 0 = unknown */
 };
 
-/* Asks the driver, without initialising it. Keeps errno. */
+/* Fills in `facts` by asking the driver, which is not initialised. Keeps errno. */
 typedef void mt_describe(unsigned ordinal, struct mt_device_facts *facts);
 
-/* MT_REC_DEVICE.id of the process's device `ordinal`; recorded when it is first used in this process. 0 = more devices
- * than we keep, or nothing is recorded now. */
+/* The id in the trace (MT_REC_DEVICE.id) of the process's device `ordinal`, which is recorded when it is first used in
+ * this process. 0 = there are more devices than the shim keeps, or nothing is recorded now. */
 uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *describe);
 
-/* A forked child records its devices anew. */
+/* In a forked child: forgets the devices, which are then recorded again. */
 void mt_device_reset(void);
 
 /* ---- what a call did ---- */
@@ -69,14 +70,15 @@ struct mt_device_event {
 	enum mt_class class;
 	uint64_t addr, bytes, stream, other;
 	uint32_t device;  /* MT_REC_DEVICE.id or 0 */
-	uint32_t capture; /* of blocks of a pool, see mt_ext_device */
+	uint32_t capture; /* for blocks of a pool: see struct mt_ext_device */
 	const void *caller;
 };
 
-/* These keep errno. */
+/* Record the event. Both keep errno. */
 void mt_device_note(enum mt_kind kind, const struct mt_device_event *event);
 
-/* After MT_DEVICE_INFO where free and total are known (total != 0); tells the recorder. */
+/* Records a failed request, with the driver's `status`; before it, unless total is 0, an MT_DEVICE_INFO with the
+ * device's free and total bytes. The recorder is told, which then takes samples at once. */
 void mt_device_note_failure(const struct mt_device_event *event, uint32_t status, uint64_t free, uint64_t total);
 
 #endif

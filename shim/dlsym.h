@@ -1,20 +1,19 @@
 /*
- * Functions of libraries that the program may load or not (CUDA, CANN), wrapped wherever the program gets them from.
+ * Wrappers for functions of libraries that the program may or may not load (CUDA, CANN), however it gets at them.
  *
- * A hook has MT_INSTANCES instances: entries that differ in nothing but their slot, which holds the real function. So
- * each real function has a wrapper of its own, and two copies of a library in one process (two majors of libcudart)
- * aren't mixed up.
+ * A hook has MT_INSTANCES instances. Each has an entry (the wrapper) and a slot, which holds the real function; they do
+ * not differ otherwise. So each real function has a wrapper of its own, and two copies of a library in one process (two
+ * majors of libcudart) are not mixed up.
  *
  *   instances below mt_library.linked   what a program that links the library is bound to. Each belongs to one version
  *                                       of it. The first call looks the real function up.
- *   the others                          given out, with their real function, to who asks dlsym or cuGetProcAddress
+ *   the others                          returned by dlsym or cuGetProcAddress, for the real function found there
  *
- * What is bound to programs is exported under *hidden* symbol versions (exports.map): a relocation that asks for
- * cudaMalloc@libcudart.so.13 is bound to the instance of libcudart.so.13, and one without version to the version
- * MEMTRACE_HOOKS, which is the file's first. dlsym without version finds neither: where the library isn't loaded,
- * dlsym(RTLD_DEFAULT, "cuInit") still fails, and a weak reference to a function of libcudart stays NULL. A weak
- * reference without version can't be told from one that means to be bound: weak.c undoes it where nobody has the
- * function.
+ * The first kind is exported under *hidden* symbol versions (exports.map). A relocation for cudaMalloc@libcudart.so.13
+ * is bound to the instance of libcudart.so.13; one without a version to the version MEMTRACE_HOOKS, the first in the
+ * file. dlsym without a version finds neither: so if the library isn't loaded, dlsym(RTLD_DEFAULT, "cuInit") fails as
+ * without us, and a weak reference to a function of libcudart stays NULL. Only a weak reference without a version does
+ * get bound; weak.c undoes that if no library has the function.
  */
 #ifndef MT_DLSYM_H
 #define MT_DLSYM_H
@@ -56,16 +55,16 @@ struct mt_wrap_table {
 
 extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
 
-/* Grows when a real function went away with its library. */
+/* Is raised when real functions have gone with their library. */
 extern uint32_t mt_wrap_generation;
 
 /* The row of that name, or NULL. */
 const struct mt_wrapped *mt_wrap_row(const char *name);
 
-/* The wrapper whose real function is `real`, or `real` itself when it is ours already or all instances are in use. */
+/* A wrapper whose real function is `real`. Returns `real` itself if it is a wrapper, or all instances are in use. */
 void *mt_wrap(const struct mt_wrapped *row, void *real);
 
-/* Slow part of mt_slot_real. NULL: nothing that is loaded has such a function. */
+/* Slow part of mt_slot_real(). NULL = no loaded library has such a function. */
 void *mt_slot_find(const struct mt_wrapped *row, struct mt_slot *slot, const void *caller);
 
 /* The function that a slot's entry stands for; `caller` is who called the entry. */
@@ -76,17 +75,17 @@ static inline void *mt_slot_real(const struct mt_wrapped *row, struct mt_slot *s
 	return __builtin_expect(real != NULL, 1) ? real : mt_slot_find(row, slot, caller);
 }
 
-/* A function of the library if it is loaded already; it is never loaded, nor kept loaded. For the shim's own questions.
- * */
+/* A function of the library, for the shim's own calls; NULL if the library isn't loaded. It is never loaded for this,
+ * nor kept from being unloaded. */
 void *mt_library_symbol(const struct mt_library *library, const char *name);
 
 /* The real function behind a wrapper's address, or NULL if it is no wrapper's. */
 void *mt_wrap_real(const void *p);
 
-/* Is it code of the shim? */
+/* Nonzero if `p` is code of the shim. */
 int mt_is_own(const void *p);
 
-/* After a dlclose: what is no longer mapped isn't real any more. */
+/* After a dlclose: empties slots whose real function is no longer mapped. */
 void mt_wrap_forget(void);
 
 #define MT_LIST(...) __VA_ARGS__

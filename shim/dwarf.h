@@ -43,7 +43,8 @@ static inline int64_t mt_dwarf_sint(struct mt_dwarf *d, unsigned bytes)
 	return (int64_t)(mt_dwarf_uint(d, bytes) << unused) >> unused;
 }
 
-static inline uint64_t mt_dwarf_uleb(struct mt_dwarf *d)
+/* The bits of a LEB128 number; *bits is how many were read, *last the byte that they end with. */
+static inline uint64_t mt_dwarf_leb(struct mt_dwarf *d, unsigned *bits, uint8_t *last)
 {
 	uint64_t v = 0;
 	unsigned shift = 0;
@@ -53,21 +54,27 @@ static inline uint64_t mt_dwarf_uleb(struct mt_dwarf *d)
 		byte = *d->p++;
 		v |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
 	}
+	*bits = shift;
+	*last = byte;
 	return v;
+}
+
+static inline uint64_t mt_dwarf_uleb(struct mt_dwarf *d)
+{
+	unsigned bits;
+	uint8_t last;
+
+	return mt_dwarf_leb(d, &bits, &last);
 }
 
 static inline int64_t mt_dwarf_sleb(struct mt_dwarf *d)
 {
-	uint64_t v = 0;
-	unsigned shift = 0;
-	uint8_t byte = 0x80;
+	unsigned bits;
+	uint8_t last;
+	uint64_t v = mt_dwarf_leb(d, &bits, &last);
 
-	for (; d->p < d->end && byte & 0x80; shift += 7) {
-		byte = *d->p++;
-		v |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
-	}
-	if (shift < 64 && byte & 0x40)
-		v |= ~0ull << shift;
+	if (bits < 64 && last & 0x40)
+		v |= ~0ull << bits;
 	return (int64_t)v;
 }
 

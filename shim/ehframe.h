@@ -24,7 +24,7 @@ struct mt_eh_scratch {
 	struct mt_fde fde;   /* the result */
 	uint64_t start, end; /* of the module */
 	const uint8_t *hdr;  /* its .eh_frame_hdr, or NULL */
-	uint64_t object[16]; /* what glibc says */
+	uint64_t object[16]; /* a struct dl_find_object of glibc's */
 	struct mt_dwarf d;
 };
 
@@ -37,13 +37,13 @@ void mt_ehframe_boot(void);
  * short lock for its list (dl_iterate_phdr). */
 enum mt_eh mt_ehframe_find(struct mt_eh_scratch *s, uint64_t pc);
 
-/* Is pc in a module? Never takes a lock. */
+/* Whether pc is in a module. Never takes a lock. */
 bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc);
 
-/* The same where it can be told without a lock, else true. */
+/* The same without working memory; true where that can't be told without a lock. */
 bool mt_ehframe_may_be_module(uint64_t pc);
 
-/* Modules went away. */
+/* After a dlclose: forgets what was found in modules that have gone. */
 void mt_ehframe_forget(void);
 
 /* For tests: behave as with a glibc before 2.35. */

@@ -22,7 +22,7 @@ struct mt_symbols {
 		const ElfW(Rela) * rows;
 		size_t count;
 	} relocations[2]; /* those of the PLT are the second */
-	size_t relative;  /* so many of the first come first and name no symbol */
+	size_t relative;  /* how many of the first table's rows, at its beginning, name no symbol */
 	uintptr_t bias;
 };
 
@@ -32,7 +32,7 @@ int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *out);
 /* Address of a symbol this module defines, or NULL. Of several versions the default one. */
 void *mt_symbols_find(const struct mt_symbols *s, const char *name);
 
-/* Its end and *start, or both 0. */
+/* The end of a symbol's code, and *start; both 0 = this module does not define it. */
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);
 
 /* ---- all modules ---- */
@@ -40,19 +40,19 @@ uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_
 /* The program segment that holds p, or NULL. */
 const ElfW(Phdr) * mt_symbols_segment(const struct dl_phdr_info *info, const void *p);
 
-/* Which modules to look in; ours never is. */
+/* In which modules to look; never in the shim. */
 enum mt_where {
-	MT_NEXT,   /* those behind us in the loader's order that were there when the program started: as RTLD_NEXT */
+	MT_NEXT,   /* those after the shim in the loader's order, as of the program's start: like RTLD_NEXT */
 	MT_NAMED,  /* the one whose file or soname is `which` */
 	MT_PREFIX, /* those whose file's name begins with `which` */
-	MT_AROUND, /* the one whose code `which` is */
+	MT_AROUND, /* the one that contains the address `which` */
 	MT_ANY,
 };
 
 #define MT_GLIBC "GLIBC_"
 
-/* The first definition of `name` there, or NULL. With a version: of that, or of a module that has no versions at all;
- * with MT_GLIBC of any version that begins so. */
+/* The first definition of `name` there, or NULL. `version` NULL = of any version; else of that version or in a module
+ * without versions; MT_GLIBC = of any version that begins with it. */
 void *mt_symbols_search(enum mt_where where, const void *which, const char *name, const char *version);
 
 #endif

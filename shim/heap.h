@@ -1,4 +1,4 @@
-/* What the hooks of the malloc family and of operator new have in common. */
+/* What the hooks of the malloc family and of operator new share. */
 #ifndef MT_HEAP_H
 #define MT_HEAP_H
 
@@ -6,16 +6,18 @@
 #include "shim/hooks.h"
 #include "shim/record.h"
 
-/* A pointer that is not there yet: look everything up, or be served by the pool meanwhile. */
+/* Whether the real function is known; looks all of them up first if it is not. Where that is false, a look-up is under
+ * way in this thread, and allocations are served by the boot pool (hooks.h). */
 #define MT_READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
 /*
- * Some allocators call public functions inside their own: malloc in calloc or operator new, memalign in aligned_alloc.
- * Such a call, made by the allocator while the thread is in it, is a part of the outer one. As a jump at the function's
- * end it comes from us, who called the outer one. (A signal handler's call, or a new_handler's, comes from elsewhere.)
- * glibc never does it and pays one test.
+ * Some allocators call public functions from within: malloc in calloc or operator new, memalign in aligned_alloc. Such
+ * a call is part of the outer one, and no event. It is recognized by its return address: that is in the allocator or,
+ * if the allocator jumped there as its last act, in the hook of the outer call. (A call by a signal handler or a
+ * new_handler has another one.) glibc never does this, and pays one test.
  *
- * This is the frame of the hook that the thread is in. What an exception left behind is of no meaning further out.
+ * mt_heap_inside is the frame of the hook that the thread is in, or NULL. An exception may leave an old one behind,
+ * which has no effect on calls further out.
  */
 extern __thread const char *mt_heap_inside __attribute__((visibility("hidden")));
 
@@ -45,7 +47,7 @@ static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, cons
 		mt_record_fail(hook, MT_ALLOC, bytes, caller);
 }
 
-/* Everything of a free but the real call, which differs; 0: there is none. */
+/* What all hooks of free do before the real call; 0 = there is to be no real call. */
 static inline __attribute__((always_inline)) int mt_heap_begin_free(unsigned hook, const void *p, const void *caller)
 {
 	if (!p || mt_boot_owns(p) || !MT_READY(free))

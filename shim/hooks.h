@@ -20,7 +20,7 @@
 
 #define MT_EXPORT __attribute__((visibility("default")))
 
-/* The address a hook returns to: the first frame of its stack. */
+/* The return address of a hook: the innermost frame of its stack. */
 #define MT_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 enum mt_hook {
@@ -66,10 +66,10 @@ struct mt_real {
 
 extern struct mt_real mt_real;
 
-/* Looks the real functions up on first use. Returns 0 while a look-up is under way in this thread. */
+/* Looks up the real functions on first use. Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);
 
-/* Code of the modules that serve the malloc family if it is not libc: [start, end) each. */
+/* The modules that define the malloc family, if that is not libc: their code, [start, end). */
 enum { MT_ALLOCATORS = 4 };
 extern struct mt_allocator {
 	uintptr_t start, end;
@@ -85,10 +85,11 @@ static inline int mt_allocator_has(const void *code)
 	return found;
 }
 
-/* Finds these modules, once; behind mt_boot(). */
+/* Finds these modules, once; after mt_boot(). */
 void mt_boot_allocator(void);
 
-/* The pool: blocks are never given back. Zeroed. NULL when it is used up. */
+/* The boot pool serves allocations while the real functions are being looked up. Blocks are zeroed and never freed.
+ * NULL = it is used up. mt_boot_owns(): nonzero if `p` is such a block; mt_boot_size(): its bytes. */
 void *mt_boot_alloc(size_t align, size_t bytes);
 int mt_boot_owns(const void *p);
 size_t mt_boot_size(const void *p);

@@ -12,12 +12,12 @@ struct mt_lines {
 
 struct mt_lines mt_lines_open(const char *path, char *buffer, size_t size);
 
-/* The next line without its end, NUL-terminated; what doesn't fit is left out. False at the end. */
+/* Copies the next line, without its newline and NUL-terminated; the part that doesn't fit is cut off. 0 at the end. */
 int mt_lines_next(struct mt_lines *lines, char *line, size_t size);
 
 void mt_lines_close(struct mt_lines *lines);
 
-/* What follows `name` and blanks on a line that begins with it, or NULL. */
+/* If the line begins with `name`: the rest behind it and blanks; else NULL. */
 const char *mt_lines_value(const char *line, const char *name);
 
 #endif

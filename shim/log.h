@@ -1,4 +1,4 @@
-/* The record log of PID-N.info: facts that are not events. Written under mt_process.lock, read by anyone. */
+/* The record log of PID-N.info: records of facts that are not events. Only the holder of mt_process.lock writes. */
 #ifndef MT_LOG_H
 #define MT_LOG_H
 
@@ -12,27 +12,27 @@ struct mt_part {
 	size_t bytes;
 };
 
-/* Forgets the mapping of a parent's log. */
+/* In a forked child: forgets the mapping of the parent's log. */
 void mt_log_reset(void);
 
-/* The first segment is mapped with the head of the file, and so much of it reserved: what every process writes, hooks
- * and modules. */
+/* Begins the log. Its first segment, at `first`, is mapped together with the head of the file. MT_LOG_START bytes of it
+ * are reserved on disk, enough for what every process writes: hooks and modules. */
 #define MT_LOG_START 16384u
 void mt_log_start(uint8_t *first);
 
-/* Makes room for `bytes` more, so that writing needs no system call. */
+/* Makes room for `bytes` more, so that writing them needs no system call. Nonzero if it worked. */
 int mt_log_reserve(size_t bytes);
 
 #define MT_LOG_NONE UINT64_MAX
 
-/* Appends one record made of `n` parts. Its place, or MT_LOG_NONE. The caller holds mt_process.lock with signals
- * blocked. */
+/* Appends one record made of `n` parts. Returns its offset in the log, or MT_LOG_NONE. The caller holds mt_process.lock
+ * with signals blocked. */
 uint64_t mt_log_write(uint16_t type, const struct mt_part *parts, int n);
 
 /* The same, taking the lock. */
 uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n);
 
-/* Part of a record that was written. */
+/* Reads from a record that was written: `at` is an offset in the log. */
 void mt_log_read(uint64_t at, void *to, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef MT_MAP_H
 #define MT_MAP_H
 
-/* A forked child names the files that it maps anew. */
+/* In a forked child: forgets which mapped files were recorded, so that they are recorded in its own log. */
 void mt_map_reset(void);
 
 #endif

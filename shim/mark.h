@@ -24,14 +24,14 @@ void mt_mark_step(uint64_t number, enum mt_mark_source source, const void *calle
 void mt_mark_begin(const char *name, uint64_t range, enum mt_mark_source source, const void *caller);
 void mt_mark_end(const char *name, uint64_t range, enum mt_mark_source source);
 
-/* The block, or whatever lies around `p`, is called `text`. A later label of the same block replaces it. */
+/* Gives the block that contains `p` the name `text`. A later label of the same block replaces it. */
 void mt_mark_label(const void *p, const char *text, enum mt_mark_source source);
 
-/* Id of a text: the same for the same text as long as the process lives; 0 = NULL, empty, or no more can be kept, which
- * is counted. Only while recording. */
+/* The id of a text, which stays the same as long as the process lives. 0 = the text is NULL or empty, or no more texts
+ * can be kept, which is counted. Only while recording. */
 uint32_t mt_mark_name(const char *text);
 
-/* A forked child has a log of its own, in which no text is yet. */
+/* In a forked child: forgets which texts were recorded, as its own log has none. */
 void mt_mark_reset(void);
 
 #endif

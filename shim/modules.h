@@ -9,18 +9,19 @@
 
 #include <stdint.h>
 
-/* Everything loaded now; at the start of an image. */
+/* Records all modules that are loaded; at the start of an image. */
 void mt_modules_start(void);
 
-/* In a forked child: keeps what the parent has recorded, while its log is still there; records it in the child's own.
- * */
+/* In a forked child: the first copies what the parent has recorded, while the parent's log is still mapped; the second
+ * records that in the child's own log. */
 void mt_modules_keep(void);
 void mt_modules_inherit(void);
 
 /* Called before a node with this pc is made: looks for new modules if it belongs to none that is known. */
 void mt_modules_meet(uint64_t pc);
 
-/* After a dlclose: records what went away and makes its stacks be forgotten. Before a fork: records what has come. */
+/* After a dlclose: records which modules have gone, and makes their stacks be forgotten. Before a fork: records new
+ * ones. */
 void mt_modules_check(void);
 
 #endif

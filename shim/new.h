@@ -24,16 +24,16 @@ enum mt_new_row {
 /* What the entries lead to; NULL = not looked for yet. */
 extern void *mt_new_to[MT_NEW_ROWS];
 
-/* Called by the entries: where that of the row leads for this caller. */
+/* Called by the entries: finds where the entry of `row` leads for this caller. */
 void *mt_new_find(unsigned row, const void *caller);
 
-/* Has an operator been looked for at its caller's? */
+/* Nonzero if an operator was looked up for its caller's library, so that mt_new_forget() may matter. */
 int mt_new_used(void);
 
-/* After a dlclose: operators of libraries that are gone are found anew. */
+/* After a dlclose: operators of libraries that have gone are looked up again. */
 void mt_new_forget(void);
 
-/* Is it the name of an operator in hooks_new.def? */
+/* Nonzero if it is the name of an operator in hooks_new.def. */
 int mt_new_is(const char *name);
 
 #endif

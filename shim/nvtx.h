@@ -1,7 +1,7 @@
 #ifndef MT_NVTX_H
 #define MT_NVTX_H
 
-/* Constructor time: finds the getenv that ours hands on to. */
+/* Constructor time: finds the real getenv(), which our own calls. */
 void mt_nvtx_boot(void);
 
 #endif

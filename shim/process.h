@@ -48,7 +48,8 @@ static inline uint32_t mt_process_state(void)
 	return __atomic_load_n(mt_state, __ATOMIC_RELAXED);
 }
 
-/* A seccomp filter was installed, or is about to be: there is nothing but what was made before. */
+/* Nonzero once a seccomp filter was installed, or is about to be: no files or memory can be had beyond those that
+ * exist. */
 static inline int mt_process_sandboxed(void)
 {
 	return mt_sys_quiet() == MT_QUIET_WHOLE;
@@ -63,14 +64,15 @@ int mt_process_enter(void);
 void mt_process_before_fork(void);
 void mt_process_after_fork(void);
 
-/* In the child, by those who know: the kernel's wiping and getpid() may both not be had. */
+/* Called in the child by hooks that know of the fork: neither the wiped word nor getpid() may be available there. */
 void mt_process_forked(void);
 
 /* Recording goes on, or stops until further notice. What a forked child begins with is in mt_config. Async-signal-safe.
  */
 void mt_process_switch(int on);
 
-/* Somebody asked for that from outside (memtrace start, stop); pairs with nothing: it may be seen at the next event. */
+/* Whether memtrace start or stop has asked for that. The load pairs with no store: it is enough to see it some events
+ * later. mt_process_obey() does what was asked. */
 static inline int mt_process_is_asked(void)
 {
 	return __atomic_load_n(&mt_process.info->asked, __ATOMIC_RELAXED) !=
@@ -88,20 +90,21 @@ void mt_process_fault(void);
 /* A lock was waited for in vain, which stalls the program: a few of these turn the shim off. */
 void mt_process_stuck(void);
 
-/* How the process ends, as far as an exit hook knows. `end` 0 withdraws it (exec failed). */
+/* Notes how the process ends, as far as an exit hook knows; the second withdraws it, as after an exec that failed. */
 void mt_process_ends(enum mt_exit kind, int code);
 void mt_process_goes_on(void);
 
-/* It is about to become another image. */
+/* Notes that exec is about to make it another image. */
 void mt_process_execs(void);
 
-/* Before it gives up rights to the trace directory: makes a stock that needs no file to be opened. */
+/* Before the process gives up its rights to the trace directory: reserves chunks and nodes, so that no file has to be
+ * opened later. */
 void mt_process_before_drop(void);
 
 /* True in the process that owns the files, false in a vfork child that borrows its memory. */
 int mt_process_is_owner(void);
 
-/* A moment on both clocks, for the length of a tick. */
+/* Records one moment on both clocks, from which the analyzer works out the length of a tick. */
 void mt_process_pair_clocks(void);
 
 /* A request for memory was refused: which limits there are, and what the process has of them. */
@@ -132,7 +135,8 @@ static inline void mt_count(uint64_t *counter, uint64_t n)
 /* Events that could not be recorded, for whatever reason. */
 void mt_process_lost(uint64_t events);
 
-/* When a process started (0: this one), as /proc/PID/stat says: tells a pid that comes again. 0 = it can't be seen. */
+/* When a process (0: this one) started, as /proc/PID/stat says, which tells it from a later one with the same pid. 0 =
+ * unknown. */
 uint64_t mt_process_boot_start(uint32_t pid);
 
 /* Before a seccomp filter comes into force: make what will be needed while it is still allowed. */

@@ -13,7 +13,7 @@
 #include "format/format.h"
 #include "shim/pyfind.h"
 
-/* Begins to watch; once the interpreter runs. False if that is not possible, and ids can't be relied upon. */
+/* Begins to watch, once the interpreter runs. 0 = it can't be watched, so that ids can't be relied upon. */
 int mt_pycode_watch(struct mt_pyruntime *rt);
 
 /* The code of a frame that no program has: CPython 3.13 and later put one between a class and its __init__() once they
@@ -23,7 +23,8 @@ int mt_pycode_watch(struct mt_pyruntime *rt);
 /* Id of the code object at `code`; 0 if it is none or no more can be recorded. Async-signal-safe. */
 uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
 
-/* Changes when a code object that had an id has died: what was derived from addresses is to be derived anew. */
+/* Changes whenever a code object that had an id has died: whatever was worked out from addresses of code is then
+ * void. */
 extern uint32_t mt_pycode_deaths;
 
 #endif

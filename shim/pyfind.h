@@ -7,7 +7,7 @@
 
 #include "shim/elfsym.h"
 
-/* See pyoffsets.def. */
+/* Offsets of fields in the interpreter's structs; MT_PY_NONE = that version lacks the field. See pyoffsets.def. */
 struct mt_pylayout {
 	uint16_t state_frame, cframe_frame;
 	uint16_t frame_previous, frame_code, frame_instr, frame_owner, frame_entry;

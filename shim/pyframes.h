@@ -20,9 +20,13 @@ uint64_t mt_python_bytes(void);
 int mt_python_is_new(struct mt_python *python, uint32_t thread);
 void mt_python_meet(struct mt_python *python, uint32_t native);
 
-/* 0 if there is no Python, or no frame of it in the first thread; in others without frames a node that names `thread`
- * and where the first thread is (`e`: what is recorded, or NULL). In threads of autograd's engine that node, without
- * the latter, is the outermost frame's caller in any case, and its own caller is the Python stack that began the pass.
+/* The node of the calling thread's Python stack; `thread` is its index, `e` the event that is recorded, or NULL.
+ *
+ *   no Python, or the first thread       0 if it has no frames
+ *   another thread without frames        a node that names the thread, and where the first thread is
+ *   a thread of autograd's engine        frames, if any, have as outermost caller a node that names the thread, and
+ *                                        that has as its caller the Python stack that started the backward pass
+ *
  * Sets *truncated if frames are missing. */
 uint32_t mt_python_capture(struct mt_python *python, uint32_t thread, const struct mt_event *e, int *truncated);
 

@@ -1,14 +1,14 @@
 /*
- * Seccomp filters that kill. What one forbids can't be asked, so it is told from where the filter comes from:
+ * Seccomp filters may kill the program for a system call. Which calls one forbids can't be asked, so it is guessed from
+ * where the filter comes from:
  *
  * - There is none: every call is harmless.
  * - It was there before exec (a service of systemd with SystemCallFilter=). /proc/self/status says so, and reading that
- * takes nothing
- *   that the loader has not called a moment ago. If the parent or the first process of the pid namespace has as many
- *   filters, they are those of a container or of a shell, whose processes do all sorts of things: a forked child tries
- *   our calls, and lives or not. Else the filter is made for this program, and we keep to what libc has called by now,
- *   and write.
- * - The program installs it while we run (exit.c): what it needs from then on is not known, so no call is harmless.
+ *   takes only calls that the loader has just made. If the parent or the first process of the pid namespace has as many
+ *   filters, they are those of a container or of a shell, which allow all sorts of programs: then a forked child tries
+ *   our calls, and we see whether it lives. Else the filter is made for this program, and only calls that libc has made
+ *   by now, and write, are taken for harmless.
+ * - The program installs it while we run (exit.c): it is not known what the filter allows, so no call is harmless.
  *
  * What was found is left in the environment for the program's children, whose filters are the same if they are as many.
  */
@@ -32,11 +32,11 @@ void mt_quiet_whole(void);
 /* In a forked child: with MT_QUIET_USUAL it needs to know its own number. */
 void mt_quiet_forked(void);
 
-/* As of the last of these; for where getpid() and getppid() may not be called. */
+/* Our pid and the parent's, as of the last call above; for where getpid() and getppid() may not be called. */
 uint32_t mt_quiet_pid(void);
 uint32_t mt_quiet_parent(void);
 
-/* The rest is had in the usual way where that is harmless, and from /proc where only that is: */
+/* The functions below use the usual system call where that is harmless, and /proc where only that is. */
 
 /* The calling thread's id, 0 = unknown, and its name, "" = unknown. */
 uint32_t mt_quiet_thread(char name[16]);
@@ -59,7 +59,7 @@ uint64_t mt_quiet_file_limit(void);
 
 void mt_quiet_host(char *name, size_t size);
 
-/* Does telling the time need a system call here? */
+/* Nonzero if telling the time needs a system call here. */
 int mt_quiet_clock_calls(void);
 
 #endif

@@ -36,13 +36,13 @@ bool mt_range_enter(struct mt_range *r, uint64_t sp);
 /* Slow part of mt_range_has: extends the range upwards to addr, page by page, if it can. */
 bool mt_range_reach(struct mt_range *r, uint64_t addr);
 
-/* How often that was said. */
+/* How often mt_range_unmapped() was called. */
 uint32_t mt_range_generation(void);
 
-/* Is addr readable on its own, wherever it is? */
+/* Whether addr can be read, wherever it lies. */
 bool mt_range_probe(uint64_t addr);
 
-/* May 8 bytes at addr be read? */
+/* Whether 8 bytes at addr can be read; may extend the range. */
 static inline bool mt_range_has(struct mt_range *r, uint64_t addr)
 {
 	return (addr >= r->lo && addr <= r->hi - 8) || mt_range_reach(r, addr);

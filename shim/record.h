@@ -27,10 +27,10 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
 		      const void *caller);
 void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller);
 
-/* Would an event be recorded now? Enters a process that is new. */
+/* Nonzero if an event would be recorded now. In a process that is new it first does mt_process_enter(). */
 int mt_record_enter(void);
 
-/* The calling thread's stacks, as an event of it would have them. 0 if it is not recorded, or without stacks. */
+/* The nodes of the calling thread's stacks, as an event would have them. 0 = nothing is recorded, or no stacks are. */
 int mt_record_stacks(uint32_t *native, uint32_t *python);
 
 /* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
@@ -42,8 +42,8 @@ void mt_record_boot(void);
 /* Forgets the calling thread's ring: it belonged to the parent of a fork. */
 void mt_record_reset(void);
 
-/* Within a capture: until mt_record_unhush() with what it returned, what this thread calls is not the program's.
- * Signals should be blocked. */
+/* Within a capture: calls that this thread makes from now on are not recorded, until mt_record_unhush() gets what this
+ * returned. Signals should be blocked. */
 const char *mt_record_hush(void);
 void mt_record_unhush(const char *mark);
 

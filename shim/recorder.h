@@ -10,18 +10,18 @@
 
 #include <stdint.h>
 
-/* Tick from which an event asks for the recorder; UINT64_MAX once it was asked. About a second after the session's
- * start, so that short programs never pay for one. */
+/* The tick from which on an event starts the recorder; UINT64_MAX once it was started. It is about a second after the
+ * session's start, so that short programs never pay for one. */
 extern uint64_t mt_recorder_due;
 void mt_recorder_start_timer(void);
 
-/* Before the event of an allocation is recorded. Who asks for much may do nothing else for long, and what is in memory
- * then is for the recorder to sample: a block of 64 MiB makes it due at once, as much in smaller ones (of 64 KiB and
- * more) a little later. */
+/* Called before an allocation is recorded. A program that has allocated much may have no further event for long, and
+ * the recorder is to sample its memory meanwhile. So a block of 64 MiB makes it due at once, and as much in blocks of
+ * 64 KiB or more a little later. */
 #define MT_RECORDER_LARGE (64u << 10)
 void mt_recorder_weigh_large(uint64_t bytes);
 
-/* The next event asks for it, if nobody has. */
+/* Makes the recorder due at the next event, if it was not started. */
 void mt_recorder_hurry(void);
 
 static inline void mt_recorder_weigh(uint64_t bytes)
@@ -33,7 +33,7 @@ static inline void mt_recorder_weigh(uint64_t bytes)
 /* Constructor time: where the memtrace program is. */
 void mt_recorder_boot(void);
 
-/* There is work for a recorder: starts one if the session seems to have none. */
+/* Starts a recorder, as there is work for it, unless the session seems to have one. */
 void mt_recorder_want(void);
 
 #endif

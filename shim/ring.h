@@ -22,8 +22,8 @@ struct mt_ring {
 	uint64_t seq;      /* of the next chunk */
 	uint32_t owner;    /* 1 while a thread has it; taken with a CAS */
 	uint32_t thread;   /* index of the thread that has it */
-	uint64_t lost;     /* since the last event that could be written */
-	uint64_t retry_ns; /* no attempt to get a chunk before */
+	uint64_t lost;     /* events, since the last one that could be written */
+	uint64_t retry_ns; /* CLOCK_MONOTONIC; no attempt to get a chunk is made before */
 	struct mt_sample sample;
 	uint32_t captures;    /* of stacks, by the thread that has it */
 	uint32_t stack_bytes; /* of struct mt_stack, rounded up */
@@ -41,7 +41,7 @@ struct mt_ring *mt_ring_take(uint32_t thread);
 /* Leaves the ring to whoever comes next; `ends`: the thread is about to end. */
 void mt_ring_leave(struct mt_ring *ring, int ends);
 
-/* The thread may have a name by now. */
+/* Records the thread's name, if it has changed. */
 void mt_ring_renamed(struct mt_ring *ring);
 
 /* The rest of mt_ring_write: slots are about to cross `ready`. */

@@ -1,5 +1,5 @@
 /*
- * What to do at a pc, in 8 bytes.
+ * Unwind rules: how to get from a pc to the caller's frame, in 8 bytes.
  *
  * Nearly every pc needs the same few facts: is the CFA the stack pointer or the frame pointer plus so much, and
  * where is the caller's frame pointer saved. These are worked out once from .eh_frame and kept for the whole process
@@ -30,7 +30,7 @@ enum mt_rule_kind {
 	MT_RULE_CELL,   /* CFA = *(fp + cfa), caller's fp = *fp: a function that realigns its stack */
 	MT_RULE_BARE,   /* no unwind table: frame pointers, if that looks right */
 	MT_RULE_SIGNAL, /* the registers of the interrupted code are on the stack */
-	MT_RULE_WIDE,   /* in a word: see the list. In a rule: only the full interpreter can do it */
+	MT_RULE_WIDE,   /* in a word: the rule is in the list. In a rule: only the full interpreter can do it */
 };
 
 struct mt_rule {

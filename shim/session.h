@@ -7,10 +7,10 @@
 /* Joins the parent's session or makes one. Fills mt_process.session and its paths. 0 if neither is possible. */
 int mt_session_open(void);
 
-/* Makes the session's directory of raw files once more; nonzero if it was not there, and is now. */
+/* Makes the session's directory of raw files, if that has gone. Nonzero if it did. */
 int mt_session_make_ring_dir(void);
 
-/* Lets children find it. Changes the environment, so only from the constructor. */
+/* Sets MEMTRACE_SESSION for children. Changes the environment, so it is only called in the constructor. */
 void mt_session_export(void);
 
 /* True if the recorder has already finished an image PID-N. */

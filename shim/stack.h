@@ -1,4 +1,4 @@
-/* Stack capture behind one call. What is behind it is nobody else's business. */
+/* Capturing stacks: the interface that hides which unwinder an architecture has. */
 #ifndef MT_STACK_H
 #define MT_STACK_H
 
@@ -17,18 +17,19 @@ void mt_stack_load(void);
 /* Bytes of one struct mt_stack for the configured depth. */
 uint64_t mt_stack_bytes(void);
 
-/* Where a hook was called from: what lies at its frame pointer, MT_FRAME (arch.h). It saves going outwards through our
- * own functions. */
+/* Where a hook was called from: the two words at its frame pointer, MT_FRAME (arch.h). With it a walk need not begin in
+ * the shim's own functions. */
 struct mt_frame {
 	uint64_t fp; /* the caller's */
 	uint64_t ra;
 };
-/* Goes along the caller's stack, frames of this library left out; `frame` is the hook's MT_FRAME or NULL. Both are
- * async-signal-safe; errno is kept. */
+/* A capture is two steps, a walk and then the node for it (see unwind.h). Both are async-signal-safe and keep errno.
+ *
+ * Walks along the caller's stack, without frames of this library; `frame` is the hook's MT_FRAME or NULL. */
 void mt_stack_walk(struct mt_stack *stack, const struct mt_frame *frame);
 
-/* The node of what was walked along, which may be asked more than once, better after some other work (see unwind.h);
- * `caller` is the return address of the hook. Sets *truncated if frames are missing. */
+/* The node of the stack that was walked; may be called more than once, best after some other work. `caller` is the
+ * hook's return address. Sets *truncated if frames are missing. */
 uint32_t mt_stack_node(struct mt_stack *stack, const void *caller, int *truncated);
 
 /* Modules went away: previous captures must not be joined any more. */

@@ -16,7 +16,7 @@
 
 #include "shim/arch/arch.h"
 
-/* Which calls of ours are harmless. A filter is never taken away, so this only grows. */
+/* Which system calls of ours are harmless. A filter is never taken away, so the value only grows. */
 enum mt_quiet {
 	MT_QUIET_NOT,   /* all */
 	MT_QUIET_USUAL, /* a filter from before exec: those that the loader and libc have made by now, and write */
@@ -82,16 +82,17 @@ static inline size_t mt_sys_first(size_t part, size_t whole)
 
 void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
 
-/* Makes sure of more of it, which is new. Nonzero if it worked. */
+/* Makes sure that the blocks of a new range exist on disk, as above. Nonzero if it worked. */
 int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes);
 
-/* The same of what is mapped, where the file can't be opened any more. Not on kernels before 5.14. */
+/* The same for a part that is mapped, where the file can't be opened any more. Fails on kernels before 5.14. */
 int mt_sys_fill(void *p, size_t bytes);
 
-/* Why the last file could not be had: enum mt_loss. */
+/* Why the last file could not be mapped or extended: enum mt_loss. */
 extern uint32_t mt_sys_refused;
 
-/* Who owns what we make: such files are taken for ours, too, beside those of root and of the user that we are now. */
+/* The user who owns files that we make. mt_sys_is_owner(): nonzero for that user, for root, and for the current
+ * user. */
 extern uint32_t mt_sys_owner;
 int mt_sys_is_owner(uint32_t uid);
 
@@ -105,9 +106,9 @@ long mt_sys_read_file(const char *path, char *buf, size_t size);
 void mt_sys_block_signals(uint64_t *old);
 void mt_sys_restore_signals(const uint64_t *old);
 
-/* A lock for slow paths only. Waiting is bounded: false after about two seconds, and the caller then gives up
- * its event rather than the program's progress. At once if the thread has it already: where signals can't be blocked a
- * handler may come by. */
+/* A lock for slow paths only. Waiting is bounded: 0 after about two seconds, and the caller then drops its event, so
+ * that the program goes on. 0 at once if the thread has the lock already, as a signal handler may interrupt its holder
+ * where signals can't be blocked. */
 struct mt_lock {
 	uint32_t word;
 	const void *owner;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct mt_tables {
-	char *base; /* zeroed; NULL = only the room is added up, and who takes gets NULL */
+	char *base; /* zeroed; NULL = a dry run: sizes are added up, and mt_tables_take() returns NULL */
 	size_t used;
 };
 

@@ -16,15 +16,15 @@ int mt_tree_start(uint32_t base);
 /* The node for a frame at `pc` called from `parent`, or MT_NODE_FAILED when the tree is full or the disk is. */
 uint32_t mt_tree_child(uint32_t parent, uint64_t pc, uint32_t flags);
 
-/* Frames one further in than the other, outermost first. */
+/* A frame of a path: each is called by the one before. */
 struct mt_tree_frame {
 	uint64_t pc;
 	uint32_t flags;
 	uint32_t node; /* to be filled in */
 };
 
-/* The nodes of n <= MT_TREE_PATH such frames, the first called from `parent`. How many were given one: fewer when the
- * tree is full. Much faster than one by one where they are new. */
+/* Fills in the nodes of a path of n <= MT_TREE_PATH frames, the first of which `parent` called. Returns how many have a
+ * node: fewer than n if the tree is full. Much faster than mt_tree_child() for each where nodes are new. */
 #define MT_TREE_PATH 32u
 unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n);
 
@@ -44,10 +44,10 @@ uint32_t mt_tree_end(void);
 /* Makes room for new nodes, before a sandbox forbids files. */
 void mt_tree_reserve(void);
 
-/* Of the disk, of this process's own nodes. */
+/* Bytes on disk of this process's own nodes. */
 uint64_t mt_tree_bytes(void);
 
-/* There was no room for new nodes when they were last asked for. It is tried again every few milliseconds. */
+/* Nonzero if there was no room for a new node the last time. It is tried again every few milliseconds. */
 int mt_tree_is_full(void);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "shim/arch/registers.h"
 
-/* Registers of a frame: at one instruction, or, with `called`, as they will be when a call made from it returns to pc;
- * x86-64: then the return address is below sp, and fp below that. */
+/* Registers of a frame at the instruction pc or, with `called`, as they will be when the call that it has made returns
+ * to pc. On x86-64 the return address then lies just below sp, and the saved fp below that. */
 struct mt_regs {
 	uint64_t pc, sp, fp, lr;
 	bool called;
@@ -20,7 +20,7 @@ struct mt_regs {
 struct mt_unwind;
 
 struct mt_unwind_stats {
-	uint64_t captures, joined, frames, missed;
+	uint64_t captures, joined, frames, missed; /* joined: captures that met the previous one's frames */
 };
 
 /* Before the first capture. */
@@ -50,8 +50,8 @@ struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 /* Modules went away (dlclose): what was learnt from them is not used any more. */
 void mt_unwind_flush(void);
 
-/* A system call filter is about to be installed: no more of them. Stacks that are not known by then end at the page
- * that they are on, and count as truncated. */
+/* A system call filter is about to be installed: no system calls are made from then on. Stacks that are not known by
+ * then end at the page that they are on, and count as truncated. */
 void mt_unwind_sandboxed(void);
 
 /* Memory was unmapped or made unreadable (munmap, mremap, mprotect): it may have been next to a stack. */

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* `path` writes the pcs of a node, innermost first, and returns how many there are (or fit). */
+/* Compares the stack of a node. `path` writes the pcs of a node, innermost first, and returns how many it wrote, at
+ * most `most`. `cut`: frames are missing at the outer end. */
 typedef void mt_verify_fn(uint32_t node, int cut, unsigned (*path)(uint32_t node, uint64_t *pc, unsigned most));
 
 extern mt_verify_fn *mt_verify; /* NULL but in such tests */

@@ -1,7 +1,7 @@
 #ifndef MT_WEAK_H
 #define MT_WEAK_H
 
-/* Constructor time: weak references to hooks of libraries that nobody has loaded are NULL again. */
+/* Constructor time: sets weak references to hooks back to NULL where no loaded library has the real function. */
 void mt_weak_boot(void);
 
 #endif

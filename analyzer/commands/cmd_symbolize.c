@@ -76,14 +76,6 @@ void symbolize_look_up(struct reader *r, struct stacks *stacks, const char *dir,
 		print_error("memtrace: note: %s: %s; made anew\n", error_get()->file, error_get()->why);
 }
 
-static int look_up_and_write(struct reader *r, struct stacks *stacks, const char *dir,
-			     const struct symbolize_options *o)
-{
-	symbolize_look_up(r, stacks, dir, o);
-	int e = symbol_file_write(stacks_symbols(stacks), dir);
-	return e || o->quiet ? e : say(stacks_symbols(stacks), dir);
-}
-
 int symbolize(const char *dir, const struct symbolize_options *o)
 {
 	struct reader *r;
@@ -91,7 +83,11 @@ int symbolize(const char *dir, const struct symbolize_options *o)
 	if (e)
 		return e;
 	struct stacks *stacks = stacks_new();
-	e = stacks ? look_up_and_write(r, stacks, dir, o) : error_memory();
+	if (stacks)
+		symbolize_look_up(r, stacks, dir, o);
+	e = stacks ? symbol_file_write(stacks_symbols(stacks), dir) : error_memory();
+	if (!e && !o->quiet)
+		e = say(stacks_symbols(stacks), dir);
 	stacks_free(stacks);
 	reader_close(r);
 	return e;

@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
-/* Writes DIR/symbols. `servers`: those of DEBUGINFOD_URLS may be asked. `force`: as --force. */
+/* `servers`: those of DEBUGINFOD_URLS may be asked. `force`: as --force. `quiet`: says nothing on the terminal. */
 struct symbolize_options {
 	bool servers, force, quiet;
 };
+
+/* Looks up all addresses of the trace and writes DIR/symbols. 0 or -MT_E*. */
 int symbolize(const char *dir, const struct symbolize_options *o);
 
-/* Everything that can be said of addresses of this trace, into the symbols of `stacks`. */
+/* Looks up all addresses of the trace, into the symbols of `stacks`. */
 struct reader;
 struct stacks;
 void symbolize_look_up(struct reader *r, struct stacks *stacks, const char *dir, const struct symbolize_options *o);

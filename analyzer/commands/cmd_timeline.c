@@ -215,12 +215,6 @@ static int show(struct selection *v, const struct timeline *c)
 	return 0;
 }
 
-/* In pipes it is the chart alone. */
-static bool plots(const struct selection *v)
-{
-	return output_is_terminal() && !v->options->json && !v->options->csv;
-}
-
 static int timeline(struct selection *v)
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -228,7 +222,9 @@ static int timeline(struct selection *v)
 		return error_set(MT_EUSAGE, "-n", ERROR_NO_OFFSET, "not with --csv, which has all rows");
 	if (v->options->by == BY_STEP || v->options->by == BY_PHASE)
 		return timeline_by_step(v);
-	struct timeline *c = plots(v) ? timeline_new() : NULL; /* phases take another pass */
+	/* in a pipe it is the chart alone; phases, for the plot, take another pass */
+	const bool plots = output_is_terminal() && !v->options->json && !v->options->csv;
+	struct timeline *c = plots ? timeline_new() : NULL;
 	if (c)
 		timeline_attach(c, &q);
 	int e = selection_run(v, &q);

@@ -2,7 +2,7 @@
 #ifndef MT_COMMANDS_VERSION_H
 #define MT_COMMANDS_VERSION_H
 
-/* The first line is "memtrace VERSION" and stays so. */
+/* Prints it. The first line is "memtrace VERSION", which scripts may rely upon. */
 void version_print(void);
 
 #endif

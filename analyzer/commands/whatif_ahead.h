@@ -1,5 +1,5 @@
-/* What memtrace whatif needs of the rest of the program: what a run would have come to behind its recorded end, and
- * which blocks a leak or copies are. */
+/* What memtrace whatif takes from timeline and diagnosis: how a run would have gone on behind its recorded end, and
+ * which stacks allocated the blocks of a leak or of copies. */
 #ifndef MT_COMMANDS_WHATIF_AHEAD_H
 #define MT_COMMANDS_WHATIF_AHEAD_H
 
@@ -9,27 +9,28 @@
 
 struct whatif_ahead;
 
-/* Passes of their own over the events: v->reader is used up, and v->model is there afterwards. `copies`: these are
- * looked for, too. */
+/* Makes its own passes over the events: afterwards v->reader is at its end, and v->model is there. `copies`: copies of
+ * weights are looked for, too. 0 or -MT_E*; whatif_ahead_free() in either case. */
 int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies);
 void whatif_ahead_free(struct whatif_ahead *w); /* NULL is fine */
 
-/* How a pool's blocks grow, and until when they fit under a case. */
+/* How the blocks of a pool (a track of the replay) grow, and until when they fit under a case. */
 struct whatif_growth {
-	bool grows, stepped;
-	double rate; /* bytes a step, or a second */
+	bool grows, stepped; /* stepped: the rate is per step */
+	double rate;         /* bytes a step, or a second */
 	struct forecast until;
 };
 
 struct whatif_growth whatif_growth_of(const struct whatif_ahead *w, const struct replay_track *t,
 				      const struct replay_outcome *o);
 
-/* Stacks (ids of the merged tree, whole) of the N-th of the leaks in pools, in the order in which memtrace leaks has
- * them. 0 with an allocated list, -MT_EUSAGE if there is none. */
+/* The stacks (ids of the merged tree) of leak `number`, from 1, among leaks in pools, in the order of memtrace leaks. 0
+ * with a list, which the caller frees; -MT_EUSAGE if there is no such leak. */
 int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks, size_t *count);
 
-/* The calls (stacks that end there) that made copies of the same weights on a device, but for those of the one that
- * stays. -MT_EUSAGE if there are none, or if one call made them all. */
+/* The calls that made copies of the same weights on a device, except the call whose copy stays. A call is given as the
+ * stack up to it. 0 with a list, which the caller frees; -MT_EUSAGE if there are no copies, or one call made them
+ * all. */
 int whatif_copies(struct whatif_ahead *w, uint32_t **calls, size_t *count);
 
 #endif

@@ -7,18 +7,22 @@
 
 struct whatif_change;
 
-/* Those of these stacks (whole) for --without; `calls`: and of all that lead on from them. Takes them over. */
+/* A change to the requests of a run. `*out` is freed by whatif_change_free(), also after an error; the selection is
+ * borrowed. 0, -MT_EUSAGE or -MT_EMEMORY. */
+
+/* Leaves out requests with one of these stacks (ids of the merged tree); `calls`: also those with a stack that leads on
+ * from one of them. Takes over `stacks`. */
 int whatif_without_stacks(struct whatif_change **out, struct selection *v, uint32_t *stacks, size_t count, bool calls);
 
-/* `text` is FILE:LINE, which is compared, or a regex for --without; with "=FACTOR" behind it, or "batch=FACTOR", for
- * --scale. `batch` has two ends: `least` what surely grows, else all that may. The selection is borrowed. 0 or
- * -MT_EUSAGE. */
+/* For --without and --scale. `text` is FILE:LINE or a regular expression, which chooses requests by their frames; for
+ * --scale "=FACTOR" follows, or it is "batch=FACTOR". Of a batch only bounds are known: with `least` only the requests
+ * grow that surely do, else all that may. */
 int whatif_without(struct whatif_change **out, struct selection *v, const char *text);
 int whatif_scale(struct whatif_change **out, struct selection *v, const char *text, bool least);
-bool whatif_is_batch(const char *text);
+bool whatif_is_batch(const char *text); /* "batch=..." */
 void whatif_change_free(struct whatif_change *c);
 
-/* For replay_case.factor, whose arg is the change. */
+/* For replay_case.factor; its arg is the struct whatif_change. */
 replay_factor whatif_factor;
 
 #endif

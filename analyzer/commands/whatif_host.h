@@ -1,10 +1,10 @@
-/* memtrace whatif --host: a process's heap again with another allocator. */
+/* memtrace whatif --host: replays the heap of a process with another allocator. */
 #ifndef MT_COMMANDS_WHATIF_HOST_H
 #define MT_COMMANDS_WHATIF_HOST_H
 
 #include "analyzer/model/selection.h"
 
-/* `setting` as heap_setting_parse() takes it, or "all": the usual ones. Prints; 0 or -MT_E*. */
+/* Replays and prints. `setting` is a text for heap_setting_parse(), or "all" for the usual ones. 0 or -MT_E*. */
 int whatif_host(struct selection *v, const char *setting);
 
 #endif

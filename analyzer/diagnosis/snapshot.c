@@ -102,11 +102,6 @@ void snapshot_free(struct snapshot *m)
 	free(m);
 }
 
-static uint64_t snapshot_host_ns(const struct snapshot *m, unsigned host)
-{
-	return host < m->hosts ? m->host_ns[host] : 0;
-}
-
 uint64_t snapshot_device_ns(const struct snapshot *m, uint32_t device)
 {
 	return device < m->devices ? m->device_ns[device] : 0;
@@ -119,7 +114,9 @@ int snapshot_error(const struct snapshot *m)
 
 static uint64_t moment_of(const struct snapshot *m, const struct process *p, uint32_t device)
 {
-	return device == MODEL_NO_DEVICE ? snapshot_host_ns(m, p->host->index) : snapshot_device_ns(m, device);
+	if (device != MODEL_NO_DEVICE)
+		return snapshot_device_ns(m, device);
+	return p->host->index < m->hosts ? m->host_ns[p->host->index] : 0;
 }
 
 /* ---- collecting -------------------------------------------------------------------------------------------- */

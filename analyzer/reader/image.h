@@ -1,6 +1,7 @@
 /*
- * One program a pid ran, as the reader's own files know it: struct process (what everybody sees) and behind it the
- * files PID-N.info, .nodes, .ring and .trace. Only reader parts (reader, image, trace, raw, stream) include this.
+ * An image: one program that a pid ran, until it ended or called exec. It is known here as the reader's parts see it:
+ * struct process, which everybody sees, and the files PID-N.info, .nodes, .ring and .trace that it is read from. Only
+ * files of the reader include this.
  */
 #ifndef MT_READER_IMAGE_H
 #define MT_READER_IMAGE_H
@@ -23,20 +24,20 @@ struct trace {
 	struct file file;
 	struct trace_block *blocks; /* MT_BLOCK_EVENTS and _FOLDED */
 	size_t count, room;
-	uint64_t slots;                 /* in all of them, as their heads say */
+	uint64_t slots;                 /* in all blocks, as their heads say */
 	struct trace_block nodes, info; /* bytes 0 = none */
-	bool indexed, end;              /* end: everything is in here */
-	bool replaced;                  /* by another file, since it was read last: folding does */
+	bool indexed, end;              /* end: MT_BLOCK_END is there, so nothing is left in the rings */
+	bool replaced;                  /* folding has put another file in its place since it was last read */
 	uint64_t inode, indexed_bytes;  /* of the file that was indexed */
-	uint64_t next;                  /* up to there */
-	uint64_t cut_at;                /* the last block is not whole; 0 = it is */
+	uint64_t next;                  /* offset of the first block that is not indexed yet */
+	uint64_t cut_at;                /* where a last block begins that is not whole; 0 = all are */
 };
 
 /* A chunk of PID-N.ring that held events when the trace was opened. */
 struct raw_chunk {
 	uint32_t index, ring, used, thread;
 	uint64_t seq;
-	/* of a trace with a living recorder, which may reuse the chunk any time; else NULL */
+	/* the slots, where a recorder lives that may reuse the chunk at any time; NULL = they are read from the file */
 	struct mt_event *copy;
 };
 
@@ -44,21 +45,22 @@ struct raw {
 	struct file file;
 	struct raw_chunk *chunks; /* sorted by (ring, seq) */
 	size_t count, room;
-	uint64_t slots;      /* in all of them */
-	uint64_t last_ticks; /* of the latest event in any of them */
-	uint64_t horizon;    /* of a running process: events after it are not ordered yet. UINT64_MAX = none */
+	uint64_t slots;      /* in all chunks */
+	uint64_t last_ticks; /* of the latest event in any chunk */
+	/* ticks; of a running process events behind it may not be in their final order yet. UINT64_MAX = all are */
+	uint64_t horizon;
 };
 
 struct session {
 	struct file file;
 	struct mt_session head;
-	bool known;    /* head was read; else it is made up (--force) */
-	bool here;     /* of this boot of this machine */
+	bool known;    /* `head` was read; false: it is made up (--force) */
+	bool here;     /* recorded in this boot of this machine */
 	bool recorder; /* a recorder may be at work right now */
 	const char *dir;
 	uid_t owner;  /* of the session file */
-	bool shared;  /* others may write to the ring directory: each file in it is asked whose it is */
-	bool foreign; /* such files were met, and it was said */
+	bool shared;  /* other users may write to the ring directory, so each file's owner is checked */
+	bool foreign; /* files of other users were met; a note says so */
 	/* with a ring directory: its raw files are raw_prefix + "PID-N.info" there; else NULL */
 	char *raw_prefix;
 };
@@ -72,15 +74,16 @@ struct image {
 	struct mt_info info;
 	bool info_known;
 	bool unborn;           /* killed before it recorded anything */
-	uint64_t sign_of_life; /* ticks of the last one known */
+	uint64_t sign_of_life; /* ticks of the last moment at which it is known to have lived */
 
 	struct file info_file, node_file;
 	struct raw raw;
 	struct trace trace;
 
-	/* what is new of it; strings of struct process and of the tables below lie in `logs` */
+	/* the part of the record log that was read last; strings of struct process and of the tables below lie in
+	 * `logs`, which keeps all parts */
 	char *log;
-	size_t log_bytes, log_seen; /* of the log before */
+	size_t log_bytes, log_seen; /* log_seen: bytes of the parts before */
 	char **logs;
 	size_t logs_count, logs_room;
 	const char *hooks[1024];
@@ -101,9 +104,9 @@ struct image {
 	size_t name_room;
 	struct process_child *exits;
 	size_t exit_count, exit_room;
-	struct mt_node *nodes; /* own ones */
-	uint64_t nodes_taken;  /* of the reader's bound */
-	uint64_t disk;         /* bytes of files that the bound knows of */
+	struct mt_node *nodes; /* its own, not those inherited by fork */
+	uint64_t nodes_taken;  /* bytes of the reader's memory bound that they take */
+	uint64_t disk;         /* bytes of its files on disk, as the memory bound was told */
 };
 
 static inline struct image *image_of(const struct process *p)
@@ -113,29 +116,32 @@ static inline struct image *image_of(const struct process *p)
 
 #define IMAGE_MAX_NAMES (1u << 20) /* different texts of marks */
 
-/* Reads the head of PID-N's info. */
+/* Functions below return 0 or a negative -MT_E*, unless something else is said. */
+
+/* Reads the head of NAME.info; `name` is "PID-N". image_close() in either case. */
 int image_open(struct image *im, const char *name);
 
-/* Once clocks are settled: raw chunks, the index of the trace, log and nodes, in the order that misses nothing of a
- * running process. */
+/* Reads what is there once clocks are settled: raw chunks, the index of the trace, log and nodes; in an order in which
+ * nothing of a running process is missed. */
 int image_load(struct image *im);
 
-/* The same once more: what has been added since. */
+/* Reads what has been added since. */
 int image_refresh(struct image *im);
 
-/* Takes descriptors for the events, and gives them back. */
+/* Open the files of the events, and close them until they are needed again. */
 int image_resume(struct image *im);
 void image_suspend(struct image *im);
 void image_close(struct image *im);
 
-/* A recorder appends to its trace. */
+/* Whether a recorder may still append to its trace. */
 bool image_is_growing(const struct image *im);
 
-/* True if there is a pid like that here, started at the recorded time. */
+/* Whether a process of that pid runs on this machine that started at the recorded time. */
 bool image_is_alive(const struct image *im);
 
-/* notes.c: passes error_get() on, or with --force turns it into a note and returns 0. */
+/* notes.c: damage was met and is in error_get(). Returns that error; with READER_FORCE it becomes a note, and 0. */
 int reader_damage(struct reader *r);
+/* Adds a note: `code` as in struct reader_note, offset or ERROR_NO_OFFSET. */
 void reader_remark(struct reader *r, int code, const char *file, int64_t offset, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 bool reader_is_following(const struct reader *r);
@@ -146,12 +152,12 @@ uint64_t *reader_decoded(struct reader *r); /* bytes of events that its streams 
 /* info_log.c: the record log in im->log. */
 int log_parse(struct image *im, const char *file, uint64_t file_offset);
 
-/* trace_file.c */
+/* trace_file.c: finds the blocks of PID-N.trace by their heads; again: those that were appended since. */
 int trace_index(struct image *im);
-/* The whole block, checked, in *buf; its header in *head. */
+/* Reads a whole block and checks it: into *buf, which grows as needed, and its header into *head. */
 int trace_read(const struct image *im, const struct trace_block *b, struct codec_buf *buf, struct mt_block *head);
 
-/* ring_file.c */
+/* ring_file.c: which chunks of PID-N.ring hold events now, into im->raw. */
 int raw_snapshot(struct image *im);
 
 #endif

@@ -1,5 +1,5 @@
-/* Raw events of one image in one order: the rings are merged by time, a free before anything else at the same tick, and
- * within a ring position is order whatever the ticks say. */
+/* Raw events of one image in one order. Rings are merged by ticks; of several events at one tick frees come first.
+ * Events of one ring stay in the order in which they were written, whatever their ticks say. */
 #ifndef MT_READER_MERGE_RINGS_H
 #define MT_READER_MERGE_RINGS_H
 
@@ -8,17 +8,18 @@
 
 struct merge;
 
-/* `covered` says per ring (of `rings`) how far blocks hold its events; slots before that are left out. */
+/* covered[i] is the position in ring i, of `rings`, up to which blocks of the trace hold its events: slots before are
+ * left out. 0 or -MT_E*. */
 int merge_rings_new(struct merge **out, struct image *im, const uint64_t *covered, size_t rings,
 		    struct slot_limits limits);
 void merge_rings_free(struct merge *m);
 
-/* Up to `room` (>= 2) slots with their places in their rings; *count = 0 at the end. A mapping's two slots stay
- * together. */
+/* Fills in up to `room` (>= 2) slots, the ring of each and its position there. *count is how many; 0 = the end. A slot
+ * and its MT_EXT stay together. 0 or -MT_E*. */
 int merge_rings_next(struct merge *m, struct mt_event *slots, uint32_t *rings, uint64_t *positions, size_t room,
 		     size_t *count);
 
-/* Rings it knows have numbers below. */
+/* One more than the highest number of a ring. */
 size_t merge_rings(const struct merge *m);
 
 /* The thread that owns the ring where merging begins; UINT32_MAX = unknown. */

@@ -1,8 +1,7 @@
 /*
- * Packed traces: a tar file, compressed by zstd, of one or several trace directories (memtrace pack, or tar --zstd).
- * One is read as if it were the directory: what is in it lies in a file without a name in TMPDIR while the command
- * runs, and no name in it is ever opened. A path is ARCHIVE/FILE, or ARCHIVE/FOLDER/FILE where several traces are in
- * it.
+ * A packed trace is a tar file, compressed by zstd, of one or several trace directories (memtrace pack, or tar --zstd).
+ * It is read as if it were the directory: a path is ARCHIVE/FILE, or ARCHIVE/FOLDER/FILE where it holds several traces.
+ * While the command runs its contents lie in an unnamed file in TMPDIR, so no name in an archive is ever opened.
  */
 #ifndef MT_READER_PACKED_H
 #define MT_READER_PACKED_H
@@ -11,19 +10,20 @@
 #include <stdint.h>
 
 struct packed_member {
-	int fd;
+	int fd; /* of the unnamed file; borrowed */
 	uint64_t offset, bytes;
 	uint64_t disk; /* its share of what the archive takes */
 };
 
-/* 1 and *out, 0 if there is no such member, or an error: no packed trace, or one that is damaged, too large, or holds
- * what no trace does. Fine from several threads. */
+/* 1 with *out; 0: there is no such member; or an error: the archive is no packed trace, is damaged or too large, or
+ * holds files that no trace has. May be called from several threads. */
 int packed_find(const char *path, struct packed_member *out);
 
-/* Names of the files of ARCHIVE or ARCHIVE/FOLDER by number; NULL behind the last. Borrowed. */
+/* The name of file `number`, from 0, of ARCHIVE or ARCHIVE/FOLDER; NULL behind the last. Borrowed. */
 const char *packed_file(const char *dir, size_t number);
 
-/* How many traces are in it; 0 if `path` is no regular file. The path of each by number, borrowed. */
+/* How many traces the archive holds; 0 if `path` is no regular file; < 0: an error. The path of each, by number from 0;
+ * borrowed. */
 int packed_traces(const char *path);
 const char *packed_trace(const char *path, int number);
 

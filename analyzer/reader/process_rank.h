@@ -4,8 +4,8 @@
 
 #include "analyzer/reader/image.h"
 
-/* Fills in the ranks and tags of struct process from its environment, and its name for screens. What it has once said
- * stays where it is. Returns 0, or -MT_EMEMORY. */
+/* Fills in ranks, job, tags and `name` of struct process from its recorded environment. Strings that were filled in
+ * before stay valid. Returns 0 or -MT_EMEMORY. */
 int process_rank_load(struct image *im);
 
 #endif

@@ -6,6 +6,7 @@
 
 struct stream;
 
+/* Functions that return int: 0 or a negative -MT_E*. */
 int stream_new(struct stream **out, struct image *im);
 void stream_free(struct stream *s);
 
@@ -21,7 +22,7 @@ struct batch {
 /* The next slots; borrowed until the next call. */
 int stream_next(struct stream *s, struct batch *b);
 
-/* How many slots of all have come. */
+/* How many slots stream_next() has returned so far. */
 uint64_t stream_slots_read(const struct stream *s);
 
 #endif

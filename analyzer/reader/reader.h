@@ -30,14 +30,15 @@ struct reader;
 
 /* One boot of one machine; processes on it share memory, so peaks are summed within it and never across. */
 struct reader_host {
-	unsigned index;
+	unsigned index; /* in reader_host() */
 	const char *name;
 	const char *boot_id;
-	uint64_t memory_bytes;  /* 0 = nobody asked */
+	uint64_t memory_bytes;  /* of the machine; 0 = not recorded */
 	uint64_t start_real_ns; /* wall clock of its first process */
 	unsigned processes;
 };
 
+/* A loaded program or library. */
 struct process_module {
 	uint64_t start, end, bias; /* run-time address - bias = address in the ELF file */
 	uint32_t node_from;        /* nodes made from here on ... */
@@ -60,7 +61,7 @@ enum process_state {
 	PROCESS_GONE,        /* ended without a word: killed, or the machine died */
 };
 
-/* How a child ended, as a wait of this process was told. */
+/* How a child ended, as the kernel told this process when it waited for it. */
 struct process_child {
 	uint32_t pid, kind; /* enum mt_exit */
 	int32_t code;
@@ -68,7 +69,7 @@ struct process_child {
 };
 
 struct process_mapped_file {
-	uint32_t id;
+	uint32_t id; /* mt_ext_map.file */
 	const char *path;
 };
 
@@ -98,9 +99,9 @@ struct process {
 	/* unique in the merged set: 0, 1, ... in order of start; the index in reader_process() */
 	unsigned id;
 	const struct reader_host *host;
-	uint32_t pid, image, ppid;    /* ppid: with MT_ORIGIN_FORK the process it inherits from */
-	const struct process *parent; /* forked from, and its nodes below node_base are that one's; or NULL */
-	/* the process that started it: parent, the image before an exec, ppid's; or NULL */
+	uint32_t pid, image, ppid;    /* ppid: with MT_ORIGIN_FORK the process that it inherits memory from */
+	const struct process *parent; /* with MT_ORIGIN_FORK: its nodes below node_base are the parent's; else NULL */
+	/* who started it: `parent`, the image before an exec, or the process ppid; NULL = not in the trace */
 	const struct process *creator;
 	uint32_t origin;       /* enum mt_origin */
 	uint32_t parent_image; /* with MT_ORIGIN_FORK; else MT_NO_PARENT */
@@ -110,7 +111,7 @@ struct process {
 	const char *name;        /* for screens: program, and its rank and tags, if known: "python rank 3 tp=1" */
 	const char *const *argv; /* argc strings, then NULL */
 	unsigned argc;
-	const char *const *env; /* NAME=VALUE, then NULL; only the printed list of docs */
+	const char *const *env; /* NAME=VALUE, then NULL; settings of allocators, devices and ranks alone */
 	unsigned env_count;
 	/* what its launcher's variables say when it starts; PROCESS_NO_RANK = nothing */
 	int64_t rank, local_rank, world_size, group_rank;
@@ -118,12 +119,12 @@ struct process {
 	uint64_t start_ns, end_ns; /* end: its last sign of life if how it ended is unknown */
 	uint64_t start_real_ns;
 	enum process_state state;
-	/* it and its recorder ended without a word: all of a container was killed, perhaps */
+	/* neither the process nor its recorder noted an end: perhaps a whole container was killed */
 	bool cut_off;
-	/* enum mt_exit; filled in from the parent's wait where it said nothing itself */
+	/* enum mt_exit; as the parent's wait was told, where the process itself recorded no end */
 	uint32_t exit_kind;
 	int32_t exit_code;
-	uint32_t own_exit_kind; /* what it said itself */
+	uint32_t own_exit_kind; /* as the process itself recorded it */
 	int32_t own_exit_code;
 	uint32_t stacks; /* enum mt_stacks */
 	uint32_t depth;
@@ -141,7 +142,7 @@ struct process {
 	unsigned code_count;
 	const struct process_device *devices; /* in order of first use */
 	unsigned device_count;
-	unsigned thread_end; /* indices below may be known to process_thread() */
+	unsigned thread_end; /* one more than the highest index that process_thread() may know */
 
 	uint32_t clock; /* enum mt_clock */
 	uint64_t start_ticks;
@@ -149,11 +150,11 @@ struct process {
 	uint32_t node_base, node_end; /* ids of its own: [node_base, node_end) */
 	const struct mt_node *nodes;  /* of node_base; NULL if it has none. Use process_node() */
 	bool has_events;
-	bool has_heirs; /* it was forked in turn */
+	bool has_heirs; /* processes of the trace were forked from it */
 
 	/* What is missing. The first four are the shim's own counts. */
 	uint64_t lost_events, truncated_stacks, unplaced_stacks, unwritten_bytes, faults;
-	uint32_t lost_why; /* enum mt_loss, or'ed; 0 = nobody says */
+	uint32_t lost_why; /* enum mt_loss, or'ed; 0 = unknown */
 	/* events whose node is unknown; they are handed out with node 0. Grows while reading */
 	uint64_t bad_nodes;
 	uint64_t skipped_slots; /* event slots that are gone or were unreadable. Grows while reading */
@@ -161,16 +162,17 @@ struct process {
 	bool seccomp;           /* no new files after a filter was installed */
 	uint64_t address_limit, data_limit, address_used, data_used; /* as in struct mt_info */
 	uint64_t shm_used;
-	/* recording began then, not with the process (0 = with it); it was stopped so often, between these for
-	 * gap_ticks in all, and since stopped_ticks (0 = it is on; start_ticks: it never was) */
-	uint64_t recorded_ticks, stopped_ticks, gap_ticks;
-	uint32_t stops;
+	uint64_t recorded_ticks;        /* when recording began; 0 = with the process */
+	uint64_t stopped_ticks;         /* since when it is stopped; 0 = it is on, start_ticks: it never was on */
+	uint64_t gap_ticks;             /* how long it was stopped in between, in all */
+	uint32_t stops;                 /* how often it was stopped */
 	uint32_t fork_node, fork_node2; /* its parent's stack at the fork; 0 = not known, or no fork */
 };
 
 enum reader_flag {
 	READER_FORCE = 1, /* step over damage, note it, deliver the rest; else damage is an error */
-	/* of one directory: processes that run don't end with what is there now, see reader_refresh() */
+	/* only for one directory: at the end of what is there now running processes get no READER_EXIT, and the stream
+	 * can go on: reader_refresh() */
 	READER_FOLLOW = 2,
 };
 
@@ -179,7 +181,7 @@ int reader_open(struct reader **out, const char *const *dirs, int ndirs, unsigne
 void reader_close(struct reader *r); /* NULL is fine */
 
 /* Another pass over the same trace, as the first reader found it. It shares call trees and decoder with `first`, which
- * must outlive it and whose facts may meanwhile be looked at, but not its events. */
+ * must outlive it. Meanwhile facts may be asked of `first`, but no events. */
 int reader_open_again(struct reader **out, const struct reader *first);
 
 /* ---- facts ---------------------------------------------------------------------------------------------- */
@@ -189,21 +191,21 @@ const struct process *reader_process(const struct reader *r, unsigned id);
 unsigned reader_hosts(const struct reader *r);
 const struct reader_host *reader_host(const struct reader *r, unsigned index);
 uint64_t reader_origin_real_ns(const struct reader *r); /* wall clock of time 0 */
-uint64_t reader_duration_ns(const struct reader *r);    /* the last sign of life of any process */
+uint64_t reader_duration_ns(const struct reader *r);    /* time of the last sign of life of any process */
 uint64_t reader_unrecorded(const struct reader *r);     /* processes seen but not recorded */
 uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed */
 
-/* The process is PID, has that NAME (argv[0], its basename, or a script's) or rank:N, as --process says; start with
- * i = 0. Returns the next matching id >= i, or reader_processes(). what == NULL matches all. */
+/* Finds processes as --process does: `what` is a PID, a NAME (argv[0], its basename, or that of a script) or rank:N;
+ * NULL matches all. Returns the next matching id >= i, or reader_processes() where there is none. */
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);
 
-/* Wrong usage: --process WHAT is nobody, but there are ... */
+/* Sets and returns -MT_EUSAGE: --process WHAT matches nobody; the text lists the processes that there are. */
 int reader_no_such_process(const struct reader *r, const char *what);
 
-/* Time of a tick count of this process. */
+/* From ticks of this process to nanoseconds of the merged trace. */
 uint64_t process_ns(const struct process *p, uint64_t ticks);
 
-/* What was noticed: damage that --force stepped over, files that are missing, a block still being written. */
+/* A remark on the trace: damage that --force stepped over, a file that is missing, a block still being written. */
 struct reader_note {
 	int code; /* MT_E*, or MT_OK for something that costs nothing */
 	char file[512];
@@ -213,18 +215,19 @@ struct reader_note {
 unsigned reader_notes(const struct reader *r);
 const struct reader_note *reader_note(const struct reader *r, unsigned i);
 
-/* Sum of everything that is known to be missing: lost_events, skipped, notes with a code. */
+/* False if anything is known to be missing: lost events, skipped slots, notes with a code. */
 bool reader_complete(const struct reader *r);
 
 /* ---- files ---------------------------------------------------------------------------------------------- */
 
-/* Of one that is opened: the files that the traces consist of, by directory and then by name, wherever they lie. `name`
- * is what a file is called in a trace directory, and `file` open for the call. Stops at the first that isn't 0. */
+/* Calls `seen` for each file that the traces consist of, wherever it lies, by directory and then by name. `name` is
+ * what a file is called in a trace directory; `file` is open for the call. Stops at the first result that isn't 0, and
+ * returns it. */
 struct file;
 typedef int reader_file_seen(void *context, const char *name, const struct file *file);
 int reader_files(struct reader *r, reader_file_seen *seen, void *context);
 
-/* The first process that runs, or whose recorder has something left to do; NULL if the files stay as they are. */
+/* The first process that runs, or whose recorder has something left to do; NULL if no file changes any more. */
 const struct process *reader_recording(const struct reader *r);
 
 /* ---- names and stacks ----------------------------------------------------------------------------------- */
@@ -251,36 +254,36 @@ enum reader_what {
 	READER_EXIT,      /* it ended at step.ns, or its trace does (state PROCESS_RUNNING) */
 };
 
-/* Borrowed until the next call. Steps of all processes come in order of time; within one process position is order, and
- * times never run backwards. */
+/* One step of the stream; what it points to is borrowed until the next call. Steps of all processes come in order of
+ * time. Within a process the order of slots is causal, and times never run backwards. */
 struct reader_step {
 	enum reader_what what;
 	const struct process *process;
 	uint64_t ns;                  /* of START and EXIT */
 	const struct mt_event *slots; /* mt_has_ext() ones are followed by their MT_EXT, which never comes first */
 	const uint32_t *rings;        /* slots[i]'s ring */
-	const uint32_t *threads;      /* and the index of the thread that owned it then */
+	const uint32_t *threads;      /* index of the thread that owned that ring then */
 	size_t count;
 };
 
 /* 1 = *step is filled, 0 = the end, < 0 = error. */
 int reader_next(struct reader *r, struct reader_step *step);
 
-/* With READER_FOLLOW, when reader_next() returned 0: looks for what has been recorded since, new processes included,
- * and the stream goes on with it; 0 once more means that there was nothing, or that all have ended (reader_ended()).
- * What processes and nodes point to stays; struct process changes where it lies. An error, -MT_ECHANGED above all: open
- * it anew. */
+/* With READER_FOLLOW, after reader_next() returned 0: looks for what has been recorded since, new processes included,
+ * and the stream goes on with it. If reader_next() then returns 0 at once, nothing was recorded, or all processes have
+ * ended: reader_ended() tells. Pointers to processes and what they point to stay valid; fields of struct process change
+ * in place. 0 or an error, after which the trace has to be opened anew: above all -MT_ECHANGED. */
 int reader_refresh(struct reader *r);
-enum { READER_MORE = 4096 }; /* processes that may begin meanwhile; then it is -MT_ECHANGED */
+enum { READER_MORE = 4096 }; /* new processes that there is room for; with more it is -MT_ECHANGED */
 bool reader_ended(const struct reader *r);
 
-/* Behind a pass: what was needed to read events goes, until somebody reads some again. */
+/* After a pass: frees what was needed to read events. It is made again when events are read again. */
 void reader_release(struct reader *r);
 
-/* How far it is: `done` of 1, of so many events, as the blocks' heads and the rings say. */
+/* How far a pass is. */
 struct reader_progress {
-	double done;
-	uint64_t events;
+	double done;     /* the part of the events that was read, 0 to 1 */
+	uint64_t events; /* of the whole trace, as heads of blocks and rings say */
 };
 struct reader_progress reader_progress(const struct reader *r);
 

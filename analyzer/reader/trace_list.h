@@ -9,7 +9,7 @@
 struct listed_trace {
 	char *dir;              /* as one would type it */
 	uint64_t start_real_ns; /* wall clock */
-	uint64_t bytes;         /* on disk, with raw files that lie elsewhere */
+	uint64_t bytes;         /* on disk, raw files in another directory included */
 };
 
 struct trace_list {
@@ -17,17 +17,18 @@ struct trace_list {
 	size_t count, room;
 };
 
-/* Of each folder (none: the working directory) itself, if it is one, else those in it and up to two folders further
- * down, where -o t/%j/%r puts them. Hidden folders and links are passed over. 0 or an error; trace_list_fini() in
- * either case. */
+/* Lists the traces of each of `count` folders (0: of the working directory): the folder itself if it is a trace, else
+ * those in it and up to two folders further down, where -o t/%j/%r puts them. Hidden folders and links are passed over.
+ * 0 or an error; trace_list_fini() in either case. */
 int trace_list_make(struct trace_list *l, const char *const *folders, int count);
 void trace_list_fini(struct trace_list *l);
 
 enum trace_removed { TRACE_REMOVED, TRACE_HOLDS_MORE, TRACE_NOT_OURS };
 
-/* Removes the directory with its files, and its raw files elsewhere; with `dry` only says what would happen.
- * TRACE_HOLDS_MORE: something in it is no file of a trace, TRACE_NOT_OURS: it is another user's; then nothing is
- * touched. < 0: an error, some of it may be gone. That nobody records into it is the caller's business. */
+/* Removes the directory with its files, and its raw files elsewhere; with `dry` only tells what would happen. Returns
+ * enum trace_removed, or an error, after which some of it may be gone. Nothing is touched with TRACE_HOLDS_MORE (it
+ * holds something that is no file of a trace) and TRACE_NOT_OURS (it is another user's). The caller has to know that
+ * nobody records into it. */
 int trace_list_remove(const struct listed_trace *t, bool dry);
 
 #endif

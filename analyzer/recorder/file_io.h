@@ -1,5 +1,5 @@
-/* Files of a trace as the recorder reads and writes them, by position. All or nothing: false has errno, or the file
- * ended. */
+/* Files of a trace, which the recorder reads and writes by position: all bytes or false. After false errno says why,
+ * unless the file ended before. */
 #ifndef MT_RECORDER_FILE_IO_H
 #define MT_RECORDER_FILE_IO_H
 
@@ -9,14 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A regular file, 0600 if it is made. Neither a link is followed nor anybody waited for; what is there and no regular
- * file is ENOENT. */
+/* Opens a regular file; with O_CREAT it gets mode 0600. Links are not followed, and a fifo is not waited for: both
+ * fail, as does all else that is no regular file (errno ENOENT). The descriptor, or -1 with errno. */
 int record_open(const char *path, int flags);
 
 bool read_at(int fd, uint64_t offset, void *to, size_t bytes);
 bool write_at(int fd, uint64_t offset, const void *data, size_t bytes);
 
-/* The bytes of the block at `offset` of a trace of `size`, and its header; 0 = there is no whole one. */
+/* Reads the header of the block at `offset` in a trace of `size` bytes. Returns the bytes of the whole block, header
+ * included; 0 = no whole block is there. */
 uint64_t read_block_header(int fd, uint64_t offset, uint64_t size, struct mt_block *header);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Keeps the traces within the disk limit: when it nears, the oldest blocks of the largest are thinned (fold_window.h)
- * into a new file, which then takes the old one's name. A little at a time, in between the recorder's rounds. See
- * docs/design/folding.md.
+ * Folding keeps the traces within the disk limit. When they come near it, the oldest blocks of the largest trace are
+ * thinned (fold_window.h) into a new file, which then takes the old one's name. It is done a little at a time, between
+ * rounds of the recorder. See docs/design/folding.md.
  */
 #ifndef MT_RECORDER_FOLD_H
 #define MT_RECORDER_FOLD_H
@@ -10,16 +10,16 @@
 
 struct folding;
 
-struct folding *folding_new(void);
-void folding_free(struct folding *f); /* a job under way leaves nothing behind; NULL is fine */
+struct folding *folding_new(void);    /* NULL = no memory, which is fine for folding_work() */
+void folding_free(struct folding *f); /* removes the unfinished file of a job under way; NULL is fine */
 
-/* After a start: removes what a killed recorder left unfinished and counts what is there. */
+/* When the recorder starts: removes files that a killed recorder left unfinished, and counts the bytes of traces. */
 void folding_settle(struct recorder *r);
 
-/* Some milliseconds' worth of it, if there is need. True if there is more to do at once. */
+/* Folds for some milliseconds, if the limit is near. True if a job is under way: call it again soon. */
 bool folding_work(struct folding *f, struct recorder *r, struct record_process *processes);
 
-/* The process is about to be freed; its trace stays. */
+/* Called before `p` is freed, as a job may point to it. Its trace stays. */
 void folding_forget(struct folding *f, const struct record_process *p);
 
 #endif

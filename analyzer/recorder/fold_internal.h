@@ -1,5 +1,5 @@
-/* What the parts of folding share: its state, and the job it is at. fold.c chooses files, fold_plan.c looks into one
- * and begins, fold_job.c reads and writes. */
+/* What the parts of folding share: its state, and the job, which folds one file. fold.c chooses the file, fold_plan.c
+ * plans what becomes of its blocks, fold_job.c reads and writes them. */
 #ifndef MT_RECORDER_FOLD_INTERNAL_H
 #define MT_RECORDER_FOLD_INTERNAL_H
 
@@ -16,12 +16,13 @@
 struct part {
 	uint64_t offset, bytes;
 	uint32_t slots, covers;
-	uint32_t place;               /* slots of its window before it */
-	uint8_t shift, level, target; /* target: how often it is to have been folded; 0 = it stays as it is */
-	bool wide;                    /* pairs are looked for that are far apart */
+	uint32_t place;       /* slots of its window that come before it */
+	uint8_t shift, level; /* as in its header: unit of time, how often it was folded */
+	uint8_t target;       /* the level that it is to get; 0 = it stays as it is */
+	bool wide;            /* its window is a long one: pairs that lie far apart are found too */
 };
 
-/* Who owns each ring, and how far blocks have come. */
+/* By ring: the thread that owns it, and up to which position blocks cover its events. */
 struct chunk_owners {
 	struct owner {
 		uint32_t thread;
@@ -30,36 +31,38 @@ struct chunk_owners {
 	size_t room;
 };
 
+/* Of a job: first pass over a window, second pass; blocks that stay as they are; blocks that were appended
+ * meanwhile. */
 enum phase { LOOK, WRITE, COPY, TAIL };
 
 struct job {
 	char name[32], path[4400], temp[4410];
 	struct record_process *p; /* NULL: it has ended and its trace is complete */
 	int in, out;
-	uint64_t in_bytes; /* when it began */
+	uint64_t in_bytes; /* size of `in` when the job began */
 	struct part *parts;
 	size_t part_count, part_room;
-	uint64_t copied; /* of `in`: what lies before is in `out`, folded or not */
-	uint64_t out_end, synced;
-	uint64_t before, after; /* bytes of fresh blocks that were folded, and of what they became */
+	uint64_t copied;          /* offset in `in`: what lies before is in `out`, folded or not */
+	uint64_t out_end, synced; /* offsets in `out`: its end; up to where it is known to be on disk */
+	uint64_t before, after;   /* bytes of blocks folded for the first time, and of what they became */
 
 	enum phase phase;
-	size_t first, end, next; /* parts of the window; the one that is up */
-	uint64_t window_out;     /* where it begins in `out` */
-	bool held;               /* all its slots are kept from the first pass for the second */
+	size_t first, end, next; /* the window is parts [first, end); `next` is the one to read next */
+	uint64_t window_out;     /* offset in `out` where the window begins */
+	bool held;               /* the window's slots stay in memory from the first pass to the second */
 	struct fold_window *window;
 	struct fold_out kept;
 	struct chunk_owners owners, at_first; /* now; when the window began */
 	struct mt_cover *covers;              /* of the block that is being made */
 	size_t cover_count, cover_room;
-	uint32_t *last_cover; /* by ring: its last one of these, + 1 */
+	uint32_t *last_cover; /* by ring: index of its last one in `covers`, + 1 */
 	size_t last_cover_room;
-	unsigned shift;
-	size_t held_slots; /* the most that are kept so; a short window's */
-	size_t out_slots;  /* a folded block has at least as many, if there are */
+	unsigned shift;    /* times in folded blocks are in units of 2^shift ticks */
+	size_t held_slots; /* the most slots that are held so: the size of a short window */
+	size_t out_slots;  /* a folded block has at least as many slots, where there are enough */
 
 	struct codec_buf block; /* the part at hand */
-	struct mt_event *slots; /* its, or the window's */
+	struct mt_event *slots; /* decoded: of that part or, with `held`, of the window */
 	uint32_t *rings, *threads;
 	size_t slot_room, ring_room, thread_room;
 };
@@ -67,13 +70,14 @@ struct job {
 /* What is remembered of a file that was folded. */
 struct folded {
 	char name[32];
-	uint64_t bytes; /* then */
-	unsigned level; /* fresh blocks begin with */
-	/* so many times in a row there was too little space, or little was gained: all of it at higher levels */
+	uint64_t bytes; /* size when it was folded */
+	unsigned level; /* that blocks get when they are folded for the first time */
+	/* how many times in a row there was too little space, or little was gained: raises the levels of all blocks */
 	unsigned hurry;
-	uint64_t retry_ns; /* not before, as there was too little space */
+	uint64_t retry_ns; /* CLOCK_MONOTONIC; not tried again before, as there was too little space */
 };
 
+/* A process that was forked, and when. */
 struct fork {
 	uint32_t pid;
 	uint64_t ticks;
@@ -83,27 +87,29 @@ struct folding {
 	struct job *job;
 	struct folded *files;
 	size_t file_count, file_room;
-	uint64_t look_ns;
-	struct fork *forks; /* of traces that had ended when we began */
+	uint64_t look_ns;   /* CLOCK_MONOTONIC; when a file was last looked for */
+	struct fork *forks; /* of processes in traces that had ended when the recorder started */
 	size_t fork_count, fork_room;
 	bool forks_known;
 };
 
-/* fold_plan.c. NULL = there is nothing to do, or an error was set. */
+/* fold_plan.c: plans the folding of a file. NULL = there is nothing to do, or an error was set. */
 struct job *fold_begin(struct folding *f, struct recorder *r, struct record_process *processes,
 		       const struct folded *file);
-/* Bytes that the new file takes beyond what it has, if folding halves what is fresh. */
+/* Bytes that the new file is still going to take, if folding halves blocks that were not folded before. */
 uint64_t fold_still_needed(const struct job *j);
-/* The name of a trace without ".trace", if `file` is one. */
+/* True if `file` is the name of a trace; `name` then is that without ".trace". */
 bool fold_is_trace(const char *file, char name[32]);
-/* 0 or -MT_EMEMORY. */
+/* Notes when a process was forked, if it was. 0 or -MT_EMEMORY. */
 int fold_add_fork(struct folding *f, const struct mt_info *info);
 
-/* fold_job.c. 1 = done, 0 = there is more, or an error. */
+/* fold_job.c: some more of the job. 1 = it is done, 0 = there is more, or an error. */
 int fold_step(struct job *j, struct recorder *r);
+/* Goes on to the next window, or to TAIL behind the last. 0 or an error. */
 int fold_begin_window(struct job *j);
 void fold_free_job(struct job *j); /* NULL is fine */
 
+/* Bytes that the session may still take under its disk limit. */
 static inline uint64_t fold_disk_left(const struct recorder *r)
 {
 	const struct mt_session *s = r->session;

@@ -1,5 +1,5 @@
-/* How to record: the options that `memtrace run` and `memtrace env` share, each the flag of an environment variable
- * that the shim reads. */
+/* How to record: the options that `memtrace run` and `memtrace env` share. Each stands for an environment variable that
+ * the shim reads (docs/VARIABLES.md). */
 #ifndef MT_RECORDER_LAUNCH_OPTIONS_H
 #define MT_RECORDER_LAUNCH_OPTIONS_H
 
@@ -8,11 +8,12 @@
 
 #include "analyzer/util/options.h"
 
+/* Texts as they were typed; NULL = the option was not given. */
 struct record_options {
 	const char *output, *stacks, *sample, *depth, *limit, *keep_free, *ring_dir, *children, *exclude;
 	bool paused, python_allocators, verbose;
-	bool no_report;   /* of run */
-	const char *html; /* of run */
+	bool no_report;   /* of `memtrace run` alone */
+	const char *html; /* of `memtrace run` alone */
 };
 
 #define RECORD_ROW(name, letter, argument, field, help) \
@@ -50,21 +51,22 @@ struct record_options {
 		  "what the shim does, on stderr", \
 		  0 }
 
-/* The variables that the options set, without LD_PRELOAD; ends with NULL. */
+/* The variables that the options set, but for LD_PRELOAD; ends with NULL. */
 extern const char *const record_variables[];
 
-/* Says on stderr which MEMTRACE_* in the environment are no settings, and which may have been meant. Once, however
- * often it is called. */
+/* Warns on stderr of each MEMTRACE_* in the environment that is no setting, and names the one that may be meant. Only
+ * the first call does. */
 void record_unknown_variables(void);
 
 /* The library's path: beside this program (build tree) or in ../lib (installed); "" if it is in neither. */
 void record_library(char *path, size_t size);
 
-/* LD_PRELOAD as it is without this library. */
+/* The value of LD_PRELOAD without this library. */
 void record_other_preloads(char *list, size_t size);
 
-/* Calls set(NAME, VALUE, context) for every MEMTRACE_* that the options ask for, and for LD_PRELOAD with the library
- * first. Returns 0 or an error: a value that makes no sense, or no library beside the program. */
+/* Calls set(NAME, VALUE, context) for every MEMTRACE_* that the options ask for, and for LD_PRELOAD, whose value begins
+ * with the library. Returns 0 or an error: a value that makes no sense, no library beside the program, or what set()
+ * returned. */
 int launch_options_apply(const struct record_options *o, int (*set)(const char *, const char *, void *), void *context);
 
 #endif

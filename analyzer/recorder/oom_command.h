@@ -6,14 +6,15 @@
 
 struct oom_command;
 
-/* NULL: nothing is to be run, or there is no memory; that is fine for the others. */
+/* NULL: MEMTRACE_ON_OOM is not set, or there is no memory. The other functions take NULL and do nothing. */
 struct oom_command *oom_command_new(const struct recorder *r);
 void oom_command_free(struct oom_command *);
 
-/* Once a round, before any process: takes note of how the command ended, and of the kernel's kills. */
+/* Called once a round, before the processes: collects the command's exit status, and counts the kernel's OOM kills. */
 void oom_command_round(struct oom_command *);
 
-/* At each process that is open, when it is known whether it is over and before it is finished. */
+/* Called for each process that is open, once p->over is known and before the process is finished: runs the command if
+ * the process has run out of memory since the last call. */
 void oom_command_look(struct oom_command *, const struct recorder *r, struct record_process *p);
 
 #endif

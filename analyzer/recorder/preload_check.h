@@ -2,8 +2,8 @@
 #ifndef MT_RECORDER_PRELOAD_CHECK_H
 #define MT_RECORDER_PRELOAD_CHECK_H
 
-/* Finds `command` as execvp would and looks at the file (through #! lines). Returns 0, or an error that says why
- * nothing would be recorded: not found, static, setuid, of another machine. */
+/* Finds `command` as execvp would and reads the file, following #! lines to the interpreter. Returns 0, or an error
+ * that says why nothing would be recorded: not found, linked statically, setuid, for another machine. */
 int preloadable(const char *command);
 
 #endif

@@ -2,8 +2,9 @@
 #ifndef MT_RECORDER_RECORDER_H
 #define MT_RECORDER_RECORDER_H
 
-/* Serves the session in `dir` until all its processes have ended and are in their traces (and, under `memtrace run`,
- * until that asks for the end by SIGTERM). Returns 0, at once if another recorder is at work, or an error. */
+/* Serves the session in `dir` until all its processes have ended and everything they recorded is in their traces; under
+ * `memtrace run` also until that sends SIGTERM. Returns 0, at once if another recorder serves the session, or an
+ * error. */
 int record_run(const char *dir);
 
 #endif

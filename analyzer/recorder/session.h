@@ -1,4 +1,4 @@
-/* The session of `memtrace run`: a directory made here, whose session file the first process writes. */
+/* The session of `memtrace run`. The directory is made here; the first process writes the session file into it. */
 #ifndef MT_RECORDER_SESSION_H
 #define MT_RECORDER_SESSION_H
 
@@ -7,18 +7,18 @@
 
 #define SESSION_PATH 4096
 
-/* Makes a new trace directory for `command` as MEMTRACE_OUTPUT says, and says on stderr if it has another name because
- * that one exists. dir: SESSION_PATH bytes, gets its absolute path. */
+/* Makes a new trace directory for `command`, named as MEMTRACE_OUTPUT says; if that exists, it takes another name and
+ * says so on stderr. `dir` has SESSION_PATH bytes and gets the absolute path. 0 or an error. */
 int session_make(char *dir, const char *command);
 
-/* Waits until the first process has written the session file or `pid` has ended. Returns 1 if it is there. */
+/* Waits until the session file is there or `pid` has ended. Returns 1 if the file is there, else 0. */
 int session_wait(const char *dir, pid_t pid);
 
-/* Notes how the child of `memtrace run` ended; `status` as from waitpid. From then on a process that lacks a recorder
- * starts one itself. */
+/* Notes how `pid`, the child of `memtrace run`, ended; `status` is from waitpid. From then on processes that have no
+ * recorder start one themselves. 0 or an error. */
 int session_end(const char *dir, pid_t pid, int status);
 
-/* How long ago its recorder said that it is at work, in ns; 0 = it never did. */
+/* Nanoseconds since the session's recorder last noted that it is at work; 0 = it never did. */
 uint64_t session_recorder_silence(const char *dir);
 
 #endif

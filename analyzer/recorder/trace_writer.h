@@ -1,4 +1,5 @@
-/* PID-N.trace as the recorder writes it: whole blocks are appended, or nothing is. */
+/* PID-N.trace as the recorder writes it: a block is appended whole, or not at all. Functions that return int: 0 or a
+ * negative -MT_E*. */
 #ifndef MT_RECORDER_TRACE_WRITER_H
 #define MT_RECORDER_TRACE_WRITER_H
 
@@ -9,22 +10,24 @@
 
 struct record_trace {
 	int fd;       /* -1 = not open */
-	uint64_t end; /* where the next block goes */
+	uint64_t end; /* offset of the next block */
 	char path[4400];
-	bool complete; /* MT_BLOCK_END is there */
-	uint64_t last_ticks;
+	bool complete;       /* MT_BLOCK_END is there: nothing is appended any more */
+	uint64_t last_ticks; /* of the last block */
 };
 
-/* What a trace that is already there says; called for each of its blocks. `covers`: header->covers of them. */
+/* Called for each block of a trace that is there already. `covers` has header->covers entries. Not 0 = an error, which
+ * trace_writer_open() returns. */
 typedef int trace_writer_seen(void *context, const struct mt_block *header, const struct mt_cover *covers);
 
-/* Opens dir/name.trace or makes it. Of an earlier recorder's file all whole blocks are shown to `seen`, and what it
- * left unfinished at the end is cut off. */
+/* Opens dir/name.trace, or makes it. In an earlier recorder's file `seen` is called for all whole blocks, and an
+ * unfinished one at the end is cut off. */
 int trace_writer_open(struct record_trace *t, const char *dir, const char *name, uint32_t pid, uint32_t image,
 		      trace_writer_seen *seen, void *context);
 void trace_writer_close(struct record_trace *t);
 
-/* Gives up the descriptor for a while, and nothing else; `end` stays, and tells a suspended one from a closed one. */
+/* Suspending closes the descriptor and keeps all else; `end` is 0 only after trace_writer_close(). Resuming opens the
+ * file again. */
 void trace_writer_suspend(struct record_trace *t);
 int trace_writer_resume(struct record_trace *t);
 

@@ -1,4 +1,4 @@
-/* Whose caching allocator the blocks of a process come from, and of which version. */
+/* Which framework's caching allocator a process uses, and its version. */
 #ifndef MT_REPLAY_FRAMEWORK_H
 #define MT_REPLAY_FRAMEWORK_H
 
@@ -11,11 +11,12 @@ struct framework {
 	char version[24]; /* "2.13.0"; "" = not known */
 };
 
-/* On a device of that backend. The version is read from version.py beside the library that the process had loaded, if
- * that file is not younger than the process; `files` false: nothing outside of the trace is opened. */
+/* The framework of a process, on devices of `backend` (enum mt_backend). Its version is read from version.py beside the
+ * library that the process had loaded, if that file is not younger than the process. With `files` false no file outside
+ * of the trace is opened. */
 struct framework framework_of(const struct process *p, uint32_t backend, bool files);
 
-/* Is it known to be older than MAJOR.MINOR? */
+/* Whether it is known to be older than MAJOR.MINOR. */
 bool framework_is_before(const struct framework *f, unsigned major, unsigned minor);
 
 const char *framework_name(enum framework_kind kind);

@@ -252,25 +252,13 @@ static void tell_end(struct child *c, const struct heap_setting *s)
 
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
-static bool receive(int socket, void *data, size_t bytes)
-{
-	for (size_t had = 0; had < bytes;) {
-		const ssize_t n = read(socket, (char *)data + had, bytes - had);
-		if (n > 0)
-			had += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			return false;
-	}
-	return true;
-}
-
 /* Where the kernel or the allocator itself ended it there is no answer. */
 static int hear(struct child *c, struct heap_result *out)
 {
 	int status;
 	const size_t most = c->plan->point_count;
-	bool well = receive(c->socket, &out->answer, sizeof(out->answer)) && out->answer.points <= most;
-	well = well && receive(c->socket, out->seen, out->answer.points * sizeof(*out->seen));
+	bool well = heap_wire_read(c->socket, &out->answer, sizeof(out->answer)) && out->answer.points <= most;
+	well = well && heap_wire_read(c->socket, out->seen, out->answer.points * sizeof(*out->seen));
 	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	c->pid = 0;

@@ -1,4 +1,5 @@
-/* One replay of a heap: a child with the allocator in question is told the calls, and answers what memory it had. */
+/* One replay of a heap: a child process that runs with the allocator in question makes the calls, and answers how much
+ * memory was resident. */
 #ifndef MT_REPLAY_HEAP_CHILD_H
 #define MT_REPLAY_HEAP_CHILD_H
 
@@ -11,11 +12,11 @@
 
 struct heap_result {
 	struct heap_answer answer;
-	struct heap_seen *seen; /* of each point of the plan; fewer (answer.points) where it ended early */
+	struct heap_seen *seen; /* at each point of the plan: answer.points of them, fewer if the child ended early */
 };
 
-/* `most_bytes` of anonymous memory are what it may have. 0 or -MT_E*: of the trace, or of starting it; what the
- * allocator had to say is in the answer. heap_result_fini() in each case. */
+/* Runs a replay, in which the child may have `most_bytes` of anonymous memory. -MT_E* if reading the trace or starting
+ * the child failed, else 0: a failure of the allocator is in the answer. heap_result_fini() in either case. */
 int heap_child_run(struct heap_result *out, struct reader *first, const struct heap_plan *plan,
 		   const struct heap_setting *setting, uint64_t most_bytes,
 		   void (*on_progress)(double done, uint64_t events));

@@ -345,18 +345,6 @@ static bool play(struct player *p, uint32_t self)
 
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
-static bool read_all(int socket, void *data, size_t bytes)
-{
-	for (size_t had = 0; had < bytes;) {
-		const ssize_t n = read(socket, (char *)data + had, bytes - had);
-		if (n > 0)
-			had += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			return false;
-	}
-	return true;
-}
-
 static bool send_all(int socket, const void *data, size_t bytes)
 {
 	for (size_t gone = 0; gone < bytes;) {
@@ -401,7 +389,7 @@ static void play_all(struct player *p)
 int heap_play(int socket)
 {
 	struct player *p = shared(sizeof(*p));
-	if (!p || !read_all(socket, &p->orders, sizeof(p->orders)))
+	if (!p || !heap_wire_read(socket, &p->orders, sizeof(p->orders)))
 		return 1;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if ((uint32_t)getppid() != p->orders.parent)

@@ -4,10 +4,11 @@
 
 #include "analyzer/replay/replay.h"
 
-/* Of each pool of a replay, and under each of `count` cases of q, found by replaying on ever fewer sizes: each time
- * some at once. Sizes are whole steps of 2 MiB, or a thousandth where that is more; what others had of the device is in
- * it. least[track * count + case] is 0 of pools whose own run differs, or where nothing helps, such as a limit of the
- * pool's own. Of outcomes those of the last pass are left. 0 or -MT_E*. */
+/* For each pool (track) of a replay and each of the first `count` cases of q: sets least[track * count + case] to the
+ * bytes of that device, memory of others on it included. 0 = unknown, as the replay of the run itself differs from the
+ * run, or no size helps (the pool has a limit of its own). Sizes are searched by replaying several at once in each
+ * pass, down to steps of 2 MiB, or of a thousandth if that is more. The outcomes in *r are then those of the last pass.
+ * 0 or -MT_E*. */
 int replay_least(struct replay *r, const struct reader *first, const struct replay_query *q, size_t count,
 		 uint64_t *least);
 

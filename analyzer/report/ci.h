@@ -1,9 +1,8 @@
 /*
- * What a command has to complain of, in the words of CI systems. A format is one file, ci_NAME.c, and one row in
- * ci.def.
+ * Findings of a command in the formats of CI systems. A format is one file, ci_NAME.c, and one row in ci.def.
  *
- * A command collects findings, then prints them all at once. A finding that fails is what `--fail-over` makes of it, or
- * what a report says of a program that failed; others are remarks.
+ * A command collects its findings, then prints them all at once. A finding fails the CI job if it is over the command's
+ * `--fail-over`, or is a report's on a program that failed; others are remarks.
  *
  * Names in texts and paths are the trace's: they may hold anything. print() makes them harmless for terminals; what
  * means something in the format itself is the format's to replace.
@@ -16,9 +15,9 @@
 #include <stdint.h>
 
 struct ci_finding {
-	char *rule; /* "leak", "alive": the same for findings of one kind */
+	char *rule; /* the kind of finding: "leak", "alive" */
 	char *text; /* a sentence */
-	char *file; /* of the line that it is about, relative if it lies below the working directory; NULL = none */
+	char *file; /* source file that it is about, relative if below the working directory; NULL = none */
 	uint32_t line;
 	bool fails;
 };
@@ -44,14 +43,15 @@ struct ci_format {
 /* "sarif"; NULL: there is no such format. */
 const struct ci_format *ci_find(const char *name);
 
-/* For a command that has no other formats: 0, or wrong usage. `name` may be NULL: then ci->format is. */
+/* For a command whose --format has no other values. `name` is that value, or NULL: then ci->format is NULL too. `json`:
+ * --json was given, which excludes a format. 0 or -MT_EUSAGE. */
 int ci_init(struct ci *ci, const char *command, const char *name, bool json);
 
-/* Takes `text`, which may be NULL when there is no memory. `file` is as the trace has it, or NULL. Does nothing without
- * a format, or after memory ended. */
+/* Adds a finding. Takes over `text`; if that is NULL there is no memory, and nothing is added from then on. `file` is
+ * the path in the trace, or NULL; it is copied. Without a format nothing is added. */
 void ci_add(struct ci *ci, bool fails, const char *rule, char *text, const char *file, uint32_t line);
 
-/* Prints, if there is a format, and releases. 0 or -MT_E*. */
+/* Prints all findings, if there is a format, and does ci_fini(). 0 or -MT_E*. */
 int ci_finish(struct ci *ci);
 void ci_fini(struct ci *ci);
 

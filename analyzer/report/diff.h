@@ -1,7 +1,8 @@
 /*
- * Two traces side by side: every figure of either is an item, found by its section and name, with a value for each
- * trace that has it. Matching is by name: devices by the order in which they are used, processes by name and order,
- * phases by name, sites by the functions of their stacks. Lines are left out of that, since a change shifts them.
+ * Two traces side by side. Every figure that one of them has is an item, with a section, a name, and a value for each
+ * trace that has it. Items are matched by name: devices by the order in which they are used, processes by name and
+ * order, phases by name, sites by the functions of their stacks (not by lines, which any change of a source file
+ * shifts).
  */
 #ifndef MT_REPORT_DIFF_H
 #define MT_REPORT_DIFF_H
@@ -32,20 +33,21 @@ enum section {
 		SECTIONS
 };
 
-/* Something that is in one trace or both. */
+/* A figure of one trace or of both: [0] is the trace BEFORE, [1] the trace AFTER. */
 struct item {
 	UT_hash_handle hh;
 	char *key;           /* section and name */
 	char *name, *figure; /* "cuda:0", "pool peak" */
 	enum section section;
-	bool seconds; /* else bytes */
+	bool seconds; /* the unit of values; else bytes */
 	bool has[2];
-	double value[2], doubt[2]; /* doubt: so much of the value may be wrong for lost frees */
-	size_t order;
-	int stack_side; /* of a site: whose stack it is */
-	uint32_t stack;
+	double value[2], doubt[2]; /* doubt: how much of the value may only be there as frees were lost */
+	size_t order;              /* in which items were added */
+	int stack_side;            /* of a site: the trace that `stack` is of */
+	uint32_t stack;            /* 0 = no site */
 };
 
+/* One of the two traces. */
 struct side {
 	struct options options;
 	const char *dir;
@@ -61,7 +63,7 @@ struct diff {
 	size_t count;
 };
 
-/* Adds what the trace o->dirs[side] has. 0 or -MT_E*; diff_fini() in either case. */
+/* Reads the trace o->dirs[side] and adds its figures. 0 or -MT_E*; diff_fini() in either case. */
 int diff_take(struct diff *d, int side, const struct options *o);
 void diff_fini(struct diff *d);
 

@@ -4,7 +4,7 @@
 
 #include "analyzer/reader/reader.h"
 
-/* Prints them; a line or, with `json`, an object each. */
+/* Prints each sample of the trace as a line or, with `json`, as an object. 0 or -MT_E*. */
 int dump_samples(struct reader *r, bool json);
 
 #endif

@@ -235,11 +235,6 @@ static uint32_t make_location(struct profile *p, const struct frame *const *fram
 	return n;
 }
 
-static uint32_t location_of_kind(struct profile *p, const char *memory)
-{
-	return make_location(p, (const struct frame *[]){ &(struct frame){ .name = memory } }, 1);
-}
-
 static uint32_t location_of(struct profile *p, const struct frame *const *frames, size_t count)
 {
 	struct known key = { frames[0], frames[count - 1], 0 };
@@ -272,7 +267,8 @@ static uint32_t node_of(struct profile *p, const struct export_stack *s)
 		n = location_frames(s, i);
 		ok = (all[count++] = location_of(p, s->frames + i, n)) != 0;
 	}
-	uint32_t kind = ok ? location_of_kind(p, s->memory) : 0;
+	const struct frame memory = { .name = s->memory };
+	uint32_t kind = ok ? make_location(p, (const struct frame *[]){ &memory }, 1) : 0;
 	node = kind ? set_number(&p->nodes, &(struct node){ 0, kind }) : 0;
 	while (count && node)
 		node = set_number(&p->nodes, &(struct node){ node, all[--count] });

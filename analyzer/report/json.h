@@ -1,5 +1,5 @@
-/* JSON of what several commands print. All return new references; NULL when there is no memory, which jansson's
- * setters pass on as a missing key. */
+/* JSON values that several commands print. Functions return new references, or NULL if there is no memory: given to a
+ * setter of jansson's that means a missing key. */
 #ifndef MT_REPORT_JSON_H
 #define MT_REPORT_JSON_H
 
@@ -16,21 +16,21 @@ json_t *json_totals(const struct model_totals *t);
 json_t *json_fold(const struct model_fold *f); /* null if nothing was folded */
 json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
 
-/* [{"path", "why"}] of modules whose files could not be read; say it when all was looked up. */
+/* [{"path", "why"}] of modules whose files could not be read. Called after all stacks were looked up. */
 json_t *json_unread(struct stacks *s);
 
 /* {"bytes", "blocks", "category", "stack", ...} of one owner: the stack is that of its largest part. */
 json_t *json_owner(struct stacks *s, const struct owner *o, enum model_kind kind, unsigned flags);
 
-/* What a list of so many lacks: LIST_total, and LIST_left_out with "count" and "bytes". */
+/* For a list that is cut short: sets LIST_total, and LIST_left_out with "count" and "bytes". */
 void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_out, uint64_t bytes);
 
-/* Prints and releases. 0, or a negative error when there was no memory on the way. What a terminal would not show
- * (format/text.h) is \uXXXX. */
+/* Print a value, over several lines or on one, and release it. 0, or an error if it is NULL, so if there was no memory.
+ * Characters that a terminal would not show (format/text.h) are printed as \uXXXX. */
 int json_print(json_t *root);
 int json_print_line(json_t *object);
 
-/* Prints a text as a string of JSON, the same way. */
+/* Prints a text as a JSON string, with the same escapes. */
 void json_print_text(const char *text);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* `timeline` says in which step and phase memory ran out. Their "verdict" is null: report_json.c knows it. */
+/* A list with an object for each device. `timeline` tells in which step and phase memory ran out. "verdict" is null:
+ * report_json.c fills it in. */
 json_t *json_devices(const struct selection *v, const struct timeline *timeline);
 
 /* The number of the step in which memory ran out; false: no step is known. `timeline` may be NULL. */

@@ -1,4 +1,4 @@
-/* What diagnosis.h found, as the report's JSON has it. All return new references. */
+/* Results of diagnosis.h, as values of the report's JSON. New references; NULL = no memory. */
 #ifndef MT_REPORT_JSON_DIAGNOSIS_H
 #define MT_REPORT_JSON_DIAGNOSIS_H
 
@@ -8,7 +8,7 @@
 
 json_t *json_categories(const struct diagnosis *x);
 json_t *json_copies(struct diagnosis *x);
-json_t *json_copies_left_out(struct diagnosis *x); /* blocks that were not compared */
+json_t *json_copies_left_out(struct diagnosis *x); /* blocks that were not compared with each other */
 json_t *json_verdicts(const struct diagnosis *x);
 json_t *json_ruled_out(const struct diagnosis *x);
 json_t *json_unknowns(const struct diagnosis *x);

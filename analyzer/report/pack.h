@@ -1,4 +1,5 @@
-/* Writing a packed trace (reader/packed.h): a tar file under zstd, the same bytes for the same trace. */
+/* Writing a packed trace (reader/packed.h): a tar file, compressed by zstd. The same trace gives the same bytes.
+ * Functions return 0 or -MT_E*, unless something else is said. */
 #ifndef MT_REPORT_PACK_H
 #define MT_REPORT_PACK_H
 
@@ -9,18 +10,19 @@
 
 struct pack;
 
-/* 0 or an error. pack_close() says whether all was written to `to`, which stays open; `whole`: else nothing more is
- * written. */
+/* Packs into `to`, which the caller closes; `path` is its name in errors. pack_close() writes the end and tells whether
+ * all was written; without `whole` it only frees, as after an error. */
 int pack_open(struct pack **out, FILE *to, const char *path);
 int pack_close(struct pack *p, bool whole);
 
-/* A file of `bytes` bytes, from memory or from where an open file stands. */
+/* Add a file, from memory, from the position of an open stream, or from a file of a trace. */
 int pack_add_bytes(struct pack *p, const char *name, const void *bytes, size_t n);
 int pack_add_stream(struct pack *p, const char *name, FILE *from);
 int pack_add_file(struct pack *p, const char *name, const struct file *from);
 
-/* pack_redact.c. A file of a trace, by its name there, with its names redacted, into `to`. 1 = it has no names, and
- * nothing was written. *samples_end: between `samples` and `samples.open` of a trace; 0 at first. */
+/* pack_redact.c. Copies a file of a trace, `name` there, into `to`, with all names in it redacted. 1 = the file holds
+ * no names, and nothing was written. *samples_end carries a size from `samples` to `samples.open` of one trace; it is 0
+ * before the first file. */
 int pack_redact_file(struct redact *r, const char *name, const struct file *from, FILE *to, uint64_t *samples_end);
 
 #endif

@@ -1,6 +1,6 @@
-/* Scripts and styles of page/, as the build bundled them (scripts/page-bundle), in the program. Where npm's packages
- * were missing there are no scripts: page_script is empty, and a page has its verdict and text alone. Hashes are those
- * of a Content-Security-Policy: base64 of SHA-256. */
+/* Scripts and styles of page/, bundled by the build (scripts/page-bundle). If npm's packages were missing then,
+ * page_script is empty, and a page has only its verdict and text. Hashes are for a Content-Security-Policy: SHA-256 in
+ * base64. */
 #ifndef MT_REPORT_PAGE_BUNDLE_H
 #define MT_REPORT_PAGE_BUNDLE_H
 

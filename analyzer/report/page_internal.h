@@ -1,4 +1,4 @@
-/* Parts of the page's data. All make JSON, as json.h does. */
+/* Parts of the page and its data. JSON is made as json.h says: functions *_json(o, ...) set keys of `o`. */
 #ifndef MT_REPORT_PAGE_INTERNAL_H
 #define MT_REPORT_PAGE_INTERNAL_H
 
@@ -7,33 +7,33 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* ---- page_tree.c: call paths as they are shown, of all that the page tells ---- */
+/* ---- page_tree.c: a tree of all call paths on the page. Nodes have numbers from 1 on; 0 = none ---- */
 
 struct page_tree;
 
 struct page_tree *page_tree_new(const struct selection *v);
 void page_tree_free(struct page_tree *t); /* NULL is fine */
 
-/* The node of a stack, whose outer frames are its parents; 0 = no stack is known, or the tree is full and it is that of
- * its outer frames. */
+/* The node of a stack, made if it is new; outer frames are its parents. If the tree is full it is the node of an outer
+ * part of the stack. 0 = the stack is not known, or the tree is full and has nothing of it. */
 uint32_t page_tree_node(struct page_tree *t, uint32_t stack);
 
-/* A node without an outer one, of a name that is no function's: `label` is a constant. Or of the frame that says who
- * wanted the stack's memory; 0: none does. */
+/* A node without a parent: for a name that is no function's (`label` is a constant), or for the frame of stacks_site();
+ * 0 = there is no such frame. */
 uint32_t page_tree_label(struct page_tree *t, const char *label);
 uint32_t page_tree_alone(struct page_tree *t, uint32_t stack);
 
-/* The node's number in the JSON, which nodes have that anybody is told of. */
+/* The node's number in the JSON. Only nodes that were asked for by this, and their parents, are in the JSON. */
 uint32_t page_tree_use(struct page_tree *t, uint32_t node);
 
-/* The node itself, or of a path of more than `depth` frames that of its outermost ones. */
+/* The node of the outermost `depth` frames of a node's path; the node itself if it has no more. */
 uint32_t page_tree_outer(const struct page_tree *t, uint32_t node, unsigned depth);
 
-/* The number in the JSON of the frame that says who wanted the stack's memory; -1: none does. */
+/* The number in the JSON of the frame of stacks_site(); -1 = there is none. */
 int64_t page_tree_site(struct page_tree *t, uint32_t stack);
 
-/* {"frames": [[function, file, line, library, language]], "nodes": [parent, frame, ...]}: node i + 1 is at 2 i; frame
- * numbers begin with 0. */
+/* Sets "frames": [[function, file, line, library, language], ...], numbered from 0, and "nodes": [parent, frame, ...],
+ * where node i + 1 is at index 2 i. */
 void page_tree_json(json_t *o, const struct page_tree *t);
 
 /* Calls f for the file and line of each frame that has them. */
@@ -41,12 +41,12 @@ void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const c
 
 /* ---- page_stacks.c ---- */
 
-/* "windows", "tracks", "stacks" of the page; `most` stacks at the most. 0 or -MT_E*. */
+/* Sets "windows", "tracks" and "stacks", of which there are at most `most`. 0 or -MT_E*. */
 int page_stacks_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
 
 /* ---- page_map.c ---- */
 
-/* "maps": how blocks lay in segments; `most` rectangles in all. */
+/* Sets "maps": how blocks lay in segments, in at most `most` rectangles. */
 void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
 
 /* ---- page_series.c ---- */
@@ -61,11 +61,11 @@ void page_source_json(json_t *o, const struct page_tree *t, enum page_source whi
 
 /* ---- page_verdict.c ---- */
 
-/* What happened, as HTML, into f. */
+/* Prints what happened, as HTML. */
 void page_verdict_print(FILE *f, const struct report *r, const struct page_changes *changes);
-/* Text as text: markup means nothing in it. */
+/* Prints a text with its markup escaped. */
 void page_print_text(FILE *f, const char *text);
-/* The same of a name, which may hold anything: what a terminal would hide or obey is '?' here too. Takes the text. */
+/* The same for a name, which may hold anything: control characters, as for a terminal, become '?'. Frees the text. */
 void page_print_name(FILE *f, char *text);
 /* What memtrace report --all prints, as text. Allocated. */
 char *page_report_text(const struct report *r);

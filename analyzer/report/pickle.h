@@ -1,7 +1,7 @@
 /*
- * Python's pickle, protocol 4, with the few opcodes that also other readers know than Python's own (PyTorch's viewer in
- * the browser refuses protocol 5, among others): no globals, no calls, no frames, no strings or numbers of 8-byte
- * lengths. What is memoized is written once and then named by its number.
+ * A writer of Python's pickle format, protocol 4. It uses only the few opcodes that readers other than Python know too
+ * (PyTorch's viewer in the browser refuses protocol 5, for one): no globals, calls or frames, and no 8-byte lengths. A
+ * value that is memoized is written once and then referred to by its number.
  *
  *   struct pickle p;  pickle_open(&p);
  *   pickle_dict(&p);
@@ -9,7 +9,7 @@
  *   pickle_dict_end(&p);
  *   int e = pickle_close(&p);                   also behind an error
  *
- * It goes where print_as_is() goes. Texts must be UTF-8. Where there is no memory pickle_close() says so.
+ * Output goes through print_as_is(). Texts must be UTF-8. If there was no memory, pickle_close() returns -MT_EMEMORY.
  */
 #ifndef MT_REPORT_PICKLE_H
 #define MT_REPORT_PICKLE_H
@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 struct pickle {
-	uint32_t memoized;
-	struct pickle_text *texts; /* memoized, by what they say */
-	struct pickle_key *keys;   /* the same, of the caller's */
+	uint32_t memoized;         /* how many values */
+	struct pickle_text *texts; /* memoized texts */
+	struct pickle_key *keys;   /* values memoized by pickle_remember() */
 	bool failed;
 };
 
@@ -32,18 +32,18 @@ void pickle_bool(struct pickle *p, bool truth);
 void pickle_text(struct pickle *p, const char *text); /* memoized */
 void pickle_pair(struct pickle *p, uint64_t a, uint64_t b);
 
-/* Between the two: texts and values by turns. */
+/* Between these two calls: a key, its value, and so on. */
 void pickle_dict(struct pickle *p);
 void pickle_dict_end(struct pickle *p);
 
-/* An empty list; pickle_append() behind each of its values. */
+/* Begins a list; pickle_append() is called after each of its values. It has no end. */
 void pickle_list(struct pickle *p);
 void pickle_append(struct pickle *p);
 
-/* True: what was remembered under that key stands there now. */
+/* Writes the value that was remembered under `key`. False = there is none, and nothing was written. */
 bool pickle_recall(struct pickle *p, const void *key);
 
-/* The value that was just written, from now on under that key. */
+/* Remembers the value that was just written under `key`, a pointer of the caller's that is only compared. */
 void pickle_remember(struct pickle *p, const void *key);
 
 #endif

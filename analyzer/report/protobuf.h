@@ -1,13 +1,13 @@
 /*
- * Messages of Protocol Buffers, written field by field (protobuf.dev/programming-guides/encoding). A message within a
- * message is a buffer of its own, which is added to the outer one when it is whole.
+ * Writes messages of Protocol Buffers field by field (protobuf.dev/programming-guides/encoding). A message within a
+ * message is built in a buffer of its own, which is then added to the outer one.
  *
  *   struct protobuf line = { 0 }, outer = { 0 };
  *   protobuf_uint(&line, 1, 17);
  *   protobuf_message(&outer, 4, &line);            empties `line`, which can be used again
  *   ... outer.data, outer.size ... protobuf_fini(&outer); protobuf_fini(&line);
  *
- * Where there is no memory a buffer is `failed` and stays so; who writes it out looks there once.
+ * If there is no memory, `failed` is set in the buffer and stays; look at it once, before the data is written out.
  */
 #ifndef MT_REPORT_PROTOBUF_H
 #define MT_REPORT_PROTOBUF_H

@@ -30,11 +30,6 @@ static json_t *json_command(const struct process *p)
 	return words;
 }
 
-static const char *state_name(const struct process *p)
-{
-	return p->state == PROCESS_RUNNING ? "running" : p->state == PROCESS_ENDED ? "ended" : "gone";
-}
-
 static json_t *json_map(const struct model_totals *t, uint64_t given)
 {
 	json_t *o = json_totals(t);
@@ -89,7 +84,10 @@ static json_t *json_process(const struct report *r, const struct model_process *
 	json_object_set_new(o, "command", json_command(p));
 	json_object_set_new(o, "start_s", json_seconds(p->start_ns));
 	json_object_set_new(o, "end_s", json_seconds(p->end_ns));
-	json_object_set_new(o, "state", json_string(state_name(p)));
+	json_object_set_new(o, "state",
+			    json_string(p->state == PROCESS_RUNNING ? "running"
+					: p->state == PROCESS_ENDED ? "ended"
+								    : "gone"));
 	json_object_set_new(o, "exit", json_exit(p));
 	json_object_set_new(o, "recorded", json_recorded(p));
 	struct reclaimed freed;

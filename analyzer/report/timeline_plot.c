@@ -109,13 +109,6 @@ static void print_title(const struct plot *p)
 	free(span);
 }
 
-/* The label of a line of the plot: at its top, middle and bottom. */
-static void print_label(const struct plot *p, unsigned line)
-{
-	bool labelled = line == p->height - 1 || line == (p->height - 1) / 2;
-	print("%*s %s", LABEL - 2, labelled ? BYTES(p->most * (line + 1) / p->height) : "", labelled ? "┤" : "│");
-}
-
 /* Of a column in a line, the lowest being 0: eight steps a line. */
 static const char *cell(const struct plot *p, size_t column, unsigned line, enum output_style *style)
 {
@@ -136,7 +129,8 @@ static const char *cell(const struct plot *p, size_t column, unsigned line, enum
 static void print_plot_line(const struct plot *p, unsigned line)
 {
 	enum output_style now = STYLE_NONE, style;
-	print_label(p, line);
+	bool labelled = line == p->height - 1 || line == (p->height - 1) / 2; /* the top one, and the middle */
+	print("%*s %s", LABEL - 2, labelled ? BYTES(p->most * (line + 1) / p->height) : "", labelled ? "┤" : "│");
 	for (size_t i = 0; i < p->columns; i++) {
 		const char *text = cell(p, i, line, &style);
 		if (style != now) {

@@ -1,12 +1,13 @@
-/* What matters most over time as a plot of some height: the device that failed, else the one with most, else the heap;
- * with phases below it and failures marked. For a terminal. */
+/* A plot of memory over time for a terminal: of the device that failed, else of the one with the most memory, else of
+ * the heap; with failures marked, and phases below. */
 #ifndef MT_REPORT_TIMELINE_PLOT_H
 #define MT_REPORT_TIMELINE_PLOT_H
 
 #include "analyzer/timeline/timeline.h"
 
-/* Prints it in output_width() columns and `height` lines, and up to 6 for title, axis, phases and failures. `c` may be
- * NULL: without phases. Returns the lines; 0: there is nothing to plot. */
+/* Prints it, output_width() columns wide. The plot has `height` lines; title, axis, phases and failures take up to 6
+ * more. `c` may be NULL: then there are no phases. Returns how many lines were printed; 0 = there is nothing to
+ * plot. */
 unsigned timeline_plot(const struct selection *v, const struct timeline *c, unsigned height);
 
 #endif

@@ -1,16 +1,16 @@
-/* What programs usually keep until the end: caches of loader, libraries and interpreter. The table is
- * builtin_suppressions.def. */
+/* Memory that programs usually keep until the end, and that is no leak: caches of loader, libraries and interpreter.
+ * The table is builtin_suppressions.def. */
 #ifndef MT_SYMBOLS_BUILTIN_SUPPRESSIONS_H
 #define MT_SYMBOLS_BUILTIN_SUPPRESSIONS_H
 
 #include "analyzer/symbols/stacks.h"
 
-/* Why blocks of this stack are no leak; NULL = they may be one. One string a reason, so that pointers compare. Fits
- * owners_query.fold. */
+/* Why blocks of this stack are no leak; NULL = they may be one. Equal reasons are one string, so pointers can be
+ * compared. Can be used as owners_query.fold. */
 const char *builtin_suppressed_stack(struct stacks *s, uint32_t stack);
 
-/* The same without what the program's own Python code does while it is imported: a program may do all its work there.
- * */
+/* The same, but what the program's own Python code allocates while it is imported may be a leak: a program may do all
+ * its work there. */
 const char *builtin_suppressed_library(struct stacks *s, uint32_t stack);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What memory is for, told from a table of rules over stacks (categories.def, and a file of the user's) and from
- * labels. What neither says is "unknown", which is shown like the others.
+ * Categories: what memory is for. Rules over stacks tell (categories.def, and a file of the user's), and labels that
+ * the program gave. Where neither says, the category is "unknown", which is shown like the others.
  */
 #ifndef MT_SYMBOLS_CATEGORIES_H
 #define MT_SYMBOLS_CATEGORIES_H
@@ -20,18 +20,20 @@ enum category {
 		CATEGORIES
 };
 
-/* When a block was made, seen from the moment that is looked at. */
+/* In which part of the run a block was allocated, seen from the moment that is looked at. */
 enum lifetime { LIFETIME_UNKNOWN = 0, LIFETIME_SETUP, LIFETIME_FIRST_STEP, LIFETIME_STEP, LIFETIMES };
 
 struct categories;
 
-/* `rules_file` may be NULL. -MT_EUSAGE with file, line and reason where it can't be read. */
+/* `rules_file` may be NULL. 0, or -MT_EUSAGE with file, line and reason if a rule can't be read. `s` is borrowed. */
 int categories_new(struct categories **out, struct stacks *s, const char *rules_file);
 void categories_free(struct categories *);
 
+/* The category of blocks of a stack (an id of `s`) that were allocated in that part of the run. */
 enum category categories_of(struct categories *, uint32_t stack, enum lifetime lifetime);
 
-/* "gradients:layer1.weight" and "gradients" are gradients; CATEGORIES if the label says nothing about it. */
+/* The category that a label names: of "gradients:layer1.weight" and of "gradients" it is gradients. CATEGORIES =
+ * none. */
 enum category category_of_label(const char *label);
 
 const char *category_name(enum category c);

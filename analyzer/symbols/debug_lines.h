@@ -19,18 +19,18 @@ struct source {
 
 struct debug_lines_index;
 
-/* NULL when there is no memory. Reads one entry per compilation unit, so call it when a first look-up comes. */
+/* NULL = no memory. Reads an entry of each compilation unit, so it is best made when a first address is looked up. */
 struct debug_lines_index *debug_lines_index_new(Dwarf *dwarf);
 void debug_lines_index_free(struct debug_lines_index *);
 
-/* The number of the compilation unit that has `address`; UINT32_MAX where none has. Equal for each index of the same
- * file. */
+/* The number of the compilation unit that covers `address` (in the ELF file); UINT32_MAX = none does. The same in each
+ * index of one file. */
 uint32_t debug_lines_unit(const struct debug_lines_index *, uint64_t address);
 
-/* So much was read for single addresses that it's better begun anew: libdw gives nothing back. */
+/* True if look-ups have read so much that the file is better closed and opened anew: libdw frees nothing before. */
 bool debug_lines_is_large(const struct debug_lines_index *);
 
-/* Innermost first; returns how many of `max` were filled, 0 when nothing covers `address`. */
+/* The functions at `address`, innermost first. Returns how many of `max` were filled in; 0 = nothing covers it. */
 size_t debug_lines_find(struct debug_lines_index *, uint64_t address, struct source *out, size_t max);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "analyzer/reader/reader.h"
 
-/* `offset` in bytes; the line, or 0 if the instruction belongs to none or the table is damaged. */
+/* The line of the instruction at `offset` (in bytes); 0 = it belongs to no line, or the table is damaged. */
 uint32_t python_lines_find(const struct process_code *code, uint32_t offset);
 
 #endif

@@ -1,9 +1,12 @@
 /*
- * Stacks ready to be shown. Nodes of the processes' call trees are merged into one tree: a node of it is (outer
- * node, module, address in the module), so that the same code in several processes, loaded at different addresses,
- * or recorded twice, is one node. Frames are looked up when they are first asked for.
+ * Stacks, ready to be shown. The call trees of all processes are merged into one tree, whose nodes are (outer node,
+ * module, address in the module). So the same code is one node, though processes load it at different addresses or
+ * record it twice. Frames are looked up when they are first asked for.
  *
- * Memory: what is asked for, not what the processes recorded.
+ * The id of a stack is a uint32_t. It is that of a node in the merged tree or, with the highest bit, of a pair of a
+ * native and a Python stack that have not been merged yet: stacks_merged(). 0 = no stack.
+ *
+ * Memory: grows with the stacks that are asked for, not with those that were recorded.
  */
 #ifndef MT_SYMBOLS_STACKS_H
 #define MT_SYMBOLS_STACKS_H
@@ -11,6 +14,7 @@
 #include "analyzer/reader/reader.h"
 #include "analyzer/symbols/symbols.h"
 
+/* What a frame is, as frame_rules.def says: who allocates is looked for among plain ones. */
 enum frame_class { FRAME_PLAIN = 0, FRAME_GLUE, FRAME_START, FRAME_OBJECT, FRAME_ALLOCATOR };
 
 struct stacks;
@@ -20,31 +24,33 @@ void stacks_free(struct stacks *);
 
 struct symbols *stacks_symbols(struct stacks *); /* borrowed */
 
-/* What lies at all places of stacks, as symbols_look_ahead() does it: first each node is noted that will be asked for,
- * a stack or one of Python. */
+/* Looks up many places at once, as symbols_look_ahead() does. First call stacks_prepare() for each node, of a native or
+ * a Python stack, whose frames will be asked for, then stacks_look_ahead(). */
 void stacks_prepare(struct stacks *, const struct process *p, uint32_t node);
-void stacks_prepare_all(struct stacks *, const struct process *p); /* of the process's own call tree */
+void stacks_prepare_all(struct stacks *, const struct process *p); /* all nodes of the process's own call tree */
 void stacks_look_ahead(struct stacks *, symbols_progress *progress);
 
-/* The stack of an event of this process; 0 = none. The frames of node2, the stack in the language above, take the
- * places of the frames of its interpreter (see python_frames.h); that is only done when frames are asked for, as most
- * stacks are never shown. So two ids may be the same stack: stacks_merged() of them is equal. */
+/* The stack of an event of this process; 0 = none. `node` is its native stack, `node2` its Python stack (0 = none),
+ * whose frames take the places of the interpreter's frames (see python_frames.h). That is only done when frames are
+ * asked for, as most stacks are never shown. So two ids may be the same stack: then stacks_merged() of them is
+ * equal. */
 uint32_t stacks_of(struct stacks *, const struct process *p, uint32_t node, uint32_t node2);
 
-/* The same of a site of the process, whose number always means these nodes: it is only looked for once. */
+/* The same for a site of the process: a number that always means the same two nodes, so the result is kept by it. */
 uint32_t stacks_of_site(struct stacks *, const struct process *p, uint32_t site, uint32_t node, uint32_t node2);
 
 /* The same stack as an id in the merged tree. */
 uint32_t stacks_merged(struct stacks *, uint32_t id);
 
-/* How many ids of the merged tree there are: they are dense. */
+/* One more than the highest id of the merged tree: all below are in use. */
 uint32_t stacks_count(const struct stacks *);
 
-/* The next one outwards; 0 behind the last. Of an id of the merged tree. */
+/* The stack without its innermost address: the next node outwards of an id of the merged tree; 0 = there is none. */
 uint32_t stacks_outer(const struct stacks *, uint32_t id);
 
-/* What `ask` says of the first frame, from the inside, of which it says anything; NULL = of none. It is asked once per
- * frame and the answer kept for all stacks outwards of it, so each memo belongs to one function and one arg. */
+/* stacks_ask() calls `ask` for frames of a stack, from the innermost on, and returns its first answer that isn't NULL.
+ * Answers are kept in a memo, by frame and by stack, so that each frame is asked once: each memo belongs to one
+ * function `ask` and one `arg`. */
 enum stack_memo {
 	MEMO_BENIGN = 0,
 	MEMO_BENIGN_INNER,
@@ -61,17 +67,18 @@ enum stack_memo {
 typedef const void *stack_ask(void *arg, const struct frame *);
 enum stack_part {
 	PART_NATIVE, /* native frames alone */
-	PART_INNER,  /* those further in than the interpreter */
-	PART_PYTHON, /* Python's frames alone; nothing where there are none */
-	PART_ALONE,  /* native frames of a stack without Python's; nothing where it has some */
+	PART_INNER,  /* native frames further in than the interpreter */
+	PART_PYTHON, /* Python's frames alone; NULL where there are none */
+	PART_ALONE,  /* native frames of a stack without Python's; NULL where it has some */
 };
 const void *stacks_ask(struct stacks *, uint32_t id, enum stack_memo memo, enum stack_part part, stack_ask *ask,
 		       void *arg);
 
-/* What is inlined at the innermost address of the stack, innermost first, and the function itself. */
+/* The frames at the innermost address of the stack: functions that are inlined there, innermost first, then the
+ * function itself. Returns how many; *frames is borrowed. */
 size_t stacks_frames(struct stacks *, uint32_t id, const struct frame **frames);
 
-/* Whether a pattern of frame_rules.def matches: TEXT, TEXT* for what begins so, or *TEXT for what contains it. */
+/* Whether `text` matches a pattern of frame_rules.def: TEXT; TEXT*, which it begins with; *TEXT, which it contains. */
 bool pattern_matches(const char *pattern, const char *text);
 
 enum frame_class frame_classify(const struct frame *);
@@ -81,7 +88,7 @@ struct stack_walk {
 	uint32_t next; /* set this to begin; 0 ends */
 	const struct frame *frame;
 	enum frame_class class; /* of frame */
-	uint32_t id;            /* of the stack whose innermost address frame is of */
+	uint32_t id;            /* of the stack at whose innermost address `frame` is */
 	const struct frame *frames;
 	size_t index, count; /* of frame in frames */
 };
@@ -93,10 +100,10 @@ enum stack_flag {
 	STACK_NO_PYTHON = 4,
 };
 
-/* Whether a walk's frame is to be shown under these flags. */
+/* Whether the frame that a walk is at is to be shown under these flags (enum stack_flag). */
 bool stack_shows(const struct stack_walk *, unsigned flags);
 
-/* Walks the frames that are to be shown. */
+/* As stack_step(), over the frames that are to be shown. */
 bool stack_step_shown(struct stacks *, struct stack_walk *, unsigned flags);
 
 struct frame_list {
@@ -104,28 +111,29 @@ struct frame_list {
 	size_t count, room;
 };
 
-/* Makes `list` the frames that are to be shown, innermost first; if there is none, the frame of stacks_site(). For data
- * that is to name each stack. Returns 0 or -MT_EMEMORY. */
+/* Replaces `list` by the frames that are to be shown, innermost first; if there is none, by the frame of stacks_site().
+ * For formats in which each stack needs a name. Returns 0 or -MT_EMEMORY. */
 int stacks_list_shown(struct stacks *, uint32_t id, unsigned flags, struct frame_list *list);
 
-/* The frame that says who wanted the memory, and what else says something: who called that, or whom it called. NULL =
- * none; one of the two is. */
+/* Who wanted the memory: the frame that says it best, and a frame beside it that says more: the one that called it, or
+ * the one that it called. At most one of the two is set; NULL = none. */
 struct stack_site {
 	const struct frame *frame, *caller, *callee;
 };
 struct stack_site stacks_site(struct stacks *, uint32_t id, unsigned flags);
 
-/* The function of a C extension that the innermost line of Python called for it. NULL: none that is the program's own,
- * or not known to be one. */
+/* The function of a C extension of the program's own, which the innermost line of Python called. NULL = there is none,
+ * or it is not known to be one. */
 const struct frame *stacks_extension(struct stacks *, uint32_t id);
 
-/* stacks_site().frame, cheaper. */
+/* stacks_site().frame alone, which is cheaper. */
 const struct frame *stacks_site_frame(struct stacks *, uint32_t id, unsigned flags);
 
-/* Modules of looked-up frames that are no longer there, or are others now: for what a report says about itself. */
+/* Modules whose frames have no names, for a remark in reports: files that are missing, were replaced, or could not be
+ * read within bounds. How many of each, and the path of one. */
 struct stack_gaps {
 	unsigned missing, replaced, given_up;
-	const char *missing_path, *replaced_path, *given_up_path; /* of one of them */
+	const char *missing_path, *replaced_path, *given_up_path;
 	const char *given_up_why;
 };
 struct stack_gaps stacks_gaps(const struct stacks *);

@@ -1,10 +1,15 @@
 /*
- * What the parts of stacks share: stacks.c merges trees, stacks_splice.c makes one stack of a pair, stacks_frames.c
- * knows what is at a place and walks, stacks_site.c says whose a stack is, stacks_ask.c asks its frames. Nobody else
- * includes this.
+ * What the parts of stacks share:
  *
- * A PyTorch program has a million stacks but only some ten thousand places that they lead through, so whatever can be
- * said of a place is kept there, and a node is three words.
+ *   stacks.c         merges the processes' trees
+ *   stacks_places.c  tables of places, nodes and pairs
+ *   stacks_splice.c  makes one stack of a native and a Python stack
+ *   stacks_frames.c  frames of a place, and walks over them
+ *   stacks_site.c    who wanted the memory
+ *   stacks_ask.c     questions to the frames of a stack
+ *
+ * Nobody else includes this. A PyTorch program has a million stacks, but these lead through only some ten thousand
+ * places. So whatever can be said of a place is kept there, and a node is three words.
  */
 #ifndef MT_SYMBOLS_STACKS_INTERNAL_H
 #define MT_SYMBOLS_STACKS_INTERNAL_H
@@ -20,28 +25,29 @@
 #define CLASSES_KEPT  21 /* a place's first frames; the last bit says that they are known */
 #define CLASSES_KNOWN (1ull << 63)
 
-/* An address in a module: what is called there. */
+/* A place: an address in a module, and the frames there. */
 struct place {
 	struct symbol_module *module;
-	uint64_t address; /* in the module's file; of a return address 1 less */
+	uint64_t address; /* in the module's file; return addresses are lowered by 1 */
 	const struct frame *frames;
-	uint64_t classes;
+	uint64_t classes;     /* of the first CLASSES_KEPT frames, CLASS_BITS each; CLASSES_KNOWN once they are there */
 	uint32_t frame_count; /* 0 = not looked up yet */
-	bool evaluator, own;  /* once classes are known. Own: Python code of the program itself */
+	bool evaluator, own;  /* set together with classes; own: Python code of the program itself */
 };
 
-/* In place of a module: address is that of the Python frame, plus PYTHON_ENTRY in stacks of Python frames alone. */
+/* The `module` of places of Python: `address` is that of the struct frame, plus PYTHON_ENTRY where C entered an
+ * evaluator for the frame; that only occurs in stacks of Python frames alone. */
 extern char stacks_python_mark;
 #define PYTHON       ((struct symbol_module *)(void *)&stacks_python_mark)
 #define PYTHON_ENTRY 1u
 
-/* Things with numbers from 1 on; count is one more than there are. */
+/* Numbers things from 1 on; `count` is the next number. */
 struct table {
 	struct hash_index index;
 	uint32_t count;
 };
 
-/* Two words are a number, and have one more word to them. Number 0 is not used. */
+/* Numbers pairs of words (a, b), from 1 on, and keeps a third word for each. */
 struct words {
 	struct triple {
 		uint32_t a, b, more;
@@ -50,23 +56,23 @@ struct words {
 	struct table table;
 };
 
-/* What is known of one process: its nodes' ids here, its modules, and its sites' stacks. */
+/* A process's own numbers, as indices, and what they are here. */
 struct process_map {
-	uint32_t *ids;
-	struct symbol_module **modules;
-	uint32_t *sites;
+	uint32_t *ids;                  /* by node - node_base: node in the merged tree */
+	struct symbol_module **modules; /* by index in struct process */
+	uint32_t *sites;                /* by site: stack */
 	size_t site_room;
 };
 
-/* What is said of places and of nodes: numbers in `said`. */
+/* The answers of stacks_ask(): `nodes` and `places` have indices in `said`. */
 struct memo {
-	const void **said;
+	const void **said; /* the different answers */
 	size_t said_count, said_room;
 	uint16_t *nodes, *places;
 	size_t node_room, place_room;
 };
 
-#define PYTHON_SEEN 4096 /* places that Python's instructions are at: most are in many nodes */
+#define PYTHON_SEEN 4096 /* size of a cache: Python instructions and their places, as most are in many nodes */
 
 struct stacks {
 	struct symbols *symbols;
@@ -74,9 +80,9 @@ struct stacks {
 	struct place *places; /* 0 is not used */
 	size_t place_room;
 	struct table place_table;
-	uint32_t looked_ahead; /* places below were looked up */
-	struct words nodes;    /* the next node outwards, the place; more: stacks_site.c's */
-	/* a native stack and a Python stack; more: the one they are together, 0 = not needed yet */
+	uint32_t looked_ahead; /* places with lower numbers were looked up */
+	struct words nodes;    /* a: the next node outwards, b: the place; more: for stacks_site.c */
+	/* a: a native stack, b: a Python stack; more: the stack that both make, 0 = not made yet */
 	struct words pairs;
 	struct memo *memos[STACK_MEMOS];
 	struct process_map *maps; /* by process id */
@@ -90,20 +96,20 @@ struct stacks {
 	} python_seen[PYTHON_SEEN];
 };
 
-/* The node of this place whose next one outwards is `outer`, made if it is new; `outer` when there is no memory. */
+/* The node of `place` whose next one outwards is `outer`; made if it is new. `outer` itself if there is no memory. */
 uint32_t stacks_node(struct stacks *s, uint32_t outer, uint32_t place);
 uint32_t stacks_place(struct stacks *s, struct symbol_module *module, uint64_t address); /* 0: no memory */
 
-/* The number of a native stack and a Python stack, 0 when there is no memory; as an id it has the highest bit. */
+/* The id of a native and a Python stack together, which has the bit PAIR; 0 = no memory. */
 uint32_t stacks_pair(struct stacks *s, uint32_t native, uint32_t python);
 #define PAIR (1u << 31)
 
-/* One stack of both. */
+/* The node of the merged tree that a native and a Python stack make together. */
 uint32_t stacks_spliced(struct stacks *s, uint32_t native, uint32_t python);
 
 bool stacks_push(struct stacks *s, size_t count, uint32_t node); /* onto the chain */
 
-/* The place with all that is known about it. Until the next place is made. */
+/* The place, with its frames looked up and its classes known. Valid until the next place is made. */
 const struct place *stacks_place_facts(struct stacks *s, uint32_t place);
 
 static inline uint32_t outer_of(const struct stacks *s, uint32_t node)
@@ -120,13 +126,13 @@ static inline bool is_evaluator(struct stacks *s, uint32_t node)
 	return stacks_place_facts(s, place_of(s, node))->evaluator;
 }
 
-/* NULL: it is none. */
+/* The pair that an id with the bit PAIR stands for; NULL = the id is a node. */
 static inline const struct triple *pair_at(const struct stacks *s, uint32_t id)
 {
 	return id & PAIR ? &s->pairs.list[id & ~PAIR] : NULL;
 }
 
-/* Of a language that is not to be shown. */
+/* Whether `flags` (enum stack_flag) hide the language of the frame. */
 bool frame_hidden(const struct frame *f, unsigned flags);
 
 static inline uint64_t hash_words(uint64_t a, uint64_t b)

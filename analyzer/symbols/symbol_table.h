@@ -1,4 +1,4 @@
-/* The symbols of one module by address: an array that is sorted when the first one is wanted. */
+/* The symbols of one module, by address. The array is sorted when the first one is asked for. */
 #ifndef MT_SYMBOLS_SYMBOL_TABLE_H
 #define MT_SYMBOLS_SYMBOL_TABLE_H
 
@@ -8,12 +8,12 @@
 
 struct symbol_table;
 
-/* module may be NULL, and must outlive it; NULL: no memory */
+/* `module` must outlive the table; it may be NULL: then there are no symbols. Returns NULL if there is no memory. */
 struct symbol_table *symbol_table_new(Dwfl_Module *module);
 void symbol_table_free(struct symbol_table *);
 
-/* The mangled name of the function there, of several the one that is to be shown; NULL = none. *kept is what the caller
- * has put there for this symbol, at first NULL. */
+/* The mangled name of the function at `address`; of several the one that is best shown. NULL = none. *kept points to a
+ * pointer that the caller may use for this symbol: it is NULL at first, and keeps what is stored there. */
 const char *symbol_table_find(struct symbol_table *, uint64_t address, const void ***kept);
 
 #endif

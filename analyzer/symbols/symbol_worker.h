@@ -1,10 +1,10 @@
 /*
- * The process that reads the files of modules. They may be anybody's, also such that are made to take all memory and
- * all time, and they may change meanwhile: a process that reads them can be ended, and what it was asked for has no
- * names then.
+ * The symbol worker is a process that reads the files of modules. Such a file can come from anybody, may be made to
+ * take all memory and all time, and may change while it is read. The worker can then be killed, and the addresses that
+ * it was asked for have no names.
  *
- * It opens regular files only, whatever a trace or a module names and whoever opens it, libdw too; and it ends itself
- * when it takes more memory or processor time than the files that it opened for a module warrant.
+ * The worker, and libdw in it, can open regular files only, whatever a trace or a module names. It ends itself when it
+ * takes more memory or processor time than is due for the size of the files that it opened for a module.
  */
 #ifndef MT_SYMBOLS_SYMBOL_WORKER_H
 #define MT_SYMBOLS_SYMBOL_WORKER_H
@@ -15,23 +15,23 @@ struct symbol_worker;
 
 struct symbol_worker *symbol_worker_new(void);
 
-/* Starts it. Best while this process is small, and has no threads, whose locks it would never see released; a first
- * question does so, too. */
+/* Starts the process; else the first question does. Best done early: it is a fork, which is cheap while this process is
+ * small, and safe while it has no threads, whose locks would never be released in the child. True = it runs. */
 bool symbol_worker_start(struct symbol_worker *);
 void symbol_worker_free(struct symbol_worker *);
 
 struct symbol_question {
 	struct module_id id;
-	const uint64_t *addresses; /* no two are the same */
+	const uint64_t *addresses; /* in the ELF file; no two are the same */
 	size_t count;
-	bool more; /* keep the file open, other questions about it may follow */
+	bool more; /* the file stays open, as other questions about it may follow */
 };
 
-/* What one address is: frames as module_file_find() says them, valid during the call only. */
+/* Gets the answer for one address: frames as of module_file_find(), valid during the call only. */
 typedef void symbol_worker_take(void *data, uint64_t address, const struct frame *frames, size_t count);
 
-/* Calls `take` for each address, in any order, if SYMBOLS_READ is returned. With SYMBOLS_GIVEN_UP *why is a text that
- * lives for ever. */
+/* Asks, and waits for the answer. If it returns SYMBOLS_READ, `take` was called for each address, in any order. With
+ * SYMBOLS_GIVEN_UP *why is set to a constant text. */
 enum symbol_state symbol_worker_ask(struct symbol_worker *, const struct symbol_question *, symbol_worker_take *take,
 				    void *data, const char **why);
 
