@@ -2,6 +2,7 @@
 """Ranks: what launchers set is recorded, shown with each process, and chosen by; the lines that env --for prints do that with the launchers
 themselves, where those are installed."""
 # timeout: 400
+import glob
 import json
 import os
 import shlex
@@ -129,9 +130,27 @@ def case_lines_for_launchers():
     for name in LAUNCHERS:
         mt.check("memtrace" in read("env", "--for", name), name)
     mt.check(mt.SHIM in read("env", "--for", "ray"), "the library's path")
-    json.loads("".join(line for line in read("env", "--for", "jupyter").splitlines() if not line.startswith("#")))
     done = mt.execute([mt.MEMTRACE, "env", "--for", "xyzzy"])
     mt.equal((done.status, done.out, done.err.count("\n")), (2, "", 1), done)
+
+
+def case_line_for_jupyter():
+    """It makes a kernel that starts a recorded Python, and `uninstall` in its place takes that away."""
+    folder, line = mt.scratch("jupyter"), read("env", "--for", "jupyter")
+    spec = os.path.join(folder, "kernels/memtrace/kernel.json")
+    path = os.path.dirname(mt.python()) + ":" + mt.BUILD + ":" + os.environ["PATH"]
+    env = mt.clean_env(PATH=path, PYTHONPATH=os.path.join(mt.TOP, "python"), PYTHONDONTWRITEBYTECODE="1", JUPYTER_DATA_DIR=folder)
+    done = mt.execute(["sh", "-c", line], env=env)
+    mt.equal((done.status, done.out), (0, spec + "\n"), done)
+    with open(spec) as file:
+        kernel = json.load(file)
+    mt.check('"%s"' % kernel["display_name"] in line, "the kernel's name in %s" % line)
+    words = kernel["argv"][:kernel["argv"].index("-m")]
+    done = mt.execute([*words, "-c", "import libmemtrace; print(libmemtrace.loaded(), libmemtrace.directory())"], env=env, cwd=folder)
+    (trace,) = glob.glob(os.path.join(folder, "memtrace-notebook-*"))
+    mt.equal((done.status, done.out), (0, "True %s\n" % trace), done)
+    done = mt.execute(["sh", "-c", line.replace("kernel install", "kernel uninstall")], env=env)
+    mt.check(done.status == 0 and not os.path.exists(os.path.dirname(spec)), done)
 
 
 def ranks_of(line, *replaced):
