@@ -137,11 +137,13 @@ def case_lines_for_launchers():
 def case_line_for_jupyter():
     """It makes a kernel that starts a recorded Python, and `uninstall` in its place takes that away."""
     folder, line = mt.scratch("jupyter"), read("env", "--for", "jupyter")
-    spec = os.path.join(folder, "kernels/memtrace/kernel.json")
+    spec = os.path.join(folder, "jupyter/kernels/memtrace/kernel.json")
     path = os.path.dirname(mt.python()) + ":" + mt.BUILD + ":" + os.environ["PATH"]
-    env = mt.clean_env(PATH=path, PYTHONPATH=os.path.join(mt.TOP, "python"), PYTHONDONTWRITEBYTECODE="1", JUPYTER_DATA_DIR=folder)
+    env = mt.clean_env(PATH=path, PYTHONPATH=os.path.join(mt.TOP, "python"), PYTHONDONTWRITEBYTECODE="1", XDG_DATA_HOME=folder)
+    env.pop("JUPYTER_DATA_DIR", None)
     done = mt.execute(["sh", "-c", line], env=env)
     mt.equal((done.status, done.out), (0, spec + "\n"), done)
+    mt.equal("ipykernel" in done.err, not mt.has_module("ipykernel"), "is told what is missing: %s" % done)
     with open(spec) as file:
         kernel = json.load(file)
     mt.check('"%s"' % kernel["display_name"] in line, "the kernel's name in %s" % line)
@@ -151,6 +153,9 @@ def case_line_for_jupyter():
     mt.equal((done.status, done.out), (0, "True %s\n" % trace), done)
     done = mt.execute(["sh", "-c", line.replace("kernel install", "kernel uninstall")], env=env)
     mt.check(done.status == 0 and not os.path.exists(os.path.dirname(spec)), done)
+    env["XDG_DATA_HOME"] = os.path.join(mt.TOP, "Makefile")
+    done = mt.execute(["sh", "-c", line], env=env)
+    mt.check(done.status == 1 and done.err.count("\n") == 1 and "Not a directory" in done.err, done)
 
 
 def ranks_of(line, *replaced):
