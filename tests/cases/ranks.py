@@ -25,10 +25,10 @@ def processes(trace, *words):
     return [p for p in json.loads(read("report", "--json", *words, trace))["processes"] if p["name"] == "busy"]
 
 
-def recorded(*environments):
-    """A trace of busy, once for each environment, at the same time."""
+def recorded(*environments, idle_ms=0):
+    """A trace of busy, once for each environment, at the same time: surely so if each waits for a while with what it has."""
     output = os.path.join(mt.scratch("trace"), "t")
-    script = "".join("%s exec %s 4000 2000 300 & " % (" ".join("%s=%s" % (k, shlex.quote(v)) for k, v in e.items()), mt.program("busy")) for e in environments)
+    script = "".join("%s exec %s 4000 2000 300 %s & " % (" ".join("%s=%s" % (k, shlex.quote(v)) for k, v in e.items()), mt.program("busy"), idle_ms or "") for e in environments)
     done = mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(output))
     mt.equal(done.status, 0, done)
     mt.Trace(output).settle()
@@ -78,7 +78,7 @@ def case_a_trace_for_each_rank(how):
 
 def case_ranks_in_json():
     """Of what was alive, and over time."""
-    trace = recorded({"RANK": "2"}, {"RANK": "5"}, {})
+    trace = recorded({"RANK": "2"}, {"RANK": "5"}, {}, idle_ms=1000)
     for command in ("peak", "leaks"):
         sites = [s for s in json.loads(read(command, "--json", "--by", "process", trace))["sites"] if "busy" in s["label"]]
         for s in sites:
