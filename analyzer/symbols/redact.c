@@ -5,10 +5,11 @@
 #include "format/output_name.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 #include <uthash.h>
 
 enum { HASH_DIGITS = 10 };
@@ -405,11 +406,21 @@ void redact_build_id(const struct redact *r, const char *library, void *build_id
 		to[i] = (unsigned char)siphash((uint64_t[2]){ all, i }, r->key, sizeof(r->key));
 }
 
+/* Not by getrandom(): wheels are for glibc 2.17, too. */
+static bool make_random_key(struct redact *r)
+{
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	bool filled = fd >= 0 && read(fd, r->key, sizeof(r->key)) == sizeof(r->key);
+	if (fd >= 0)
+		close(fd);
+	return filled;
+}
+
 static bool make_key(struct redact *r, const char *salt)
 {
 	static const uint64_t fixed[2][2] = { { 1, 2 }, { 3, 4 } };
 	if (!salt)
-		return getrandom(r->key, sizeof(r->key), 0) == sizeof(r->key);
+		return make_random_key(r);
 	for (int i = 0; i < 2; i++)
 		r->key[i] = siphash(fixed[i], salt, strlen(salt));
 	return true;

@@ -4,6 +4,7 @@ It is this Python under `memtrace run`, as the kernel "memtrace" beside the othe
 trace of a notebook is memtrace-notebook-PID in its folder.
 """
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -18,6 +19,12 @@ def spec(command: str) -> Dict[str, Any]:
             "argv": [command, "run", "--no-report", "-o", "memtrace-notebook-%p", "--", *python]}
 
 
+def home() -> str:
+    """Where Jupyter looks for what is of this user."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local/share")
+    return os.environ.get("JUPYTER_DATA_DIR") or os.path.join(data, "jupyter")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m libmemtrace.kernel", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["install", "uninstall"])
@@ -25,21 +32,26 @@ def main() -> int:
     args = parser.parse_args()
     beside = os.path.join(os.path.dirname(sys.executable), "memtrace")
     command = beside if os.access(beside, os.X_OK) else trace.program()
-    home = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(os.path.expanduser("~"), ".local/share/jupyter")
-    folder = os.path.join(os.path.join(sys.prefix, "share/jupyter") if args.sys_prefix else home, "kernels/memtrace")
+    folder = os.path.join(os.path.join(sys.prefix, "share/jupyter") if args.sys_prefix else home(), "kernels/memtrace")
     path = os.path.join(folder, "kernel.json")
-    if args.what == "uninstall":
-        if os.path.exists(path):
-            os.remove(path)
-            os.rmdir(folder)
-        return 0
-    if command is None:
-        print("the command memtrace is neither in PATH nor beside %s" % sys.executable, file=sys.stderr)
+    try:
+        if args.what == "uninstall":
+            if os.path.exists(path):
+                os.remove(path)
+                os.rmdir(folder)
+            return 0
+        if command is None:
+            print("the command memtrace is neither in PATH nor beside %s" % sys.executable, file=sys.stderr)
+            return 1
+        os.makedirs(folder, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(spec(os.path.abspath(command)), file, indent=1)
+    except OSError as error:
+        print("%s: %s" % (error.filename, error.strerror), file=sys.stderr)
         return 1
-    os.makedirs(folder, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(spec(command), file, indent=1)
     print(path)
+    if importlib.util.find_spec("ipykernel") is None:
+        print("the kernel will not start before ipykernel is installed for %s" % sys.executable, file=sys.stderr)
     return 0
 
 

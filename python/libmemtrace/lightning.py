@@ -3,8 +3,8 @@
     from libmemtrace.lightning import MemtraceCallback
     trainer = Trainer(callbacks=[MemtraceCallback()])
 
-Steps, the phases train, validate, test, predict and checkpoint, names of parameters, gradients and optimizer state, numbers for each logger
-of the trainer, and the page: as an artifact of MLFlowLogger and WandbLogger, for others in their folder, else in default_root_dir.
+Steps, the phases train, validate, test and predict, a mark at each checkpoint, names of parameters, gradients and optimizer state, numbers
+for each logger of the trainer, and the page: as an artifact of MLFlowLogger and WandbLogger, for others in their folder, else in default_root_dir.
 """
 from typing import Any, Dict
 

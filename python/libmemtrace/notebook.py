@@ -5,8 +5,8 @@
     %memtrace report            # of the whole kernel so far
     %memtrace html              # the page, in the notebook
 
-The kernel must have been started under memtrace (`python -m libmemtrace.kernel install`). In another one cells run as they are, and nothing is said;
-%memtrace alone says so.
+The kernel must have been started under memtrace (`python -m libmemtrace.kernel install`). In another one cells run as they are, and nothing
+is said; %memtrace alone says so.
 """
 import os
 import shlex
@@ -45,15 +45,18 @@ class Magics(_Magics):
         if words[0] == "html":
             self._show_page(words)
             return
-        said = trace.text(*words)
-        print(said if said is not None else "memtrace %s has nothing to say" % shlex.join(words))
+        done = trace.run(*words)
+        if done is not None:
+            print((done.stdout + done.stderr).decode("utf-8", "replace"))
 
     def _show_page(self, words: List[str]) -> None:
         from IPython.display import HTML, display
 
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "memtrace.html")
-            if trace.text(*words, "-o", path) is None:
+            done = trace.run(*words, "-o", path)
+            if done is None or done.returncode:
+                print(done.stderr.decode("utf-8", "replace") if done else "")
                 return
             with open(path, encoding="utf-8") as file:
                 content = file.read()

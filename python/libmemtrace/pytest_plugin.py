@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unittest
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -85,9 +86,9 @@ class Test:
     limits: List[Limit] = field(default_factory=list)
 
 
-def size(text: str) -> int:
+def size(text: Any) -> int:
     """"24 MB" in bytes."""
-    found = re.fullmatch(r"\s*\+?(\d*\.\d+|\d+)\s*([KMGTP]?B)\s*", text, re.IGNORECASE)
+    found = re.fullmatch(r"\s*\+?(\d*\.\d+|\d+)\s*([KMGTP]?B)\s*", str(text), re.IGNORECASE)
     if not found:
         raise ValueError("not a size like '24 MB': %r" % text)
     return int(float(found[1]) * 1024 ** UNITS[found[2].upper()])
@@ -159,8 +160,15 @@ SAID = {
 }
 
 
+def _limit(marker: Any) -> Limit:
+    text = marker.args[0] if marker.args else marker.kwargs.get("limit")
+    if text is None:
+        raise ValueError("%s needs a size like '24 MB'" % marker.name)
+    return Limit(marker.name, size(text))
+
+
 def _check(marker: Any, phase: str) -> Limit:
-    limit = Limit(marker.name, size(marker.args[0] if marker.args else marker.kwargs["limit"]))
+    limit = _limit(marker)
     CHECKS[marker.name](phase, limit, **{k: v for k, v in marker.kwargs.items() if k != "limit"})
     return limit
 
@@ -178,13 +186,22 @@ class Recorded:
 
     @wrapper
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> Iterator[Any]:
-        markers = [m for m in pyfuncitem.iter_markers() if m.name in CHECKS]
+        return (yield from self._measured(pyfuncitem))
+
+    @wrapper
+    def pytest_runtest_call(self, item: Any) -> Iterator[Any]:
+        """A unittest.TestCase calls its methods itself, setUp() and tearDown() among them."""
+        is_unittest = issubclass(getattr(item, "cls", None) or object, unittest.TestCase)
+        return (yield from self._measured(item)) if is_unittest else (yield)
+
+    def _measured(self, item: Any) -> Iterator[Any]:
+        markers = [m for m in item.iter_markers() if m.name in CHECKS]
         if not markers and not self.everything:
             return (yield)
-        test = Test(pyfuncitem.nodeid, "test %d.%d " % (os.getpid(), len(self.tests)), self.worker)
+        test = Test(item.nodeid, "test %d.%d " % (os.getpid(), len(self.tests)), self.worker)
         self.tests.append(test)
         for marker in markers:
-            size(marker.args[0] if marker.args else marker.kwargs["limit"])  # a wrong one is told before the test
+            _limit(marker)  # a wrong one is told before the test
         marks.start()  # --memtrace: with the first test
         if any(m.name == "limit_leaks" for m in markers):
             gc.collect()
@@ -199,7 +216,7 @@ class Recorded:
             test.limits = [_check(marker, test.phase) for marker in markers]
             failed = [limit for limit in test.limits if limit.exceeded or limit.measured_bytes is None]
             for limit in failed:
-                pyfuncitem.add_report_section("call", "memtrace " + limit.marker, _section(limit))
+                item.add_report_section("call", "memtrace " + limit.marker, _section(limit))
             if failed:
                 pytest.fail("\n".join(map(_said, failed)), pytrace=False)
         return result
@@ -242,6 +259,7 @@ class Summary:
         self.tests: List[Json] = []
         self.lost: List[str] = []
 
+    @pytest.hookimpl(optionalhook=True)  # xdist's
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker of xdist has ended."""
         output = getattr(node, "workeroutput", {})

@@ -46,17 +46,22 @@ def environment() -> Dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONMALLOC")}
 
 
-def text(*words: str) -> Optional[str]:
-    """What a command prints about the trace of this process: text("peak", "-n", "5")."""
+def run(*words: str) -> Optional["subprocess.CompletedProcess[bytes]"]:
+    """The command, of the trace of this process, with what it printed."""
     folder, command = directory(), program()
     if not folder or not command:
         return None
     try:
-        done = subprocess.run([command, *words, folder], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        return subprocess.run([command, *words, folder], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               check=False)
     except OSError:
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def text(*words: str) -> Optional[str]:
+    """What a command prints about the trace of this process: text("peak", "-n", "5"). None: it failed."""
+    done = run(*words)
+    return done.stdout.decode("utf-8", "replace") if done is not None and done.returncode == 0 else None
 
 
 def ask(*words: str) -> Optional[Json]:

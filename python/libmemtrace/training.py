@@ -19,6 +19,8 @@ class Training:
         if not marks.loaded():
             return
         if self.wants_names and hasattr(model, "named_parameters"):
+            if self._watch is not None:  # the last training failed, so nobody called end()
+                self._watch.remove()
             self._watch = marks.watch(model, getattr(optimizer, "optimizer", optimizer))
         if self.wants_metrics and self._live is None:
             self._live = trace.Live()

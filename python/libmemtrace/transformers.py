@@ -3,7 +3,7 @@
     from libmemtrace.transformers import MemtraceCallback
     MemtraceCallback().attach(trainer)           # or Trainer(callbacks=[MemtraceCallback()])
 
-Steps, the phases train, evaluate and predict, names of parameters, gradients and optimizer state, numbers beside the loss, and the page as
+Steps, the phases train and evaluate (also of predict()), names of parameters, gradients and optimizer state, numbers beside the loss, and the page as
 OUTPUT_DIR/memtrace.html and as an artifact of MLflow or Weights & Biases.
 
 The Trainer hands its numbers to loggers before it asks callbacks that were given to it. attach() puts this one first, so that its numbers

@@ -56,6 +56,36 @@ def case_finds_its_own_trace():
     mt.check("load" in phases, phases)
 
 
+WATCHED = """
+from libmemtrace import training
+class Parameter:
+    requires_grad, is_leaf, grad, hooks = True, True, None, 0
+    def register_post_accumulate_grad_hook(self, hook):
+        self.hooks += 1
+        return self
+    def remove(self):
+        self.hooks -= 1
+class Model:
+    def __init__(self):
+        self.parameter = Parameter()
+    def named_parameters(self):
+        return [("w", self.parameter)]
+    def named_buffers(self):
+        return []
+loop, model = training.Training(metrics=False, page=False), Model()
+loop.begin(model)
+loop.begin(model)  # the first training failed: nobody said that it ended
+hooks = model.parameter.hooks
+loop.end()
+print(hooks, model.parameter.hooks)
+"""
+
+
+def case_a_training_that_failed_leaves_no_hooks():
+    done = mt.shimmed([mt.python(), "-c", WATCHED], env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"})
+    mt.equal((done.status, done.out, done.err), (0, "1 0\n", ""))
+
+
 def case_one_implementation():
     """scripts/memtrace.py is the module of marks, and says what the package says."""
     mt.equal(os.path.realpath(os.path.join(mt.TOP, "scripts/memtrace.py")), os.path.join(PACKAGE, "libmemtrace/marks.py"))

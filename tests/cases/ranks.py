@@ -2,6 +2,7 @@
 """Ranks: what launchers set is recorded, shown with each process, and chosen by; the lines that env --for prints do that with the launchers
 themselves, where those are installed."""
 # timeout: 400
+import glob
 import json
 import os
 import shlex
@@ -24,10 +25,10 @@ def processes(trace, *words):
     return [p for p in json.loads(read("report", "--json", *words, trace))["processes"] if p["name"] == "busy"]
 
 
-def recorded(*environments):
-    """A trace of busy, once for each environment, at the same time."""
+def recorded(*environments, idle_ms=0):
+    """A trace of busy, once for each environment, at the same time: surely so if each waits for a while with what it has."""
     output = os.path.join(mt.scratch("trace"), "t")
-    script = "".join("%s exec %s 4000 2000 300 & " % (" ".join("%s=%s" % (k, shlex.quote(v)) for k, v in e.items()), mt.program("busy")) for e in environments)
+    script = "".join("%s exec %s 4000 2000 300 %s & " % (" ".join("%s=%s" % (k, shlex.quote(v)) for k, v in e.items()), mt.program("busy"), idle_ms or "") for e in environments)
     done = mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(output))
     mt.equal(done.status, 0, done)
     mt.Trace(output).settle()
@@ -77,7 +78,7 @@ def case_a_trace_for_each_rank(how):
 
 def case_ranks_in_json():
     """Of what was alive, and over time."""
-    trace = recorded({"RANK": "2"}, {"RANK": "5"}, {})
+    trace = recorded({"RANK": "2"}, {"RANK": "5"}, {}, idle_ms=1000)
     for command in ("peak", "leaks"):
         sites = [s for s in json.loads(read(command, "--json", "--by", "process", trace))["sites"] if "busy" in s["label"]]
         for s in sites:
@@ -129,9 +130,32 @@ def case_lines_for_launchers():
     for name in LAUNCHERS:
         mt.check("memtrace" in read("env", "--for", name), name)
     mt.check(mt.SHIM in read("env", "--for", "ray"), "the library's path")
-    json.loads("".join(line for line in read("env", "--for", "jupyter").splitlines() if not line.startswith("#")))
     done = mt.execute([mt.MEMTRACE, "env", "--for", "xyzzy"])
     mt.equal((done.status, done.out, done.err.count("\n")), (2, "", 1), done)
+
+
+def case_line_for_jupyter():
+    """It makes a kernel that starts a recorded Python, and `uninstall` in its place takes that away."""
+    folder, line = mt.scratch("jupyter"), read("env", "--for", "jupyter")
+    spec = os.path.join(folder, "jupyter/kernels/memtrace/kernel.json")
+    path = os.path.dirname(mt.python()) + ":" + mt.BUILD + ":" + os.environ["PATH"]
+    env = mt.clean_env(PATH=path, PYTHONPATH=os.path.join(mt.TOP, "python"), PYTHONDONTWRITEBYTECODE="1", XDG_DATA_HOME=folder)
+    env.pop("JUPYTER_DATA_DIR", None)
+    done = mt.execute(["sh", "-c", line], env=env)
+    mt.equal((done.status, done.out), (0, spec + "\n"), done)
+    mt.equal("ipykernel" in done.err, not mt.has_module("ipykernel"), "is told what is missing: %s" % done)
+    with open(spec) as file:
+        kernel = json.load(file)
+    mt.check('"%s"' % kernel["display_name"] in line, "the kernel's name in %s" % line)
+    words = kernel["argv"][:kernel["argv"].index("-m")]
+    done = mt.execute([*words, "-c", "import libmemtrace; print(libmemtrace.loaded(), libmemtrace.directory())"], env=env, cwd=folder)
+    (trace,) = glob.glob(os.path.join(folder, "memtrace-notebook-*"))
+    mt.equal((done.status, done.out), (0, "True %s\n" % trace), done)
+    done = mt.execute(["sh", "-c", line.replace("kernel install", "kernel uninstall")], env=env)
+    mt.check(done.status == 0 and not os.path.exists(os.path.dirname(spec)), done)
+    env["XDG_DATA_HOME"] = os.path.join(mt.TOP, "Makefile")
+    done = mt.execute(["sh", "-c", line], env=env)
+    mt.check(done.status == 1 and done.err.count("\n") == 1 and "Not a directory" in done.err, done)
 
 
 def ranks_of(line, *replaced):

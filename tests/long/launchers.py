@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """The lines that `memtrace env --for` prints, with the real launchers: each rank has a trace of its own that knows its rank.
---table writes what was seen into docs/env.md."""
+--table [NAME...] writes what was seen into docs/env.md."""
 # timeout: 1800
 # serial: launchers and torch processes
 import glob
 import os
+import pwd
 import re
+import signal
+import socket
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
@@ -14,6 +19,7 @@ import reach
 
 PAGE = os.path.join(mt.TOP, "docs/env.md")
 HEAD = "| launcher | what was run | ranks seen | trace directories |\n|---|---|---|---|\n"
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "slurm", "mpi", "ray", "jupyter")
 RANKS = 2
 PROGRAM = r"""
 import os, sys
@@ -37,6 +43,25 @@ manager, client = start_new_kernel(kernel_name="memtrace", cwd=sys.argv[1], star
 client.execute_interactive("import libmemtrace; kept = bytearray(30 << 20); print('recorded', libmemtrace.loaded())", timeout=300)
 client.stop_channels()
 manager.shutdown_kernel()
+"""
+# A cluster of this machine alone, of whoever runs the test: no cgroup, no systemd, ports and sockets of its own.
+SLURM = """
+ClusterName=memtrace
+SlurmctldHost=localhost
+SlurmctldPort=%(ctld_port)d
+SlurmdPort=%(node_port)d
+SlurmUser=%(user)s
+SlurmdUser=%(user)s
+AuthInfo=socket=%(folder)s/munge.socket
+StateSaveLocation=%(folder)s/state
+SlurmdSpoolDir=%(folder)s/spool
+SlurmctldPidFile=%(folder)s/slurmctld.pid
+SlurmdPidFile=%(folder)s/slurmd.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+MailProg=/bin/true
+NodeName=localhost CPUs=%(ranks)d State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 
@@ -64,7 +89,8 @@ def seen(folder):
     return found
 
 
-def ranked(name, python, extra=(), env=None):
+def ranked(name, python, extra=(), env=None, below=""):
+    """`below`: where the launcher's line has the traces, in the folder."""
     folder, work = mt.scratch("traces"), mt.scratch("work")
     program = os.path.join(work, "train.py")
     with open(program, "w") as file:
@@ -74,10 +100,10 @@ def ranked(name, python, extra=(), env=None):
         mt.check(old in command, command)
         command = command.replace(old, new)
     path = os.path.dirname(python) + ":" + mt.BUILD + ":" + os.environ["PATH"]
-    done = mt.execute(["sh", "-c", command], env=mt.clean_env(PATH=path, OMP_NUM_THREADS="1", **(env or {})), cwd=work, timeout=500)
+    done = mt.execute(["sh", "-c", command], env=mt.clean_env(PATH=path, OMP_NUM_THREADS="1", SCRATCH=folder, **(env or {})), cwd=work, timeout=500)
     mt.equal(done.status, 0, "%s: %s" % (command, done))
     mt.equal(sorted(text for text in done.out.splitlines() if text.startswith("rank")), ["rank %d" % r for r in range(RANKS)], "%s" % done)
-    found = seen(folder)
+    found = seen(folder + below)
     mt.equal(found, {r: str(r) for r in range(RANKS)}, "ranks and their directories")
     return row(name, "`train.py` on %d ranks" % RANKS, found)
 
@@ -98,6 +124,82 @@ def case_accelerate():
 
 def case_deepspeed():
     return ranked("deepspeed", reach.python("deepspeed"), [("--num_gpus 2", "--num_gpus 2 --master_port 29616")], env={"DS_ACCELERATOR": "cpu"})
+
+
+def free_ports(count):
+    """All open at once, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Cluster:
+    """munged, slurmctld and slurmd while it is open; `env` is for srun."""
+
+    def __enter__(self):
+        munged, slurmctld, slurmd = (mt.need(name) for name in ("munged", "slurmctld", "slurmd"))
+        mt.need("srun")
+        self.folder, self.daemons = mt.scratch("slurm"), []
+        for name in ("state", "spool"):
+            os.mkdir(os.path.join(self.folder, name))
+        with open(os.open(self.file("munge.key"), os.O_WRONLY | os.O_CREAT, 0o400), "wb") as key:
+            key.write(os.urandom(1024))
+        ctld_port, node_port = free_ports(2)
+        with open(self.file("slurm.conf"), "w") as conf:
+            conf.write(SLURM % {"ctld_port": ctld_port, "node_port": node_port, "user": pwd.getpwuid(os.geteuid()).pw_name, "folder": self.folder, "ranks": RANKS})
+        self.env = {"SLURM_CONF": self.file("slurm.conf")}
+        try:
+            # --force: the folder is nobody else's to enter, as the rest of a test's
+            self.start(munged, "--foreground", "--force", "--socket", self.file("munge.socket"), "--key-file", self.file("munge.key"), "--pid-file", self.file("munge.pid"),
+                       "--seed-file", self.file("munge.seed"), "--log-file", self.file("munge.log"))
+            self.wait("munged", lambda: os.path.exists(self.file("munge.socket")))
+            self.start(slurmctld, "-D", "-c")
+            self.start(slurmd, "-D", "-N", "localhost")
+            self.wait("slurmd", lambda: mt.execute(["sinfo", "--noheader", "--format=%T"], env=mt.clean_env(**self.env)).out == "idle\n")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *command):
+        with open(self.file(os.path.basename(command[0]) + ".out"), "wb") as out:
+            self.daemons.append(subprocess.Popen(command, env=mt.clean_env(**self.env), stdin=subprocess.DEVNULL, stdout=out, stderr=out))
+
+    def wait(self, what, ready):
+        end = time.monotonic() + mt.WAIT
+        while not ready():
+            ended = [d.args[0] for d in self.daemons if d.poll() is not None]
+            if ended or time.monotonic() > end:
+                mt.fail("%s does not come; ended: %s; they said %s" % (what, ended, self.said()))
+            time.sleep(0.2)
+
+    def said(self):
+        found = {}
+        for path in glob.glob(self.file("*.out")):
+            with open(path, errors="replace") as file:
+                found[os.path.basename(path)] = file.read()[-2000:]
+        return found
+
+    def __exit__(self, *exception):
+        for daemon in reversed(self.daemons):
+            daemon.send_signal(signal.SIGTERM)
+            try:
+                daemon.wait(30)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+
+def case_slurm():
+    with Cluster() as cluster:
+        return ranked("slurm", mt.python(), [("srun", "srun -n %d" % RANKS)], env=cluster.env, below="/t/1")
 
 
 def case_mpi():
@@ -121,25 +223,29 @@ def case_ray():
 def case_jupyter():
     python, work = reach.python("ipykernel", "jupyter_client"), mt.scratch("work")
     more = reach.environment(JUPYTER_DATA_DIR=mt.scratch("jupyter"))
-    done = mt.execute([python, "-m", "libmemtrace.kernel", "install"], env=mt.clean_env(**more))
+    more["PATH"] = os.path.dirname(python) + ":" + more["PATH"]
+    done = mt.execute(["sh", "-c", line("jupyter")], env=mt.clean_env(**more))
     mt.equal(done.status, 0, "%s" % done)
     done = mt.execute([python, "-c", JUPYTER, work], env=mt.clean_env(**more), timeout=500)
     mt.check(done.status == 0 and "recorded True" in done.out, done)
     found = seen(work)
     mt.equal(list(found), [None])
     mt.check(found[None].startswith("memtrace-notebook-"), found)
-    return row("jupyter", "`python -m libmemtrace.kernel install`, a notebook's cell", found)
+    return row("jupyter", "a notebook's cell", found)
 
 
-def write_table():
-    rows = "".join(function() for function in (case_torchrun, case_accelerate, case_deepspeed, case_mpi, case_ray, case_jupyter))
+def write_table(names):
+    """Rows of launchers that are not named stay as they are."""
     with open(PAGE, encoding="utf-8") as file:
         before, after = file.read().split(HEAD)
+    end = re.match(r"(\|.*\n)*", after).end()
+    rows = {text.split(" ")[1]: text for text in after[:end].splitlines(True)}
+    rows.update((name, globals()["case_" + name]()) for name in names or LAUNCHERS)
     with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(before + HEAD + rows + after[re.match(r"(\|.*\n)*", after).end():])
+        file.write(before + HEAD + "".join(rows[name] for name in LAUNCHERS) + after[end:])
 
 
-if "--table" in sys.argv:
-    write_table()
+if sys.argv[1:2] == ["--table"]:
+    write_table(sys.argv[2:])
     sys.exit()
 mt.main()

@@ -71,15 +71,15 @@ FAIL = {"test_15_lists_of_8_kb", "test_25_of_24", "test_loop_that_leaks", "test_
 NOISE = 4096  # bytes of the interpreter's own in a test: what was done before leaves caches of another size
 
 
-def suite(*options, python=None):
+def suite(*options, python=None, tests=TESTS):
     """(finished pytest, names of tests that failed, its JSON)."""
     folder = mt.scratch("suite")
     with open(os.path.join(folder, "test_it.py"), "w") as file:
-        file.write(TESTS)
+        file.write(tests)
     path = os.path.join(folder, "figures.json")
     done = mt.execute([python or reach.python("pytest", "xdist"), "-m", "pytest", "-p", "no:memray", "-p", "libmemtrace.pytest_plugin", "-p", "no:cacheprovider",
                        "--memtrace-json", path, *options, "test_it.py"], env=mt.clean_env(**reach.environment()), cwd=folder, timeout=900)
-    failed = set(re.findall(r"^FAILED test_it.py::(\w+)", done.out, re.M))
+    failed = set(re.findall(r"^FAILED test_it.py::([\w:]+)", done.out, re.M))
     figures = None
     if os.path.exists(path):
         with open(path) as file:
@@ -105,6 +105,41 @@ def case_pytest_markers_and_totals_of_two_workers():
     mt.check(abs(one["totals"]["peak_bytes"] - two["totals"]["peak_bytes"]) < 10 * NOISE, (one["totals"], two["totals"]))
     by_name = {t["nodeid"].split("::")[1]: t for t in one["tests"]}
     mt.check(5 << 20 <= by_name["test_subprocess_leaks"]["limits"][0]["measured_bytes"] < 5.2 * (1 << 20), by_name["test_subprocess_leaks"])
+
+
+OTHERS = """
+import unittest, pytest
+
+class TestUnit(unittest.TestCase):
+    @pytest.mark.limit_memory("1 MB")
+    def test_unit_is_large(self):
+        bytearray(20 << 20)
+
+    @pytest.mark.limit_memory("30 MB")
+    def test_unit_is_not(self):
+        bytearray(20 << 20)
+
+    @pytest.mark.limit_memory("30 MB")
+    def test_unit_fails(self):
+        self.assertEqual(1, 2)
+
+@pytest.mark.limit_memory()
+def test_no_size():
+    pass
+
+@pytest.mark.limit_leaks(1024)
+def test_no_unit():
+    pass
+"""
+
+
+def case_pytest_alone():
+    """Without xdist; methods of unittest; limits that are none."""
+    done, failed, figures = suite("--memtrace", "-p", "no:xdist", python=reach.python("pytest"), tests=OTHERS)
+    mt.equal((done.status, failed), (1, {"TestUnit::test_unit_is_large", "TestUnit::test_unit_fails", "test_no_size", "test_no_unit"}), "%s" % done)
+    for text in ("Test was limited to 1.0 MiB of memory and needed 20.0 MiB", "AssertionError: 1 != 2", "limit_memory needs a size like '24 MB'", "not a size like '24 MB': 1024"):
+        mt.check(text in done.out, "%r is not in %s" % (text, done))
+    mt.equal({t["nodeid"].partition("::")[2]: t["peak_bytes"] >> 20 for t in figures["tests"] if "not" in t["nodeid"]}, {"TestUnit::test_unit_is_not": 20})
 
 
 def case_pytest_without_the_library():
@@ -268,12 +303,13 @@ def case_notebook():
     python = reach.python("IPython")
     path = os.path.join(mt.scratch("cells"), "cells.ipy")
     with open(path, "w") as file:
-        file.write('%load_ext libmemtrace\nget_ipython().run_cell_magic("memtrace", "", "kept = bytearray(50 << 20)\\nprint(\'ran\', len(kept))")\n%memtrace peak -n 1\n')
+        file.write('%load_ext libmemtrace\nget_ipython().run_cell_magic("memtrace", "", "kept = bytearray(50 << 20)\\nprint(\'ran\', len(kept))")\n%memtrace peak -n 1\n%memtrace peak --nonsense\n')
     command = [python, "-m", "IPython", "--no-banner", "--quick", path]
     plain = mt.execute(command, env=mt.clean_env(**reach.environment(IPYTHONDIR=mt.scratch("ipython"))), timeout=300)
-    mt.equal((plain.status, plain.out), (0, "ran 52428800\nthis kernel is not recorded: python -m libmemtrace.kernel install\n"), "%s" % plain)
+    mt.equal((plain.status, plain.out), (0, "ran 52428800\n" + 2 * "this kernel is not recorded: python -m libmemtrace.kernel install\n"), "%s" % plain)
     done = mt.shimmed(command, env=reach.environment(IPYTHONDIR=mt.scratch("ipython")), timeout=300)
     mt.check(done.status == 0 and done.out.startswith("ran 52428800\nHEAP ") and re.search(r"50\.0 MiB +\d+\.\d %", done.out), done)
+    mt.check("option '--nonsense'" in done.out, "what was wrong is not said: %s" % done)
     phases_are(done.trace.settle(), "cell 1")
 
 

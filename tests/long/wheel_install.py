@@ -174,6 +174,50 @@ def case_holds_what_it_lists(machine):
         mt.check(all({d["ref"], *d["dependsOn"]} <= refs for d in bill["dependencies"]), "dependencies of nobody")
 
 
+def imported():
+    """{package: its row of npm's lock file} of what the page's sources import, with what that depends on."""
+    with open(os.path.join(mt.TOP, "page/package-lock.json"), encoding="utf-8") as file:
+        lock = json.load(file)["packages"]
+    found, wanted = {}, []
+    for path in glob.glob(os.path.join(mt.TOP, "page/src/*.js")):
+        with open(path, encoding="utf-8") as file:
+            wanted += re.findall(r"^import (?:.* from )?\"((?:@[^/\"]+/)?[^./\"][^/\"]*)", file.read(), re.M)
+    while wanted:
+        name = wanted.pop()
+        if name not in found:
+            found[name] = lock["node_modules/" + name]
+            wanted += found[name].get("dependencies", ())
+    return found
+
+
+@mt.variants("x86_64", "aarch64")
+def case_lists_what_the_page_is_made_of(machine):
+    """npm's packages: each with version, licence and sum as npm's lock file has them, and its licence's text; no other. Of what the scripts
+    import nobody calls what d3-scale needs internmap for, so its code, which has a name of its own, is left out."""
+    with open(os.path.join(unpacked(machine), "bin/memtrace"), "rb") as file:
+        program = file.read()
+    with zipfile.ZipFile(wheel(machine)) as archive:
+        (info,) = {n.split("/")[0] for n in archive.namelist() if ".dist-info/" in n}
+        bill = json.loads(archive.read(info + "/sboms/libmemtrace.cdx.json"))
+        licences, meta = archive.read(info + "/licenses/page/LICENSES").decode(), archive.read(info + "/METADATA").decode()
+    listed = {c["name"]: c for c in bill["components"] if c.get("purl", "").startswith("pkg:npm/")}
+    texts = dict(text.split("\n", 1) for text in licences.split("\n\n----\n\n"))
+    wanted = imported()
+    mt.check({"uplot", "d3-flame-graph", "d3-scale", "internmap"} <= set(wanted), sorted(wanted))
+    if b"._intern" not in program:
+        del wanted["internmap"]
+    mt.equal(sorted(listed), sorted(wanted), "packages")
+    (uses,) = [d["dependsOn"] for d in bill["dependencies"] if d["ref"] == "bin/memtrace"]
+    (spoken,) = re.findall(r"^License-Expression: (.*)$", meta, re.M)
+    for name, row in wanted.items():
+        part = listed[name]
+        sum_of = "sha512-" + base64.b64encode(bytes.fromhex(part["hashes"][0]["content"])).decode()
+        mt.equal((part["version"], part["licenses"], part["purl"], sum_of), (row["version"], [{"expression": row["license"]}], "pkg:npm/%s@%s" % (name, row["version"]), row["integrity"]), name)
+        head = "%s %s (%s)" % (name, row["version"], row["license"])
+        mt.check(head.encode() + b"\n" in program and "opyright" in texts[head], "%s is not in the program, or its licence not in the wheel" % head)
+        mt.check(part["bom-ref"] in uses and row["license"] in spoken.split(" AND "), "%s: %s; %s" % (name, uses, spoken))
+
+
 def case_packed_twice_it_is_the_same():
     machine = os.uname().machine
     made = []
