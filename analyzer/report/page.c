@@ -24,7 +24,7 @@ static json_t *json_dirs(const struct options *o)
 {
 	json_t *list = json_array();
 	for (int i = 0; i < o->ndirs; i++)
-		json_array_append_new(list, json_text(o->dirs[i]));
+		json_array_append_new(list, json_text(options_shown(o, i)));
 	return list;
 }
 

@@ -208,6 +208,11 @@ def case_redacted():
     for name in names:
         mt.check(name in plain, "%s is not in the page at all" % name)
         mt.check(name not in redacted, "%s is in the redacted page" % name)
+    mt.check("/tmp/" not in redacted and "memtrace report redacted.tar.zst" in redacted, "where it was while the page was made")
+    mt.equal(mt.execute([mt.MEMTRACE, "pack", "-q", "--redact", "-o", "redacted.tar.zst", trace.path], cwd=folder).status, 0)
+    command = browser.ask(closed, "return memtrace.command()", hash="#tab=owners")
+    done = mt.execute(["sh", "-c", command.replace("memtrace", mt.MEMTRACE, 1)], cwd=folder)
+    mt.check(done.status == 0 and " redacted.tar.zst" in command and done.out, "%s: %s" % (command, done))
     peak = "return [memtrace.data.tracks.map(t => [t.name, t.peak]), memtrace.data.stacks.length > 0]"
     mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
 
