@@ -105,6 +105,7 @@ static int html_redacted(struct html_options *o)
 	if (e == 0) {
 		o->common.dirs[0] = path;
 		o->common.ndirs = 1;
+		o->common.shown = "redacted.tar.zst";
 		e = selection_answer(o, html);
 		unlink(path);
 	}

@@ -79,7 +79,8 @@ struct node {
 };
 struct labels {
 	uint32_t kind, device, process, category; /* strings */
-	uint64_t pid;
+	uint32_t rank;                            /* likewise; 0 = none is known */
+	uint32_t pid;
 };
 struct profile_sample {
 	uint32_t node, labels;
@@ -281,9 +282,16 @@ static uint32_t node_of(struct profile *p, const struct export_stack *s)
 
 static uint32_t labels_of(struct profile *p, const struct export_stack *s)
 {
-	struct labels l = { string_of(p, kind_name(s->at->kind)),
-			    string_of(p, s->at->device ? s->at->device->name : "host"), string_of(p, s->process->name),
-			    string_of(p, category_name(s->owner->category)), s->process->pid };
+	char rank[32];
+	struct labels l = { .kind = string_of(p, kind_name(s->at->kind)),
+			    .device = string_of(p, s->at->device ? s->at->device->name : "host"),
+			    .process = string_of(p, s->process->name),
+			    .category = string_of(p, category_name(s->owner->category)),
+			    .pid = s->process->pid };
+	if (s->process->rank != PROCESS_NO_RANK) {
+		snprintf(rank, sizeof(rank), "%" PRId64, s->process->rank);
+		l.rank = string_of(p, rank);
+	}
 	return set_number(&p->labels, &l);
 }
 
@@ -535,6 +543,8 @@ static int write_sample(struct writing *w, const struct profile_sample *s)
 	write_label(w, "process", l->process, 0);
 	write_label(w, "pid", 0, l->pid);
 	write_label(w, "category", l->category, 0);
+	if (l->rank) /* a text, for as a number pprof takes 0 for none */
+		write_label(w, "rank", l->rank, 0);
 	add(w, PROFILE_SAMPLE);
 	return 0;
 }

@@ -89,7 +89,7 @@ json_t *json_fold(const struct model_fold *f)
 	return o;
 }
 
-static json_t *json_frame(const struct frame *f)
+json_t *json_frame(const struct frame *f)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "function", json_text(f->function));
@@ -198,20 +198,47 @@ static int print_and_release(json_t *root, size_t flags)
 {
 	int status = root ? json_dump_callback(root, print_shown, NULL, flags) : -1;
 	json_decref(root);
-	if (status != 0)
-		return error_memory();
-	print("\n");
-	return 0;
+	return status == 0 ? 0 : error_memory();
 }
 
 int json_print(json_t *root)
 {
-	return print_and_release(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	int e = print_and_release(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	if (e == 0)
+		print("\n");
+	return e;
 }
 
 int json_print_line(json_t *object)
 {
-	return print_and_release(object, JSON_COMPACT);
+	int e = print_and_release(object, JSON_COMPACT);
+	if (e == 0)
+		print("\n");
+	return e;
+}
+
+int json_print_members(json_t *object)
+{
+	return print_and_release(object, JSON_COMPACT | JSON_EMBED);
+}
+
+char *json_line_text(json_t *object)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *f = open_memstream(&text, &bytes);
+	if (!f) {
+		json_decref(object);
+		return NULL;
+	}
+	FILE *before = print_into(f);
+	int e = print_and_release(object, JSON_COMPACT);
+	print_into(before);
+	if (fclose(f) != 0 || e < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
 }
 
 void json_print_text(const char *text)

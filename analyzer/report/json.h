@@ -14,6 +14,7 @@ json_t *json_time(uint64_t real_ns); /* ISO 8601, UTC */
 json_t *json_rank(int64_t rank);     /* null for PROCESS_NO_RANK */
 json_t *json_totals(const struct model_totals *t);
 json_t *json_fold(const struct model_fold *f); /* null if nothing was folded */
+json_t *json_frame(const struct frame *f);
 json_t *json_stack(struct stacks *s, uint32_t stack, unsigned flags);
 
 /* [{"path", "why"}] of modules whose files could not be read. Called after all stacks were looked up. */
@@ -29,6 +30,10 @@ void json_set_left_out(json_t *o, const char *list, size_t total, size_t left_ou
  * Characters that a terminal would not show (format/text.h) are printed as \uXXXX. */
 int json_print(json_t *root);
 int json_print_line(json_t *object);
+int json_print_members(json_t *object); /* on one line, what stands between its braces */
+
+/* What json_print_line() prints, but for the line's end. Releases; allocated, NULL when there is no memory. */
+char *json_line_text(json_t *object);
 
 /* Prints a text as a JSON string, with the same escapes. */
 void json_print_text(const char *text);

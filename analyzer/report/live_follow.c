@@ -153,6 +153,7 @@ static void take_processes(struct live *l)
 			*to = (struct shown_process){ .pid = p->pid };
 		snprintf(to->name, sizeof(to->name), "%s", p->name);
 		to->id = id;
+		to->rank = p->rank;
 		to->rss = rss;
 		to->swap = swap;
 		to->running = p->state == PROCESS_RUNNING;

@@ -25,7 +25,8 @@ struct gauge {
 struct shown_process {
 	unsigned id;
 	uint32_t pid;
-	char name[32];
+	char name[96]; /* with its rank */
+	int64_t rank;
 	uint64_t heap, map, pinned, device, rss, swap;
 	bool running;
 };

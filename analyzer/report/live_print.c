@@ -47,6 +47,7 @@ static json_t *json_processes(const struct live *l)
 		json_object_set_new(o, "id", json_integer(p->id));
 		json_object_set_new(o, "pid", json_integer(p->pid));
 		json_object_set_new(o, "name", json_text(p->name));
+		json_object_set_new(o, "rank", json_rank(p->rank));
 		json_object_set_new(o, "running", json_boolean(p->running));
 		json_object_set_new(o, "heap_bytes", json_bytes(p->heap));
 		json_object_set_new(o, "map_bytes", json_bytes(p->map));
@@ -140,8 +141,10 @@ static void print_processes(const struct live *l, const struct per_process *v)
 			continue;
 		print("memtrace_%s{pid=\"%u\"", v->name, p->pid);
 		print_label(",", "process", p->name);
-		print(",id=\"%u\"} %" PRIu64 "\n", p->id,
-		      *(const uint64_t *)(const void *)((const char *)p + v->offset));
+		print(",id=\"%u\",rank=\"", p->id);
+		if (p->rank != PROCESS_NO_RANK)
+			print("%" PRId64, p->rank);
+		print("\"} %" PRIu64 "\n", *(const uint64_t *)(const void *)((const char *)p + v->offset));
 	}
 }
 

@@ -24,8 +24,19 @@ static json_t *json_dirs(const struct options *o)
 {
 	json_t *list = json_array();
 	for (int i = 0; i < o->ndirs; i++)
-		json_array_append_new(list, json_text(o->dirs[i]));
+		json_array_append_new(list, json_text(options_shown(o, i)));
 	return list;
+}
+
+/* Of them it is not known who allocated. */
+static unsigned without_stacks(const struct selection *v)
+{
+	unsigned count = 0;
+	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
+		const struct process *p = reader_process(v->reader, id);
+		count += selection_has(v, p) && p->stacks == MT_STACKS_NONE;
+	}
+	return count;
 }
 
 static json_t *page_data(const struct report *r, enum page_source source, const struct page_changes *changes,
@@ -37,6 +48,7 @@ static json_t *page_data(const struct report *r, enum page_source source, const 
 	json_object_set_new(o, "version", json_integer(1));
 	json_object_set_new(o, "memtrace", json_string(MEMTRACE_VERSION));
 	json_object_set_new(o, "dirs", json_dirs(r->selection->options));
+	json_object_set_new(o, "without_stacks", json_integer(without_stacks(r->selection)));
 	json_object_set_new(o, "report", report_json(r));
 	if (*error == 0)
 		*error = page_stacks_json(o, r, t, MOST_STACKS / detail);

@@ -263,7 +263,7 @@ static char *named(const struct options *o)
 {
 	char *text = strdup(o->force ? " --force" : "");
 	for (int i = 0; text && !o->newest && i < o->ndirs; i++) {
-		char *dir = shell_word(o->dirs[i]), *more = output_format("%s %s", text, dir ? dir : "");
+		char *dir = shell_word(options_shown(o, i)), *more = output_format("%s %s", text, dir ? dir : "");
 		free(dir);
 		free(text);
 		text = more;

@@ -43,7 +43,7 @@ static char *directory(const struct options *o)
 {
 	char *more = o->ndirs > 1 ? output_format(" and %d more", o->ndirs - 1) : strdup("");
 	int room = output_width() - (int)sizeof("memtrace report ") - (more ? output_columns(more) : 0);
-	char *dir = output_tail(o->ndirs ? o->dirs[0] : "?", room);
+	char *dir = output_tail(o->ndirs ? options_shown(o, 0) : "?", room);
 	char *text = output_format("%s%s", dir ? dir : "", more ? more : "");
 	free(dir);
 	free(more);

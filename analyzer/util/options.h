@@ -65,6 +65,8 @@ struct options {
 	const char **dirs; /* what was left on the command line, or the newest directory; owned */
 	int ndirs;
 	char *newest; /* owned storage of that */
+	/* what screens call the directories, where these are gone when they are read; NULL = as they are called */
+	const char *shown;
 };
 
 #define OPTIONS_ALL_ROWS UINT64_MAX
@@ -170,6 +172,12 @@ const char *options_row_help(const struct option_row *row, char *help, size_t si
 
 /* "site" */
 const char *options_by_name(enum by by);
+
+/* What a command that is shown names as directory i. */
+static inline const char *options_shown(const struct options *o, int i)
+{
+	return o->shown ? o->shown : o->dirs[i];
+}
 
 /* "90%" or "90"; 0 or -MT_EUSAGE. */
 int options_percent(const char *text, double *percent);

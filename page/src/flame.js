@@ -122,6 +122,8 @@ export function drawFlame(data, track, box) {
     g.tabIndex = d.depth ? -1 : 0;
     if (node.frame !== undefined && state.node && pathText(node) === state.node) g.classList.add("chosen");
   });
+  if (track.kind === "heap" && data.raw.without_stacks && tree.children.every(n => n.frame === undefined))
+    box.append(el("p", { class: "dim" }, "Stacks of heap blocks were not recorded (--stacks none): who allocated is not known."));
   return tree;
 }
 

@@ -138,7 +138,7 @@ function side(data, map) {
 export function drawMap(data, track, left, right) {
   const maps = mapsOf(data, track);
   if (!maps.length) {
-    fill(left, el("p", { class: "empty" }, track?.device ? "No segments of a framework's pool were seen on this device." : "The memory map is of devices: choose the memory of one above. Of heaps, memtrace frag shows arenas."));
+    fill(left, el("p", { class: "empty" }, track?.device ? "No segments of a framework's pool were seen on this device." : `${data.tracks.some(t => t.device) ? "The memory map is of devices: choose the memory of one above." : "The memory map is of devices, and this trace has none."} Of heaps, memtrace frag shows arenas.`));
     fill(right);
     return;
   }

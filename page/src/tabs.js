@@ -192,7 +192,8 @@ export function drawHost(data, box) {
 export function drawLost(data, box) {
   const l = data.report.losses, r = data.report, raw = data.raw;
   const reasons = list => list?.length ? `because of ${list.join(", ")}` : "";
-  const left = raw.stacks_left_out;
+  const left = raw.stacks_left_out, n = raw.without_stacks;
+  const unknown = [...r.unknown, ...n ? [`who allocated on the heap: ${n === 1 ? "a process was" : `${count(n)} processes were`} recorded without stacks`] : []];
   fill(box,
     el("h3", {}, r.complete ? "Nothing was lost while recording." : "The trace is incomplete."),
     facts([
@@ -206,7 +207,7 @@ export function drawLost(data, box) {
       r.folded ? ["folded at the disk limit", `${count(r.folded.blocks)} short-lived blocks`, `until ${seconds(r.folded.until_s)}; up to ${bytes(r.folded.uncertain_bytes)} may be missing at a moment before`] : null,
     ]),
     el("h3", {}, "Not known"),
-    r.unknown.length ? el("ul", {}, r.unknown.map(u => el("li", {}, u))) : el("p", { class: "dim" }, "No figure that a verdict needs is missing."),
+    unknown.length ? el("ul", {}, unknown.map(u => el("li", {}, u))) : el("p", { class: "dim" }, "No figure that a verdict needs is missing."),
     el("h3", {}, "Ruled out"),
     r.ruled_out.length ? el("ul", {}, r.ruled_out.map(v => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${v.device}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
     r.unread_files.length ? [el("h3", {}, "Files without names"), el("ul", {}, r.unread_files.map(f => el("li", {}, el("span", { class: "m" }, f.path), ` ${f.why}`)))] : null,

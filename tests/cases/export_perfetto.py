@@ -115,6 +115,19 @@ def case_phases_steps_and_failures(name):
     mt.equal(len([i for i in got["instants"] if i[0].startswith("out of memory on ")]), wanted, "failures")
 
 
+def case_processes_are_named_with_their_rank():
+    consumers.path("trace_processor")
+    trace, out = os.path.join(mt.scratch("ranks"), "t"), os.path.join(mt.scratch("perfetto"), "out")
+    script = "".join("RANK=%d %s 400 200 10 & " % (rank, mt.program("busy")) for rank in (0, 12))
+    mt.equal(mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(trace)).status, 0)
+    mt.Trace(trace).settle()
+    mt.equal(mt.execute([mt.MEMTRACE, "export", "--format", "perfetto", "-o", out, trace], env=mt.clean_env()).status, 0)
+    names = dict(consumers.trace_processor(out, "select pid, name from process where pid > 0")[0])
+    ranks = {p["pid"]: p["rank"] for p in page("report", "--json", trace)["processes"] if p["rank"] is not None}
+    mt.equal(sorted(ranks.values()), [0, 12])
+    mt.equal({pid: names.get(pid) for pid in ranks}, {pid: "busy rank %d" % rank for pid, rank in ranks.items()})
+
+
 def case_known_stacks():
     got = asked("busy")
     mt.equal({name for name, in got["outermost"]}, {"main"}, "outermost frames")

@@ -183,6 +183,25 @@ def case_inlined_frames_are_lines_of_one_location():
     mt.equal([name for name, _ in p.locations[large[0].stack[0]]], ["inner", "middle", "outer"], "lines of the innermost location")
 
 
+def case_ranks_are_labels():
+    """Also rank 0; a process without a rank has none."""
+    output = os.path.join(mt.scratch("ranks"), "t")
+    script = "".join("%s %s 4000 %d 300 & " % (env, mt.program("busy"), size) for env, size in (("RANK=0", 1000), ("RANK=3", 2000), ("", 3000)))
+    mt.equal(mt.execute(["sh", "-c", script + "wait"], env=mt.shim_env(output)).status, 0)
+    mt.Trace(output).settle()
+    out = export(output)
+    p = Profile(out)
+    ranks = {str(q["pid"]): q["rank"] for q in json.loads(run("report", "--json", output).out)["processes"] if q["name"] == "busy"}
+    samples = [s for s in p.samples if re.match("busy", s.labels["process"])]  # each was a shell before, of the same pid
+    mt.equal({s.labels["pid"]: s.labels.get("rank") for s in samples}, {pid: None if rank is None else str(rank) for pid, rank in ranks.items()})
+    for rank in (0, 3):
+        pid, = [pid for pid, of in ranks.items() if of == rank]
+        wanted = sum(s.values[p.types.index("alloc_space/bytes")] for s in samples if s.labels["pid"] == pid and s.labels["kind"] == "heap")
+        top = consumers.pprof("-top", "-unit=B", "-nodefraction=0", "-sample_index=alloc_space", "-tagfocus=rank=^%d$" % rank, out)
+        found = re.search(r"(\d+)B\s+\S+\s+heap$", top, re.M)
+        mt.equal((bool(wanted), found and int(found[1])), (True, wanted), "heap of rank %d in %s" % (rank, top))
+
+
 def case_not_for_a_terminal():
     import pty
     master, slave = pty.openpty()

@@ -2,6 +2,7 @@
 """memtrace live on running programs: by directory and by pid, until they end, with and without alerts."""
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -47,9 +48,9 @@ os._exit(0)
 class Running:
     """A program under the shim, until end(): one that keeps 1 MiB every 0.1 s, or another."""
 
-    def __init__(self, program=PROGRAM):
+    def __init__(self, program=PROGRAM, **env):
         self.path = os.path.join(mt.scratch("trace"), "t")
-        self.child = subprocess.Popen([mt.python(), "-c", program], env=mt.shim_env(self.path), cwd=mt.scratch(), stdin=subprocess.PIPE)
+        self.child = subprocess.Popen([mt.python(), "-c", program], env=mt.shim_env(self.path, **env), cwd=mt.scratch(), stdin=subprocess.PIPE)
         mt.until(lambda: mt.Trace(self.path).files(".info"), "a process in the trace")
 
     def __enter__(self):
@@ -168,10 +169,36 @@ def case_openmetrics():
     mt.equal((child.returncode, os.listdir(os.path.dirname(out))), (0, ["train.prom"]))
     found = {name: (kind, unit, samples) for name, kind, unit, samples in json.loads(consumers.script(PARSED, out))}
     mt.equal({name: unit for name, (_, unit, _) in found.items() if name.endswith("_bytes")}, {name: "bytes" for name in found if name.endswith("_bytes")})
-    mt.equal(found["memtrace_heap_bytes"][2], [["memtrace_heap_bytes", {"pid": str(program.child.pid), "process": last["processes"][0]["name"], "id": "0"},
+    mt.equal(found["memtrace_heap_bytes"][2], [["memtrace_heap_bytes", {"pid": str(program.child.pid), "process": last["processes"][0]["name"], "id": "0", "rank": ""},
                                                last["heap_bytes"]]])
     mt.equal({s[1]["device"]: s[2] for s in found["memtrace_capacity_bytes"][2]}, {g["name"]: g["total_bytes"] for g in last["gauges"]})
     mt.equal((found["memtrace_steps"][0], found["memtrace_running"][2][0][2]), ("counter", 0))
+
+
+def case_ranks():
+    """In rows of the screen, in JSON, and as a label."""
+    with Running(RANK="7") as program:
+        out = os.path.join(mt.scratch("metrics"), "train.prom")
+        done = subprocess.Popen([mt.MEMTRACE, "live", "--json", "--openmetrics", out, program.path], stdout=subprocess.PIPE, text=True)
+        look = {"processes": []}
+        while not look["processes"] or not look["heap_bytes"]:
+            look = json.loads(done.stdout.readline())
+        families = {name: samples for name, _, _, samples in json.loads(consumers.script(PARSED, out))}
+        master, slave = pty.openpty()
+        screen = subprocess.Popen([mt.MEMTRACE, "live", program.path], stdin=slave, stdout=slave, env=mt.clean_env(TERM="xterm"))
+        os.close(slave)
+        text = b""
+        while b"PROCESS" not in text or b"machine" not in text.split(b"PROCESS")[1]:
+            text += os.read(master, 65536)
+        for child in (done, screen):
+            child.terminate()
+        done.communicate(timeout=mt.WAIT)
+        screen.wait(mt.WAIT)
+        os.close(master)
+    mt.equal([p["rank"] for p in look["processes"]], [7])
+    mt.equal([s[1]["rank"] for s in families["memtrace_heap_bytes"]], ["7"])
+    row = re.search(r"%d .*" % program.child.pid, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode()))
+    mt.check(row and " rank 7 " in row[0], "%s in %s" % (row, text))
 
 
 def case_openmetrics_that_can_not_be_written():

@@ -208,6 +208,11 @@ def case_redacted():
     for name in names:
         mt.check(name in plain, "%s is not in the page at all" % name)
         mt.check(name not in redacted, "%s is in the redacted page" % name)
+    mt.check("/tmp/" not in redacted and "memtrace report redacted.tar.zst" in redacted, "where it was while the page was made")
+    mt.equal(mt.execute([mt.MEMTRACE, "pack", "-q", "--redact", "-o", "redacted.tar.zst", trace.path], cwd=folder).status, 0)
+    command = browser.ask(closed, "return memtrace.command()", hash="#tab=owners")
+    done = mt.execute(["sh", "-c", command.replace("memtrace", mt.MEMTRACE, 1)], cwd=folder)
+    mt.check(done.status == 0 and " redacted.tar.zst" in command and done.out, "%s: %s" % (command, done))
     peak = "return [memtrace.data.tracks.map(t => [t.name, t.peak]), memtrace.data.stacks.length > 0]"
     mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
 
@@ -225,6 +230,99 @@ def case_without_stacks():
     complete(page)
     whole = browser.ask(page, "const t = memtrace.track(); return [t.name, t.peak, memtrace.treeOf(memtrace.data, t, 'alive', memtrace.when(memtrace.data, t), null).value]")
     mt.equal(whole[2], trace.host["peak_bytes"], "what is alive at the peak, by whomever")
+
+
+def text_of(page, tab):
+    return browser.ask(page, "return document.body.innerText", hash="#track=heap&tab=" + tab)
+
+
+def case_says_what_is_missing():
+    """Without devices and without stacks; where they are known nothing is said."""
+    code = "keep = bytearray(5 << 20)"
+    bare, whole = (browser.page(mt.shimmed([mt.python(), "-c", code], env={"MEMTRACE_STACKS": mode}).trace.settle().path) for mode in ("none", "all"))
+    device = generated("leak")[1]
+    words = {"flame": "Stacks of heap blocks were not recorded", "lost": "who allocated on the heap: a process was recorded without stacks"}
+    for tab, said in words.items():
+        mt.check(said in text_of(bare, tab), "%r is not in the tab %s" % (said, tab))
+        mt.check(said not in text_of(whole, tab), "%r is in the tab %s" % (said, tab))
+    mt.check("this trace has none" in text_of(whole, "map"), "the map of a trace without devices")
+    mt.check("this trace has none" not in text_of(device, "map"), "the map of a trace with a device")
+    mt.equal(browser.ask(whole, "return memtrace.data.tracks.filter(t => t.device)"), [], "tracks of devices")
+
+
+@functools.lru_cache(None)
+def compared():
+    """[traces], the page of diff --html, diff --json of the same by site, as the page has it."""
+    traces = [generated("leak", seed)[0].path for seed in (301, 302)]
+    page = os.path.join(mt.scratch("diff"), "diff.html")
+    for words in (["--html", page], ["--json", "--by", "site"]):
+        done = mt.execute([mt.MEMTRACE, "diff", *words, *traces])
+        mt.equal(done.status, 0, "diff %s: %s" % (words, done.err))
+    return traces, page, json.loads(done.out)
+
+
+CHANGES = """
+memtrace.set({ tab: "changes" });
+await new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));
+const rows = table => [...table.querySelectorAll("tbody tr")].map(tr => [...tr.children].map(td => td.title || td.textContent));
+return { raw: memtrace.data.raw.changes, command: memtrace.command(), peaks: memtrace.data.raw.before.series.filter(s => s.process === null).map(s => [s.device, s.what, Math.max(...s.high)]),
+         tables: Object.fromEntries([...document.querySelectorAll(".low table")].map(t => [t.ariaLabel || t.getAttribute("aria-label"), rows(t)])) };
+"""
+SECTIONS = {"Totals": "totals", "System": "system", "Devices": "devices", "Categories at the peak": "categories", "Processes": "processes", "Phases": "phases",
+            "Steps": "steps", "Sites at the peak": "sites"}
+
+
+def rounded(o):
+    """The page has twelve digits of a number, diff more."""
+    if isinstance(o, dict):
+        return {key: rounded(value) for key, value in o.items()}
+    return [rounded(value) for value in o] if isinstance(o, list) else float("%.9g" % o) if isinstance(o, float) else o
+
+
+def size(text):
+    """Bytes as the page has them, rounded: +1.5 MiB."""
+    number, unit = text.replace(",", "").replace("\u2212", "-").split(" ")
+    return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[unit]
+
+
+def case_diff_has_the_figures_of_json():
+    """What the page of two traces holds, and what its tables show, is diff --json."""
+    traces, page, want = compared()
+    got = browser.ask(page, CHANGES)
+    for key in want:
+        mt.equal(rounded(got["raw"].get(key)), rounded(want[key]), "what the page holds of " + key)
+    mt.equal(set(got["tables"]), {title for title, key in SECTIONS.items() if want.get(key)}, "tables")
+    mt.check(want["devices"] and any(r.get("change_bytes") for r in want["sites"]), "nothing was compared")
+    for title, rows in got["tables"].items():
+        wanted = want[SECTIONS[title]]
+        mt.equal([r[3] for r in rows], [w.get("site") or w["name"] for w in wanted], title)
+        for row, w in zip(rows, wanted):
+            for text, key in zip(row, ("change_bytes", "before_bytes", "after_bytes")):
+                if w.get(key) is not None:
+                    mt.between(w[key] - abs(w[key]) / 150 - 1, size(text), w[key] + abs(w[key]) / 150 + 1, "%s of %s: %s" % (key, row, text))
+
+
+def case_diff_draws_what_was_before():
+    """The other trace's curve is its timeline, and the command that is shown compares the same two."""
+    traces, page, want = compared()
+    got = browser.ask(page, CHANGES)
+    timeline = json.loads(mt.execute([mt.MEMTRACE, "timeline", "--json", traces[0]]).out)["series"]
+    peaks = [[s["device"], s["kind"], max(p["high_bytes"] for p in s["points"])] for s in timeline if s["pid"] is None and any(p["high_bytes"] for p in s["points"])]
+    mt.check(any(device for device, *_ in peaks), "no device in %s" % peaks)
+    for peak in peaks:
+        mt.check(peak in got["peaks"], "%s is not in %s" % (peak, got["peaks"]))
+    done = mt.execute(["sh", "-c", got["command"].replace("memtrace", mt.MEMTRACE, 1) + " --json --by site"])
+    mt.equal(json.loads(done.out), want, got["command"])
+
+
+def case_diff_without_scripts():
+    """The largest changes stand first."""
+    _, page, want = compared()
+    text = browser.say(page, javascript=False)["value"]
+    changed = [w for w in want["sites"] if w["change_bytes"]]
+    listed = text.split("After, compared with before")[1].strip().split("\n")[:8]
+    for name in (" ".join(changed[0]["site"].split()), "cuda:0, peak"):
+        mt.check(any(name in " ".join(line.split()) for line in listed), "%s is not in %s" % (name, listed))
 
 
 def case_of_nothing():
