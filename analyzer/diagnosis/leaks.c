@@ -353,5 +353,6 @@ struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_
 		if (!g.most || leak->owner_growth->growth.bytes > g.most->owner_growth->growth.bytes)
 			g.most = leak;
 	}
+	g.little = kind < MODEL_PINNED && l->peak[kind] && g.bytes < OWNER_GROWTH_LEAST * (double)l->peak[kind]->bytes;
 	return g;
 }

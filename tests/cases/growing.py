@@ -39,7 +39,7 @@ def of_site(done):
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"),
+             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"), ("c", "moves"),
              ("python", "memo"), ("python", "recalls"),
              ("python", "layers"), ("python", "values"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
@@ -48,7 +48,7 @@ def case_one_opinion(language, form):
     mt.equal(set(opinions.values()), {form in SICK}, "opinions %s" % opinions)
 
 
-@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "turns"), ("c", "waits"), ("extension", "keeps"), ("python", "keeps"), ("python", "turns"), ("c", "cleans"),
+@mt.variants(("c", "keeps"), ("c", "block"), ("c", "stages"), ("c", "moves"), ("c", "turns"), ("c", "waits"), ("extension", "keeps"), ("python", "keeps"), ("python", "turns"), ("c", "cleans"),
              ("python", "memo"), ("python", "layers"))
 def case_figures(language, form):
     """Bytes within 2 %, the rate by time within 5 % of the program's own."""
