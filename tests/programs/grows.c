@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10 };
+enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10, PIECE = 25 * 4096 };
 
 static size_t kept, units, units_all = 600, pause_every = 1;
 static long pause_ns = PAUSE_NS;
@@ -144,9 +144,9 @@ static void share(void)
 
 static __attribute__((noinline)) void map_one(void)
 {
-	void **p = got(mmap(NULL, EACH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-	list[kept / EACH] = memset(p, 1, EACH);
-	kept += EACH;
+	void **p = got(mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	list[kept / PIECE] = memset(p, 1, PIECE);
+	kept += PIECE;
 }
 
 /* Address space that is given back now and then, far more of it than what stays. */
@@ -168,10 +168,10 @@ static void move(size_t i)
 		map_one();
 		return;
 	}
-	const size_t before = i == units_all / 2 ? kept / EACH : 0;
+	const size_t before = i == units_all / 2 ? kept / PIECE : 0;
 	for (size_t k = 0; k < before; k++)
-		munmap(list[k], EACH);
-	kept -= before * EACH;
+		munmap(list[k], PIECE);
+	kept -= before * PIECE;
 	for (size_t k = 0; k < before + 1; k++)
 		map_one();
 }
