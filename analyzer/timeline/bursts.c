@@ -89,8 +89,8 @@ static bool are_equal(const struct bursts *b, double *slope)
 	return b->end - last->x <= OVERDUE * distance + b->every;
 }
 
-/* Bursts at an exact pace lie on a line, too: these have most of what came, with long levels in between, and are too few
- * to be sure of a line. */
+/* Bursts at an exact pace lie on a line, too: these have most of what came, with long levels in between, and are too
+ * few to be sure of a line. */
 static bool are_few(const struct bursts *b)
 {
 	return b->count <= FEW && b->list[b->count - 1].x - b->list[0].x >= (double)(b->count - 1) * WIDE * b->every;
