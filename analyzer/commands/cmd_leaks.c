@@ -343,9 +343,12 @@ static void print_growing(const struct leaks *l)
 {
 	enum { MOST = 5 };
 	size_t count, sites = 0;
+	bool little = true;
 	struct leak_group *list = list_groups(l, &count);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		sites += list[i].sites;
+		little = little && list[i].little;
+	}
 	if (l->unproven)
 		output_fit_line(
 			STYLE_NONE,
@@ -354,8 +357,9 @@ static void print_growing(const struct leaks *l)
 	else if (!sites)
 		print("GROWTH  no site grew steadily%s\n", l->lost ? " by what was recorded" : "");
 	if (sites)
-		print("%sGROWTH  %zu site%s steadily%s\n", output_begin(STYLE_BAD), sites,
-		      sites == 1 ? " grows" : "s grow", output_end(STYLE_BAD));
+		print("%sGROWTH  %zu site%s steadily%s%s\n", output_begin(little ? STYLE_NONE : STYLE_BAD), sites,
+		      sites == 1 ? " grows" : "s grow", little ? ", too little for a verdict" : "",
+		      output_end(little ? STYLE_NONE : STYLE_BAD));
 	if (!sites)
 		print_filled(l);
 	size_t most = selection_rows(l->selection, MOST);

@@ -17,7 +17,6 @@
 #define LEAST_STEPS     5   /* behind which a phase comes after the loop */
 #define ONE_COPY        1.5 /* so many times its bytes are fewer than two */
 #define LEAST_OF_GROWTH 0.04
-#define LEAST_PART      0.004 /* of the peak: smaller owners are not asked whether they grow */
 
 /* Where growth is looked for. */
 struct place {
@@ -274,14 +273,16 @@ static size_t collect(const struct place *p, const struct owners *s, struct foun
 	size_t count = 0;
 	for (size_t i = 0; i < s->count && i < MOST_OWNERS; i++) {
 		const struct owner *o = &s->owners[i];
-		struct owner_growth *t = (double)o->bytes < LEAST_PART * (double)s->bytes ? NULL : malloc(sizeof(*t));
+		struct owner_growth *t =
+			(double)o->bytes < OWNER_GROWTH_LEAST * (double)s->bytes ? NULL : malloc(sizeof(*t));
 		if (!t)
 			break;
 		owner_growth_of(t, p->x->timeline, p->x->selection, o);
 		/* folded: modules, libraries' own */
 		bool ours = !o->folded && (p->process == UINT32_MAX || t->process == p->process);
 		bool grew = t->growth.kind != GROWTH_NONE || t->growth.unproven;
-		if (!ours || !grew || fmax(t->growth.bytes, t->growth.unproven) < LEAST_PART * (double)s->bytes) {
+		if (!ours || !grew ||
+		    fmax(t->growth.bytes, t->growth.unproven) < OWNER_GROWTH_LEAST * (double)s->bytes) {
 			free(t);
 			continue;
 		}

@@ -3,6 +3,7 @@
 #include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/util/error.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,15 +338,26 @@ void leaks_fini(struct leaks *l)
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
+/* As verdicts see it: by what it had at the peak, and by what it grew. */
+static bool is_little(const struct leaks *l, const struct leak *leak)
+{
+	double peak = 0;
+	for (size_t i = 0; i < leak->owner->member_count; i++)
+		peak += (double)leak->owner->members[i]->peak_bytes;
+	return leak->kind < MODEL_PINNED && l->peak[leak->kind] &&
+	       fmin(peak, leak->owner_growth->growth.bytes) < OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
+}
+
 struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
 {
-	struct leak_group g = { 0 };
+	struct leak_group g = { .little = true };
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
 		if (!leak_is_steady(leak) || leak->suppressed || leak->kind != kind ||
 		    leak->owner_growth->group != group)
 			continue;
 		g.sites++;
+		g.little = g.little && is_little(l, leak);
 		g.rate += leak->owner_growth->growth.rate;
 		g.error += leak->owner_growth->growth.rate_error;
 		g.per_second += leak->owner_growth->all_per_second;

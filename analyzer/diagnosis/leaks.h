@@ -51,6 +51,7 @@ struct leak_group {
 	double bytes;       /* grown by, together */
 	double rate, error; /* a step or second, together */
 	double per_second;
+	bool little; /* on the host: too little for a verdict */
 };
 
 struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);

@@ -6,6 +6,8 @@
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/timeline/timeline.h"
 
+#define OWNER_GROWTH_LEAST 0.004 /* of the peak of its kind of memory: what grew by less is no verdict */
+
 enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNER_GROWTH_BIGGER_BLOCKS };
 
 /* How one owner's live bytes went in the process where it grows most. */

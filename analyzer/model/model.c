@@ -459,6 +459,15 @@ const struct model_site *model_site(const struct model *m, unsigned process, uin
 	return number < t->count ? site_table_figures(t, number) : NULL;
 }
 
+void model_site_stack(const struct model *m, unsigned process, uint32_t number, uint32_t *node, uint32_t *node2,
+		      enum model_kind *kind)
+{
+	const struct site_key key = site_table_key(&m->accounts[process].sites, number);
+	*node = key.node;
+	*node2 = key.node2;
+	*kind = (enum model_kind)key.kind;
+}
+
 unsigned model_failures(const struct model *m)
 {
 	return (unsigned)m->failure_count;

@@ -439,6 +439,10 @@ const struct model_host *model_host(const struct model *m, unsigned index);
 /* The site of this number; NULL: there is nothing of it. */
 const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number);
 
+/* Its stack and kind, which are known without figures (query.changes_only), too. */
+void model_site_stack(const struct model *m, unsigned process, uint32_t number, uint32_t *node, uint32_t *node2,
+		      enum model_kind *kind);
+
 /* Over all processes that were asked for. */
 struct model_fold model_fold(const struct model *m);
 

@@ -251,13 +251,21 @@ static unsigned site_flags(const struct builder *b)
 	return b->query->flags | (b->query->by == BY_LIBRARY ? STACK_NO_PYTHON : 0);
 }
 
+static struct entry *find_entry(const struct builder *b, const struct model_site *site, uint32_t stack,
+				const char *fold, const struct frame *frame, struct key *key)
+{
+	struct entry *entry;
+	*key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
+	HASH_FIND(hh, b->entries, key, sizeof(*key), entry);
+	return entry;
+}
+
 static int find_owner(struct builder *b, const struct model_site *site, uint32_t stack, uint32_t *index)
 {
 	const char *fold = fold_of(b, site, stack);
 	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
-	struct key key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
-	struct entry *entry;
-	HASH_FIND(hh, b->entries, &key, sizeof(key), entry);
+	struct key key;
+	struct entry *entry = find_entry(b, site, stack, fold, frame, &key);
 	if (entry) {
 		*index = entry->owner;
 		return 0;
@@ -277,12 +285,15 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	return 0;
 }
 
+static uint32_t stack_of(const struct builder *b, const struct model_process *mp, const struct model_site *site)
+{
+	uint32_t stack = stacks_of_site(b->stacks, mp->process, site->number, site->node, site->node2);
+	return b->query->by == BY_STACK ? stacks_merged(b->stacks, stack) : stack;
+}
+
 static int add_part(struct builder *b, const struct model_process *mp, const struct model_site *site)
 {
-	struct part part = { .site = site };
-	part.stack = stacks_of_site(b->stacks, mp->process, site->number, site->node, site->node2);
-	if (b->query->by == BY_STACK)
-		part.stack = stacks_merged(b->stacks, part.stack);
+	struct part part = { .site = site, .stack = stack_of(b, mp, site) };
 	if (!passes_filter(b, part.stack))
 		return 0;
 	int e = find_owner(b, site, part.stack, &part.owner);
@@ -485,7 +496,45 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	return 0;
 }
 
-static int finish_owners(struct builder *b)
+static bool is_of_mappings(const struct owners_query *q)
+{
+	return q->kind == MODEL_MAP && (q->by == BY_UNSET || q->by == BY_SITE);
+}
+
+static int add_member(struct owner *o, const struct model_site *site)
+{
+	const struct model_site **members = realloc(o->members, (o->member_count + 1) * sizeof(*members));
+	if (!members)
+		return error_memory();
+	members[o->member_count] = site;
+	o->members = members;
+	o->member_count++;
+	return 0;
+}
+
+/* What other stacks of an owner had mapped at other moments belongs to how it grew: a table that moves may be mapped
+ * anew by another line. Of the heap nobody knows that any more. */
+static int add_absent(struct builder *b, const struct model_process *mp)
+{
+	int e = 0;
+	for (uint32_t i = 0; i < mp->site_count && e == 0; i++) {
+		const struct model_site *site = &mp->sites[i];
+		uint64_t bytes = 0, blocks = 0;
+		measure(site, b->query->measure, &bytes, &blocks);
+		if (site->kind != MODEL_MAP || blocks || site->sampled == MODEL_UNSAMPLED)
+			continue;
+		const uint32_t stack = stack_of(b, mp, site);
+		if (!passes_filter(b, stack))
+			continue;
+		struct key key;
+		const struct entry *entry = find_entry(b, site, stack, fold_of(b, site, stack),
+						       stacks_site_frame(b->stacks, stack, site_flags(b)), &key);
+		e = entry ? add_member(&b->sites->owners[entry->owner], site) : 0;
+	}
+	return e;
+}
+
+static int finish_owners(struct builder *b, const struct model *m)
 {
 	if (b->count)
 		qsort(b->parts, b->count, sizeof(*b->parts), by_owner_and_stack);
@@ -493,6 +542,12 @@ static int finish_owners(struct builder *b)
 		for (n = 1; i + n < b->count && b->parts[i + n].owner == b->parts[i].owner; n++)
 			;
 		int e = finish_owner(b, &b->sites->owners[b->parts[i].owner], &b->parts[i], n);
+		if (e < 0)
+			return e;
+	}
+	for (unsigned id = 0; is_of_mappings(b->query) && id < reader_processes(b->reader); id++) {
+		const struct model_process *mp = model_process(m, id);
+		int e = wants_process(b->query, mp->process) ? add_absent(b, mp) : 0;
 		if (e < 0)
 			return e;
 	}
@@ -566,7 +621,7 @@ int owners_build(struct owners **out, const struct model *m, const struct reader
 	for (unsigned id = 0; e == 0 && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
 	if (e == 0)
-		e = finish_owners(&b);
+		e = finish_owners(&b, m);
 	builder_fini(&b);
 	if (e < 0) {
 		owners_free(b.sites);

@@ -3,7 +3,7 @@
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
-#include "analyzer/timeline/bursts.h"
+#include "analyzer/report/live_sites.h"
 #include "analyzer/timeline/process_piles.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
@@ -201,37 +201,20 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 	return room;
 }
 
-/* What one site on the host leaves; false: it does not go on growing. */
-static bool say_site(struct live *l, const struct model *m, const struct step_list *p, uint32_t site)
+/* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
+ * that it is on the host. */
+static void take_sites(struct live *l, const struct model *m, const struct step_list *p)
 {
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
-	size_t n = steps_site(timeline_steps(l->timeline), p->process->id, site, 1, x, bytes, blocks);
-	struct growth g = bursts_growth(x, bytes, n && p->source == LOOP_NONE ? n - 1 : n);
-	growth_doubt(&g, model_doubt(m, p->process->id, MODEL_HEAP)); /* nobody knows how much of that is this site's */
-	if (!outlook_is_leak(outlook_of(l->timeline, p, MODEL_HEAP, &g, 0)) || g.certainty == CERTAINTY_LOW)
-		return false;
-	bool mapped = (double)model_live(m, p->process->id, MODEL_HEAP) < g.bytes;
-	if (mapped && outlook_gives_way(l->samples, m, p, g.bytes))
-		return false;
+	struct growth g;
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].device != MODEL_NO_DEVICE)
+			return;
+	if (!live_sites_grow(&g, l->timeline, l->samples, m, p))
+		return;
 	l->growth_rate = g.rate;
 	l->growth_stepped = p->source != LOOP_NONE;
 	snprintf(l->growth, sizeof(l->growth), "one site on the host grows by %s a %s, %s", BYTES((uint64_t)g.rate),
 		 p->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
-	return true;
-}
-
-/* What collectors free now and then may hide in a whole track what one site keeps. Of a process without devices, so
- * that it is on the host. */
-static void take_sites(struct live *l, const struct model *m, const struct step_list *p)
-{
-	enum { MOST = 8 };
-	uint32_t sites[MOST];
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].device != MODEL_NO_DEVICE)
-			return;
-	size_t count = steps_largest(timeline_steps(l->timeline), p->process->id, sites, MOST);
-	for (size_t i = 0; i < count && !say_site(l, m, p, sites[i]); i++)
-		;
 }
 
 /* If they have more than what grew. */

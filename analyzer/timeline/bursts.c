@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8 };
+/* Where a line fits, too: FEW bursts are no points of a line, if WIDE apart, in points. */
+enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8 };
 
 #define LEAST_BYTES (1u << 20) /* of a burst: less is noise */
 #define LEVEL       0.01       /* of the whole range: so flat is a level */
@@ -88,6 +89,13 @@ static bool are_equal(const struct bursts *b, double *slope)
 	return b->end - last->x <= OVERDUE * distance + b->every;
 }
 
+/* Bursts at an exact pace lie on a line, too: these have most of what came, with long levels in between, and are too
+ * few to be sure of a line. */
+static bool are_few(const struct bursts *b)
+{
+	return b->count <= FEW && b->list[b->count - 1].x - b->list[0].x >= (double)(b->count - 1) * WIDE * b->every;
+}
+
 /* Each time it was full, so what was in it is known: does that lie on a line, and would it still do? The latest ones,
  * which are seen best. */
 static bool are_full(struct bursts *b, double *slope)
@@ -156,12 +164,13 @@ static double moved_by(const struct bursts *b)
 struct growth bursts_growth(const double *x, const double *bytes, size_t count)
 {
 	struct growth g = growth_of(x, bytes, count);
+	const bool on_line = growth_is_steady(&g) && g.certainty == CERTAINTY_HIGH;
 	struct bursts b;
 	double slope;
-	if ((growth_is_steady(&g) && g.certainty == CERTAINTY_HIGH) || !find(&b, x, bytes, count))
+	if (!find(&b, x, bytes, count))
 		return g;
 	drop_small(&b);
-	if (b.count && are_equal(&b, &slope))
+	if (b.count && (!on_line || are_few(&b)) && are_equal(&b, &slope))
 		return growth_along(&b, slope, 0, x, bytes);
-	return b.count && are_full(&b, &slope) ? growth_along(&b, slope, moved_by(&b), x, bytes) : g;
+	return b.count && !on_line && are_full(&b, &slope) ? growth_along(&b, slope, moved_by(&b), x, bytes) : g;
 }

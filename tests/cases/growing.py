@@ -39,7 +39,7 @@ def of_site(done):
              ("c", "file"), ("c", "forks"), ("c", "stages"), ("c", "renews"), ("c", "turns"), ("c", "loads"), ("c", "waits"), ("c", "pairs"), ("c++", "fill"), ("c++", "block"),
              ("c++", "filled"), ("c++", "pushes"), ("python", "fill"),
              ("pools", "piles"), ("pools", "closes"), ("pools", "pooled"), ("extension", "keeps"), ("extension", "frees"),
-             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"),
+             ("python", "map"), ("python", "warmup"), ("python", "keeps"), ("python", "block"), ("python", "turns"), ("c", "cleans"), ("c", "epochs"), ("c", "starts"), ("c", "moves"),
              ("python", "memo"), ("python", "recalls"),
              ("python", "layers"), ("python", "values"), ("perl", "fill"), ("perl", "map"))
 def case_one_opinion(language, form):
@@ -70,6 +70,18 @@ def case_in_bursts():
     mt.between(0.95 * rate, of_site(done)["slope_bytes_per_s"], 1.05 * rate, "bytes a second that are put into the vector")
     for language, form in (("c++", "block"), ("c", "stages")):
         mt.check(" bursts, " in leak_of(run(language, form))["evidence"], leak_of(run(language, form))["evidence"])
+
+
+def case_moves():
+    """What was mapped anew by another line is of the same site: all of its bytes, and their rate, in report, leaks and live."""
+    done = run("c", "moves")
+    kept, seconds = done.account["kept_bytes"], done.account["seconds"]
+    site = max(done.trace.json("leaks", "--by", "site")["sites"], key=lambda s: s["grown_bytes_all"] or 0)
+    said = re.search(r"one site on the host grows by ([\d.]+) MiB a second", done.trace.tool("live").out)
+    mt.between(0.98 * kept, leak_of(done)["bytes"], 1.02 * kept, "bytes of the verdict")
+    mt.between(0.98 * kept, site["grown_bytes_all"], 1.02 * kept, "bytes of the site")
+    mt.between(0.95 * kept / seconds, site["slope_bytes_per_s"], 1.05 * kept / seconds, "bytes a second")
+    mt.between(0.95 * kept / seconds, float(said.group(1)) * 1048576, 1.05 * kept / seconds, "bytes a second that live says")
 
 
 def case_several_processes():

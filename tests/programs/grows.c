@@ -4,6 +4,7 @@
  * turns, each of which keeps 4 MiB; loads: ten that read as much and need nothing else. waits: keeps more with each unit, and after every tenth waits, so that
  * most of them are done in no time; pairs: two lines keep more with each unit; cleans: frees block by block what its
  * units kept, for as long again; dozes: keeps more for 22 s and waits for half as long; computes: does so for 5 s and needs no memory for as long.
+ * moves: keeps more of what it maps, half-way mapped anew by another caller, while far more comes and goes.
  * epochs: the first three of twelve keep more; starts: four processes do so in a warm-up only. */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10 };
+enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10, PIECE = 25 * 4096 };
 
 static size_t kept, units, units_all = 600, pause_every = 1;
 static long pause_ns = PAUSE_NS;
@@ -141,6 +142,40 @@ static void share(void)
 	kept += EACH;
 }
 
+static __attribute__((noinline)) void map_one(void)
+{
+	void **p = got(mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	list[kept / PIECE] = memset(p, 1, PIECE);
+	kept += PIECE;
+}
+
+/* Address space that is given back now and then, far more of it than what stays. */
+static void reserve(size_t i)
+{
+	enum { TURNS_KEPT = 23, BYTES = 26 << 20 };
+	static void *space[TURNS_KEPT];
+	for (size_t k = 0; i && i % TURNS_KEPT == 0 && k < TURNS_KEPT; k++)
+		munmap(space[k], BYTES);
+	space[i % TURNS_KEPT] =
+		got(mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+}
+
+/* Half-way all that is there moves, and what comes is mapped by another line. */
+static void move(size_t i)
+{
+	list = got(realloc(list, (units_all + 1) * sizeof(*list)));
+	if (i < units_all / 2) {
+		map_one();
+		return;
+	}
+	const size_t before = i == units_all / 2 ? kept / PIECE : 0;
+	for (size_t k = 0; k < before; k++)
+		munmap(list[k], PIECE);
+	kept -= before * PIECE;
+	for (size_t k = 0; k < before + 1; k++)
+		map_one();
+}
+
 /* The parent waits for four children, which go on as if they were it. */
 static void fork_four(void)
 {
@@ -227,8 +262,6 @@ int main(int argc, char **argv)
 		pause_ns = WAIT_NS;
 	}
 	const int in_turns = !strcmp(form, "turns") || !strcmp(form, "loads"), renews = !strcmp(form, "renews");
-	if (renews || !strcmp(form, "stages"))
-		paced = false;
 	for (int i = 0; in_turns && i < TURNS; i++)
 		turn(!strcmp(form, "turns"));
 	for (size_t i = 0; !in_turns && strcmp(form, "fill") && strcmp(form, "map") && i < units_all; i++) {
@@ -248,6 +281,10 @@ int main(int argc, char **argv)
 			grow();
 		if (!strcmp(form, "shared"))
 			share();
+		if (!strcmp(form, "moves")) {
+			reserve(i);
+			move(i);
+		}
 		if (!strcmp(form, "private") || !strcmp(form, "file"))
 			map(PROT_READ | (!strcmp(form, "private") ? PROT_WRITE : 0));
 	}

@@ -75,9 +75,42 @@ static double straight(double x)
 {
 	return 10 + 60 * x;
 }
+static double late_stages(double x)
+{
+	return 38 * floor(4 * x + 0.5);
+}
+static double six_stages(double x)
+{
+	return 100 + 38 * floor(6 * x + 0.25);
+}
+static double many_stages(double x)
+{
+	return 38 * floor(20 * x);
+}
+static double in_large_pieces(double x)
+{
+	return 10 + 4 * floor(15 * x);
+}
+static double noisy(double x)
+{
+	return 10 + 60 * x + 0.5 * sin(1000 * x * x);
+}
+static double held_up(double x)
+{
+	return 10 + 60 * x + 4 * sin(4 * 6.2831853 * x) / 6.2831853;
+}
 static double freed_at_the_end(double x)
 {
 	return x < 0.95 ? stages(x) : 1;
+}
+
+/* `of` says so though a line through the points is certain. */
+static bool at_pace(double (*mib)(double x), unsigned jumps)
+{
+	struct growth g = of(mib), line = growth_of(xs, ys, POINTS);
+	CHECK(growth_is_steady(&line) && line.certainty == CERTAINTY_HIGH);
+	return g.kind == GROWTH_LINEAR && g.certainty == CERTAINTY_MEDIUM && g.jumps == jumps &&
+	       near(g.rate, jumps * 38 * MIB / (5 * POINTS));
 }
 
 TEST(a_block_that_doubles_grows_by_what_is_put_into_it)
@@ -107,6 +140,23 @@ TEST(stages_that_leave_the_same_grow)
 	CHECK(near(g.bytes, 3 * 38 * MIB) && near(g.rate, 4 * 38 * MIB / (5 * POINTS)) && g.moved == 0);
 	g = of(freed_at_the_end);
 	CHECK(growth_is_steady(&g) && g.jumps == 3);
+}
+
+TEST(stages_on_a_line_are_bursts_all_the_same)
+{
+	CHECK(at_pace(late_stages, 4));
+	CHECK(at_pace(six_stages, 6));
+}
+
+TEST(a_line_in_pieces_is_a_line)
+{
+	static double (*const shapes[])(double) = { many_stages, in_large_pieces, noisy, held_up };
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		struct growth g = of(shapes[i]);
+		CHECK_EQ(g.kind, GROWTH_LINEAR);
+		CHECK_EQ(g.certainty, CERTAINTY_HIGH);
+		CHECK_EQ(g.jumps, 0);
+	}
 }
 
 TEST(bursts_that_are_no_growth)
