@@ -121,7 +121,7 @@ WHEELS    = $(B)/wheel
 ZIG       = $(firstword $(wildcard build/venv-wheel/lib/python3*/site-packages/ziglang/zig))
 wheel: setup-wheel
 	@$(MAKE) --no-print-directory $(WHEEL_MACHINES:%=wheel-%)
-setup-wheel: ; $(SETUP) wheel
+setup-wheel: ; $(SETUP) wheel page
 wheel-%: manual
 	@[ -n '$(ZIG)' ] && [ -e build/wheel/$*/root/.complete ] || { echo 'memtrace: make setup-wheel brings the compiler and the libraries' >&2; exit 1; }
 	@ZIG_GLOBAL_CACHE_DIR='$(WHEELS)/cache' ZIG_LOCAL_CACHE_DIR='$(WHEELS)/cache' \
@@ -290,9 +290,10 @@ deb: setup-deb
 	$(SAY)git archive --prefix='memtrace-$(VERSION)/' HEAD | tar -x -C '$(B)/deb'
 	@cp -r packaging/debian '$(B)/deb/memtrace-$(VERSION)/debian'
 	@scripts/debian-changelog >'$(B)/deb/memtrace-$(VERSION)/debian/changelog'
-	$(SAY)cd '$(B)/deb/memtrace-$(VERSION)' && env -u MAKEFLAGS -u MAKELEVEL -u B dpkg-buildpackage -b -us -uc >../log 2>&1 || { tail -20 ../log >&2; exit 1; }
+	$(SAY)modules=$(call FULL,$(PAGE_MODULES)) && cd '$(B)/deb/memtrace-$(VERSION)' && \
+		env -u MAKEFLAGS -u MAKELEVEL -u B PAGE_MODULES="$$modules" dpkg-buildpackage -b -us -uc >../log 2>&1 || { tail -20 ../log >&2; exit 1; }
 	@ls '$(B)'/deb/memtrace_*.deb | sed 's/^/  /'
-setup-deb: ; $(SETUP) deb
+setup-deb: ; $(SETUP) deb page
 
 clean:
 	@[ ! -d '$(B)' ] || find '$(B)' -mindepth 1 -maxdepth 1 ! -name 'venv*' ! -name page -exec rm -rf {} +

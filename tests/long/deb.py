@@ -3,8 +3,10 @@
 # serial
 # timeout: 3600
 import glob
+import gzip
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -38,6 +40,18 @@ def case_holds_multiarch_paths():
     for name in ("usr/bin/memtrace", "usr/lib/%s/libmemtrace.so" % triplet, "usr/include/memtrace.h", "usr/share/man/man1/memtrace-report.1.gz",
                  "usr/share/bash-completion/completions/memtrace", "usr/share/zsh/vendor-completions/_memtrace", "usr/share/fish/vendor_completions.d/memtrace.fish"):
         mt.check("./" + name + "\n" in listing, "%s is not in %s" % (name, listing))
+
+
+def case_writes_pages_with_scripts():
+    if not os.path.isdir(os.path.join(mt.TOP, "build/page/node_modules/uplot")):
+        mt.skip("npm's packages for the page are not installed (make setup-page)")
+    folder = mt.scratch("unpacked")
+    mt.equal(mt.execute(["dpkg-deb", "-x", package(), folder]).status, 0)
+    for name, opened in (("usr/bin/memtrace", open), ("usr/share/doc/memtrace/page.notices.gz", gzip.open)):
+        with opened(os.path.join(folder, name), "rb") as file:
+            content = file.read()
+        for package_of_npm in (b"uplot", b"d3-flame-graph"):
+            mt.check(re.search(b"^%s [0-9.]+ \\(.*\\)\n" % package_of_npm, content, re.M), "%s is not in %s" % (package_of_npm, name))
 
 
 def case_used_in_a_fresh_root():
