@@ -10,7 +10,7 @@
 #include <string.h>
 #include <uthash.h>
 
-struct frame_text {
+struct frame_line {
 	const struct frame *frame;
 	char *text;
 	size_t bytes;
@@ -18,9 +18,9 @@ struct frame_text {
 };
 
 /* NULL: no memory. */
-static const struct frame_text *text_of(struct export *x, const struct frame *frame)
+static const struct frame_line *text_of(struct export *x, const struct frame *frame)
 {
-	struct frame_text *texts = x->state, *t;
+	struct frame_line *texts = x->state, *t;
 	HASH_FIND_PTR(texts, &frame, t);
 	if (t || !(t = calloc(1, sizeof(*t))))
 		return t;
@@ -56,7 +56,7 @@ static int print_stack(struct export *x, const struct export_stack *s)
 	int e = json_print_members(json_head(s));
 	print(",\"stack\":[");
 	for (size_t i = 0; i < s->count && e == 0; i++) {
-		const struct frame_text *t = text_of(x, s->frames[i]);
+		const struct frame_line *t = text_of(x, s->frames[i]);
 		if (!t)
 			return error_memory();
 		print_as_is(",", i > 0);
@@ -68,7 +68,7 @@ static int print_stack(struct export *x, const struct export_stack *s)
 
 static int close_ndjson(struct export *x)
 {
-	struct frame_text *texts = x->state, *t, *next;
+	struct frame_line *texts = x->state, *t, *next;
 	HASH_ITER(hh, texts, t, next)
 	{
 		HASH_DEL(texts, t);
