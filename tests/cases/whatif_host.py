@@ -63,7 +63,7 @@ def case_wrong_settings(setting, said):
 
 def case_a_replay_that_does_not_agree():
     """malloc_trim() of the program itself is no call that a trace has: what it gave back is still there in the replay."""
-    trace = mt.shimmed([mt.program("keepers"), "given", "6", "20", "2"]).trace.settle()
+    trace = mt.shimmed([mt.program("keepers"), "given", "12", "40", "4"]).trace.settle()
     heap = trace.json("whatif", "--host", "malloc_trim")["heap"]
     mt.equal((heap["trust"], heap["settings"]), ("nothing", []))
     mt.check(heap["off"] > 0.25 and heap["at_end"]["replayed_bytes"] > 5 * heap["at_end"]["sampled_bytes"], heap["at_end"])
