@@ -248,7 +248,7 @@ static void dump_process(const struct process *p)
 	end();
 	if (p->address_limit || p->data_limit || p->shm_used)
 		dump_limits(p);
-	if (p->recorded_ticks || p->stopped_ticks || p->stops)
+	if (p->recorded_ticks || process_was_stopped(p))
 		dump_recorded(p);
 	if (p->fork_node)
 		dump_fork(p);

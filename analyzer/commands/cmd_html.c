@@ -108,6 +108,8 @@ static int html_redacted(struct html_options *o)
 		o->common.shown = "redacted.tar.zst";
 		e = selection_answer(o, html);
 		unlink(path);
+	} else {
+		options_free(&o->common);
 	}
 	rmdir(folder);
 	free(path);

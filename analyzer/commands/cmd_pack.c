@@ -1,4 +1,4 @@
-/* memtrace pack: a trace as one file that is safe to attach. */
+/* memtrace pack: traces as one file that every command reads; with --redact one that is safe to attach. */
 #include "analyzer/commands/cmd_symbolize.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/reader/reader.h"
