@@ -103,14 +103,11 @@ static int judge(struct line *l, struct selection *v)
 {
 	struct report r = { .brief = true };
 	int e = report_make(&r, v, 0);
-	json_t *all = e < 0 ? NULL : report_json(&r);
-	const char *kind =
-		json_string_value(json_object_get(json_array_get(json_object_get(all, "verdicts"), 0), "kind"));
-	const char *status = json_string_value(json_object_get(all, "status"));
-	l->verdict = strdup(kind ? kind : status ? status : "");
-	for (char *c = l->verdict; c && *c; c++)
-		*c = *c == '_' ? ' ' : *c;
-	json_decref(all);
+	if (e >= 0) {
+		const struct verdicts *found = &r.analysis.diagnosis->verdicts;
+		l->verdict =
+			strdup(found->held_count ? verdict_title(found->held[0].kind) : status_name(found->status));
+	}
 	report_fini(&r);
 	return e;
 }
