@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, STAGE = 380, TURNS = 10, PIECE = 25 * 4096 };
+enum { EACH = 100000, FILLS = 600000, PAUSE_NS = 8000000, WAIT_NS = 60000000, READ_NS = 300000, STAGE = 380, TURNS = 10, PIECE = 25 * 4096 };
 
 static size_t kept, units, units_all = 600, pause_every = 1;
 static long pause_ns = PAUSE_NS;
@@ -249,8 +249,10 @@ int main(int argc, char **argv)
 	if (!strcmp(form, "dozes"))
 		units_all = 2700;
 	if (!strcmp(form, "fill") || !strcmp(form, "works"))
-		for (; units < 600; units++)
+		for (; units < 600; units++) {
 			keep(EACH);
+			nanosleep(&(struct timespec){ .tv_nsec = READ_NS }, NULL);
+		}
 	if (!strcmp(form, "map"))
 		fill();
 	units = 0;
