@@ -15,7 +15,7 @@ import mt
 
 TOOLS = ("sh awk sed grep cut tail du dirname basename readlink env mkdir rm sleep flock timeout tr cat touch find cp chmod ls head sort true").split()
 PACKAGES = "gcc make libc6-dev libdw-dev libzstd-dev zlib1g-dev libjansson-dev libiberty-dev uthash-dev".split()
-OF_CHECK = "g++ binutils libunwind-dev redis-server nodejs libdebuginfod-dev".split()
+OF_CHECK = "g++ binutils libunwind-dev redis-server nodejs libdebuginfod-dev zstd".split()
 
 # Each finds the machine's folder in $MACHINE.
 STANDINS = {
@@ -292,6 +292,14 @@ def case_what_pip_would_download(kind, requirement):
 def make(folder, *arguments, env=None):
     env = {k: v for k, v in (env or os.environ).items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CC", "CFLAGS", "B", "VENV", "VENV_GPU")}
     return mt.execute(["make", "-C", folder, *arguments], env=env, timeout=100)
+
+
+def case_npm_s_packages_run_on_debian_12():
+    """Whose node is 18."""
+    with open(os.path.join(mt.TOP, "page/package-lock.json"), encoding="utf-8") as file:
+        packages = json.load(file)["packages"]
+    least = {name: int(re.search(r">=\s*(\d+)", one["engines"]["node"])[1]) for name, one in packages.items() if "node" in one.get("engines", {})}
+    mt.check(len(least) > 20 and max(least.values()) <= 18, "%s" % {name: n for name, n in least.items() if n > 18})
 
 
 def case_help():

@@ -1,4 +1,5 @@
 """The host's figures on the first screen: beside the books of tests/programs/libbooks.c, and what /proc said."""
+import json
 import os
 import re
 
@@ -15,7 +16,7 @@ NO_LINE = "", 0           # in the books: of a thread that runs no Python
 LEAST_SHARE = 200         # of the total: what all others have is no row if it is less
 SAMPLED_NS = 1200000000   # the recorder's looks, and ours
 KERNEL_SHARE = 0.01       # of a machine: what other programs may do between two of our looks, 20 a second
-MACHINE = {"free": ("MemFree",), "kernel": ("Slab", "KernelStack", "PageTables", "Percpu"), "page cache": ("Cached", "Buffers", "SwapCached")}
+FREE, KERNEL, CACHED = ("MemFree",), ("Slab", "KernelStack", "PageTables", "Percpu"), ("Cached", "Buffers", "SwapCached")
 
 
 def minus(a, b):
@@ -106,7 +107,9 @@ class Host(Claims):
         if limit:
             bounds.update(self.of_cgroup(at_ns, limit))
         else:
-            bounds.update({name: [n + s for n, s in zip(done.watch.machine(fields), (-others, others))] for name, fields in MACHINE.items()})
+            looks = done.watch.machine
+            spans = {"free": looks(FREE), "kernel": looks(KERNEL), "page cache": minus(looks(CACHED), looks(("Shmem",)))}  # which is cached, too
+            bounds.update({name: (low - others, high + others) for name, (low, high) in spans.items()})
             bounds["mapped files"] = 0, max(done.watch.machine(("Mapped",))) + others
             bounds["other processes"] = 0, max(done.watch.machine(("AnonPages",))) + others
         bounds["smaller parts"] = 0, 11 * 0.002 * total
@@ -121,7 +124,7 @@ class Host(Claims):
 
     def of_cgroup(self, at_ns, limit):
         """{row: (least, most)} by what the kernel said of the cgroup at about that moment; three rows are its private memory."""
-        looks, span = self.done.watch, (at_ns - SAMPLED_NS, at_ns + SAMPLED_NS)
+        looks, span = self.done.watch, (self.looked_closely(at_ns), at_ns + SAMPLED_NS)
         group = {name: looks.of_cgroup(name, *span) for name in ("anon", "file", "shmem", "kernel", "used")}
         files, shared, private = (looks.sum_of(name, *span) for name in ("Pss_File", "Pss_Shmem", "Pss_Anon"))
         cache = minus(group["file"], group["shmem"])
@@ -135,6 +138,13 @@ class Host(Claims):
                   "page cache": minus(cache, files), "free": minus((limit, limit), group["used"]), "other processes": minus(group["anon"], private),
                   "unexplained": (-limit // 100, limit // 100), **dict.fromkeys(own, (0, private[1]))}
         return {name: (low - SLACK, high + SLACK) for name, (low, high) in bounds.items()}
+
+    def looked_closely(self, at_ns):
+        """When the recorder saw the processes' shares as of that moment; on a busy machine that is longer ago than it means to."""
+        lines = map(json.loads, self.done.trace.tool("dump", "--samples", "--json").out.splitlines())
+        latest = {one["pid"]: one["mono_ns"] for one in lines
+                  if one["record"] == "sample" and one["kind"] == "process" and "pss_anon" in one["fields"] and one["mono_ns"] <= at_ns}
+        return min([at_ns - SAMPLED_NS, *(latest[pid] for pid in self.done.watch.of_process if pid in latest)])
 
     def part_used(self, at_ns, total, limit):
         """What can't give way: of a cgroup all but pages of files, of the machine all but what the kernel calls available."""
