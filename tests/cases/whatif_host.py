@@ -48,7 +48,7 @@ def case_all_of_them():
     peaks = [float(row[-1]) for row in rows[1:]]
     mt.equal(peaks, sorted(peaks), "peaks")
     for name in ("MALLOC_ARENA_MAX=1", "malloc_trim", "jemalloc", "mimalloc"):
-        installed = name not in heaps.LIBRARIES or os.path.exists("/usr/lib/x86_64-linux-gnu/" + heaps.LIBRARIES[name])
+        installed = name not in heaps.LIBRARIES or os.path.exists(os.path.join(heaps.FOLDER, heaps.LIBRARIES[name]))
         mt.equal([name] in [row[:-1] for row in rows], installed, "%s is a row: %s" % (name, done.out))
 
 

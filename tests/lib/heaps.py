@@ -4,7 +4,9 @@ import os
 import mt
 
 KINDS = ("arenas", "spike", "large", "handed", "vectors", "mixed")
-LIBRARIES = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
+FOLDER = "/usr/lib/x86_64-linux-gnu"
+MIMALLOC = next((name for name in ("libmimalloc.so.2", "libmimalloc.so.3") if os.path.exists(os.path.join(FOLDER, name))), "libmimalloc.so.2")
+LIBRARIES = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": MIMALLOC}
 PAUSE_MS = 700  # twice in each run, so that a sample falls in it
 
 
