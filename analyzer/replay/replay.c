@@ -27,7 +27,7 @@ struct driver_call {
 
 /* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
 struct live {
-	uint64_t addr;
+	uint64_t addr, bytes, requested; /* as recorded */
 	UT_hash_handle hh;
 	struct pool_block *blocks[];
 };
@@ -101,6 +101,7 @@ struct track {
 	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
+	uint64_t used, requested;   /* of all that is live, as recorded */
 	uint32_t capture;           /* whose pool it was for that is being served, or was last */
 	uint32_t capturing;         /* in which it was made; 0 = none */
 	bool failed, failed_beside; /* the failure that the query names is over */
@@ -212,7 +213,8 @@ static uint64_t run_take(void *arg, uint64_t at, uint64_t bytes)
 static uint64_t run_reserve(void *arg, uint64_t bytes)
 {
 	struct track *t = arg;
-	struct driver_call *d = find_call(t, CALL_RESERVE, 0, bytes);
+	/* the size depends on the device's, which may not be known */
+	struct driver_call *d = find_call(t, CALL_RESERVE, 0, t->pools[0].driver.device_bytes ? bytes : 0);
 	if (!d) {
 		t->torn = true;
 		return RANGES;
@@ -842,12 +844,25 @@ static uint64_t stream_of_refused(struct track *t, struct cuda_pool_request r)
 	return t->streams[0];
 }
 
+/* What the program has then, whatever the replay says of it. */
+static void put_live(struct track *t, struct live *l)
+{
+	struct replay_track *f = facts_of(t);
+	struct live *old;
+	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
+	t->used += l->bytes - (old ? old->bytes : 0);
+	t->requested += l->requested - (old ? old->requested : 0);
+	f->most_used = higher(f->most_used, t->used);
+	f->most_requested = higher(f->most_requested, t->requested);
+	free(old);
+}
+
 static int request(struct track *t, const struct mt_event *s, const struct mt_ext_device *x, struct replay_moment *at)
 {
 	struct replay_track *f = facts_of(t);
 	const bool refused = s->kind == MT_DEVICE_FAIL;
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
-	struct live *l = calloc(1, sizeof(*l) + t->pass->pools * sizeof(l->blocks[0])), *old;
+	struct live *l = calloc(1, sizeof(*l) + t->pass->pools * sizeof(l->blocks[0]));
 	struct cuda_pool_request r = {
 		.bytes = bytes, .stream = x->stream, .capturing = x->capture, .rounded = !refused && !x->other
 	};
@@ -879,8 +894,9 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	note_stream(t, x->stream);
 	e = learn_stream(t, s->addr, x->stream);
 	l->addr = s->addr;
-	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
-	free(old);
+	l->bytes = s->size;
+	l->requested = bytes;
+	put_live(t, l);
 	return e;
 }
 
@@ -945,6 +961,8 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 	for (size_t i = 0; i < pass->pools; i++)
 		if (l->blocks[i] && !t->pools[i].ended)
 			cuda_pool_give_back(t->pools[i].pool, l->blocks[i]);
+	t->used -= l->bytes;
+	t->requested -= l->requested;
 	HASH_DEL(t->live, l);
 	free(l);
 	return 0;
@@ -1021,7 +1039,7 @@ static void begin_again(struct replay *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
 		struct replay_track *f = &out->tracks[i];
-		f->requests = f->refused = f->unknown_sizes = 0;
+		f->requests = f->refused = f->unknown_sizes = f->most_used = f->most_requested = 0;
 		f->differs = (struct replay_moment){ 0 };
 		f->run = (struct replay_outcome){ 0 };
 		f->segments->learnt = false;

@@ -128,30 +128,62 @@ def case_a_neighbour_on_the_card():
     mt.equal(pool["outside_bytes"], (300 + 2 * replays.CONTEXT) << 20, "beside the pool")
 
 
-def case_a_trace_that_was_cut_off():
-    """What is left of it is replayed; what a whole trace would have said is not claimed."""
-    whole = run(None, ROOM, traced=True)
+def cut_off(trace):
+    """A copy that ends in the middle of its events, and what whatif --json says of it."""
     path = os.path.join(mt.scratch("cut"), "trace")
-    shutil.copytree(whole.trace.path, path)
+    shutil.copytree(trace.path, path)
     file = max((os.path.join(path, name) for name in os.listdir(path) if name.endswith(".trace")), key=os.path.getsize)
-    size = os.path.getsize(file)
+    size, whole = os.path.getsize(file), whatif(trace)["requests"]
     for percent in range(70, 20, -2):  # its end is the call tree and what goes when the program ends
         os.truncate(file, size * percent // 100)
-        done = mt.execute([mt.MEMTRACE, "whatif", "--json", "--force", path])
+        done = mt.execute([mt.MEMTRACE, "whatif", "--json", "--force", "--alloc-conf", EXPANDABLE, path])
         mt.equal(done.status, 0, "status: %s" % done.err)
-        pools = json.loads(done.out)["pools"]
-        if not pools or pools[0]["requests"] < whole.said["requests"]:
-            break
+        said = json.loads(done.out)
+        if said["pools"] and said["pools"][0]["requests"] < whole:
+            return path, said
+    mt.fail("nothing of it can be cut off")
+
+
+def case_a_trace_that_was_cut_off():
+    """What is left is replayed, and all answers are those of a run that ended there; the screen says that there was more."""
+    path, said = cut_off(run(None, ROOM, traced=True).trace)
+    pool, = said["pools"]
+    mt.equal((said["complete"], pool["differs"]), (False, None))
+    real = run(EXPANDABLE, ROOM, words=("--requests", str(pool["requests"]))).said
+    mt.equal(real["requests"], pool["requests"], "requests of a run that ends there")
+    mt.equal(replays.figures(pool["settings"][0]), replays.figures(real), "under another setting")
     mt.equal(mt.execute([mt.MEMTRACE, "whatif", path]).status, 3, "status without --force")
-    mt.check(pools and pools[0]["requests"] < whole.said["requests"], "requests that are not there: %s" % pools)
-    mt.check(pools[0]["differs"] is None or not pools[0]["settings"], "settings of a run that is not known")
+    text = mt.execute([mt.MEMTRACE, "whatif", "--force", path]).out
+    mt.check(text.startswith("INCOMPLETE: what is left is replayed"), text)
+    whole = run(None, ROOM, traced=True).trace
+    mt.equal((whole.json("whatif")["complete"], "INCOMPLETE" in whole.tool("whatif").out), (True, False), "of the whole trace")
+
+
+def case_a_folded_trace():
+    """Pairs are missing, so nothing is said of other settings; what was asked for at once is known even so, as PyTorch counted it."""
+    whole = run(None, ROOM, traced=True)
+    path = os.path.join(mt.scratch("folded"), "trace")
+    shutil.copytree(whole.trace.path, path)
+    trace = mt.fold(mt.Trace(path))
+    said = trace.json("whatif")
+    pool, = said["pools"]
+    mt.equal((said["folded"], said["complete"]), (True, True))
+    mt.check(pool["requests"] < whole.said["requests"], "nothing was folded: %s" % pool)
+    mt.equal((pool["settings"], pool["run"], pool["differs"] is None), ([], None, False), "what a replay would have said")
+    mt.equal([pool[name] for name in ("most_used_bytes", "most_requested_bytes")],
+             [whole.said[name] for name in ("most_used_bytes", "most_requested_bytes")], "at any one time")
+    text = trace.tool("whatif").out
+    mt.check("the disk limit left events out of the trace, so of other settings nothing can be said" in text and "no setting can need less" in text, text)
 
 
 def case_sampled_stacks():
-    """Requests are all there; which lines made them is not."""
-    done = run(None, ROOM, traced=True, env=(("MEMTRACE_STACKS", "sample"),))
-    pool = whatif(done.trace, "--alloc-conf", EXPANDABLE)
-    mt.equal(replays.figures(pool["settings"][0]), replays.figures(run(EXPANDABLE, ROOM).said), "under another setting")
+    """Of pools all requests have stacks even so, and all answers are as of any trace."""
+    done = run(None, ROOM, traced=True, words=("--keeping", "3000000"), env=(("MEMTRACE_STACKS", "sample"),))
+    real = {words: replays.figures(run(*words).said) for words in ((None, ROOM), (EXPANDABLE, ROOM))}
+    outcome, = whatif(done.trace, "--without", "keep")["settings"]
+    mt.equal(replays.figures(outcome), real[None, ROOM], "without what it keeps")
+    outcome, = whatif(done.trace, "--without", "keep", "--alloc-conf", EXPANDABLE)["settings"]
+    mt.equal(replays.figures(outcome), real[EXPANDABLE, ROOM], "and under another setting")
 
 
 # ---- on written traces -------------------------------------------------------------------------------------------
