@@ -229,13 +229,21 @@ def case_what_is_not_modelled():
     mt.check("not modelled: backend:cudaMallocAsync" in text and "does it fit" not in text, text)
 
 
-@mt.variants(("expandable:True", "expandable is not known; known are expandable_segments,"), ("max_split_size_mb:x", "max_split_size_mb:x: no such number"),
+@mt.variants(("expandable:True", "'expandable' is not known; known are expandable_segments,"), ("max_split_size_mb:x", "max_split_size_mb:x: a number from 21 to"),
+             ("garbage_collection_threshold:7", "a number from 0 to 1"), ("", "'' is not known; known are"), ("expandable_segments", "a setting is like expandable_segments:True"),
              ("expandable_segments:yes", "expandable_segments:yes: True or False"), ("backend:cudaMallocAsync", "only the native allocator is modelled"),
              ("roundup_power2_divisions:[300:2]", "powers of two"))
 def case_wrong_settings(text, said):
     done = run(None, ROOM, traced=True).trace.tool("whatif", "--alloc-conf", text)
     mt.equal(done.status, 2, "status of --alloc-conf %s" % text)
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
+
+
+def case_a_setting_that_moves_no_block():
+    """As it may stand in a variable that is copied from a run."""
+    trace = run(None, ROOM, traced=True).trace
+    outcomes = [whatif(trace, "--alloc-conf", text + EXPANDABLE)["settings"][0] for text in ("", "pinned_use_background_threads:True,")]
+    mt.equal(*[replays.figures(outcome) for outcome in outcomes])
 
 
 def case_screen():

@@ -59,7 +59,8 @@ def case_all_of_them():
 
 @mt.variants(("MALLOC_ARENAS_MAX=2", "'MALLOC_ARENAS_MAX' is nothing that allocators know; did you mean 'MALLOC_ARENA_MAX'?"),
              ("jemaloc", "did you mean 'jemalloc'?"), ("FOO=1", "all, glibc, jemalloc"), ("/no/where.so", "/no/where.so"),
-             ("MALLOC_ARENA_MAX", "nothing that allocators know"))
+             ("MALLOC_ARENA_MAX", "nothing that allocators know"), ("", "'' is nothing that allocators know"),
+             ("GLIBC_TUNABLES=glibc.cpu.x=1:glibc.malloc.arena_mx=3", "glibc has no tunable 'glibc.malloc.arena_mx'; did you mean 'glibc.malloc.arena_max'?"))
 def case_wrong_settings(setting, said):
     done = heaps.recorded("large")[0].tool("whatif", "--host", setting)
     mt.equal((done.status, done.out), (2, ""), setting)
