@@ -97,6 +97,7 @@ struct track {
 	size_t call_count, call_room;
 	struct span *spans;
 	size_t span_count, span_room, spans_made;
+	bool any_failed; /* some span was made for a request that failed */
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
@@ -689,12 +690,13 @@ static int join_captures(struct replay_segments *g, uint32_t a, uint32_t b)
 static int pool_of(struct track *t, uint32_t capture, uint64_t addr, uint32_t *pool)
 {
 	struct replay_segments *g = facts_of(t)->segments;
-	const struct span *at = addr ? span_at(t, addr) : NULL;
+	const struct span *at;
 	size_t root;
 	int e = 0;
 	*pool = capture;
 	if (!capture && !g->capture_count)
 		return 0;
+	at = addr ? span_at(t, addr) : NULL;
 	if (at) {
 		const size_t number = at->number;
 		e = vec_reserve(g->owners, g->owner_room, number + 1);
@@ -805,7 +807,7 @@ static void note_stream(struct track *t, uint64_t stream)
 static int learn_stream(struct track *t, uint64_t addr, uint64_t stream)
 {
 	struct replay_segments *g = facts_of(t)->segments;
-	struct span *s = span_at(t, addr);
+	struct span *s = t->any_failed ? span_at(t, addr) : NULL;
 	if (!s || !s->failed)
 		return 0;
 	s->failed = false;
@@ -825,7 +827,7 @@ static const struct owner *owner_of_failed(struct track *t)
 	struct span *s = made ? span_at(t, made->addr) : NULL;
 	if (!s)
 		return NULL;
-	s->failed = true;
+	s->failed = t->any_failed = true;
 	return s->number < g->owner_room && g->owners[s->number].has_stream ? &g->owners[s->number] : NULL;
 }
 
