@@ -543,10 +543,16 @@ static int look_ahead(const struct replay *replay, struct selection *v, struct q
 	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v, false) : 0;
 }
 
+static void show_progress(double done, uint64_t events)
+{
+	output_progress_of("replaying", events, "events", done);
+}
+
 static int answer(struct replay *replay, struct reader *r, struct selection *v, struct question *q)
 {
 	struct replay_query query = { .no_files = v->options->no_debug_files, .on_progress = output_progress };
 	int e = replay_run(replay, r, &query);
+	query.on_progress = show_progress;
 	query.cases = q->cases;
 	query.case_count = q->count;
 	if (!e)
