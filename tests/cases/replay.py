@@ -58,6 +58,13 @@ def case_other_requests(option, words, keeping):
     mt.check(replays.figures(pool["run"]) != replays.figures(real), "it makes no difference")
 
 
+def case_a_change_takes_little_memory():
+    """Stacks with frames of Python have numbers above 2^31."""
+    trace = run(None, ROOM, traced=True, words=("--keeping", "3000000")).trace
+    done = mt.execute(["sh", "-c", 'ulimit -v 1500000; exec "$0" whatif --without keep "$1"', mt.MEMTRACE, trace.path])
+    mt.equal((done.status, done.err), (0, ""), "within 1.5 GB of addresses")
+
+
 def case_a_larger_batch():
     """Twice the batch: what a real run of it needed lies between what whatif says."""
     traced, real = replays.batches(32, traced=True), replays.batches(64).said
