@@ -14,6 +14,18 @@
 
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
 #define MOST_STREAMS  64           /* that one request which failed may be of */
+#define MOST_ON_TAPE  (1u << 19)   /* events: 36 MiB */
+
+/* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
+ * read the trace again, most of which may be about the heap. */
+struct replay_tape {
+	struct taped {
+		uint32_t process;
+		struct mt_event slots[2];
+	} *list;
+	size_t count, room;
+	bool whole; /* there are no others */
+};
 
 /* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
  * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
@@ -97,7 +109,7 @@ struct track {
 	size_t call_count, call_room;
 	struct span *spans;
 	size_t span_count, span_room, spans_made;
-	bool any_failed; /* some span was made for a request that failed */
+	bool any_failed;                  /* some span was made for a request that failed */
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
@@ -972,11 +984,15 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 
 /* ---- a pass ------------------------------------------------------------------------------------------------- */
 
+static bool is_about(const struct mt_event *s)
+{
+	return s->kind >= MT_DEVICE_ALLOC && s->kind <= MT_DEVICE_INFO;
+}
+
 static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
 {
 	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
-	pass->out->folded |= s->kind == MT_FOLD;
-	if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
+	if (pass->q->only && pass->q->only->id != p->id)
 		return 0;
 	if (x->class != MT_CLASS_POOL)
 		return note_driver(pass, p, s, x);
@@ -987,16 +1003,42 @@ static int note_slot(struct pass *pass, const struct process *p, const struct mt
 	return s->kind == MT_DEVICE_INFO ? note_driver(pass, p, s, x) : 0;
 }
 
+/* A tape without room is of no use. */
+static void put_on_tape(struct replay_tape *t, const struct process *p, const struct mt_event *s)
+{
+	if (!t->whole)
+		return;
+	t->whole = t->count < MOST_ON_TAPE && !vec_reserve_raw(t->list, t->room, t->count + 1);
+	if (t->whole)
+		t->list[t->count++] = (struct taped){ p->id, { s[0], s[1] } };
+}
+
+static int note_step(struct pass *pass, const struct reader_step *step, bool taping)
+{
+	int e = 0;
+	for (size_t i = 0; i < step->count && e >= 0; i++) {
+		const struct mt_event *s = &step->slots[i];
+		pass->out->folded |= s->kind == MT_FOLD;
+		if (!is_about(s))
+			continue;
+		if (taping)
+			put_on_tape(pass->out->tape, step->process, s);
+		e = note_slot(pass, step->process, s);
+	}
+	return e;
+}
+
+/* The first pass leaves the tape. */
 static int read_all(struct pass *pass, struct reader *r)
 {
+	const bool taping = !pass->out->tape;
 	struct reader_step step;
 	int e;
+	if (taping && !(pass->out->tape = calloc(1, sizeof(*pass->out->tape))))
+		return error_memory();
+	pass->out->tape->whole |= taping;
 	while ((e = reader_next(r, &step)) > 0) {
-		const bool wanted =
-			step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
-		for (size_t i = 0; wanted && i < step.count && e >= 0; i++)
-			if (step.slots[i].kind != MT_EXT)
-				e = note_slot(pass, step.process, &step.slots[i]);
+		e = step.what == READER_EVENTS ? note_step(pass, &step, taping) : 0;
 		if (e < 0)
 			break;
 		if (pass->q->on_progress) {
@@ -1004,6 +1046,18 @@ static int read_all(struct pass *pass, struct reader *r)
 			pass->q->on_progress(done.done, done.events);
 		}
 	}
+	if (!pass->out->tape->whole) {
+		free(pass->out->tape->list);
+		*pass->out->tape = (struct replay_tape){ 0 };
+	}
+	return e;
+}
+
+static int play_tape(struct pass *pass, const struct replay_tape *t)
+{
+	int e = 0;
+	for (size_t i = 0; i < t->count && e >= 0; i++)
+		e = note_slot(pass, reader_process(pass->first, t->list[i].process), t->list[i].slots);
 	return e;
 }
 
@@ -1025,12 +1079,15 @@ static void finish(struct pass *pass)
 	free(pass->processes);
 }
 
+/* `r` NULL: from the tape. */
 static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q,
 		    size_t pools)
 {
-	struct pass pass = { .first = first, .out = out, .q = q, .process_count = reader_processes(r), .pools = pools };
+	struct pass pass = {
+		.first = first, .out = out, .q = q, .process_count = reader_processes(first), .pools = pools
+	};
 	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
-	int e = pass.processes ? read_all(&pass, r) : error_memory();
+	int e = !pass.processes ? error_memory() : r ? read_all(&pass, r) : play_tape(&pass, out->tape);
 	if (pass.processes)
 		finish(&pass);
 	return e;
@@ -1081,8 +1138,8 @@ static void keep_pools(struct replay *out)
 /* Another pass over the trace. */
 static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t pools)
 {
-	struct reader *r;
-	int e = reader_open_again(&r, first);
+	struct reader *r = NULL;
+	int e = out->tape->whole ? 0 : reader_open_again(&r, first);
 	if (e)
 		return e;
 	begin_again(out);
@@ -1163,5 +1220,8 @@ void replay_fini(struct replay *r)
 	for (size_t i = 0; i < r->count; i++)
 		free_facts(&r->tracks[i]);
 	free(r->tracks);
+	if (r->tape)
+		free(r->tape->list);
+	free(r->tape);
 	*r = (struct replay){ 0 };
 }
