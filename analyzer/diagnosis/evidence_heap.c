@@ -32,7 +32,7 @@ static bool is_affordable(const struct diagnosis *x, const struct process *p)
 	return once * (MOST_OWN + TRIED) <= MOST_SECONDS;
 }
 
-/* When the process was looked at last, so that it is no matter what it freed to end; malloc_trim is behind all calls. */
+/* When the process was looked at last, whatever it freed to end; malloc_trim comes behind all calls. */
 static uint64_t gain(const struct heap_replay *r, const struct heap_setting *s, const struct heap_outcome *o)
 {
 	size_t at = r->plan.point_count - 1;
