@@ -308,7 +308,7 @@ enum { EVIDENCE_HEAP_SETTINGS = 8 };
 struct evidence_heap_setting {
 	const char *name; /* "MALLOC_ARENA_MAX=2" */
 	bool helps;
-	uint64_t less; /* resident at the end than in the run; 0 where it does not help */
+	uint64_t less; /* resident at the end than in the run */
 	double time;   /* in malloc, as a part of the run's */
 };
 
