@@ -77,6 +77,7 @@ struct question {
 	 * much work */
 	uint64_t *least;
 	size_t least_count; /* of each pool */
+	bool complete;      /* nothing is known to be missing of the trace, but for what was folded */
 };
 
 static uint64_t least_of(const struct question *q, const struct replay *r, const struct replay_track *t, size_t number)
@@ -265,16 +266,27 @@ static int by_use(const void *a, const void *b)
 }
 
 /* Why blocks may be missing, or NULL. */
-static const char *missing_text(const struct replay *r, const struct process *p)
+static const char *missing_text(const struct replay *r, const struct process *p, const struct question *q)
 {
-	return r->folded                            ? "the disk limit left events out of the trace"
-	       : p->lost_events || p->skipped_slots ? "events were lost"
-						    : NULL;
+	return p->lost_events || p->skipped_slots ? "events were lost"
+	       : !q->complete                     ? "part of the trace is missing"
+	       : r->folded                        ? "the disk limit left events out of the trace"
+						  : NULL;
 }
 
-static void print_differs(const struct selection *v, const struct replay *r, const struct replay_track *t)
+/* Folding keeps what is live when a pool has most, so this holds even so; where a free is missing it may not. */
+static void print_asked(const struct replay_track *t, const struct question *q)
 {
-	const char *missing = missing_text(r, t->process);
+	if (q->complete)
+		output_fit_line(STYLE_NONE,
+				output_format("  asked for at any one time: at most %s; no setting can need less",
+					      BYTES(t->most_requested)));
+}
+
+static void print_differs(const struct selection *v, const struct replay *r, const struct replay_track *t,
+			  const struct question *q)
+{
+	const char *missing = missing_text(r, t->process, q);
 	char *place = place_of(v, t->process, &t->differs);
 	output_fit_line(
 		STYLE_BAD,
@@ -283,6 +295,7 @@ static void print_differs(const struct selection *v, const struct replay *r, con
 			      DURATION(t->differs.ns)));
 	output_fit_line(STYLE_BAD, output_format("  %s%sof other settings nothing can be said", missing ? missing : "",
 						 missing ? ", so " : ""));
+	print_asked(t, q);
 	free(place);
 }
 
@@ -366,6 +379,12 @@ static char *framework_text(const struct framework *f)
 			     framework_name(f->kind));
 }
 
+static void print_missing(const struct question *q)
+{
+	if (!q->complete)
+		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
+}
+
 static void print_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
 			const struct question *q)
 {
@@ -380,7 +399,7 @@ static void print_track(const struct selection *v, const struct replay *r, const
 	output_fit_line(STYLE_NONE, output_format("  %s", framework ? framework : ""));
 	free(framework);
 	if (t->differs.request) {
-		print_differs(v, r, t);
+		print_differs(v, r, t, q);
 		return;
 	}
 	output_fit_line(STYLE_NONE,
@@ -399,9 +418,7 @@ static void print_track(const struct selection *v, const struct replay *r, const
 	if (q->changes[0])
 		print_changed(t, q);
 	else
-		output_fit_line(STYLE_NONE,
-				output_format("  asked for at any one time: at most %s; no setting can need less",
-					      BYTES(t->run.figures.most_requested)));
+		print_asked(t, q);
 }
 
 static json_t *json_moment(const struct selection *v, const struct replay_track *t, const struct replay_moment *m)
@@ -472,13 +489,16 @@ static json_t *json_track(const struct selection *v, const struct replay *r, con
 	json_object_set_new(o, "requests_refused", json_bytes(t->refused));
 	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
 	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
+	json_object_set_new(o, "most_used_bytes", t->unmodelled ? json_null() : json_bytes(t->most_used));
+	json_object_set_new(o, "most_requested_bytes", t->unmodelled ? json_null() : json_bytes(t->most_requested));
 	json_object_set_new(o, "not_modelled", t->unmodelled ? json_text(t->unmodelled) : json_null());
 	json_object_set_new(o, "framework", json_text(framework_name(t->framework.kind)));
 	json_object_set_new(o, "framework_version",
 			    *t->framework.version ? json_text(t->framework.version) : json_null());
 	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
-	json_object_set_new(o, "run", json_outcome(v, q, t, NULL, &t->run, least_of(q, r, t, 0)));
-	for (size_t i = 0; i < q->count && !t->differs.request && !t->unmodelled; i++)
+	const bool known = !t->differs.request && !t->unmodelled;
+	json_object_set_new(o, "run", known ? json_outcome(v, q, t, NULL, &t->run, least_of(q, r, t, 0)) : json_null());
+	for (size_t i = 0; i < q->count && known; i++)
 		json_array_append_new(list, json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i],
 							 least_of(q, r, t, i + 1)));
 	json_object_set_new(o, "settings", list);
@@ -523,10 +543,16 @@ static int look_ahead(const struct replay *replay, struct selection *v, struct q
 	return any && !q->ahead && !q->changes[0] ? whatif_ahead_new(&q->ahead, v, false) : 0;
 }
 
+static void show_progress(double done, uint64_t events)
+{
+	output_progress_of("replaying", events, "events", done);
+}
+
 static int answer(struct replay *replay, struct reader *r, struct selection *v, struct question *q)
 {
 	struct replay_query query = { .no_files = v->options->no_debug_files, .on_progress = output_progress };
 	int e = replay_run(replay, r, &query);
+	query.on_progress = show_progress;
 	query.cases = q->cases;
 	query.case_count = q->count;
 	if (!e)
@@ -556,6 +582,9 @@ static int whatif(struct selection *v)
 	output_progress_end();
 	if (!e)
 		e = check_changes(&q, &replay, o);
+	q.complete = reader_complete(v->reader) && (!r || reader_complete(r));
+	if (!e && !v->options->json)
+		print_missing(&q);
 	json_t *list = json_array();
 	size_t shown = 0;
 	for (size_t i = 0; i < replay.count && !e; i++) {
@@ -570,10 +599,12 @@ static int whatif(struct selection *v)
 	}
 	if (!e && !shown && !v->options->json)
 		print("no blocks of PyTorch's caching allocator in %s\n",
-		      replay.folded || !reader_complete(v->reader) ? "what is left of this trace" : "this trace");
+		      replay.folded || !q.complete ? "what is left of this trace" : "this trace");
 	if (!e && v->options->json) {
 		json_t *root = json_object();
 		json_object_set_new(root, "version", json_integer(1));
+		json_object_set_new(root, "complete", json_boolean(q.complete));
+		json_object_set_new(root, "folded", json_boolean(replay.folded));
 		json_object_set(root, "pools", list);
 		e = json_print(root);
 	}

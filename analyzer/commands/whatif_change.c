@@ -2,6 +2,7 @@
 
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
+#include "analyzer/util/vec.h"
 
 #include <regex.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ struct whatif_change {
 	bool has_regex, batch, least, calls;
 	uint32_t *stacks; /* in order; NULL: not asked by stack */
 	size_t stack_count;
-	unsigned char *answers; /* by stack: enum answer */
-	uint32_t room;
+	unsigned char *answers; /* by index_of() the stack: enum answer */
+	size_t room;
 };
 
 void whatif_change_free(struct whatif_change *c)
@@ -181,27 +182,19 @@ static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 	return false;
 }
 
-static bool make_room(struct whatif_change *c, uint32_t stack)
+/* Nodes and pairs of them are numbered from 0 on: they take turns. */
+static uint32_t index_of(uint32_t stack)
 {
-	if (stack < c->room)
-		return true;
-	const uint32_t room = stack + stack / 2 + 1024;
-	unsigned char *answers = realloc(c->answers, room);
-	if (!answers)
-		return false;
-	memset(answers + c->room, UNASKED, room - c->room);
-	c->answers = answers;
-	c->room = room;
-	return true;
+	return stack << 1 | stack >> 31;
 }
 
 double whatif_factor(void *arg, const struct process *p, uint32_t node, uint32_t node2)
 {
 	struct whatif_change *c = arg;
-	const uint32_t stack = stacks_of(c->v->stacks, p, node, node2);
-	if (!make_room(c, stack))
+	const uint32_t stack = stacks_of(c->v->stacks, p, node, node2), at = index_of(stack);
+	if (vec_reserve(c->answers, c->room, at + 1ul))
 		return 1;
-	if (c->answers[stack] == UNASKED)
-		c->answers[stack] = stack_matches(c, stack) ? YES : NO;
-	return c->answers[stack] == YES ? c->factor : 1;
+	if (c->answers[at] == UNASKED)
+		c->answers[at] = stack_matches(c, stack) ? YES : NO;
+	return c->answers[at] == YES ? c->factor : 1;
 }

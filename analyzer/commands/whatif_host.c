@@ -172,7 +172,7 @@ static void print_agreement(const struct heap_replay *r)
 {
 	if (!r->looks) {
 		output_fit_line(STYLE_BAD,
-				strdup("  its memory was never sampled: how far the replay is off nobody knows"));
+				strdup("  of its memory there is no sample: how far the replay is off nobody knows"));
 		return;
 	}
 	output_fit_line(r->trust == HEAP_TRUST_FIGURES ? STYLE_NONE : STYLE_BAD,
@@ -200,6 +200,8 @@ static void print_assumptions(const struct heap_replay *r, const struct asked *a
 	if (r->other)
 		output_fit_line(STYLE_FAINT,
 				output_format("  beside heap and mappings: %s, in each of them", BYTES(r->other)));
+	if (!plan->complete)
+		output_fit_line(STYLE_BAD, strdup("  INCOMPLETE: what is left is replayed, see memtrace check"));
 	if (plan->lost || plan->folded)
 		output_fit_line(
 			STYLE_BAD,
@@ -292,6 +294,7 @@ static int print_json(const struct heap_replay *r, const struct asked *a)
 	json_object_set_new(heap, "calls", json_bytes(plan->counts.calls));
 	json_object_set_new(heap, "threads", json_integer(plan->threads));
 	json_object_set_new(heap, "live_peak_bytes", json_bytes(plan->most_live));
+	json_object_set_new(heap, "complete", json_boolean(plan->complete));
 	json_object_set_new(heap, "folded", json_bytes(plan->folded));
 	json_object_set_new(heap, "lost_events", json_bytes(plan->lost));
 	json_object_set_new(heap, "samples", json_bytes(r->looks));

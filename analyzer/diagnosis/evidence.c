@@ -2,6 +2,7 @@
 #include "analyzer/diagnosis/evidence.h"
 
 #include "analyzer/diagnosis/evidence_growth.h"
+#include "analyzer/diagnosis/evidence_heap.h"
 #include "analyzer/diagnosis/evidence_replay.h"
 #include "analyzer/diagnosis/pins.h"
 #include "analyzer/model/pool_layout.h"
@@ -588,11 +589,13 @@ static uint64_t live_lately(const struct diagnosis *x, const struct process *p, 
 	return most;
 }
 
-/* What the allocators of the traced processes kept of what was resident when each was looked at last. */
-static void set_kept(struct diagnosis *x)
+/* What the allocators of the traced processes kept of what was resident when each was looked at last. Who keeps most of
+ * it and was not forked, or NULL. */
+static const struct process *set_kept(struct diagnosis *x)
 {
 	struct evidence_host *h = &x->evidence.host;
 	const struct samples *samples = host_memory_samples(x->system);
+	const struct process *keeper = NULL;
 	uint64_t sampled = 0, most = 0;
 	h->rss_anon = h->live = h->kept = 0;
 	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++) {
@@ -615,12 +618,14 @@ static void set_kept(struct diagnosis *x)
 		if (!p->parent && kept > most) {
 			most = kept;
 			h->keeper = p->pid;
+			keeper = p;
 		}
 	}
 	if (!sampled)
 		h->rss_anon = h->live = h->kept = EVIDENCE_UNKNOWN;
 	else
 		h->kept = lower(h->kept, h->rss_anon);
+	return keeper;
 }
 
 /* Only of who has mapped files there it can be told that files are likely to be its own. */
@@ -635,7 +640,7 @@ static bool uses_shm(const struct diagnosis *x)
 	return false;
 }
 
-static void set_system(struct diagnosis *x)
+static int set_system(struct diagnosis *x)
 {
 	struct evidence_host *h = &x->evidence.host;
 	const struct host_facts *f = host_facts(x->system);
@@ -643,7 +648,7 @@ static void set_system(struct diagnosis *x)
 	h->sampled = f->sampled;
 	h->memory = f->memory;
 	if (!f->sampled)
-		return;
+		return 0;
 	h->limit = f->limit;
 	h->available_min = f->available_min;
 	h->swap_total = f->swap_total;
@@ -672,7 +677,7 @@ static void set_system(struct diagnosis *x)
 		h->killed |= host_process(x->system, id)->oom_killed == HOST_KILLED;
 		h->maybe_killed |= host_process(x->system, id)->oom_killed == HOST_MAYBE_KILLED;
 	}
-	set_kept(x);
+	return evidence_replay_heap(x, set_kept(x));
 }
 
 static void set_pile(struct diagnosis *x)
@@ -697,13 +702,14 @@ static int set_host(struct diagnosis *x)
 		h->failed_bytes = model_failure(x->selection->model, i)->largest_bytes > h->failed_bytes
 					  ? model_failure(x->selection->model, i)->largest_bytes
 					  : h->failed_bytes;
-	if (x->system)
-		set_system(x);
+	int e = x->system ? set_system(x) : 0;
+	if (e < 0)
+		return e;
 	evidence_ends(x);
 	set_pile(x);
 	h->doubt = doubt_of(x, (1u << MODEL_HOST_KINDS) - 1);
 	h->copies_known = true;
-	int e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
+	e = set_copies(x, MODEL_NO_DEVICE, &h->copies.items, &h->copies.count);
 	return e < 0 ? e : evidence_time_host(x);
 }
 

@@ -302,6 +302,22 @@ struct evidence_pile {
 	uint64_t bytes;
 };
 
+enum { EVIDENCE_HEAP_SETTINGS = 8 };
+
+/* What malloc would have kept under another setting, or another malloc, of the same calls. */
+struct evidence_heap_setting {
+	const char *name; /* "MALLOC_ARENA_MAX=2" */
+	bool helps;
+	uint64_t less; /* resident at the end than in the run */
+	double time;   /* in malloc, as a part of the run's */
+};
+
+/* The largest keeper's heap; count 0: it was not replayed. What helps most comes first. */
+struct evidence_heap {
+	struct evidence_heap_setting settings[EVIDENCE_HEAP_SETTINGS];
+	size_t count;
+};
+
 struct evidence_host {
 	bool sampled;           /* somebody sampled the system */
 	uint64_t memory, limit; /* of the machine; of the cgroup, UNKNOWN = none */
@@ -315,6 +331,7 @@ struct evidence_host {
 	uint64_t kept;
 	/* who keeps most of it, and was not forked, so that its heap can be replayed; 0 = nobody */
 	uint32_t keeper;
+	struct evidence_heap heap;
 	uint64_t kept_then, kept_then_ns; /* the same at the ledger's moment; 0 = there is none */
 	uint64_t shm_used, shm_total;
 	uint64_t copied;    /* what workers inherited by fork and wrote to, without allocations */

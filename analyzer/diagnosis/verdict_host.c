@@ -386,27 +386,63 @@ static char *not_kept(const struct evidence_host *h)
 	return text;
 }
 
+static bool keeps_of_machine(const struct evidence_host *h)
+{
+	return part_of(h->kept, NOTABLE, bound(h));
+}
+
+bool verdicts_keeps_much(const struct evidence_host *h)
+{
+	return h->sampled && evidence_known(h->kept) && h->kept >= LEAST_KEPT && part_of(h->kept, KEPT, h->rss_anon) &&
+	       (keeps_of_machine(h) || (h->kept >= MUCH_KEPT && part_of(h->kept, MOSTLY_KEPT, h->rss_anon)));
+}
+
+/* What a replay of the heap says of each setting; those that help first. */
+static char *replayed_settings(const struct evidence_host *h)
+{
+	char *text = NULL;
+	for (size_t i = 0; i < h->heap.count; i++) {
+		const struct evidence_heap_setting *s = &h->heap.settings[i];
+		char *more =
+			!s->helps ? NULL
+				  : output_format("%s%s%s: replayed, %s less at the end, %.2f times the time in malloc",
+						  text ? text : "", text ? "; " : "", s->name, BYTES(s->less), s->time);
+		if (more) {
+			free(text);
+			text = more;
+		}
+	}
+	return text ? text
+		    : output_format(
+			      "no setting of malloc helps (%zu replayed): blocks that stay lie between those that "
+			      "went (memtrace frag --device host)",
+			      h->heap.count);
+}
+
+static char *retained_advice(const struct evidence_host *h)
+{
+	static const char usual[] = "malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator";
+	if (h->heap.count)
+		return replayed_settings(h);
+	return h->keeper ? output_format("%s: memtrace whatif --host all --process %u replays what each brings", usual,
+					 h->keeper)
+			 : output_format("%s (memtrace frag --device host)", usual);
+}
+
 enum finding host_retained(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
 	(void)d;
 	if (!h->sampled || !evidence_known(h->kept) || !evidence_known(h->rss_anon))
 		return FINDING_NONE;
-	bool of_machine = part_of(h->kept, NOTABLE, bound(h));
-	bool of_process = h->kept >= MUCH_KEPT && part_of(h->kept, MOSTLY_KEPT, h->rss_anon);
-	if (h->kept < LEAST_KEPT || !part_of(h->kept, KEPT, h->rss_anon) || !(of_machine || of_process))
+	if (!verdicts_keeps_much(h))
 		return ruled_out(out, not_kept(h));
 	if (h->live_peak != EVIDENCE_UNKNOWN && part_of(evidence_or(h->live, 0), 0.9, h->live_peak))
 		return FINDING_NONE; /* never fell: nothing was freed that could be kept */
 	out->evidence = output_format("%s are resident, %s are live: allocators keep %s that the program has freed",
 				      BYTES(h->rss_anon), BYTES(evidence_or(h->live, 0)), BYTES(h->kept));
-	out->advice =
-		h->keeper ? output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator: "
-					  "memtrace whatif --host all --process %u replays what each brings",
-					  h->keeper)
-			  : output_format("malloc_trim(0) after the spike, MALLOC_ARENA_MAX=2 or another allocator "
-					  "(memtrace frag --device host)");
-	return holds(out, e, h->kept, of_machine ? 0.8 : 0.7);
+	out->advice = retained_advice(h);
+	return holds(out, e, h->kept, keeps_of_machine(h) ? 0.8 : 0.7);
 }
 
 /* ---- files left ---------------------------------------------------------------------------------------- */

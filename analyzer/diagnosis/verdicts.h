@@ -66,6 +66,9 @@ void verdicts_fini(struct verdicts *v);
 /* A process died of a request that was refused, or perhaps of its runtime's own limit. */
 bool verdicts_died(const struct evidence *e);
 
+/* Allocators keep so much that it is a verdict. */
+bool verdicts_keeps_much(const struct evidence_host *h);
+
 const char *verdict_name(enum verdict_kind kind);  /* "other_process" */
 const char *verdict_title(enum verdict_kind kind); /* "other process" */
 /* Has the kind that trait? */

@@ -19,6 +19,7 @@
 #define LEAST_INTERVAL 20           /* log2 of what the first of `divisions` is for */
 #define CHUNK          1024         /* blocks allocated at a time */
 #define MOST_ADDRESSES (1ull << 47) /* of a process: no request is as large */
+#define UNKNOWN_DEVICE (1ull << 40) /* bytes: a range has room for all that a device may have */
 
 /* What a request without a retry makes at most: a range, what is left of it when a part is mapped, a segment, what is
  * split off before and behind. */
@@ -332,8 +333,8 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 		if (has_room(b, bytes))
 			return b;
 	}
-	/* 0: nobody knows how large the device is */
-	uint64_t most = p->driver->device_bytes + p->driver->device_bytes / 8;
+	const uint64_t device = p->driver->device_bytes ? p->driver->device_bytes : UNKNOWN_DEVICE;
+	uint64_t most = device + device / 8;
 	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(p, bin));
 	uint64_t range = p->driver->reserve(p->driver->arg, whole);
 	struct pool_block *b = new_block(p, bin, stream, range, whole);

@@ -142,7 +142,7 @@ static void tell(struct child *c, enum heap_op op, const uint64_t *numbers, size
 static bool is_main(const struct process *p, uint32_t thread)
 {
 	const struct process_thread *t = process_thread(p, thread);
-	return t && t->tid == p->pid;
+	return t ? t->tid == p->pid : thread == 0; /* without the information on it the first one is */
 }
 
 /* The thread that makes the call gets the turn; a ring whose thread is another one now was left by the one before. */

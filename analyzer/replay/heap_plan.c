@@ -36,6 +36,7 @@ struct planning {
 	unsigned subject;          /* the process among the samples */
 	struct look *looks;
 	size_t look_count, look_room, next_look;
+	uint64_t last_ns;         /* of the last event */
 	uint64_t step, last_live; /* at the last point */
 	uint64_t unseen;          /* of mapped memory */
 	uint64_t allocators;      /* of it, what an allocator has for its blocks */
@@ -284,6 +285,7 @@ static void on_event(void *arg, const struct process *p, const struct mt_event *
 	if (g->error || p->id != g->plan->process->id)
 		return;
 	const uint64_t ns = process_ns(p, s->ticks);
+	g->last_ns = ns;
 	g->error = add_points(g, ns);
 	g->plan->lost += s->kind == MT_LOST ? s->addr : 0;
 	if (!g->error)
@@ -323,6 +325,15 @@ static void on_change(void *arg, const struct model_change *c)
 		g->unseen = changed(g->unseen, bytes - seen_of(g->plan, c->addr, bytes), goes);
 }
 
+/* Behind the last event. Where the end may be missing, later samples are of calls that are missing, too. */
+static int add_last_points(struct planning *g)
+{
+	const bool complete = g->plan->complete;
+	int e = complete ? add_points(g, UINT64_MAX) : 0;
+	struct heap_point last = point_now(g, complete ? g->plan->process->end_ns : g->last_ns);
+	return e ? e : add_point(g, &last);
+}
+
 static int run_model(struct planning *g, struct reader *first, void (*on_progress)(double done, uint64_t events))
 {
 	struct model_query q = MODEL_QUERY_ALL;
@@ -338,11 +349,8 @@ static int run_model(struct planning *g, struct reader *first, void (*on_progres
 	if (!e) {
 		g->plan->folded = model_process(m, g->plan->process->id)->fold.blocks;
 		g->plan->lost = higher(g->plan->lost, g->plan->process->lost_events);
-		e = add_points(g, UINT64_MAX);
-	}
-	if (!e) {
-		struct heap_point last = point_now(g, g->plan->process->end_ns);
-		e = add_point(g, &last);
+		g->plan->complete = reader_complete(first) && reader_complete(r);
+		e = add_last_points(g);
 	}
 	g->model = NULL;
 	model_free(m);

@@ -42,6 +42,7 @@ struct heap_plan {
 	uint64_t zeroed;    /* bytes, in all, that calloc may have got from the kernel as zeros */
 	uint64_t folded;    /* allocations that folding left out of the trace */
 	uint64_t lost;      /* events */
+	bool complete;      /* else part of the trace is missing, maybe its end */
 	struct heap_point *points;
 	size_t point_count, point_room;
 	size_t peak; /* the point with most_live */

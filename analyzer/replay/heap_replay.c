@@ -24,7 +24,7 @@
 
 /* ---- can it be done? ---------------------------------------------------------------------------------------- */
 
-static uint64_t free_memory(void)
+static uint64_t free_memory(const struct heap_query *q)
 {
 	char text[4096];
 	uint64_t kib = UINT64_MAX >> 10;
@@ -35,7 +35,7 @@ static uint64_t free_memory(void)
 	struct cgroups *groups = cgroups_new();
 	const uint64_t limit = groups ? cgroups_limit(groups, (uint32_t)getpid()) : UINT64_MAX;
 	cgroups_free(groups);
-	return (uint64_t)(SHARE_OF_FREE * (double)lower(kib << 10, limit));
+	return (uint64_t)((q->share_of_free ? q->share_of_free : SHARE_OF_FREE) * (double)lower(kib << 10, limit));
 }
 
 static int refuse(const struct process *p, const char *why)
@@ -46,19 +46,15 @@ static int refuse(const struct process *p, const char *why)
 
 static int check_process(const struct process *p)
 {
-	if (HAS_OWN_ALLOCATOR)
-		return refuse(p, "this memtrace is built with a sanitizer, which has an allocator of its own");
 	if (p->parent)
 		return refuse(p, "it was forked, and began with the blocks of its parent");
 	return p->has_events ? 0 : refuse(p, "nothing of it was recorded");
 }
 
-static int check_plan(const struct heap_plan *plan, const struct heap_query *q)
+static int check_plan(const struct heap_plan *plan)
 {
 	if (!plan->counts.calls)
 		return refuse(plan->process, "it has no block that was recorded");
-	if (q->most_calls && plan->counts.calls > q->most_calls)
-		return refuse(plan->process, "it has too many calls");
 	if (plan->rings >= MOST_WORKERS)
 		return refuse(plan->process, "it has too many threads");
 	return 0;
@@ -162,7 +158,7 @@ static int run_child(const struct heap_replay *r, struct heap_result *result, st
 		     const struct heap_setting *s, const struct heap_query *q)
 {
 	const struct heap_plan *plan = &r->plan;
-	const uint64_t free = free_memory(),
+	const uint64_t free = free_memory(q),
 		       needed = NEEDED_BESIDE + (plan->touch == HEAP_TOUCH_ALL ? plan->most_live : plan->most_seen);
 	if (needed > free)
 		return error_set(MT_EREPLAY, NULL, ERROR_NO_OFFSET,
@@ -171,7 +167,7 @@ static int run_child(const struct heap_replay *r, struct heap_result *result, st
 	return heap_child_run(result, first, plan, s, free, q->on_progress);
 }
 
-static int own_end(const struct heap_replay *r, const struct heap_answer *a)
+static int own_end(const struct heap_replay *r, const struct heap_answer *a, const struct heap_query *q)
 {
 	const struct process *p = r->plan.process;
 	switch ((enum heap_end)a->end) {
@@ -185,7 +181,7 @@ static int own_end(const struct heap_replay *r, const struct heap_answer *a)
 		return error_set(
 			MT_EREPLAY, NULL, ERROR_NO_OFFSET,
 			"the heap of %u %s can't be replayed: it needs more memory than the %s that a replay may take here",
-			p->pid, p->name, BYTES(free_memory()));
+			p->pid, p->name, BYTES(free_memory(q)));
 	case HEAP_END_NO_THREAD:
 		return refuse(p, "no more threads can be made here");
 	case HEAP_END_NO_ALLOCATOR:
@@ -200,7 +196,7 @@ static int run_own(struct heap_replay *r, struct reader *first, enum heap_touch 
 	struct heap_result result = { 0 };
 	r->plan.touch = touch;
 	int e = run_child(r, &result, first, &r->own_setting, q);
-	e = e ? e : own_end(r, &result.answer);
+	e = e ? e : own_end(r, &result.answer, q);
 	e = e ? e : find_other(r, &result);
 	if (!e) {
 		free(r->own.now);
@@ -273,9 +269,13 @@ int heap_replay_run(struct heap_replay *out, struct reader *first, const struct 
 	*out = (struct heap_replay){ 0 };
 	int e = check_process(p);
 	e = e ? e : heap_setting_own(&out->own_setting, p);
+	if (HAS_OWN_ALLOCATOR)
+		out->own_setting.library[0] = '\0';
 	e = e ? e : heap_plan_make(&out->plan, first, samples, p, q->on_plan);
-	e = e ? e : check_plan(&out->plan, q);
+	e = e ? e : check_plan(&out->plan);
 	e = e ? e : find_touch(out, first, q);
+	if (!e && HAS_OWN_ALLOCATOR) /* here, so that those who look for errors have all of the replay */
+		e = refuse(p, "this memtrace is built with a sanitizer, which has an allocator of its own");
 	return e || out->trust == HEAP_TRUST_NOTHING ? e : run_others(out, first, q);
 }
 

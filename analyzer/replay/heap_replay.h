@@ -51,7 +51,7 @@ struct heap_replay {
 struct heap_query {
 	const struct heap_setting *settings;
 	size_t count;
-	uint64_t most_calls; /* with more calls nothing is replayed: -MT_EREPLAY; 0 = no limit */
+	double share_of_free; /* of the memory that is free a replay may take so much; 0 = most of it */
 	/* called during the first reading of the trace, and during each replay; may be NULL */
 	void (*on_plan)(double done, uint64_t events);
 	void (*on_progress)(double done, uint64_t events);

@@ -23,6 +23,14 @@ enum { ALLOCATORS = sizeof(allocators) / sizeof(*allocators), GLIBC = 0 };
 static const char *const glibc_variables[] = { "MALLOC_ARENA_MAX", "MALLOC_ARENA_TEST",      "MALLOC_TRIM_THRESHOLD_",
 					       "MALLOC_TOP_PAD_",  "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_",
 					       "GLIBC_TUNABLES",   "MALLOC_PERTURB_" };
+static const char *const glibc_tunables[] = { "arena_max",    "arena_test",     "trim_threshold",
+					      "top_pad",      "mmap_threshold", "mmap_max",
+					      "tcache_count", "tcache_max",     "tcache_unsorted_limit",
+					      "mxfast",       "hugetlb",        "perturb",
+					      "check" };
+#define TUNABLE "glibc.malloc."
+
+enum { GLIBC_TUNABLES = sizeof(glibc_tunables) / sizeof(*glibc_tunables) };
 enum { GLIBC_VARIABLES = sizeof(glibc_variables) / sizeof(*glibc_variables) };
 
 const char *const heap_usual[] = {
@@ -164,6 +172,35 @@ static int set_own_variables(struct heap_setting *s, const struct process *p)
 	return e;
 }
 
+static int unknown_tunable(const struct heap_setting *s, const char *name)
+{
+	struct suggestion near = { .text = name };
+	for (size_t i = 0; i < GLIBC_TUNABLES; i++)
+		suggest(&near, glibc_tunables[i]);
+	return error_set(MT_EUSAGE, s->name, ERROR_NO_OFFSET, "glibc has no tunable '" TUNABLE "%s'%s%s%s", name,
+			 near.best ? "; did you mean '" TUNABLE : "", near.best ? near.best : "",
+			 near.best ? "'?" : "");
+}
+
+/* glibc itself says nothing of one that it does not know. Those of other parts of it are no business of malloc's. */
+static int check_tunables(const struct heap_setting *s, const char *variable)
+{
+	char *copy = strdup(variable + name_length(variable) + 1), *rest = copy, *word;
+	int e = copy ? 0 : error_memory();
+	while (!e && (word = strsep(&rest, ":"))) {
+		size_t i = 0;
+		if (strncmp(word, TUNABLE, strlen(TUNABLE)))
+			continue;
+		word += strlen(TUNABLE);
+		word[name_length(word)] = '\0';
+		while (i < GLIBC_TUNABLES && strcmp(word, glibc_tunables[i]))
+			i++;
+		e = i < GLIBC_TUNABLES ? 0 : unknown_tunable(s, word);
+	}
+	free(copy);
+	return e;
+}
+
 static int unknown_word(const struct heap_setting *s, const char *word)
 {
 	char text[64];
@@ -218,7 +255,8 @@ static int use_variable(struct heap_setting *s, const char *variable, bool named
 	const struct allocator *a = owner_of(variable);
 	if (!a || !variable[name_length(variable)])
 		return unknown_word(s, variable);
-	int e = named ? 0 : use_allocator(s, a);
+	int e = !strncmp(variable, "GLIBC_TUNABLES=", 15) ? check_tunables(s, variable) : 0;
+	e = e || named ? e : use_allocator(s, a);
 	return e ? e : set_variable(s, variable);
 }
 
@@ -244,6 +282,8 @@ int heap_setting_parse(struct heap_setting *s, const char *text, const struct pr
 	int e = start(s, text);
 	e = e ? e : !words ? error_memory() : find_own_library(s, p);
 	e = e ? e : set_own_variables(s, p);
+	if (!e && !text[strspn(text, " ")])
+		e = unknown_word(s, text);
 	while (!e && (word = strsep(&rest, " ")))
 		e = *word ? use_word(s, word, &named) : 0;
 	free(words);

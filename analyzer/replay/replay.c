@@ -14,6 +14,18 @@
 
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
 #define MOST_STREAMS  64           /* that one request which failed may be of */
+#define MOST_ON_TAPE  (1u << 19)   /* events: 36 MiB */
+
+/* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
+ * read the trace again, most of which may be about the heap. */
+struct replay_tape {
+	struct taped {
+		uint32_t process;
+		struct mt_event slots[2];
+	} *list;
+	size_t count, room;
+	bool whole; /* there are no others */
+};
 
 /* What the driver was asked by a process and did, since the last request that the allocator was asked. GIVE is of the
  * pool's segments alone, and what came and went without being one is dropped: a program that never asks the allocator
@@ -27,7 +39,7 @@ struct driver_call {
 
 /* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
 struct live {
-	uint64_t addr;
+	uint64_t addr, bytes, requested; /* as recorded */
 	UT_hash_handle hh;
 	struct pool_block *blocks[];
 };
@@ -97,10 +109,12 @@ struct track {
 	size_t call_count, call_room;
 	struct span *spans;
 	size_t span_count, span_room, spans_made;
+	bool any_failed;                  /* some span was made for a request that failed */
 	uint64_t free_bytes, total_bytes; /* as the driver said last */
 	uint64_t unmapped;                /* pages that the pool took since the last request and has not mapped yet */
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
+	uint64_t used, requested;   /* of all that is live, as recorded */
 	uint32_t capture;           /* whose pool it was for that is being served, or was last */
 	uint32_t capturing;         /* in which it was made; 0 = none */
 	bool failed, failed_beside; /* the failure that the query names is over */
@@ -212,7 +226,8 @@ static uint64_t run_take(void *arg, uint64_t at, uint64_t bytes)
 static uint64_t run_reserve(void *arg, uint64_t bytes)
 {
 	struct track *t = arg;
-	struct driver_call *d = find_call(t, CALL_RESERVE, 0, bytes);
+	/* the size depends on the device's, which may not be known */
+	struct driver_call *d = find_call(t, CALL_RESERVE, 0, t->pools[0].driver.device_bytes ? bytes : 0);
 	if (!d) {
 		t->torn = true;
 		return RANGES;
@@ -687,12 +702,13 @@ static int join_captures(struct replay_segments *g, uint32_t a, uint32_t b)
 static int pool_of(struct track *t, uint32_t capture, uint64_t addr, uint32_t *pool)
 {
 	struct replay_segments *g = facts_of(t)->segments;
-	const struct span *at = addr ? span_at(t, addr) : NULL;
+	const struct span *at;
 	size_t root;
 	int e = 0;
 	*pool = capture;
 	if (!capture && !g->capture_count)
 		return 0;
+	at = addr ? span_at(t, addr) : NULL;
 	if (at) {
 		const size_t number = at->number;
 		e = vec_reserve(g->owners, g->owner_room, number + 1);
@@ -803,7 +819,7 @@ static void note_stream(struct track *t, uint64_t stream)
 static int learn_stream(struct track *t, uint64_t addr, uint64_t stream)
 {
 	struct replay_segments *g = facts_of(t)->segments;
-	struct span *s = span_at(t, addr);
+	struct span *s = t->any_failed ? span_at(t, addr) : NULL;
 	if (!s || !s->failed)
 		return 0;
 	s->failed = false;
@@ -823,7 +839,7 @@ static const struct owner *owner_of_failed(struct track *t)
 	struct span *s = made ? span_at(t, made->addr) : NULL;
 	if (!s)
 		return NULL;
-	s->failed = true;
+	s->failed = t->any_failed = true;
 	return s->number < g->owner_room && g->owners[s->number].has_stream ? &g->owners[s->number] : NULL;
 }
 
@@ -842,12 +858,25 @@ static uint64_t stream_of_refused(struct track *t, struct cuda_pool_request r)
 	return t->streams[0];
 }
 
+/* What the program has then, whatever the replay says of it. */
+static void put_live(struct track *t, struct live *l)
+{
+	struct replay_track *f = facts_of(t);
+	struct live *old;
+	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
+	t->used += l->bytes - (old ? old->bytes : 0);
+	t->requested += l->requested - (old ? old->requested : 0);
+	f->most_used = higher(f->most_used, t->used);
+	f->most_requested = higher(f->most_requested, t->requested);
+	free(old);
+}
+
 static int request(struct track *t, const struct mt_event *s, const struct mt_ext_device *x, struct replay_moment *at)
 {
 	struct replay_track *f = facts_of(t);
 	const bool refused = s->kind == MT_DEVICE_FAIL;
 	const uint64_t bytes = refused ? s->addr : x->other ? s->size - (x->other - 1) : s->size;
-	struct live *l = calloc(1, sizeof(*l) + t->pass->pools * sizeof(l->blocks[0])), *old;
+	struct live *l = calloc(1, sizeof(*l) + t->pass->pools * sizeof(l->blocks[0]));
 	struct cuda_pool_request r = {
 		.bytes = bytes, .stream = x->stream, .capturing = x->capture, .rounded = !refused && !x->other
 	};
@@ -879,8 +908,9 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	note_stream(t, x->stream);
 	e = learn_stream(t, s->addr, x->stream);
 	l->addr = s->addr;
-	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
-	free(old);
+	l->bytes = s->size;
+	l->requested = bytes;
+	put_live(t, l);
 	return e;
 }
 
@@ -945,6 +975,8 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 	for (size_t i = 0; i < pass->pools; i++)
 		if (l->blocks[i] && !t->pools[i].ended)
 			cuda_pool_give_back(t->pools[i].pool, l->blocks[i]);
+	t->used -= l->bytes;
+	t->requested -= l->requested;
 	HASH_DEL(t->live, l);
 	free(l);
 	return 0;
@@ -952,11 +984,15 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 
 /* ---- a pass ------------------------------------------------------------------------------------------------- */
 
+static bool is_about(const struct mt_event *s)
+{
+	return s->kind >= MT_DEVICE_ALLOC && s->kind <= MT_DEVICE_INFO;
+}
+
 static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
 {
 	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
-	pass->out->folded |= s->kind == MT_FOLD;
-	if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
+	if (pass->q->only && pass->q->only->id != p->id)
 		return 0;
 	if (x->class != MT_CLASS_POOL)
 		return note_driver(pass, p, s, x);
@@ -967,16 +1003,42 @@ static int note_slot(struct pass *pass, const struct process *p, const struct mt
 	return s->kind == MT_DEVICE_INFO ? note_driver(pass, p, s, x) : 0;
 }
 
+/* A tape without room is of no use. */
+static void put_on_tape(struct replay_tape *t, const struct process *p, const struct mt_event *s)
+{
+	if (!t->whole)
+		return;
+	t->whole = t->count < MOST_ON_TAPE && !vec_reserve_raw(t->list, t->room, t->count + 1);
+	if (t->whole)
+		t->list[t->count++] = (struct taped){ p->id, { s[0], s[1] } };
+}
+
+static int note_step(struct pass *pass, const struct reader_step *step, bool taping)
+{
+	int e = 0;
+	for (size_t i = 0; i < step->count && e >= 0; i++) {
+		const struct mt_event *s = &step->slots[i];
+		pass->out->folded |= s->kind == MT_FOLD;
+		if (!is_about(s))
+			continue;
+		if (taping)
+			put_on_tape(pass->out->tape, step->process, s);
+		e = note_slot(pass, step->process, s);
+	}
+	return e;
+}
+
+/* The first pass leaves the tape. */
 static int read_all(struct pass *pass, struct reader *r)
 {
+	const bool taping = !pass->out->tape;
 	struct reader_step step;
 	int e;
+	if (taping && !(pass->out->tape = calloc(1, sizeof(*pass->out->tape))))
+		return error_memory();
+	pass->out->tape->whole |= taping;
 	while ((e = reader_next(r, &step)) > 0) {
-		const bool wanted =
-			step.what == READER_EVENTS && (!pass->q->only || pass->q->only->id == step.process->id);
-		for (size_t i = 0; wanted && i < step.count && e >= 0; i++)
-			if (step.slots[i].kind != MT_EXT)
-				e = note_slot(pass, step.process, &step.slots[i]);
+		e = step.what == READER_EVENTS ? note_step(pass, &step, taping) : 0;
 		if (e < 0)
 			break;
 		if (pass->q->on_progress) {
@@ -984,6 +1046,18 @@ static int read_all(struct pass *pass, struct reader *r)
 			pass->q->on_progress(done.done, done.events);
 		}
 	}
+	if (!pass->out->tape->whole) {
+		free(pass->out->tape->list);
+		*pass->out->tape = (struct replay_tape){ 0 };
+	}
+	return e;
+}
+
+static int play_tape(struct pass *pass, const struct replay_tape *t)
+{
+	int e = 0;
+	for (size_t i = 0; i < t->count && e >= 0; i++)
+		e = note_slot(pass, reader_process(pass->first, t->list[i].process), t->list[i].slots);
 	return e;
 }
 
@@ -1005,12 +1079,15 @@ static void finish(struct pass *pass)
 	free(pass->processes);
 }
 
+/* `r` NULL: from the tape. */
 static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q,
 		    size_t pools)
 {
-	struct pass pass = { .first = first, .out = out, .q = q, .process_count = reader_processes(r), .pools = pools };
+	struct pass pass = {
+		.first = first, .out = out, .q = q, .process_count = reader_processes(first), .pools = pools
+	};
 	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
-	int e = pass.processes ? read_all(&pass, r) : error_memory();
+	int e = !pass.processes ? error_memory() : r ? read_all(&pass, r) : play_tape(&pass, out->tape);
 	if (pass.processes)
 		finish(&pass);
 	return e;
@@ -1021,7 +1098,7 @@ static void begin_again(struct replay *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
 		struct replay_track *f = &out->tracks[i];
-		f->requests = f->refused = f->unknown_sizes = 0;
+		f->requests = f->refused = f->unknown_sizes = f->most_used = f->most_requested = 0;
 		f->differs = (struct replay_moment){ 0 };
 		f->run = (struct replay_outcome){ 0 };
 		f->segments->learnt = false;
@@ -1061,8 +1138,8 @@ static void keep_pools(struct replay *out)
 /* Another pass over the trace. */
 static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t pools)
 {
-	struct reader *r;
-	int e = reader_open_again(&r, first);
+	struct reader *r = NULL;
+	int e = out->tape->whole ? 0 : reader_open_again(&r, first);
 	if (e)
 		return e;
 	begin_again(out);
@@ -1143,5 +1220,8 @@ void replay_fini(struct replay *r)
 	for (size_t i = 0; i < r->count; i++)
 		free_facts(&r->tracks[i]);
 	free(r->tracks);
+	if (r->tape)
+		free(r->tape->list);
+	free(r->tape);
 	*r = (struct replay){ 0 };
 }

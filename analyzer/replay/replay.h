@@ -69,21 +69,25 @@ struct replay_track {
 	const char *unmodelled; /* why nothing can be said of this allocator, or NULL */
 	/* requests of which only the size of the block is known, not what was asked for */
 	uint64_t unknown_sizes;
+	/* bytes at any one time, as recorded: in blocks, and asked for of these. Also where the replay is another; 0 of
+	 * an allocator that is not modelled */
+	uint64_t most_used, most_requested;
 	/* bytes of the device that others had, so that this pool could not, when the driver last told */
 	uint64_t outside;
 	struct replay_moment differs; /* the first whose block lay elsewhere than in the replay; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as they are known */
-	struct replay_outcome run;
-	struct replay_outcome *outcomes;  /* of each case */
-	struct replay_segments *segments; /* private to replay.c */
+	struct replay_outcome run;          /* means nothing where the replay is another */
+	struct replay_outcome *outcomes;    /* of each case */
+	struct replay_segments *segments;   /* private to replay.c */
 };
 
 struct replay {
 	struct replay_track *tracks;
 	size_t count;
 	size_t room;
-	bool folded;       /* folding left events out of the trace */
-	size_t case_count; /* how many cases were replayed: see most_work */
+	bool folded;              /* folding left events out of the trace */
+	size_t case_count;        /* how many cases were replayed: see most_work */
+	struct replay_tape *tape; /* private to replay.c */
 };
 
 struct replay_query {

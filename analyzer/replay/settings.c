@@ -3,6 +3,7 @@
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +29,12 @@ static int is_wrong(const char *key, const char *value, const char *want)
 
 static int read_number(const char *key, const char *value, double least, double most, double *number)
 {
-	char *end;
+	char *end, range[64];
 	*number = strtod(value, &end);
-	return end != value && !*end && *number >= least && *number <= most ? 0
-									    : is_wrong(key, value, "no such number");
+	if (end != value && !*end && *number >= least && *number <= most)
+		return 0;
+	snprintf(range, sizeof(range), "a number from %.0f to %.0f", least, most);
+	return is_wrong(key, value, range);
 }
 
 static int set_expandable(const struct words *w, const char *key, char *value)
@@ -167,7 +170,7 @@ static int set_backend(const struct words *w, const char *key, char *value)
 
 static const struct {
 	const char *key;
-	int (*set)(const struct words *w, const char *key, char *value);
+	int (*set)(const struct words *w, const char *key, char *value); /* NULL: blocks lie where they lay */
 } keys[] = {
 	{ "expandable_segments", set_expandable },
 	{ "max_split_size_mb", set_max_split },
@@ -180,13 +183,24 @@ static const struct {
 	{ "page_size", set_huge },
 	{ "segment_size_mb", set_page },
 	{ "base_addr_aligned_kb", set_alignment },
+	{ "release_lock_on_cudamalloc", NULL },
+	{ "release_lock_on_hipmalloc", NULL },
+	{ "throw_on_cudamalloc_oom", NULL },
+	{ "pinned_use_cuda_host_register", NULL },
+	{ "pinned_use_hip_host_register", NULL },
+	{ "pinned_use_background_threads", NULL },
+	{ "pinned_num_register_threads", NULL },
+	{ "pinned_reserve_segment_size_mb", NULL },
+	{ "pinned_max_cached_size_mb", NULL },
+	{ "pinned_max_round_threshold_mb", NULL },
+	{ "pinned_free_catch_all", NULL },
 };
 
-/* All of them. The caller's to free; NULL where there is no memory. */
+/* All that make a difference. The caller's to free; NULL where there is no memory. */
 static char *known_keys(void)
 {
 	char *all = NULL;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && keys[i].set; i++) {
 		char *more = output_format("%s%s%s", all ? all : "", all ? ", " : "", keys[i].key);
 		free(all);
 		all = more;
@@ -197,7 +211,7 @@ static char *known_keys(void)
 static int unknown_word(const char *word)
 {
 	char *known = known_keys();
-	int e = error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "%s is not known; known are %s", word,
+	int e = error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET, "'%s' is not known; known are %s", word,
 			  known ? known : "");
 	free(known);
 	return e;
@@ -207,11 +221,13 @@ static int set_word(const struct words *w, char *word)
 {
 	char *value = strchr(word, ':');
 	if (!value)
-		return w->strict ? is_wrong(word, "", "a setting is like expandable_segments:True") : 0;
+		return w->strict ? error_set(MT_EUSAGE, "--alloc-conf", ERROR_NO_OFFSET,
+					     "%s: a setting is like expandable_segments:True", word)
+				 : 0;
 	*value++ = 0;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(word, keys[i].key))
-			return keys[i].set(w, word, value);
+			return keys[i].set ? keys[i].set(w, word, value) : 0;
 	return w->strict ? unknown_word(word) : 0;
 }
 
@@ -233,7 +249,7 @@ int replay_settings(struct cuda_pool_settings *s, const char *text, uint64_t dev
 {
 	const struct words w = { s, device_bytes, strict };
 	char *copy = strdup(text);
-	int e = copy ? 0 : error_memory();
+	int e = !copy ? error_memory() : strict && !text[strspn(text, " ,")] ? unknown_word(text) : 0;
 	for (char *word = copy, *next; word && !e; word = next) {
 		next = end_word(word);
 		word += strspn(word, " ");

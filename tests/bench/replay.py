@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What memtrace whatif takes for a request under one setting: CPU time and memory.
+"""What memtrace whatif takes for a request under one setting, and whatif --host for a call: CPU time and memory.
 
-usage: replay.py [REQUESTS...]
+usage: replay.py [--one] [REQUESTS...] | --host [CALLS...]    --one: of one setting alone
 """
 import json
 import os
@@ -13,7 +13,6 @@ import mt  # noqa: E402
 from fakecuda import SOURCES, cc  # noqa: E402
 
 SOURCE = os.path.join(mt.TOP, "tests/bench/requests.c")
-ONE, MANY = ("--alloc-conf", "expandable_segments:True"), ()
 
 
 def build():
@@ -47,20 +46,38 @@ def read(trace, *words):
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text
 
 
-def measure(count):
-    """Seconds of CPU for one setting, those that each more takes, and MiB at most."""
+def one_and_more(trace, part, one, many):
+    """Seconds of CPU for one setting, those that each more takes, MiB at most, and what is said of one."""
+    took, memory, text = read(trace, "whatif", "-q", "--json", *one)
+    more, _, all_of_them = read(trace, "whatif", "-q", "--json", *many) if many is not None else (took, 0, None)
+    count = len(part(json.loads(all_of_them))["settings"]) - 1 if all_of_them else 1
+    return took, (more - took) / count, memory, part(json.loads(text))
+
+
+def measure(count, many=()):
+    """Of COUNT requests to a pool."""
     trace, reserved = trace_of(build(), count)
-    took, memory, text = read(trace, "whatif", "-q", "--json", *ONE)
-    pool, = json.loads(text)["pools"]
+    took, each, memory, pool = one_and_more(trace, lambda said: said["pools"][0], ("--alloc-conf", "expandable_segments:True"), many)
     mt.equal((pool["requests"], pool["differs"], pool["run"]["most_reserved_bytes"]), (count, None, reserved), "the run")
-    more, _, text = read(trace, "whatif", "-q", "--json", *MANY)
-    return took, (more - took) / (len(json.loads(text)["pools"][0]["settings"]) - 1), memory
+    return took, each, memory
+
+
+def measure_heap(count):
+    """Of about COUNT calls of a heap; CPU is that of memtrace and of the children that make them, memory that of the larger."""
+    output = os.path.join(mt.scratch("churn"), "t")
+    done = mt.execute([os.path.join(mt.BUILD, "tests/bench/churn"), "1", str(count // 2), "12"], env=mt.shim_env(output, MEMTRACE_LIMIT="0"), timeout=3600)
+    mt.equal(done.status, 0, "status of %s" % done)
+    took, each, memory, heap = one_and_more(mt.Trace(output).settle(3600), lambda said: said["heap"], ("--host", "glibc"), ("--host", "all"))
+    mt.between(0.99 * count, heap["calls"], 1.01 * count + 10000, "calls")
+    return took, each, memory
 
 
 def main():
-    print("%12s %12s %24s %10s" % ("requests", "one setting", "each more, a request", "memory"))
-    for count in [int(float(word)) for word in sys.argv[1:] or ("1e6",)]:
-        took, each, memory = measure(count)
+    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    print("%12s %12s %24s %10s" % ("calls" if "--host" in options else "requests", "one setting", "each more", "memory"))
+    for word in sys.argv[1 + len(options):] or ["1e6"]:
+        count = int(float(word))
+        took, each, memory = measure_heap(count) if "--host" in options else measure(count, None if "--one" in options else ())
         print("%12d %10.2f s %10.2f s, %6.2f us %6.0f MiB" % (count, took, each, each / count * 1e6, memory), flush=True)
 
 

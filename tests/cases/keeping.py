@@ -108,6 +108,23 @@ def case_arenas_that_peak_in_turn_keep_it_all():
     ledger = done.trace.report["system"]["ledger"]
     near(ledger["kept"] - ledger["unseen"], kept, 0.04 * kept, "kept in the ledger")
     mt.equal(ledger["unseen"], 0, "seen by no hook")
+    check_advice(done, found[0]["advice"])
+
+
+def check_advice(done, advice):
+    """What it says of two arenas, replayed, is what a real run with these has. Where a replay has no room, it names the command."""
+    less = re.search(r"MALLOC_ARENA_MAX=2: replayed, ([\d.]+) MiB less at the end, [\d.]+ times the time in malloc", advice)
+    mt.check(less, advice)
+    real = mt.plain([KEEPERS, "arenas", "12", "56", "0"], env={"MALLOC_ARENA_MAX": "2"})
+    want = done.resident - int(real.out.split()[1])
+    near(float(less[1]) * MIB, want, 0.05 * want, "less with two arenas")
+    root = mt.scratch("proc")
+    os.mkdir(root + "/proc")
+    with open(root + "/proc/meminfo", "w", encoding="ascii") as file:
+        file.write("MemTotal: 1000000 kB\nMemAvailable: 300000 kB\n")
+    asked = mt.execute([mt.MEMTRACE, "report", "--json", done.trace.path], env=mt.clean_env(MEMTRACE_PROC_ROOT=root))
+    named = [v["advice"] for v in json.loads(asked.out)["verdicts"] if v["kind"] == "retained"]
+    mt.check(len(named) == 1 and "memtrace whatif --host all --process" in named[0], "%s" % named)
 
 
 def case_arenas_that_gave_back_keep_nothing():

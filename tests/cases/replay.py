@@ -58,6 +58,13 @@ def case_other_requests(option, words, keeping):
     mt.check(replays.figures(pool["run"]) != replays.figures(real), "it makes no difference")
 
 
+def case_a_change_takes_little_memory():
+    """Stacks with frames of Python have numbers above 2^31."""
+    trace = run(None, ROOM, traced=True, words=("--keeping", "3000000")).trace
+    done = mt.execute(["sh", "-c", 'ulimit -v 1500000; exec "$0" whatif --without keep "$1"', mt.MEMTRACE, trace.path])
+    mt.equal((done.status, done.err), (0, ""), "within 1.5 GB of addresses")
+
+
 def case_a_larger_batch():
     """Twice the batch: what a real run of it needed lies between what whatif says."""
     traced, real = replays.batches(32, traced=True), replays.batches(64).said
@@ -128,30 +135,62 @@ def case_a_neighbour_on_the_card():
     mt.equal(pool["outside_bytes"], (300 + 2 * replays.CONTEXT) << 20, "beside the pool")
 
 
-def case_a_trace_that_was_cut_off():
-    """What is left of it is replayed; what a whole trace would have said is not claimed."""
-    whole = run(None, ROOM, traced=True)
+def cut_off(trace):
+    """A copy that ends in the middle of its events, and what whatif --json says of it."""
     path = os.path.join(mt.scratch("cut"), "trace")
-    shutil.copytree(whole.trace.path, path)
+    shutil.copytree(trace.path, path)
     file = max((os.path.join(path, name) for name in os.listdir(path) if name.endswith(".trace")), key=os.path.getsize)
-    size = os.path.getsize(file)
+    size, whole = os.path.getsize(file), whatif(trace)["requests"]
     for percent in range(70, 20, -2):  # its end is the call tree and what goes when the program ends
         os.truncate(file, size * percent // 100)
-        done = mt.execute([mt.MEMTRACE, "whatif", "--json", "--force", path])
+        done = mt.execute([mt.MEMTRACE, "whatif", "--json", "--force", "--alloc-conf", EXPANDABLE, path])
         mt.equal(done.status, 0, "status: %s" % done.err)
-        pools = json.loads(done.out)["pools"]
-        if not pools or pools[0]["requests"] < whole.said["requests"]:
-            break
+        said = json.loads(done.out)
+        if said["pools"] and said["pools"][0]["requests"] < whole:
+            return path, said
+    mt.fail("nothing of it can be cut off")
+
+
+def case_a_trace_that_was_cut_off():
+    """What is left is replayed, and all answers are those of a run that ended there; the screen says that there was more."""
+    path, said = cut_off(run(None, ROOM, traced=True).trace)
+    pool, = said["pools"]
+    mt.equal((said["complete"], pool["differs"]), (False, None))
+    real = run(EXPANDABLE, ROOM, words=("--requests", str(pool["requests"]))).said
+    mt.equal(real["requests"], pool["requests"], "requests of a run that ends there")
+    mt.equal(replays.figures(pool["settings"][0]), replays.figures(real), "under another setting")
     mt.equal(mt.execute([mt.MEMTRACE, "whatif", path]).status, 3, "status without --force")
-    mt.check(pools and pools[0]["requests"] < whole.said["requests"], "requests that are not there: %s" % pools)
-    mt.check(pools[0]["differs"] is None or not pools[0]["settings"], "settings of a run that is not known")
+    text = mt.execute([mt.MEMTRACE, "whatif", "--force", path]).out
+    mt.check(text.startswith("INCOMPLETE: what is left is replayed"), text)
+    whole = run(None, ROOM, traced=True).trace
+    mt.equal((whole.json("whatif")["complete"], "INCOMPLETE" in whole.tool("whatif").out), (True, False), "of the whole trace")
+
+
+def case_a_folded_trace():
+    """Pairs are missing, so nothing is said of other settings; what was asked for at once is known even so, as PyTorch counted it."""
+    whole = run(None, ROOM, traced=True)
+    path = os.path.join(mt.scratch("folded"), "trace")
+    shutil.copytree(whole.trace.path, path)
+    trace = mt.fold(mt.Trace(path))
+    said = trace.json("whatif")
+    pool, = said["pools"]
+    mt.equal((said["folded"], said["complete"]), (True, True))
+    mt.check(pool["requests"] < whole.said["requests"], "nothing was folded: %s" % pool)
+    mt.equal((pool["settings"], pool["run"], pool["differs"] is None), ([], None, False), "what a replay would have said")
+    mt.equal([pool[name] for name in ("most_used_bytes", "most_requested_bytes")],
+             [whole.said[name] for name in ("most_used_bytes", "most_requested_bytes")], "at any one time")
+    text = trace.tool("whatif").out
+    mt.check("the disk limit left events out of the trace, so of other settings nothing can be said" in text and "no setting can need less" in text, text)
 
 
 def case_sampled_stacks():
-    """Requests are all there; which lines made them is not."""
-    done = run(None, ROOM, traced=True, env=(("MEMTRACE_STACKS", "sample"),))
-    pool = whatif(done.trace, "--alloc-conf", EXPANDABLE)
-    mt.equal(replays.figures(pool["settings"][0]), replays.figures(run(EXPANDABLE, ROOM).said), "under another setting")
+    """Of pools all requests have stacks even so, and all answers are as of any trace."""
+    done = run(None, ROOM, traced=True, words=("--keeping", "3000000"), env=(("MEMTRACE_STACKS", "sample"),))
+    real = {words: replays.figures(run(*words).said) for words in ((None, ROOM), (EXPANDABLE, ROOM))}
+    outcome, = whatif(done.trace, "--without", "keep")["settings"]
+    mt.equal(replays.figures(outcome), real[None, ROOM], "without what it keeps")
+    outcome, = whatif(done.trace, "--without", "keep", "--alloc-conf", EXPANDABLE)["settings"]
+    mt.equal(replays.figures(outcome), real[EXPANDABLE, ROOM], "and under another setting")
 
 
 # ---- on written traces -------------------------------------------------------------------------------------------
@@ -197,13 +236,21 @@ def case_what_is_not_modelled():
     mt.check("not modelled: backend:cudaMallocAsync" in text and "does it fit" not in text, text)
 
 
-@mt.variants(("expandable:True", "expandable is not known; known are expandable_segments,"), ("max_split_size_mb:x", "max_split_size_mb:x: no such number"),
+@mt.variants(("expandable:True", "'expandable' is not known; known are expandable_segments,"), ("max_split_size_mb:x", "max_split_size_mb:x: a number from 21 to"),
+             ("garbage_collection_threshold:7", "a number from 0 to 1"), ("", "'' is not known; known are"), ("expandable_segments", "a setting is like expandable_segments:True"),
              ("expandable_segments:yes", "expandable_segments:yes: True or False"), ("backend:cudaMallocAsync", "only the native allocator is modelled"),
              ("roundup_power2_divisions:[300:2]", "powers of two"))
 def case_wrong_settings(text, said):
     done = run(None, ROOM, traced=True).trace.tool("whatif", "--alloc-conf", text)
     mt.equal(done.status, 2, "status of --alloc-conf %s" % text)
     mt.check(said in done.err and len(done.err.splitlines()) == 1, done.err)
+
+
+def case_a_setting_that_moves_no_block():
+    """As it may stand in a variable that is copied from a run."""
+    trace = run(None, ROOM, traced=True).trace
+    outcomes = [whatif(trace, "--alloc-conf", text + EXPANDABLE)["settings"][0] for text in ("", "pinned_use_background_threads:True,")]
+    mt.equal(*[replays.figures(outcome) for outcome in outcomes])
 
 
 def case_screen():

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """memtrace whatif --host against real runs under that allocator. tests/long/whatif_host.py has more programs."""
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import heaps
 import mt
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+import trace as writer
 
 
 def case_the_run_itself():
@@ -54,7 +59,8 @@ def case_all_of_them():
 
 @mt.variants(("MALLOC_ARENAS_MAX=2", "'MALLOC_ARENAS_MAX' is nothing that allocators know; did you mean 'MALLOC_ARENA_MAX'?"),
              ("jemaloc", "did you mean 'jemalloc'?"), ("FOO=1", "all, glibc, jemalloc"), ("/no/where.so", "/no/where.so"),
-             ("MALLOC_ARENA_MAX", "nothing that allocators know"))
+             ("MALLOC_ARENA_MAX", "nothing that allocators know"), ("", "'' is nothing that allocators know"),
+             ("GLIBC_TUNABLES=glibc.cpu.x=1:glibc.malloc.arena_mx=3", "glibc has no tunable 'glibc.malloc.arena_mx'; did you mean 'glibc.malloc.arena_max'?"))
 def case_wrong_settings(setting, said):
     done = heaps.recorded("large")[0].tool("whatif", "--host", setting)
     mt.equal((done.status, done.out), (2, ""), setting)
@@ -68,6 +74,73 @@ def case_a_replay_that_does_not_agree():
     mt.equal((heap["trust"], heap["settings"]), ("nothing", []))
     mt.check(heap["off"] > 0.25 and heap["at_end"]["replayed_bytes"] > 5 * heap["at_end"]["sampled_bytes"], heap["at_end"])
     mt.check("of other settings nothing can be said" in trace.tool("whatif", "--host", "malloc_trim").out, "the screen")
+
+
+def copy_of(trace):
+    path = os.path.join(mt.scratch("copy"), "trace")
+    shutil.copytree(trace.path, path)
+    return mt.Trace(path)
+
+
+def case_a_trace_that_was_cut_off():
+    """What is left is replayed as it was; whose samples there are went with the end, so only differences are shown."""
+    whole, said = heaps.recorded("arenas")
+    trace, calls = copy_of(whole), whole.json("whatif", "--host", "glibc")["heap"]["calls"]
+    file = max((os.path.join(trace.path, name) for name in trace.files(".trace")), key=os.path.getsize)
+    os.truncate(file, os.path.getsize(file) * 3 // 4)
+    done = trace.tool("whatif", "--host", "MALLOC_ARENA_MAX=1", "--json", "--force")
+    mt.equal(done.status, 0, done.err)
+    heap = json.loads(done.out)["heap"]
+    mt.between(0.2 * calls, heap["calls"], 0.8 * calls, "calls that are left")
+    mt.equal((heap["complete"], heap["trust"], heap["samples"], len(heap["settings"])), (False, "differences", 0, 1))
+    heaps.check_near({"peak": heap["run"]["peak_bytes"]}, {"peak": said["peak"]}, 0.05, "what it had at its peak, which is left")
+    text = trace.tool("whatif", "--host", "glibc", "--force").out
+    mt.check("INCOMPLETE: what is left is replayed" in text and "of its memory there is no sample" in text, text)
+    mt.equal(trace.tool("whatif", "--host", "glibc").status, 3, "status without --force")
+
+
+def case_samples_of_what_is_missing():
+    """The end of the calls is missing, that of the samples is not: those agree up to there, and the others are of calls that nobody knows."""
+    t = writer.Trace(os.path.join(mt.scratch("written"), "trace"))
+    p = t.process(4711, ["/app/serve.py"])
+    subject, count, size = t.samples.subject("PROCESS", (4711, 4711, 1), "python", "/"), 30000, 1000
+    for i in range(count):
+        p.at(3.0 * i / count)
+        p.malloc(size)
+        if i % 3000 == 1500:
+            t.samples.say(p.now, subject, rss_anon=(4 << 20) + (size + 16) * i)
+    t.save()
+    ring, = [os.path.join(t.path, name) for name in os.listdir(t.path) if name.endswith(".ring")]
+    os.truncate(ring, os.path.getsize(ring) // 2)
+    done = mt.execute([mt.MEMTRACE, "whatif", "--host", "glibc", "--json", "--force", t.path])
+    mt.equal(done.status, 0, done.err)
+    heap = json.loads(done.out)["heap"]
+    mt.between(0.4 * count, heap["calls"], 0.6 * count, "calls that are left")
+    mt.equal((heap["complete"], heap["trust"]), (False, "figures"), "off by %s" % heap["off"])
+    mt.between(4, heap["samples"], 6, "samples of what is left")
+    mt.between(1.2, heap["at_end"]["at_s"], 1.8, "the last of them")
+
+
+def case_a_folded_trace():
+    """How many calls are missing is said; what was live at once is as it was, and the samples tell what the rest is worth."""
+    whole = heaps.recorded("mixed")[0].json("whatif", "--host", "glibc")["heap"]
+    trace = mt.fold(copy_of(heaps.recorded("mixed")[0]))
+    heap = trace.json("whatif", "--host", "glibc")["heap"]
+    mt.check(heap["folded"] > 1000 and heap["calls"] == whole["calls"] - 2 * heap["folded"], "folded: %s of %s calls" % (heap["folded"], whole["calls"]))
+    mt.equal((heap["complete"], heap["live_peak_bytes"]), (True, whole["live_peak_bytes"]))
+    mt.between(0, heap["off"], 0.25, "off")
+    text = trace.tool("whatif", "--host", "glibc").out
+    mt.check("allocations were folded and 0 events lost: the replay has none of them" in text.replace("\n", " "), text)
+
+
+def case_sampled_stacks():
+    """Every call is there."""
+    whole, said = heaps.recorded("large")
+    env = {"MEMTRACE_STACKS": "sample"}
+    trace = mt.shimmed(heaps.command("large", 1), env=env).trace.settle()
+    heaps_of = [t.json("whatif", "--host", "MALLOC_TRIM_THRESHOLD_=131072")["heap"] for t in (whole, trace)]
+    mt.equal([heaps_of[1][name] for name in ("calls", "live_peak_bytes", "trust")], [heaps_of[0][name] for name in ("calls", "live_peak_bytes", "trust")])
+    heaps.check_near({"peak": heaps_of[1]["run"]["peak_bytes"], "end": heaps_of[1]["run"]["end_bytes"]}, said, 0.05, "the run itself")
 
 
 def case_one_question_at_a_time():

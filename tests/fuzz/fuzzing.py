@@ -1,6 +1,8 @@
 """Runs commands on mutants and says what is not allowed: a signal, a sanitizer's word, a hang, much memory, another status than 0 and 3 (1 of
-`check`, 2 of a moment that the trace does not have), an error without a line, JSON that is none."""
+`check`, 2 of a moment or a site that the trace does not have), an error without a line, JSON that is none."""
+import atexit
 import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -51,6 +53,18 @@ frag --json --force TRACE
 frag --force --at oom TRACE
 whatif --force TRACE
 whatif --json --force TRACE
+whatif --force --alloc-conf expandable_segments:True,roundup_power2_divisions:[16:2,>:4] TRACE
+whatif --json --force --alloc-conf max_split_size_mb:24,garbage_collection_threshold:0.5,per_process_memory_fraction:0.9 TRACE
+whatif --json --force --device-memory 64M TRACE
+whatif --force --without . --device-memory 1G TRACE
+whatif --json --force --without leak:1 TRACE
+whatif --force --without copies TRACE
+whatif --force --scale batch=2 TRACE
+whatif --json --force --scale .=1.5 TRACE
+whatif --force --host glibc TRACE
+whatif --json --force --host MALLOC_ARENA_MAX=1 TRACE
+whatif --force --host malloc_trim TRACE
+whatif --force --host all TRACE
 timeline --force TRACE
 timeline --json --force TRACE
 timeline --csv --force TRACE
@@ -101,7 +115,25 @@ symbolize TRACE
 
 
 def name_of(command):
-    return command[0] + (" --json" if "--json" in command else "")
+    return command[0] + (" --host" if "--host" in command else "") + (" --json" if "--json" in command else "")
+
+
+NAMING = {"--at", "--from", "--by", "snapshot", "--without", "--scale"}  # may name what the trace does not have: status 2
+
+
+def environment(words):
+    """A replay of a heap may take what the machine has free: here that is not much."""
+    return dict(ENV, MEMTRACE_PROC_ROOT=small_machine()) if "--host" in words else ENV
+
+
+@functools.lru_cache(None)
+def small_machine():
+    atexit.register(mt.Scratch.remove)
+    root = mt.scratch("proc")
+    os.mkdir(root + "/proc")
+    with open(root + "/proc/meminfo", "w", encoding="ascii") as file:
+        file.write("MemTotal: 600000 kB\nMemAvailable: 500000 kB\n")
+    return root
 
 
 class Run:
@@ -110,7 +142,7 @@ class Run:
     def __init__(self, words, tool, kind):
         self.words, self.kind = words, kind
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as used:
-            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            child = subprocess.Popen([WEIGHS, str(used.fileno()), str(CPU_SECONDS), tool, *words], env=environment(words), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                      start_new_session=True, pass_fds=(used.fileno(),))
             timer = threading.Timer(SECONDS, lambda: os.killpg(child.pid, 9))
             timer.start()
@@ -127,7 +159,7 @@ class Run:
         text = self.err.decode(errors="replace")
         if elf:
             text = REFUSED.sub("", text)
-        fine = {0, 3} | ({1} if self.words[0] == "check" else set()) | ({2} if {"--at", "--from", "--by", "snapshot"} & set(self.words) else set())
+        fine = {0, 3} | ({1} if self.words[0] == "check" else set()) | ({2} if NAMING & set(self.words) else set())
         if self.status not in fine:
             return "status %d after %.1f s: %s" % (self.status, self.seconds, text[:3000])
         if "Sanitizer" in text or "runtime error" in text:

@@ -2,10 +2,11 @@
 """tests/cases/replay.py on 20 programs: each replayed as it was run, and under six settings on two cards, against real runs there.
 
 usage: replay.py [CASE...]
-       replay.py --run [PROGRAMS] > LOG    asks all of it once, of so many programs, a line for each
-       replay.py --table LOG               writes the tables in docs/whatif.md from such lines"""
+       replay.py --run [SEED|PROGRAM...] > LOG    asks all of it once (of these programs), a line for each answer
+       replay.py --table LOG                      writes the tables in docs/whatif.md and docs/REPLAYED.md from such lines"""
 # serial
 # timeout: 3600
+import json
 import os
 import re
 import sys
@@ -114,10 +115,10 @@ def case_program(name, arguments):
     mt.equal(program(name, arguments)[1], [], "requests that lie elsewhere")
 
 
-# ---- the table in docs/whatif.md ---------------------------------------------------------------------------------
+# ---- the tables in docs/whatif.md and docs/REPLAYED.md ------------------------------------------------------------
 
-PAGE = os.path.join(mt.TOP, "docs/whatif.md")
 BEGIN, END = "<!-- replayed -->\n", "<!-- /replayed -->\n"
+FAILED = "requests_refused"
 
 
 def questions():
@@ -132,42 +133,86 @@ def ask(question, mib, seed):
     try:
         said, real = question(mib, seed)
     except mt.Fail as why:
-        return str(why)
-    return "equal" if said == real else "%s, really %s" % (said, real)
+        return {"why": str(why)}
+    return {"said": said, "real": real}
 
 
-def run(seeds):
-    """A line for each thing that is asked."""
+def run(seeds, programs):
+    """A line of JSON for each thing that is asked."""
     for seed in seeds:  # a program at a time: its runs are asked for again
         for name, question in questions():
             for mib in (replays.ROOM, replays.SHORT):
-                print("%s, seed %d, %d MiB: %s" % (name, seed, mib, ask(question, mib, seed)), flush=True)
+                print(json.dumps(dict(ask(question, mib, seed), asked=name, seed=seed, mib=mib)), flush=True)
         replays.run.cache_clear()
-    for name, arguments in PROGRAMS:
+    for name, arguments in programs:
         requests, differ = program(name, arguments)
-        print("program %s: %d requests, %s" % (name, requests, differ or "equal"), flush=True)
+        print(json.dumps({"program": name, "requests": requests, "differ": differ}), flush=True)
+    mt.Scratch.remove()
 
 
-def table(lines):
-    found = {}
-    for name, mib, said in re.findall(r"^(.*), seed \d+, (\d+) MiB: (.*)$", lines, re.M):
-        found.setdefault(name, []).append((int(mib), said == "equal"))
+def equal(answer):
+    return "why" not in answer and answer["said"] == answer["real"]
+
+
+def cell(answer):
+    """What was predicted / what was real: MiB at most reserved, MiB at most in use; or what failed."""
+    if "why" in answer:
+        return "no answer"
+    said, real = answer["said"], answer["real"]
+    both = lambda text: "%s / %s" % (text(said), text(real))
+    parts = []
+    if said.get("first_refused") or real.get("first_refused"):
+        parts.append("fails at request " + both(lambda a: a["first_refused"] or "none"))
+    if not (said.get("fits", True) and real.get("fits", True)):
+        parts.append(both(lambda a: "fits" if a["fits"] else "fails"))
+    if said.get(FAILED) or real.get(FAILED):
+        parts.append(both(lambda a: a[FAILED]) + " failed")
+    for name in replays.FIGURES[:2]:
+        if name in said or name in real:
+            parts.append(both(lambda a, name=name: "%.1f" % (a[name] / (1 << 20)) if name in a else "?"))
+    return "; ".join(parts) + ("" if equal(answer) else " (differ)")
+
+
+def summary(lines):
     rows = ["| asked | runs with room | equal | short of memory | equal |", "|---|---|---|---|---|"]
     for name, _ in questions():
-        cells = [[equal for mib, equal in found.get(name, []) if mib == card] for card in (replays.ROOM, replays.SHORT)]
-        rows.append("| %s | %s |" % (name, " | ".join("%d | %d" % (len(cell), sum(cell)) for cell in cells)))
+        cells = [[equal(line) for line in lines if line.get("asked") == name and line["mib"] == mib] for mib in (replays.ROOM, replays.SHORT)]
+        rows.append("| %s | %s |" % (name, " | ".join("%d | %d" % (len(c), sum(c)) for c in cells)))
     rows += ["", "| program, as it was | requests | each of them as replayed |", "|---|---|---|"]
-    for name, requests, said in re.findall(r"^program (\w+): ([1-9]\d*) requests, (.*)$", lines, re.M):
-        rows.append("| %s | %s | %s |" % (name, format(int(requests), ","), "yes" if said == "equal" else "no"))
+    rows += ["| %s | %s | %s |" % (line["program"], format(line["requests"], ","), "no" if line["differ"] else "yes")
+             for line in lines if line.get("requests")]
     return rows
 
 
+def cases(lines):
+    rows = []
+    for name, _ in questions():
+        rows += ["", "## %s" % (name[0].upper() + name[1:]), "", "| program | on %d MiB | on %d MiB |" % (replays.ROOM, replays.SHORT), "|---|---|---|"]
+        asked = {(line["seed"], line["mib"]): line for line in lines if line.get("asked") == name}
+        rows += ["| %d | %s |" % (seed, " | ".join(cell(asked[seed, mib]) for mib in (replays.ROOM, replays.SHORT)))
+                 for seed in sorted({seed for seed, _ in asked})]
+        for (seed, mib), line in sorted(asked.items()):
+            if not equal(line):
+                rows += ["", "Program %d on %d MiB: %s." % (seed, mib, line.get("why") or "; ".join(
+                    "%s %s, really %s" % (key, line["said"].get(key), value) for key, value in line["real"].items() if line["said"].get(key) != value))]
+    return rows[1:]
+
+
+def write(page, rows):
+    path = os.path.join(mt.TOP, "docs", page)
+    with open(path, encoding="utf-8") as file:
+        before, rest = file.read().split(BEGIN)
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(before + BEGIN + "\n".join(rows) + "\n" + END + rest.split(END)[1])
+
+
 if sys.argv[1:2] == ["--run"]:
-    run(SEEDS[:int((sys.argv[2:] or [len(SEEDS)])[0])])
+    asked = sys.argv[2:]
+    run([int(word) for word in asked if word.isdigit()] if asked else SEEDS, [p for p in PROGRAMS if not asked or p[0] in asked])
 elif sys.argv[1:2] == ["--table"]:
-    rows = table(open(sys.argv[2], encoding="utf-8").read())
-    page = open(PAGE, encoding="utf-8").read()
-    with open(PAGE, "w", encoding="utf-8") as out:
-        out.write(page[:page.index(BEGIN) + len(BEGIN)] + "\n".join(rows) + "\n" + page[page.index(END):])
+    with open(sys.argv[2], encoding="utf-8") as log:
+        said = [json.loads(line) for line in log]
+    write("whatif.md", summary(said))
+    write("REPLAYED.md", cases(said))
 else:
     mt.main()

@@ -1,9 +1,10 @@
 """Requests and frees in a random order, of sizes over the allocator's whole range, on two streams; now and then the cache is emptied. What
 doesn't fit makes the program drop half of what it has. Says what PyTorch counted.
 
-usage: requests.py SEED COUNT [--beside] [--keeping BYTES]
+usage: requests.py SEED COUNT [--beside] [--keeping BYTES] [--requests N]
     --beside     with memory of the driver's own beside the pool, mapped and unmapped
     --keeping    with a block of so many bytes more, which stays, now and then
+    --requests   ends behind that one
 """
 import ctypes
 import json
@@ -49,12 +50,18 @@ def keep(kept, count):
     kept.append(torch.empty(count, dtype=torch.uint8, device="cuda"))
 
 
+def number(option):
+    return int(sys.argv[sys.argv.index(option) + 1]) if option in sys.argv else 0
+
+
 def main():
-    kept, keeping = [], int(sys.argv[sys.argv.index("--keeping") + 1]) if "--keeping" in sys.argv else 0
+    kept, keeping, last = [], number("--keeping"), number("--requests")
     beside = Beside() if "--beside" in sys.argv else None
     choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
     streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
     for _ in range(int(sys.argv[2])):
+        if last and requests == last:
+            break
         if live and (choice.random() < 0.48 or len(live) > 60):
             live.pop(choice.randrange(len(live)))
         else:

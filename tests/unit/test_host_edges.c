@@ -403,6 +403,24 @@ TEST(what_allocators_keep_of_a_process)
 	      says(why_not(VERDICT_RETAINED), "at 3.00 s it was 614.4 MiB, which was used again or given back since"));
 }
 
+/* What was replayed is said, best first as it comes; what does not help is not advised. */
+TEST(what_allocators_keep_is_replayed)
+{
+	kept(2, 5);
+	evidence.host.keeper = 7;
+	CHECK(now(VERDICT_RETAINED) && says(held(VERDICT_RETAINED)->advice, "memtrace whatif --host all --process 7"));
+	evidence.host.heap = (struct evidence_heap){
+		.settings = { { "MALLOC_ARENA_MAX=2", true, G(1.5), 0.5 }, { "jemalloc", false, 1, 2 } }, .count = 2
+	};
+	judge();
+	CHECK(says(held(VERDICT_RETAINED)->advice,
+		   "MALLOC_ARENA_MAX=2: replayed, 1.50 GiB less at the end, 0.50 times the time in malloc"));
+	CHECK(!says(held(VERDICT_RETAINED)->advice, "jemalloc"));
+	evidence.host.heap.settings[0].helps = false;
+	judge();
+	CHECK(says(held(VERDICT_RETAINED)->advice, "no setting of malloc helps (2 replayed)"));
+}
+
 TEST(what_allocators_keep)
 {
 	kept(2, 6.6); /* 30.3 % of what is resident */
