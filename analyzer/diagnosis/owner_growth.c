@@ -160,6 +160,21 @@ struct forecast owner_growth_forecast(const struct timeline *c, const struct sel
 	return known ? owner_growth_forecast_to(p, t, g, room) : forecast_never;
 }
 
+struct forecast owner_growth_forecast_all(const struct timeline *c, const struct selection *v, uint32_t process,
+					  enum model_kind kind, uint32_t device, struct growth *all)
+{
+	const struct step_list *p = timeline_step_list(c, process);
+	double limit;
+	for (size_t k = 0; p && k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		if (t->kind != kind || t->device != device)
+			continue;
+		*all = timeline_growth(p, t);
+		return growth_is_steady(all) ? owner_growth_forecast(c, v, p, t, all, &limit) : forecast_never;
+	}
+	return forecast_never;
+}
+
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
 /* The members [from, to) are of one process: what they hold together. */

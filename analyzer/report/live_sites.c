@@ -1,5 +1,6 @@
 #include "analyzer/report/live_sites.h"
 
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/timeline/bursts.h"
 
@@ -144,12 +145,17 @@ bool live_sites_grow(struct growth *g, const struct timeline *c, const struct sa
 	x.count = steps_largest(timeline_steps(c), p->process->id, x.sites, MOST);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
+	struct growth_scale scale = growth_scale_of(m, p->process->host, samples);
+	g->bytes = 0;
 	for (size_t i = 0, places = 0; i < x.count && places < PLACES; i++) {
+		struct growth one;
 		if (!is_first(&x, i))
 			continue;
-		if (place_grows(g, &x, i))
-			return true;
 		places++;
+		if (!place_grows(&one, &x, i))
+			continue;
+		scale.leaking += one.bytes;
+		*g = one.bytes > g->bytes ? one : *g;
 	}
-	return false;
+	return scale.leaking > 0 && growth_matters(&scale, g->bytes, false);
 }
