@@ -2,7 +2,7 @@
 
 #include "analyzer/diagnosis/device_ledger.h"
 #include "analyzer/reader/process_limits.h"
-#include "analyzer/timeline/bursts.h"
+#include "analyzer/timeline/site_growth.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -420,7 +420,7 @@ static void consider(struct owner_growth *best, struct owner_growth *t, const st
 		return;
 	t->points = add_up(c, v, o, from, to, t, blocks);
 	size_t fit = t->points && p->source == LOOP_NONE ? t->points - 1 : t->points;
-	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? bursts_growth(t->x, t->bytes, fit)
+	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? site_growth(c, p, t->x, t->bytes, fit)
 								: growth_of(t->x, t->bytes, fit);
 	if (growth_is_steady(&t->growth) && is_needed(t, c, v, p, o, from, to))
 		t->growth.kind = GROWTH_NONE;

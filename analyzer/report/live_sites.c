@@ -2,7 +2,7 @@
 
 #include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
-#include "analyzer/timeline/bursts.h"
+#include "analyzer/timeline/site_growth.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,7 +85,8 @@ static double peak_of(const struct step_list *p, enum model_kind kind)
 static bool judge(struct sum *s, const struct context *x, enum model_kind kind)
 {
 	const struct step_list *p = x->list;
-	s->growth = bursts_growth(s->x, s->bytes, s->points && p->source == LOOP_NONE ? s->points - 1 : s->points);
+	s->growth = site_growth(x->timeline, p, s->x, s->bytes,
+				s->points && p->source == LOOP_NONE ? s->points - 1 : s->points);
 	/* nobody knows how much of that is theirs */
 	growth_doubt(&s->growth, model_doubt(x->model, p->process->id, MODEL_HEAP));
 	return outlook_is_leak(outlook_of(x->timeline, p, kind, &s->growth, 0)) &&
