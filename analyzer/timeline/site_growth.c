@@ -4,8 +4,17 @@
 
 #include <stdlib.h>
 
-enum { LEAST_POINTS = 20, QUARTERS = 4 };
+enum { LEAST_POINTS = 20, QUARTERS = 4, END_PART = 8 };
 #define HELD_UP 0.25 /* of the mean rise: less in a quarter of the time, and it levels off, or began late */
+
+/* Without the end of the program, which frees what it has. */
+static size_t without_end(const double *bytes, size_t count)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < count; i++)
+		most = bytes[i] >= bytes[most] ? i : most;
+	return count - most - 1 <= count / END_PART ? most + 1 : 0;
+}
 
 static bool rises_all_the_time(const double *bytes, size_t count)
 {
@@ -25,16 +34,20 @@ static double moment_of(const double *x, const double *at, size_t count, double 
 	return x[i];
 }
 
+static double made_at(const struct work *w, const struct process *p, double seconds)
+{
+	return work_made_until(w, p->id, p->start_ns + (uint64_t)(seconds * 1e9));
+}
+
 /* As if it had worked at one pace: `at` is where it had come by then, in as many seconds. */
 static struct growth at_one_pace(const struct work *w, const struct process *p, const double *x, const double *bytes,
 				 size_t count, double *at)
 {
 	double *times = at + count, *ys = times + count;
-	const double first = work_made_until(w, p->id, p->start_ns + (uint64_t)(x[0] * 1e9)),
-		     all = work_made_until(w, p->id, p->start_ns + (uint64_t)(x[count - 1] * 1e9)) - first;
+	const double first = made_at(w, p, x[0]), all = made_at(w, p, x[count - 1]) - first;
 	size_t n = 0;
 	for (size_t i = 0; i < count && all > 0; i++) {
-		double made = work_made_until(w, p->id, p->start_ns + (uint64_t)(x[i] * 1e9)) - first;
+		double made = made_at(w, p, x[i]) - first;
 		at[n] = x[0] + (x[count - 1] - x[0]) * made / all;
 		if (n && at[n] <= at[n - 1])
 			continue;
@@ -51,12 +64,12 @@ struct growth site_growth(const struct timeline *c, const struct step_list *p, c
 			  size_t count)
 {
 	const struct growth g = bursts_growth(x, bytes, count);
-	if (p->source != LOOP_NONE || growth_is_steady(&g) || count < LEAST_POINTS ||
-	    !rises_all_the_time(bytes, count))
+	const size_t n = without_end(bytes, count);
+	if (p->source != LOOP_NONE || growth_is_steady(&g) || n < LEAST_POINTS || !rises_all_the_time(bytes, n))
 		return g;
-	double *room = malloc(3 * count * sizeof(*room));
+	double *room = malloc(3 * n * sizeof(*room));
 	const struct growth paced =
-		room ? at_one_pace(timeline_work(c), p->process, x, bytes, count, room) : (struct growth){ 0 };
+		room ? at_one_pace(timeline_work(c), p->process, x, bytes, n, room) : (struct growth){ 0 };
 	free(room);
 	return growth_is_steady(&paced) && paced.certainty == CERTAINTY_HIGH ? paced : g;
 }
