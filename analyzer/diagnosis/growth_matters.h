@@ -9,8 +9,8 @@
 
 struct growth_scale {
 	uint64_t heap_peak; /* bytes that all heaps had at most; 0 = unknown */
-	uint64_t bound;     /* memory that there is: the control group's limit, or the machine's; UINT64_MAX = unknown */
-	double leaking;     /* bytes by which all that leaks has grown: the caller knows */
+	uint64_t bound; /* memory that there is: the control group's limit, or the machine's; UINT64_MAX = unknown */
+	double leaking; /* bytes by which all that leaks has grown: the caller knows */
 };
 
 /* Of all heaps and the machine `host`, also in the middle of the pass; NULL = unknown. */

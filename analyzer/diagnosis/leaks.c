@@ -298,8 +298,8 @@ static bool is_part(const struct leaks *l, const struct leak *leak)
 	double peak = 0;
 	for (size_t i = 0; i < leak->owner->member_count; i++)
 		peak += (double)leak->owner->members[i]->peak_bytes;
-	return l->peak[leak->kind] && fmin(peak, leak->owner_growth->growth.bytes) >=
-					      OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
+	return l->peak[leak->kind] &&
+	       fmin(peak, leak->owner_growth->growth.bytes) >= OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
 }
 
 static void set_scale(struct leaks *l)
@@ -366,9 +366,9 @@ static bool is_foreseen(const struct leaks *l, const struct leak_group *g)
 {
 	const struct owner_growth *t = g->most->owner_growth;
 	struct growth all;
-	return t->forecast.ever || owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind,
-							     MODEL_NO_DEVICE, &all)
-					   .ever;
+	return t->forecast.ever ||
+	       owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind, MODEL_NO_DEVICE, &all)
+		       .ever;
 }
 
 /* `part`: as far as its sites are no small parts, and certain enough. */

@@ -299,7 +299,8 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	unsigned groups = 0;
 	(void)d;
 	if (evidence_is_too_short(h))
-		return ruled_out(out, output_format("only %.2g s were recorded: too short to tell growth", h->lasted_s));
+		return ruled_out(out,
+				 output_format("only %.2g s were recorded: too short to tell growth", h->lasted_s));
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH (struct evidence_growth, g, h->growth) {

@@ -7,17 +7,17 @@
 /* Where a line fits, too: FEW bursts are no points of a line, if WIDE apart, in points. */
 enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8, MOST_STEPS_UP = 3 };
 
-#define LEAST_BYTES (1u << 20) /* of a burst: less is noise */
-#define LEVEL       0.01       /* of the whole range: so flat is a level */
-#define RISING      0.34       /* of the points: more, and it is no growth in bursts */
-#define SAME        1.5        /* times as much: still the same */
-#define LIKE        2.5        /* times as far apart: by time a busy machine makes it so */
-#define OVERDUE     2          /* times the usual distance, in which no burst came */
-#define LARGER      1.2        /* by so much at least a table grows when it is full ... */
-#define LARGEST     3.0        /* ... and at most */
-#define IN_LINE     0.1        /* of what was in it: so far from the line */
-#define STANDS_OUT  8          /* times the mean of the other rises: no part of a line */
-#define MOST_AT_ONCE 0.5       /* of what came in all */
+#define LEAST_BYTES  (1u << 20) /* of a burst: less is noise */
+#define LEVEL        0.01       /* of the whole range: so flat is a level */
+#define RISING       0.34       /* of the points: more, and it is no growth in bursts */
+#define SAME         1.5        /* times as much: still the same */
+#define LIKE         2.5        /* times as far apart: by time a busy machine makes it so */
+#define OVERDUE      2          /* times the usual distance, in which no burst came */
+#define LARGER       1.2        /* by so much at least a table grows when it is full ... */
+#define LARGEST      3.0        /* ... and at most */
+#define IN_LINE      0.1        /* of what was in it: so far from the line */
+#define STANDS_OUT   8          /* times the mean of the other rises: no part of a line */
+#define MOST_AT_ONCE 0.5        /* of what came in all */
 
 struct burst {
 	double x, before, after;

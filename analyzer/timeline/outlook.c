@@ -6,14 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WORKS   0.03 /* of the time in which something is freed (collectors do so now and then) ... */
-#define CHURN   0.5  /* ... and of the bytes that are made: so much is freed by who works */
-#define OF_MAPPED 2  /* times the bytes by which mappings grow, that pass on the heap: as much a collector needs */
-#define RECURS  0.5  /* of the bytes that are made: so much is made by a loop's stacks */
-#define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
-#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
-#define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
-#define AT_MOST 0.5  /* ... however long that time was */
+#define WORKS     0.03 /* of the time in which something is freed (collectors do so now and then) ... */
+#define CHURN     0.5  /* ... and of the bytes that are made: so much is freed by who works */
+#define OF_MAPPED 2    /* times the bytes by which mappings grow, that pass on the heap: as much a collector needs */
+#define RECURS    0.5  /* of the bytes that are made: so much is made by a loop's stacks */
+#define GOES_ON   0.5  /* of the time while it grew, in which the program then does something else */
+#define WRITTEN   0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
+#define LATER     0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
+#define AT_MOST   0.5  /* ... however long that time was */
 
 bool outlook_steps_are_sure(const struct step_list *p)
 {
