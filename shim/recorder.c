@@ -19,8 +19,9 @@
 #define MAX_TRIES   3
 #define RAW_MOST    (16ull << 20) /* of a session: then a recorder is wanted at once */
 /* of memory that was asked for: then a recorder is wanted for what is resident of it ... */
-#define MUCH (64ull << 20)
-#define SOON 4 /* ... in one block at once, else from this part of a second on */
+#define MUCH  (64ull << 20)
+#define SOON  4 /* ... in one block at once, else from this part of a second on */
+#define TIMES 4 /* so many times as much: at once, too, since there may be no event later */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -164,12 +165,13 @@ void mt_recorder_hurry(void)
 void mt_recorder_weigh_large(uint64_t bytes)
 {
 	const struct mt_session *s = mt_process.session;
-	uint64_t soon;
+	uint64_t soon, all;
 
 	if (mt_recorder_due == UINT64_MAX || !s)
 		return; /* it was wanted, or nothing is recorded */
-	soon = bytes >= MUCH ? 0 : s->start_ticks + second() / SOON;
-	if (__atomic_add_fetch(&asked, bytes, __ATOMIC_RELAXED) >= MUCH && soon < mt_recorder_due)
+	all = __atomic_add_fetch(&asked, bytes, __ATOMIC_RELAXED);
+	soon = bytes >= MUCH || all >= TIMES * MUCH ? 0 : s->start_ticks + second() / SOON;
+	if (all >= MUCH && soon < mt_recorder_due)
 		mt_recorder_due = soon;
 }
 

@@ -16,8 +16,8 @@ extern uint64_t mt_recorder_due;
 void mt_recorder_start_timer(void);
 
 /* Called before an allocation is recorded. A program that has allocated much may have no further event for long, and
- * the recorder is to sample its memory meanwhile. So a block of 64 MiB makes it due at once, and as much in blocks of
- * 64 KiB or more a little later. */
+ * the recorder is to sample its memory meanwhile. So a block of 64 MiB makes it due at once, or 256 MiB in
+ * blocks of 64 KiB or more; 64 MiB in such blocks do a little later. */
 #define MT_RECORDER_LARGE (64u << 10)
 void mt_recorder_weigh_large(uint64_t bytes);
 

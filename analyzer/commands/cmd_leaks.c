@@ -358,7 +358,7 @@ static void print_growing(const struct leaks *l)
 		print("GROWTH  no site grew steadily%s\n", l->lost ? " by what was recorded" : "");
 	if (sites)
 		print("%sGROWTH  %zu site%s steadily%s%s\n", output_begin(little ? STYLE_NONE : STYLE_BAD), sites,
-		      sites == 1 ? " grows" : "s grow", little ? ", too little for a verdict" : "",
+		      sites == 1 ? " grows" : "s grow", little ? ", too little or uncertain for a verdict" : "",
 		      output_end(little ? STYLE_NONE : STYLE_BAD));
 	if (!sites)
 		print_filled(l);

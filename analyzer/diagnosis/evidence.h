@@ -347,12 +347,19 @@ struct evidence_host {
 	struct evidence_runtime runtime;
 	struct evidence_pile pile;
 	uint64_t shm_left; /* more in /dev/shm than before, once all had ended; UNKNOWN */
-	bool growth_known;
+	double lasted_s;   /* of the longest process that allocated */
+	bool growth_known; /* that was long enough to say */
 	EVIDENCE_LIST(struct evidence_growth) growth;
 	bool copies_known;
 	EVIDENCE_LIST(struct evidence_copies) copies;
 	uint64_t doubt; /* by so much what was alive may be wrong, as events were lost */
 };
+
+/* Too short to tell how its heap grew, which is large enough to ask. */
+static inline bool evidence_is_too_short(const struct evidence_host *h)
+{
+	return !h->growth_known && h->lasted_s > 0 && evidence_or(h->live_peak, 0) >= 8u << 20;
+}
 
 struct evidence {
 	struct evidence_host host;

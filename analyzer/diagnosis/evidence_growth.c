@@ -245,27 +245,20 @@ static int larger_growth(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-/* When the whole track meets its limit: that is what the user will see. */
 static void set_forecast(const struct place *p, struct evidence_growth *g, uint32_t process)
 {
-	const struct timeline *c = p->x->timeline;
-	const struct step_list *list = timeline_step_list(c, process);
-	for (size_t k = 0; list && k < list->track_count; k++) {
-		const struct step_track *t = &list->tracks[k];
-		double limit;
-		if (t->kind != p->kind || t->device != p->device)
-			continue;
-		struct growth all = timeline_growth(list, t);
-		struct forecast f = owner_growth_forecast(c, p->x->selection, list, t, &all, &limit);
-		if (!growth_is_steady(&all) || !f.ever)
-			continue;
-		bool stepped = list->source != LOOP_NONE;
-		g->fails_step = stepped ? f.x : 0;
-		g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
-		g->fails_in = fails_in(&all, &f);
-		g->fails_low = f.low;
-		g->fails_high = f.high;
-	}
+	struct growth all;
+	const struct step_list *list = timeline_step_list(p->x->timeline, process);
+	struct forecast f =
+		owner_growth_forecast_all(p->x->timeline, p->x->selection, process, p->kind, p->device, &all);
+	if (!f.ever)
+		return;
+	const bool stepped = list->source != LOOP_NONE;
+	g->fails_step = stepped ? f.x : 0;
+	g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
+	g->fails_in = fails_in(&all, &f);
+	g->fails_low = f.low;
+	g->fails_high = f.high;
 }
 
 static size_t collect(const struct place *p, const struct owners *s, struct found *list)
@@ -528,6 +521,10 @@ int evidence_time_host(struct diagnosis *x)
 	const struct step_track *track = NULL;
 	const struct step_list *list = pace_on(x, MODEL_NO_DEVICE, UINT32_MAX, &track);
 	h->growth_known = list && track->count >= GROWTH_LEAST_POINTS;
+	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++)
+		if ((list = timeline_step_list(x->timeline, id)))
+			h->lasted_s =
+				fmax(h->lasted_s, (double)less(list->process->end_ns, list->process->start_ns) / 1e9);
 	int e = 0;
 	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
 		e = add_growth(&(struct place){ x, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,

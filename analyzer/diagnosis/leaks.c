@@ -291,6 +291,29 @@ static void find_groups(struct leaks *l)
 	free(list);
 }
 
+/* Of the host's, too small a part of the peak of its kind is no verdict, as of all that grows: by what it had then, and
+ * by what it grew. */
+static bool is_part(const struct leaks *l, const struct leak *leak)
+{
+	double peak = 0;
+	for (size_t i = 0; i < leak->owner->member_count; i++)
+		peak += (double)leak->owner->members[i]->peak_bytes;
+	return l->peak[leak->kind] &&
+	       fmin(peak, leak->owner_growth->growth.bytes) >= OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
+}
+
+static void set_scale(struct leaks *l)
+{
+	const struct selection *v = l->selection;
+	const struct reader_host *host = reader_hosts(v->reader) ? reader_host(v->reader, 0) : NULL; /* as a report */
+	l->scale = growth_scale_of(v->model, host, timeline_samples(l->timeline));
+	for (size_t i = 0; i < l->count; i++) {
+		const struct leak *leak = &l->list[i];
+		if (leak->kind < MODEL_HOST_KINDS && leak_is_steady(leak) && !leak->suppressed && is_part(l, leak))
+			l->scale.leaking += leak->owner_growth->all_bytes;
+	}
+}
+
 int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress)
 {
 	*l = (struct leaks){ .selection = v, .timeline = timeline, .suppress = suppress, .in_use = held_at_death(v) };
@@ -318,6 +341,7 @@ int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, 
 	count_rest(l);
 	count_least(l);
 	find_groups(l);
+	set_scale(l);
 	qsort(l->list, l->count, sizeof(*l->list), worse);
 	return 0;
 }
@@ -338,32 +362,46 @@ void leaks_fini(struct leaks *l)
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-/* As verdicts see it: by what it had at the peak, and by what it grew. */
-static bool is_little(const struct leaks *l, const struct leak *leak)
+static bool is_foreseen(const struct leaks *l, const struct leak_group *g)
 {
-	double peak = 0;
-	for (size_t i = 0; i < leak->owner->member_count; i++)
-		peak += (double)leak->owner->members[i]->peak_bytes;
-	return leak->kind < MODEL_PINNED && l->peak[leak->kind] &&
-	       fmin(peak, leak->owner_growth->growth.bytes) < OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
+	const struct owner_growth *t = g->most->owner_growth;
+	struct growth all;
+	return t->forecast.ever ||
+	       owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind, MODEL_NO_DEVICE, &all)
+		       .ever;
+}
+
+/* `part`: as far as its sites are no small parts, and certain enough. */
+static bool is_little(const struct leaks *l, const struct leak_group *g, double part, enum growth_certainty certainty)
+{
+	if (!g->most || g->most->kind >= MODEL_HOST_KINDS)
+		return false;
+	return certainty == CERTAINTY_LOW || !part ||
+	       (!growth_matters(&l->scale, part, false) &&
+		!(growth_matters(&l->scale, part, true) && is_foreseen(l, g)));
 }
 
 struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
 {
-	struct leak_group g = { .little = true };
+	struct leak_group g = { 0 };
+	enum growth_certainty certainty = CERTAINTY_LOW;
+	double part = 0;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
 		if (!leak_is_steady(leak) || leak->suppressed || leak->kind != kind ||
 		    leak->owner_growth->group != group)
 			continue;
 		g.sites++;
-		g.little = g.little && is_little(l, leak);
 		g.rate += leak->owner_growth->growth.rate;
 		g.error += leak->owner_growth->growth.rate_error;
 		g.per_second += leak->owner_growth->all_per_second;
 		g.bytes += leak->owner_growth->all_bytes;
+		part += is_part(l, leak) ? leak->owner_growth->all_bytes : 0;
+		if (leak->owner_growth->growth.certainty > certainty)
+			certainty = leak->owner_growth->growth.certainty;
 		if (!g.most || leak->owner_growth->growth.bytes > g.most->owner_growth->growth.bytes)
 			g.most = leak;
 	}
+	g.little = is_little(l, &g, part, certainty);
 	return g;
 }

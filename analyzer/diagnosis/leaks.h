@@ -2,6 +2,7 @@
 #ifndef MT_DIAGNOSIS_LEAKS_H
 #define MT_DIAGNOSIS_LEAKS_H
 
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/diagnosis/suppressions.h"
 #include "analyzer/timeline/process_piles.h"
@@ -26,6 +27,7 @@ struct leaks {
 	struct owners *live[MODEL_KINDS], *peak[MODEL_KINDS];
 	struct leak *list; /* the worst first */
 	size_t count;
+	struct growth_scale scale;
 	unsigned groups;                /* of sites that grow at the same pace: 1 to that */
 	uint64_t bytes, blocks;         /* of the heap, without benign and suppressed ones */
 	uint64_t bytes_min, blocks_min; /* at least; the same where nothing was lost */
@@ -51,7 +53,7 @@ struct leak_group {
 	double bytes;       /* grown by, together */
 	double rate, error; /* a step or second, together */
 	double per_second;
-	bool little; /* on the host: too little for a verdict */
+	bool little; /* on the host: too little for a verdict (growth_matters.h) */
 };
 
 struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);

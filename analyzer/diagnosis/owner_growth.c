@@ -2,7 +2,7 @@
 
 #include "analyzer/diagnosis/device_ledger.h"
 #include "analyzer/reader/process_limits.h"
-#include "analyzer/timeline/bursts.h"
+#include "analyzer/timeline/site_growth.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -158,6 +158,21 @@ struct forecast owner_growth_forecast(const struct timeline *c, const struct sel
 	bool known = find_limit(c, v, p, t, &room);
 	*limit = room.limit;
 	return known ? owner_growth_forecast_to(p, t, g, room) : forecast_never;
+}
+
+struct forecast owner_growth_forecast_all(const struct timeline *c, const struct selection *v, uint32_t process,
+					  enum model_kind kind, uint32_t device, struct growth *all)
+{
+	const struct step_list *p = timeline_step_list(c, process);
+	double limit;
+	for (size_t k = 0; p && k < p->track_count; k++) {
+		const struct step_track *t = &p->tracks[k];
+		if (t->kind != kind || t->device != device)
+			continue;
+		*all = timeline_growth(p, t);
+		return growth_is_steady(all) ? owner_growth_forecast(c, v, p, t, all, &limit) : forecast_never;
+	}
+	return forecast_never;
 }
 
 /* ---- owners -------------------------------------------------------------------------------------------- */
@@ -405,7 +420,7 @@ static void consider(struct owner_growth *best, struct owner_growth *t, const st
 		return;
 	t->points = add_up(c, v, o, from, to, t, blocks);
 	size_t fit = t->points && p->source == LOOP_NONE ? t->points - 1 : t->points;
-	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? bursts_growth(t->x, t->bytes, fit)
+	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? site_growth(c, p, t->x, t->bytes, fit)
 								: growth_of(t->x, t->bytes, fit);
 	if (growth_is_steady(&t->growth) && is_needed(t, c, v, p, o, from, to))
 		t->growth.kind = GROWTH_NONE;

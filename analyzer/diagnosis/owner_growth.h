@@ -50,7 +50,12 @@ void owner_growth_group(struct owner_growth **list, size_t count);
 struct forecast owner_growth_forecast(const struct timeline *c, const struct selection *v, const struct step_list *p,
 				      const struct step_track *t, const struct growth *g, double *limit);
 
-/* The same with the limit in `room`; its high points are set from the track. */
+/* The same of all memory of that kind in a process, which is what the user will see end. *all: how it grows. .ever is
+ * false where it does not grow steadily. */
+struct forecast owner_growth_forecast_all(const struct timeline *c, const struct selection *v, uint32_t process,
+					  enum model_kind kind, uint32_t device, struct growth *all);
+
+/* The first one with the limit in `room`; its high points are set from the track. */
 struct forecast owner_growth_forecast_to(const struct step_list *p, const struct step_track *t, const struct growth *g,
 					 struct forecast_room room);
 

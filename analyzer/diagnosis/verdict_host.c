@@ -1,4 +1,5 @@
 /* The rules about the machine's own memory. */
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/verdicts.h"
 #include "analyzer/timeline/outlook.h"
 #include "analyzer/util/output.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTABLE     0.05 /* of the memory there is */
+#define NOTABLE     GROWTH_NOTABLE
 #define SWAPPED     0.02 /* ... that went to swap during the run */
 #define TIGHT       0.9
 #define LITTLE_LEFT 0.05
@@ -170,23 +171,6 @@ enum finding host_limit(const struct evidence *e, const struct evidence_device *
 
 /* ---- leak ---------------------------------------------------------------------------------------------- */
 
-/* A forecast is of all that grows: it says nothing about a small part of that. */
-static bool is_foreseen(const struct evidence_host *h, const struct evidence_growth *g)
-{
-	uint64_t all = 0;
-	LIST_EACH (struct evidence_growth, other, h->growth)
-		all += evidence_is_leak(other) ? other->bytes : 0;
-	return (g->fails_step > 0 || g->fails_ns > 0) && part_of(g->bytes, NOTABLE, all);
-}
-
-/* A leak matters by what it has cost, or by what it will. */
-static bool growth_matters(const struct evidence_host *h, const struct evidence_growth *g)
-{
-	uint64_t peak = evidence_or(h->live_peak, 0);
-	return is_foreseen(h, g) || (g->bytes >= LEAST_KEPT / 8 && part_of(g->bytes, NOTABLE, peak)) ||
-	       part_of(g->bytes, NOTABLE, bound(h));
-}
-
 /* What a device's leaking blocks need of the host (a tensor's own structures): the same line keeps both, and the larger
  * part is on the device. Arenas are nobody's line. Where the host itself ran out it is a cause of its own. */
 static const struct evidence_device *kept_with(const struct evidence *e, const struct evidence_growth *g)
@@ -199,6 +183,18 @@ static const struct evidence_device *kept_with(const struct evidence *e, const s
 			    on->bytes > g->bytes)
 				return d;
 	return NULL;
+}
+
+/* A leak matters by what it has cost, or by what it will. */
+static bool matters(const struct evidence *e, const struct evidence_growth *g)
+{
+	const struct evidence_host *h = &e->host;
+	struct growth_scale scale = { evidence_or(h->live_peak, 0), bound(h), 0 };
+	LIST_EACH (struct evidence_growth, other, h->growth)
+		scale.leaking += evidence_is_leak(other) && !kept_with(e, other) ? (double)other->bytes : 0;
+	if (!evidence_is_leak(g))
+		scale.leaking = 0;
+	return growth_matters(&scale, (double)g->bytes, g->fails_step > 0 || g->fails_ns > 0);
 }
 
 static char *why_no_leak(const struct evidence_growth *g)
@@ -226,11 +222,11 @@ static char *why_not_growing(const struct evidence *e)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
 					     BYTES(g->bytes));
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_is_steady(g) && growth_matters(h, g) &&
+		if (evidence_is_steady(g) && matters(e, g) &&
 		    (g->outlook == OUTLOOK_FILLS || g->outlook == OUTLOOK_STOPPED))
 			return why_no_leak(g);
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_is_steady(g) && growth_matters(h, g))
+		if (evidence_is_steady(g) && matters(e, g))
 			return output_format(
 				"what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
 				g->sure ? "while hardly anything was freed: that is loading, or all of it is kept"
@@ -302,10 +298,13 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	uint64_t grown = 0;
 	unsigned groups = 0;
 	(void)d;
+	if (evidence_is_too_short(h))
+		return ruled_out(out,
+				 output_format("only %.2g s were recorded: too short to tell growth", h->lasted_s));
 	if (!h->growth_known)
 		return FINDING_NONE;
 	LIST_EACH (struct evidence_growth, g, h->growth) {
-		if (!evidence_is_leak(g) || !growth_matters(h, g) || kept_with(e, g))
+		if (!evidence_is_leak(g) || !matters(e, g) || kept_with(e, g))
 			continue;
 		if (groups < VERDICT_SITES)
 			out->sites[groups] = g->site;

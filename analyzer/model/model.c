@@ -6,6 +6,8 @@
 #include "analyzer/model/process_memory.h"
 #include "analyzer/model/site_table.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
@@ -498,6 +500,16 @@ struct model_fold model_fold(const struct model *m)
 uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind)
 {
 	return m->accounts[id].kind[kind].totals.live_bytes;
+}
+
+uint64_t model_peak(const struct model *m, enum model_kind kind)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < m->host_count; i++) {
+		const struct model_totals *t = &m->hosts[i].kind[kind].totals;
+		most = higher(most, higher(t->peak_bytes, t->live_bytes));
+	}
+	return most;
 }
 
 uint64_t model_events(const struct model *m)

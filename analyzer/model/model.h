@@ -424,6 +424,7 @@ void model_free(struct model *m);
 
 /* In the middle of the pass: live bytes of a kind in a process, of a layer on a device; events so far. */
 uint64_t model_live(const struct model *m, unsigned id, enum model_kind kind);
+uint64_t model_peak(const struct model *m, enum model_kind kind); /* so far, of the host with the greatest */
 /* All events of the process that are missing; UINT64_MAX = nobody knows how many. */
 uint64_t model_lost(const struct model *m, unsigned id);
 /* How much of what is live of a kind may have been freed by events that were lost. */

@@ -187,6 +187,18 @@ struct work_behind work_behind(const struct work *w, unsigned process, uint64_t 
 	return behind;
 }
 
+double work_made_until(const struct work *w, unsigned process, uint64_t ns)
+{
+	const struct busy *b = begun_until(w, process, ns);
+	if (!b)
+		return 0;
+	const double at = (double)(ns - b->from_ns) / (double)b->width_ns;
+	double made = 0;
+	for (size_t i = 0; i < STRETCHES && (double)i < at; i++)
+		made += fmin(at - (double)i, 1) * (double)b->stretches[i].made;
+	return made;
+}
+
 uint64_t work_rests_since(const struct work *w, unsigned process, uint64_t to_ns)
 {
 	const struct busy *b = begun_until(w, process, to_ns);

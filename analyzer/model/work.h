@@ -40,6 +40,9 @@ void work_change(struct work *w, const struct model_change *c);
 struct work_done work_between(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
 struct work_behind work_behind(const struct work *w, unsigned process, uint64_t from_ns, uint64_t to_ns);
 
+/* Bytes that it had made on its heap by then. */
+double work_made_until(const struct work *w, unsigned process, uint64_t ns);
+
 /* Since when, until then, it has made next to nothing; `to_ns`: it makes something still. */
 uint64_t work_rests_since(const struct work *w, unsigned process, uint64_t to_ns);
 

@@ -1,5 +1,6 @@
 #include "analyzer/report/live_follow.h"
 
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/reader/process_limits.h"
 #include "analyzer/reader/tick_clock.h"
@@ -267,6 +268,16 @@ static unsigned join(const struct live *l, const struct model *m, struct growing
 	return processes;
 }
 
+/* `leaking`: bytes by which all that is on the host goes on growing. */
+static bool matters(struct live *l, const struct model *m, const struct growing *g, double leaking)
+{
+	const struct step_list *p = g->list;
+	struct growth_scale scale = growth_scale_of(m, p->process->host, l->samples);
+	scale.leaking = leaking;
+	return g->track->device != MODEL_NO_DEVICE || growth_matters(&scale, g->growth.bytes, false) ||
+	       owner_growth_forecast_to(p, g->track, &g->growth, room_of(l, m, p, g->track)).ever;
+}
+
 /* What memory ends at is of the one that grew most. */
 static void say_growth(struct live *l, const struct model *m, struct growing *g)
 {
@@ -292,7 +303,7 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 static void take_growth(struct live *l, const struct model *m)
 {
 	struct growing most = { 0 };
-	double unproven = 0;
+	double unproven = 0, leaking = 0;
 	*l->growth = '\0';
 	l->growth_rate = l->runs_out = NAN;
 	timeline_doubt(l->timeline, m);
@@ -304,18 +315,21 @@ static void take_growth(struct live *l, const struct model *m)
 		for (size_t k = 0; p && p->count && k < p->track_count; k++) {
 			struct growing g = { p, &p->tracks[k], timeline_growth(p, &p->tracks[k]) };
 			unproven = fmax(unproven, g.growth.unproven);
-			if (g.growth.bytes > most.growth.bytes && goes_on(l, m, &g))
-				most = g;
+			if (!goes_on(l, m, &g))
+				continue;
+			leaking += g.track->device == MODEL_NO_DEVICE ? g.growth.bytes : 0;
+			most = g.growth.bytes > most.growth.bytes ? g : most;
 		}
 	}
-	if (most.list)
+	const bool grows = most.list && matters(l, m, &most, leaking);
+	if (grows)
 		say_growth(l, m, &most);
-	for (unsigned id = 0; !most.list && !unproven && id < reader_processes(l->reader); id++) {
+	for (unsigned id = 0; !grows && !unproven && id < reader_processes(l->reader); id++) {
 		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
 		if (p && p->count && !*l->growth)
 			take_sites(l, m, p);
 	}
-	take_pile(l, m, most.growth.bytes);
+	take_pile(l, m, grows ? most.growth.bytes : 0);
 	if (!*l->growth && unproven)
 		snprintf(l->growth, sizeof(l->growth), "growth is not known: frees of %s may be among the lost events",
 			 BYTES((uint64_t)unproven));

@@ -1,7 +1,8 @@
 #include "analyzer/report/live_sites.h"
 
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
-#include "analyzer/timeline/bursts.h"
+#include "analyzer/timeline/site_growth.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,7 +85,8 @@ static double peak_of(const struct step_list *p, enum model_kind kind)
 static bool judge(struct sum *s, const struct context *x, enum model_kind kind)
 {
 	const struct step_list *p = x->list;
-	s->growth = bursts_growth(s->x, s->bytes, s->points && p->source == LOOP_NONE ? s->points - 1 : s->points);
+	s->growth = site_growth(x->timeline, p, s->x, s->bytes,
+				s->points && p->source == LOOP_NONE ? s->points - 1 : s->points);
 	/* nobody knows how much of that is theirs */
 	growth_doubt(&s->growth, model_doubt(x->model, p->process->id, MODEL_HEAP));
 	return outlook_is_leak(outlook_of(x->timeline, p, kind, &s->growth, 0)) &&
@@ -144,12 +146,17 @@ bool live_sites_grow(struct growth *g, const struct timeline *c, const struct sa
 	x.count = steps_largest(timeline_steps(c), p->process->id, x.sites, MOST);
 	for (size_t i = 0; i < x.count; i++)
 		x.places[i] = place_of(&x, x.sites[i]);
+	struct growth_scale scale = growth_scale_of(m, p->process->host, samples);
+	g->bytes = 0;
 	for (size_t i = 0, places = 0; i < x.count && places < PLACES; i++) {
+		struct growth one;
 		if (!is_first(&x, i))
 			continue;
-		if (place_grows(g, &x, i))
-			return true;
 		places++;
+		if (!place_grows(&one, &x, i))
+			continue;
+		scale.leaking += one.bytes;
+		*g = one.bytes > g->bytes ? one : *g;
 	}
-	return false;
+	return scale.leaking > 0 && growth_matters(&scale, g->bytes, false);
 }

@@ -8,7 +8,7 @@
 
 #include "analyzer/timeline/timeline.h"
 
-/* Whether one goes on growing; *g is how. Of a process without devices. */
+/* Whether some go on growing so that it matters; *g is how the largest does. Of a process without devices. */
 bool live_sites_grow(struct growth *g, const struct timeline *c, const struct samples *samples, const struct model *m,
 		     const struct step_list *p);
 

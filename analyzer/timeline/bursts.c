@@ -1,20 +1,23 @@
 #include "analyzer/timeline/bursts.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Where a line fits, too: FEW bursts are no points of a line, if WIDE apart, in points. */
-enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8 };
+enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8, MOST_STEPS_UP = 3 };
 
-#define LEAST_BYTES (1u << 20) /* of a burst: less is noise */
-#define LEVEL       0.01       /* of the whole range: so flat is a level */
-#define RISING      0.34       /* of the points: more, and it is no growth in bursts */
-#define SAME        1.5        /* times as much: still the same */
-#define LIKE        2.5        /* times as far apart: by time a busy machine makes it so */
-#define OVERDUE     2          /* times the usual distance, in which no burst came */
-#define LARGER      1.2        /* by so much at least a table grows when it is full ... */
-#define LARGEST     3.0        /* ... and at most */
-#define IN_LINE     0.1        /* of what was in it: so far from the line */
+#define LEAST_BYTES  (1u << 20) /* of a burst: less is noise */
+#define LEVEL        0.01       /* of the whole range: so flat is a level */
+#define RISING       0.34       /* of the points: more, and it is no growth in bursts */
+#define SAME         1.5        /* times as much: still the same */
+#define LIKE         2.5        /* times as far apart: by time a busy machine makes it so */
+#define OVERDUE      2          /* times the usual distance, in which no burst came */
+#define LARGER       1.2        /* by so much at least a table grows when it is full ... */
+#define LARGEST      3.0        /* ... and at most */
+#define IN_LINE      0.1        /* of what was in it: so far from the line */
+#define STANDS_OUT   8          /* times the mean of the other rises: no part of a line */
+#define MOST_AT_ONCE 0.5        /* of what came in all */
 
 struct burst {
 	double x, before, after;
@@ -161,6 +164,54 @@ static double moved_by(const struct bursts *b)
 	return sum;
 }
 
+/* The points at which it rises at once by far more than it does otherwise, MOST_STEPS_UP at most. */
+static size_t find_steps_up(const double *bytes, size_t n, size_t *at, double *sum)
+{
+	size_t count = 0;
+	for (*sum = 0; count < MOST_STEPS_UP && n > count + 2; count++) {
+		size_t most = 0;
+		for (size_t i = 1; i < n; i++) {
+			bool taken = false;
+			for (size_t k = 0; k < count; k++)
+				taken = taken || at[k] == i;
+			if (!taken && (!most || bytes[i] - bytes[i - 1] > bytes[most] - bytes[most - 1]))
+				most = i;
+		}
+		const double up = bytes[most] - bytes[most - 1], others = bytes[n - 1] - bytes[0] - *sum - up;
+		if (up < LEAST_BYTES || up * (double)(n - count - 2) < STANDS_OUT * others)
+			break;
+		at[count] = most;
+		*sum += up;
+	}
+	return count;
+}
+
+/* A line that is lifted a few times, as a cache is whose table doubles: what is kept between that lies on a line. */
+static struct growth between_steps_up(const double *x, const double *bytes, size_t count, struct growth otherwise)
+{
+	const size_t n = without_end(bytes, count);
+	size_t at[MOST_STEPS_UP];
+	double all = 0, *rest = malloc((count + 1) * sizeof(*rest));
+	const size_t ups = rest && n > FEW ? find_steps_up(bytes, n, at, &all) : 0;
+	struct growth g = otherwise;
+	if (ups && all <= MOST_AT_ONCE * (bytes[n - 1] - bytes[0])) {
+		memcpy(rest, bytes, count * sizeof(*rest));
+		for (size_t k = 0; k < ups; k++)
+			for (size_t i = at[k]; i < count; i++)
+				rest[i] -= bytes[at[k]] - bytes[at[k] - 1];
+		g = growth_of(x, rest, count);
+	}
+	free(rest);
+	if (!growth_is_steady(&g) || g.certainty < CERTAINTY_HIGH)
+		return otherwise;
+	for (size_t k = 0; k < ups; k++)
+		g.bytes += x[at[k]] > g.since_x ? bytes[at[k]] - bytes[at[k] - 1] : 0;
+	g.fit.beta[0] += all;
+	for (unsigned i = 0; i < g.shape_count; i++)
+		g.shapes[i].fit.beta[0] += all;
+	return g;
+}
+
 struct growth bursts_growth(const double *x, const double *bytes, size_t count)
 {
 	struct growth g = growth_of(x, bytes, count);
@@ -168,9 +219,11 @@ struct growth bursts_growth(const double *x, const double *bytes, size_t count)
 	struct bursts b;
 	double slope;
 	if (!find(&b, x, bytes, count))
-		return g;
+		b.count = 0;
 	drop_small(&b);
 	if (b.count && (!on_line || are_few(&b)) && are_equal(&b, &slope))
 		return growth_along(&b, slope, 0, x, bytes);
-	return b.count && !on_line && are_full(&b, &slope) ? growth_along(&b, slope, moved_by(&b), x, bytes) : g;
+	if (b.count && !on_line && are_full(&b, &slope))
+		return growth_along(&b, slope, moved_by(&b), x, bytes);
+	return growth_is_steady(&g) ? g : between_steps_up(x, bytes, count, g);
 }

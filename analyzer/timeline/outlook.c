@@ -4,14 +4,16 @@
 #include "analyzer/util/output.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-#define WORKS   0.03 /* of the time in which something is freed (collectors do so now and then) ... */
-#define CHURN   0.5  /* ... and of the bytes that are made: so much is freed by who works */
-#define RECURS  0.5  /* of the bytes that are made: so much is made by a loop's stacks */
-#define GOES_ON 0.5  /* of the time while it grew, in which the program then does something else */
-#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
-#define LATER   0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
-#define AT_MOST 0.5  /* ... however long that time was */
+#define WORKS     0.03 /* of the time in which something is freed (collectors do so now and then) ... */
+#define CHURN     0.5  /* ... and of the bytes that are made: so much is freed by who works */
+#define OF_MAPPED 2    /* times the bytes by which mappings grow, that pass on the heap: as much a collector needs */
+#define RECURS    0.5  /* of the bytes that are made: so much is made by a loop's stacks */
+#define GOES_ON   0.5  /* of the time while it grew, in which the program then does something else */
+#define WRITTEN   0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
+#define LATER     0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
+#define AT_MOST   0.5  /* ... however long that time was */
 
 bool outlook_steps_are_sure(const struct step_list *p)
 {
@@ -56,13 +58,41 @@ static bool recurs(const struct work_done *done)
 	return done->again >= RECURS * done->made || done->again - kept >= CHURN * done->again;
 }
 
-/* That a table was moved into a larger one is no work. */
-static bool works(const struct timeline *c, const struct step_list *p, const struct growth *g, uint64_t from,
-		  uint64_t to)
+static double median_low(const struct step_track *t, size_t from, size_t to)
+{
+	double *lows = malloc((to - from + 1) * sizeof(*lows)), median = 0;
+	for (size_t i = from; lows && i < to; i++)
+		lows[i - from] = (double)step_low(t, i);
+	if (lows && to > from)
+		median = median_of(lows, to - from);
+	free(lows);
+	return median;
+}
+
+/* What the process has mapped more since growth began: by its usual low points, as mappings come and go, too. */
+static double mapped_since(const struct step_list *p, enum model_kind kind, const struct growth *g)
+{
+	size_t from = 0;
+	while (from + 1 < p->count && step_x(p, from) < g->since_x)
+		from++;
+	const size_t quarter = (p->count - from + 3) / 4;
+	double more = kind == MODEL_MAP ? g->bytes : 0;
+	for (size_t k = 0; k < p->track_count; k++)
+		if (p->tracks[k].kind == MODEL_MAP && p->tracks[k].device == MODEL_NO_DEVICE)
+			more = fmax(more, median_low(&p->tracks[k], p->count - quarter, p->count) -
+						  median_low(&p->tracks[k], from, from + quarter));
+	return more;
+}
+
+/* That a table was moved into a larger one is no work. Nor is what a collector needs of the heap while mappings fill,
+ * however many stacks map them, and whatever it keeps of that itself. */
+static bool works(const struct timeline *c, const struct step_list *p, enum model_kind kind, const struct growth *g,
+		  uint64_t from, uint64_t to)
 {
 	struct work_done done = work_between(timeline_work(c), p->process->id, from, to);
-	return done.busy >= WORKS &&
-	       (p->thinned || (done.passing - g->moved >= CHURN * (done.made - g->moved) && recurs(&done)));
+	const double made = done.made - g->moved, passing = done.passing - g->moved;
+	return done.busy >= WORKS && (p->thinned || (passing >= CHURN * made && recurs(&done) &&
+						     passing >= OF_MAPPED * mapped_since(p, kind, g)));
 }
 
 /* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and
@@ -87,7 +117,7 @@ enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enu
 		return OUTLOOK_STOPPED;
 	if (after == RESTS)
 		at_most_medium(g);
-	if (is_sure(p, g) && works(c, p, g, from, to))
+	if (is_sure(p, g) && works(c, p, kind, g, from, to))
 		return OUTLOOK_LEAKS;
 	if (!is_long)
 		return OUTLOOK_FILLS;

@@ -8,12 +8,14 @@ import os
 import re
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
 import python as frames
 from cgroup import Cgroup
 from growing import SICK, limited, opinions_of, record
+from trace import Trace
 
 LONG = 26  # seconds of growth: more than analyzer/timeline/outlook.h asks for
 
@@ -205,6 +207,32 @@ def case_pairs():
     mt.check(re.search(r"195\.\d KiB \+/- .* a step: keep.* and 1 more at the same pace", text), text)
     for limit, status in (("%d/step" % (1.1 * each), 0), ("%d/step" % (0.8 * each), 1), ("%d/s" % (1.1 * kept / seconds), 0), ("%d/s" % (0.8 * kept / seconds), 1)):
         mt.equal(done.trace.tool("leaks", "--fail-over", limit).status, status, "--fail-over " + limit)
+
+
+@mt.variants((75, False), (95, True))
+def case_little(units, leak):
+    """Less than 8 MiB are too little for a verdict, of everybody; limits that a user gives hold all the same."""
+    kept = mt.shimmed([mt.program("grows"), "keeps", str(units)]).trace.settle()
+    opinions = opinions_of(kept)
+    mt.check(opinions.pop("fail-over"), "--fail-over let it pass")
+    mt.equal(set(opinions.values()), {leak}, "opinions %s" % opinions)
+    mt.equal(", too little or uncertain for a verdict" in kept.tool("leaks").out, not leak, "leaks says that it is little")
+
+
+@mt.variants((0.03, True), (0.3, False))
+def case_too_short(seconds, short):
+    """What is over in a moment has no windows to tell growth from: then nobody says that there was none."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    p = made.process(100, ["fill"])
+    fill = p.stack(("fill.py", "<module>", 3), ("fill.py", "fill", 10))
+    for i in range(600):
+        p.at(seconds * i / 600)
+        p.malloc(100_000, fill)
+    made.save()
+    done = mt.Trace(made.path)
+    why, = [r["evidence"] for r in done.report["ruled_out"] if r["kind"] == "leak"]
+    mt.equal(re.fullmatch(r"only 0\.03\d? s were recorded: too short to tell growth", why) is not None, short, why)
+    mt.equal("too short to tell growth" in done.tool("report").out, short, "the screen")
 
 
 def case_why_not():

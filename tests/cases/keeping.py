@@ -38,9 +38,9 @@ def held(trace, kind):
 # ---- a recorder in time
 
 
-@mt.variants((), ("kept",))
+@mt.variants((), ("kept",), ("pieces",))
 def case_one_block_is_sampled(*end):
-    """It makes two calls in all. What it had meanwhile is known, as it says itself, and none of it is an allocator's."""
+    """It makes two calls in all, or one for each of a few pieces within a moment. What it had meanwhile is known, as it says itself, and none of it is an allocator's."""
     done = mt.shimmed([ONCE, "512", "0", "4", *end])
     mt.equal(done.status, 0, "%r" % done)
     done.trace.settle()

@@ -1,7 +1,7 @@
-/* One block, a wait, and little else: once MIB MIB_A_SECOND SECONDS [kept]
+/* One block, a wait, and little else: once MIB MIB_A_SECOND SECONDS [kept|pieces]
  *
- * malloc(MIB), touched page by page at that pace (0: as fast as it goes), a wait, free; `kept` doesn't. Each says when, on CLOCK_MONOTONIC, and
- * what was resident then: "touched NS BYTES", "waited NS BYTES". Nothing is allocated meanwhile. */
+ * malloc(MIB), touched page by page at that pace (0: as fast as it goes), a wait, free; `kept` doesn't, nor does `pieces`, which gets it in blocks
+ * of 16 MiB. Each says when, on CLOCK_MONOTONIC, and what was resident then: "touched NS BYTES", "waited NS BYTES". Nothing is allocated meanwhile. */
 #include <time.h>
 
 #include "test.h"
@@ -41,11 +41,13 @@ int main(int argc, char **argv)
 	CHECK(argc >= 4);
 	size_t bytes = strtoul(argv[1], NULL, 10) * MIB;
 	long pace = atol(argv[2]);
-	volatile char *p = malloc(bytes);
+	size_t piece = argc > 4 && !strcmp(argv[4], "pieces") ? 16 * MIB : bytes;
+	volatile char *p[64] = { NULL };
 
-	CHECK(p != NULL);
+	for (size_t i = 0; i < bytes / piece; i++)
+		CHECK(i < 64 && (p[i] = malloc(piece)) != NULL);
 	for (size_t i = 0; i < bytes; i += 4096) {
-		p[i] = 1;
+		p[i / piece][i % piece] = 1;
 		if (pace && i % MIB == 0)
 			pause_ns(1000000000 / pace);
 	}
@@ -53,6 +55,6 @@ int main(int argc, char **argv)
 	pause_ns((long)(strtod(argv[3], NULL) * 1e9));
 	tell("waited");
 	if (argc < 5)
-		free((void *)p);
+		free((void *)p[0]);
 	return 0;
 }

@@ -99,6 +99,27 @@ static double held_up(double x)
 {
 	return 10 + 60 * x + 4 * sin(4 * 6.2831853 * x) / 6.2831853;
 }
+/* A cache whose table doubles now and then: 14 to 30 MiB at once. */
+static double lifted(double x)
+{
+	return 17 + 50 * x + (x > 0.4 ? 30 : 0) + 0.3 * sin(900 * x * x);
+}
+static double lifted_twice(double x)
+{
+	return 17 + 60 * x + (x > 0.27 ? 14 : 0) + (x > 0.61 ? 28 : 0) + 0.3 * sin(900 * x * x);
+}
+static double lifted_and_flat(double x)
+{
+	return 17 + 30 * fmin(x, 0.4) + (x > 0.3 ? 14 : 0);
+}
+static double lifted_and_full(double x)
+{
+	return 17 + 50 * (1 - exp(-5 * x)) + (x > 0.55 ? 14 : 0);
+}
+static double lifted_most(double x)
+{
+	return 17 + 10 * x + (x > 0.3 ? 14 : 0) + (x > 0.8 ? 28 : 0);
+}
 static double freed_at_the_end(double x)
 {
 	return x < 0.95 ? stages(x) : 1;
@@ -156,6 +177,29 @@ TEST(a_line_in_pieces_is_a_line)
 		CHECK_EQ(g.kind, GROWTH_LINEAR);
 		CHECK_EQ(g.certainty, CERTAINTY_HIGH);
 		CHECK_EQ(g.jumps, 0);
+	}
+}
+
+TEST(a_line_that_is_lifted_goes_on)
+{
+	static double (*const shapes[])(double) = { lifted, lifted_twice };
+	for (int i = 0; i < 2; i++) {
+		struct growth g = of(shapes[i]), line = growth_of(xs, ys, POINTS);
+		CHECK(!growth_is_steady(&line));
+		CHECK_EQ(g.kind, GROWTH_LINEAR);
+		CHECK_EQ(g.certainty, CERTAINTY_HIGH);
+		CHECK(near(g.rate, (50 + 10 * i) * MIB / (5 * POINTS))); /* of what is kept in between */
+		CHECK(near(g.bytes, (i ? 60 + 42 : 50 + 30) * MIB));
+		CHECK(near(fit_value(&g.shapes[0].fit, 1), ys[POINTS - 1]));
+	}
+}
+
+TEST(what_is_lifted_and_does_not_go_on)
+{
+	static double (*const shapes[])(double) = { lifted_and_flat, lifted_and_full, lifted_most };
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		struct growth g = of(shapes[i]);
+		CHECK(!growth_is_steady(&g));
 	}
 }
 
