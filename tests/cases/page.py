@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import browser
 import cases
+import golden_traces
 import mt
 
 HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
@@ -215,6 +216,23 @@ def case_redacted():
     mt.check(done.status == 0 and " redacted.tar.zst" in command and done.out, "%s: %s" % (command, done))
     peak = "return [memtrace.data.tracks.map(t => [t.name, t.peak]), memtrace.data.stacks.length > 0]"
     mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
+
+
+@mt.variants(("html", "--redact"), ("pack", "--redact"))
+def case_redacts_in_tmpdir(*words):
+    """In a file without a name, where the user wants such files; nothing is left of it."""
+    folder, strace = mt.scratch("tmp"), mt.need("strace")
+    trace = golden_traces.unpack("tree", mt.scratch("golden"))
+    for place, status in ((folder, 0), (os.path.join(folder, "missing"), 3)):
+        log = os.path.join(mt.scratch("log"), "log")
+        done = mt.execute([strace, "-f", "-o", log, "-e", "trace=%file", mt.MEMTRACE, *words, "-q", "-o", os.path.join(mt.scratch("out"), "out"), trace], env=mt.clean_env(TMPDIR=place))
+        mt.equal(done.status, status, "with TMPDIR=%s: %s" % (place, done.err))
+        mt.check(place in done.err or not status, done.err)
+        with open(log, encoding="utf-8") as file:
+            written = set(re.findall(r'"([^"]*)", [^"]*O_(?:CREAT|RDWR|WRONLY|DIRECTORY|TMPFILE)', file.read()))
+        mt.check(place in written, "%s is not among %s" % (place, written))
+        mt.equal([path for path in written if os.path.dirname(path) in ("/", "/tmp") and "tmp" in path], [], "what is written outside of TMPDIR")
+        mt.equal(os.listdir(folder), [], "what is left in TMPDIR")
 
 
 def complete(page, words=()):
