@@ -6,7 +6,8 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 4000 }; /* whose whole stacks are shown; of others what they were for, or the line */
+enum { MOST_SITES = 4000 };  /* whose whole stacks are shown; of others what they were for, or the line */
+enum { MOST_PROCESSES = 9 }; /* of a track: each has a colour of its own */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -290,8 +291,8 @@ static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
 	return o;
 }
 
-static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
-			       struct window_values *room)
+/* What its sites had together, into `room`; whether that is an estimate. */
+static bool sum_up(const struct report *r, const struct page_stack *s, struct window_values *room)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
@@ -306,6 +307,15 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 		site_windows_add(w, s->sites[i], weight, room);
 	}
 	site_windows_sum(w, room);
+	return estimated;
+}
+
+static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
+			       struct window_values *room)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct selection *v = r->selection;
+	const bool estimated = sum_up(r, s, room);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
@@ -342,12 +352,38 @@ static json_t *json_track(const struct selection *v, const struct window_track *
 	json_object_set_new(o, "allocated", json_column(t, count, offsetof(struct window_values, allocated)));
 	json_object_set_new(o, "passing", json_column(t, count, offsetof(struct window_values, passing)));
 	json_object_set_new(o, "blocks", json_column(t, count, offsetof(struct window_values, blocks)));
+	json_object_set_new(o, "processes", json_array());
 	return o;
 }
 
 static bool is_shown(const struct selection *v, const struct window_track *t)
 {
 	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
+}
+
+/* The same sites by process, which has the id of the report's: of each track the largest ones. */
+static int add_processes(json_t *tracks, const struct report *r, struct window_values *room)
+{
+	const struct site_windows *w = r->analysis.windows;
+	struct stack_list l = { .report = r };
+	int e = 0;
+	for (size_t i = 0; i < site_windows_sites(w) && e == 0; i++) {
+		const struct window_site s = site_windows_site(w, i);
+		e = add_site(&l, stack_at(&l, &(struct stack_key){ .track = s.track, .node = s.process }), i);
+	}
+	if (e == 0)
+		e = sort(&l);
+	for (size_t i = 0; i < l.count && e == 0; i++) {
+		json_t *list = json_object_get(json_array_get(tracks, l.sorted[i]->key.track), "processes");
+		if (!list || json_array_size(list) >= MOST_PROCESSES)
+			continue;
+		sum_up(r, l.sorted[i], room);
+		json_t *o = json_stack_windows(room, site_windows_count(w));
+		json_object_set_new(o, "process", json_integer(l.sorted[i]->key.node));
+		json_array_append_new(list, o);
+	}
+	fini(&l);
+	return e;
 }
 
 int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
@@ -369,6 +405,8 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, 
 	for (size_t i = 0; i < l.count && e == 0 && json_array_size(stacks) < most; i++)
 		if (is_shown(r->selection, site_windows_track(w, l.sorted[i]->key.track)))
 			json_array_append_new(stacks, json_page_stack(r, tree, l.sorted[i], room));
+	if (e == 0 && r->selection->selected > 1)
+		e = add_processes(tracks, r, room);
 	json_object_set_new(o, "times_s", times);
 	json_object_set_new(o, "tracks", tracks);
 	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));

@@ -3,7 +3,7 @@ import { el, fill, css, facts } from "./dom.js";
 import { bytes, count, seconds, percent, cut } from "./format.js";
 import { state, set, moment } from "./state.js";
 import { frameName, framePlace, pathOf } from "./data.js";
-import { groupsOf, usualGrouping } from "./groups.js";
+import { stackGroups } from "./groups.js";
 
 const ROW = 20, BAR = 15, ROWS = 14, CELLS = [18, 12, 7];
 
@@ -28,7 +28,7 @@ function nodeName(data, node) {
 }
 
 function colours(data, track) {
-  const groups = groupsOf(data, track, state.by || usualGrouping(track)), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
+  const groups = stackGroups(data, track), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
   return node => by.get(node) ?? css("--other");
 }
 

@@ -5,23 +5,19 @@ import { el, fill, css } from "./dom.js";
 import { bytes, seconds, cut } from "./format.js";
 import { state, set, moment, range, secondsWord } from "./state.js";
 import { windowAt, valueOf } from "./data.js";
-import { groupsOf, usualGrouping } from "./groups.js";
+import { groupsOf, grouping } from "./groups.js";
 
 // Of the picture's area, in pixels: to the left are figures, to the right half a label of time.
 const LEFT = 62, RIGHT = 26;
 let plot = null, strip = null, view = null, layers = null, shape = "";
 
 function layersOf(data, track, groups) {
-  const sums = new Map(groups.list.map(g => [g.key, new Float64Array(data.count)]));
-  const known = new Float64Array(data.count), others = new Float64Array(data.count);
-  for (const s of track.stacks) {
+  const sums = new Map(groups.list.map(g => [g.key, g.values ?? new Float64Array(data.count)])), others = track.high.slice();
+  for (const s of groups.of ? track.stacks : []) {
     const into = sums.get(groups.of(s));
-    for (let i = 0; i < data.count; i++) {
-      known[i] += s.high[i];
-      if (into) into[i] += s.high[i]; else others[i] += s.high[i];
-    }
+    for (let i = 0; into && i < data.count; i++) into[i] += s.high[i];
   }
-  for (let i = 0; i < data.count; i++) others[i] += Math.max(0, track.high[i] - known[i]);
+  for (const values of sums.values()) for (let i = 0; i < data.count; i++) others[i] = Math.max(0, others[i] - values[i]);
   // the steadiest at the bottom, so that what grows is seen to grow
   const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
   const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
@@ -39,7 +35,7 @@ function linesOf(data, track) {
   const names = { reserved: "reserved", device: "driver", rss: "resident (RSS)", cgroup: "control group" };
   const lines = [];
   for (const [what, device] of wanted) {
-    const found = data.raw.series.find(s => s.what === what && s.device === device && s.process === null);
+    const found = data.raw.series.find(s => s.what === what && s.device === device);
     if (!found) continue;
     const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
     found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
@@ -47,7 +43,7 @@ function linesOf(data, track) {
     if (what === "rss" && host && limit && most > limit || most > track.peak * 2.5 && !host) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
     lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
   }
-  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null) && s.process === null);
+  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null));
   if (old) {
     const width = data.raw.before.series_width_s, from = data.raw.before.series_from_s, x = [], y = [];
     old.high.forEach((v, i) => { x.push(from + (old.first + i) * width, from + (old.first + i + 1) * width); y.push(v, v); });
@@ -390,7 +386,7 @@ export function legend(data, track) {
 }
 
 export function drawTimeline(data, track, boxes, changed) {
-  const by = state.by || usualGrouping(track);
+  const by = grouping(track);
   const next = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
   if (!plot || next !== shape || !changed || changed.has("theme")) {
     shape = next;
