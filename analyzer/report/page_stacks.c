@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 enum { MOST_SITES = 4000 };  /* whose whole stacks are shown; of others what they were for, or the line */
+enum { AHEAD = 6 };          /* sites that are fetched while one is added */
 enum { MOST_PROCESSES = 9 }; /* of a track: each has a colour of its own */
 
 struct stack_key {
@@ -300,6 +301,8 @@ static bool sum_up(const struct report *r, const struct page_stack *s, struct wi
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
 		const struct window_site site = site_windows_site(w, s->sites[i]);
+		if (i + AHEAD < s->site_count)
+			site_windows_prefetch(w, s->sites[i + AHEAD]);
 		const bool sampled = reader_process(v->reader, site.process)->stacks == MT_STACKS_SAMPLE;
 		const struct model_site *m = sampled ? model_site(v->model, site.process, site.site) : NULL;
 		const double weight = m ? owners_weight(v->reader, m) : 1;

@@ -583,8 +583,8 @@ static void place_sites(struct site_windows *w, struct classes *c)
 			const double value = worth_of(w, s);
 			if (value > 0 && class_of(value) >= c->lowest[s->track - 1])
 				w->sites[c->next[class_of(value)]++] =
-					(struct window_site){ id,           i,       s->node,      s->node2,
-							      s->track - 1, s->most, s->allocated, value };
+					(struct window_site){ id,       i,       s->node,      s->node2, s->track - 1,
+							      s->entry, s->most, s->allocated, value };
 		}
 }
 
@@ -694,11 +694,16 @@ void site_windows_add(const struct site_windows *w, size_t i, double weight, str
 	const struct window_site *s = &w->sites[i];
 	const uint32_t *last = w->tracks[s->track].last;
 	uint32_t until = w->count;
-	for (uint32_t k = w->states[s->process].list[s->site].entry; k; k = w->entries[k - 1].before) {
+	for (uint32_t k = s->entry; k; k = w->entries[k - 1].before) {
 		const struct entry *e = &w->entries[k - 1];
 		add_entry(values, e, until, w->count, e->high == last[e->window], weight);
 		until = e->window;
 	}
+}
+
+void site_windows_prefetch(const struct site_windows *w, size_t i)
+{
+	__builtin_prefetch(&w->entries[w->sites[i].entry - 1]);
 }
 
 void site_windows_sum(const struct site_windows *w, struct window_values *v)

@@ -116,11 +116,11 @@ function describe(data, place, x) {
 }
 
 function side(data, map) {
-  const fits = map.requested !== null ? (map.usable_hole >= map.requested ? "a hole that may serve it is large enough" : "no hole that may serve it is large enough") : null;
+  const fits = map.requested !== null ? (map.usable_hole >= map.requested ? "a hole is large enough" : "no hole is large enough") : null;
   return [
     el("h2", {}, "Largest hole"),
     el("p", { class: "big" }, bytes(map.hole)),
-    fits ? el("p", {}, `Asked were ${bytes(map.requested)}: ${fits}. The largest of these is ${bytes(map.usable_hole)}.`) : null,
+    fits ? el("p", {}, `Asked were ${bytes(map.requested)}. In segments that may serve it (of its stream, for its size) ${fits}: the largest has ${bytes(map.usable_hole)}.`) : null,
     facts([
       ["reserved", bytes(map.reserved), `in ${count(map.segment_count)} segments`],
       ["in blocks", bytes(map.allocated), percent(map.allocated, map.reserved)],

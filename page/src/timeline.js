@@ -21,7 +21,7 @@ function layersOf(data, track, groups) {
   // the steadiest at the bottom, so that what grows is seen to grow
   const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
   const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
-  if (others.some(v => v > 0)) list.push({ key: "", name: "others", colour: css("--other"), values: others });
+  if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others });
   return list;
 }
 
@@ -251,7 +251,7 @@ function make(data, track, box) {
     select: { show: true },
     scales: { x: { time: false, range: () => view ?? [data.times[0], data.times.at(-1)] }, y: { range: [0, top] } },
     axes: [
-      { stroke: css("--dim"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
+      { stroke: css("--dim"), space: 64, grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
       { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: LEFT, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
     ],
     series: [{}, { stroke: "transparent", points: { show: false } }],
@@ -282,14 +282,18 @@ function make(data, track, box) {
   over.addEventListener("dblclick", () => zoom(data, 0, Infinity));
 }
 
-// All labels have one form: seconds, or where they are many and whole, minutes or hours too.
+// All labels have one form, and are as exact as their distance: seconds, or where they are many and whole, minutes or
+// hours too; in what is over at once, milliseconds or microseconds.
 function axisTime(t, all) {
   const step = all.length > 1 ? all[1] - all[0] : 1, last = all.at(-1), two = n => String(n).padStart(2, "0");
-  if (last > 120 && step >= 1) {
+  const [unit, name] = step >= 0.001 || last >= 1 ? [1, "s"] : step >= 0.000001 ? [1000, "ms"] : [1000000, "\u00b5s"];
+  let digits = Math.max(0, -Math.floor(Math.log10(step * unit) + 1e-9));
+  if (Math.abs(step * unit * 10 ** digits % 1 - 0.5) < 0.1) digits++; // 2.5, 0.25
+  if (last > 120 && step >= 1 && !digits) {
     const whole = Math.round(t), parts = [Math.floor(whole / 60) % 60, whole % 60].map(two);
     return last >= 3600 ? `${Math.floor(whole / 3600)}:${parts.join(":")}` : `${Math.floor(whole / 60)}:${parts[1]}`;
   }
-  return `${t.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3)} s`;
+  return `${(t * unit).toFixed(digits)} ${name}`;
 }
 
 export function zoom(data, around, factor) {
@@ -381,7 +385,7 @@ export function legend(data, track) {
     const sum = l.values[at.at];
     return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(sum)));
   });
-  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
+  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: l.dash[0] > 4 ? "line" : l.dash[0] > 1 ? "line short" : "line dots" }), l.name));
   return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
 }
 

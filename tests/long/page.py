@@ -34,7 +34,7 @@ def events(count):
 
 PROGRAMS = {
     "incident1": lambda: gpu.scenario("incident1", timeout=600), "incident2": lambda: gpu.scenario("incident2", timeout=600),
-    "incident3": lambda: gpu.scenario("incident3", timeout=600), "incident4": incident4, "incident5": lambda: gpu.scenario("incident5", timeout=600),
+    "incident3": lambda: gpu.scenario("incident3", timeout=600), "incident4": incident4, "incident5": lambda: gpu.scenario("incident5", 30, timeout=600),
     "demo": lambda: mt.shimmed([mt.python(), os.path.join(mt.TOP, "examples/train.py")], timeout=600),
     "processes": lambda: mt.shimmed([mt.program("children"), "64", "64", "20000"], timeout=600),
     "events": lambda: events(100_000_000),
