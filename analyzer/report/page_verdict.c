@@ -173,7 +173,8 @@ static void lower_capitals(char *text)
 {
 	const size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ");
 	const char *blank = memchr(text, ' ', n);
-	for (size_t i = 1; blank && isupper((unsigned char)blank[1]) && i < n; i++)
+	const bool words = blank && isupper((unsigned char)blank[1]);
+	for (size_t i = 1; words && i < n; i++)
 		text[i] = (char)tolower((unsigned char)text[i]);
 }
 

@@ -95,6 +95,7 @@ def case_without_scripts():
     text = browser.say(page, javascript=False)["value"]
     for words in ("ran out of memory", "WHY"):
         mt.check(words in text, "%r is not in %s" % (words, text[:2000]))
+    mt.check("Memory trouble: host pressure" in browser.say(generated("host_pressure")[1], javascript=False)["value"], "in words, not in capitals")
 
 
 def case_state_is_in_the_address():
