@@ -6,9 +6,9 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 4000 };  /* whose whole stacks are shown; of others what they were for, or the line */
-enum { AHEAD = 6 };          /* sites that are fetched while one is added */
-enum { MOST_PROCESSES = 9 }; /* of a track: each has a colour of its own */
+enum { MOST_SITES = 4000 };   /* whose whole stacks are shown; of others what they were for, or the line */
+enum { AHEAD = 6 };           /* sites that are fetched while one is added */
+enum { MOST_PROCESSES = 64 }; /* of a track */
 
 struct stack_key {
 	uint32_t track, node, category;

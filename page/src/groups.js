@@ -1,5 +1,5 @@
-// What memory is added up by: category, the line that asked, or process. One colour for each. Processes are told of a
-// track and not of its stacks, which have their usual colours then.
+// What memory is added up by: category, the line that asked, or process. One colour for each, but of processes there are
+// more than colours. They are told of a track and not of its stacks, which have their usual colours then.
 import { categoryColour, placeColour, paletteName } from "./colours.js";
 import { css } from "./dom.js";
 import { frameName, framePlace } from "./data.js";
@@ -22,7 +22,7 @@ export function stackGroups(data, track) {
 
 function makeGroups(data, track, by) {
   if (by === "process")
-    return { others: "other processes", list: track.processes.map((p, i) => ({ key: p.id, name: processName(p), colour: placeColour(i), values: p.high })) };
+    return { others: "other processes", list: track.processes.map(p => ({ key: p.id, name: processName(p), values: p.high })) };
   if (by === "category") {
     const sums = new Map();
     for (const s of track.stacks) sums.set(s.category, Math.max(sums.get(s.category) ?? 0, s.most));

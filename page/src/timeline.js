@@ -6,6 +6,7 @@ import { bytes, seconds, cut } from "./format.js";
 import { state, set, moment, range, secondsWord } from "./state.js";
 import { windowAt, valueOf } from "./data.js";
 import { groupsOf, grouping } from "./groups.js";
+import { placeColour } from "./colours.js";
 
 // Of the picture's area, in pixels: to the left are figures, to the right half a label of time.
 const LEFT = 62, RIGHT = 26;
@@ -21,6 +22,7 @@ function layersOf(data, track, groups) {
   // the steadiest at the bottom, so that what grows is seen to grow
   const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
   const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
+  if (groups.others) list.forEach((layer, i) => { layer.colour = placeColour(i); }); // they come again: neighbours must differ
   if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others });
   return list;
 }

@@ -177,6 +177,21 @@ def case_redacted():
     mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
 
 
+def case_own_code_comes_first():
+    """Of all files there is not always room: a library with more lines than that, which comes first by name, leaves the program's own."""
+    folder = mt.scratch("source")
+    library, own = os.path.join(folder, "a/site-packages"), os.path.join(folder, "own.py")
+    os.makedirs(library)
+    with open(os.path.join(library, "many.py"), "w", encoding="utf-8") as file:
+        file.write("".join("def f%d():\n    return bytearray(3000)\n\n\n\n\ndef g%d():\n    return f%d()\n\n\n\n\n" % (i, i, i) for i in range(1200)))
+    with open(own, "w", encoding="utf-8") as file:
+        file.write("import sys\nsys.path.insert(0, %r)\nimport many\nkeep = [getattr(many, 'g%%d' %% i)() for i in range(1200)]\n" % library)
+    page = browser.page(mt.shimmed([mt.python(), own]).trace.settle().path, options=["--source", "all"])
+    lines = browser.ask(page, "return Object.fromEntries(Object.entries(memtrace.data.raw.source).map(([file, lines]) => [file, Object.keys(lines).length]))")
+    mt.check(sum(lines.values()) >= 3000, "there was room: %s" % lines)
+    mt.check(own in lines, "the program's own is not among %s" % lines)
+
+
 @mt.variants(("html", "--redact"), ("pack", "--redact"))
 def case_redacts_in_tmpdir(*words):
     """In a file without a name, where the user wants such files; nothing is left of it."""
