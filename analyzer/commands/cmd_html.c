@@ -1,14 +1,14 @@
 /* memtrace html: the report as a page. */
+#include "analyzer/commands/cmd_pack.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/open.h"
 #include "analyzer/report/page.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
+#include "analyzer/util/unnamed_file.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct html_options {
 	struct options common;
@@ -79,47 +79,35 @@ static int html(struct selection *v)
 	return e;
 }
 
-/* The traces as `path`, packed, in which no name is left that says anything: all that is told comes from there. */
-static int pack_redacted(const struct options *o, char *path)
-{
-	char *argv[8] = { "pack", "--redact", "--quiet", "--output", path, o->force ? "--force" : "--quiet" };
-	int argc = 6, e = 0;
-	char **all = calloc((size_t)(argc + o->ndirs + 1), sizeof(*all));
-	if (!all)
-		return error_memory();
-	memcpy(all, argv, (size_t)argc * sizeof(*all));
-	for (int i = 0; i < o->ndirs; i++)
-		all[argc++] = (char *)(uintptr_t)o->dirs[i];
-	e = cmd_pack(argc, all);
-	free(all);
-	return e;
-}
-
+/* All that is told comes from a packed trace without a name, in which no name is left that says anything. */
 static int html_redacted(struct html_options *o)
 {
-	char folder[] = "/tmp/memtrace-XXXXXX";
-	if (!mkdtemp(folder))
-		return error_errno(MT_EOUTPUT, "/tmp", ERROR_NO_OFFSET);
-	char *path = output_format("%s/redacted.memtrace", folder);
-	int e = path ? pack_redacted(&o->common, path) : error_memory();
+	char path[32];
+	int e;
+	FILE *packed = unnamed_stream(&e);
+	if (packed) {
+		e = pack_redacted(&o->common, packed);
+		if (!e && fflush(packed))
+			e = error_errno(MT_EOUTPUT, "TMPDIR", ERROR_NO_OFFSET);
+	}
 	if (e == 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(packed));
 		o->common.dirs[0] = path;
 		o->common.ndirs = 1;
 		o->common.shown = "redacted.tar.zst";
 		e = selection_answer(o, html);
-		unlink(path);
 	} else {
 		options_free(&o->common);
 	}
-	rmdir(folder);
-	free(path);
+	if (packed)
+		fclose(packed);
 	return e;
 }
 
 int cmd_html(int argc, char **argv)
 {
 	struct html_options o = { 0 };
-	int e = options_parse(&cmd_html_spec, &o, argc, argv);
+	int e = open_options(&cmd_html_spec, &o, argc, argv);
 	if (e)
 		return e > 0 ? 0 : e;
 	return o.redact ? html_redacted(&o) : selection_answer(&o, html);

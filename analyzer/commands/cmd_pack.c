@@ -1,4 +1,5 @@
 /* memtrace pack: traces as one file that every command reads; with --redact one that is safe to attach. */
+#include "analyzer/commands/cmd_pack.h"
 #include "analyzer/commands/cmd_symbolize.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/reader/reader.h"
@@ -11,6 +12,7 @@
 #include "analyzer/util/options.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
+#include "analyzer/util/unnamed_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,9 +62,10 @@ static void name_member(const struct packing *p, const char *name, char out[100]
 
 static int add_redacted(struct packing *p, const char *name, const char *member, const struct file *file)
 {
-	FILE *to = tmpfile();
-	int e = to ? pack_redact_file(p->redact, name, file, to, &p->samples_end)
-		   : error_errno(MT_EOUTPUT, "TMPDIR", ERROR_NO_OFFSET);
+	int e;
+	FILE *to = unnamed_stream(&e);
+	if (to)
+		e = pack_redact_file(p->redact, name, file, to, &p->samples_end);
 	if (!e)
 		e = pack_add_stream(p->pack, member, to);
 	else if (e > 0)
@@ -118,13 +121,21 @@ static int add_trace(struct packing *p, const char *dir, const struct options *o
 	return e;
 }
 
-static int pack_into(struct packing *p, FILE *to, const struct pack_options *o)
+static int pack_into(struct packing *p, FILE *to, const char *path, const struct options *o)
 {
-	int e = pack_open(&p->pack, to, o->output);
-	for (int i = 0; !e && i < o->common.ndirs; i++)
-		e = add_trace(p, o->common.dirs[i], &o->common);
+	int e = pack_open(&p->pack, to, path);
+	for (int i = 0; !e && i < o->ndirs; i++)
+		e = add_trace(p, o->dirs[i], o);
 	int closed = pack_close(p->pack, !e);
 	return e ? e : closed;
+}
+
+int pack_redacted(const struct options *o, FILE *to)
+{
+	struct packing p = { .redact = redact_new(NULL) };
+	int e = p.redact ? pack_into(&p, to, "TMPDIR", o) : error_memory();
+	redact_free(p.redact);
+	return e;
 }
 
 static int pack(const struct pack_options *o)
@@ -140,7 +151,7 @@ static int pack(const struct pack_options *o)
 		return error_memory();
 	int e = new_file_open(&file, o->output);
 	if (!e) {
-		e = pack_into(&p, file.file, o);
+		e = pack_into(&p, file.file, o->output, &o->common);
 		int closed = new_file_close(&file, !e);
 		e = e ? e : closed;
 	}

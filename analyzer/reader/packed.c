@@ -1,6 +1,7 @@
 #include "analyzer/reader/packed.h"
 
 #include "analyzer/util/error.h"
+#include "analyzer/util/unnamed_file.h"
 #include "analyzer/util/vec.h"
 
 #include <errno.h>
@@ -47,21 +48,6 @@ static struct archive *archives; /* as long as the command runs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- decompressing ------------------------------------------------------------------------------------------- */
-
-static int make_file(void)
-{
-	const char *folder = getenv("TMPDIR");
-	char path[PATH_MAX];
-	folder = folder && *folder == '/' ? folder : "/tmp";
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "%s/memtrace-XXXXXX", folder);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd < 0 ? error_errno(MT_EOUTPUT, folder, ERROR_NO_OFFSET) : fd;
-}
 
 static int put(struct archive *a, const char *from, size_t n)
 {
@@ -301,7 +287,7 @@ static int archive_open(struct archive **out, const char *path, size_t n)
 		free(a);
 		return error_memory();
 	}
-	a->fd = make_file();
+	a->fd = unnamed_file();
 	int e = a->fd < 0 ? a->fd : decompress_file(a);
 	if (!e)
 		e = read_tar(a);

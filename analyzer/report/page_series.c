@@ -14,7 +14,6 @@ enum { MOST_SERIES = 60, MOST_MOMENTS = 40 };
 
 struct series {
 	const char *what;
-	const struct process *process; /* NULL = all */
 	const struct model_device *device;
 	const struct model_series *values;
 };
@@ -38,7 +37,6 @@ static void add_series(json_t *list, const struct series *s)
 		json_array_append_new(last, json_bytes(s->values->buckets[i].last));
 	}
 	json_object_set_new(o, "what", json_text(s->what));
-	json_object_set_new(o, "process", s->process ? json_integer(s->process->id) : json_null());
 	json_object_set_new(o, "device", json_text(s->device ? s->device->name : NULL));
 	json_object_set_new(o, "first", json_integer(s->values->first));
 	json_object_set_new(o, "low", low);
@@ -47,19 +45,13 @@ static void add_series(json_t *list, const struct series *s)
 	json_array_append_new(list, o);
 }
 
-static void add_device(json_t *list, const struct selection *v, const struct model_device *d, bool processes)
+static void add_device(json_t *list, const struct model_device *d)
 {
 	static const char *const layers[] = {
 		[LAYER_MEMORY] = "device", [LAYER_POOL] = "pool", [LAYER_RESERVED] = "reserved"
 	};
-	for (int k = 0; k <= LAYER_RESERVED; k++) {
-		if (!processes)
-			add_series(list, &(struct series){ layers[k], NULL, d, &d->timeline[k] });
-		for (unsigned i = 0; processes && d->share_count > 1 && k != LAYER_RESERVED && i < d->share_count; i++)
-			if (selection_has(v, d->shares[i]->process))
-				add_series(list, &(struct series){ layers[k], d->shares[i]->process, d,
-								   &d->shares[i]->timeline[k] });
-	}
+	for (int k = 0; k <= LAYER_RESERVED; k++)
+		add_series(list, &(struct series){ layers[k], d, &d->timeline[k] });
 }
 
 static void add_samples(json_t *list, const struct selection *v)
@@ -70,31 +62,23 @@ static void add_samples(json_t *list, const struct selection *v)
 	for (unsigned i = 0; i < sample_series_count(all); i++) {
 		const struct sample_series *s = sample_series_get(all, i);
 		if (!s->process)
-			add_series(list, &(struct series){ s->what, NULL, NULL, &s->series });
+			add_series(list, &(struct series){ s->what, NULL, &s->series });
 	}
 	sample_series_close(all);
 }
 
-/* Sums first, then processes as far as there is room. */
+/* Of all processes together. */
 void page_series_json(json_t *o, const struct selection *v)
 {
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
 		if (selection_has_device(v, i))
-			add_device(list, v, model_device(v->model, i), false);
+			add_device(list, model_device(v->model, i));
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		for (unsigned i = 0; v->kinds & 1u << kind && i < reader_hosts(v->reader); i++)
-			add_series(list, &(struct series){ kind_name(kind), NULL, NULL,
-							   &model_host(v->model, i)->timeline[kind] });
+			add_series(list,
+				   &(struct series){ kind_name(kind), NULL, &model_host(v->model, i)->timeline[kind] });
 	add_samples(list, v);
-	for (unsigned i = 0; i < model_devices(v->model); i++)
-		if (selection_has_device(v, i))
-			add_device(list, v, model_device(v->model, i), true);
-	for (int kind = 0; kind <= MODEL_MAP; kind++)
-		for (unsigned id = 0; v->selected > 1 && id < reader_processes(v->reader); id++)
-			if (selection_has(v, reader_process(v->reader, id)) && v->kinds & 1u << kind)
-				add_series(list, &(struct series){ kind_name(kind), reader_process(v->reader, id), NULL,
-								   &model_process(v->model, id)->timeline[kind] });
 	json_object_set_new(o, "series_from_s", json_seconds(model_from_ns(v->model)));
 	json_object_set_new(o, "series_width_s", json_seconds(model_timeline_width_ns(v->model)));
 	json_object_set_new(o, "series", list);

@@ -1,6 +1,8 @@
-/* Lines of source around those of frames: of files below the working directory, which are the program's own. */
+/* Lines of source around those of frames: of files below the working directory; where it is asked for, of others, too,
+ * the program's own first. */
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
+#include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/vec.h"
 
 #include <fcntl.h>
@@ -95,13 +97,20 @@ static size_t add_lines(json_t *o, const struct place *wanted, size_t count, con
 	return added;
 }
 
-/* Of files below the working directory, or of those that are not, as far as there is room. Returns all lines so far. */
-static size_t add_files(json_t *source, const struct places *p, const char *here, bool below, size_t added)
+enum whose { BELOW_HERE, PROGRAMS, LIBRARIES };
+
+static enum whose whose(const char *file, const char *here)
+{
+	return here && is_below(file, here) ? BELOW_HERE : python_is_library(file) ? LIBRARIES : PROGRAMS;
+}
+
+/* Of such files as far as there is room. Returns all lines so far. */
+static size_t add_files(json_t *source, const struct places *p, const char *here, enum whose wanted, size_t added)
 {
 	for (size_t i = 0, same; i < p->count && added < MOST_LINES; i += same) {
 		for (same = 1; i + same < p->count && !strcmp(p->list[i + same].file, p->list[i].file);)
 			same++;
-		if ((here && is_below(p->list[i].file, here)) != below)
+		if (whose(p->list[i].file, here) != wanted)
 			continue;
 		char *text = read_source(p->list[i].file);
 		if (text)
@@ -116,14 +125,13 @@ void page_source_json(json_t *o, const struct page_tree *t, enum page_source whi
 	struct places p = { 0 };
 	json_t *source = json_object();
 	char *here = realpath(".", NULL);
-	size_t added;
+	size_t added = 0;
 	if (which != PAGE_SOURCE_NONE)
 		page_tree_each_line(t, add_place, &p);
 	if (p.count)
 		qsort(p.list, p.count, sizeof(*p.list), by_file);
-	added = add_files(source, &p, here, true, 0);
-	if (which == PAGE_SOURCE_ALL)
-		add_files(source, &p, here, false, added);
+	for (enum whose w = BELOW_HERE; w <= (which == PAGE_SOURCE_ALL ? LIBRARIES : BELOW_HERE); w++)
+		added = add_files(source, &p, here, w, added);
 	json_object_set_new(o, "source", source);
 	free(here);
 	free(p.list);

@@ -6,7 +6,9 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 4000 }; /* whose whole stacks are shown; of others what they were for, or the line */
+enum { MOST_SITES = 4000 };   /* whose whole stacks are shown; of others what they were for, or the line */
+enum { AHEAD = 6 };           /* sites that are fetched while one is added */
+enum { MOST_PROCESSES = 64 }; /* of a track */
 
 struct stack_key {
 	uint32_t track, node, category;
@@ -290,8 +292,100 @@ static json_t *json_stack_windows(const struct window_values *v, uint32_t count)
 	return o;
 }
 
-static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
-			       struct window_values *room)
+/* ---- processes ----------------------------------------------------------------------------------------------- */
+
+/* The largest processes of a track, whose sites are added up while those of stacks are: what a site had lies anywhere
+ * in memory, so it is looked up once. */
+struct process_sum {
+	uint32_t process;
+	double worth;
+	struct window_values *windows;
+};
+
+struct process_sums {
+	unsigned tracks;
+	struct process_sum (*largest)[MOST_PROCESSES]; /* by track, the largest first; windows NULL = no more */
+};
+
+static int by_sum(const void *a, const void *b)
+{
+	const struct process_sum *x = a, *y = b;
+	if (x->worth != y->worth)
+		return x->worth < y->worth ? 1 : -1;
+	return (x->process > y->process) - (x->process < y->process);
+}
+
+static void sums_free(struct process_sums *p)
+{
+	for (unsigned t = 0; p->largest && t < p->tracks; t++)
+		for (unsigned i = 0; i < MOST_PROCESSES; i++)
+			free(p->largest[t][i].windows);
+	free(p->largest);
+}
+
+/* `worth` is that of each process in the track. */
+static int pick_largest(struct process_sum *largest, const double *worth, struct process_sum *all, unsigned count,
+			uint32_t windows)
+{
+	for (unsigned id = 0; id < count; id++)
+		all[id] = (struct process_sum){ .process = id, .worth = worth[id] };
+	qsort(all, count, sizeof(*all), by_sum);
+	for (unsigned i = 0; i < MOST_PROCESSES && i < count && all[i].worth > 0; i++) {
+		largest[i] = all[i];
+		largest[i].windows = calloc(windows + 1ul, sizeof(*largest[i].windows));
+		if (!largest[i].windows)
+			return error_memory();
+	}
+	return 0;
+}
+
+/* Of one process alone there is nothing to add up. */
+static int sums_init(struct process_sums *p, const struct report *r)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const unsigned count = reader_processes(r->selection->reader);
+	*p = (struct process_sums){ .tracks = r->selection->selected > 1 ? site_windows_tracks(w) : 0 };
+	struct process_sum *all = calloc(count + 1ul, sizeof(*all));
+	double *worth = calloc(p->tracks * (size_t)count + 1, sizeof(*worth));
+	p->largest = calloc(p->tracks + 1ul, sizeof(*p->largest));
+	int e = p->largest && all && worth ? 0 : error_memory();
+	for (size_t i = 0; i < site_windows_sites(w) && p->tracks && e == 0; i++) {
+		const struct window_site s = site_windows_site(w, i);
+		worth[s.track * (size_t)count + s.process] += s.worth;
+	}
+	for (unsigned t = 0; t < p->tracks && e == 0; t++)
+		e = pick_largest(p->largest[t], worth + t * (size_t)count, all, count, site_windows_count(w));
+	free(worth);
+	free(all);
+	return e;
+}
+
+static struct window_values *sum_of(const struct process_sums *p, const struct window_site *s)
+{
+	for (unsigned i = 0; s->track < p->tracks && i < MOST_PROCESSES && p->largest[s->track][i].windows; i++)
+		if (p->largest[s->track][i].process == s->process)
+			return p->largest[s->track][i].windows;
+	return NULL;
+}
+
+/* With the ids of the report's processes. */
+static json_t *json_processes(const struct process_sums *p, unsigned track, const struct site_windows *w)
+{
+	json_t *list = json_array();
+	for (unsigned i = 0; track < p->tracks && i < MOST_PROCESSES && p->largest[track][i].windows; i++) {
+		site_windows_sum(w, p->largest[track][i].windows);
+		json_t *o = json_stack_windows(p->largest[track][i].windows, site_windows_count(w));
+		json_object_set_new(o, "process", json_integer(p->largest[track][i].process));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+/* ---- stacks -------------------------------------------------------------------------------------------------- */
+
+/* What its sites had together, into `room`, and into the sums of their processes; whether that is an estimate. */
+static bool sum_up(const struct report *r, const struct page_stack *s, const struct process_sums *p,
+		   struct window_values *room)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const struct selection *v = r->selection;
@@ -299,13 +393,27 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
 		const struct window_site site = site_windows_site(w, s->sites[i]);
+		if (i + AHEAD < s->site_count)
+			site_windows_prefetch(w, s->sites[i + AHEAD]);
 		const bool sampled = reader_process(v->reader, site.process)->stacks == MT_STACKS_SAMPLE;
 		const struct model_site *m = sampled ? model_site(v->model, site.process, site.site) : NULL;
 		const double weight = m ? owners_weight(v->reader, m) : 1;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
+		struct window_values *of_process = sum_of(p, &site);
+		if (of_process)
+			site_windows_add(w, s->sites[i], weight, of_process);
 	}
 	site_windows_sum(w, room);
+	return estimated;
+}
+
+static json_t *json_page_stack(const struct report *r, struct page_tree *t, const struct page_stack *s,
+			       const struct process_sums *p, struct window_values *room)
+{
+	const struct site_windows *w = r->analysis.windows;
+	const struct selection *v = r->selection;
+	const bool estimated = sum_up(r, s, p, room);
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
@@ -350,30 +458,57 @@ static bool is_shown(const struct selection *v, const struct window_track *t)
 	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
 }
 
+/* Stacks of which there is no room are in the sums of processes. */
+static void add_stacks(json_t *list, const struct stack_list *l, size_t most, const struct process_sums *p,
+		       struct window_values *room)
+{
+	const struct report *r = l->report;
+	for (size_t i = 0; i < l->count; i++)
+		if (json_array_size(list) < most &&
+		    is_shown(r->selection, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
+			json_array_append_new(list, json_page_stack(r, l->tree, l->sorted[i], p, room));
+		else if (p->tracks)
+			sum_up(r, l->sorted[i], p, room);
+}
+
+static json_t *json_tracks(const struct report *r, const struct process_sums *p)
+{
+	const struct site_windows *w = r->analysis.windows;
+	json_t *list = json_array();
+	for (unsigned i = 0; i < site_windows_tracks(w); i++) {
+		const bool shown = is_shown(r->selection, site_windows_track(w, i));
+		json_t *track =
+			shown ? json_track(r->selection, site_windows_track(w, i), site_windows_count(w)) : json_null();
+		if (shown)
+			json_object_set_new(track, "processes", json_processes(p, i, w));
+		json_array_append_new(list, track);
+	}
+	return list;
+}
+
 int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const uint32_t count = site_windows_count(w);
 	struct stack_list l = { .report = r, .tree = tree };
-	json_t *times = json_array(), *tracks = json_array(), *stacks = json_array();
+	struct process_sums p;
+	json_t *times = json_array(), *stacks = json_array();
 	struct window_values *room = calloc(count + 1ul, sizeof(*room));
-	int e = room ? fill(&l) : error_memory();
+	int e = sums_init(&p, r);
+	if (e == 0)
+		e = room ? fill(&l) : error_memory();
 	if (e == 0)
 		e = fold_all(&l, most);
+	if (e == 0)
+		add_stacks(stacks, &l, most, &p, room);
 	for (uint32_t i = 0; i <= count; i++)
 		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
-	for (unsigned i = 0; i < site_windows_tracks(w); i++)
-		json_array_append_new(tracks, is_shown(r->selection, site_windows_track(w, i))
-						      ? json_track(r->selection, site_windows_track(w, i), count)
-						      : json_null());
-	for (size_t i = 0; i < l.count && e == 0 && json_array_size(stacks) < most; i++)
-		if (is_shown(r->selection, site_windows_track(w, l.sorted[i]->key.track)))
-			json_array_append_new(stacks, json_page_stack(r, tree, l.sorted[i], room));
 	json_object_set_new(o, "times_s", times);
-	json_object_set_new(o, "tracks", tracks);
+	json_object_set_new(o, "tracks", e == 0 ? json_tracks(r, &p) : json_array());
 	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));
 	json_object_set_new(o, "stacks", stacks);
 	free(room);
+	sums_free(&p);
 	fini(&l);
 	return e;
 }

@@ -4,6 +4,7 @@
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +140,7 @@ static void print_oom(FILE *f, const struct report *r, const struct model_device
 			      ? output_format(" (from the driver %s)", BYTES(o->block_bytes))
 			      : strdup("");
 	char *ended = o->outcome == OUTCOME_FATAL
-			      ? output_format(" and ended it with %s.", exit_text(p, exit, sizeof(exit)))
+			      ? output_format(", and the process ended with %s.", exit_text(p, exit, sizeof(exit)))
 			      : strdup("");
 	paragraph(f, "asked",
 		  output_format("Process %u %s asked for %s%s%s. %s%s", p->pid, p->name, BYTES(o->requested_bytes),
@@ -167,6 +168,16 @@ static void print_headline(const struct report *r)
 	report_print_headline(r, 10);
 }
 
+/* Capitals stand where a terminal has no larger type: of two words or more only the first one stays. */
+static void lower_capitals(char *text)
+{
+	const size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ");
+	const char *blank = memchr(text, ' ', n);
+	const bool words = blank && isupper((unsigned char)blank[1]);
+	for (size_t i = 1; words && i < n; i++)
+		text[i] = (char)tolower((unsigned char)text[i]);
+}
+
 /* The screen's own words, one paragraph a sentence that is not indented further than the first. */
 static void print_captured(FILE *f, const struct report *r, void (*print_it)(const struct report *))
 {
@@ -176,6 +187,8 @@ static void print_captured(FILE *f, const struct report *r, void (*print_it)(con
 		line += strspn(line, " ");
 		if (!*line)
 			continue;
+		if (first)
+			lower_capitals(line);
 		fputs(first ? "<h1>" : "<p class=\"asked\">", f);
 		page_print_text(f, line);
 		fputs(first ? "</h1>\n" : "</p>\n", f);
@@ -265,7 +278,8 @@ static void print_facts(FILE *f, const struct report *r)
 {
 	const struct reader *reader = r->selection->reader;
 	const struct process *p = report_main_program(r);
-	const unsigned count = reader_processes(reader), hosts = reader_hosts(reader);
+	const unsigned count = report_process_count(r->selection), hosts = reader_hosts(reader);
+	const uint64_t origin = reader_origin_real_ns(reader);
 	char *command = p ? report_command(p, 70) : NULL;
 	fputs("<header><b class=\"name\">memtrace</b> <code>", f);
 	page_print_name(f, strdup(command ? command : "no program"));
@@ -273,7 +287,7 @@ static void print_facts(FILE *f, const struct report *r)
 	page_print_name(f, output_format("%u process%s on %s", count, count == 1 ? "" : "es",
 					 hosts == 1 ? reader_host(reader, 0)->name : "several hosts"));
 	fputs("</span> <span>", f);
-	page_print_name(f, output_format("%s", WALL(reader_origin_real_ns(reader))));
+	page_print_name(f, output_format("%.10s %.8s UTC", WALL(origin), WALL(origin) + strlen("2026-11-21T")));
 	fputs("</span> <span>", f);
 	page_print_name(f, output_format("%s", DURATION(reader_duration_ns(reader))));
 	fputs("</span><span class=\"tools\" id=\"tools\"></span></header>\n", f);
@@ -292,33 +306,50 @@ static void print_running(FILE *f, const struct report *r)
 				      running, running == 1 ? "" : "es"));
 }
 
-/* One row of memtrace diff --json. */
-static void print_change(FILE *f, const json_t *o, const char *name)
+static json_int_t change_of(const json_t *o)
 {
-	const json_int_t by = json_integer_value(json_object_get(o, "change_bytes"));
-	const char *figure = json_string_value(json_object_get(o, "figure"));
+	return json_integer_value(json_object_get(o, "change_bytes"));
+}
+
+/* One row of memtrace diff --json. */
+static void print_change(FILE *f, const json_t *o)
+{
+	const json_int_t by = change_of(o);
+	const char *name = json_string_value(json_object_get(o, "name"));
+	const char *site = json_string_value(json_object_get(o, "site"));
+	const char *figure = json_string_value(json_object_get(o, site ? "kind" : "figure"));
 	fputs("<li><b>", f);
 	page_print_name(f, output_format("%s%s", by < 0 ? "-" : "+", BYTES((uint64_t)(by < 0 ? -by : by))));
 	fputs("</b> ", f);
-	page_print_name(f, output_format("%s%s%s", name ? name : "", figure ? ", " : "", figure ? figure : ""));
+	page_print_name(f, output_format("%s, %s", site ? site : name ? name : "", figure ? figure : ""));
 	fputs("</li>\n", f);
 }
 
-/* Totals and devices that changed, and the sites that made most of it. */
-static void print_changes(FILE *f, const struct page_changes *c)
+/* Those that changed most, up or down: as many as are shown of each list. */
+static void print_largest(FILE *f, const json_t *list)
 {
-	static const char *const sections[] = { "totals", "devices", "sites" };
-	fputs("<section class=\"verdict changes\"><div>\n<h1>After, compared with before</h1>\n<ul>\n", f);
-	for (size_t k = 0; k < sizeof(sections) / sizeof(*sections); k++) {
-		const json_t *list = json_object_get(c->changes, sections[k]), *o;
-		size_t i, shown = 0;
+	const json_t *shown[3] = { NULL }, *o;
+	size_t i;
+	for (size_t n = 0; n < sizeof(shown) / sizeof(*shown); n++) {
 		json_array_foreach(list, i, o)
 		{
-			const char *name = json_string_value(json_object_get(o, k == 2 ? "site" : "name"));
-			if (shown < 3 && json_integer_value(json_object_get(o, "change_bytes")) && ++shown)
-				print_change(f, o, name);
+			const bool before = o == shown[0] || o == shown[1];
+			if (!before && change_of(o) && (!shown[n] || llabs(change_of(o)) > llabs(change_of(shown[n]))))
+				shown[n] = o;
 		}
+		if (!shown[n] || llabs(change_of(shown[n])) < llabs(change_of(shown[0])) / 100)
+			return;
+		print_change(f, shown[n]);
 	}
+}
+
+/* Of devices and totals what changed, and the sites that made most of it. */
+static void print_changes(FILE *f, const struct page_changes *c)
+{
+	static const char *const sections[] = { "devices", "totals", "sites" };
+	fputs("<section class=\"verdict changes\"><div>\n<h1>After, compared with before</h1>\n<ul>\n", f);
+	for (size_t k = 0; k < sizeof(sections) / sizeof(*sections); k++)
+		print_largest(f, json_object_get(c->changes, sections[k]));
 	fputs("</ul>\n</div></section>\n", f);
 }
 
@@ -337,6 +368,7 @@ void page_verdict_print(FILE *f, const struct report *r, const struct page_chang
 		paragraph(f, "lost",
 			  strdup("The trace is incomplete: figures are of what was recorded. See what was lost."));
 	print_running(f, r);
+	paragraph(f, "asked", report_recorded_parts(r));
 	fputs("</div>\n", f);
 	print_others(f, r);
 	fputs("</section>\n", f);

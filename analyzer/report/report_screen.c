@@ -26,8 +26,7 @@
 
 /* ---- title --------------------------------------------------------------------------------------------- */
 
-/* However often they became other programs: as the table of processes counts them. */
-static unsigned count_processes(const struct selection *v)
+unsigned report_process_count(const struct selection *v)
 {
 	unsigned count = 0;
 	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
@@ -77,7 +76,7 @@ static char *facts_text(const struct report *r, unsigned processes, enum facts f
 static void print_facts(const struct report *r)
 {
 	enum { ROOM = 24 }; /* for a command that is as long */
-	unsigned count = count_processes(r->selection);
+	unsigned count = report_process_count(r->selection);
 	const struct process *program = report_main_program(r);
 	char *command = program ? report_command(program, output_width()) : strdup("?"), *facts = NULL, *fitted = NULL;
 	int wanted = command && output_columns(command) < ROOM ? output_columns(command) : ROOM;
@@ -543,12 +542,11 @@ static unsigned print_tail(const struct report *r, unsigned room)
 /* ---- the parts, and which of them fit ------------------------------------------------------------------- */
 
 /* In a summary only where something may be missing: a program that begins it by itself knows that it did. */
-static unsigned recorded(const struct report *r, unsigned room)
+char *report_recorded_parts(const struct report *r)
 {
 	const struct process *first = NULL;
 	unsigned more = 0;
 	char part[RECORDED_PART];
-	(void)room;
 	for (unsigned id = 0; id < reader_processes(r->selection->reader); id++) {
 		const struct process *p = reader_process(r->selection->reader, id);
 		if (!process_was_stopped(p) && (r->brief || !p->recorded_ticks))
@@ -557,13 +555,20 @@ static unsigned recorded(const struct report *r, unsigned room)
 		first = first ? first : p;
 	}
 	if (!first)
-		return 0;
+		return NULL;
 	char *others = more ? output_format(" (and %u more)", more) : strdup("");
 	char *text = output_format("pid %u%s was %s%s", first->pid, others ? others : "", recorded_part(first, part),
 				   first->stops ? "; what was freed meanwhile looks alive" : "");
+	free(others);
+	return text;
+}
+
+static unsigned recorded(const struct report *r, unsigned room)
+{
+	(void)room;
+	char *text = report_recorded_parts(r);
 	unsigned lines = text ? output_wrapped(text, 0, 3, output_width(), NULL) : 0;
 	free(text);
-	free(others);
 	return lines;
 }
 

@@ -12,10 +12,11 @@
 
 /* A window in which a site changed. */
 struct entry {
-	struct window_values values;
+	uint64_t live, at_high, allocated, passing; /* as in window_values */
+	uint32_t blocks;
 	uint32_t before; /* the site's last one, index + 1 */
-	uint32_t window;
-	uint32_t high; /* values.at_high is of the track's high point of that number */
+	uint32_t high;   /* at_high is of the track's high point of that number */
+	uint16_t window;
 };
 
 struct state {
@@ -250,9 +251,11 @@ static struct entry *entry_of(struct site_windows *w, struct state *s)
 	if ((w->error = vec_reserve_raw(w->entries, w->entry_room, w->entry_count + 1)) < 0)
 		return NULL;
 	struct entry *e = &w->entries[w->entry_count++];
-	*e = (struct entry){ .values = { .live = s->live, .at_high = s->live, .blocks = s->blocks },
+	*e = (struct entry){ .live = s->live,
+			     .at_high = s->live,
+			     .blocks = s->blocks,
 			     .before = s->entry,
-			     .window = w->window };
+			     .window = (uint16_t)w->window };
 	s->entry = (uint32_t)w->entry_count;
 	return e;
 }
@@ -296,15 +299,15 @@ static void change_site(struct site_windows *w, struct track *t, struct state *s
 {
 	struct entry *e = w->begun ? entry_of(w, s) : NULL;
 	if (e && e->high != t->number) {
-		e->values.at_high = s->live;
+		e->at_high = s->live;
 		e->high = t->number;
 	}
 	s->live += (uint64_t)bytes;
 	s->blocks += (uint32_t)blocks;
 	s->most = s->live > s->most ? s->live : s->most;
 	if (e) {
-		e->values.live = s->live;
-		e->values.blocks = s->blocks;
+		e->live = s->live;
+		e->blocks = s->blocks;
 	}
 }
 
@@ -326,18 +329,33 @@ static void before_change(struct track *t, int64_t bytes)
 	}
 }
 
-static void count(struct site_windows *w, struct window_values *v, const struct model_change *c)
+static void count(const struct site_windows *w, uint64_t *allocated, uint64_t *passing, const struct model_change *c)
 {
 	if (c->bytes > 0)
-		v->allocated += (uint64_t)c->bytes;
+		*allocated += (uint64_t)c->bytes;
 	else if (c->made_ns > w->times[w->window])
-		v->passing += (uint64_t)-c->bytes;
+		*passing += (uint64_t)-c->bytes;
+}
+
+/* There will be no more than in the first pass: growing would touch all of it again and again. */
+static void make_room(struct site_windows *w, struct states *all, unsigned process)
+{
+	const size_t count = model_process(w->selection->model, process)->site_count;
+	all->list = calloc(count + 1, sizeof(*all->list));
+	if (!all->list)
+		w->error = error_memory();
+	else
+		all->count = all->room = count + 1;
 }
 
 static struct state *state_of(struct site_windows *w, const struct model_change *c)
 {
 	struct states *all = &w->states[c->process->id];
 	if (c->site == UINT32_MAX)
+		return NULL;
+	if (!all->list)
+		make_room(w, all, c->process->id);
+	if (w->error)
 		return NULL;
 	if (c->site >= all->count && (w->error = vec_extend(all->list, all->count, all->room, c->site + 1ul)) < 0)
 		return NULL;
@@ -495,12 +513,15 @@ static void on_change(void *arg, const struct model_change *c)
 	change_track(w, t, c->bytes, c->blocks);
 	if (!w->begun)
 		return;
-	count(w, &t->seen.windows[w->window], c);
+	struct window_values *v = &t->seen.windows[w->window];
+	count(w, &v->allocated, &v->passing, c);
 	t->allocated += c->bytes > 0 ? (uint64_t)c->bytes : 0;
 	if (s && c->bytes > 0)
 		s->allocated += (uint64_t)c->bytes;
-	if (s && s->entry && s->entry != FORGOTTEN)
-		count(w, &w->entries[s->entry - 1].values, c);
+	if (s && s->entry && s->entry != FORGOTTEN) {
+		struct entry *e = &w->entries[s->entry - 1];
+		count(w, &e->allocated, &e->passing, c);
+	}
 	if (w->entry_count >= SITE_WINDOWS_ENTRIES)
 		forget(w);
 }
@@ -583,8 +604,8 @@ static void place_sites(struct site_windows *w, struct classes *c)
 			const double value = worth_of(w, s);
 			if (value > 0 && class_of(value) >= c->lowest[s->track - 1])
 				w->sites[c->next[class_of(value)]++] =
-					(struct window_site){ id,           i,       s->node,      s->node2,
-							      s->track - 1, s->most, s->allocated, value };
+					(struct window_site){ id,       i,       s->node,      s->node2, s->track - 1,
+							      s->entry, s->most, s->allocated, value };
 		}
 }
 
@@ -675,9 +696,9 @@ static void add_from(struct window_values *v, uint32_t window, uint32_t count, s
 static void add_entry(struct window_values *v, const struct entry *e, uint32_t until, uint32_t count, bool own,
 		      double weight)
 {
-	const uint64_t live = weighed(weight, e->values.live);
-	const uint64_t high = own ? weighed(weight, e->values.at_high) : live;
-	struct window_values first = { .live = live, .at_high = high, .blocks = weighed(weight, e->values.blocks) };
+	const uint64_t live = weighed(weight, e->live);
+	const uint64_t high = own ? weighed(weight, e->at_high) : live;
+	struct window_values first = { .live = live, .at_high = high, .blocks = weighed(weight, e->blocks) };
 	struct window_values then = { .live = live, .at_high = live, .blocks = first.blocks };
 	if (live || high || first.blocks) {
 		add_from(v, e->window, count, first, 1);
@@ -685,8 +706,8 @@ static void add_entry(struct window_values *v, const struct entry *e, uint32_t u
 		add_from(v, e->window + 1, count, then, 1);
 		add_from(v, until, count, then, -1);
 	}
-	v[e->window].allocated += weighed(weight, e->values.allocated);
-	v[e->window].passing += weighed(weight, e->values.passing);
+	v[e->window].allocated += weighed(weight, e->allocated);
+	v[e->window].passing += weighed(weight, e->passing);
 }
 
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values)
@@ -694,11 +715,16 @@ void site_windows_add(const struct site_windows *w, size_t i, double weight, str
 	const struct window_site *s = &w->sites[i];
 	const uint32_t *last = w->tracks[s->track].last;
 	uint32_t until = w->count;
-	for (uint32_t k = w->states[s->process].list[s->site].entry; k; k = w->entries[k - 1].before) {
+	for (uint32_t k = s->entry; k; k = w->entries[k - 1].before) {
 		const struct entry *e = &w->entries[k - 1];
 		add_entry(values, e, until, w->count, e->high == last[e->window], weight);
 		until = e->window;
 	}
+}
+
+void site_windows_prefetch(const struct site_windows *w, size_t i)
+{
+	__builtin_prefetch(&w->entries[w->sites[i].entry - 1]);
 }
 
 void site_windows_sum(const struct site_windows *w, struct window_values *v)

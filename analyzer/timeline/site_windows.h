@@ -44,6 +44,7 @@ struct window_site {
 	uint32_t process, site; /* its number: model_site() */
 	uint32_t node, node2;
 	uint32_t track;
+	uint32_t entry;     /* site_windows_add()'s own */
 	uint64_t most;      /* bytes at any time */
 	uint64_t allocated; /* bytes of all that it allocated in windows */
 	double worth;       /* the larger one of both, as a part of its track's */
@@ -71,6 +72,8 @@ struct window_site site_windows_site(const struct site_windows *w, size_t i);
 /* Adds the site's figures times `weight` to those in `values`, one for each window: how they differ from those of the
  * window before, which takes no longer than the site has entries. site_windows_sum() makes figures of that. */
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values);
+/* That it will soon be added: what it had lies anywhere in memory. */
+void site_windows_prefetch(const struct site_windows *w, size_t i);
 void site_windows_sum(const struct site_windows *w, struct window_values *values);
 
 /* Layouts of the pools of devices, at up to LAYOUTS moments for all of them: borrowed. */

@@ -6,6 +6,7 @@ export function el(name, properties = {}, ...children) {
   for (const [key, value] of Object.entries(properties)) {
     if (key === "class") node.className = value;
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "title") node.title = shown(value);
     else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
     else if (key in node && key !== "list") node[key] = value;
     else node.setAttribute(key, value);

@@ -2,10 +2,10 @@
 import flamegraph from "d3-flame-graph";
 import { select } from "d3-selection";
 import { el, fill, css } from "./dom.js";
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, percent, shown } from "./format.js";
 import { state, set, when } from "./state.js";
 import { valuesOf, frameName, framePlace, modes, blocksOf, work } from "./data.js";
-import { groupsOf, usualGrouping } from "./groups.js";
+import { stackGroups } from "./groups.js";
 
 const MOST_DEPTH = 60, LEAST = 0.8; // pixels
 let shift = false;
@@ -42,7 +42,7 @@ export function treeOf(data, track, mode, at, filter) {
     for (const f of shownPath(data, stack).slice(0, MOST_DEPTH)) {
       let child = node.by.get(f);
       if (!child) {
-        child = { name: `${frameName(data, f)} ${framePlace(data, f)}`, frame: f, value: 0, delta: 0, blocks: 0, children: [], by: new Map(), parts: new Map(), stacks: [], up: node };
+        child = { name: shown(`${frameName(data, f)} ${framePlace(data, f)}`), frame: f, value: 0, delta: 0, blocks: 0, children: [], by: new Map(), parts: new Map(), stacks: [], up: node };
         node.by.set(f, child);
         node.children.push(child);
       }
@@ -95,7 +95,7 @@ function drawnOf(node, least) {
 
 export function drawFlame(data, track, box) {
   const at = when(data, track), tree = treeOf(data, track, state.mode, at, filterOf(data));
-  const groups = groupsOf(data, track, state.by || usualGrouping(track)), width = box.clientWidth - 2;
+  const groups = stackGroups(data, track), width = box.clientWidth - 2;
   fill(box);
   window.memtrace.tree = tree;
   if (!tree.value) {

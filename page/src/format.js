@@ -26,14 +26,19 @@ export function percent(part, all) {
   return all > 0 ? `${(100 * part / all).toFixed(part / all < 0.1 ? 1 : 0)} %` : "";
 }
 
-// Text from a trace may turn the direction of what follows, or have no width: such characters are shown as a box.
+// Text from a trace may turn the direction of what follows, or have no width: such characters are shown as a box. Signs
+// that stand before digits are seen.
+const unseen = /(?![\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
 export function shown(text) {
-  return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+  return String(text).replace(unseen, "\ufffd");
 }
 
+// Its beginning and its end; no character is parted.
 export function cut(text, length) {
   text = shown(text);
-  return text.length <= length ? text : `${text.slice(0, length / 2)}\u2026${text.slice(text.length - length / 2 + 1)}`;
+  if (text.length <= length) return text;
+  return `${text.slice(0, length / 2).replace(/[\ud800-\udbff]$/, "")}\u2026${text.slice(text.length - length / 2 + 1).replace(/^[\udc00-\udfff]/, "")}`;
 }
 
 export function base(path) {

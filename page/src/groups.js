@@ -1,18 +1,28 @@
-// What stacks are added up by: category, or the line that asked. One colour for each.
+// What memory is added up by: category, the line that asked, or process. One colour for each, but of processes there are
+// more than colours. They are told of a track and not of its stacks, which have their usual colours then.
 import { categoryColour, placeColour, paletteName } from "./colours.js";
 import { css } from "./dom.js";
 import { frameName, framePlace } from "./data.js";
+import { state } from "./state.js";
 
 const MOST = 9; // lines with a colour of their own
 
-// {of(stack) -> key, list: [{key, name, colour}] the largest last drawn first}; the same one as long as colours are the same.
+// {of(stack) -> key, list: [{key, name, colour}] the largest first, colour(stack)}; the same one as long as colours are the same.
 export function groupsOf(data, track, by) {
   const key = `${by} ${paletteName()} ${css("--other")}`;
   if (!track.groups.has(key)) track.groups.set(key, makeGroups(data, track, by));
   return track.groups.get(key);
 }
 
+// Those of stacks.
+export function stackGroups(data, track) {
+  const by = grouping(track);
+  return groupsOf(data, track, by === "process" ? usualGrouping(track) : by);
+}
+
 function makeGroups(data, track, by) {
+  if (by === "process")
+    return { others: "other processes", list: track.processes.map(p => ({ key: p.id, name: processName(p), values: p.high })) };
   if (by === "category") {
     const sums = new Map();
     for (const s of track.stacks) sums.set(s.category, Math.max(sums.get(s.category) ?? 0, s.most));
@@ -27,13 +37,21 @@ function makeGroups(data, track, by) {
   return { by, of: s => index.has(s.site) ? s.site : "", list, colour: s => placeColour(index.has(s.site) ? index.get(s.site) : -1) };
 }
 
+export function grouping(track) {
+  return !state.by || state.by === "process" && track.processes.length < 2 ? usualGrouping(track) : state.by;
+}
+
+export function processName(p) {
+  return `${p.rank === null ? "" : `rank ${p.rank}, `}${p.name} ${p.pid}`;
+}
+
 // What is used where nobody chose: lines where the categories of most are not known.
-export function usualGrouping(track) {
-  track.usual ??= groupingOf(track);
+function usualGrouping(track) {
+  track.usual ??= bestGrouping(track);
   return track.usual;
 }
 
-function groupingOf(track) {
+function bestGrouping(track) {
   let known = 0, all = 0;
   for (const s of track.stacks) {
     all += s.most;

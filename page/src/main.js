@@ -5,7 +5,7 @@ import { bytes } from "./format.js";
 import { load, windowAt, valueOf, valuesOf, modes, work } from "./data.js";
 import { state, set, read, onchange, command, moment, when, secondsWord } from "./state.js";
 import { setPalette, paletteName } from "./colours.js";
-import { usualGrouping } from "./groups.js";
+import { grouping } from "./groups.js";
 import { drawTimeline, zoom, chooseRange } from "./timeline.js";
 import { drawFlame, modeButtons, treeOf } from "./flame.js";
 import { drawSite } from "./site.js";
@@ -98,9 +98,9 @@ function drawRow() {
   const moments = data.raw.moments.filter(m => (!m.track || m.track === t.name) && !seen.has(m.at) && seen.add(m.at));
   const ooms = moments.filter(m => m.name === "OOM");
   const button = (name, title, on, f) => el("button", { type: "button", class: on ? "on" : "", title, "aria-pressed": String(on), onclick: f }, name);
-  const by = state.by || usualGrouping(t);
+  const by = grouping(t), ways = [["category", "by category"], ["site", "by line"], ...t.processes.length > 1 ? [["process", "by process"]] : []];
   fill(boxes.moments,
-    ["category", "site"].map(k => button(k === "site" ? "by line" : "by category", "what the colours are", by === k, () => set({ by: k }))),
+    ways.map(([k, name]) => button(name, "what the colours are", by === k, () => set({ by: k }))),
     el("span", { class: "gap" }),
     moments.map(m => button(ooms.length > 1 && m.name === "OOM" ? m.at.replace("oom", "OOM ").replace(":", "") : m.name, `at ${m.at_s} s`, at === m.at && state.mode === "alive", () => set({ at: m.at, mode: "alive", map: "" }))),
     phaseSelect());

@@ -3,7 +3,7 @@ import { el, fill, css, facts } from "./dom.js";
 import { bytes, count, seconds, percent, cut } from "./format.js";
 import { state, set, moment } from "./state.js";
 import { frameName, framePlace, pathOf } from "./data.js";
-import { groupsOf, usualGrouping } from "./groups.js";
+import { stackGroups } from "./groups.js";
 
 const ROW = 20, BAR = 15, ROWS = 14, CELLS = [18, 12, 7];
 
@@ -28,7 +28,7 @@ function nodeName(data, node) {
 }
 
 function colours(data, track) {
-  const groups = groupsOf(data, track, state.by || usualGrouping(track)), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
+  const groups = stackGroups(data, track), by = new Map(track.stacks.map(s => [s.node, groups.colour(s)]));
   return node => by.get(node) ?? css("--other");
 }
 
@@ -116,11 +116,11 @@ function describe(data, place, x) {
 }
 
 function side(data, map) {
-  const fits = map.requested !== null ? (map.usable_hole >= map.requested ? "a hole that may serve it is large enough" : "no hole that may serve it is large enough") : null;
+  const fits = map.requested !== null ? (map.usable_hole >= map.requested ? "a hole is large enough" : "no hole is large enough") : null;
   return [
     el("h2", {}, "Largest hole"),
     el("p", { class: "big" }, bytes(map.hole)),
-    fits ? el("p", {}, `Asked were ${bytes(map.requested)}: ${fits}. The largest of these is ${bytes(map.usable_hole)}.`) : null,
+    fits ? el("p", {}, `Asked were ${bytes(map.requested)}. In segments that may serve it (of its stream, for its size) ${fits}: the largest has ${bytes(map.usable_hole)}.`) : null,
     facts([
       ["reserved", bytes(map.reserved), `in ${count(map.segment_count)} segments`],
       ["in blocks", bytes(map.allocated), percent(map.allocated, map.reserved)],

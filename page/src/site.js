@@ -58,8 +58,7 @@ function growthOf(data, track, node) {
 }
 
 export function rateOf(g) {
-  const unit = g.stepped ? "step" : "s";
-  return `${bytes(g.rate)} a ${unit}`;
+  return `${bytes(g.rate)} a ${g.stepped ? "step" : "second"}`;
 }
 
 // Of all of this memory together, as the verdict and the tab of growth have it. Where it failed, that is known better.
@@ -100,7 +99,7 @@ export function drawSite(data, track, tree, box) {
   const categories = [...new Set(node.stacks.map(s => s.category))].filter(c => c !== "unknown");
   fill(box,
     el("h2", { class: "m", title: data.frames[node.frame][0] ?? "" }, cut(frameName(data, node.frame), 90)),
-    el("p", { class: "dim m place", title: file ?? library ?? "" }, file ? `${file}${line ? `:${line}` : ""}` : library ?? "no module"),
+    el("p", { class: "dim m place", title: file ?? library ?? "" }, file ? `${file}${line ? `:${line}` : ""}` : library ?? ""),
     el("p", { class: "big" }, bytes(shown), el("span", { class: "dim" }, ` ${percent(Math.abs(shown), total)}`)),
     code(data, node.frame),
     el("p", { class: "dim label" }, "alive over time"),
@@ -108,7 +107,7 @@ export function drawSite(data, track, tree, box) {
     facts([
       sized ? [node.blocks === 1 ? "in" : "in blocks", node.blocks === 1 ? "1 block" : count(node.blocks), node.blocks === 1 ? "" : `of ${bytes(shown / node.blocks)} on average`] : null,
       ["at the most", bytes(Math.max(...values))],
-      growth ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : null,
+      growth?.rate ? ["grows by", rateOf(growth), `\u00b1 ${bytes(growth.error)}, ${growth.kind}`] : growth ? ["shape", growth.kind] : null,
       growth ? ["certainty", growth.certainty] : null,
       growth ? ends(data, track) : null,
       categories.length ? ["for", categories.join(", ").replaceAll("_", " ")] : null,

@@ -1,6 +1,6 @@
 // The tables behind the other tabs. All figures are those of memtrace report --json.
 import { el, fill, css, table, facts, download, csv } from "./dom.js";
-import { bytes, count, seconds, percent, cut } from "./format.js";
+import { bytes, count, seconds, percent, cut, base } from "./format.js";
 import { state, set, when } from "./state.js";
 import { valueOf, valuesOf, blocksOf, frameName, framePlace, modes } from "./data.js";
 import { filterOf } from "./flame.js";
@@ -50,15 +50,15 @@ export function drawGrowth(data, track, box) {
     for (const [name, g] of grown) {
       const list = steps.list.filter(s => !s.partial && s.low_bytes[name] !== undefined);
       if (list.length < 2 || !list.some(s => s.high_bytes[name])) continue;
-      const ends = g.runs_out_at_step;
+      const ends = g.runs_out_at_step, failed = data.raw.moments.find(m => m.name === "OOM" && m.track === name);
       parts.push(el("section", { class: "growth" }, el("h3", {}, name),
-        forecastChart(list, name, g),
+        forecastChart(list, name, g, !failed),
         facts([
           ["shape", g.kind, `certainty ${g.certainty}`],
-          ["a step", bytes(g.bytes_per_step), `\u00b1 ${bytes(g.error)}`],
+          g.bytes_per_step ? ["a step", bytes(g.bytes_per_step), `\u00b1 ${bytes(g.error)}`] : null,
           g.kind === "accelerating" ? ["faster by", `${bytes(g.acceleration * 100)} each 100 steps`] : null,
           g.limit_bytes ? ["limit", bytes(g.limit_bytes)] : null,
-          ends ? ["memory ends", `at step ${count(ends.at)}`, `${count(ends.low)} to ${ends.high === null ? "never" : count(ends.high)}, ${Math.round(ends.level * 100)} %`] : ["memory ends", "not by this growth"],
+          failed ? ["memory ended", failed.step ? `at step ${count(failed.step)}` : `at ${seconds(failed.at_s)}`] : ends ? ["memory ends", `at step ${count(ends.at)}`, `${count(ends.low)} to ${ends.high === null ? "never" : count(ends.high)}, ${Math.round(ends.level * 100)} %`] : ["memory ends", "not by this growth"],
         ])));
     }
   } else {
@@ -77,11 +77,11 @@ function small(g) {
 }
 
 // Low and high points, and the forecast with its interval up to the limit.
-function forecastChart(list, name, g) {
+function forecastChart(list, name, g, ahead) {
   const canvas = el("canvas", { class: "course", role: "img", "aria-label": `low and high points of ${name} by step` }), height = 120;
   canvas.style.height = `${height}px`;
   requestAnimationFrame(() => {
-    const pr = devicePixelRatio, w = canvas.clientWidth, h = height, ctx = canvas.getContext("2d"), ends = g.limit_bytes && g.runs_out_at_step?.at < 4 * list.at(-1).number ? g.runs_out_at_step : null;
+    const pr = devicePixelRatio, w = canvas.clientWidth, h = height, ctx = canvas.getContext("2d"), ends = ahead && g.limit_bytes && g.runs_out_at_step?.at < 4 * list.at(-1).number ? g.runs_out_at_step : null;
     canvas.width = w * pr;
     canvas.height = h * pr;
     ctx.scale(pr, pr);
@@ -143,8 +143,9 @@ function forecastChart(list, name, g) {
 export function drawProcesses(data, box) {
   const exit = e => e.kind === "exit" ? `exit ${e.code}` : e.kind === "signal" ? `signal ${e.code}` : e.kind;
   const devices = data.report.devices ?? [];
-  const columns = [{ name: "pid", number: true }, { name: "program", code: true }, { name: "start", number: true }, { name: "end", number: true }, { name: "ended with" }, { name: "heap peak", number: true }, { name: "mapped peak", number: true }, { name: "pinned peak", number: true }, { name: "resident at most", number: true }, { name: "heap at end", number: true }, { name: "allocations", number: true }, { name: "threads", number: true }, { name: "command", code: true }];
-  const rows = data.report.processes.map(p => [p.pid, cut(p.name, 30), cell(p.start_s, seconds(p.start_s)), cell(p.end_s, seconds(p.end_s)), p.state === "running" ? "runs" : `${exit(p.exit)}${p.exit.oom_killed !== "no" && p.exit.oom_killed ? `, killed by the kernel: ${p.exit.oom_killed}` : ""}`, size(p.host.peak_bytes), size(p.map.peak_bytes), size(p.pinned.peak_bytes), size(p.rss_peak_bytes), size(p.host.live_bytes), number(p.host.allocations), number(p.threads), { value: p.command.join(" "), text: cut(p.command.join(" "), 60), title: p.command.join(" ") }]);
+  const ranked = data.report.processes.some(p => p.rank !== null);
+  const columns = [...ranked ? [{ name: "rank", number: true }] : [], { name: "pid", number: true }, { name: "program", code: true }, { name: "start", number: true }, { name: "end", number: true }, { name: "ended with" }, { name: "heap peak", number: true }, { name: "mapped peak", number: true }, { name: "pinned peak", number: true }, { name: "resident at most", number: true }, { name: "heap at end", number: true }, { name: "allocations", number: true }, { name: "threads", number: true }, { name: "command", code: true }];
+  const rows = data.report.processes.map(p => [...ranked ? [cell(p.rank, p.rank ?? "")] : [], p.pid, cut(p.name, 30), cell(p.start_s, seconds(p.start_s)), cell(p.end_s, seconds(p.end_s)), p.state === "running" ? "runs" : `${exit(p.exit)}${p.exit.oom_killed !== "no" && p.exit.oom_killed ? `, killed by the kernel: ${p.exit.oom_killed}` : ""}`, size(p.host.peak_bytes), size(p.map.peak_bytes), size(p.pinned.peak_bytes), size(p.rss_peak_bytes), size(p.host.live_bytes), number(p.host.allocations), number(p.threads), { value: p.command.join(" "), text: el("span", { class: "one" }, p.command.map((w, i) => i < 2 ? base(w) : w).join(" ")), title: p.command.join(" ") }]);
   const shares = devices.flatMap(d => d.processes.map(p => [d.name, p.pid, cut(p.name, 30), size(p.bytes), p.traced ? "yes" : "no", size(p.pool_allocated), size(p.pool_free), size(p.other)]));
   fill(box, table(columns, rows, { label: "Processes" }),
     shares.length ? [el("h3", {}, "On devices, at the failure or the peak"), table([{ name: "device" }, { name: "pid", number: true }, { name: "program", code: true }, { name: "memory", number: true }, { name: "traced" }, { name: "in pool's blocks", number: true }, { name: "pool, unused", number: true }, { name: "outside the pool", number: true }], shares, { label: "Processes on devices" })] : null);
@@ -160,16 +161,18 @@ const hostWords = {
 const deviceRows = ["pool_allocated", "pool_free", "other_own", "other_processes", "free", "unexplained"];
 const deviceWords = { pool_allocated: "blocks of the pool", pool_free: "pool, unused", other_own: "of these processes, outside the pool", other_processes: "other processes", free: "free", unexplained: "not explained" };
 
+const colours = Object.fromEntries([...hostRows, ...deviceRows.slice(0, 3)].map((k, i) => [k, i % hostRows.length])); // alike where they mean the same
+
 function ledger(title, l, rows, words, total) {
   const parts = rows.filter(k => l[k]);
   return el("section", { class: "ledger" }, el("h3", {}, title),
     el("div", { class: "stack", role: "img", "aria-label": title }, parts.filter(k => l[k] > 0).map((k, i) => {
       const bar = el("i", { title: `${words[k]}: ${bytes(l[k])}` });
       bar.style.width = `${100 * l[k] / (total || 1)}%`;
-      bar.className = `part${k === "free" || k === "page_cache" ? "free" : rows.indexOf(k) % 8}`;
+      bar.className = `part${colours[k]}`;
       return bar;
     })),
-    el("table", {}, el("tbody", {}, rows.map(k => el("tr", { class: l[k] ? "" : "none" }, el("td", {}, el("i", { class: `key part${k === "free" || k === "page_cache" ? "free" : rows.indexOf(k) % 8}` }), words[k]), el("td", { class: "n" }, l[k] === null || l[k] === undefined ? "not known" : bytes(l[k])), el("td", { class: "n dim" }, percent(l[k], total)))),
+    el("table", {}, el("tbody", {}, rows.map(k => el("tr", { class: l[k] ? "" : "none" }, el("td", {}, el("i", { class: `key part${colours[k]}` }), words[k]), el("td", { class: "n" }, l[k] === null || l[k] === undefined ? "not known" : bytes(l[k])), el("td", { class: "n dim" }, percent(l[k], total)))),
       el("tr", { class: "sum" }, el("td", {}, "together"), el("td", { class: "n" }, bytes(total)), el("td", {})))));
 }
 
@@ -219,7 +222,7 @@ export function drawLost(data, box) {
 
 export function drawChanges(data, box) {
   const c = data.raw.changes, names = { totals: "Totals", system: "System", devices: "Devices", categories: "Categories at the peak", processes: "Processes", phases: "Phases", steps: "Steps", sites: "Sites at the peak" };
-  const value = (o, side) => o[`${side}_bytes`] !== undefined ? size(o[`${side}_bytes`]) : cell(o[`${side}_s`], seconds(o[`${side}_s`]));
+  const value = (o, side) => o[`${side}_bytes`] === null ? cell(0, "none") : o[`${side}_bytes`] !== undefined ? size(o[`${side}_bytes`]) : cell(o[`${side}_s`], seconds(o[`${side}_s`]));
   const change = o => o.change_bytes !== undefined ? cell(o.change_bytes, `${o.change_bytes > 0 ? "+" : ""}${bytes(o.change_bytes)}`) : cell(o.change_s, `${o.change_s > 0 ? "+" : ""}${o.change_s.toFixed(3)} s`);
   fill(box, el("p", {}, "Before: ", el("span", { class: "m" }, c.before), ". After: ", el("span", { class: "m" }, c.after), "."),
     Object.keys(names).filter(k => c[k]?.length).map(k => [el("h3", {}, names[k]),

@@ -5,27 +5,25 @@ import { el, fill, css } from "./dom.js";
 import { bytes, seconds, cut } from "./format.js";
 import { state, set, moment, range, secondsWord } from "./state.js";
 import { windowAt, valueOf } from "./data.js";
-import { groupsOf, usualGrouping } from "./groups.js";
+import { groupsOf, grouping } from "./groups.js";
+import { placeColour } from "./colours.js";
 
 // Of the picture's area, in pixels: to the left are figures, to the right half a label of time.
 const LEFT = 62, RIGHT = 26;
 let plot = null, strip = null, view = null, layers = null, shape = "";
 
 function layersOf(data, track, groups) {
-  const sums = new Map(groups.list.map(g => [g.key, new Float64Array(data.count)]));
-  const known = new Float64Array(data.count), others = new Float64Array(data.count);
-  for (const s of track.stacks) {
+  const sums = new Map(groups.list.map(g => [g.key, g.values ?? new Float64Array(data.count)])), others = track.high.slice();
+  for (const s of groups.of ? track.stacks : []) {
     const into = sums.get(groups.of(s));
-    for (let i = 0; i < data.count; i++) {
-      known[i] += s.high[i];
-      if (into) into[i] += s.high[i]; else others[i] += s.high[i];
-    }
+    for (let i = 0; into && i < data.count; i++) into[i] += s.high[i];
   }
-  for (let i = 0; i < data.count; i++) others[i] += Math.max(0, track.high[i] - known[i]);
+  for (const values of sums.values()) for (let i = 0; i < data.count; i++) others[i] = Math.max(0, others[i] - values[i]);
   // the steadiest at the bottom, so that what grows is seen to grow
   const steady = v => { let sum = 0, most = 1; for (const x of v) { sum += x; if (x > most) most = x; } return sum / most; };
   const list = groups.list.map(g => ({ ...g, values: sums.get(g.key) })).sort((a, b) => steady(b.values) - steady(a.values));
-  if (others.some(v => v > 0)) list.push({ key: "", name: "others", colour: css("--other"), values: others });
+  if (groups.others) list.forEach((layer, i) => { layer.colour = placeColour(i); }); // they come again: neighbours must differ
+  if (others.some(v => v > 0)) list.push({ key: "", name: groups.others ?? "others", colour: css("--other"), values: others });
   return list;
 }
 
@@ -39,7 +37,7 @@ function linesOf(data, track) {
   const names = { reserved: "reserved", device: "driver", rss: "resident (RSS)", cgroup: "control group" };
   const lines = [];
   for (const [what, device] of wanted) {
-    const found = data.raw.series.find(s => s.what === what && s.device === device && s.process === null);
+    const found = data.raw.series.find(s => s.what === what && s.device === device);
     if (!found) continue;
     const x = [], y = [], width = data.raw.series_width_s, from = data.raw.series_from_s;
     found.high.forEach((v, i) => { x.push(from + (found.first + i) * width, from + (found.first + i + 1) * width); y.push(v, v); });
@@ -47,7 +45,7 @@ function linesOf(data, track) {
     if (what === "rss" && host && limit && most > limit || most > track.peak * 2.5 && !host) { lines.apart = [...(lines.apart ?? []), `${names[what]} at most ${bytes(most)}`]; continue; }
     lines.push({ name: names[what], x, y, dash: lines.length ? [2, 3] : [5, 3], peak: Math.max(...found.high) });
   }
-  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null) && s.process === null);
+  const old = data.raw.before?.series.find(s => s.what === track.kind && (s.device ?? null) === (track.device ?? null));
   if (old) {
     const width = data.raw.before.series_width_s, from = data.raw.before.series_from_s, x = [], y = [];
     old.high.forEach((v, i) => { x.push(from + (old.first + i) * width, from + (old.first + i + 1) * width); y.push(v, v); });
@@ -255,7 +253,7 @@ function make(data, track, box) {
     select: { show: true },
     scales: { x: { time: false, range: () => view ?? [data.times[0], data.times.at(-1)] }, y: { range: [0, top] } },
     axes: [
-      { stroke: css("--dim"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
+      { stroke: css("--dim"), space: 64, grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
       { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: LEFT, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
     ],
     series: [{}, { stroke: "transparent", points: { show: false } }],
@@ -286,14 +284,18 @@ function make(data, track, box) {
   over.addEventListener("dblclick", () => zoom(data, 0, Infinity));
 }
 
-// All labels have one form: seconds, or where they are many and whole, minutes or hours too.
+// All labels have one form, and are as exact as their distance: seconds, or where they are many and whole, minutes or
+// hours too; in what is over at once, milliseconds or microseconds.
 function axisTime(t, all) {
   const step = all.length > 1 ? all[1] - all[0] : 1, last = all.at(-1), two = n => String(n).padStart(2, "0");
-  if (last > 120 && step >= 1) {
+  const [unit, name] = step >= 0.001 || last >= 1 ? [1, "s"] : step >= 0.000001 ? [1000, "ms"] : [1000000, "\u00b5s"];
+  let digits = Math.max(0, -Math.floor(Math.log10(step * unit) + 1e-9));
+  if (Math.abs(step * unit * 10 ** digits % 1 - 0.5) < 0.1) digits++; // 2.5, 0.25
+  if (last > 120 && step >= 1 && !digits) {
     const whole = Math.round(t), parts = [Math.floor(whole / 60) % 60, whole % 60].map(two);
     return last >= 3600 ? `${Math.floor(whole / 3600)}:${parts.join(":")}` : `${Math.floor(whole / 60)}:${parts[1]}`;
   }
-  return `${t.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3)} s`;
+  return `${(t * unit).toFixed(digits)} ${name}`;
 }
 
 export function zoom(data, around, factor) {
@@ -385,12 +387,12 @@ export function legend(data, track) {
     const sum = l.values[at.at];
     return el("span", { class: "key", title: l.name }, el("i", { style: { background: l.colour } }), `${cut(l.name, 34)} `, el("span", { class: "dim" }, bytes(sum)));
   });
-  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: "line" }), l.name));
+  const lines = layers.lines.map(l => el("span", { class: "key" }, el("i", { class: l.dash[0] > 4 ? "line" : l.dash[0] > 1 ? "line short" : "line dots" }), l.name));
   return [...items.slice(0, 8), ...lines, (layers.lines.apart ?? []).map(t => el("span", { class: "dim", title: "too high to be drawn here" }, t))];
 }
 
 export function drawTimeline(data, track, boxes, changed) {
-  const by = state.by || usualGrouping(track);
+  const by = grouping(track);
   const next = `${track.name}|${by}|${boxes.plot.clientWidth}|${boxes.plot.clientHeight}|${changed ? "" : "all"}`;
   if (!plot || next !== shape || !changed || changed.has("theme")) {
     shape = next;

@@ -1,6 +1,7 @@
 // What a page takes in Chromium: until it is drawn, and from a movement of the brush to the picture. CPU is that of the
 // page's main thread, which says something on a busy machine, too.
-// usage: node brush.cjs MODULES CHROMIUM PAGE     prints {"load_ms", "picture_ms", "cpu_ms"}; medians of 40 movements
+// usage: node brush.cjs MODULES CHROMIUM PAGE     prints {"load_ms", "load_cpu_ms", "picture_ms", "cpu_ms"}; the latter
+// two of 40 movements: the median, and what each takes on average
 const fs = require("node:fs"), os = require("node:os"), path = require("node:path");
 const [modules, chromium, file] = process.argv.slice(2), MOVES = 40;
 
@@ -23,13 +24,13 @@ async function move(moves) {
   });
   try {
     const page = await context.newPage();
-    await page.goto(`file://${path.resolve(file)}`);
-    await page.waitForSelector("body[data-ready]");
     const session = await context.newCDPSession(page);
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
     const cpu = async () => (await session.send("Performance.getMetrics")).metrics.find(m => m.name === "TaskDuration").value;
+    await page.goto(`file://${path.resolve(file)}`);
+    await page.waitForSelector("body[data-ready]");
     const before = await cpu(), picture = await page.evaluate(`(${move})(${MOVES})`), after = await cpu();
-    console.log(JSON.stringify({ load_ms: await page.evaluate("memtrace.ready"), picture_ms: picture, cpu_ms: (after - before) * 1000 / MOVES }));
+    console.log(JSON.stringify({ load_ms: await page.evaluate("memtrace.ready"), load_cpu_ms: before * 1000, picture_ms: picture, cpu_ms: (after - before) * 1000 / MOVES }));
   } finally {
     await context.close();
     fs.rmSync(profile, { recursive: true, force: true });

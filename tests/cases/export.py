@@ -54,23 +54,29 @@ def device():
     return path
 
 
-def speedscope(trace, *words):
-    """What speedscope has understood: [(name, unit, {(frames outermost first): bytes})] of each profile. A frame is (name, file, line)."""
+def opened(form, trace, *words):
+    """What speedscope makes of an export, and the export."""
     folder = os.environ.get("SPEEDSCOPE", os.path.join(mt.VENV, "npm/node_modules/speedscope"))
     if not shutil.which("node") or not os.path.isdir(folder):
         mt.skip("no speedscope (scripts/setup check, or SPEEDSCOPE=FOLDER of the npm package)")
-    done = run("export", "--format", "speedscope", *words, trace)
-    mt.equal((done.status, done.err), (0, ""), "export %s" % (words,))
-    path = os.path.join(mt.scratch("speedscope"), "profile.json")
+    exported = run("export", "--format", form, *words, trace)
+    mt.equal((exported.status, exported.err), (0, ""), "export %s" % (words,))
+    path = os.path.join(mt.scratch("speedscope"), "profile." + form)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(done.out)
-    ours = [json.dumps(f) for f in json.loads(done.out)["shared"]["frames"]]
-    mt.equal(len(set(ours)), len(ours), "frames, each once: speedscope takes each for a function of its own")
+        file.write(exported.out)
     done = mt.execute(["node", os.path.join(mt.TOP, "tests/lib/speedscope.js"), folder, path], env=mt.clean_env())
     page = json.loads(done.out)
     if "it's empty" in page.get("alert", ""):
-        return []
+        return {"shared": {"frames": []}, "profiles": []}, exported.out
     mt.check("profiles" in page, "speedscope says %r" % page.get("alert"))
+    return page, exported.out
+
+
+def speedscope(trace, *words):
+    """What speedscope has understood: [(name, unit, {(frames outermost first): bytes})] of each profile. A frame is (name, file, line)."""
+    page, exported = opened("speedscope", trace, *words)
+    ours = [json.dumps(f) for f in json.loads(exported)["shared"]["frames"]]
+    mt.equal(len(set(ours)), len(ours), "frames, each once: speedscope takes each for a function of its own")
     frames = [(f["name"], f.get("file"), f.get("line")) for f in page["shared"]["frames"]]
     return [(p["name"], p["unit"], weights(p, frames)) for p in page["profiles"]]
 
@@ -168,6 +174,17 @@ def case_speedscope_reads_the_same(*words):
         mt.equal({name: sum(stacks.values()) for name, _, stacks in profiles}, moments(trace, *words), "bytes of each profile %s" % (words,))
         mt.equal({unit for _, unit, _ in profiles} - {"bytes"}, set(), "units")
         mt.equal(as_folded(profiles), folded(trace, *words)[0], "stacks %s" % (words,))
+
+
+@mt.variants((), ("--at", "end"))
+def case_speedscope_reads_folded(*words):
+    """As one profile, of which each line is a stack with its bytes."""
+    for trace in (busy(), device()):
+        page, _ = opened("folded", trace, *words)
+        (profile,), stacks, names = page["profiles"], collections.Counter(), [f["name"] for f in page["shared"]["frames"]]
+        for sample, weight in zip(profile["samples"], profile["weights"]):
+            stacks[tuple(names[i] for i in sample)] += weight
+        mt.equal(stacks, folded(trace, *words)[0], "stacks %s" % (words,))
 
 
 @mt.variants("devices", "gpu", "tree")

@@ -2,6 +2,7 @@
 
     page = browser.page(trace.path)                    # memtrace html; a path
     browser.ask(page, "return memtrace.state.tab")     # what an async function says in the page; fails where it complains
+    browser.costs(page)["picture_ms"]
 """
 import functools
 import json
@@ -33,15 +34,15 @@ def page(*directories, options=()):
 
 
 @functools.lru_cache(None)
-def driver():
+def driver(before, env):
     """Of one browser for all pages; it ends with its stdin."""
-    command = ["node", os.path.join(mt.TOP, "tests/lib/browse.cjs"), MODULES, chromium()]
-    return subprocess.Popen(command, env=mt.clean_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    command = [*before, "node", os.path.join(mt.TOP, "tests/lib/browse.cjs"), MODULES, chromium()]
+    return subprocess.Popen(command, env=mt.clean_env(**dict(env)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
 
-def say(path, script="", **more):
-    """All that the driver says: value, console, errors, requests, dialogs."""
-    child = driver()
+def say(path, script="", before=(), env=(), **more):
+    """All that the driver says: value, console, errors, requests, dialogs. BEFORE and ENV, pairs, are of a browser of its own."""
+    child = driver(before, env)
     late = threading.Timer(mt.WAIT, child.kill)
     late.start()
     try:
@@ -60,3 +61,10 @@ def ask(path, script, **more):
     said = say(path, script, **more)
     mt.equal((said["console"], said["errors"], said["requests"], said["dialogs"]), ([], [], [], 0), "what the page complained of, or asked for")
     return said["value"]
+
+
+def costs(path):
+    """Milliseconds, and those of the page's main thread, until it is drawn and from a brush to the picture."""
+    done = mt.execute(["node", os.path.join(mt.TOP, "tests/bench/brush.cjs"), MODULES, chromium(), path], env=mt.clean_env())
+    mt.equal(done.status, 0, done.err)
+    return json.loads(done.out)
