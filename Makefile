@@ -13,6 +13,7 @@
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
 #   make wheel        build/wheel/*.whl, which pip installs on any Linux with glibc 2.17 or later
+#   make wheel-local  build/wheel/local/*.whl, of what make has built, for this machine alone
 #   make deb          build/deb/memtrace_VERSION_MACHINE.deb
 #   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
@@ -131,6 +132,10 @@ wheel-%: manual
 		$(WHEELS)/$*/memtrace $(WHEELS)/$*/libmemtrace.so
 	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --out $(WHEELS)
 
+# The same for this machine alone, of what is built anyway: make check installs it.
+wheel-local: all manual
+	@scripts/wheel --machine $(MACHINE) --built '$(B)' --share '$(B)/share' --out '$(B)/wheel/local'
+
 # ---- tests ----
 
 # tests/unit/test_*.c   a program each, with everything of the analyzer but main
@@ -193,7 +198,7 @@ check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
 # Building a wheel takes a minute, and its compiler has 90 MB.
 WHEELS_TESTED =
-run-tests: tests asan $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
+run-tests: tests asan manual $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
 check-asan: asan;    @$(RUN) asan
@@ -304,5 +309,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist deb setup-deb clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual wheel wheel-local setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:
