@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/clock.h"
@@ -22,6 +23,9 @@
 #define MUCH (64ull << 20)
 #define SOON 4 /* ... in one block at once, else from this part of a second on */
 
+#ifndef __WCLONE /* musl leaves it to <linux/wait.h> */
+#define __WCLONE 0x80000000
+#endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
