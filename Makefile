@@ -13,8 +13,10 @@
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make uninstall    removes what install put there
 #   make wheel        build/wheel/*.whl, which pip installs on any Linux with glibc 2.17 or later
+#   make wheel-local  build/wheel/local/*.whl, of what make has built, for this machine alone
 #   make deb          build/deb/memtrace_VERSION_MACHINE.deb
 #   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
+#   make static       build/static/memtrace and libmemtrace.so, for Linux without glibc (Alpine)
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
@@ -89,6 +91,17 @@ $(SHIM_SHARED): $(B)/shim/%.o: % | $(B)/.compiler
 
 $(B)/memtrace: $(ANALYZER)
 	$(SAY)$(CC) -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS)
+
+# A program that needs nothing of the system, and the library beside it: for Linux without glibc (Alpine), whose loader takes the library as
+# it is. What is opened at run time can't be: NVIDIA's NVML, debuginfod.
+static: $(B)/static/memtrace $(B)/static/libmemtrace.so
+$(B)/static/memtrace: $(ANALYZER)
+	@mkdir -p $(@D)
+	$(SAY)$(CC) -static -Wl,--build-id=sha1 -o $@ $^ $(LDFLAGS) $(LIBS) -llzma -lbz2
+$(B)/static/libmemtrace.so: $(B)/libmemtrace.so
+	@mkdir -p $(@D)
+	$(SAY)cp $< $@
+
 # What no header declares is static.
 $(ANALYZER): WARN += -Wmissing-prototypes
 $(ANALYZER): $(B)/%.o: % | $(B)/.deps
@@ -130,6 +143,10 @@ wheel-%: manual
 		LIBS='$(foreach lib,dw elf jansson zstd z lzma bz2 iberty,build/wheel/$*/root/usr/lib/$*-linux-gnu/lib$(lib).a) -lm -lpthread -ldl' \
 		$(WHEELS)/$*/memtrace $(WHEELS)/$*/libmemtrace.so
 	@scripts/wheel --machine $* --built $(WHEELS)/$* --share $(B)/share --libraries build/wheel/$*/root --out $(WHEELS)
+
+# The same for this machine alone, of what is built anyway: make check installs it.
+wheel-local: all manual
+	@scripts/wheel --machine $(MACHINE) --built '$(B)' --share '$(B)/share' --out '$(B)/wheel/local'
 
 # ---- tests ----
 
@@ -193,7 +210,7 @@ check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
 # Building a wheel takes a minute, and its compiler has 90 MB.
 WHEELS_TESTED =
-run-tests: tests asan $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
+run-tests: tests asan manual $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
 check-asan: asan;    @$(RUN) asan
@@ -304,5 +321,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench manual wheel setup-wheel install uninstall dist deb setup-deb clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual static wheel wheel-local setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:

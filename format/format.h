@@ -310,6 +310,7 @@ struct mt_node {
 };
 
 #define MT_NODE_STEP 4096u     /* nodes a file grows by; node_base is a multiple of it */
+#define MT_NODE_RUN  32u       /* ids that a ring has at once, at most, before the file reaches them */
 #define MT_MAX_NODES 16777216u /* ids fit 24 bits */
 
 /* ---- ring: PID-N.ring ---------------------------------------------------------------------------------- */

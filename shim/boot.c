@@ -7,8 +7,6 @@
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
 
-#define POOL_BYTES (64 * 1024)
-
 const char *const mt_hook_names[MT_HOOKS] = {
 	"none",
 #define RET(name, params, args, bytes) #name,
@@ -40,7 +38,7 @@ _Static_assert(MT_HOOKS <= 1 << 10, "what an event has room for");
 
 struct mt_real mt_real;
 
-static char pool[POOL_BYTES] __attribute__((aligned(4096)));
+char mt_boot_pool[MT_BOOT_BYTES] __attribute__((aligned(4096)));
 static size_t pool_used;
 static __thread volatile int resolving; /* volatile: another tool's dl_iterate_phdr may call us back */
 
@@ -48,22 +46,17 @@ void *mt_boot_alloc(size_t align, size_t bytes)
 {
 	size_t at, next, used = __atomic_load_n(&pool_used, __ATOMIC_RELAXED);
 
-	if (bytes > POOL_BYTES || align > 4096)
+	if (bytes > MT_BOOT_BYTES || align > 4096)
 		return NULL;
 	do {
 		/* the block's size lies just below it */
 		at = (used + sizeof(size_t) + (align < 16 ? 15 : align - 1)) & ~(align < 16 ? (size_t)15 : align - 1);
 		next = at + bytes;
-		if (next > POOL_BYTES)
+		if (next > MT_BOOT_BYTES)
 			return NULL;
 	} while (!__atomic_compare_exchange_n(&pool_used, &used, next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	memcpy(pool + at - sizeof(size_t), &bytes, sizeof(bytes));
-	return pool + at;
-}
-
-int mt_boot_owns(const void *p)
-{
-	return (const char *)p >= pool && (const char *)p < pool + POOL_BYTES;
+	memcpy(mt_boot_pool + at - sizeof(size_t), &bytes, sizeof(bytes));
+	return mt_boot_pool + at;
 }
 
 size_t mt_boot_size(const void *p)

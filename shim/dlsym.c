@@ -21,6 +21,9 @@
 extern void *(*mt_next_dlsym)(void *handle, const char *name);
 void *(*mt_next_dlsym)(void *handle, const char *name);
 
+/* Not in musl, which has no versions. */
+extern void *dlvsym(void *handle, const char *name, const char *version) __attribute__((weak));
+
 /* The C library's, which finds what is ours only by us. */
 static void *(*real_dlsym)(void *handle, const char *name);
 
@@ -47,7 +50,8 @@ void *mt_dlsym_boot(void)
 	void *found = NULL;
 
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++)
-		found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+		found = dlvsym ? dlvsym(RTLD_NEXT, "dlsym", versions[i])
+			       : mt_symbols_search(MT_NEXT, NULL, "dlsym", NULL);
 	real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
 	if (found)
 		found = real_dlsym(RTLD_NEXT, "dlsym");

@@ -121,12 +121,32 @@ static bool find_module(struct mt_eh_scratch *s, uint64_t pc)
 	return true;
 }
 
+/* The code of a C library that has no tables. */
+static uint64_t bare_start, bare_end;
+
+static void look_at_libc(void)
+{
+	static struct mt_eh_scratch s;
+	uint64_t begin = (uintptr_t)mt_symbols_search(MT_ANY, NULL, "__libc_start_main", NULL);
+
+	if (begin && mt_ehframe_find(&s, begin) == MT_EH_UNCOVERED) {
+		bare_start = s.start;
+		bare_end = s.end;
+	}
+}
+
+bool mt_ehframe_in_bare_libc(uint64_t pc)
+{
+	return pc - bare_start < bare_end - bare_start;
+}
+
 void mt_ehframe_boot(void)
 {
 	find_object = (int (*)(void *, struct found_object *))(uintptr_t)mt_symbols_search(MT_ANY, NULL,
 											   "_dl_find_object", MT_GLIBC);
 	if (!find_object)
 		list_refresh();
+	look_at_libc();
 }
 
 void mt_ehframe_pretend_old(void)

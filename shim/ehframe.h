@@ -43,6 +43,10 @@ bool mt_ehframe_in_module(struct mt_eh_scratch *s, uint64_t pc);
 /* The same without working memory; true where that can't be told without a lock. */
 bool mt_ehframe_may_be_module(uint64_t pc);
 
+/* Whether pc is in a C library that has no tables, as musl. It calls main() and what threads begin with: these are the
+ * outermost frames that can be known. */
+bool mt_ehframe_in_bare_libc(uint64_t pc);
+
 /* After a dlclose: forgets what was found in modules that have gone. */
 void mt_ehframe_forget(void);
 

@@ -28,6 +28,12 @@ static inline __attribute__((always_inline)) int mt_heap_is_nested(const void *c
 	return __builtin_expect(mt_allocator_count != 0, 0) && mt_heap_nests(caller, __builtin_frame_address(0));
 }
 
+/* Is the call none of ours, or not to be recorded? Then the hook ends with the call of the real function. */
+static inline __attribute__((always_inline)) int mt_heap_passes(const void *caller)
+{
+	return mt_record_is_off() || mt_heap_is_nested(caller);
+}
+
 /* Evaluates a call of the real allocator. */
 #define MT_REAL(call) \
 	({ \
@@ -47,14 +53,23 @@ static inline void mt_heap_note(unsigned hook, const void *p, size_t bytes, cons
 		mt_record_fail(hook, MT_ALLOC, bytes, caller);
 }
 
-/* What all hooks of free do before the real call; 0 = there is to be no real call. */
-static inline __attribute__((always_inline)) int mt_heap_begin_free(unsigned hook, const void *p, const void *caller)
+/* Of a free: there is to be no real call. */
+static inline __attribute__((always_inline)) int mt_heap_keeps(const void *p)
 {
-	if (!p || mt_boot_owns(p) || !MT_READY(free))
-		return 0;
-	if (!mt_heap_is_nested(caller))
-		mt_record_free(hook, p);
-	return 1;
+	return !p || mt_boot_owns(p) || !MT_READY(free);
 }
+
+/* The body of a hook of free, with the call of the real one. */
+#define MT_FREE_BY(hook, p, call) \
+	do { \
+		if (mt_heap_keeps(p)) \
+			return; \
+		if (mt_heap_passes(MT_CALLER)) { \
+			call; \
+			return; \
+		} \
+		mt_record_free(hook, p); \
+		MT_REAL((call, 0)); \
+	} while (0)
 
 #endif

@@ -14,9 +14,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+
+#undef mmap64 /* musl has one function, and this name as a macro or not at all */
 
 #define MT_EXPORT __attribute__((visibility("default")))
 
@@ -91,7 +94,14 @@ void mt_boot_allocator(void);
 /* The boot pool serves allocations while the real functions are being looked up. Blocks are zeroed and never freed.
  * NULL = it is used up. mt_boot_owns(): nonzero if `p` is such a block; mt_boot_size(): its bytes. */
 void *mt_boot_alloc(size_t align, size_t bytes);
-int mt_boot_owns(const void *p);
 size_t mt_boot_size(const void *p);
+
+enum { MT_BOOT_BYTES = 64 * 1024 };
+extern char mt_boot_pool[MT_BOOT_BYTES];
+
+static inline int mt_boot_owns(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)mt_boot_pool < MT_BOOT_BYTES;
+}
 
 #endif

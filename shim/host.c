@@ -52,7 +52,7 @@ static void *boot_pvalloc(size_t n)
 		void *p; \
 		if (!MT_READY(name)) \
 			return boot_##name args; \
-		if (mt_heap_is_nested(MT_CALLER)) \
+		if (mt_heap_passes(MT_CALLER)) \
 			return mt_real.name args; \
 		p = MT_REAL(mt_real.name args); \
 		mt_heap_note(MT_HOOK_##name, p, bytes, MT_CALLER, MT_FRAME); \
@@ -69,7 +69,7 @@ MT_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 
 	if (!MT_READY(posix_memalign))
 		return (*out = mt_boot_alloc(align, n)) ? 0 : ENOMEM;
-	if (mt_heap_is_nested(MT_CALLER))
+	if (mt_heap_passes(MT_CALLER))
 		return mt_real.posix_memalign(out, align, n);
 	ret = MT_REAL(mt_real.posix_memalign(out, align, n));
 	mt_heap_note(MT_HOOK_posix_memalign, ret == 0 ? *out : NULL, n, MT_CALLER, MT_FRAME);
@@ -98,7 +98,7 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, 
 		return move_from_pool(hook, old, n, caller);
 	if (!MT_READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
-	if (mt_heap_is_nested(caller))
+	if (mt_heap_passes(caller))
 		return mt_real.realloc(old, n);
 	if (old)
 		mt_record_free(hook, old);
@@ -141,26 +141,16 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 
 MT_EXPORT void free(void *p)
 {
-	if (mt_heap_begin_free(MT_HOOK_free, p, MT_CALLER))
-		MT_REAL((mt_real.free(p), 0));
+	MT_FREE_BY(MT_HOOK_free, p, mt_real.free(p));
 }
 
 MT_EXPORT void free_sized(void *p, size_t n)
 {
-	if (!mt_heap_begin_free(MT_HOOK_free_sized, p, MT_CALLER))
-		return;
-	if (mt_real.free_sized)
-		MT_REAL((mt_real.free_sized(p, n), 0));
-	else
-		MT_REAL((mt_real.free(p), 0));
+	MT_FREE_BY(MT_HOOK_free_sized, p, mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 {
-	if (!mt_heap_begin_free(MT_HOOK_free_aligned_sized, p, MT_CALLER))
-		return;
-	if (mt_real.free_aligned_sized)
-		MT_REAL((mt_real.free_aligned_sized(p, align, n), 0));
-	else
-		MT_REAL((mt_real.free(p), 0));
+	MT_FREE_BY(MT_HOOK_free_aligned_sized, p,
+		   mt_real.free_aligned_sized ? mt_real.free_aligned_sized(p, align, n) : mt_real.free(p));
 }

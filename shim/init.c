@@ -1,10 +1,10 @@
 /* Constructor, fork handlers and exit handlers: the only places where the shim does anything on its own. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/elfsym.h"
 #include "shim/environ.h"
 #include "shim/hooks.h"
 #include "shim/modules.h"
@@ -34,11 +34,32 @@ static void at_exit(int status, void *unused)
 	mt_process_ends(MT_EXIT_CODE, status & 0xff);
 }
 
+typedef void handler(void);
+
+/* What glibc alone has is a weak reference, since the library serves musl, too. That has pthread_atfork as a function
+ * of its own, and tells no handler the exit status. */
+extern int __register_atfork(handler *before, handler *parent, handler *child, void *dso) __attribute__((weak));
+extern int on_exit(void (*end)(int, void *), void *arg) __attribute__((weak));
+
+static void set_handlers(void)
+{
+	int (*atfork)(handler *, handler *, handler *);
+	void *found;
+
+	if (__register_atfork) {
+		__register_atfork(before_fork, mt_process_after_fork, mt_process_forked, NULL);
+	} else if ((found = mt_symbols_search(MT_NEXT, NULL, "pthread_atfork", NULL))) {
+		atfork = (int (*)(handler *, handler *, handler *))(uintptr_t)found;
+		atfork(before_fork, mt_process_after_fork, mt_process_forked);
+	}
+	if (on_exit)
+		on_exit(at_exit, NULL);
+}
+
 static void set_up(void)
 {
 	mt_boot_allocator();
-	pthread_atfork(before_fork, mt_process_after_fork, mt_process_forked);
-	on_exit(at_exit, NULL);
+	set_handlers();
 	mt_session_export();
 	mt_quiet_export();
 	if (mt_config.python_allocators)

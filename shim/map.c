@@ -225,7 +225,7 @@ MT_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offs
 	return p;
 }
 
-MT_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
+MT_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
 	void *p = map_anew(at, n, prot, flags, fd, offset);
 	int kept = errno;

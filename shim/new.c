@@ -18,7 +18,7 @@ static void *real[MT_NEW_ROWS]; /* of rows whose entry leads to our hook */
 	static void *hook_##symbol params \
 	{ \
 		void *p; \
-		if (mt_heap_is_nested(MT_CALLER)) \
+		if (mt_heap_passes(MT_CALLER)) \
 			return CALL(void *, symbol, params, args); \
 		p = MT_REAL(CALL(void *, symbol, params, args)); \
 		mt_heap_note(MT_HOOK_##symbol, p, n, MT_CALLER, MT_FRAME); \
@@ -27,8 +27,7 @@ static void *real[MT_NEW_ROWS]; /* of rows whose entry leads to our hook */
 #define DELETE(symbol, version, name, params, args) \
 	static void hook_##symbol params \
 	{ \
-		if (mt_heap_begin_free(MT_HOOK_##symbol, p, MT_CALLER)) \
-			MT_REAL((CALL(void, symbol, params, args), 0)); \
+		MT_FREE_BY(MT_HOOK_##symbol, p, CALL(void, symbol, params, args)); \
 	}
 #include "shim/hooks_new.def"
 #undef NEW

@@ -245,17 +245,9 @@ static inline __attribute__((always_inline)) void record(struct mt_event *slots,
 
 /* ---- what the hooks call ---- */
 
-/* Before any clock is read: a strict sandbox has none. And who has stopped it pays for nothing. */
-static inline int is_off(void)
-{
-	uint32_t state = mt_process_state();
-
-	return __builtin_expect(state == MT_STATE_OFF || (state == MT_STATE_PAUSED && !mt_process_is_asked()), 0);
-}
-
 void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *caller)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
@@ -268,7 +260,7 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 
 void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *caller, const struct mt_frame *frame)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e = {
 		.ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_ALLOC
@@ -280,7 +272,7 @@ void mt_record_alloc(unsigned hook, const void *p, size_t bytes, const void *cal
 
 void mt_record_free(unsigned hook, const void *p)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e = { .ticks = mt_ticks(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_FREE };
 
@@ -289,7 +281,7 @@ void mt_record_free(unsigned hook, const void *p)
 
 void mt_record_undo(unsigned hook, const void *p)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .hook = hook, .kind = MT_UNDO };
 
@@ -298,7 +290,7 @@ void mt_record_undo(unsigned hook, const void *p)
 
 void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_ext_map *ext, const void *caller)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e[2] = {
 		{ .ticks = mt_ticks_ordered(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_MAP }
@@ -314,7 +306,7 @@ void mt_record_map(unsigned hook, const void *p, size_t bytes, const struct mt_e
 void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t size, const struct mt_ext_device *ext,
 		      const void *caller)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e[2] = { { .ticks = mt_gives_back(kind) ? mt_ticks() : mt_ticks_ordered(),
 				   .addr = addr,
@@ -329,7 +321,7 @@ void mt_record_device(enum mt_kind kind, unsigned hook, uint64_t addr, uint64_t 
 
 void mt_record_unmap(unsigned hook, const void *p, size_t bytes)
 {
-	if (is_off())
+	if (mt_record_is_off())
 		return;
 	struct mt_event e = {
 		.ticks = mt_ticks(), .addr = (uintptr_t)p, .size = bytes, .hook = hook, .kind = MT_UNMAP

@@ -12,7 +12,17 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/process.h"
 #include "shim/stack.h"
+
+/* Nonzero if nothing is to be recorded, nor done before it is known: the hooks of the heap then call the real function
+ * and are done. Tested before any clock is read, too: a strict sandbox has none. */
+static inline int mt_record_is_off(void)
+{
+	uint32_t state = mt_process_state();
+
+	return __builtin_expect(state == MT_STATE_OFF || (state == MT_STATE_PAUSED && !mt_process_is_asked()), 0);
+}
 
 /* `caller` is the hook's return address, for stacks that can't be captured; `frame` is MT_FRAME in the hook, which is
  * still there (no tail call), or NULL. `kind`: what failed, with MT_TRIAL maybe. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/clock.h"
@@ -23,6 +24,9 @@
 #define SOON  4 /* ... in one block at once, else from this part of a second on */
 #define TIMES 4 /* so many times as much: at once, too, since there may be no event later */
 
+#ifndef __WCLONE /* musl leaves it to <linux/wait.h> */
+#define __WCLONE 0x80000000
+#endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif

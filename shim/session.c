@@ -410,7 +410,7 @@ static void unmake(struct mt_session *s, const char *dir)
  * ago. */
 static long rename_new(const char *from, const char *to)
 {
-	long ret = MT_SYS6(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE, 0);
+	long ret = MT_SYS6(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1 /* RENAME_NOREPLACE */, 0);
 
 	if (ret == -EINVAL || ret == -ENOSYS)
 		ret = MT_SYS4(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "format/format.h"
+
 #define MT_NODE_FAILED UINT32_MAX
 
 /* Makes an empty tree whose ids start at `base`; ids below are the parent's and stay readable. */
@@ -25,7 +27,7 @@ struct mt_tree_frame {
 
 /* Fills in the nodes of a path of n <= MT_TREE_PATH frames, the first of which `parent` called. Returns how many have a
  * node: fewer than n if the tree is full. Much faster than mt_tree_child() for each where nodes are new. */
-#define MT_TREE_PATH 32u
+#define MT_TREE_PATH MT_NODE_RUN
 unsigned mt_tree_path(uint32_t parent, struct mt_tree_frame *path, unsigned n);
 
 /* The frame's pc and its caller's node; 0 if there is no such node. */

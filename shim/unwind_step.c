@@ -169,7 +169,8 @@ static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct 
 }
 
 /* Code without unwind tables: if it has a frame pointer, fp points to the caller's, and the return address lies
- * above. A frame pointer of 0 marks the outermost frame. */
+ * above. A frame pointer of 0 marks the outermost frame. musl has neither, and mostly it is main() or a thread's first
+ * function that it has called. */
 static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *f)
 {
 	if (MT_ARCH_LINK_REGISTER && c->exact) { /* a stub or a leaf: it has no frame yet */
@@ -181,7 +182,7 @@ static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *
 		return STEP_END;
 	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
 	    !mt_range_has(u->ground, c->fp + 8))
-		return STEP_CUT;
+		return mt_ehframe_in_bare_libc(c->pc) ? STEP_END : STEP_CUT;
 	f->slot = c->fp + 8;
 	f->ra = load(f->slot);
 	f->fp = load(c->fp);

@@ -150,16 +150,15 @@ static void line_free(struct line *l)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-static void print_row(struct table *t, const struct line *l, bool verdict)
+static void print_row(struct table *t, const struct line *l)
 {
 	char time[20];
 	snprintf(time, sizeof(time), "%s", WALL(l->trace->start_real_ns));
 	time[10] = ' ';
 	time[16] = 0; /* seconds are of little use */
 	const char *exit = l->running ? "running" : l->exit;
-	const char *with[] = { time, l->ranks, l->command, exit, l->verdict, BYTES(l->trace->bytes), l->trace->dir };
-	const char *without[] = { time, l->ranks, l->command, exit, BYTES(l->trace->bytes), l->trace->dir };
-	table_row(t, verdict ? with : without);
+	table_row(t, (const char *const[]){ time, l->ranks, l->command, exit, l->verdict, BYTES(l->trace->bytes),
+					    l->trace->dir });
 }
 
 static json_t *json_line(const struct line *l)
@@ -179,22 +178,19 @@ static json_t *json_line(const struct line *l)
 	return o;
 }
 
+enum { VERDICT = 4 };
 static const struct column columns[] = {
 	{ "time (UTC)", LEFT, false }, { "rank", LEFT, false },  { "command", LEFT, true },    { "exit", LEFT, false },
 	{ "verdict", LEFT, false },    { "size", RIGHT, false }, { "directory", LEFT, false },
-};
-static const struct column columns_brief[] = {
-	{ "time (UTC)", LEFT, false }, { "rank", LEFT, false },  { "command", LEFT, true },
-	{ "exit", LEFT, false },       { "size", RIGHT, false }, { "directory", LEFT, false },
 };
 
 static int print_list(const struct trace_list *of, const struct list_options *o)
 {
 	uint64_t most = o->common.rows ? o->common.rows : OPTIONS_ALL_ROWS, bytes = 0;
 	json_t *list = o->common.json ? json_array() : NULL;
-	struct table *t = list         ? NULL
-			  : o->verdict ? table_new(columns, sizeof(columns) / sizeof(*columns), 0)
-				       : table_new(columns_brief, sizeof(columns_brief) / sizeof(*columns_brief), 0);
+	struct table *t = list ? NULL : table_new(columns, sizeof(columns) / sizeof(*columns), 0);
+	if (!o->verdict)
+		table_hide(t, VERDICT);
 	for (size_t i = 0; i < of->count; i++) {
 		bytes += of->list[i].bytes;
 		if (i >= most)
@@ -203,7 +199,7 @@ static int print_list(const struct trace_list *of, const struct list_options *o)
 		if (list)
 			json_array_append_new(list, json_line(&l));
 		else
-			print_row(t, &l, o->verdict);
+			print_row(t, &l);
 		line_free(&l);
 	}
 	if (!list) {

@@ -143,7 +143,9 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], HEAP_CHILD_COMMAND))
 		return heap_play(atoi(argv[2])); /* before the heap is used, or set */
+#ifdef M_MMAP_THRESHOLD                          /* of glibc */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
 	options_set_commands(commands);
 	int status = run_word(argc, argv);
 	if (status < 0) {

@@ -5,7 +5,9 @@
 
 #include <elf.h>
 #include <elfutils/libdwfl.h>
+#ifdef __GLIBC__
 #include <gnu/libc-version.h>
+#endif
 #include <jansson.h>
 #include <link.h>
 #include <string.h>
@@ -69,6 +71,15 @@ static void print_build_id(void)
 #define MACHINE "another machine"
 #endif
 
+static void print_machine(void)
+{
+#ifdef __GLIBC__
+	print("  machine       " MACHINE ", glibc %s\n", gnu_get_libc_version());
+#else
+	print("  machine       " MACHINE ", not glibc\n");
+#endif
+}
+
 /* A shared library's functions are in another file than we are. */
 static int find_library(struct dl_phdr_info *info, size_t size, void *name)
 {
@@ -88,7 +99,7 @@ void version_print(void)
 	print("memtrace " MEMTRACE_VERSION "\n");
 	print_build_id();
 	print("  reads         trace format %d\n", MT_VERSION);
-	print("  machine       " MACHINE ", glibc %s\n", gnu_get_libc_version());
+	print_machine();
 	print_library("libdw", dwfl_version(NULL), "libdw");
 	print_library("zstd", ZSTD_versionString(), "libzstd");
 	print_library("zlib", zlibVersion(), "libz.");

@@ -355,7 +355,8 @@ static int read_node_file(struct image *im, uint64_t wanted)
 	if (e)
 		return e;
 	uint64_t there = f->size / sizeof(struct mt_node);
-	bool whole = f->size % (MT_NODE_STEP * sizeof(struct mt_node)) == 0 && wanted <= there + im->info.rings + 1;
+	bool whole = f->size % (MT_NODE_STEP * sizeof(struct mt_node)) == 0 &&
+		     wanted <= there + (im->info.rings + 1ull) * MT_NODE_RUN;
 	if (wanted > there && !whole) {
 		error_set(MT_ECUT, f->path, (int64_t)f->size,
 			  "is cut off: %" PRIu64 " of %" PRIu64 " nodes are missing", wanted - there, wanted);

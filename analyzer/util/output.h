@@ -126,6 +126,9 @@ void table_row(struct table *, const char *const *cells);
 /* Leaves out columns that are worth less than that, also where there is room. */
 void table_keep(struct table *, int worth);
 
+/* Leaves out one column. */
+void table_hide(struct table *, int column);
+
 /* A line under the latest row, over all columns, faint, behind `indent` more spaces. */
 void table_note(struct table *, int indent, const char *text);
 

@@ -19,7 +19,7 @@ struct row {
 
 struct table {
 	const struct column *columns;
-	int count, indent, least_worth;
+	int count, indent, least_worth, hidden; /* hidden: the column, or -1 */
 	struct row *rows;
 	size_t used, room;
 };
@@ -32,6 +32,7 @@ struct table *table_new(const struct column *columns, int count, int indent)
 	t->columns = columns;
 	t->count = count < MAX_COLUMNS ? count : MAX_COLUMNS;
 	t->indent = indent;
+	t->hidden = -1;
 	return t;
 }
 
@@ -71,6 +72,12 @@ void table_keep(struct table *t, int worth)
 {
 	if (t)
 		t->least_worth = worth;
+}
+
+void table_hide(struct table *t, int column)
+{
+	if (t)
+		t->hidden = column;
 }
 
 static int sum(const struct table *t, const int *widths)
@@ -122,7 +129,7 @@ static bool narrow(const struct table *t, int *widths)
 static void fit(const struct table *t, int *widths)
 {
 	for (int i = 0; i < t->count; i++)
-		if (has_worth(&t->columns[i]) && t->columns[i].gives < WORTH(t->least_worth))
+		if (i == t->hidden || (has_worth(&t->columns[i]) && t->columns[i].gives < WORTH(t->least_worth)))
 			widths[i] = LEFT_OUT;
 	while (sum(t, widths) > output_width() && (leave_out(t, widths) || narrow(t, widths)))
 		;

@@ -53,6 +53,7 @@ STACKS = Tracer("memtrace", env={})
 SAMPLE = Tracer("sample", env={"MEMTRACE_STACKS": "sample"})
 NATIVE = Tracer("native", env={"MEMTRACE_PYTHON": "0"})
 NO_STACKS = Tracer("no stacks", env={"MEMTRACE_STACKS": "none"})
+PAUSED = Tracer("paused", env={"MEMTRACE_PAUSED": "1"})
 HEAPTRACK = Tracer("heaptrack", ["heaptrack", "-o", "@"])
 MEMRAY = Tracer("memray", [PYTHON, "-m", "memray", "run", "--native", "-q", "-f", "-o", "@"], python_only=True)
 

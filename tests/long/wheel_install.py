@@ -14,32 +14,10 @@ import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
+import wheels
 
 MANYLINUX = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}  # of PEP 599; and the loader
 ROOT = "/usr/aarch64-linux-gnu"
-PROGRAM = r"""
-import glob, libmemtrace, os, time
-assert libmemtrace.loaded()
-def hold(n):
-    return [bytearray(1 << 20) for _ in range(n)]
-kept = hold(80)
-def recorder():
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
-        try:
-            with open(path, "rb") as file:
-                if b"\0record\0" + os.environ["MEMTRACE_OUTPUT"].encode() in file.read():
-                    return True
-        except OSError:
-            pass
-end = time.monotonic() + 60
-while not recorder() and time.monotonic() < end:
-    time.sleep(0.05)
-    bytearray(1000)
-libmemtrace.step(1)
-print("recorded")
-"""
-
-
 def wheel(machine):
     found = glob.glob(os.path.join(mt.BUILD, "wheel", "libmemtrace-*_%s.whl" % machine))
     if not found:
@@ -67,67 +45,8 @@ def unpacked(machine):
     return folder
 
 
-def pythons():
-    """One of each version: those in PATH, and that of the tests' environment."""
-    names = [path for folder in os.environ["PATH"].split(":") for path in sorted(glob.glob(os.path.join(folder, "python3*"))) if re.search(r"/python3(\.\d+)?$", path)]
-    found = {}
-    for path in [*names, mt.python()]:
-        done = mt.execute([path, "-c", "import sys, venv; print(sys.version_info[:2])"])
-        if done.status == 0:
-            found.setdefault(done.out, path)
-    return sorted(found.values())
-
-
-def pip(venv, *words):
-    done = mt.execute([mt.python(), "-m", "pip", "--python", os.path.join(venv, "bin/python"), *words], env=mt.clean_env(PIP_DISABLE_PIP_VERSION_CHECK="1"))
-    mt.equal(done.status, 0, "status of pip: %s" % done)
-    return done.out
-
-
-def files_in(folder):
-    return {os.path.relpath(os.path.join(d, f), folder) for d, _, names in os.walk(folder) for f in names
-            if not f.endswith(".pyc") and not os.path.islink(os.path.join(d, f))}
-
-
 def case_every_python():
-    path = here()
-    tried = 0
-    for python in pythons():
-        venv = os.path.join(mt.scratch("venv"), "v")
-        mt.equal(mt.execute([python, "-m", "venv", "--without-pip", venv]).status, 0, "status of venv")
-        before = files_in(venv)
-        pip(venv, "install", "--no-index", "--no-deps", path)
-        mt.check({"bin/memtrace", "lib/libmemtrace.so", "share/man/man1/memtrace.1"} <= files_in(venv), sorted(files_in(venv) - before))
-        records(venv)
-        tried += 1
-        pip(venv, "uninstall", "-y", "libmemtrace")
-        mt.equal(files_in(venv) - before, set(), "left by pip uninstall")
-    mt.check(tried, "no Python")
-
-
-def records(venv):
-    """By LD_PRELOAD the library must find its recorder, by run the program its library."""
-    python, memtrace = os.path.join(venv, "bin/python"), os.path.join(venv, "bin/memtrace")
-    done = mt.execute([memtrace, "--version"])
-    mt.equal(done.out.splitlines()[0], mt.execute([mt.MEMTRACE, "--version"]).out.splitlines()[0], "version")
-    mt.check("system's" not in done.out, done.out)
-    folder = mt.scratch("t")
-    env = mt.clean_env(PATH=os.path.join(venv, "bin") + ":" + os.environ["PATH"])
-    run = mt.execute(["memtrace", "run", "-o", folder + "/run", "--", "python", "-c", PROGRAM], env=env)
-    mt.check(run.status == 0 and run.out == "recorded\n" and "HOST MEMORY" in run.err, run)
-    records_by_preload(python, memtrace, os.path.join(venv, "lib/libmemtrace.so"), folder)
-
-
-def records_by_preload(python, memtrace, shim, folder):
-    done = mt.execute([python, "-c", PROGRAM], env=mt.clean_env(LD_PRELOAD=shim, MEMTRACE_OUTPUT=folder + "/preload"))
-    mt.equal((done.status, done.out, done.err), (0, "recorded\n", ""), "python under the wheel's library")
-    trace = mt.Trace(folder + "/preload")
-    trace.settle()
-    mt.check(not trace.files(".ring"), "no recorder was found: %s" % trace.files())
-    report = json.loads(mt.execute([memtrace, "peak", "--json", "--by", "function", trace.path]).out)
-    mt.equal(report, json.loads(mt.execute([mt.MEMTRACE, "peak", "--json", "--by", "function", trace.path]).out), "what both programs read")
-    held, _ = mt.blocks_of(json.loads(mt.execute([memtrace, "peak", "--json", trace.path]).out)["sites"], "hold")
-    mt.between(80 << 20, held, 81 << 20, "bytes of hold()")
+    wheels.every_python(here(), libraries="built in")
 
 
 @mt.variants("x86_64", "aarch64")

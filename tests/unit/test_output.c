@@ -192,6 +192,20 @@ TEST(what_is_worth_little_can_be_left_out_anyway)
 	CHECK(same_and_free(printed("80", print_least_table), "A  C\n1  3\n"));
 }
 
+static void print_without_b(void)
+{
+	static const struct column columns[] = { { "A", LEFT, false }, { "B", RIGHT, false }, { "C", LEFT, false } };
+	struct table *t = table_new(columns, 3, 0);
+	table_hide(t, 1);
+	table_row(t, (const char *[]){ "1", "2", "3" });
+	table_print(t);
+}
+
+TEST(one_column_can_be_left_out)
+{
+	CHECK(same_and_free(printed("80", print_without_b), "A  C\n1  3\n"));
+}
+
 static void print_forms(void)
 {
 	output_first_line(STYLE_NONE,

@@ -315,6 +315,30 @@ TEST(a_process_that_never_began_is_left_out)
 	synth_end(&s);
 }
 
+/* A disk was full when a stack's frames had their ids: the file ends before them. More than each ring may have had that
+ * were none, and the file is cut off. */
+TEST(node_ids_that_never_came_to_be)
+{
+	for (uint32_t more = 1; more < 300; more *= 6) { /* of one ring */
+		struct synth s;
+		struct reader *r = NULL;
+		char path[256];
+		synth_begin(&s);
+		const char *dir = s.dir;
+		struct synth_process *p = synth_process(&s, 100, 0);
+		synth_node(p, 0, 0x1000);
+		p->info.rings = 1;
+		synth_write(p, SYNTH_RAW);
+		p->info.node_end = MT_NODE_STEP + more;
+		synth_path(&s, "100-0.info", path);
+		FILE *f = fopen(path, "r+");
+		CHECK(f && fwrite(&p->info, sizeof(p->info), 1, f) == 1 && !fclose(f));
+		CHECK_EQ(reader_open(&r, &dir, 1, 0), more <= 2 * MT_NODE_RUN ? 0 : -MT_ECUT);
+		reader_close(r);
+		synth_end(&s);
+	}
+}
+
 /* Seconds of processor time that opening a trace of so many children of one process takes. */
 static double cost_of_opening(uint32_t count)
 {

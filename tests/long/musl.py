@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Under musl, Alpine's C library: files of cases with programs that are made for it, and a machine that has nothing but musl."""
+# timeout: 1800
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import fresh
+import mt
+import musl
+
+FILES = ("oracle", "signals", "kill", "marks", "sampling", "loader", "start_stop", "sessions", "descriptors", "losses", "forks", "threads", "mappings", "exits")
+# The status of a program that returns is not known there without a parent; threads count as those that allocate, and glibc's pthread_create
+# does so for main(); musl's mprotect() rounds what is not on a page.
+DIFFER = {"forks chain of execs", "exits exec", "exits alone return", "exits alone exit", "exits alone execfail", "exits alone thread",
+          "threads 10000 threads", "mappings made usable"}
+
+
+def build_folder():
+    """The build's, with programs of musl where they can be made."""
+    folder = mt.scratch("build")
+    musl.loader()
+    for name in os.listdir(mt.BUILD):
+        if name != "tests":
+            os.symlink(os.path.join(mt.BUILD, name), os.path.join(folder, name))
+    programs = os.path.join(folder, "tests/programs")
+    shutil.copytree(os.path.join(mt.BUILD, "tests"), os.path.join(folder, "tests"), symlinks=True)
+    made = [name for name, _, ending in (n.partition(".") for n in os.listdir(os.path.join(mt.TOP, "tests/programs"))) if ending == "c" and musl.build(name, programs)]
+    mt.check(len(made) > 40 and {"busy", "forks", "oracle", "libmod_a"} <= set(made), made)
+    return folder
+
+
+def case_files_of_cases():
+    folder = build_folder()
+    failed, passed = set(), 0
+    for name in FILES:
+        done = mt.execute([sys.executable, os.path.join(mt.TOP, "tests/cases", name + ".py")], env=mt.clean_env(B=folder, VENV=mt.VENV), timeout=600)
+        passed += done.out.count("\nok - ") + done.out.startswith("ok - ")
+        bad = re.findall(r"^not ok - (.*)$", done.out, re.M)
+        failed |= {line for line in bad if not any(line.startswith(known) for known in DIFFER)}
+        mt.check(done.status == 0 or bad, "%s" % done)
+    mt.equal(failed, set())
+    mt.check(passed > 150, "only %d cases" % passed)
+    mt.say("# %d cases passed" % passed)
+
+
+def case_machine_without_glibc():
+    """Only musl's loader, the program that is linked statically, and the library beside it."""
+    mt.need_root()
+    done = mt.execute(["make", "--no-print-directory", "-o", "all", "static", "B=" + mt.BUILD], cwd=mt.TOP, timeout=300)
+    mt.equal(done.status, 0, "status of make: %s" % done)
+    root = mt.scratch("root")
+    for name in ("proc", "sys", "dev", "tmp", "bin", "lib"):
+        os.mkdir(os.path.join(root, name))
+    shutil.copy(musl.loader(), root + "/lib/")
+    for name in ("memtrace", "libmemtrace.so"):
+        shutil.copy(os.path.join(mt.BUILD, "static", name), root + "/bin/")
+    mt.check(musl.build("busy", root + "/bin"), "busy is not built")
+
+    def run(*words):
+        return mt.execute(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", fresh.ENTER, root, "--", *words])
+    done = run("/bin/memtrace", "run", "-o", "/tmp/t", "--", "/bin/busy", "200000", "10", "100")
+    mt.check(done.status == 7 and "HOST MEMORY" in done.err and "busy.c" in done.err and "exit 7" in done.err, done)
+    mt.check([n for n in os.listdir(root + "/tmp/t") if n.endswith(".trace")], "no recorder worked")
+    said = run("/bin/memtrace", "leaks", "--json", "/tmp/t")
+    mt.equal((said.out, said.status), (mt.execute([mt.MEMTRACE, "leaks", "--json", "--no-debug-files", root + "/tmp/t"]).out.replace(root, ""), 0), "what both programs read")
+    mt.equal(run("/bin/memtrace", "html", "-o", "/tmp/t.html", "/tmp/t").status, 0, "status of html")
+
+
+mt.main()
