@@ -7,7 +7,6 @@
 #include "analyzer/model/site_table.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
-#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 enum { PREFETCH = 16, PROGRESS_EVENTS = 65536 };
