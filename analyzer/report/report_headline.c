@@ -113,10 +113,7 @@ static char *grown_text(const struct report *r)
 {
 	const struct report_leaks *l = &r->leaks;
 	if (!l->sites)
-		return strdup(l->unproven ? "whether it grew is not known"
-			      : evidence_is_too_short(&r->analysis.diagnosis->evidence.host)
-				      ? "too short to tell growth"
-				      : "nothing grew");
+		return strdup(l->unproven ? "whether it grew is not known" : "nothing grew");
 	return output_format("%zu site%s grew by %s (memtrace leaks)", l->sites, l->sites == 1 ? "" : "s",
 			     BYTES(l->grown));
 }

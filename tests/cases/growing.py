@@ -221,7 +221,7 @@ def case_little(units, leak):
 
 @mt.variants((0.03, True), (0.3, False))
 def case_too_short(seconds, short):
-    """What is over in a moment has no windows to tell growth from: then nobody says that there was none."""
+    """What is over in a moment has no windows to tell growth from, which is why none is ruled out."""
     made = Trace(os.path.join(mt.scratch("made"), "t"))
     p = made.process(100, ["fill"])
     fill = p.stack(("fill.py", "<module>", 3), ("fill.py", "fill", 10))
@@ -232,7 +232,6 @@ def case_too_short(seconds, short):
     done = mt.Trace(made.path)
     why, = [r["evidence"] for r in done.report["ruled_out"] if r["kind"] == "leak"]
     mt.equal(re.fullmatch(r"only 0\.03\d? s were recorded: too short to tell growth", why) is not None, short, why)
-    mt.equal("too short to tell growth" in done.tool("report").out, short, "the screen")
 
 
 def case_why_not():
