@@ -18,6 +18,7 @@ import golden_traces
 import hostile
 import mt
 import page_checks
+from trace import Trace
 
 HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
 
@@ -62,7 +63,18 @@ def case_ranges_add_up():
 
 def case_by_process():
     """Who had how much at the peak is what memtrace peak --by process says; at any moment they have what there was together."""
-    trace = mt.shimmed([mt.program("children"), "6", "6", "3000"]).trace.settle()
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    for k in range(6):
+        p = made.process(100 + k, ["children"])
+        work = p.stack(("work.py", "<module>", 3), ("work.py", "work", 10))
+        for i in range(60):
+            p.at(0.1 * k + 0.01 * i)
+            block = p.malloc(10000 + 100 * k, work)
+            if i % 3 == 0:
+                p.at(0.1 * k + 0.01 * i + 0.005)
+                p.mfree(block)
+    made.save()
+    trace = mt.Trace(made.path)
     page = browser.page(trace.path)
     at_peak, sums, legend = browser.ask(page, """
         const t = memtrace.track(), top = t.high.indexOf(t.peak);

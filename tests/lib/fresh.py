@@ -18,6 +18,7 @@ set -e
 mount -t proc proc "$0/proc"
 mount -t sysfs sys "$0/sys"
 mount --rbind /dev "$0/dev"
+mount -t tmpfs shm "$0/dev/shm"
 while [ "$1" != -- ]; do mkdir -p "$0$1"; mount --rbind "$1" "$0$1"; shift; done
 shift
 exec chroot "$0" "$@"
