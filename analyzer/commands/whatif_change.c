@@ -182,7 +182,7 @@ static bool stack_matches(const struct whatif_change *c, uint32_t stack)
 	return false;
 }
 
-/* Nodes and pairs of them are numbered from 0 on: they take turns. */
+/* Dense: nodes, and pairs of them with the highest bit set, are both numbered from 0 on. */
 static uint32_t index_of(uint32_t stack)
 {
 	return stack << 1 | stack >> 31;

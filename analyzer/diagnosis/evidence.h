@@ -355,12 +355,6 @@ struct evidence_host {
 	uint64_t doubt; /* by so much what was alive may be wrong, as events were lost */
 };
 
-/* Too short to tell how its heap grew, which is large enough to ask. */
-static inline bool evidence_is_too_short(const struct evidence_host *h)
-{
-	return !h->growth_known && h->lasted_s > 0 && evidence_or(h->live_peak, 0) >= 8u << 20;
-}
-
 struct evidence {
 	struct evidence_host host;
 	EVIDENCE_LIST(struct evidence_device) devices;

@@ -51,9 +51,9 @@ static void judge(struct evidence_host *h, const struct heap_replay *r, const st
 {
 	for (size_t i = 0; i < r->count; i++) {
 		const struct heap_outcome *o = &r->outcomes[i];
-		const uint64_t less = o->end == HEAP_END_WELL ? gain(r, &q->settings[i], o) : 0;
 		if (o->end != HEAP_END_WELL)
 			continue;
+		const uint64_t less = gain(r, &q->settings[i], o);
 		h->heap.settings[h->heap.count++] = (struct evidence_heap_setting){
 			.name = q->settings[i].trim ? "malloc_trim(0)" : q->names[i],
 			.helps = (double)less >= HELPS * (double)h->kept,

@@ -2,8 +2,6 @@
 
 #include "analyzer/util/minmax.h"
 
-#define LEAST_BYTES 0x1p23 /* that it must have cost, whatever part of the peak they are */
-
 static uint64_t last_of(const struct sample_subject *d, unsigned field)
 {
 	const bool known = d->known >> field & 1 && d->last[field].value;
@@ -39,6 +37,6 @@ static bool is_notable(double bytes, uint64_t of)
 bool growth_matters(const struct growth_scale *s, double bytes, bool foreseen)
 {
 	const double all = s->leaking > bytes ? s->leaking : bytes;
-	const bool costs = (all >= LEAST_BYTES && is_notable(all, s->heap_peak)) || is_notable(all, s->bound);
+	const bool costs = (all >= GROWTH_LEAST_BYTES && is_notable(all, s->heap_peak)) || is_notable(all, s->bound);
 	return bytes >= GROWTH_NOTABLE * all && (foreseen || costs);
 }

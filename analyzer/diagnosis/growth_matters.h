@@ -5,7 +5,8 @@
 #include "analyzer/model/model.h"
 #include "analyzer/reader/samples.h"
 
-#define GROWTH_NOTABLE 0.05 /* of the memory there is, of what was live at most, of all that leaks */
+#define GROWTH_NOTABLE     0.05       /* of the memory there is, of what was live at most, of all that leaks */
+#define GROWTH_LEAST_BYTES (8u << 20) /* that it must have cost, whatever part of the peak they are */
 
 struct growth_scale {
 	uint64_t heap_peak; /* bytes that all heaps had at most; 0 = unknown */

@@ -376,9 +376,7 @@ static bool is_little(const struct leaks *l, const struct leak_group *g, double 
 {
 	if (!g->most || g->most->kind >= MODEL_HOST_KINDS)
 		return false;
-	return certainty == CERTAINTY_LOW || !part ||
-	       (!growth_matters(&l->scale, part, false) &&
-		!(growth_matters(&l->scale, part, true) && is_foreseen(l, g)));
+	return certainty == CERTAINTY_LOW || !part || !growth_matters(&l->scale, part, is_foreseen(l, g));
 }
 
 struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)

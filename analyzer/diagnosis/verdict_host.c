@@ -290,6 +290,12 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 	free(list);
 }
 
+/* Too short to tell how its heap grew, which is large enough to ask. */
+static bool is_too_short(const struct evidence_host *h)
+{
+	return !h->growth_known && h->lasted_s > 0 && evidence_or(h->live_peak, 0) >= GROWTH_LEAST_BYTES;
+}
+
 enum finding host_leak(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
 {
 	const struct evidence_host *h = &e->host;
@@ -298,7 +304,7 @@ enum finding host_leak(const struct evidence *e, const struct evidence_device *d
 	uint64_t grown = 0;
 	unsigned groups = 0;
 	(void)d;
-	if (evidence_is_too_short(h))
+	if (is_too_short(h))
 		return ruled_out(out,
 				 output_format("only %.2g s were recorded: too short to tell growth", h->lasted_s));
 	if (!h->growth_known)
@@ -396,20 +402,16 @@ bool verdicts_keeps_much(const struct evidence_host *h)
 	       (keeps_of_machine(h) || (h->kept >= MUCH_KEPT && part_of(h->kept, MOSTLY_KEPT, h->rss_anon)));
 }
 
-/* What a replay of the heap says of each setting; those that help first. */
+/* What a replay of the heap says of each setting that helps: they are the first ones. */
 static char *replayed_settings(const struct evidence_host *h)
 {
 	char *text = NULL;
-	for (size_t i = 0; i < h->heap.count; i++) {
+	for (size_t i = 0; i < h->heap.count && h->heap.settings[i].helps; i++) {
 		const struct evidence_heap_setting *s = &h->heap.settings[i];
-		char *more =
-			!s->helps ? NULL
-				  : output_format("%s%s%s: replayed, %s less at the end, %.2f times the time in malloc",
-						  text ? text : "", text ? "; " : "", s->name, BYTES(s->less), s->time);
-		if (more) {
-			free(text);
-			text = more;
-		}
+		char *before = text;
+		text = output_format("%s%s%s: replayed, %s less at the end, %.2f times the time in malloc",
+				     before ? before : "", before ? "; " : "", s->name, BYTES(s->less), s->time);
+		free(before);
 	}
 	return text ? text
 		    : output_format(

@@ -14,12 +14,12 @@
 
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
 #define MOST_STREAMS  64           /* that one request which failed may be of */
-#define MOST_ON_TAPE  (1u << 19)   /* events: 36 MiB */
+#define MOST_KEPT     (1u << 19)   /* events: 36 MiB */
 
 /* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
  * read the trace again, most of which may be about the heap. */
-struct replay_tape {
-	struct taped {
+struct replay_events {
+	struct kept_event {
 		uint32_t process;
 		struct mt_event slots[2];
 	} *list;
@@ -1003,17 +1003,17 @@ static int note_slot(struct pass *pass, const struct process *p, const struct mt
 	return s->kind == MT_DEVICE_INFO ? note_driver(pass, p, s, x) : 0;
 }
 
-/* A tape without room is of no use. */
-static void put_on_tape(struct replay_tape *t, const struct process *p, const struct mt_event *s)
+/* Part of them is of no use. */
+static void keep_event(struct replay_events *t, const struct process *p, const struct mt_event *s)
 {
 	if (!t->whole)
 		return;
-	t->whole = t->count < MOST_ON_TAPE && !vec_reserve_raw(t->list, t->room, t->count + 1);
+	t->whole = t->count < MOST_KEPT && !vec_reserve_raw(t->list, t->room, t->count + 1);
 	if (t->whole)
-		t->list[t->count++] = (struct taped){ p->id, { s[0], s[1] } };
+		t->list[t->count++] = (struct kept_event){ p->id, { s[0], s[1] } };
 }
 
-static int note_step(struct pass *pass, const struct reader_step *step, bool taping)
+static int note_step(struct pass *pass, const struct reader_step *step, bool keeping)
 {
 	int e = 0;
 	for (size_t i = 0; i < step->count && e >= 0; i++) {
@@ -1021,24 +1021,26 @@ static int note_step(struct pass *pass, const struct reader_step *step, bool tap
 		pass->out->folded |= s->kind == MT_FOLD;
 		if (!is_about(s))
 			continue;
-		if (taping)
-			put_on_tape(pass->out->tape, step->process, s);
+		if (keeping)
+			keep_event(pass->out->kept, step->process, s);
 		e = note_slot(pass, step->process, s);
 	}
 	return e;
 }
 
-/* The first pass leaves the tape. */
+/* The first pass keeps its events for the others. */
 static int read_all(struct pass *pass, struct reader *r)
 {
-	const bool taping = !pass->out->tape;
+	const bool keeping = !pass->out->kept;
 	struct reader_step step;
 	int e;
-	if (taping && !(pass->out->tape = calloc(1, sizeof(*pass->out->tape))))
-		return error_memory();
-	pass->out->tape->whole |= taping;
+	if (keeping) {
+		if (!(pass->out->kept = calloc(1, sizeof(*pass->out->kept))))
+			return error_memory();
+		pass->out->kept->whole = true;
+	}
 	while ((e = reader_next(r, &step)) > 0) {
-		e = step.what == READER_EVENTS ? note_step(pass, &step, taping) : 0;
+		e = step.what == READER_EVENTS ? note_step(pass, &step, keeping) : 0;
 		if (e < 0)
 			break;
 		if (pass->q->on_progress) {
@@ -1046,14 +1048,14 @@ static int read_all(struct pass *pass, struct reader *r)
 			pass->q->on_progress(done.done, done.events);
 		}
 	}
-	if (!pass->out->tape->whole) {
-		free(pass->out->tape->list);
-		*pass->out->tape = (struct replay_tape){ 0 };
+	if (!pass->out->kept->whole) {
+		free(pass->out->kept->list);
+		*pass->out->kept = (struct replay_events){ 0 };
 	}
 	return e;
 }
 
-static int play_tape(struct pass *pass, const struct replay_tape *t)
+static int replay_kept(struct pass *pass, const struct replay_events *t)
 {
 	int e = 0;
 	for (size_t i = 0; i < t->count && e >= 0; i++)
@@ -1079,7 +1081,7 @@ static void finish(struct pass *pass)
 	free(pass->processes);
 }
 
-/* `r` NULL: from the tape. */
+/* `r` NULL: of the kept events. */
 static int run_pass(struct replay *out, const struct reader *first, struct reader *r, const struct replay_query *q,
 		    size_t pools)
 {
@@ -1087,7 +1089,7 @@ static int run_pass(struct replay *out, const struct reader *first, struct reade
 		.first = first, .out = out, .q = q, .process_count = reader_processes(first), .pools = pools
 	};
 	pass.processes = calloc(pass.process_count + 1ul, sizeof(*pass.processes));
-	int e = !pass.processes ? error_memory() : r ? read_all(&pass, r) : play_tape(&pass, out->tape);
+	int e = !pass.processes ? error_memory() : r ? read_all(&pass, r) : replay_kept(&pass, out->kept);
 	if (pass.processes)
 		finish(&pass);
 	return e;
@@ -1139,7 +1141,7 @@ static void keep_pools(struct replay *out)
 static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t pools)
 {
 	struct reader *r = NULL;
-	int e = out->tape->whole ? 0 : reader_open_again(&r, first);
+	int e = out->kept->whole ? 0 : reader_open_again(&r, first);
 	if (e)
 		return e;
 	begin_again(out);
@@ -1220,8 +1222,8 @@ void replay_fini(struct replay *r)
 	for (size_t i = 0; i < r->count; i++)
 		free_facts(&r->tracks[i]);
 	free(r->tracks);
-	if (r->tape)
-		free(r->tape->list);
-	free(r->tape);
+	if (r->kept)
+		free(r->kept->list);
+	free(r->kept);
 	*r = (struct replay){ 0 };
 }

@@ -85,9 +85,9 @@ struct replay {
 	struct replay_track *tracks;
 	size_t count;
 	size_t room;
-	bool folded;              /* folding left events out of the trace */
-	size_t case_count;        /* how many cases were replayed: see most_work */
-	struct replay_tape *tape; /* private to replay.c */
+	bool folded;                /* folding left events out of the trace */
+	size_t case_count;          /* how many cases were replayed: see most_work */
+	struct replay_events *kept; /* private to replay.c */
 };
 
 struct replay_query {

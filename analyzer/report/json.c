@@ -201,20 +201,22 @@ static int print_and_release(json_t *root, size_t flags)
 	return status == 0 ? 0 : error_memory();
 }
 
-int json_print(json_t *root)
+static int print_lines(json_t *root, size_t flags)
 {
-	int e = print_and_release(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	int e = print_and_release(root, flags);
 	if (e == 0)
 		print("\n");
 	return e;
 }
 
+int json_print(json_t *root)
+{
+	return print_lines(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+}
+
 int json_print_line(json_t *object)
 {
-	int e = print_and_release(object, JSON_COMPACT);
-	if (e == 0)
-		print("\n");
-	return e;
+	return print_lines(object, JSON_COMPACT);
 }
 
 int json_print_members(json_t *object)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Where a line fits, too: FEW bursts are no points of a line, if WIDE apart, in points. */
-enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8, MOST_STEPS_UP = 3 };
+enum { MOST = 64, POINTS = 128, LEAST_EQUAL = 3, LEAST_FULL = 4, MOST_FULL = 8, FEW = 7, WIDE = 8, MOST_LIFTS = 3 };
 
 #define LEAST_BYTES  (1u << 20) /* of a burst: less is noise */
 #define LEVEL        0.01       /* of the whole range: so flat is a level */
@@ -29,19 +29,10 @@ struct bursts {
 	double x0, end, every;        /* first, last, and distance of the points */
 };
 
-/* The end of the program, which frees what it has, is left out. */
-static size_t without_end(const double *bytes, size_t count)
-{
-	size_t most = 0;
-	for (size_t i = 0; i < count; i++)
-		most = bytes[i] >= bytes[most] ? i : most;
-	return count - most - 1 <= count / 8 ? most + 1 : 0;
-}
-
 /* False: it falls, or there are too many. */
 static bool find(struct bursts *b, const double *x, const double *bytes, size_t count)
 {
-	const size_t n = without_end(bytes, count);
+	const size_t n = growth_without_end(bytes, count);
 	bool open = false;
 	if (n < GROWTH_LEAST_POINTS || x[n - 1] <= x[0])
 		return false;
@@ -164,11 +155,11 @@ static double moved_by(const struct bursts *b)
 	return sum;
 }
 
-/* The points at which it rises at once by far more than it does otherwise, MOST_STEPS_UP at most. */
-static size_t find_steps_up(const double *bytes, size_t n, size_t *at, double *sum)
+/* The points at which it rises at once by far more than it does otherwise, MOST_LIFTS at most. */
+static size_t find_lifts(const double *bytes, size_t n, size_t *at, double *sum)
 {
 	size_t count = 0;
-	for (*sum = 0; count < MOST_STEPS_UP && n > count + 2; count++) {
+	for (*sum = 0; count < MOST_LIFTS && n > count + 2; count++) {
 		size_t most = 0;
 		for (size_t i = 1; i < n; i++) {
 			bool taken = false;
@@ -187,12 +178,12 @@ static size_t find_steps_up(const double *bytes, size_t n, size_t *at, double *s
 }
 
 /* A line that is lifted a few times, as a cache is whose table doubles: what is kept between that lies on a line. */
-static struct growth between_steps_up(const double *x, const double *bytes, size_t count, struct growth otherwise)
+static struct growth between_lifts(const double *x, const double *bytes, size_t count, struct growth otherwise)
 {
-	const size_t n = without_end(bytes, count);
-	size_t at[MOST_STEPS_UP];
+	const size_t n = growth_without_end(bytes, count);
+	size_t at[MOST_LIFTS];
 	double all = 0, *rest = malloc((count + 1) * sizeof(*rest));
-	const size_t ups = rest && n > FEW ? find_steps_up(bytes, n, at, &all) : 0;
+	const size_t ups = rest && n > FEW ? find_lifts(bytes, n, at, &all) : 0;
 	struct growth g = otherwise;
 	if (ups && all <= MOST_AT_ONCE * (bytes[n - 1] - bytes[0])) {
 		memcpy(rest, bytes, count * sizeof(*rest));
@@ -225,5 +216,5 @@ struct growth bursts_growth(const double *x, const double *bytes, size_t count)
 		return growth_along(&b, slope, 0, x, bytes);
 	if (b.count && !on_line && are_full(&b, &slope))
 		return growth_along(&b, slope, moved_by(&b), x, bytes);
-	return growth_is_steady(&g) ? g : between_steps_up(x, bytes, count, g);
+	return growth_is_steady(&g) ? g : between_lifts(x, bytes, count, g);
 }

@@ -162,6 +162,14 @@ static bool rises_again(const struct points *p, size_t fall)
 	return after > 0.5 * before && after < 2 * before;
 }
 
+size_t growth_without_end(const double *bytes, size_t count)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < count; i++)
+		most = bytes[i] >= bytes[most] ? i : most;
+	return count - most - 1 <= count / END_PART ? most + 1 : 0;
+}
+
 /* Drops the last points if they are a fall: the program frees what it has before it ends. */
 static void drop_end(struct points *p)
 {

@@ -70,6 +70,9 @@ struct growth growth_of(const double *x, const double *bytes, size_t count);
 void growth_doubt(struct growth *g, double bytes);
 bool growth_is_doubtful(const struct growth *g);
 
+/* How many of the points there are without the end of the program, which frees what it has; 0 = nearly none. */
+size_t growth_without_end(const double *bytes, size_t count);
+
 /* Linear or accelerating: what goes on will meet any limit. */
 bool growth_is_steady(const struct growth *g);
 

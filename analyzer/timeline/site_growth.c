@@ -4,17 +4,8 @@
 
 #include <stdlib.h>
 
-enum { LEAST_POINTS = 20, QUARTERS = 4, END_PART = 8 };
+enum { LEAST_POINTS = 20, QUARTERS = 4 };
 #define HELD_UP 0.25 /* of the mean rise: less in a quarter of the time, and it levels off, or began late */
-
-/* Without the end of the program, which frees what it has. */
-static size_t without_end(const double *bytes, size_t count)
-{
-	size_t most = 0;
-	for (size_t i = 0; i < count; i++)
-		most = bytes[i] >= bytes[most] ? i : most;
-	return count - most - 1 <= count / END_PART ? most + 1 : 0;
-}
 
 static bool rises_all_the_time(const double *bytes, size_t count)
 {
@@ -64,7 +55,7 @@ struct growth site_growth(const struct timeline *c, const struct step_list *p, c
 			  size_t count)
 {
 	const struct growth g = bursts_growth(x, bytes, count);
-	const size_t n = without_end(bytes, count);
+	const size_t n = growth_without_end(bytes, count);
 	if (p->source != LOOP_NONE || growth_is_steady(&g) || n < LEAST_POINTS || !rises_all_the_time(bytes, n))
 		return g;
 	double *room = malloc(3 * n * sizeof(*room));
