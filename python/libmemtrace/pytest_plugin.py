@@ -7,7 +7,10 @@
 The markers of pytest-memray, and its words for sizes, where KB is 1024 bytes. Where nothing is recorded they do nothing. What a test starts
 counts as well. Each test is a phase of the trace; the figures are those that `memtrace timeline` and `memtrace peak` print of it.
 """
+import contextlib
+import functools
 import gc
+import inspect
 import itertools
 import json
 import os
@@ -203,15 +206,8 @@ class Recorded:
         for marker in markers:
             _limit(marker)  # a wrong one is told before the test
         marks.start()  # --memtrace: with the first test
-        if any(m.name == "limit_leaks" for m in markers):
-            gc.collect()
-        marks.phase_begin(test.phase + test.nodeid)
-        try:
+        with _around(item, functools.partial(_phase, test.phase + test.nodeid, any(m.name == "limit_leaks" for m in markers))):
             result = yield
-            if any(m.name == "limit_leaks" for m in markers):
-                gc.collect()
-        finally:
-            marks.phase_end(test.phase + test.nodeid)
         if markers and trace.directory() is not None:
             test.limits = [_check(marker, test.phase) for marker in markers]
             failed = [limit for limit in test.limits if limit.exceeded or limit.measured_bytes is None]
@@ -230,6 +226,42 @@ class Recorded:
         return [asdict(test) for test in self.tests]
 
 
+@contextlib.contextmanager
+def _phase(name: str, collect: bool) -> Iterator[None]:
+    if collect:
+        gc.collect()
+    marks.phase_begin(name)
+    try:
+        yield
+        if collect:
+            gc.collect()
+    finally:
+        marks.phase_end(name)
+
+
+@contextlib.contextmanager
+def _around(item: Any, phase: Callable[[], Any]) -> Iterator[None]:
+    """The phase is the test's function alone: what pytest needs to call it is another size in a worker. But not of methods that unittest calls,
+    nor of coroutines."""
+    function = getattr(item, "obj", None)
+    if issubclass(getattr(item, "cls", None) or object, unittest.TestCase) or not callable(function) or inspect.iscoroutinefunction(function):
+        with phase():
+            yield
+        return
+
+    @functools.wraps(function)
+    def memtrace_measured(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        with phase():
+            return function(*args, **kwargs)
+
+    item.obj = memtrace_measured
+    try:
+        yield
+    finally:
+        item.obj = function
+
+
 def _said(limit: Limit) -> str:
     """A check that could not look must not pass."""
     if limit.measured_bytes is None:
@@ -243,7 +275,7 @@ def _section(limit: Limit) -> str:
     for count, stack in limit.where:
         if 100 * count >= (limit.measured_bytes or 0):
             python = [f for f in stack.frames if f.filename.endswith(".py") or f.filename.startswith("<")]
-            own = list(itertools.takewhile(lambda f: f.function != "pytest_pyfunc_call", python or stack.frames))
+            own = list(itertools.takewhile(lambda f: f.function not in ("memtrace_measured", "pytest_pyfunc_call"), python or stack.frames))
             lines += ["%s allocated by" % shown(count), *("    %s:%d %s" % (f.filename, f.lineno, f.function) for f in own[:5])]
     return "\n".join(lines)
 
