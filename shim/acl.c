@@ -21,6 +21,7 @@
 #include "shim/device.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
+#include "shim/lines.h"
 #include "shim/pool.h"
 #include "shim/tables.h"
 
@@ -125,7 +126,7 @@ static int visible_device(int n)
 	int left = n;
 
 	while (list && *list >= '0' && *list <= '9') {
-		int id = (int)strtol(list, (char **)(uintptr_t)&list, 10);
+		int id = (int)mt_number(list, &list, 10);
 		if (left-- == 0)
 			return id;
 		list += *list == ',';

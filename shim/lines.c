@@ -49,3 +49,21 @@ const char *mt_lines_value(const char *line, const char *name)
 
 	return strncmp(line, name, n) ? NULL : line + n + strspn(line + n, " \t");
 }
+
+uint64_t mt_number(const char *text, const char **end, unsigned base)
+{
+	uint64_t value = 0;
+	unsigned digit;
+
+	for (text += strspn(text, " \t");; text++) {
+		digit = *text >= '0' && *text <= '9'   ? (unsigned)(*text - '0')
+			: *text >= 'a' && *text <= 'f' ? (unsigned)(*text - 'a' + 10)
+						       : base;
+		if (digit >= base)
+			break;
+		value = value * base + digit;
+	}
+	if (end)
+		*end = text;
+	return value;
+}

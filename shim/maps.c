@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/clock.h"
@@ -36,8 +35,8 @@ static bool is_odd(const char *name)
 
 static void add(const char *line)
 {
-	char *at;
-	uint64_t start = strtoull(line, &at, 16), end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+	const char *at;
+	uint64_t start = mt_number(line, &at, 16), end = *at == '-' ? mt_number(at + 1, &at, 16) : 0;
 	bool readable = at[0] == ' ' && at[1] == 'r', writable = readable && at[2] == 'w';
 	struct stretch *last = count ? &stretches[count - 1] : NULL;
 	const char *name = strpbrk(at, "/[");

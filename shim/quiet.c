@@ -31,7 +31,7 @@ static uint32_t last_number(const char *text)
 {
 	const char *tab = strrchr(text, '\t');
 
-	return (uint32_t)strtoul(tab ? tab : text, NULL, 10);
+	return (uint32_t)mt_number(tab ? tab : text, NULL, 10);
 }
 
 /* Nonzero if the file could be read. `process`: "self" or a number. */
@@ -46,12 +46,12 @@ static int read_status(const char *process, struct status *s)
 	lines = mt_lines_open(path, buffer, sizeof(buffer));
 	for (*s = (struct status){ 0 }; mt_lines_next(&lines, line, sizeof(line)); any = 1)
 		if ((value = mt_lines_value(line, "PPid:")))
-			s->parent = (uint32_t)strtoul(value, NULL, 10);
+			s->parent = (uint32_t)mt_number(value, NULL, 10);
 		else if ((value = mt_lines_value(line, "Pid:")) || (value = mt_lines_value(line, "NSpid:")))
 			s->pid = last_number(value);
 		else if ((value = mt_lines_value(line, "Seccomp:")) ||
 			 (value = mt_lines_value(line, "Seccomp_filters:")))
-			s->filters = (uint32_t)strtoul(value, NULL, 10);
+			s->filters = (uint32_t)mt_number(value, NULL, 10);
 	/* Seccomp: comes first, so the number of filters replaces the mode */
 	mt_lines_close(&lines);
 	return any;
@@ -140,9 +140,9 @@ static int calls_are_harmless(void)
 static int inherited(void)
 {
 	const char *value = getenv(VARIABLE);
-	char *end;
+	const char *end;
 
-	if (!value || strtoul(value, &end, 10) != own.filters)
+	if (!value || mt_number(value, &end, 10) != own.filters)
 		return 0;
 	return *end == '+' ? 1 : *end == '-' ? -1 : 0;
 }
@@ -213,7 +213,7 @@ static uint32_t thread_of_stat(char name[16])
 	n = n < 15 ? n : 15;
 	memcpy(name, open + 1, n);
 	name[n] = 0;
-	return (uint32_t)strtoul(text, NULL, 10);
+	return (uint32_t)mt_number(text, NULL, 10);
 }
 
 uint32_t mt_quiet_thread(char name[16])
@@ -236,8 +236,8 @@ static long program_of_maps(char *path, size_t size)
 	long n = -ENOENT;
 
 	while (n == -ENOENT && mt_lines_next(&lines, line, sizeof(line))) {
-		char *end;
-		unsigned long from = strtoul(line, &end, 16), to = *end == '-' ? strtoul(end + 1, NULL, 16) : 0;
+		const char *end;
+		const uint64_t from = mt_number(line, &end, 16), to = *end == '-' ? mt_number(end + 1, NULL, 16) : 0;
 		const char *file = strchr(line, '/');
 		if (headers >= from && headers < to && file)
 			n = mt_put(path, path + size, file) - path;
@@ -310,7 +310,7 @@ uint64_t mt_quiet_file_limit(void)
 	while (!value && mt_lines_next(&lines, line, sizeof(line)))
 		value = mt_lines_value(line, "Max file size");
 	mt_lines_close(&lines);
-	return value && *value >= '0' && *value <= '9' ? strtoull(value, NULL, 10) : UINT64_MAX;
+	return value && *value >= '0' && *value <= '9' ? mt_number(value, NULL, 10) : UINT64_MAX;
 }
 
 void mt_quiet_host(char *name, size_t size)

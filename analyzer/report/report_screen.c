@@ -658,7 +658,7 @@ static const struct part {
 	{ report_print_causes, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
 	{ report_print_advice, { { ALWAYS, ALWAYS, ALWAYS }, { 0, 0, 0 } }, { 0, 0 } },
 	{ full, { { ALWAYS, ALWAYS, ALWAYS }, { ALWAYS, ALWAYS, ALWAYS } }, { 0, 0 } },
-	{ report_print_ledger, { { 75, 90, 20 }, { 75, 90, 20 } }, { 4, 0 } },
+	{ report_print_ledger, { { 88, 90, 20 }, { 88, 90, 20 } }, { 4, 0 } },
 	{ devices, { { 80, 30, 15 }, { 80, 30, 15 } }, { 0, 0 } },
 	{ times, { { 65, 60, 18 }, { 70, 60, 18 } }, { 0, 0 } },
 	{ growth, { { 85, 85, 85 }, { 85, 85, 85 } }, { 0, 0 } },

@@ -102,16 +102,19 @@ static bool is_sure(const struct step_list *p, const struct growth *g)
 	return p->source == LOOP_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
 }
 
-/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. */
+/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. There a short growth
+ * without a loop is the load of a model. */
 enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
 			double later)
 {
 	if (!growth_is_steady(g) || !p->count)
 		return OUTLOOK_NONE;
-	if (kind >= MODEL_PINNED || outlook_steps_are_sure(p))
-		return OUTLOOK_LEAKS;
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
 	const bool is_long = (double)less(to, from) >= OUTLOOK_LONG_S * 1e9;
+	if (kind >= MODEL_PINNED && p->source == LOOP_NONE && !is_long && g->certainty < CERTAINTY_HIGH)
+		return OUTLOOK_FILLS;
+	if (kind >= MODEL_PINNED || outlook_steps_are_sure(p))
+		return OUTLOOK_LEAKS;
 	const enum after after = after_loop(c, p, g, later);
 	if (after == WORKS_ON || (after == RESTS && !is_long))
 		return OUTLOOK_STOPPED;
