@@ -308,7 +308,7 @@ static int write_page(const struct diff *d, const char *path)
 	if (e == 0) {
 		e = report_make(&r, &v, ANALYSIS_WINDOWS);
 		if (e == 0)
-			e = page_write(&r, path, PAGE_SOURCE_HERE, &changes, &bytes);
+			e = page_write(&r, path, &(struct page_content){ .changes = &changes }, &bytes);
 		report_fini(&r);
 		selection_close(&v);
 	}

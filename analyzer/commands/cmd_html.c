@@ -8,11 +8,13 @@
 #include "analyzer/util/print.h"
 #include "analyzer/util/unnamed_file.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct html_options {
 	struct options common;
 	const char *output, *source;
+	uint64_t detail;
 	bool redact;
 };
 
@@ -21,6 +23,8 @@ static const struct option_row rows[] = {
 	  "write it there, not to memtrace.html", 0 },
 	{ "source", 0, "WHICH", OPTION_STRING, offsetof(struct html_options, source),
 	  "lines of code: here (below this directory), all, none", 0 },
+	{ "detail", 0, "N", OPTION_NUMBER, offsetof(struct html_options, detail),
+	  "N times the stacks and blocks, in a file of up to N times 5 MiB", 0 },
 	{ "redact", 0, NULL, OPTION_FLAG, offsetof(struct html_options, redact),
 	  "names, paths, arguments as hashes, as memtrace pack does it", 0 },
 	OPTIONS_ROW_PROCESS,
@@ -63,14 +67,18 @@ static int html(struct selection *v)
 	const struct html_options *o = (const struct html_options *)(const void *)v->options;
 	const char *path = o->output ? o->output : "memtrace.html";
 	struct report r = { .brief = true };
-	enum page_source source = PAGE_SOURCE_HERE;
+	struct page_content c = { .source = PAGE_SOURCE_HERE, .detail = o->detail };
 	uint64_t bytes = 0;
-	int e = source_of(o->source, &source);
-	source = o->redact ? PAGE_SOURCE_NONE : source;
+	int e = source_of(o->source, &c.source);
+	if (o->redact)
+		c.source = PAGE_SOURCE_NONE;
+	if (e == 0 && o->detail > PAGE_MOST_DETAIL)
+		e = error_set(MT_EUSAGE, "--detail", ERROR_NO_OFFSET, "1 to %d, not %" PRIu64, PAGE_MOST_DETAIL,
+			      o->detail);
 	if (e == 0)
 		e = report_make(&r, v, ANALYSIS_WINDOWS);
 	if (e == 0)
-		e = page_write(&r, path, source, NULL, &bytes);
+		e = page_write(&r, path, &c, &bytes);
 	if (e == 0)
 		print("%s\n", path);
 	if (e == 0 && output_is_terminal())

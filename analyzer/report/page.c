@@ -39,11 +39,12 @@ static unsigned without_stacks(const struct selection *v)
 	return count;
 }
 
-static json_t *page_data(const struct report *r, enum page_source source, const struct page_changes *changes,
-			 size_t detail, int *error)
+/* A part of the usual detail: 1 = all of it, 2 = half. */
+static json_t *page_data(const struct report *r, const struct page_content *c, size_t part, int *error)
 {
 	json_t *o = json_object();
 	struct page_tree *t = page_tree_new(r->selection);
+	const size_t detail = c->detail ? c->detail : 1;
 	*error = t ? 0 : error_memory();
 	json_object_set_new(o, "version", json_integer(1));
 	json_object_set_new(o, "memtrace", json_string(MEMTRACE_VERSION));
@@ -51,19 +52,19 @@ static json_t *page_data(const struct report *r, enum page_source source, const 
 	json_object_set_new(o, "without_stacks", json_integer(without_stacks(r->selection)));
 	json_object_set_new(o, "report", report_json(r));
 	if (*error == 0)
-		*error = page_stacks_json(o, r, t, MOST_STACKS / detail);
+		*error = page_stacks_json(o, r, t, MOST_STACKS * detail / part);
 	if (*error == 0) {
-		page_maps_json(o, r, t, MOST_RECTANGLES / detail);
+		page_maps_json(o, r, t, MOST_RECTANGLES * detail / part);
 		page_series_json(o, r->selection);
 		page_moments_json(o, r);
 		page_growth_json(o, r, t);
 		page_tree_json(o, t);
-		page_source_json(o, t, source);
-		if (changes) {
+		page_source_json(o, t, c->source);
+		if (c->changes) {
 			json_t *before = json_object();
-			page_series_json(before, changes->before);
+			page_series_json(before, c->changes->before);
 			json_object_set_new(o, "before", before);
-			json_object_set(o, "changes", changes->changes);
+			json_object_set(o, "changes", c->changes->changes);
 		}
 	}
 	page_tree_free(t);
@@ -116,13 +117,12 @@ static int pack(struct packing *p, json_t *data)
 }
 
 /* As much as there is room for: less and less of what is small. */
-static int pack_within(struct packing *p, const struct report *r, enum page_source source,
-		       const struct page_changes *changes, size_t most)
+static int pack_within(struct packing *p, const struct report *r, const struct page_content *c, size_t most)
 {
 	int e = 0;
-	for (size_t detail = 1; detail <= 64 && e == 0; detail *= 2) {
+	for (size_t part = 1; part <= 64 && e == 0; part *= 2) {
 		*p = (struct packing){ .out = p->out, .room = p->room };
-		json_t *data = page_data(r, source, changes, detail, &e);
+		json_t *data = page_data(r, c, part, &e);
 		if (e < 0)
 			json_decref(data);
 		else
@@ -220,14 +220,14 @@ static int write_file(const struct report *r, const struct packing *data, const 
 	return e;
 }
 
-int page_write(const struct report *r, const char *path, enum page_source source, const struct page_changes *changes,
-	       uint64_t *bytes)
+int page_write(const struct report *r, const char *path, const struct page_content *c, uint64_t *bytes)
 {
 	struct packing p = { 0 };
 	const size_t own = strlen(page_script) + strlen(page_style) + (256 << 10);
-	int e = *page_script ? pack_within(&p, r, source, changes, PAGE_MOST - own) : 0;
+	const size_t most = (c->detail ? c->detail : 1) * PAGE_MOST;
+	int e = *page_script ? pack_within(&p, r, c, most - own) : 0;
 	if (e == 0)
-		e = write_file(r, &p, changes, path, bytes);
+		e = write_file(r, &p, c->changes, path, bytes);
 	free(p.out);
 	return e;
 }

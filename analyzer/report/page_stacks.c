@@ -6,7 +6,7 @@
 
 #include <uthash.h>
 
-enum { MOST_SITES = 4000 };   /* whose whole stacks are shown; of others what they were for, or the line */
+enum { WHOLE = 4 };           /* sites whose whole stacks are shown, for each stack that there may be */
 enum { AHEAD = 6 };           /* sites that are fetched while one is added */
 enum { MOST_PROCESSES = 64 }; /* of a track */
 
@@ -28,6 +28,7 @@ struct stack_list {
 	struct page_tree *tree;
 	struct page_stack *by_key, **sorted;
 	size_t count;
+	size_t whole; /* so many sites have their whole stacks; others what they were for, or the line */
 };
 
 /* ---- sites become stacks ------------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 	const struct window_site s = site_windows_site(w, i);
 	const uint32_t stack = stack_of(v, &s);
 	struct stack_key key = { .track = s.track,
-				 .node = i < MOST_SITES ? page_tree_node(l->tree, stack) : small_node(l, stack) };
+				 .node = i < l->whole ? page_tree_node(l->tree, stack) : small_node(l, stack) };
 	if (site_windows_track(w, s.track)->device != MODEL_NO_DEVICE) {
 		memset(room, 0, site_windows_count(w) * sizeof(*room));
 		site_windows_add(w, i, 1, room);
@@ -108,7 +109,7 @@ static int add_site(struct stack_list *l, struct page_stack *stack, size_t i)
 	int e = append_site(stack, (uint32_t)i);
 	if (e == 0) {
 		stack->worth += site_windows_site(l->report->analysis.windows, i).worth;
-		stack->folded = stack->folded || i >= MOST_SITES;
+		stack->folded = stack->folded || i >= l->whole;
 	}
 	return e;
 }
@@ -125,21 +126,22 @@ struct python_stack {
 	uint32_t first;
 };
 
-static bool is_small(const struct site_windows *w, size_t i, const struct window_site *s)
+static bool is_small(const struct stack_list *l, size_t i, const struct window_site *s)
 {
-	return i >= MOST_SITES && s->node2 && site_windows_track(w, s->track)->device == MODEL_NO_DEVICE;
+	return i >= l->whole && s->node2 &&
+	       site_windows_track(l->report->analysis.windows, s->track)->device == MODEL_NO_DEVICE;
 }
 
 /* For each site the one that is asked in its place. NULL when there is no memory. */
-static uint32_t *firsts_of(const struct site_windows *w, size_t count)
+static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 {
 	struct python_stack *all = NULL, *found, *next;
 	uint32_t *firsts = calloc(count + 1, sizeof(*firsts));
 	for (size_t i = 0; firsts && i < count; i++) {
-		const struct window_site s = site_windows_site(w, i);
+		const struct window_site s = site_windows_site(l->report->analysis.windows, i);
 		const struct python_key key = { s.process, s.track, s.node2 };
 		firsts[i] = (uint32_t)i;
-		if (!is_small(w, i, &s))
+		if (!is_small(l, i, &s))
 			continue;
 		HASH_FIND(hh, all, &key, sizeof(key), found);
 		if (found) {
@@ -186,7 +188,7 @@ static int fill(struct stack_list *l)
 	const size_t count = site_windows_sites(w);
 	struct window_values *room = calloc(site_windows_count(w) + 1ul, sizeof(*room));
 	struct page_stack **stacks = calloc(count + 1, sizeof(*stacks));
-	uint32_t *firsts = firsts_of(w, count);
+	uint32_t *firsts = firsts_of(l, count);
 	int e = room && stacks && firsts ? 0 : error_memory();
 	if (e == 0)
 		look_ahead(l->report->selection, w, firsts, count);
@@ -490,7 +492,7 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, 
 {
 	const struct site_windows *w = r->analysis.windows;
 	const uint32_t count = site_windows_count(w);
-	struct stack_list l = { .report = r, .tree = tree };
+	struct stack_list l = { .report = r, .tree = tree, .whole = WHOLE * most };
 	struct process_sums p;
 	json_t *times = json_array(), *stacks = json_array();
 	struct window_values *room = calloc(count + 1ul, sizeof(*room));

@@ -189,6 +189,22 @@ def case_redacted():
     mt.equal(browser.ask(closed, peak), browser.ask(open_, peak), "figures")
 
 
+def case_detail():
+    """1,500 lines keep as much each: where there is room for all, each has its stack; figures are the same."""
+    program = "keep = []\n" + "".join("def f%d():\n    keep.append(bytearray(3000))\nf%d()\n" % (i, i) for i in range(1500))
+    script = os.path.join(mt.scratch("detail"), "many.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(program)
+    trace = mt.shimmed([mt.python(), script]).trace.settle()
+    ask = "return [memtrace.data.raw.stacks.length, new Set(memtrace.data.frames.filter(f => /^f\\d+$/.test(f[0])).map(f => f[0])).size, memtrace.data.tracks.map(t => [t.name, t.peak])]"
+    (stacks, functions, peaks), (more, all_functions, same) = (browser.ask(browser.page(trace.path, options=options), ask) for options in ((), ("--detail", "4")))
+    mt.check(stacks <= 1000 and functions < 1000, "%d stacks, %d functions" % (stacks, functions))
+    mt.check(more >= 1500 and all_functions == 1500, "%d stacks, %d functions with --detail 4" % (more, all_functions))
+    mt.equal(same, peaks, "figures")
+    done = mt.execute([mt.MEMTRACE, "html", "--detail", "65", trace.path])
+    mt.check(done.status == 2 and "1 to 64, not 65" in done.err, str(done))
+
+
 def case_own_code_comes_first():
     """Of all files there is not always room: a library with more lines than that, which comes first by name, leaves the program's own."""
     folder = mt.scratch("source")
