@@ -9,6 +9,7 @@
 #define WORKS     0.03 /* of the time in which something is freed (collectors do so now and then) ... */
 #define CHURN     0.5  /* ... and of the bytes that are made: so much is freed by who works */
 #define OF_MAPPED 2    /* times the bytes by which mappings grow, that pass on the heap: as much a collector needs */
+#define FREES     0.15 /* of the time, on devices: it works there */
 #define RECURS    0.5  /* of the bytes that are made: so much is made by a loop's stacks */
 #define GOES_ON   0.5  /* of the time while it grew, in which the program then does something else */
 #define WRITTEN   0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
@@ -102,8 +103,19 @@ static bool is_sure(const struct step_list *p, const struct growth *g)
 	return p->source == LOOP_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
 }
 
-/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. There a short growth
- * without a loop is the load of a model. */
+static bool frees_on_devices(const struct step_list *p, const struct growth *g)
+{
+	size_t entries = 0, freeing = 0;
+	for (size_t i = 0; i < p->count; i++)
+		if (step_x(p, i) >= g->since_x) {
+			entries++;
+			freeing += p->steps[i].device_frees > 0;
+		}
+	return (double)freeing >= FREES * (double)entries;
+}
+
+/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. There it loads a
+ * model where nothing is freed meanwhile. */
 enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
 			double later)
 {
@@ -111,9 +123,11 @@ enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enu
 		return OUTLOOK_NONE;
 	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
 	const bool is_long = (double)less(to, from) >= OUTLOOK_LONG_S * 1e9;
-	if (kind >= MODEL_PINNED && p->source == LOOP_NONE && !is_long && g->certainty < CERTAINTY_HIGH)
-		return OUTLOOK_FILLS;
-	if (kind >= MODEL_PINNED || outlook_steps_are_sure(p))
+	if (kind >= MODEL_PINNED)
+		return kind != MODEL_PINNED && p->source == LOOP_NONE && !is_long && !frees_on_devices(p, g)
+			       ? OUTLOOK_FILLS
+			       : OUTLOOK_LEAKS;
+	if (outlook_steps_are_sure(p))
 		return OUTLOOK_LEAKS;
 	const enum after after = after_loop(c, p, g, later);
 	if (after == WORKS_ON || (after == RESTS && !is_long))

@@ -464,6 +464,7 @@ static void join(struct step *to, const struct step *more)
 	to->end_ns = more->end_ns;
 	to->count += more->count;
 	to->allocations += more->allocations;
+	to->device_frees += more->device_frees;
 	to->rare += more->rare;
 	to->partial = more->partial;
 }
@@ -675,6 +676,7 @@ void steps_change(struct steps *s, const struct model_change *c)
 	else if (b->list.source == LOOP_NONE)
 		by_time(b, c->ns);
 	b->now.allocations += c->bytes > 0;
+	b->now.device_frees += c->bytes < 0 && c->device != MODEL_NO_DEVICE;
 	if (c->moves && c->bytes < 0) {
 		b->moving = (uint64_t)-c->bytes;
 		b->moving_site = c->site;

@@ -25,6 +25,7 @@ struct step {
 	uint64_t number; /* of the first: as marked, or from 1 on */
 	uint64_t begin_ns, end_ns;
 	uint64_t allocations;
+	uint64_t device_frees; /* blocks that were freed on devices */
 	uint32_t count;
 	uint32_t rare; /* how many of them are rare: they allocate far more than others (an evaluation, a checkpoint) */
 	bool partial;  /* it was not finished: the process died, or runs */

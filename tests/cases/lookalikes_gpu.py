@@ -6,8 +6,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
 import gpu
 import mt
+from trace import POOL, Trace
 
 MIB = 1 << 20
 
@@ -37,6 +39,28 @@ def case_twin_leaks(kind):
     verdict, = [v for v in done.trace.report["verdicts"] if v["device"] == ("host" if kind == "pinned" else "cuda:0")]
     kept = done.account["kept_bytes"]
     mt.between(0.8 * kept, verdict["bytes"], (2 if kind == "pinned" else 1.1) * kept, "bytes of %s" % verdict["evidence"])
+
+
+@mt.variants("loads", "leaks")
+def case_a_load_is_no_leak(kind):
+    """A model is loaded evenly in most of a short run; the twin makes and frees other blocks meanwhile, as who works does."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    p = made.process(100, ["serve.py"])
+    card = p.device(0, "GPU-1", 24 << 30)
+    keeps, works = p.stack(("serve.py", "<module>", 3), ("serve.py", "load", 10)), p.stack(("serve.py", "<module>", 4), ("serve.py", "infer", 20))
+    for i in range(260):
+        p.at(0.6 + 0.007 * i)
+        if i < 240:
+            p.alloc(card, POOL, 53 << 20, keeps)
+        if i >= 240 or kind == "leaks":
+            block = p.alloc(card, POOL, 5 << 20, works)
+            p.at(0.603 + 0.007 * i)
+            p.free(card, POOL, block)
+    p.at(2.7)
+    made.save()
+    trace = mt.Trace(made.path)
+    mt.equal([s["outlook"] for s in trace.json("leaks", "--device", "cuda:0")["sites"] if s.get("outlook")], ["leaks" if kind == "leaks" else "fills"])
+    mt.equal("nothing grew" in trace.tool("report").out, kind == "loads", trace.tool("report").out)
 
 
 def case_pinned_memory_is_on_the_screen():
