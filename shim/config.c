@@ -72,17 +72,21 @@ static int has_own_note(const char *at, size_t bytes)
 }
 
 /* The memtrace program's figures are nobody's, and it would be the newest trace when it looks for that. Its notes are
- * in memory already. */
+ * in memory already. Without PT_PHDR (a loader that was called by its name) it is not known where, and it is another
+ * program. */
 static int is_own_program(void)
 {
 	const Elf64_Phdr *ph = (const Elf64_Phdr *)getauxval(AT_PHDR);
 	size_t n = ph ? getauxval(AT_PHNUM) : 0;
 	uintptr_t bias = 0;
+	bool placed = false;
 
 	for (size_t i = 0; i < n; i++)
-		if (ph[i].p_type == PT_PHDR)
+		if (ph[i].p_type == PT_PHDR) {
 			bias = (uintptr_t)ph - ph[i].p_vaddr;
-	for (size_t i = 0; i < n; i++)
+			placed = true;
+		}
+	for (size_t i = 0; placed && i < n; i++)
 		if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 &&
 		    has_own_note((const char *)(bias + ph[i].p_vaddr), ph[i].p_memsz))
 			return 1;

@@ -21,8 +21,8 @@ void mt_lines_close(struct mt_lines *lines);
 /* If the line begins with `name`: the rest behind it and blanks; else NULL. */
 const char *mt_lines_value(const char *line, const char *name);
 
-/* The number behind blanks at `text`, in base 10 or 16; 0 = there is none. *end, unless NULL, gets what is behind it. Not
- * strtoul(): glibc's headers since 2.38 make it __isoc23_strtoul, which older ones and musl do not have. */
+/* The number behind blanks at `text`, in base 10 or 16; 0 = there is none. *end, unless NULL, gets what is behind it.
+ * Not strtoul(): glibc's headers since 2.38 make it __isoc23_strtoul, which older ones and musl do not have. */
 uint64_t mt_number(const char *text, const char **end, unsigned base);
 
 #endif

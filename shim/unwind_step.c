@@ -180,11 +180,14 @@ static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *
 	}
 	if (c->fp == 0)
 		return STEP_END;
+	const bool bare = mt_ehframe_in_bare_libc(c->pc);
 	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
 	    !mt_range_has(u->ground, c->fp + 8))
-		return mt_ehframe_in_bare_libc(c->pc) ? STEP_END : STEP_CUT;
+		return bare ? STEP_END : STEP_CUT;
 	f->slot = c->fp + 8;
 	f->ra = load(f->slot);
+	if (bare && !mt_ehframe_in_module(&u->cfi.eh, f->ra)) /* the register has something else, as argv */
+		return STEP_END;
 	f->fp = load(c->fp);
 	f->fp_at = -1;
 	f->flags = GUESSED;

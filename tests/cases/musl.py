@@ -37,6 +37,12 @@ def case_blocks_and_stacks():
     mt.check({"deep", "busy", "main"} <= names, names)
 
 
+def case_a_loader_called_by_its_name():
+    """Then the program headers that the kernel tells of are the loader's, which do not say where they are."""
+    trace = mt.same([musl.loader(), program("busy"), "2000", "10", "100"])
+    mt.equal((trace.host["allocations"], trace.report["losses"]["truncated_stacks"]), (2000, 0))
+
+
 def case_threads_and_modules():
     trace = mt.same([program("threads10k"), "200"])
     mt.equal(mt.blocks_of(trace.sites(), "leave_one"), (20000, 200))
