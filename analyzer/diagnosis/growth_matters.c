@@ -34,6 +34,11 @@ static bool is_notable(double bytes, uint64_t of)
 	return of != UINT64_MAX && bytes >= GROWTH_NOTABLE * (double)of;
 }
 
+bool growth_is_noise(const struct growth_scale *s, double bytes)
+{
+	return bytes < GROWTH_NOISE_BYTES && !is_notable(bytes, s->heap_peak);
+}
+
 bool growth_matters(const struct growth_scale *s, double bytes, bool foreseen)
 {
 	const double all = s->leaking > bytes ? s->leaking : bytes;

@@ -6,6 +6,7 @@
 #include "analyzer/reader/samples.h"
 
 #define GROWTH_NOTABLE     0.05       /* of the memory there is, of what was live at most, of all that leaks */
+#define GROWTH_NOISE_BYTES (1u << 20) /* less is noise, where it is no notable part of what was live at most */
 #define GROWTH_LEAST_BYTES (8u << 20) /* that it must have cost, whatever part of the peak they are */
 
 struct growth_scale {
@@ -17,6 +18,9 @@ struct growth_scale {
 /* Of all heaps and the machine `host`, also in the middle of the pass; NULL = unknown. */
 struct growth_scale growth_scale_of(const struct model *m, const struct reader_host *host,
 				    const struct samples *samples);
+
+/* So few of what there was that a summary does not speak of them. */
+bool growth_is_noise(const struct growth_scale *s, double bytes);
 
 /* Of `bytes` that leak together: a leak of many lines is one. `foreseen`: there is a forecast of when memory ends. */
 bool growth_matters(const struct growth_scale *s, double bytes, bool foreseen);

@@ -39,6 +39,8 @@ static int ask_leaks(struct report *r, struct selection *v)
 	for (unsigned group = 1; group <= l.groups; group++)
 		for (int kind = 0; kind < MODEL_KINDS; kind++) {
 			struct leak_group g = leaks_group(&l, group, kind);
+			if (g.little && growth_is_noise(&l.scale, g.bytes))
+				continue;
 			r->leaks.sites += g.sites;
 			r->leaks.grown += (uint64_t)g.bytes;
 		}

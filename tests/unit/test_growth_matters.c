@@ -35,6 +35,15 @@ TEST(or_it_will_be_all)
 	CHECK(growth_matters(&s, MIB, true) && !growth_matters(&s, MIB - 1, true)); /* it is of something else */
 }
 
+/* 300 KiB are nothing of 100 MiB, but most of a small program. */
+TEST(what_is_noise_is_less_than_1_mib_and_no_part_of_the_peak)
+{
+	struct growth_scale s = scale(100, 10000, 0);
+	CHECK(growth_is_noise(&s, MIB - 1) && !growth_is_noise(&s, MIB));
+	s = scale(2, 10000, 0);
+	CHECK(!growth_is_noise(&s, 0.3 * MIB) && growth_is_noise(&s, 0.09 * MIB));
+}
+
 /* Ten lines of 1 MiB each cost as much as one of 10. */
 TEST(what_many_lines_leak_counts_together)
 {
