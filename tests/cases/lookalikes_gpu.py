@@ -5,8 +5,8 @@ import functools
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../battery"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import gpu
 import mt
 from trace import POOL, Trace
