@@ -29,7 +29,9 @@ def incident4():
 
 def events(count):
     """Two threads that replace random ones of 4,096 blocks, through up to 16 frames."""
-    return mt.shimmed([os.path.join(mt.BUILD, "tests/bench/churn"), "2", str(count // 4), "16"], timeout=1200)
+    churn = os.path.join(mt.BUILD, "tests/bench/churn")
+    mt.equal(mt.execute(["make", "-C", mt.TOP, "B=" + os.path.relpath(mt.BUILD, mt.TOP), os.path.relpath(churn, mt.TOP)]).status, 0, "make churn")
+    return mt.shimmed([churn, "2", str(count // 4), "16"], timeout=1200)
 
 
 PROGRAMS = {
