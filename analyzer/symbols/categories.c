@@ -48,7 +48,8 @@ struct categories {
 	struct stacks *stacks;
 	struct rule *rules; /* the user's, then the built-in ones */
 	size_t count, room;
-	char *text; /* of the user's file; patterns point into it */
+	const struct rule *of_lifetime[LIFETIMES]; /* the first that holds; NULL = none */
+	char *text;                                /* of the user's file; patterns point into it */
 	struct answer *answers;
 	size_t answer_count, answer_room;
 	struct hash_index index; /* by frame: the answer + 1 */
@@ -283,11 +284,7 @@ static const void *ask_frame(void *arg, const struct frame *f)
 
 static enum category by_lifetime(const struct categories *c, enum lifetime lifetime)
 {
-	static const char *const names[LIFETIMES] = { NULL, "setup", "first_step", "step" };
-	for (size_t i = 0; lifetime && i < c->count; i++)
-		if (c->rules[i].what == RULE_LIFETIME && fnmatch(c->rules[i].pattern, names[lifetime], 0) == 0)
-			return c->rules[i].category;
-	return CATEGORY_unknown;
+	return c->of_lifetime[lifetime] ? c->of_lifetime[lifetime]->category : CATEGORY_unknown;
 }
 
 /* From the inside: native frames up to the interpreter, Python's, and then the native ones around it. */
@@ -305,6 +302,16 @@ enum category categories_of(struct categories *c, uint32_t stack, enum lifetime 
 	return r ? r->category : by_lifetime(c, lifetime);
 }
 
+/* They are few, and asked of every site. */
+static void find_lifetimes(struct categories *c)
+{
+	static const char *const names[LIFETIMES] = { NULL, "setup", "first_step", "step" };
+	for (unsigned k = LIFETIME_UNKNOWN + 1; k < LIFETIMES; k++)
+		for (size_t i = 0; i < c->count && !c->of_lifetime[k]; i++)
+			if (c->rules[i].what == RULE_LIFETIME && fnmatch(c->rules[i].pattern, names[k], 0) == 0)
+				c->of_lifetime[k] = &c->rules[i];
+}
+
 int categories_new(struct categories **out, struct stacks *s, const char *rules_file)
 {
 	struct categories *c = calloc(1, sizeof(*c));
@@ -320,6 +327,7 @@ int categories_new(struct categories **out, struct stacks *s, const char *rules_
 	memcpy(c->rules + c->count, builtin, sizeof(builtin));
 	c->count += BUILTIN;
 	c->stacks = s;
+	find_lifetimes(c);
 	*out = c;
 	return 0;
 }

@@ -26,7 +26,7 @@ def case_built_again_it_is_the_same(machine):
     os.symlink(os.path.join(mt.TOP, "build/page/node_modules"), source + "/build/page/node_modules")
     os.symlink(os.path.join(mt.TOP, "build/venv-wheel"), source + "/build/venv-wheel")
     os.symlink(os.path.join(mt.TOP, "build/wheel", machine, "root"), source + "/build/wheel/%s/root" % machine)
-    done = mt.execute(["make", "-j%d" % (os.cpu_count() or 1), "wheel-" + machine], cwd=source, timeout=1500)
+    done = mt.execute(["make", "-j%d" % (os.cpu_count() or 1), "B=build", "wheel-" + machine], cwd=source, timeout=1500)
     mt.equal(done.status, 0, "status of make: %s" % done)
     (again,) = glob.glob(source + "/build/wheel/*.whl")
     mt.equal(os.path.basename(again), os.path.basename(first[0]))
