@@ -15,7 +15,10 @@ FILES = ("oracle", "signals", "kill", "marks", "sampling", "loader", "start_stop
 # The status of a program that returns is not known there without a parent; threads count as those that allocate, and glibc's pthread_create
 # does so for main(); musl's mprotect() rounds what is not on a page.
 DIFFER = {"forks chain of execs", "exits exec", "exits alone return", "exits alone exit", "exits alone execfail", "exits alone thread",
-          "threads 10000 threads", "mappings made usable"}
+          "threads 10000 threads", "mappings made usable",
+          "forks fork among threads",  # LIMITS: a free of another thread that is under way at the fork
+          "sessions pool of threads",  # a Python of glibc cannot use a library that is made for musl
+          "sessions env keeps what is preloaded"}  # it says where the library lies, to which the build folder here has a link
 
 
 def build_folder():
@@ -29,17 +32,23 @@ def build_folder():
     shutil.copytree(os.path.join(mt.BUILD, "tests"), os.path.join(folder, "tests"), symlinks=True)
     made = [name for name, _, ending in (n.partition(".") for n in os.listdir(os.path.join(mt.TOP, "tests/programs"))) if ending == "c" and musl.build(name, programs)]
     mt.check(len(made) > 40 and {"busy", "forks", "oracle", "libmod_a"} <= set(made), made)
-    return folder
+    return folder, {n.partition(".")[0] for n in os.listdir(os.path.join(mt.TOP, "tests/programs")) if n.endswith(".c")} - set(made)
+
+
+def missing(line):
+    """The program that a case had no use without."""
+    found = re.search(r"tests/programs/(\w+) is not built$", line)
+    return found and found[1]
 
 
 def case_files_of_cases():
-    folder = build_folder()
+    folder, not_made = build_folder()
     failed, passed = set(), 0
     for name in FILES:
         done = mt.execute([sys.executable, os.path.join(mt.TOP, "tests/cases", name + ".py")], env=mt.clean_env(B=folder, VENV=mt.VENV), timeout=600)
         passed += done.out.count("\nok - ") + done.out.startswith("ok - ")
         bad = re.findall(r"^not ok - (.*)$", done.out, re.M)
-        failed |= {line for line in bad if not any(line.startswith(known) for known in DIFFER)}
+        failed |= {line for line in bad if not any(line.startswith(known) for known in DIFFER) and missing(line) not in not_made}
         mt.check(done.status == 0 or bad, "%s" % done)
     mt.equal(failed, set())
     mt.check(passed > 150, "only %d cases" % passed)
