@@ -51,7 +51,7 @@ def case_files_of_cases():
         failed |= {line for line in bad if not any(line.startswith(known) for known in DIFFER) and missing(line) not in not_made}
         mt.check(done.status == 0 or bad, "%s" % done)
     mt.equal(failed, set())
-    mt.check(passed > 150, "only %d cases" % passed)
+    mt.check(passed > 135, "only %d cases" % passed)
     mt.say("# %d cases passed" % passed)
 
 
