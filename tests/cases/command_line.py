@@ -191,7 +191,7 @@ VALUES = {
 ALWAYS = {"export": ("--format", "folded"), "html": ("--output", "/dev/stdout")}
 # What these do is seen elsewhere: how often it looks, and progress (below).
 ELSEWHERE = {("live", "every")} | {(c, "quiet") for c in ("report", "html", "peak", "leaks", "frag", "whatif", "timeline", "diff", "export", "check", "dump", "symbolize")}
-ELSEWHERE |= {("export", "output"), ("live", "openmetrics")}  # export_pprof.py, live.py
+ELSEWHERE |= {("export", "output"), ("live", "openmetrics"), ("html", "detail")}  # export_pprof.py, live.py, page.py
 ELSEWHERE |= {(c, "no-debug-files") for c in ("report", "html", "peak", "leaks", "frag", "whatif", "diff", "export")}  # foreign.py: of a trace without symbols
 RECORDING = {
     "output": "MEMTRACE_OUTPUT=x", "stacks": "MEMTRACE_STACKS=none", "sample": "MEMTRACE_SAMPLE=1K", "depth": "MEMTRACE_DEPTH=7",

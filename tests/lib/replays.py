@@ -53,10 +53,14 @@ def itself(setting, mib, **more):
     return said, {name: done.said[name] for name in said}
 
 
-def other(setting, changed, mib=ROOM, **more):
-    """(what whatif says of a run with room, asked for CHANGED on a card of MIB; what PyTorch counted in a run there)."""
-    real = run(changed, mib, **more).said
-    outcome, = whatif(run(setting, ROOM, traced=True, **more).trace, "--alloc-conf", changed, "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
+def other(setting, changed, mib=ROOM, recorded_calls=False, **more):
+    """(what whatif says of a run with room, asked for CHANGED on a card of MIB; what PyTorch counted in a run there). A call of empty_cache() that
+    had nothing to give back is in no trace: with RECORDED_CALLS the run there goes without those, too."""
+    recorded = run(setting, ROOM, traced=True, **more)
+    in_vain = recorded.said["emptied_in_vain"] if recorded_calls else []
+    words = (*more.pop("words", ()), *(("--not-empty", ",".join(map(str, in_vain))) if in_vain else ()))
+    real = run(changed, mib, words=words, **more).said
+    outcome, = whatif(recorded.trace, "--alloc-conf", changed, "--device-memory", "%dM" % (mib - CONTEXT))["settings"]
     first = outcome["refused"] and outcome["refused"]["request"]
     return (dict({} if first else figures(outcome), first_refused=first),
             dict({} if real["first_refused"] else figures(real), first_refused=real["first_refused"]))
@@ -91,6 +95,6 @@ def check_graphs(setting, seed):
 
 def check_other(setting, changed, mib=ROOM, **more):
     """The request that fails first, or the figures, are those of a real run. Returns that request."""
-    said, real = other(setting, changed, mib, **more)
+    said, real = other(setting, changed, mib, recorded_calls=True, **more)
     mt.equal(said, real, "under %s on %d MiB" % (changed, mib))
     return real["first_refused"]

@@ -1,10 +1,11 @@
 """Requests and frees in a random order, of sizes over the allocator's whole range, on two streams; now and then the cache is emptied. What
 doesn't fit makes the program drop half of what it has. Says what PyTorch counted.
 
-usage: requests.py SEED COUNT [--beside] [--keeping BYTES] [--requests N]
+usage: requests.py SEED COUNT [--beside] [--keeping BYTES] [--requests N] [--not-empty N,N]
     --beside     with memory of the driver's own beside the pool, mapped and unmapped
     --keeping    with a block of so many bytes more, which stays, now and then
     --requests   ends behind that one
+    --not-empty  without the calls of empty_cache() behind these requests
 """
 import ctypes
 import json
@@ -56,6 +57,8 @@ def number(option):
 
 def main():
     kept, keeping, last = [], number("--keeping"), number("--requests")
+    left_out = {int(n) for n in sys.argv[sys.argv.index("--not-empty") + 1].split(",")} if "--not-empty" in sys.argv else set()
+    in_vain = []  # calls of empty_cache() that had nothing to give back
     beside = Beside() if "--beside" in sys.argv else None
     choice, live, refused, requests = random.Random(int(sys.argv[1])), [], [], 0
     streams = [torch.cuda.default_stream(), torch.cuda.Stream()]
@@ -72,8 +75,10 @@ def main():
                 except torch.OutOfMemoryError:
                     refused.append(requests)
                     del live[::2]
-        if choice.random() < 0.002:
+        if choice.random() < 0.002 and requests not in left_out:
+            reserved = torch.cuda.memory_reserved()
             torch.cuda.empty_cache()
+            in_vain += [requests] * (torch.cuda.memory_reserved() == reserved)
         if keeping and requests % 40 == 0:
             keep(kept, keeping)
         if beside and requests % 50 == 0:
@@ -81,7 +86,8 @@ def main():
     stats = torch.cuda.memory_stats()
     print(json.dumps({"most_reserved_bytes": stats["reserved_bytes.all.peak"], "most_used_bytes": stats["allocated_bytes.all.peak"],
                       "most_requested_bytes": stats["requested_bytes.all.peak"], "retries": stats["num_alloc_retries"], "requests": requests,
-                      "requests_refused": stats["num_ooms"], "first_refused": refused[0] if refused else None}))
+                      "requests_refused": stats["num_ooms"], "first_refused": refused[0] if refused else None,
+                      "emptied_in_vain": in_vain}))
 
 
 main()
