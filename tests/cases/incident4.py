@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Incident 4: host RAM nearly full, by PyArrow's pool, DataLoader's prefetch and what allocators keep; and its healthy twin."""
+# serial: what the kernel says of memory is compared with what the recorder sampled at that time
 # timeout: 400
 import json
 import os
