@@ -19,7 +19,7 @@ struct growth_scale {
 struct growth_scale growth_scale_of(const struct model *m, const struct reader_host *host,
 				    const struct samples *samples);
 
-/* So few of what there was that a summary does not speak of them. */
+/* Too little for a summary: below GROWTH_NOISE_BYTES, and no notable part of the heaps' peak. */
 bool growth_is_noise(const struct growth_scale *s, double bytes);
 
 /* Of `bytes` that leak together: a leak of many lines is one. `foreseen`: there is a forecast of when memory ends. */

@@ -1003,7 +1003,7 @@ static int note_slot(struct pass *pass, const struct process *p, const struct mt
 	return s->kind == MT_DEVICE_INFO ? note_driver(pass, p, s, x) : 0;
 }
 
-/* Part of them is of no use. */
+/* An incomplete list is of no use. */
 static void keep_event(struct replay_events *t, const struct process *p, const struct mt_event *s)
 {
 	if (!t->whole)

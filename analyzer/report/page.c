@@ -39,12 +39,17 @@ static unsigned without_stacks(const struct selection *v)
 	return count;
 }
 
-/* A part of the usual detail: 1 = all of it, 2 = half. */
+static size_t detail_of(const struct page_content *c)
+{
+	return c->detail ? c->detail : 1;
+}
+
+/* With 1/part of the detail that was asked for. */
 static json_t *page_data(const struct report *r, const struct page_content *c, size_t part, int *error)
 {
 	json_t *o = json_object();
 	struct page_tree *t = page_tree_new(r->selection);
-	const size_t detail = c->detail ? c->detail : 1;
+	const size_t detail = detail_of(c);
 	*error = t ? 0 : error_memory();
 	json_object_set_new(o, "version", json_integer(1));
 	json_object_set_new(o, "memtrace", json_string(MEMTRACE_VERSION));
@@ -224,7 +229,7 @@ int page_write(const struct report *r, const char *path, const struct page_conte
 {
 	struct packing p = { 0 };
 	const size_t own = strlen(page_script) + strlen(page_style) + (256 << 10);
-	const size_t most = (c->detail ? c->detail : 1) * PAGE_MOST;
+	const size_t most = detail_of(c) * PAGE_MOST;
 	int e = *page_script ? pack_within(&p, r, c, most - own) : 0;
 	if (e == 0)
 		e = write_file(r, &p, c->changes, path, bytes);
