@@ -15,6 +15,7 @@
 #include "shim/config.h"
 #include "shim/device.h"
 #include "shim/hooks.h"
+#include "shim/lines.h"
 #include "shim/log.h"
 #include "shim/map.h"
 #include "shim/mark.h"
@@ -279,7 +280,6 @@ static struct mt_info *start_info_file(void)
 uint64_t mt_process_boot_start(uint32_t pid)
 {
 	char text[1024], *end = text + sizeof(text), *at;
-	uint64_t n = 0;
 
 	at = mt_put(text, end, "/proc/");
 	mt_put(pid ? mt_put_number(at, end, pid) : mt_put(at, end, "self"), end, "/stat");
@@ -287,9 +287,7 @@ uint64_t mt_process_boot_start(uint32_t pid)
 		return 0;
 	for (int field = 2; field < 22 && at; field++)
 		at = strchr(at + 1, ' ');
-	for (at = at ? at + 1 : at; at && *at >= '0' && *at <= '9'; at++)
-		n = n * 10 + (uint64_t)(*at - '0');
-	return n;
+	return at ? mt_number(at, NULL, 10) : 0;
 }
 
 static uint64_t limit_of(int resource)
@@ -310,8 +308,9 @@ static void note_limits(struct mt_info *info)
 /* The program may have set limits meanwhile. In pages: size, resident, shared, text, 0, data with stack. */
 void mt_process_note_refusal(void)
 {
-	char text[128], *at = text;
-	uint64_t pages[6] = { 0 };
+	char text[128];
+	const char *at = text;
+	uint64_t pages[6];
 	long n;
 
 	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner())
@@ -320,9 +319,8 @@ void mt_process_note_refusal(void)
 	__atomic_add_fetch(&mt_process.info->refusals, 1, __ATOMIC_RELAXED);
 	n = mt_sys_read_file("/proc/self/statm", text, sizeof(text) - 1);
 	text[n > 0 && n < (long)sizeof(text) ? n : 0] = 0;
-	for (int i = 0; i < 6; i++, at += *at == ' ')
-		for (; *at >= '0' && *at <= '9'; at++)
-			pages[i] = 10 * pages[i] + (uint64_t)(*at - '0');
+	for (int i = 0; i < 6; i++)
+		pages[i] = mt_number(at, &at, 10);
 	__atomic_store_n(&mt_process.info->address_used, pages[0] * mt_process.session->page_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&mt_process.info->data_used, pages[5] * mt_process.session->page_bytes, __ATOMIC_RELAXED);
 }

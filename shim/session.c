@@ -182,13 +182,10 @@ static uint64_t machine_memory(void)
 {
 	char buffer[256], line[64];
 	struct mt_lines lines = mt_lines_open("/proc/meminfo", buffer, sizeof(buffer));
-	uint64_t kib = 0;
+	const char *kib = mt_lines_next(&lines, line, sizeof(line)) ? mt_lines_value(line, "MemTotal:") : NULL;
 
-	if (mt_lines_next(&lines, line, sizeof(line)))
-		for (const char *at = mt_lines_value(line, "MemTotal:"); at && *at >= '0' && *at <= '9'; at++)
-			kib = kib * 10 + (uint64_t)(*at - '0');
 	mt_lines_close(&lines);
-	return kib << 10;
+	return kib ? mt_number(kib, NULL, 10) << 10 : 0;
 }
 
 /* In a session's flags, above those of enum mt_session_flag: the rank of who made it, plus 1. */
