@@ -25,7 +25,7 @@ def python():
     path = os.path.join(VENV, "bin/python")
     if not glob.glob(os.path.join(VENV, "lib/python3*/site-packages/torch/lib/libtorch_cuda.so")):
         mt.skip("PyTorch's CUDA build is not installed (scripts/setup gpu)")
-    if not os.path.exists(os.path.join(STANDIN, "libcublas.so.13")):
+    if not glob.glob(os.path.join(STANDIN, "libcublas.so.*")):
         mt.fail("the stand-in was not built for it (make standin)")
     return path
 
@@ -60,10 +60,10 @@ def read_log(path):
     return [json.loads(line) for line in lines if line.endswith("}\n")]
 
 
-def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, preload=(), **settings):
+def run(command, env=None, traced=True, folder=None, timeout=mt.WAIT, preload=(), shim=None, **settings):
     """Runs a command with the stand-in, under the shim if TRACED; the result has .log, and .account if it printed one."""
     standin = environment(folder, **settings)
-    runner = mt.shimmed if traced else mt.plain
+    runner = functools.partial(mt.shimmed, shim=shim) if traced else mt.plain
     done = runner(command, env=dict(standin, **(env or {})), timeout=timeout, preload=preload)
     done.log = read_log(standin.get("MEMTRACE_STANDIN_LOG", ""))
     done.account = account(done.out)

@@ -72,7 +72,7 @@ def main():
             with torch.cuda.stream(streams[choice.random() < 0.2]):
                 try:
                     live.append(torch.empty(size(choice), dtype=torch.uint8, device="cuda"))
-                except torch.OutOfMemoryError:
+                except torch.cuda.OutOfMemoryError:  # its name in all versions
                     refused.append(requests)
                     del live[::2]
         if choice.random() < 0.002 and requests not in left_out:

@@ -1,10 +1,12 @@
-/* What the stand-in runtime needs of the CUDA runtime's ABI, in its own words; see abi.h. MAJOR is 12 or 13. */
+/* What the stand-in runtime needs of the CUDA runtime's ABI, in its own words; see abi.h. MAJOR is 11, 12 or 13. */
 #ifndef STANDIN_ABI_RUNTIME_H
 #define STANDIN_ABI_RUNTIME_H
 
 #include "abi.h"
 
-#if MAJOR == 12
+#if MAJOR == 11
+#define RUNTIME_VERSION 11070
+#elif MAJOR == 12
 #define RUNTIME_VERSION 12080
 #else
 #define RUNTIME_VERSION 13000
@@ -75,11 +77,12 @@ struct cudaFuncAttributes {
 };
 struct cudaDeviceProp {
 	char name[256], uuid[16];
-	char rest[MAJOR == 12 ? 1032 - 272 : 1008 - 272];
+	char rest[(MAJOR == 11 ? 728 : MAJOR == 12 ? 1032 : 1008) - 272];
 };
 #endif
 
-/* Where the answers of cudaGetDeviceProperties lie in struct cudaDeviceProp: P(field, offset in 12, offset in 13, C type, value). */
+/* Where the answers of cudaGetDeviceProperties lie in struct cudaDeviceProp: P(field, offset in 12, offset in 13, C type, value).
+ * In 11 it is the beginning of 12's. */
 #define PROPERTIES(P) \
 	P(totalGlobalMem, 288, 288, size_t, total) P(sharedMemPerBlock, 296, 296, size_t, 49152) P(regsPerBlock, 304, 304, int, 65536) \
 	P(warpSize, 308, 308, int, 32) P(maxThreadsPerBlock, 320, 320, int, 1024) P(maxThreadsDim[0], 324, 324, int, 1024) \

@@ -1,6 +1,6 @@
-# The stand-in CUDA libraries, in $(B)/standin: driver, NVML and two majors of the runtime, from C alone; what else PyTorch's CUDA
+# The stand-in CUDA libraries, in $(B)/standin: driver, NVML and three majors of the runtime, from C alone; what else PyTorch's CUDA
 # build wants of NVIDIA, from the undefined symbols of the wheel in VENV_GPU, where it is installed.
-STANDIN_CUDA := $(addprefix $(B)/standin/,libcuda.so.1 libcudart.so.12 libcudart.so.13 libnvidia-ml.so.1)
+STANDIN_CUDA := $(addprefix $(B)/standin/,libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13 libnvidia-ml.so.1)
 STANDIN_OF    = $(patsubst %,$(B)/tests/standin/cuda/%.o,$(1))
 # Bsymbolic: a preloaded library that has functions of the same names must not get in between.
 STANDIN_FLAGS = -std=gnu11 -O1 -g $(WARN) -Wno-unused-parameter $(CPPFLAGS) -fPIC -fvisibility=hidden -fno-builtin -MMD -MP
@@ -13,7 +13,7 @@ $(STANDIN_OBJECTS): $(B)/%.o: %.c
 	$(SAY)$(CC) $(STANDIN_FLAGS) -c -o $@ $<
 $(B)/tests/standin/cuda/cudart%.o: tests/standin/cuda/runtime.c
 	@mkdir -p $(@D)
-	$(SAY)$(CC) $(STANDIN_FLAGS) -DMAJOR=$* -c -o $@ $<
+	$(SAY)$(CC) $(STANDIN_FLAGS) -DMAJOR=$(basename $*) -c -o $@ $<
 
 $(B)/standin/libcuda.so.1: $(call STANDIN_OF,shared memory driver driver_memory driver_virtual driver_rest entries)
 	@mkdir -p $(@D)
@@ -42,5 +42,5 @@ standin-abi:
 		-fsyntax-only tests/standin/cuda/runtime.c)
 
 -include $(STANDIN_OBJECTS:.o=.d) $(wildcard $(B)/tests/standin/cuda/cudart*.d)
-.SECONDARY: $(B)/tests/standin/cuda/cudart12.o $(B)/tests/standin/cuda/cudart13.o
+.SECONDARY: $(B)/tests/standin/cuda/cudart11.0.o $(B)/tests/standin/cuda/cudart12.o $(B)/tests/standin/cuda/cudart13.o
 .PHONY: standin standin-abi

@@ -263,11 +263,13 @@ static cudaError_t properties(struct cudaDeviceProp *p, int number)
 	driver.cuDeviceGetUuid((CUuuid *)&p->uuid, number);
 	driver.cuDeviceGetAttribute(&bus, 33, number);
 #ifdef VENDOR
-#define P(field, old, new, type, value) _Static_assert(offsetof(struct cudaDeviceProp, field) == (MAJOR == 12 ? old : new), #field);
+#define P(field, old, new, type, value) _Static_assert(offsetof(struct cudaDeviceProp, field) == (MAJOR == 13 ? new : old), #field);
 	PROPERTIES(P)
 #undef P
 #endif
-#define P(field, old, new, type, value) *(type *)((char *)p + (MAJOR == 12 ? old : new)) = (type)(value);
+#define P(field, old, new, type, value) \
+	if ((MAJOR == 13 ? new : old) + sizeof(type) <= sizeof *p) \
+		*(type *)((char *)p + (MAJOR == 13 ? new : old)) = (type)(value);
 	PROPERTIES(P)
 #undef P
 	return cudaSuccess;
@@ -730,7 +732,14 @@ API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStat
 	return capture_info(stream, status, NULL, NULL, NULL, NULL);
 }
 
-#if MAJOR == 12
+#if MAJOR == 11
+API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id)
+{
+	return capture_info(stream, status, id, NULL, NULL, NULL);
+}
+#endif
+
+#if MAJOR < 13
 API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
 					    const cudaGraphNode_t **dependencies, size_t *n)
 {
