@@ -278,9 +278,14 @@ static const char *missing_text(const struct replay *r, const struct process *p,
 static void print_asked(const struct replay_track *t, const struct question *q)
 {
 	if (q->complete)
-		output_fit_line(STYLE_NONE,
-				output_format("  asked for at any one time: at most %s; no setting can need less",
-					      BYTES(t->most_requested)));
+		output_fit_line(
+			STYLE_NONE,
+			t->unknown_sizes
+				? output_format(
+					  "  asked for at any one time: at most %s to %s; no setting can need less",
+					  BYTES(t->most_requested_low), BYTES(t->most_requested))
+				: output_format("  asked for at any one time: at most %s; no setting can need less",
+						BYTES(t->most_requested)));
 }
 
 static void print_differs(const struct selection *v, const struct replay *r, const struct replay_track *t,
@@ -345,9 +350,12 @@ static void print_outcomes(const struct selection *v, const struct replay *r, co
 	size_t order[MOST_CASES], count = rank(t, q, order);
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]), 2);
 	print_row(table, v, t, "the run", &t->run, least_of(q, r, t, 0));
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		print_row(table, v, t, q->cases[order[i]].name, &t->outcomes[order[i]],
 			  least_of(q, r, t, order[i] + 1));
+		if (t->outcomes_low)
+			print_row(table, v, t, "  had they asked for less", &t->outcomes_low[order[i]], 0);
+	}
 	table_print(table);
 	if (count && q->ahead && !q->changes[0])
 		print_growth(q, t, order[0]);
@@ -412,8 +420,8 @@ static void print_track(const struct selection *v, const struct replay *r, const
 		output_fit_line(
 			STYLE_BAD,
 			output_format(
-				"  of %s requests only the block's size is known: what they need may be up to 1 MiB less each",
-				COUNT(t->unknown_sizes)));
+				"  of %s requests only the block's size is known: each may have asked for up to %s less",
+				COUNT(t->unknown_sizes), BYTES(t->most_unknown)));
 	print_outcomes(v, r, t, q);
 	if (q->changes[0])
 		print_changed(t, q);
@@ -456,21 +464,29 @@ static json_t *json_growth(const struct question *q, const struct replay_track *
 	return o;
 }
 
-/* Of the run itself (no name) nothing is refused that was granted then. */
-static json_t *json_outcome(const struct selection *v, const struct question *q, const struct replay_track *t,
-			    const char *name, const struct replay_outcome *r, uint64_t least)
+static json_t *json_replayed(const struct selection *v, const struct replay_track *t, const struct replay_outcome *r)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "most_reserved_bytes", json_bytes(r->figures.most_reserved));
 	json_object_set_new(o, "most_used_bytes", json_bytes(r->figures.most_used));
 	json_object_set_new(o, "most_requested_bytes", json_bytes(r->figures.most_requested));
 	json_object_set_new(o, "retries", json_bytes(r->figures.retries));
+	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
+	return o;
+}
+
+/* Of the run itself (no name) nothing is refused that was granted then. */
+static json_t *json_outcome(const struct selection *v, const struct question *q, const struct replay_track *t,
+			    const char *name, const struct replay_outcome *r, uint64_t least)
+{
+	json_t *o = json_replayed(v, t, r);
 	json_object_set_new(o, "least_device_bytes", least ? json_bytes(least) : json_null());
-	if (!name)
+	if (!name) {
+		json_object_del(o, "refused");
 		return o;
+	}
 	json_object_set_new(o, "goes_on", json_growth(q, t, r));
 	json_object_set_new(o, "setting", json_text(name));
-	json_object_set_new(o, "refused", json_moment(v, t, &r->refused));
 	json_object_set_new(o, "changed", json_bytes(r->changed));
 	json_object_set_new(o, "granted_count", json_bytes(r->granted_count));
 	json_object_set_new(o, "granted", json_moment(v, t, &r->granted));
@@ -489,8 +505,11 @@ static json_t *json_track(const struct selection *v, const struct replay *r, con
 	json_object_set_new(o, "requests_refused", json_bytes(t->refused));
 	json_object_set_new(o, "outside_bytes", json_bytes(t->outside));
 	json_object_set_new(o, "unknown_sizes", json_bytes(t->unknown_sizes));
+	json_object_set_new(o, "most_unknown_bytes", json_bytes(t->most_unknown));
 	json_object_set_new(o, "most_used_bytes", t->unmodelled ? json_null() : json_bytes(t->most_used));
 	json_object_set_new(o, "most_requested_bytes", t->unmodelled ? json_null() : json_bytes(t->most_requested));
+	json_object_set_new(o, "most_requested_low_bytes",
+			    t->unmodelled ? json_null() : json_bytes(t->most_requested_low));
 	json_object_set_new(o, "not_modelled", t->unmodelled ? json_text(t->unmodelled) : json_null());
 	json_object_set_new(o, "framework", json_text(framework_name(t->framework.kind)));
 	json_object_set_new(o, "framework_version",
@@ -498,9 +517,12 @@ static json_t *json_track(const struct selection *v, const struct replay *r, con
 	json_object_set_new(o, "differs", json_moment(v, t, &t->differs));
 	const bool known = !t->differs.request && !t->unmodelled;
 	json_object_set_new(o, "run", known ? json_outcome(v, q, t, NULL, &t->run, least_of(q, r, t, 0)) : json_null());
-	for (size_t i = 0; i < q->count && known; i++)
-		json_array_append_new(list, json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i],
-							 least_of(q, r, t, i + 1)));
+	for (size_t i = 0; i < q->count && known; i++) {
+		json_t *setting = json_outcome(v, q, t, q->cases[i].name, &t->outcomes[i], least_of(q, r, t, i + 1));
+		json_object_set_new(setting, "low",
+				    t->outcomes_low ? json_replayed(v, t, &t->outcomes_low[i]) : json_null());
+		json_array_append_new(list, setting);
+	}
 	json_object_set_new(o, "settings", list);
 	return o;
 }

@@ -2,6 +2,7 @@
 
 #include "analyzer/replay/block_set.h"
 #include "analyzer/util/error.h"
+#include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
 
 #include <stdlib.h>
@@ -49,6 +50,7 @@ struct pool_block {
 	uint64_t range;   /* start of its expandable segment; 0 = it isn't in one */
 	uint64_t since;   /* its bin's `looks` when it became free */
 	bool used, mapped;
+	bool whole; /* nothing was split off when it was taken */
 };
 
 struct cuda_pool {
@@ -651,7 +653,8 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 		return e;
 	}
 	*block = b = align(p, b, bytes);
-	if (is_worth_splitting(p, b, bytes))
+	b->whole = !is_worth_splitting(p, b, bytes);
+	if (!b->whole)
 		put_in(p, cut(p, b, bytes));
 	b->used = true;
 	b->requested = request->bytes;
@@ -666,6 +669,32 @@ void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *b)
 	b->used = false;
 	merge_both(p, b);
 	put_in(p, b);
+}
+
+/* The least size for which a large block of so many bytes serves and is not split. */
+static uint64_t least_unsplit(const struct cuda_pool_settings *s, uint64_t bytes)
+{
+	uint64_t least = bytes - SMALL_MOST;
+	if (bytes >= s->max_split_bytes) { /* that large it may be split in no case */
+		const uint64_t fits = bytes > s->most_rounding ? bytes - s->most_rounding + BLOCK_STEP : 0;
+		least = less(least, higher(s->max_split_bytes, fits));
+	}
+	return higher(least, SMALL_MOST + BLOCK_STEP);
+}
+
+uint64_t cuda_pool_least_request(const struct cuda_pool *p, const struct pool_block *b)
+{
+	const bool unsplit = b->whole && !b->bin->small && !p->settings.expandable;
+	const uint64_t size = unsplit ? least_unsplit(&p->settings, b->bytes) : b->bytes;
+	uint64_t low = 0, high = b->bytes; /* low is rounded to less than size, high is not */
+	while (high - low > 1) {
+		const uint64_t middle = low + (high - low) / 2;
+		if (cuda_pool_round(&p->settings, middle) < size)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * that the allocator would have given it, and the driver is asked for what the allocator would have asked for. One pool
  * is that of one device in one process.
  *
- * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.1 and later, backend native:
+ * The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 and later, backend native:
  * - A request is rounded up to 512 bytes, or to a fraction of a power of two (roundup_power2_divisions).
  * - Small requests, of up to 1 MiB, come from segments of 2 MiB; large ones of less than 10 MiB from segments of 20
  *   MiB; others from a segment of their own size, rounded up to 2 MiB. Small and large requests, streams, and pools of
@@ -116,6 +116,11 @@ void cuda_pool_forget(struct cuda_pool *p, uint32_t capture);
 
 uint64_t cuda_pool_bytes_of(const struct pool_block *block);
 uint64_t cuda_pool_address_of(const struct pool_block *block);
+
+/* The least bytes that a request can have been for which got this block, where only the block's size is known: taken
+ * with `rounded`, and nothing else was since. */
+uint64_t cuda_pool_least_request(const struct cuda_pool *p, const struct pool_block *block);
+
 const struct cuda_pool_figures *cuda_pool_figures(const struct cuda_pool *p);
 
 /* Bytes of the block for a request of so many bytes, if no larger one serves it. */

@@ -15,6 +15,7 @@
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
 #define MOST_STREAMS  64           /* that one request which failed may be of */
 #define MOST_KEPT     (1u << 19)   /* events: 36 MiB */
+#define ROUNDED       512          /* bytes, to which each request is rounded: what it has less is not missed */
 
 /* The events that a pass is about, in their order, each with its other half. Where they are few, later passes need not
  * read the trace again, most of which may be about the heap. */
@@ -40,6 +41,7 @@ struct driver_call {
 /* A block of the program's, in each of the pools; NULL = refused there, or that pool is at its end. */
 struct live {
 	uint64_t addr, bytes, requested; /* as recorded */
+	uint64_t low;                    /* the least that can have been requested */
 	UT_hash_handle hh;
 	struct pool_block *blocks[];
 };
@@ -89,7 +91,8 @@ struct card {
 	bool down; /* each segment below the one before, as the run's driver did */
 };
 
-/* Number 0 is the run itself, the others are the cases. */
+/* Number 0 is the run itself, then come the cases; then the cases once more with the least that each request can have
+ * asked for, where that is not known. */
 struct pool_state {
 	struct cuda_pool *pool;
 	struct cuda_pool_driver driver;
@@ -115,6 +118,7 @@ struct track {
 	uint64_t streams[MOST_STREAMS];   /* of requests; that of the last one first */
 	size_t stream_count;
 	uint64_t used, requested;   /* of all that is live, as recorded */
+	uint64_t low;               /* the least that can have been requested of it */
 	uint32_t capture;           /* whose pool it was for that is being served, or was last */
 	uint32_t capturing;         /* in which it was made; 0 = none */
 	bool failed, failed_beside; /* the failure that the query names is over */
@@ -288,6 +292,16 @@ static void card_give_back(void *arg, uint64_t addr, uint64_t bytes)
 
 /* ---- tracks ----------------------------------------------------------------------------------------------- */
 
+static const struct replay_case *case_of(const struct pass *pass, size_t stage)
+{
+	return stage ? &pass->q->cases[(stage - 1) % pass->q->case_count] : NULL;
+}
+
+static bool is_low(const struct pass *pass, size_t stage)
+{
+	return stage > pass->q->case_count;
+}
+
 static struct replay_outcome *outcome_of(const struct track *t, size_t stage)
 {
 	return stage ? &facts_of(t)->outcomes[stage - 1] : &facts_of(t)->run;
@@ -357,6 +371,17 @@ int replay_case_settings(const struct replay_track *t, const struct replay_case 
 	return c->conf ? replay_settings(out, c->conf, device_bytes, true) : 0;
 }
 
+static int make_outcomes(struct replay_track *f, const struct replay_query *q)
+{
+	struct replay_outcome *outcomes = calloc(2 * q->case_count + 1, sizeof(*outcomes));
+	if (!outcomes)
+		return error_memory();
+	free(f->outcomes);
+	f->outcomes = outcomes;
+	f->outcomes_low = NULL;
+	return 0;
+}
+
 /* In the second pass they are found as the first one left them. */
 static int list_track(struct track *t, const struct process *p, uint32_t id)
 {
@@ -369,9 +394,8 @@ static int list_track(struct track *t, const struct process *p, uint32_t id)
 		return e;
 	struct replay_track *f = &out->tracks[out->count++];
 	*f = (struct replay_track){ .process = reader_process(t->pass->first, p->id), .id = id };
-	f->outcomes = calloc(t->pass->q->case_count + 1, sizeof(*f->outcomes));
 	f->segments = calloc(1, sizeof(*f->segments));
-	if (!f->outcomes || !f->segments)
+	if (!f->segments || make_outcomes(f, t->pass->q))
 		return error_memory();
 	for (const struct process *at = f->process; at && !f->device; at = at->parent)
 		f->device = process_device(at, id);
@@ -383,7 +407,7 @@ static int start_stage(struct track *t, size_t i)
 {
 	const struct replay_track *f = facts_of(t);
 	struct pool_state *s = &t->pools[i];
-	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
+	const struct replay_case *c = case_of(t->pass, i);
 	const uint64_t own = f->device ? f->device->total_bytes : 0;
 	const uint64_t device = c && c->card ? c->card(c->card_arg, f) : c && c->device_bytes ? c->device_bytes : own;
 	s->card = (struct card){ .room = !device               ? UINT64_MAX
@@ -738,7 +762,7 @@ static int before_capture(struct track *t, uint32_t capture)
 {
 	int e = 0;
 	for (size_t i = 1; capture && capture != t->capturing && i < t->pass->pools && !e; i++)
-		if (t->pass->q->cases[i - 1].empty_before_captures && !t->pools[i].ended)
+		if (case_of(t->pass, i)->empty_before_captures && !t->pools[i].ended)
 			e = cuda_pool_empty_cache(t->pools[i].pool);
 	t->capturing = capture;
 	return e;
@@ -747,13 +771,12 @@ static int before_capture(struct track *t, uint32_t capture)
 /* As the case wants it. False: it is not made at all. */
 static bool change(const struct track *t, size_t i, const struct replay_moment *at, struct cuda_pool_request *r)
 {
-	const struct replay_case *c = i ? &t->pass->q->cases[i - 1] : NULL;
+	const struct replay_case *c = case_of(t->pass, i);
 	const double factor = c && c->factor ? c->factor(c->factor_arg, facts_of(t)->process, at->node, at->node2) : 1;
 	if (factor == 1)
 		return true;
 	outcome_of(t, i)->changed++;
 	r->bytes = (uint64_t)((double)r->bytes * factor);
-	r->rounded = false;
 	return factor > 0;
 }
 
@@ -866,8 +889,10 @@ static void put_live(struct track *t, struct live *l)
 	HASH_REPLACE(hh, t->live, addr, sizeof(l->addr), l, old);
 	t->used += l->bytes - (old ? old->bytes : 0);
 	t->requested += l->requested - (old ? old->requested : 0);
+	t->low += l->low - (old ? old->low : 0);
 	f->most_used = higher(f->most_used, t->used);
 	f->most_requested = higher(f->most_requested, t->requested);
+	f->most_requested_low = higher(f->most_requested_low, t->low);
 	free(old);
 }
 
@@ -892,8 +917,15 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	if (refused)
 		r.stream = stream_of_refused(t, r);
 	follow_settings(t);
-	for (size_t i = 0; i < t->pass->pools && !e; i++)
+	uint64_t low = bytes;
+	for (size_t i = 0; i < t->pass->pools && !e; i++) {
+		if (is_low(t->pass, i))
+			r.bytes = low;
 		e = take_in(t, i, &r, at, refused, &l->blocks[i]);
+		if (i == 0 && r.rounded && l->blocks[0])
+			low = cuda_pool_least_request(t->pools[0].pool, l->blocks[0]);
+		r.rounded = false; /* a case rounds in its own way */
+	}
 	t->failed |= refused && is_named_failure(t, at->ns);
 	if (e || refused) {
 		if (!e && outcome_of(t, 0)->granted.request == at->request)
@@ -904,12 +936,16 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	if (!l->blocks[0] || t->torn || cuda_pool_address_of(l->blocks[0]) != s->addr ||
 	    cuda_pool_bytes_of(l->blocks[0]) != s->size)
 		differ(t, at);
-	f->unknown_sizes += r.rounded && s->size > 512;
+	if (bytes - low >= ROUNDED) {
+		f->unknown_sizes++;
+		f->most_unknown = higher(f->most_unknown, bytes - low);
+	}
 	note_stream(t, x->stream);
 	e = learn_stream(t, s->addr, x->stream);
 	l->addr = s->addr;
 	l->bytes = s->size;
 	l->requested = bytes;
+	l->low = low;
 	put_live(t, l);
 	return e;
 }
@@ -977,6 +1013,7 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 			cuda_pool_give_back(t->pools[i].pool, l->blocks[i]);
 	t->used -= l->bytes;
 	t->requested -= l->requested;
+	t->low -= l->low;
 	HASH_DEL(t->live, l);
 	free(l);
 	return 0;
@@ -1070,6 +1107,8 @@ static void finish(struct pass *pass)
 		struct per_process *of = &pass->processes[i];
 		for (size_t k = 0; k < of->room; k++) {
 			struct track *t = of->tracks[k];
+			if (t && facts_of(t)->unknown_sizes && is_low(pass, pass->pools - 1))
+				facts_of(t)->outcomes_low = facts_of(t)->outcomes + pass->q->case_count;
 			for (size_t stage = 0; t && stage < pass->pools; stage++) {
 				outcome_of(t, stage)->figures = *cuda_pool_figures(t->pools[stage].pool);
 				outcome_of(t, stage)->room = t->pools[stage].card.room;
@@ -1100,7 +1139,8 @@ static void begin_again(struct replay *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
 		struct replay_track *f = &out->tracks[i];
-		f->requests = f->refused = f->unknown_sizes = f->most_used = f->most_requested = 0;
+		f->requests = f->refused = f->unknown_sizes = f->most_unknown = 0;
+		f->most_used = f->most_requested = f->most_requested_low = 0;
 		f->differs = (struct replay_moment){ 0 };
 		f->run = (struct replay_outcome){ 0 };
 		f->segments->learnt = false;
@@ -1137,9 +1177,10 @@ static void keep_pools(struct replay *out)
 	out->count = kept;
 }
 
-/* Another pass over the trace. */
-static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, size_t pools)
+/* Another pass over the trace: of the run alone, or of the cases as well. */
+static int pass_again(struct replay *out, const struct reader *first, const struct replay_query *q, bool cases)
 {
+	const size_t pools = 1 + (cases ? q->case_count * (1 + out->sizes_unknown) : 0);
 	struct reader *r = NULL;
 	int e = out->kept->whole ? 0 : reader_open_again(&r, first);
 	if (e)
@@ -1152,15 +1193,11 @@ static int pass_again(struct replay *out, const struct reader *first, const stru
 
 int replay_more(struct replay *out, const struct reader *first, const struct replay_query *q)
 {
-	for (size_t i = 0; i < out->count; i++) {
-		struct replay_outcome *outcomes = calloc(q->case_count + 1, sizeof(*outcomes));
-		if (!outcomes)
+	for (size_t i = 0; i < out->count; i++)
+		if (make_outcomes(&out->tracks[i], q))
 			return error_memory();
-		free(out->tracks[i].outcomes);
-		out->tracks[i].outcomes = outcomes;
-	}
 	out->case_count = q->case_count;
-	int e = pass_again(out, first, q, q->case_count + 1);
+	int e = pass_again(out, first, q, true);
 	keep_pools(out); /* what is no pool was listed anew, behind the others */
 	return e;
 }
@@ -1178,7 +1215,7 @@ static int find_order(struct replay *out, const struct reader *first, const stru
 		any |= before[i].request;
 	}
 	if (!e && any)
-		e = pass_again(out, first, q, 1);
+		e = pass_again(out, first, q, false);
 	for (size_t i = 0; i < out->count && any && !e; i++) {
 		struct replay_track *f = &out->tracks[i];
 		if (f->differs.request && f->differs.request <= before[i].request) {
@@ -1201,18 +1238,25 @@ static size_t affordable(const struct replay *out, const struct replay_query *q)
 	return requests <= q->most_work ? 1 : 0;
 }
 
+static int replay_affordable(struct replay *out, const struct reader *first, const struct replay_query *q)
+{
+	struct replay_query some = *q;
+	some.case_count = out->case_count = affordable(out, q);
+	for (size_t i = 0; i < out->count; i++)
+		out->sizes_unknown |= out->tracks[i].unknown_sizes > 0;
+	return some.case_count ? pass_again(out, first, &some, true) : 0;
+}
+
 int replay_run(struct replay *out, struct reader *r, const struct replay_query *q)
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
 	if (!e && has_learnt(out))
-		e = pass_again(out, r, q, 1);
+		e = pass_again(out, r, q, false);
 	if (!e)
 		e = find_order(out, r, q);
 	if (!e)
-		out->case_count = affordable(out, q);
-	if (!e && out->case_count)
-		e = pass_again(out, r, q, out->case_count + 1);
+		e = replay_affordable(out, r, q);
 	keep_pools(out);
 	return e;
 }

@@ -67,18 +67,22 @@ struct replay_track {
 	uint64_t requests, refused;          /* in the run; `requests` includes those that were refused */
 	struct framework framework;
 	const char *unmodelled; /* why nothing can be said of this allocator, or NULL */
-	/* requests of which only the size of the block is known, not what was asked for */
-	uint64_t unknown_sizes;
+	/* requests of which only the block is known, so that less may have been asked for; by how much at most, in
+	 * bytes */
+	uint64_t unknown_sizes, most_unknown;
 	/* bytes at any one time, as recorded: in blocks, and asked for of these. Also where the replay is another; 0 of
 	 * an allocator that is not modelled */
 	uint64_t most_used, most_requested;
+	uint64_t most_requested_low; /* had each request asked for as little as it can have */
 	/* bytes of the device that others had, so that this pool could not, when the driver last told */
 	uint64_t outside;
 	struct replay_moment differs; /* the first whose block lay elsewhere than in the replay; request 0 = none */
 	struct cuda_pool_settings settings; /* of the run, as far as they are known */
 	struct replay_outcome run;          /* means nothing where the replay is another */
 	struct replay_outcome *outcomes;    /* of each case */
-	struct replay_segments *segments;   /* private to replay.c */
+	/* of each case, had each request asked for as little as it can have. NULL: all sizes are known */
+	const struct replay_outcome *outcomes_low;
+	struct replay_segments *segments; /* private to replay.c */
 };
 
 struct replay {
@@ -86,6 +90,7 @@ struct replay {
 	size_t count;
 	size_t room;
 	bool folded;                /* folding left events out of the trace */
+	bool sizes_unknown;         /* of a request of some pool: each case is replayed twice */
 	size_t case_count;          /* how many cases were replayed: see most_work */
 	struct replay_events *kept; /* private to replay.c */
 };

@@ -46,6 +46,21 @@ def case_another_setting():
     replays.check_other(None, EXPANDABLE, SHORT)
 
 
+def case_sizes_that_are_not_known():
+    """Of a run whose requests nobody told us, only whose blocks: what was asked for lies between what is said."""
+    done = run(None, ROOM, traced=True, unasked=True)
+    pool = whatif(done.trace)
+    mt.equal((pool["differs"], replays.figures(pool["run"])["most_used_bytes"]), (None, done.said["most_used_bytes"]), "the run itself")
+    mt.check(100 < pool["unknown_sizes"] < pool["requests"] / 4, "requests of which only the block is known: %s" % pool["unknown_sizes"])
+    mt.between(pool["most_requested_low_bytes"], done.said["most_requested_bytes"], pool["most_requested_bytes"], "asked for")
+    for setting in (EXPANDABLE, replays.ROUNDED):
+        outcome, = whatif(done.trace, "--alloc-conf", setting)["settings"]
+        mt.between(outcome["low"]["most_used_bytes"], run(setting, ROOM).said["most_used_bytes"], outcome["most_used_bytes"], "in use under " + setting)
+    text = done.trace.tool("whatif").out
+    mt.check("had they asked for less" in text and "may have asked for up to 1.0 MiB less" in text, text)
+    mt.equal(whatif(run(None, ROOM, traced=True).trace)["settings"][0]["low"], None, "of a run whose sizes are known")
+
+
 @mt.variants(("--without", "keep", 0), ("--scale", "keep=2.5", 7500000))
 def case_other_requests(option, words, keeping):
     """Of a run that keeps blocks of 3 MB: what is said of it without them, or with larger ones, is what a run of such a program says."""
