@@ -58,7 +58,7 @@ def main():
         what = rng.choices([capture, requests, drop, on_a_stream, forget, torch.cuda.empty_cache], [25, 25, 20, 15, 10, 5])[0]
         try:
             what()
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             in_captures += what is capture
             live.clear()
     pools = {}
