@@ -324,8 +324,8 @@ static bool has_room(const struct pool_block *b, uint64_t bytes)
 	return found >= bytes;
 }
 
-/* The lowest place for so many bytes: an unmapped block, or a free one before it. */
-static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
+/* The lowest place for so many bytes: an unmapped block, or a free one before it. NULL = there is none. */
+static struct pool_block *place_in(const struct bin *bin, uint64_t stream, uint64_t bytes)
 {
 	struct set_node *n = block_set_from(&bin->unmapped, (struct set_key){ .stream = stream });
 	for (; n && n->key.stream == stream; n = block_set_next(&bin->unmapped, n)) {
@@ -335,6 +335,14 @@ static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint6
 		if (has_room(b, bytes))
 			return b;
 	}
+	return NULL;
+}
+
+static struct pool_block *find_place(struct cuda_pool *p, struct bin *bin, uint64_t stream, uint64_t bytes)
+{
+	struct pool_block *found = place_in(bin, stream, bytes);
+	if (found)
+		return found;
 	const uint64_t device = p->driver->device_bytes ? p->driver->device_bytes : UNKNOWN_DEVICE;
 	uint64_t most = device + device / 8;
 	uint64_t whole = round_up(most > bytes ? most : bytes, page_of(p, bin));
@@ -613,16 +621,27 @@ static uint64_t rounded(const struct cuda_pool *p, const struct cuda_pool_reques
 	return r->rounded ? r->bytes : cuda_pool_round(&p->settings, r->bytes);
 }
 
+/* NULL: it never had a request. */
+static const struct bin *bin_for(const struct cuda_pool *p, const struct cuda_pool_request *request, uint64_t bytes)
+{
+	for (size_t i = 0; i < p->part_count; i++)
+		if (p->parts[i]->capture == request->capture)
+			return bytes <= SMALL_MOST ? &p->parts[i]->small : &p->parts[i]->large;
+	return NULL;
+}
+
 bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request)
 {
 	const uint64_t bytes = rounded(p, request);
-	for (size_t i = 0; i < p->part_count; i++) {
-		const struct pool_part *part = p->parts[i];
-		const struct bin *bin = bytes <= SMALL_MOST ? &part->small : &part->large;
-		if (part->capture == request->capture)
-			return look_for_free(p, bin, request->stream, bytes);
-	}
-	return false;
+	const struct bin *bin = bin_for(p, request, bytes);
+	return bin && look_for_free(p, bin, request->stream, bytes);
+}
+
+bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_request *request)
+{
+	const uint64_t bytes = rounded(p, request);
+	const struct bin *bin = bin_for(p, request, bytes);
+	return p->settings.expandable && !(bin && place_in(bin, request->stream, bytes));
 }
 
 /* Leaves what lies before an aligned address in the pool, if the request fits behind it. */

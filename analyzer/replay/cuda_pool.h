@@ -105,6 +105,9 @@ int cuda_pool_take(struct cuda_pool *p, const struct cuda_pool_request *request,
 
 /* Whether a free block would serve the request, so that the driver is not asked. */
 bool cuda_pool_has(const struct cuda_pool *p, const struct cuda_pool_request *request);
+
+/* Whether the driver would be asked for a range of addresses, if the request is not served from the cache. */
+bool cuda_pool_lacks_range(const struct cuda_pool *p, const struct cuda_pool_request *request);
 void cuda_pool_give_back(struct cuda_pool *p, struct pool_block *block);
 int cuda_pool_empty_cache(struct cuda_pool *p);
 

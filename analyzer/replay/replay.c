@@ -14,6 +14,8 @@
 
 #define SMALL_SEGMENT (2ull << 20) /* of the native allocator */
 #define MOST_STREAMS  64           /* that one request which failed may be of */
+#define MOST_PASSES    16           /* over the run, to learn whose segments are whose */
+#define UNKNOWN_STREAM (1ull << 63) /* above it: of a range whose stream nothing tells */
 #define MOST_KEPT     (1u << 19)   /* events: 36 MiB */
 #define ROUNDED       512          /* bytes, to which each request is rounded: what it has less is not missed */
 
@@ -123,6 +125,7 @@ struct track {
 	uint32_t capturing;         /* in which it was made; 0 = none */
 	bool failed, failed_beside; /* the failure that the query names is over */
 	bool torn;                  /* the pool asked for what the run's did not */
+	uint64_t elsewhere;         /* ... for pages here, where the run's took others; 0 = it did not */
 };
 
 /* Of a process, by the device's id in it. */
@@ -213,6 +216,7 @@ static uint64_t take_pages(struct track *t, uint64_t at, uint64_t bytes)
 		d = find_call(t, CALL_MAP, at + done, 0);
 		if (!d || !d->bytes) {
 			t->torn = true;
+			t->elsewhere = !done && find_call(t, CALL_MAP, 0, 0) ? at : 0;
 			return 0;
 		}
 		d->matched = true;
@@ -721,8 +725,8 @@ static int join_captures(struct replay_segments *g, uint32_t a, uint32_t b)
 	return 0;
 }
 
-/* Whose pool a request of that capture (0 = none) was for, which got a block at an address (0 = it failed): where the
- * block lies says it, also of a warm-up run without a capture. */
+/* Whose pool a request of that capture (0 = none) was for, which got a block at an address, or failed with a range made
+ * there (0 = none): where that lies says it, also of a warm-up run without a capture. */
 static int pool_of(struct track *t, uint32_t capture, uint64_t addr, uint32_t *pool)
 {
 	struct replay_segments *g = facts_of(t)->segments;
@@ -847,11 +851,20 @@ static int learn_stream(struct track *t, uint64_t addr, uint64_t stream)
 		return 0;
 	s->failed = false;
 	int e = vec_reserve(g->owners, g->owner_room, s->number + 1);
-	if (e || g->owners[s->number].has_stream)
+	struct owner *o = e ? NULL : &g->owners[s->number];
+	if (e || (o->has_stream && (o->stream <= UNKNOWN_STREAM || stream > UNKNOWN_STREAM)))
 		return e;
-	g->owners[s->number].stream = stream;
-	g->owners[s->number].has_stream = g->learnt = true;
+	o->stream = stream;
+	o->has_stream = g->learnt = true;
 	return 0;
+}
+
+/* Such a range was passed over: it is of a stream that nothing is known of. */
+static int learn_other_stream(struct track *t)
+{
+	struct span *s = t->elsewhere && t->any_failed ? span_at(t, t->elsewhere) : NULL;
+	t->elsewhere = 0;
+	return s && s->failed ? learn_stream(t, s->begin, UNKNOWN_STREAM + 1 + s->number) : 0;
 }
 
 /* Of the range that was made for a request which failed then, if that is known. */
@@ -866,19 +879,26 @@ static const struct owner *owner_of_failed(struct track *t)
 	return s->number < g->owner_room && g->owners[s->number].has_stream ? &g->owners[s->number] : NULL;
 }
 
-/* The trace does not have the stream of a request that failed: one for which the pool had no block, the last used
- * first. */
+/* The trace does not have the stream of a request that failed: one for which the pool had no block, and had room in its
+ * ranges if no new one was made; the last used first. */
 static uint64_t stream_of_refused(struct track *t, struct cuda_pool_request r)
 {
 	const struct owner *known = owner_of_failed(t);
 	if (known)
 		return known->stream;
+	const bool made = find_call(t, CALL_RESERVE, 0, 0);
+	uint64_t found = t->streams[0];
+	bool any = false;
 	for (size_t i = 0; i < t->stream_count; i++) {
 		r.stream = t->streams[i];
-		if (!cuda_pool_has(t->pools[0].pool, &r))
+		if (cuda_pool_has(t->pools[0].pool, &r))
+			continue;
+		if (cuda_pool_lacks_range(t->pools[0].pool, &r) == made)
 			return r.stream;
+		found = any ? found : r.stream;
+		any = true;
 	}
-	return t->streams[0];
+	return found;
 }
 
 /* What the program has then, whatever the replay says of it. */
@@ -909,8 +929,9 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 	at->bytes = bytes;
 	if (!e)
 		e = empty_as_then(t);
+	const struct driver_call *range = refused ? find_call(t, CALL_RESERVE, 0, 0) : NULL;
 	if (!e)
-		e = pool_of(t, x->capture, refused ? 0 : s->addr, &r.capture);
+		e = pool_of(t, x->capture, !refused ? s->addr : range ? range->addr : 0, &r.capture);
 	t->capture = r.capture;
 	if (!e)
 		e = before_capture(t, x->capture);
@@ -933,6 +954,7 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		free(l);
 		return e;
 	}
+	e = learn_other_stream(t);
 	if (!l->blocks[0] || t->torn || cuda_pool_address_of(l->blocks[0]) != s->addr ||
 	    cuda_pool_bytes_of(l->blocks[0]) != s->size)
 		differ(t, at);
@@ -941,7 +963,8 @@ static int request(struct track *t, const struct mt_event *s, const struct mt_ex
 		f->most_unknown = higher(f->most_unknown, bytes - low);
 	}
 	note_stream(t, x->stream);
-	e = learn_stream(t, s->addr, x->stream);
+	if (!e)
+		e = learn_stream(t, s->addr, x->stream);
 	l->addr = s->addr;
 	l->bytes = s->size;
 	l->requested = bytes;
@@ -1251,7 +1274,7 @@ int replay_run(struct replay *out, struct reader *r, const struct replay_query *
 {
 	*out = (struct replay){ 0 };
 	int e = run_pass(out, r, r, q, 1); /* what others have of the device is known behind it */
-	if (!e && has_learnt(out))
+	for (int pass = 1; !e && has_learnt(out) && pass < MOST_PASSES; pass++)
 		e = pass_again(out, r, q, false);
 	if (!e)
 		e = find_order(out, r, q);

@@ -38,7 +38,7 @@ def case_as_it_was_with_room():
     replays.check_itself(replays.ROUNDED, replays.ROOM)
 
 
-@mt.variants(("expandable_segments:False", 3), (replays.EXPANDABLE, 5))
+@mt.variants(("expandable_segments:False", 3), *((replays.EXPANDABLE, seed) for seed in range(1, 17)))
 def case_graphs(setting, seed):
     replays.check_graphs(setting, seed)
 
