@@ -387,12 +387,6 @@ static char *framework_text(const struct framework *f)
 			     framework_name(f->kind));
 }
 
-static void print_missing(const struct question *q)
-{
-	if (!q->complete)
-		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
-}
-
 static void print_track(const struct selection *v, const struct replay *r, const struct replay_track *t,
 			const struct question *q)
 {
@@ -605,8 +599,8 @@ static int whatif(struct selection *v)
 	if (!e)
 		e = check_changes(&q, &replay, o);
 	q.complete = reader_complete(v->reader) && (!r || reader_complete(r));
-	if (!e && !v->options->json)
-		print_missing(&q);
+	if (!e && !v->options->json && !q.complete)
+		output_fit_line(STYLE_BAD, strdup("INCOMPLETE: what is left is replayed, see memtrace check"));
 	json_t *list = json_array();
 	size_t shown = 0;
 	for (size_t i = 0; i < replay.count && !e; i++) {

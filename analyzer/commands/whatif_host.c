@@ -78,12 +78,6 @@ static int ask(struct asked *a, const char *text, const struct process *p)
 	return e;
 }
 
-static void asked_fini(struct asked *a)
-{
-	for (size_t i = 0; i < a->count; i++)
-		heap_setting_fini(&a->settings[i]);
-}
-
 /* ---- showing ----------------------------------------------------------------------------------------------- */
 
 static char *difference(uint64_t now, uint64_t before)
@@ -115,12 +109,6 @@ static char *trouble(const struct heap_outcome *o)
 	}
 }
 
-static char *time_text(const struct heap_replay *r, const struct heap_outcome *o)
-{
-	return o == &r->own ? strdup("1.00x")
-			    : output_format("%.2fx", r->own.call_ns ? (double)o->call_ns / (double)r->own.call_ns : 0);
-}
-
 static void print_row(struct table *table, const struct heap_replay *r, const char *name, const struct heap_outcome *o)
 {
 	char *why = trouble(o), *peak = NULL, *last = NULL, *time = NULL;
@@ -128,7 +116,8 @@ static void print_row(struct table *table, const struct heap_replay *r, const ch
 	if (!why) {
 		peak = figures ? strdup(BYTES(o->peak)) : difference(o->peak, r->own.peak);
 		last = figures ? strdup(BYTES(o->last)) : difference(o->last, r->own.last);
-		time = time_text(r, o);
+		time = own ? strdup("1.00x")
+			   : output_format("%.2fx", r->own.call_ns ? (double)o->call_ns / (double)r->own.call_ns : 0);
 		why = own ? NULL : difference(o->last, r->own.last);
 	}
 	table_row(table, (const char *[]){ name, peak, last, time, figures || !time ? why : NULL });
@@ -341,7 +330,8 @@ int whatif_host(struct selection *v, const char *setting)
 	else if (!e)
 		print_replay(&replay, &asked);
 	heap_replay_fini(&replay);
-	asked_fini(&asked);
+	for (size_t i = 0; i < asked.count; i++)
+		heap_setting_fini(&asked.settings[i]);
 	samples_close(samples);
 	return e;
 }

@@ -67,18 +67,14 @@ static int put(struct archive *a, const char *from, size_t n)
 	return 0;
 }
 
-static int bad_zstd(const struct archive *a)
-{
-	return error_set(MT_EFORMAT, a->path, ERROR_NO_OFFSET, "can't be decompressed");
-}
-
 static int decompress_some(struct archive *a, ZSTD_DCtx *z, ZSTD_inBuffer *in, char *out, size_t room, size_t *more)
 {
 	int e = 0;
 	do {
 		ZSTD_outBuffer to = { out, room, 0 };
 		*more = ZSTD_decompressStream(z, &to, in);
-		e = ZSTD_isError(*more) ? bad_zstd(a) : put(a, out, to.pos);
+		e = ZSTD_isError(*more) ? error_set(MT_EFORMAT, a->path, ERROR_NO_OFFSET, "can't be decompressed")
+					: put(a, out, to.pos);
 		if (in->pos == in->size && (to.pos < to.size || !*more))
 			break;
 	} while (!e);

@@ -57,19 +57,14 @@ static uint64_t worked_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t predicted(const struct look *l, uint64_t rss)
-{
-	return (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10);
-}
-
 /* All looks together are to take 1/LOOK_SHARE of the time; and as one keeps the process from mapping memory as long as
  * it lasts, long ones are rare. A look that has a reason may come earlier, from an allowance that grows half as fast.
  * */
 static bool is_due(const struct sampler *s, const struct target *t, const struct look *l, uint64_t rss, uint64_t faults,
 		   uint64_t period)
 {
-	uint64_t cost = predicted(l, rss), since = s->now - (l->last_ns ? l->last_ns : t->met_ns),
-		 pause = cost * LOOK_SHARE * s->count;
+	uint64_t cost = (l->ns_per_mib ? l->ns_per_mib : LOOK_NS_PER_MIB) * (rss >> 10),
+		 since = s->now - (l->last_ns ? l->last_ns : t->met_ns), pause = cost * LOOK_SHARE * s->count;
 	/* what a fork shares is copied so, and stays as large */
 	bool touched = (faults - l->faults) * ((uint64_t)sysconf(_SC_PAGESIZE) >> 10) > l->rss / CHANGED;
 	bool changed = l->stale || touched || (rss > l->rss ? rss - l->rss : l->rss - rss) > l->rss / CHANGED;

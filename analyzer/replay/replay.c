@@ -516,12 +516,6 @@ static int take_place(struct track *t, uint64_t addr, uint64_t bytes)
 	return e ? e : add_call(t, CALL_TAKE, addr, bytes);
 }
 
-static int reserve_place(struct track *t, uint64_t addr, uint64_t bytes)
-{
-	int e = add_span(t, addr, bytes);
-	return e ? e : add_call(t, CALL_RESERVE, addr, bytes);
-}
-
 /* A segment of a graph's pool goes back only when the graph is gone. */
 static void forget_graph(struct track *t, uint32_t capture)
 {
@@ -607,8 +601,10 @@ static int note_driver(struct pass *pass, const struct process *p, const struct 
 		return e;
 	switch (s->kind) {
 	case MT_DEVICE_ALLOC:
-		if (x->class == MT_CLASS_RESERVED)
-			return reserve_place(t, s->addr, s->size);
+		if (x->class == MT_CLASS_RESERVED) {
+			e = add_span(t, s->addr, s->size);
+			return e ? e : add_call(t, CALL_RESERVE, s->addr, s->size);
+		}
 		t->unmapped += x->class == MT_CLASS_PHYSICAL ? s->size : 0;
 		return x->class == MT_CLASS_DEVICE ? take_place(t, s->addr, s->size) : 0;
 	case MT_DEVICE_FREE:
@@ -1044,11 +1040,6 @@ static int note_free(struct pass *pass, const struct process *p, uint32_t device
 
 /* ---- a pass ------------------------------------------------------------------------------------------------- */
 
-static bool is_about(const struct mt_event *s)
-{
-	return s->kind >= MT_DEVICE_ALLOC && s->kind <= MT_DEVICE_INFO;
-}
-
 static int note_slot(struct pass *pass, const struct process *p, const struct mt_event *s)
 {
 	const struct mt_ext_device *x = (const struct mt_ext_device *)(s + 1);
@@ -1079,7 +1070,7 @@ static int note_step(struct pass *pass, const struct reader_step *step, bool kee
 	for (size_t i = 0; i < step->count && e >= 0; i++) {
 		const struct mt_event *s = &step->slots[i];
 		pass->out->folded |= s->kind == MT_FOLD;
-		if (!is_about(s))
+		if (s->kind < MT_DEVICE_ALLOC || s->kind > MT_DEVICE_INFO)
 			continue;
 		if (keeping)
 			keep_event(pass->out->kept, step->process, s);

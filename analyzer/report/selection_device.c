@@ -80,11 +80,6 @@ static int scout(const struct selection *v, struct reader **r, struct model **m)
 	return e;
 }
 
-static bool is_wanted(const struct selection *v, const struct model_oom *o, uint32_t device)
-{
-	return (device == MODEL_NO_DEVICE || o->device == device) && (!v->processes || v->processes[o->process]);
-}
-
 static const struct model_oom *find_oom(const struct selection *v, const struct model *m, uint64_t number,
 					uint32_t device)
 {
@@ -92,7 +87,7 @@ static const struct model_oom *find_oom(const struct selection *v, const struct 
 	uint64_t n = 0;
 	for (unsigned i = 0; i < model_ooms(m); i++) {
 		const struct model_oom *o = model_oom(m, i);
-		if (!is_wanted(v, o, device))
+		if ((device != MODEL_NO_DEVICE && o->device != device) || (v->processes && !v->processes[o->process]))
 			continue;
 		last = o;
 		if (++n == number)

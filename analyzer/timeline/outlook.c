@@ -165,15 +165,11 @@ double outlook_lasted_s(const struct step_list *p, const struct growth *g)
 	return p->count ? (double)less(p->steps[p->count - 1].end_ns, began_ns(p, g)) / 1e9 : 0;
 }
 
-static double high_behind(const struct step_track *t, size_t entry)
-{
-	return fmax((double)t->live - (double)step_high(t, entry), 0);
-}
-
 enum outlook outlook_of_track(const struct timeline *c, const struct step_list *p, const struct step_track *t,
 			      struct growth *g)
 {
-	return outlook_of(c, p, t->kind, g, p->count ? high_behind(t, p->count - 1) : 0);
+	double behind = p->count ? fmax((double)t->live - (double)step_high(t, p->count - 1), 0) : 0;
+	return outlook_of(c, p, t->kind, g, behind);
 }
 
 char *outlook_why_no_leak(enum outlook o, double lasted_s)

@@ -83,12 +83,6 @@ struct steps *steps_new(struct loop_finder *r)
 	return s;
 }
 
-static void site_fini(struct site_book *s)
-{
-	free(s->history);
-	lifetimes_free(s->lives);
-}
-
 static void book_free(struct book *b)
 {
 	if (!b)
@@ -98,8 +92,10 @@ static void book_free(struct book *b)
 		free(b->tracks[i].low);
 		free(b->tracks[i].high);
 	}
-	for (size_t i = 0; i < b->site_count; i++)
-		site_fini(&b->sites[i]);
+	for (size_t i = 0; i < b->site_count; i++) {
+		free(b->sites[i].history);
+		lifetimes_free(b->sites[i].lives);
+	}
 	free(b->tracks);
 	free(b->sites);
 	free(b->numbers);
