@@ -2,6 +2,7 @@
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
 #include "analyzer/symbols/builtin_suppressions.h"
+#include "analyzer/util/hash_index.h"
 #include "analyzer/util/vec.h"
 
 #include <uthash.h>
@@ -90,16 +91,16 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 {
 	const struct selection *v = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
-	const struct window_site s = site_windows_site(w, i);
-	const uint32_t stack = stack_of(v, &s);
-	struct stack_key key = { .track = s.track,
+	const struct window_site *s = site_windows_site(w, i);
+	const uint32_t stack = stack_of(v, s);
+	struct stack_key key = { .track = s->track,
 				 .node = i < l->whole ? page_tree_node(l->tree, stack) : small_node(l, stack) };
-	if (site_windows_track(w, s.track)->device != MODEL_NO_DEVICE) {
+	if (site_windows_track(w, s->track)->device != MODEL_NO_DEVICE) {
 		memset(room, 0, site_windows_count(w) * sizeof(*room));
 		site_windows_add(w, i, 1, room);
 		site_windows_sum(w, room);
 	}
-	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
+	key.category = categories_of(v->categories, stack, lifetime_of(l->report, s, room));
 	return stack_at(l, &key);
 }
 
@@ -108,7 +109,7 @@ static int add_site(struct stack_list *l, struct page_stack *stack, size_t i)
 {
 	int e = append_site(stack, (uint32_t)i);
 	if (e == 0) {
-		stack->worth += site_windows_site(l->report->analysis.windows, i).worth;
+		stack->worth += site_windows_site(l->report->analysis.windows, i)->worth;
 		stack->folded = stack->folded || i >= l->whole;
 	}
 	return e;
@@ -120,13 +121,44 @@ struct python_key {
 	uint32_t process, track, node2;
 };
 
-struct python_stack {
-	UT_hash_handle hh;
-	struct python_key key;
-	uint32_t first;
+struct python_stacks {
+	struct python_stack {
+		struct python_key key;
+		uint32_t first; /* site */
+	} *list;
+	size_t count, room;
+	struct hash_index index;
 };
 
 static bool is_small(const struct stack_list *l, size_t i, const struct window_site *s)
+static uint64_t hash_of_key(const struct python_key *k)
+{
+	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track;
+	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
+}
+
+static uint64_t hash_of_python_stack(const void *list, uint32_t number)
+{
+	return hash_of_key(&((const struct python_stack *)list)[number - 1].key);
+}
+
+/* The site itself where there was none before it, or no memory. */
+static uint32_t first_with(struct python_stacks *all, const struct python_key *key, uint32_t site)
+{
+	if ((hash_index_is_full(&all->index, all->count) &&
+	     hash_index_grow(&all->index, all->list, all->count, hash_of_python_stack)) ||
+	    vec_reserve_raw(all->list, all->room, all->count + 1))
+		return site;
+	const uint64_t hash = hash_of_key(key);
+	size_t at = hash_index_home(&all->index, hash);
+	for (uint32_t n; (n = hash_index_candidate(&all->index, hash, &at)); at = hash_index_after(&all->index, at))
+		if (!memcmp(&all->list[n - 1].key, key, sizeof(*key)))
+			return all->list[n - 1].first;
+	all->list[all->count++] = (struct python_stack){ *key, site };
+	hash_index_set(&all->index, at, all->count, hash);
+	return site;
+}
+
 {
 	return i >= l->whole && s->node2 &&
 	       site_windows_track(l->report->analysis.windows, s->track)->device == MODEL_NO_DEVICE;
@@ -135,41 +167,28 @@ static bool is_small(const struct stack_list *l, size_t i, const struct window_s
 /* For each site the one that is asked in its place. NULL when there is no memory. */
 static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 {
-	struct python_stack *all = NULL, *found, *next;
-	uint32_t *firsts = calloc(count + 1, sizeof(*firsts));
-	for (size_t i = 0; firsts && i < count; i++) {
-		const struct window_site s = site_windows_site(l->report->analysis.windows, i);
-		const struct python_key key = { s.process, s.track, s.node2 };
-		firsts[i] = (uint32_t)i;
-		if (!is_small(l, i, &s))
-			continue;
-		HASH_FIND(hh, all, &key, sizeof(key), found);
-		if (found) {
-			firsts[i] = found->first;
-		} else if ((found = calloc(1, sizeof(*found)))) {
-			found->key = key;
-			found->first = (uint32_t)i;
-			HASH_ADD(hh, all, key, sizeof(found->key), found);
-		}
-	}
-	HASH_ITER(hh, all, found, next)
-	{
-		HASH_DEL(all, found);
-		free(found);
+	struct python_stacks all = { 0 };
+	uint32_t *firsts = malloc((count + 1) * sizeof(*firsts));
+	for (uint32_t i = 0; firsts && i < count; i++) {
+		const struct window_site *s = site_windows_site(l->report->analysis.windows, i);
+		const struct python_key key = { s->process, s->track, s->node2 };
+		firsts[i] = is_small(l, i, s) ? first_with(&all, &key, i) : i;
 	}
 	return firsts;
+	free(all.list);
+	hash_index_fini(&all.index);
 }
 
 /* Each file once, rather than one for each stack. */
 static void look_ahead(const struct selection *v, const struct site_windows *w, const uint32_t *firsts, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct window_site s = site_windows_site(w, i);
+		const struct window_site *s = site_windows_site(w, i);
 		if (firsts[i] != i)
 			continue;
-		const struct process *p = reader_process(v->reader, s.process);
-		stacks_prepare(v->stacks, p, s.node);
-		stacks_prepare(v->stacks, p, s.node2);
+		const struct process *p = reader_process(v->reader, s->process);
+		stacks_prepare(v->stacks, p, s->node);
+		stacks_prepare(v->stacks, p, s->node2);
 	}
 	stacks_look_ahead(v->stacks, NULL);
 }
@@ -352,8 +371,8 @@ static int sums_init(struct process_sums *p, const struct report *r)
 	p->largest = calloc(p->tracks + 1ul, sizeof(*p->largest));
 	int e = p->largest && all && worth ? 0 : error_memory();
 	for (size_t i = 0; i < site_windows_sites(w) && p->tracks && e == 0; i++) {
-		const struct window_site s = site_windows_site(w, i);
-		worth[s.track * (size_t)count + s.process] += s.worth;
+		const struct window_site *s = site_windows_site(w, i);
+		worth[s->track * (size_t)count + s->process] += s->worth;
 	}
 	for (unsigned t = 0; t < p->tracks && e == 0; t++)
 		e = pick_largest(p->largest[t], worth + t * (size_t)count, all, count, site_windows_count(w));
@@ -394,15 +413,17 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 	bool estimated = false;
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
-		const struct window_site site = site_windows_site(w, s->sites[i]);
+		const struct window_site *site = site_windows_site(w, s->sites[i]);
 		if (i + AHEAD < s->site_count)
 			site_windows_prefetch(w, s->sites[i + AHEAD]);
-		const bool sampled = reader_process(v->reader, site.process)->stacks == MT_STACKS_SAMPLE;
-		const struct model_site *m = sampled ? model_site(v->model, site.process, site.site) : NULL;
+		if (i + 2 * AHEAD < s->site_count)
+			__builtin_prefetch(site_windows_site(w, s->sites[i + 2 * AHEAD]));
+		const bool sampled = reader_process(v->reader, site->process)->stacks == MT_STACKS_SAMPLE;
+		const struct model_site *m = sampled ? model_site(v->model, site->process, site->site) : NULL;
 		const double weight = m ? owners_weight(v->reader, m) : 1;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
-		struct window_values *of_process = sum_of(p, &site);
+		struct window_values *of_process = sum_of(p, site);
 		if (of_process)
 			site_windows_add(w, s->sites[i], weight, of_process);
 	}
@@ -419,8 +440,8 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
-	const struct window_site first = site_windows_site(w, s->sites[0]);
-	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, &first))));
+	const struct window_site *first = site_windows_site(w, s->sites[0]);
+	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, first))));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
 	if (estimated)
