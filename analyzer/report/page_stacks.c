@@ -27,6 +27,7 @@ struct page_stack {
 struct stack_list {
 	const struct report *report;
 	struct page_tree *tree;
+	const bool *devices; /* on the page, by index */
 	struct page_stack *by_key, **sorted;
 	size_t count;
 	size_t whole; /* so many sites have their whole stacks; others what they were for, or the line */
@@ -130,7 +131,6 @@ struct python_stacks {
 	struct hash_index index;
 };
 
-static bool is_small(const struct stack_list *l, size_t i, const struct window_site *s)
 static uint64_t hash_of_key(const struct python_key *k)
 {
 	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track;
@@ -159,6 +159,7 @@ static uint32_t first_with(struct python_stacks *all, const struct python_key *k
 	return site;
 }
 
+static bool is_small(const struct stack_list *l, size_t i, const struct window_site *s)
 {
 	return i >= l->whole && s->node2 &&
 	       site_windows_track(l->report->analysis.windows, s->track)->device == MODEL_NO_DEVICE;
@@ -174,9 +175,9 @@ static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 		const struct python_key key = { s->process, s->track, s->node2 };
 		firsts[i] = is_small(l, i, s) ? first_with(&all, &key, i) : i;
 	}
-	return firsts;
 	free(all.list);
 	hash_index_fini(&all.index);
+	return firsts;
 }
 
 /* Each file once, rather than one for each stack. */
@@ -476,9 +477,9 @@ static json_t *json_track(const struct selection *v, const struct window_track *
 	return o;
 }
 
-static bool is_shown(const struct selection *v, const struct window_track *t)
+static bool is_shown(const struct stack_list *l, const struct window_track *t)
 {
-	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
+	return l->report->selection->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || l->devices[t->device]);
 }
 
 /* Stacks of which there is no room are in the sums of processes. */
@@ -488,18 +489,19 @@ static void add_stacks(json_t *list, const struct stack_list *l, size_t most, co
 	const struct report *r = l->report;
 	for (size_t i = 0; i < l->count; i++)
 		if (json_array_size(list) < most &&
-		    is_shown(r->selection, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
+		    is_shown(l, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
 			json_array_append_new(list, json_page_stack(r, l->tree, l->sorted[i], p, room));
 		else if (p->tracks)
 			sum_up(r, l->sorted[i], p, room);
 }
 
-static json_t *json_tracks(const struct report *r, const struct process_sums *p)
+static json_t *json_tracks(const struct stack_list *l, const struct process_sums *p)
 {
+	const struct report *r = l->report;
 	const struct site_windows *w = r->analysis.windows;
 	json_t *list = json_array();
 	for (unsigned i = 0; i < site_windows_tracks(w); i++) {
-		const bool shown = is_shown(r->selection, site_windows_track(w, i));
+		const bool shown = is_shown(l, site_windows_track(w, i));
 		json_t *track =
 			shown ? json_track(r->selection, site_windows_track(w, i), site_windows_count(w)) : json_null();
 		if (shown)
@@ -509,11 +511,11 @@ static json_t *json_tracks(const struct report *r, const struct process_sums *p)
 	return list;
 }
 
-int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, const bool *devices, size_t most)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const uint32_t count = site_windows_count(w);
-	struct stack_list l = { .report = r, .tree = tree, .whole = WHOLE * most };
+	struct stack_list l = { .report = r, .tree = tree, .devices = devices, .whole = WHOLE * most };
 	struct process_sums p;
 	json_t *times = json_array(), *stacks = json_array();
 	struct window_values *room = calloc(count + 1ul, sizeof(*room));
@@ -527,7 +529,7 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, 
 	for (uint32_t i = 0; i <= count; i++)
 		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
 	json_object_set_new(o, "times_s", times);
-	json_object_set_new(o, "tracks", e == 0 ? json_tracks(r, &p) : json_array());
+	json_object_set_new(o, "tracks", e == 0 ? json_tracks(&l, &p) : json_array());
 	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));
 	json_object_set_new(o, "stacks", stacks);
 	free(room);

@@ -18,7 +18,7 @@ import golden_traces
 import hostile
 import mt
 import page_checks
-from trace import Trace
+from trace import EXIT_SIGNAL, POOL, Trace
 
 HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
 
@@ -539,6 +539,42 @@ def case_is_bounded():
     mt.equal(peak, trace.host["peak_bytes"])
     mt.between(0.995 * peak, known, peak, "bytes of stacks")
     mt.check(stacks <= 1000, "%d stacks" % stacks)
+
+
+def case_lists_the_processes_that_say_most():
+    """Of 2,050: the largest, and a small one that was killed."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    for k in range(2050):
+        p = made.process(100 + k, ["python", "work.py"], k / 1000)
+        p.malloc(10000 + k, p.stack(("work.py", "<module>", 3)))
+        if k == 7:
+            p.exit = EXIT_SIGNAL, signal.SIGKILL
+    made.save()
+    page_checks.lists_the_largest(mt.Trace(made.path), browser.page(made.path), 2000)
+
+
+def case_shows_the_devices_that_say_most():
+    """Of 20: the one that failed, though it is the smallest, and the largest."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    for k in range(20):
+        p = made.process(100 + k, ["python", "train.py"])
+        device = p.device(k, "GPU-%d" % k, 1 << 30)
+        work = p.stack(("work.py", "<module>", 3))
+        p.at(0.1)
+        p.alloc(device, POOL, (k + 1) << 20, work)
+        if not k:
+            p.fail(device, POOL, 2 << 30, work, allocated=1 << 20, reserved=1 << 20)
+    made.save()
+    trace = mt.Trace(made.path)
+    page = browser.page(trace.path)
+    mt.equal(len(trace.report["devices"]), 20, "devices")
+    shown, tracks, moments, lost = browser.ask(page, """
+        const d = memtrace.data;
+        return [d.report.devices.map(d => d.name), d.tracks.filter(t => t.device).map(t => t.device), d.raw.moments.map(m => [m.name, m.track]), document.querySelector(".left").textContent];""", hash="#tab=lost")
+    largest = ["cuda:0", *("cuda:%d" % k for k in range(5, 20))]
+    mt.equal((sorted(shown), sorted(set(tracks))), (sorted(largest), sorted(largest)), "devices of the page")
+    mt.check(["OOM", "cuda:0 pool"] in moments and all(["Peak", name + " pool"] in moments for name in largest), moments)
+    mt.check("4 devices with the least memory or time are not listed" in lost, lost)
 
 
 mt.main()
