@@ -24,13 +24,22 @@ struct page_stack {
 	bool folded; /* of what lies further in only the sum is told */
 };
 
+/* The node of a stack that is shown whole. */
+struct whole_stack {
+	UT_hash_handle hh;
+	uint32_t stack, node;
+};
+
 struct stack_list {
 	const struct report *report;
 	struct page_tree *tree;
 	const bool *devices; /* on the page, by index */
 	struct page_stack *by_key, **sorted;
 	size_t count;
-	size_t whole; /* so many sites have their whole stacks; others what they were for, or the line */
+	/* So many sites have their whole stacks, and so have those with the same ones, as in forked processes; others
+	 * what they were for, or the line. */
+	size_t whole;
+	struct whole_stack *wholes;
 };
 
 /* ---- sites become stacks ------------------------------------------------------------------------------------- */
@@ -88,14 +97,36 @@ static uint32_t small_node(struct stack_list *l, uint32_t stack)
 	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
 }
 
-static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room)
+static uint32_t whole_node(struct stack_list *l, uint32_t stack)
+{
+	struct whole_stack *found;
+	HASH_FIND(hh, l->wholes, &stack, sizeof(stack), found);
+	return found ? found->node : 0;
+}
+
+static uint32_t add_whole(struct stack_list *l, uint32_t stack)
+{
+	uint32_t node = whole_node(l, stack);
+	struct whole_stack *new = node ? NULL : calloc(1, sizeof(*new));
+	node = node ? node : page_tree_node(l->tree, stack);
+	if (new) {
+		*new = (struct whole_stack){ .stack = stack, .node = node };
+		HASH_ADD(hh, l->wholes, stack, sizeof(new->stack), new);
+	}
+	return node;
+}
+
+/* *whole: all its frames are in it. */
+static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room, bool *whole)
 {
 	const struct selection *v = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
 	const struct window_site *s = site_windows_site(w, i);
 	const uint32_t stack = stack_of(v, s);
-	struct stack_key key = { .track = s->track,
-				 .node = i < l->whole ? page_tree_node(l->tree, stack) : small_node(l, stack) };
+	struct stack_key key = { .track = s->track, .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack) };
+	*whole = i < l->whole || key.node;
+	if (!*whole)
+		key.node = small_node(l, stack);
 	if (site_windows_track(w, s->track)->device != MODEL_NO_DEVICE) {
 		memset(room, 0, site_windows_count(w) * sizeof(*room));
 		site_windows_add(w, i, 1, room);
@@ -106,12 +137,12 @@ static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct w
 }
 
 /* NULL: there was no memory for it. */
-static int add_site(struct stack_list *l, struct page_stack *stack, size_t i)
+static int add_site(struct stack_list *l, struct page_stack *stack, size_t i, bool whole)
 {
 	int e = append_site(stack, (uint32_t)i);
 	if (e == 0) {
 		stack->worth += site_windows_site(l->report->analysis.windows, i)->worth;
-		stack->folded = stack->folded || i >= l->whole;
+		stack->folded = stack->folded || !whole;
 	}
 	return e;
 }
@@ -213,8 +244,9 @@ static int fill(struct stack_list *l)
 	if (e == 0)
 		look_ahead(l->report->selection, w, firsts, count);
 	for (size_t i = 0; i < count && e == 0; i++) {
-		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room) : stacks[firsts[i]];
-		e = add_site(l, stacks[i], i);
+		bool whole = false;
+		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room, &whole) : stacks[firsts[i]];
+		e = add_site(l, stacks[i], i, whole);
 	}
 	free(firsts);
 	free(stacks);
@@ -279,6 +311,12 @@ static void fini(struct stack_list *l)
 		HASH_DEL(l->by_key, s);
 		free(s->sites);
 		free(s);
+	}
+	struct whole_stack *whole, *other;
+	HASH_ITER(hh, l->wholes, whole, other)
+	{
+		HASH_DEL(l->wholes, whole);
+		free(whole);
 	}
 	free(l->sorted);
 }

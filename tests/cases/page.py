@@ -542,15 +542,19 @@ def case_is_bounded():
 
 
 def case_lists_the_processes_that_say_most():
-    """Of 2,050: the largest, and a small one that was killed."""
+    """Of 2,050: the largest, and a small one that was killed. Their 4,100 sites are two stacks, and both are whole."""
     made = Trace(os.path.join(mt.scratch("made"), "t"))
     for k in range(2050):
         p = made.process(100 + k, ["python", "work.py"], k / 1000)
-        p.malloc(10000 + k, p.stack(("work.py", "<module>", 3)))
+        p.malloc(10000 + k, p.stack(("work.py", "<module>", 3), ("work.py", "work", 10)))
+        p.malloc(100, p.stack(("work.py", "<module>", 4), ("work.py", "work", 11)))
         if k == 7:
             p.exit = EXIT_SIGNAL, signal.SIGKILL
     made.save()
-    page_checks.lists_the_largest(mt.Trace(made.path), browser.page(made.path), 2000)
+    page = browser.page(made.path)
+    page_checks.lists_the_largest(mt.Trace(made.path), page, 2000)
+    stacks = browser.ask(page, "return memtrace.data.stacks.map(s => [s.path.map(f => memtrace.data.frames[f][2]), s.sites, s.site >= 0])")
+    mt.equal(sorted(stacks), [[[3, 10], 2050, True], [[4, 11], 2050, True]], "lines of paths, sites, and whether they are known")
 
 
 def case_shows_the_devices_that_say_most():
