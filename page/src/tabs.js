@@ -193,6 +193,16 @@ export function drawHost(data, box) {
 
 // ---- what was lost ----
 
+// Of many devices often the same is said.
+function alike(list) {
+  const found = new Map();
+  for (const v of list) {
+    const key = `${v.kind}\n${v.evidence}`;
+    found.set(key, [v, [...found.get(key)?.[1] ?? [], v.device]]);
+  }
+  return [...found.values()];
+}
+
 export function drawLost(data, box) {
   const l = data.report.losses, r = data.report, raw = data.raw;
   const reasons = list => list?.length ? `because of ${list.join(", ")}` : "";
@@ -214,7 +224,7 @@ export function drawLost(data, box) {
     el("h3", {}, "Not known"),
     unknown.length ? el("ul", {}, unknown.map(u => el("li", {}, u))) : el("p", { class: "dim" }, "No figure that a verdict needs is missing."),
     el("h3", {}, "Ruled out"),
-    r.ruled_out.length ? el("ul", {}, r.ruled_out.map(v => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${v.device}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
+    r.ruled_out.length ? el("ul", {}, alike(r.ruled_out).map(([v, devices]) => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${devices.join(", ")}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
     r.unread_files.length ? [el("h3", {}, "Files without names"), el("ul", {}, r.unread_files.map(f => el("li", {}, el("span", { class: "m" }, f.path), ` ${f.why}`)))] : null,
     el("h3", {}, "What this page leaves out"),
     el("p", {}, `${left ? `${count(left)} stacks with little memory are shown as others. ` : "No stack. "}${raw.tree_full ? "Some call paths are cut off. " : ""}${absent.length ? `${absent.join(" and ")} with the least memory or time are not listed. ` : ""}Moments are exact at the ends of ${count(data.count)} windows of ${seconds((data.times.at(-1) - data.times[0]) / data.count)}, and at failures and peaks.`));

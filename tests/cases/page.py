@@ -493,6 +493,28 @@ def case_times_have_one_form():
         mt.check(times[-1] <= span * 1.001 and max(apart) - min(apart) < span / 1e6, "times up to %s s: %s" % (span, said))
 
 
+@mt.variants(3, 60 << 10, 1000 << 10, 1 << 30, 1717986918, 24 << 30, 5 << 40)
+def case_bytes_have_one_unit(peak):
+    """On the axis, whatever the peak; they are as far apart as they say."""
+    said = browser.ask(generated("leak")[1], """
+        const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+          if (this.textAlign === "right" && x < 70 * devicePixelRatio) said.push(text);
+          return whole.apply(this, arguments);
+        };
+        const t = memtrace.track(), factor = %d / t.peak;
+        t.high = t.high.map(v => v * factor);
+        t.peak *= factor;
+        memtrace.data.raw.series = [];
+        memtrace.set({ by: "site" });
+        while (!said.length) await new Promise(done => setTimeout(done, 20));
+        return said;""" % peak)
+    mt.check(said[0] == "0" and 3 <= len(said) <= 8, said)
+    units, numbers = {text.split()[1] for text in said[1:]}, [0, *(float(text.split()[0]) for text in said[1:])]
+    apart = [b - a for a, b in zip(numbers, numbers[1:])]
+    mt.check(len(units) == 1 and max(apart) - min(apart) < 1e-9 and len({text.partition(".")[2].partition(" ")[0].__len__() for text in said[1:]}) == 1, said)
+
+
 def case_a_brush_does_little():
     """A picture takes two windows of each stack, whatever the range, and no node that can't be seen."""
     code = ("import random\nrandom.seed(1)\nkeep = []\nfs = {}\n"
