@@ -138,12 +138,12 @@ static size_t cut_devices(json_t *report, const struct selection *v, const bool 
 
 void page_lists_cut(json_t *o, json_t *report, const struct selection *v, const bool *shown, size_t most)
 {
-	json_t *device;
-	size_t i, shares = 0;
+	const json_t *list = json_object_get(report, "devices");
+	size_t shares = 0;
 	const size_t devices = cut_devices(report, v, shown);
 	const size_t phases = cut(report, "phases", most, worth_of_phase);
-	json_array_foreach(json_object_get(report, "devices"), i, device) shares +=
-		cut(device, "processes", most, worth_of_share);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		shares += cut(json_array_get(list, i), "processes", most, worth_of_share);
 	json_object_set_new(o, "devices_left_out", json_bytes(devices));
 	json_object_set_new(o, "phases_left_out", json_bytes(phases));
 	json_object_set_new(o, "device_processes_left_out", json_bytes(shares));
