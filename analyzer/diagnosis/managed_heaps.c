@@ -39,21 +39,20 @@ static const struct {
 	{ NULL, "*/libluajit-*" },
 };
 
-static bool is_runtime(const struct frame *f)
+static const void *ask_runtime(void *arg, const struct frame *f)
 {
+	(void)arg;
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
 		if ((runtimes[i].function && f->name && fnmatch(runtimes[i].function, f->name, 0) == 0) ||
 		    (runtimes[i].library && f->library && fnmatch(runtimes[i].library, f->library, 0) == 0))
-			return true;
-	return false;
+			return &runtimes[i];
+	return NULL;
 }
 
 bool managed_heaps_stack(const struct selection *v, uint32_t stack)
 {
-	for (struct stack_walk w = { .next = stack }; stack_step(v->stacks, &w);)
-		if (is_runtime(w.frame))
-			return true;
-	return false;
+	return stacks_ask(v->stacks, stack, MEMO_RUNTIME, PART_NATIVE, ask_runtime, NULL) ||
+	       stacks_ask(v->stacks, stack, MEMO_RUNTIME_PYTHON, PART_PYTHON, ask_runtime, NULL);
 }
 
 /* As far as it is resident: what was never touched is taken for a part of mappings before it is one of the heap. */

@@ -187,8 +187,8 @@ static size_t add_up(const struct timeline *c, const struct selection *v, const 
 	memset(blocks, 0, STEPS_BUCKETS * sizeof(*blocks));
 	for (size_t i = from; i < to; i++) {
 		double weight = owners_weight(v->reader, o->members[i]);
-		size_t n =
-			steps_site(timeline_steps(c), process, o->members[i]->number, weight, t->x, t->bytes, blocks);
+		size_t n = steps_site(timeline_steps(c), process, o->members[i]->number, weight,
+				      i == from ? t->x : NULL, t->bytes, blocks);
 		points = n > points ? n : points;
 	}
 	return points;
@@ -231,6 +231,16 @@ static int by_process(const void *a, const void *b)
 {
 	const struct model_site *const *x = a, *const *y = b;
 	return ((*x)->process > (*y)->process) - ((*x)->process < (*y)->process);
+}
+
+/* Of one process, most often, which is sorted already. */
+static void sort_members(const struct owner *o)
+{
+	for (size_t i = 1; i < o->member_count; i++)
+		if (o->members[i - 1]->process > o->members[i]->process) {
+			qsort(o->members, o->member_count, sizeof(*o->members), by_process);
+			return;
+		}
 }
 
 /* Memory has ended already. */
@@ -490,7 +500,7 @@ void owner_growth_of(struct owner_growth *best, const struct timeline *c, const 
 {
 	struct owner_growth t = { 0 };
 	*best = t;
-	qsort(o->members, o->member_count, sizeof(*o->members), by_process);
+	sort_members(o);
 	for (size_t from = 0, to; from < o->member_count; from = to) {
 		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
 			;

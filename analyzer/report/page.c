@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { MOST_STACKS = 1000, MOST_RECTANGLES = 200000, LEVEL = 6 };
+enum { MOST_STACKS = 1000, MOST_RECTANGLES = 200000, MOST_LISTED = 2000, LEVEL = 6 };
 enum { LINE = 3 * 1024 }; /* bytes that are encoded at once */
 
 /* ---- data ---------------------------------------------------------------------------------------------------- */
@@ -44,35 +44,57 @@ static size_t detail_of(const struct page_content *c)
 	return c->detail ? c->detail : 1;
 }
 
+/* As report --json has it, but for what there is too much of. */
+static int add_report(json_t *o, const struct report *r, const bool *devices, size_t most)
+{
+	size_t left_out;
+	bool *listed = page_processes(r, most, &left_out);
+	struct report some = *r;
+	some.listed = listed;
+	json_t *report = listed ? report_json(&some) : NULL;
+	if (report)
+		page_lists_cut(o, report, r->selection, devices, most);
+	json_object_set_new(o, "report", report);
+	json_object_set_new(o, "processes_left_out", json_bytes(left_out));
+	free(listed);
+	return report ? 0 : error_memory();
+}
+
 /* With 1/part of the detail that was asked for. */
 static json_t *page_data(const struct report *r, const struct page_content *c, size_t part, int *error)
 {
 	json_t *o = json_object();
 	struct page_tree *t = page_tree_new(r->selection);
+	bool *devices = page_devices(r->selection);
 	const size_t detail = detail_of(c);
-	*error = t ? 0 : error_memory();
+	*error = t && devices ? 0 : error_memory();
 	json_object_set_new(o, "version", json_integer(1));
 	json_object_set_new(o, "memtrace", json_string(MEMTRACE_VERSION));
 	json_object_set_new(o, "dirs", json_dirs(r->selection->options));
 	json_object_set_new(o, "without_stacks", json_integer(without_stacks(r->selection)));
-	json_object_set_new(o, "report", report_json(r));
 	if (*error == 0)
-		*error = page_stacks_json(o, r, t, MOST_STACKS * detail / part);
+		*error = add_report(o, r, devices, MOST_LISTED * detail / part);
+	if (*error == 0)
+		*error = page_stacks_json(o, r, t, devices, MOST_STACKS * detail / part);
 	if (*error == 0) {
 		page_maps_json(o, r, t, MOST_RECTANGLES * detail / part);
-		page_series_json(o, r->selection);
-		page_moments_json(o, r);
-		page_growth_json(o, r, t);
+		page_series_json(o, r->selection, devices);
+		page_moments_json(o, r, devices);
+		page_growth_json(o, r, t, devices);
 		page_tree_json(o, t);
 		page_source_json(o, t, c->source);
 		if (c->changes) {
 			json_t *before = json_object();
-			page_series_json(before, c->changes->before);
+			bool *then = page_devices(c->changes->before);
+			if (then)
+				page_series_json(before, c->changes->before, then);
+			free(then);
 			json_object_set_new(o, "before", before);
 			json_object_set(o, "changes", c->changes->changes);
 		}
 	}
 	page_tree_free(t);
+	free(devices);
 	return o;
 }
 

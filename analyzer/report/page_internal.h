@@ -39,10 +39,23 @@ void page_tree_json(json_t *o, const struct page_tree *t);
 /* Calls f for the file and line of each frame that has them. */
 void page_tree_each_line(const struct page_tree *t, void (*f)(void *arg, const char *file, uint32_t line), void *arg);
 
+/* ---- page_lists.c ---- */
+
+/* Which devices are on the page, by index: those that failed, then the largest. Allocated. */
+bool *page_devices(const struct selection *v);
+
+/* Which processes are listed, by id: the page's own, those that did not end well, then the largest. Allocated. */
+bool *page_processes(const struct report *r, size_t most, size_t *left_out);
+
+/* Cuts what report_json() made: devices to those, and lists of phases and of shares of devices to the `most` that say
+ * most. Sets "LIST_left_out": how many are missing. */
+void page_lists_cut(json_t *o, json_t *report, const struct selection *v, const bool *devices, size_t most);
+
 /* ---- page_stacks.c ---- */
 
-/* Sets "windows", "tracks" and "stacks", of which there are at most `most`. 0 or -MT_E*. */
-int page_stacks_json(json_t *o, const struct report *r, struct page_tree *t, size_t most);
+/* Sets "times_s", "tracks", and "stacks", of which there are at most `most`. Tracks that are not on the page are null.
+ * 0 or -MT_E*. */
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices, size_t most);
 
 /* ---- page_map.c ---- */
 
@@ -51,9 +64,10 @@ void page_maps_json(json_t *o, const struct report *r, struct page_tree *t, size
 
 /* ---- page_series.c ---- */
 
-void page_series_json(json_t *o, const struct selection *v); /* "series": memory over time */
-void page_moments_json(json_t *o, const struct report *r);   /* "moments": failures, peaks, the end */
-void page_growth_json(json_t *o, const struct report *r, struct page_tree *t);
+void page_series_json(json_t *o, const struct selection *v, const bool *devices); /* "series": memory over time */
+/* "moments": failures, peaks, the end */
+void page_moments_json(json_t *o, const struct report *r, const bool *devices);
+void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices);
 
 /* ---- page_source.c ---- */
 

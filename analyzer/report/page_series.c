@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_SERIES = 60, MOST_MOMENTS = 40 };
+enum { MOST_SERIES = 60, MOST_MOMENTS = 400 };
 
 /* ---- series -------------------------------------------------------------------------------------------------- */
 
@@ -68,11 +68,11 @@ static void add_samples(json_t *list, const struct selection *v)
 }
 
 /* Of all processes together. */
-void page_series_json(json_t *o, const struct selection *v)
+void page_series_json(json_t *o, const struct selection *v, const bool *devices)
 {
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
-		if (selection_has_device(v, i))
+		if (devices[i])
 			add_device(list, model_device(v->model, i));
 	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
 		for (unsigned i = 0; v->kinds & 1u << kind && i < reader_hosts(v->reader); i++)
@@ -124,7 +124,7 @@ static void add_ooms(json_t *list, const struct report *r, const struct model_de
 	}
 }
 
-void page_moments_json(json_t *o, const struct report *r)
+void page_moments_json(json_t *o, const struct report *r, const bool *devices)
 {
 	static const char *const tracks[] = { [MODEL_HEAP] = "heap", [MODEL_MAP] = "map", [MODEL_PINNED] = "pinned" };
 	const struct selection *v = r->selection;
@@ -132,7 +132,7 @@ void page_moments_json(json_t *o, const struct report *r)
 	char track[64];
 	for (unsigned i = 0; i < model_devices(v->model); i++) {
 		const struct model_device *d = model_device(v->model, i);
-		if (!selection_has_device(v, i))
+		if (!devices[i])
 			continue;
 		add_ooms(list, r, d);
 		snprintf(track, sizeof(track), "%s pool", d->name);
@@ -198,12 +198,12 @@ static void add_growing(json_t *list, const struct report *r, const struct owner
 }
 
 /* Of the largest owners. Those of hosts are the report's. */
-void page_growth_json(json_t *o, const struct report *r, struct page_tree *t)
+void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices)
 {
 	const struct selection *v = r->selection;
 	json_t *list = json_array();
 	for (unsigned i = 0; i < model_devices(v->model); i++)
-		for (int kind = MODEL_DEVICE; selection_has_device(v, i) && kind <= MODEL_POOL; kind++) {
+		for (int kind = MODEL_DEVICE; devices[i] && kind <= MODEL_POOL; kind++) {
 			struct owners *s = NULL;
 			if (selection_device_owners(v, OWNERS_HOST_PEAK, kind, i, &s) == 0)
 				add_growing(list, r, s, kind, model_device(v->model, i)->name, t);

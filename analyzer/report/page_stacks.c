@@ -2,6 +2,7 @@
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
 #include "analyzer/symbols/builtin_suppressions.h"
+#include "analyzer/util/hash_index.h"
 #include "analyzer/util/vec.h"
 
 #include <uthash.h>
@@ -23,12 +24,22 @@ struct page_stack {
 	bool folded; /* of what lies further in only the sum is told */
 };
 
+/* The node of a stack that is shown whole. */
+struct whole_stack {
+	UT_hash_handle hh;
+	uint32_t stack, node;
+};
+
 struct stack_list {
 	const struct report *report;
 	struct page_tree *tree;
+	const bool *devices; /* on the page, by index */
 	struct page_stack *by_key, **sorted;
 	size_t count;
-	size_t whole; /* so many sites have their whole stacks; others what they were for, or the line */
+	/* So many sites have their whole stacks, and so have those with the same ones, as in forked processes; others
+	 * what they were for, or the line. */
+	size_t whole;
+	struct whole_stack *wholes;
 };
 
 /* ---- sites become stacks ------------------------------------------------------------------------------------- */
@@ -86,30 +97,52 @@ static uint32_t small_node(struct stack_list *l, uint32_t stack)
 	return label ? page_tree_label(l->tree, label) : page_tree_alone(l->tree, stack);
 }
 
-static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room)
+static uint32_t whole_node(struct stack_list *l, uint32_t stack)
+{
+	struct whole_stack *found;
+	HASH_FIND(hh, l->wholes, &stack, sizeof(stack), found);
+	return found ? found->node : 0;
+}
+
+static uint32_t add_whole(struct stack_list *l, uint32_t stack)
+{
+	uint32_t node = whole_node(l, stack);
+	struct whole_stack *new = node ? NULL : calloc(1, sizeof(*new));
+	node = node ? node : page_tree_node(l->tree, stack);
+	if (new) {
+		*new = (struct whole_stack){ .stack = stack, .node = node };
+		HASH_ADD(hh, l->wholes, stack, sizeof(new->stack), new);
+	}
+	return node;
+}
+
+/* *whole: all its frames are in it. */
+static struct page_stack *stack_of_site(struct stack_list *l, size_t i, struct window_values *room, bool *whole)
 {
 	const struct selection *v = l->report->selection;
 	const struct site_windows *w = l->report->analysis.windows;
-	const struct window_site s = site_windows_site(w, i);
-	const uint32_t stack = stack_of(v, &s);
-	struct stack_key key = { .track = s.track,
-				 .node = i < l->whole ? page_tree_node(l->tree, stack) : small_node(l, stack) };
-	if (site_windows_track(w, s.track)->device != MODEL_NO_DEVICE) {
+	const struct window_site *s = site_windows_site(w, i);
+	const uint32_t stack = stack_of(v, s);
+	struct stack_key key = { .track = s->track, .node = i < l->whole ? add_whole(l, stack) : whole_node(l, stack) };
+	*whole = i < l->whole || key.node;
+	if (!*whole)
+		key.node = small_node(l, stack);
+	if (site_windows_track(w, s->track)->device != MODEL_NO_DEVICE) {
 		memset(room, 0, site_windows_count(w) * sizeof(*room));
 		site_windows_add(w, i, 1, room);
 		site_windows_sum(w, room);
 	}
-	key.category = categories_of(v->categories, stack, lifetime_of(l->report, &s, room));
+	key.category = categories_of(v->categories, stack, lifetime_of(l->report, s, room));
 	return stack_at(l, &key);
 }
 
 /* NULL: there was no memory for it. */
-static int add_site(struct stack_list *l, struct page_stack *stack, size_t i)
+static int add_site(struct stack_list *l, struct page_stack *stack, size_t i, bool whole)
 {
 	int e = append_site(stack, (uint32_t)i);
 	if (e == 0) {
-		stack->worth += site_windows_site(l->report->analysis.windows, i).worth;
-		stack->folded = stack->folded || i >= l->whole;
+		stack->worth += site_windows_site(l->report->analysis.windows, i)->worth;
+		stack->folded = stack->folded || !whole;
 	}
 	return e;
 }
@@ -120,11 +153,42 @@ struct python_key {
 	uint32_t process, track, node2;
 };
 
-struct python_stack {
-	UT_hash_handle hh;
-	struct python_key key;
-	uint32_t first;
+struct python_stacks {
+	struct python_stack {
+		struct python_key key;
+		uint32_t first; /* site */
+	} *list;
+	size_t count, room;
+	struct hash_index index;
 };
+
+static uint64_t hash_of_key(const struct python_key *k)
+{
+	uint64_t h = ((uint64_t)k->process << 32 ^ k->node2) * 0x9e3779b97f4a7c15u ^ k->track;
+	return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
+}
+
+static uint64_t hash_of_python_stack(const void *list, uint32_t number)
+{
+	return hash_of_key(&((const struct python_stack *)list)[number - 1].key);
+}
+
+/* The site itself where there was none before it, or no memory. */
+static uint32_t first_with(struct python_stacks *all, const struct python_key *key, uint32_t site)
+{
+	if ((hash_index_is_full(&all->index, all->count) &&
+	     hash_index_grow(&all->index, all->list, all->count, hash_of_python_stack)) ||
+	    vec_reserve_raw(all->list, all->room, all->count + 1))
+		return site;
+	const uint64_t hash = hash_of_key(key);
+	size_t at = hash_index_home(&all->index, hash);
+	for (uint32_t n; (n = hash_index_candidate(&all->index, hash, &at)); at = hash_index_after(&all->index, at))
+		if (!memcmp(&all->list[n - 1].key, key, sizeof(*key)))
+			return all->list[n - 1].first;
+	all->list[all->count++] = (struct python_stack){ *key, site };
+	hash_index_set(&all->index, at, all->count, hash);
+	return site;
+}
 
 static bool is_small(const struct stack_list *l, size_t i, const struct window_site *s)
 {
@@ -135,28 +199,15 @@ static bool is_small(const struct stack_list *l, size_t i, const struct window_s
 /* For each site the one that is asked in its place. NULL when there is no memory. */
 static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 {
-	struct python_stack *all = NULL, *found, *next;
-	uint32_t *firsts = calloc(count + 1, sizeof(*firsts));
-	for (size_t i = 0; firsts && i < count; i++) {
-		const struct window_site s = site_windows_site(l->report->analysis.windows, i);
-		const struct python_key key = { s.process, s.track, s.node2 };
-		firsts[i] = (uint32_t)i;
-		if (!is_small(l, i, &s))
-			continue;
-		HASH_FIND(hh, all, &key, sizeof(key), found);
-		if (found) {
-			firsts[i] = found->first;
-		} else if ((found = calloc(1, sizeof(*found)))) {
-			found->key = key;
-			found->first = (uint32_t)i;
-			HASH_ADD(hh, all, key, sizeof(found->key), found);
-		}
+	struct python_stacks all = { 0 };
+	uint32_t *firsts = malloc((count + 1) * sizeof(*firsts));
+	for (uint32_t i = 0; firsts && i < count; i++) {
+		const struct window_site *s = site_windows_site(l->report->analysis.windows, i);
+		const struct python_key key = { s->process, s->track, s->node2 };
+		firsts[i] = is_small(l, i, s) ? first_with(&all, &key, i) : i;
 	}
-	HASH_ITER(hh, all, found, next)
-	{
-		HASH_DEL(all, found);
-		free(found);
-	}
+	free(all.list);
+	hash_index_fini(&all.index);
 	return firsts;
 }
 
@@ -164,12 +215,12 @@ static uint32_t *firsts_of(const struct stack_list *l, size_t count)
 static void look_ahead(const struct selection *v, const struct site_windows *w, const uint32_t *firsts, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct window_site s = site_windows_site(w, i);
+		const struct window_site *s = site_windows_site(w, i);
 		if (firsts[i] != i)
 			continue;
-		const struct process *p = reader_process(v->reader, s.process);
-		stacks_prepare(v->stacks, p, s.node);
-		stacks_prepare(v->stacks, p, s.node2);
+		const struct process *p = reader_process(v->reader, s->process);
+		stacks_prepare(v->stacks, p, s->node);
+		stacks_prepare(v->stacks, p, s->node2);
 	}
 	stacks_look_ahead(v->stacks, NULL);
 }
@@ -193,8 +244,9 @@ static int fill(struct stack_list *l)
 	if (e == 0)
 		look_ahead(l->report->selection, w, firsts, count);
 	for (size_t i = 0; i < count && e == 0; i++) {
-		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room) : stacks[firsts[i]];
-		e = add_site(l, stacks[i], i);
+		bool whole = false;
+		stacks[i] = firsts[i] == i ? stack_of_site(l, i, room, &whole) : stacks[firsts[i]];
+		e = add_site(l, stacks[i], i, whole);
 	}
 	free(firsts);
 	free(stacks);
@@ -259,6 +311,12 @@ static void fini(struct stack_list *l)
 		HASH_DEL(l->by_key, s);
 		free(s->sites);
 		free(s);
+	}
+	struct whole_stack *whole, *other;
+	HASH_ITER(hh, l->wholes, whole, other)
+	{
+		HASH_DEL(l->wholes, whole);
+		free(whole);
 	}
 	free(l->sorted);
 }
@@ -352,8 +410,8 @@ static int sums_init(struct process_sums *p, const struct report *r)
 	p->largest = calloc(p->tracks + 1ul, sizeof(*p->largest));
 	int e = p->largest && all && worth ? 0 : error_memory();
 	for (size_t i = 0; i < site_windows_sites(w) && p->tracks && e == 0; i++) {
-		const struct window_site s = site_windows_site(w, i);
-		worth[s.track * (size_t)count + s.process] += s.worth;
+		const struct window_site *s = site_windows_site(w, i);
+		worth[s->track * (size_t)count + s->process] += s->worth;
 	}
 	for (unsigned t = 0; t < p->tracks && e == 0; t++)
 		e = pick_largest(p->largest[t], worth + t * (size_t)count, all, count, site_windows_count(w));
@@ -394,15 +452,17 @@ static bool sum_up(const struct report *r, const struct page_stack *s, const str
 	bool estimated = false;
 	memset(room, 0, site_windows_count(w) * sizeof(*room));
 	for (size_t i = 0; i < s->site_count; i++) {
-		const struct window_site site = site_windows_site(w, s->sites[i]);
+		const struct window_site *site = site_windows_site(w, s->sites[i]);
 		if (i + AHEAD < s->site_count)
 			site_windows_prefetch(w, s->sites[i + AHEAD]);
-		const bool sampled = reader_process(v->reader, site.process)->stacks == MT_STACKS_SAMPLE;
-		const struct model_site *m = sampled ? model_site(v->model, site.process, site.site) : NULL;
+		if (i + 2 * AHEAD < s->site_count)
+			__builtin_prefetch(site_windows_site(w, s->sites[i + 2 * AHEAD]));
+		const bool sampled = reader_process(v->reader, site->process)->stacks == MT_STACKS_SAMPLE;
+		const struct model_site *m = sampled ? model_site(v->model, site->process, site->site) : NULL;
 		const double weight = m ? owners_weight(v->reader, m) : 1;
 		estimated = estimated || weight != 1;
 		site_windows_add(w, s->sites[i], weight, room);
-		struct window_values *of_process = sum_of(p, &site);
+		struct window_values *of_process = sum_of(p, site);
 		if (of_process)
 			site_windows_add(w, s->sites[i], weight, of_process);
 	}
@@ -419,8 +479,8 @@ static json_t *json_page_stack(const struct report *r, struct page_tree *t, cons
 	json_t *o = json_stack_windows(room, site_windows_count(w));
 	json_object_set_new(o, "track", json_integer(s->key.track));
 	json_object_set_new(o, "node", json_integer(page_tree_use(t, s->key.node)));
-	const struct window_site first = site_windows_site(w, s->sites[0]);
-	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, &first))));
+	const struct window_site *first = site_windows_site(w, s->sites[0]);
+	json_object_set_new(o, "site", json_integer(s->folded ? -2 : page_tree_site(t, stack_of(v, first))));
 	json_object_set_new(o, "category", json_text(category_name(s->key.category)));
 	json_object_set_new(o, "sites", json_bytes(s->site_count));
 	if (estimated)
@@ -455,9 +515,9 @@ static json_t *json_track(const struct selection *v, const struct window_track *
 	return o;
 }
 
-static bool is_shown(const struct selection *v, const struct window_track *t)
+static bool is_shown(const struct stack_list *l, const struct window_track *t)
 {
-	return v->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || selection_has_device(v, t->device));
+	return l->report->selection->kinds & 1u << t->kind && (t->device == MODEL_NO_DEVICE || l->devices[t->device]);
 }
 
 /* Stacks of which there is no room are in the sums of processes. */
@@ -467,18 +527,19 @@ static void add_stacks(json_t *list, const struct stack_list *l, size_t most, co
 	const struct report *r = l->report;
 	for (size_t i = 0; i < l->count; i++)
 		if (json_array_size(list) < most &&
-		    is_shown(r->selection, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
+		    is_shown(l, site_windows_track(r->analysis.windows, l->sorted[i]->key.track)))
 			json_array_append_new(list, json_page_stack(r, l->tree, l->sorted[i], p, room));
 		else if (p->tracks)
 			sum_up(r, l->sorted[i], p, room);
 }
 
-static json_t *json_tracks(const struct report *r, const struct process_sums *p)
+static json_t *json_tracks(const struct stack_list *l, const struct process_sums *p)
 {
+	const struct report *r = l->report;
 	const struct site_windows *w = r->analysis.windows;
 	json_t *list = json_array();
 	for (unsigned i = 0; i < site_windows_tracks(w); i++) {
-		const bool shown = is_shown(r->selection, site_windows_track(w, i));
+		const bool shown = is_shown(l, site_windows_track(w, i));
 		json_t *track =
 			shown ? json_track(r->selection, site_windows_track(w, i), site_windows_count(w)) : json_null();
 		if (shown)
@@ -488,11 +549,11 @@ static json_t *json_tracks(const struct report *r, const struct process_sums *p)
 	return list;
 }
 
-int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, size_t most)
+int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, const bool *devices, size_t most)
 {
 	const struct site_windows *w = r->analysis.windows;
 	const uint32_t count = site_windows_count(w);
-	struct stack_list l = { .report = r, .tree = tree, .whole = WHOLE * most };
+	struct stack_list l = { .report = r, .tree = tree, .devices = devices, .whole = WHOLE * most };
 	struct process_sums p;
 	json_t *times = json_array(), *stacks = json_array();
 	struct window_values *room = calloc(count + 1ul, sizeof(*room));
@@ -506,7 +567,7 @@ int page_stacks_json(json_t *o, const struct report *r, struct page_tree *tree, 
 	for (uint32_t i = 0; i <= count; i++)
 		json_array_append_new(times, json_seconds(site_windows_time(w, i)));
 	json_object_set_new(o, "times_s", times);
-	json_object_set_new(o, "tracks", e == 0 ? json_tracks(r, &p) : json_array());
+	json_object_set_new(o, "tracks", e == 0 ? json_tracks(&l, &p) : json_array());
 	json_object_set_new(o, "stacks_left_out", json_bytes(l.count - json_array_size(stacks)));
 	json_object_set_new(o, "stacks", stacks);
 	free(room);

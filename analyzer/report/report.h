@@ -28,6 +28,7 @@ struct report {
 	struct owners *survivors;                /* of heap that was alive when processes exited by themselves */
 	bool brief;                              /* the summary, without --all: parts print less */
 	struct report_leaks leaks;               /* known only if nothing is wrong */
+	const bool *listed;                      /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
 #define REPORT_MAPS 2 /* how many of the largest mappings are shown */

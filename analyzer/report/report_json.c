@@ -110,7 +110,7 @@ static json_t *json_processes(const struct report *r)
 	const struct selection *v = r->selection;
 	json_t *list = json_array();
 	for (unsigned id = 0; id < reader_processes(v->reader); id++)
-		if (selection_has(v, reader_process(v->reader, id)))
+		if (selection_has(v, reader_process(v->reader, id)) && (!r->listed || r->listed[id]))
 			json_array_append_new(list, json_process(r, model_process(v->model, id)));
 	return list;
 }

@@ -62,6 +62,8 @@ enum stack_memo {
 	MEMO_INNER,
 	MEMO_PYTHON,
 	MEMO_NATIVE,
+	MEMO_RUNTIME,
+	MEMO_RUNTIME_PYTHON,
 	STACK_MEMOS
 };
 typedef const void *stack_ask(void *arg, const struct frame *);

@@ -24,7 +24,8 @@ struct state {
 	uint32_t blocks;
 	uint32_t entry; /* the latest, index + 1; FORGOTTEN */
 	uint32_t node, node2;
-	uint32_t track; /* index + 1; 0 = nothing was seen of it */
+	uint32_t track;  /* index + 1; 0 = nothing was seen of it */
+	uint16_t window; /* of the latest entry */
 };
 
 struct states {
@@ -246,7 +247,7 @@ static struct entry *entry_of(struct site_windows *w, struct state *s)
 {
 	if (s->entry == FORGOTTEN)
 		return NULL;
-	if (s->entry && w->entries[s->entry - 1].window == w->window)
+	if (s->entry && s->window == w->window)
 		return &w->entries[s->entry - 1];
 	if ((w->error = vec_reserve_raw(w->entries, w->entry_room, w->entry_count + 1)) < 0)
 		return NULL;
@@ -257,6 +258,7 @@ static struct entry *entry_of(struct site_windows *w, struct state *s)
 			     .before = s->entry,
 			     .window = (uint16_t)w->window };
 	s->entry = (uint32_t)w->entry_count;
+	s->window = (uint16_t)w->window;
 	return e;
 }
 
@@ -337,11 +339,11 @@ static void count(const struct site_windows *w, uint64_t *allocated, uint64_t *p
 		*passing += (uint64_t)-c->bytes;
 }
 
-/* There will be no more than in the first pass: growing would touch all of it again and again. */
+/* There will be no fewer than have figures behind the first pass. */
 static void make_room(struct site_windows *w, struct states *all, unsigned process)
 {
 	const size_t count = model_process(w->selection->model, process)->site_count;
-	all->list = calloc(count + 1, sizeof(*all->list));
+	all->list = vec_calloc(count + 1, sizeof(*all->list));
 	if (!all->list)
 		w->error = error_memory();
 	else
@@ -622,7 +624,8 @@ static int list_sites(struct site_windows *w)
 	if (e == 0) {
 		count_classes(w, c);
 		w->site_count = place_classes(w, c);
-		w->sites = calloc(w->site_count + 1, sizeof(*w->sites));
+		w->sites = malloc((w->site_count + 1) * sizeof(*w->sites));
+		vec_large(w->sites, (w->site_count + 1) * sizeof(*w->sites));
 		e = w->sites ? 0 : error_memory();
 	}
 	if (e == 0)
@@ -671,9 +674,9 @@ size_t site_windows_sites(const struct site_windows *w)
 	return w->site_count;
 }
 
-struct window_site site_windows_site(const struct site_windows *w, size_t i)
+const struct window_site *site_windows_site(const struct site_windows *w, size_t i)
 {
-	return w->sites[i];
+	return &w->sites[i];
 }
 
 static uint64_t weighed(double weight, uint64_t value)
@@ -681,33 +684,27 @@ static uint64_t weighed(double weight, uint64_t value)
 	return weight == 1 ? value : (uint64_t)((double)value * weight + 0.5);
 }
 
-/* From that window on it is so much more; differences may be negative, and are so modulo 2^64. */
-static void add_from(struct window_values *v, uint32_t window, uint32_t count, struct window_values more, int sign)
-{
-	if (window >= count)
-		return;
-	v[window].live += sign > 0 ? more.live : -more.live;
-	v[window].at_high += sign > 0 ? more.at_high : -more.at_high;
-	v[window].blocks += sign > 0 ? more.blocks : -more.blocks;
-}
-
 /* An entry's live bytes stay as they are up to the next one, and so does what it had when its track had the most, but
- * in its own window. */
+ * in its own window. Differences may be negative, and are so modulo 2^64. */
 static void add_entry(struct window_values *v, const struct entry *e, uint32_t until, uint32_t count, bool own,
 		      double weight)
 {
 	const uint64_t live = weighed(weight, e->live);
 	const uint64_t high = own ? weighed(weight, e->at_high) : live;
-	struct window_values first = { .live = live, .at_high = high, .blocks = weighed(weight, e->blocks) };
-	struct window_values then = { .live = live, .at_high = live, .blocks = first.blocks };
-	if (live || high || first.blocks) {
-		add_from(v, e->window, count, first, 1);
-		add_from(v, e->window + 1, count, first, -1);
-		add_from(v, e->window + 1, count, then, 1);
-		add_from(v, until, count, then, -1);
+	const uint64_t blocks = weighed(weight, e->blocks);
+	struct window_values *at = &v[e->window];
+	at->live += live;
+	at->at_high += high;
+	at->blocks += blocks;
+	at->allocated += weighed(weight, e->allocated);
+	at->passing += weighed(weight, e->passing);
+	if (e->window + 1u < count)
+		at[1].at_high += live - high;
+	if (until < count) {
+		v[until].live -= live;
+		v[until].at_high -= live;
+		v[until].blocks -= blocks;
 	}
-	v[e->window].allocated += weighed(weight, e->allocated);
-	v[e->window].passing += weighed(weight, e->passing);
 }
 
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values)

@@ -68,7 +68,7 @@ const struct window_track *site_windows_track(const struct site_windows *w, unsi
  * SITE_WINDOWS_TAIL of it at the most, are left out. */
 #define SITE_WINDOWS_TAIL 0.001
 size_t site_windows_sites(const struct site_windows *w);
-struct window_site site_windows_site(const struct site_windows *w, size_t i);
+const struct window_site *site_windows_site(const struct site_windows *w, size_t i);
 /* Adds the site's figures times `weight` to those in `values`, one for each window: how they differ from those of the
  * window before, which takes no longer than the site has entries. site_windows_sum() makes figures of that. */
 void site_windows_add(const struct site_windows *w, size_t i, double weight, struct window_values *values);

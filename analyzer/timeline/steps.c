@@ -892,13 +892,21 @@ size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double
 	const struct book *b = process < s->count ? s->books[process] : NULL;
 	if (!b || !b->started || !b->list.count)
 		return 0;
-	uint32_t count = site_bucket(b) + 1;
-	for (uint32_t i = 0; i < count && i < STEPS_BUCKETS; i++) {
-		struct low low = site_low(known_site(b, site), i);
-		if (x)
-			x[i] = bucket_x(b, i);
+	const struct site_book *k = known_site(b, site);
+	const uint32_t count = site_bucket(b) + 1;
+	for (uint32_t i = 0; x && i < count && i < STEPS_BUCKETS; i++)
+		x[i] = bucket_x(b, i);
+	if (k->state == SITE_FRESH && !k->live && !k->blocks) /* as most are */
+		return count;
+	uint32_t i = k->history || k->state == SITE_FRESH ? 0 : k->bucket;
+	for (; k->state != SITE_FRESH && i <= k->bucket && i < STEPS_BUCKETS; i++) {
+		const struct low low = site_low(k, i);
 		bytes[i] += weight * (double)low.bytes;
 		blocks[i] += weight * (double)low.blocks;
+	}
+	for (; i < count && i < STEPS_BUCKETS; i++) {
+		bytes[i] += weight * (double)k->live;
+		blocks[i] += weight * (double)k->blocks;
 	}
 	return count;
 }

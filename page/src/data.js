@@ -46,11 +46,12 @@ function lazily(object, name, make) {
 export function unpack(raw) {
   const n = raw.times_s.length - 1;
   const data = { raw, report: raw.report, times: raw.times_s, count: n, tracks: [], stacks: [], frames: raw.frames, nodes: raw.nodes };
+  const processes = new Map(raw.report.processes.map(p => [p.id, p]));
   raw.tracks.forEach((t, i) => {
     if (!t) return;
     const name = t.device ? (t.kind === "pool" ? `${t.device} pool` : t.device) : t.kind;
     const track = { ...t, index: i, name, title: titleOf(t), peak: Math.max(0, ...t.high), stacks: [], groups: new Map() }, all = t.high.map((v, k) => k);
-    track.processes = t.processes.map(p => ({ ...raw.report.processes.find(r => r.id === p.process), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
+    track.processes = t.processes.filter(p => processes.has(p.process)).map(p => ({ ...processes.get(p.process), high: highs(n, p.at, p.high, kept(n, p.at, p.live)) }));
     for (const key of ["allocated", "passing"]) lazily(track, `${key}Before`, () => sumsBefore(n, all, t[key]));
     data.tracks.push(track);
   });

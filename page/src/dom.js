@@ -1,5 +1,5 @@
 // Elements; text goes in as text, never as markup.
-import { shown } from "./format.js";
+import { shown, count } from "./format.js";
 
 export function el(name, properties = {}, ...children) {
   const node = document.createElement(name);
@@ -38,8 +38,9 @@ export function css(name) {
 
 export function forgetColours() { variables.clear(); }
 
-// A table that sorts by the column that is clicked: rows are arrays of {text, value, title, number} or plain values.
-export function table(columns, rows, { sort = -1, falling = true, onrow, limit = 500, label } = {}) {
+// A table that sorts by the column that is clicked: rows are arrays of {text, value, title, number} or plain values. So
+// many rows are LEFT, which the page does not have.
+export function table(columns, rows, { sort = -1, falling = true, onrow, limit = 500, label, left = 0 } = {}) {
   let by = sort, down = falling;
   const head = el("tr"), body = el("tbody"), note = el("caption");
   const value = cell => cell && typeof cell === "object" && !(cell instanceof Node) ? cell.value : cell;
@@ -64,7 +65,8 @@ export function table(columns, rows, { sort = -1, falling = true, onrow, limit =
       }
       return tr;
     }));
-    note.textContent = list.length > limit ? `${limit} of ${list.length} rows` : "";
+    const shown = Math.min(limit, list.length);
+    note.textContent = shown < list.length + left ? `${count(shown)} of ${count(list.length + left)} rows${left ? `; the page has the ${count(list.length)} that say most` : ""}` : "";
   }
   draw();
   return el("table", { "aria-label": label ?? "" }, note, el("thead", {}, head), body);

@@ -17,7 +17,7 @@ export function count(n) {
 
 export function seconds(s) {
   if (s === null || s === undefined) return "not known";
-  if (s < 60) return `${s.toFixed(s < 1 ? 3 : s < 10 ? 2 : 1)} s`;
+  if (s < 100) return `${s.toFixed(s < 1 ? 3 : s < 10 ? 2 : 1)} s`;
   const whole = Math.floor(s), two = n => String(n).padStart(2, "0");
   return `${two(Math.floor(whole / 3600))}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
 }

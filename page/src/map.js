@@ -120,7 +120,7 @@ function side(data, map) {
   return [
     el("h2", {}, "Largest hole"),
     el("p", { class: "big" }, bytes(map.hole)),
-    fits ? el("p", {}, `Asked were ${bytes(map.requested)}. In segments that may serve it (of its stream, for its size) ${fits}: the largest has ${bytes(map.usable_hole)}.`) : null,
+    fits ? el("p", {}, `${bytes(map.requested)} were asked for. In segments that may serve it (of its stream, for its size) ${fits}: the largest has ${bytes(map.usable_hole)}.`) : null,
     facts([
       ["reserved", bytes(map.reserved), `in ${count(map.segment_count)} segments`],
       ["in blocks", bytes(map.allocated), percent(map.allocated, map.reserved)],

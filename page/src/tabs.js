@@ -147,8 +147,9 @@ export function drawProcesses(data, box) {
   const columns = [...ranked ? [{ name: "rank", number: true }] : [], { name: "pid", number: true }, { name: "program", code: true }, { name: "start", number: true }, { name: "end", number: true }, { name: "ended with" }, { name: "heap peak", number: true }, { name: "mapped peak", number: true }, { name: "pinned peak", number: true }, { name: "resident at most", number: true }, { name: "heap at end", number: true }, { name: "allocations", number: true }, { name: "threads", number: true }, { name: "command", code: true }];
   const rows = data.report.processes.map(p => [...ranked ? [cell(p.rank, p.rank ?? "")] : [], p.pid, cut(p.name, 30), cell(p.start_s, seconds(p.start_s)), cell(p.end_s, seconds(p.end_s)), p.state === "running" ? "runs" : `${exit(p.exit)}${p.exit.oom_killed !== "no" && p.exit.oom_killed ? `, killed by the kernel: ${p.exit.oom_killed}` : ""}`, size(p.host.peak_bytes), size(p.map.peak_bytes), size(p.pinned.peak_bytes), size(p.rss_peak_bytes), size(p.host.live_bytes), number(p.host.allocations), number(p.threads), { value: p.command.join(" "), text: el("span", { class: "one" }, p.command.map((w, i) => i < 2 ? base(w) : w).join(" ")), title: p.command.join(" ") }]);
   const shares = devices.flatMap(d => d.processes.map(p => [d.name, p.pid, cut(p.name, 30), size(p.bytes), p.traced ? "yes" : "no", size(p.pool_allocated), size(p.pool_free), size(p.other)]));
-  fill(box, table(columns, rows, { label: "Processes" }),
-    shares.length ? [el("h3", {}, "On devices, at the failure or the peak"), table([{ name: "device" }, { name: "pid", number: true }, { name: "program", code: true }, { name: "memory", number: true }, { name: "traced" }, { name: "in pool's blocks", number: true }, { name: "pool, unused", number: true }, { name: "outside the pool", number: true }], shares, { label: "Processes on devices" })] : null);
+  const left = data.raw.processes_left_out, many = rows.length + left > 500;
+  fill(box, table(columns, rows, { label: "Processes", left, sort: many ? columns.findIndex(c => c.name === "heap peak") : -1 }),
+    shares.length ? [el("h3", {}, "On devices, at the failure or the peak"), table([{ name: "device" }, { name: "pid", number: true }, { name: "program", code: true }, { name: "memory", number: true }, { name: "traced" }, { name: "in pool's blocks", number: true }, { name: "pool, unused", number: true }, { name: "outside the pool", number: true }], shares, { label: "Processes on devices", left: data.raw.device_processes_left_out })] : null);
 }
 
 // ---- ledgers ----
@@ -192,10 +193,21 @@ export function drawHost(data, box) {
 
 // ---- what was lost ----
 
+// Of many devices often the same is said.
+function alike(list) {
+  const found = new Map();
+  for (const v of list) {
+    const key = `${v.kind}\n${v.evidence}`;
+    found.set(key, [v, [...found.get(key)?.[1] ?? [], v.device]]);
+  }
+  return [...found.values()];
+}
+
 export function drawLost(data, box) {
   const l = data.report.losses, r = data.report, raw = data.raw;
   const reasons = list => list?.length ? `because of ${list.join(", ")}` : "";
   const left = raw.stacks_left_out, n = raw.without_stacks;
+  const absent = ["devices", "processes", "phases"].map(k => [k, raw[`${k}_left_out`]]).filter(([, n]) => n).map(([k, n]) => `${count(n)} ${n === 1 ? { devices: "device", processes: "process", phases: "phase" }[k] : k}`);
   const unknown = [...r.unknown, ...n ? [`who allocated on the heap: ${n === 1 ? "a process was" : `${count(n)} processes were`} recorded without stacks`] : []];
   fill(box,
     el("h3", {}, r.complete ? "Nothing was lost while recording." : "The trace is incomplete."),
@@ -212,10 +224,10 @@ export function drawLost(data, box) {
     el("h3", {}, "Not known"),
     unknown.length ? el("ul", {}, unknown.map(u => el("li", {}, u))) : el("p", { class: "dim" }, "No figure that a verdict needs is missing."),
     el("h3", {}, "Ruled out"),
-    r.ruled_out.length ? el("ul", {}, r.ruled_out.map(v => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${v.device}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
+    r.ruled_out.length ? el("ul", {}, alike(r.ruled_out).map(([v, devices]) => el("li", {}, el("b", {}, `no ${v.kind.replaceAll("_", " ")} (${devices.join(", ")}) `), v.evidence))) : el("p", { class: "dim" }, "Nothing was in question."),
     r.unread_files.length ? [el("h3", {}, "Files without names"), el("ul", {}, r.unread_files.map(f => el("li", {}, el("span", { class: "m" }, f.path), ` ${f.why}`)))] : null,
     el("h3", {}, "What this page leaves out"),
-    el("p", {}, `${left ? `${count(left)} stacks with little memory are shown as others. ` : "No stack. "}${raw.tree_full ? "Some call paths are cut off. " : ""}Moments are exact at the ends of ${count(data.count)} windows of ${seconds((data.times.at(-1) - data.times[0]) / data.count)}, and at failures and peaks.`));
+    el("p", {}, `${left ? `${count(left)} stacks with little memory are shown as others. ` : "No stack. "}${raw.tree_full ? "Some call paths are cut off. " : ""}${absent.length ? `${absent.join(" and ")} with the least memory or time are not listed. ` : ""}Moments are exact at the ends of ${count(data.count)} windows of ${seconds((data.times.at(-1) - data.times[0]) / data.count)}, and at failures and peaks.`));
 }
 
 // ---- what changed from another trace ----

@@ -111,6 +111,7 @@ function paintStack(u, data, ctx) {
 function text(ctx, words, x, y, colour, align = "left", back = null) {
   ctx.font = `${11 * devicePixelRatio}px ${css("--sans")}`;
   ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic"; // uPlot leaves its own
   const w = ctx.measureText(words).width, left = align === "right" ? x - w : align === "center" ? x - w / 2 : x;
   if (back) {
     ctx.fillStyle = back;
@@ -254,7 +255,7 @@ function make(data, track, box) {
     scales: { x: { time: false, range: () => view ?? [data.times[0], data.times.at(-1)] }, y: { range: [0, top] } },
     axes: [
       { stroke: css("--dim"), space: 64, grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, font: `11px ${css("--sans")}`, size: 26, values: (u, v) => v.map(t => axisTime(t, v)) },
-      { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: LEFT, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => x ? bytes(x).replace(".00", "").replace(".0", "") : "0") },
+      { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--sans")}`, size: LEFT, gap: 4, splits: () => { const s = nice(top), out = []; for (let v = 0; v <= top; v += s) out.push(v); return out; }, values: (u, v) => v.map(x => axisBytes(x, v)) },
     ],
     series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: {
@@ -286,6 +287,13 @@ function make(data, track, box) {
 
 // All labels have one form, and are as exact as their distance: seconds, or where they are many and whole, minutes or
 // hours too; in what is over at once, milliseconds or microseconds.
+// In one unit, that of the highest one.
+function axisBytes(v, all) {
+  const power = Math.max(0, Math.floor(Math.log2(all.at(-1) || 1) / 10)), step = (all[1] ?? 0) / 1024 ** power;
+  const digits = [0, 1, 2].find(n => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 2;
+  return v ? `${(v / 1024 ** power).toFixed(digits)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][power]}` : "0";
+}
+
 function axisTime(t, all) {
   const step = all.length > 1 ? all[1] - all[0] : 1, last = all.at(-1), two = n => String(n).padStart(2, "0");
   const [unit, name] = step >= 0.001 || last >= 1 ? [1, "s"] : step >= 0.000001 ? [1000, "ms"] : [1000000, "\u00b5s"];

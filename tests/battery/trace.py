@@ -178,7 +178,7 @@ class Process:
         out, used, chunk = [], 0, bytearray()
         def flush():
             head = struct.pack("<IIQIIQQQQQ", 0x4B43544D, 0, len(out), used, 0, 0, 0, 0, 0, 0)
-            out.append((head + chunk).ljust(262144, b"\0"))
+            out.append(head + chunk)
         for event, ext in self.slots:
             need = 2 if ext else 1
             if used + need > SLOTS:
@@ -199,17 +199,21 @@ class Process:
             ticks(self.start), REAL + ticks(self.start) - START, self.pid, 0, 0, 0, 0, 0, 512, 0, self.exit[0], self.exit[1],
             ticks(end) if self.exit[0] else 0, ticks(end), ticks(end), len(self.log), len(self.nodes), len(chunks), 1, 1,
             0, 0, 0, 0, 0, 0)
-        states = bytes([2] * (len(chunks) - 1) + [1]).ljust(65536, b"\0")
-        head = info.ljust(4096, b"\0") + states
-        log = bytes(self.log).ljust((len(self.log) + 0xFFFF) // 0x10000 * 0x10000, b"\0")
+        states = bytes([2] * (len(chunks) - 1) + [1])
         base = os.path.join(path, f"{self.pid}-0")
         with open(base + ".info", "wb") as f:
-            f.write(head.ljust(0x20000, b"\0") + log)
+            f.write(info.ljust(4096, b"\0") + states)
+            f.seek(0x20000)
+            f.write(self.log)
+            f.truncate(0x20000 + (len(self.log) + 0xFFFF) // 0x10000 * 0x10000)
         with open(base + ".nodes", "wb") as f:
-            data = b"".join(struct.pack("<QII", *n) for n in self.nodes)
-            f.write(data.ljust((len(self.nodes) // 4096 + 1) * 4096 * 16, b"\0"))
+            f.write(b"".join(struct.pack("<QII", *n) for n in self.nodes))
+            f.truncate((len(self.nodes) // 4096 + 1) * 4096 * 16)
         with open(base + ".ring", "wb") as f:
-            f.write(b"".join(chunks))
+            for i, chunk in enumerate(chunks):
+                f.seek(262144 * i)
+                f.write(chunk)
+            f.truncate(262144 * len(chunks))
 
 
 # ---- samples

@@ -18,7 +18,7 @@ import golden_traces
 import hostile
 import mt
 import page_checks
-from trace import Trace
+from trace import EXIT_SIGNAL, POOL, Trace
 
 HURT = "</script><img src=x onerror=window.hurt=1><script>window.hurt=1</script>"
 
@@ -493,6 +493,28 @@ def case_times_have_one_form():
         mt.check(times[-1] <= span * 1.001 and max(apart) - min(apart) < span / 1e6, "times up to %s s: %s" % (span, said))
 
 
+@mt.variants(3, 60 << 10, 1000 << 10, 1 << 30, 1717986918, 24 << 30, 5 << 40)
+def case_bytes_have_one_unit(peak):
+    """On the axis, whatever the peak; they are as far apart as they say."""
+    said = browser.ask(generated("leak")[1], """
+        const said = [], whole = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+          if (this.textAlign === "right" && x < 70 * devicePixelRatio) said.push(text);
+          return whole.apply(this, arguments);
+        };
+        const t = memtrace.track(), factor = %d / t.peak;
+        t.high = t.high.map(v => v * factor);
+        t.peak *= factor;
+        memtrace.data.raw.series = [];
+        memtrace.set({ by: "site" });
+        while (!said.length) await new Promise(done => setTimeout(done, 20));
+        return said;""" % peak)
+    mt.check(said[0] == "0" and 3 <= len(said) <= 8, said)
+    units, numbers = {text.split()[1] for text in said[1:]}, [0, *(float(text.split()[0]) for text in said[1:])]
+    apart = [b - a for a, b in zip(numbers, numbers[1:])]
+    mt.check(len(units) == 1 and max(apart) - min(apart) < 1e-9 and len({text.partition(".")[2].partition(" ")[0].__len__() for text in said[1:]}) == 1, said)
+
+
 def case_a_brush_does_little():
     """A picture takes two windows of each stack, whatever the range, and no node that can't be seen."""
     code = ("import random\nrandom.seed(1)\nkeep = []\nfs = {}\n"
@@ -539,6 +561,46 @@ def case_is_bounded():
     mt.equal(peak, trace.host["peak_bytes"])
     mt.between(0.995 * peak, known, peak, "bytes of stacks")
     mt.check(stacks <= 1000, "%d stacks" % stacks)
+
+
+def case_lists_the_processes_that_say_most():
+    """Of 2,050: the largest, and a small one that was killed. Their 4,100 sites are two stacks, and both are whole."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    for k in range(2050):
+        p = made.process(100 + k, ["python", "work.py"], k / 1000)
+        p.malloc(10000 + k, p.stack(("work.py", "<module>", 3), ("work.py", "work", 10)))
+        p.malloc(100, p.stack(("work.py", "<module>", 4), ("work.py", "work", 11)))
+        if k == 7:
+            p.exit = EXIT_SIGNAL, signal.SIGKILL
+    made.save()
+    page = browser.page(made.path)
+    page_checks.lists_the_largest(mt.Trace(made.path), page, 2000)
+    stacks = browser.ask(page, "return memtrace.data.stacks.map(s => [s.path.map(f => memtrace.data.frames[f][2]), s.sites, s.site >= 0])")
+    mt.equal(sorted(stacks), [[[3, 10], 2050, True], [[4, 11], 2050, True]], "lines of paths, sites, and whether they are known")
+
+
+def case_shows_the_devices_that_say_most():
+    """Of 20: the one that failed, though it is the smallest, and the largest."""
+    made = Trace(os.path.join(mt.scratch("made"), "t"))
+    for k in range(20):
+        p = made.process(100 + k, ["python", "train.py"])
+        device = p.device(k, "GPU-%d" % k, 1 << 30)
+        work = p.stack(("work.py", "<module>", 3))
+        p.at(0.1)
+        p.alloc(device, POOL, (k + 1) << 20, work)
+        if not k:
+            p.fail(device, POOL, 2 << 30, work, allocated=1 << 20, reserved=1 << 20)
+    made.save()
+    trace = mt.Trace(made.path)
+    page = browser.page(trace.path)
+    mt.equal(len(trace.report["devices"]), 20, "devices")
+    shown, tracks, moments, lost = browser.ask(page, """
+        const d = memtrace.data;
+        return [d.report.devices.map(d => d.name), d.tracks.filter(t => t.device).map(t => t.device), d.raw.moments.map(m => [m.name, m.track]), document.querySelector(".left").textContent];""", hash="#tab=lost")
+    largest = ["cuda:0", *("cuda:%d" % k for k in range(5, 20))]
+    mt.equal((sorted(shown), sorted(set(tracks))), (sorted(largest), sorted(largest)), "devices of the page")
+    mt.check(["OOM", "cuda:0 pool"] in moments and all(["Peak", name + " pool"] in moments for name in largest), moments)
+    mt.check("4 devices with the least memory or time are not listed" in lost, lost)
 
 
 mt.main()

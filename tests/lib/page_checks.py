@@ -128,6 +128,35 @@ def nothing_is_cut(page, tab, width=1280, height=720, **more):
     mt.equal((cut, over), ([], []), "cut texts and overlaps in the tab %s, %d wide" % (tab, width))
 
 
+def lists_the_largest(trace, page, most):
+    """Of more processes than a page lists MOST: who did not end well, the first, and those with the largest peaks; the table begins with the
+    largest, and says how many there are."""
+    all_ = trace.json("report")["processes"]
+    mt.check(len(all_) > most, "only %d processes" % len(all_))
+    peak = lambda p: sum(p[kind]["peak_bytes"] for kind in ("host", "map", "pinned"))
+    failed = {p["id"] for p in all_ if p["exit"]["kind"] == "signal" or p["exit"]["code"] or p["exit"]["oom_killed"] != "no"}
+    listed, caption, rows, lost = browser.ask(page, """
+        const drawn = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)));
+        memtrace.set({ tab: "processes" });
+        await drawn();
+        const table = document.querySelector("table[aria-label=Processes]"), heap = [...table.querySelectorAll("th")].findIndex(th => th.textContent.startsWith("heap peak"));
+        const found = [memtrace.data.report.processes, table.caption.textContent, [...table.querySelectorAll("tbody tr")].map(tr => tr.children[heap].textContent)];
+        memtrace.set({ tab: "lost" });
+        await drawn();
+        return [...found, document.querySelector(".left").textContent];""")
+    ids = {p["id"] for p in listed}
+    mt.equal(len(ids), most, "processes of the page")
+    by_id = {p["id"]: p for p in all_}
+    mt.equal([(p["id"], key) for p in listed for key in p if p[key] != by_id[p["id"]][key]][:5], [], "figures that are not the report's")
+    mt.check(failed <= ids, "who did not end well, and is not listed: %s" % (failed - ids))
+    least = min(peak(p) for p in listed if p["id"] not in failed)
+    mt.equal([p["id"] for p in all_ if p["id"] not in ids and peak(p) > least][:5], [], "processes that are larger than one that is listed")
+    mt.equal(caption, "500 of {:,} rows; the page has the {:,} that say most".format(len(all_), most), "what the table says of itself")
+    largest = max(p["host"]["peak_bytes"] for p in listed)
+    mt.check(len(rows) == 500 and rows[0].startswith(str(largest)[:3] if largest < 1024 else "%.1f" % (largest / 1024)), "the first of %d rows is %s, the largest has %d" % (len(rows), rows[:1], largest))
+    mt.check("{:,} processes ".format(len(all_) - most) in lost and "are not listed" in lost, lost)
+
+
 def opens(path, *options):
     """Whether memtrace makes a page of the trace. Each of its tabs is drawn, and no name in it does anything, or hides."""
     page = os.path.join(mt.scratch("page"), "page.html")

@@ -112,6 +112,26 @@ def case_64_processes_are_listed():
     mt.equal(browser.ask(page, "return memtrace.data.tracks.find(t => t.kind === 'heap').peak"), trace.report["host"]["peak_bytes"], "all at once")
 
 
+# 10,000 ranks, of which each is a program of its own that a shell starts.
+RANKS = "for ((i=0;i<10000;i++)); do RANK=$i LOCAL_RANK=$((i%8)) WORLD_SIZE=10000 /bin/true & ((i%40==39)) && wait; done; wait"
+
+
+@mt.variants(("20000_processes", mt.program("children"), "20000", "50", "40"), ("10000_ranks", "/bin/bash", "-c", RANKS))
+def case_many(name, *command):
+    """More than a page lists: it is as small and as quick, and says who is missing."""
+    trace = mt.shimmed(command, env={"MEMTRACE_LIMIT": "16G"}, timeout=1200).trace.settle(1800)
+    page = browser.page(trace.path)
+    took = browser.costs(page)
+    print("# %s: %d processes, %d bytes, %s" % (name, len(trace.report["processes"]), os.path.getsize(page), {key: round(value) for key, value in took.items()}))
+    mt.between(1, os.path.getsize(page), MOST, "bytes")
+    mt.between(0, took["load_cpu_ms"], 1000, "milliseconds until it is drawn")
+    mt.between(0, took["cpu_ms"], 50, "milliseconds from a brush to the picture")
+    page_checks.lists_the_largest(trace, page, 2000)
+    os.makedirs(PICTURES, exist_ok=True)
+    for theme in ("light", "dark"):
+        page_checks.nothing_is_cut(page, "processes", theme=theme, shot=os.path.join(PICTURES, "%s-processes-1280-%s.png" % (name, theme)))
+
+
 def case_mutants_open():
     """Damaged traces, read with --force, whatever was done to them."""
     whole = 0

@@ -211,8 +211,7 @@ static void check_all(void)
 	CHECK_EQ(site_windows_track(w.windows, 0)->kind, MODEL_HEAP);
 	same(site_windows_track(w.windows, 0)->windows, truth[ALL]);
 	for (size_t i = 0; i < site_windows_sites(w.windows); i++) {
-		const struct window_site s = site_windows_site(w.windows, i);
-		unsigned place = place_of(&s);
+		unsigned place = place_of(site_windows_site(w.windows, i));
 		CHECK(!seen[place]);
 		seen[place] = true;
 		values_of(i, 1, found);
@@ -340,13 +339,13 @@ TEST(the_smallest_are_left_out)
 	finish(0, NULL, 0);
 	run(0);
 	CHECK_EQ(site_windows_sites(w.windows), 2);
-	const struct window_site first = site_windows_site(w.windows, 0), second = site_windows_site(w.windows, 1);
-	CHECK_EQ(place_of(&first), 0);
-	CHECK_EQ(place_of(&second), 3);
-	CHECK_EQ(first.most, 64 * MIB);
-	CHECK_EQ(second.most, 32000);
-	CHECK_EQ(second.allocated, 32000000);
-	CHECK(first.worth > 0.99 && second.worth > 0.3 && second.worth < 0.34);
+	const struct window_site *first = site_windows_site(w.windows, 0), *second = site_windows_site(w.windows, 1);
+	CHECK_EQ(place_of(first), 0);
+	CHECK_EQ(place_of(second), 3);
+	CHECK_EQ(first->most, 64 * MIB);
+	CHECK_EQ(second->most, 32000);
+	CHECK_EQ(second->allocated, 32000000);
+	CHECK(first->worth > 0.99 && second->worth > 0.3 && second->worth < 0.34);
 	CHECK_EQ(site_windows_track(w.windows, 0)->windows[site_windows_count(w.windows) - 1].live, 64 * MIB + 40000);
 	end();
 }
@@ -376,9 +375,9 @@ TEST(entries_are_bounded)
 	CHECK_EQ(t->windows[site_windows_count(w.windows) - 1].live, live);
 	CHECK(site_windows_sites(w.windows) >= LARGE && site_windows_sites(w.windows) < MANY / 3);
 	for (size_t i = 0; i < LARGE; i++) {
-		const struct window_site s = site_windows_site(w.windows, i);
-		CHECK_EQ((s.node - w.nodes[0][0]) % (MANY / LARGE), 0);
-		CHECK_EQ(s.most, 4096 * SITE_WINDOWS);
+		const struct window_site *s = site_windows_site(w.windows, i);
+		CHECK_EQ((s->node - w.nodes[0][0]) % (MANY / LARGE), 0);
+		CHECK_EQ(s->most, 4096 * SITE_WINDOWS);
 		values_of(i, 1, found);
 		for (uint32_t n = 0; n < site_windows_count(w.windows); n++) {
 			/* all of them come within its first microseconds */
