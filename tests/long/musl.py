@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Under musl, Alpine's C library: files of cases with programs that are made for it, recorded and read by a program that is linked with it,
-and a machine that has nothing but musl."""
+"""Under musl, Alpine's C library: files of cases with programs that are made for it, a program that is linked with it, and a machine that has
+nothing but musl."""
 # timeout: 1800
 import os
 import re
@@ -33,13 +33,12 @@ def linked(target):
 
 
 def build_folder():
-    """The build's, with the program and programs of musl where they can be made."""
+    """The build's, with programs of musl where they can be made."""
     folder = mt.scratch("build")
     musl.loader()
     for name in os.listdir(mt.BUILD):
-        if name not in ("tests", "memtrace"):
+        if name != "tests":
             os.symlink(os.path.join(mt.BUILD, name), os.path.join(folder, name))
-    shutil.copy(os.path.join(linked("musl"), "memtrace"), folder)
     programs = os.path.join(folder, "tests/programs")
     shutil.copytree(os.path.join(mt.BUILD, "tests"), os.path.join(folder, "tests"), symlinks=True)
     made = [name for name, _, ending in (n.partition(".") for n in os.listdir(os.path.join(mt.TOP, "tests/programs"))) if ending == "c" and musl.build(name, programs)]
