@@ -17,6 +17,7 @@
 #   make deb          build/deb/memtrace_VERSION_MACHINE.deb
 #   make dist         build/memtrace-VERSION.tar.gz, the source of the commit that is checked out
 #   make static       build/static/memtrace and libmemtrace.so, for Linux without glibc (Alpine)
+#   make musl         the same as build/musl, the program linked with musl and libraries built for it
 #   make clean        removes what was built; distclean also the Python environments (gigabytes)
 #   make help         this text
 #
@@ -101,6 +102,15 @@ $(B)/static/memtrace: $(ANALYZER)
 $(B)/static/libmemtrace.so: $(B)/libmemtrace.so
 	@mkdir -p $(@D)
 	$(SAY)cp $< $@
+
+# The program with musl for glibc, too: smaller, and of one C library with the programs there. scripts/musl-libraries builds what it is linked with.
+MUSL_CC = musl-gcc -isystem build/musl/root/include -idirafter /usr/include -idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
+musl: $(B)/libmemtrace.so
+	@[ -e build/musl/root/.complete ] || { echo 'memtrace: make setup-musl builds the libraries' >&2; exit 1; }
+	@$(MAKE) --no-print-directory B=$(B)/musl CC='$(MUSL_CC)' CFLAGS='-O2 -g0' LDFLAGS='-static -Wl,-s' \
+		LIBS='$(foreach lib,dw elf jansson zstd z iberty,build/musl/root/lib/lib$(lib).a)' $(B)/musl/memtrace
+	@cp $(B)/libmemtrace.so $(B)/musl/
+setup-musl: ; $(SETUP) musl
 
 # What no header declares is static.
 $(ANALYZER): WARN += -Wmissing-prototypes
@@ -208,8 +218,8 @@ asan-tests: $(B)/memtrace $(UNITS)
 RUN = B=$(call FULL,$(B)) VENV=$(call FULL,$(VENV)) VENV_GPU=$(call FULL,$(VENV_GPU)) CC='$(CC)' tests/run
 check:      setup-check; @$(MAKE) --no-print-directory run-tests
 check-long: setup-long; @$(MAKE) --no-print-directory run-tests TEST_FLAGS=--long WHEELS_TESTED='$(WHEEL_MACHINES)'
-# Building a wheel takes a minute, and its compiler has 90 MB.
-WHEELS_TESTED =
+# Building a wheel takes a minute, and its compiler has 90 MB. make wheel-local has the layout of this machine's.
+WHEELS_TESTED = $(if $(CI),aarch64)
 run-tests: tests asan manual $(if $(and $(ZIG),$(wildcard build/wheel/*/root/.complete)),$(WHEELS_TESTED:%=wheel-%))
 	@$(RUN) $(TEST_FLAGS) $(TESTS)
 
@@ -232,8 +242,8 @@ check-format:
 SETUP = @VENV='$(VENV)' VENV_GPU='$(VENV_GPU)' PAGE_MODULES='$(PAGE_MODULES)' scripts/setup build
 setup-page:  ; $(SETUP) page
 setup-demo:  ; $(SETUP) demo page
-setup-check: ; $(SETUP) demo check page gpu $(if $(CI),ci)
-setup-long:  ; $(SETUP) demo check page gpu wheel long $(if $(CI),ci)
+setup-check: ; $(SETUP) demo check page gpu $(if $(CI),ci wheel)
+setup-long:  ; $(SETUP) demo check page gpu wheel musl long $(if $(CI),ci)
 setup-gpu:   ; $(SETUP) gpu
 setup-bench: ; $(SETUP) demo page bench
 
@@ -321,5 +331,5 @@ distclean:
 %.d: ;
 -include $(SHIM:.o=.d) $(SHIM_SHARED:.o=.d) $(ANALYZER:.o=.d) $(addsuffix .d,$(UNITS) $(TSAN) $(PROGRAMS) $(CPP_PROGRAMS) $(PLUGINS) $(CPP_PLUGINS) $(BENCHES))
 .PHONY: all help tests asan asan-tests check check-long check-asan check-tsan run-tests golden format check-format setup-page setup-demo setup-check setup-long setup-gpu \
-	setup-bench demo demo-gpu check-gpu bench manual static wheel wheel-local setup-wheel install uninstall dist deb setup-deb clean distclean
+	setup-bench demo demo-gpu check-gpu bench manual static musl setup-musl wheel wheel-local setup-wheel install uninstall dist deb setup-deb clean distclean
 .DELETE_ON_ERROR:

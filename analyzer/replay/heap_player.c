@@ -231,9 +231,13 @@ static void trim(struct player *p)
 {
 	if (*p->orders.library)
 		return end(p, HEAP_END_NO_TRIM, 0);
+#ifdef __GLIBC__
 	const uint64_t from = recorded_clock_real_ns();
 	malloc_trim(0);
 	count_time(p, from, recorded_clock_real_ns());
+#else
+	end(p, HEAP_END_NO_TRIM, 0);
+#endif
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------- */

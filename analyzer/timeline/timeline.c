@@ -169,7 +169,9 @@ static int run_again(struct timeline *c, const struct selection *v, const struct
 	timeline_attach_second(c, &q);
 	q.numbers = first;
 	/* each process's decoded block was among what the model has kept; another thread's arena would not find it */
+#ifdef __GLIBC__
 	malloc_trim(0);
+#endif
 	int e = reader_open_again(&c->reader, reader);
 	if (e == 0)
 		e = model_run(&m, c->reader, &q);

@@ -53,7 +53,7 @@ def loaded() -> bool:
 
 
 def _text(name: Any) -> Optional[bytes]:
-    return None if name is None else str(name).encode("utf-8", "surrogateescape")
+    return name if name is None or isinstance(name, bytes) else str(name).encode("utf-8", "surrogateescape")
 
 
 def mark(name: str) -> None:

@@ -1,8 +1,10 @@
-"""A wheel in a fresh environment of every Python that is found."""
+"""Wheels: those of `make wheel`, as in a prefix, and one in a fresh environment of every Python that is found."""
+import functools
 import glob
 import json
 import os
 import re
+import zipfile
 
 import mt
 
@@ -27,6 +29,33 @@ while not recorder() and time.monotonic() < end:
 libmemtrace.step(1)
 print("recorded")
 """
+
+
+def wheel(machine):
+    found = glob.glob(os.path.join(mt.BUILD, "wheel", "libmemtrace-*_%s.whl" % machine))
+    if not found:
+        mt.skip("no wheel for %s; make wheel builds it" % machine)
+    mt.equal(len(found), 1, "wheels for %s" % machine)
+    return found[0]
+
+
+def here():
+    return wheel(os.uname().machine)
+
+
+@functools.lru_cache(None)
+def unpacked(machine):
+    """As in a prefix."""
+    folder = mt.scratch("unpacked")
+    with zipfile.ZipFile(wheel(machine)) as archive:
+        for name in archive.namelist():
+            part = re.sub(r"^libmemtrace-[^/]*\.data/(data/|scripts(?=/))", lambda m: "" if m[1] == "data/" else "bin", name)
+            path = os.path.join(folder, part)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(archive.read(name))
+            os.chmod(path, archive.getinfo(name).external_attr >> 16)
+    return folder
 
 
 def pythons():

@@ -69,17 +69,16 @@ def test_subprocess_is_large():
     subprocess.run([sys.executable, "-c", "x = bytearray(40 << 20)"], check=True)
 '''
 FAIL = {"test_15_lists_of_8_kb", "test_25_of_24", "test_loop_that_leaks", "test_small_objects_leak", "test_subprocess_leaks", "test_subprocess_is_large"}
-NOISE = 4096  # bytes of the interpreter's own in a test: what was done before leaves caches of another size
 
 
-def suite(*options, python=None, tests=TESTS):
+def suite(*options, python=None, tests=TESTS, names=("test_it.py",)):
     """(finished pytest, names of tests that failed, its JSON)."""
     folder = mt.scratch("suite")
     with open(os.path.join(folder, "test_it.py"), "w") as file:
         file.write(tests)
     path = os.path.join(folder, "figures.json")
     done = mt.execute([python or reach.python("pytest", "xdist"), "-m", "pytest", "-p", "no:memray", "-p", "libmemtrace.pytest_plugin", "-p", "no:cacheprovider",
-                       "--memtrace-json", path, *options, "test_it.py"], env=mt.clean_env(**reach.environment()), cwd=folder, timeout=900)
+                       "--memtrace-json", path, *options, *names], env=mt.clean_env(**reach.environment()), cwd=folder, timeout=900)
     failed = set(re.findall(r"^FAILED test_it.py::([\w:]+)", done.out, re.M))
     figures = None
     if os.path.exists(path):
@@ -88,24 +87,36 @@ def suite(*options, python=None, tests=TESTS):
     return done, failed, figures
 
 
+def alike(one, other, where):
+    """Figures of each test, to the byte. Of what a subprocess needs itself not: its environment has the worker's name."""
+    mt.equal([t["nodeid"] for t in other["tests"]], [t["nodeid"] for t in one["tests"]], "tests " + where)
+    for a, b in zip(one["tests"], other["tests"]):
+        for key in ("peak_bytes", "kept_bytes", "devices"):
+            mt.equal(b[key], a[key], "%s of %s %s" % (key, a["nodeid"], where))
+        mt.equal([limit["exceeded"] for limit in b["limits"]], [limit["exceeded"] for limit in a["limits"]])
+        mt.equal(len(b["subprocesses"]), len(a["subprocesses"]), "subprocesses of %s %s" % (a["nodeid"], where))
+        if not a["subprocesses"]:
+            mt.equal([limit["measured_bytes"] for limit in b["limits"]], [limit["measured_bytes"] for limit in a["limits"]], "%s %s" % (a["nodeid"], where))
+    mt.equal(other["totals"], one["totals"], "totals " + where)
+
+
 def case_pytest_markers_and_totals_of_two_workers():
+    """Each test's figures are the same in one process, in the other order, and with two workers."""
     done, failed, one = suite("--memtrace")
     mt.equal((done.status, failed), (1, FAIL), "%s" % done)
     mt.check("Test was limited to 24.0 MiB of memory and needed 25.0 MiB" in done.out and re.search(r"25.0 MiB allocated by\n +\S*test_it.py:\d+ test_25_of_24", done.out), done)
     mt.check("10 tests: " in done.out, done)
+    mt.equal(one["totals"]["tests"], 10)
+    by_name = {t["nodeid"].split("::")[1]: t for t in one["tests"]}
+    mt.check(5 << 20 <= by_name["test_subprocess_leaks"]["limits"][0]["measured_bytes"] < 5.2 * (1 << 20), by_name["test_subprocess_leaks"])
+    mt.equal(by_name["test_25_of_24"]["peak_bytes"] - by_name["test_20_of_24"]["peak_bytes"], 5 << 20, "five MiB more")
     done, failed, two = suite("--memtrace", "-n", "2")
     mt.equal((done.status, failed), (1, FAIL), "with two workers: %s" % done)
     mt.equal(({t["worker"] for t in two["tests"]}, two["workers_lost"]), ({"gw0", "gw1"}, []))
-    mt.equal([t["nodeid"] for t in two["tests"]], [t["nodeid"] for t in one["tests"]])
-    for a, b in zip(one["tests"], two["tests"]):
-        for key in ("peak_bytes", "kept_bytes"):
-            mt.check(abs(a[key] - b[key]) < NOISE, "%s of %s: %d, with two workers %d" % (key, a["nodeid"], a[key], b[key]))
-        mt.equal([limit["exceeded"] for limit in a["limits"]], [limit["exceeded"] for limit in b["limits"]])
-        mt.equal(len(a["subprocesses"]), len(b["subprocesses"]))
-    mt.equal([t["totals"]["tests"] for t in (one, two)], [10, 10])
-    mt.check(abs(one["totals"]["peak_bytes"] - two["totals"]["peak_bytes"]) < 10 * NOISE, (one["totals"], two["totals"]))
-    by_name = {t["nodeid"].split("::")[1]: t for t in one["tests"]}
-    mt.check(5 << 20 <= by_name["test_subprocess_leaks"]["limits"][0]["measured_bytes"] < 5.2 * (1 << 20), by_name["test_subprocess_leaks"])
+    alike(one, two, "with two workers")
+    done, failed, back = suite("--memtrace", names=["test_it.py::" + name for name in reversed(re.findall(r"^def (test_\w+)", TESTS, re.M))])
+    mt.equal((done.status, failed), (1, FAIL), "in the other order: %s" % done)
+    alike(one, back, "in the other order")
 
 
 OTHERS = """

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """The wheel, as pip unpacks it: in a fresh environment of every Python that is found it records, by both ways, and reports. It asks for
-glibc 2.17 and for no other library; what is in it is what it lists. The one for aarch64 runs under qemu-user."""
+glibc 2.17 and for no other library; what is in it is what it lists. cases/wheel.py runs the one for aarch64."""
 # timeout: 400
 import base64
-import functools
 import glob
 import hashlib
 import json
@@ -17,41 +16,15 @@ import mt
 import wheels
 
 MANYLINUX = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}  # of PEP 599; and the loader
-ROOT = "/usr/aarch64-linux-gnu"
-def wheel(machine):
-    found = glob.glob(os.path.join(mt.BUILD, "wheel", "libmemtrace-*_%s.whl" % machine))
-    if not found:
-        mt.skip("no wheel for %s; make wheel builds it" % machine)
-    mt.equal(len(found), 1, "wheels for %s" % machine)
-    return found[0]
-
-
-def here():
-    return wheel(os.uname().machine)
-
-
-@functools.lru_cache(None)
-def unpacked(machine):
-    """As in a prefix."""
-    folder = mt.scratch("unpacked")
-    with zipfile.ZipFile(wheel(machine)) as archive:
-        for name in archive.namelist():
-            part = re.sub(r"^libmemtrace-[^/]*\.data/(data/|scripts(?=/))", lambda m: "" if m[1] == "data/" else "bin", name)
-            path = os.path.join(folder, part)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(archive.read(name))
-            os.chmod(path, archive.getinfo(name).external_attr >> 16)
-    return folder
 
 
 def case_every_python():
-    wheels.every_python(here(), libraries="built in")
+    wheels.every_python(wheels.here(), libraries="built in")
 
 
 @mt.variants("x86_64", "aarch64")
 def case_asks_for_glibc_2_17_alone(machine):
-    folder, readelf = unpacked(machine), mt.need("readelf")
+    folder, readelf = wheels.unpacked(machine), mt.need("readelf")
     for name in ("bin/memtrace", "lib/libmemtrace.so", "lib/libmemtrace_libascend_kernel_hook.so"):
         path = os.path.join(folder, name)
         mt.check(os.stat(path).st_mode & 0o111, "%s can't be run" % name)
@@ -66,7 +39,7 @@ def case_asks_for_glibc_2_17_alone(machine):
 @mt.variants("x86_64", "aarch64")
 def case_holds_what_it_lists(machine):
     """RECORD, licences and the bill of materials, each against the files; no path of this machine is in any."""
-    with zipfile.ZipFile(wheel(machine)) as archive:
+    with zipfile.ZipFile(wheels.wheel(machine)) as archive:
         names = archive.namelist()
         (info,) = {n.split("/")[0] for n in names if ".dist-info/" in n}
         rows = dict(line.split(",", 1) for line in archive.read(info + "/RECORD").decode().splitlines())
@@ -113,9 +86,9 @@ def imported():
 def case_lists_what_the_page_is_made_of(machine):
     """npm's packages: each with version, licence and sum as npm's lock file has them, and its licence's text; no other. Of what the scripts
     import nobody calls what d3-scale needs internmap for, so its code, which has a name of its own, is left out."""
-    with open(os.path.join(unpacked(machine), "bin/memtrace"), "rb") as file:
+    with open(os.path.join(wheels.unpacked(machine), "bin/memtrace"), "rb") as file:
         program = file.read()
-    with zipfile.ZipFile(wheel(machine)) as archive:
+    with zipfile.ZipFile(wheels.wheel(machine)) as archive:
         (info,) = {n.split("/")[0] for n in archive.namelist() if ".dist-info/" in n}
         bill = json.loads(archive.read(info + "/sboms/libmemtrace.cdx.json"))
         licences, meta = archive.read(info + "/licenses/page/LICENSES").decode(), archive.read(info + "/METADATA").decode()
@@ -145,26 +118,9 @@ def case_packed_twice_it_is_the_same():
         done = mt.execute([os.path.join(mt.TOP, "scripts/wheel"), "--machine", machine, "--built", os.path.join(mt.BUILD, "wheel", machine), "--share", os.path.join(mt.BUILD, "share"),
                            "--libraries", os.path.join(mt.TOP, "build/wheel", machine, "root"), "--out", out], env=mt.clean_env(TZ=name, PYTHONHASHSEED=str(len(made) + 1)))
         mt.equal(done.status, 0, done)
-        with open(os.path.join(out, os.path.basename(here())), "rb") as file:
+        with open(os.path.join(out, os.path.basename(wheels.here())), "rb") as file:
             made.append(file.read())
     mt.check(made[0] == made[1], "packed twice, two wheels")
-
-
-def case_aarch64_under_qemu():
-    """A program of aarch64 is recorded by its library; its program and ours read the same from that."""
-    folder = unpacked("aarch64")
-    qemu, cc = mt.need("qemu-aarch64"), mt.need("aarch64-linux-gnu-gcc")
-    work = mt.scratch("arm")
-    built = mt.execute([cc, "-O1", "-I" + mt.TOP, "-w", "-D_GNU_SOURCE", "-o", work + "/busy", os.path.join(mt.TOP, "tests/programs/busy.c"), "-lpthread", "-ldl", "-lm"])
-    mt.equal(built.status, 0, built)
-    tool = [qemu, "-L", ROOT, os.path.join(folder, "bin/memtrace")]
-    mt.check("aarch64" in mt.execute([*tool, "--version"]).out, "--version")
-    plain = mt.execute([qemu, "-L", ROOT, work + "/busy", "200", "10", "10"])
-    done = mt.execute([qemu, "-L", ROOT, "-E", "LD_PRELOAD=" + os.path.join(folder, "lib/libmemtrace.so"), "-E", "MEMTRACE_OUTPUT=" + work + "/t", work + "/busy", "200", "10", "10"])
-    mt.equal((done.status, done.out, done.err), (plain.status, plain.out, plain.err), "status and output under the library")
-    said = [json.loads(mt.execute([*command, "leaks", "--json", "--no-debug-files", work + "/t"]).out) for command in (tool, [mt.MEMTRACE])]
-    mt.equal(said[0], said[1], "what the program of aarch64 reads")
-    mt.check(said[0]["sites"], "nothing was recorded: %s" % json.dumps(said[0])[:500])
 
 
 mt.main()
