@@ -3,6 +3,7 @@
 #include "analyzer/report/json.h"
 #include "analyzer/report/page_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ static size_t cut(json_t *o, const char *key, size_t most, double (*worth)(const
 static double worth_of_device(const struct model_device *d)
 {
 	const struct model_totals *pool = &d->layer[LAYER_POOL], *all = &d->layer[LAYER_MEMORY];
-	return d->oom_count ? INT64_MAX : (double)(pool->peak_bytes > all->peak_bytes ? pool : all)->peak_bytes;
+	return d->oom_count ? INFINITY : (double)(pool->peak_bytes > all->peak_bytes ? pool : all)->peak_bytes;
 }
 
 /* The `most` that are worth most are marked. Frees the list. NULL when there is no memory. */
@@ -106,7 +107,7 @@ static double worth_of_process(const struct report *r, const struct model_proces
 	double bytes = 0;
 	for (int kind = 0; kind < MODEL_KINDS; kind++)
 		bytes += (double)m->kind[kind].peak_bytes;
-	return m->process == own || !ended_well(r, m->process) ? INT64_MAX : bytes;
+	return m->process == own || !ended_well(r, m->process) ? INFINITY : bytes;
 }
 
 bool *page_processes(const struct report *r, size_t most, size_t *left_out)
