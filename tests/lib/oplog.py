@@ -23,7 +23,10 @@ def read(path):
     with open(path, "rb") as file:
         for index in range(LOGS):
             file.seek(index * LOG_BYTES)
-            head = HEAD.unpack(file.read(HEAD.size))
+            head = file.read(HEAD.size)
+            if len(head) < HEAD.size:  # killed before it gave the file its size, so before the first operation
+                break
+            head = HEAD.unpack(head)
             if head[1]:
                 logs[index] = Log(index, head, file.read(min(head[0], RECORDS) * RECORD.size))
     return logs
