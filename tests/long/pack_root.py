@@ -25,6 +25,7 @@ HOST, USER = "secrethost", "secretuser"
 READS = (*packs.READS, ("timeline", "--by", "process"), ("peak", "-n", "all", "--by", "function"), ("peak", "--by", "process"), ("leaks", "--by", "file"))
 TEXTS = (("report", "--all"), ("peak", "-n", "all", "--all-frames"), ("leaks",), ("timeline",), ("dump",), ("check",), ("export", "--format", "perfetto"))
 # Names in the sources that stay: rules look for them (docs/pack.md), or they are a part of PyTorch's own (Engine::evaluate_function)
+OWN = {"outside_pool"}  # a kind of verdict, which is said whatever functions are called so
 PUBLIC = {"__init__", "__len__", "__getitem__", "train_step", "evaluate"}
 
 
@@ -155,7 +156,7 @@ def redacted_there(root, path, want, hidden):
         mt.equal(len(set(names.values())), len(names), "names with hashes of their own")
     everything = b"\0".join([text, *said_there(root, path, TEXTS).values(), page_there(root, path)]).lower()
     mt.check(len(everything) > 100000, "hardly anything is printed: %d bytes" % len(everything))
-    mt.equal({name for name in hidden if name.lower().encode() in everything}, set(), "names that a search finds in what is printed there")
+    mt.equal({name for name in hidden - OWN if name.lower().encode() in everything}, set(), "names that a search finds in what is printed there")
 
 
 def case_reads_the_same_there():
