@@ -106,6 +106,9 @@ def ending(sick):
     blocks[:] = blocks[::100]
     time.sleep(6 if sick else 1.1)  # it is sampled once more
     tell(freed_bytes=120 * MIB // 2000 * 99 // 100 * 2000)
+    if sick:  # the last look may fall into an interpreter's end, which gives all of it back
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def status():
