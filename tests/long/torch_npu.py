@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The real torch_npu on the Ascend stand-in: what is traced of its pool is what it says of itself."""
-# timeout: 400
+# timeout: 1200
 # serial: real PyTorch
 import functools
 import json
