@@ -55,22 +55,18 @@ static bool is_recorded(const struct listed_trace *t)
 	return recorded;
 }
 
-static int prune_one(const struct listed_trace *t, bool dry, bool *gone)
+static int prune_one(const struct listed_trace *t, bool dry, enum trace_removed *done)
 {
 	static const char *const left[] = { NULL, "something in it is no trace's", "it is another user's" };
-	*gone = false;
-	if (is_recorded(t)) {
-		print("left     %s: it is being recorded\n", t->dir);
-		return 0;
-	}
-	int e = trace_list_remove(t, dry);
+	bool recorded = is_recorded(t); /* or it went just now, and could not be read for that */
+	int e = trace_list_remove(t, dry || recorded);
 	if (e < 0)
 		return e;
-	*gone = e == TRACE_REMOVED;
-	if (*gone)
+	*done = recorded && e != TRACE_GONE ? TRACE_HOLDS_MORE : (enum trace_removed)e;
+	if (*done == TRACE_REMOVED)
 		print("%s  %s  %s\n", dry ? "would go" : "removed ", t->dir, BYTES(t->bytes));
-	else
-		print("left     %s: %s\n", t->dir, left[e]);
+	else if (*done != TRACE_GONE)
+		print("left     %s: %s\n", t->dir, recorded ? "it is being recorded" : left[*done]);
 	return 0;
 }
 
@@ -84,12 +80,14 @@ static int prune(const struct trace_list *all, const struct prune_options *o)
 		use += all->list[i].bytes;
 	for (size_t i = all->count; !e && i-- > 0;) {
 		const struct listed_trace *t = &all->list[i];
-		bool gone, many = i >= o->keep, large = o->most && use - freed > o->most;
+		bool many = i >= o->keep, large = o->most && use - freed > o->most;
+		enum trace_removed done;
 		if (!many && !large)
 			continue;
-		e = prune_one(t, o->dry, &gone);
-		freed += !e && gone ? t->bytes : 0;
-		count += !e && gone;
+		e = prune_one(t, o->dry, &done);
+		freed += !e && done == TRACE_REMOVED ? t->bytes : 0;
+		count += !e && done == TRACE_REMOVED;
+		use -= !e && done == TRACE_GONE ? t->bytes : 0; /* else we would take a younger one in its place */
 	}
 	print("%zu of %zu traces %s, %s of %s\n", count, all->count, o->dry ? "would go" : "removed", BYTES(freed),
 	      BYTES(use));

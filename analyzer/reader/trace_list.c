@@ -210,9 +210,16 @@ static int remove_files(const struct listed_trace *t, int dir, const struct mt_s
 		rmdir(s->ring_dir); /* the session's own; with somebody else's files in it, it stays */
 	if (!e)
 		e = each_file(dir, unlink_one, t->dir);
-	if (!e && (unlinkat(dir, "session", 0) || rmdir(t->dir)))
-		e = error_errno(MT_EOUTPUT, t->dir, ERROR_NO_OFFSET);
-	return e;
+	if (e || ((!unlinkat(dir, "session", 0) || errno == ENOENT) && !rmdir(t->dir)))
+		return e;
+	return errno == ENOENT ? TRACE_GONE : error_errno(MT_EOUTPUT, t->dir, ERROR_NO_OFFSET);
+}
+
+/* It was there when the list was made. */
+static bool has_no_session(int dir)
+{
+	struct stat st;
+	return fstatat(dir, "session", &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
 }
 
 int trace_list_remove(const struct listed_trace *t, bool dry)
@@ -221,12 +228,16 @@ int trace_list_remove(const struct listed_trace *t, bool dry)
 	struct stat st;
 	int dir = open(t->dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
 	if (dir < 0 || fstat(dir, &st)) {
-		int e = error_errno(MT_EIO, t->dir, ERROR_NO_OFFSET);
+		int e = errno == ENOENT ? TRACE_GONE : error_errno(MT_EIO, t->dir, ERROR_NO_OFFSET);
 		if (dir >= 0)
 			close(dir);
 		return e;
 	}
-	int e = st.st_uid != geteuid() ? TRACE_NOT_OURS : read_session(dir, &s) ? 0 : TRACE_HOLDS_MORE;
+	int e = 0;
+	if (st.st_uid != geteuid())
+		e = TRACE_NOT_OURS;
+	else if (!read_session(dir, &s))
+		e = has_no_session(dir) ? TRACE_GONE : TRACE_HOLDS_MORE;
 	if (!e)
 		e = each_file(dir, look, NULL);
 	if (!e && !dry)

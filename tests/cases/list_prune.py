@@ -141,6 +141,23 @@ def case_prune_takes_raw_files_elsewhere():
     mt.equal((os.listdir(rings), os.listdir(folder)), (["mine"], []))
 
 
+def case_prunes_at_once():
+    """As of several jobs that end together: each says what it removed itself, none complains, and nothing more goes than asked for."""
+    for _ in range(3):
+        folder = mt.scratch("traces")
+        for number in range(40):
+            made(folder, "memtrace-%02d" % number, number)
+        most = "%d" % (10 * use(os.path.join(folder, "memtrace-00")))
+        prunes = [subprocess.Popen([mt.MEMTRACE, "prune", "--max-use", most, folder], env=mt.clean_env(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        said = [(*prune.communicate(), prune.returncode) for prune in prunes]
+        mt.equal([(err, status) for _, err, status in said], [("", 0)] * 4, "%s: status" % said)
+        mt.equal(names(folder), ["memtrace-%02d" % number for number in range(30, 40)])
+        removed = [line.split()[1] for out, _, _ in said for line in out.splitlines()[:-1]]
+        mt.equal(sorted(removed), [os.path.join(folder, "memtrace-%02d" % number) for number in range(30)], "each once")
+        mt.equal(sum(int(out.splitlines()[-1].split()[0]) for out, _, _ in said), 30)
+
+
 def case_prune_wants_to_know():
     mt.execute([mt.MEMTRACE, "prune"])
     tool("prune", status=2)
