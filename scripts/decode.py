@@ -460,7 +460,7 @@ class Process:
 
     def take_device(self, data):
         number, backend, ordinal, _, total = struct.unpack_from("<IIIIQ", data)
-        self.devices.append((number, backend, ordinal, total, *strings(data[24:])[:2]))
+        self.devices.append((number, backend, ordinal, total, text(data, 24), text(data, data.index(0, 24) + 1)))
 
     def take_name(self, data):
         self.names[struct.unpack_from("<I", data)[0]] = text(data, 8)
