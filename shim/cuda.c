@@ -45,10 +45,8 @@ static inline uint64_t product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &n) ? MT_MAX_SIZE : n;
 }
 
-static inline uint64_t range_of(int status, const void *p)
-{
-	return status ? 0 : mt_cuda_range((uintptr_t)p);
-}
+/* p is evaluated after success alone: it looks where a call that failed may have had nowhere to write. */
+#define range_of(status, p) ((status) ? 0 : mt_cuda_range((uintptr_t)(p)))
 
 static inline uint64_t texels(const struct cudaChannelFormatDesc *d, struct cudaExtent e, unsigned levels,
 			      unsigned flags)

@@ -96,7 +96,8 @@ struct device {
 
 /* What can be undone of a ring's latest frees. */
 struct device_undo {
-	uint64_t addr; /* 0 = nothing */
+	uint64_t addr;
+	bool pending; /* else there is nothing to undo */
 	unsigned class;
 	enum event_space space;
 	bool known, inherited, temporary;

@@ -16,6 +16,7 @@ struct device_undo *device_undo_of(struct process_memory *a, const struct device
 	struct gone *gone = u->gone;
 	size_t room = u->gone_room;
 	*u = (struct device_undo){ .addr = e->slot->addr,
+				   .pending = true,
 				   .class = e->ext.class,
 				   .space = space_of_class(e->ext.class),
 				   .gone = gone,
@@ -78,7 +79,7 @@ static int restore(struct process_memory *a, struct device_undo *u, uint64_t ns)
 {
 	const uint64_t addr = u->addr;
 	int e = 0;
-	u->addr = 0;
+	u->pending = false;
 	if (u->inherited) {
 		a->seen.inherited_device_frees--;
 		devices_undo_inherited(a, u->space, addr);
@@ -106,7 +107,7 @@ int memory_undo(struct process_memory *a, const struct device_event *e)
 		return -MT_EMEMORY;
 	for (unsigned i = 1; ring->device && i <= UNDO_DEPTH; i++) {
 		struct device_undo *u = &ring->device->frees[(ring->device->next - i) % UNDO_DEPTH];
-		if (u->addr == e->slot->addr && u->class == e->ext.class)
+		if (u->pending && u->addr == e->slot->addr && u->class == e->ext.class)
 			return restore(a, u, e->ns);
 	}
 	a->seen.odd_undos++;

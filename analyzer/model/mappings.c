@@ -154,6 +154,7 @@ int maps_unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring
 		drop_mapping(a, u->ranges[i].mapping);
 	u->start = s->addr;
 	u->end = map_end_of(s->addr, s->size);
+	u->pending = true;
 	u->count = 0;
 	u->gone = a->maps_gone;
 	int64_t n = cut(a, u->start, u->end, u, ns);
@@ -173,12 +174,12 @@ int maps_undo(struct process_memory *a, uint64_t addr, uint32_t ring, uint64_t n
 	if (!state)
 		return -MT_EMEMORY;
 	struct unmapping *u = &state->unmap;
-	if (!u->end || u->start != addr)
+	if (!u->pending || u->start != addr)
 		return 0;
 	t->frees -= u->gone;
 	t->unknown_frees -= u->count == 0;
 	t->temporary -= temporaries(a, u);
-	u->end = 0;
+	u->pending = false;
 	for (size_t i = 0; i < u->count; i++) {
 		/* the pieces that were left of it, then the whole again */
 		for (const struct range *r;
@@ -204,12 +205,12 @@ static bool origin_of(const struct process_memory *a, struct unmapping *u, const
 			*from = *r;
 		return r;
 	}
-	if (!u->end || u->start != ext->old)
+	if (!u->pending || u->start != ext->old)
 		return false;
 	for (size_t i = 0; i < u->count; i++)
 		if (u->ranges[i].start <= ext->old && ext->old < u->ranges[i].end) {
 			*from = u->ranges[i];
-			u->end = 0;
+			u->pending = false;
 			return true;
 		}
 	return false;

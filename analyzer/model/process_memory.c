@@ -206,12 +206,22 @@ static int restore(struct process_memory *a, struct undo *taken, uint64_t ns)
 	return 0;
 }
 
+/* A block was here, and its free can no longer be undone: an undo of this address is that of the unmapping. */
+static int unmap(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
+{
+	struct ring_state *state = process_memory_ring(a, ring);
+	for (unsigned i = 0; state && i < UNDO_DEPTH; i++)
+		if (state->frees[i].block.addr == s->addr)
+			state->frees[i].block.addr = 0;
+	return maps_unmap(a, s, ring, ns);
+}
+
 static int undo(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint64_t ns)
 {
 	struct ring_state *state = process_memory_ring(a, ring);
 	if (!state)
 		return -MT_EMEMORY;
-	for (unsigned i = 1; i <= UNDO_DEPTH; i++) {
+	for (unsigned i = 1; s->addr && i <= UNDO_DEPTH; i++) { /* 0 can only have been unmapped */
 		struct undo *u = &state->frees[(state->next - i) % UNDO_DEPTH];
 		if (u->block.addr == s->addr)
 			return restore(a, u, ns);
@@ -310,7 +320,7 @@ int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint
 	case MT_MAP:
 		return maps_map(a, s, ring, thread, ns);
 	case MT_UNMAP:
-		return maps_unmap(a, s, ring, ns);
+		return unmap(a, s, ring, ns);
 	case MT_FAIL:
 		return fail(a, s, ns);
 	case MT_FOLD:

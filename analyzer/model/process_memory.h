@@ -22,7 +22,8 @@ struct undo {
 
 /* An unmapping that may still be undone, or continued as a move. */
 struct unmapping {
-	uint64_t start, end;  /* end 0 = nothing */
+	uint64_t start, end;
+	bool pending;
 	struct range *ranges; /* whole ones, as they were before */
 	size_t count, room;
 	uint64_t gone; /* mappings that ended with it */

@@ -139,7 +139,7 @@ static int look_free(struct fold_window *t, const struct mt_event *s, uint32_t r
 
 static int look_undo(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 {
-	for (unsigned i = 1; ring < t->ring_room && i <= UNDO_DEPTH; i++) {
+	for (unsigned i = 1; s->addr && ring < t->ring_room && i <= UNDO_DEPTH; i++) {
 		struct recent_free *f = &t->rings[ring].freed[(t->rings[ring].next - i) % UNDO_DEPTH];
 		if (f->addr != s->addr)
 			continue;

@@ -251,7 +251,7 @@ static int scan_undo(struct fold_window *t, const struct event *e)
 	enum event_space space = fold_space_of(e->ext.class);
 	if (space == SPACES)
 		begin_anew(t);
-	for (unsigned i = 1; i <= UNDO_DEPTH; i++) {
+	for (unsigned i = 1; e->slot->addr && i <= UNDO_DEPTH; i++) {
 		struct recent_free *f = &e->ring->device[(e->ring->next_device - i) % UNDO_DEPTH];
 		if (f->addr == e->slot->addr && f->class == space)
 			return bring_back(t, f);

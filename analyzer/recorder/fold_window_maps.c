@@ -124,6 +124,8 @@ int scan_unmap(struct fold_window *t, const struct mt_event *s, uint32_t ring)
 	int e = of ? pairs_settle(t, &of->unmap) : -MT_EMEMORY;
 	if (e)
 		return e;
+	for (unsigned i = 0; i < UNDO_DEPTH; i++) /* an undo of this address is this one's from now on */
+		of->freed[i].addr = of->freed[i].addr == s->addr ? 0 : of->freed[i].addr;
 	of->unmap = (struct recent_free){ .addr = s->addr, .class = SPACE_MAP };
 	const struct range *r = ranges_overlap(&t->maps, s->addr, end);
 	if (!r || r->start != s->addr || r->end != end) {

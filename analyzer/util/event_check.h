@@ -22,8 +22,13 @@ static inline const char *slot_problem(const struct mt_event *s, const struct mt
 	switch (s->kind) {
 	case MT_ALLOC:
 	case MT_FREE:
-	case MT_UNDO:
+	case MT_DEVICE_ALLOC:
+	case MT_DEVICE_FREE:
 		return s->addr ? NULL : "no address";
+	case MT_UNMAP: /* before the call, with what the program asked for: munmap(NULL, 0), cuMemUnmap(-1, n) */
+	case MT_DEVICE_UNMAP:
+	case MT_UNDO: /* of such a one */
+	case MT_DEVICE_UNDO:
 	case MT_FAIL:
 	case MT_LOST:
 	case MT_DEVICE_FAIL:
@@ -33,14 +38,8 @@ static inline const char *slot_problem(const struct mt_event *s, const struct mt
 		return NULL;
 	case MT_FOLD:
 		return next->node < EVENT_MAX_THREADS ? NULL : "an impossible thread";
-	case MT_DEVICE_ALLOC:
-	case MT_DEVICE_FREE:
-	case MT_DEVICE_UNDO:
-		return s->addr ? NULL : "no address";
 	case MT_MAP:
 	case MT_DEVICE_MAP:
-	case MT_UNMAP:
-	case MT_DEVICE_UNMAP:
 		return s->addr + s->size < s->addr ? "a range beyond the end of memory" : NULL;
 	case MT_EXT:
 		return "a second slot without a first";
