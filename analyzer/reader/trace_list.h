@@ -27,9 +27,9 @@ enum trace_removed { TRACE_REMOVED, TRACE_HOLDS_MORE, TRACE_NOT_OURS, TRACE_GONE
 
 /* Removes the directory with its files, and its raw files elsewhere; with `dry` only tells what would happen. Returns
  * enum trace_removed, or an error, after which some of it may be gone. Nothing is touched with TRACE_HOLDS_MORE (it
- * holds something that is no file of a trace) and TRACE_NOT_OURS (it is another user's). TRACE_GONE: somebody else removed
- * it meanwhile, or is about to have; of several who remove it at once one gets TRACE_REMOVED. The caller has to know
- * that nobody records into it. */
+ * holds something that is no file of a trace) and TRACE_NOT_OURS (it is another user's). TRACE_GONE: somebody else
+ * removed it meanwhile, or is about to; of several at once one gets TRACE_REMOVED. The caller has to know that nobody
+ * records into it. */
 int trace_list_remove(const struct listed_trace *t, bool dry);
 
 #endif
