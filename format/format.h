@@ -64,6 +64,13 @@ struct mt_job {
 #define MT_SESSION_PAGE  4096u
 #define MT_SESSION_LEAST 1240u /* mt_session.bytes of the first writers; what they lack reads as 0 */
 
+/* A process that is not recorded, or only in part. */
+struct mt_unseen {
+	uint32_t pid;   /* 0 = none, or withdrawn */
+	uint32_t why;   /* enum mt_loss; written last */
+	char path[120]; /* of the program, or of the library whose malloc comes first; of a longer one its end */
+};
+
 /* First 4096 bytes of the file "session". It may grow at its end within version 1. Fields after `ring_dir` change while
  * the session lives. */
 struct mt_session {
@@ -99,7 +106,8 @@ struct mt_session {
 	/* by memtrace start and stop: how often it was asked; odd = recording is to go on. For who begins from then
 	 * on */
 	uint32_t asked;
-	uint32_t oom_commands; /* atomic: how often its recorders ran MEMTRACE_ON_OOM */
+	uint32_t oom_commands;      /* atomic: how often its recorders ran MEMTRACE_ON_OOM */
+	struct mt_unseen unseen[8]; /* the first of those in `unrecorded` that are known by name */
 };
 
 /* ---- process: PID-N.info ------------------------------------------------------------------------------- */
@@ -190,6 +198,12 @@ enum mt_loss {
 	MT_LOSS_DAMAGE = 8,  /* raw files were cut off or overwritten before they were compressed */
 	MT_LOSS_FILES = 16,  /* no descriptors, or the files can't be made for another reason */
 	MT_LOSS_MEMORY = 32, /* none for the tables that recording needs */
+	/* of processes alone */
+	MT_LOSS_STATIC = 64,       /* a program that loads no library: static, or of 32 bits */
+	MT_LOSS_SECURE = 128,      /* it gains rights, and the loader drops LD_PRELOAD */
+	MT_LOSS_ENVIRONMENT = 256, /* it was started without LD_PRELOAD */
+	MT_LOSS_BEHIND = 512,      /* another library's malloc comes first */
+	MT_LOSS_LATE = 1024,       /* the shim was loaded by dlopen, when calls were bound already */
 };
 
 #define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */

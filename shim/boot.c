@@ -37,6 +37,7 @@ const char *const mt_hook_names[MT_HOOKS] = {
 _Static_assert(MT_HOOKS <= 1 << 10, "what an event has room for");
 
 struct mt_real mt_real;
+struct mt_first mt_first;
 
 char mt_boot_pool[MT_BOOT_BYTES] __attribute__((aligned(4096)));
 static size_t pool_used;
@@ -82,6 +83,8 @@ int mt_boot(void)
 #undef RET
 #undef HAND
 	/* two threads may both come here: they write the same */
+	mt_first.realloc = (void *(*)(void *, size_t))(uintptr_t)mt_symbols_search(MT_BEFORE, NULL, "realloc", NULL);
+	mt_first.free = (void (*)(void *))(uintptr_t)mt_symbols_search(MT_BEFORE, NULL, "free", NULL);
 	mt_real = found;
 	resolving = 0;
 	return found.malloc != NULL;

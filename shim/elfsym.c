@@ -192,6 +192,8 @@ static int is_there(const struct search *s, const struct dl_phdr_info *info, con
 
 	file = file ? file + 1 : info->dlpi_name;
 	switch (s->where) {
+	case MT_BEFORE:
+		return !s->own;
 	case MT_NEXT:
 		return s->own && s->index <= at_start;
 	case MT_NAMED:

@@ -42,6 +42,7 @@ const ElfW(Phdr) * mt_symbols_segment(const struct dl_phdr_info *info, const voi
 
 /* In which modules to look; never in the shim. */
 enum mt_where {
+	MT_BEFORE, /* those before the shim in the loader's order */
 	MT_NEXT,   /* those after the shim in the loader's order, as of the program's start: like RTLD_NEXT */
 	MT_NAMED,  /* the one whose file or soname is `which` */
 	MT_PREFIX, /* those whose file's name begins with `which` */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/output_name.h"
 #include "shim/dlsym.h"
 #include "shim/hooks.h"
 #include "shim/log.h"
@@ -61,23 +62,31 @@ MT_EXPORT _Noreturn void abort(void)
 
 /* ---- exec ---- */
 
-#define EXEC(name, params, args) \
+static const char *fd_path(char path[32], int fd)
+{
+	mt_put_number(mt_put(path, path + 32, "/proc/self/fd/"), path + 32, fd < 0 ? 0 : (unsigned)fd);
+	return fd < 0 ? NULL : path;
+}
+
+#define EXEC(name, params, args, path, searched, envp) \
 	MT_EXPORT int name params \
 	{ \
+		struct mt_leaving leaving; \
 		int ret; \
 		if (!READY(name)) \
 			return errno = ENOSYS, -1; \
-		mt_process_execs(); \
+		leaving = mt_process_execs(path, searched, envp); \
 		ret = mt_real.name args; \
-		mt_process_goes_on(); \
+		mt_process_goes_on(leaving); \
 		return ret; \
 	}
 
-EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
-EXEC(execv, (const char *path, char *const argv[]), (path, argv))
-EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
-EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
-EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
+EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, 0, envp)
+EXEC(execv, (const char *path, char *const argv[]), (path, argv), path, 0, environ)
+EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, 1, environ)
+EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file, 1, envp)
+EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), fd_path((char[32]){ 0 }, fd), 0,
+     envp)
 
 /* ---- children ---- */
 
@@ -187,6 +196,24 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	mt_process_after_fork(); /* the child is in run() */
 	return pid;
 }
+
+#define SPAWN(name, searched) \
+	MT_EXPORT int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+			   const posix_spawnattr_t *attr, char *const argv[], char *const envp[]) \
+	{ \
+		pid_t mine = 0; \
+		int ret; \
+		if (!READY(name)) \
+			return ENOSYS; \
+		pid = pid ? pid : &mine; \
+		ret = mt_real.name(pid, path, actions, attr, argv, envp); \
+		if (!ret) \
+			mt_process_started((uint32_t)*pid, path, searched, envp); \
+		return ret; \
+	}
+
+SPAWN(posix_spawn, 0)
+SPAWN(posix_spawnp, 1)
 
 /* ---- modules ---- */
 

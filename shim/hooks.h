@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -68,6 +69,13 @@ struct mt_real {
 };
 
 extern struct mt_real mt_real;
+
+/* What the program's calls of these reach where it is not our hook: a malloc of its own, or of a library that comes
+ * before us. NULL = it is our hook. Hooks that libc makes of another one have to go there, as libc's do. */
+extern struct mt_first {
+	void *(*realloc)(void *p, size_t n);
+	void (*free)(void *p);
+} mt_first;
 
 /* Looks up the real functions on first use. Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);

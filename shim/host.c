@@ -134,6 +134,8 @@ MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (MT_READY(realloc) && mt_first.realloc)
+		return mt_first.realloc(p, bytes);
 	p = reallocate(MT_HOOK_reallocarray, p, bytes, MT_CALLER, MT_FRAME);
 	KEEP_FRAME(p);
 	return p;
@@ -146,11 +148,19 @@ MT_EXPORT void free(void *p)
 
 MT_EXPORT void free_sized(void *p, size_t n)
 {
+	if (mt_first.free && !mt_real.free_sized) {
+		mt_first.free(p);
+		return;
+	}
 	MT_FREE_BY(MT_HOOK_free_sized, p, mt_real.free_sized ? mt_real.free_sized(p, n) : mt_real.free(p));
 }
 
 MT_EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 {
+	if (mt_first.free && !mt_real.free_aligned_sized) {
+		mt_first.free(p);
+		return;
+	}
 	MT_FREE_BY(MT_HOOK_free_aligned_sized, p,
 		   mt_real.free_aligned_sized ? mt_real.free_aligned_sized(p, align, n) : mt_real.free(p));
 }

@@ -16,6 +16,7 @@
 #include "shim/recorder.h"
 #include "shim/session.h"
 #include "shim/stack.h"
+#include "shim/unseen.h"
 #include "shim/verify.h"
 #include "shim/weak.h"
 
@@ -59,6 +60,7 @@ static void set_handlers(void)
 static void set_up(void)
 {
 	mt_boot_allocator();
+	mt_unseen_boot();
 	set_handlers();
 	mt_session_export();
 	mt_quiet_export();

@@ -29,6 +29,7 @@
 #include "shim/stack.h"
 #include "shim/tables.h"
 #include "shim/tree.h"
+#include "shim/unseen.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
@@ -93,13 +94,6 @@ void mt_process_lost(uint64_t events)
 			  : why                  ? why
 						 : MT_LOSS_DISK,
 			  __ATOMIC_RELAXED);
-}
-
-/* A process that was seen and can't be recorded. */
-static void count_unrecorded(uint32_t why)
-{
-	mt_count(&mt_process.session->unrecorded, 1);
-	__atomic_fetch_or(&mt_process.session->unrecorded_why, why ? why : MT_LOSS_FILES, __ATOMIC_RELAXED);
 }
 
 /* ---- disk ---- */
@@ -487,7 +481,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 
 	info = start_info_file();
 	if (!info) {
-		count_unrecorded(mt_sys_refused);
+		mt_unseen_count(0, mt_sys_refused, NULL);
 		return 0;
 	}
 	mt_process.info = info;
@@ -552,8 +546,9 @@ static int enter_image(void)
 		return 0;
 	if (!mt_session_open())
 		return 0;
+	mt_unseen_begins();
 	if (!make_tables()) {
-		count_unrecorded(MT_LOSS_MEMORY);
+		mt_unseen_count(0, MT_LOSS_MEMORY, NULL);
 		mt_say("no memory: ", "not recorded");
 		return 0;
 	}
@@ -648,7 +643,7 @@ int mt_process_enter(void)
 		mt_quiet_meet();
 	} else if (mt_process_sandboxed()) { /* forked */
 		if (mt_process_state() == MT_STATE_NEW && mt_process.info && mt_config.children)
-			count_unrecorded(MT_LOSS_SECCOMP);
+			mt_unseen_count(0, MT_LOSS_SECCOMP, NULL);
 		set_state(MT_STATE_OFF);
 		return 0;
 	}
@@ -661,7 +656,7 @@ int mt_process_enter(void)
 		make_state_page();
 		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
 		if (forked && !ok && !was_recorded && mt_process.session && mt_config.children)
-			count_unrecorded(mt_process.session->unrecorded_why); /* its parent could not be either */
+			mt_unseen_count(pid, mt_process.session->unrecorded_why, NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
 		set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
@@ -713,16 +708,6 @@ void mt_process_ends(enum mt_exit kind, int code)
 	__atomic_store_n(&mt_process.info->exit_kind, kind, __ATOMIC_RELEASE);
 }
 
-void mt_process_goes_on(void)
-{
-	mt_process_ends(MT_EXIT_NONE, 0);
-	if (mt_process_state() != MT_STATE_ACTIVE || !mt_process_is_owner())
-		return;
-	mt_process.info->end_ticks = 0;
-	if (mt_process.shut_out)
-		__atomic_fetch_sub(&mt_process.session->unrecorded, 1, __ATOMIC_RELAXED);
-}
-
 static void stock_up(void)
 {
 	mt_recorder_want();
@@ -765,24 +750,55 @@ void mt_process_before_drop(void)
 	mt_process.fixed = 1;
 }
 
-/* Its next image could not open the session. */
+/* The next image could not open the session. Capabilities that this one has kept go with exec. */
 static int is_shut_out(void)
 {
 	char path[PATH_MAX + 16];
+	uid_t user = (uid_t)MT_SYS0(SYS_geteuid);
+	struct stat st;
+	int out;
 	long fd;
 
 	mt_put(mt_put(path, path + sizeof(path), mt_process.session_path), path + sizeof(path), "/session");
 	fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-	if (!mt_sys_failed(fd))
-		MT_SYS1(SYS_close, fd);
-	return fd == -EACCES || fd == -EPERM || fd == -ENOENT;
+	if (mt_sys_failed(fd))
+		return fd == -EACCES || fd == -EPERM || fd == -ENOENT;
+	out = user && mt_quiet_fstat((int)fd, &st) && st.st_uid != user && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	MT_SYS1(SYS_close, fd);
+	return out;
 }
 
-void mt_process_execs(void)
+static struct mt_leaving count_next(uint32_t pid, const char *path, int searched, char *const envp[])
+{
+	struct mt_leaving l = { 0, 0 };
+	uint32_t state = mt_process_state();
+
+	if (!mt_process.session || state == MT_STATE_OFF || !mt_config.children)
+		return l;
+	l.why = mt_process.fixed && state == MT_STATE_ACTIVE && mt_process_is_owner() && is_shut_out()
+			? MT_LOSS_RIGHTS
+			: mt_unseen_next(path, searched, envp);
+	if (l.why)
+		l.note = mt_unseen_count(pid, l.why, path);
+	return l;
+}
+
+struct mt_leaving mt_process_execs(const char *path, int searched, char *const envp[])
 {
 	mt_process_ends(MT_EXIT_EXEC, 0);
-	mt_process.shut_out =
-		mt_process.fixed && mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && is_shut_out();
-	if (mt_process.shut_out)
-		count_unrecorded(MT_LOSS_RIGHTS);
+	return count_next(mt_sys_pid(), path, searched, envp);
+}
+
+void mt_process_started(uint32_t pid, const char *path, int searched, char *const envp[])
+{
+	count_next(pid, path, searched, envp);
+}
+
+void mt_process_goes_on(struct mt_leaving l)
+{
+	mt_process_ends(MT_EXIT_NONE, 0);
+	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
+		mt_process.info->end_ticks = 0;
+	if (l.why)
+		mt_unseen_withdraw(l.note, l.why);
 }

@@ -30,7 +30,7 @@ struct mt_process {
 	uint64_t fork_ticks;            /* stamped in the parent just before a fork; 0 = no fork under way */
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
 	uint32_t asked, session_asked;  /* of info and session what was obeyed last */
-	uint32_t fixed, shut_out;    /* files may not be opened any more; the next image could not open the session */
+	uint32_t fixed;              /* files may not be opened any more */
 	char session_path[PATH_MAX]; /* the trace directory */
 	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
 	char path[PATH_MAX + 64];    /* of the raw files, up to "PID-N."; extensions are appended at path_end */
@@ -90,12 +90,20 @@ void mt_process_fault(void);
 /* A lock was waited for in vain, which stalls the program: a few of these turn the shim off. */
 void mt_process_stuck(void);
 
-/* Notes how the process ends, as far as an exit hook knows; the second withdraws it, as after an exec that failed. */
+/* Notes how the process ends, as far as an exit hook knows. */
 void mt_process_ends(enum mt_exit kind, int code);
-void mt_process_goes_on(void);
 
-/* Notes that exec is about to make it another image. */
-void mt_process_execs(void);
+/* Notes that exec is about to make it another image, which is counted if it won't be recorded; see unseen.h for the
+ * arguments. mt_process_goes_on() withdraws both: exec has failed. */
+struct mt_leaving {
+	uint32_t why; /* enum mt_loss; 0 = nothing was counted */
+	unsigned note;
+};
+struct mt_leaving mt_process_execs(const char *path, int searched, char *const envp[]);
+void mt_process_goes_on(struct mt_leaving l);
+
+/* The same count for a program that another process was started with. */
+void mt_process_started(uint32_t pid, const char *path, int searched, char *const envp[]);
 
 /* Before the process gives up its rights to the trace directory: reserves chunks and nodes, so that no file has to be
  * opened later. */

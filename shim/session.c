@@ -18,6 +18,7 @@
 #include "shim/process.h"
 #include "shim/quiet.h"
 #include "shim/session.h"
+#include "shim/unseen.h"
 
 #define SESSION_BYTES 4096
 #define MAX_NAMES     100000
@@ -463,8 +464,7 @@ static int has_ring_dir(struct mt_session *s)
 {
 	if (!s->ring_dir[0] || is_private(s->ring_dir) || mt_session_make_ring_dir())
 		return 1;
-	mt_count(&s->unrecorded, 1);
-	__atomic_fetch_or(&s->unrecorded_why, MT_LOSS_RIGHTS, __ATOMIC_RELAXED);
+	mt_unseen_count(0, MT_LOSS_RIGHTS, NULL);
 	mt_say("somebody else's directory, or none can be made: ", s->ring_dir);
 	return 0;
 }

@@ -42,10 +42,11 @@ const struct option_spec cmd_list_spec = {
 struct line {
 	const struct listed_trace *trace;
 	char *command, *verdict, *ranks;
-	char exit[32];
+	char exit[48];
 	const char *kind; /* of the exit */
 	json_t *words, *code;
 	bool running;
+	uint64_t unrecorded; /* processes */
 };
 
 /* ---- one trace -------------------------------------------------------------------------------------------------- */
@@ -93,6 +94,7 @@ static void describe(struct line *l, const struct reader *r)
 	l->command = text;
 	l->ranks = ranks_of(r);
 	l->running = reader_recording(r) != NULL;
+	l->unrecorded = reader_unrecorded(r);
 	exit_text(p, l->exit, sizeof(l->exit));
 	l->kind = exit_name(p->exit_kind);
 	l->code = p->exit_kind == MT_EXIT_CODE || p->exit_kind == MT_EXIT_SIGNAL ? json_integer(p->exit_code)
@@ -156,7 +158,8 @@ static void print_row(struct table *t, const struct line *l)
 	snprintf(time, sizeof(time), "%s", WALL(l->trace->start_real_ns));
 	time[10] = ' ';
 	time[16] = 0; /* seconds are of little use */
-	const char *exit = l->running ? "running" : l->exit;
+	char exit[80];
+	snprintf(exit, sizeof(exit), "%s%s", l->running ? "running" : l->exit, l->unrecorded ? ", incomplete" : "");
 	table_row(t, (const char *const[]){ time, l->ranks, l->command, exit, l->verdict, BYTES(l->trace->bytes),
 					    l->trace->dir });
 }
@@ -169,6 +172,7 @@ static json_t *json_line(const struct line *l)
 	json_object_set_new(o, "bytes", json_bytes(l->trace->bytes));
 	json_object_set_new(o, "readable", json_boolean(l->words != NULL));
 	json_object_set_new(o, "running", json_boolean(l->running));
+	json_object_set_new(o, "unrecorded_processes", json_bytes(l->unrecorded));
 	json_object_set_new(o, "ranks", l->ranks && *l->ranks ? json_text(l->ranks) : json_null());
 	json_object_set(o, "command", l->words ? l->words : json_array());
 	json_object_set_new(exit, "kind", json_string(l->kind ? l->kind : "unknown"));

@@ -247,6 +247,18 @@ uint32_t reader_unrecorded_why(const struct reader *r)
 	return why;
 }
 
+bool reader_unseen(const struct reader *r, unsigned i, struct mt_unseen *out)
+{
+	const size_t most = sizeof(r->sessions->head.unseen) / sizeof(*out);
+	for (size_t k = 0; k < r->session_count * most; k++) {
+		*out = r->sessions[k / most].head.unseen[k % most];
+		out->path[sizeof(out->path) - 1] = 0;
+		if (out->pid && out->why && !i--)
+			return true;
+	}
+	return false;
+}
+
 static bool matches(const struct process *p, const char *what)
 {
 	char pid[16];

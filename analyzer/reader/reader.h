@@ -195,6 +195,9 @@ uint64_t reader_duration_ns(const struct reader *r);    /* time of the last sign
 uint64_t reader_unrecorded(const struct reader *r);     /* processes seen but not recorded */
 uint32_t reader_unrecorded_why(const struct reader *r); /* enum mt_loss, or'ed */
 
+/* The i-th of those that are known by name; false = there are no more. `path` is NUL-terminated. */
+bool reader_unseen(const struct reader *r, unsigned i, struct mt_unseen *out);
+
 /* Finds processes as --process does: `what` is a PID, a NAME (argv[0], its basename, or that of a script) or rank:N;
  * NULL matches all. Returns the next matching id >= i, or reader_processes() where there is none. */
 unsigned reader_find(const struct reader *r, const char *what, unsigned i);

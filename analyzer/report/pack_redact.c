@@ -203,6 +203,8 @@ static int redact_session(struct redact *r, const struct file *from, FILE *to)
 	memset(s.boot_id, 0, sizeof(s.boot_id));
 	memset(s.host, 0, sizeof(s.host));
 	memset(s.ring_dir, 0, sizeof(s.ring_dir));
+	for (size_t i = 0; i < sizeof(s.unseen) / sizeof(*s.unseen); i++)
+		memset(s.unseen[i].path, 0, sizeof(s.unseen[i].path));
 	snprintf(s.boot_id, sizeof(s.boot_id), "%s", boot_id);
 	snprintf(s.host, sizeof(s.host), "%s", host);
 	s.bytes = s.bytes < sizeof(s) ? s.bytes : sizeof(s);

@@ -115,8 +115,23 @@ static json_t *json_processes(const struct report *r)
 	return list;
 }
 
-static json_t *json_losses(const struct losses *l)
+static json_t *json_unseen(const struct reader *reader)
 {
+	json_t *list = json_array();
+	struct mt_unseen u;
+	for (unsigned i = 0; reader_unseen(reader, i, &u); i++) {
+		json_t *o = json_object();
+		json_object_set_new(o, "pid", json_integer(u.pid));
+		json_object_set_new(o, "path", json_text(u.path));
+		json_object_set_new(o, "why", report_json_reasons(u.why));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *json_losses(const struct report *r)
+{
+	const struct losses *l = &r->analysis.losses;
 	json_t *o = json_object();
 	json_object_set_new(o, "events", json_bytes(l->events));
 	json_object_set_new(o, "truncated_stacks", json_bytes(l->truncated_stacks));
@@ -127,6 +142,7 @@ static json_t *json_losses(const struct losses *l)
 	json_object_set_new(o, "skipped_slots", json_bytes(l->skipped_slots));
 	json_object_set_new(o, "events_why", report_json_reasons(l->events_why));
 	json_object_set_new(o, "unrecorded_why", report_json_reasons(l->unrecorded_why));
+	json_object_set_new(o, "unrecorded", json_unseen(r->selection->reader));
 	return o;
 }
 
@@ -249,7 +265,7 @@ json_t *report_json(const struct report *r)
 	json_object_set_new(o, "nearly_full", report_json_full(r));
 	report_json_timeline(o, v, r->analysis.timeline);
 	set_why(o, r->analysis.diagnosis);
-	json_object_set_new(o, "losses", json_losses(&r->analysis.losses));
+	json_object_set_new(o, "losses", json_losses(r));
 	set_sites(o, r);
 	json_object_set_new(o, "unread_files", json_unread(r->selection->stacks));
 	return o;

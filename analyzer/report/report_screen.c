@@ -131,6 +131,11 @@ static const struct {
 	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
 	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
 	{ MT_LOSS_MEMORY, "memory", "no memory was left", "no memory was left" },
+	{ MT_LOSS_STATIC, "static", "", "static or of 32 bits: it loads no library" },
+	{ MT_LOSS_SECURE, "secure", "", "it gains rights, so LD_PRELOAD is dropped" },
+	{ MT_LOSS_ENVIRONMENT, "environment", "", "started without LD_PRELOAD: pass it on" },
+	{ MT_LOSS_BEHIND, "behind", "", "its malloc is first: put libmemtrace.so before it" },
+	{ MT_LOSS_LATE, "late", "", "loaded by dlopen: use LD_PRELOAD or memtrace run" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 
@@ -174,6 +179,19 @@ static unsigned print_doubts(const struct selection *v)
 	return lines;
 }
 
+/* Which processes these are, as far as they are known, each with the reason and what to do. */
+static unsigned print_unseen(const struct reader *reader)
+{
+	struct mt_unseen u;
+	unsigned n = 0;
+	for (; reader_unseen(reader, n, &u); n++) {
+		char *why = why_lost(u.why, true);
+		output_fit_line(STYLE_BAD, output_format("    %u %s%s", u.pid, base_name(u.path), why ? why : ""));
+		free(why);
+	}
+	return n;
+}
+
 static unsigned print_incomplete(const struct report *r)
 {
 	const struct losses *l = &r->analysis.losses;
@@ -192,12 +210,14 @@ static unsigned print_incomplete(const struct report *r)
 		lines += 1 + print_doubts(r->selection);
 	}
 	if (l->unrecorded) {
-		char *why = why_lost(l->unrecorded_why, true);
+		struct mt_unseen known;
+		bool named = reader_unseen(r->selection->reader, 0, &known);
+		char *why = named ? NULL : why_lost(l->unrecorded_why, true);
 		output_fit_line(STYLE_BAD,
 				output_format("  %s process%s seen but could not be recorded%s", COUNT(l->unrecorded),
 					      l->unrecorded == 1 ? " was" : "es were", why ? why : ""));
 		free(why);
-		lines++;
+		lines += 1 + print_unseen(r->selection->reader);
 	}
 	if (l->turned_off) {
 		output_fit_line(STYLE_BAD, output_format("  recording turned itself off in %u process%s", l->turned_off,
