@@ -85,8 +85,7 @@ EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, 
 EXEC(execv, (const char *path, char *const argv[]), (path, argv), path, 0, environ)
 EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, 1, environ)
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file, 1, envp)
-EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), fd_path((char[32]){ 0 }, fd), 0,
-     envp)
+EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), fd_path((char[32]){ 0 }, fd), 0, envp)
 
 /* ---- children ---- */
 

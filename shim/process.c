@@ -656,7 +656,8 @@ int mt_process_enter(void)
 		make_state_page();
 		ok = !forked ? enter_image() : mt_process.info ? enter_child() : 0;
 		if (forked && !ok && !was_recorded && mt_process.session && mt_config.children)
-			mt_unseen_count(pid, mt_process.session->unrecorded_why, NULL); /* its parent could not be either */
+			mt_unseen_count(pid, mt_process.session->unrecorded_why,
+					NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
 		set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);

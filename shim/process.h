@@ -30,10 +30,10 @@ struct mt_process {
 	uint64_t fork_ticks;            /* stamped in the parent just before a fork; 0 = no fork under way */
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
 	uint32_t asked, session_asked;  /* of info and session what was obeyed last */
-	uint32_t fixed;              /* files may not be opened any more */
-	char session_path[PATH_MAX]; /* the trace directory */
-	char directory[PATH_MAX];    /* where raw files are: the same, or the session's ring_dir */
-	char path[PATH_MAX + 64];    /* of the raw files, up to "PID-N."; extensions are appended at path_end */
+	uint32_t fixed;                 /* files may not be opened any more */
+	char session_path[PATH_MAX];    /* the trace directory */
+	char directory[PATH_MAX];       /* where raw files are: the same, or the session's ring_dir */
+	char path[PATH_MAX + 64];       /* of the raw files, up to "PID-N."; extensions are appended at path_end */
 	char *path_end;
 	struct mt_lock lock; /* slow paths: log, call tree growth, modules */
 };

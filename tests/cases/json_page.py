@@ -102,6 +102,7 @@ def traces():
     paths.append(mt.fold(mt.shimmed([mt.program("endless"), "100000", "0", "40"]).trace.settle()).path)
     for path in paths[-2:]:
         mt.execute([mt.MEMTRACE, "symbolize", path])
+    paths.append(mt.shimmed(["sh", "-c", "env -i /bin/true; true"]).trace.settle().path)  # one that is not recorded
     unread = exchanged.Recorded()
     unread.replace(*bombs.inflating(1000))
     return paths + [unread.trace.path]
