@@ -477,32 +477,61 @@ static inline void conclude(struct mt_unwind *u)
 }
 
 /* Another thread's state, or one that was left in the middle of a capture, is as good as none. */
-static __attribute__((noinline)) void start_anew(struct mt_unwind *u, uint64_t thread)
+static __attribute__((noinline)) void start_anew(struct mt_unwind *u)
 {
+	if (u->busy) {
+		u->stats = (struct mt_unwind_stats){ 0 };
+		mt_unwind_init(u, u->depth);
+	}
 	u->kept_count = 0;
 	u->range = (struct mt_range){ 0 };
-	u->thread = thread;
+	u->thread = mt_arch_thread();
 }
 
-void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
+void mt_unwind_reset(struct mt_unwind *u)
+{
+	u->thread = 0;
+}
+
+/* The frames that are not kept are as far out as they need be. */
+static inline __attribute__((always_inline)) void walk_out(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
 {
 	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 
 	if (u->busy || u->thread != mt_arch_thread())
-		start_anew(u, mt_arch_thread());
+		start_anew(u);
 	u->busy = true;
 	in_order();
 	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now)
 		u->kept_count = 0;
 	u->epoch = now;
-	walk(u, at, true);
+	walk(u, at, may_join);
 	if (__builtin_expect(u->more, 0) && is_small(u)) {
 		enlarge(u);
-		walk(u, at, true);
+		walk(u, at, may_join);
 	}
 	if (u->join >= 0 && too_short(u))
 		walk(u, at, false);
+}
+
+void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
+{
+	walk_out(u, at, true);
 	conclude(u);
+}
+
+/* The interpreter of all registers also comes through signal frames. What a guess leads past proves nothing. */
+bool mt_unwind_passes(struct mt_unwind *u, const struct mt_regs *at, uint64_t address)
+{
+	bool passes = false;
+
+	walk_out(u, at, false);
+	for (unsigned i = 0; i < u->new_count && !u->barrier && !passes && !(u->new[i].flags & GUESSED); i++)
+		passes = u->new[i].slot > address && !(u->new[i].flags & CELL);
+	u->kept_count = 0;
+	in_order();
+	u->busy = false;
+	return passes;
 }
 
 uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated)
