@@ -10,10 +10,10 @@
  * The proof lasts while the stack does: a thread can't unmap the stack it runs on. It ends when the stack pointer
  * leaves the run (another stack) and when memory was unmapped anywhere (mt_range_unmapped, called by the hooks).
  *
- * That does not hold for what is read on a guess, as where code without unwind tables has its frame: it may be anybody's
- * memory, which libc unmaps without a hook (a large block in free(), the stack of a thread that has ended), or another
- * thread at this moment. Such memory is read through a copy that the kernel makes anew for each walk, up to the end of a
- * page at a time (process_vm_readv, 0.5 us): a range with a `copy`.
+ * That does not hold for what is read on a guess, as where code without unwind tables has its frame: it may be
+ * anybody's memory. libc unmaps that without a hook (a large block in free(), the stack of a thread that has ended), or
+ * another thread does at this moment. It is read through a copy that the kernel makes anew for each walk, up to the end
+ * of a page at a time (process_vm_readv): a range with a `copy`.
  */
 #ifndef MT_RANGE_H
 #define MT_RANGE_H
@@ -45,8 +45,8 @@ bool mt_range_enter(struct mt_range *r, uint64_t sp);
 /* Slow part of mt_range_has: extends the range upwards to addr, page by page, if it can; or makes another copy. */
 bool mt_range_reach(struct mt_range *r, uint64_t addr);
 
-/* A range that is read through copies in this memory; nothing is copied yet. What mt_range_has() finds is there until it
- * is called again. */
+/* A range that is read through copies in this memory; nothing is copied yet. What mt_range_has() finds is there until
+ * it is called again. */
 void mt_range_copied(struct mt_range *r, uint8_t *copy);
 
 /* How often mt_range_unmapped() was called. */

@@ -1,6 +1,6 @@
 /*
- * Threads write into rings and end, and others take these over, while a reader empties full chunks as the recorder does and
- * looks into those being filled. Every event must arrive once and in its thread's order, with no race on the way.
+ * Threads write into rings and end, and others take these over, while a reader empties full chunks as the recorder does
+ * and looks into those being filled. Every event must arrive once and in its thread's order, with no race on the way.
  */
 #include <stdio.h>
 
