@@ -218,7 +218,7 @@ enum mt_record_type {
 	MT_REC_HOOK = 3,     /* struct mt_rec_hook, then the name\0 */
 	MT_REC_MODULE = 4,   /* struct mt_rec_module, then build id, then path\0 */
 	MT_REC_UNMODULE = 5, /* struct mt_rec_unmodule */
-	MT_REC_THREAD = 6,   /* struct mt_rec_thread, then the name\0; a later one for the same index replaces it */
+	MT_REC_THREAD = 6,   /* struct mt_rec_thread, then the name\0: may change; a later one replaces it */
 	MT_REC_FILE = 7,     /* struct mt_rec_file, then the path\0 of a mapped file */
 	MT_REC_CHILD = 8,    /* struct mt_rec_child: a wait of this process said how a child ended */
 	MT_REC_CODE = 9,     /* struct mt_rec_code, then the line table, then file\0, then name\0 */
@@ -357,12 +357,14 @@ enum mt_kind {
 	/* addr = requested bytes (all 64 bits), size = the kind that failed: MT_ALLOC or MT_MAP, which may have
 	 * MT_TRIAL; node */
 	MT_FAIL = 3,
-	MT_UNDO = 4,   /* addr: this ring's last FREE or UNMAP of addr did not happen */
-	MT_MAP = 5,    /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
-	MT_UNMAP = 6,  /* addr, size: stamped before the real call */
-	MT_EXT = 7,    /* extension of the slot before; never alone */
-	MT_THREAD = 8, /* addr = thread index that owns the ring from here on */
-	MT_LOST = 9,   /* addr = events this ring lost just before this one */
+	MT_UNDO = 4,  /* addr: this ring's last FREE or UNMAP of addr did not happen */
+	MT_MAP = 5,   /* addr, size, node; an MT_EXT slot with struct mt_ext_map follows */
+	MT_UNMAP = 6, /* addr, size: stamped before the real call */
+	MT_EXT = 7,   /* extension of the slot before; never alone */
+	/* addr = thread index that owns the ring from here on, size = tid, 0 = that of MT_REC_THREAD: an index is used
+	 * again once its thread has ended and left nothing alive */
+	MT_THREAD = 8,
+	MT_LOST = 9, /* addr = events this ring lost just before this one */
 
 	/* Each of these is followed by an MT_EXT slot with struct mt_ext_device. */
 	MT_DEVICE_ALLOC = 10, /* addr = address or handle, size, node: memory of the ext's class */

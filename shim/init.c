@@ -68,7 +68,6 @@ static void set_up(void)
 		mt_environ_set("PYTHONMALLOC", "malloc");
 	mt_mstx_boot();
 	mt_recorder_boot();
-	mt_record_boot();
 	mt_stack_load();
 	mt_verify_boot();
 	mt_modules_check();

@@ -108,3 +108,17 @@ uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
 	mt_sys_restore_signals(&signals);
 	return at;
 }
+
+void mt_log_replace(uint64_t at, const struct mt_part *parts, int n)
+{
+	uint64_t signals;
+
+	mt_sys_block_signals(&signals);
+	if (mt_lock_take(&mt_process.lock)) {
+		at += sizeof(struct mt_record);
+		for (int i = 0; i < n; i++)
+			at = copy(at, parts[i].data, parts[i].bytes);
+		mt_lock_drop(&mt_process.lock);
+	}
+	mt_sys_restore_signals(&signals);
+}

@@ -32,6 +32,9 @@ uint64_t mt_log_write(uint16_t type, const struct mt_part *parts, int n);
 /* The same, taking the lock. */
 uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n);
 
+/* Writes parts of the same sizes over those of the record at `at`, taking the lock. A reader may see a part of each. */
+void mt_log_replace(uint64_t at, const struct mt_part *parts, int n);
+
 /* Reads from a record that was written: `at` is an offset in the log. */
 void mt_log_read(uint64_t at, void *to, size_t bytes);
 

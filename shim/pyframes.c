@@ -365,6 +365,15 @@ static uint32_t capture(struct mt_python *p, struct mt_pyruntime *rt, uintptr_t 
 	return node;
 }
 
+/* Numbers of threads are used again. Without Python its memory is never touched. */
+void mt_python_reset(struct mt_python *p)
+{
+	if (!__atomic_load_n(&mt_pyruntime, __ATOMIC_RELAXED))
+		return;
+	p->n = 0;
+	p->thread = 0;
+}
+
 /* Rings change hands. A thread of the engine is in a function that says so from its first allocations on. */
 int mt_python_is_new(struct mt_python *p, uint32_t thread)
 {

@@ -15,6 +15,9 @@ struct mt_python; /* one ring's memory of its previous capture; lives in pages t
 /* Bytes of one struct mt_python for the configured depth. */
 uint64_t mt_python_bytes(void);
 
+/* Another thread will use it: forgets what it knows of the last one. */
+void mt_python_reset(struct mt_python *python);
+
 /* Before a capture of the thread with this index: may it be one of autograd's engine? Then mt_python_meet() is to be
  * told its native stack's node. */
 int mt_python_is_new(struct mt_python *python, uint32_t thread);

@@ -78,6 +78,7 @@ static const short calls[] = {
 	SYS_futex,
 	SYS_getpid,
 	SYS_gettid,
+	SYS_tgkill,
 	SYS_getppid,
 	SYS_getpgid,
 	SYS_getsid,

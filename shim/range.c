@@ -15,12 +15,18 @@ static bool probing, under_valgrind;
 
 /* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our
  * side only. */
+static bool copies(void *to, uint64_t addr, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)addr, bytes };
+
+	return MT_SYS6(SYS_process_vm_readv, MT_SYS0(SYS_getpid), &here, 1, &there, 1, 0) == (long)bytes;
+}
+
 static bool can_copy(uint64_t addr)
 {
 	uint64_t word;
-	struct iovec here = { &word, sizeof(word) }, there = { (void *)addr, sizeof(word) };
 
-	return MT_SYS6(SYS_process_vm_readv, MT_SYS0(SYS_getpid), &here, 1, &there, 1, 0) == sizeof(word);
+	return copies(&word, addr, sizeof(word));
 }
 
 bool mt_range_probe(uint64_t addr)
@@ -87,12 +93,33 @@ bool mt_range_enter(struct mt_range *r, uint64_t sp)
 		return true;
 	if (r->generation == now && r->hi && sp < r->lo && extend_down(r, page))
 		return true;
-	*r = (struct mt_range){ page, page + PAGE, now };
+	*r = (struct mt_range){ .lo = page, .hi = page + PAGE, .generation = now };
 	return false;
+}
+
+void mt_range_copied(struct mt_range *r, uint8_t *copy)
+{
+	*r = (struct mt_range){ .lo = UINT64_MAX, .copy = copy };
+}
+
+/* Where the call may not be made nothing is read: a probe says nothing of the moment after it. */
+static bool copy_from(struct mt_range *r, uint64_t addr)
+{
+	uint64_t end = (addr | (MT_RANGE_COPY - 1)) + 1;
+
+	r->lo = UINT64_MAX;
+	if (end - addr < 8 || mt_sys_quiet() != MT_QUIET_NOT || !copies(r->copy, addr, end - addr))
+		return false;
+	r->lo = addr;
+	r->hi = end;
+	r->shift = (uintptr_t)r->copy - addr;
+	return true;
 }
 
 bool mt_range_reach(struct mt_range *r, uint64_t addr)
 {
+	if (r->copy)
+		return copy_from(r, addr);
 	if (addr < r->lo || addr - r->lo > r->hi - r->lo + MAX_STEP || addr + 8 < addr)
 		return false;
 	while (addr + 8 > r->hi) {

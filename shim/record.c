@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,83 +16,43 @@
 
 /* Initial-exec TLS (see Makefile): the other models may allocate on a thread's first access, inside malloc. */
 static __thread struct {
-	struct mt_ring *ring;
-	const char *busy; /* frame that is recording; NULL = none; &muted = what comes is not the program's */
-	uint32_t thread;  /* index, once the ring was left */
-	uint8_t ended;    /* the ring was left for good: borrow one for each late event */
-	uint8_t rounds;   /* of thread-exit handlers so far */
+	struct mt_ring *ring; /* the thread's own */
+	const char *busy;     /* frame that is recording; NULL = none; &muted = what comes is not the program's */
+	struct mt_loan loan;
 } self;
 
 static const char muted;
-static pthread_key_t exit_key;
-static uint8_t has_exit_key;
 
 /* ---- interrupted by a signal handler while recording ---- */
 
-/* A handler that left by longjmp leaves `busy` behind. Its frame is gone if we are now called from further out
- * on the same stack. */
+/* A handler that left by longjmp leaves `busy` behind. Its frame is gone if we are called in its place, or from further
+ * out on the same stack. */
 static int is_stale(const char *frame)
 {
 	stack_t alt = { 0 };
 
 	if (frame <= self.busy || mt_sys_quiet())
-		return 0;
+		return frame == self.busy;
 	return mt_sys_failed(MT_SYS2(SYS_sigaltstack, NULL, &alt)) || !(alt.ss_flags & SS_ONSTACK);
 }
 
-/* The word with the kind comes last: a handler that leaves by longjmp in the middle leaves a slot of kind 0. */
-static void put_pending(struct mt_event *to, const struct mt_event *from)
+/* What the frame left half done is not published. */
+static void forget_frame(void)
 {
-	struct mt_event e = *from;
-
-	e.kind = MT_NONE;
-	*to = e;
+	if (self.ring)
+		mt_ring_mend(self.ring);
+	mt_ring_return(&self.loan);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	to->kind = from->kind;
-}
-
-static void keep_pending(const struct mt_event *slots, uint32_t n)
-{
-	struct mt_ring *ring = self.ring;
-	uint32_t i;
-
-	if (!ring || __atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) + n > MT_PENDING) {
-		mt_process_lost(1);
-		return;
-	}
-	/* handlers nest: one that interrupts us here is done before we go on */
-	i = __atomic_fetch_add(&ring->pending_count, n, __ATOMIC_RELAXED);
-	for (uint32_t k = n; i + n <= MT_PENDING && k-- > 0;)
-		put_pending(&ring->pending[i + k], &slots[k]);
-}
-
-static void write_pending(struct mt_ring *ring)
-{
-	uint32_t done = 0, count = __atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED);
-
-	do {
-		while (done < count && done < MT_PENDING) {
-			struct mt_event *e = &ring->pending[done];
-			uint32_t n = done + 1 < count && e[1].kind == MT_EXT ? 2 : 1;
-			if (e->kind != MT_NONE)
-				mt_ring_write(ring, e, n);
-			else
-				mt_process_lost(1);
-			for (done += n; n-- > 0;)
-				e[n].kind = MT_NONE;
-		}
-	} while (!__atomic_compare_exchange_n(&ring->pending_count, &count, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	self.busy = NULL;
 }
 
 /* ---- one event ---- */
 
+/* A thread that begins once no system calls can be made has none to itself: nobody could tell when it has ended. */
 static struct mt_ring *take_ring(void)
 {
-	if (!self.ring) {
-		self.ring = mt_ring_take(self.ended ? self.thread : MT_NEW_THREAD);
-		if (self.ring && has_exit_key && !self.ended)
-			pthread_setspecific(exit_key, &self);
-	}
+	if (!self.ring && !mt_process_sandboxed())
+		self.ring = mt_ring_take();
 	return self.ring;
 }
 
@@ -158,7 +117,7 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 
 	if (wants_stack(ring, e)) {
 		/* most threads are named only after they have started: look less and less often */
-		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0))
+		if (__builtin_expect((ring->captures & (ring->captures + 1)) == 0, 0) && ring == self.ring)
 			mt_ring_renamed(ring);
 		ring->captures++;
 		e->node = capture(ring, e, caller, frame, &cut, &e->node2, &python_cut);
@@ -173,8 +132,25 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	}
 }
 
-/* Everything that is not the plain case: not recording, a new process, a handler that interrupted us. */
-static __attribute__((noinline)) int may_record(const struct mt_event *slots, uint32_t n, const char *frame)
+/* The first event of a forked child makes its files: a handler that left in the middle would end that for good. Before
+ * the first one of an image it is not known whether signals may be blocked. */
+static void enter(void)
+{
+	int blocks = mt_process.pid != 0;
+	uint64_t signals;
+
+	if (blocks)
+		mt_sys_block_signals(&signals);
+	self.busy = &muted;
+	mt_process_enter();
+	self.busy = NULL;
+	if (blocks)
+		mt_sys_restore_signals(&signals);
+}
+
+/* Everything that is not the plain case: not recording, a new process, a handler that interrupted us. If it is one,
+ * self.busy is still set. */
+static __attribute__((noinline)) int may_record(const char *frame)
 {
 	uint32_t state = mt_process_state();
 
@@ -184,27 +160,52 @@ static __attribute__((noinline)) int may_record(const struct mt_event *slots, ui
 		mt_process_obey();
 		state = mt_process_state();
 	}
-	if (self.busy && state == MT_STATE_ACTIVE) {
-		if (!is_stale(frame)) {
-			keep_pending(slots, n);
-			return 0;
-		}
-		self.busy = NULL;
-	}
-	if (state == MT_STATE_NEW && !self.busy) {
-		self.busy = &muted;
-		mt_process_enter();
-		self.busy = NULL;
-	}
+	if (self.busy && state == MT_STATE_ACTIVE && is_stale(frame))
+		forget_frame();
+	if (state == MT_STATE_NEW && !self.busy)
+		enter();
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
 
 int mt_record_enter(void)
 {
-	struct mt_event none = { .kind = MT_NONE };
+	return (mt_process_state() == MT_STATE_ACTIVE && !self.busy) ||
+	       (may_record(__builtin_frame_address(0)) && !self.busy);
+}
 
-	return !self.busy &&
-	       (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
+static inline __attribute__((always_inline)) void write_event(struct mt_ring *ring, struct mt_event *slots, uint32_t n,
+							      const void *caller, const struct mt_frame *hook_frame)
+{
+	if (caller)
+		take_stacks(ring, slots, caller, hook_frame);
+	mt_ring_write(ring, slots, n);
+	if (__builtin_expect(slots->ticks >= mt_recorder_due, 0))
+		mt_recorder_want();
+}
+
+/* The thread's own ring is in the middle of an event, or it has none: another one is borrowed for this event. The frame
+ * that was interrupted may be gone all the same, if a handler has left by longjmp and the program went deeper: then no
+ * handler's frame lies between it and us. */
+static __attribute__((noinline)) void record_aside(struct mt_event *slots, uint32_t n, const void *caller,
+						   const struct mt_frame *hook_frame, const char *interrupted)
+{
+	struct mt_loan outer = self.loan;
+	struct mt_ring *ring;
+	int gone = 0;
+
+	if (!mt_ring_borrow(&self.loan, self.ring)) {
+		mt_process_lost(1);
+		return;
+	}
+	ring = self.loan.ring;
+	if (interrupted)
+		gone = mt_stack_passes(mt_ring_stack(ring), (uintptr_t)interrupted);
+	write_event(ring, slots, n, caller, hook_frame);
+	mt_ring_return(&self.loan);
+	if (outer.out)
+		self.loan = (struct mt_loan){ outer.ring, 1, self.loan.number };
+	if (gone)
+		forget_frame();
 }
 
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
@@ -213,27 +214,21 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 	const char *frame = __builtin_frame_address(0);
 	struct mt_ring *ring;
 
-	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy || mt_process_is_asked(), 0) &&
-	    !may_record(slots, n, frame))
-		return;
+	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy || mt_process_is_asked(), 0)) {
+		if (!may_record(frame))
+			return;
+		if (self.busy) {
+			record_aside(slots, n, caller, hook_frame, self.busy);
+			return;
+		}
+	}
 	self.busy = frame;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = self.ring ? self.ring : take_ring();
-	if (__builtin_expect(ring != NULL, 1)) {
-		if (caller)
-			take_stacks(ring, slots, caller, hook_frame);
-		mt_ring_write(ring, slots, n);
-		if (__builtin_expect(__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED) != 0, 0))
-			write_pending(ring);
-		if (__builtin_expect(slots->ticks >= mt_recorder_due, 0))
-			mt_recorder_want();
-		if (__builtin_expect(self.ended, 0)) {
-			self.ring = NULL;
-			mt_ring_leave(ring, 0);
-		}
-	} else {
-		mt_process_lost(1);
-	}
+	if (__builtin_expect(ring != NULL, 1))
+		write_event(ring, slots, n, caller, hook_frame);
+	else
+		record_aside(slots, n, caller, hook_frame, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = NULL;
 }
@@ -335,39 +330,16 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	struct mt_ring *ring;
 	int cut = 0;
 
-	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy || self.ended)
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy)
 		return 0;
 	self.busy = __builtin_frame_address(0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring = take_ring();
-	if (ring) {
+	if (ring)
 		*native = capture(ring, NULL, NULL, NULL, &cut, python, &cut);
-		if (__atomic_load_n(&ring->pending_count, __ATOMIC_RELAXED))
-			write_pending(ring);
-	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = NULL;
 	return ring != NULL;
-}
-
-/* ---- threads ---- */
-
-/* Other keys' destructors still free: the ring is left in the last round only, and what comes even later (the
- * C library's own clean-up) borrows a ring for each event. */
-static void thread_ends(void *unused)
-{
-	(void)unused;
-	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-		pthread_setspecific(exit_key, &self);
-		return;
-	}
-	if (self.ring && mt_process_state() == MT_STATE_ACTIVE) {
-		struct mt_ring *ring = self.ring;
-		self.thread = ring->thread;
-		self.ended = 1;
-		self.ring = NULL;
-		mt_ring_leave(ring, 1);
-	}
 }
 
 void mt_record_mute(int on)
@@ -375,13 +347,8 @@ void mt_record_mute(int on)
 	self.busy = on ? &muted : NULL;
 }
 
-void mt_record_boot(void)
-{
-	has_exit_key = pthread_key_create(&exit_key, thread_ends) == 0;
-}
-
 void mt_record_reset(void)
 {
 	self.ring = NULL;
-	self.ended = 0;
+	self.loan = (struct mt_loan){ 0 };
 }

@@ -46,10 +46,7 @@ int mt_record_stacks(uint32_t *native, uint32_t *python);
 /* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
 void mt_record_mute(int on);
 
-/* Makes threads leave their rings when they end; constructor time. */
-void mt_record_boot(void);
-
-/* Forgets the calling thread's ring: it belonged to the parent of a fork. */
+/* Forgets the calling thread's rings: they belonged to the parent of a fork. */
 void mt_record_reset(void);
 
 /* Within a capture: calls that this thread makes from now on are not recorded, until mt_record_unhush() gets what this

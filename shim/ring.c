@@ -17,12 +17,18 @@
 #define RETRY_NS        (20 * 1000 * 1000u) /* after a refusal */
 #define STATES_RESERVED 4096u               /* chunk states that are reserved at a time */
 #define HOT_CHUNKS      64u                 /* 16 MiB of full chunks may stay resident in the target */
+#define LOOKS           8u                  /* at rings, whether their threads have ended, for each new thread */
+#define NO_CHUNK        UINT32_MAX
+#define MANY_THREADS    (1u << 18)        /* numbers, with 10 MiB of names */
+#define MANY            "(later threads)" /* name of a number that is used again though its thread left something */
 
 /* Private to the process; entries are set once, before anybody can see the chunk as free. */
 static struct mt_chunk **chunk_at; /* MT_MAX_CHUNKS */
 static uint8_t *pages_of;          /* the same: how many of 4 KiB are reserved, of each chunk */
 static struct mt_ring **rings;     /* MAX_RINGS */
 static uint32_t hint, idle_from;   /* no ring below is idle, or a moment ago none was */
+static uint32_t look_from;         /* which ring's thread is looked for next */
+static uint32_t numbers;           /* of threads, used so far */
 
 void mt_ring_tables(struct mt_tables *t)
 {
@@ -36,14 +42,9 @@ static uint64_t stack_bytes(void)
 	return (mt_stack_bytes() + 63) & ~63ull;
 }
 
-static uint64_t pending_at(void)
-{
-	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
-}
-
 static uint64_t ring_bytes(void)
 {
-	return pending_at() + ((MT_PENDING * sizeof(struct mt_event) + 4095) & ~4095ull);
+	return (sizeof(struct mt_ring) + stack_bytes() + mt_python_bytes() + 4095) & ~4095ull;
 }
 
 void mt_ring_reset(void)
@@ -56,7 +57,7 @@ void mt_ring_reset(void)
 		mt_sys_unmap(rings[i], ring_bytes());
 		rings[i] = NULL;
 	}
-	hint = idle_from = 0;
+	hint = idle_from = look_from = numbers = 0;
 }
 
 /* ---- chunks ---- */
@@ -204,26 +205,31 @@ static void close_chunk(struct mt_ring *ring)
 		MT_SYS3(SYS_madvise, ring->chunk, MT_CHUNK_BYTES, 4 /* MADV_DONTNEED */);
 	ring->slots = NULL;
 	ring->ready = 0;
-	mt_process_pair_clocks();
-	mt_recorder_want();
 }
 
+/* A handler that leaves by longjmp must not do so in the middle. */
 static int next_chunk(struct mt_ring *ring)
 {
 	uint64_t now = mt_clock_ns(CLOCK_MONOTONIC_COARSE), signals;
+	int had = ring->slots != NULL, found = 0;
 	uint32_t index;
-	int found;
 
-	if (ring->slots)
-		close_chunk(ring);
-	if (now < ring->retry_ns)
+	if (!had && now < ring->retry_ns)
 		return 0;
 	mt_sys_block_signals(&signals);
-	found = find_chunk(&index, ring->seq != 0);
-	if (found)
-		open_chunk(ring, index);
+	if (had)
+		close_chunk(ring);
+	if (now >= ring->retry_ns) {
+		found = find_chunk(&index, ring->seq != 0);
+		if (found)
+			open_chunk(ring, index);
+		ring->retry_ns = found ? 0 : now + RETRY_NS;
+	}
 	mt_sys_restore_signals(&signals);
-	ring->retry_ns = found ? 0 : now + RETRY_NS;
+	if (had) {
+		mt_process_pair_clocks();
+		mt_recorder_want();
+	}
 	return found;
 }
 
@@ -258,22 +264,165 @@ void mt_ring_write_on(struct mt_ring *ring, const struct mt_event *slots, uint32
 	mt_ring_put(ring, slots, n);
 }
 
-/* ---- who has which ring ---- */
+/* ---- threads ---- */
 
-/* Records the thread's name if it has changed; most threads are named only after they have started. */
-static void note_name(struct mt_ring *ring, int always)
+/* A number has one record, which is kept up to date in its place: the log does not grow with new names. */
+static void write_name(struct mt_ring *ring, uint32_t tid)
 {
-	struct mt_rec_thread rec = { ring->thread, 0 };
-	char name[16];
+	struct mt_rec_thread rec = { ring->number, tid };
+	struct mt_part parts[] = { { &rec, sizeof(rec) }, { ring->name, sizeof(ring->name) } };
 
-	rec.tid = mt_quiet_thread(name);
-	if (!always && (!*name || !strncmp(name, ring->name, sizeof(name))))
-		return;
-	memcpy(ring->name, name, sizeof(name));
-	mt_log_add(MT_REC_THREAD, (struct mt_part[]){ { &rec, sizeof(rec) }, { name, strnlen(name, 15) + 1 } }, 2);
+	if (ring->name_at == MT_LOG_NONE)
+		ring->name_at = mt_log_add(MT_REC_THREAD, parts, 2);
+	else
+		mt_log_replace(ring->name_at, parts, 2);
 }
 
-static struct mt_ring *make_ring(uint32_t i)
+static void set_name(struct mt_ring *ring, const char *name, uint32_t tid)
+{
+	memset(ring->name, 0, sizeof(ring->name));
+	memcpy(ring->name, name, strnlen(name, sizeof(ring->name) - 1));
+	write_name(ring, tid);
+}
+
+static int is_name_of_many(const struct mt_ring *ring)
+{
+	return !strncmp(ring->name, MANY, sizeof(ring->name));
+}
+
+/* Most threads are named only after they have started. */
+void mt_ring_renamed(struct mt_ring *ring)
+{
+	char name[16];
+	uint32_t tid = mt_quiet_thread(name);
+
+	if (*name && strncmp(name, ring->name, sizeof(name)) && !is_name_of_many(ring))
+		set_name(ring, name, tid);
+}
+
+/* Whether a thread of this process is still there. */
+static int is_alive(uint32_t tid)
+{
+	char path[64] = "/proc/self/task";
+	long ret = MT_SYS3(SYS_tgkill, mt_process.pid, tid, 0);
+
+	if (ret == 0 || ret == -ESRCH)
+		return ret == 0;
+	if (!mt_quiet_exists(path))
+		return 1; /* nothing is known */
+	mt_put_number(mt_put(path + strlen(path), path + sizeof(path), "/"), path + sizeof(path), tid);
+	return mt_quiet_exists(path);
+}
+
+/* Makes the calling thread the owner, if the one it had has ended. While it is looked for, nobody else may take the
+ * ring: the number of a thread is used again. */
+static int inherit(struct mt_ring *ring, uint32_t tid)
+{
+	/* relaxed: the CAS looks again */
+	uint32_t owner = __atomic_load_n(&ring->owner, __ATOMIC_RELAXED);
+
+	if (owner == MT_OWNER_NONE || owner >= MT_OWNER_ANY ||
+	    !__atomic_compare_exchange_n(&ring->owner, &owner, MT_OWNER_ANY, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 0;
+	/* one with our own number is gone, since we have none */
+	if (owner != tid && is_alive(owner)) {
+		__atomic_store_n(&ring->owner, owner, __ATOMIC_RELEASE);
+		return 0;
+	}
+	mt_ring_mend(ring);
+	return 1;
+}
+
+static struct mt_ring *find_orphan(uint32_t tid)
+{
+	uint32_t n = __atomic_load_n(&mt_process.info->rings, __ATOMIC_RELAXED);
+
+	for (uint32_t k = 0; k < LOOKS && k < n; k++) {
+		uint32_t i = __atomic_fetch_add(&look_from, 1, __ATOMIC_RELAXED) % n;
+		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
+		if (ring && inherit(ring, tid))
+			return ring;
+	}
+	return NULL;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x *= 0x9E3779B97F4A7C15ull;
+	return (x ^ x >> 29) * 0xD6E8FEB86659FD93ull;
+}
+
+static uint32_t slots_now(const struct mt_ring *ring)
+{
+	return ring->slots ? ring->used : NO_CHUNK;
+}
+
+/* Has the thread that had the ring freed just what it allocated, and done nothing else? One with events in several
+ * chunks is worth its number. */
+static int left_nothing(const struct mt_ring *ring)
+{
+	uint32_t end = slots_now(ring);
+	uint64_t sum = 0;
+
+	if (ring->number == MT_NO_THREAD || ring->lent || ring->seq != ring->first_seq ||
+	    (ring->first_slot == NO_CHUNK) != (end == NO_CHUNK))
+		return 0;
+	for (uint32_t i = ring->first_slot; i < end; i++) {
+		const struct mt_event *e = &ring->slots[i];
+		if (e->kind == MT_ALLOC)
+			sum += mix(e->addr);
+		else if (e->kind == MT_FREE)
+			sum -= mix(e->addr);
+		else
+			return 0;
+	}
+	return sum == 0;
+}
+
+/* Never 0 but for the first thread. */
+static uint32_t new_number(void)
+{
+	uint32_t number = __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED);
+
+	/* before any event of this thread: see clock.h */
+	if (number)
+		__atomic_store_n(&mt_clock_shared, 1, __ATOMIC_SEQ_CST);
+	return number;
+}
+
+/* Who has the ring from here on. Numbers are used again: so the thread's id is said, too, where it is known. */
+static void announce(struct mt_ring *ring, uint32_t thread, uint32_t tid)
+{
+	struct mt_event e = { .ticks = mt_ticks(), .addr = thread, .size = tid, .kind = MT_THREAD };
+
+	ring->thread = thread;
+	mt_ring_write(ring, &e, 1);
+}
+
+/* The calling thread has the ring to itself from here on. */
+static void begin(struct mt_ring *ring, uint32_t tid, const char *name)
+{
+	int has_left = !left_nothing(ring);
+
+	if (has_left && (ring->number == MT_NO_THREAD || __atomic_load_n(&numbers, __ATOMIC_RELAXED) < MANY_THREADS)) {
+		ring->number = new_number();
+		ring->name_at = MT_LOG_NONE;
+		set_name(ring, name, tid);
+	} else if (has_left && !is_name_of_many(ring)) {
+		set_name(ring, MANY, 0);
+	}
+	__atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
+	ring->captures = ring->lent = 0;
+	mt_stack_reset(mt_ring_stack(ring));
+	mt_python_reset(mt_ring_python(ring));
+	announce(ring, ring->number, tid);
+	ring->first_slot = slots_now(ring);
+	ring->first_seq = ring->seq;
+}
+
+/* ---- who has which ring ---- */
+
+static struct mt_ring *make_ring(uint32_t i, uint32_t owner)
 {
 	struct mt_ring *ring = mt_sys_pages(ring_bytes()), *none = NULL;
 
@@ -281,8 +430,8 @@ static struct mt_ring *make_ring(uint32_t i)
 		return NULL;
 	ring->index = i;
 	ring->stack_bytes = (uint32_t)stack_bytes();
-	ring->pending = (struct mt_event *)((char *)ring + pending_at());
-	ring->owner = 1;
+	ring->owner = owner;
+	ring->thread = ring->number = MT_NO_THREAD;
 	mt_sample_start(&ring->sample, (mt_config.sample_seed ? mt_config.sample_seed : mt_ticks()) ^ (uint64_t)i << 48,
 			mt_config.sample_bytes);
 	if (!__atomic_compare_exchange_n(&rings[i], &none, ring, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -293,64 +442,107 @@ static struct mt_ring *make_ring(uint32_t i)
 	return ring;
 }
 
-static struct mt_ring *find_ring(void)
+static int claim_ring(struct mt_ring *ring, uint32_t owner)
+{
+	uint32_t none = MT_OWNER_NONE;
+
+	/* acquire pairs with the release in give_back(): the last owner's events are ours to continue */
+	return __atomic_compare_exchange_n(&ring->owner, &none, owner, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* One that nobody has, or a new one. */
+static struct mt_ring *find_idle(uint32_t owner)
 {
 	for (uint32_t i = __atomic_load_n(&idle_from, __ATOMIC_RELAXED); i < MAX_RINGS; i++) {
 		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
-		uint32_t idle = 0;
 
 		__atomic_store_n(&idle_from, i, __ATOMIC_RELAXED);
-
 		if (!ring) {
 			if (mt_process_sandboxed())
 				return NULL;
-			if ((ring = make_ring(i)) != NULL)
+			if ((ring = make_ring(i, owner)) != NULL)
 				return ring;
 			ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
 			if (!ring)
 				return NULL;
 		}
-		/* acquire pairs with the release in mt_ring_leave: the last owner's events are ours to continue */
-		if (__atomic_compare_exchange_n(&ring->owner, &idle, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (claim_ring(ring, owner))
 			return ring;
 	}
 	return NULL;
 }
 
-void mt_ring_renamed(struct mt_ring *ring)
+static void give_back(struct mt_ring *ring)
 {
-	note_name(ring, 0);
-}
-
-struct mt_ring *mt_ring_take(uint32_t thread)
-{
-	struct mt_ring *ring = find_ring();
-	struct mt_event e = { .ticks = mt_ticks(), .kind = MT_THREAD };
-
-	if (!ring)
-		return NULL;
-	ring->thread = thread;
-	ring->captures = 0;
-	if (thread == MT_NEW_THREAD) {
-		ring->thread = __atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
-		/* before any event of this thread: see clock.h */
-		if (ring->thread)
-			__atomic_store_n(&mt_clock_shared, 1, __ATOMIC_SEQ_CST);
-		note_name(ring, 1);
-	}
-	e.addr = ring->thread;
-	mt_ring_write(ring, &e, 1);
-	return ring;
-}
-
-void mt_ring_leave(struct mt_ring *ring, int ends)
-{
-	if (ends)
-		note_name(ring, 0);
-	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->owner, MT_OWNER_NONE, __ATOMIC_RELEASE);
 	if (ring->index < __atomic_load_n(&idle_from, __ATOMIC_RELAXED))
 		/* who is looking may miss it, and makes one more */
 		__atomic_store_n(&idle_from, ring->index, __ATOMIC_RELAXED);
+}
+
+/* Of a process that shares memory with ours, the kernel would not find the thread. */
+static uint32_t owner_of(uint32_t tid)
+{
+	return tid && mt_process_is_owner() ? tid : MT_OWNER_ANY;
+}
+
+struct mt_ring *mt_ring_take(void)
+{
+	char name[16];
+	uint32_t tid = mt_quiet_thread(name), owner = owner_of(tid);
+	struct mt_ring *ring = owner == tid ? find_orphan(tid) : NULL;
+
+	if (!ring && !(ring = find_idle(owner)))
+		return NULL;
+	begin(ring, tid, name);
+	__atomic_store_n(&ring->owner, owner, __ATOMIC_RELEASE);
+	return ring;
+}
+
+/* Beyond MANY_THREADS all have the last number. */
+static uint32_t number_of(struct mt_loan *loan, struct mt_ring *own)
+{
+	if (own) {
+		own->lent = 1;
+		return own->number;
+	}
+	if (!loan->number) {
+		__atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
+		loan->number = 1 + (__atomic_load_n(&numbers, __ATOMIC_RELAXED) < MANY_THREADS ? new_number()
+											       : MANY_THREADS - 1);
+	}
+	return loan->number - 1;
+}
+
+int mt_ring_borrow(struct mt_loan *loan, struct mt_ring *own)
+{
+	struct mt_ring *ring = loan->ring;
+	uint32_t number;
+
+	if (!ring || !claim_ring(ring, MT_OWNER_ANY))
+		ring = find_idle(MT_OWNER_ANY);
+	if (!ring)
+		return 0;
+	loan->ring = ring;
+	loan->out = 1;
+	number = number_of(loan, own);
+	if (ring->thread != number || own) /* of two threads of one number each may have a turn */
+		announce(ring, number, own && own->owner < MT_OWNER_ANY ? own->owner : 0);
+	return 1;
+}
+
+void mt_ring_return(struct mt_loan *loan)
+{
+	if (loan->out)
+		give_back(loan->ring);
+	loan->out = 0;
+}
+
+/* The chunk knows what is published. */
+void mt_ring_mend(struct mt_ring *ring)
+{
+	if (ring->slots)
+		ring->used = ring->chunk->used;
 }
 
 void mt_ring_reserve(uint32_t chunks, int whole)
@@ -372,10 +564,8 @@ void mt_ring_reserve(uint32_t chunks, int whole)
 void mt_ring_stock(uint32_t n)
 {
 	for (uint32_t i = 0; i < MAX_RINGS && n; i++) {
-		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE) ? NULL : make_ring(i);
-		if (ring) {
-			__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
-			n--;
-		}
+		struct mt_ring *ring =
+			__atomic_load_n(&rings[i], __ATOMIC_ACQUIRE) ? NULL : make_ring(i, MT_OWNER_NONE);
+		n -= ring != NULL;
 	}
 }

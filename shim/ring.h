@@ -1,6 +1,12 @@
 /*
  * Rings: where a thread's events go. A ring is a chain of 256 KiB chunks of PID-N.ring, written by one thread
- * at a time without any lock; a thread that ends leaves its ring to the next one.
+ * at a time without any lock. The ring of a thread that has ended goes to the next one.
+ *
+ * Nobody tells that a thread has ended: a key of pthread_key_create would be one less for the program, and what else
+ * libc offers takes locks or memory. So who needs a ring asks the kernel whether owners are still there.
+ *
+ * Threads have numbers. One that left nothing alive leaves its number, too, with the ring: a program may have a thread
+ * for each request.
  */
 #ifndef MT_RING_H
 #define MT_RING_H
@@ -10,8 +16,6 @@
 #include "format/format.h"
 #include "shim/sample.h"
 
-#define MT_PENDING 64 /* slots kept for signal handlers that interrupt us; more are counted as lost */
-
 struct mt_ring {
 	struct mt_event *slots; /* of the chunk being filled; NULL = none could be had */
 	uint32_t used;          /* next slot */
@@ -20,26 +24,45 @@ struct mt_ring {
 	uint32_t chunk_index;
 	uint32_t index;    /* number of the ring */
 	uint64_t seq;      /* of the next chunk */
-	uint32_t owner;    /* 1 while a thread has it; taken with a CAS */
-	uint32_t thread;   /* index of the thread that has it */
+	uint32_t owner;    /* tid of the thread that has it, or one of enum mt_owner; changed with a CAS */
+	uint32_t thread;   /* number of the thread that was announced last */
 	uint64_t lost;     /* events, since the last one that could be written */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC; no attempt to get a chunk is made before */
 	struct mt_sample sample;
 	uint32_t captures;    /* of stacks, by the thread that has it */
 	uint32_t stack_bytes; /* of struct mt_stack, rounded up */
-	uint32_t pending_count;
-	char name[16];            /* the thread's, as last recorded */
-	struct mt_event *pending; /* MT_PENDING of them, behind all that follows here: they are rarely touched */
-				  /* struct mt_stack and struct mt_python follow */
+	/* of the thread that has the ring to itself, or had it: */
+	uint32_t number;     /* MT_NO_THREAD: none had it yet */
+	uint32_t first_slot; /* its first event, in the chunk before the one with this seq */
+	uint64_t first_seq;
+	uint32_t lent;    /* it has events in other rings, too */
+	char name[16];    /* as recorded */
+	uint64_t name_at; /* where, in the log */
+			  /* struct mt_stack and struct mt_python follow */
 };
 
-/* Takes an idle ring or makes one, and announces the calling thread in it: a new one, or one that has left its
- * ring and comes back (its exit handlers free). NULL if there is no memory. */
-#define MT_NEW_THREAD UINT32_MAX
-struct mt_ring *mt_ring_take(uint32_t thread);
+enum mt_owner { MT_OWNER_NONE, MT_OWNER_ANY = 1u << 31 /* somebody of whom nobody can tell whether he is there */ };
 
-/* Leaves the ring to whoever comes next; `ends`: the thread is about to end. */
-void mt_ring_leave(struct mt_ring *ring, int ends);
+#define MT_NO_THREAD UINT32_MAX
+
+/* A ring for the calling thread, which has none: that of one that has ended, or a new one. NULL if there is no memory.
+ * It is the thread's until it ends. */
+struct mt_ring *mt_ring_take(void);
+
+/* A ring borrowed for one event, as by a signal handler that interrupts the writing of another. What a thread borrows
+ * next is the same ring, if it can be: an event may undo the one before it. */
+struct mt_loan {
+	struct mt_ring *ring;
+	uint32_t out;    /* not returned yet */
+	uint32_t number; /* plus 1, of a thread that has no ring to itself; 0 = none yet */
+};
+
+/* `own`: the thread's, or NULL. Nonzero if there is one, loan->ring. Async-signal-safe. */
+int mt_ring_borrow(struct mt_loan *loan, struct mt_ring *own);
+void mt_ring_return(struct mt_loan *loan);
+
+/* The thread's last event was left in the middle: what is not published of it is dropped. */
+void mt_ring_mend(struct mt_ring *ring);
 
 /* Records the thread's name, if it has changed. */
 void mt_ring_renamed(struct mt_ring *ring);

@@ -51,6 +51,29 @@ void mt_stack_unmapped(void)
 	mt_unwind_unmapped();
 }
 
+static struct mt_unwind *ready(struct mt_stack *s)
+{
+	if (!s->ready) {
+		mt_unwind_init(unwinder(s), mt_config.depth);
+		s->ready = 1;
+	}
+	return unwinder(s);
+}
+
+void mt_stack_reset(struct mt_stack *s)
+{
+	if (s->ready)
+		mt_unwind_reset(unwinder(s));
+}
+
+bool mt_stack_passes(struct mt_stack *s, uint64_t address)
+{
+	struct mt_regs here;
+
+	MT_REGS_HERE(here);
+	return mt_unwind_passes(ready(s), &here, address);
+}
+
 void mt_stack_walk(struct mt_stack *s, const struct mt_frame *frame)
 {
 	struct mt_regs here;
@@ -60,11 +83,7 @@ void mt_stack_walk(struct mt_stack *s, const struct mt_frame *frame)
 	} else {
 		MT_REGS_HERE(here);
 	}
-	if (!s->ready) {
-		mt_unwind_init(unwinder(s), mt_config.depth);
-		s->ready = 1;
-	}
-	mt_unwind_walk(unwinder(s), &here);
+	mt_unwind_walk(ready(s), &here);
 }
 
 uint32_t mt_stack_node(struct mt_stack *s, const void *caller, int *truncated)

@@ -2,6 +2,7 @@
 #ifndef MT_STACK_H
 #define MT_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/arch/arch.h"
@@ -23,6 +24,13 @@ struct mt_frame {
 	uint64_t fp; /* the caller's */
 	uint64_t ra;
 };
+/* Another thread will use it: forgets what it knows of the last one. */
+void mt_stack_reset(struct mt_stack *stack);
+
+/* Whether the calling thread's stack goes on beyond the address, and no signal handler's frame lies between: then a
+ * function that had its frame there, and was interrupted, is gone. False also if that can't be told. */
+bool mt_stack_passes(struct mt_stack *stack, uint64_t address);
+
 /* A capture is two steps, a walk and then the node for it (see unwind.h). Both are async-signal-safe and keep errno.
  *
  * Walks along the caller's stack, without frames of this library; `frame` is the hook's MT_FRAME or NULL. */

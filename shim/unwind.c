@@ -94,6 +94,7 @@ void mt_unwind_init(struct mt_unwind *u, unsigned depth)
 	u->guess_mask = FEW_GUESSES - 1;
 	u->memo_mask = MEMO_SETS_MIN - 1;
 	u->epoch = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+	mt_range_copied(&u->guessed, u->copy);
 }
 
 /* A thread that is at home on short stacks has come to a longer one. */
@@ -148,16 +149,33 @@ static inline unsigned entry_behind(const struct mt_unwind *u, uint32_t from, un
 	return i;
 }
 
+/* still_there() from frame `i` on, where some were found through a guess: what is there is read through copies. */
+static __attribute__((noinline)) int unsure_still_there(struct mt_unwind *u, int i, int top)
+{
+	struct mt_range *g = &u->guessed;
+
+	for (; i < top; i++) {
+		const struct frame *f = &u->kept[i];
+		uint64_t saved = f->slot + (uint64_t)(f->fp_at * 8);
+		if (!mt_range_has(g, f->slot) || mt_range_load(g, f->slot) != f->ra || !mt_range_has(g, saved) ||
+		    mt_range_load(g, saved) != (f->fp_at ? f->fp : f->ra))
+			break;
+	}
+	return i;
+}
+
 /* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
  * same, as far out as they are shown? If not, returns the index of the first that doesn't, else `top`. All of them lie
- * in u->range. */
-static inline int still_there(const struct mt_unwind *u, int top)
+ * in u->range, or are unsure. */
+static inline int still_there(struct mt_unwind *u, int top)
 {
 	uint32_t frames = u->sum[top].frames + u->new_count - u->cells;
 	int i = 0;
 
 	if (__builtin_expect(frames - u->origin > u->depth, 0))
 		i = (int)entry_behind(u, frames - u->depth, (unsigned)top);
+	if (__builtin_expect((unsigned)i < u->unsure, 0))
+		return unsure_still_there(u, i, top);
 	for (; i < top; i++) {
 		const struct frame *f = &u->kept[i];
 		if (load(f->slot) != f->ra || load(f->slot + (uint64_t)(f->fp_at * 8)) != (f->fp_at ? f->fp : f->ra))
@@ -167,7 +185,7 @@ static inline int still_there(const struct mt_unwind *u, int top)
 }
 
 /* Is f a kept frame, and everything outside of it as it was? *candidate: the innermost kept frame that can be it. */
-static inline bool joins(struct mt_unwind *u, const struct frame *f, int *candidate)
+static inline __attribute__((always_inline)) bool joins(struct mt_unwind *u, const struct frame *f, int *candidate)
 {
 	int j = *candidate, good;
 	struct frame *k;
@@ -204,13 +222,13 @@ static inline __attribute__((always_inline)) bool step(struct mt_unwind *u, uint
 	f->node = 0;
 	if (cfa <= c->sp || !mt_range_has(u->ground, f->slot))
 		return false;
+	f->ra = mt_range_load(u->ground, f->slot);
 	if (saved) {
 		if (!mt_range_has(u->ground, cfa - 8 * saved))
 			return false;
-		f->fp = load(cfa - 8 * saved);
+		f->fp = mt_range_load(u->ground, cfa - 8 * saved);
 		f->fp_at = (int16_t)((int32_t)(mt_rules_ra(word) / 8) - (int32_t)saved);
 	}
-	f->ra = load(f->slot);
 	c->sp = cfa;
 	return true;
 }
@@ -239,14 +257,16 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 	u->new_count = u->cells = u->barrier = 0;
 	u->join = -1;
 	u->cut = u->more = false;
-	u->guessed = NULL;
+	u->hint = NULL;
+	u->sure = UINT_MAX;
+	u->guessed.lo = UINT64_MAX; /* nothing is copied yet */
 	u->ground = &u->range;
 	if (at->called) {
 		f = (struct frame){ .slot = at->sp - 8, .ra = at->pc, .fp = at->fp, .fp_at = -1 };
 		if (!mt_range_has(u->ground, f.slot) || joins(u, &f, &candidate))
 			return;
 		u->new[u->new_count++] = f;
-		u->guessed = fetch(u, at);
+		u->hint = fetch(u, at);
 	}
 	for (;;) {
 		uint64_t word = mt_rules_find(c.pc, c.exact, u->epoch);
@@ -259,7 +279,7 @@ static __attribute__((noinline)) void walk(struct mt_unwind *u, const struct mt_
 			c = u->at;
 			f = u->found;
 			if (s == STEP_JUMP) {
-				candidate = may_join && u->ground == &u->range ? (int)u->kept_count - 1 : -1;
+				candidate = may_join && is_kept_ground(u) ? (int)u->kept_count - 1 : -1;
 				continue;
 			}
 		}
@@ -295,6 +315,7 @@ static __attribute__((noinline)) unsigned slide(struct mt_unwind *u, unsigned n)
 	unsigned gone = entry_behind(u, end - u->most, n);
 
 	u->origin = u->sum[gone - 1].frames;
+	u->unsure = u->unsure > gone ? u->unsure - gone : 0;
 	u->kept_more = true;
 	u->base = UINT_MAX;
 	__builtin_memmove(u->kept, u->kept + gone, (n - gone) * sizeof(*u->kept));
@@ -306,7 +327,7 @@ static __attribute__((noinline)) unsigned slide(struct mt_unwind *u, unsigned n)
  * otherwise. */
 static __attribute__((noinline)) uint64_t absorb(struct mt_unwind *u)
 {
-	unsigned n = (unsigned)(u->join + 1), first = u->ground == &u->range ? u->barrier : u->new_count;
+	unsigned n = (unsigned)(u->join + 1), first = is_kept_ground(u) ? u->barrier : u->new_count;
 	uint64_t seed = ((uint64_t)u->epoch + 1) * 0xD6E8FEB86659FD93ull, h = seed, before = 0;
 	uint32_t frames, from;
 	bool cut;
@@ -317,6 +338,10 @@ static __attribute__((noinline)) uint64_t absorb(struct mt_unwind *u)
 		else
 			n = slide(u, n);
 	}
+	if (u->unsure > n)
+		u->unsure = n;
+	if (__builtin_expect(u->sure < u->new_count, 0))
+		u->unsure = n + u->new_count - (u->sure > first ? u->sure : first);
 	u->origin = n ? u->origin : 0;
 	frames = n ? u->sum[n - 1].frames : 0;
 	h = n ? u->sum[n - 1].hash : h;
@@ -415,7 +440,7 @@ static uint32_t resolve_some(struct mt_unwind *u, unsigned *i, unsigned unkept, 
 /* Looks frames up in the tree, from the outermost that has no node yet. */
 static __attribute__((noinline)) uint32_t resolve(struct mt_unwind *u, uint64_t h)
 {
-	unsigned i = u->kept_count, unkept = u->ground == &u->range ? u->barrier : u->new_count;
+	unsigned i = u->kept_count, unkept = is_kept_ground(u) ? u->barrier : u->new_count;
 	uint32_t node = 0;
 
 	for (unsigned k = 0; u->base != u->first && k < u->kept_count; k++)
@@ -440,7 +465,7 @@ static inline uint32_t find_node(struct mt_unwind *u, uint64_t h)
 
 	for (int i = 0; i < MEMO_WAYS; i++)
 		if (set[i].hash == h && set[i].node) {
-			if (u->kept_count && u->barrier == 0 && u->ground == &u->range && u->base == u->first)
+			if (u->kept_count && u->barrier == 0 && is_kept_ground(u) && u->base == u->first)
 				u->kept[u->kept_count - 1].node = set[i].node;
 			return set[i].node;
 		}
@@ -466,43 +491,72 @@ static inline void conclude(struct mt_unwind *u)
 	if (__builtin_expect(++u->stats.captures == MANY, 0)) {
 		u->guess = u->guesses;
 		u->guess_mask = GUESSES - 1;
-		u->guessed = NULL;
+		u->hint = NULL;
 	}
 	u->stats.joined += u->join >= 0;
 	u->stats.frames += u->new_count;
 	u->whole = absorb(u);
 	__builtin_prefetch(memo_set(u, u->whole));
-	if (u->guessed)
-		remember(u, u->guessed);
+	if (u->hint)
+		remember(u, u->hint);
 }
 
 /* Another thread's state, or one that was left in the middle of a capture, is as good as none. */
-static __attribute__((noinline)) void start_anew(struct mt_unwind *u, uint64_t thread)
+static __attribute__((noinline)) void start_anew(struct mt_unwind *u)
 {
+	if (u->busy) {
+		u->stats = (struct mt_unwind_stats){ 0 };
+		mt_unwind_init(u, u->depth);
+	}
 	u->kept_count = 0;
 	u->range = (struct mt_range){ 0 };
-	u->thread = thread;
+	u->thread = mt_arch_thread();
 }
 
-void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
+void mt_unwind_reset(struct mt_unwind *u)
+{
+	u->thread = 0;
+}
+
+/* The frames that are not kept are as far out as they need be. */
+static inline __attribute__((always_inline)) void walk_out(struct mt_unwind *u, const struct mt_regs *at, bool may_join)
 {
 	uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 
 	if (u->busy || u->thread != mt_arch_thread())
-		start_anew(u, mt_arch_thread());
+		start_anew(u);
 	u->busy = true;
 	in_order();
 	if (!mt_range_enter(&u->range, (uintptr_t)__builtin_frame_address(0)) || u->epoch != now)
 		u->kept_count = 0;
 	u->epoch = now;
-	walk(u, at, true);
+	walk(u, at, may_join);
 	if (__builtin_expect(u->more, 0) && is_small(u)) {
 		enlarge(u);
-		walk(u, at, true);
+		walk(u, at, may_join);
 	}
 	if (u->join >= 0 && too_short(u))
 		walk(u, at, false);
+}
+
+void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at)
+{
+	walk_out(u, at, true);
 	conclude(u);
+}
+
+/* The interpreter of all registers also comes through signal frames. What a guess leads past proves nothing. */
+bool mt_unwind_passes(struct mt_unwind *u, const struct mt_regs *at, uint64_t address)
+{
+	bool passes = false;
+
+	walk_out(u, at, false);
+	for (unsigned i = 0; i < u->new_count && !u->barrier && !passes && !(u->new[i].flags &GUESSED); i++)
+		passes = u->new[i].slot > address && !(u->new[i].flags &CELL);
+	u->kept_count = 0;
+	in_order();
+	u->busy = false;
+	return passes;
 }
 
 uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated)

@@ -44,6 +44,13 @@ void mt_unwind_walk(struct mt_unwind *u, const struct mt_regs *at);
  * frames are missing: more than `depth`, no way to go on, or no room in the tree. */
 uint32_t mt_unwind_node(struct mt_unwind *u, bool *truncated);
 
+/* Another thread will use it: what it knows of the last one's stack is forgotten. */
+void mt_unwind_reset(struct mt_unwind *u);
+
+/* Whether the stack from `at` outwards is known to go on beyond the address, without a signal handler's frame before
+ * that. No capture; may be called in place of one. */
+bool mt_unwind_passes(struct mt_unwind *u, const struct mt_regs *at, uint64_t address);
+
 /* For tests. */
 struct mt_unwind_stats mt_unwind_stats(const struct mt_unwind *u);
 

@@ -72,30 +72,33 @@ struct mt_unwind {
 	unsigned first;
 	unsigned base;         /* what `first` was when nodes were looked up; those of others are not valid */
 	uint32_t origin;       /* frames further out than the kept ones, that were found once and dropped */
+	unsigned unsure;       /* so many kept ones, the outermost, were found through a guess */
 	bool kept_cut;         /* the kept stack's outer end is not its real end: there was no way to go on */
 	bool kept_more;        /* ... or there were too many frames */
 	uint64_t power;        /* what a frame's part of the hash is multiplied by when `depth` more follow */
-	struct mt_range range; /* holds all kept slots and cells */
+	struct mt_range range; /* holds all kept slots and cells but the unsure ones */
 
 	struct frame *new; /* frames of the capture being made that are not kept ones, innermost first */
 	unsigned new_count;
 	unsigned cells;          /* new entries that are no frames */
 	unsigned barrier;        /* new frames below this index are not to be kept */
+	unsigned sure;           /* new frames below this index were not found through a guess */
 	int join;                /* index of the kept frame that was reached, or -1 */
 	bool cut, more;          /* frames are missing; the walk ended because it had `most` */
 	uint64_t whole;          /* hash of the stack that was found */
-	struct mt_range *ground; /* which of the two ranges the walk is on */
+	struct mt_range *ground; /* which of the three ranges the walk is on */
 
 	struct guess *guess; /* by where a walk begins; few at first */
 	uint32_t guess_mask;
-	struct guess *guessed; /* that of the walk that is being made */
+	struct guess *hint; /* that of the walk that is being made */
 	uint32_t memo_mask, memo_turn;
 	struct mt_unwind_stats stats;
 
 	struct cursor at, inner; /* the rare kinds of steps work on copies here, to save stack */
 	struct frame found;
 	struct mt_rule rule;
-	struct mt_range other; /* a second stack: that of the code a signal handler interrupted */
+	struct mt_range other;   /* a second stack: that of the code a signal handler interrupted */
+	struct mt_range guessed; /* what is beyond a guess */
 
 	struct frame few_kept[SMALL_ROOM], few_new[SMALL_ROOM];
 	struct sum few_sums[SMALL_ROOM];
@@ -106,6 +109,7 @@ struct mt_unwind {
 
 	struct mt_cfi cfi;
 	uint64_t regs[MT_CFI_REGS], next[MT_CFI_REGS]; /* of the full interpreter */
+	uint8_t copy[MT_RANGE_COPY];                   /* of `guessed` */
 };
 
 /* One frame outwards by u->rule, which is not one of the common ones: from u->at to u->at and, with STEP_FRAME,
@@ -115,6 +119,12 @@ enum step mt_unwind_step(struct mt_unwind *u);
 static inline uint64_t load(uint64_t addr)
 {
 	return *(const volatile uint64_t *)(uintptr_t)addr;
+}
+
+/* On a stack that a signal handler's frame led to, nothing is kept. */
+static inline bool is_kept_ground(const struct mt_unwind *u)
+{
+	return u->ground != &u->other;
 }
 
 #endif

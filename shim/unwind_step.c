@@ -11,14 +11,18 @@
 
 /* ---- full interpreter: all registers, all that DWARF can say ---- */
 
-/* On the stack we are on, or the one the walk has come to through a signal. */
+/* On the stack we are on, or the one the walk has come to through a signal; or beyond a guess. */
 static bool load_checked(void *arg, uint64_t addr, uint64_t *out)
 {
 	struct mt_unwind *u = arg;
+	struct mt_range *on = u->ground == &u->guessed ? u->ground : &u->range;
 
-	if (!mt_range_has(&u->range, addr) && (u->ground != &u->other || !mt_range_has(&u->other, addr)))
-		return false;
-	*out = load(addr);
+	if (!mt_range_has(on, addr)) {
+		on = u->ground;
+		if (on != &u->other || !mt_range_has(on, addr))
+			return false;
+	}
+	*out = mt_range_load(on, addr);
 	return true;
 }
 
@@ -150,22 +154,29 @@ static enum step step_cell(struct mt_unwind *u, const struct mt_rule *r, struct 
 	uint64_t cell = c->fp + (uint64_t)(int64_t)r->cfa, cfa;
 	int64_t fp_at;
 
-	if (!mt_range_has(u->ground, cell) || !mt_range_has(u->ground, c->fp))
+	if (!load_checked(u, cell, &cfa) || !load_checked(u, c->fp, &f->fp))
 		return STEP_CUT;
-	cfa = load(cell);
 	fp_at = (int64_t)(c->fp - (cfa + (uint64_t)(int64_t)r->ra)) / 8;
-	if (cfa <= c->sp || !mt_range_has(u->ground, cfa + (uint64_t)(int64_t)r->ra))
+	if (cfa <= c->sp || !load_checked(u, cfa + (uint64_t)(int64_t)r->ra, &f->ra))
 		return STEP_CUT;
 	*push(u) = (struct frame){ .slot = cell, .ra = cfa, .flags = CELL };
 	u->cells++;
 	if (fp_at >= 0 || fp_at < INT16_MIN)
 		return STEP_CUT;
 	f->slot = cfa + (uint64_t)(int64_t)r->ra;
-	f->ra = load(f->slot);
-	f->fp = load(c->fp);
 	f->fp_at = (int16_t)fp_at;
 	c->sp = cfa;
 	return STEP_FRAME;
+}
+
+/* From here on nothing is known of the memory that is read. What was found on a second stack is not kept. */
+static void enter_guess(struct mt_unwind *u)
+{
+	if (u->ground == &u->other)
+		u->barrier = u->new_count;
+	if (u->sure > u->new_count)
+		u->sure = u->new_count;
+	u->ground = &u->guessed;
 }
 
 /* Code without unwind tables: if it has a frame pointer, fp points to the caller's, and the return address lies
@@ -181,14 +192,13 @@ static enum step step_bare(struct mt_unwind *u, struct cursor *c, struct frame *
 	if (c->fp == 0)
 		return STEP_END;
 	const bool bare = mt_ehframe_in_bare_libc(c->pc);
-	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !mt_range_has(u->ground, c->fp) ||
-	    !mt_range_has(u->ground, c->fp + 8))
+	enter_guess(u);
+	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 || !load_checked(u, c->fp, &f->fp) ||
+	    !load_checked(u, c->fp + 8, &f->ra))
 		return bare ? STEP_END : STEP_CUT;
 	f->slot = c->fp + 8;
-	f->ra = load(f->slot);
 	if (bare && !mt_ehframe_in_module(&u->cfi.eh, f->ra)) /* the register has something else, as argv */
 		return STEP_END;
-	f->fp = load(c->fp);
 	f->fp_at = -1;
 	f->flags = GUESSED;
 	c->sp = c->fp + 16;

@@ -474,6 +474,8 @@ static void put_slot(const struct process *p, const struct mt_event *s)
 		break;
 	case MT_THREAD:
 		number("thread", s->addr);
+		if (s->size)
+			number("tid", s->size);
 		break;
 	case MT_LOST:
 		number("events", s->addr);

@@ -21,6 +21,22 @@ def case_10000_threads():
     mt.check(trace.bytes() < 16 << 20, "%d bytes of trace: are rings reused?" % trace.bytes())
 
 
+def case_all_keys_are_the_program_s():
+    done = mt.plain([mt.program("keys")])
+    mt.equal(done.out.split("\n")[0], "1024 keys, the first is 0, the last 1023, then Resource temporarily unavailable")
+    mt.same([mt.program("keys")])  # which compares the output
+
+
+def case_threads_that_leave_nothing_leave_nothing():
+    for names in [], ["name"]:
+        trace = mt.same([mt.program("requests"), "20000", *names])
+        mt.equal(trace.processes[0]["threads"], 20001)
+        mt.equal(mt.blocks_of(trace.sites(), "leave"), (1000, 1))
+        named = [line for line in trace.tool("dump", "-n", "1").out.splitlines() if line.startswith("thread ")]
+        mt.check(len(named) < 100, "%d threads have a number" % len(named))
+        mt.equal(trace.report["losses"]["unwritten_bytes"], 0)
+
+
 def case_small_and_deep_stacks():
     trace = mt.same([mt.program("smallstacks")])
     mt.between(20100, trace.host["allocations"], 20102, "allocations")

@@ -167,4 +167,11 @@ def case_shim_verification_sees_differences():
     mt.check(totals["captures"] >= 1000 and totals["differ"] >= totals["captures"] - 10, "skewed: %s" % totals)
 
 
+@mt.variants("block", "chain", "stack")
+def case_memory_beside_the_stack_is_unmapped_by_libc(what):
+    """Code without tables has its frame pointer in it: the program lives, and every malloc is recorded."""
+    trace = mt.same([mt.program("bare"), what, "10"])
+    mt.between(60, trace.host["allocations"], 150, "allocations")
+
+
 mt.main()

@@ -199,9 +199,9 @@ def parse_dump(text):
         if kind == "thread":
             image.tids[words[2]] = int(words[3])
         elif kind == "owner":
-            image.owner[words[3]] = words[4]
+            image.owner[words[3]] = int(words[5]) if len(words) > 5 else image.tids.get(words[4])
         elif kind in ("alloc", "free", "map", "unmap", "fail", "undo"):
-            tid = image.tids.get(image.owner.get(words[3]))
+            tid = image.owner.get(words[3])
             if kind == "fail":
                 addr, size = 0, int(words[4])
             else:

@@ -1,6 +1,6 @@
 /*
- * Threads write into rings, end, and leave them to others, while a reader empties full chunks as the recorder does and
- * looks into those being filled. Every event must arrive once and in its thread's order, with no race on the way.
+ * Threads write into rings and end, and others take these over, while a reader empties full chunks as the recorder does
+ * and looks into those being filled. Every event must arrive once and in its thread's order, with no race on the way.
  */
 #include <stdio.h>
 
@@ -26,6 +26,20 @@ uint64_t mt_python_bytes(void)
 void mt_recorder_want(void)
 {
 }
+void mt_stack_reset(struct mt_stack *stack)
+{
+	(void)stack;
+}
+void mt_python_reset(struct mt_python *python)
+{
+	(void)python;
+}
+void mt_log_replace(uint64_t at, const struct mt_part *parts, int n)
+{
+	(void)at;
+	(void)parts;
+	(void)n;
+}
 uint64_t mt_log_add(uint16_t type, const struct mt_part *parts, int n)
 {
 	(void)type;
@@ -42,22 +56,25 @@ static uint8_t reused[MT_MAX_CHUNKS]; /* freed, and not seen empty since */
 
 static void *write_events(void *arg)
 {
-	struct mt_ring *ring = mt_ring_take(MT_NEW_THREAD);
+	struct mt_ring *ring = mt_ring_take();
 
 	for (uint64_t i = 0; i < EVENTS; i++) {
 		struct mt_event e[2] = { { .ticks = i, .addr = (uintptr_t)arg, .kind = MT_ALLOC }, { .kind = MT_EXT } };
 		mt_ring_write(ring, e, i % 8 ? 1 : 2);
 	}
-	mt_ring_leave(ring, 1);
-	return NULL;
+	/* what the kernel does when the thread ends, for ThreadSanitizer: pairs with the acquire in inherit() */
+	return (void *)(uintptr_t)__atomic_fetch_add(&ring->owner, 0, __ATOMIC_RELEASE);
 }
 
 static void *start_writers(void *arg)
 {
 	for (uintptr_t life = 0; life < LIVES; life++) {
 		pthread_t thread;
+		void *tid;
 		pthread_create(&thread, NULL, write_events, (void *)((uintptr_t)arg * LIVES + life));
-		pthread_join(thread, NULL);
+		pthread_join(thread, &tid);
+		while (is_alive((uint32_t)(uintptr_t)tid)) /* some microseconds longer than the join */
+			;
 	}
 	return NULL;
 }
@@ -134,7 +151,7 @@ static void read_rest(void)
 			wrong = "events are missing at the end";
 	if (stub_info.lost_events)
 		wrong = "events were lost";
-	if (stub_info.rings > WRITERS)
+	if (stub_info.rings > 2 * WRITERS) /* one is passed over while another thread looks at it */
 		wrong = "rings are not reused";
 }
 

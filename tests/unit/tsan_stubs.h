@@ -32,7 +32,17 @@ int mt_quiet_fstat(int fd, struct stat *st)
 }
 uint32_t mt_quiet_thread(char name[16])
 {
-	return (uint32_t)!strcpy(name, "t");
+	strcpy(name, "t");
+	return (uint32_t)MT_SYS0(SYS_gettid);
+}
+int mt_quiet_exists(const char *path)
+{
+	(void)path;
+	return 0;
+}
+int mt_process_is_owner(void)
+{
+	return 1;
 }
 void mt_process_fault(void)
 {
@@ -84,6 +94,7 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t rese
 static void stub_start(uint64_t bytes)
 {
 	mt_process.info = &stub_info;
+	mt_process.pid = mt_sys_pid();
 	mt_process.states = stub_states;
 	stub_bytes_left = bytes;
 }
