@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "shim/elfsym.h"
+#include "shim/libc.h"
 
 /* glibc has relocated the addresses in most dynamic sections, but not those it must not write to. */
 static const void *address_of(const struct mt_symbols *s, uintptr_t value)
@@ -11,13 +12,19 @@ static const void *address_of(const struct mt_symbols *s, uintptr_t value)
 int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 {
 	const ElfW(Dyn) *dyn = NULL;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return mt_symbols_of_module(dyn, info->dlpi_addr, s);
+}
+
+int mt_symbols_of_module(const ElfW(Dyn) * dyn, uintptr_t bias, struct mt_symbols *s)
+{
 	uint64_t soname = 0;
 
 	memset(s, 0, sizeof(*s));
-	s->bias = info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const void *)(s->bias + info->dlpi_phdr[i].p_vaddr);
+	s->bias = bias;
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
 		switch (dyn->d_tag) {
 		case DT_SYMTAB:
@@ -144,7 +151,12 @@ static void *address_if(const struct mt_symbols *s, uint32_t i)
 
 void *mt_symbols_find(const struct mt_symbols *s, const char *name)
 {
-	return address_if(s, find(s, name, NULL));
+	return mt_symbols_find_version(s, name, NULL);
+}
+
+void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version)
+{
+	return address_if(s, find(s, name, version));
 }
 
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start)
@@ -226,10 +238,10 @@ void *mt_symbols_search(enum mt_where where, const void *which, const char *name
 
 	if (!at_start) {
 		uint32_t n = 0;
-		dl_iterate_phdr(count, &n);
+		mt_libc()->dl_iterate_phdr(count, &n);
 		at_start = n;
 	}
-	dl_iterate_phdr(visit, &s);
+	mt_libc()->dl_iterate_phdr(visit, &s);
 	if (where == MT_NEXT && s.own == at_start) /* loaded later, as a plug-in: the C library is before us */
 		return mt_symbols_search(MT_ANY, NULL, name, version);
 	return s.found;

@@ -15,6 +15,7 @@
 #include "shim/config.h"
 #include "shim/device.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/lines.h"
 #include "shim/log.h"
 #include "shim/map.h"
@@ -552,6 +553,11 @@ static int enter_image(void)
 		return 0;
 	if (!mt_session_open())
 		return 0;
+	if (mt_libc_is_sanitized()) {
+		count_unrecorded(MT_LOSS_SANITIZER);
+		mt_say("a sanitizer's program: ", "not recorded");
+		return 0;
+	}
 	if (!make_tables()) {
 		count_unrecorded(MT_LOSS_MEMORY);
 		mt_say("no memory: ", "not recorded");

@@ -11,6 +11,7 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/libc.h"
 #include "shim/process.h"
 #include "shim/recorder.h"
 
@@ -73,7 +74,7 @@ static int become_recorder(void *stack)
 static int leave_family(void *stack)
 {
 	MT_SYS0(SYS_setsid);
-	clone(become_recorder, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL);
+	mt_libc()->clone(become_recorder, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL);
 	MT_SYS1(SYS_exit_group, 0);
 	return 0;
 }
@@ -97,7 +98,7 @@ static void start(void)
 	if (!stacks)
 		return;
 	mt_sys_block_signals(&signals);
-	child = clone(leave_family, stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, stacks);
+	child = mt_libc()->clone(leave_family, stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, stacks);
 	/* it has exited already; a clone without exit signal is only seen by a wait that asks for it */
 	if (child > 0)
 		MT_SYS4(SYS_wait4, child, &status, __WCLONE, NULL);
@@ -217,7 +218,8 @@ void mt_recorder_boot(void)
 	if ((mt_process.session->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED)) || mt_sys_quiet())
 		return; /* it would be killed, too */
 	keep_settings();
-	if (!dladdr((void *)(uintptr_t)mt_recorder_boot, &self) || !realpath(self.dli_fname, path))
+	if (!mt_libc()->dladdr((void *)(uintptr_t)mt_recorder_boot, &self) ||
+	    !mt_libc()->realpath(self.dli_fname, path))
 		return;
 	slash = strrchr(path, '/');
 	if (slash && !try_program(path, (size_t)(slash - path), "/memtrace") &&

@@ -131,6 +131,8 @@ static const struct {
 	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
 	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
 	{ MT_LOSS_MEMORY, "memory", "no memory was left", "no memory was left" },
+	{ MT_LOSS_SANITIZER, "sanitizer", "programs with a sanitizer are left alone",
+	  "programs with a sanitizer are left alone" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 
