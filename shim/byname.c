@@ -86,9 +86,23 @@ size_t strnlen(const char *s, size_t n)
 	return i;
 }
 
+/* Word by word: an aligned one that begins within the text is in its page. */
 size_t strlen(const char *s)
 {
-	return strnlen(s, SIZE_MAX);
+	const uint64_t ones = 0x0101010101010101u, tops = ones << 7;
+	const char *at = s;
+	uint64_t word;
+
+	for (; (uintptr_t)at % sizeof(word); at++)
+		if (!*at)
+			return (size_t)(at - s);
+	do {
+		__builtin_memcpy(&word, at, sizeof(word));
+		at += sizeof(word);
+	} while (!((word - ones) & ~word & tops));
+	for (at -= sizeof(word); *at; at++)
+		;
+	return (size_t)(at - s);
 }
 
 int strncmp(const char *s, const char *t, size_t n)

@@ -198,24 +198,33 @@ struct search {
 	void *found;
 };
 
-static int is_there(const struct search *s, const struct dl_phdr_info *info, const struct mt_symbols *symbols)
+static const char *file_of(const struct dl_phdr_info *info)
 {
-	const char *file = strrchr(info->dlpi_name, '/');
+	const char *slash = strrchr(info->dlpi_name, '/');
 
-	file = file ? file + 1 : info->dlpi_name;
+	return slash ? slash + 1 : info->dlpi_name;
+}
+
+/* Whether the module may be asked: before its tables are looked for, which takes the most time of a start. */
+static int may_be_there(const struct search *s, const struct dl_phdr_info *info)
+{
 	switch (s->where) {
 	case MT_NEXT:
 		return s->own && s->index <= at_start;
-	case MT_NAMED:
-		return !strcmp(file, s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
 	case MT_PREFIX:
-		return !strncmp(file, s->which, strlen(s->which));
+		return !strncmp(file_of(info), s->which, strlen(s->which));
 	case MT_AROUND:
 		return mt_symbols_segment(info, s->which) != NULL;
+	case MT_NAMED: /* or its soname, which is in the tables */
 	case MT_ANY:
 		return 1;
 	}
 	return 0;
+}
+
+static int is_named(const struct search *s, const struct dl_phdr_info *info, const struct mt_symbols *symbols)
+{
+	return !strcmp(file_of(info), s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
@@ -227,7 +236,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	s->index++;
 	if (mt_symbols_segment(info, (const void *)(uintptr_t)visit))
 		s->own = s->index;
-	else if (mt_symbols_of(info, &symbols) && is_there(s, info, &symbols))
+	else if (may_be_there(s, info) && mt_symbols_of(info, &symbols) &&
+		 (s->where != MT_NAMED || is_named(s, info, &symbols)))
 		s->found = address_if(&symbols, find(&symbols, s->name, s->version));
 	return s->found != NULL;
 }

@@ -17,17 +17,20 @@ static const struct link_map *first_module(void)
 }
 
 /* Of glibc a definition has a version that nobody else uses; of musl, which has none, it is where the list is. */
-static void *find(const struct link_map *modules, const char *name)
+static int may_be_libc(const struct mt_symbols *s)
+{
+	return &_r_debug ? s->defined != NULL : mt_symbols_find(s, "_dl_debug_addr") == (void *)&_dl_debug_addr;
+}
+
+static void find_in(const struct mt_symbols *s, struct mt_libc *found)
 {
 	const char *version = &_r_debug ? MT_GLIBC : NULL;
-	struct mt_symbols s;
-	void *found = NULL;
 
-	for (const struct link_map *m = modules; m && !found; m = m->l_next)
-		if (mt_symbols_of_module(m->l_ld, m->l_addr, &s) &&
-		    (version || mt_symbols_find(&s, "_dl_debug_addr") == (void *)&_dl_debug_addr))
-			found = mt_symbols_find_version(&s, name, version);
-	return found;
+#define LIBC(type, name, params) \
+	if (!found->name) \
+		found->name = (type(*) params)(uintptr_t)mt_symbols_find_version(s, #name, version);
+#include "shim/libc.def"
+#undef LIBC
 }
 
 /* Is there the start of a run time with interceptors of its own? The one for undefined behaviour has none. Before us (in
@@ -43,20 +46,23 @@ static int sanitizer_follows(const struct link_map *modules)
 	while (m && m->l_addr != (uintptr_t)__ehdr_start)
 		m = m->l_next;
 	for (; m; m = m->l_next)
-		for (size_t i = 0;
-		     i < sizeof(starts) / sizeof(starts[0]) && mt_symbols_of_module(m->l_ld, m->l_addr, &s); i++)
-			if (mt_symbols_find(&s, starts[i]))
-				return 1;
+		if (mt_symbols_of_module(m->l_ld, m->l_addr, &s))
+			for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+				if (mt_symbols_find(&s, starts[i]))
+					return 1;
 	return 0;
 }
 
 void mt_libc_find(void)
 {
 	const struct link_map *modules = first_module();
+	struct mt_libc found = { NULL };
+	struct mt_symbols s;
 
-#define LIBC(type, name, params) mt_libc_found.name = (type(*) params)(uintptr_t)find(modules, #name);
-#include "shim/libc.def"
-#undef LIBC
+	for (const struct link_map *m = modules; m; m = m->l_next)
+		if (mt_symbols_of_module(m->l_ld, m->l_addr, &s) && may_be_libc(&s))
+			find_in(&s, &found);
+	mt_libc_found = found;
 	sanitized = (uint8_t)sanitizer_follows(modules);
 	__atomic_store_n(&mt_libc_known, 1, __ATOMIC_RELEASE);
 }

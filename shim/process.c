@@ -393,9 +393,18 @@ static int is_variable(const char *setting, const char *const *names)
 	size_t n = strcspn(setting, "=");
 
 	for (; *names; names++)
-		if (strlen(*names) == n && !strncmp(setting, *names, n))
+		if (!strncmp(setting, *names, n) && !(*names)[n])
 			return 1;
 	return 0;
+}
+
+/* The end of the prefix in `text`, or NULL. */
+static const char *behind(const char *text, const char *prefix)
+{
+	for (; *prefix; text++, prefix++)
+		if (*text != *prefix)
+			return NULL;
+	return text;
 }
 
 static int is_listed(const char *setting)
@@ -427,7 +436,7 @@ static int is_listed(const char *setting)
 	};
 
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		if (!strncmp(setting, listed[i].prefix, strlen(listed[i].prefix)) && strstr(setting, listed[i].within))
+		if (behind(setting, listed[i].prefix) && strstr(setting, listed[i].within))
 			return 1;
 	return is_variable(setting, mt_rank_variables) || is_variable(setting, mt_job_variables);
 }
