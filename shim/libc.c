@@ -56,7 +56,7 @@ static int sanitizer_follows(const struct link_map *modules)
 void mt_libc_find(void)
 {
 	const struct link_map *modules = first_module();
-	struct mt_libc found = { NULL };
+	struct mt_libc found = { .clone = NULL };
 	struct mt_symbols s;
 
 	for (const struct link_map *m = modules; m; m = m->l_next)
