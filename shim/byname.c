@@ -1,7 +1,7 @@
 /*
- * What the shim and format/ call by name, hidden, so that the calls stay within the shim (libc.h). Of <string.h> libc's
- * own are found by no table: which one is taken depends on the processor. These are simple, since lengths here are those
- * of names, stacks and records.
+ * What the shim and format/ call by name, hidden, so that the calls stay within the shim (libc.h). Of <string.h>
+ * libc's own are found by no table: which one is taken depends on the processor. These are simple, since lengths here
+ * are those of names, stacks and records.
  */
 #include <fcntl.h>
 #include <stdint.h>

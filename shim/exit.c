@@ -104,8 +104,8 @@ static void note_child(pid_t pid, int status)
 
 #define COLLECTED(ret, info, options) ((ret) ? -1 : (options) & WNOWAIT ? 0 : (info)->si_pid)
 
-/* Evaluates a wait, and again while the child that it found is ours; `met` is whom it has collected, of the result `ret`.
- * The tries are counted: a launch may hang. */
+/* Evaluates a wait, and again while the child that it found is ours; `met` is whom it has collected, of the result
+ * `ret`. The tries are counted: a launch may hang. */
 #define WITHOUT_OURS(call, met, options) \
 	({ \
 		__typeof__(call) ret; \

@@ -1,7 +1,8 @@
 #include "shim/elfsym.h"
 #include "shim/libc.h"
 
-/* Where the loader tells debuggers of its list: data, so nobody's code is asked. glibc has the first, musl the other. */
+/* Where the loader tells debuggers of its list: data, so nobody's code is asked. glibc has the first, musl the
+ * other. */
 extern struct r_debug _r_debug __attribute__((weak));
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
@@ -33,8 +34,8 @@ static void find_in(const struct mt_symbols *s, struct mt_libc *found)
 #undef LIBC
 }
 
-/* Is there the start of a run time with interceptors of its own? The one for undefined behaviour has none. Before us (in
- * the program, as clang links it) it gets the program's calls first, and we only what it passes on. */
+/* Is there the start of a run time with interceptors of its own? The one for undefined behaviour has none. Before
+ * us (in the program, as clang links it) it gets the program's calls first, and we only what it passes on. */
 static int sanitizer_follows(const struct link_map *modules)
 {
 	extern const char __ehdr_start[] __attribute__((visibility("hidden")));

@@ -6,7 +6,8 @@
  * So none is made. The functions are found in the list of modules that the loader keeps for debuggers, which takes no
  * call at all. What only works on memory is in byname.c, the rest are system calls (sys.h).
  *
- * What a hook calls on behalf of the program is another matter (mt_real in hooks.h): that is the next one's of the name.
+ * What a hook calls on behalf of the program is another matter (mt_real in hooks.h): that is the next one's of the
+ * name.
  */
 #ifndef MT_LIBC_H
 #define MT_LIBC_H

@@ -309,7 +309,8 @@ static const char *own_path(void)
 
 static char *(*next)(const char *name);
 
-/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL. */
+/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still
+ * NULL. */
 static const char *volatile relocated = "";
 
 void mt_nvtx_boot(void)
