@@ -83,6 +83,8 @@ $(B)/libmemtrace.so: $(SHIM) $(SHIM_SHARED) shim/exports.map
 	$(SAY)$(CC) -shared -Wl,--build-id=sha1 -Wl,-z,now -Wl,-z,nodelete -Wl,-z,defs -Wl,--version-script=shim/exports.map -o $@ $(filter %.o,$^) $(LDFLAGS)
 $(B)/$(POOL_SHIM): $(B)/libmemtrace.so
 	$(SAY)cp $< $@
+# The program's getenv may be its own: shim/environ.h.
+$(SHIM_SHARED): CPPFLAGS += -Dgetenv=mt_environ_get
 $(SHIM): $(B)/%.o: % | $(B)/.compiler
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c -o $@ $<

@@ -204,6 +204,7 @@ enum mt_loss {
 	MT_LOSS_ENVIRONMENT = 256, /* it was started without LD_PRELOAD */
 	MT_LOSS_BEHIND = 512,      /* another library's malloc comes first */
 	MT_LOSS_LATE = 1024,       /* the shim was loaded by dlopen, when calls were bound already */
+	MT_LOSS_SANITIZER = 2048,  /* the program has a sanitizer's run time, and is left alone */
 };
 
 #define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */

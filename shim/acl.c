@@ -20,7 +20,9 @@
 #include "shim/acl.h"
 #include "shim/device.h"
 #include "shim/dlsym.h"
+#include "shim/environ.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/lines.h"
 #include "shim/pool.h"
 #include "shim/tables.h"
@@ -122,7 +124,7 @@ static int memory_info(size_t *left, size_t *total)
 /* The Nth number of the list; N itself where there is none. */
 static int visible_device(int n)
 {
-	const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES");
+	const char *list = mt_environ_get("ASCEND_RT_VISIBLE_DEVICES");
 	int left = n;
 
 	while (list && *list >= '0' && *list <= '9') {
@@ -524,7 +526,8 @@ static int is_drivers(void *real)
 		return 1;
 	if (__atomic_load_n(&no, __ATOMIC_RELAXED) == real)
 		return 0;
-	found = dladdr(real, &info) && info.dli_fname && !strncmp(mt_base_name(info.dli_fname), "libascend", 9);
+	found = mt_libc()->dladdr(real, &info) && info.dli_fname &&
+		!strncmp(mt_base_name(info.dli_fname), "libascend", 9);
 	__atomic_store_n(found ? &yes : &no, real, __ATOMIC_RELAXED);
 	return found;
 }

@@ -2,6 +2,7 @@
 
 #include "shim/autograd.h"
 #include "shim/elfsym.h"
+#include "shim/libc.h"
 #include "shim/record.h"
 #include "shim/tree.h"
 
@@ -65,7 +66,7 @@ static void *find_engine(void)
 {
 	void *engine = NULL;
 
-	dl_iterate_phdr(find_in, &engine);
+	mt_libc()->dl_iterate_phdr(find_in, &engine);
 	if (!engine)
 		__builtin_trap(); /* it was called, so its library has to define it; there is nothing to return */
 	__atomic_store_n(&code[EXECUTE].start, (uintptr_t)engine, __ATOMIC_RELEASE);

@@ -6,6 +6,7 @@
 
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 
 const char *const mt_hook_names[MT_HOOKS] = {
 	"none",
@@ -41,7 +42,7 @@ struct mt_first mt_first;
 
 char mt_boot_pool[MT_BOOT_BYTES] __attribute__((aligned(4096)));
 static size_t pool_used;
-static __thread volatile int resolving; /* volatile: another tool's dl_iterate_phdr may call us back */
+static __thread volatile int resolving;
 
 void *mt_boot_alloc(size_t align, size_t bytes)
 {
@@ -110,7 +111,7 @@ static int add_allocator(struct dl_phdr_info *info, size_t size, void *function)
 /* Another libc is not known to re-enter either way. */
 #define ADD(name) \
 	if ((void *)(uintptr_t)mt_real.name != mt_symbols_search(MT_NEXT, NULL, #name, MT_GLIBC)) \
-		dl_iterate_phdr(add_allocator, (void *)(uintptr_t)mt_real.name);
+		mt_libc()->dl_iterate_phdr(add_allocator, (void *)(uintptr_t)mt_real.name);
 
 void mt_boot_allocator(void)
 {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "shim/arch/arch.h"
+#include "shim/libc.h"
 
 extern uint32_t mt_clock; /* enum mt_clock */
 
@@ -30,7 +31,7 @@ static inline uint64_t mt_clock_ns(clockid_t id)
 {
 	struct timespec now;
 
-	clock_gettime(id, &now);
+	mt_libc()->clock_gettime(id, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -12,6 +12,8 @@
 #include "format/settings.h"
 #include "format/text.h"
 #include "shim/config.h"
+#include "shim/environ.h"
+#include "shim/libc.h"
 #include "shim/process.h"
 #include "shim/sys.h"
 
@@ -76,8 +78,8 @@ static int has_own_note(const char *at, size_t bytes)
  * program. */
 static int is_own_program(void)
 {
-	const Elf64_Phdr *ph = (const Elf64_Phdr *)getauxval(AT_PHDR);
-	size_t n = ph ? getauxval(AT_PHNUM) : 0;
+	const Elf64_Phdr *ph = (const Elf64_Phdr *)mt_libc()->getauxval(AT_PHDR);
+	size_t n = ph ? mt_libc()->getauxval(AT_PHNUM) : 0;
 	uintptr_t bias = 0;
 	bool placed = false;
 
@@ -96,7 +98,7 @@ static int is_own_program(void)
 /* AT_EXECFN is what was passed to execve: for a `#!` script the script, while argv[0] is its interpreter. */
 static void find_program(void)
 {
-	const char *path = (const char *)getauxval(AT_EXECFN);
+	const char *path = (const char *)mt_libc()->getauxval(AT_EXECFN);
 
 	mt_put(mt_config.program, mt_config.program + sizeof(mt_config.program), path ? mt_base_name(path) : "program");
 }
@@ -143,14 +145,14 @@ static uint64_t number_of(enum mt_setting which)
 	uint64_t value;
 
 	_Static_assert(MT_SETTINGS <= 32, "a bit of `unreadable` each");
-	if (mt_setting_read(which, getenv(mt_settings[which].name), &value))
+	if (mt_setting_read(which, mt_environ_get(mt_settings[which].name), &value))
 		mt_config.unreadable |= 1u << which;
 	return value;
 }
 
 static const char *text_of(enum mt_setting which)
 {
-	const char *value = getenv(mt_settings[which].name);
+	const char *value = mt_environ_get(mt_settings[which].name);
 
 	return value && *value ? value : mt_settings[which].otherwise;
 }
@@ -159,7 +161,7 @@ void mt_config_complain(void)
 {
 	for (int i = 0; i < MT_SETTINGS; i++) {
 		const struct mt_setting_row *row = &mt_settings[i];
-		const char *value = mt_config.unreadable >> i & 1 ? getenv(row->name) : NULL;
+		const char *value = mt_config.unreadable >> i & 1 ? mt_environ_get(row->name) : NULL;
 		if (value)
 			mt_tell((const char *[]){ row->name, ": '", value, "' ", row->wrong, "; it is ", row->otherwise,
 						  " now", NULL });
@@ -175,7 +177,7 @@ void mt_config_read(void)
 	find_program();
 	c->unreadable = 0;
 	c->verbose = number_of(MT_SET_VERBOSE) != 0;
-	c->off = getauxval(AT_SECURE) != 0 || is_own_program() || excluded(text_of(MT_SET_EXCLUDE));
+	c->off = mt_libc()->getauxval(AT_SECURE) != 0 || is_own_program() || excluded(text_of(MT_SET_EXCLUDE));
 	c->children = number_of(MT_SET_CHILDREN) != 0;
 	c->paused = number_of(MT_SET_PAUSED) != 0;
 	c->python_allocators = number_of(MT_SET_PYTHON_ALLOCATORS) != 0;

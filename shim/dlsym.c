@@ -14,18 +14,13 @@
 #include "shim/dlsym.h"
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/new.h"
 #include "shim/process.h"
 
 /* What dlsym.S hands on to: the next one in the loader's order, which may be another tool's that has wrappers too. */
 extern void *(*mt_next_dlsym)(void *handle, const char *name);
 void *(*mt_next_dlsym)(void *handle, const char *name);
-
-/* Not in musl, which has no versions. */
-extern void *dlvsym(void *handle, const char *name, const char *version) __attribute__((weak));
-
-/* The C library's, which finds what is ours only by us. */
-static void *(*real_dlsym)(void *handle, const char *name);
 
 uint32_t mt_wrap_generation;
 
@@ -42,19 +37,10 @@ static uint8_t used;   /* a slot has been filled, ever */
 void *mt_dlsym_boot(void);
 void *mt_dlsym_find(void *handle, const char *name, const void *caller);
 
-/* By dlvsym, since this is a call of dlsym: a sanitizer that stands before us looks its own functions up by it, and
- * other functions of the C library are the sanitizer's that can't be called yet. */
 void *mt_dlsym_boot(void)
 {
-	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
-	void *found = NULL;
+	void *found = mt_libc()->dlsym(RTLD_NEXT, "dlsym");
 
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++)
-		found = dlvsym ? dlvsym(RTLD_NEXT, "dlsym", versions[i])
-			       : mt_symbols_search(MT_NEXT, NULL, "dlsym", NULL);
-	real_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
-	if (found)
-		found = real_dlsym(RTLD_NEXT, "dlsym");
 	mt_next_dlsym = (void *(*)(void *, const char *))(uintptr_t)found;
 	return found;
 }
@@ -189,8 +175,8 @@ void *mt_library_symbol(const struct mt_library *library, const char *name)
 /* The text of the thread's last error is freed by the second call. */
 static void drop_error(void)
 {
-	dlerror();
-	dlerror();
+	mt_libc()->dlerror();
+	mt_libc()->dlerror();
 }
 
 /* What we look up for the program's own call of dlsym leaves no error behind, and what it allocates is not the
@@ -208,7 +194,7 @@ static void drop_error(void)
 
 static void *symbol(void *handle, const char *name)
 {
-	void *found = real_dlsym(handle, name);
+	void *found = mt_libc()->dlsym(handle, name);
 
 	return mt_is_own(found) ? NULL : found;
 }
@@ -219,11 +205,11 @@ static void *find_default(const void *caller, const char *name)
 	void *found = symbol(RTLD_DEFAULT, name), *handle;
 	Dl_info info;
 
-	if (found || !mt_real.dladdr(caller, &info) || !info.dli_fname ||
-	    !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+	if (found || !mt_libc()->dladdr(caller, &info) || !info.dli_fname ||
+	    !(handle = mt_libc()->dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		return found;
 	found = symbol(handle, name);
-	mt_real.dlclose(handle);
+	mt_libc()->dlclose(handle);
 	return found;
 }
 
@@ -238,7 +224,7 @@ static int is_either(struct dl_phdr_info *info, size_t size, void *caller)
 
 static void *find_next(const void *caller, const char *name)
 {
-	return dl_iterate_phdr(is_either, (void *)(uintptr_t)caller) == 1 ? symbol(RTLD_NEXT, name) : NULL;
+	return mt_libc()->dl_iterate_phdr(is_either, (void *)(uintptr_t)caller) == 1 ? symbol(RTLD_NEXT, name) : NULL;
 }
 
 void *mt_dlsym_find(void *handle, const char *name, const void *caller)
@@ -280,7 +266,7 @@ void mt_wrap_forget(void)
 
 	if (!__atomic_load_n(&used, __ATOMIC_RELAXED) && !mt_new_used())
 		return;
-	dl_iterate_phdr(count_unloaded, &now);
+	mt_libc()->dl_iterate_phdr(count_unloaded, &now);
 	if (__atomic_exchange_n(&unloaded, now, __ATOMIC_RELAXED) == now)
 		return;
 	mt_new_forget();
@@ -288,7 +274,7 @@ void mt_wrap_forget(void)
 		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
 			struct mt_slot *slot = &tables[t]->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];
 			void *real = __atomic_load_n(&slot->real, __ATOMIC_RELAXED);
-			if (real && !dl_iterate_phdr(covers, real)) {
+			if (real && !mt_libc()->dl_iterate_phdr(covers, real)) {
 				__atomic_store_n(&slot->real, NULL, __ATOMIC_RELAXED);
 				__atomic_add_fetch(&mt_wrap_generation, 1, __ATOMIC_RELAXED);
 			}

@@ -9,6 +9,7 @@
 
 #include "shim/ehframe.h"
 #include "shim/elfsym.h"
+#include "shim/libc.h"
 #include "shim/tables.h"
 
 struct module {
@@ -77,13 +78,13 @@ static void list_refresh(void)
 	uint32_t even = __atomic_load_n(&list_version, __ATOMIC_RELAXED) & ~1u;
 	uint64_t loads = 0;
 
-	dl_iterate_phdr(ask_loads, &loads);
+	mt_libc()->dl_iterate_phdr(ask_loads, &loads);
 	if (loads == __atomic_load_n(&loads_seen, __ATOMIC_RELAXED) && module_count)
 		return;
 	if (!__atomic_compare_exchange_n(&list_version, &even, even + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
 	module_count = 0;
-	dl_iterate_phdr(add_module, NULL);
+	mt_libc()->dl_iterate_phdr(add_module, NULL);
 	__atomic_store_n(&list_version, even + 2, __ATOMIC_RELEASE);
 }
 

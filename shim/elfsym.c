@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "shim/elfsym.h"
+#include "shim/libc.h"
 
 /* glibc has relocated the addresses in most dynamic sections, but not those it must not write to. */
 static const void *address_of(const struct mt_symbols *s, uintptr_t value)
@@ -11,13 +12,19 @@ static const void *address_of(const struct mt_symbols *s, uintptr_t value)
 int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *s)
 {
 	const ElfW(Dyn) *dyn = NULL;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return mt_symbols_of_module(dyn, info->dlpi_addr, s);
+}
+
+int mt_symbols_of_module(const ElfW(Dyn) * dyn, uintptr_t bias, struct mt_symbols *s)
+{
 	uint64_t soname = 0;
 
 	memset(s, 0, sizeof(*s));
-	s->bias = info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const void *)(s->bias + info->dlpi_phdr[i].p_vaddr);
+	s->bias = bias;
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
 		switch (dyn->d_tag) {
 		case DT_SYMTAB:
@@ -144,7 +151,12 @@ static void *address_if(const struct mt_symbols *s, uint32_t i)
 
 void *mt_symbols_find(const struct mt_symbols *s, const char *name)
 {
-	return address_if(s, find(s, name, NULL));
+	return mt_symbols_find_version(s, name, NULL);
+}
+
+void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version)
+{
+	return address_if(s, find(s, name, version));
 }
 
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start)
@@ -186,26 +198,35 @@ struct search {
 	void *found;
 };
 
-static int is_there(const struct search *s, const struct dl_phdr_info *info, const struct mt_symbols *symbols)
+static const char *file_of(const struct dl_phdr_info *info)
 {
-	const char *file = strrchr(info->dlpi_name, '/');
+	const char *slash = strrchr(info->dlpi_name, '/');
 
-	file = file ? file + 1 : info->dlpi_name;
+	return slash ? slash + 1 : info->dlpi_name;
+}
+
+/* Whether the module may be asked: before its tables are looked for, which takes the most time of a start. */
+static int may_be_there(const struct search *s, const struct dl_phdr_info *info)
+{
 	switch (s->where) {
 	case MT_BEFORE:
 		return !s->own;
 	case MT_NEXT:
 		return s->own && s->index <= at_start;
-	case MT_NAMED:
-		return !strcmp(file, s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
 	case MT_PREFIX:
-		return !strncmp(file, s->which, strlen(s->which));
+		return !strncmp(file_of(info), s->which, strlen(s->which));
 	case MT_AROUND:
 		return mt_symbols_segment(info, s->which) != NULL;
+	case MT_NAMED: /* or its soname, which is in the tables */
 	case MT_ANY:
 		return 1;
 	}
 	return 0;
+}
+
+static int is_named(const struct search *s, const struct dl_phdr_info *info, const struct mt_symbols *symbols)
+{
+	return !strcmp(file_of(info), s->which) || (symbols->soname && !strcmp(symbols->soname, s->which));
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
@@ -217,7 +238,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	s->index++;
 	if (mt_symbols_segment(info, (const void *)(uintptr_t)visit))
 		s->own = s->index;
-	else if (mt_symbols_of(info, &symbols) && is_there(s, info, &symbols))
+	else if (may_be_there(s, info) && mt_symbols_of(info, &symbols) &&
+		 (s->where != MT_NAMED || is_named(s, info, &symbols)))
 		s->found = address_if(&symbols, find(&symbols, s->name, s->version));
 	return s->found != NULL;
 }
@@ -228,10 +250,10 @@ void *mt_symbols_search(enum mt_where where, const void *which, const char *name
 
 	if (!at_start) {
 		uint32_t n = 0;
-		dl_iterate_phdr(count, &n);
+		mt_libc()->dl_iterate_phdr(count, &n);
 		at_start = n;
 	}
-	dl_iterate_phdr(visit, &s);
+	mt_libc()->dl_iterate_phdr(visit, &s);
 	if (where == MT_NEXT && s.own == at_start) /* loaded later, as a plug-in: the C library is before us */
 		return mt_symbols_search(MT_ANY, NULL, name, version);
 	return s.found;

@@ -29,8 +29,14 @@ struct mt_symbols {
 /* Zero if the module has no table of exported symbols. */
 int mt_symbols_of(const struct dl_phdr_info *info, struct mt_symbols *out);
 
+/* The same of a dynamic section, NULL = none, and the module's bias. */
+int mt_symbols_of_module(const ElfW(Dyn) * dynamic, uintptr_t bias, struct mt_symbols *out);
+
 /* Address of a symbol this module defines, or NULL. Of several versions the default one. */
 void *mt_symbols_find(const struct mt_symbols *s, const char *name);
+
+/* The same of a version, as mt_symbols_search() takes it. */
+void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version);
 
 /* The end of a symbol's code, and *start; both 0 = this module does not define it. */
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);

@@ -6,6 +6,23 @@
 
 #define MORE 8 /* entries to come */
 
+/* NULL until the loader has relocated us. The C library has no environment at that time either. */
+static char ***volatile environment = &environ;
+
+char *mt_environ_get(const char *name)
+{
+	char ***where = environment, **e = where ? *where : NULL, *entry;
+	size_t n;
+
+	if (!e || !*name)
+		return NULL;
+	/* each entry is read once: another thread may be taking it away */
+	for (n = strlen(name); (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
+		if (!strncmp(entry, name, n) && entry[n] == '=')
+			return entry + n + 1;
+	return NULL;
+}
+
 static char **array;
 static size_t room;
 

@@ -22,6 +22,7 @@
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/quiet.h"
+#include "shim/recorder.h"
 
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
@@ -104,40 +105,90 @@ static void note_child(pid_t pid, int status)
 		mt_log_add(MT_REC_CHILD, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
 }
 
-#define WAIT(name, params, args) \
-	MT_EXPORT pid_t name params \
+#ifndef __WALL /* musl leaves them to <linux/wait.h> */
+#define __WALL   0x40000000
+#define __WCLONE 0x80000000
+#endif
+
+#define COLLECTED(ret, info, options) ((ret) ? -1 : (options) & WNOWAIT ? 0 : (info)->si_pid)
+
+/* Evaluates a wait, and again while the child that it found is ours; `met` is whom it has collected, of the result
+ * `ret`. The tries are counted: a launch may hang. */
+#define WITHOUT_OURS(call, met, options) \
+	({ \
+		__typeof__(call) ret; \
+		uint32_t before; \
+		int left = (unsigned)(options) & (__WALL | __WCLONE) ? 100000 : 0; \
+		do { \
+			before = mt_recorder_launches(); \
+			ret = (call); \
+		} while (left-- && mt_recorder_was_met((pid_t)(met), before)); \
+		ret; \
+	})
+
+/* Where nothing is recorded it ends with a jump, and no frame of ours is in what the real one may report. */
+#define WAIT(name, params, args, how) \
+	static __attribute__((noinline)) pid_t noting_##name params \
 	{ \
 		int mine = 0; \
 		pid_t pid; \
-		if (!READY(name)) \
-			return errno = ECHILD, -1; \
 		if (!status) \
 			status = &mine; \
-		pid = mt_real.name args; \
+		pid = WITHOUT_OURS(mt_real.name args, ret, how); \
 		if (pid > 0) \
 			note_child(pid, *status); \
 		return pid; \
+	} \
+	MT_EXPORT pid_t name params \
+	{ \
+		if (!READY(name)) \
+			return errno = ECHILD, -1; \
+		return mt_process_state() == MT_STATE_OFF ? mt_real.name args : noting_##name args; \
 	}
 
-WAIT(wait, (int *status), (status))
-WAIT(waitpid, (pid_t id, int *status, int options), (id, status, options))
-WAIT(wait3, (int *status, int options, struct rusage *usage), (status, options, usage))
-WAIT(wait4, (pid_t id, int *status, int options, struct rusage *usage), (id, status, options, usage))
+WAIT(wait, (int *status), (status), 0)
+WAIT(waitpid, (pid_t id, int *status, int options), (id, status, options), options)
+WAIT(wait3, (int *status, int options, struct rusage *usage), (status, options, usage), options)
+WAIT(wait4, (pid_t id, int *status, int options, struct rusage *usage), (id, status, options, usage), options)
 
 MT_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	int ret;
+	siginfo_t mine = { 0 };
+	int result;
 
 	if (!READY(waitid))
 		return errno = ECHILD, -1;
-	ret = mt_real.waitid(type, id, info, options);
-	if (ret == 0 && info && info->si_pid && !(options & WNOWAIT)) {
+	if (mt_process_state() == MT_STATE_OFF)
+		return mt_real.waitid(type, id, info, options);
+	result = WITHOUT_OURS(mt_real.waitid(type, id, info ? info : &mine, options),
+			      COLLECTED(ret, info ? info : &mine, options), options);
+	if (result == 0 && info && info->si_pid && !(options & WNOWAIT)) {
 		if (info->si_code == CLD_EXITED)
 			note_child(info->si_pid, (info->si_status & 0xff) << 8);
 		else if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
 			note_child(info->si_pid, info->si_status & 0x7f);
 	}
-	return ret;
+	return result;
+}
+
+/* By syscall(), for which see syscall.S: the number comes first. */
+long mt_syscall_wait4(long number, pid_t id, int *status, long options, struct rusage *usage);
+long mt_syscall_wait4(long number, pid_t id, int *status, long options, struct rusage *usage)
+{
+	if (!READY(syscall))
+		return errno = ENOSYS, -1;
+	return WITHOUT_OURS(mt_real.syscall(number, (long)id, status, options, usage), ret, options);
+}
+
+long mt_syscall_waitid(long number, int type, id_t id, siginfo_t *info, long options, struct rusage *usage);
+long mt_syscall_waitid(long number, int type, id_t id, siginfo_t *info, long options, struct rusage *usage)
+{
+	siginfo_t mine = { 0 };
+
+	if (!READY(syscall))
+		return errno = ENOSYS, -1;
+	return WITHOUT_OURS(mt_real.syscall(number, (long)type, (long)id, info ? info : &mine, options, usage),
+			    COLLECTED(ret, info ? info : &mine, options), options);
 }
 
 /* What fork() does without its handlers. */

@@ -11,6 +11,7 @@
 #define MT_HOOKS_H
 
 #include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>

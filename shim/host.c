@@ -88,6 +88,12 @@ static void *move_from_pool(unsigned hook, const void *old, size_t n, const void
 	return p;
 }
 
+/* Of a realloc: the hook is to end with a jump to the real one. */
+static inline __attribute__((always_inline)) int passes_on(const void *old, const void *caller)
+{
+	return !mt_boot_owns(old) && MT_READY(realloc) && mt_heap_passes(caller);
+}
+
 /* One free and one allocation. The free must be in the trace before the block can be somebody else's; if the
  * block was not released after all, it is undone. */
 static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, const struct mt_frame *frame)
@@ -98,8 +104,6 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, 
 		return move_from_pool(hook, old, n, caller);
 	if (!MT_READY(realloc))
 		return old ? NULL : mt_boot_alloc(16, n);
-	if (mt_heap_passes(caller))
-		return mt_real.realloc(old, n);
 	if (old)
 		mt_record_free(hook, old);
 	p = MT_REAL(mt_real.realloc(old, n));
@@ -118,17 +122,22 @@ static void *reallocate(unsigned hook, void *old, size_t n, const void *caller, 
 
 MT_EXPORT void *realloc(void *p, size_t n)
 {
-	void *q = reallocate(MT_HOOK_realloc, p, n, MT_CALLER, MT_FRAME);
+	void *q;
 
+	if (passes_on(p, MT_CALLER))
+		return mt_real.realloc(p, n);
+	q = reallocate(MT_HOOK_realloc, p, n, MT_CALLER, MT_FRAME);
 	KEEP_FRAME(q);
 	return q;
 }
 
-/* Not forwarded: libc's own calls realloc, which would be seen twice. */
+/* What is recorded is not forwarded: libc's own calls realloc, which would be seen twice. */
 MT_EXPORT void *reallocarray(void *p, size_t k, size_t n)
 {
 	size_t bytes;
 
+	if (passes_on(p, MT_CALLER) && mt_real.reallocarray)
+		return mt_real.reallocarray(p, k, n);
 	if (__builtin_mul_overflow(k, n, &bytes)) {
 		mt_record_fail(MT_HOOK_reallocarray, MT_ALLOC, SIZE_MAX, MT_CALLER);
 		errno = ENOMEM;

@@ -4,9 +4,9 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
-#include "shim/elfsym.h"
 #include "shim/environ.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/modules.h"
 #include "shim/mstx.h"
 #include "shim/nvtx.h"
@@ -35,26 +35,17 @@ static void at_exit(int status, void *unused)
 	mt_process_ends(MT_EXIT_CODE, status & 0xff);
 }
 
-typedef void handler(void);
-
-/* What glibc alone has is a weak reference, since the library serves musl, too. That has pthread_atfork as a function
- * of its own, and tells no handler the exit status. */
-extern int __register_atfork(handler *before, handler *parent, handler *child, void *dso) __attribute__((weak));
-extern int on_exit(void (*end)(int, void *), void *arg) __attribute__((weak));
-
+/* musl has no __register_atfork, but pthread_atfork as a function of its own; it tells no handler the exit status. */
 static void set_handlers(void)
 {
-	int (*atfork)(handler *, handler *, handler *);
-	void *found;
+	const struct mt_libc *libc = mt_libc();
 
-	if (__register_atfork) {
-		__register_atfork(before_fork, mt_process_after_fork, mt_process_forked, NULL);
-	} else if ((found = mt_symbols_search(MT_NEXT, NULL, "pthread_atfork", NULL))) {
-		atfork = (int (*)(handler *, handler *, handler *))(uintptr_t)found;
-		atfork(before_fork, mt_process_after_fork, mt_process_forked);
-	}
-	if (on_exit)
-		on_exit(at_exit, NULL);
+	if (libc->__register_atfork)
+		libc->__register_atfork(before_fork, mt_process_after_fork, mt_process_forked, NULL);
+	else if (libc->pthread_atfork)
+		libc->pthread_atfork(before_fork, mt_process_after_fork, mt_process_forked);
+	if (libc->on_exit)
+		libc->on_exit(at_exit, NULL);
 }
 
 static void set_up(void)

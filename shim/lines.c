@@ -45,9 +45,10 @@ void mt_lines_close(struct mt_lines *l)
 
 const char *mt_lines_value(const char *line, const char *name)
 {
-	size_t n = strlen(name);
-
-	return strncmp(line, name, n) ? NULL : line + n + strspn(line + n, " \t");
+	for (; *name; line++, name++)
+		if (*line != *name)
+			return NULL;
+	return line + strspn(line, " \t");
 }
 
 uint64_t mt_number(const char *text, const char **end, unsigned base)

@@ -5,6 +5,7 @@
 
 #include "format/format.h"
 #include "shim/ehframe.h"
+#include "shim/libc.h"
 #include "shim/log.h"
 #include "shim/modules.h"
 #include "shim/process.h"
@@ -214,7 +215,7 @@ static void scan(void)
 	int locked = 0, dropped = 0;
 
 	mt_sys_block_signals(&signals);
-	dl_iterate_phdr(visit, &locked);
+	mt_libc()->dl_iterate_phdr(visit, &locked);
 	if (locked) {
 		dropped = drop_unseen();
 		mt_lock_drop(&mt_process.lock);
@@ -316,7 +317,7 @@ static int loader_changed(void)
 {
 	unsigned long long counts[2] = { adds, subs };
 
-	dl_iterate_phdr(loader_counts, counts);
+	mt_libc()->dl_iterate_phdr(loader_counts, counts);
 	return counts[0] != adds || counts[1] != subs;
 }
 

@@ -16,7 +16,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "format/output_name.h"
 #include "shim/acl.h"
@@ -25,9 +24,11 @@
 #include "shim/dlsym.h"
 #include "shim/environ.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/mark.h"
 #include "shim/mstx.h"
 #include "shim/pool.h"
+#include "shim/quiet.h"
 #include "shim/tables.h"
 
 /* ---- the interface ---- */
@@ -380,17 +381,17 @@ static int find_pool_library(char *path, size_t size)
 	Dl_info info;
 	const char *base;
 
-	if (!dladdr((const void *)(uintptr_t)mt_mstx_boot, &info) || !info.dli_fname ||
+	if (!mt_libc()->dladdr((const void *)(uintptr_t)mt_mstx_boot, &info) || !info.dli_fname ||
 	    !(base = strrchr(info.dli_fname, '/')) || (size_t)(base - info.dli_fname) + sizeof("/" POOL_LIBRARY) > size)
 		return 0;
 	memcpy(path, info.dli_fname, (size_t)(base + 1 - info.dli_fname));
 	strcpy(path + (base + 1 - info.dli_fname), POOL_LIBRARY);
-	return access(path, R_OK) == 0;
+	return mt_quiet_exists(path);
 }
 
 void mt_mstx_boot(void)
 {
-	const char *list = getenv("LD_PRELOAD");
+	const char *list = mt_environ_get("LD_PRELOAD");
 	char library[1024], value[8192], *at = value, *limit = value + sizeof(value);
 
 	if (!mt_config.ascend_pool || !list)

@@ -5,6 +5,7 @@
 #include "shim/elfsym.h"
 #include "shim/heap.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/new.h"
 
 static void *real[MT_NEW_ROWS]; /* of rows whose entry leads to our hook */
@@ -116,7 +117,7 @@ static struct module *add_module(uintptr_t caller)
 {
 	struct module found = { .end = caller };
 
-	if (!dl_iterate_phdr(find_code, &found))
+	if (!mt_libc()->dl_iterate_phdr(find_code, &found))
 		return NULL;
 	for (size_t i = 0; i < MODULES; i++) {
 		struct module *m = &modules[i];
@@ -170,7 +171,7 @@ void mt_new_forget(void)
 {
 	for (size_t i = 0; i < MODULES; i++) {
 		uintptr_t start = __atomic_load_n(&modules[i].start, __ATOMIC_ACQUIRE);
-		if (start && !dl_iterate_phdr(covers, (void *)start))
+		if (start && !mt_libc()->dl_iterate_phdr(covers, (void *)start))
 			forget_module(&modules[i]);
 	}
 }

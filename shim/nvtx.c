@@ -14,7 +14,9 @@
 #include <wchar.h>
 
 #include "shim/elfsym.h"
+#include "shim/environ.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/mark.h"
 #include "shim/nvtx.h"
 #include "shim/process.h"
@@ -302,28 +304,14 @@ static const char *own_path(void)
 	static const char name[] = "NVTX_INJECTION64_PATH";
 	Dl_info info;
 
-	return mt_process_state() != MT_STATE_OFF && dladdr(name, &info) ? info.dli_fname : NULL;
-}
-
-/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still NULL.
- * The C library has no environment at that time either. */
-static char ***volatile environment = &environ;
-
-static char *walk(const char *name)
-{
-	char ***where = environment, **e = where ? *where : NULL, *entry;
-	size_t n;
-
-	if (!e || !*name)
-		return NULL;
-	/* each entry is read once: another thread may be taking it away */
-	for (n = strlen(name); (entry = __atomic_load_n(e, __ATOMIC_RELAXED)) != NULL; e++)
-		if (!strncmp(entry, name, n) && entry[n] == '=')
-			return entry + n + 1;
-	return NULL;
+	return mt_process_state() != MT_STATE_OFF && mt_libc()->dladdr(name, &info) ? info.dli_fname : NULL;
 }
 
 static char *(*next)(const char *name);
+
+/* The loader calls resolvers of other libraries before it has relocated us, and they may ask: this is then still
+ * NULL. */
+static const char *volatile relocated = "";
 
 void mt_nvtx_boot(void)
 {
@@ -334,9 +322,9 @@ void mt_nvtx_boot(void)
  * nothing can be looked up yet. */
 MT_EXPORT char *getenv(const char *name)
 {
-	char *value = next ? next(name) : walk(name);
+	char *value = next ? next(name) : mt_environ_get(name);
 
-	if (!value && environment && name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH"))
+	if (!value && relocated && name[0] == 'N' && !strcmp(name, "NVTX_INJECTION64_PATH"))
 		value = (char *)(uintptr_t)own_path();
 	return value;
 }

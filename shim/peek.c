@@ -1,9 +1,10 @@
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
+#include "shim/libc.h"
 #include "shim/maps.h"
 #include "shim/peek.h"
 #include "shim/sys.h"
@@ -11,7 +12,7 @@
 /* Where the call is forbidden (some containers): at least nothing unmapped is touched. */
 static int is_mapped(uintptr_t at, size_t bytes)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = at & ~(page - 1);
+	uintptr_t page = mt_libc()->getauxval(AT_PAGESZ), start = at & ~(page - 1);
 
 	return !mt_sys_failed(MT_SYS3(SYS_msync, start, at + bytes - start, MS_ASYNC));
 }

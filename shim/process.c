@@ -15,6 +15,7 @@
 #include "shim/config.h"
 #include "shim/device.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/lines.h"
 #include "shim/log.h"
 #include "shim/map.h"
@@ -386,9 +387,18 @@ static int is_variable(const char *setting, const char *const *names)
 	size_t n = strcspn(setting, "=");
 
 	for (; *names; names++)
-		if (strlen(*names) == n && !strncmp(setting, *names, n))
+		if (!strncmp(setting, *names, n) && !(*names)[n])
 			return 1;
 	return 0;
+}
+
+/* The end of the prefix in `text`, or NULL. */
+static const char *behind(const char *text, const char *prefix)
+{
+	for (; *prefix; text++, prefix++)
+		if (*text != *prefix)
+			return NULL;
+	return text;
 }
 
 static int is_listed(const char *setting)
@@ -420,7 +430,7 @@ static int is_listed(const char *setting)
 	};
 
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		if (!strncmp(setting, listed[i].prefix, strlen(listed[i].prefix)) && strstr(setting, listed[i].within))
+		if (behind(setting, listed[i].prefix) && strstr(setting, listed[i].within))
 			return 1;
 	return is_variable(setting, mt_rank_variables) || is_variable(setting, mt_job_variables);
 }
@@ -547,6 +557,11 @@ static int enter_image(void)
 	if (!mt_session_open())
 		return 0;
 	mt_unseen_begins();
+	if (mt_libc_is_sanitized()) {
+		mt_unseen_count(0, MT_LOSS_SANITIZER, NULL);
+		mt_say("a sanitizer's program: ", "not recorded");
+		return 0;
+	}
 	if (!make_tables()) {
 		mt_unseen_count(0, MT_LOSS_MEMORY, NULL);
 		mt_say("no memory: ", "not recorded");

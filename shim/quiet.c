@@ -11,6 +11,7 @@
 
 #include "format/output_name.h"
 #include "shim/environ.h"
+#include "shim/libc.h"
 #include "shim/lines.h"
 #include "shim/quiet.h"
 #include "shim/sys.h"
@@ -140,7 +141,7 @@ static int calls_are_harmless(void)
 /* What an ancestor has found: +1, -1; 0 = nothing about so many filters. */
 static int inherited(void)
 {
-	const char *value = getenv(VARIABLE);
+	const char *value = mt_environ_get(VARIABLE);
 	const char *end;
 
 	if (!value || mt_number(value, &end, 10) != own.filters)
@@ -232,7 +233,7 @@ uint32_t mt_quiet_thread(char name[16])
 static long program_of_maps(char *path, size_t size)
 {
 	static char buffer[1024], line[1024];
-	unsigned long headers = getauxval(AT_PHDR);
+	unsigned long headers = mt_libc()->getauxval(AT_PHDR);
 	struct mt_lines lines = mt_lines_open("/proc/self/maps", buffer, sizeof(buffer));
 	long n = -ENOENT;
 
@@ -266,11 +267,16 @@ int mt_quiet_exists(const char *path)
 	return fd != -ENOENT;
 }
 
-/* libc's own fstat is what the loader has used for each library: the number of the call differs by version. */
+/* libc's own fstat is what the loader has used for each library: the number of the call differs by version. Those that
+ * have no such function make the oldest. */
 int mt_quiet_fstat(int fd, struct stat *st)
 {
-	int kept = errno, ok = mt_sys_quiet() != MT_QUIET_WHOLE && fstat(fd, st) == 0;
+	int kept = errno, ok;
 
+	if (mt_sys_quiet() == MT_QUIET_WHOLE)
+		return 0;
+	ok = mt_libc()->fstat ? mt_libc()->fstat(fd, st) == 0
+			      : mt_arch_syscall(SYS_fstat, fd, (long)st, 0, 0, 0, 0) == 0;
 	errno = kept;
 	return ok;
 }
@@ -291,9 +297,8 @@ uint64_t mt_quiet_namespace(void)
 {
 	static const char path[] = "/proc/self/ns/pid";
 	struct stat st;
-	int ok = mt_sys_quiet() ? mt_quiet_stat(path, 0, &st) : stat(path, &st) == 0;
 
-	return ok ? st.st_ino : 0;
+	return mt_quiet_stat(path, 0, &st) ? st.st_ino : 0;
 }
 
 uint64_t mt_quiet_file_limit(void)

@@ -11,10 +11,12 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/libc.h"
 #include "shim/process.h"
 #include "shim/recorder.h"
 
 #define STACK_BYTES (64 * 1024)
+#define APART       (CLONE_VM | CLONE_VFORK | CLONE_UNTRACED)
 #define SILENT_NS   5000000000ull /* a recorder that has not been round for so long is taken for dead */
 #define START_NS    500000000ull  /* ... and who started one a moment ago waits until it is at work */
 #define MAX_TRIES   3
@@ -73,7 +75,7 @@ static int become_recorder(void *stack)
 static int leave_family(void *stack)
 {
 	MT_SYS0(SYS_setsid);
-	clone(become_recorder, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL);
+	mt_libc()->clone(become_recorder, (char *)stack + STACK_BYTES, APART, NULL);
 	MT_SYS1(SYS_exit_group, 0);
 	return 0;
 }
@@ -88,19 +90,63 @@ static int would_come_back(void)
 	return reaper || mt_sys_pid() == 1;
 }
 
+/* The first clone. */
+static struct launch {
+	pid_t pid;       /* written by the kernel before it runs; 0 = we have waited for it */
+	uint32_t number; /* of this launch */
+	uint32_t by;     /* pid of the process that launches; 0 = it is over */
+	uint32_t ended;  /* launches that are over */
+} launch;
+
+uint32_t mt_recorder_launches(void)
+{
+	return __atomic_load_n(&launch.ended, __ATOMIC_ACQUIRE);
+}
+
+/* Of a launch that was over before the wait it can't be the clone, and the number is somebody else's. A wait that has
+ * collected nobody may be asked again at no harm, so it is where there was a launch beside it. */
+int mt_recorder_was_met(pid_t met, uint32_t before)
+{
+	uint32_t by = __atomic_load_n(&launch.by, __ATOMIC_ACQUIRE);
+
+	if (met > 0)
+		return met == __atomic_load_n(&launch.pid, __ATOMIC_RELAXED) &&
+		       before == __atomic_load_n(&launch.number, __ATOMIC_RELAXED);
+	return met == 0 && ((by && by == mt_sys_pid()) || before != mt_recorder_launches());
+}
+
+static void launch_begins(void)
+{
+	launch.number = launch.ended;
+	__atomic_store_n(&launch.by, mt_sys_pid(), __ATOMIC_RELAXED);
+}
+
+/* release pairs with mt_recorder_launches() */
+static void launch_ends(int collected)
+{
+	if (collected)
+		__atomic_store_n(&launch.pid, 0, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&launch.ended, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&launch.by, 0, __ATOMIC_RELEASE); /* last: there is no moment without either */
+}
+
 static void start(void)
 {
 	char *stacks = mt_sys_pages(2 * STACK_BYTES);
 	int kept = errno, child, status;
 	uint64_t signals;
+	long done = 0;
 
 	if (!stacks)
 		return;
 	mt_sys_block_signals(&signals);
-	child = clone(leave_family, stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, stacks);
+	launch_begins();
+	child = mt_libc()->clone(leave_family, stacks + 2 * STACK_BYTES, APART | CLONE_PARENT_SETTID, stacks,
+				 &launch.pid);
 	/* it has exited already; a clone without exit signal is only seen by a wait that asks for it */
 	if (child > 0)
-		MT_SYS4(SYS_wait4, child, &status, __WCLONE, NULL);
+		done = MT_SYS4(SYS_wait4, child, &status, __WCLONE, NULL);
+	launch_ends(done == child);
 	mt_sys_restore_signals(&signals);
 	mt_sys_unmap(stacks, 2 * STACK_BYTES);
 	errno = kept;
@@ -217,7 +263,8 @@ void mt_recorder_boot(void)
 	if ((mt_process.session->flags & (MT_SESSION_NO_RECORDER | MT_SESSION_SUPERVISED)) || mt_sys_quiet())
 		return; /* it would be killed, too */
 	keep_settings();
-	if (!dladdr((void *)(uintptr_t)mt_recorder_boot, &self) || !realpath(self.dli_fname, path))
+	if (!mt_libc()->dladdr((void *)(uintptr_t)mt_recorder_boot, &self) ||
+	    !mt_libc()->realpath(self.dli_fname, path))
 		return;
 	slash = strrchr(path, '/');
 	if (slash && !try_program(path, (size_t)(slash - path), "/memtrace") &&

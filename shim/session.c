@@ -14,6 +14,7 @@
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/environ.h"
+#include "shim/libc.h"
 #include "shim/lines.h"
 #include "shim/process.h"
 #include "shim/quiet.h"
@@ -97,7 +98,7 @@ static int is_place(const char *path)
 /* Where raw files of a session in `dir` go; "" = there. */
 static const char *choose_place(const char *dir)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = mt_environ_get("TMPDIR");
 
 	if (is_place(mt_config.ring_dir))
 		return mt_config.ring_dir;
@@ -197,7 +198,7 @@ static uint64_t machine_memory(void)
 static uint32_t own_rank(void)
 {
 	for (const char *const *name = mt_rank_variables; *name; name++) {
-		const char *value = getenv(*name);
+		const char *value = mt_environ_get(*name);
 		uint64_t rank;
 		if (value && *value)
 			return mt_read_count(value, &rank) || rank > MAX_RANK ? 0 : (uint32_t)rank + 1;
@@ -217,7 +218,7 @@ static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 	s->flags = flags | (rank ? rank : 1) << RANK_SHIFT;
 	s->bytes = sizeof(*s);
 	s->clock = mt_clock;
-	s->page_bytes = (uint32_t)getauxval(AT_PAGESZ);
+	s->page_bytes = (uint32_t)mt_libc()->getauxval(AT_PAGESZ);
 	s->memory_bytes = machine_memory();
 	s->limit_bytes = mt_config.limit_bytes;
 	s->keep_free_bytes = mt_config.keep_free_bytes;
@@ -261,7 +262,7 @@ static int is_session(const struct mt_session *s)
 /* With %r in MEMTRACE_OUTPUT each rank has a trace of its own: a launcher, who has none and is 0 there, starts them. */
 static int is_of_other_rank(const struct mt_session *s)
 {
-	const char *output = getenv("MEMTRACE_OUTPUT");
+	const char *output = mt_environ_get("MEMTRACE_OUTPUT");
 	uint32_t rank = own_rank();
 
 	return rank && s->flags >> RANK_SHIFT && s->flags >> RANK_SHIFT != rank && output && strstr(output, "%r") &&

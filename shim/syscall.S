@@ -1,14 +1,18 @@
 /*
- * syscall(2) is wrapped for one number, seccomp. A C wrapper would put its own frame between a raw clone or
- * vfork and its caller, to which the child returns on another stack, or twice: so this one jumps. Where there is
- * no assembly for a machine, syscall is not wrapped and a filter set that way is not noticed.
+ * syscall(2) is wrapped for seccomp, and for waits, which go on in exit.c. For others a C wrapper would put its own frame
+ * between a raw clone or vfork and its caller, to which the child returns on another stack, or twice: so this one jumps.
+ * Where there is no assembly for a machine, syscall is not wrapped and a filter set that way is not noticed.
  */
 #include <asm/unistd.h>
 
 #include "shim/arch/jump.h"
 
 FUNCTION(syscall)
-	save
+	unless_first __NR_wait4, 1f
+	GO mt_syscall_wait4
+1:	unless_first __NR_waitid, 1f
+	GO mt_syscall_waitid
+1:	save
 	unless_first __NR_seccomp, 1f
 	CALL mt_before_seccomp
 1:	CALL mt_real_syscall

@@ -12,6 +12,7 @@
 #include "format/output_name.h"
 #include "shim/elfsym.h"
 #include "shim/hooks.h"
+#include "shim/libc.h"
 #include "shim/process.h"
 #include "shim/quiet.h"
 
@@ -241,7 +242,7 @@ void mt_unseen_boot(void)
 
 	if (!first.function)
 		return;
-	dl_iterate_phdr(find_owner, &first);
+	mt_libc()->dl_iterate_phdr(find_owner, &first);
 	if (!first.path || !*first.path)
 		return;
 	if (is_named(first.path, "libc.")) /* libc before us: we are a plug-in */

@@ -13,6 +13,7 @@
 #include "shim/arch/arch.h"
 #include "shim/dlsym.h"
 #include "shim/elfsym.h"
+#include "shim/libc.h"
 #include "shim/new.h"
 #include "shim/sys.h"
 #include "shim/weak.h"
@@ -31,7 +32,7 @@ static int is_locked(const struct dl_phdr_info *info, uintptr_t at, uintptr_t pa
 
 static void clear_word(const struct dl_phdr_info *info, uintptr_t at)
 {
-	uintptr_t page = getauxval(AT_PAGESZ), start = at & -page;
+	uintptr_t page = mt_libc()->getauxval(AT_PAGESZ), start = at & -page;
 	int locked = is_locked(info, at, page);
 
 	if (locked && mt_sys_failed(MT_SYS3(SYS_mprotect, start, page, PROT_READ | PROT_WRITE)))
@@ -70,5 +71,5 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
 
 void mt_weak_boot(void)
 {
-	dl_iterate_phdr(visit, NULL);
+	mt_libc()->dl_iterate_phdr(visit, NULL);
 }

@@ -24,6 +24,9 @@ static int no_process(const struct reader *r, const char *dir)
 	if (reader_unrecorded_why(r) & MT_LOSS_MEMORY)
 		return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "%" PRIu64 " %s had no memory for being recorded",
 				 n, n == 1 ? "process" : "processes");
+	if (reader_unrecorded_why(r) & MT_LOSS_SANITIZER)
+		return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "%" PRIu64 " %s with a sanitizer, left alone", n,
+				 n == 1 ? "process" : "processes");
 	return error_set(MT_ENOPROCESS, dir, ERROR_NO_OFFSET, "%" PRIu64 " %s could not make files in %s", n,
 			 n == 1 ? "process" : "processes", *rings ? rings : dir);
 }

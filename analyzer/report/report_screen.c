@@ -136,6 +136,8 @@ static const struct {
 	{ MT_LOSS_ENVIRONMENT, "environment", "", "started without LD_PRELOAD: pass it on" },
 	{ MT_LOSS_BEHIND, "behind", "", "its malloc is first: put libmemtrace.so before it" },
 	{ MT_LOSS_LATE, "late", "", "loaded by dlopen: use LD_PRELOAD or memtrace run" },
+	{ MT_LOSS_SANITIZER, "sanitizer", "programs with a sanitizer are left alone",
+	  "programs with a sanitizer are left alone" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 

@@ -6,7 +6,7 @@
  *	save                  the registers that hold arguments; the stack is aligned for calls
  *	CALL function         ours; its arguments are name's
  *	restore               ... them, and the result of the last call is in RESULT
- *	JUMP RESULT
+ *	JUMP RESULT           or GO function, with a name
  *	END(name)
  *
  * A folder's jump.h has these, unless_first (syscall.S), go, first_go and first_arguments (new.S), but for END. dlsym.S

@@ -3,7 +3,10 @@
 isn't counted."""
 import os
 import re
+import shutil
+import subprocess
 import sys
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
@@ -43,6 +46,31 @@ def case_forbidden_before_it_starts():
     mt.equal(len(got.trace.intact().processes), 2, "images recorded")
     mt.between(COUNT, got.trace.host["allocations"], 5 * COUNT, "allocations")
     mt.equal(os.listdir(os.path.dirname(got.trace.path)), [os.path.basename(got.trace.path)], "traces")
+
+
+def replace(path):
+    os.rename(path, path + ".gone")
+    open(path, "wb").close()
+
+
+TAKEN = {"removed": os.unlink, "replaced": replace,
+         "punched": lambda path: subprocess.run([mt.need("fallocate"), "-p", "-o", "0", "-l", str(os.path.getsize(path)), path], check=True)}
+
+
+@mt.variants(*[(file, how) for file in ("ring", "nodes", "info", "session") for how in TAKEN])
+def case_raw_files_that_are_taken_away(file, how):
+    """What docs/design/failures.md calls harmless; a file that is cut off ends the program."""
+    alone = os.path.join(mt.scratch("alone"), "libmemtrace.so")  # without a recorder beside it
+    shutil.copy(mt.SHIM, alone)
+    output = os.path.join(mt.scratch("trace"), "t")
+    command = [mt.program("busy"), "100000", "2000", "300", "300"]
+    child = subprocess.Popen(command, env=mt.shim_env(output, shim=alone), cwd=mt.scratch(), stdout=subprocess.PIPE)
+    trace = mt.Trace(output)
+    mt.until(lambda: len(trace.files(".ring")) == 1, "a ring", pause=0.01)
+    time.sleep(0.05)
+    TAKEN[how](os.path.join(output, "session" if file == "session" else trace.files("." + file)[0]))
+    out = child.communicate(timeout=mt.WAIT)[0].decode()
+    mt.equal((child.returncode, out), (7, mt.plain(command).out))
 
 
 mt.main()

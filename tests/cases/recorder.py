@@ -12,6 +12,7 @@ import mt
 
 BUSY = [mt.program("busy"), "300000", "2000", "300", "1500"]
 COUNT = 600000
+WAYS = ["waitpid", "waitpid WNOHANG", "wait4 __WCLONE", "wait3", "waitid", "waitid WNOWAIT", "syscall wait4", "syscall waitid"]
 
 
 def complete(trace, count=COUNT):
@@ -154,6 +155,31 @@ def case_run_goes_on_without_a_recorder_that_was_stopped():
     mt.check(b"the recorder (%d) was stopped" % recorder in err, "stderr: %r" % err)
     mt.check(not mt.alive(recorder), "it is still there")
     complete(trace)
+
+
+@mt.variants(*WAYS)
+def case_nobody_can_wait_for_it(way):
+    """What starts it is a child for a moment, and other threads wait for any child of whatever kind."""
+    for _ in range(8):
+        output = os.path.join(mt.scratch("trace"), "t")
+        done = mt.shimmed([mt.program("meets"), str(WAYS.index(way))], output=output)
+        mt.equal((done.status, done.out), (0, "met 0\n"))
+        mt.check(done.trace.recorder() or done.trace.files(".trace"), "no recorder was started")
+
+
+@mt.variants("strace -f", "strace -ff, of a tree")
+def case_is_out_of_a_tracers_reach(how):
+    """strace waits for whatever it follows, and the recorder for strace, which is recorded."""
+    log = os.path.join(mt.scratch("strace"), "log")
+    command = ["strace", "-f", "-o", log, *BUSY] if how == "strace -f" else ["strace", "-ff", "-o", log, "sh", "-c", "%s & %s; wait" % (" ".join(BUSY), " ".join(BUSY))]
+    if "ptrace" in mt.plain([mt.need("strace"), "true"]).err:
+        mt.skip("strace can't trace here")
+    done = mt.shimmed(command, timeout=40)
+    mt.compare(mt.plain(command), done)
+    done.trace.settle(10)
+    ran = [process["name"].split()[0] for process in done.trace.intact().processes]
+    mt.equal((ran.count("strace"), ran.count("busy")), (1, 1 if how == "strace -f" else 2), ran)
+    mt.check(not done.trace.files(".ring"), "left over: %s" % done.trace.files())
 
 
 def case_run_keeps_its_descriptors_to_itself():

@@ -3,6 +3,7 @@
 #define RESULT x16
 #define CALL bl
 #define JUMP br
+#define GO b
 
 .macro save
 	stp x29, x30, [sp, #-96]!

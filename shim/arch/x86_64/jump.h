@@ -3,6 +3,7 @@
 #define RESULT %r11
 #define CALL call
 #define JUMP jmp *
+#define GO jmp
 
 .macro save
 	.irp register, rdi, rsi, rdx, rcx, r8, r9
