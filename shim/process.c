@@ -772,7 +772,7 @@ static int is_shut_out(void)
 	long fd;
 
 	mt_put(mt_put(path, path + sizeof(path), mt_process.session_path), path + sizeof(path), "/session");
-	fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	fd = mt_sys_open(path, O_RDWR);
 	if (!mt_sys_failed(fd))
 		MT_SYS1(SYS_close, fd);
 	return fd == -EACCES || fd == -EPERM || fd == -ENOENT;

@@ -6,13 +6,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import mt
 
 
-@mt.variants("numbers", "closeall", "closefrom", "close_range", "steal")
+@mt.variants("numbers", "closeall", "closefrom", "close_range", "steal", "keeper")
 def case_descriptors(mode):
     want = mt.plain([mt.program("fds"), mode])
     mt.check("FAILED" not in want.out, "the program fails by itself: %s" % want)
     trace = mt.same([mt.program("fds"), mode])
     mt.check(trace.host["allocations"] >= 150000, "allocations: %s" % trace.host)
-    mt.equal(trace.host["live_blocks"], 0)
+    mt.equal(trace.host["live_blocks"], 1 if mode == "keeper" else 0)  # libc keeps what belongs to a thread's stack
 
 
 @mt.variants("normal", "subreaper")
