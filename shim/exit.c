@@ -21,6 +21,8 @@
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/quiet.h"
+#include "shim/record.h"
+#include "shim/recorder.h"
 
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
@@ -253,6 +255,8 @@ int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsi
 {
 	if (option == PR_SET_SECCOMP)
 		before_seccomp(a == SECCOMP_MODE_STRICT, (const void *)b);
+	if (option == PR_SET_CHILD_SUBREAPER && a)
+		mt_recorder_forbid();
 	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
 		mt_process_off();
 	if (READY(prctl))

@@ -33,6 +33,10 @@ static inline void mt_recorder_weigh(uint64_t bytes)
 /* Constructor time: where the memtrace program is. */
 void mt_recorder_boot(void);
 
+/* From now on nobody of the session starts one: it would come back as a child of the caller, who may wait for all of
+ * its children while the recorder waits for it. One that is at work already is nobody's child here. */
+void mt_recorder_forbid(void);
+
 /* Starts a recorder, as there is work for it, unless the session seems to have one. */
 void mt_recorder_want(void);
 

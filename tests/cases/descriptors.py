@@ -26,6 +26,13 @@ def case_no_stranger(mode):
         mt.check(trace.files(".ring"), "a recorder was started below a subreaper: %s" % trace.files())
 
 
+def case_no_stranger_is_adopted():
+    """Who becomes a subreaper later does not wait for a recorder that its child started."""
+    trace = mt.same([mt.program("reaper")], timeout=30)
+    mt.equal(len(trace.processes), 2, "processes")
+    mt.check(trace.host["allocations"] >= 100000, "allocations: %s" % trace.host)
+
+
 def case_environment():
     ours = {"LD_PRELOAD", "MEMTRACE_OUTPUT", "MEMTRACE_SESSION"}
     keep = lambda text: sorted(l for l in text.splitlines() if l.split("=")[0] not in ours)
