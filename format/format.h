@@ -48,7 +48,7 @@ enum mt_clock {
 };
 
 enum mt_session_flag {
-	MT_SESSION_NO_RECORDER = 1, /* none may be started: the first process is PID 1 or a subreaper */
+	MT_SESSION_NO_RECORDER = 1, /* none may be started: a process is PID 1 or a subreaper */
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
@@ -184,12 +184,13 @@ struct mt_info {
 
 /* Why events were lost, and why processes were not recorded. */
 enum mt_loss {
-	MT_LOSS_DISK = 1,    /* no space, or the limit was reached */
-	MT_LOSS_SECCOMP = 2, /* a system call filter leaves no way to get more memory or files */
-	MT_LOSS_RIGHTS = 4,  /* the process gave up its rights to the trace directory */
-	MT_LOSS_DAMAGE = 8,  /* raw files were cut off or overwritten before they were compressed */
-	MT_LOSS_FILES = 16,  /* no descriptors, or the files can't be made for another reason */
-	MT_LOSS_MEMORY = 32, /* none for the tables that recording needs */
+	MT_LOSS_DISK = 1,     /* no space, or the limit was reached */
+	MT_LOSS_SECCOMP = 2,  /* a system call filter leaves no way to get more memory or files */
+	MT_LOSS_RIGHTS = 4,   /* the process gave up its rights to the trace directory */
+	MT_LOSS_DAMAGE = 8,   /* raw files were cut off or overwritten before they were compressed */
+	MT_LOSS_FILES = 16,   /* no descriptors, or the files can't be made for another reason */
+	MT_LOSS_MEMORY = 32,  /* none for the tables that recording needs */
+	MT_LOSS_SHARED = 128, /* of a child that shares its parent's thread-local storage */
 };
 
 #define MT_INFO_STATES 4096u /* offset of the chunk states: one byte (enum mt_chunk_state) per chunk */

@@ -179,6 +179,8 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	va_end(rest);
 	if (!READY(clone))
 		return errno = ENOSYS, -1;
+	if ((flags & CLONE_VM) && !(flags & (CLONE_SETTLS | CLONE_VFORK)))
+		mt_record_share();
 	if (flags & CLONE_VM)
 		return mt_real.clone(run, stack, flags, arg, parent, tls, child);
 	mt_process_before_fork();

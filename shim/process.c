@@ -80,19 +80,21 @@ void mt_process_stuck(void)
 	count_faults(MT_MAX_FAULTS / 3);
 }
 
-void mt_process_lost(uint64_t events)
+void mt_process_lost_for(uint64_t events, uint32_t why)
 {
 	struct mt_info *info = mt_process.info;
-	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
 
 	if (!info)
 		return;
 	mt_count(&info->lost_events, events);
-	__atomic_fetch_or(&info->lost_why,
-			  mt_process_sandboxed() ? MT_LOSS_SECCOMP
-			  : why                  ? why
-						 : MT_LOSS_DISK,
-			  __ATOMIC_RELAXED);
+	__atomic_fetch_or(&info->lost_why, why, __ATOMIC_RELAXED);
+}
+
+void mt_process_lost(uint64_t events)
+{
+	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
+
+	mt_process_lost_for(events, mt_process_sandboxed() ? MT_LOSS_SECCOMP : why ? why : MT_LOSS_DISK);
 }
 
 /* A process that was seen and can't be recorded. */

@@ -19,12 +19,14 @@
 static __thread struct {
 	struct mt_ring *ring;
 	const char *busy; /* frame that is recording; NULL = none; &muted = what comes is not the program's */
+	const char *idle; /* what `busy` is between two events: NULL, or &shared where others have this storage, too */
+	uint32_t tid;     /* whose storage it is, where it is shared */
 	uint32_t thread;  /* index, once the ring was left */
 	uint8_t ended;    /* the ring was left for good: borrow one for each late event */
 	uint8_t rounds;   /* of thread-exit handlers so far */
 } self;
 
-static const char muted;
+static const char muted, shared;
 static pthread_key_t exit_key;
 static uint8_t has_exit_key;
 
@@ -173,6 +175,13 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	}
 }
 
+/* A child in its parent's memory may have its thread-local storage as well, and runs at the same time. It touches nothing
+ * here: a ring has one writer. Where it can't be asked who this is, neither does the parent. */
+static int is_stranger(void)
+{
+	return self.idle && (mt_sys_quiet() || (uint32_t)MT_SYS0(SYS_gettid) != self.tid);
+}
+
 /* Everything that is not the plain case: not recording, a new process, a handler that interrupted us. */
 static __attribute__((noinline)) int may_record(const struct mt_event *slots, uint32_t n, const char *frame)
 {
@@ -180,21 +189,25 @@ static __attribute__((noinline)) int may_record(const struct mt_event *slots, ui
 
 	if (self.busy == &muted)
 		return 0;
+	if (state != MT_STATE_NEW && is_stranger()) {
+		mt_process_lost_for(1, MT_LOSS_SHARED);
+		return 0;
+	}
 	if ((state == MT_STATE_ACTIVE || state == MT_STATE_PAUSED) && mt_process_is_asked()) {
 		mt_process_obey();
 		state = mt_process_state();
 	}
-	if (self.busy && state == MT_STATE_ACTIVE) {
+	if (self.busy != self.idle && state == MT_STATE_ACTIVE) {
 		if (!is_stale(frame)) {
 			keep_pending(slots, n);
 			return 0;
 		}
-		self.busy = NULL;
+		self.busy = self.idle;
 	}
-	if (state == MT_STATE_NEW && !self.busy) {
+	if (state == MT_STATE_NEW && self.busy == self.idle) {
 		self.busy = &muted;
 		mt_process_enter();
-		self.busy = NULL;
+		self.busy = self.idle;
 	}
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
@@ -203,8 +216,8 @@ int mt_record_enter(void)
 {
 	struct mt_event none = { .kind = MT_NONE };
 
-	return !self.busy &&
-	       (mt_process_state() == MT_STATE_ACTIVE || may_record(&none, 1, __builtin_frame_address(0)));
+	return self.busy == self.idle && ((mt_process_state() == MT_STATE_ACTIVE && !self.idle) ||
+					  may_record(&none, 1, __builtin_frame_address(0)));
 }
 
 static inline __attribute__((always_inline)) void record_from(struct mt_event *slots, uint32_t n, const void *caller,
@@ -235,7 +248,7 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 		mt_process_lost(1);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self.busy = NULL;
+	self.busy = self.idle;
 }
 
 static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
@@ -251,7 +264,7 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
-	if (!(kind & MT_TRIAL) && !self.busy) {
+	if (!(kind & MT_TRIAL) && self.busy == self.idle) {
 		mt_process_note_refusal();
 		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
 	}
@@ -335,7 +348,8 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	struct mt_ring *ring;
 	int cut = 0;
 
-	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy || self.ended)
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy != self.idle ||
+	    self.ended || is_stranger())
 		return 0;
 	self.busy = __builtin_frame_address(0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -346,7 +360,7 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 			write_pending(ring);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self.busy = NULL;
+	self.busy = self.idle;
 	return ring != NULL;
 }
 
@@ -372,7 +386,7 @@ static void thread_ends(void *unused)
 
 void mt_record_mute(int on)
 {
-	self.busy = on ? &muted : NULL;
+	self.busy = on ? &muted : self.idle;
 }
 
 void mt_record_boot(void)
@@ -384,4 +398,15 @@ void mt_record_reset(void)
 {
 	self.ring = NULL;
 	self.ended = 0;
+	self.idle = NULL;
+	if (self.busy == &shared)
+		self.busy = NULL;
+}
+
+void mt_record_share(void)
+{
+	if (self.busy)
+		return; /* a handler that interrupted us: its child, too, finds a frame that is recording */
+	self.tid = (uint32_t)MT_SYS0(SYS_gettid);
+	self.idle = self.busy = &shared;
 }

@@ -49,6 +49,10 @@ void mt_record_mute(int on);
 /* Makes threads leave their rings when they end; constructor time. */
 void mt_record_boot(void);
 
+/* The calling thread is about to have a child that runs in its memory at the same time, and with its thread-local
+ * storage. What that child does is not recorded, but counted as lost. */
+void mt_record_share(void);
+
 /* Forgets the calling thread's ring: it belonged to the parent of a fork. */
 void mt_record_reset(void);
 

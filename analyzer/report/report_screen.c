@@ -131,6 +131,7 @@ static const struct {
 	{ MT_LOSS_DAMAGE, "damage", "raw files were cut off or overwritten", "raw files were cut off or overwritten" },
 	{ MT_LOSS_FILES, "files", "no file could be opened", "no file could be opened" },
 	{ MT_LOSS_MEMORY, "memory", "no memory was left", "no memory was left" },
+	{ MT_LOSS_SHARED, "shared", "of children that share a thread's storage", "a shared thread's storage" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 
