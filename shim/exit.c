@@ -251,9 +251,8 @@ static void before_seccomp(int strict, const void *filter)
 	errno = kept;
 }
 
-/* libc declares it with an ellipsis; all five arguments are registers either way. */
-MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
-int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+/* By whichever way it is called. */
+static void before_prctl(long option, unsigned long a, unsigned long b)
 {
 	if (option == PR_SET_SECCOMP)
 		before_seccomp(a == SECCOMP_MODE_STRICT, (const void *)b);
@@ -261,12 +260,26 @@ int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsi
 		mt_recorder_forbid();
 	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
 		mt_process_off();
+}
+
+/* libc declares it with an ellipsis; all five arguments are registers either way. */
+MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	before_prctl(option, a, b);
 	if (READY(prctl))
 		return mt_real.prctl(option, a, b, c, d);
 	return errno = ENOSYS, -1;
 }
 
 /* Called by the assembly of syscall.S with the arguments of syscall(). */
+void mt_before_prctl(long number, long option, unsigned long a, unsigned long b);
+void mt_before_prctl(long number, long option, unsigned long a, unsigned long b)
+{
+	(void)number;
+	before_prctl((int)option, a, b);
+}
+
 void mt_before_seccomp(long number, long operation, long flags, const void *filter);
 void mt_before_seccomp(long number, long operation, long flags, const void *filter)
 {
