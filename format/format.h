@@ -48,7 +48,7 @@ enum mt_clock {
 };
 
 enum mt_session_flag {
-	MT_SESSION_NO_RECORDER = 1, /* none may be started: the first process is PID 1 or a subreaper */
+	MT_SESSION_NO_RECORDER = 1, /* none may be started: a process is PID 1 or a subreaper */
 	MT_SESSION_SUPERVISED = 2,  /* `memtrace run` sees to the recorder */
 };
 
@@ -198,6 +198,7 @@ enum mt_loss {
 	MT_LOSS_DAMAGE = 8,  /* raw files were cut off or overwritten before they were compressed */
 	MT_LOSS_FILES = 16,  /* no descriptors, or the files can't be made for another reason */
 	MT_LOSS_MEMORY = 32, /* none for the tables that recording needs */
+	MT_LOSS_SHARED = 4096, /* of a child that shares its parent's thread-local storage */
 	/* of processes alone */
 	MT_LOSS_STATIC = 64,       /* a program that loads no library: static, or of 32 bits */
 	MT_LOSS_SECURE = 128,      /* it gains rights, and the loader drops LD_PRELOAD */

@@ -22,6 +22,7 @@
 #include "shim/modules.h"
 #include "shim/process.h"
 #include "shim/quiet.h"
+#include "shim/record.h"
 #include "shim/recorder.h"
 
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
@@ -236,6 +237,8 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	va_end(rest);
 	if (!READY(clone))
 		return errno = ENOSYS, -1;
+	if ((flags & CLONE_VM) && !(flags & (CLONE_SETTLS | CLONE_VFORK)))
+		mt_record_share();
 	if (flags & CLONE_VM)
 		return mt_real.clone(run, stack, flags, arg, parent, tls, child);
 	mt_process_before_fork();
@@ -324,20 +327,35 @@ static void before_seccomp(int strict, const void *filter)
 	errno = kept;
 }
 
+/* By whichever way it is called. */
+static void before_prctl(long option, unsigned long a, unsigned long b)
+{
+	if (option == PR_SET_SECCOMP)
+		before_seccomp(a == SECCOMP_MODE_STRICT, (const void *)b);
+	if (option == PR_SET_CHILD_SUBREAPER && a)
+		mt_recorder_forbid();
+	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
+		mt_process_off();
+}
+
 /* libc declares it with an ellipsis; all five arguments are registers either way. */
 MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
 int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
-	if (option == PR_SET_SECCOMP)
-		before_seccomp(a == SECCOMP_MODE_STRICT, (const void *)b);
-	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
-		mt_process_off();
+	before_prctl(option, a, b);
 	if (READY(prctl))
 		return mt_real.prctl(option, a, b, c, d);
 	return errno = ENOSYS, -1;
 }
 
 /* Called by the assembly of syscall.S with the arguments of syscall(). */
+void mt_before_prctl(long number, long option, unsigned long a, unsigned long b);
+void mt_before_prctl(long number, long option, unsigned long a, unsigned long b)
+{
+	(void)number;
+	before_prctl((int)option, a, b);
+}
+
 void mt_before_seccomp(long number, long operation, long flags, const void *filter);
 void mt_before_seccomp(long number, long operation, long flags, const void *filter)
 {

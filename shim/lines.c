@@ -6,7 +6,7 @@
 
 struct mt_lines mt_lines_open(const char *path, char *buffer, size_t size)
 {
-	long fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long fd = mt_sys_open(path, O_RDONLY);
 
 	return (struct mt_lines){ .fd = (int)fd, .buffer = buffer, .size = size };
 }

@@ -82,19 +82,21 @@ void mt_process_stuck(void)
 	count_faults(MT_MAX_FAULTS / 3);
 }
 
-void mt_process_lost(uint64_t events)
+void mt_process_lost_for(uint64_t events, uint32_t why)
 {
 	struct mt_info *info = mt_process.info;
-	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
 
 	if (!info)
 		return;
 	mt_count(&info->lost_events, events);
-	__atomic_fetch_or(&info->lost_why,
-			  mt_process_sandboxed() ? MT_LOSS_SECCOMP
-			  : why                  ? why
-						 : MT_LOSS_DISK,
-			  __ATOMIC_RELAXED);
+	__atomic_fetch_or(&info->lost_why, why, __ATOMIC_RELAXED);
+}
+
+void mt_process_lost(uint64_t events)
+{
+	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
+
+	mt_process_lost_for(events, mt_process_sandboxed() ? MT_LOSS_SECCOMP : why ? why : MT_LOSS_DISK);
 }
 
 /* ---- disk ---- */
@@ -776,7 +778,7 @@ static int is_shut_out(void)
 	long fd;
 
 	mt_put(mt_put(path, path + sizeof(path), mt_process.session_path), path + sizeof(path), "/session");
-	fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	fd = mt_sys_open(path, O_RDWR);
 	if (mt_sys_failed(fd))
 		return fd == -EACCES || fd == -EPERM || fd == -ENOENT;
 	out = user && mt_quiet_fstat((int)fd, &st) && st.st_uid != user && !(st.st_mode & (S_IWGRP | S_IWOTH));

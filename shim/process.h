@@ -142,6 +142,7 @@ static inline void mt_count(uint64_t *counter, uint64_t n)
 
 /* Events that could not be recorded, for whatever reason. */
 void mt_process_lost(uint64_t events);
+void mt_process_lost_for(uint64_t events, uint32_t why); /* enum mt_loss */
 
 /* When a process (0: this one) started, as /proc/PID/stat says, which tells it from a later one with the same pid. 0 =
  * unknown. */

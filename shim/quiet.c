@@ -18,7 +18,7 @@
 
 #define VARIABLE "MEMTRACE_FILTERS" /* how many, and '+': all is harmless, or '-' */
 
-uint32_t mt_quiet;
+uint32_t mt_quiet = MT_QUIET_USUAL; /* until it is known: mt_quiet_meet */
 
 static struct status {
 	uint32_t pid, parent;
@@ -102,6 +102,7 @@ static const short calls[] = {
 	SYS_renameat,
 	SYS_renameat2,
 	SYS_dup3,
+	SYS_fcntl,
 	SYS_chdir,
 	SYS_execve,
 	SYS_wait4,
@@ -152,18 +153,18 @@ static int inherited(void)
 void mt_quiet_meet(void)
 {
 	static uint8_t met;
-	int found;
+	uint32_t usual = MT_QUIET_USUAL;
+	int found = 1;
 
-	if (met || !read_status("self", &own) || !own.filters) {
-		met = 1;
+	if (met)
 		return;
-	}
 	met = 1;
-	found = inherited();
+	if (read_status("self", &own) && own.filters)
+		found = inherited();
 	if (!found)
 		found = (has_as_many(own.parent) || has_as_many(1)) && calls_are_harmless() ? 1 : -1;
-	if (found < 0)
-		__atomic_store_n(&mt_quiet, MT_QUIET_USUAL, __ATOMIC_RELAXED);
+	if (found > 0)
+		__atomic_compare_exchange_n(&mt_quiet, &usual, MT_QUIET_NOT, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void mt_quiet_export(void)
@@ -261,7 +262,7 @@ int mt_quiet_exists(const char *path)
 
 	if (!mt_sys_quiet())
 		return !mt_sys_failed(MT_SYS4(SYS_faccessat, AT_FDCWD, path, F_OK, 0));
-	fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = mt_sys_open(path, O_RDONLY | O_NONBLOCK);
 	if (!mt_sys_failed(fd))
 		MT_SYS1(SYS_close, fd);
 	return fd != -ENOENT;
@@ -283,7 +284,7 @@ int mt_quiet_fstat(int fd, struct stat *st)
 
 int mt_quiet_stat(const char *path, int flags, struct stat *st)
 {
-	long fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags);
+	long fd = mt_sys_open(path, O_RDONLY | flags);
 	int ok;
 
 	if (mt_sys_failed(fd))

@@ -18,10 +18,12 @@
 static __thread struct {
 	struct mt_ring *ring; /* the thread's own */
 	const char *busy;     /* frame that is recording; NULL = none; &muted = what comes is not the program's */
+	const char *idle; /* what `busy` is between two events: NULL, or &shared where others have this storage, too */
+	uint32_t tid;     /* whose storage it is, where it is shared */
 	struct mt_loan loan;
 } self;
 
-static const char muted;
+static const char muted, shared;
 
 /* ---- interrupted by a signal handler while recording ---- */
 
@@ -43,7 +45,7 @@ static void forget_frame(void)
 		mt_ring_mend(self.ring);
 	mt_ring_return(&self.loan);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self.busy = NULL;
+	self.busy = self.idle;
 }
 
 /* ---- one event ---- */
@@ -132,6 +134,13 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	}
 }
 
+/* A child in its parent's memory may have its thread-local storage as well, and runs at the same time. It touches nothing
+ * here: a ring has one writer. Where it can't be asked who this is, neither does the parent. */
+static int is_stranger(void)
+{
+	return self.idle && (mt_sys_quiet() || (uint32_t)MT_SYS0(SYS_gettid) != self.tid);
+}
+
 /* The first event of a forked child makes its files: a handler that left in the middle would end that for good. Before
  * the first one of an image it is not known whether signals may be blocked. */
 static void enter(void)
@@ -143,7 +152,7 @@ static void enter(void)
 		mt_sys_block_signals(&signals);
 	self.busy = &muted;
 	mt_process_enter();
-	self.busy = NULL;
+	self.busy = self.idle;
 	if (blocks)
 		mt_sys_restore_signals(&signals);
 }
@@ -156,13 +165,17 @@ static __attribute__((noinline)) int may_record(const char *frame)
 
 	if (self.busy == &muted)
 		return 0;
+	if (state != MT_STATE_NEW && is_stranger()) {
+		mt_process_lost_for(1, MT_LOSS_SHARED);
+		return 0;
+	}
 	if ((state == MT_STATE_ACTIVE || state == MT_STATE_PAUSED) && mt_process_is_asked()) {
 		mt_process_obey();
 		state = mt_process_state();
 	}
-	if (self.busy && state == MT_STATE_ACTIVE && is_stale(frame))
+	if (self.busy != self.idle && state == MT_STATE_ACTIVE && is_stale(frame))
 		forget_frame();
-	if (state == MT_STATE_NEW && !self.busy)
+	if (state == MT_STATE_NEW && self.busy == self.idle)
 		enter();
 	return mt_process_state() == MT_STATE_ACTIVE;
 }
@@ -170,7 +183,7 @@ static __attribute__((noinline)) int may_record(const char *frame)
 int mt_record_enter(void)
 {
 	return (mt_process_state() == MT_STATE_ACTIVE && !self.busy) ||
-	       (may_record(__builtin_frame_address(0)) && !self.busy);
+	       (may_record(__builtin_frame_address(0)) && self.busy == self.idle);
 }
 
 static inline __attribute__((always_inline)) void write_event(struct mt_ring *ring, struct mt_event *slots, uint32_t n,
@@ -217,7 +230,7 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 	if (__builtin_expect(mt_process_state() != MT_STATE_ACTIVE || self.busy || mt_process_is_asked(), 0)) {
 		if (!may_record(frame))
 			return;
-		if (self.busy) {
+		if (self.busy != self.idle) {
 			record_aside(slots, n, caller, hook_frame, self.busy);
 			return;
 		}
@@ -230,7 +243,7 @@ static inline __attribute__((always_inline)) void record_from(struct mt_event *s
 	else
 		record_aside(slots, n, caller, hook_frame, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self.busy = NULL;
+	self.busy = self.idle;
 }
 
 static inline __attribute__((always_inline)) void record(struct mt_event *slots, uint32_t n, const void *caller)
@@ -246,7 +259,7 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 		return;
 	struct mt_event e = { .ticks = mt_ticks_ordered(), .addr = bytes, .size = kind, .hook = hook, .kind = MT_FAIL };
 
-	if (!(kind & MT_TRIAL) && !self.busy) {
+	if (!(kind & MT_TRIAL) && self.busy == self.idle) {
 		mt_process_note_refusal();
 		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
 	}
@@ -330,7 +343,8 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	struct mt_ring *ring;
 	int cut = 0;
 
-	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy)
+	if (mt_process_state() != MT_STATE_ACTIVE || mt_config.stacks == MT_STACKS_NONE || self.busy != self.idle ||
+	    is_stranger())
 		return 0;
 	self.busy = __builtin_frame_address(0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -338,17 +352,28 @@ int mt_record_stacks(uint32_t *native, uint32_t *python)
 	if (ring)
 		*native = capture(ring, NULL, NULL, NULL, &cut, python, &cut);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self.busy = NULL;
+	self.busy = self.idle;
 	return ring != NULL;
 }
 
 void mt_record_mute(int on)
 {
-	self.busy = on ? &muted : NULL;
+	self.busy = on ? &muted : self.idle;
 }
 
 void mt_record_reset(void)
 {
 	self.ring = NULL;
 	self.loan = (struct mt_loan){ 0 };
+	self.idle = NULL;
+	if (self.busy == &shared)
+		self.busy = NULL;
+}
+
+void mt_record_share(void)
+{
+	if (self.busy)
+		return; /* a handler that interrupted us: its child, too, finds a frame that is recording */
+	self.tid = (uint32_t)MT_SYS0(SYS_gettid);
+	self.idle = self.busy = &shared;
 }

@@ -46,6 +46,10 @@ int mt_record_stacks(uint32_t *native, uint32_t *python);
 /* Between on and off the calling thread's allocations are ours (dlopen of the unwinder), not the program's. */
 void mt_record_mute(int on);
 
+/* The calling thread is about to have a child that runs in its memory at the same time, and with its thread-local
+ * storage. What that child does is not recorded, but counted as lost. */
+void mt_record_share(void);
+
 /* Forgets the calling thread's rings: they belonged to the parent of a fork. */
 void mt_record_reset(void);
 

@@ -90,6 +90,12 @@ static int would_come_back(void)
 	return reaper || mt_sys_pid() == 1;
 }
 
+void mt_recorder_forbid(void)
+{
+	if (mt_process.session)
+		__atomic_fetch_or(&mt_process.session->flags, MT_SESSION_NO_RECORDER, __ATOMIC_RELAXED);
+}
+
 /* The first clone. */
 static struct launch {
 	pid_t pid;       /* written by the kernel before it runs; 0 = we have waited for it */
@@ -201,6 +207,8 @@ void mt_recorder_start_timer(void)
 	uint64_t raw = __atomic_load_n(&s->used_bytes, __ATOMIC_RELAXED) -
 		       ((uint64_t)__atomic_load_n(&s->trace_mib, __ATOMIC_RELAXED) << 20);
 
+	if (would_come_back())
+		mt_recorder_forbid();
 	tries = 0;
 	starting = 0;
 	mt_recorder_due = raw > RAW_MOST ? 0 : s->start_ticks + second();

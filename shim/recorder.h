@@ -42,6 +42,9 @@ void mt_recorder_boot(void);
  * mt_recorder_launches() said before the real wait, `met` what that has collected: 0 = nobody, -1 = it failed. */
 uint32_t mt_recorder_launches(void);
 int mt_recorder_was_met(pid_t met, uint32_t before);
+/* From now on nobody of the session starts one: it would come back as a child of the caller, who may wait for all of
+ * its children while the recorder waits for it. One that is at work already is nobody's child here. */
+void mt_recorder_forbid(void);
 
 /* Starts a recorder, as there is work for it, unless the session seems to have one. */
 void mt_recorder_want(void);

@@ -32,6 +32,34 @@ void mt_sys_unmap(void *p, size_t bytes)
 	MT_SYS2(SYS_munmap, p, bytes);
 }
 
+#define HIGH_FD 960 /* below the usual limit of 1024, above what programs have */
+#define TRIES   16
+
+/* -EBADF: the program has closed the first number meanwhile. */
+static long open_high(const char *path, int flags)
+{
+	long low = MT_SYS4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600), high;
+
+	if (mt_sys_failed(low))
+		return low;
+	high = MT_SYS3(SYS_fcntl, low, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (high == -EBADF)
+		return high;
+	if (mt_sys_failed(high))
+		return low;
+	MT_SYS1(SYS_close, low);
+	return high;
+}
+
+long mt_sys_open(const char *path, int flags)
+{
+	long fd = -EBADF;
+
+	for (int tries = 0; fd == -EBADF && tries < TRIES; tries++)
+		fd = open_high(path, tries ? flags & ~O_EXCL : flags);
+	return fd;
+}
+
 /* Growing past RLIMIT_FSIZE would raise SIGXFSZ, which kills by default: ask first. */
 static int exceeds_file_limit(uint64_t end)
 {
@@ -117,14 +145,32 @@ static int is_own_file(int fd, int made)
 	return S_ISREG(st.st_mode) && st.st_nlink <= 1 && mt_sys_is_owner(st.st_uid);
 }
 
+/* Whether the descriptor is what it was opened as: its first number may have been another file's for a moment. Where that
+ * can't be asked it is taken to be. */
+static int is_file(int fd, const char *path)
+{
+	struct stat named, st;
+
+	if (mt_sys_quiet())
+		return 1;
+	return !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW)) &&
+	       mt_quiet_fstat(fd, &st) && st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
 /* Neither follows a link nor waits for a FIFO's other end. */
 static long open_file(const char *path, int flags)
 {
-	long fd = MT_SYS4(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+	for (int tries = 0; tries < TRIES; tries++) {
+		long fd = mt_sys_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags);
+		int same = mt_sys_failed(fd) || is_file((int)fd, path);
 
-	if (mt_sys_failed(fd) || is_own_file((int)fd, flags & O_EXCL))
-		return fd;
-	MT_SYS1(SYS_close, fd);
+		if (mt_sys_failed(fd) || (same && is_own_file((int)fd, flags & O_EXCL)))
+			return fd;
+		MT_SYS1(SYS_close, fd);
+		if (same)
+			break;
+		flags &= ~O_EXCL;
+	}
 	return -EPERM;
 }
 
@@ -169,7 +215,7 @@ void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t re
 
 long mt_sys_read_file(const char *path, char *buf, size_t size)
 {
-	long fd = MT_SYS3(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long fd = mt_sys_open(path, O_RDONLY);
 	size_t used = 0;
 	long n;
 

@@ -16,7 +16,8 @@
 
 #include "shim/arch/arch.h"
 
-/* Which system calls of ours are harmless. A filter is never taken away, so the value only grows. */
+/* Which system calls of ours are harmless. A filter is never taken away, so the value only grows
+ * once it is known. */
 enum mt_quiet {
 	MT_QUIET_NOT,   /* all */
 	MT_QUIET_USUAL, /* a filter from before exec: those that the loader and libc have made by now, and write */
@@ -63,6 +64,12 @@ uint32_t mt_sys_pid(void);
 /* Anonymous private zeroed memory, or NULL. */
 void *mt_sys_pages(size_t bytes);
 void mt_sys_unmap(void *p, size_t bytes);
+
+/* A descriptor for a moment, closed by SYS_close, or -errno. It has a number that open() gives to nobody: another thread
+ * of the program may close numbers that it takes for its own, and open its next file there, which we would read from or
+ * write to. Only where the limit of descriptors is low, or fcntl may not be called, is it the lowest that is free. New
+ * files have mode 0600. */
+long mt_sys_open(const char *path, int flags);
 
 /* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved`
  * exist on disk. NULL if anything is refused, or the file is not ours: nothing may be stored behind these before

@@ -138,6 +138,7 @@ static const struct {
 	{ MT_LOSS_LATE, "late", "", "loaded by dlopen: use LD_PRELOAD or memtrace run" },
 	{ MT_LOSS_SANITIZER, "sanitizer", "programs with a sanitizer are left alone",
 	  "programs with a sanitizer are left alone" },
+	{ MT_LOSS_SHARED, "shared", "of children that share a thread's storage", "a shared thread's storage" },
 };
 #define REASONS (sizeof(reasons) / sizeof(*reasons))
 

@@ -54,6 +54,13 @@ os.waitpid(pid, 0)
     mt.check((4096, path) in maps and (8192, path) in maps, "mapped files are %s" % maps)
 
 
+def case_child_that_shares_storage():
+    """A child in its parent's memory has its parent's thread-local storage: what it maps is not recorded, and said to be lost."""
+    trace = mt.same([mt.program("sharer")], intact=False)
+    mt.equal(len(trace.processes), 1, "processes")
+    mt.equal(trace.losses(), {"events": 4 * 2 * 40000, "events_why": ["shared"]})
+
+
 @mt.variants("spawn", "vforkexec")
 def case_spawned(how):
     trace = mt.same([FORKS, how])

@@ -200,7 +200,7 @@ def case_secure_execution():
     mt.check(not os.path.exists(output + "-secure"), "a set-uid program was recorded")
 
 
-@mt.variants("early", "late")
+@mt.variants("early", "late", "called")
 def case_seccomp_filter(when):
     want = mt.plain([mt.program("seccomped"), when, "100000"])
     if want.status != 6:

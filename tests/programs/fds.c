@@ -1,8 +1,10 @@
 /* fds MODE: the program's descriptors are its own. Prints the numbers it gets.
- *   numbers, closeall, closefrom, close_range, steal (writes to numbers somebody else might believe to own) */
+ *   numbers, closeall, closefrom, close_range, steal (writes to numbers somebody else might believe to own),
+ *   keeper (one thread closes all numbers up to 7 and opens its own there, again and again, while another one allocates) */
 #include "test.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 static void work(int n)
@@ -49,6 +51,34 @@ static void steal(void)
 		CHECK(lseek(fd[i], 0, SEEK_END) == 3);
 }
 
+static volatile int done;
+
+static void *allocate(void *unused)
+{
+	work(2000000);
+	done = 1;
+	return unused;
+}
+
+/* Nothing is ever written to the file, and nobody else opens anything. */
+static void keeper(void)
+{
+	pthread_t thread;
+	CHECK(!pthread_create(&thread, NULL, allocate, NULL));
+	for (int fd = open("mine", O_RDWR | O_CREAT, 0600); !done; fd = 7) {
+		for (; fd > 2; fd--)
+			close(fd);
+		for (int i = 3; i < 7; i++) {
+			char byte;
+			fd = open("mine", O_RDWR);
+			if (fd < 3 || lseek(fd, 0, SEEK_END) || read(fd, &byte, 1))
+				done = 2;
+		}
+	}
+	CHECK(done == 1);
+	CHECK(!pthread_join(thread, NULL));
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -67,6 +97,8 @@ int main(int argc, char **argv)
 		CHECK(!close_range(0 + 3, ~0u, 0));
 	else if (!strcmp(mode, "steal"))
 		steal();
+	else if (!strcmp(mode, "keeper"))
+		keeper();
 	work(50000);
 	if (strcmp(mode, "steal")) {
 		usleep(1200000);

@@ -1,5 +1,5 @@
 /* seccomped MODE COUNT: a filter that kills whoever opens a file, makes a process or a socket; then COUNT allocations.
- * MODE: early = before the first allocation of main, late = after 20,000, strict = SECCOMP_MODE_STRICT, threads = a filter that lets threads begin, and
+ * MODE: early = before the first allocation of main, late = after 20,000, called = the same, by prctl's number, strict = SECCOMP_MODE_STRICT, threads = a filter that lets threads begin, and
  * eight of them do so then */
 #include "test.h"
 
@@ -59,7 +59,10 @@ int main(int argc, char **argv)
 		CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
 	} else {
 		CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-		CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+		if (!strcmp(argv[1], "called"))
+			CHECK(!syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+		else
+			CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 	}
 	if (threads)
 		work_in_threads(atoi(argv[2]));

@@ -147,7 +147,7 @@ def third_run(first):
 
 
 def start(*command, traced=True):
-    environment = {k: v for k, v in os.environ.items() if traced or not k.startswith(("LD_PRELOAD", "MEMTRACE_SESSION"))}
+    environment = {k: v for k, v in os.environ.items() if traced or not k.startswith("MEMTRACE_SESSION")} | ({} if traced else {"LD_PRELOAD": ""})
     child = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     return child, json.loads(child.stdout.readline())
 

@@ -17,7 +17,7 @@ SIZES = [CONTEXT + round((size * GIB - CONTEXT) / (2 * MIB)) * 2 * MIB for size 
 
 
 def start(size, traced):
-    environment = {k: v for k, v in os.environ.items() if traced or not k.startswith(("LD_PRELOAD", "MEMTRACE_SESSION"))}
+    environment = {k: v for k, v in os.environ.items() if traced or not k.startswith("MEMTRACE_SESSION")} | ({} if traced else {"LD_PRELOAD": ""})
     child = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "neighbour.py"), "0", str(size - CONTEXT)],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     return child, json.loads(child.stdout.readline())["pid"]
