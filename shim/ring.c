@@ -531,18 +531,20 @@ int mt_ring_borrow(struct mt_loan *loan, struct mt_ring *own)
 	return 1;
 }
 
-void mt_ring_return(struct mt_loan *loan)
-{
-	if (loan->out)
-		give_back(loan->ring);
-	loan->out = 0;
-}
-
 /* The chunk knows what is published. */
 void mt_ring_mend(struct mt_ring *ring)
 {
 	if (ring->slots)
 		ring->used = ring->chunk->used;
+}
+
+void mt_ring_return(struct mt_loan *loan)
+{
+	if (loan->out) {
+		mt_ring_mend(loan->ring); /* a handler may have left in the middle of a store */
+		give_back(loan->ring);
+	}
+	loan->out = 0;
 }
 
 void mt_ring_reserve(uint32_t chunks, int whole)
