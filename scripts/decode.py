@@ -786,6 +786,8 @@ def line(number, hooks, e):
         return "%s 0x%x %d %s" % (head, e.addr, e.size, hook)
     if e.kind in (FREE, UNDO):
         return "%s 0x%x %s" % (head, e.addr, hook)
+    if e.kind == THREAD and e.size:
+        return "%s %d %d" % (head, e.addr, e.size)
     return "%s %d" % (head, e.addr)
 
 

@@ -81,7 +81,10 @@ def behind_us(first, command):
     want = mt.execute(command, env=mt.clean_env(LD_PRELOAD=first, ASAN_OPTIONS="detect_leaks=0"))
     mt.compare(want, mt.execute(command, env=mt.clean_env(LD_PRELOAD=first + " " + mt.SHIM, MEMTRACE_OUTPUT=output,
                                                           ASAN_OPTIONS="detect_leaks=0")))
-    return mt.Trace(output).intact()
+    trace = mt.Trace(output).settle()
+    said, = trace.report["losses"]["unrecorded"]
+    mt.equal((said["why"], trace.tool("check").status), (["behind"], 1), "what is said of an allocator that comes first")
+    return trace
 
 
 def case_allocator_before_us():

@@ -14,10 +14,17 @@ HAZARDS = mt.program("hazards")
 COUNT = 30000  # as there
 
 
-@mt.variants(("cancel", 3 * COUNT), ("sharer", 3 * COUNT), ("silent", 3 * COUNT), ("stop", 2 * COUNT), ("overflow", 12 * COUNT))
+@mt.variants(("cancel", 3 * COUNT), ("silent", 3 * COUNT), ("stop", 2 * COUNT), ("overflow", 12 * COUNT))
 def case_nothing_is_lost(mode, allocations):
     trace = mt.same([HAZARDS, mode])
     mt.between(allocations, trace.host["allocations"], allocations + 1000, "allocations")
+
+
+def case_sharer():
+    """A child that has its parent's thread-local storage as well is not recorded, and counted: a ring has one writer."""
+    trace = mt.same([HAZARDS, "sharer"], intact=False)
+    mt.equal(trace.losses(), {"events": 2 * COUNT, "events_why": ["shared"]}, "the child's events")
+    mt.between(2 * COUNT, trace.host["allocations"], 2 * COUNT + 1000, "its parent's allocations")
 
 
 def case_locked_memory():
