@@ -134,8 +134,8 @@ static void take_stacks(struct mt_ring *ring, struct mt_event *e, const void *ca
 	}
 }
 
-/* A child in its parent's memory may have its thread-local storage as well, and runs at the same time. It touches nothing
- * here: a ring has one writer. Where it can't be asked who this is, neither does the parent. */
+/* A child in its parent's memory may have its thread-local storage as well, and runs at the same time. It touches
+ * nothing here: a ring has one writer. Where it can't be asked who this is, neither does the parent. */
 static int is_stranger(void)
 {
 	return self.idle && (mt_sys_quiet() || (uint32_t)MT_SYS0(SYS_gettid) != self.tid);

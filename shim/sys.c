@@ -145,8 +145,8 @@ static int is_own_file(int fd, int made)
 	return S_ISREG(st.st_mode) && st.st_nlink <= 1 && mt_sys_is_owner(st.st_uid);
 }
 
-/* Whether the descriptor is what it was opened as: its first number may have been another file's for a moment. Where that
- * can't be asked it is taken to be. */
+/* Whether the descriptor is what it was opened as: its first number may have been another file's for a moment.
+ * Where that can't be asked it is taken to be. */
 static int is_file(int fd, const char *path)
 {
 	struct stat named, st;

@@ -65,10 +65,10 @@ uint32_t mt_sys_pid(void);
 void *mt_sys_pages(size_t bytes);
 void mt_sys_unmap(void *p, size_t bytes);
 
-/* A descriptor for a moment, closed by SYS_close, or -errno. It has a number that open() gives to nobody: another thread
- * of the program may close numbers that it takes for its own, and open its next file there, which we would read from or
- * write to. Only where the limit of descriptors is low, or fcntl may not be called, is it the lowest that is free. New
- * files have mode 0600. */
+/* A descriptor for a moment, closed by SYS_close, or -errno. It has a number that open() gives to nobody: another
+ * thread of the program may close numbers that it takes for its own, and open its next file there, which we would
+ * read from or write to. Only where the limit of descriptors is low, or fcntl may not be called, is it the lowest
+ * that is free. New files have mode 0600. */
 long mt_sys_open(const char *path, int flags);
 
 /* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved`
