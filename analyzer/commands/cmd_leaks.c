@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OTHERS = 3 }; /* that grew and do not leak */
-
 #define DEFAULT_ROWS      10
 #define DEFAULT_JSON_ROWS 1000
 
@@ -152,10 +150,12 @@ static char *growth_text(const struct leak *leak)
 	const struct owner_growth *t = leak->owner_growth;
 	if (!t)
 		return NULL;
-	if (!leak_grows(leak))
+	if (t->outlook && !owner_growth_leaks(t))
 		return output_format("%s", outlook_name(t->outlook));
-	return output_format("%s %s/%s", leak_leaks(leak) ? growth_name(t->growth.kind) : outlook_name(t->outlook),
-			     BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
+	if (!leak_is_steady(leak))
+		return output_format("%s", growth_name(t->growth.kind));
+	return output_format("%s %s/%s", growth_name(t->growth.kind), BYTES((uint64_t)fabs(t->growth.rate)),
+			     t->stepped ? "step" : "s");
 }
 
 static void leak_row(struct table *t, const struct leaks *l, const struct leak *leak, uint64_t all)
@@ -198,7 +198,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	columns[1].gives = l->lost ? false : WORTH(1);
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_grows(leak)))
+		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_is_steady(leak)))
 			continue;
 		if (shown == most) {
 			more++;
@@ -265,9 +265,7 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 				      BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
 				      BYTES((uint64_t)t->growth.bytes)));
 	if (t->forecast.ever)
-		output_fit_line(STYLE_NONE, output_format("    memory %s at %s %.0f",
-							  p->state == PROCESS_ENDED ? "would have ended" : "ends", unit,
-							  t->forecast.x));
+		output_fit_line(STYLE_NONE, output_format("    memory ends at %s %.0f", unit, t->forecast.x));
 	free(name);
 	free(how);
 	free(whose);
@@ -293,48 +291,29 @@ static struct leak_group *list_groups(const struct leaks *l, size_t *count)
 	return list;
 }
 
-/* What grew, but is no leak: why not. */
-static void print_other(const struct leak *leak)
+/* Of what grew, but is no leak, the largest: why not. */
+static void print_filled(const struct leaks *l)
 {
-	char *text = owner_text(leak->owner), *where = leak->owner->frame ? frame_where(leak->owner->frame) : NULL;
-	char *why = outlook_why_no_leak(leak->owner_growth->outlook);
+	const struct leak *most = NULL;
+	for (size_t i = 0; i < l->count; i++) {
+		const struct leak *leak = &l->list[i];
+		bool filled = leak->owner_growth && leak_counts(leak) && leak->owner_growth->outlook &&
+			      !owner_growth_leaks(leak->owner_growth);
+		if (filled && (!most || leak->owner_growth->growth.bytes > most->owner_growth->growth.bytes))
+			most = leak;
+	}
+	if (!most)
+		return;
+	char *text = owner_text(most->owner), *where = most->owner->frame ? frame_where(most->owner->frame) : NULL;
+	char *why = outlook_why_no_leak(most->owner_growth->outlook, most->owner_growth->lasted_s);
 	char *line = output_format("%s%s%s grew by %s %s", text ? text : "", where ? "  " : "", where ? where : "",
-				   BYTES((uint64_t)leak->owner_growth->growth.bytes), why ? why : "");
+				   BYTES((uint64_t)most->owner_growth->growth.bytes), why ? why : "");
 	print("  ");
 	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
 	free(line);
 	free(why);
 	free(text);
 	free(where);
-}
-
-static bool is_other(const struct leak *leak)
-{
-	return leak->owner_growth && leak_counts(leak) && leak->owner_growth->growth.bytes > 0 && !leak_leaks(leak);
-}
-
-/* What goes on comes first, then the largest. */
-static int other_first(const void *a, const void *b)
-{
-	const struct leak *const *x = a, *const *y = b;
-	const double more = (*x)->owner_growth->growth.bytes - (*y)->owner_growth->growth.bytes;
-	return leak_grows(*x) != leak_grows(*y) ? (leak_grows(*x) ? -1 : 1) : (more < 0) - (more > 0);
-}
-
-/* All that goes on, as far as there is room; else the largest, where nothing leaks. */
-static void print_others(const struct leaks *l, bool leaks)
-{
-	const struct leak **list = calloc(l->count + 1, sizeof(*list));
-	size_t count = 0;
-	for (size_t i = 0; list && i < l->count; i++)
-		if (is_other(&l->list[i]))
-			list[count++] = &l->list[i];
-	if (count)
-		qsort(list, count, sizeof(*list), other_first);
-	for (size_t i = 0; i < count && i < MOST_OTHERS; i++)
-		if (leak_grows(list[i]) || (!i && !leaks))
-			print_other(list[i]);
-	free(list);
 }
 
 static void print_pile(const struct leaks *l)
@@ -376,11 +355,13 @@ static void print_growing(const struct leaks *l)
 			output_format("GROWTH  not known: %s that seem%s to grow may be blocks whose frees were lost",
 				      BYTES(l->unproven), sites ? " more" : ""));
 	else if (!sites)
-		print("GROWTH  no site leaks%s\n", l->lost ? " by what was recorded" : "");
+		print("GROWTH  no site grew steadily%s\n", l->lost ? " by what was recorded" : "");
 	if (sites)
 		print("%sGROWTH  %zu site%s steadily%s%s\n", output_begin(little ? STYLE_NONE : STYLE_BAD), sites,
 		      sites == 1 ? " grows" : "s grow", little ? ", too little or uncertain for a verdict" : "",
 		      output_end(little ? STYLE_NONE : STYLE_BAD));
+	if (!sites)
+		print_filled(l);
 	size_t most = selection_rows(l->selection, MOST);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < count && i < most; i++)
@@ -389,7 +370,6 @@ static void print_growing(const struct leaks *l)
 		rest += list[i].bytes;
 	if (count > most)
 		print("  %s by %zu other cause%s: -n ROWS\n", BYTES(rest), count - most, count - most == 1 ? "" : "s");
-	print_others(l, sites);
 	free(list);
 }
 
@@ -702,7 +682,7 @@ static int run(struct selection *v, struct leaks *l, const char *suppressions)
 		return e;
 	e = analysis_run(&a, v, ANALYSIS_TIMELINE, NULL, NULL);
 	if (e == 0)
-		return leaks_init(l, v, a.timeline, suppress, NULL);
+		return leaks_init(l, v, a.timeline, suppress);
 	suppressions_free(suppress);
 	analysis_free(&a);
 	return e;

@@ -30,8 +30,7 @@ int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies
 		return e;
 	w->has_leaks = true;
 	w->analysis.timeline = NULL;
-	return leaks_init(&w->leaks, v, a.timeline, NULL,
-			  w->analysis.diagnosis ? &w->analysis.diagnosis->findings : NULL);
+	return leaks_init(&w->leaks, v, a.timeline, NULL);
 }
 
 void whatif_ahead_free(struct whatif_ahead *w)
@@ -113,7 +112,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 			      found == 1 ? " is" : "s are");
 	const unsigned wanted = e ? 0 : groups[number - 1].most->owner_growth->group;
 	for (size_t i = 0; i < l->count && !e; i++)
-		if (l->list[i].kind == MODEL_POOL && leak_leaks(&l->list[i]) &&
+		if (l->list[i].kind == MODEL_POOL && leak_is_steady(&l->list[i]) &&
 		    l->list[i].owner_growth->group == wanted)
 			e = add_stacks(w, l->list[i].owner, stacks, count, &room);
 	free(groups);

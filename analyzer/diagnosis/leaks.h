@@ -2,7 +2,6 @@
 #ifndef MT_DIAGNOSIS_LEAKS_H
 #define MT_DIAGNOSIS_LEAKS_H
 
-#include "analyzer/diagnosis/findings.h"
 #include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/diagnosis/suppressions.h"
@@ -16,7 +15,7 @@ struct leak {
 	uint64_t bytes_min, blocks_min;    /* at least, if lost events freed all that they can have (loss_doubt.h) */
 	uint64_t unproven;                 /* it would have grown by so much, but lost events may have made it */
 	uint64_t oldest_ns;                /* when its oldest live block was allocated; UINT64_MAX = none */
-	const struct owner_growth *owner_growth; /* NULL: it does not grow */
+	struct owner_growth *owner_growth; /* NULL: it does not grow */
 	const char *benign;                /* why it is no leak, or NULL */
 	const char *suppressed;            /* by that pattern of the user's, or NULL */
 };
@@ -25,13 +24,11 @@ struct leaks {
 	struct selection *selection;
 	struct timeline *timeline;
 	struct suppress *suppress;
-	struct findings *findings;
-	struct findings own_findings; /* where they are not the caller's */
-	struct owners *live[MODEL_KINDS];
+	struct owners *live[MODEL_KINDS], *peak[MODEL_KINDS];
 	struct leak *list; /* the worst first */
 	size_t count;
 	struct growth_scale scale;
-	unsigned groups;                /* of owners that grow at the same pace: 1 to that */
+	unsigned groups;                /* of sites that grow at the same pace: 1 to that */
 	uint64_t bytes, blocks;         /* of the heap, without benign and suppressed ones */
 	uint64_t bytes_min, blocks_min; /* at least; the same where nothing was lost */
 	uint64_t lost;                  /* events of these processes; UINT64_MAX = nobody knows how many */
@@ -42,17 +39,14 @@ struct leaks {
 	uint64_t in_use;  /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 
-/* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. `findings`: by site,
- * of the diagnosis, which must outlive the result; NULL = none are there. */
-int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress,
-	       struct findings *findings);
+/* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. */
+int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress);
 void leaks_fini(struct leaks *l);
 
-bool leak_grows(const struct leak *leak); /* and goes on */
-bool leak_leaks(const struct leak *leak); /* ... while other memory is freed */
+bool leak_is_steady(const struct leak *leak);
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* Sites of one kind of memory that leak at the same pace, without suppressed ones. */
+/* Sites of one kind of memory that grow at the same pace, without suppressed ones. */
 struct leak_group {
 	const struct leak *most; /* the one that grew most; NULL: there are none */
 	size_t sites;

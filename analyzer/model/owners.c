@@ -11,9 +11,14 @@
 #include <string.h>
 #include <uthash.h>
 
+/* What makes two sites one owner. Unused parts are 0. */
+struct key {
+	uint64_t a, b, c;
+};
+
 struct entry {
 	UT_hash_handle hh;
-	struct owner_key key;
+	struct key key;
 	uint32_t owner;
 };
 
@@ -144,13 +149,13 @@ static uint64_t word(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-static struct owner_key site_key(const struct frame *f)
+static struct key site_key(const struct frame *f)
 {
 	if (!f)
-		return (struct owner_key){ 0 };
+		return (struct key){ 0 };
 	if (!f->function)
-		return (struct owner_key){ word(f->library), 0, f->offset };
-	return (struct owner_key){ word(f->function), word(f->file ? f->file : f->library), f->line };
+		return (struct key){ word(f->library), 0, f->offset };
+	return (struct key){ word(f->function), word(f->file ? f->file : f->library), f->line };
 }
 
 static enum category category_of(const struct builder *b, uint32_t stack)
@@ -158,25 +163,25 @@ static enum category category_of(const struct builder *b, uint32_t stack)
 	return b->query->categories ? categories_of(b->query->categories, stack, LIFETIME_UNKNOWN) : CATEGORY_unknown;
 }
 
-static struct owner_key key_of(const struct builder *b, const struct model_site *site, uint32_t stack, const struct frame *f)
+static struct key key_of(const struct builder *b, const struct model_site *site, uint32_t stack, const struct frame *f)
 {
 	switch (b->query->by) {
 	case BY_STACK:
-		return (struct owner_key){ .a = stack };
+		return (struct key){ .a = stack };
 	case BY_FUNCTION:
-		return f && f->function ? (struct owner_key){ .a = word(f->function) } : site_key(f);
+		return f && f->function ? (struct key){ .a = word(f->function) } : site_key(f);
 	case BY_FILE:
-		return f ? (struct owner_key){ .a = word(f->file ? f->file : f->library) } : (struct owner_key){ 0 };
+		return f ? (struct key){ .a = word(f->file ? f->file : f->library) } : (struct key){ 0 };
 	case BY_LIBRARY:
-		return f ? (struct owner_key){ .a = word(f->library) } : (struct owner_key){ 0 };
+		return f ? (struct key){ .a = word(f->library) } : (struct key){ 0 };
 	case BY_PROCESS:
-		return (struct owner_key){ .a = site->process };
+		return (struct key){ .a = site->process };
 	case BY_CATEGORY:
-		return (struct owner_key){ .a = category_of(b, stack), .b = 1 };
+		return (struct key){ .a = category_of(b, stack), .b = 1 };
 	case BY_THREAD:
-		return (struct owner_key){ .a = site->process, .b = site->split };
+		return (struct key){ .a = site->process, .b = site->split };
 	case BY_SIZE:
-		return (struct owner_key){ .a = site->split };
+		return (struct key){ .a = site->split };
 	default:
 		return site_key(f);
 	}
@@ -247,10 +252,10 @@ static unsigned site_flags(const struct builder *b)
 }
 
 static struct entry *find_entry(const struct builder *b, const struct model_site *site, uint32_t stack,
-				const char *fold, const struct frame *frame, struct owner_key *key)
+				const char *fold, const struct frame *frame, struct key *key)
 {
 	struct entry *entry;
-	*key = fold ? (struct owner_key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
+	*key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
 	HASH_FIND(hh, b->entries, key, sizeof(*key), entry);
 	return entry;
 }
@@ -259,7 +264,7 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 {
 	const char *fold = fold_of(b, site, stack);
 	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
-	struct owner_key key;
+	struct key key;
 	struct entry *entry = find_entry(b, site, stack, fold, frame, &key);
 	if (entry) {
 		*index = entry->owner;
@@ -274,7 +279,6 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	owner->folded = fold != NULL;
 	owner->label = fold ? output_format("%s", fold) : label_of(b, site, stack, frame);
 	owner->frame = frame;
-	owner->key = key;
 	entry->key = key;
 	*index = entry->owner = (uint32_t)b->sites->count - 1;
 	HASH_ADD(hh, b->entries, key, sizeof(key), entry);
@@ -314,37 +318,27 @@ static bool wants_process(const struct owners_query *q, const struct process *p)
 	return !q->ended_only || (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE);
 }
 
-static int add_site(struct builder *b, const struct model_process *mp, const struct model_site *site)
-{
-	uint64_t bytes = 0, blocks = 0;
-	if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
-		return 0;
-	measure(site, b->query->measure, &bytes, &blocks);
-	b->all.bytes += bytes;
-	b->all.blocks += blocks;
-	b->small.bytes += site->sampled ? bytes : 0;
-	b->small.blocks += site->sampled ? blocks : 0;
-	if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
-		return 0;
-	return add_part(b, mp, site);
-}
-
 static int add_process(struct builder *b, const struct model_process *mp)
 {
-	int e = 0;
-	for (uint32_t i = 0; i < mp->site_count && e == 0 && wants_process(b->query, mp->process); i++)
-		e = add_site(b, mp, &mp->sites[i]);
-	return e;
-}
-
-static int add_list(struct builder *b, const struct model *m)
-{
-	int e = 0;
-	for (size_t i = 0; i < b->query->list_count && e == 0; i++) {
-		const struct model_process *mp = model_process(m, b->query->list[i].process);
-		e = wants_process(b->query, mp->process) ? add_site(b, mp, &b->query->list[i]) : 0;
+	if (!wants_process(b->query, mp->process))
+		return 0;
+	for (uint32_t i = 0; i < mp->site_count; i++) {
+		const struct model_site *site = &mp->sites[i];
+		uint64_t bytes = 0, blocks = 0;
+		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
+			continue;
+		measure(site, b->query->measure, &bytes, &blocks);
+		b->all.bytes += bytes;
+		b->all.blocks += blocks;
+		b->small.bytes += site->sampled ? bytes : 0;
+		b->small.blocks += site->sampled ? blocks : 0;
+		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
+			continue;
+		int e = add_part(b, mp, site);
+		if (e < 0)
+			return e;
 	}
-	return e;
+	return 0;
 }
 
 /* ---- members ------------------------------------------------------------------------------------------- */
@@ -532,7 +526,7 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 		const uint32_t stack = stack_of(b, mp, site);
 		if (!passes_filter(b, stack))
 			continue;
-		struct owner_key key;
+		struct key key;
 		const struct entry *entry = find_entry(b, site, stack, fold_of(b, site, stack),
 						       stacks_site_frame(b->stacks, stack, site_flags(b)), &key);
 		e = entry ? add_member(&b->sites->owners[entry->owner], site) : 0;
@@ -624,9 +618,8 @@ int owners_build(struct owners **out, const struct model *m, const struct reader
 		e = error_memory();
 	if (e == 0 && is_by_stack(q))
 		owners_look_ahead(m, r, stacks, 1u << q->measure);
-	for (unsigned id = 0; e == 0 && !q->list && id < reader_processes(r); id++)
+	for (unsigned id = 0; e == 0 && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
-	e = e == 0 && q->list ? add_list(&b, m) : e;
 	if (e == 0)
 		e = finish_owners(&b, m);
 	builder_fini(&b);

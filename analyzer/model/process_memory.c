@@ -297,13 +297,11 @@ static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-/* What grows by realloc or mremap is there all the time, though its free is recorded before. */
+/* What grows by realloc is there all the time, though its free is recorded before. */
 static bool is_move(const struct process_memory *a, const struct mt_event *s)
 {
-	const char *hook = a->model->query.on_change ? process_hook(a->seen.process, s->hook) : "";
-	return s->kind == MT_ALLOC || s->kind == MT_FREE ? !strncmp(hook, "realloc", 7)
-	       : s->kind == MT_MAP || s->kind == MT_UNMAP ? !strcmp(hook, "mremap")
-							   : false;
+	return a->model->query.on_change && (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
+	       !strncmp(process_hook(a->seen.process, s->hook), "realloc", 7);
 }
 
 int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)

@@ -1,6 +1,5 @@
 /* What a report says first where no failure does: how much it was, whose most of it was, and whether that is well; and,
  * at its end, what to ask next. */
-#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/report/report.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
@@ -14,8 +13,6 @@
 #define SPIKE_BYTES (64u << 20)
 #define SPIKE_PART  0.5
 #define LEFT_BYTES  (16u << 20)
-#define NOTABLE     0.1 /* of what there is of a kind: growth by less is not in the headline */
-#define SHORT_BYTES (8u << 20)
 #define LEFT_PART   0.5 /* of the heap's peak */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
@@ -112,103 +109,13 @@ static bool ended_well(const struct report *r)
 		     (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE && p->exit_code == 0));
 }
 
-/* ---- what grew ---------------------------------------------------------------------------------------------- */
-
-/* Worth a line where no verdict is about it. */
-static bool is_worth(const struct report *r, const struct owner_growth *t, uint64_t of)
-{
-	const struct selection *v = r->selection;
-	const struct growth_scale scale = growth_scale_of(
-		v->model, reader_hosts(v->reader) ? reader_host(v->reader, 0) : NULL, timeline_samples(r->analysis.timeline));
-	return (outlook_goes_on(t->outlook) || t->outlook == OUTLOOK_NEEDS_MORE) &&
-	       !growth_is_noise(&scale, t->growth.bytes) && t->growth.bytes >= NOTABLE * (double)of;
-}
-
-/* The line that grew most, and how many others; NULL = none did. */
-static const struct owner_finding *largest_line(const struct report *r, size_t *others)
-{
-	const struct findings *f = &r->analysis.diagnosis->findings;
-	const struct owner_finding *most = NULL;
-	*others = 0;
-	for (size_t i = 0; i < f->count; i++) {
-		const struct owner_finding *one = &f->list[i];
-		if (one->owner->folded || !is_worth(r, &one->growth, findings_bytes(f, one->kind, one->device)))
-			continue;
-		*others += most != NULL;
-		most = !most || one->growth.growth.bytes > most->growth.growth.bytes ? one : most;
-	}
-	return most;
-}
-
-/* Mappings where they are most of it: else much of them is never touched. What a driver gave a pool the pool tells. */
-static bool is_shown(const struct report *r, enum model_kind kind)
-{
-	return kind != MODEL_DEVICE && (kind != MODEL_MAP || is_mapped(r->selection));
-}
-
-/* All that a process has of a kind, where no line has it; NULL = it does not grow, or too little was seen. */
-static const struct track_finding *largest_track(const struct report *r, enum outlook how)
-{
-	const struct findings *f = &r->analysis.diagnosis->findings;
-	const struct track_finding *most = NULL;
-	for (size_t i = 0; i < f->track_count; i++) {
-		const struct track_finding *one = &f->tracks[i];
-		const bool is = how == OUTLOOK_SHORT
-					? one->growth.outlook == how && one->bytes >= SHORT_BYTES
-					: is_worth(r, &one->growth, one->bytes) && is_shown(r, one->place.kind) &&
-						  one->growth.rise >= NOTABLE * (double)one->bytes;
-		if (is && (!most || one->bytes > most->bytes))
-			most = one;
-	}
-	return most;
-}
-
-static const char *how_it_grows(enum outlook o)
-{
-	return o == OUTLOOK_LEAKS	? "keeps more and more"
-	       : o == OUTLOOK_GROWS	? "keeps what it makes, to the end"
-	       : o == OUTLOOK_BACKLOG	? "falls behind: more waits, and waits longer"
-	       : o == OUTLOOK_NEEDS_MORE ? "needs more and more at a time"
-					 : "was seen too briefly to say whether it grows";
-}
-
-static char *line_text(const struct owner_finding *one, size_t others)
-{
-	const struct owner *o = one->owner;
-	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
-	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
-	char *text = output_format("%s %s, %s%s (memtrace leaks)", place ? place : "one line",
-				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.growth.bytes),
-				   more ? more : "");
-	free(place);
-	free(more);
-	return text;
-}
-
-static char *track_text(const struct report *r, const struct track_finding *one)
-{
-	char name[64];
-	const struct process *p = reader_process(r->selection->reader, one->place.process);
-	timeline_track_name(r->selection, p, one->place.kind, one->place.device, name, sizeof(name));
-	const char *what = one->place.kind == MODEL_HEAP ? "the heap" : name;
-	return one->growth.outlook == OUTLOOK_SHORT
-		       ? output_format("%s of %u %s", what, p->pid, how_it_grows(OUTLOOK_SHORT))
-		       : output_format("%s of %u rose to its end, by %s in the second half", what, p->pid,
-				       BYTES((uint64_t)one->growth.rise));
-}
-
-/* NULL: nothing goes on growing. */
 static char *grown_text(const struct report *r)
 {
-	size_t others;
-	const struct owner_finding *line = largest_line(r, &others);
-	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
-	if (!line && !track)
-		track = largest_track(r, OUTLOOK_SHORT);
-	return line		     ? line_text(line, others)
-	       : track		     ? track_text(r, track)
-	       : r->leaks.unproven ? strdup("whether it grew is not known")
-				     : NULL;
+	const struct report_leaks *l = &r->leaks;
+	if (!l->sites)
+		return strdup(l->unproven ? "whether it grew is not known" : "nothing grew");
+	return output_format("%zu site%s grew by %s (memtrace leaks)", l->sites, l->sites == 1 ? "" : "s",
+			     BYTES(l->grown));
 }
 
 static char *alive_text(const struct report *r)
@@ -270,20 +177,19 @@ static char *health_text(const struct report *r)
 {
 	const struct process *p = report_main_program(r);
 	char exit[32], *grown = grown_text(r), *alive = alive_text(r), *end = NULL;
-	const bool well = !was_refused(r->selection) && r->analysis.losses.complete && ended_well(r) &&
-			  !report_is_full(r) && !left_behind(r);
+	bool healthy = !was_refused(r->selection) && r->analysis.losses.complete && !r->leaks.sites && ended_well(r) &&
+		       !report_is_full(r) && !left_behind(r);
 	if (p && p->state == PROCESS_ENDED && !ended_well(r))
 		end = output_format(" (%s)", exit_text(p, exit, sizeof(exit)));
-	const char *verdict = well && !grown                 ? "healthy"
+	const char *verdict = healthy                        ? "healthy"
 			      : !r->analysis.losses.complete ? "of what was recorded"
 			      : was_refused(r->selection)    ? "besides"
 			      : end                          ? "no trouble with memory"
 			      : report_is_full(r)            ? "nothing failed"
 			      : left_behind(r)               ? "never freed"
-							     : "nothing failed";
-	char *left = left_text(r),
-	     *text = output_format("%s%s: %s; %s%s", verdict, end ? end : "", grown ? grown : "nothing goes on growing",
-				   alive ? alive : "", left ? left : "");
+							     : "no cause for alarm";
+	char *left = left_text(r), *text = output_format("%s%s: %s; %s%s", verdict, end ? end : "", grown ? grown : "",
+							 alive ? alive : "", left ? left : "");
 	free(left);
 	free(grown);
 	free(alive);

@@ -110,7 +110,7 @@ static void run(void)
 	write_all();
 	timeline_attach(timeline, &q);
 	if (selection_open(&w.selection, &w.options) || selection_run(&w.selection, &q) ||
-	    timeline_run(timeline, &w.selection) || leaks_init(&w.leaks, &w.selection, timeline, w.suppress, NULL))
+	    timeline_run(timeline, &w.selection) || leaks_init(&w.leaks, &w.selection, timeline, w.suppress))
 		abort();
 }
 
@@ -289,11 +289,11 @@ TEST(what_grows_is_told_by_step)
 	train(save, 100 * KIB, log, blocks);
 	run();
 	const struct leak *leak = leak_of("save"), *other = leak_of("log");
-	CHECK(leak && leak_grows(leak) && leak->owner_growth->stepped);
-	CHECK(other && leak_grows(other));
+	CHECK(leak && leak_is_steady(leak) && leak->owner_growth->stepped);
+	CHECK(other && leak_is_steady(other));
 	CHECK(fabs(leak->owner_growth->growth.rate - 100.0 * KIB) < 10);
 	CHECK(fabs(other->owner_growth->blocks_per_x - 2) < 0.001);
-	CHECK(!leak_grows(leak_of("batch")));
+	CHECK(!leak_is_steady(leak_of("batch")));
 	/* both grow by a block or two a step: at the same pace */
 	CHECK_EQ(w.leaks.groups, 1);
 	struct leak_group g = leaks_group(&w.leaks, 1, MODEL_HEAP);
@@ -321,7 +321,7 @@ TEST(what_grew_and_was_freed_in_the_end_grew)
 			drop(blocks[i]);
 		run();
 		const struct leak *leak = leak_of("save");
-		CHECK(leak && leak_grows(leak));
+		CHECK(leak && leak_is_steady(leak));
 		CHECK_EQ(leak ? leak->bytes : 0, left * 100 * KIB);
 		CHECK_EQ(leak ? leak->blocks : 0, left);
 		CHECK_EQ(w.leaks.bytes, STEPS * 60 * KIB + left * 100 * KIB + 1);
@@ -355,7 +355,7 @@ TEST(what_grew_is_told_of_all_callers)
 	}
 	run();
 	const struct leak *leak = leak_of("save");
-	CHECK(leak && leak_grows(leak));
+	CHECK(leak && leak_is_steady(leak));
 	CHECK_EQ(leak->blocks, 2);
 	CHECK(fabs(leak->owner_growth->growth.rate - 150.0 * KIB) < 15);
 	end();
@@ -389,7 +389,7 @@ TEST(benign_things_that_grow_count)
 	run();
 	CHECK_EQ(w.leaks.bytes, STEPS * 10 * KIB);
 	CHECK_EQ(w.leaks.benign_bytes, 0);
-	CHECK(w.leaks.count == 1 && leak_grows(w.leaks.list) && !w.leaks.list[0].benign);
+	CHECK(w.leaks.count == 1 && leak_is_steady(w.leaks.list) && !w.leaks.list[0].benign);
 	end();
 }
 
