@@ -12,6 +12,12 @@
 
 #include "shim/sys.h"
 
+/* Macros in <string.h> since glibc 2.43: const in, const out. */
+#undef strchr
+#undef strpbrk
+#undef strrchr
+#undef strstr
+
 /* gcc makes calls of memcpy and memset out of loops, these too. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
