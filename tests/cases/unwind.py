@@ -174,4 +174,14 @@ def case_memory_beside_the_stack_is_unmapped_by_libc(what):
     mt.between(60, trace.host["allocations"], 150, "allocations")
 
 
+def case_smaller_stack_where_another_was():
+    """Of coroutines: frames that were kept of the first one lie in memory that libc has unmapped, where the second one has none."""
+    want = mt.plain([mt.program("restack")])
+    if want.out == "elsewhere\n":
+        mt.skip("no block was where the first one was")
+    mt.equal(want.out, "same\n", "frames of both")
+    sites = mt.same([mt.program("restack")]).sites()
+    mt.equal(mt.blocks_of(sites, "leaf"), (2 * 24, 2), "what the coroutines allocated")
+
+
 mt.main()

@@ -39,23 +39,22 @@ def told(text, changes):
 
 
 # ---- rows ----
-# A shell script; $RECORD before a command records it and what it starts, and does nothing in the plain run. $FIRST is preloaded before the library. $T: tests/programs, $P: those built.
+# A shell script; $RECORD before a command records it and what it starts, and does nothing in the plain run. $T: tests/programs, $P: those built.
 
 
 class Row:
-    def __init__(self, name, what, script, needs=(), changes=(), seconds=120, processes=1, user=None, lost=()):
-        """PROCESSES: how many at least are in the trace. LOST: which losses are as they should be. CHANGES: (pattern, replacement) of what differs from run to run anyway."""
+    def __init__(self, name, what, script, needs=(), changes=(), seconds=120, processes=1, user=None, lost=(), alone=False):
+        """PROCESSES: how many at least are in the trace. LOST: which losses are as they should be. ALONE: none is recorded, and the trace says that these have a
+        sanitizer's library. CHANGES: (pattern, replacement) of what differs from run to run anyway."""
         self.name, self.what, self.script, self.needs, self.changes = name, what, script, needs, changes
-        self.seconds, self.processes, self.user, self.may_lose = seconds, processes, user, lost
+        self.seconds, self.processes, self.user, self.may_lose, self.alone = seconds, processes, user, lost, alone
 
 
 def sanitized(compiler, sanitizer, what):
-    # gcc's AddressSanitizer is a shared library, and refuses whoever is loaded before it (docs/LIMITS.md).
-    first = "FIRST=$(gcc -print-file-name=libasan.so); export FIRST; " if (compiler, sanitizer) == ("gcc", "address") else ""
-    script = first + '%s -g -O1 -w -fsanitize=%s "$T/watched.c" -o w -lpthread || exit 90; for what in none %s; do $RECORD ./w $what; echo $?; done'
+    script = '%s -g -O1 -w -fsanitize=%s "$T/watched.c" -o w -lpthread || exit 90; for what in none %s; do $RECORD ./w $what; echo $?; done'
     name = "%s-%s" % (compiler, sanitizer)
     return Row(name, "%s `-fsanitize=%s`, a healthy program and one with: %s" % (compiler, sanitizer, what), script % (compiler, sanitizer, what),
-               [compiler], SUMMARY, processes=2)
+               [compiler], SUMMARY, processes=2, alone=compiler == "gcc")
 
 
 FOLLOW = r"""
@@ -223,7 +222,7 @@ class Seen:
         """A command that only becomes another one, which is recorded from its first instruction on."""
         path = os.path.join(self.folder, "record")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o755), "w") as file:
-            file.write("#!/bin/sh\nexport LD_PRELOAD=\"$FIRST %s\" MEMTRACE_OUTPUT=%s MEMTRACE_STACKS=all\nexec \"$@\"\n" %
+            file.write("#!/bin/sh\nexport LD_PRELOAD=%s MEMTRACE_OUTPUT=%s MEMTRACE_STACKS=all\nexec \"$@\"\n" %
                        (mt.SHIM if traced else "", self.trace.path))
         return path
 
@@ -267,15 +266,18 @@ class Compared:
         self.row, self.plain = row, Seen(row, False)
         mt.check(self.plain.why is None, "the plain run: %s" % self.plain.why)
         self.traced = Seen(row, True)
-        self.losses, self.processes, self.damage = {}, 0, None
+        self.losses, self.processes, self.alone, self.damage = {}, 0, 0, None
         if self.traced.trace.exists():
             self.read(self.traced.trace)
 
     def read(self, trace):
         try:
             trace.settle()
+            if self.row.alone:
+                self.alone = int((re.findall(r"(\d+) processes with a sanitizer, left alone", trace.tool("report").err) or ["0"])[0])
+                return
             checked = trace.tool("check")
-            self.losses = {name: n for name, n in trace.losses().items() if name not in ("truncated_stacks", "unplaced_stacks")}
+            self.losses = {name: n for name, n in trace.losses().items() if name not in ("truncated_stacks", "unplaced_stacks", "unrecorded")}
             self.processes = len(trace.processes)
             self.damage = None if checked.status == 0 or self.losses else (checked.out + checked.err)[:300]
         except mt.Fail as why:
@@ -294,15 +296,21 @@ class Compared:
         found = [self.differs(), self.damage]
         found += ["status %r, plain %r" % (self.traced.status, self.plain.status)] if self.traced.status != self.plain.status else []
         found += ["lost %s" % self.losses] if set(self.losses) - set(self.row.may_lose) else []
-        found += ["%d processes, not %d" % (self.processes, self.row.processes)] if self.processes < self.row.processes else []
+        processes = self.alone if self.row.alone else self.processes
+        found += ["%d processes, not %d" % (processes, self.row.processes)] if processes < self.row.processes else []
         return [text for text in found if text]
 
     def cells(self):
         if self.traced.why:
             return ["**hangs**", "", "", "", ""]
-        lost = ", ".join("%s %s" % (n, name.replace("_", " ")) for name, n in self.losses.items() if not name.endswith("_why"))
+        lost = ", ".join("%s %s%s" % (n, name.replace("_", " "), self.why(name)) for name, n in self.losses.items() if not name.endswith("_why"))
+        lost = "left alone, and said (%d processes)" % self.alone if self.alone else lost
         return ["same" if not self.differs() else "**differs**", "same" if self.plain.status == self.traced.status else "**%s, plain %s**" % (self.traced.status, self.plain.status),
                 "%.2f" % (self.traced.cpu / max(self.plain.cpu, 0.01)), (lost or "0") + (", **check complains**" if self.damage else ""), "{:,}".format(self.processes)]
+
+    def why(self, name):
+        reasons = self.losses.get({"unrecorded_processes": "unrecorded"}.get(name, name) + "_why", [])
+        return " (%s)" % ", ".join(reasons) if reasons else ""
 
     def markdown(self):
         return "| %s | %s |" % (self.row.what, " | ".join(self.cells()))
