@@ -512,6 +512,7 @@ static __attribute__((noinline)) void start_anew(struct mt_unwind *u)
 	}
 	u->kept_count = 0;
 	u->range = (struct mt_range){ 0 };
+	mt_range_copied(&u->guessed, u->copy);
 	u->thread = mt_arch_thread();
 }
 
