@@ -32,7 +32,7 @@ struct mt_range {
 	uint32_t generation;
 	uint8_t *copy;  /* MT_RANGE_COPY bytes; NULL: memory is read where it is */
 	uint64_t shift; /* from an address in [lo, hi) to where it is read */
-	/* with a copy: the thread's own stack, as far as it is known to be one piece, and how often that was not seen */
+	/* with a copy: the thread's own stack, as far as it is known to be one piece; looks that did not show that */
 	uint64_t own_lo, own_hi;
 	unsigned misses;
 };

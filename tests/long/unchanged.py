@@ -2,7 +2,7 @@
 """Tracers, sanitizers, servers and programs without unwind tables do recorded what they do plain: output, status, and nothing lost. A row of
 ROWS is a program; --table [NAME...] runs them and writes their rows of docs/VERIFICATION.md, whatever they show.
 
-JIT_ROUNDS=N: how long LuaJIT and node run (1: seconds, 40: minutes). UNCHANGED="redis nginx" picks rows."""
+JIT_ROUNDS=N: how long LuaJIT and node run (1: seconds, 60: minutes). UNCHANGED="redis nginx" picks rows."""
 # timeout: 7200
 # serial: processor time is compared
 import glob
