@@ -89,12 +89,25 @@ static inline struct model_site *site_table_figures(const struct site_table *t, 
 	return figures ? &t->sites[figures - 1] : NULL;
 }
 
+struct model_site *site_table_open_new(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
+				       uint64_t host_number);
+
 /* The same, made if there are none; NULL also if there is no memory. */
-struct model_site *site_table_open(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
-				   uint64_t host_number);
+static inline struct model_site *site_table_open(struct site_table *t, uint32_t process, uint32_t site, uint64_t number,
+						 uint64_t host_number)
+{
+	struct model_site *s = site_table_figures(t, site);
+	return s || t->numbers_only ? s : site_table_open_new(t, process, site, number, host_number);
+}
+
+void site_table_close_plain(struct site_table *t, struct model_site *s);
 
 /* Gives them back if there is nothing in them. They were touched. */
-void site_table_close(struct site_table *t, struct model_site *s);
+static inline void site_table_close(struct site_table *t, struct model_site *s)
+{
+	if (!(s->live_blocks | s->live_bytes | s->peak_blocks | s->host_peak_blocks))
+		site_table_close_plain(t, s);
+}
 
 /* Blocks of which nothing else is known came and went. */
 static inline void site_table_unseen(struct site_table *t, uint32_t site)
@@ -117,6 +130,12 @@ int site_table_settle(struct site_table *t, uint32_t process);
 
 /* When the peaks are known: figures that nothing is left of go. */
 void site_table_drop_empty(struct site_table *t);
+
+/* The same of its stack alone. */
+static inline const struct site_origin *site_table_origin(const struct site_table *t, uint32_t site)
+{
+	return &(t->known ? t->known : t)->origins[site];
+}
 
 struct site_key site_table_key(const struct site_table *t, uint32_t site);
 
