@@ -16,7 +16,7 @@
 #define ROOM_LEAST     (256ull << 20)
 #define ROOM_A_PROCESS (16ull << 20)
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SHADOW 1 /* 16 TiB that are counted though nobody has them */
 #else
 #define HAS_SHADOW 0
