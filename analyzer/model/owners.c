@@ -343,14 +343,14 @@ static int add_process(struct builder *b, const struct model_process *mp)
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 
-static int by_owner_and_stack(const void *a, const void *b)
+static int by_stack(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
-	if (x->owner != y->owner)
-		return x->owner < y->owner ? -1 : 1;
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
-	return (x->site->process > y->site->process) - (x->site->process < y->site->process);
+	if (x->site->process != y->site->process)
+		return x->site->process < y->site->process ? -1 : 1;
+	return (x->site > y->site) - (x->site < y->site); /* of one array */
 }
 
 static int larger_stack(const void *a, const void *b)
@@ -361,6 +361,17 @@ static int larger_stack(const void *a, const void *b)
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
 	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void put_largest_first(struct owner_stack *stacks, size_t count)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < count; i++)
+		if (larger_stack(&stacks[i], &stacks[best]) < 0)
+			best = i;
+	const struct owner_stack first = stacks[0];
+	stacks[0] = stacks[best];
+	stacks[best] = first;
 }
 
 static int larger_owner(const void *a, const void *b)
@@ -481,7 +492,10 @@ static int finish_owner(struct builder *b, struct owner *o, const struct part *p
 	o->processes = count_processes(o, seen);
 	find_ranks(b->reader, o);
 	free(seen);
-	qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
+	if (b->query->brief)
+		put_largest_first(o->stacks, o->stack_count);
+	else
+		qsort(o->stacks, o->stack_count, sizeof(*o->stacks), larger_stack);
 	struct stack_site where = stacks_site(b->stacks, o->stacks->stack, site_flags(b));
 	if (!o->label)
 		o->frame = where.frame;
@@ -534,20 +548,51 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 	return e;
 }
 
+/* Each owner's parts side by side: to[owner] is where they end. In place, as there are as many parts as sites. */
+static void gather_parts(struct builder *b, size_t *to)
+{
+	size_t *at = to + b->sites->count;
+	for (size_t i = 0; i < b->count; i++)
+		to[b->parts[i].owner]++;
+	for (size_t o = 0, sum = 0; o < b->sites->count; o++) {
+		at[o] = sum;
+		to[o] = sum += to[o];
+	}
+	for (size_t o = 0; o < b->sites->count; o++)
+		while (at[o] < to[o]) {
+			struct part *here = &b->parts[at[o]], moved = *here;
+			size_t *place = &at[moved.owner];
+			if (moved.owner != o) {
+				*here = b->parts[*place];
+				b->parts[*place] = moved;
+			}
+			++*place;
+		}
+}
+
+static int finish_parts(struct builder *b)
+{
+	size_t *to = calloc(2 * b->sites->count + 1, sizeof(*to));
+	if (!to)
+		return error_memory();
+	gather_parts(b, to);
+	int e = 0;
+	for (size_t o = 0, from = 0; o < b->sites->count && e == 0; from = to[o++]) {
+		qsort(b->parts + from, to[o] - from, sizeof(*b->parts), by_stack);
+		e = finish_owner(b, &b->sites->owners[o], b->parts + from, to[o] - from);
+	}
+	free(to);
+	return e;
+}
+
 static int finish_owners(struct builder *b, const struct model *m)
 {
-	if (b->count)
-		qsort(b->parts, b->count, sizeof(*b->parts), by_owner_and_stack);
-	for (size_t i = 0, n; i < b->count; i += n) {
-		for (n = 1; i + n < b->count && b->parts[i + n].owner == b->parts[i].owner; n++)
-			;
-		int e = finish_owner(b, &b->sites->owners[b->parts[i].owner], &b->parts[i], n);
-		if (e < 0)
-			return e;
-	}
+	int e = finish_parts(b);
+	if (e < 0)
+		return e;
 	for (unsigned id = 0; is_of_mappings(b->query) && id < reader_processes(b->reader); id++) {
 		const struct model_process *mp = model_process(m, id);
-		int e = wants_process(b->query, mp->process) ? add_absent(b, mp) : 0;
+		e = wants_process(b->query, mp->process) ? add_absent(b, mp) : 0;
 		if (e < 0)
 			return e;
 	}

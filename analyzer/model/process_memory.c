@@ -129,15 +129,18 @@ static int heap_alloc(struct process_memory *a, const struct mt_event *s, uint32
 	int64_t site = process_memory_site(a, MODEL_HEAP, s, thread);
 	if (site < 0)
 		return (int)site;
-	struct block b = { .addr = s->addr, .size = s->size, .ns = ns, .site = (uint32_t)site, .thread = thread };
-	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, b.site,
+	place->addr = s->addr;
+	place->size = s->size;
+	place->ns = ns;
+	place->site = (uint32_t)site;
+	place->thread = thread;
+	a->heap.count++;
+	if (!a->sites.numbers_only && !site_table_open(&a->sites, a->seen.process->id, place->site,
 						       a->kind[MODEL_HEAP].number, a->host->kind[MODEL_HEAP].number))
 		return -MT_EMEMORY;
-	a->seen.bins[process_memory_bin(b.size)].allocations++;
-	move_block(a, &b, 1, ns);
-	process_memory_count(a, MODEL_HEAP, b.site, b.size);
-	*place = b;
-	a->heap.count++;
+	a->seen.bins[process_memory_bin(s->size)].allocations++;
+	move_block(a, place, 1, ns);
+	process_memory_count(a, MODEL_HEAP, place->site, s->size);
 	e = process_memory_set_last(a, MODEL_HEAP, thread, s->addr);
 	return e ? e : prove_behind_gap(a, ns);
 }
