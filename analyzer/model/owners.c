@@ -348,9 +348,7 @@ static int by_stack(const void *a, const void *b)
 	const struct part *x = a, *y = b;
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
-	if (x->site->process != y->site->process)
-		return x->site->process < y->site->process ? -1 : 1;
-	return (x->site > y->site) - (x->site < y->site); /* of one array */
+	return (x->site->process > y->site->process) - (x->site->process < y->site->process);
 }
 
 static int larger_stack(const void *a, const void *b)
@@ -548,37 +546,39 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 	return e;
 }
 
-/* Each owner's parts side by side: to[owner] is where they end. In place, as there are as many parts as sites. */
-static void gather_parts(struct builder *b, size_t *to)
+/* Each owner's parts side by side, in the order in which they were added; to[owner] is where they end. */
+static int gather_parts(struct builder *b, size_t *to)
 {
-	size_t *at = to + b->sites->count;
+	struct part *parts = malloc((b->count + 1) * sizeof(*parts));
+	if (!parts)
+		return error_memory();
 	for (size_t i = 0; i < b->count; i++)
-		to[b->parts[i].owner]++;
-	for (size_t o = 0, sum = 0; o < b->sites->count; o++) {
-		at[o] = sum;
-		to[o] = sum += to[o];
-	}
-	for (size_t o = 0; o < b->sites->count; o++)
-		while (at[o] < to[o]) {
-			struct part *here = &b->parts[at[o]], moved = *here;
-			size_t *place = &at[moved.owner];
-			if (moved.owner != o) {
-				*here = b->parts[*place];
-				b->parts[*place] = moved;
-			}
-			++*place;
+		to[b->parts[i].owner + 1]++;
+	for (size_t o = 1; o <= b->sites->count; o++)
+		to[o] += to[o - 1];
+	for (size_t i = 0; i < b->count; i++)
+		parts[to[b->parts[i].owner]++] = b->parts[i];
+	free(b->parts);
+	b->parts = parts;
+	return 0;
+}
+
+/* Stacks are numbered as sites come, so that they mostly are in order already. */
+static void sort_parts(struct part *parts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (by_stack(&parts[i - 1], &parts[i]) > 0) {
+			qsort(parts, n, sizeof(*parts), by_stack);
+			return;
 		}
 }
 
 static int finish_parts(struct builder *b)
 {
-	size_t *to = calloc(2 * b->sites->count + 1, sizeof(*to));
-	if (!to)
-		return error_memory();
-	gather_parts(b, to);
-	int e = 0;
-	for (size_t o = 0, from = 0; o < b->sites->count && e == 0; from = to[o++]) {
-		qsort(b->parts + from, to[o] - from, sizeof(*b->parts), by_stack);
+	size_t *to = calloc(b->sites->count + 2, sizeof(*to));
+	int e = to ? gather_parts(b, to) : error_memory();
+	for (size_t o = 0, from = 0; e == 0 && o < b->sites->count; from = to[o++]) {
+		sort_parts(b->parts + from, to[o] - from);
 		e = finish_owner(b, &b->sites->owners[o], b->parts + from, to[o] - from);
 	}
 	free(to);

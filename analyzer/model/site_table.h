@@ -145,6 +145,12 @@ static inline size_t site_table_count(const struct site_table *t)
 	return t->numbers_only ? 0 : t->site_count;
 }
 
+/* So few that they are in the cache anyway. */
+static inline bool site_table_is_small(const struct site_table *t)
+{
+	return (t->known ? t->known : t)->count < 1024;
+}
+
 /* Bring what an allocation of the heap by these nodes needs into the cache: first its place in the index, then, some
  * events later, the site. A site that was split or sampled is missed; that costs time alone. */
 void site_table_prefetch(const struct site_table *t, uint32_t node, uint32_t node2);
