@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define BLOCK_NO_SITE UINT32_MAX
+#define BLOCKS_SMALL  (1u << 15) /* entries, of 1 MiB: fewer are kept emptier, as one look finds more of them */
 
 struct block {
 	uint64_t addr; /* 0 = empty entry */
@@ -57,7 +58,7 @@ int blocks_grow(struct blocks *t);
 /* Makes room for one more. 0 or -MT_EMEMORY. */
 static inline int blocks_reserve(struct blocks *t)
 {
-	return !t->entries || t->count * 8 >= t->mask * 5 ? blocks_grow(t) : 0;
+	return !t->entries || t->count * (t->mask < BLOCKS_SMALL ? 16 : 8) >= t->mask * 5 ? blocks_grow(t) : 0;
 }
 
 /* Adds a block whose address isn't there yet (addr != 0). 0 or -MT_EMEMORY. */
