@@ -434,6 +434,7 @@ static void drop_blocks(struct process_memory *a)
 	free(a->rings);
 	a->rings = NULL;
 	a->ring_room = 0;
+	site_table_rest(&a->sites);
 	devices_drop(a);
 }
 

@@ -37,12 +37,15 @@ static uint64_t sampled(const struct process *p, const struct mt_event *s)
 
 int64_t process_memory_site(struct process_memory *a, enum model_kind kind, const struct mt_event *s, uint32_t thread)
 {
+	const uint64_t sample = sampled(a->seen.process, s);
+	if (kind == MODEL_HEAP && !sample && a->model->query.split == MODEL_SPLIT_NONE)
+		return site_table_plain(&a->sites, a->seen.process->id, s->node, s->node2);
 	struct site_key key = { .process = a->seen.process->id,
 				.node = s->node,
 				.node2 = s->node2,
 				.kind = kind,
 				.device = MODEL_NO_DEVICE,
-				.sampled = sampled(a->seen.process, s) };
+				.sampled = sample };
 	if (a->model->query.split == MODEL_SPLIT_THREAD)
 		key.split = thread;
 	else if (a->model->query.split == MODEL_SPLIT_SIZE)

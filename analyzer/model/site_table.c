@@ -254,6 +254,24 @@ int64_t site_table_site(struct site_table *t, const struct site_key *key, uint64
 	return n;
 }
 
+int64_t site_table_plain_anew(struct site_table *t, uint32_t process, uint32_t node, uint32_t node2)
+{
+	enum { WORTH_IT = 8 * SITE_RECENT };
+	const struct site_key key = {
+		.process = process, .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE
+	};
+	if (!t->recent && ++t->looks == WORTH_IT)
+		t->recent = calloc(SITE_RECENT, sizeof(*t->recent)); /* without it is slower only */
+	return site_table_site(t, &key, 0, 0);
+}
+
+void site_table_rest(struct site_table *t)
+{
+	free(t->recent);
+	t->recent = NULL;
+	t->looks = 0;
+}
+
 static uint64_t heap_hash(uint32_t node, uint32_t node2)
 {
 	struct site_key key = { .node = node, .node2 = node2, .kind = MODEL_HEAP, .device = MODEL_NO_DEVICE };
@@ -285,6 +303,7 @@ void site_table_fini(struct site_table *t)
 	free(t->origins);
 	free(t->oldest_ns);
 	free(t->doubts);
+	free(t->recent);
 	hash_index_fini(&t->index);
 	*t = (struct site_table){ 0 };
 }
