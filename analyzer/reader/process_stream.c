@@ -371,9 +371,9 @@ static int decode_block(struct stream *s, const struct trace_block *b, size_t *c
 
 /* ---- blocks that are not held decoded --------------------------------------------------------------------- */
 
-/* Each process that is alive at one point of the stream is in the middle of a block, which takes 13 MiB decoded. Where
- * these are many the rest of a block is encoded again, in parts that are decoded when their turn comes: some 20 ns an
- * event, and a tenth of the memory. */
+/* Each process that is alive at one point of the stream is in the middle of a block, which takes up to 9 MiB decoded.
+ * Where these are many the rest of a block is encoded again, in parts that are decoded when their turn comes: some 20
+ * ns an event, and a tenth of the memory. */
 static bool are_many(const struct stream *s)
 {
 	return s->held.room > PACKED_BATCH && *reader_decoded(s->image->reader) > DECODED_MOST;
