@@ -164,7 +164,7 @@ wheel-local: all manual
 
 # tests/unit/test_*.c   a program each, with everything of the analyzer but main
 # tests/unit/tsan_*.c   a program each under ThreadSanitizer; includes the shim's file that it tests, since a shim
-#                       that is linked in would replace malloc
+#                       that is linked in would replace malloc; of the reader TSAN_WITH is built along
 # tests/programs/*.c    run under the shim by tests/cases; lib*.c are shared objects, *.cc are C++
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 TSAN     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/tsan_*.c))
@@ -183,9 +183,12 @@ $(B)/libanalyzer.a: $(filter-out $(B)/analyzer/commands/main.c.o,$(ANALYZER))
 $(UNITS): $(B)/%: %.c $(B)/libanalyzer.a
 	@mkdir -p $(@D)
 	$(COMPILE) -MF $@.d -o $@ $< $(B)/libanalyzer.a $(LDFLAGS) $(LIBS)
+TSAN_READER := $(wildcard analyzer/reader/*.c analyzer/util/*.c format/*.c)
+$(B)/tests/unit/tsan_ahead: TSAN_WITH = $(TSAN_READER) -lzstd -lz -lm
+$(B)/tests/unit/tsan_ahead: $(TSAN_READER)
 $(TSAN): $(B)/%: %.c
 	@mkdir -p $(@D)
-	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(LDFLAGS) -lpthread
+	$(COMPILE) -MF $@.d -fsanitize=thread -o $@ $< $(TSAN_WITH) $(LDFLAGS) -lpthread
 # Unoptimised calls stay calls: what the tests expect of a stack must be in the program.
 $(PROGRAMS): $(B)/%: %.c
 	@mkdir -p $(@D)
