@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/clock.c"
-#include "shim/process.h"
-#include "shim/sys.c"
+#include "shim/base/clock.c"
+#include "shim/process/process.h"
+#include "shim/base/sys.c"
 
 struct mt_process mt_process;
 static struct mt_info stub_info;

@@ -7,7 +7,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/tsan_stubs.h"
 
-#include "shim/tree.c"
+#include "shim/stack/tree.c"
 
 #define THREADS 4
 #define STACKS  20000

@@ -1,11 +1,11 @@
-/* A call tree for tests of the unwinder: as shim/tree.h says, in one table that never grows. */
+/* A call tree for tests of the unwinder: as shim/stack/tree.h says, in one table that never grows. */
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "shim/maps.h"
-#include "shim/sys.h"
-#include "shim/tables.h"
-#include "shim/tree.h"
+#include "shim/base/sys.h"
+#include "shim/base/tables.h"
+#include "shim/stack/maps.h"
+#include "shim/stack/tree.h"
 #include "tests/unwind/tree.h"
 
 /* There is no filter here. */

@@ -12,15 +12,15 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "shim/config.h"
-#include "shim/dlsym.h"
-#include "shim/ehframe.h"
-#include "shim/range.h"
-#include "shim/record.h"
-#include "shim/stack.h"
-#include "shim/sys.h"
-#include "shim/tables.h"
-#include "shim/tree.h"
+#include "shim/base/config.h"
+#include "shim/base/sys.h"
+#include "shim/base/tables.h"
+#include "shim/hooks/dlsym.h"
+#include "shim/stack/ehframe.h"
+#include "shim/stack/range.h"
+#include "shim/stack/stack.h"
+#include "shim/stack/tree.h"
+#include "shim/trace/record.h"
 
 #define OWN 16 /* frames of ours and of libunwind's, at most */
 /* bytes of a stack that libunwind is given: it takes up to 8 KiB on x86-64, 9.7 on ppc64el */
