@@ -14,6 +14,7 @@
 #include "shim/base/config.h"
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"
+#include "shim/base/quiet.h"
 #include "shim/base/sys.h"
 #include "shim/process/process.h"
 
@@ -194,5 +195,5 @@ void mt_config_read(void)
 		mt_put(mt_put_absolute(c->ring_dir, end, ring_dir), end, ring_dir);
 	c->joins = !strstr(output, "%p");
 	if (mt_sys_may(SYS_getcwd)) /* else no trace is begun: mt_session_open() */
-		mt_output_name(c->output, sizeof(c->output), output, c->program, mt_sys_pid());
+		mt_output_name(c->output, sizeof(c->output), output, c->program, mt_quiet_pid());
 }

@@ -35,31 +35,15 @@ int mt_symbols_of_module(const ElfW(Dyn) * dynamic, uintptr_t bias, struct mt_sy
 /* Address of a symbol this module defines, or NULL. Of several versions the default one. */
 void *mt_symbols_find(const struct mt_symbols *s, const char *name);
 
-/* The same of a version, as mt_symbols_search() takes it. */
+/* The same of one version or, in a module without versions, of any; MT_GLIBC: of any version that begins with it, and
+ * never without one. NULL = of any version. */
+#define MT_GLIBC "GLIBC_"
 void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version);
 
 /* The end of a symbol's code, and *start; both 0 = this module does not define it. */
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);
 
-/* ---- all modules ---- */
-
 /* The program segment that holds p, or NULL. */
 const ElfW(Phdr) * mt_symbols_segment(const struct dl_phdr_info *info, const void *p);
-
-/* In which modules to look; never in the shim. */
-enum mt_where {
-	MT_BEFORE, /* those before the shim in the loader's order */
-	MT_NEXT,   /* those after the shim in the loader's order, as of the program's start: like RTLD_NEXT */
-	MT_NAMED,  /* the one whose file or soname is `which` */
-	MT_PREFIX, /* those whose file's name begins with `which` */
-	MT_AROUND, /* the one that contains the address `which` */
-	MT_ANY,
-};
-
-#define MT_GLIBC "GLIBC_"
-
-/* The first definition of `name` there, or NULL. `version` NULL = of any version; else of that version or in a module
- * without versions; MT_GLIBC = of any version that begins with it. */
-void *mt_symbols_search(enum mt_where where, const void *which, const char *name, const char *version);
 
 #endif

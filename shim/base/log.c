@@ -1,6 +1,8 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/file.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/process/process.h"
 
@@ -22,7 +24,7 @@ void mt_log_start(uint8_t *first)
 {
 	segment[0] = first;
 	capacity = MT_LOG_START;
-	mt_sys_populate(first, MT_LOG_START);
+	mt_file_populate(first, MT_LOG_START);
 }
 
 static int add_segment(uint32_t i)

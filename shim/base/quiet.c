@@ -18,8 +18,6 @@
 
 #define VARIABLE "MEMTRACE_FILTERS" /* how many, and '+': all is harmless, or '-' */
 
-uint32_t mt_quiet = MT_QUIET_USUAL; /* until it is known: mt_quiet_meet */
-
 static struct status {
 	uint32_t pid, parent;
 	uint32_t filters; /* 0 = none; before Linux 5.9, which does not say how many, the mode */
@@ -179,7 +177,7 @@ void mt_quiet_export(void)
 
 void mt_quiet_whole(void)
 {
-	own.pid = mt_sys_pid();
+	own.pid = mt_quiet_pid();
 	__atomic_store_n(&mt_quiet, MT_QUIET_WHOLE, __ATOMIC_RELAXED);
 }
 
@@ -193,7 +191,7 @@ void mt_quiet_forked(void)
 
 uint32_t mt_quiet_pid(void)
 {
-	return own.pid;
+	return mt_sys_quiet() ? own.pid : (uint32_t)MT_SYS0(SYS_getpid);
 }
 
 uint32_t mt_quiet_parent(void)

@@ -32,7 +32,7 @@ void mt_quiet_whole(void);
 /* In a forked child: with MT_QUIET_USUAL it needs to know its own number. */
 void mt_quiet_forked(void);
 
-/* Our pid and the parent's, as of the last call above; for where getpid() and getppid() may not be called. */
+/* Our pid; where getpid() may not be called, as of the last call above. The parent's pid, as of the last call above. */
 uint32_t mt_quiet_pid(void);
 uint32_t mt_quiet_parent(void);
 

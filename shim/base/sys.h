@@ -59,8 +59,6 @@ static inline int mt_sys_failed(long ret)
 	return (unsigned long)ret > -4096ul;
 }
 
-uint32_t mt_sys_pid(void);
-
 /* Anonymous private zeroed memory, or NULL. */
 void *mt_sys_pages(size_t bytes);
 void mt_sys_unmap(void *p, size_t bytes);
@@ -71,40 +69,8 @@ void mt_sys_unmap(void *p, size_t bytes);
  * that is free. New files have mode 0600. */
 long mt_sys_open(const char *path, int flags);
 
-/* Maps `bytes` of `path` from `offset` shared and writable, after making sure that the blocks of the first `reserved`
- * exist on disk. NULL if anything is refused, or the file is not ours: nothing may be stored behind these before
- * mt_sys_reserve(), because a store into a hole of a full disk is SIGBUS in the target. What is new is written with
- * zeros: the page cache then gets large folios in one go (measured on ext4: 61 us for a chunk of 256 KiB until every
- * page is writable, 275 by faulting). With MT_QUIET_USUAL a file grows by being appended to, so all of a range is made
- * sure of at once, and there is nothing left to reserve: mt_sys_first(). */
-enum mt_open {
-	MT_OPEN,   /* the range is there; its content stays */
-	MT_CREATE, /* make the file with mode 0600; fails if it is there */
-	MT_EXTEND, /* the range is new */
-};
-static inline size_t mt_sys_first(size_t part, size_t whole)
-{
-	return mt_sys_quiet() == MT_QUIET_USUAL ? whole : part;
-}
-
-void *mt_sys_map_file(const char *path, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
-
-/* Makes sure that the blocks of a new range exist on disk, as above. Nonzero if it worked. */
-int mt_sys_reserve(const char *path, uint64_t offset, size_t bytes);
-
-/* The same for a part that is mapped, where the file can't be opened any more. Fails on kernels before 5.14. */
-int mt_sys_fill(void *p, size_t bytes);
-
-/* Why the last file could not be mapped or extended: enum mt_loss. */
-extern uint32_t mt_sys_refused;
-
-/* The user who owns files that we make. mt_sys_is_owner(): nonzero for that user, for root, and for the current
- * user. */
-extern uint32_t mt_sys_owner;
-int mt_sys_is_owner(uint32_t uid);
-
-/* Makes pages of such a mapping writable now, at 1 us each instead of 7 for a fault on the first store. */
-void mt_sys_populate(void *p, size_t bytes);
+/* How often a file is opened again because another thread of the program closed its number meanwhile. */
+#define MT_SYS_TRIES 16
 
 /* Whole small file into buf, NUL-terminated; bytes read or -errno. */
 long mt_sys_read_file(const char *path, char *buf, size_t size);
@@ -112,16 +78,5 @@ long mt_sys_read_file(const char *path, char *buf, size_t size);
 /* Blocks every signal for a slow path that holds the lock; the old mask goes to *old. */
 void mt_sys_block_signals(uint64_t *old);
 void mt_sys_restore_signals(const uint64_t *old);
-
-/* A lock for slow paths only. Waiting is bounded: 0 after about two seconds, and the caller then drops its event, so
- * that the program goes on. 0 at once if the thread has the lock already, as a signal handler may interrupt its holder
- * where signals can't be blocked. */
-struct mt_lock {
-	uint32_t word;
-	const void *owner;
-};
-int mt_lock_take(struct mt_lock *lock);
-void mt_lock_reset(struct mt_lock *lock);
-void mt_lock_drop(struct mt_lock *lock);
 
 #endif

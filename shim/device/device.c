@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/device/device.h"
 #include "shim/trace/record.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
 #include "shim/hooks/hooks.h"

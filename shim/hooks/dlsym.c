@@ -11,6 +11,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
 #include "shim/hooks/dlsym.h"

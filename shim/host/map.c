@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/config.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/tables.h"
 #include "shim/hooks/hooks.h"

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
 #include "shim/hooks/dlsym.h"

@@ -13,8 +13,10 @@
 #include "format/output_name.h"
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
+#include "shim/base/file.h"
 #include "shim/base/libc.h"
 #include "shim/base/lines.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
 #include "shim/base/tables.h"
@@ -50,7 +52,7 @@ static uint32_t entering; /* pid of the process in which a thread is in mt_proce
 
 int mt_process_is_owner(void)
 {
-	return mt_process.info && mt_process.pid == mt_sys_pid();
+	return mt_process.info && mt_process.pid == mt_quiet_pid();
 }
 
 static void set_state(enum mt_state state)
@@ -94,7 +96,7 @@ void mt_process_lost_for(uint64_t events, uint32_t why)
 
 void mt_process_lost(uint64_t events)
 {
-	uint32_t why = __atomic_load_n(&mt_sys_refused, __ATOMIC_RELAXED);
+	uint32_t why = __atomic_load_n(&mt_file_refused, __ATOMIC_RELAXED);
 
 	mt_process_lost_for(events, mt_process_sandboxed() ? MT_LOSS_SECCOMP : why ? why : MT_LOSS_DISK);
 }
@@ -132,7 +134,7 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what)
 		goto refuse;
 	return 1;
 refuse:
-	__atomic_store_n(&mt_sys_refused, MT_LOSS_DISK, __ATOMIC_RELAXED);
+	__atomic_store_n(&mt_file_refused, MT_LOSS_DISK, __ATOMIC_RELAXED);
 	mt_process_refund(bytes);
 	return 0;
 }
@@ -164,7 +166,7 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t rese
 {
 	const char *path = path_of(ext);
 
-	return path ? mt_sys_map_file(path, offset, bytes, reserved, how) : NULL;
+	return path ? mt_file_map(path, offset, bytes, reserved, how) : NULL;
 }
 
 int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
@@ -172,10 +174,10 @@ int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *map
 	const char *path = path_of(ext);
 
 	if (mt_sys_quiet() == MT_QUIET_USUAL)
-		return 1; /* see mt_sys_first() */
+		return 1; /* see mt_file_first() */
 	if (mt_process_sandboxed() || !mt_process_charge(bytes, MT_CHARGE_REST))
 		return 0;
-	if ((path && mt_sys_reserve(path, offset, bytes)) || (mt_process.fixed && mt_sys_fill(mapped, bytes)))
+	if ((path && mt_file_reserve(path, offset, bytes)) || (mt_process.fixed && mt_file_fill(mapped, bytes)))
 		return 1;
 	mt_process_refund(bytes);
 	return 0;
@@ -221,7 +223,7 @@ static struct mt_info *find_image(void)
 		if (file_exists("info") || mt_session_has_trace(mt_process.pid, image))
 			continue;
 		info = mt_process_map("info", 0, MT_INFO_LOG + MT_LOG_STEP,
-				      mt_sys_first(HEAD_BYTES, MT_INFO_LOG + MT_LOG_STEP), MT_CREATE);
+				      mt_file_first(HEAD_BYTES, MT_INFO_LOG + MT_LOG_STEP), MT_CREATE);
 		if (info || !file_exists("info")) {
 			mt_process.image = image;
 			return info;
@@ -245,13 +247,13 @@ static int reserve_log(void)
 {
 	const char *path = path_of("info");
 
-	return path && mt_sys_reserve(path, MT_INFO_LOG, MT_LOG_START);
+	return path && mt_file_reserve(path, MT_INFO_LOG, MT_LOG_START);
 }
 
 /* The head of the file and the first of its log: the rest is reserved when it is needed. */
 static struct mt_info *start_info_file(void)
 {
-	uint64_t bytes = mt_sys_first(HEAD_BYTES + MT_LOG_START, MT_INFO_LOG + MT_LOG_STEP);
+	uint64_t bytes = mt_file_first(HEAD_BYTES + MT_LOG_START, MT_INFO_LOG + MT_LOG_STEP);
 	struct mt_info *info;
 
 	if (!mt_process_charge(bytes, MT_CHARGE_FIRST))
@@ -259,7 +261,7 @@ static struct mt_info *start_info_file(void)
 	info = make_info_file();
 	if (info) {
 		if (reserve_log()) {
-			mt_sys_populate(info, HEAD_BYTES);
+			mt_file_populate(info, HEAD_BYTES);
 			mt_log_start((uint8_t *)info + MT_INFO_LOG);
 			info->disk_bytes = bytes;
 			return info;
@@ -493,7 +495,7 @@ static int start_files(enum mt_origin origin, uint32_t parent_pid, uint32_t pare
 
 	info = start_info_file();
 	if (!info) {
-		mt_unseen_count(0, mt_sys_refused, NULL);
+		mt_unseen_count(0, mt_file_refused, NULL);
 		return 0;
 	}
 	mt_process.info = info;
@@ -664,7 +666,7 @@ int mt_process_enter(void)
 		set_state(MT_STATE_OFF);
 		return 0;
 	}
-	pid = mt_sys_pid();
+	pid = mt_quiet_pid();
 	if (other == pid || !__atomic_compare_exchange_n(&entering, &other, pid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return 0;
 	if (mt_process_state() == MT_STATE_NEW) {
@@ -706,7 +708,7 @@ void mt_process_after_fork(void)
 void mt_process_forked(void)
 {
 	mt_quiet_forked();
-	if ((mt_sys_quiet() || mt_process.pid != mt_sys_pid()) && mt_process_state() != MT_STATE_OFF) {
+	if ((mt_sys_quiet() || mt_process.pid != mt_quiet_pid()) && mt_process_state() != MT_STATE_OFF) {
 		__atomic_store_n(mt_state, MT_STATE_NEW, __ATOMIC_RELAXED);
 		mt_record_reset();
 	}
@@ -804,7 +806,7 @@ static struct mt_leaving count_next(uint32_t pid, const char *path, int searched
 struct mt_leaving mt_process_execs(const char *path, int searched, char *const envp[])
 {
 	mt_process_ends(MT_EXIT_EXEC, 0);
-	return count_next(mt_sys_pid(), path, searched, envp);
+	return count_next(mt_quiet_pid(), path, searched, envp);
 }
 
 void mt_process_started(uint32_t pid, const char *path, int searched, char *const envp[])

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/base/file.h"
+#include "shim/base/lock.h"
 #include "shim/base/sys.h"
 
 enum mt_state {

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "shim/arch/arch.h"
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
 #include "shim/base/sys.h"

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include "shim/base/libc.h"
+#include "shim/base/quiet.h"
 #include "shim/base/sys.h"
 #include "shim/python/peek.h"
 #include "shim/stack/maps.h"
@@ -35,7 +36,7 @@ int mt_peek_copy(void *to, uintptr_t at, size_t bytes)
 		memcpy(to, (const void *)at, bytes);
 		return 1;
 	}
-	n = MT_SYS6(SYS_process_vm_readv, mt_sys_pid(), &local, 1, &remote, 1, 0);
+	n = MT_SYS6(SYS_process_vm_readv, mt_quiet_pid(), &local, 1, &remote, 1, 0);
 	if (is_forbidden(n) && is_mapped(at, bytes)) {
 		memcpy(to, (const void *)at, bytes);
 		return 1;
@@ -54,7 +55,7 @@ int mt_peek_store(uintptr_t at, uintptr_t word)
 		return 0;
 	if (mt_sys_quiet() && !mt_maps_has(at, sizeof(old), true))
 		return 0;
-	n = MT_SYS6(SYS_process_vm_writev, mt_sys_pid(), &local, 1, &remote, 1, 0);
+	n = MT_SYS6(SYS_process_vm_writev, mt_quiet_pid(), &local, 1, &remote, 1, 0);
 	if (n != (long)sizeof(old) && !is_forbidden(n))
 		return 0;
 	__atomic_store_n((uintptr_t *)at, word, __ATOMIC_RELEASE);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/tables.h"
 #include "shim/process/process.h"

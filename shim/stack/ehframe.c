@@ -7,6 +7,7 @@
 #include <link.h>
 #include <stddef.h>
 
+#include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
 #include "shim/base/tables.h"

@@ -5,6 +5,7 @@
 
 #include "format/format.h"
 #include "shim/base/libc.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
 #include "shim/base/tables.h"

@@ -8,6 +8,8 @@
 
 #include "format/format.h"
 #include "shim/base/clock.h"
+#include "shim/base/file.h"
+#include "shim/base/lock.h"
 #include "shim/process/process.h"
 #include "shim/stack/modules.h"
 #include "shim/stack/tree.h"
@@ -183,7 +185,7 @@ static int map_links(uint32_t block)
 static uint32_t map_segments(uint32_t i, uint32_t run)
 {
 	uint32_t own = i - base / MT_NODE_STEP,
-		 n = own ? run * MT_NODE_STEP : (uint32_t)mt_sys_first(FEW, MT_NODE_STEP);
+		 n = own ? run * MT_NODE_STEP : (uint32_t)mt_file_first(FEW, MT_NODE_STEP);
 	size_t bytes = run * MT_NODE_STEP * sizeof(struct mt_node), reserved = n * sizeof(struct mt_node);
 	struct mt_node *seg;
 
@@ -198,7 +200,7 @@ static uint32_t map_segments(uint32_t i, uint32_t run)
 		return 0;
 	}
 	if (!own)
-		mt_sys_populate(seg, reserved);
+		mt_file_populate(seg, reserved);
 	for (uint32_t k = 0; k < run; k++) {
 		held[i + k] = n < MT_NODE_STEP ? FEW : MT_NODE_STEP;
 		__atomic_store_n(&segment[i + k], seg + (uint64_t)k * MT_NODE_STEP, __ATOMIC_RELEASE);
@@ -213,7 +215,7 @@ static uint32_t fill_segment(uint32_t i)
 
 	if (!mt_process_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node), segment[i] + have))
 		return 0;
-	mt_sys_populate(segment[i] + have, n * sizeof(struct mt_node));
+	mt_file_populate(segment[i] + have, n * sizeof(struct mt_node));
 	held[i] = (uint16_t)(have + n);
 	return n;
 }
@@ -263,7 +265,7 @@ static void write_node(uint32_t id, uint32_t parent, uint64_t pc, uint32_t flags
 	struct mt_node *node = node_at(id);
 
 	if (id % AHEAD == 0 && id - base >= MT_NODE_STEP)
-		mt_sys_populate(node, AHEAD * sizeof(*node));
+		mt_file_populate(node, AHEAD * sizeof(*node));
 	node->parent = parent;
 	node->flags = flags;
 	__atomic_store_n(&node->pc, pc, __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/tables.h"
 #include "shim/hooks/hooks.h"

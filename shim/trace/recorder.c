@@ -12,6 +12,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/libc.h"
+#include "shim/base/quiet.h"
 #include "shim/process/process.h"
 #include "shim/trace/recorder.h"
 
@@ -87,7 +88,7 @@ static int would_come_back(void)
 	int reaper = 0;
 
 	MT_SYS2(SYS_prctl, PR_GET_CHILD_SUBREAPER, &reaper);
-	return reaper || mt_sys_pid() == 1;
+	return reaper || mt_quiet_pid() == 1;
 }
 
 void mt_recorder_forbid(void)
@@ -118,13 +119,13 @@ int mt_recorder_was_met(pid_t met, uint32_t before)
 	if (met > 0)
 		return met == __atomic_load_n(&launch.pid, __ATOMIC_RELAXED) &&
 		       before == __atomic_load_n(&launch.number, __ATOMIC_RELAXED);
-	return met == 0 && ((by && by == mt_sys_pid()) || before != mt_recorder_launches());
+	return met == 0 && ((by && by == mt_quiet_pid()) || before != mt_recorder_launches());
 }
 
 static void launch_begins(void)
 {
 	launch.number = launch.ended;
-	__atomic_store_n(&launch.by, mt_sys_pid(), __ATOMIC_RELAXED);
+	__atomic_store_n(&launch.by, mt_quiet_pid(), __ATOMIC_RELAXED);
 }
 
 /* release pairs with mt_recorder_launches() */

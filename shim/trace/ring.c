@@ -2,6 +2,8 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
+#include "shim/base/file.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
 #include "shim/base/tables.h"
@@ -93,7 +95,7 @@ static int claim_free(uint32_t *index)
 static int grow(int whole)
 {
 	uint32_t i = mt_process.info->chunks,
-		 bytes = (uint32_t)mt_sys_first(whole ? MT_CHUNK_BYTES : 4096, MT_CHUNK_BYTES);
+		 bytes = (uint32_t)mt_file_first(whole ? MT_CHUNK_BYTES : 4096, MT_CHUNK_BYTES);
 	struct mt_chunk *chunk;
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
@@ -171,7 +173,7 @@ static int make_ready(struct mt_ring *ring)
 	}
 	slots = slots < READY ? slots : READY;
 	if (!mt_process_sandboxed())
-		mt_sys_populate((struct mt_event *)ring->chunk + done, slots * sizeof(struct mt_event));
+		mt_file_populate((struct mt_event *)ring->chunk + done, slots * sizeof(struct mt_event));
 	ring->ready = done + slots - 2;
 	return 1;
 }

@@ -14,6 +14,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/environ.h"
+#include "shim/base/file.h"
 #include "shim/base/libc.h"
 #include "shim/base/lines.h"
 #include "shim/base/quiet.h"
@@ -121,7 +122,8 @@ static int is_private(const char *path)
 {
 	struct stat st;
 
-	return look_at_directory(path, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & 022) && mt_sys_is_owner(st.st_uid);
+	return look_at_directory(path, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & 022) &&
+	       mt_file_is_owner(st.st_uid);
 }
 
 static long make_directory(const char *path)
@@ -142,7 +144,7 @@ static void make_ring_dir(char *dir, size_t size, const char *place)
 	long ret = -EEXIST;
 
 	for (int tries = 0; ret == -EEXIST && tries < 100; tries++) {
-		at = mt_put(mt_put_number(stem, end, mt_sys_pid()), end, "-");
+		at = mt_put(mt_put_number(stem, end, mt_quiet_pid()), end, "-");
 		at = mt_put_number(at, end, mt_ticks());
 		ret = at + 1 < end ? make_directory(dir) : -ENAMETOOLONG;
 	}
@@ -229,7 +231,7 @@ static void fill(struct mt_session *s, const char *dir, uint32_t flags)
 		mt_put(s->boot_id, s->boot_id + sizeof(s->boot_id), id);
 	mt_quiet_host(s->host, sizeof(s->host));
 	MT_SYS2(SYS_prctl, PR_GET_CHILD_SUBREAPER, &reaper);
-	if (reaper || mt_sys_pid() == 1)
+	if (reaper || mt_quiet_pid() == 1)
 		s->flags |= MT_SESSION_NO_RECORDER;
 	place = choose_place(dir);
 	if (*place)
@@ -251,7 +253,7 @@ static struct mt_session *map_session(const char *dir, enum mt_open how)
 	char path[FILE_NAME];
 
 	session_file(path, dir);
-	return mt_sys_map_file(path, 0, SESSION_BYTES, SESSION_BYTES, how);
+	return mt_file_map(path, 0, SESSION_BYTES, SESSION_BYTES, how);
 }
 
 static int is_session(const struct mt_session *s)
@@ -279,11 +281,11 @@ static struct mt_session *join(void)
 	mt_put(mt_process.session_path, mt_process.session_path + sizeof(mt_process.session_path), mt_config.session);
 	if (traits_of(mt_config.session) & MAPPED &&
 	    !mt_sys_failed(MT_SYS4(SYS_newfstatat, AT_FDCWD, mt_config.session, &st, 0)))
-		mt_sys_owner = st.st_uid;
+		mt_file_owner = st.st_uid;
 	s = map_session(mt_config.session, MT_OPEN);
 	if (is_session(s) && is_of_other_rank(s)) {
 		mt_sys_unmap(s, SESSION_BYTES);
-		mt_sys_owner = 0;
+		mt_file_owner = 0;
 		return NULL;
 	}
 	if (is_session(s)) {
@@ -308,7 +310,7 @@ static int proc_is_ours(void)
 	if (mt_sys_failed(n))
 		return 0;
 	own[n] = 0;
-	mt_put_number(text, end, mt_sys_pid());
+	mt_put_number(text, end, mt_quiet_pid());
 	return !strcmp(own, text);
 }
 
@@ -381,7 +383,7 @@ static struct mt_session *make(char *dir, size_t size, const struct mt_job *job)
 	char *end = dir + size, *at = mt_put(dir, end, mt_config.output);
 	struct mt_session *s;
 
-	at = mt_put_number(mt_put(at - strlen(mt_base_name(dir)), end, ".memtrace-"), end, mt_sys_pid());
+	at = mt_put_number(mt_put(at - strlen(mt_base_name(dir)), end, ".memtrace-"), end, mt_quiet_pid());
 	mt_put_number(mt_put(at, end, "-"), end, mt_ticks());
 	if (mt_output_make(dir, size) != 0)
 		return NULL;

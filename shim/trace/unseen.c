@@ -1,3 +1,4 @@
+#include "shim/base/elfsearch.h"
 #include "shim/trace/unseen.h"
 
 #include <elf.h>

@@ -23,7 +23,7 @@ def build(folder):
         mt.skip("no libc for aarch64")
     sources = ["tests/unwind/verify.c", "tests/unwind/tree.c"] + [
         "shim/%s.c" % name for name in ("stack/unwind", "stack/unwind_step", "stack/rules", "stack/range", "stack/ehframe", "stack/cfi",
-                                        "base/elfsym", "base/libc")]
+                                        "base/elfsearch", "base/elfsym", "base/libc")]
     flags = ["-std=gnu11", "-g", "-w", "-fno-builtin", "-D_GNU_SOURCE", "-I."]
     for command in (
             [cc, *flags, "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-Wl,-z,now",

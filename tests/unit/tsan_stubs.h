@@ -6,17 +6,18 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/base/clock.c"
-#include "shim/process/process.h"
+#include "shim/base/file.c"
+#include "shim/base/lock.c"
 #include "shim/base/sys.c"
+#include "shim/process/process.h"
 
 struct mt_process mt_process;
 static struct mt_info stub_info;
 static uint8_t stub_states[MT_MAX_CHUNKS];
 static uint64_t stub_bytes_left; /* what the disk holds */
-
-uint32_t mt_quiet;
 
 struct mt_libc mt_libc_found = { .clock_gettime = clock_gettime };
 uint8_t mt_libc_known = 1;
@@ -26,7 +27,7 @@ void mt_libc_find(void)
 
 uint32_t mt_quiet_pid(void)
 {
-	return 0;
+	return (uint32_t)getpid();
 }
 uint64_t mt_quiet_file_limit(void)
 {
@@ -99,8 +100,9 @@ void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t rese
 /* With room on the disk for so many bytes. */
 static void stub_start(uint64_t bytes)
 {
+	mt_quiet = MT_QUIET_NOT;
 	mt_process.info = &stub_info;
-	mt_process.pid = mt_sys_pid();
+	mt_process.pid = mt_quiet_pid();
 	mt_process.states = stub_states;
 	stub_bytes_left = bytes;
 }

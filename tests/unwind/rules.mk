@@ -1,6 +1,6 @@
 # The unwinder's own tests: a preload that compares its stacks with libunwind's, and programs with hard stacks, each
 # built in ways that give the same source different frames.
-UNWINDER     := $(patsubst %,$(B)/shim/%.c.o,$(addprefix stack/,unwind unwind_step rules range ehframe cfi) base/elfsym base/libc)
+UNWINDER     := $(patsubst %,$(B)/shim/%.c.o,$(addprefix stack/,unwind unwind_step rules range ehframe cfi) base/elfsearch base/elfsym base/libc)
 UNWIND_HEADS := $(wildcard shim/*/*.h shim/arch/*/*.h tests/unwind/*.h tests/unit/test.h) tests/unwind/rules.mk
 UNWIND_HOW   := O0 O2 Os O3fp
 UNWIND_FLAGS_O0   = -O0
