@@ -15,8 +15,8 @@
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"
 #include "shim/base/quiet.h"
+#include "shim/base/state.h"
 #include "shim/base/sys.h"
-#include "shim/process/process.h"
 
 struct mt_config mt_config;
 

@@ -4,8 +4,8 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/lock.h"
+#include "shim/base/state.h"
 #include "shim/base/sys.h"
-#include "shim/process/process.h"
 
 #define WAIT_NS (10 * 1000 * 1000)
 

@@ -1,10 +1,11 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/disk.h"
 #include "shim/base/file.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 
 #define MAX_SEGMENTS 1024u /* 64 MiB of records; more is counted as unwritten */
 
@@ -29,11 +30,11 @@ void mt_log_start(uint8_t *first)
 
 static int add_segment(uint32_t i)
 {
-	if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_process_charge(MT_LOG_STEP, MT_CHARGE_KEPT))
+	if (i == MAX_SEGMENTS || mt_process_sandboxed() || !mt_disk_charge(MT_LOG_STEP, MT_CHARGE_KEPT))
 		return 0;
-	segment[i] = mt_process_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_LOG_STEP, MT_EXTEND);
+	segment[i] = mt_disk_map("info", MT_INFO_LOG + capacity, MT_LOG_STEP, MT_LOG_STEP, MT_EXTEND);
 	if (!segment[i])
-		mt_process_refund(MT_LOG_STEP);
+		mt_disk_refund(MT_LOG_STEP);
 	return segment[i] != NULL;
 }
 
@@ -43,8 +44,8 @@ int mt_log_reserve(size_t bytes)
 
 	while (capacity < end) {
 		uint32_t part = capacity % MT_LOG_STEP, rest = MT_LOG_STEP - part;
-		if (part ? !mt_process_reserve("info", MT_INFO_LOG + capacity, rest,
-					       segment[capacity / MT_LOG_STEP] + part)
+		if (part ? !mt_disk_reserve("info", MT_INFO_LOG + capacity, rest,
+					    segment[capacity / MT_LOG_STEP] + part)
 			 : !add_segment((uint32_t)(capacity / MT_LOG_STEP)))
 			return 0;
 		capacity += rest;

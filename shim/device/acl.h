@@ -7,4 +7,7 @@
 /* The id in the trace (MT_REC_DEVICE.id) of the process's device npu:ordinal; 0 = unknown. */
 uint32_t mt_acl_device(int ordinal);
 
+struct mt_tables;
+void mt_acl_tables(struct mt_tables *t);
+
 #endif

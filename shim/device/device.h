@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "format/format.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 
 /* ---- the outermost call ---- */
 

@@ -5,4 +5,7 @@
 /* Constructor time: with MEMTRACE_ASCEND_POOL=1, sets what makes the frameworks report their pools. */
 void mt_mstx_boot(void);
 
+struct mt_tables;
+void mt_mstx_tables(struct mt_tables *t);
+
 #endif

@@ -17,9 +17,9 @@
 #include "shim/base/elfsym.h"
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"
+#include "shim/base/state.h"
 #include "shim/device/nvtx.h"
 #include "shim/hooks/hooks.h"
-#include "shim/process/process.h"
 #include "shim/trace/mark.h"
 
 /* ---- NVTX's ABI ---- */

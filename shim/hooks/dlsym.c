@@ -14,10 +14,10 @@
 #include "shim/base/elfsearch.h"
 #include "shim/base/elfsym.h"
 #include "shim/base/libc.h"
+#include "shim/base/state.h"
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
 #include "shim/host/new.h"
-#include "shim/process/process.h"
 
 /* What dlsym.S hands on to: the next one in the loader's order, which may be another tool's that has wrappers too. */
 extern void *(*mt_next_dlsym)(void *handle, const char *name);

@@ -12,10 +12,10 @@
 #include "shim/base/config.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
+#include "shim/base/state.h"
 #include "shim/base/tables.h"
 #include "shim/hooks/hooks.h"
 #include "shim/host/map.h"
-#include "shim/process/process.h"
 #include "shim/stack/stack.h"
 #include "shim/trace/record.h"
 

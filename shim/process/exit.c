@@ -18,9 +18,10 @@
 #include "format/output_name.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
+#include "shim/base/state.h"
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
-#include "shim/process/process.h"
+#include "shim/process/life.h"
 #include "shim/stack/modules.h"
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
@@ -29,7 +30,7 @@
 
 MT_EXPORT _Noreturn void _exit(int status)
 {
-	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 	if (mt_real._exit)
 		mt_real._exit(status); /* another library's, maybe */
 	MT_SYS1(SYS_exit_group, status);
@@ -38,7 +39,7 @@ MT_EXPORT _Noreturn void _exit(int status)
 
 MT_EXPORT _Noreturn void _Exit(int status)
 {
-	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 	if (mt_real._Exit)
 		mt_real._Exit(status);
 	MT_SYS1(SYS_exit_group, status);
@@ -47,7 +48,7 @@ MT_EXPORT _Noreturn void _Exit(int status)
 
 MT_EXPORT _Noreturn void quick_exit(int status)
 {
-	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 	if (READY(quick_exit))
 		mt_real.quick_exit(status);
 	_exit(status);
@@ -55,7 +56,7 @@ MT_EXPORT _Noreturn void quick_exit(int status)
 
 MT_EXPORT _Noreturn void abort(void)
 {
-	mt_process_ends(MT_EXIT_SIGNAL, SIGABRT);
+	mt_life_ends(MT_EXIT_SIGNAL, SIGABRT);
 	if (READY(abort))
 		mt_real.abort();
 	mt_arch_syscall(SYS_kill, mt_arch_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
@@ -77,9 +78,9 @@ static const char *fd_path(char path[32], int fd)
 		int ret; \
 		if (!READY(name)) \
 			return errno = ENOSYS, -1; \
-		leaving = mt_process_execs(path, searched, envp); \
+		leaving = mt_life_execs(path, searched, envp); \
 		ret = mt_real.name args; \
-		mt_process_goes_on(leaving); \
+		mt_life_goes_on(leaving); \
 		return ret; \
 	}
 
@@ -199,12 +200,12 @@ MT_EXPORT pid_t _Fork(void)
 
 	if (!READY(_Fork))
 		return errno = ENOSYS, -1;
-	mt_process_before_fork();
+	mt_life_before_fork();
 	pid = mt_real._Fork();
 	if (pid)
-		mt_process_after_fork();
+		mt_life_after_fork();
 	else
-		mt_process_forked();
+		mt_life_forked();
 	return pid;
 }
 
@@ -218,7 +219,7 @@ static int run_forked(void *start)
 {
 	struct start s = *(const struct start *)start;
 
-	mt_process_forked();
+	mt_life_forked();
 	return s.run(s.arg);
 }
 
@@ -241,12 +242,12 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		mt_record_share();
 	if (flags & CLONE_VM)
 		return mt_real.clone(run, stack, flags, arg, parent, tls, child);
-	mt_process_before_fork();
+	mt_life_before_fork();
 	if (mt_sys_quiet() && run && stack)
 		pid = mt_real.clone(run_forked, stack, flags, &(struct start){ run, arg }, parent, tls, child);
 	else
 		pid = mt_real.clone(run, stack, flags, arg, parent, tls, child);
-	mt_process_after_fork(); /* the child is in run() */
+	mt_life_after_fork(); /* the child is in run() */
 	return pid;
 }
 
@@ -261,7 +262,7 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		pid = pid ? pid : &mine; \
 		ret = mt_real.name(pid, path, actions, attr, argv, envp); \
 		if (!ret) \
-			mt_process_started((uint32_t)*pid, path, searched, envp); \
+			mt_life_started((uint32_t)*pid, path, searched, envp); \
 		return ret; \
 	}
 
@@ -299,7 +300,7 @@ static int drops(uid_t to)
 		if (!READY(name)) \
 			return errno = ENOSYS, -1; \
 		if (lost) \
-			mt_process_before_drop(); \
+			mt_life_before_drop(); \
 		return mt_real.name args; \
 	}
 
@@ -322,7 +323,7 @@ static void before_seccomp(int strict, const void *filter)
 		mt_process_off();
 		mt_quiet_whole();
 	} else {
-		mt_process_before_sandbox();
+		mt_life_before_sandbox();
 	}
 	errno = kept;
 }

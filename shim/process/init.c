@@ -7,10 +7,11 @@
 #include "shim/base/environ.h"
 #include "shim/base/libc.h"
 #include "shim/base/quiet.h"
+#include "shim/base/state.h"
 #include "shim/device/mstx.h"
 #include "shim/device/nvtx.h"
 #include "shim/hooks/hooks.h"
-#include "shim/process/process.h"
+#include "shim/process/life.h"
 #include "shim/process/weak.h"
 #include "shim/stack/modules.h"
 #include "shim/stack/stack.h"
@@ -25,14 +26,14 @@ static void before_fork(void)
 {
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
-	mt_process_before_fork();
+	mt_life_before_fork();
 }
 
 /* Registered first, so it runs after the program's own exit handlers; later frees are still recorded. */
 static void at_exit(int status, void *unused)
 {
 	(void)unused;
-	mt_process_ends(MT_EXIT_CODE, status & 0xff);
+	mt_life_ends(MT_EXIT_CODE, status & 0xff);
 }
 
 /* musl has no __register_atfork, but pthread_atfork as a function of its own; it tells no handler the exit status. */
@@ -41,9 +42,9 @@ static void set_handlers(void)
 	const struct mt_libc *libc = mt_libc();
 
 	if (libc->__register_atfork)
-		libc->__register_atfork(before_fork, mt_process_after_fork, mt_process_forked, NULL);
+		libc->__register_atfork(before_fork, mt_life_after_fork, mt_life_forked, NULL);
 	else if (libc->pthread_atfork)
-		libc->pthread_atfork(before_fork, mt_process_after_fork, mt_process_forked);
+		libc->pthread_atfork(before_fork, mt_life_after_fork, mt_life_forked);
 	if (libc->on_exit)
 		libc->on_exit(at_exit, NULL);
 }

@@ -3,8 +3,8 @@
 #include "format/format.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
+#include "shim/base/state.h"
 #include "shim/base/tables.h"
-#include "shim/process/process.h"
 #include "shim/python/peek.h"
 #include "shim/python/pycode.h"
 

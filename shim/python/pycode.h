@@ -27,4 +27,7 @@ uint32_t mt_pycode_id(const struct mt_pyruntime *rt, uintptr_t code);
  * void. */
 extern uint32_t mt_pycode_deaths;
 
+struct mt_tables;
+void mt_pycode_tables(struct mt_tables *t);
+
 #endif

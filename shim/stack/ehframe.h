@@ -53,4 +53,7 @@ void mt_ehframe_forget(void);
 /* For tests: behave as with a glibc before 2.35. */
 void mt_ehframe_pretend_old(void);
 
+struct mt_tables;
+void mt_ehframe_tables(struct mt_tables *t);
+
 #endif

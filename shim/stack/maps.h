@@ -22,4 +22,7 @@ void mt_maps_look(void);
  * read it. */
 bool mt_maps_in_first_stack(uint64_t from, uint64_t to);
 
+struct mt_tables;
+void mt_maps_tables(struct mt_tables *t);
+
 #endif

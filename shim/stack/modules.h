@@ -24,4 +24,7 @@ void mt_modules_meet(uint64_t pc);
  * ones. */
 void mt_modules_check(void);
 
+struct mt_tables;
+void mt_modules_tables(struct mt_tables *t);
+
 #endif

@@ -105,4 +105,7 @@ static inline struct mt_rule mt_rules_get(struct mt_cfi *scratch, uint64_t pc, b
 	return word ? mt_rules_unpack(word) : mt_rules_make(scratch, pc, exact, epoch);
 }
 
+struct mt_tables;
+void mt_rules_tables(struct mt_tables *t);
+
 #endif

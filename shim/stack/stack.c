@@ -1,6 +1,7 @@
 /* The unwinder of unwind.c behind the few calls that the recorder needs. */
 #include "shim/base/config.h"
 #include "shim/base/tables.h"
+#include "shim/stack/rules.h"
 #include "shim/stack/stack.h"
 #include "shim/stack/tree.h"
 #include "shim/stack/unwind.h"

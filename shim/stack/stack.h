@@ -49,4 +49,7 @@ void mt_stack_sandboxed(void);
 /* Memory was unmapped: it may have been next to a stack. */
 void mt_stack_unmapped(void);
 
+struct mt_tables;
+void mt_stack_tables(struct mt_tables *t);
+
 #endif

@@ -8,9 +8,10 @@
 
 #include "format/format.h"
 #include "shim/base/clock.h"
+#include "shim/base/disk.h"
 #include "shim/base/file.h"
 #include "shim/base/lock.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 #include "shim/stack/modules.h"
 #include "shim/stack/tree.h"
 
@@ -191,12 +192,12 @@ static uint32_t map_segments(uint32_t i, uint32_t run)
 
 	if (i + run > SEGMENTS || mt_process_sandboxed() || !map_links(i * MT_NODE_STEP / BLOCK) ||
 	    !map_links((i + run - 1) * MT_NODE_STEP / BLOCK) ||
-	    !mt_process_charge(reserved, own ? MT_CHARGE_KEPT : MT_CHARGE_FIRST))
+	    !mt_disk_charge(reserved, own ? MT_CHARGE_KEPT : MT_CHARGE_FIRST))
 		return 0;
-	seg = mt_process_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved,
-			     own ? MT_EXTEND : MT_CREATE);
+	seg = mt_disk_map("nodes", (uint64_t)own * MT_NODE_STEP * sizeof(*seg), bytes, reserved,
+			  own ? MT_EXTEND : MT_CREATE);
 	if (!seg) {
-		mt_process_refund(reserved);
+		mt_disk_refund(reserved);
 		return 0;
 	}
 	if (!own)
@@ -213,7 +214,7 @@ static uint32_t fill_segment(uint32_t i)
 {
 	uint32_t have = held[i], n = 4 * have < MT_NODE_STEP ? 3 * have : MT_NODE_STEP - have;
 
-	if (!mt_process_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node), segment[i] + have))
+	if (!mt_disk_reserve("nodes", have * sizeof(struct mt_node), n * sizeof(struct mt_node), segment[i] + have))
 		return 0;
 	mt_file_populate(segment[i] + have, n * sizeof(struct mt_node));
 	held[i] = (uint16_t)(have + n);
@@ -235,6 +236,7 @@ static int extend(void)
 
 	/* release: who sees the id has its place sees the segment */
 	__atomic_store_n(&there, there + n, __ATOMIC_RELEASE);
+	__atomic_store_n(&mt_process.tree_bytes, (uint64_t)(there - base) * sizeof(struct mt_node), __ATOMIC_RELAXED);
 	return n != 0;
 }
 
@@ -437,6 +439,7 @@ int mt_tree_start(uint32_t first)
 {
 	drop_from(first);
 	base = there = first;
+	mt_process.tree_bytes = 0;
 	if (!table) {
 		table = (struct index *)first_table;
 		table->mask = INDEX_START - 1;
@@ -462,11 +465,6 @@ void mt_tree_forget(uint64_t start, uint64_t end)
 			__atomic_fetch_or(&link_at(id)->next, IS_DEAD, __ATOMIC_RELAXED);
 	}
 	index_rebuild(table->mask + 1);
-}
-
-uint64_t mt_tree_bytes(void)
-{
-	return (uint64_t)(__atomic_load_n(&there, __ATOMIC_RELAXED) - base) * sizeof(struct mt_node);
 }
 
 int mt_tree_is_full(void)

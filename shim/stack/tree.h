@@ -46,9 +46,6 @@ uint32_t mt_tree_end(void);
 /* Makes room for new nodes, before a sandbox forbids files. */
 void mt_tree_reserve(void);
 
-/* Bytes on disk of this process's own nodes. */
-uint64_t mt_tree_bytes(void);
-
 /* Nonzero if there was no room for a new node the last time. It is tried again every few milliseconds. */
 int mt_tree_is_full(void);
 

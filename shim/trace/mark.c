@@ -2,9 +2,9 @@
 
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
+#include "shim/base/state.h"
 #include "shim/base/tables.h"
 #include "shim/hooks/hooks.h"
-#include "shim/process/process.h"
 #include "shim/trace/mark.h"
 #include "shim/trace/record.h"
 

@@ -34,4 +34,7 @@ uint32_t mt_mark_name(const char *text);
 /* In a forked child: forgets which texts were recorded, as its own log has none. */
 void mt_mark_reset(void);
 
+struct mt_tables;
+void mt_mark_tables(struct mt_tables *t);
+
 #endif

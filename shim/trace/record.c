@@ -5,7 +5,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 #include "shim/python/pyframes.h"
 #include "shim/stack/stack.h"
 #include "shim/stack/tree.h"

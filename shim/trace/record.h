@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "format/format.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 #include "shim/stack/stack.h"
 
 /* Nonzero if nothing is to be recorded, nor done before it is known: the hooks of the heap then call the real function

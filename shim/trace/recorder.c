@@ -13,7 +13,7 @@
 #include "shim/base/config.h"
 #include "shim/base/libc.h"
 #include "shim/base/quiet.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 #include "shim/trace/recorder.h"
 
 #define STACK_BYTES (64 * 1024)

@@ -2,12 +2,13 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
+#include "shim/base/disk.h"
 #include "shim/base/file.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/quiet.h"
+#include "shim/base/state.h"
 #include "shim/base/tables.h"
-#include "shim/process/process.h"
 #include "shim/python/pyframes.h"
 #include "shim/stack/stack.h"
 #include "shim/trace/recorder.h"
@@ -100,12 +101,12 @@ static int grow(int whole)
 
 	if (i == MT_MAX_CHUNKS || mt_process_sandboxed() ||
 	    (i && i % STATES_RESERVED == 0 &&
-	     !mt_process_reserve("info", MT_INFO_STATES + i, STATES_RESERVED, mt_process.states + i)) ||
-	    !mt_process_charge(bytes, i ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
+	     !mt_disk_reserve("info", MT_INFO_STATES + i, STATES_RESERVED, mt_process.states + i)) ||
+	    !mt_disk_charge(bytes, i ? MT_CHARGE_NEW : MT_CHARGE_FIRST))
 		return 0;
-	chunk = mt_process_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, bytes, i ? MT_EXTEND : MT_CREATE);
+	chunk = mt_disk_map("ring", (uint64_t)i * MT_CHUNK_BYTES, MT_CHUNK_BYTES, bytes, i ? MT_EXTEND : MT_CREATE);
 	if (!chunk) {
-		mt_process_refund(bytes);
+		mt_disk_refund(bytes);
 		return 0;
 	}
 	pages_of[i] = (uint8_t)(bytes / 4096);
@@ -133,7 +134,7 @@ static int extend(uint32_t i)
 {
 	uint32_t from = pages_of[i] * 4096u, to = from * 4;
 
-	if (!mt_process_reserve("ring", (uint64_t)i * MT_CHUNK_BYTES + from, to - from, (char *)chunk_at[i] + from))
+	if (!mt_disk_reserve("ring", (uint64_t)i * MT_CHUNK_BYTES + from, to - from, (char *)chunk_at[i] + from))
 		return 0;
 	__atomic_store_n(&pages_of[i], (uint8_t)(to / 4096), __ATOMIC_RELAXED);
 	return 1;

@@ -109,4 +109,7 @@ void mt_ring_reserve(uint32_t chunks, int whole);
 /* Makes so many idle rings, for threads that begin when there is no memory to be had. */
 void mt_ring_stock(uint32_t n);
 
+struct mt_tables;
+void mt_ring_tables(struct mt_tables *t);
+
 #endif

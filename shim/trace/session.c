@@ -18,7 +18,7 @@
 #include "shim/base/libc.h"
 #include "shim/base/lines.h"
 #include "shim/base/quiet.h"
-#include "shim/process/process.h"
+#include "shim/base/state.h"
 #include "shim/trace/session.h"
 #include "shim/trace/unseen.h"
 

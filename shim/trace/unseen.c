@@ -1,4 +1,5 @@
 #include "shim/base/elfsearch.h"
+#include "shim/base/state.h"
 #include "shim/trace/unseen.h"
 
 #include <elf.h>
@@ -15,7 +16,6 @@
 #include "shim/base/libc.h"
 #include "shim/base/quiet.h"
 #include "shim/hooks/hooks.h"
-#include "shim/process/process.h"
 
 #define HEAD      1024 /* bytes of a file that say what it is */
 #define MAX_NOTES (sizeof(((struct mt_session *)0)->unseen) / sizeof(struct mt_unseen))

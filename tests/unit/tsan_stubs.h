@@ -11,8 +11,9 @@
 #include "shim/base/clock.c"
 #include "shim/base/file.c"
 #include "shim/base/lock.c"
+#include "shim/base/disk.h"
+#include "shim/base/state.h"
 #include "shim/base/sys.c"
-#include "shim/process/process.h"
 
 struct mt_process mt_process;
 static struct mt_info stub_info;
@@ -66,12 +67,12 @@ void mt_process_lost(uint64_t events)
 {
 	mt_count(&stub_info.lost_events, events);
 }
-void mt_process_refund(uint64_t bytes)
+void mt_disk_refund(uint64_t bytes)
 {
 	(void)bytes;
 }
 
-int mt_process_charge(uint64_t bytes, enum mt_charge what)
+int mt_disk_charge(uint64_t bytes, enum mt_charge what)
 {
 	(void)what;
 	if (bytes > stub_bytes_left)
@@ -80,15 +81,15 @@ int mt_process_charge(uint64_t bytes, enum mt_charge what)
 	return 1;
 }
 
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
+int mt_disk_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped)
 {
 	(void)mapped;
 	(void)ext;
 	(void)offset;
-	return mt_process_charge(bytes, MT_CHARGE_REST);
+	return mt_disk_charge(bytes, MT_CHARGE_REST);
 }
 
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
+void *mt_disk_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how)
 {
 	(void)ext;
 	(void)offset;

@@ -4,7 +4,9 @@
 
 #include "shim/base/sys.h"
 #include "shim/base/tables.h"
+#include "shim/stack/ehframe.h"
 #include "shim/stack/maps.h"
+#include "shim/stack/rules.h"
 #include "shim/stack/tree.h"
 #include "tests/unwind/tree.h"
 

@@ -1,19 +1,20 @@
 /*
- * The traced process: its place in the session, its files, and whether this very process may record.
+ * The traced process as every room sees it: its place in the session, its files, whether this very process may record,
+ * and what it could not. How it gets there, and what becomes of it, is the life cycle's (process/life.h).
  *
  * A fork can happen behind our back (raw clone, _Fork), so every event tests one word that the kernel wipes
  * in a child (MADV_WIPEONFORK). A wiped word sends the child's first event to mt_process_enter(), which gives
  * it its own files and, as the base of its call tree, its parent's nodes.
  */
-#ifndef MT_PROCESS_PROCESS_H
-#define MT_PROCESS_PROCESS_H
+#ifndef MT_BASE_STATE_H
+#define MT_BASE_STATE_H
 
 #include <limits.h>
 #include <stdint.h>
 
 #include "format/format.h"
-#include "shim/base/file.h"
 #include "shim/base/lock.h"
+#include "shim/base/set.h"
 #include "shim/base/sys.h"
 
 enum mt_state {
@@ -37,6 +38,7 @@ struct mt_process {
 	char directory[PATH_MAX];       /* where raw files are: the same, or the session's ring_dir */
 	char path[PATH_MAX + 64];       /* of the raw files, up to "PID-N."; extensions are appended at path_end */
 	char *path_end;
+	uint64_t tree_bytes; /* on disk, of this process's own nodes; written by the call tree */
 	struct mt_lock lock; /* slow paths: log, call tree growth, modules */
 };
 
@@ -58,16 +60,18 @@ static inline int mt_process_sandboxed(void)
 }
 
 /* First event of an image or of a forked child: reads the configuration, joins or makes the session, makes the
- * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. */
+ * files. Returns nonzero if events are to be recorded now. Async-signal-safe; loses the race quietly. What it does is
+ * the life cycle's, above all rooms that have events. */
+struct mt_process_life {
+	int (*enter)(void);
+};
+MT_SET(mt_process_life);
 int mt_process_enter(void);
 
-/* Around a fork, in the parent: its moment. A forked child that has had no event so far enters: what it forks inherits
- * from it, as of now, and not from its own parent. Async-signal-safe. */
-void mt_process_before_fork(void);
-void mt_process_after_fork(void);
-
-/* Called in the child by hooks that know of the fork: neither the wiped word nor getpid() may be available there. */
-void mt_process_forked(void);
+/* For the life cycle: makes the word that the kernel wipes in a child, if it can; and what the word says from now on.
+ */
+int mt_process_wipe_on_fork(void);
+void mt_process_set_state(enum mt_state state);
 
 /* Recording goes on, or stops until further notice. What a forked child begins with is in mt_config. Async-signal-safe.
  */
@@ -92,50 +96,15 @@ void mt_process_fault(void);
 /* A lock was waited for in vain, which stalls the program: a few of these turn the shim off. */
 void mt_process_stuck(void);
 
-/* Notes how the process ends, as far as an exit hook knows. */
-void mt_process_ends(enum mt_exit kind, int code);
-
-/* Notes that exec is about to make it another image, which is counted if it won't be recorded; see unseen.h for the
- * arguments. mt_process_goes_on() withdraws both: exec has failed. */
-struct mt_leaving {
-	uint32_t why; /* enum mt_loss; 0 = nothing was counted */
-	unsigned note;
-};
-struct mt_leaving mt_process_execs(const char *path, int searched, char *const envp[]);
-void mt_process_goes_on(struct mt_leaving l);
-
-/* The same count for a program that another process was started with. */
-void mt_process_started(uint32_t pid, const char *path, int searched, char *const envp[]);
-
-/* Before the process gives up its rights to the trace directory: reserves chunks and nodes, so that no file has to be
- * opened later. */
-void mt_process_before_drop(void);
-
 /* True in the process that owns the files, false in a vfork child that borrows its memory. */
 int mt_process_is_owner(void);
 
 /* Records one moment on both clocks, from which the analyzer works out the length of a tick. */
 void mt_process_pair_clocks(void);
 
-/* A request for memory was refused: which limits there are, and what the process has of them. */
+/* Which limits of memory there are; of a request that was refused, also what the process has of them. */
+void mt_process_note_limits(struct mt_info *info);
 void mt_process_note_refusal(void);
-
-/* Disk: may the session grow by so many bytes? Counts them if so. Of what the bytes are:
- *   FIRST  the first piece of a file: granted whatever the file system has left, since a process without files could
- *          not even say that it lost everything
- *   REST   the rest of a piece that was begun: as far as the limit allows
- *   NEW    of rings, which the recorder empties: all raw files together may have half of the limit. They always may
- *          have an eighth of it beside KEPT
- *   KEPT   of the call tree and the log, which stay as long as the process lives, and without which the trace says
- *          nothing: as long as three sixteenths of the limit are free */
-enum mt_charge { MT_CHARGE_NEW, MT_CHARGE_FIRST, MT_CHARGE_REST, MT_CHARGE_KEPT };
-int mt_process_charge(uint64_t bytes, enum mt_charge what);
-void mt_process_refund(uint64_t bytes);
-
-/* Maps part of this image's file with the extension `ext` ("ring", "nodes", "info"), the first `reserved` bytes of it
- * ready to be written to, and makes more of it so, which is `mapped`; see sys.h. The second one charges for it, too. */
-void *mt_process_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
-int mt_process_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped);
 
 static inline void mt_count(uint64_t *counter, uint64_t n)
 {
@@ -149,8 +118,5 @@ void mt_process_lost_for(uint64_t events, uint32_t why); /* enum mt_loss */
 /* When a process (0: this one) started, as /proc/PID/stat says, which tells it from a later one with the same pid. 0 =
  * unknown. */
 uint64_t mt_process_boot_start(uint32_t pid);
-
-/* Before a seccomp filter comes into force: make what will be needed while it is still allowed. */
-void mt_process_before_sandbox(void);
 
 #endif
