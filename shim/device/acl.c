@@ -572,4 +572,5 @@ static const struct mt_wrapped rows[ROWS] = {
 #undef LOW
 };
 
-const struct mt_wrap_table mt_acl_table = { rows, ROWS };
+static const struct mt_wrap_table table = { rows, ROWS };
+MT_SET_ADD(mt_wrap_table, table);

@@ -23,8 +23,6 @@ enum {
 /* What a call is answered that no library is there for: who asked by calling goes on without a GPU. */
 enum { NONE_CUDA = 100 /* CUDA_ERROR_NO_DEVICE */, NONE_CUDART = 35 /* cudaErrorInsufficientDriver */ };
 
-const struct mt_library mt_lib_CUDA = { .prefix = "libcuda.so", .linked = 1, .link = { { "libcuda.so.1", NULL } } };
-
 const struct mt_library mt_lib_CUDART = {
 	.prefix = "libcudart",
 	.linked = 3,
@@ -445,4 +443,5 @@ static const struct mt_wrapped rows[ROWS] = {
 #include "shim/hooks/hooks_cuda.def"
 };
 
-const struct mt_wrap_table mt_cuda_table = { rows, ROWS };
+static const struct mt_wrap_table table = { rows, ROWS };
+MT_SET_ADD(mt_wrap_table, table);

@@ -6,6 +6,8 @@
 #include "shim/device/cuda.h"
 #include "shim/device/device.h"
 
+const struct mt_library mt_lib_CUDA = { .prefix = "libcuda.so", .linked = 1, .link = { { "libcuda.so.1", NULL } } };
+
 /* name, parameters; each returns CUresult */
 /* clang-format off */
 #define QUESTIONS(Q)                                                                     \

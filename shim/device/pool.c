@@ -59,7 +59,8 @@ static const struct mt_wrapped rows[ROWS] = {
 	[ROW_npuStream] = { "_ZN7c10_npu19getCurrentNPUStreamEa", &torch_npu, slots[ROW_npuStream], NULL },
 };
 
-const struct mt_wrap_table mt_pool_table = { rows, ROWS };
+static const struct mt_wrap_table table = { rows, ROWS };
+MT_SET_ADD(mt_wrap_table, table);
 
 #define REAL(row, type) ((type)(uintptr_t)mt_slot_real(&rows[row], &slots[row][0], NULL))
 

@@ -17,7 +17,6 @@
 #include "shim/base/state.h"
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
-#include "shim/host/new.h"
 
 /* What dlsym.S hands on to: the next one in the loader's order, which may be another tool's that has wrappers too. */
 extern void *(*mt_next_dlsym)(void *handle, const char *name);
@@ -25,9 +24,6 @@ void *(*mt_next_dlsym)(void *handle, const char *name);
 
 uint32_t mt_wrap_generation;
 
-static const struct mt_wrap_table *const tables[] = { &mt_cuda_table, &mt_pool_table, &mt_acl_table };
-
-#define TABLES  (sizeof(tables) / sizeof(tables[0]))
 #define BUCKETS 1024u
 
 static const struct mt_wrapped *buckets[BUCKETS];
@@ -68,9 +64,9 @@ static uint32_t hash_name(const char *s)
 /* Threads that fill at once write the same. */
 static void fill(void)
 {
-	for (size_t t = 0; t < TABLES; t++)
-		for (size_t i = 0; i < tables[t]->count; i++) {
-			const struct mt_wrapped *row = &tables[t]->rows[i], *there;
+	MT_SET_EACH (mt_wrap_table, table)
+		for (size_t i = 0; i < (*table)->count; i++) {
+			const struct mt_wrapped *row = &(*table)->rows[i], *there;
 			uint32_t at = hash_name(row->name);
 			while ((there = __atomic_load_n(&buckets[at % BUCKETS], __ATOMIC_RELAXED)) && there != row)
 				at++;
@@ -123,9 +119,11 @@ void *mt_wrap(const struct mt_wrapped *row, void *real)
 
 void *mt_wrap_real(const void *p)
 {
-	for (size_t t = 0; mt_is_own(p) && t < TABLES; t++)
-		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
-			const struct mt_wrapped *row = &tables[t]->rows[i / MT_INSTANCES];
+	if (!mt_is_own(p))
+		return NULL;
+	MT_SET_EACH (mt_wrap_table, table)
+		for (size_t i = 0; i < (*table)->count * MT_INSTANCES; i++) {
+			const struct mt_wrapped *row = &(*table)->rows[i / MT_INSTANCES];
 			if (row->entries && row->entries[i % MT_INSTANCES] == p)
 				return mt_slot_real(row, &row->slots[i % MT_INSTANCES], NULL);
 		}
@@ -246,8 +244,6 @@ void *mt_dlsym_find(void *handle, const char *name, const void *caller)
 
 /* ---- libraries that went away ---- */
 
-static unsigned long long unloaded; /* objects, as the loader counts */
-
 static int count_unloaded(struct dl_phdr_info *info, size_t size, void *out)
 {
 	(void)size;
@@ -261,19 +257,23 @@ static int covers(struct dl_phdr_info *info, size_t size, void *p)
 	return mt_symbols_segment(info, p) != NULL;
 }
 
-void mt_wrap_forget(void)
+int mt_library_has_gone(unsigned long long *seen)
 {
 	unsigned long long now = 0;
 
-	if (!__atomic_load_n(&used, __ATOMIC_RELAXED) && !mt_new_used())
-		return;
 	mt_libc()->dl_iterate_phdr(count_unloaded, &now);
-	if (__atomic_exchange_n(&unloaded, now, __ATOMIC_RELAXED) == now)
+	return __atomic_exchange_n(seen, now, __ATOMIC_RELAXED) != now;
+}
+
+void mt_wrap_forget(void)
+{
+	static unsigned long long seen;
+
+	if (!__atomic_load_n(&used, __ATOMIC_RELAXED) || !mt_library_has_gone(&seen))
 		return;
-	mt_new_forget();
-	for (size_t t = 0; t < TABLES; t++)
-		for (size_t i = 0; i < tables[t]->count * MT_INSTANCES; i++) {
-			struct mt_slot *slot = &tables[t]->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];
+	MT_SET_EACH (mt_wrap_table, table)
+		for (size_t i = 0; i < (*table)->count * MT_INSTANCES; i++) {
+			struct mt_slot *slot = &(*table)->rows[i / MT_INSTANCES].slots[i % MT_INSTANCES];
 			void *real = __atomic_load_n(&slot->real, __ATOMIC_RELAXED);
 			if (real && !mt_libc()->dl_iterate_phdr(covers, real)) {
 				__atomic_store_n(&slot->real, NULL, __ATOMIC_RELAXED);

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/base/set.h"
 #include "shim/hooks/hooks.h"
 
 #define MT_INSTANCES 6u
@@ -47,13 +48,13 @@ struct mt_wrapped {
 	void *const *entries;  /* MT_INSTANCES */
 };
 
-/* The tables that dlsym filters; a backend adds one row to `tables` in dlsym.c. */
+/* The tables that dlsym filters: each backend adds its own. */
 struct mt_wrap_table {
 	const struct mt_wrapped *rows;
 	size_t count;
 };
 
-extern const struct mt_wrap_table mt_cuda_table, mt_pool_table, mt_acl_table;
+MT_SET(mt_wrap_table);
 
 /* Is raised when real functions have gone with their library. */
 extern uint32_t mt_wrap_generation;
@@ -87,6 +88,9 @@ int mt_is_own(const void *p);
 
 /* After a dlclose: empties slots whose real function is no longer mapped. */
 void mt_wrap_forget(void);
+
+/* Nonzero if the loader has unloaded something since *seen, which is what it counted then and counts now. */
+int mt_library_has_gone(unsigned long long *seen);
 
 #define MT_LIST(...) __VA_ARGS__
 

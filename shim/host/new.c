@@ -85,7 +85,7 @@ static struct module {
 	uint8_t taken;
 } modules[MODULES];
 static uint64_t pages[PAGES]; /* page << 8 | index */
-static uint8_t used;
+static uint8_t used;          /* an operator was looked up for its caller's library */
 
 static struct module *by_page(uintptr_t caller)
 {
@@ -146,11 +146,6 @@ static struct module *module_of(uintptr_t caller)
 	return m;
 }
 
-int mt_new_used(void)
-{
-	return __atomic_load_n(&used, __ATOMIC_RELAXED);
-}
-
 static int covers(struct dl_phdr_info *info, size_t size, void *p)
 {
 	(void)size;
@@ -170,6 +165,10 @@ static void forget_module(struct module *m)
 
 void mt_new_forget(void)
 {
+	static unsigned long long seen;
+
+	if (!__atomic_load_n(&used, __ATOMIC_RELAXED) || !mt_library_has_gone(&seen))
+		return;
 	for (size_t i = 0; i < MODULES; i++) {
 		uintptr_t start = __atomic_load_n(&modules[i].start, __ATOMIC_ACQUIRE);
 		if (start && !mt_libc()->dl_iterate_phdr(covers, (void *)start))

@@ -27,9 +27,6 @@ extern void *mt_new_to[MT_NEW_ROWS];
 /* Called by the entries: finds where the entry of `row` leads for this caller. */
 void *mt_new_find(unsigned row, const void *caller);
 
-/* Nonzero if an operator was looked up for its caller's library, so that mt_new_forget() may matter. */
-int mt_new_used(void);
-
 /* After a dlclose: operators of libraries that have gone are looked up again. */
 void mt_new_forget(void);
 

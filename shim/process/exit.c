@@ -21,6 +21,7 @@
 #include "shim/base/state.h"
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
+#include "shim/host/new.h"
 #include "shim/process/life.h"
 #include "shim/stack/modules.h"
 #include "shim/trace/record.h"
@@ -282,6 +283,7 @@ MT_EXPORT int dlclose(void *handle)
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
 	mt_wrap_forget();
+	mt_new_forget();
 	errno = kept;
 	return ret;
 }

@@ -4,7 +4,6 @@
 #include "shim/base/libc.h"
 #include "shim/python/autograd.h"
 #include "shim/stack/tree.h"
-#include "shim/trace/record.h"
 
 #define ENGINE(name) "_ZN5torch8autograd6Engine" name
 
@@ -73,15 +72,15 @@ static void *find_engine(void)
 	return engine;
 }
 
-/* What autograd.S calls: notes who began the pass. The real function. */
-void *mt_autograd_enter(void)
+void *mt_autograd_engine(void)
 {
 	void *engine = (void *)(uintptr_t)__atomic_load_n(&code[EXECUTE].start, __ATOMIC_ACQUIRE);
-	uint32_t native, python;
 
-	if (!engine)
-		engine = find_engine();
-	if (mt_record_stacks(&native, &python) && python && !passes(native, THREAD_MAIN, THREAD_MAIN))
+	return engine ? engine : find_engine();
+}
+
+void mt_autograd_begins(uint32_t native, uint32_t python)
+{
+	if (python && !passes(native, THREAD_MAIN, THREAD_MAIN))
 		__atomic_store_n(&caller, python, __ATOMIC_RELEASE);
-	return engine;
 }

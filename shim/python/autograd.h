@@ -3,7 +3,7 @@
  * they allocate is asked for by the line of Python that called backward() and now waits for them.
  *
  * Every backward pass goes through one function of libtorch_cpu, torch::autograd::Engine::execute, which the Python
- * bindings call across a library boundary. It is wrapped by name (autograd.S): the wrapper notes the caller's Python
+ * bindings call across a library boundary. It is wrapped by name (host/engine.S): the wrapper notes the caller's Python
  * stack and jumps on to the function. A pass that is started within another one (by a custom function's backward)
  * leaves what the outermost one noted. If several threads run passes at once, the stack of the latest is used for all.
  */
@@ -17,5 +17,11 @@ uint32_t mt_autograd_caller(void);
 
 /* Whether the native stack at `node` is that of a thread that the engine has started. */
 int mt_autograd_is_worker(uint32_t node);
+
+/* The real function that runs a pass. */
+void *mt_autograd_engine(void);
+
+/* A pass begins, called from these stacks. */
+void mt_autograd_begins(uint32_t native, uint32_t python);
 
 #endif

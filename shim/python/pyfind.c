@@ -6,6 +6,7 @@
 
 #include "shim/base/config.h"
 #include "shim/python/pyfind.h"
+#include "shim/stack/modules.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define NONE     MT_PY_NONE
@@ -139,7 +140,7 @@ static void set_runtime(const struct mt_symbols *s, void *this_state)
 	__atomic_store_n(&mt_pyruntime, &found, __ATOMIC_RELEASE);
 }
 
-void mt_pyfind_meet(const struct dl_phdr_info *info)
+static void meet(const struct dl_phdr_info *info)
 {
 	struct mt_symbols symbols;
 	void *this_state;
@@ -151,8 +152,11 @@ void mt_pyfind_meet(const struct dl_phdr_info *info)
 		set_runtime(&symbols, this_state);
 }
 
-void mt_pyfind_forget(uint64_t start, uint64_t end)
+static void forget(uint64_t start, uint64_t end)
 {
 	if (found.code_type >= start && found.code_type < end)
 		__atomic_store_n(&mt_pyruntime, NULL, __ATOMIC_RELAXED);
 }
+
+static const struct mt_modules_watch watch = { .met = meet, .gone = forget };
+MT_SET_ADD(mt_modules_watch, watch);

@@ -2,7 +2,6 @@
 #ifndef MT_PYTHON_PYFIND_H
 #define MT_PYTHON_PYFIND_H
 
-#include <link.h>
 #include <stdint.h>
 
 #include "shim/base/elfsym.h"
@@ -29,13 +28,7 @@ struct mt_pyruntime {
 	uint32_t distrust; /* and those that were not */
 };
 
-/* Called under the process lock for each module that is new. */
-void mt_pyfind_meet(const struct dl_phdr_info *info);
-
-/* ... and for each that is gone. */
-void mt_pyfind_forget(uint64_t start, uint64_t end);
-
-/* NULL while there is none. */
+/* NULL while there is none: no module that was met has one, or it has gone. */
 extern struct mt_pyruntime *mt_pyruntime;
 
 /* Whether the interpreter's memory is to be read with care: until the layout has proven right, and when threads'

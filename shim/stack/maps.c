@@ -5,7 +5,6 @@
 #include "shim/base/sys.h"
 #include "shim/base/tables.h"
 #include "shim/stack/maps.h"
-#include "shim/stack/range.h"
 
 #define MOST  8192u
 #define FRESH (1u << 21)    /* ticks: about a millisecond */
@@ -15,6 +14,8 @@ struct stretch {
 	uint64_t start, end;
 	bool writable;
 };
+
+uint32_t mt_maps_generation;
 
 /* Under `taken`. Sorted; neighbours that are alike are one. */
 static struct stretch *stretches; /* MOST; NULL: before recording begins */
@@ -57,7 +58,7 @@ static void read_maps(void)
 	struct mt_lines lines;
 
 	/* before reading: what is unmapped meanwhile makes it void */
-	generation = mt_range_generation();
+	generation = __atomic_load_n(&mt_maps_generation, __ATOMIC_RELAXED);
 	count = 0;
 	lines = mt_lines_open("/proc/self/maps", buffer, sizeof(buffer));
 	while (mt_lines_next(&lines, line, sizeof(line)))
@@ -104,7 +105,8 @@ bool mt_maps_has(uint64_t at, size_t bytes, bool to_write)
 	if (at + bytes < at || mt_sys_quiet() != MT_QUIET_USUAL || !try_enter())
 		return false;
 	fresh = mt_ticks() - looked < FRESH;
-	has = fresh && generation == mt_range_generation() && covers(at, at + bytes, to_write);
+	has = fresh && generation == __atomic_load_n(&mt_maps_generation, __ATOMIC_RELAXED) &&
+	      covers(at, at + bytes, to_write);
 	if (!has && !fresh) {
 		read_maps();
 		has = covers(at, at + bytes, to_write);

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How often mt_range_unmapped() has told that memory was unmapped: what was learnt before may not hold. */
+extern uint32_t mt_maps_generation __attribute__((visibility("hidden")));
+
 /* Whether all of the memory can be read (`to_write`: written). False also if that isn't known. Async-signal-safe, with
  * little stack. */
 bool mt_maps_has(uint64_t at, size_t bytes, bool to_write);

@@ -10,10 +10,8 @@
 #include "shim/base/quiet.h"
 #include "shim/base/state.h"
 #include "shim/base/tables.h"
-#include "shim/python/pyfind.h"
 #include "shim/stack/ehframe.h"
 #include "shim/stack/modules.h"
-#include "shim/stack/stack.h"
 #include "shim/stack/tree.h"
 
 #define MAX_MODULES 16384
@@ -152,6 +150,29 @@ static void insert(uint32_t at, struct module m)
 	change_end();
 }
 
+/* ---- who watches ---- */
+
+static void tell_met(const struct dl_phdr_info *info)
+{
+	MT_SET_EACH (mt_modules_watch, watch)
+		if ((*watch)->met)
+			(*watch)->met(info);
+}
+
+static void tell_gone(uint64_t start, uint64_t end)
+{
+	MT_SET_EACH (mt_modules_watch, watch)
+		if ((*watch)->gone)
+			(*watch)->gone(start, end);
+}
+
+static void tell_have_gone(void)
+{
+	MT_SET_EACH (mt_modules_watch, watch)
+		if ((*watch)->have_gone)
+			(*watch)->have_gone();
+}
+
 /* ---- looking at all that is loaded ---- */
 
 /* The loader's lock on its list comes before ours: a callback of the program's, called under it, may allocate. */
@@ -182,7 +203,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *locked)
 		known[i].seen = scan_number;
 	} else if (count < MAX_MODULES) {
 		uint64_t record = write_module(info, start, end);
-		mt_pyfind_meet(info);
+		tell_met(info);
 		insert(i, (struct module){ start, end, record, scan_number });
 	}
 	return 0;
@@ -203,8 +224,7 @@ static int drop_unseen(void)
 		__atomic_store_n(&count, count - 1, __ATOMIC_RELAXED);
 		change_end();
 		mt_log_write(MT_REC_UNMODULE, (struct mt_part[]){ { &rec, sizeof(rec) } }, 1);
-		mt_tree_forget(rec.start, end);
-		mt_pyfind_forget(rec.start, end);
+		tell_gone(rec.start, end);
 		dropped = 1;
 	}
 	return dropped;
@@ -222,7 +242,7 @@ static void scan(void)
 		mt_lock_drop(&mt_process.lock);
 	}
 	if (dropped)
-		mt_stack_flush(); /* may look at the loader's list: not under our lock */
+		tell_have_gone(); /* may look at the loader's list: not under our lock */
 	mt_sys_restore_signals(&signals);
 }
 

@@ -7,7 +7,19 @@
 #ifndef MT_STACK_MODULES_H
 #define MT_STACK_MODULES_H
 
+#include <link.h>
 #include <stdint.h>
+
+#include "shim/base/set.h"
+
+/* What others do about modules; each may be NULL. The first two are called under the process lock: for a module that is
+ * new, and for one that was at [start, end). The last one after such, without the lock. */
+struct mt_modules_watch {
+	void (*met)(const struct dl_phdr_info *info);
+	void (*gone)(uint64_t start, uint64_t end);
+	void (*have_gone)(void);
+};
+MT_SET(mt_modules_watch);
 
 /* Records all modules that are loaded; at the start of an image. */
 void mt_modules_start(void);

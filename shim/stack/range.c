@@ -10,7 +10,6 @@
 #define MAX_STEP (64ull << 20) /* no frame is larger; what lies further out isn't this stack */
 #define MAX_DOWN (1ull << 20)  /* further in, another range is begun */
 
-static uint32_t generation;
 static bool probing, under_valgrind;
 
 /* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our
@@ -53,17 +52,12 @@ void mt_range_forbid(void)
 	__atomic_store_n(&probing, false, __ATOMIC_RELAXED);
 }
 
-uint32_t mt_range_generation(void)
-{
-	return __atomic_load_n(&generation, __ATOMIC_RELAXED);
-}
-
 void mt_range_unmapped(void)
 {
 	/* relaxed: only a thread that runs on stale ground cares, and it learns of it no later than the unmapping
 	 * thread could have told it */
 	if (__atomic_load_n(&probing, __ATOMIC_RELAXED))
-		__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&mt_maps_generation, 1, __ATOMIC_RELAXED);
 }
 
 /* The page at `at`, of a stack that is known to be at `from`. */
@@ -87,7 +81,7 @@ static bool extend_down(struct mt_range *r, uint64_t page)
 bool mt_range_enter(struct mt_range *r, uint64_t sp)
 {
 	uint64_t page = sp & -PAGE;
-	uint32_t now = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+	uint32_t now = __atomic_load_n(&mt_maps_generation, __ATOMIC_RELAXED);
 
 	if (r->generation == now && sp >= r->lo && sp < r->hi)
 		return true;

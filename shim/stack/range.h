@@ -49,9 +49,6 @@ bool mt_range_reach(struct mt_range *r, uint64_t addr);
  * it is called again. */
 void mt_range_copied(struct mt_range *r, uint8_t *copy);
 
-/* How often mt_range_unmapped() was called. */
-uint32_t mt_range_generation(void);
-
 /* Whether addr can be read, wherever it lies. */
 bool mt_range_probe(uint64_t addr);
 

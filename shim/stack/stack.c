@@ -1,6 +1,7 @@
 /* The unwinder of unwind.c behind the few calls that the recorder needs. */
 #include "shim/base/config.h"
 #include "shim/base/tables.h"
+#include "shim/stack/modules.h"
 #include "shim/stack/rules.h"
 #include "shim/stack/stack.h"
 #include "shim/stack/tree.h"
@@ -37,10 +38,14 @@ uint64_t mt_stack_bytes(void)
 	return sizeof(struct mt_stack) + MT_UNWIND_ALIGN + mt_unwind_bytes(mt_config.depth);
 }
 
-void mt_stack_flush(void)
+/* Previous captures must not be joined any more. */
+static void forget_modules(void)
 {
 	mt_unwind_flush();
 }
+
+static const struct mt_modules_watch watch = { .have_gone = forget_modules };
+MT_SET_ADD(mt_modules_watch, watch);
 
 void mt_stack_sandboxed(void)
 {

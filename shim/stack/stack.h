@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "shim/arch/arch.h"
+#include "shim/base/set.h"
 
 struct mt_stack; /* one ring's memory of its previous capture; lives in pages the ring owns */
 
@@ -40,8 +41,13 @@ void mt_stack_walk(struct mt_stack *stack, const struct mt_frame *frame);
  * hook's return address. Sets *truncated if frames are missing. */
 uint32_t mt_stack_node(struct mt_stack *stack, const void *caller, int *truncated);
 
-/* Modules went away: previous captures must not be joined any more. */
-void mt_stack_flush(void);
+/* For an unwinder that allocates or maps memory: between the two, what this thread calls is not recorded. The second
+ * gets what the first returned. Signals should be blocked. */
+struct mt_stack_hush {
+	const char *(*hush)(void);
+	void (*unhush)(const char *mark);
+};
+MT_SET(mt_stack_hush);
 
 /* A system call filter is about to be installed. */
 void mt_stack_sandboxed(void);

@@ -449,7 +449,9 @@ int mt_tree_start(uint32_t first)
 	return !failed;
 }
 
-void mt_tree_forget(uint64_t start, uint64_t end)
+/* Code at [start, end) is gone: nodes with a pc there will not be found again, so that other code that is loaded at
+ * the same place gets nodes of its own. */
+static void forget_code(uint64_t start, uint64_t end)
 {
 	uint32_t until = mt_tree_end();
 
@@ -467,16 +469,12 @@ void mt_tree_forget(uint64_t start, uint64_t end)
 	index_rebuild(table->mask + 1);
 }
 
+static const struct mt_modules_watch watch = { .gone = forget_code };
+MT_SET_ADD(mt_modules_watch, watch);
+
 int mt_tree_is_full(void)
 {
 	return __atomic_load_n(&failed, __ATOMIC_RELAXED) != 0;
-}
-
-uint32_t mt_tree_end(void)
-{
-	uint32_t end = __atomic_load_n(&mt_process.info->node_end, __ATOMIC_RELAXED);
-
-	return end < MT_MAX_NODES ? end : MT_MAX_NODES;
 }
 
 void mt_tree_reserve(void)

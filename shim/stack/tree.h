@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "format/format.h"
+#include "shim/base/state.h"
 
 #define MT_NODE_FAILED UINT32_MAX
 
@@ -36,12 +37,13 @@ uint64_t mt_tree_pc(uint32_t id, uint32_t *parent);
 /* The pcs of a stack, innermost first, as far as they fit. */
 unsigned mt_tree_stack(uint32_t node, uint64_t *pc, unsigned most);
 
-/* Code at [start, end) is gone: nodes with a pc there will not be found again, so that other code that is
- * loaded at the same place gets nodes of its own. */
-void mt_tree_forget(uint64_t start, uint64_t end);
-
 /* Ids handed out so far; a forked child's tree starts at or after it. */
-uint32_t mt_tree_end(void);
+static inline uint32_t mt_tree_end(void)
+{
+	uint32_t end = __atomic_load_n(&mt_process.info->node_end, __ATOMIC_RELAXED);
+
+	return end < MT_MAX_NODES ? end : MT_MAX_NODES;
+}
 
 /* Makes room for new nodes, before a sandbox forbids files. */
 void mt_tree_reserve(void);

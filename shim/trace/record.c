@@ -67,7 +67,7 @@ static int wants_stack(struct mt_ring *ring, const struct mt_event *e)
 	return e->size >= mt_config.sample_bytes || mt_sample_hits(&ring->sample, e->size, mt_config.sample_bytes);
 }
 
-const char *mt_record_hush(void)
+static const char *hush(void)
 {
 	const char *mark = self.busy;
 
@@ -76,19 +76,22 @@ const char *mt_record_hush(void)
 	return mark;
 }
 
-void mt_record_unhush(const char *mark)
+static void unhush(const char *mark)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	self.busy = mark;
 }
 
+static const struct mt_stack_hush stack_hush = { hush, unhush };
+MT_SET_ADD(mt_stack_hush, stack_hush);
+
 /* The other unwinder allocates. */
 static __attribute__((noinline)) void verify(uint32_t node, int cut)
 {
-	const char *mark = mt_record_hush();
+	const char *mark = hush();
 
 	mt_verify(node, cut, mt_tree_stack);
-	mt_record_unhush(mark);
+	unhush(mark);
 }
 
 /* The native stack's node comes last: the cache line that it is kept in arrives while Python's frames are read. */

@@ -53,9 +53,4 @@ void mt_record_share(void);
 /* Forgets the calling thread's rings: they belonged to the parent of a fork. */
 void mt_record_reset(void);
 
-/* Within a capture: calls that this thread makes from now on are not recorded, until mt_record_unhush() gets what this
- * returned. Signals should be blocked. */
-const char *mt_record_hush(void);
-void mt_record_unhush(const char *mark);
-
 #endif

@@ -12,6 +12,7 @@
 
 /* There is no filter here. */
 uint32_t mt_quiet;
+uint32_t mt_maps_generation;
 bool mt_maps_has(uint64_t at, size_t bytes, bool to_write) { return (void)at, (void)bytes, (void)to_write, false; }
 bool mt_maps_in_first_stack(uint64_t from, uint64_t to) { return (void)from, (void)to, false; }
 void mt_maps_look(void) {}

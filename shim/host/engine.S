@@ -1,5 +1,5 @@
 /*
- * torch::autograd::Engine::execute (see autograd.h). It takes more arguments than registers hold and returns an object, and
+ * torch::autograd::Engine::execute (see python/autograd.h). It takes more arguments than registers hold and returns an object, and
  * its types are not ours to know: all is left where it is, and the real function jumped to.
  */
 #include "shim/arch/jump.h"
@@ -8,7 +8,7 @@
 
 FUNCTION(EXECUTE)
 	save
-	CALL mt_autograd_enter
+	CALL mt_engine_enter
 	restore
 	JUMP RESULT
 END(EXECUTE)
