@@ -24,6 +24,9 @@ void mt_disk_refund(uint64_t bytes);
 void *mt_disk_map(const char *ext, uint64_t offset, size_t bytes, size_t reserved, enum mt_open how);
 int mt_disk_reserve(const char *ext, uint64_t offset, size_t bytes, void *mapped);
 
+/* So long after a refusal it is asked for again: the recorder may have made room, or the program. */
+#define MT_DISK_RETRY_NS (20 * 1000 * 1000u)
+
 /* The path of that file, or NULL if it is too long. Whoever asks has the lock, or is alone; the next one's is in the
  * same place. */
 const char *mt_disk_path(const char *ext);

@@ -473,14 +473,12 @@ static void import_closed(struct call *c, const char *name)
 
 /* ---- devices are counted in and out ---- */
 
-#define MAX_ORDINALS 64
-
-static int32_t uses[MAX_ORDINALS];
+static int32_t uses[MT_ORDINALS];
 
 /* The first time says what is in use before the program has anything: its context, and other processes. */
 static void device_set(struct call *c, int ordinal)
 {
-	if (c->status || ordinal < 0 || ordinal >= MAX_ORDINALS)
+	if (c->status || ordinal < 0 || ordinal >= MT_ORDINALS)
 		return;
 	__atomic_fetch_add(&uses[ordinal], 1, __ATOMIC_RELAXED);
 	if (!is_sized(ordinal)) {
@@ -491,7 +489,7 @@ static void device_set(struct call *c, int ordinal)
 
 static void device_reset(struct call *c, int ordinal, int force)
 {
-	if (c->status || ordinal < 0 || ordinal >= MAX_ORDINALS)
+	if (c->status || ordinal < 0 || ordinal >= MT_ORDINALS)
 		return;
 	if (!force && __atomic_sub_fetch(&uses[ordinal], 1, __ATOMIC_RELAXED) > 0)
 		return;

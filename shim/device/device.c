@@ -8,11 +8,10 @@
 #include "shim/trace/recorder.h"
 
 #define BACKENDS 3u
-#define ORDINALS 64u
 
 __thread struct mt_call mt_device_call;
 
-static uint16_t ids[BACKENDS][ORDINALS]; /* written under mt_process.lock */
+static uint16_t ids[BACKENDS][MT_ORDINALS]; /* written under mt_process.lock */
 static uint16_t count;
 
 void mt_device_reset(void)
@@ -59,7 +58,7 @@ uint32_t mt_device_id(enum mt_backend backend, unsigned ordinal, mt_describe *de
 {
 	uint32_t id;
 
-	if (backend >= BACKENDS || ordinal >= ORDINALS)
+	if (backend >= BACKENDS || ordinal >= MT_ORDINALS)
 		return 0;
 	/* a child that has not recorded anything yet still has its parent's: entering resets them */
 	if (mt_process_state() != MT_STATE_ACTIVE && !mt_record_enter())

@@ -10,6 +10,8 @@
 #include "format/format.h"
 #include "shim/base/state.h"
 
+#define MT_ORDINALS 64 /* devices of a backend that have a number in the trace */
+
 /* ---- the outermost call ---- */
 
 /* The outermost device call that this thread is in: its frame, and the return address there. Functions of a runtime

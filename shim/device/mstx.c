@@ -133,7 +133,6 @@ static void destroy(void *domain)
 
 /* ---- blocks ---- */
 
-#define MAX_ORDINALS   64
 #define MAX_WORKSPACES 32
 
 /* Of a workspace the bytes of all of the device's are told, its own among them. Each device's are told under a lock of
@@ -141,11 +140,11 @@ static void destroy(void *domain)
 static struct {
 	const void *start;
 	uint64_t bytes;
-} (*workspaces)[MAX_WORKSPACES]; /* MAX_ORDINALS */
+} (*workspaces)[MAX_WORKSPACES]; /* MT_ORDINALS */
 
 void mt_mstx_tables(struct mt_tables *t)
 {
-	workspaces = mt_tables_take(t, MAX_ORDINALS * sizeof(*workspaces));
+	workspaces = mt_tables_take(t, MT_ORDINALS * sizeof(*workspaces));
 }
 
 /* Its own bytes, given those of all. `*there`: it has not been given back since it was last told. */
@@ -155,7 +154,7 @@ static uint64_t workspace_bytes(uint32_t ordinal, const void *start, uint64_t al
 	int place = -1;
 
 	*there = 0;
-	if (ordinal >= MAX_ORDINALS || !workspaces)
+	if (ordinal >= MT_ORDINALS || !workspaces)
 		return all;
 	for (int i = 0; i < MAX_WORKSPACES; i++) {
 		const void *other = workspaces[ordinal][i].start;
@@ -177,7 +176,7 @@ static uint64_t workspace_bytes(uint32_t ordinal, const void *start, uint64_t al
 
 static void drop_workspace(const void *start)
 {
-	for (int d = 0; workspaces && d < MAX_ORDINALS; d++)
+	for (int d = 0; workspaces && d < MT_ORDINALS; d++)
 		for (int i = 0; i < MAX_WORKSPACES; i++)
 			if (workspaces[d][i].start == start)
 				workspaces[d][i].start = NULL;

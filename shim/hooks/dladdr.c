@@ -8,8 +8,6 @@
 #include "shim/hooks/dlsym.h"
 #include "shim/hooks/hooks.h"
 
-#define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
-
 /* Who compares dli_saddr with what it asked about, to tell a function from what lies behind it, is to find them equal.
  * */
 static int answer_for(const void *asked, const void *real, int found, Dl_info *info)
@@ -23,7 +21,7 @@ MT_EXPORT int dladdr(const void *p, Dl_info *info)
 {
 	const void *real = mt_wrap_real(p);
 
-	if (!READY(dladdr))
+	if (!MT_READY(dladdr))
 		return 0;
 	return real ? answer_for(p, real, mt_real.dladdr(real, info), info) : mt_real.dladdr(p, info);
 }
@@ -32,7 +30,7 @@ MT_EXPORT int dladdr1(const void *p, Dl_info *info, void **extra, int flags)
 {
 	const void *real = mt_wrap_real(p);
 
-	if (!READY(dladdr1))
+	if (!MT_READY(dladdr1))
 		return 0;
 	return real ? answer_for(p, real, mt_real.dladdr1(real, info, extra, flags), info)
 		    : mt_real.dladdr1(p, info, extra, flags);

@@ -81,6 +81,9 @@ extern struct mt_first {
 /* Looks up the real functions on first use. Returns 0 while a look-up is under way in this thread. */
 int mt_boot(void);
 
+/* Whether there is a real function of that name to call. */
+#define MT_READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
+
 /* The modules that define the malloc family, if that is not libc: their code, [start, end). */
 enum { MT_ALLOCATORS = 4 };
 extern struct mt_allocator {

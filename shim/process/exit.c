@@ -27,8 +27,6 @@
 #include "shim/trace/record.h"
 #include "shim/trace/recorder.h"
 
-#define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
-
 MT_EXPORT _Noreturn void _exit(int status)
 {
 	mt_life_ends(MT_EXIT_CODE, status & 0xff);
@@ -50,7 +48,7 @@ MT_EXPORT _Noreturn void _Exit(int status)
 MT_EXPORT _Noreturn void quick_exit(int status)
 {
 	mt_life_ends(MT_EXIT_CODE, status & 0xff);
-	if (READY(quick_exit))
+	if (MT_READY(quick_exit))
 		mt_real.quick_exit(status);
 	_exit(status);
 }
@@ -58,7 +56,7 @@ MT_EXPORT _Noreturn void quick_exit(int status)
 MT_EXPORT _Noreturn void abort(void)
 {
 	mt_life_ends(MT_EXIT_SIGNAL, SIGABRT);
-	if (READY(abort))
+	if (MT_READY(abort))
 		mt_real.abort();
 	mt_arch_syscall(SYS_kill, mt_arch_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
 	__builtin_unreachable();
@@ -77,7 +75,7 @@ static const char *fd_path(char path[32], int fd)
 	{ \
 		struct mt_leaving leaving; \
 		int ret; \
-		if (!READY(name)) \
+		if (!MT_READY(name)) \
 			return errno = ENOSYS, -1; \
 		leaving = mt_life_execs(path, searched, envp); \
 		ret = mt_real.name args; \
@@ -144,7 +142,7 @@ static void note_child(pid_t pid, int status)
 	} \
 	MT_EXPORT pid_t name params \
 	{ \
-		if (!READY(name)) \
+		if (!MT_READY(name)) \
 			return errno = ECHILD, -1; \
 		return mt_process_state() == MT_STATE_OFF ? mt_real.name args : noting_##name args; \
 	}
@@ -159,7 +157,7 @@ MT_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 	siginfo_t mine = { 0 };
 	int result;
 
-	if (!READY(waitid))
+	if (!MT_READY(waitid))
 		return errno = ECHILD, -1;
 	if (mt_process_state() == MT_STATE_OFF)
 		return mt_real.waitid(type, id, info, options);
@@ -178,7 +176,7 @@ MT_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 long mt_syscall_wait4(long number, pid_t id, int *status, long options, struct rusage *usage);
 long mt_syscall_wait4(long number, pid_t id, int *status, long options, struct rusage *usage)
 {
-	if (!READY(syscall))
+	if (!MT_READY(syscall))
 		return errno = ENOSYS, -1;
 	return WITHOUT_OURS(mt_real.syscall(number, (long)id, status, options, usage), ret, options);
 }
@@ -188,7 +186,7 @@ long mt_syscall_waitid(long number, int type, id_t id, siginfo_t *info, long opt
 {
 	siginfo_t mine = { 0 };
 
-	if (!READY(syscall))
+	if (!MT_READY(syscall))
 		return errno = ENOSYS, -1;
 	return WITHOUT_OURS(mt_real.syscall(number, (long)type, (long)id, info ? info : &mine, options, usage),
 			    COLLECTED(ret, info ? info : &mine, options), options);
@@ -199,7 +197,7 @@ MT_EXPORT pid_t _Fork(void)
 {
 	pid_t pid;
 
-	if (!READY(_Fork))
+	if (!MT_READY(_Fork))
 		return errno = ENOSYS, -1;
 	mt_life_before_fork();
 	pid = mt_real._Fork();
@@ -237,7 +235,7 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	tls = va_arg(rest, void *);
 	child = va_arg(rest, pid_t *);
 	va_end(rest);
-	if (!READY(clone))
+	if (!MT_READY(clone))
 		return errno = ENOSYS, -1;
 	if ((flags & CLONE_VM) && !(flags & (CLONE_SETTLS | CLONE_VFORK)))
 		mt_record_share();
@@ -258,7 +256,7 @@ MT_EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	{ \
 		pid_t mine = 0; \
 		int ret; \
-		if (!READY(name)) \
+		if (!MT_READY(name)) \
 			return ENOSYS; \
 		pid = pid ? pid : &mine; \
 		ret = mt_real.name(pid, path, actions, attr, argv, envp); \
@@ -276,7 +274,7 @@ MT_EXPORT int dlclose(void *handle)
 {
 	int ret, kept;
 
-	if (!READY(dlclose))
+	if (!MT_READY(dlclose))
 		return -1;
 	ret = mt_real.dlclose(handle);
 	kept = errno;
@@ -299,7 +297,7 @@ static int drops(uid_t to)
 #define RIGHTS(name, params, args, lost) \
 	MT_EXPORT int name params \
 	{ \
-		if (!READY(name)) \
+		if (!MT_READY(name)) \
 			return errno = ENOSYS, -1; \
 		if (lost) \
 			mt_life_before_drop(); \
@@ -346,7 +344,7 @@ MT_EXPORT int mt_prctl(int option, unsigned long a, unsigned long b, unsigned lo
 int mt_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	before_prctl(option, a, b);
-	if (READY(prctl))
+	if (MT_READY(prctl))
 		return mt_real.prctl(option, a, b, c, d);
 	return errno = ENOSYS, -1;
 }
@@ -371,5 +369,5 @@ void mt_before_seccomp(long number, long operation, long flags, const void *filt
 void *mt_real_syscall(void);
 void *mt_real_syscall(void)
 {
-	return READY(syscall) ? (void *)(uintptr_t)mt_real.syscall : NULL;
+	return MT_READY(syscall) ? (void *)(uintptr_t)mt_real.syscall : NULL;
 }

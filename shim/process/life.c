@@ -1,3 +1,28 @@
+/*
+ * A process's life: it enters when it has its first event, it forks, it becomes another program, it ends. Whoever tells
+ * of that (hooks, handlers, the constructor) calls from any thread, maybe in a signal handler, a vfork child, or before
+ * our own constructor has run.
+ *
+ * There is one word, mt_state. NEW means that nothing is known: an image that has just begun, or the child of a fork,
+ * where the kernel has wiped the word, or a fork handler of ours. The first event finds it so and enters: an image
+ * reads its settings, joins the session and takes tables; a child drops what was its parent's. Both make files of their
+ * own. Then the word is ACTIVE, PAUSED or OFF. OFF lasts as long as the process.
+ *
+ * What holds:
+ * - One thread enters, by the pid in `entering`; what others do meanwhile, and what it allocates itself, is not
+ *   recorded. The pid, rather than a flag: the child of a fork in the middle must not wait for a thread that it doesn't
+ *   have.
+ * - Nothing is written to a parent's files: a child forgets its parent's rings, log and devices before it makes its
+ *   own, and has no event until then. A vfork child has its parent's memory and word: mt_process_is_owner() tells the
+ *   two apart.
+ * - Who sees ACTIVE sees the files mapped. An info file gets its magic last.
+ * - What can't be had later is made before: chunks and nodes, before a seccomp filter comes into force or the rights to
+ *   the directory go.
+ *
+ * What it does not do: it waits for nobody, and closes nothing at the end, since other libraries' destructors still
+ * free. Nobody tells of a raw clone or of SIGKILL: the wiped word shows the first, and what is in the files is all that
+ * is left of the second.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -31,16 +31,16 @@ static int (*find_object)(void *, struct found_object *);
 
 /* ---- our own list, for glibc before 2.35 ---- */
 
-#define MAX_MODULES 2048
+#define MAX_WITH_TABLES 2048
 
-static struct module *modules; /* MAX_MODULES */
+static struct module *modules; /* MAX_WITH_TABLES */
 static uint32_t module_count;
 static uint64_t loads_seen;   /* dlpi_adds + dlpi_subs when the list was made */
 static uint32_t list_version; /* odd while the list is being made */
 
 void mt_ehframe_tables(struct mt_tables *t)
 {
-	modules = mt_tables_take(t, MAX_MODULES * sizeof(*modules));
+	modules = mt_tables_take(t, MAX_WITH_TABLES * sizeof(*modules));
 }
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
@@ -48,7 +48,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 	struct module *m = &modules[module_count];
 
 	(void)arg;
-	if (module_count == MAX_MODULES || size < offsetof(struct dl_phdr_info, dlpi_tls_modid))
+	if (module_count == MAX_WITH_TABLES || size < offsetof(struct dl_phdr_info, dlpi_tls_modid))
 		return 1;
 	loads_seen = info->dlpi_adds + info->dlpi_subs;
 	*m = (struct module){ .start = UINT64_MAX };
@@ -96,7 +96,7 @@ static bool list_find(struct mt_eh_scratch *s, uint64_t pc)
 	uint32_t version = __atomic_load_n(&list_version, __ATOMIC_ACQUIRE);
 	bool found = false;
 
-	for (uint32_t i = 0, n = module_count; i < n && i < MAX_MODULES && !found; i++) {
+	for (uint32_t i = 0, n = module_count; i < n && i < MAX_WITH_TABLES && !found; i++) {
 		s->start = modules[i].start;
 		s->end = modules[i].end;
 		s->hdr = modules[i].hdr;

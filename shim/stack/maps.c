@@ -6,9 +6,9 @@
 #include "shim/base/tables.h"
 #include "shim/stack/maps.h"
 
-#define MOST  8192u
-#define FRESH (1u << 21)    /* ticks: about a millisecond */
-#define GAP   (64ull << 20) /* below the first thread's stack the kernel leaves 128 MiB */
+#define MAX_STRETCHES 8192u
+#define FRESH         (1u << 21)    /* ticks: about a millisecond */
+#define GAP           (64ull << 20) /* below the first thread's stack the kernel leaves 128 MiB */
 
 struct stretch {
 	uint64_t start, end;
@@ -18,13 +18,13 @@ struct stretch {
 uint32_t mt_maps_generation;
 
 /* Under `taken`. Sorted; neighbours that are alike are one. */
-static struct stretch *stretches; /* MOST; NULL: before recording begins */
+static struct stretch *stretches; /* MAX_STRETCHES; NULL: before recording begins */
 static uint32_t count, generation, taken;
 static uint64_t looked, first_stack_end;
 
 void mt_maps_tables(struct mt_tables *t)
 {
-	stretches = mt_tables_take(t, MOST * sizeof(*stretches));
+	stretches = mt_tables_take(t, MAX_STRETCHES * sizeof(*stretches));
 }
 
 /* Memory that does not behave as such. */
@@ -44,7 +44,7 @@ static void add(const char *line)
 
 	if (name && !strncmp(name, "[stack]", 7))
 		__atomic_store_n(&first_stack_end, end, __ATOMIC_RELAXED);
-	if (!readable || !stretches || count == MOST || (name && is_odd(name)))
+	if (!readable || !stretches || count == MAX_STRETCHES || (name && is_odd(name)))
 		return;
 	if (last && last->end == start && last->writable == writable)
 		last->end = end;

@@ -14,7 +14,7 @@
 #include "shim/stack/modules.h"
 #include "shim/stack/tree.h"
 
-#define MAX_MODULES 16384
+#define MAX_KNOWN 16384
 
 struct module {
 	uint64_t start, end;
@@ -24,13 +24,13 @@ struct module {
 
 /* Sorted by start. Changed under mt_process.lock between two increments of `version`; readers look, and look
  * again if it was odd or has changed. */
-static struct module *known; /* MAX_MODULES */
+static struct module *known; /* MAX_KNOWN */
 static uint32_t count, version, scan_number;
 static unsigned long long adds, subs; /* of the loader, at the last scan */
 
 void mt_modules_tables(struct mt_tables *t)
 {
-	known = mt_tables_take(t, MAX_MODULES * sizeof(*known));
+	known = mt_tables_take(t, MAX_KNOWN * sizeof(*known));
 }
 
 /* Index of the first module that ends above pc. */
@@ -201,7 +201,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *locked)
 	i = lower_bound(start, count);
 	if (i < count && known[i].start == start && known[i].end == end) {
 		known[i].seen = scan_number;
-	} else if (count < MAX_MODULES) {
+	} else if (count < MAX_KNOWN) {
 		uint64_t record = write_module(info, start, end);
 		tell_met(info);
 		insert(i, (struct module){ start, end, record, scan_number });

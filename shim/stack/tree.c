@@ -23,15 +23,14 @@
 #define HUGE        (4u << 20) /* bytes of an index from which on it has huge pages */
 #define FEW         512u       /* nodes of the first segment that are reserved at first */
 #define RUN         16u        /* segments that are made at once */
-#define RETRY_NS    (20 * 1000 * 1000u)
-#define AHEAD       2048u /* nodes whose pages are made writable at a time */
+#define AHEAD       2048u      /* nodes whose pages are made writable at a time */
 
 /* The newest child, the next older sibling: ids of 24 bits, 0 = none. */
 struct link {
 	uint32_t child, next;
 };
 
-#define ID_BITS  0xffffffu
+#define ID_MASK  0xffffffu
 #define IS_DEAD  (1u << 31) /* in next: its code is gone, it is not to be found again */
 #define IN_INDEX (1u << 30) /* in next: it is in no list */
 
@@ -281,7 +280,7 @@ static int has_room_again(uint32_t n)
 	/* relaxed: two threads may both try */
 	if (now < __atomic_load_n(&retry_ns, __ATOMIC_RELAXED))
 		return 0;
-	__atomic_store_n(&retry_ns, now + RETRY_NS, __ATOMIC_RELAXED);
+	__atomic_store_n(&retry_ns, now + MT_DISK_RETRY_NS, __ATOMIC_RELAXED);
 	if (!reach(mt_tree_end() + n))
 		return 0;
 	__atomic_store_n(&failed, 0, __ATOMIC_RELAXED);
@@ -364,7 +363,7 @@ static uint32_t find_in_list(const struct mt_node *wanted, int *in_list)
 {
 	uint32_t id = __atomic_load_n(&link_at(wanted->parent)->child, __ATOMIC_ACQUIRE), next;
 
-	for (int n = 0; id && n < SHORT; n++, id = next & ID_BITS) {
+	for (int n = 0; id && n < SHORT; n++, id = next & ID_MASK) {
 		const struct mt_node *node = node_at(id);
 		next = __atomic_load_n(&link_at(id)->next, __ATOMIC_RELAXED);
 		if (node->pc == wanted->pc && node->flags == wanted->flags && !(next & IS_DEAD))

@@ -24,6 +24,13 @@
  * reaches further out than a window, so that a stack that has become a little less deep need not be walked anew. Only a
  * window's frames are compared: what lies outside of it is when a window reaches there. Nodes of kept frames are those
  * of one window, and looked up anew for another.
+ *
+ * What holds: a kept frame is taken for the current one only if every word through which it was found is the same now;
+ * so a stack is either right or cut, and who reads a cut one is told. Memory is read where range.h says that it can be.
+ * A signal handler may come between any two stores, and its captures have another state.
+ *
+ * What it does not do: take a lock or memory, set errno, follow a stack beyond what its rules can prove (another
+ * thread's, or that of a coroutine that is not running), or name anything: a frame is a pc.
  */
 #include <limits.h>
 
@@ -76,8 +83,8 @@ size_t mt_unwind_bytes(unsigned depth)
 	return sizeof(struct mt_unwind) + room(depth) * (2 * sizeof(struct frame) + sizeof(struct sum));
 }
 
-#define MANY 256                   /* captures, of a thread that is worth more memory */
-#define BASE 0x9E3779B97F4A7C15ull /* of the polynomial */
+#define MANY_CAPTURES 256                   /* captures, of a thread that is worth more memory */
+#define HASH_BASE     0x9E3779B97F4A7C15ull /* of the polynomial */
 
 void mt_unwind_init(struct mt_unwind *u, unsigned depth)
 {
@@ -86,7 +93,7 @@ void mt_unwind_init(struct mt_unwind *u, unsigned depth)
 	u->room = SMALL_ROOM;
 	u->power = 1;
 	for (unsigned i = 0; i < depth; i++)
-		u->power *= BASE;
+		u->power *= HASH_BASE;
 	u->kept = u->few_kept;
 	u->new = u->few_new;
 	u->sum = u->few_sums;
@@ -304,7 +311,7 @@ static inline uint64_t mix(uint64_t h, const struct frame *f)
 {
 	uint64_t pc = (mt_arch_strip(f->ra) ^ (uint64_t)(f->flags & EXACT) << 63) * 0xD6E8FEB86659FD93ull;
 
-	return h * BASE + (pc ^ pc >> 29);
+	return h * HASH_BASE + (pc ^ pc >> 29);
 }
 
 /* There is no room for all that is to be kept: the outermost go, as many as one walk would not have found. Returns how
@@ -488,7 +495,7 @@ static inline void remember(const struct mt_unwind *u, struct guess *g)
 /* The walk is done. Which node its stack has is kept in a line that other work has mostly driven out of the caches. */
 static inline void conclude(struct mt_unwind *u)
 {
-	if (__builtin_expect(++u->stats.captures == MANY, 0)) {
+	if (__builtin_expect(++u->stats.captures == MANY_CAPTURES, 0)) {
 		u->guess = u->guesses;
 		u->guess_mask = GUESSES - 1;
 		u->hint = NULL;

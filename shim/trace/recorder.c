@@ -23,9 +23,9 @@
 #define MAX_TRIES   3
 #define RAW_MOST    (16ull << 20) /* of a session: then a recorder is wanted at once */
 /* of memory that was asked for: then a recorder is wanted for what is resident of it ... */
-#define MUCH  (64ull << 20)
-#define SOON  4 /* ... in one block at once, else from this part of a second on */
-#define TIMES 4 /* so many times as much: at once, too, since there may be no event later */
+#define ASKED_MUCH  (64ull << 20)
+#define SOON_PART   4 /* ... in one block at once, else from this part of a second on */
+#define ASKED_TIMES 4 /* so many times as much: at once, too, since there may be no event later */
 
 #ifndef __WCLONE /* musl leaves it to <linux/wait.h> */
 #define __WCLONE 0x80000000
@@ -229,8 +229,8 @@ void mt_recorder_weigh_large(uint64_t bytes)
 	if (mt_recorder_due == UINT64_MAX || !s)
 		return; /* it was wanted, or nothing is recorded */
 	all = __atomic_add_fetch(&asked, bytes, __ATOMIC_RELAXED);
-	soon = bytes >= MUCH || all >= TIMES * MUCH ? 0 : s->start_ticks + second() / SOON;
-	if (all >= MUCH && soon < mt_recorder_due)
+	soon = bytes >= ASKED_MUCH || all >= ASKED_TIMES * ASKED_MUCH ? 0 : s->start_ticks + second() / SOON_PART;
+	if (all >= ASKED_MUCH && soon < mt_recorder_due)
 		mt_recorder_due = soon;
 }
 
@@ -280,6 +280,6 @@ void mt_recorder_boot(void)
 	    !try_program(path, (size_t)(slash - path), "/../bin/memtrace") &&
 	    !try_program(path, (size_t)(slash - path), "/../../bin/memtrace"))
 		mt_say("no recorder beside ", path);
-	if (asked >= MUCH)
+	if (asked >= ASKED_MUCH)
 		mt_recorder_due = 0; /* by constructors before ours */
 }

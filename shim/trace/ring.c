@@ -16,14 +16,13 @@
 
 #define MAX_RINGS       65536
 #define SLOTS_OF_PAGE   128u
-#define READY           1024u               /* slots made writable at a time: 8 pages */
-#define RETRY_NS        (20 * 1000 * 1000u) /* after a refusal */
-#define STATES_RESERVED 4096u               /* chunk states that are reserved at a time */
-#define HOT_CHUNKS      64u                 /* 16 MiB of full chunks may stay resident in the target */
-#define LOOKS           8u                  /* at rings, whether their threads have ended, for each new thread */
+#define READY_SLOTS     1024u /* slots made writable at a time: 8 pages */
+#define STATES_RESERVED 4096u /* chunk states that are reserved at a time */
+#define HOT_CHUNKS      64u   /* 16 MiB of full chunks may stay resident in the target */
+#define LOOKS_AT_RINGS  8u    /* at rings, whether their threads have ended, for each new thread */
 #define NO_CHUNK        UINT32_MAX
 #define MANY_THREADS    (1u << 18)        /* numbers, with 10 MiB of names */
-#define MANY            "(later threads)" /* name of a number that is used again though its thread left something */
+#define LATER_THREADS   "(later threads)" /* name of a number that is used again though its thread left something */
 
 /* Private to the process; entries are set once, before anybody can see the chunk as free. */
 static struct mt_chunk **chunk_at; /* MT_MAX_CHUNKS */
@@ -156,7 +155,7 @@ static int extend_own(struct mt_ring *ring)
 		mt_lock_drop(&mt_process.lock);
 	}
 	mt_sys_restore_signals(&signals);
-	ring->retry_ns = ok ? 0 : now + RETRY_NS;
+	ring->retry_ns = ok ? 0 : now + MT_DISK_RETRY_NS;
 	return ok;
 }
 
@@ -172,7 +171,7 @@ static int make_ready(struct mt_ring *ring)
 			return 0;
 		slots = pages_of[ring->chunk_index] * SLOTS_OF_PAGE - done;
 	}
-	slots = slots < READY ? slots : READY;
+	slots = slots < READY_SLOTS ? slots : READY_SLOTS;
 	if (!mt_process_sandboxed())
 		mt_file_populate((struct mt_event *)ring->chunk + done, slots * sizeof(struct mt_event));
 	ring->ready = done + slots - 2;
@@ -226,7 +225,7 @@ static int next_chunk(struct mt_ring *ring)
 		found = find_chunk(&index, ring->seq != 0);
 		if (found)
 			open_chunk(ring, index);
-		ring->retry_ns = found ? 0 : now + RETRY_NS;
+		ring->retry_ns = found ? 0 : now + MT_DISK_RETRY_NS;
 	}
 	mt_sys_restore_signals(&signals);
 	if (had) {
@@ -290,7 +289,7 @@ static void set_name(struct mt_ring *ring, const char *name, uint32_t tid)
 
 static int is_name_of_many(const struct mt_ring *ring)
 {
-	return !strncmp(ring->name, MANY, sizeof(ring->name));
+	return !strncmp(ring->name, LATER_THREADS, sizeof(ring->name));
 }
 
 /* Most threads are named only after they have started. */
@@ -340,7 +339,7 @@ static struct mt_ring *find_orphan(uint32_t tid)
 {
 	uint32_t n = __atomic_load_n(&mt_process.info->rings, __ATOMIC_RELAXED);
 
-	for (uint32_t k = 0; k < LOOKS && k < n; k++) {
+	for (uint32_t k = 0; k < LOOKS_AT_RINGS && k < n; k++) {
 		uint32_t i = __atomic_fetch_add(&look_from, 1, __ATOMIC_RELAXED) % n;
 		struct mt_ring *ring = __atomic_load_n(&rings[i], __ATOMIC_ACQUIRE);
 		if (ring && inherit(ring, tid))
@@ -412,7 +411,7 @@ static void begin(struct mt_ring *ring, uint32_t tid, const char *name)
 		ring->name_at = MT_LOG_NONE;
 		set_name(ring, name, tid);
 	} else if (has_left && !is_name_of_many(ring)) {
-		set_name(ring, MANY, 0);
+		set_name(ring, LATER_THREADS, 0);
 	}
 	__atomic_fetch_add(&mt_process.info->threads, 1, __ATOMIC_RELAXED);
 	ring->captures = ring->lent = 0;
