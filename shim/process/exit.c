@@ -366,6 +366,13 @@ void mt_before_seccomp(long number, long operation, long flags, const void *filt
 		before_seccomp(operation == SECCOMP_SET_MODE_STRICT, filter);
 }
 
+/* As with chroot, files of the trace can't be opened afterwards. */
+void mt_before_landlock(void);
+void mt_before_landlock(void)
+{
+	mt_life_before_drop();
+}
+
 void *mt_real_syscall(void);
 void *mt_real_syscall(void)
 {

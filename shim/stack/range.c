@@ -1,7 +1,10 @@
 #include <errno.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 
 #include "shim/arch/arch.h"
+#include "shim/arch/registers.h"
+#include "shim/base/libc.h"
 #include "shim/base/sys.h"
 #include "shim/stack/maps.h"
 #include "shim/stack/range.h"
@@ -9,8 +12,11 @@
 #define PAGE     4096ull       /* larger pages are tried more often than needed, which is harmless */
 #define MAX_STEP (64ull << 20) /* no frame is larger; what lies further out isn't this stack */
 #define MAX_DOWN (1ull << 20)  /* further in, another range is begun */
+#define MAX_OWN  (32ull << 20) /* of a stack that is looked at as a whole; the first one has 128 MiB to itself */
+#define MISSES   8u            /* then a thread's stack is left as far as it is known */
 
 static bool probing, under_valgrind;
+static uint64_t first_stack; /* an address beyond all frames of the first thread */
 
 /* Valgrind reports what a system call is given that can't be read, or was never written. Of this one it looks at our
  * side only. */
@@ -42,6 +48,7 @@ bool mt_range_probe(uint64_t addr)
 void mt_range_boot(void)
 {
 	under_valgrind = mt_arch_under_valgrind();
+	first_stack = mt_libc()->getauxval(AT_RANDOM) & ~7ull;
 	probing = under_valgrind || mt_sys_quiet() == MT_QUIET_USUAL ||
 		  MT_SYS4(SYS_rt_sigprocmask, -1, 8, 0, 8) == -EFAULT;
 }
@@ -96,11 +103,54 @@ void mt_range_copied(struct mt_range *r, uint8_t *copy)
 	*r = (struct mt_range){ .lo = UINT64_MAX, .copy = copy };
 }
 
+/* A byte of each page from `at` on, up to `end`; what was copied before is overwritten. */
+static bool can_copy_all(struct mt_range *r, uint64_t at, uint64_t end)
+{
+	enum { EACH = sizeof(struct iovec) + 1, MOST = MT_RANGE_COPY / EACH };
+	struct iovec *there = (struct iovec *)(void *)r->copy, here = { there + MOST, 0 };
+
+	r->lo = UINT64_MAX;
+	while (at < end) {
+		unsigned long n = 0;
+
+		for (; n < MOST && at < end; n++, at += PAGE)
+			there[n] = (struct iovec){ (void *)(uintptr_t)at, 1 };
+		here.iov_len = n;
+		if (MT_SYS6(SYS_process_vm_readv, MT_SYS0(SYS_getpid), &here, 1, there, n, 0) != (long)n)
+			return false;
+	}
+	return true;
+}
+
+void mt_range_own(struct mt_range *r, uint64_t sp)
+{
+	uint64_t page = sp & -PAGE, end = r->own_lo;
+
+	if ((sp >= r->own_lo && sp < r->own_hi) || r->misses == MISSES || mt_sys_quiet() != MT_QUIET_NOT)
+		return;
+	if (!r->own_hi)
+		end = MT_SYS0(SYS_gettid) == MT_SYS0(SYS_getpid) ? first_stack : mt_arch_thread() & ~7ull;
+	if (page >= end || end - page > MAX_OWN)
+		return;
+	if (!can_copy_all(r, page, end)) {
+		r->misses++;
+		return;
+	}
+	r->own_lo = page;
+	r->own_hi = r->own_hi ? r->own_hi : end;
+}
+
 /* Where the call may not be made nothing is read: a probe says nothing of the moment after it. */
 static bool copy_from(struct mt_range *r, uint64_t addr)
 {
 	uint64_t end = (addr | (MT_RANGE_COPY - 1)) + 1;
 
+	if (r->own_hi && addr >= r->own_lo && addr <= r->own_hi - 8) {
+		r->lo = r->own_lo;
+		r->hi = r->own_hi;
+		r->shift = 0;
+		return true;
+	}
 	r->lo = UINT64_MAX;
 	if (end - addr < 8 || mt_sys_quiet() != MT_QUIET_NOT || !copies(r->copy, addr, end - addr))
 		return false;

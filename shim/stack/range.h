@@ -14,6 +14,12 @@
  * anybody's memory. libc unmaps that without a hook (a large block in free(), the stack of a thread that has ended), or
  * another thread does at this moment. It is read through a copy that the kernel makes anew for each walk, up to the end
  * of a page at a time (process_vm_readv): a range with a `copy`.
+ *
+ * A copy costs a microsecond and more, and JIT compilers' frames are nearly all on the thread's own stack, which is
+ * there as long as the thread is. That part of it is read where it is which one look has shown to be one piece: every
+ * page between the stack pointer and the stack's end can be read. The end of the first thread's stack is known from
+ * the kernel (AT_RANDOM), that of another one from its thread pointer, since C libraries put what that points to at the
+ * upper end of the stack. Another stack (a coroutine's, of signals) lies elsewhere, or behind a guard page.
  */
 #ifndef MT_STACK_RANGE_H
 #define MT_STACK_RANGE_H
@@ -26,6 +32,9 @@ struct mt_range {
 	uint32_t generation;
 	uint8_t *copy;  /* MT_RANGE_COPY bytes; NULL: memory is read where it is */
 	uint64_t shift; /* from an address in [lo, hi) to where it is read */
+	/* with a copy: the thread's own stack, as far as it is known to be one piece; looks that did not show that */
+	uint64_t own_lo, own_hi;
+	unsigned misses;
 };
 
 #define MT_RANGE_COPY 4096u
@@ -48,6 +57,9 @@ bool mt_range_reach(struct mt_range *r, uint64_t addr);
 /* A range that is read through copies in this memory; nothing is copied yet. What mt_range_has() finds is there until
  * it is called again. */
 void mt_range_copied(struct mt_range *r, uint8_t *copy);
+
+/* Something will be read through the range of copies: if sp is on the thread's own stack, that need not be copied. */
+void mt_range_own(struct mt_range *r, uint64_t sp);
 
 /* Whether addr can be read, wherever it lies. */
 bool mt_range_probe(uint64_t addr);

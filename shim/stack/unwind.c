@@ -156,45 +156,47 @@ static inline unsigned entry_behind(const struct mt_unwind *u, uint32_t from, un
 	return i;
 }
 
-/* still_there() from frame `i` on, where some were found through a guess: what is there is read through copies. */
-static __attribute__((noinline)) int unsure_still_there(struct mt_unwind *u, int i, int top)
+/* still_there() from frame `i` outwards, all of which were found through a guess: what is there is read through
+ * copies. */
+static __attribute__((noinline)) int unsure_still_there(struct mt_unwind *u, int i, int end)
 {
 	struct mt_range *g = &u->guessed;
 
-	for (; i < top; i++) {
+	for (; i >= end; i--) {
 		const struct frame *f = &u->kept[i];
 		uint64_t saved = f->slot + (uint64_t)(f->fp_at * 8);
 		if (!mt_range_has(g, f->slot) || mt_range_load(g, f->slot) != f->ra || !mt_range_has(g, saved) ||
 		    mt_range_load(g, saved) != (f->fp_at ? f->fp : f->ra))
-			break;
+			return i;
 	}
-	return i;
+	return -1;
 }
 
 /* The kept frame with index `top` was reached: do the words that its outer frames were found through still say the
- * same, as far out as they are shown? If not, returns the index of the first that doesn't, else `top`. All of them lie
- * in u->range, or are unsure. */
+ * same, as far out as they are shown? If not, returns the index of the innermost that doesn't, else -1.
+ *
+ * They are looked at from the inside outwards: as long as they are the same, each next one is where this stack has it,
+ * so it can be read. Further out there may be nothing any more: a coroutine's stack was freed, which libc unmaps
+ * without a hook, and another one, which ends further in, lies in its place. */
 static inline int still_there(struct mt_unwind *u, int top)
 {
 	uint32_t frames = u->sum[top].frames + u->new_count - u->cells;
-	int i = 0;
+	int end = 0, i = top - 1, unsure = (int)u->unsure;
 
 	if (__builtin_expect(frames - u->origin > u->depth, 0))
-		i = (int)entry_behind(u, frames - u->depth, (unsigned)top);
-	if (__builtin_expect((unsigned)i < u->unsure, 0))
-		return unsure_still_there(u, i, top);
-	for (; i < top; i++) {
+		end = (int)entry_behind(u, frames - u->depth, (unsigned)top);
+	for (int sure = end > unsure ? end : unsure; i >= sure; i--) {
 		const struct frame *f = &u->kept[i];
 		if (load(f->slot) != f->ra || load(f->slot + (uint64_t)(f->fp_at * 8)) != (f->fp_at ? f->fp : f->ra))
-			break;
+			return i;
 	}
-	return i;
+	return __builtin_expect(i >= end, 0) ? unsure_still_there(u, i, end) : -1;
 }
 
 /* Is f a kept frame, and everything outside of it as it was? *candidate: the innermost kept frame that can be it. */
 static inline __attribute__((always_inline)) bool joins(struct mt_unwind *u, const struct frame *f, int *candidate)
 {
-	int j = *candidate, good;
+	int j = *candidate, changed;
 	struct frame *k;
 
 	while (j >= 0 && u->kept[j].slot < f->slot)
@@ -205,9 +207,9 @@ static inline __attribute__((always_inline)) bool joins(struct mt_unwind *u, con
 	k = &u->kept[j];
 	if (k->slot != f->slot || k->ra != f->ra || k->fp != f->fp)
 		return false;
-	good = still_there(u, j);
-	if (good < j) {
-		*candidate = good - 1;
+	changed = still_there(u, j);
+	if (changed >= 0) {
+		*candidate = changed - 1;
 		return false;
 	}
 	k->fp_at = f->fp_at; /* another function may have saved the same frame pointer elsewhere */
@@ -517,6 +519,7 @@ static __attribute__((noinline)) void start_anew(struct mt_unwind *u)
 	}
 	u->kept_count = 0;
 	u->range = (struct mt_range){ 0 };
+	mt_range_copied(&u->guessed, u->copy);
 	u->thread = mt_arch_thread();
 }
 

@@ -176,6 +176,8 @@ static void enter_guess(struct mt_unwind *u)
 		u->barrier = u->new_count;
 	if (u->sure > u->new_count)
 		u->sure = u->new_count;
+	if (u->ground != &u->guessed)
+		mt_range_own(&u->guessed, (uintptr_t)__builtin_frame_address(0));
 	u->ground = &u->guessed;
 }
 

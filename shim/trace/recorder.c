@@ -91,6 +91,23 @@ static int would_come_back(void)
 	return reaper || mt_quiet_pid() == 1;
 }
 
+static long name_of_namespace(const char *path, char name[32])
+{
+	return MT_SYS4(SYS_readlinkat, AT_FDCWD, path, name, 32);
+}
+
+/* After unshare or setns of pids the next child is the first process of the new namespace, and none can be made there
+ * once it has ended: that is for the program's own. */
+static int has_left_with_children(void)
+{
+	char own[32], theirs[32];
+	long n = name_of_namespace("/proc/self/ns/pid", own);
+	long m = name_of_namespace("/proc/self/ns/pid_for_children", theirs);
+
+	/* before its first process is there the new one has no name (ENOENT) */
+	return !mt_sys_failed(n) && (m == -ENOENT || (!mt_sys_failed(m) && (m != n || memcmp(own, theirs, (size_t)n))));
+}
+
 void mt_recorder_forbid(void)
 {
 	if (mt_process.session)
@@ -192,7 +209,7 @@ void mt_recorder_want(void)
 	}
 	if (!__atomic_compare_exchange_n(&starting, &idle, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	if (!would_come_back()) {
+	if (!would_come_back() && !has_left_with_children()) {
 		tries++;
 		__atomic_store_n(&s->recorder_beat_ns, mt_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 		start();

@@ -528,8 +528,10 @@ int mt_ring_borrow(struct mt_loan *loan, struct mt_ring *own)
 	loan->ring = ring;
 	loan->out = 1;
 	number = number_of(loan, own);
-	if (ring->thread != number || own) /* of two threads of one number each may have a turn */
+	if (ring->thread != number || own) { /* of two threads of one number each may have a turn */
+		mt_stack_reset(mt_ring_stack(ring));
 		announce(ring, number, own && own->owner < MT_OWNER_ANY ? own->owner : 0);
+	}
 	return 1;
 }
 
