@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import mt
 
-NUMBERS = 1 << 18  # of threads that leave something, shim/ring.c
+NUMBERS = 1 << 18  # of threads that leave something, shim/trace/ring.c
 
 
 def numbers_of(trace):
