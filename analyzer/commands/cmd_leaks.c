@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OTHERS = 3 }; /* that grew and do not leak */
+
 #define DEFAULT_ROWS      10
 #define DEFAULT_JSON_ROWS 1000
 
@@ -150,12 +152,10 @@ static char *growth_text(const struct leak *leak)
 	const struct owner_growth *t = leak->owner_growth;
 	if (!t)
 		return NULL;
-	if (t->outlook && !owner_growth_leaks(t))
+	if (!leak_grows(leak))
 		return output_format("%s", outlook_name(t->outlook));
-	if (!leak_is_steady(leak))
-		return output_format("%s", growth_name(t->growth.kind));
-	return output_format("%s %s/%s", growth_name(t->growth.kind), BYTES((uint64_t)fabs(t->growth.rate)),
-			     t->stepped ? "step" : "s");
+	return output_format("%s %s/%s", leak_leaks(leak) ? growth_name(t->growth.kind) : outlook_name(t->outlook),
+			     BYTES((uint64_t)fabs(t->growth.rate)), t->stepped ? "step" : "s");
 }
 
 static void leak_row(struct table *t, const struct leaks *l, const struct leak *leak, uint64_t all)
@@ -198,7 +198,7 @@ static void print_kind(const struct leaks *l, enum model_kind kind, const char *
 	columns[1].gives = l->lost ? false : WORTH(1);
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_is_steady(leak)))
+		if (leak->kind != kind || !leak_counts(leak) || !(leak->bytes || leak->blocks || leak_grows(leak)))
 			continue;
 		if (shown == most) {
 			more++;
@@ -265,7 +265,9 @@ static void print_group(const struct leaks *l, const struct leak_group *g)
 				      BYTES((uint64_t)(t->growth.bytes - t->growth.doubt)),
 				      BYTES((uint64_t)t->growth.bytes)));
 	if (t->forecast.ever)
-		output_fit_line(STYLE_NONE, output_format("    memory ends at %s %.0f", unit, t->forecast.x));
+		output_fit_line(STYLE_NONE, output_format("    memory %s at %s %.0f",
+							  p->state == PROCESS_ENDED ? "would have ended" : "ends", unit,
+							  t->forecast.x));
 	free(name);
 	free(how);
 	free(whose);
@@ -278,42 +280,61 @@ static int grew_more(const void *a, const void *b)
 }
 
 /* All groups, those that grew most first. */
-static struct leak_group *list_groups(const struct leaks *l, size_t *count)
+static struct leak_group *list_groups(const struct leaks *l, bool (*which)(const struct leak *), size_t *count)
 {
 	struct leak_group *list = calloc((size_t)l->groups * MODEL_KINDS + 1, sizeof(*list));
 	*count = 0;
 	for (unsigned group = 1; list && group <= l->groups; group++)
 		for (int kind = 0; kind < MODEL_KINDS; kind++)
-			if ((list[*count] = leaks_group(l, group, kind)).sites)
+			if ((list[*count] = leaks_group(l, group, kind, which)).sites)
 				++*count;
 	if (*count)
 		qsort(list, *count, sizeof(*list), grew_more);
 	return list;
 }
 
-/* Of what grew, but is no leak, the largest: why not. */
-static void print_filled(const struct leaks *l)
+/* What grew, but is no leak: why not. */
+static void print_other(const struct leak *leak)
 {
-	const struct leak *most = NULL;
-	for (size_t i = 0; i < l->count; i++) {
-		const struct leak *leak = &l->list[i];
-		bool filled = leak->owner_growth && leak_counts(leak) && leak->owner_growth->outlook &&
-			      !owner_growth_leaks(leak->owner_growth);
-		if (filled && (!most || leak->owner_growth->growth.bytes > most->owner_growth->growth.bytes))
-			most = leak;
-	}
-	if (!most)
-		return;
-	char *text = owner_text(most->owner), *where = most->owner->frame ? frame_where(most->owner->frame) : NULL;
-	char *why = outlook_why_no_leak(most->owner_growth->outlook, most->owner_growth->lasted_s);
+	char *text = owner_text(leak->owner), *where = leak->owner->frame ? frame_where(leak->owner->frame) : NULL;
+	char *why = outlook_why_no_leak(leak->owner_growth->outlook);
 	char *line = output_format("%s%s%s grew by %s %s", text ? text : "", where ? "  " : "", where ? where : "",
-				   BYTES((uint64_t)most->owner_growth->growth.bytes), why ? why : "");
+				   BYTES((uint64_t)leak->owner_growth->growth.bytes), why ? why : "");
 	print("  ");
 	output_wrapped(line ? line : "", 2, 4, output_width() - 2, NULL);
 	free(line);
 	free(why);
 	free(text);
 	free(where);
+}
+
+static bool is_other(const struct leak *leak)
+{
+	return leak->owner_growth && leak_counts(leak) && leak->owner_growth->growth.bytes > 0 && !leak_leaks(leak);
+}
+
+/* What goes on comes first, then the largest. */
+static int other_first(const void *a, const void *b)
+{
+	const struct leak *const *x = a, *const *y = b;
+	const double more = (*x)->owner_growth->growth.bytes - (*y)->owner_growth->growth.bytes;
+	return leak_grows(*x) != leak_grows(*y) ? (leak_grows(*x) ? -1 : 1) : (more < 0) - (more > 0);
+}
+
+/* All that goes on, as far as there is room; else the largest, where nothing leaks. */
+static void print_others(const struct leaks *l, bool leaks)
+{
+	const struct leak **list = calloc(l->count + 1, sizeof(*list));
+	size_t count = 0;
+	for (size_t i = 0; list && i < l->count; i++)
+		if (is_other(&l->list[i]))
+			list[count++] = &l->list[i];
+	if (count)
+		qsort(list, count, sizeof(*list), other_first);
+	for (size_t i = 0; i < count && i < MOST_OTHERS; i++)
+		if (leak_grows(list[i]) || (!i && !leaks))
+			print_other(list[i]);
+	free(list);
 }
 
 static void print_pile(const struct leaks *l)
@@ -344,7 +365,7 @@ static void print_growing(const struct leaks *l)
 	enum { MOST = 5 };
 	size_t count, sites = 0;
 	bool little = true;
-	struct leak_group *list = list_groups(l, &count);
+	struct leak_group *list = list_groups(l, leak_leaks, &count);
 	for (size_t i = 0; i < count; i++) {
 		sites += list[i].sites;
 		little = little && list[i].little;
@@ -355,13 +376,11 @@ static void print_growing(const struct leaks *l)
 			output_format("GROWTH  not known: %s that seem%s to grow may be blocks whose frees were lost",
 				      BYTES(l->unproven), sites ? " more" : ""));
 	else if (!sites)
-		print("GROWTH  no site grew steadily%s\n", l->lost ? " by what was recorded" : "");
+		print("GROWTH  no site leaks%s\n", l->lost ? " by what was recorded" : "");
 	if (sites)
 		print("%sGROWTH  %zu site%s steadily%s%s\n", output_begin(little ? STYLE_NONE : STYLE_BAD), sites,
 		      sites == 1 ? " grows" : "s grow", little ? ", too little or uncertain for a verdict" : "",
 		      output_end(little ? STYLE_NONE : STYLE_BAD));
-	if (!sites)
-		print_filled(l);
 	size_t most = selection_rows(l->selection, MOST);
 	uint64_t rest = 0;
 	for (size_t i = 0; i < count && i < most; i++)
@@ -370,6 +389,7 @@ static void print_growing(const struct leaks *l)
 		rest += list[i].bytes;
 	if (count > most)
 		print("  %s by %zu other cause%s: -n ROWS\n", BYTES(rest), count - most, count - most == 1 ? "" : "s");
+	print_others(l, sites);
 	free(list);
 }
 
@@ -609,12 +629,12 @@ static int check_pile(const struct leaks *l, const struct limits *limits, struct
 		     NULL);
 }
 
-/* The fastest group. */
+/* The fastest group, of all that goes on: the limit is the user's own. */
 static int check_rates(const struct leaks *l, const struct limits *limits, struct ci *ci)
 {
 	struct leak_group second = { 0 }, step = { 0 };
 	size_t count;
-	struct leak_group *list = list_groups(l, &count);
+	struct leak_group *list = list_groups(l, leak_grows, &count);
 	for (size_t i = 0; i < count; i++) {
 		second = list[i].per_second > second.per_second ? list[i] : second;
 		step = list[i].most->owner_growth->stepped && list[i].rate > step.rate ? list[i] : step;
@@ -656,7 +676,7 @@ static int check_limits(const struct leaks *l, const struct limits *limits, stru
 static void add_growing(const struct leaks *l, struct ci *ci)
 {
 	size_t count;
-	struct leak_group *list = list_groups(l, &count);
+	struct leak_group *list = list_groups(l, leak_leaks, &count);
 	for (size_t i = 0; i < count && i < selection_rows(l->selection, DEFAULT_ROWS); i++) {
 		const struct owner_growth *t = list[i].most->owner_growth;
 		char *name = group_name(l, &list[i]);
@@ -682,7 +702,7 @@ static int run(struct selection *v, struct leaks *l, const char *suppressions)
 		return e;
 	e = analysis_run(&a, v, ANALYSIS_TIMELINE, NULL, NULL);
 	if (e == 0)
-		return leaks_init(l, v, a.timeline, suppress);
+		return leaks_init(l, v, a.timeline, suppress, NULL);
 	suppressions_free(suppress);
 	analysis_free(&a);
 	return e;

@@ -30,7 +30,8 @@ int whatif_ahead_new(struct whatif_ahead **out, struct selection *v, bool copies
 		return e;
 	w->has_leaks = true;
 	w->analysis.timeline = NULL;
-	return leaks_init(&w->leaks, v, a.timeline, NULL);
+	return leaks_init(&w->leaks, v, a.timeline, NULL,
+			  w->analysis.diagnosis ? &w->analysis.diagnosis->findings : NULL);
 }
 
 void whatif_ahead_free(struct whatif_ahead *w)
@@ -103,7 +104,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 	size_t found = 0, room = 0;
 	int e = groups ? 0 : error_memory();
 	for (unsigned group = 1; group <= l->groups && !e; group++)
-		if ((groups[found] = leaks_group(l, group, MODEL_POOL)).sites)
+		if ((groups[found] = leaks_group(l, group, MODEL_POOL, leak_leaks)).sites)
 			found++;
 	if (found)
 		qsort(groups, found, sizeof(*groups), grew_more);
@@ -112,7 +113,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 			      found == 1 ? " is" : "s are");
 	const unsigned wanted = e ? 0 : groups[number - 1].most->owner_growth->group;
 	for (size_t i = 0; i < l->count && !e; i++)
-		if (l->list[i].kind == MODEL_POOL && leak_is_steady(&l->list[i]) &&
+		if (l->list[i].kind == MODEL_POOL && leak_leaks(&l->list[i]) &&
 		    l->list[i].owner_growth->group == wanted)
 			e = add_stacks(w, l->list[i].owner, stacks, count, &room);
 	free(groups);

@@ -1,5 +1,6 @@
 #include "analyzer/diagnosis/diagnosis.h"
 
+#include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/symbols/python_frames.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
@@ -433,6 +434,8 @@ int diagnosis_make(struct diagnosis *x)
 {
 	int e = diagnosis_categories(x);
 	if (e == 0)
+		e = findings_make(&x->findings, x->timeline, x->selection, BY_SITE, builtin_suppressed_stack);
+	if (e == 0)
 		e = evidence_make(x);
 	return e < 0 ? e : verdicts_find(&x->verdicts, &x->evidence);
 }
@@ -442,6 +445,7 @@ void diagnosis_free(struct diagnosis *x)
 	if (!x)
 		return;
 	verdicts_fini(&x->verdicts);
+	findings_fini(&x->findings);
 	copies_fini(&x->copies);
 	for (unsigned i = 0; i < x->parts->ledger_count; i++)
 		device_ledger_fini(&x->parts->ledgers[i]);

@@ -7,6 +7,7 @@
 
 #include "analyzer/diagnosis/copies.h"
 #include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/findings.h"
 #include "analyzer/diagnosis/host_memory.h"
 #include "analyzer/diagnosis/snapshot.h"
 #include "analyzer/diagnosis/top_lines.h"
@@ -45,6 +46,7 @@ struct diagnosis {
 	struct diagnosis_space *spaces; /* the host (all hosts together), then the devices by index */
 	unsigned space_count;
 	struct copies copies;
+	struct findings findings; /* what grows, by line */
 	struct evidence evidence;
 	struct verdicts verdicts;
 	struct diagnosis_parts *parts; /* what the above borrows */

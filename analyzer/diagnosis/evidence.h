@@ -15,6 +15,7 @@
 
 #include "analyzer/symbols/categories.h"
 #include "analyzer/timeline/growth.h"
+#include "analyzer/timeline/outlook.h"
 #include "analyzer/util/minmax.h"
 
 #include <stdbool.h>
@@ -144,9 +145,7 @@ struct evidence_growth {
 	bool file_backed;     /* pages that the kernel can drop */
 	/* of the interpreter: `site` only happened to need the next one for objects of anybody */
 	bool arenas;
-	bool sure; /* it is marked, or was seen long enough, that what recurs are steps */
-	/* sure, and while it grew, other memory was freed again and again: else a program only loads */
-	bool works;
+	bool works;             /* it goes on, and while it grew other memory was freed: else a program may only load */
 	enum category category; /* of its largest site */
 	unsigned tensors;       /* different stacks of it that keep more */
 	bool freed_some;        /* else none of its blocks was ever freed */
@@ -177,13 +176,15 @@ static inline bool evidence_is_leak(const struct evidence_growth *g)
 	return evidence_is_steady(g) && !g->is_copy && g->works && g->category != CATEGORY_workspace;
 }
 
-/* The first of what grew by requests that come faster than they go; NULL = none. */
-static inline const struct evidence_growth *evidence_first_passing(const struct evidence_growth *list, size_t count)
+/* The largest of what grew in that way; NULL = none. */
+static inline const struct evidence_growth *evidence_largest(const struct evidence_growth *list, size_t count,
+							     enum outlook how)
 {
+	const struct evidence_growth *most = NULL;
 	for (size_t i = 0; i < count; i++)
-		if (evidence_is_steady(&list[i]) && list[i].outlook == OUTLOOK_PASSES)
-			return &list[i];
-	return NULL;
+		if (list[i].outlook == how && list[i].bytes && (!most || list[i].bytes > most->bytes))
+			most = &list[i];
+	return most;
 }
 
 struct evidence_phase {

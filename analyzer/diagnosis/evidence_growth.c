@@ -2,15 +2,15 @@
 #include "analyzer/diagnosis/evidence_growth.h"
 
 #include "analyzer/diagnosis/owner_growth.h"
-#include "analyzer/symbols/builtin_suppressions.h"
 #include "analyzer/symbols/python_arenas.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/vec.h"
 
 #include <math.h>
 
-#define MOST_OWNERS 64
-#define WORKING     0.15 /* of the time while it grows */
+#define MOST_OWNERS   64
+#define LEAST_COHORTS 8
+#define SURE_STEPS    20 /* of a loop that nobody marked */
 /* of the bytes that its steps make on the heap: where less is freed meanwhile, it only loads */
 #define LOADS           0.05
 #define GOES_ON         0.5 /* of the loop's time, in which the program does something else */
@@ -28,21 +28,6 @@ struct place {
 
 /* ---- growth ------------------------------------------------------------------------------------------------ */
 
-static int owners_of(const struct place *p, struct owners **out)
-{
-	struct owners_query q = {
-		.measure = OWNERS_PEAK,
-		.kind = p->kind,
-		.by = BY_SITE,
-		.flags = selection_flags(p->x->selection->options),
-		.processes = p->x->selection->processes,
-		.fold = p->device == MODEL_NO_DEVICE ? builtin_suppressed_stack : NULL,
-	};
-	if (p->device != MODEL_NO_DEVICE)
-		q.device = model_device(p->x->selection->model, p->device);
-	return owners_build(out, p->x->selection->model, p->x->selection->reader, p->x->selection->stacks, &q);
-}
-
 static const char *site_of(struct diagnosis *x, const struct owner *o)
 {
 	return o->label         ? diagnosis_own_text(x, output_format("%s", o->label))
@@ -50,45 +35,28 @@ static const char *site_of(struct diagnosis *x, const struct owner *o)
 				: "?";
 }
 
-/* When the growth began. */
-static uint64_t began_ns(const struct diagnosis *x, const struct owner_growth *t)
-{
-	const struct step_list *p = timeline_step_list(x->timeline, t->process);
-	for (size_t i = 0; p && i < p->count; i++)
-		if (step_x(p, i) >= t->growth.since_x)
-			return p->steps[i].begin_ns;
-	return 0;
-}
-
 /* Steps that nobody marked may be turns of a loop that reads a data set or moves a model: they free nothing, and then
  * the program goes on to other things. */
-static bool only_loads(const struct step_list *p)
+static bool only_loads(const struct diagnosis *x, const struct step_list *p)
 {
-	if (p->source != LOOP_SITES || p->thinned || !p->count || (double)p->freed >= LOADS * (double)p->made)
+	if (p->source != LOOP_SITES || p->thinned || !p->count)
 		return false;
-	uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
-	return (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
+	const uint64_t begin = p->steps[0].begin_ns, end = p->steps[p->count - 1].end_ns;
+	const struct cohort_clock k =
+		cohorts_clock(timeline_cohorts(x->timeline), p->process->id, MODEL_HEAP, MODEL_NO_DEVICE);
+	double made = 0, kept = 0;
+	for (unsigned i = 0; i < k.count; i++)
+		if (k.begin_ns[i] >= begin && k.begin_ns[i] < end) {
+			made += k.made[i].bytes;
+			kept += k.kept[i].bytes;
+		}
+	return made - kept < LOADS * made && (double)less(p->process->end_ns, end) > GOES_ON * (double)(end - begin);
 }
 
 /* Layers of one step recur, too. */
 static bool has_sure_steps(const struct step_list *p)
 {
-	return outlook_steps_are_sure(p) || (p->source == LOOP_SITES && p->total >= OUTLOOK_STEPS);
-}
-
-static bool is_sure(const struct place *p, const struct owner_growth *t)
-{
-	const struct step_list *list = timeline_step_list(p->x->timeline, t->process);
-	return list && (has_sure_steps(list) || (list->source == LOOP_NONE && t->growth.certainty == CERTAINTY_HIGH));
-}
-
-/* Of steps that are sure. */
-static bool works(const struct place *p, const struct owner_growth *t)
-{
-	const struct step_list *list = timeline_step_list(p->x->timeline, t->process);
-	if (outlook_steps_are_sure(list)) /* nothing is loaded by calling models */
-		return true;
-	return snapshot_frees(p->x->parts->snapshots, t->process, p->device, began_ns(p->x, t)) >= WORKING;
+	return timeline_steps_are_sure(p) || (p->source == LOOP_SITES && p->total >= SURE_STEPS);
 }
 
 static bool is_arena(const struct place *p, const struct owner *o)
@@ -134,11 +102,6 @@ static const char *memory_of(enum model_kind kind, bool arenas)
 				      : "the heap";
 }
 
-static double fails_in(const struct growth *g, const struct forecast *f)
-{
-	return f->ever && g->span > 0 ? (f->x - g->x - g->span) / g->span : 0;
-}
-
 /* Where it has a stack. */
 static enum category category_of(const struct place *p, const struct owner *o)
 {
@@ -150,10 +113,10 @@ static enum category category_of(const struct place *p, const struct owner *o)
 static unsigned keeping_stacks(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
 	unsigned count = 0;
-	for (size_t i = 0; i < o->member_count; i++)
+	for (size_t i = 0; i < o->member_count && outlook_goes_on(t->outlook); i++)
 		count += o->members[i]->process == t->process &&
-			 steps_site_kept(timeline_steps(p->x->timeline), t->process, o->members[i]->number) >=
-				 LEAST_OF_GROWTH * t->growth.bytes;
+			 (double)o->members[i]->live_bytes >= LEAST_OF_GROWTH * t->growth.bytes &&
+			 owner_growth_goes_on(p->x->timeline, p->x->selection, o->members[i]);
 	return count;
 }
 
@@ -166,8 +129,7 @@ static const char *extension_of(const struct place *p, const struct owner *o)
 static struct evidence_growth growth_from(const struct place *p, const struct owner *o, const struct owner_growth *t)
 {
 	const struct process *whose = reader_process(p->x->selection->reader, t->process);
-	bool arenas = is_arena(p, o), host = p->device == MODEL_NO_DEVICE,
-	     sure = is_sure(p, t) || (host && owner_growth_leaks(t));
+	const bool arenas = is_arena(p, o);
 	return (struct evidence_growth){
 		.site = site_of(p->x, o),
 		.extension = extension_of(p, o),
@@ -184,14 +146,13 @@ static struct evidence_growth growth_from(const struct place *p, const struct ow
 		.fails_low = t->forecast.ever ? t->forecast.low : 0,
 		.fails_high = t->forecast.ever ? t->forecast.high : 0,
 		.fails_ns = t->forecast.ever && !t->stepped ? (uint64_t)(t->forecast.x * 1e9) : 0,
-		.fails_in = fails_in(&t->growth, &t->forecast),
+		.fails_in = forecast_ahead(&t->forecast, &t->growth),
 		.late = t->growth.since_x > t->x[0],
 		.since = t->growth.since_x,
 		.file_backed = t->outlook == OUTLOOK_GIVES_WAY,
 		.arenas = arenas,
 		.freed_some = true,
-		.sure = sure,
-		.works = host ? owner_growth_leaks(t) : sure && t->outlook != OUTLOOK_PASSES && works(p, t),
+		.works = t->outlook == OUTLOOK_LEAKS,
 		.outlook = t->outlook,
 		.processes = t->growing,
 		.lasted_s = t->lasted_s,
@@ -223,20 +184,19 @@ static void join(struct evidence_growth *to, const struct evidence_growth *g)
 	to->blocks_per_step += g->blocks_per_step;
 }
 
-static bool never_freed(const struct place *p, const struct owner *o, uint32_t process)
+static bool never_freed(const struct owner *o, uint32_t process)
 {
 	for (size_t i = 0; i < o->member_count; i++) {
 		const struct model_site *s = o->members[i];
-		if (s->process == process && s->peak_blocks < s->allocations)
+		if (s->process == process && s->live_blocks < s->allocations)
 			return false;
 	}
-	(void)p;
 	return true;
 }
 
 struct found {
 	struct evidence_growth growth;
-	struct owner_growth *owner_growth;
+	const struct owner_growth *owner_growth;
 };
 
 static int larger_growth(const void *a, const void *b)
@@ -256,31 +216,26 @@ static void set_forecast(const struct place *p, struct evidence_growth *g, uint3
 	const bool stepped = list->source != LOOP_NONE;
 	g->fails_step = stepped ? f.x : 0;
 	g->fails_ns = stepped ? 0 : (uint64_t)(f.x * 1e9);
-	g->fails_in = fails_in(&all, &f);
+	g->fails_in = forecast_ahead(&f, &all);
 	g->fails_low = f.low;
 	g->fails_high = f.high;
 }
 
-static size_t collect(const struct place *p, const struct owners *s, struct found *list)
+static size_t collect(const struct place *p, struct found *list)
 {
+	const struct findings *f = &p->x->findings;
+	const double least = OWNER_GROWTH_LEAST * (double)findings_bytes(f, p->kind, p->device);
 	size_t count = 0;
-	for (size_t i = 0; i < s->count && i < MOST_OWNERS; i++) {
-		const struct owner *o = &s->owners[i];
-		struct owner_growth *t =
-			(double)o->bytes < OWNER_GROWTH_LEAST * (double)s->bytes ? NULL : malloc(sizeof(*t));
-		if (!t)
-			break;
-		owner_growth_of(t, p->x->timeline, p->x->selection, o);
+	for (size_t i = 0; i < f->count && count < MOST_OWNERS; i++) {
+		const struct owner_finding *one = &f->list[i];
+		const struct owner_growth *t = &one->growth;
 		/* folded: modules, libraries' own */
-		bool ours = !o->folded && (p->process == UINT32_MAX || t->process == p->process);
-		bool grew = t->growth.kind != GROWTH_NONE || t->growth.unproven;
-		if (!ours || !grew ||
-		    fmax(t->growth.bytes, t->growth.unproven) < OWNER_GROWTH_LEAST * (double)s->bytes) {
-			free(t);
+		if (one->kind != p->kind || one->device != p->device || one->owner->folded ||
+		    (p->process != UINT32_MAX && t->process != p->process) ||
+		    fmax(t->growth.bytes, t->growth.unproven) < least)
 			continue;
-		}
-		list[count] = (struct found){ growth_from(p, o, t), t };
-		list[count].growth.freed_some = !never_freed(p, o, t->process);
+		list[count] = (struct found){ growth_from(p, one->owner, t), t };
+		list[count].growth.freed_some = !never_freed(one->owner, t->process);
 		count++;
 	}
 	return count;
@@ -288,11 +243,10 @@ static size_t collect(const struct place *p, const struct owners *s, struct foun
 
 static size_t group(const struct place *p, struct found *list, size_t count, struct evidence_growth *out)
 {
-	struct owner_growth *owners[MOST_OWNERS];
+	const struct owner_growth *owners[MOST_OWNERS];
 	size_t groups = 0, first[MOST_OWNERS];
 	for (size_t i = 0; i < count; i++)
 		owners[i] = list[i].owner_growth;
-	owner_growth_group(owners, count);
 	for (size_t i = 0; i < count; i++) {
 		size_t k = 0;
 		while (k < groups && !(owners[i]->group && owners[first[k]]->group == owners[i]->group))
@@ -303,7 +257,7 @@ static size_t group(const struct place *p, struct found *list, size_t count, str
 		}
 		first[groups] = i;
 		out[groups] = list[i].growth;
-		if (growth_is_steady(&owners[i]->growth))
+		if (outlook_goes_on(owners[i]->outlook))
 			set_forecast(p, &out[groups], owners[i]->process);
 		groups++;
 	}
@@ -313,21 +267,13 @@ static size_t group(const struct place *p, struct found *list, size_t count, str
 /* Appends to *items what grows there. */
 static int add_growth(const struct place *p, const struct evidence_growth **items, size_t *count)
 {
-	struct owners *s = NULL;
 	struct found list[MOST_OWNERS];
-	int e = owners_of(p, &s);
-	struct evidence_growth *room = e < 0 ? NULL : diagnosis_alloc(p->x, (*count + MOST_OWNERS) * sizeof(*room));
-	if (!room) {
-		owners_free(s);
-		return e < 0 ? e : error_memory();
-	}
+	struct evidence_growth *room = diagnosis_alloc(p->x, (*count + MOST_OWNERS) * sizeof(*room));
+	if (!room)
+		return error_memory();
 	if (*count)
 		memcpy(room, *items, *count * sizeof(*room));
-	size_t found = collect(p, s, list);
-	*count += group(p, list, found, room + *count);
-	for (size_t i = 0; i < found; i++)
-		free(list[i].owner_growth);
-	owners_free(s);
+	*count += group(p, list, collect(p, list), room + *count);
 	if (*count)
 		qsort(room, *count, sizeof(*room), larger_growth);
 	*items = room;
@@ -395,9 +341,9 @@ static unsigned steps_of_process(const struct diagnosis *x, uint32_t process)
 static bool after_steps(const struct diagnosis *x, const struct phase *p)
 {
 	const struct step_list *list = timeline_step_list(x->timeline, p->process->id);
-	size_t least = list && list->source == LOOP_SITES ? OUTLOOK_STEPS : LEAST_STEPS;
+	size_t least = list && list->source == LOOP_SITES ? SURE_STEPS : LEAST_STEPS;
 	return list && list->source != LOOP_NONE && list->count > least && list->steps[least].begin_ns < p->begin_ns &&
-	       !only_loads(list);
+	       !only_loads(x, list);
 }
 
 /* Steps that began before that. */
@@ -497,13 +443,20 @@ static uint64_t highest_before(const struct step_list *p, const struct step_trac
 	return i > LEAST_STEPS ? most : EVIDENCE_UNKNOWN;
 }
 
+/* For cohorts to tell how it went. */
+static bool was_long_enough(const struct diagnosis *x, uint32_t process, enum model_kind kind, uint32_t device)
+{
+	return cohorts_clock(timeline_cohorts(x->timeline), process, kind, device).count >= LEAST_COHORTS;
+}
+
 int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_t device, const struct model_oom *oom)
 {
 	const struct step_track *track = NULL;
 	uint32_t whose = oom ? oom->process : UINT32_MAX;
 	const struct step_list *list = pace_on(x, device, whose, &track);
 	struct place pool = { x, MODEL_POOL, device, whose }, memory = { x, MODEL_DEVICE, device, whose };
-	e->growth_known = list && track->count >= GROWTH_LEAST_POINTS;
+	e->growth_known =
+		list && was_long_enough(x, list->process->id, e->pool.known ? MODEL_POOL : MODEL_DEVICE, device);
 	if (list && list->source != LOOP_NONE) {
 		e->steps = (unsigned)list->total;
 		e->behind_steps = oom && oom->at.ns > list->steps[list->count - 1].end_ns;
@@ -518,13 +471,14 @@ int evidence_time_device(struct diagnosis *x, struct evidence_device *e, uint32_
 int evidence_time_host(struct diagnosis *x)
 {
 	struct evidence_host *h = &x->evidence.host;
-	const struct step_track *track = NULL;
-	const struct step_list *list = pace_on(x, MODEL_NO_DEVICE, UINT32_MAX, &track);
-	h->growth_known = list && track->count >= GROWTH_LEAST_POINTS;
+	const struct step_list *list;
 	for (unsigned id = 0; id < reader_processes(x->selection->reader); id++)
-		if ((list = timeline_step_list(x->timeline, id)))
+		if ((list = timeline_step_list(x->timeline, id))) {
 			h->lasted_s =
 				fmax(h->lasted_s, (double)less(list->process->end_ns, list->process->start_ns) / 1e9);
+			h->growth_known |= was_long_enough(x, id, MODEL_HEAP, MODEL_NO_DEVICE) ||
+					   was_long_enough(x, id, MODEL_MAP, MODEL_NO_DEVICE);
+		}
 	int e = 0;
 	for (int kind = 0; e == 0 && h->growth_known && kind < MODEL_HOST_KINDS; kind++)
 		e = add_growth(&(struct place){ x, kind, MODEL_NO_DEVICE, UINT32_MAX }, &h->growth.items,

@@ -31,9 +31,14 @@ static uint64_t held_at_death(const struct selection *v)
 	return bytes;
 }
 
-bool leak_is_steady(const struct leak *leak)
+bool leak_grows(const struct leak *leak)
 {
-	return leak->owner_growth && owner_growth_leaks(leak->owner_growth);
+	return leak->owner_growth && outlook_goes_on(leak->owner_growth->outlook);
+}
+
+bool leak_leaks(const struct leak *leak)
+{
+	return leak->owner_growth && leak->owner_growth->outlook == OUTLOOK_LEAKS;
 }
 
 bool leak_counts(const struct leak *leak)
@@ -55,51 +60,28 @@ static int worse(const void *a, const void *b)
 	return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
-static struct owner_growth *find_growth(const struct leaks *l, const struct owner *o, uint64_t *unproven)
-{
-	struct owner_growth found, *kept = NULL;
-	owner_growth_of(&found, l->timeline, l->selection, o);
-	*unproven = found.growth.unproven > (double)*unproven ? (uint64_t)found.growth.unproven : *unproven;
-	if (found.growth.kind != GROWTH_NONE && (kept = malloc(sizeof(*kept))))
-		*kept = found;
-	return kept;
-}
-
-/* What a site had at the peak and was freed in the end grew all the same. */
-static struct owner_growth *find_growth_of_both(const struct leaks *l, const struct owner *live,
-						const struct owner *peak, uint64_t *unproven)
-{
-	struct owner both = *live;
-	struct owner_growth *t = NULL;
-	both.members = malloc((live->member_count + (peak ? peak->member_count : 0)) * sizeof(*both.members));
-	if (!both.members)
-		return NULL;
-	memcpy(both.members, live->members, live->member_count * sizeof(*both.members));
-	for (size_t i = 0; peak && !live->folded && i < peak->member_count; i++) {
-		size_t k = 0;
-		while (k < live->member_count && live->members[k] != peak->members[i])
-			k++;
-		if (k == live->member_count)
-			both.members[both.member_count++] = peak->members[i];
-	}
-	if (both.member_count > live->member_count)
-		t = find_growth(l, &both, unproven);
-	free(both.members);
-	if (t && growth_is_steady(&t->growth))
-		return t;
-	free(t);
-	return find_growth(l, live, unproven);
-}
-
 static uint64_t oldest_of(const struct leaks *l, const struct owner *o)
 {
 	uint64_t oldest = UINT64_MAX;
 	for (size_t i = 0; i < o->member_count; i++) {
+		const struct model_site *site =
+			model_site(l->selection->model, o->members[i]->process, o->members[i]->number);
 		const struct model_process *p = model_process(l->selection->model, o->members[i]->process);
-		uint64_t ns = p->oldest_ns ? p->oldest_ns[o->members[i] - p->sites] : 0;
+		uint64_t ns = site && p->oldest_ns ? p->oldest_ns[site - p->sites] : 0;
 		oldest = ns && ns < oldest ? ns : oldest;
 	}
 	return oldest;
+}
+
+/* It grew by a quarter or more in the second half of the steps: what first steps load is no growth with them. */
+static bool grows_with_steps(const struct owner_growth *t)
+{
+	size_t at = 0;
+	if (!t->stepped || !t->points)
+		return false;
+	while (at + 1 < t->points && t->x[at] < t->x[t->points - 1] / 2)
+		at++;
+	return 4 * (t->bytes[t->points - 1] - t->bytes[at]) >= t->growth.bytes;
 }
 
 /* A cache that a loop makes larger is worth a look even where such things usually are no leak. Without steps their
@@ -109,15 +91,13 @@ static void judge(const struct leaks *l, struct leak *leak)
 	const struct owner *o = leak->owner;
 	uint32_t stack = o->stack_count ? o->stacks->stack : 0;
 	leak->suppressed = suppressions_find(l->suppress, l->selection->stacks, stack);
-	if (leak->suppressed || (leak_is_steady(leak) && leak->owner_growth->stepped))
+	if (leak->suppressed || (leak_grows(leak) && grows_with_steps(leak->owner_growth)))
 		return;
 	leak->benign = l->selection->by == BY_STACK ? builtin_suppressed_stack(l->selection->stacks, stack)
 		       : o->folded                  ? o->label
 						    : NULL;
-	if (!leak->benign || !leak_is_steady(leak))
-		return;
-	free(leak->owner_growth);
-	leak->owner_growth = NULL;
+	if (leak->benign && leak_grows(leak))
+		leak->owner_growth = NULL;
 }
 
 static uint64_t rest_of(uint64_t all, uint64_t part)
@@ -131,22 +111,30 @@ static void set_least(const struct leaks *l, struct leak *leak)
 	double bytes = 0, blocks = 0;
 	for (size_t i = 0; i < leak->owner->member_count; i++) {
 		const struct model_site *s = leak->owner->members[i];
-		const struct model_process *p = model_process(l->selection->model, s->process);
-		double weight = p->doubts ? owners_weight(l->selection->reader, s) : 0;
-		bytes += weight ? weight * (double)p->doubts[s - p->sites].bytes : 0;
-		blocks += weight ? weight * (double)p->doubts[s - p->sites].blocks : 0;
+		const struct model_doubt doubt = model_doubt_of(l->selection->model, s);
+		const double weight = owners_weight(l->selection->reader, s);
+		bytes += weight * (double)doubt.bytes;
+		blocks += weight * (double)doubt.blocks;
 	}
 	leak->bytes_min = rest_of(leak->bytes, (uint64_t)bytes);
 	leak->blocks_min = rest_of(leak->blocks, (uint64_t)blocks);
 }
 
-static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner *peak)
+static void set_growth(struct leak *leak, const struct owner_finding *f)
+{
+	if (!f)
+		return;
+	leak->owner_growth = f->growth.outlook ? &f->growth : NULL;
+	leak->unproven = (uint64_t)f->growth.growth.unproven;
+}
+
+static void add_live(struct leaks *l, const struct owner *o, enum model_kind kind, const struct owner_finding *f)
 {
 	struct leak *leak = &l->list[l->count++];
 	*leak = (struct leak){
 		.owner = o, .kind = kind, .bytes = o->bytes, .blocks = o->blocks, .oldest_ns = oldest_of(l, o)
 	};
-	leak->owner_growth = find_growth_of_both(l, o, peak, &leak->unproven);
+	set_growth(leak, f);
 	judge(l, leak);
 	set_least(l, leak);
 	if (kind != MODEL_HEAP || leak_counts(leak))
@@ -198,108 +186,47 @@ static void count_rest(struct leaks *l)
 	l->blocks = rest_of(heap->blocks, l->benign_blocks + l->suppressed_blocks);
 }
 
-/* ---- what there was at the peak --------------------------------------------------------------------------- */
+/* ---- what grew and was freed in the end ------------------------------------------------------------------- */
 
-/* The owners at the peak by their members, so that those at the end find theirs. */
-struct member {
-	const struct model_site *site;
-	const struct owner *owner;
-};
-
-struct members {
-	struct member *list;
-	size_t count;
-};
-
-static int by_site(const void *a, const void *b)
+static void add_grown(struct leaks *l, const struct owner_finding *f)
 {
-	const struct member *x = a, *y = b;
-	return (x->site > y->site) - (x->site < y->site);
-}
-
-static void list_members(struct members *m, const struct owners *s)
-{
-	size_t n = 0;
-	for (size_t i = 0; s && i < s->count; i++)
-		n += s->owners[i].member_count;
-	*m = (struct members){ .list = calloc(n + 1, sizeof(*m->list)) };
-	for (size_t i = 0; m->list && s && i < s->count; i++)
-		for (size_t k = 0; k < s->owners[i].member_count; k++)
-			m->list[m->count++] = (struct member){ s->owners[i].members[k], &s->owners[i] };
-	if (m->count)
-		qsort(m->list, m->count, sizeof(*m->list), by_site);
-}
-
-static const struct owner *owner_of(const struct members *m, const struct owner *live)
-{
-	const struct member *found = NULL;
-	for (size_t i = 0; i < live->member_count && m->count && !found; i++) {
-		const struct member wanted = { live->members[i], NULL };
-		found = bsearch(&wanted, m->list, m->count, sizeof(*m->list), by_site);
-	}
-	return found ? found->owner : NULL;
-}
-
-/* What grew, but was freed in the end. */
-static void add_grown(struct leaks *l, const struct owner *o, enum model_kind kind)
-{
-	if (o->bytes < 65536)
-		return;
-	struct leak leak = { .owner = o, .kind = kind, .oldest_ns = UINT64_MAX };
-	leak.owner_growth = find_growth(l, o, &leak.unproven);
-	bool grew = leak.owner_growth && growth_is_steady(&leak.owner_growth->growth);
-	if (grew || leak.unproven)
+	struct leak leak = { .owner = f->owner, .kind = f->kind, .oldest_ns = UINT64_MAX };
+	set_growth(&leak, f);
+	if (leak_grows(&leak) || leak.unproven)
 		judge(l, &leak);
-	if ((grew && leak.owner_growth) || leak.unproven)
+	if (leak_grows(&leak) || leak.unproven)
 		l->list[l->count++] = leak;
-	else
-		free(leak.owner_growth);
 }
 
+/* Of a kind: its owners at the end, with how they grew, and those that grew and are gone. */
 static int add_kind(struct leaks *l, enum model_kind kind)
 {
-	const struct owners *live = l->live[kind], *peak = l->peak[kind];
-	struct members members;
-	bool *met = calloc(peak ? peak->count + 1 : 1, sizeof(*met));
-	list_members(&members, peak);
-	int e = met && members.list ? 0 : error_memory();
-	for (size_t i = 0; e == 0 && live && i < live->count; i++) {
-		const struct owner *then = owner_of(&members, &live->owners[i]);
-		if (then)
-			met[then - peak->owners] = true;
-		add_live(l, &live->owners[i], kind, then);
+	const struct owners *live = l->live[kind];
+	const struct findings *all = l->findings;
+	bool *met = calloc(all->count + 1, sizeof(*met));
+	if (!met)
+		return error_memory();
+	for (size_t i = 0; live && i < live->count; i++) {
+		const struct owner_finding *f = live->owners[i].bytes || live->owners[i].blocks
+							? findings_find(all, kind, &live->owners[i])
+							: NULL;
+		if (f)
+			met[f - all->list] = true;
+		add_live(l, &live->owners[i], kind, f);
 	}
-	for (size_t i = 0; e == 0 && peak && i < peak->count; i++)
-		if (!met[i])
-			add_grown(l, &peak->owners[i], kind);
-	free(members.list);
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].kind == kind && !met[i] &&
+		    findings_find(all, kind, all->list[i].owner) == &all->list[i])
+			add_grown(l, &all->list[i]);
 	free(met);
-	return e;
+	return 0;
 }
 
-static void find_groups(struct leaks *l)
-{
-	size_t n = 0;
-	struct owner_growth **list = calloc(l->count + 1, sizeof(*list));
-	for (size_t i = 0; list && i < l->count; i++)
-		if (leak_is_steady(&l->list[i]))
-			list[n++] = l->list[i].owner_growth;
-	if (list)
-		owner_growth_group(list, n);
-	for (size_t i = 0; i < n; i++)
-		l->groups = list[i]->group > l->groups ? list[i]->group : l->groups;
-	free(list);
-}
-
-/* Of the host's, too small a part of the peak of its kind is no verdict, as of all that grows: by what it had then, and
- * by what it grew. */
+/* Of the host's, too small a part of its kind is no verdict, as of all that grows. */
 static bool is_part(const struct leaks *l, const struct leak *leak)
 {
-	double peak = 0;
-	for (size_t i = 0; i < leak->owner->member_count; i++)
-		peak += (double)leak->owner->members[i]->peak_bytes;
-	return l->peak[leak->kind] &&
-	       fmin(peak, leak->owner_growth->growth.bytes) >= OWNER_GROWTH_LEAST * (double)l->peak[leak->kind]->bytes;
+	return leak->owner_growth->growth.bytes >=
+	       OWNER_GROWTH_LEAST * (double)findings_bytes(l->findings, leak->kind, MODEL_NO_DEVICE);
 }
 
 static void set_scale(struct leaks *l)
@@ -309,12 +236,13 @@ static void set_scale(struct leaks *l)
 	l->scale = growth_scale_of(v->model, host, timeline_samples(l->timeline));
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (leak->kind < MODEL_HOST_KINDS && leak_is_steady(leak) && !leak->suppressed && is_part(l, leak))
+		if (leak->kind < MODEL_HOST_KINDS && leak_leaks(leak) && !leak->suppressed && is_part(l, leak))
 			l->scale.leaking += leak->owner_growth->all_bytes;
 	}
 }
 
-int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress)
+int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress,
+	       struct findings *findings)
 {
 	*l = (struct leaks){ .selection = v, .timeline = timeline, .suppress = suppress, .in_use = held_at_death(v) };
 	size_t count = 0;
@@ -324,11 +252,13 @@ int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, 
 		if (!(v->kinds & 1u << kind))
 			continue;
 		e = selection_owners(v, OWNERS_LIVE, kind, fold, &l->live[kind]);
-		if (e == 0)
-			e = selection_owners(v, OWNERS_PEAK, kind, fold, &l->peak[kind]);
-		count += e == 0 ? l->live[kind]->count + l->peak[kind]->count : 0;
+		count += e == 0 ? l->live[kind]->count : 0;
 	}
-	if (e == 0 && !(l->list = calloc(count + 1, sizeof(*l->list))))
+	l->findings = findings && v->by == BY_SITE && !suppress ? findings : &l->own_findings;
+	if (e == 0 && l->findings == &l->own_findings)
+		e = findings_make(&l->own_findings, timeline, v, v->by, fold);
+	l->groups = l->findings->groups;
+	if (e == 0 && !(l->list = calloc(count + l->findings->count + 1, sizeof(*l->list))))
 		e = error_memory();
 	for (int kind = 0; e == 0 && kind < MODEL_KINDS; kind++)
 		e = add_kind(l, kind);
@@ -340,7 +270,6 @@ int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, 
 	process_piles_find(&l->pile, v->reader, v->model, timeline_samples(timeline));
 	count_rest(l);
 	count_least(l);
-	find_groups(l);
 	set_scale(l);
 	qsort(l->list, l->count, sizeof(*l->list), worse);
 	return 0;
@@ -348,12 +277,9 @@ int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, 
 
 void leaks_fini(struct leaks *l)
 {
-	for (size_t i = 0; i < l->count; i++)
-		free(l->list[i].owner_growth);
-	for (int kind = 0; kind < MODEL_KINDS; kind++) {
+	for (int kind = 0; kind < MODEL_KINDS; kind++)
 		owners_free(l->live[kind]);
-		owners_free(l->peak[kind]);
-	}
+	findings_fini(&l->own_findings);
 	free(l->list);
 	suppressions_free(l->suppress);
 	timeline_free(l->timeline);
@@ -366,9 +292,9 @@ static bool is_foreseen(const struct leaks *l, const struct leak_group *g)
 {
 	const struct owner_growth *t = g->most->owner_growth;
 	struct growth all;
-	return t->forecast.ever ||
-	       owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind, MODEL_NO_DEVICE, &all)
-		       .ever;
+	const struct forecast f =
+		owner_growth_forecast_all(l->timeline, l->selection, t->process, g->most->kind, MODEL_NO_DEVICE, &all);
+	return fmin(forecast_ahead(&t->forecast, &t->growth), forecast_ahead(&f, &all)) <= GROWTH_HORIZON;
 }
 
 /* `part`: as far as its sites are no small parts, and certain enough. */
@@ -379,15 +305,15 @@ static bool is_little(const struct leaks *l, const struct leak_group *g, double 
 	return certainty == CERTAINTY_LOW || !part || !growth_matters(&l->scale, part, is_foreseen(l, g));
 }
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind,
+			      bool (*which)(const struct leak *))
 {
 	struct leak_group g = { 0 };
 	enum growth_certainty certainty = CERTAINTY_LOW;
 	double part = 0;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (!leak_is_steady(leak) || leak->suppressed || leak->kind != kind ||
-		    leak->owner_growth->group != group)
+		if (!which(leak) || leak->suppressed || leak->kind != kind || leak->owner_growth->group != group)
 			continue;
 		g.sites++;
 		g.rate += leak->owner_growth->growth.rate;

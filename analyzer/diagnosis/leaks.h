@@ -2,6 +2,7 @@
 #ifndef MT_DIAGNOSIS_LEAKS_H
 #define MT_DIAGNOSIS_LEAKS_H
 
+#include "analyzer/diagnosis/findings.h"
 #include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/owner_growth.h"
 #include "analyzer/diagnosis/suppressions.h"
@@ -11,24 +12,26 @@
 struct leak {
 	const struct owner *owner;
 	enum model_kind kind;
-	uint64_t bytes, blocks;            /* alive at the end: 0 of one that only grew while the program ran */
-	uint64_t bytes_min, blocks_min;    /* at least, if lost events freed all that they can have (loss_doubt.h) */
-	uint64_t unproven;                 /* it would have grown by so much, but lost events may have made it */
-	uint64_t oldest_ns;                /* when its oldest live block was allocated; UINT64_MAX = none */
-	struct owner_growth *owner_growth; /* NULL: it does not grow */
-	const char *benign;                /* why it is no leak, or NULL */
-	const char *suppressed;            /* by that pattern of the user's, or NULL */
+	uint64_t bytes, blocks;         /* alive at the end: 0 of one that only grew while the program ran */
+	uint64_t bytes_min, blocks_min; /* at least, if lost events freed all that they can have (loss_doubt.h) */
+	uint64_t unproven;              /* it would have grown by so much, but lost events may have made it */
+	uint64_t oldest_ns;             /* when its oldest live block was allocated; UINT64_MAX = none */
+	const struct owner_growth *owner_growth; /* NULL: it does not grow */
+	const char *benign;                      /* why it is no leak, or NULL */
+	const char *suppressed;                  /* by that pattern of the user's, or NULL */
 };
 
 struct leaks {
 	struct selection *selection;
 	struct timeline *timeline;
 	struct suppress *suppress;
-	struct owners *live[MODEL_KINDS], *peak[MODEL_KINDS];
+	struct findings *findings;
+	struct findings own_findings; /* where they are not the caller's */
+	struct owners *live[MODEL_KINDS];
 	struct leak *list; /* the worst first */
 	size_t count;
 	struct growth_scale scale;
-	unsigned groups;                /* of sites that grow at the same pace: 1 to that */
+	unsigned groups;                /* of owners that grow at the same pace: 1 to that */
 	uint64_t bytes, blocks;         /* of the heap, without benign and suppressed ones */
 	uint64_t bytes_min, blocks_min; /* at least; the same where nothing was lost */
 	uint64_t lost;                  /* events of these processes; UINT64_MAX = nobody knows how many */
@@ -39,14 +42,17 @@ struct leaks {
 	uint64_t in_use;  /* of the heap, in processes that did not exit by themselves: killed, or running */
 };
 
-/* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. */
-int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress);
+/* Behind selection_run() and timeline_run(). Takes over timeline and suppress, also when it fails. `findings`: by site,
+ * of the diagnosis, which must outlive the result; NULL = none are there. */
+int leaks_init(struct leaks *l, struct selection *v, struct timeline *timeline, struct suppress *suppress,
+	       struct findings *findings);
 void leaks_fini(struct leaks *l);
 
-bool leak_is_steady(const struct leak *leak);
+bool leak_grows(const struct leak *leak);  /* and goes on */
+bool leak_leaks(const struct leak *leak);  /* ... while other memory is freed */
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* Sites of one kind of memory that grow at the same pace, without suppressed ones. */
+/* Sites of one kind of memory that grow at the same pace, without suppressed ones: those of which `which` holds. */
 struct leak_group {
 	const struct leak *most; /* the one that grew most; NULL: there are none */
 	size_t sites;
@@ -56,6 +62,7 @@ struct leak_group {
 	bool little; /* on the host: too little for a verdict (growth_matters.h) */
 };
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind,
+			      bool (*which)(const struct leak *));
 
 #endif

@@ -1,19 +1,16 @@
 #include "analyzer/diagnosis/owner_growth.h"
 
 #include "analyzer/diagnosis/device_ledger.h"
+#include "analyzer/diagnosis/managed_heaps.h"
 #include "analyzer/reader/process_limits.h"
-#include "analyzer/timeline/site_growth.h"
+#include "analyzer/util/minmax.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LAST_STEP 0.05 /* of what grew: more than the last stretch of steps can add to it */
-#define ALIKE     3    /* times as fast or as slow: still the same growth */
-#define HALF      0.5
-#define PART      0.1  /* of what came: members with less are not looked at */
-#define WINDOWS   3    /* of time, that the fit leaves out at the end, and a part of one at the begin */
-#define IN_STEP   0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
+#define WRITTEN 0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
+#define IN_STEP 0.05 /* greatest distance of two curves at the same pace, each from 0 to 1 */
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
 
@@ -175,70 +172,161 @@ struct forecast owner_growth_forecast_all(const struct timeline *c, const struct
 	return forecast_never;
 }
 
+/* ---- one judgement ------------------------------------------------------------------------------------- */
+
+/* A moment on the axis of growth: number of the step, or seconds since the start. */
+static double place_of(const struct step_list *p, uint64_t ns)
+{
+	const struct process *whose = p->process;
+	size_t low = 0, high = p->count;
+	if (p->source == LOOP_NONE || !p->count)
+		return (double)less(ns, whose->start_ns) / 1e9;
+	while (low < high) { /* the first that ends behind it */
+		size_t middle = (low + high) / 2;
+		if (p->steps[middle].end_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	const struct step *s = &p->steps[low < p->count ? low : p->count - 1];
+	const double length = (double)less(s->end_ns, s->begin_ns);
+	const double part = length > 0 ? fmin((double)less(ns, s->begin_ns) / length, 1) : 1;
+	return (double)s->number + part * s->count - 1;
+}
+
+/* Stretches that a step takes in the mean. */
+static unsigned step_length(const struct step_list *p, const struct cohort_clock *k)
+{
+	unsigned first = 0, last = 0;
+	if (p->source == LOOP_NONE || !p->count || !p->total)
+		return 0;
+	for (unsigned i = 0; i < k->count; i++) {
+		first = k->begin_ns[i] <= p->steps[0].begin_ns ? i : first;
+		last = k->begin_ns[i] <= p->steps[p->count - 1].end_ns ? i : last;
+	}
+	return (unsigned)ceil((double)(last - first) / (double)p->total);
+}
+
+/* What folding has left out of the oldest events was made and freed. */
+static void add_folded(struct cohort_clock *k, const struct model_fold *fold, enum model_kind kind)
+{
+	unsigned count = 0;
+	while (fold->blocks && kind == MODEL_HEAP && count < k->count && k->begin_ns[count] <= fold->until_ns)
+		count++;
+	for (unsigned i = 0; i < count; i++) {
+		k->made[i].bytes += (double)fold->bytes / count;
+		k->made[i].blocks += (double)fold->blocks / count;
+	}
+}
+
+/* The survivors' curve, and how it rises since growth began. */
+static void fit_curve(struct owner_growth *t, const struct step_list *p, const struct outlook_found *f,
+		      const struct cohort_clock *k)
+{
+	t->points = f->count;
+	for (unsigned i = 0; i < f->count; i++) {
+		const uint64_t end_ns = i + 1 < f->count ? k->begin_ns[i + 1] : lower(k->end_ns, p->process->end_ns);
+		t->x[i] = place_of(p, end_ns);
+		t->bytes[i] = f->kept[i];
+	}
+	const unsigned from = f->from ? f->from - 1 : 0;
+	const double since = f->from ? t->x[from] : place_of(p, k->begin_ns[0]), span = t->x[f->count - 1] - since;
+	t->growth = growth_of(t->x + from, t->bytes + from, f->count - from);
+	if (!growth_is_steady(&t->growth)) { /* in bursts, or briefly: what it was in the mean */
+		t->growth = growth_in_the_mean(t->x + from, t->bytes + from, f->count - from);
+		t->growth.rate = span > 0 ? f->bytes / span : 0;
+	}
+	t->growth.since_x = since;
+	t->growth.certainty = f->certainty;
+	t->growth.bytes = f->bytes;
+	const bool even = t->growth.acceleration <= 0; /* else the rate is the one at the end */
+	t->blocks_per_x = (even || span <= 0 ? t->growth.rate : f->bytes / span) * f->blocks / f->bytes;
+	t->mean_block_bytes = f->blocks >= 1 ? f->bytes / f->blocks : 0;
+	t->how = f->blocks >= 2 ? OWNER_GROWTH_MORE_BLOCKS : OWNER_GROWTH_BIGGER_BLOCKS;
+	t->lasted_s =
+		(double)less(k->end_ns < p->process->end_ns ? k->end_ns : p->process->end_ns, k->begin_ns[f->from]) /
+		1e9;
+}
+
+/* What was written to in private copies of files is anonymous to the kernel. */
+static double copied(const struct samples *samples, const struct model_process *m)
+{
+	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
+	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+		return 0;
+	return (double)less(s->last[MT_PROCESS_rss_anon].value,
+			    m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+}
+
+/* Whether `grown` bytes of mappings are pages of files. Told by all that the process has mapped, since sites do not say
+ * what they map. */
+static bool gives_way(const struct samples *samples, const struct model_process *m, double grown)
+{
+	const double stays =
+		(double)(m->map[MAP_ANON].peak_bytes + m->map[MAP_MEMFD].peak_bytes + m->map[MAP_SHARED].peak_bytes);
+	return fmax(stays, copied(samples, m)) < WRITTEN * grown && m->map[MAP_FILE].peak_bytes;
+}
+
+void owner_growth_judge(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
+			double doubt)
+{
+	const struct step_list *p = timeline_step_list(c, of->process);
+	const struct model_process *whose = model_process(m, of->process);
+	struct cohort_clock k = cohorts_clock(timeline_cohorts(c), of->process, of->kind, of->device);
+	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
+	if (!p || !k.count)
+		return;
+	add_folded(&k, &whose->fold, of->kind);
+	const struct outlook_found f = outlook_of(table, &k, step_length(p, &k));
+	/* who calls an optimizer, or marks steps, works */
+	t->outlook = f.outlook == OUTLOOK_GROWS && timeline_steps_are_sure(p) ? OUTLOOK_LEAKS : f.outlook;
+	t->rise = f.rise;
+	t->stepped = p->source != LOOP_NONE;
+	t->period_s = timeline_mean_period(p);
+	if (f.bytes <= 0)
+		return;
+	fit_curve(t, p, &f, &k);
+	growth_doubt(&t->growth, doubt);
+	if (t->growth.kind == GROWTH_NONE)
+		t->outlook = OUTLOOK_NONE;
+	else if (of->kind == MODEL_MAP && outlook_goes_on(t->outlook) && gives_way(samples, whose, t->growth.bytes))
+		t->outlook = OUTLOOK_GIVES_WAY;
+	if (!outlook_goes_on(t->outlook)) /* the curve is one that ends */
+		t->growth.kind = GROWTH_SATURATING;
+	t->growing = 1;
+	t->all_bytes = t->growth.bytes;
+	t->all_per_second = owner_growth_per_second(t);
+}
+
+void owner_growth_of_track(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			   const struct samples *samples, const struct growth_place *of, double doubt)
+{
+	struct cohort_table *table = calloc(1, sizeof(*table));
+	*t = (struct owner_growth){ .process = of->process, .forecast = forecast_never };
+	if (table) {
+		cohorts_add_track(timeline_cohorts(c), of->process, of->kind, of->device, table);
+		owner_growth_judge(t, c, m, samples, of, table, doubt);
+	}
+	free(table);
+}
+
 /* ---- owners -------------------------------------------------------------------------------------------- */
 
-/* The members [from, to) are of one process: what they hold together. */
-static size_t add_up(const struct timeline *c, const struct selection *v, const struct owner *o, size_t from, size_t to,
-		     struct owner_growth *t, double *blocks)
-{
-	uint32_t process = o->members[from]->process;
-	size_t points = 0;
-	memset(t->bytes, 0, sizeof(t->bytes));
-	memset(blocks, 0, STEPS_BUCKETS * sizeof(*blocks));
-	for (size_t i = from; i < to; i++) {
-		double weight = owners_weight(v->reader, o->members[i]);
-		size_t n = steps_site(timeline_steps(c), process, o->members[i]->number, weight,
-				      i == from ? t->x : NULL, t->bytes, blocks);
-		points = n > points ? n : points;
-	}
-	return points;
-}
-
-static double slope_of(const double *x, const double *y, size_t n)
-{
-	struct fit f;
-	double t[STEPS_BUCKETS], span = x[n - 1] - x[0];
-	for (size_t i = 0; i < n; i++)
-		t[i] = (x[i] - x[0]) / span;
-	fit_make(&f, FIT_LINE, 0, t, y, n, 0);
-	return f.beta[1] / span;
-}
-
-/* More blocks or bigger ones, since growth began. */
-static void look_at_blocks(struct owner_growth *t, const double *blocks)
-{
-	size_t from = 0;
-	while (from + GROWTH_LEAST_POINTS < t->points && t->x[from] < t->growth.from_x)
-		from++;
-	size_t last = from; /* where there is most: the program's end may lie behind it */
-	for (size_t i = from; i < t->points; i++)
-		last = t->bytes[i] >= t->bytes[last] ? i : last;
-	last = last > from ? last : t->points - 1;
-	double more = blocks[last] - blocks[from], bytes = t->bytes[last] - t->bytes[from];
-	t->blocks_per_x = slope_of(t->x + from, blocks + from, last + 1 - from);
-	if (more >= 1 && t->blocks_per_x > 0) /* their low points need not be at the same moments, but rise alike */
-		t->mean_block_bytes = round(slope_of(t->x + from, t->bytes + from, last + 1 - from) / t->blocks_per_x);
-	else if (blocks[last] > 0)
-		t->mean_block_bytes = t->bytes[last] / blocks[last];
-	double part = blocks[from] > 0 ? more / blocks[from] : INFINITY,
-	       grown = t->bytes[from] > 0 ? bytes / t->bytes[from] : INFINITY;
-	t->how = more >= 2 && part > 0.5 * fmin(grown, 1) ? OWNER_GROWTH_MORE_BLOCKS
-		 : more < 2 || part < 0.1 * grown         ? OWNER_GROWTH_BIGGER_BLOCKS
-							  : OWNER_GROWTH_UNCLEAR;
-}
-
-static int by_process(const void *a, const void *b)
+static int by_track(const void *a, const void *b)
 {
 	const struct model_site *const *x = a, *const *y = b;
-	return ((*x)->process > (*y)->process) - ((*x)->process < (*y)->process);
+	if ((*x)->process != (*y)->process)
+		return (*x)->process > (*y)->process ? 1 : -1;
+	return ((*x)->device > (*y)->device) - ((*x)->device < (*y)->device);
 }
 
-/* Of one process, most often, which is sorted already. */
+/* Of one process and device, most often, which is sorted already. */
 static void sort_members(const struct owner *o)
 {
 	for (size_t i = 1; i < o->member_count; i++)
-		if (o->members[i - 1]->process > o->members[i]->process) {
-			qsort(o->members, o->member_count, sizeof(*o->members), by_process);
+		if (by_track(&o->members[i - 1], &o->members[i]) > 0) {
+			qsort(o->members, o->member_count, sizeof(*o->members), by_track);
 			return;
 		}
 }
@@ -253,79 +341,34 @@ static bool has_failed(const struct selection *v, const struct step_list *p, uin
 	return false;
 }
 
+/* What the track needs in a step at its end: what is freed behind that is the program's own end. */
+static double level_at_end(const struct timeline *c, const struct step_list *p, const struct step_track *t)
+{
+	const uint64_t end_ns =
+		cohorts_clock(timeline_cohorts(c), p->process->id, (enum model_kind)t->kind, t->device).end_ns;
+	size_t i = p->count - 1;
+	while (i > 0 && p->steps[i].end_ns > end_ns)
+		i--;
+	return (double)step_low(t, i) + timeline_amplitude(p, t);
+}
+
 /* When its own growth has used up what its track has left. */
 static void look_ahead(struct owner_growth *t, const struct timeline *c, const struct selection *v,
-		       const struct step_list *p, const struct model_site *site)
+		       const struct model_site *site)
 {
+	const struct step_list *p = timeline_step_list(c, t->process);
 	struct forecast_room room;
-	for (size_t k = 0; k < p->track_count && growth_is_steady(&t->growth); k++) {
+	for (size_t k = 0; k < p->track_count && p->count && outlook_goes_on(t->outlook); k++) {
 		const struct step_track *track = &p->tracks[k];
-		if (track->kind != site->kind || track->device != site->device || !find_limit(c, v, p, track, &room) ||
-		    has_failed(v, p, site->device))
+		if (track->kind != site->kind || track->device != site->device || has_failed(v, p, site->device) ||
+		    !find_limit(c, v, p, track, &room))
 			continue;
-		double high = (double)step_low(track, p->count - 1) + timeline_amplitude(p, track);
-		room.limit += t->bytes[t->points - 1] - high;
+		room.limit += t->bytes[t->points - 1] - level_at_end(c, p, track);
 		room.x = t->x;
 		room.high = t->bytes;
 		room.count = t->points;
 		t->forecast = forecast_of(&t->growth, &room);
 	}
-}
-
-/* The first point of what grew: what was left out before as start-up belongs to it as far as it grew about as fast. */
-static size_t first_of(const struct owner_growth *t)
-{
-	size_t i = 0;
-	while (i + 1 < t->points && t->x[i] < t->growth.since_x)
-		i++;
-	for (; i > 0; i--) {
-		double more = t->bytes[i] - t->bytes[i - 1], usual = t->growth.rate * (t->x[i] - t->x[i - 1]);
-		if (more < usual / ALIKE || more > usual * ALIKE)
-			break;
-	}
-	return i;
-}
-
-/* What the members [from, to) have at the end: in windows of time, and `at_peak`, the most there was; else at the low
- * point of the last step. */
-static double had_last(const struct owner_growth *t, const struct timeline *c, const struct selection *v,
-		       const struct owner *o, size_t from, size_t to, bool at_peak)
-{
-	double sum = 0;
-	for (size_t k = from; k < to; k++) {
-		const struct model_site *s = o->members[k];
-		double most = (double)(s->live_bytes > s->peak_bytes ? s->live_bytes : s->peak_bytes);
-		sum += owners_weight(v->reader, s) *
-		       (t->stepped && !at_peak ? steps_site_last(timeline_steps(c), t->process, s->number) : most);
-	}
-	return sum;
-}
-
-/* What came behind the last point of the fit: its stretches are known by their low points, and the last one may have
- * been left out. */
-static double behind_fit(const struct owner_growth *t)
-{
-	double stretch = t->points > 1 ? t->x[t->points - 1] - t->x[t->points - 2] : 0;
-	return t->growth.rate * fmax(t->x[t->points - 1] + stretch - t->growth.x - t->growth.span, 0);
-}
-
-/* What steady growth came to: at the low point of the last step, or of windows of time at the most there was, against
- * the first stretch behind the start-up. If that is not what was fitted there is more to the last one: most often the
- * program's end, which frees all; then what there was at the peak counts, as far as it goes on as it did. */
-static double grown(const struct owner_growth *t, const struct timeline *c, const struct selection *v,
-		    const struct owner *o, size_t from, size_t to)
-{
-	size_t i = first_of(t);
-	double fitted = t->growth.bytes,
-	       step = t->points > 1 ? t->growth.rate * (t->x[t->points - 1] - t->x[t->points - 2]) : 0;
-	double all = had_last(t, c, v, o, from, to, false) - t->bytes[i],
-	       room = fmax(LAST_STEP * fitted, t->stepped ? 0 : WINDOWS * step);
-	for (size_t k = i; k + 1 < t->points && t->x[k] < t->growth.since_x; k++)
-		fitted += t->bytes[k + 1] - t->bytes[k];
-	if (fabs(all - fitted) < room)
-		return all;
-	double most = had_last(t, c, v, o, from, to, true) - t->bytes[i];
-	return t->stepped && most > fitted ? fmin(most, fitted + behind_fit(t)) : fitted;
 }
 
 /* How much of what the members [from, to) had, at any time, may be due to events that were lost. */
@@ -340,9 +383,9 @@ static double doubt_of(const struct selection *v, const struct owner *o, size_t 
 	if (!p->doubts)
 		return INFINITY;
 	for (size_t i = from; i < to; i++) {
-		const struct model_doubt *d = &p->doubts[o->members[i] - p->sites];
+		const struct model_doubt d = model_doubt_of(v->model, o->members[i]);
 		double weight = owners_weight(v->reader, o->members[i]);
-		doubt += weight * (double)(d->bytes + d->missed_bytes);
+		doubt += weight * (double)(d.bytes + d.missed_bytes);
 		bytes += weight * (double)(o->members[i]->live_bytes + o->members[i]->peak_bytes);
 		blocks += weight * (double)(o->members[i]->live_blocks + o->members[i]->peak_blocks);
 	}
@@ -351,168 +394,80 @@ static double doubt_of(const struct selection *v, const struct owner *o, size_t 
 	return doubt + (blocks > 0 ? unknown * bytes / blocks : 0);
 }
 
-/* The members [from, to) only have what steps need, which grew by plan. */
-static bool is_needed(const struct owner_growth *t, const struct timeline *c, const struct selection *v,
-		      const struct step_list *p, const struct owner *o, size_t from, size_t to)
-{
-	double kept = 0;
-	const struct model_site *site = o->members[from];
-	for (size_t i = from; i < to; i++)
-		kept += owners_weight(v->reader, o->members[i]) *
-			steps_site_kept(timeline_steps(c), site->process, o->members[i]->number);
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].kind == site->kind && p->tracks[k].device == site->device)
-			return timeline_is_needed(p, &p->tracks[k], &t->growth, kept);
-	return false;
-}
-
-/* The members [from, to) hold device memory of what comes and goes, now faster than it goes. */
-static bool passes(const struct owner_growth *t, const struct timeline *c, const struct selection *v,
-		   const struct owner *o, size_t from, size_t to)
-{
-	struct lifetimes_found all = { 0 };
-	if (o->members[from]->device == MODEL_NO_DEVICE || o->members[from]->kind == MODEL_PINNED ||
-	    !growth_is_steady(&t->growth))
-		return false;
-	for (size_t i = from; i < to; i++) {
-		double weight = owners_weight(v->reader, o->members[i]);
-		struct lifetimes_found one = steps_site_lives(timeline_steps(c), o->members[i]->process,
-							      o->members[i]->number, t->growth.since_x);
-		all.overdue += weight * one.overdue;
-		all.freed += weight * one.freed;
-		all.since += weight * one.since;
-	}
-	return lifetimes_passes(&all, t->growth.bytes);
-}
-
-/* What the members [from, to) had at their peak beyond the last step. */
-static double later(const struct selection *v, const struct timeline *c, const struct owner *o, size_t from, size_t to)
-{
-	double more = 0;
-	for (size_t i = from; i < to; i++) {
-		const struct model_site *s = o->members[i];
-		double most = (double)(s->peak_bytes > s->live_bytes ? s->peak_bytes : s->live_bytes);
-		more += owners_weight(v->reader, s) *
-			fmax(most - steps_site_last(timeline_steps(c), s->process, s->number), 0);
-	}
-	return more;
-}
-
-/* A leak says more than what has filled, that more than what has bent. */
+/* A leak says more than what has stopped. */
 static int rank_of(const struct owner_growth *t)
 {
-	return owner_growth_leaks(t) ? 2 : growth_is_steady(&t->growth);
+	return t->outlook == OUTLOOK_LEAKS ? 2 : outlook_goes_on(t->outlook);
+}
+
+bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_growth *b)
+{
+	return rank_of(a) != rank_of(b)             ? rank_of(a) > rank_of(b)
+	       : a->growth.bytes != b->growth.bytes ? a->growth.bytes > b->growth.bytes
+						    : a->growth.unproven > b->growth.unproven;
 }
 
 /* *best is of the process where it grows most, and says of how many it is. */
-static void add_process(struct owner_growth *best, struct owner_growth *t)
+static void add_process(struct owner_growth *best, const struct owner_growth *t)
 {
-	bool both = owner_growth_leaks(t) && owner_growth_leaks(best);
-	int more = rank_of(t) - rank_of(best);
-	t->growing = 1 + (both ? best->growing : 0);
-	t->all_bytes = t->growth.bytes + (both ? best->all_bytes : 0);
-	t->all_per_second = owner_growth_per_second(t) + (both ? best->all_per_second : 0);
-	if (more > 0 || (more == 0 && t->growth.bytes > best->growth.bytes)) {
+	const bool both = rank_of(t) && rank_of(t) == rank_of(best);
+	const struct owner_growth before = *best;
+	if (owner_growth_grew_more(t, best))
 		*best = *t;
-	} else if (both) {
-		best->growing = t->growing;
-		best->all_bytes = t->all_bytes;
-		best->all_per_second = t->all_per_second;
-	}
+	if (!both)
+		return;
+	best->growing = before.growing + 1;
+	best->all_bytes = before.all_bytes + t->growth.bytes;
+	best->all_per_second = before.all_per_second + owner_growth_per_second(t);
 }
 
-static void consider(struct owner_growth *best, struct owner_growth *t, const struct timeline *c,
-		     const struct selection *v, const struct owner *o, size_t from, size_t to)
+/* The members [from, to) are of one process. */
+static void judge_members(struct owner_growth *best, const struct timeline *c, const struct selection *v,
+			  const struct owner *o, size_t from, size_t to)
 {
-	double blocks[STEPS_BUCKETS];
-	const struct step_list *p = timeline_step_list(c, o->members[from]->process);
-	if (!p)
+	const struct model_site *site = o->members[from];
+	const struct growth_place of = { site->process, (enum model_kind)site->kind, site->device };
+	struct owner_growth t;
+	double most = 0;
+	for (size_t i = from; i < to; i++)
+		most += owners_weight(v->reader, o->members[i]) *
+			(double)cohorts_live(timeline_cohorts(c), site->process, o->members[i]->number, NULL);
+	struct cohort_table *table = most < COHORTS_LEAST ? NULL : calloc(1, sizeof(*table));
+	for (size_t i = from; table && i < to; i++)
+		cohorts_add_site(timeline_cohorts(c), site->process, o->members[i]->number,
+				 owners_weight(v->reader, o->members[i]), table);
+	if (!table)
 		return;
-	t->points = add_up(c, v, o, from, to, t, blocks);
-	size_t fit = t->points && p->source == LOOP_NONE ? t->points - 1 : t->points;
-	t->growth = o->members[from]->device == MODEL_NO_DEVICE ? site_growth(c, p, t->x, t->bytes, fit)
-								: growth_of(t->x, t->bytes, fit);
-	if (growth_is_steady(&t->growth) && is_needed(t, c, v, p, o, from, to))
-		t->growth.kind = GROWTH_NONE;
-	if (t->growth.kind == GROWTH_NONE)
-		return;
-	growth_doubt(&t->growth, doubt_of(v, o, from, to));
-	if (t->growth.kind == GROWTH_NONE) {
-		if (best->growth.kind == GROWTH_NONE && t->growth.unproven > best->growth.unproven) {
-			best->growth.unproven = t->growth.unproven;
-			best->process = o->members[from]->process;
-		}
-		return;
-	}
-	t->process = o->members[from]->process;
-	t->stepped = p->source != LOOP_NONE;
-	t->period_s = timeline_mean_period(p);
-	t->outlook = outlook_of(c, p, o->members[from]->kind, &t->growth, later(v, c, o, from, to));
-	if (o->members[from]->kind == MODEL_MAP && t->outlook &&
-	    outlook_gives_way(timeline_samples(c), v->model, p, t->growth.bytes))
-		t->outlook = OUTLOOK_GIVES_WAY;
-	if (passes(t, c, v, o, from, to))
-		t->outlook = OUTLOOK_PASSES;
-	if (growth_is_steady(&t->growth))
-		t->growth.bytes = grown(t, c, v, o, from, to);
-	t->lasted_s = outlook_lasted_s(p, &t->growth);
-	t->forecast = forecast_never;
-	look_at_blocks(t, blocks);
-	look_ahead(t, c, v, p, o->members[from]);
-	add_process(best, t);
-}
-
-/* What a collector frees now and then, or a machine that is busy for a while, may hide in a whole owner what its stacks
- * keep: those that leak have at least half of what came. */
-static void take_members(struct owner_growth *best, const struct owner_growth *whole, const struct timeline *c,
-			 const struct selection *v, const struct owner *o, size_t from, size_t to)
-{
-	const struct model_site *first = o->members[from];
-	struct owner_growth most = { 0 };
-	double came = 0, leaking = 0, largest = 0;
-	for (size_t i = 0; i < whole->points; i++)
-		came = fmax(came, whole->bytes[i] - whole->bytes[0]);
-	for (size_t i = from; i < to && to - from > 1 && first->device == MODEL_NO_DEVICE && came > 0; i++) {
-		struct owner_growth one = { 0 }, found = { 0 };
-		if (had_last(whole, c, v, o, i, i + 1, false) >= PART * came)
-			consider(&found, &one, c, v, o, i, i + 1);
-		if (!owner_growth_leaks(&found))
-			continue;
-		leaking += found.growth.bytes;
-		most = found.growth.bytes > largest ? found : most;
-		largest = fmax(largest, found.growth.bytes);
-	}
-	if (!owner_growth_leaks(&most) || leaking < HALF * came)
-		return;
-	if (largest < HALF * came && growth_is_steady(&whole->growth)) { /* all of it, then */
-		enum outlook outlook = most.outlook;
-		enum growth_certainty certainty = most.growth.certainty;
-		most = *whole;
-		most.outlook = outlook;
-		most.growth.certainty = certainty;
-	}
-	add_process(best, &most);
+	owner_growth_judge(&t, c, v->model, timeline_samples(c), &of, table, doubt_of(v, o, from, to));
+	if (site->kind == MODEL_MAP && outlook_goes_on(t.outlook) && o->stack_count &&
+	    managed_heaps_stack(v, o->stacks->stack))
+		t.outlook = OUTLOOK_COLLECTED;
+	if (outlook_goes_on(t.outlook))
+		look_ahead(&t, c, v, site);
+	add_process(best, &t);
+	free(table);
 }
 
 /* Per process: workers that come and go one after the other would look like growth in their sum. */
 void owner_growth_of(struct owner_growth *best, const struct timeline *c, const struct selection *v,
 		     const struct owner *o)
 {
-	struct owner_growth t = { 0 };
-	*best = t;
+	*best = (struct owner_growth){ 0 };
 	sort_members(o);
 	for (size_t from = 0, to; from < o->member_count; from = to) {
-		for (to = from + 1; to < o->member_count && o->members[to]->process == o->members[from]->process; to++)
-			;
-		consider(best, &t, c, v, o, from, to);
-		if (!owner_growth_leaks(best))
-			take_members(best, &t, c, v, o, from, to);
+		to = from + 1;
+		while (to < o->member_count && !by_track(&o->members[from], &o->members[to]))
+			to++;
+		judge_members(best, c, v, o, from, to);
 	}
 }
 
-bool owner_growth_leaks(const struct owner_growth *t)
+bool owner_growth_goes_on(const struct timeline *c, const struct selection *v, const struct model_site *site)
 {
-	return outlook_is_leak(t->outlook);
+	const struct owner one = { .members = &site, .member_count = 1 };
+	struct owner_growth t;
+	owner_growth_of(&t, c, v, &one);
+	return outlook_goes_on(t.outlook);
 }
 
 double owner_growth_per_second(const struct owner_growth *t)
@@ -536,8 +491,7 @@ static double part_at(const struct owner_growth *t, size_t i)
 
 static bool in_step(const struct owner_growth *a, const struct owner_growth *b)
 {
-	if (a->process != b->process || a->points != b->points || a->growth.kind != b->growth.kind ||
-	    a->outlook != b->outlook)
+	if (a->process != b->process || a->points != b->points || a->outlook != b->outlook)
 		return false;
 	for (size_t i = 0; i < a->points; i++)
 		if (fabs(part_at(a, i) - part_at(b, i)) > IN_STEP)
@@ -545,11 +499,11 @@ static bool in_step(const struct owner_growth *a, const struct owner_growth *b)
 	return true;
 }
 
-void owner_growth_group(struct owner_growth **list, size_t count)
+unsigned owner_growth_group(struct owner_growth **list, size_t count)
 {
 	unsigned groups = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!growth_is_steady(&list[i]->growth))
+		if (!outlook_goes_on(list[i]->outlook))
 			continue;
 		for (size_t k = 0; k < i && !list[i]->group; k++)
 			if (list[k]->group && in_step(list[k], list[i]))
@@ -557,4 +511,5 @@ void owner_growth_group(struct owner_growth **list, size_t count)
 		if (!list[i]->group)
 			list[i]->group = ++groups;
 	}
+	return groups;
 }

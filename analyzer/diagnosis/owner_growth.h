@@ -12,8 +12,9 @@ enum owner_growth_how { OWNER_GROWTH_UNCLEAR = 0, OWNER_GROWTH_MORE_BLOCKS, OWNE
 
 /* How one owner's live bytes went in the process where it grows most. */
 struct owner_growth {
-	enum outlook outlook;             /* OUTLOOK_NONE: it does not grow steadily */
+	enum outlook outlook;             /* whether it goes on; NONE: there is next to nothing */
 	double lasted_s;                  /* while it grew */
+	double rise;                      /* bytes: see outlook.h */
 	struct growth growth;             /* its x: steps, or seconds where there are none */
 	uint32_t process;                 /* id */
 	bool stepped;                     /* x is steps */
@@ -26,22 +27,42 @@ struct owner_growth {
 	struct forecast forecast; /* .ever false: no limit is known, or it is not reached */
 	unsigned group; /* owners that grow at the same pace have the same number, from 1 on; 0 = it does not grow */
 	size_t points;
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS];
+	double x[COHORTS], bytes[COHORTS]; /* what stays for good, by when it was made: added up */
 };
+
+/* What is judged: the memory of one kind on one device in one process. */
+struct growth_place {
+	uint32_t process;
+	enum model_kind kind;
+	uint32_t device;
+};
+
+/* The judgement of some of its sites, added up in `table`. `doubt`: bytes of them that lost events may have made.
+ * Without the forecast, so that it can be asked in the middle of a pass; `samples` may be NULL. */
+void owner_growth_judge(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			const struct samples *samples, const struct growth_place *of, const struct cohort_table *table,
+			double doubt);
+
+/* The same of all its memory. */
+void owner_growth_of_track(struct owner_growth *t, const struct timeline *c, const struct model *m,
+			   const struct samples *samples, const struct growth_place *of, double doubt);
 
 /* Of an owner's members; .growth.kind is none if they don't grow, or if lost events may have made it
  * (.growth.unproven). */
 void owner_growth_of(struct owner_growth *t, const struct timeline *c, const struct selection *v,
 		     const struct owner *o);
 
-/* Its growth goes on: outlook.h. */
-bool owner_growth_leaks(const struct owner_growth *t);
+/* A leak before what else goes on, and that before what does not; then by bytes. */
+bool owner_growth_grew_more(const struct owner_growth *a, const struct owner_growth *b);
+
+/* Of one site by itself: it goes on growing. */
+bool owner_growth_goes_on(const struct timeline *c, const struct selection *v, const struct model_site *site);
 
 double owner_growth_per_second(const struct owner_growth *t);
 double owner_growth_acceleration_per_s2(const struct owner_growth *t);
 
-/* Numbers the groups of those of the `count` owners that grow at the same pace. */
-void owner_growth_group(struct owner_growth **list, size_t count);
+/* Numbers the groups of those of the `count` owners that grow at the same pace: returns the highest. */
+unsigned owner_growth_group(struct owner_growth **list, size_t count);
 
 /* When a track meets its limit. *limit: bytes that the track can have; infinite if it is unknown. On a device other
  * processes' memory is taken off, and for the pool also what lies outside of it. On the host it is what the control

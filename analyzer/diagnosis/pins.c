@@ -2,7 +2,7 @@
 
 #include "analyzer/util/vec.h"
 
-struct finding {
+struct owner_finding {
 	struct pin *pins;
 	size_t count, room;
 };
@@ -23,7 +23,7 @@ static int by_pinned(const void *a, const void *b)
 }
 
 /* Entries from `from` on, one a site. */
-static void join(struct finding *f, size_t from)
+static void join(struct owner_finding *f, size_t from)
 {
 	size_t n = from;
 	if (f->count - from > 1)
@@ -43,7 +43,7 @@ static void join(struct finding *f, size_t from)
 	f->count = n;
 }
 
-static int take_segment(struct finding *f, const struct pool_layout_segment *s)
+static int take_segment(struct owner_finding *f, const struct pool_layout_segment *s)
 {
 	size_t from = f->count;
 	uint64_t unused = s->size - s->used;
@@ -65,7 +65,7 @@ static int take_segment(struct finding *f, const struct pool_layout_segment *s)
 
 int pins_find(const struct pool_layout *l, const struct pool_request *only, struct pin **pins, size_t *count)
 {
-	struct finding f = { 0 };
+	struct owner_finding f = { 0 };
 	int e = 0;
 	for (size_t i = 0; i < l->segment_count && !e; i++)
 		if (l->segments[i].used && l->segments[i].used < l->segments[i].size &&

@@ -12,17 +12,7 @@ struct holding {
 	struct blocks live;
 };
 
-enum { TIMES = 256 };
-
-/* Stretches of the run in which something was freed. */
-struct times_freed {
-	uint32_t device;
-	uint64_t bits[TIMES / 64];
-};
-
 struct holdings {
-	struct times_freed *freed;
-	size_t freed_count, freed_room;
 	struct holding *list;
 	size_t count, room;
 	bool labels; /* it has labelled something */
@@ -46,7 +36,6 @@ struct snapshot {
 	size_t gone_count, gone_room;
 	struct blocks labels; /* addr = order of the block, size = id of the text */
 	uint32_t order;
-	uint64_t stretch_ns;
 	int error;
 };
 
@@ -76,7 +65,6 @@ struct snapshot *snapshot_new(const struct reader *r, const struct model *model)
 	if (!m)
 		return NULL;
 	m->reader = r;
-	m->stretch_ns = model_end_ns(model) / TIMES + 1;
 	if (!set_times(m, model)) {
 		snapshot_free(m);
 		return NULL;
@@ -92,7 +80,6 @@ void snapshot_free(struct snapshot *m)
 		for (size_t i = 0; i < m->held[p].count; i++)
 			blocks_fini(&m->held[p].list[i].live);
 		free(m->held[p].list);
-		free(m->held[p].freed);
 	}
 	blocks_fini(&m->labels);
 	free(m->held);
@@ -184,40 +171,6 @@ static void freed(struct snapshot *m, const struct model_change *c, uint64_t mom
 	blocks_remove(&h->live, b);
 }
 
-static struct times_freed *times_freed_of(struct snapshot *m, uint32_t process, uint32_t device)
-{
-	struct holdings *h = &m->held[process];
-	for (size_t i = 0; i < h->freed_count; i++)
-		if (h->freed[i].device == device)
-			return &h->freed[i];
-	if ((m->error = vec_reserve(h->freed, h->freed_room, h->freed_count + 1)) < 0)
-		return NULL;
-	h->freed[h->freed_count] = (struct times_freed){ .device = device };
-	return &h->freed[h->freed_count++];
-}
-
-static void note_free(struct snapshot *m, const struct model_change *c)
-{
-	struct times_freed *p = times_freed_of(m, c->process->id, c->device);
-	uint64_t i = c->ns / m->stretch_ns;
-	if (p && i < TIMES)
-		p->bits[i / 64] |= 1ull << i % 64;
-}
-
-double snapshot_frees(const struct snapshot *m, uint32_t process, uint32_t device, uint64_t from_ns)
-{
-	const struct holdings *h = &m->held[process];
-	const struct process *p = reader_process(m->reader, process);
-	uint64_t from = from_ns / m->stretch_ns, to = p->end_ns / m->stretch_ns, seen = 0;
-	const struct times_freed *found = NULL;
-	for (size_t i = 0; i < h->freed_count; i++)
-		found = h->freed[i].device == device ? &h->freed[i] : found;
-	to = to < TIMES ? to : TIMES - 1;
-	for (uint64_t i = from; found && i <= to; i++)
-		seen += found->bits[i / 64] >> i % 64 & 1;
-	return found && to >= from ? (double)seen / (double)(to - from + 1) : 0;
-}
-
 static bool is_wanted(const struct model_change *c)
 {
 	uint64_t bytes = (uint64_t)(c->bytes < 0 ? -c->bytes : c->bytes);
@@ -226,8 +179,6 @@ static bool is_wanted(const struct model_change *c)
 
 void snapshot_change(struct snapshot *m, const struct model_change *c)
 {
-	if (c->bytes < 0 && (c->kind == MODEL_HEAP || c->kind == MODEL_DEVICE || c->kind == MODEL_POOL))
-		note_free(m, c);
 	if (!is_wanted(c) || m->error)
 		return;
 	uint64_t moment = moment_of(m, c->process, c->device);

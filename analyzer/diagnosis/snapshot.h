@@ -39,10 +39,6 @@ uint64_t snapshot_device_ns(const struct snapshot *, uint32_t device);
 void snapshot_event(struct snapshot *, const struct process *p, const struct mt_event *slot);
 void snapshot_change(struct snapshot *, const struct model_change *c);
 
-/* The part of the time from `from_ns` on in which that process freed something on that device (MODEL_NO_DEVICE: of its
- * heap) now and then, 0 to 1. A loop that works frees what a step needed; one that only loads does not. */
-double snapshot_frees(const struct snapshot *, uint32_t process, uint32_t device, uint64_t from_ns);
-
 /* The error that collecting met, once: 0 or -MT_EMEMORY. */
 int snapshot_error(const struct snapshot *);
 

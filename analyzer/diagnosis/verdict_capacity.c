@@ -48,7 +48,7 @@ char *capacity_advice(const struct evidence_device *d, uint64_t missing)
 			"need at least %s less. It is this input: no step before needed more than %s (%s holds %s now): split it, shorten it, "
 			"or a larger device",
 			BYTES(missing), BYTES(d->most_before), site, BYTES(d->holder.bytes));
-	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
+	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	if (passing)
 		return output_format(
 			"need at least %s less. %s took %s more than before, for what comes faster than it goes: fewer or shorter at once "

@@ -2,6 +2,7 @@
  * The rules about a device. Most ask the same question: the request was short by so much; would it have fitted without
  * this? What a rule is about must also be worth the name: where 4 MiB are missing, any 4 MiB would have helped.
  */
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/diagnosis/verdict_capacity.h"
 #include "analyzer/diagnosis/verdicts.h"
 #include "analyzer/timeline/forecast.h"
@@ -19,9 +20,7 @@
 #define MUCH          0.2 /* more than contexts take, where nobody sampled who has it */
 #define LOOPED        8   /* a line that was entered more often is one of a loop */
 #define NEARLY_FULL   0.9
-/* times the run: what is little now and meets the limit later than that is not what the run suffers from */
-#define HORIZON 5
-#define SERIOUS 0.3 /* 1 - allocated/reserved */
+#define SERIOUS       0.3 /* 1 - allocated/reserved */
 
 #define LIST_EACH(type, at, list) for (const type *at = (list).items; at && at < (list).items + (list).count; at++)
 
@@ -188,41 +187,28 @@ static const struct evidence_growth *largest_growth(const struct evidence_device
 
 static char *why_not_growing(const struct evidence_device *d)
 {
-	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
-	if (passing) {
-		char *why = outlook_why_no_leak(OUTLOOK_PASSES, passing->lasted_s);
-		char *text = output_format("what grew (%s, %s) did so %s", passing->site ? passing->site : "?",
-					   BYTES(passing->bytes), why ? why : "");
-		free(why);
-		return text;
-	}
 	LIST_EACH (struct evidence_growth, g, d->growth)
-		if (g->fit.kind == GROWTH_SATURATING)
-			return output_format("what grew (%s, %s) levels off: a cache that has filled",
-					     g->site ? g->site : "?", BYTES(g->bytes));
-	LIST_EACH (struct evidence_growth, g, d->growth)
-		if (g->fit.kind == GROWTH_JUMP && g->fit.jumps > 1)
-			return output_format("%s came in %u jumps (%s) and stayed", BYTES(g->bytes), g->fit.jumps,
-					     g->site ? g->site : "?");
-		else if (g->fit.kind == GROWTH_JUMP)
-			return output_format("%s came at once (%s) and stayed", BYTES(g->bytes),
-					     g->site ? g->site : "?");
-	LIST_EACH (struct evidence_growth, g, d->growth)
-		if (g->is_copy)
+		if (g->is_copy && outlook_goes_on(g->outlook))
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
 					     BYTES(g->bytes));
+	LIST_EACH (struct evidence_growth, g, d->growth) { /* the largest first */
+		char *why = g->works || !g->bytes ? NULL : outlook_why_no_leak(g->outlook);
+		char *text = why ? output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?",
+						 BYTES(g->bytes), why)
+				 : NULL;
+		free(why);
+		if (text)
+			return text;
+	}
 	LIST_EACH (struct evidence_growth, g, d->growth)
-		if (!g->works)
-			return output_format("what grew (%s, %s) did so while nothing was freed: that is loading",
-					     g->site ? g->site : "?", BYTES(g->bytes));
-	if (d->growth.count)
-		return output_format("what grows is too little or too unsteady (%s, %s)",
-				     d->growth.items->site ? d->growth.items->site : "?",
-				     BYTES(d->growth.items->bytes));
+		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
+			return output_format(
+				"what grows (%s, %s) is too uncertain: lost events may have made most of it",
+				g->site ? g->site : "?", BYTES(g->bytes));
 	if (d->steps)
 		return output_format("what outlives its %u steps does not grow%s", d->steps,
 				     d->behind_steps ? "; it failed behind them" : "");
-	return output_format("no site grows steadily over the run");
+	return output_format("nothing that one line makes goes on growing");
 }
 
 /* Who makes what stays is known; who keeps it, often another line, is not. */
@@ -265,7 +251,7 @@ static void describe_growth(struct verdict *out, const struct evidence_device *d
 /* A forecast is of all that grows, and says nothing about a small part of that; and one of far ahead matters little. */
 static bool fails_soon(const struct evidence_growth *g, uint64_t grown)
 {
-	return (g->fails_step > 0 || g->fails_ns > 0) && g->fails_in <= HORIZON &&
+	return (g->fails_step > 0 || g->fails_ns > 0) && g->fails_in <= GROWTH_HORIZON &&
 	       (double)g->bytes >= NOTABLE * (double)grown;
 }
 
@@ -320,6 +306,36 @@ enum finding device_leak(const struct evidence *e, const struct evidence_device 
 	}
 	describe_growth(out, d, most, groups, tensors > 1 && most->category == CATEGORY_activations);
 	return holds(out, e, grown, most->fit.certainty == CERTAINTY_HIGH ? 0.95 : 0.7);
+}
+
+/* ---- facts --------------------------------------------------------------------------------------------- */
+
+/* It is no cause, but somebody wants to know. */
+static enum finding say_fact(const struct evidence *e, const struct evidence_device *d, enum outlook how,
+			     struct verdict *out)
+{
+	const struct evidence_growth *g = evidence_largest(d->growth.items, d->growth.count, how);
+	if (!g || g->is_copy || g->bytes < notable(d))
+		return FINDING_NONE;
+	describe_growth(out, d, g, 1, false);
+	char *why = outlook_why_no_leak(how), *text = output_format("%s, %s", out->evidence, why ? why : "");
+	free(why);
+	free(out->evidence);
+	free(out->advice);
+	out->evidence = text;
+	out->advice = NULL;
+	out->sites[0] = g->site;
+	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
+}
+
+enum finding device_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	return say_fact(e, d, OUTLOOK_GROWS, out);
+}
+
+enum finding device_backlog(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	return say_fact(e, d, OUTLOOK_BACKLOG, out);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
@@ -786,7 +802,7 @@ enum finding device_fragmentation(const struct evidence *e, const struct evidenc
 				"%s are unused in the pool, but as earlier steps went this one rises by %s from here: it would have "
 				"failed a little later",
 				BYTES(b.unused), BYTES(r->rise)));
-	const struct evidence_growth *passing = evidence_first_passing(d->growth.items, d->growth.count);
+	const struct evidence_growth *passing = evidence_largest(d->growth.items, d->growth.count, OUTLOOK_NEEDS_MORE);
 	const uint64_t grown = growing_bytes(d) + (passing ? passing->bytes : 0);
 	if (would_do(d, grown) && b.unused < grown / 2)
 		return ruled_out(

@@ -194,12 +194,13 @@ static bool matters(const struct evidence *e, const struct evidence_growth *g)
 		scale.leaking += evidence_is_leak(other) && !kept_with(e, other) ? (double)other->bytes : 0;
 	if (!evidence_is_leak(g))
 		scale.leaking = 0;
-	return growth_matters(&scale, (double)g->bytes, g->fails_step > 0 || g->fails_ns > 0);
+	return growth_matters(&scale, (double)g->bytes,
+			      (g->fails_step > 0 || g->fails_ns > 0) && g->fails_in <= GROWTH_HORIZON);
 }
 
 static char *why_no_leak(const struct evidence_growth *g)
 {
-	char *why = outlook_why_no_leak(g->outlook, g->lasted_s),
+	char *why = outlook_why_no_leak(g->outlook),
 	     *text = output_format("what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
 				   why ? why : "");
 	free(why);
@@ -222,28 +223,22 @@ static char *why_not_growing(const struct evidence *e)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
 					     BYTES(g->bytes));
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_is_steady(g) && matters(e, g) &&
-		    (g->outlook == OUTLOOK_FILLS || g->outlook == OUTLOOK_STOPPED))
+		if (g->outlook != OUTLOOK_LEAKS && g->bytes && matters(e, g))
 			return why_no_leak(g);
-	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (evidence_is_steady(g) && matters(e, g))
-			return output_format(
-				"what grew (%s, %s) did so %s", g->site ? g->site : "?", BYTES(g->bytes),
-				g->sure ? "while hardly anything was freed: that is loading, or all of it is kept"
-					: "too briefly or too unsteadily to say");
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g))
 			return output_format("what grows (%s, %s) is little and far from the limit",
 					     g->site ? g->site : "?", BYTES(g->bytes));
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (g->fit.kind == GROWTH_SATURATING)
-			return output_format("what grew (%s, %s) levels off: a cache that has filled",
-					     g->site ? g->site : "?", BYTES(g->bytes));
+		if (g->fit.certainty == CERTAINTY_LOW && outlook_goes_on(g->outlook))
+			return output_format(
+				"what grows (%s, %s) is too uncertain: lost events may have made most of it",
+				g->site ? g->site : "?", BYTES(g->bytes));
 	if (evidence_or(h->copied, 0) > LEAST_KEPT)
 		return output_format(
 			"workers copied %s of their parent's pages by touching them; they allocated nothing",
 			BYTES(h->copied));
-	return output_format("no site of the heap grows steadily over the run");
+	return output_format("nothing that one line makes goes on growing");
 }
 
 static const char *memory_of(const struct evidence_growth *g)
@@ -261,17 +256,9 @@ static void describe_leak(struct verdict *out, const struct evidence_growth *mos
 					  : NULL;
 	const char *site = most->site ? most->site : "one site";
 	const bool python = strstr(site, ".py:") != NULL;
-	char *open_end = most->outlook == OUTLOOK_LASTS
-				 ? output_format(", for %.3g s; hardly anything else is freed, so it may only fill",
-						 most->lasted_s)
-				 : NULL;
-	char *bursts = most->fit.jumps ? output_format(" in %u bursts", most->fit.jumps) : NULL;
-	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s%s, %s, %s%s", of, whose ? whose : "",
-				      site, most->extension ? " in " : "", most->extension ? most->extension : "",
-				      BYTES(grown), bursts ? bursts : "", list ? list : "", growth_name(most->fit.kind),
-				      open_end ? open_end : "");
-	free(bursts);
-	free(open_end);
+	out->evidence = output_format("more of %s%s stays, made by %s%s%s: %s, %s, %s", of, whose ? whose : "", site,
+				      most->extension ? " in " : "", most->extension ? most->extension : "",
+				      BYTES(grown), list ? list : "", growth_name(most->fit.kind));
 	out->advice =
 		most->extension
 			? output_format(
@@ -354,6 +341,38 @@ enum finding host_processes(const struct evidence *e, const struct evidence_devi
 		p->site ? p->site : "the program");
 	out->sites[0] = p->site;
 	return holds(out, e, p->bytes, p->batches >= SURE_BATCHES ? 0.85 : 0.65);
+}
+
+/* ---- facts --------------------------------------------------------------------------------------------- */
+
+/* It is no cause, but somebody wants to know. */
+static enum finding say_fact(const struct evidence *e, enum outlook how, struct verdict *out)
+{
+	const struct evidence_growth *g = evidence_largest(e->host.growth.items, e->host.growth.count, how);
+	if (!g || !evidence_is_steady(g) || g->is_copy || !matters(e, g))
+		return FINDING_NONE;
+	describe_leak(out, g, memory_of(g), g->bytes);
+	char *why = outlook_why_no_leak(how), *text = output_format("%s, %s", out->evidence, why ? why : "");
+	free(why);
+	free(out->evidence);
+	free(out->advice);
+	out->evidence = text;
+	out->advice = NULL;
+	out->sites[0] = g->site;
+	return holds(out, e, g->bytes, g->fit.certainty == CERTAINTY_HIGH ? 0.9 : 0.7);
+}
+
+enum finding host_grows(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	(void)d;
+	const enum finding found = say_fact(e, OUTLOOK_GROWS, out);
+	return found == FINDING_NONE ? say_fact(e, OUTLOOK_COLLECTED, out) : found;
+}
+
+enum finding host_backlog(const struct evidence *e, const struct evidence_device *d, struct verdict *out)
+{
+	(void)d;
+	return say_fact(e, OUTLOOK_BACKLOG, out);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------- */

@@ -96,7 +96,9 @@ static int ask(struct verdicts *v, const struct evidence *e, const struct eviden
 	}
 	if (finding == FINDING_HOLDS && (d ? d->doubt : e->host.doubt))
 		doubt(&out, d ? d->doubt : e->host.doubt);
-	if (finding == FINDING_HOLDS)
+	if (finding == FINDING_HOLDS && verdict_has(kind, VERDICT_IS_FACT))
+		error = keep(&v->facts, &v->fact_count, &out);
+	else if (finding == FINDING_HOLDS)
 		error = keep(&v->held, &v->held_count, &out);
 	else if (finding == FINDING_RULED_OUT)
 		error = keep(&v->ruled_out, &v->ruled_out_count, &out);
@@ -174,6 +176,7 @@ static void list_fini(struct verdict *list, size_t count)
 void verdicts_fini(struct verdicts *v)
 {
 	list_fini(v->held, v->held_count);
+	list_fini(v->facts, v->fact_count);
 	list_fini(v->ruled_out, v->ruled_out_count);
 	list_fini(v->unknown, v->unknown_count);
 	*v = (struct verdicts){ 0 };

@@ -26,6 +26,7 @@ enum verdict_trait {
 	VERDICT_BESIDE_DEVICES = 8, /* that the host is ruled out is also said where the trouble is a device's */
 	VERDICT_TELLS_GROWTH = 16,  /* it says of each site whether it grows, and what its advice mends is mended on the
 				     * host and on devices at once */
+	VERDICT_IS_FACT = 32,       /* it accuses nobody: listed apart, and no trouble by itself */
 };
 
 enum verdict_status { STATUS_OK = 0, STATUS_PROBLEM, STATUS_INCONCLUSIVE };
@@ -56,8 +57,8 @@ typedef enum finding verdict_rule(const struct evidence *e, const struct evidenc
 
 struct verdicts {
 	enum verdict_status status;
-	struct verdict *held, *ruled_out, *unknown;
-	size_t held_count, ruled_out_count, unknown_count;
+	struct verdict *held, *facts, *ruled_out, *unknown;
+	size_t held_count, fact_count, ruled_out_count, unknown_count;
 };
 
 int verdicts_find(struct verdicts *v, const struct evidence *e);

@@ -462,6 +462,28 @@ const struct model_site *model_site(const struct model *m, unsigned process, uin
 	return number < t->count ? site_table_figures(t, number) : NULL;
 }
 
+struct model_site model_site_key(const struct model *m, unsigned process, uint32_t number)
+{
+	const struct model_site *known = model_site(m, process, number);
+	const struct site_key key = site_table_key(&m->accounts[process].sites, number);
+	return known ? *known
+		     : (struct model_site){ .number = number,
+					    .process = process,
+					    .node = key.node,
+					    .node2 = key.node2,
+					    .split = key.split,
+					    .kind = key.kind,
+					    .device = key.device,
+					    .sampled = key.sampled };
+}
+
+struct model_doubt model_doubt_of(const struct model *m, const struct model_site *site)
+{
+	const struct model_process *p = &m->accounts[site->process].seen;
+	const struct model_site *known = model_site(m, site->process, site->number);
+	return known && p->doubts ? p->doubts[known - p->sites] : (struct model_doubt){ 0 };
+}
+
 void model_site_stack(const struct model *m, unsigned process, uint32_t number, uint32_t *node, uint32_t *node2,
 		      enum model_kind *kind)
 {

@@ -440,6 +440,12 @@ const struct model_host *model_host(const struct model *m, unsigned index);
 /* The site of this number; NULL: there is nothing of it. */
 const struct model_site *model_site(const struct model *m, unsigned process, uint32_t number);
 
+/* What tells it from others, with figures of 0 if there is nothing of it any more. */
+struct model_site model_site_key(const struct model *m, unsigned process, uint32_t number);
+
+/* How much of a site may be due to lost events; zeros for one that the model has no figures of. */
+struct model_doubt model_doubt_of(const struct model *m, const struct model_site *site);
+
 /* Its stack and kind, which are known without figures (query.changes_only), too. */
 void model_site_stack(const struct model *m, unsigned process, uint32_t number, uint32_t *node, uint32_t *node2,
 		      enum model_kind *kind);

@@ -11,14 +11,9 @@
 #include <string.h>
 #include <uthash.h>
 
-/* What makes two sites one owner. Unused parts are 0. */
-struct key {
-	uint64_t a, b, c;
-};
-
 struct entry {
 	UT_hash_handle hh;
-	struct key key;
+	struct owner_key key;
 	uint32_t owner;
 };
 
@@ -149,13 +144,13 @@ static uint64_t word(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-static struct key site_key(const struct frame *f)
+static struct owner_key site_key(const struct frame *f)
 {
 	if (!f)
-		return (struct key){ 0 };
+		return (struct owner_key){ 0 };
 	if (!f->function)
-		return (struct key){ word(f->library), 0, f->offset };
-	return (struct key){ word(f->function), word(f->file ? f->file : f->library), f->line };
+		return (struct owner_key){ word(f->library), 0, f->offset };
+	return (struct owner_key){ word(f->function), word(f->file ? f->file : f->library), f->line };
 }
 
 static enum category category_of(const struct builder *b, uint32_t stack)
@@ -163,25 +158,26 @@ static enum category category_of(const struct builder *b, uint32_t stack)
 	return b->query->categories ? categories_of(b->query->categories, stack, LIFETIME_UNKNOWN) : CATEGORY_unknown;
 }
 
-static struct key key_of(const struct builder *b, const struct model_site *site, uint32_t stack, const struct frame *f)
+static struct owner_key key_of(const struct builder *b, const struct model_site *site, uint32_t stack,
+			       const struct frame *f)
 {
 	switch (b->query->by) {
 	case BY_STACK:
-		return (struct key){ .a = stack };
+		return (struct owner_key){ .a = stack };
 	case BY_FUNCTION:
-		return f && f->function ? (struct key){ .a = word(f->function) } : site_key(f);
+		return f && f->function ? (struct owner_key){ .a = word(f->function) } : site_key(f);
 	case BY_FILE:
-		return f ? (struct key){ .a = word(f->file ? f->file : f->library) } : (struct key){ 0 };
+		return f ? (struct owner_key){ .a = word(f->file ? f->file : f->library) } : (struct owner_key){ 0 };
 	case BY_LIBRARY:
-		return f ? (struct key){ .a = word(f->library) } : (struct key){ 0 };
+		return f ? (struct owner_key){ .a = word(f->library) } : (struct owner_key){ 0 };
 	case BY_PROCESS:
-		return (struct key){ .a = site->process };
+		return (struct owner_key){ .a = site->process };
 	case BY_CATEGORY:
-		return (struct key){ .a = category_of(b, stack), .b = 1 };
+		return (struct owner_key){ .a = category_of(b, stack), .b = 1 };
 	case BY_THREAD:
-		return (struct key){ .a = site->process, .b = site->split };
+		return (struct owner_key){ .a = site->process, .b = site->split };
 	case BY_SIZE:
-		return (struct key){ .a = site->split };
+		return (struct owner_key){ .a = site->split };
 	default:
 		return site_key(f);
 	}
@@ -252,10 +248,10 @@ static unsigned site_flags(const struct builder *b)
 }
 
 static struct entry *find_entry(const struct builder *b, const struct model_site *site, uint32_t stack,
-				const char *fold, const struct frame *frame, struct key *key)
+				const char *fold, const struct frame *frame, struct owner_key *key)
 {
 	struct entry *entry;
-	*key = fold ? (struct key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
+	*key = fold ? (struct owner_key){ word(fold), UINT64_MAX, 0 } : key_of(b, site, stack, frame);
 	HASH_FIND(hh, b->entries, key, sizeof(*key), entry);
 	return entry;
 }
@@ -264,7 +260,7 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 {
 	const char *fold = fold_of(b, site, stack);
 	const struct frame *frame = fold ? NULL : stacks_site_frame(b->stacks, stack, site_flags(b));
-	struct key key;
+	struct owner_key key;
 	struct entry *entry = find_entry(b, site, stack, fold, frame, &key);
 	if (entry) {
 		*index = entry->owner;
@@ -279,6 +275,7 @@ static int find_owner(struct builder *b, const struct model_site *site, uint32_t
 	owner->folded = fold != NULL;
 	owner->label = fold ? output_format("%s", fold) : label_of(b, site, stack, frame);
 	owner->frame = frame;
+	owner->key = key;
 	entry->key = key;
 	*index = entry->owner = (uint32_t)b->sites->count - 1;
 	HASH_ADD(hh, b->entries, key, sizeof(key), entry);
@@ -318,27 +315,37 @@ static bool wants_process(const struct owners_query *q, const struct process *p)
 	return !q->ended_only || (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE);
 }
 
+static int add_site(struct builder *b, const struct model_process *mp, const struct model_site *site)
+{
+	uint64_t bytes = 0, blocks = 0;
+	if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
+		return 0;
+	measure(site, b->query->measure, &bytes, &blocks);
+	b->all.bytes += bytes;
+	b->all.blocks += blocks;
+	b->small.bytes += site->sampled ? bytes : 0;
+	b->small.blocks += site->sampled ? blocks : 0;
+	if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
+		return 0;
+	return add_part(b, mp, site);
+}
+
 static int add_process(struct builder *b, const struct model_process *mp)
 {
-	if (!wants_process(b->query, mp->process))
-		return 0;
-	for (uint32_t i = 0; i < mp->site_count; i++) {
-		const struct model_site *site = &mp->sites[i];
-		uint64_t bytes = 0, blocks = 0;
-		if (site->kind != b->query->kind || (b->query->device && site->device != b->query->device->index))
-			continue;
-		measure(site, b->query->measure, &bytes, &blocks);
-		b->all.bytes += bytes;
-		b->all.blocks += blocks;
-		b->small.bytes += site->sampled ? bytes : 0;
-		b->small.blocks += site->sampled ? blocks : 0;
-		if (blocks == 0 || (site->sampled == MODEL_UNSAMPLED && is_by_stack(b->query)))
-			continue;
-		int e = add_part(b, mp, site);
-		if (e < 0)
-			return e;
+	int e = 0;
+	for (uint32_t i = 0; i < mp->site_count && e == 0 && wants_process(b->query, mp->process); i++)
+		e = add_site(b, mp, &mp->sites[i]);
+	return e;
+}
+
+static int add_list(struct builder *b, const struct model *m)
+{
+	int e = 0;
+	for (size_t i = 0; i < b->query->list_count && e == 0; i++) {
+		const struct model_process *mp = model_process(m, b->query->list[i].process);
+		e = wants_process(b->query, mp->process) ? add_site(b, mp, &b->query->list[i]) : 0;
 	}
-	return 0;
+	return e;
 }
 
 /* ---- members ------------------------------------------------------------------------------------------- */
@@ -524,6 +531,18 @@ static int add_member(struct owner *o, const struct model_site *site)
 	return 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const struct model_site *x = a, *y = b;
+	return x->process != y->process ? (x->process > y->process ? 1 : -1)
+					: (x->number > y->number) - (x->number < y->number);
+}
+
+static bool is_listed(const struct owners_query *q, const struct model_site *site)
+{
+	return q->list && bsearch(site, q->list, q->list_count, sizeof(*q->list), by_number);
+}
+
 /* What other stacks of an owner had mapped at other moments belongs to how it grew: a table that moves may be mapped
  * anew by another line. Of the heap nobody knows that any more. */
 static int add_absent(struct builder *b, const struct model_process *mp)
@@ -533,12 +552,12 @@ static int add_absent(struct builder *b, const struct model_process *mp)
 		const struct model_site *site = &mp->sites[i];
 		uint64_t bytes = 0, blocks = 0;
 		measure(site, b->query->measure, &bytes, &blocks);
-		if (site->kind != MODEL_MAP || blocks || site->sampled == MODEL_UNSAMPLED)
+		if (site->kind != MODEL_MAP || blocks || site->sampled == MODEL_UNSAMPLED || is_listed(b->query, site))
 			continue;
 		const uint32_t stack = stack_of(b, mp, site);
 		if (!passes_filter(b, stack))
 			continue;
-		struct key key;
+		struct owner_key key;
 		const struct entry *entry = find_entry(b, site, stack, fold_of(b, site, stack),
 						       stacks_site_frame(b->stacks, stack, site_flags(b)), &key);
 		e = entry ? add_member(&b->sites->owners[entry->owner], site) : 0;
@@ -663,8 +682,9 @@ int owners_build(struct owners **out, const struct model *m, const struct reader
 		e = error_memory();
 	if (e == 0 && is_by_stack(q))
 		owners_look_ahead(m, r, stacks, 1u << q->measure);
-	for (unsigned id = 0; e == 0 && id < reader_processes(r); id++)
+	for (unsigned id = 0; e == 0 && !q->list && id < reader_processes(r); id++)
 		e = add_process(&b, model_process(m, id));
+	e = e == 0 && q->list ? add_list(&b, m) : e;
 	if (e == 0)
 		e = finish_owners(&b, m);
 	builder_fini(&b);

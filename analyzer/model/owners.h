@@ -32,6 +32,9 @@ struct owners_query {
 	unsigned flags;                    /* enum stack_flag */
 	const bool *processes;             /* by id; NULL = all */
 	bool ended_only;                   /* only processes that ended by themselves */
+	/* in place of the model's, by process and number; NULL = look at the model's; members point into them */
+	const struct model_site *list;
+	size_t list_count;
 	/* of an owner's stacks only the first is kept, whatever stack_count says, and members of the
 	 * OWNERS_WITH_MEMBERS largest */
 	bool brief;
@@ -53,8 +56,12 @@ struct owner_stack {
 };
 
 struct owner {
-	char *label;                         /* what it is grouped by, or NULL: then `frame` says it */
-	bool folded;                         /* by query.fold */
+	char *label; /* what it is grouped by, or NULL: then `frame` says it */
+	bool folded; /* by query.fold */
+	/* the same in each result of queries that differ in what they measure alone */
+	struct owner_key {
+		uint64_t a, b, c;
+	} key;
 	const struct frame *frame;           /* NULL: no stack is known, or the group is none of code */
 	const struct frame *caller, *callee; /* one of them is NULL */
 	enum category category;              /* of its largest stack */

@@ -308,11 +308,10 @@ static int fail(struct process_memory *a, const struct mt_event *s, uint64_t ns)
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-/* What grows by realloc is there all the time, though its free is recorded before. */
+/* What grows by realloc or mremap is there all the time, though its free is recorded before. */
 static bool is_move(const struct process_memory *a, const struct mt_event *s)
 {
-	return (s->kind == MT_ALLOC || s->kind == MT_FREE) &&
-	       (a->seen.process->realloc_hooks[s->hook / 64] >> s->hook % 64 & 1);
+	return a->seen.process->moving_hooks[s->hook / 64] >> s->hook % 64 & 1;
 }
 
 int process_memory_slot(struct process_memory *a, const struct mt_event *s, uint32_t ring, uint32_t thread, uint64_t ns)

@@ -87,6 +87,14 @@ json_t *json_verdicts(const struct diagnosis *x)
 	return list;
 }
 
+json_t *json_facts(const struct diagnosis *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->verdicts.fact_count; i++)
+		json_array_append_new(list, json_verdict(&x->verdicts.facts[i], true));
+	return list;
+}
+
 json_t *json_ruled_out(const struct diagnosis *x)
 {
 	json_t *list = json_array();

@@ -10,6 +10,7 @@ json_t *json_categories(const struct diagnosis *x);
 json_t *json_copies(struct diagnosis *x);
 json_t *json_copies_left_out(struct diagnosis *x); /* blocks that were not compared with each other */
 json_t *json_verdicts(const struct diagnosis *x);
+json_t *json_facts(const struct diagnosis *x); /* growth that accuses nobody */
 json_t *json_ruled_out(const struct diagnosis *x);
 json_t *json_unknowns(const struct diagnosis *x);
 

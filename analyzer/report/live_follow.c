@@ -202,20 +202,27 @@ static struct forecast_room room_of(struct live *l, const struct model *m, const
 	return room;
 }
 
+/* Who only fills, or falls behind, is not said to grow: that is no leak. */
+static const char *how_it_goes(enum outlook o)
+{
+	return o == OUTLOOK_LEAKS ? "grows" : o == OUTLOOK_BACKLOG ? "falls behind" : "fills";
+}
+
 /* What collectors free now and then may hide in a whole track what one place keeps. Of a process without devices, so
  * that it is on the host. */
 static void take_sites(struct live *l, const struct model *m, const struct step_list *p)
 {
-	struct growth g;
+	struct owner_growth found;
 	for (size_t k = 0; k < p->track_count; k++)
 		if (p->tracks[k].device != MODEL_NO_DEVICE)
 			return;
-	if (!live_sites_grow(&g, l->timeline, l->samples, m, p))
+	if (!live_sites_grow(&found, l->timeline, l->samples, m, p))
 		return;
+	const struct growth g = found.growth;
 	l->growth_rate = g.rate;
 	l->growth_stepped = p->source != LOOP_NONE;
-	snprintf(l->growth, sizeof(l->growth), "one site on the host grows by %s a %s, %s", BYTES((uint64_t)g.rate),
-		 p->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
+	snprintf(l->growth, sizeof(l->growth), "one site on the host %s by %s a %s, %s", how_it_goes(found.outlook),
+		 BYTES((uint64_t)g.rate), p->source == LOOP_NONE ? "second" : "step", growth_name(g.kind));
 }
 
 /* If they have more than what grew. */
@@ -233,17 +240,24 @@ static void take_pile(struct live *l, const struct model *m, double grown)
 struct growing {
 	const struct step_list *list;
 	const struct step_track *track;
+	enum outlook outlook;
 	struct growth growth;
 };
 
 static bool goes_on(const struct live *l, const struct model *m, struct growing *g)
 {
-	const struct step_list *p = g->list;
 	const struct step_track *t = g->track;
-	return outlook_is_leak(outlook_of_track(l->timeline, p, t, &g->growth)) &&
-	       g->growth.certainty != CERTAINTY_LOW &&
-	       !(t->kind == MODEL_MAP && outlook_gives_way(l->samples, m, p, g->growth.bytes)) &&
-	       !(t->kind == MODEL_DEVICE && track_of(p, MODEL_POOL, t->device));
+	const struct growth_place of = { g->list->process->id, (enum model_kind)t->kind, t->device };
+	struct owner_growth found;
+	if (t->kind == MODEL_DEVICE && track_of(g->list, MODEL_POOL, t->device))
+		return false;
+	owner_growth_of_track(&found, l->timeline, m, l->samples, &of, t->doubt);
+	g->growth.unproven = found.growth.unproven;
+	g->outlook = found.outlook;
+	if (!outlook_goes_on(found.outlook))
+		return false;
+	g->growth = found.growth;
+	return true;
 }
 
 /* Several processes that keep more on the host do so together, as the report sums them up. */
@@ -255,10 +269,9 @@ static unsigned join(const struct live *l, const struct model *m, struct growing
 		const struct step_list *p = is_wanted(l, id) ? timeline_step_list(l->timeline, id) : NULL;
 		if (!p || !p->count || p == most->list || (p->source == LOOP_NONE) != (most->list->source == LOOP_NONE))
 			continue;
-		struct growing g = { p, track_of(p, most->track->kind, MODEL_NO_DEVICE), { 0 } };
+		struct growing g = { .list = p, .track = track_of(p, most->track->kind, MODEL_NO_DEVICE) };
 		if (!g.track)
 			continue;
-		g.growth = timeline_growth(p, g.track);
 		if (!goes_on(l, m, &g) || g.growth.bytes < one / ALIKE)
 			continue;
 		processes++;
@@ -293,7 +306,7 @@ static void say_growth(struct live *l, const struct model *m, struct growing *g)
 	if (processes > 1)
 		snprintf(of, sizeof(of), " in %u processes together", processes);
 	timeline_track_name(&v, p->process, g->track->kind, g->track->device, name, sizeof(name));
-	snprintf(l->growth, sizeof(l->growth), "%s grows by %s a %s%s, %s%s%s%s%s", name,
+	snprintf(l->growth, sizeof(l->growth), "%s %s by %s a %s%s, %s%s%s%s%s", name, how_it_goes(g->outlook),
 		 BYTES((uint64_t)g->growth.rate), unit, of, growth_name(g->growth.kind),
 		 when ? "; memory ends at " : "", when ? unit : "", when ? " " : "", when ? when : "");
 	free(when);
@@ -313,9 +326,10 @@ static void take_growth(struct live *l, const struct model *m)
 		if (p && p->source != LOOP_NONE && p->total > l->steps)
 			l->steps = p->total;
 		for (size_t k = 0; p && p->count && k < p->track_count; k++) {
-			struct growing g = { p, &p->tracks[k], timeline_growth(p, &p->tracks[k]) };
+			struct growing g = { .list = p, .track = &p->tracks[k] };
+			const bool goes = goes_on(l, m, &g);
 			unproven = fmax(unproven, g.growth.unproven);
-			if (!goes_on(l, m, &g))
+			if (!goes)
 				continue;
 			leaking += g.track->device == MODEL_NO_DEVICE ? g.growth.bytes : 0;
 			most = g.growth.bytes > most.growth.bytes ? g : most;

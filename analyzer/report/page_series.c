@@ -185,31 +185,23 @@ static json_t *json_owner_growth(const struct selection *v, const struct owner *
 	return out;
 }
 
-static void add_growing(json_t *list, const struct report *r, const struct owners *s, enum model_kind kind,
-			const char *device, struct page_tree *t)
-{
-	for (size_t i = 0; s && i < s->count && i < OWNERS_WITH_MEMBERS; i++) {
-		struct owner_growth g;
-		owner_growth_of(&g, r->analysis.timeline, r->selection, &s->owners[i]);
-		if (g.growth.kind != GROWTH_NONE && g.growth.bytes > 0)
-			json_array_append_new(list,
-					      json_owner_growth(r->selection, &s->owners[i], kind, device, &g, t));
-	}
-}
-
-/* Of the largest owners. Those of hosts are the report's. */
+/* Of the largest owners. */
 void page_growth_json(json_t *o, const struct report *r, struct page_tree *t, const bool *devices)
 {
 	const struct selection *v = r->selection;
+	const struct findings *f = &r->analysis.diagnosis->findings;
 	json_t *list = json_array();
-	for (unsigned i = 0; i < model_devices(v->model); i++)
-		for (int kind = MODEL_DEVICE; devices[i] && kind <= MODEL_POOL; kind++) {
-			struct owners *s = NULL;
-			if (selection_device_owners(v, OWNERS_HOST_PEAK, kind, i, &s) == 0)
-				add_growing(list, r, s, kind, model_device(v->model, i)->name, t);
-			owners_free(s);
-		}
-	for (int kind = 0; kind < MODEL_HOST_KINDS; kind++)
-		add_growing(list, r, r->owners[kind], kind, NULL, t);
+	size_t listed[MODEL_KINDS] = { 0 };
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		const bool host = one->device == MODEL_NO_DEVICE;
+		if ((!host && !devices[one->device]) || one->growth.growth.bytes <= 0 ||
+		    listed[one->kind] == OWNERS_WITH_MEMBERS)
+			continue;
+		listed[one->kind]++;
+		json_array_append_new(list, json_owner_growth(v, one->owner, one->kind,
+							      host ? NULL : model_device(v->model, one->device)->name,
+							      &one->growth, t));
+	}
 	json_object_set_new(o, "growing", list);
 }

@@ -11,8 +11,6 @@
 /* The figures of memtrace leaks, in bytes. */
 struct report_leaks {
 	bool known;
-	size_t sites;       /* how many sites grow steadily */
-	uint64_t grown;     /* by how much they grew, in all */
 	uint64_t alive;     /* heap alive at the end, without what libraries and interpreter keep */
 	uint64_t alive_min; /* the part of `alive` that is sure: all of it unless events were lost */
 	uint64_t unproven;  /* growth that may only be due to lost events */

@@ -243,29 +243,30 @@ static void weigh(struct grown *g, double part)
 	g->weight = host ? g->growth.bytes : part;
 }
 
-static struct grown find_grown(const struct selection *v, const struct timeline *c, const struct diagnosis *x)
+static const struct step_track *track_at(const struct step_list *p, const struct growth_place *place)
+{
+	for (size_t k = 0; p && p->count && k < p->track_count; k++)
+		if (p->tracks[k].kind == place->kind && p->tracks[k].device == place->device)
+			return &p->tracks[k];
+	return NULL;
+}
+
+static struct grown find_grown(const struct timeline *c, const struct diagnosis *x)
 {
 	struct grown best = { 0 };
-	for (unsigned id = 0; id < reader_processes(v->reader); id++) {
-		const struct step_list *p = timeline_step_list(c, id);
-		if (!p || !p->count || !selection_has(v, reader_process(v->reader, id)))
+	for (size_t i = 0; i < x->findings.track_count; i++) {
+		const struct track_finding *found = &x->findings.tracks[i];
+		const struct step_list *p = timeline_step_list(c, found->place.process);
+		const struct step_track *t = track_at(p, &found->place);
+		if (found->growth.outlook != OUTLOOK_LEAKS || !t || is_ruled_out(x, t->device) ||
+		    (t->kind == MODEL_DEVICE && has_pool(p, t->device)))
 			continue;
-		for (size_t k = 0; k < p->track_count; k++) {
-			if ((p->tracks[k].kind == MODEL_DEVICE && has_pool(p, p->tracks[k].device)) ||
-			    is_ruled_out(x, p->tracks[k].device))
-				continue;
-			struct grown g = { .list = p,
-					   .track = &p->tracks[k],
-					   .growth = timeline_growth(p, &p->tracks[k]) };
-			if (!outlook_is_leak(outlook_of_track(c, p, g.track, &g.growth)))
-				continue;
-			double high = (double)step_high(g.track, p->count - 1);
-			double part = growth_is_steady(&g.growth) && high > 0 ? g.growth.bytes / high : 0;
-			weigh(&g, part);
-			if (part > LEAST_PART && g.growth.certainty > CERTAINTY_LOW &&
-			    (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
-				best = g;
-		}
+		struct grown g = { .list = p, .track = t, .growth = timeline_growth(p, t) };
+		g.growth = growth_is_steady(&g.growth) ? g.growth : found->growth.growth;
+		const double part = found->growth.growth.bytes / (double)found->bytes;
+		weigh(&g, part);
+		if (part > LEAST_PART && (g.rank > best.rank || (g.rank == best.rank && g.weight > best.weight)))
+			best = g;
 	}
 	return best;
 }
@@ -422,39 +423,25 @@ static unsigned print_growth(const struct report *r, const struct grown *g)
 
 /* ---- screen: what grows -------------------------------------------------------------------------------- */
 
-struct growing {
-	const struct owner *owner;
-	struct owner_growth *owner_growth;
-};
-
-static int grows_more(const void *a, const void *b)
+static size_t find_growing(const struct findings *f, const struct grown *g, const struct owner_finding **list)
 {
-	const struct growing *x = a, *y = b;
-	if (x->owner_growth->growth.bytes != y->owner_growth->growth.bytes)
-		return x->owner_growth->growth.bytes > y->owner_growth->growth.bytes ? -1 : 1;
-	return (x->owner > y->owner) - (x->owner < y->owner);
-}
-
-static size_t find_growing(const struct selection *v, const struct timeline *c, const struct owners *s,
-			   uint32_t process, struct growing *list)
-{
-	struct owner_growth t;
 	size_t count = 0;
-	for (size_t i = 0; i < s->count; i++) {
-		owner_growth_of(&t, c, v, &s->owners[i]);
-		if (!owner_growth_leaks(&t) || t.process != process)
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		if (one->kind != (enum model_kind)g->track->kind || one->device != g->track->device ||
+		    one->growth.outlook != OUTLOOK_LEAKS || one->growth.process != g->list->process->id)
 			continue;
-		list[count].owner = &s->owners[i];
-		if ((list[count].owner_growth = malloc(sizeof(t))))
-			*list[count++].owner_growth = t;
+		size_t at = count++;
+		for (; at > 0 && list[at - 1]->growth.growth.bytes < one->growth.growth.bytes; at--)
+			list[at] = list[at - 1];
+		list[at] = one;
 	}
-	qsort(list, count, sizeof(*list), grows_more);
 	return count;
 }
 
-static void print_owner(const struct growing *g, double all)
+static void print_owner(const struct owner_finding *g, double all)
 {
-	const struct owner_growth *t = g->owner_growth;
+	const struct owner_growth *t = &g->growth;
 	const char *unit = t->stepped ? "step" : "second";
 	char *text = owner_text(g->owner), *where = g->owner->frame ? frame_where(g->owner->frame) : NULL;
 	char *line = output_format("%3.0f %%  %s  %s", all > 0 ? 100 * t->growth.bytes / all : 0, text ? text : "",
@@ -475,26 +462,19 @@ static void print_owner(const struct growing *g, double all)
 	free(where);
 }
 
-static unsigned print_growing(const struct growing *list, size_t count)
+static unsigned print_growing(const struct owner_finding **list, size_t count)
 {
 	double all = 0;
 	unsigned lines = 1;
-	struct owner_growth **owners = calloc(count + 1, sizeof(*owners));
-	for (size_t i = 0; i < count; i++) {
-		all += list[i].owner_growth->growth.bytes;
-		if (owners)
-			owners[i] = list[i].owner_growth;
-	}
-	if (owners)
-		owner_growth_group(owners, count);
-	free(owners);
+	for (size_t i = 0; i < count; i++)
+		all += list[i]->growth.growth.bytes;
 	print("%sWHAT GROWS%s (since %s %.0f)\n", output_begin(STYLE_HEAD), output_end(STYLE_HEAD),
-	      list[0].owner_growth->stepped ? "step" : "second", list[0].owner_growth->growth.since_x);
+	      list[0]->growth.stepped ? "step" : "second", list[0]->growth.growth.since_x);
 	for (size_t i = 0; i < count && i < MOST_GROWING; i++, lines++)
-		print_owner(&list[i], all);
+		print_owner(list[i], all);
 	size_t in_step = 0;
 	for (size_t i = 1; i < count; i++)
-		in_step += list[i].owner_growth->group == list[0].owner_growth->group;
+		in_step += list[i]->growth.group == list[0]->growth.group;
 	if (count > MOST_GROWING || in_step) {
 		print("  %zu sites grow", count);
 		if (in_step)
@@ -507,22 +487,15 @@ static unsigned print_growing(const struct growing *list, size_t count)
 
 unsigned report_print_growth(const struct report *r)
 {
-	const struct selection *v = r->selection;
-	const struct timeline *c = r->analysis.timeline;
-	struct grown g = find_grown(v, c, r->analysis.diagnosis);
-	struct owners *s = NULL;
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	struct grown g = find_grown(r->analysis.timeline, r->analysis.diagnosis);
 	if (!g.list)
 		return 0;
 	unsigned lines = print_growth(r, &g);
-	if (r->brief || selection_owners(v, OWNERS_PEAK, (enum model_kind)g.track->kind, NULL, &s) < 0)
-		return lines;
-	struct growing *list = calloc(s->count + 1, sizeof(*list));
-	size_t count = list ? find_growing(v, c, s, g.list->process->id, list) : 0;
+	const struct owner_finding **list = r->brief ? NULL : calloc(f->count + 1, sizeof(*list));
+	const size_t count = list ? find_growing(f, &g, list) : 0;
 	if (count)
 		lines += print_growing(list, count);
-	for (size_t i = 0; i < count; i++)
-		free(list[i].owner_growth);
 	free(list);
-	owners_free(s);
 	return lines;
 }

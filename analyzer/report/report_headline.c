@@ -1,10 +1,12 @@
 /* What a report says first where no failure does: how much it was, whose most of it was, and whether that is well; and,
  * at its end, what to ask next. */
+#include "analyzer/diagnosis/growth_matters.h"
 #include "analyzer/report/report.h"
 #include "analyzer/util/output.h"
 #include "analyzer/util/print.h"
 #include "analyzer/util/shell.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,9 @@
 #define SPIKE_BYTES (64u << 20)
 #define SPIKE_PART  0.5
 #define LEFT_BYTES  (16u << 20)
-#define LEFT_PART   0.5 /* of the heap's peak */
+#define NOTABLE     0.1        /* of what there is of a kind: growth by less is not in the headline */
+#define SHORT_BYTES (8u << 20) /* less is not in the headline where no line is known */
+#define LEFT_PART   0.5        /* of the heap's peak */
 
 /* ---- the peak -------------------------------------------------------------------------------------------- */
 
@@ -109,13 +113,127 @@ static bool ended_well(const struct report *r)
 		     (p->state == PROCESS_ENDED && p->exit_kind == MT_EXIT_CODE && p->exit_code == 0));
 }
 
+/* ---- what grew ---------------------------------------------------------------------------------------------- */
+
+/* Worth a line where no verdict is about it. */
+static bool is_worth(const struct report *r, const struct owner_growth *t, uint64_t of)
+{
+	const struct selection *v = r->selection;
+	const struct growth_scale scale =
+		growth_scale_of(v->model, reader_hosts(v->reader) ? reader_host(v->reader, 0) : NULL,
+				timeline_samples(r->analysis.timeline));
+	return (outlook_goes_on(t->outlook) || t->outlook == OUTLOOK_NEEDS_MORE) &&
+	       !growth_is_noise(&scale, t->growth.bytes) && t->growth.bytes >= NOTABLE * (double)of;
+}
+
+/* The line that grew most, and how many others; NULL = none did. */
+static const struct owner_finding *largest_line(const struct report *r, size_t *others)
+{
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	const struct owner_finding *most = NULL;
+	*others = 0;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct owner_finding *one = &f->list[i];
+		if (one->owner->folded || !is_worth(r, &one->growth, findings_bytes(f, one->kind, one->device)) ||
+		    findings_find(f, one->kind, one->owner) != one)
+			continue;
+		*others += most != NULL;
+		most = !most || one->growth.growth.bytes > most->growth.growth.bytes ? one : most;
+	}
+	return most;
+}
+
+/* Mappings where they are most of it: else much of them is never touched. What a driver gave a pool the pool tells. */
+static bool is_shown(const struct report *r, const struct growth_place *place)
+{
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	for (size_t i = 0; place->kind == MODEL_DEVICE && i < f->track_count; i++)
+		if (f->tracks[i].place.kind == MODEL_POOL && f->tracks[i].place.device == place->device &&
+		    f->tracks[i].place.process == place->process)
+			return false;
+	return place->kind != MODEL_MAP || is_mapped(r->selection);
+}
+
+/* Nothing that the process has was seen for long enough. */
+static bool was_short(const struct findings *f, uint32_t process)
+{
+	for (size_t i = 0; i < f->track_count; i++)
+		if (f->tracks[i].place.process == process && f->tracks[i].growth.outlook != OUTLOOK_SHORT &&
+		    f->tracks[i].growth.outlook != OUTLOOK_NONE)
+			return false;
+	return true;
+}
+
+/* All that a process has of a kind, where no line has it; NULL = it does not grow, or too little was seen. */
+static const struct track_finding *largest_track(const struct report *r, enum outlook how)
+{
+	const struct findings *f = &r->analysis.diagnosis->findings;
+	const struct track_finding *most = NULL;
+	for (size_t i = 0; i < f->track_count; i++) {
+		const struct track_finding *one = &f->tracks[i];
+		const bool is = how == OUTLOOK_SHORT
+					? one->growth.outlook == how && one->bytes >= SHORT_BYTES &&
+						  was_short(f, one->place.process)
+					: is_worth(r, &one->growth, one->bytes) &&
+						  one->growth.rise >= fmax(NOTABLE * (double)one->bytes, SHORT_BYTES);
+		if (is && is_shown(r, &one->place) && (!most || one->bytes > most->bytes))
+			most = one;
+	}
+	return most;
+}
+
+static const char *how_it_grows(enum outlook o)
+{
+	return o == OUTLOOK_LEAKS        ? "keeps more and more"
+	       : o == OUTLOOK_GROWS      ? "only grew"
+	       : o == OUTLOOK_COLLECTED  ? "makes the runtime's own heap larger"
+	       : o == OUTLOOK_BACKLOG    ? "falls behind: more waits, and waits longer"
+	       : o == OUTLOOK_NEEDS_MORE ? "needs more and more at a time"
+					 : "was seen too briefly to say whether it grows";
+}
+
+static char *line_text(const struct findings *f, const struct owner_finding *one, size_t others)
+{
+	const struct owner *o = one->owner;
+	const unsigned devices = findings_devices(f, one);
+	char *place = o->label || !o->frame ? owner_text(o) : frame_place(o->frame);
+	char *each = devices > 1 ? output_format(" on each of %u devices", devices) : strdup("");
+	char *more = others ? output_format(", and %zu more site%s", others, others == 1 ? "" : "s") : strdup("");
+	char *text = output_format("%s %s, %s%s%s (memtrace leaks)", place ? place : "one line",
+				   how_it_grows(one->growth.outlook), BYTES((uint64_t)one->growth.growth.bytes),
+				   each ? each : "", more ? more : "");
+	free(place);
+	free(each);
+	free(more);
+	return text;
+}
+
+static char *track_text(const struct report *r, const struct track_finding *one)
+{
+	char name[64];
+	const struct process *p = reader_process(r->selection->reader, one->place.process);
+	timeline_track_name(r->selection, p, one->place.kind, one->place.device, name, sizeof(name));
+	const char *what = one->place.kind == MODEL_HEAP  ? "the heap"
+			   : one->place.kind == MODEL_MAP ? "mapped memory"
+							  : name;
+	return one->growth.outlook == OUTLOOK_SHORT
+		       ? output_format("%s of %u %s", what, p->pid, how_it_grows(OUTLOOK_SHORT))
+		       : output_format("%s of %u rose to its end, by %s in the second half", what, p->pid,
+				       BYTES((uint64_t)one->growth.rise));
+}
+
+/* NULL: nothing goes on growing. */
 static char *grown_text(const struct report *r)
 {
-	const struct report_leaks *l = &r->leaks;
-	if (!l->sites)
-		return strdup(l->unproven ? "whether it grew is not known" : "nothing grew");
-	return output_format("%zu site%s grew by %s (memtrace leaks)", l->sites, l->sites == 1 ? "" : "s",
-			     BYTES(l->grown));
+	size_t others;
+	const struct owner_finding *line = largest_line(r, &others);
+	const struct track_finding *track = line ? NULL : largest_track(r, OUTLOOK_NONE);
+	if (!line && !track)
+		track = largest_track(r, OUTLOOK_SHORT);
+	return line                ? line_text(&r->analysis.diagnosis->findings, line, others)
+	       : track             ? track_text(r, track)
+	       : r->leaks.unproven ? strdup("whether it grew is not known")
+				   : NULL;
 }
 
 static char *alive_text(const struct report *r)
@@ -177,19 +295,21 @@ static char *health_text(const struct report *r)
 {
 	const struct process *p = report_main_program(r);
 	char exit[32], *grown = grown_text(r), *alive = alive_text(r), *end = NULL;
-	bool healthy = !was_refused(r->selection) && r->analysis.losses.complete && !r->leaks.sites && ended_well(r) &&
-		       !report_is_full(r) && !left_behind(r);
+	const bool well = !was_refused(r->selection) && r->analysis.losses.complete && ended_well(r) &&
+			  !report_is_full(r) && !left_behind(r);
 	if (p && p->state == PROCESS_ENDED && !ended_well(r))
 		end = output_format(" (%s)", exit_text(p, exit, sizeof(exit)));
-	const char *verdict = healthy                        ? "healthy"
+	const char *verdict = well && !grown                 ? "healthy"
 			      : !r->analysis.losses.complete ? "of what was recorded"
 			      : was_refused(r->selection)    ? "besides"
 			      : end                          ? "no trouble with memory"
 			      : report_is_full(r)            ? "nothing failed"
 			      : left_behind(r)               ? "never freed"
-							     : "no cause for alarm";
-	char *left = left_text(r), *text = output_format("%s%s: %s; %s%s", verdict, end ? end : "", grown ? grown : "",
-							 alive ? alive : "", left ? left : "");
+							     : "nothing failed";
+	const bool leaves = !grown || left_behind(r); /* where something grew the line is about that */
+	char *left = left_text(r),
+	     *text = output_format("%s%s: %s%s%s%s", verdict, end ? end : "", grown ? grown : "nothing goes on growing",
+				   leaves ? "; " : "", leaves && alive ? alive : "", left ? left : "");
 	free(left);
 	free(grown);
 	free(alive);

@@ -197,6 +197,7 @@ static void set_why(json_t *o, struct diagnosis *x)
 	json_object_set_new(o, "copies", json_copies(x));
 	json_object_set_new(o, "copies_left_out", json_copies_left_out(x));
 	json_object_set_new(o, "verdicts", json_verdicts(x));
+	json_object_set_new(o, "facts", json_facts(x));
 	json_object_set_new(o, "ruled_out", json_ruled_out(x));
 	json_object_set_new(o, "unknown", json_unknowns(x));
 }

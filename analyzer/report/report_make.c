@@ -28,7 +28,7 @@ static int host_owners(const struct selection *v, enum model_kind kind, struct o
 static int ask_leaks(struct report *r, struct selection *v)
 {
 	struct leaks l;
-	int e = leaks_init(&l, v, r->analysis.timeline, NULL);
+	int e = leaks_init(&l, v, r->analysis.timeline, NULL, &r->analysis.diagnosis->findings);
 	if (e < 0) {
 		r->analysis.timeline = NULL; /* it has taken that over */
 		return e;
@@ -36,14 +36,6 @@ static int ask_leaks(struct report *r, struct selection *v)
 	r->leaks = (struct report_leaks){
 		.known = true, .alive = l.bytes, .alive_min = l.bytes_min, .unproven = l.unproven, .in_use = l.in_use
 	};
-	for (unsigned group = 1; group <= l.groups; group++)
-		for (int kind = 0; kind < MODEL_KINDS; kind++) {
-			struct leak_group g = leaks_group(&l, group, kind);
-			if (g.little && growth_is_noise(&l.scale, g.bytes))
-				continue;
-			r->leaks.sites += g.sites;
-			r->leaks.grown += (uint64_t)g.bytes;
-		}
 	l.timeline = NULL; /* ours again */
 	leaks_fini(&l);
 	return 0;

@@ -29,6 +29,11 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+double forecast_ahead(const struct forecast *f, const struct growth *g)
+{
+	return f->ever && g->span > 0 ? (f->x - g->x - g->span) / g->span : INFINITY;
+}
+
 /* Sorted; *every is the distance of two. The caller frees it. */
 static double *rises_of(const struct growth *g, const struct forecast_room *room, size_t *count, double *every)
 {

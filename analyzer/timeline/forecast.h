@@ -33,6 +33,9 @@ struct forecast_room {
 struct forecast forecast_of(const struct growth *g, const struct forecast_room *room);
 extern const struct forecast forecast_never;
 
+/* How far ahead that is, in what was seen: 2 = after twice as long again. Infinite: never. */
+double forecast_ahead(const struct forecast *f, const struct growth *g);
+
 /* "1003 (95 %: 965 to 1040)", "1003 (95 %: 965 or later)". The caller frees it; NULL where there is no memory. */
 char *forecast_text(double x, double low, double high);
 

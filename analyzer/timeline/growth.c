@@ -43,17 +43,6 @@ const char *certainty_name(enum growth_certainty certainty)
 	return names[certainty];
 }
 
-const char *outlook_name(enum outlook o)
-{
-	static const char *const names[] = { "none", "leaks", "lasts", "fills", "stopped", "gives way", "passes" };
-	return names[o];
-}
-
-bool outlook_is_leak(enum outlook o)
-{
-	return o == OUTLOOK_LEAKS || o == OUTLOOK_LASTS;
-}
-
 bool growth_is_doubtful(const struct growth *g)
 {
 	return g->doubt > A_LITTLE * g->bytes;
@@ -160,14 +149,6 @@ static bool rises_again(const struct points *p, size_t fall)
 	double before = (p->y[fall - 1] - p->y[half]) / (p->x[fall - 1] - p->x[half]);
 	double after = (p->y[high] - p->y[low]) / (p->x[high] - p->x[low]);
 	return after > 0.5 * before && after < 2 * before;
-}
-
-size_t growth_without_end(const double *bytes, size_t count)
-{
-	size_t most = 0;
-	for (size_t i = 0; i < count; i++)
-		most = bytes[i] >= bytes[most] ? i : most;
-	return count - most - 1 <= count / END_PART ? most + 1 : 0;
 }
 
 /* Drops the last points if they are a fall: the program frees what it has before it ends. */
@@ -514,6 +495,22 @@ static void name(struct growth *g, const struct choice *c)
 		g->jumps = (unsigned)c->jumps;
 	} else if (g->kind != GROWTH_NONE)
 		set_rates(g, c);
+}
+
+struct growth growth_in_the_mean(const double *x, const double *bytes, size_t count)
+{
+	struct growth g = { .kind = GROWTH_LINEAR, .since_x = x[0], .from_x = x[0], .x = x[0] };
+	double t[POINTS] = { 0 };
+	g.span = x[count - 1] > x[0] ? x[count - 1] - x[0] : 1;
+	for (size_t i = 0; i < count; i++)
+		t[i] = (x[i] - g.x) / g.span;
+	fit_make(&g.fit, FIT_LINE, 0, t, bytes, count, FLOOR * (bytes[count - 1] - bytes[0]));
+	g.rate = fit_slope(&g.fit, 1) / g.span;
+	g.rate_error =
+		count > 2 ? fit_quantile(g.fit.points, g.fit.terms) * fit_slope_error(&g.fit, 1) / g.span : g.rate;
+	g.shapes[0] = (struct growth_shape){ g.fit, 1 };
+	g.shape_count = 1;
+	return g;
 }
 
 struct growth growth_of(const double *x, const double *bytes, size_t count)

@@ -23,20 +23,6 @@
 enum growth_kind { GROWTH_NONE, GROWTH_LINEAR, GROWTH_ACCELERATING, GROWTH_SATURATING, GROWTH_JUMP };
 enum growth_certainty { CERTAINTY_LOW, CERTAINTY_MEDIUM, CERTAINTY_HIGH };
 
-/* Whether it will go on: analyzer/timeline/outlook.h. */
-enum outlook {
-	OUTLOOK_NONE = 0,
-	OUTLOOK_LEAKS,
-	OUTLOOK_LASTS,
-	OUTLOOK_FILLS,
-	OUTLOOK_STOPPED,
-	OUTLOOK_GIVES_WAY,
-	OUTLOOK_PASSES
-};
-
-/* The growth will meet any limit if the program runs long enough. */
-bool outlook_is_leak(enum outlook o);
-
 enum { GROWTH_LEAST_POINTS = 5, GROWTH_SHAPES = 4 };
 
 struct growth {
@@ -47,9 +33,8 @@ struct growth {
 	double bytes;                            /* grown since `since_x` */
 	double since_x;                          /* what was before is start-up */
 	double from_x;                           /* since when it has this rate: not before `since_x` */
-	unsigned jumps;                          /* number of jumps or bursts (bursts.h); 0 for other growth */
-	double moved;    /* bytes that were allocated and freed only to be moved into something larger (bursts.h) */
-	double doubt;    /* part of `bytes` that lost events may have made: growth_doubt() */
+	unsigned jumps;                          /* number of jumps; 0 for other growth */
+	double doubt;                            /* part of `bytes` that lost events may have made: growth_doubt() */
 	double unproven; /* bytes of a growth that lost events may have made altogether; 0 = it is proven */
 	double x, span;  /* `fit` is over t = (its x - x) / span */
 	struct fit fit;
@@ -65,19 +50,18 @@ struct growth {
 /* `x` rises: numbers of steps, or seconds. */
 struct growth growth_of(const double *x, const double *bytes, size_t count);
 
+/* The straight line from the first point to the last, where it is known that it grows: in bursts, or briefly. */
+struct growth growth_in_the_mean(const double *x, const double *bytes, size_t count);
+
 /* Tells that lost events may have made up to `bytes` of it. If they may have made all of it, there is no growth. If
  * they may have made more than a little, its shape is not to be trusted. */
 void growth_doubt(struct growth *g, double bytes);
 bool growth_is_doubtful(const struct growth *g);
-
-/* How many of the points there are without the end of the program, which frees what it has; 0 = nearly none. */
-size_t growth_without_end(const double *bytes, size_t count);
 
 /* Linear or accelerating: what goes on will meet any limit. */
 bool growth_is_steady(const struct growth *g);
 
 const char *growth_name(enum growth_kind kind);
 const char *certainty_name(enum growth_certainty certainty);
-const char *outlook_name(enum outlook o);
 
 #endif

@@ -1,188 +1,429 @@
 #include "analyzer/timeline/outlook.h"
 
-#include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define WORKS     0.03 /* of the time in which something is freed (collectors do so now and then) ... */
-#define CHURN     0.5  /* ... and of the bytes that are made: so much is freed by who works */
-#define OF_MAPPED 2    /* times the bytes by which mappings grow, that pass on the heap: as much a collector needs */
-#define FREES     0.15 /* of the time, on devices: it works there */
-#define RECURS    0.5  /* of the bytes that are made: so much is made by a loop's stacks */
-#define GOES_ON   0.5  /* of the time while it grew, in which the program then does something else */
-#define WRITTEN   0.5  /* of what grew, that can't be dropped: the last sample may be older than its end */
-#define LATER     0.1  /* of what grew, that came in as much time behind the loop: it did not stop with it ... */
-#define AT_MOST   0.5  /* ... however long that time was */
+/* All numbers that decide what growth is. */
+#define LEAST_BYTES COHORTS_LEAST /* that stay: less is noise */
+#define AT_RISK     0.2  /* of what was made must have reached an age, for it to be known how much died at it */
+#define NEAR        0.05 /* of what was made: once so little more is alive than stays for good, it is old enough */
+#define STAYS       0.2  /* of what is alive: less stays, and it passes */
+#define FLOOR       0.02 /* of the mean cohort: a cohort that keeps less has no survivors */
+#define START_UP    4    /* times the median cohort: more, in the first half, is start-up */
+#define LEAST       4    /* cohorts with survivors: of fewer nothing can be said */
+#define ACCUSES     8    /* of fewer no leak, where other memory is freed: a cache may take its last blocks late */
+#define MOST        16   /* cohorts that count against a gap: neighbours are alike, so more of them tell no more */
+#define BY_CHANCE   0.02 /* so improbable a gap behind the last survivors, and it stopped */
+#define BURSTS      3    /* as far apart: the next one may still come, ... */
+#define OVERDUE     1.5  /* ... if the gap is no longer than so many times those before */
+#define LEVELS_OFF  0.3  /* of the rate at first: less at the end, and it stopped */
+#define SURE_OF     3    /* standard errors: by so much it is less, or that is chance */
+#define WORKS       0.5  /* of what the process makes is freed by one that works */
+#define RISES       0.1  /* of the most there was: by so much more was alive at the end than in the middle */
+#define EVENLY      0.75 /* of the rise before: so much follows it, where it rises at one pace */
+#define OLDER       1.25 /* times as old dies what dies late, in a backlog */
+#define SINGLE      0.5  /* of what came, by stacks that made one block: it is no loop's */
+#define SURE        12   /* cohorts with survivors, and ... */
+#define SURE_CHANCE 0.25 /* ... no long gap: then it is certain */
 
-bool outlook_steps_are_sure(const struct step_list *p)
+/* ---- ages ---------------------------------------------------------------------------------------------- */
+
+/* What part is alive at each age, of what lived for longer than its stretch. */
+struct survival {
+	double part[COHORTS + 1];
+	double rest; /* that stays for good */
+};
+
+static double lived(const struct cohort_table *t, unsigned made)
 {
-	return p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX ||
-	       p->source == LOOP_OPTIMIZER || p->whole;
+	double sum = t->alive[made];
+	for (unsigned freed = made + 1; freed < COHORTS; freed++)
+		sum += t->died[made][freed];
+	return sum;
 }
 
-static uint64_t began_ns(const struct step_list *p, const struct growth *g)
+/* Of the first `count` cohorts. Of the greatest ages, which only a few have reached, nothing is known: whoever lives as
+ * long is taken to stay. */
+static struct survival survival_of(const struct cohort_table *t, unsigned count)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (step_x(p, i) >= g->since_x)
-			return p->steps[i].begin_ns;
-	return p->steps[0].begin_ns;
-}
-
-/* What came behind the loop that made it grow. */
-enum after { NOTHING, CLEANS, RESTS, WORKS_ON };
-
-static enum after after_loop(const struct timeline *c, const struct step_list *p, const struct growth *g, double later)
-{
-	uint64_t end = p->steps[p->count - 1].end_ns;
-	double during = (double)less(end, began_ns(p, g)), behind = (double)less(p->process->end_ns, end);
-	if (p->source != LOOP_SITES || behind <= GOES_ON * during ||
-	    later >= fmin(LATER * fmax(1, behind / during), AT_MOST) * g->bytes)
-		return NOTHING;
-	struct work_behind done = work_behind(timeline_work(c), p->process->id, end, p->process->end_ns);
-	if (done.making >= WORK_RESTS || p->thinned)
-		return WORKS_ON;
-	return done.freed >= WORK_CLEANS * g->bytes ? CLEANS : RESTS;
-}
-
-static void at_most_medium(struct growth *g)
-{
-	g->certainty = g->certainty > CERTAINTY_MEDIUM ? CERTAINTY_MEDIUM : g->certainty;
-}
-
-/* It is a loop's stacks that make most of it, or that make most of what passes: a load before them may be larger than
- * all they do. */
-static bool recurs(const struct work_done *done)
-{
-	double kept = done->made - done->passing;
-	return done->again >= RECURS * done->made || done->again - kept >= CHURN * done->again;
-}
-
-static double median_low(const struct step_track *t, size_t from, size_t to)
-{
-	double *lows = malloc((to - from + 1) * sizeof(*lows)), median = 0;
-	for (size_t i = from; lows && i < to; i++)
-		lows[i - from] = (double)step_low(t, i);
-	if (lows && to > from)
-		median = median_of(lows, to - from);
-	free(lows);
-	return median;
-}
-
-/* What the process has mapped more since growth began: by its usual low points, as mappings come and go, too. */
-static double mapped_since(const struct step_list *p, enum model_kind kind, const struct growth *g)
-{
-	size_t from = 0;
-	while (from + 1 < p->count && step_x(p, from) < g->since_x)
-		from++;
-	const size_t quarter = (p->count - from + 3) / 4;
-	double more = kind == MODEL_MAP ? g->bytes : 0;
-	for (size_t k = 0; k < p->track_count; k++)
-		if (p->tracks[k].kind == MODEL_MAP && p->tracks[k].device == MODEL_NO_DEVICE)
-			more = fmax(more, median_low(&p->tracks[k], p->count - quarter, p->count) -
-						  median_low(&p->tracks[k], from, from + quarter));
-	return more;
-}
-
-/* That a table was moved into a larger one is no work. Nor is what a collector needs of the heap while mappings fill,
- * however many stacks map them, and whatever it keeps of that itself. */
-static bool works(const struct timeline *c, const struct step_list *p, enum model_kind kind, const struct growth *g,
-		  uint64_t from, uint64_t to)
-{
-	struct work_done done = work_between(timeline_work(c), p->process->id, from, to);
-	const double made = done.made - g->moved, passing = done.passing - g->moved;
-	return done.busy >= WORKS && (p->thinned || (passing >= CHURN * made && recurs(&done) &&
-						     passing >= OF_MAPPED * mapped_since(p, kind, g)));
-}
-
-/* A few turns of what nobody marked, or growth over time that might bend, tell nothing. Bursts that come again and
- * again do. */
-static bool is_sure(const struct step_list *p, const struct growth *g)
-{
-	return p->source == LOOP_NONE ? g->certainty == CERTAINTY_HIGH || g->jumps : p->total >= OUTLOOK_STEPS;
-}
-
-static bool frees_on_devices(const struct step_list *p, const struct growth *g)
-{
-	size_t entries = 0, freeing = 0;
-	for (size_t i = 0; i < p->count; i++)
-		if (step_x(p, i) >= g->since_x) {
-			entries++;
-			freeing += p->steps[i].device_frees > 0;
+	struct survival s = { .part = { 1 } };
+	double all = 0, part = 1, born[COHORTS], left[COHORTS];
+	unsigned age = 1;
+	for (unsigned made = 0; made < count; made++)
+		all += born[made] = left[made] = lived(t, made);
+	for (; age < count; age++) {
+		double reached = 0, at_risk = 0, dead = 0;
+		for (unsigned made = 0; made + age < count; made++) {
+			reached += born[made];
+			at_risk += left[made];
+			dead += t->died[made][made + age];
+			left[made] -= t->died[made][made + age];
 		}
-	return (double)freeing >= FREES * (double)entries;
+		if (reached < AT_RISK * all)
+			break;
+		part *= at_risk > 0 ? fmax(1 - dead / at_risk, 0) : 1;
+		s.part[age] = part;
+	}
+	for (; age <= COHORTS; age++)
+		s.part[age] = part;
+	s.rest = part;
+	return s;
 }
 
-/* What a program makes and frees on its heap says nothing of what it keeps on devices and for them. There it loads a
- * model where nothing is freed meanwhile. */
-enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
-			double later)
+/* From which on next to nothing dies any more. */
+static unsigned old_age(const struct survival *s)
 {
-	if (!growth_is_steady(g) || !p->count)
-		return OUTLOOK_NONE;
-	uint64_t from = began_ns(p, g), to = p->steps[p->count - 1].end_ns;
-	const bool is_long = (double)less(to, from) >= OUTLOOK_LONG_S * 1e9;
-	if (kind >= MODEL_PINNED)
-		return kind != MODEL_PINNED && p->source == LOOP_NONE && !is_long && !frees_on_devices(p, g)
-			       ? OUTLOOK_FILLS
-			       : OUTLOOK_LEAKS;
-	if (outlook_steps_are_sure(p))
-		return OUTLOOK_LEAKS;
-	const enum after after = after_loop(c, p, g, later);
-	if (after == WORKS_ON || (after == RESTS && !is_long))
-		return OUTLOOK_STOPPED;
-	if (after == RESTS)
-		at_most_medium(g);
-	if (is_sure(p, g) && works(c, p, kind, g, from, to))
-		return OUTLOOK_LEAKS;
-	if (!is_long)
-		return OUTLOOK_FILLS;
-	at_most_medium(g);
-	return OUTLOOK_LASTS;
+	unsigned age = 0;
+	while (age < COHORTS && s->part[age] - s->rest > fmin(NEAR, s->rest))
+		age++;
+	return age;
 }
 
-/* What was written to in private copies of files is anonymous to the kernel. */
-static double copied(const struct samples *samples, const struct model_process *m)
+/* ---- what passes --------------------------------------------------------------------------------------- */
+
+static double sum_of(const double *list, unsigned from, unsigned to)
 {
-	const struct sample_subject *s = samples ? samples_of_process(samples, m->process) : NULL;
-	if (!s || !(s->known >> MT_PROCESS_rss_anon & 1))
+	double sum = 0;
+	for (unsigned i = from; i < to; i++)
+		sum += list[i];
+	return sum;
+}
+
+static double mean_of(const double *list, unsigned from, unsigned to)
+{
+	return to > from ? sum_of(list, from, to) / (to - from) : 0;
+}
+
+/* Mean age of what was freed in the stretches [from, to). */
+static double mean_age(const struct cohort_table *t, unsigned from, unsigned to)
+{
+	double sum = 0, bytes = 0;
+	for (unsigned freed = from; freed < to; freed++)
+		for (unsigned made = 0; made < freed; made++) {
+			sum += t->died[made][freed] * (freed - made);
+			bytes += t->died[made][freed];
+		}
+	return bytes > 0 ? sum / bytes : 0;
+}
+
+/* Alive at the end of each stretch. */
+static void levels_of(const struct cohort_table *t, unsigned count, double *alive)
+{
+	for (unsigned at = 0; at < count; at++) {
+		alive[at] = (at ? alive[at - 1] : 0) + lived(t, at);
+		for (unsigned made = 0; made < at; made++)
+			alive[at] -= t->died[made][at];
+	}
+}
+
+/* Where there is something for the first time. */
+static unsigned beginning(const double *alive, unsigned count)
+{
+	unsigned at = 0;
+	while (at < count && alive[at] <= 0)
+		at++;
+	return at;
+}
+
+/* More and more is alive in the second half, and more than there was at any moment of the quarter before it: by how
+ * much in all, and whether at one pace. 0: it isn't so, but an epoch, a day. */
+static double rise(const double *alive, unsigned count, bool *evenly)
+{
+	const unsigned part = count / 6, half = count / 2;
+	double means[3], most = 0, before = 0;
+	*evenly = false;
+	if (count / 4 < LEAST)
 		return 0;
-	return (double)less(s->last[MT_PROCESS_rss_anon].value,
-			    m->kind[MODEL_HEAP].peak_bytes + m->map[MAP_ANON].peak_bytes);
+	for (unsigned at = 0; at < count; at++) {
+		most = fmax(most, alive[at]);
+		before = at >= half / 2 && at < half ? fmax(before, alive[at]) : before;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		means[i] = mean_of(alive, half + i * part, half + (i + 1) * part);
+	const double more = (means[2] - means[0]) * 3 / 2; /* from the middle to the end */
+	*evenly = means[2] - means[1] >= EVENLY * (means[1] - means[0]);
+	return means[0] < means[1] && means[1] < means[2] && fmin(more, most - before) >= RISES * most ? more : 0;
 }
 
-bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct step_list *p, double grown)
+/* `began`: cohort. */
+static void judge_passing(struct outlook_found *f, const struct cohort_table *t, double alive, unsigned began)
 {
-	const struct model_process *own = model_process(m, p->process->id);
-	double stays = (double)(own->map[MAP_ANON].peak_bytes + own->map[MAP_MEMFD].peak_bytes +
-				own->map[MAP_SHARED].peak_bytes);
-	return fmax(stays, copied(samples, own)) < WRITTEN * grown && (double)own->map[MAP_FILE].peak_bytes > 0;
+	const unsigned quarter = (f->count - began) / 4;
+	f->outlook = OUTLOOK_PASSES;
+	f->certainty = CERTAINTY_MEDIUM;
+	if (f->rise < LEAST_BYTES)
+		return;
+	const double early = mean_age(t, began + quarter, began + 2 * quarter),
+		     late = mean_age(t, f->count - quarter, f->count);
+	const bool waits = early > 0 && late >= OLDER * early;
+	f->outlook = waits ? OUTLOOK_BACKLOG : OUTLOOK_NEEDS_MORE;
+	f->bytes = waits ? alive : f->rise;
+	f->from = waits ? 0 : began + 2 * quarter;
 }
 
-double outlook_lasted_s(const struct step_list *p, const struct growth *g)
+/* ---- what stays ---------------------------------------------------------------------------------------- */
+
+struct stay {
+	double bytes[COHORTS]; /* of each cohort, that stay for good */
+	bool member[COHORTS];
+	unsigned count; /* of cohorts that are old enough */
+};
+
+static void find_members(struct stay *s, unsigned from)
 {
-	return p->count ? (double)less(p->steps[p->count - 1].end_ns, began_ns(p, g)) / 1e9 : 0;
+	const double mean = mean_of(s->bytes, from, s->count);
+	for (unsigned i = 0; i < s->count; i++)
+		s->member[i] = i >= from && s->bytes[i] > FLOOR * mean;
 }
 
-enum outlook outlook_of_track(const struct timeline *c, const struct step_list *p, const struct step_track *t,
-			      struct growth *g)
+static double usual(const struct stay *s)
 {
-	double behind = p->count ? fmax((double)t->live - (double)step_high(t, p->count - 1), 0) : 0;
-	return outlook_of(c, p, t->kind, g, behind);
+	double values[COHORTS];
+	size_t n = 0;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->member[i])
+			values[n++] = s->bytes[i];
+	return median_of(values, n);
 }
 
-char *outlook_why_no_leak(enum outlook o, double lasted_s)
+/* `empty` of `count` cohorts, at one end of them, have no survivors. Had it gone on as in the others, of which
+ * `members` have some, this would be so by chance. */
+static double chance_of_gap(unsigned empty, unsigned count, unsigned members)
 {
-	if (o == OUTLOOK_GIVES_WAY)
+	return pow(1 - (double)empty / count, members);
+}
+
+static unsigned members_from(const struct stay *s, unsigned from)
+{
+	unsigned members = 0;
+	for (unsigned i = from; i < s->count; i++)
+		members += s->member[i];
+	return members;
+}
+
+/* Behind what stands out of the first half. */
+static unsigned behind_large(const struct stay *s, unsigned from)
+{
+	const double most = START_UP * usual(s);
+	unsigned next = from;
+	for (unsigned i = from; i < (from + s->count) / 2; i++)
+		next = s->bytes[i] > most ? i + 1 : next;
+	return next;
+}
+
+/* Behind the last gap that is too long for what follows it, of the many places at which one may be. */
+static unsigned behind_gap(const struct stay *s, unsigned from)
+{
+	unsigned next = from, empty = 0;
+	for (unsigned i = from; i < s->count; i++) {
+		const unsigned members = members_from(s, i);
+		if (s->member[i] && members >= LEAST &&
+		    chance_of_gap(empty, s->count - i + empty, members) < BY_CHANCE / s->count)
+			next = i;
+		empty = s->member[i] ? 0 : empty + 1;
+	}
+	return next;
+}
+
+/* Where growth began: behind start-up, if at least so much follows. */
+static unsigned behind_start_up(struct stay *s, double least)
+{
+	unsigned from = 0, next = 0;
+	do {
+		from = next;
+		find_members(s, from);
+		while (from < s->count && !s->member[from])
+			from++;
+		next = behind_large(s, from);
+		next = next > from ? next : behind_gap(s, from);
+	} while (next > from && sum_of(s->bytes, next, s->count) >= fmax(least, LEAST_BYTES));
+	find_members(s, from);
+	return from;
+}
+
+/* By bytes, or half by bytes and half by blocks, as the clock goes: a server may keep large answers of small work. */
+static double freed_since(const struct cohort_clock *k, unsigned from, unsigned to)
+{
+	struct cohort_sum made = { 1, 1 }, kept = { 0, 0 };
+	for (unsigned i = from; i < to; i++) {
+		made.bytes += k->made[i].bytes;
+		made.blocks += k->made[i].blocks;
+		kept.bytes += k->kept[i].bytes;
+		kept.blocks += k->kept[i].blocks;
+	}
+	const double bytes = 1 - fmin(kept.bytes / made.bytes, 1), blocks = 1 - fmin(kept.blocks / made.blocks, 1);
+	return fmax(bytes, (bytes + blocks) / 2);
+}
+
+/* Of the sum of these cohorts, if each of them were by chance what it is. */
+static double variance_of_sum(const double *list, unsigned from, unsigned to)
+{
+	const double mean = mean_of(list, from, to);
+	double sum = 0;
+	for (unsigned i = from; i < to; i++)
+		sum += (list[i] - mean) * (list[i] - mean);
+	return sum * (to - from) / (to - from - 1);
+}
+
+static bool levels_off(const struct stay *s, unsigned from)
+{
+	const unsigned quarter = (s->count - from) / 4, late = s->count - quarter;
+	if (quarter < 2)
+		return false;
+	const double at_first = sum_of(s->bytes, from, from + quarter), at_last = sum_of(s->bytes, late, s->count),
+		     doubt = sqrt(variance_of_sum(s->bytes, from, from + quarter) +
+				  variance_of_sum(s->bytes, late, s->count));
+	return at_last < LEVELS_OFF * at_first && at_first - at_last > SURE_OF * doubt;
+}
+
+/* The last survivors are `gap` cohorts behind, but there were such gaps before: it comes in bursts. */
+static bool is_in_bursts(const struct stay *s, unsigned from, unsigned gap)
+{
+	unsigned such = 0, empty = 0;
+	for (unsigned i = from; i < s->count; i++) {
+		such += s->member[i] && OVERDUE * empty >= gap;
+		empty = s->member[i] ? 0 : empty + 1;
+	}
+	return such >= BURSTS - 1;
+}
+
+static void judge_since(struct outlook_found *f, const struct stay *s, const struct cohort_clock *clock, unsigned from)
+{
+	unsigned last = from;
+	for (unsigned i = from; i < s->count; i++)
+		last = s->member[i] ? i : last;
+	const unsigned gap = s->count - 1 - last;
+	f->from = from;
+	f->members = members_from(s, from);
+	const double chance = chance_of_gap(gap, s->count - from, f->members < MOST ? f->members : MOST);
+	const bool stopped = chance < BY_CHANCE && !is_in_bursts(s, from, gap);
+	f->freed = freed_since(clock, from, f->count);
+	f->ended = stopped;
+	f->outlook = stopped || levels_off(s, from)                      ? OUTLOOK_STOPPED
+		     : f->members < (f->freed < WORKS ? LEAST : ACCUSES) ? OUTLOOK_SHORT
+		     : f->freed < WORKS                                  ? OUTLOOK_GROWS
+									 : OUTLOOK_LEAKS;
+	f->certainty = f->members >= SURE && chance >= SURE_CHANCE ? CERTAINTY_HIGH : CERTAINTY_MEDIUM;
+}
+
+/* What follows start-up may be a small part beside it, and go on all the same. Where it doesn't, start-up counts. */
+static void judge_staying(struct outlook_found *f, struct stay *s, const struct cohort_clock *clock,
+			  const struct cohort_table *t, double alive)
+{
+	const unsigned from = behind_start_up(s, 0);
+	judge_since(f, s, clock, from);
+	if (!outlook_goes_on(f->outlook) || sum_of(s->bytes, from, s->count) < STAYS * sum_of(t->alive, from, s->count))
+		judge_since(f, s, clock, behind_start_up(s, STAYS * alive));
+}
+
+/* What was all made anew half-way (a table that moves to another line) has no old survivors, but there is more of it
+ * all the time: then its level is what grows. */
+static void grows_by_level(struct outlook_found *f, const double *levels, bool evenly)
+{
+	const unsigned whole = f->count - 1;
+	const bool may = f->outlook == OUTLOOK_SHORT || (f->outlook == OUTLOOK_STOPPED && !f->ended);
+	if (!may || !evenly || f->rise <= 0)
+		return;
+	f->from = 0;
+	for (unsigned i = 0; i < f->count; i++)
+		f->kept[i] = levels[i < whole ? i : whole - 1];
+	f->outlook = f->freed >= WORKS ? OUTLOOK_LEAKS : OUTLOOK_GROWS;
+	f->certainty = CERTAINTY_MEDIUM;
+}
+
+/* What part of the last stretch is over. What is alive of it may be just what the program is at. */
+static double part_of_last(const struct cohort_clock *k, unsigned last)
+{
+	double made = 0;
+	for (unsigned i = 0; i < last; i++)
+		made += k->made[i].bytes / last;
+	return made > 0 ? fmin(k->made[last].bytes / made, 1) : 1;
+}
+
+/* What the last stretch keeps. Where blocks pass within a stretch, some of its may be just what the program is at: then
+ * no more than another stretch does; growth may accelerate. */
+static double kept_of_last(const struct stay *s, const struct cohort_table *t, const struct cohort_clock *k,
+			   unsigned last, double rest)
+{
+	const double usual = last ? fmax(mean_of(s->bytes, 0, last), s->bytes[last - 1]) : 0;
+	return t->passing > 0 ? fmin(t->alive[last], part_of_last(k, last) * usual) : t->alive[last] * rest;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+struct outlook_found outlook_of(const struct cohort_table *t, const struct cohort_clock *clock, unsigned step)
+{
+	struct outlook_found f = { .count = clock->count };
+	const unsigned whole = f.count ? f.count - 1 : 0; /* the last stretch is not over */
+	const struct survival s = survival_of(t, whole);
+	const unsigned age = old_age(&s);
+	struct stay stay = { .count = whole > age ? whole - age : 0 };
+	const double alive = sum_of(t->alive, 0, f.count);
+	if (whole > step && stay.count > whole - step)
+		stay.count = whole - step;
+	else if (whole <= step)
+		stay.count = 0;
+	for (unsigned i = 0; i < whole; i++)
+		stay.bytes[i] = s.part[whole - i] > 0 ? t->alive[i] * s.rest / s.part[whole - i] : 0;
+	if (whole)
+		stay.bytes[whole] = kept_of_last(&stay, t, clock, whole, s.rest);
+	for (unsigned i = 0; i < f.count; i++)
+		f.kept[i] = (i ? f.kept[i - 1] : 0) + stay.bytes[i];
+	if (alive < LEAST_BYTES)
+		return f;
+	const double stays = sum_of(stay.bytes, 0, stay.count);
+	bool evenly;
+	double levels[COHORTS];
+	levels_of(t, whole, levels);
+	const unsigned began = beginning(levels, whole);
+	f.rise = rise(levels + began, whole - began, &evenly);
+	if (stays < fmax(STAYS * alive, LEAST_BYTES) && s.rest > STAYS) {
+		f.outlook = OUTLOOK_SHORT; /* what doesn't die has not got old enough */
+	} else if (stays < fmax(STAYS * alive, LEAST_BYTES)) {
+		judge_passing(&f, t, alive, began);
+	} else {
+		judge_staying(&f, &stay, clock, t, alive);
+		grows_by_level(&f, levels, evenly);
+		if (sum_of(t->single, f.from, f.count) >= SINGLE * sum_of(t->alive, f.from, f.count) &&
+		    outlook_goes_on(f.outlook))
+			f.outlook = OUTLOOK_SHORT; /* one large piece of work: nothing of it has come again */
+		f.bytes = f.count ? f.kept[f.count - 1] - (f.from ? f.kept[f.from - 1] : 0) : 0;
+		for (unsigned i = f.from; i < f.count; i++)
+			f.blocks += t->alive[i] > 0 ? t->blocks[i] * stay.bytes[i] / t->alive[i] : 0;
+	}
+	return f;
+}
+
+const char *outlook_name(enum outlook o)
+{
+	static const char *const names[] = { "none",    "leaks",  "grows",      "backlog",   "collected",
+					     "stopped", "passes", "needs more", "gives way", "too little to say" };
+	return names[o];
+}
+
+char *outlook_why_no_leak(enum outlook o)
+{
+	switch (o) {
+	case OUTLOOK_GIVES_WAY:
 		return output_format("by pages of files, which the kernel can drop");
-	if (o == OUTLOOK_PASSES)
+	case OUTLOOK_COLLECTED:
 		return output_format(
-			"by blocks that come faster than they go: less than a quarter of it is older than nearly all of what was freed had become");
-	if (o == OUTLOOK_STOPPED)
-		return output_format("while it began, and not since: a warm-up or a load");
-	return output_format(
-		"to the end of only %.3g s, while hardly anything was freed: that is loading, or all of it is kept; growth for more "
-		"than %g s would tell",
-		lasted_s, OUTLOOK_LONG_S);
+			"in the heap of a runtime that collects garbage: what of it is alive only its own heap dump tells");
+	case OUTLOOK_PASSES:
+		return output_format("by blocks that come and go: next to none of them stays");
+	case OUTLOOK_NEEDS_MORE:
+		return output_format(
+			"by blocks that come and go: next to none stays, but there are more of them, or larger ones");
+	case OUTLOOK_BACKLOG:
+		return output_format("by blocks that wait ever longer until they are freed: more comes than goes");
+	case OUTLOOK_STOPPED:
+		return output_format("while it began, and not since: a load, a warm-up, or a cache that has filled");
+	case OUTLOOK_GROWS:
+		return output_format(
+			"while hardly anything else was freed: that is loading, or all of it is kept; a trace can't tell");
+	default:
+		return output_format("too seldom to say whether it goes on");
+	}
 }

@@ -1,46 +1,65 @@
 /*
- * Will what grew go on growing? The one opinion that report, leaks and live have.
+ * Will what grew go on growing? The one judgement of growth, made from cohorts (cohorts.h) of a site, of an owner, or
+ * of all memory of a kind. Three questions, in this order:
  *
- *   leaks     it grows by what a loop leaves of its work
- *   lasts     it has grown to the very end of a long run, that freed next to nothing else
- *   fills     it grew to the end of a short run that freed next to nothing else: a table that fills, or a leak that was
- *             seen too briefly
- *   gives way pages of files that are mapped and not written to: the kernel can drop them
- *   passes    on a device: blocks of requests that come faster than they go (lifetimes.h): few are older than earlier
- *             ones were when they were freed
- *   stopped   the loop that made it grow was over long before the process was: a warm-up, a load
+ *   Does it pass?      Of what was made, how much was still alive at each age (Kaplan and Meier 1958: what is alive has
+ *                      not been seen to die)? Where next to nothing gets old it passes: a cache in balance, an epoch,
+ *                      requests that come and go. Where what is freed gets older and more is alive all the time, more
+ *                      comes than goes: a backlog
+ *   Does it go on?     m cohorts that are old enough have survivors, and the last part g of the time has none. Had it
+ *                      gone on, this would be so with a probability of (1 - g)^m. Where that is small it stopped: a
+ *                      load, a warm-up. So it did where the rate has fallen to a small part. Few cohorts are too few
+ *   Is anything freed? Of all that the process has made since then. If little is it only fills memory, and no trace can
+ *                      tell a table that fills from a leak
  *
- * A program that fills a table for long can't be told from one that leaks by what it allocates; then the certainty is
- * medium at most.
+ * The numbers that decide are the constants at the head of outlook.c.
  */
 #ifndef MT_TIMELINE_OUTLOOK_H
 #define MT_TIMELINE_OUTLOOK_H
 
-#include "analyzer/timeline/timeline.h"
+#include "analyzer/timeline/cohorts.h"
+#include "analyzer/timeline/growth.h"
 
-enum { OUTLOOK_STEPS = 20 }; /* of a loop that nobody marked: layers of one step recur, too */
-#define OUTLOOK_LONG_S 20.0  /* growth that lasts as long is taken for a leak, whatever else the program does */
+enum outlook {
+	OUTLOOK_NONE = 0,  /* there is next to nothing */
+	OUTLOOK_LEAKS,     /* it goes on, while other memory is freed */
+	OUTLOOK_GROWS,     /* it goes on, and hardly anything is freed */
+	OUTLOOK_BACKLOG,   /* more comes than goes, and waits ever longer */
+	OUTLOOK_COLLECTED, /* it goes on in a heap that a collector manages: nobody sees what is freed there */
+	OUTLOOK_STOPPED,
+	OUTLOOK_PASSES,
+	OUTLOOK_NEEDS_MORE, /* it passes, but more and more of it is there at once */
+	OUTLOOK_GIVES_WAY,  /* it goes on, by pages of files that nobody has written to: the kernel can drop them */
+	OUTLOOK_SHORT,      /* too little was seen to say */
+};
 
-/* `g`: steady growth of memory of that kind, over the entries of `p`. `later`: bytes that it grew by after the last of
- * them. Lowers the certainty of `g` where the outlook is OUTLOOK_LASTS. */
-enum outlook outlook_of(const struct timeline *c, const struct step_list *p, enum model_kind kind, struct growth *g,
-			double later);
+/* "leaks" */
+const char *outlook_name(enum outlook o);
 
-/* The same of a whole track. */
-enum outlook outlook_of_track(const struct timeline *c, const struct step_list *p, const struct step_track *t,
-			      struct growth *g);
+/* It will meet any limit if the program runs long enough, as far as a trace can tell. */
+static inline bool outlook_goes_on(enum outlook o)
+{
+	return o >= OUTLOOK_LEAKS && o <= OUTLOOK_COLLECTED;
+}
 
-/* Whether `grown` bytes of mappings are pages of files. Told by all that the process has mapped, since sites do not say
- * what they map. */
-bool outlook_gives_way(const struct samples *samples, const struct model *m, const struct step_list *p, double grown);
+/* What was found. Bytes are as of the track's end. */
+struct outlook_found {
+	enum outlook outlook;
+	enum growth_certainty certainty;
+	/* by which it has grown since cohort `from`; of a backlog all that waits */
+	double bytes, blocks;
+	double rise; /* by which more was alive at the end than in the middle, if it rose all the time; else 0 */
+	unsigned from, count; /* cohorts: where growth began, and how many there are */
+	unsigned members;     /* cohorts with survivors */
+	bool ended;           /* there are none of late: it stopped, and has not only become slower */
+	double freed;         /* part of what the process made since `from`, in any site, that is freed */
+	double kept[COHORTS]; /* bytes that stay for good, of all cohorts up to that one */
+};
 
-/* How long it grew, in seconds. */
-double outlook_lasted_s(const struct step_list *p, const struct growth *g);
+/* `step`: stretches that a step takes, 0 = no steps are known. What is younger has not been through a whole one. */
+struct outlook_found outlook_of(const struct cohort_table *t, const struct cohort_clock *clock, unsigned step);
 
 /* The end of a sentence that begins "what grew did so": why it is no leak. The caller frees it. */
-char *outlook_why_no_leak(enum outlook o, double lasted_s);
-
-/* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */
-bool outlook_steps_are_sure(const struct step_list *p);
+char *outlook_why_no_leak(enum outlook o);
 
 #endif

@@ -1,6 +1,5 @@
 #include "analyzer/timeline/steps.h"
 
-#include "analyzer/model/lifetimes.h"
 #include "analyzer/timeline/step_shape.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/vec.h"
@@ -11,52 +10,25 @@
 #define WINDOW_SHIFT 24 /* of the shortest windows of time: 17 ms */
 #define LENGTHS      32 /* of latest steps, whose median says what is usual */
 #define OVERDUE      1.5
-#define MORE_WORK    0.05  /* of the usual number of allocations ... */
-#define FAR          8.0   /* ... and times the median deviation from it: not a plain step */
-#define SETTLED      3     /* steps, after which what is old is what a loop begins with */
-#define LONG_REST    0.1   /* of the time: shorter ends growth leaves out itself */
-#define LEAST_BYTES  4096u /* sites that never hold as much at a low point get no history */
+#define MORE_WORK    0.05 /* of the usual number of allocations ... */
+#define FAR          8.0  /* ... and times the median deviation from it: not a plain step */
+#define CLEANS       0.25 /* of what it had, that is freed in the first half of such a time */
+#define LONG_REST    0.1  /* of the time: shorter ends growth leaves out itself */
 
 enum { FAILURES = 64 }; /* of a process's pools; of more the latest */
-
-enum site_state { SITE_FRESH = 0, SITE_OPEN, SITE_CLOSED };
-
-struct low {
-	uint64_t bytes, blocks;
-};
-
-/* The books of one site. `bucket` is that of `low` while it is open; while it is closed the last that is in `history`.
- * */
-struct site_book {
-	uint64_t live;
-	struct low low;
-	struct low *history; /* STEPS_BUCKETS of them; NULL = all was below LEAST_BYTES */
-	struct step_ages ages;
-	struct lifetimes *lives; /* by bucket, of what holds device memory and has a history */
-	uint64_t last_low;       /* since `last_step` began, the last one in which it changed */
-	uint32_t blocks, bucket, last_step;
-	uint8_t state;
-};
 
 struct book {
 	struct step_list list;
 	const struct loop *loop;
 	struct step_track *tracks; /* list.tracks, with room */
 	size_t track_room, step_room;
-	struct site_book *sites; /* of those that hold something or have a history; 0 stands for all others */
-	size_t site_count, site_room;
-	uint32_t *numbers; /* by the site's number: in `sites` */
-	size_t number_count, number_room;
-	uint32_t unused;            /* the first in `sites` that is free; its last_step is the next one */
-	unsigned shift, site_shift; /* entries and buckets are 2^shift steps */
-	uint64_t index;             /* of the step that is open, or window */
+	unsigned shift; /* entries are 2^shift steps */
+	uint64_t index; /* of the step that is open, or window */
 	bool started, open, recording, beaten;
 	bool left; /* the pool's latest block was made by a site outside of the loop */
 	/* the latest block of the loop's thread that has a Python stack was made by a site with ROLE_BEAT */
 	bool entered;
-	/* bytes of the block that realloc is at: freed, and there again with the next change */
-	uint64_t moving;
-	uint32_t moving_site;
+	uint64_t moving; /* bytes of the block that realloc is at: freed, and there again with the next change */
 	struct step now;
 	uint64_t before_ns; /* when the step before `now` began */
 	uint64_t overdue_ns, kept_end;
@@ -92,13 +64,7 @@ static void book_free(struct book *b)
 		free(b->tracks[i].low);
 		free(b->tracks[i].high);
 	}
-	for (size_t i = 0; i < b->site_count; i++) {
-		free(b->sites[i].history);
-		lifetimes_free(b->sites[i].lives);
-	}
 	free(b->tracks);
-	free(b->sites);
-	free(b->numbers);
 	free(b->list.steps);
 	free(b);
 }
@@ -132,225 +98,6 @@ static struct book *book_of(struct steps *s, const struct process *p)
 	b->list.whole = b->loop && b->loop->whole;
 	b->overdue_ns = UINT64_MAX;
 	return s->books[p->id] = b;
-}
-
-/* ---- ages ---------------------------------------------------------------------------------------------- */
-
-static uint64_t old_bytes(const struct step_ages *a, uint32_t index, uint64_t live)
-{
-	uint64_t young = index == a->step ? a->young[0] + a->young[1] : index == a->step + 1 ? a->young[0] : 0;
-	return less(live, young);
-}
-
-static void change_ages(struct book *b, struct step_ages *a, const struct model_change *c, uint64_t live)
-{
-	uint32_t index = (uint32_t)b->index;
-	if (!b->started || b->list.source == LOOP_NONE)
-		return;
-	if (a->step != index || !a->begun) {
-		a->young[1] = index == a->step + 1 ? a->young[0] : 0;
-		a->young[0] = 0;
-		a->since = a->begun ? a->since : index;
-		a->step = index;
-		a->begun = true;
-	}
-	if (c->bytes > 0)
-		a->young[0] += c->moves ? less((uint64_t)c->bytes, b->moving) : (uint64_t)c->bytes;
-	else if (c->made_ns >= b->now.begin_ns)
-		a->young[0] = less(a->young[0], (uint64_t)-c->bytes);
-	else if (c->made_ns >= b->before_ns)
-		a->young[1] = less(a->young[1], (uint64_t)-c->bytes);
-	uint64_t old = old_bytes(a, index, live);
-	if (!a->settled && index >= a->since + SETTLED) {
-		a->settled = true;
-		a->first = old;
-	}
-	a->most = b->recording && old > a->most ? old : a->most;
-}
-
-static double kept_of(const struct book *b, const struct step_ages *a, uint64_t live)
-{
-	uint64_t old = old_bytes(a, (uint32_t)b->index, live), most = old > a->most ? old : a->most;
-	return b->list.source == LOOP_NONE ? INFINITY : a->settled ? (double)less(most, a->first) : 0;
-}
-
-/* ---- sites --------------------------------------------------------------------------------------------- */
-
-static void set_low(struct site_book *s, uint32_t bucket, struct low low)
-{
-	if (!s->history) {
-		if (low.bytes < LEAST_BYTES)
-			return;
-		s->history = calloc(STEPS_BUCKETS, sizeof(*s->history));
-	}
-	if (s->history && bucket < STEPS_BUCKETS)
-		s->history[bucket] = low;
-}
-
-/* What is live was so in all of [from, to). */
-static void set_lows(struct site_book *s, uint32_t from, uint32_t to)
-{
-	for (uint32_t b = from; b < to; b++)
-		set_low(s, b, (struct low){ s->live, s->blocks });
-}
-
-static struct low low_of(struct low low, uint64_t bytes, uint64_t blocks)
-{
-	return bytes < low.bytes ? (struct low){ bytes, blocks } : low;
-}
-
-/* Ends what is known of the bucket that is open, and of those since then. */
-static void close_site(struct site_book *s, uint32_t now)
-{
-	set_low(s, s->bucket, low_of(s->low, s->live, s->blocks));
-	set_lows(s, s->bucket + 1, now + 1);
-	s->bucket = now;
-	s->state = SITE_CLOSED;
-}
-
-static void open_site(struct site_book *s, uint32_t now)
-{
-	if (s->state == SITE_FRESH)
-		set_lows(s, 0, now);
-	else if (now > s->bucket)
-		set_lows(s, s->bucket + 1, now);
-	s->low = (struct low){ s->live, s->blocks };
-	if (s->state == SITE_CLOSED && now == s->bucket && s->history)
-		s->low = low_of(s->history[now], s->live, s->blocks);
-	s->bucket = now;
-	s->state = SITE_OPEN;
-}
-
-static uint32_t site_bucket(const struct book *b)
-{
-	return (uint32_t)(b->index >> b->site_shift);
-}
-
-static struct site_book *site_book_of(struct book *b, uint32_t site)
-{
-	if (site >= b->number_count && vec_extend(b->numbers, b->number_count, b->number_room, site + 1ul))
-		return NULL;
-	uint32_t *number = &b->numbers[site];
-	if (!*number && b->unused) {
-		*number = b->unused;
-		b->unused = b->sites[*number].last_step;
-		b->sites[*number] = (struct site_book){ 0 };
-	} else if (!*number) {
-		size_t count = b->site_count ? b->site_count : 1;
-		if (vec_extend(b->sites, b->site_count, b->site_room, count + 1))
-			return NULL;
-		*number = (uint32_t)count;
-	}
-	return &b->sites[*number];
-}
-
-/* Nearly all sites of a program hold something for a moment, once. */
-static void drop_empty(struct book *b, uint32_t site, struct site_book *s)
-{
-	if (s->live || s->blocks || s->history || b->moving || (s->last_low && s->last_step == (uint32_t)b->index + 1))
-		return;
-	*s = (struct site_book){ .last_step = b->unused };
-	b->unused = b->numbers[site];
-	b->numbers[site] = 0;
-}
-
-static const struct site_book *known_site(const struct book *b, uint32_t site)
-{
-	static const struct site_book none;
-	uint32_t number = site < b->number_count ? b->numbers[site] : 0;
-	return number ? &b->sites[number] : &none;
-}
-
-/* The bucket in which a block was made: of the step that is open, or by the list of those before. UINT32_MAX: before
- * the first. */
-static uint32_t bucket_of(const struct book *b, uint64_t ns)
-{
-	size_t low = 0, high = b->list.count;
-	if (ns >= b->now.begin_ns)
-		return site_bucket(b);
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (b->list.steps[middle].begin_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? (uint32_t)((low - 1) << b->shift >> b->site_shift) : UINT32_MAX;
-}
-
-/* Behind the site's first bucket: nearly all sites hold nothing then, and have no history. */
-static void change_lives(struct book *b, struct site_book *s, const struct model_change *c)
-{
-	if (!b->recording || !s->history || c->device == MODEL_NO_DEVICE || c->kind == MODEL_PINNED)
-		return;
-	if (!s->lives && !(s->lives = lifetimes_new()))
-		return;
-	const uint32_t now = site_bucket(b), made = c->bytes < 0 ? bucket_of(b, c->made_ns) : now;
-	if (c->bytes > 0)
-		lifetimes_add(s->lives, now, (uint64_t)c->bytes);
-	else if (made <= now)
-		lifetimes_remove(s->lives, now, made, (uint64_t)-c->bytes);
-}
-
-static void change_site(struct book *b, const struct model_change *c)
-{
-	struct site_book *s = site_book_of(b, c->site);
-	uint32_t now = site_bucket(b);
-	if (!s)
-		return;
-	const uint64_t there = c->bytes > 0 && c->site == b->moving_site ? b->moving : 0;
-	s->live += there; /* it never left */
-	if (b->started && !b->recording && s->state == SITE_FRESH)
-		open_site(s, now);
-	if (b->recording && (s->state != SITE_OPEN || s->bucket != now)) {
-		if (s->state == SITE_OPEN)
-			close_site(s, now - 1);
-		open_site(s, now);
-		if (s->lives)
-			lifetimes_begin_stretch(s->lives, now);
-	} else if (!b->recording && s->state == SITE_OPEN) {
-		close_site(s, now);
-	} else if (!b->recording && s->state == SITE_CLOSED && now > s->bucket) {
-		set_lows(s, s->bucket + 1, now + 1); /* it may never change within a step */
-		s->bucket = now;
-	}
-	if (s->last_step != (uint32_t)b->index + 1) {
-		s->last_step = (uint32_t)b->index + 1;
-		s->last_low = s->live;
-	}
-	s->live += (uint64_t)c->bytes - there;
-	s->blocks += (uint32_t)c->blocks;
-	bool moving = c->moves && c->bytes < 0;
-	if (b->recording && s->live < s->last_low && !moving)
-		s->last_low = s->live;
-	if (s->state == SITE_OPEN && s->live < s->low.bytes && !moving)
-		s->low = (struct low){ s->live, s->blocks };
-	change_ages(b, &s->ages, c, s->live);
-	change_lives(b, s, c);
-	drop_empty(b, c->site, s);
-}
-
-/* Buckets are twice as long from now on. */
-static void halve_site(struct site_book *s)
-{
-	uint32_t known = s->state == SITE_FRESH ? 0 : s->bucket + (s->state == SITE_CLOSED);
-	for (uint32_t i = 0; s->history && i < known; i++)
-		s->history[i / 2] =
-			i % 2 ? low_of(s->history[i / 2], s->history[i].bytes, s->history[i].blocks) : s->history[i];
-	if (s->history && s->state == SITE_OPEN && s->bucket % 2)
-		s->low = low_of(s->low, s->history[s->bucket / 2].bytes, s->history[s->bucket / 2].blocks);
-	for (uint32_t i = (known + 1) / 2; s->history && i < known; i++)
-		s->history[i] = (struct low){ 0, 0 };
-	s->bucket /= 2;
-	if (s->lives)
-		lifetimes_halve(s->lives);
-}
-
-static void make_site_room(struct book *b)
-{
-	for (; site_bucket(b) >= STEPS_BUCKETS; b->site_shift++)
-		for (size_t i = 0; i < b->site_count; i++)
-			halve_site(&b->sites[i]);
 }
 
 /* ---- tracks -------------------------------------------------------------------------------------------- */
@@ -387,7 +134,6 @@ static void change_track(struct book *b, const struct model_change *c)
 	if (!t)
 		return;
 	t->live += (uint64_t)c->bytes;
-	change_ages(b, &t->ages, c, t->live);
 	if (t->leveled)
 		return;
 	if (t->shapes && c->bytes > 0)
@@ -574,7 +320,6 @@ static void begin_step(struct book *b, uint64_t number, uint64_t ns)
 		end_step(b, ns);
 	if (b->started)
 		b->index++;
-	make_site_room(b);
 	b->started = b->open = b->recording = true;
 	b->beaten = false;
 	b->left = false;
@@ -645,17 +390,6 @@ static void by_time(struct book *b, uint64_t ns)
 	}
 	b->index = window;
 	b->open = b->recording = true;
-	make_site_room(b);
-}
-
-/* Of a block that is only moved by how much it changes. */
-static void count_traffic(struct book *b, const struct model_change *c)
-{
-	uint64_t bytes = (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
-	if (c->bytes > 0)
-		b->list.made += less(bytes, c->moves ? b->moving : 0);
-	if (c->bytes < 0 && !c->moves)
-		b->list.freed += bytes;
 }
 
 void steps_change(struct steps *s, const struct model_change *c)
@@ -673,14 +407,7 @@ void steps_change(struct steps *s, const struct model_change *c)
 		by_time(b, c->ns);
 	b->now.allocations += c->bytes > 0;
 	b->now.device_frees += c->bytes < 0 && c->device != MODEL_NO_DEVICE;
-	if (c->moves && c->bytes < 0) {
-		b->moving = (uint64_t)-c->bytes;
-		b->moving_site = c->site;
-	}
-	if (c->kind == MODEL_HEAP && b->recording)
-		count_traffic(b, c);
-	if (c->site != UINT32_MAX)
-		change_site(b, c);
+	b->moving = c->moves && c->bytes < 0 ? (uint64_t)-c->bytes : b->moving;
 	change_track(b, c);
 	b->moving = c->moves && c->bytes < 0 ? b->moving : 0;
 }
@@ -802,14 +529,14 @@ static bool cleans_behind(const struct step_list *p, size_t entries)
 		had += step_low(t, entries - 1);
 		half += step_low(t, (entries + p->count - 1) / 2);
 	}
-	return had && (double)less(had, half) >= WORK_CLEANS * (double)had;
+	return had && (double)less(had, half) >= CLEANS * (double)had;
 }
 
 /* Windows of time in which a program only frees what it had say nothing of how that grew. */
-static void leave_out_cleaning(struct book *b, const struct work *w)
+static void leave_out_cleaning(struct book *b, const struct cohorts *c)
 {
 	const struct process *p = b->list.process;
-	const uint64_t since = work_rests_since(w, p->id, p->end_ns);
+	const uint64_t since = cohorts_end_ns(c, p->id);
 	const size_t entries = entries_until(&b->list, since);
 	if ((double)less(p->end_ns, since) < LONG_REST * (double)less(p->end_ns, p->start_ns) || !entries ||
 	    entries == b->list.count || !cleans_behind(&b->list, entries))
@@ -818,13 +545,13 @@ static void leave_out_cleaning(struct book *b, const struct work *w)
 	b->index = lower(b->index, less(since, p->start_ns) >> WINDOW_SHIFT);
 }
 
-void steps_finish(struct steps *s, const struct work *w)
+void steps_finish(struct steps *s, const struct cohorts *c)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		if (s->books[i])
 			finish_book(s->books[i]);
 		if (s->books[i] && s->books[i]->list.source == LOOP_NONE)
-			leave_out_cleaning(s->books[i], w);
+			leave_out_cleaning(s->books[i], c);
 	}
 }
 
@@ -835,6 +562,13 @@ void steps_doubt(struct steps *s, const struct model *m)
 			struct step_track *t = &s->books[i]->list.tracks[k];
 			t->doubt = model_doubt(m, (unsigned)i, t->kind);
 		}
+}
+
+struct steps_now steps_now(const struct steps *s, unsigned process)
+{
+	const struct book *b = process < s->count ? s->books[process] : NULL;
+	return b && b->started && b->list.source != LOOP_NONE ? (struct steps_now){ b->now.begin_ns, b->before_ns }
+							      : (struct steps_now){ 0, 0 };
 }
 
 const struct step_list *steps_of(const struct steps *s, unsigned process)
@@ -865,105 +599,4 @@ size_t step_find(const struct step_list *p, uint64_t number)
 		if (number >= p->steps[i].number && number < p->steps[i].number + p->steps[i].count)
 			return i;
 	return p->count;
-}
-
-/* Low point in one bucket. */
-static struct low site_low(const struct site_book *s, uint32_t bucket)
-{
-	struct low now = { s->live, s->blocks };
-	if (s->state == SITE_FRESH || bucket > s->bucket)
-		return now;
-	if (bucket == s->bucket && s->state == SITE_OPEN)
-		return low_of(s->low, s->live, s->blocks);
-	return s->history ? s->history[bucket] : (struct low){ 0, 0 };
-}
-
-static double bucket_x(const struct book *b, uint32_t bucket)
-{
-	double middle = ((double)bucket + 0.5) * (double)(1ull << b->site_shift);
-	if (b->list.source == LOOP_NONE)
-		return middle * (double)(1ull << WINDOW_SHIFT) / 1e9;
-	return middle - 0.5 + (double)b->list.steps[0].number;
-}
-
-size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
-		  double *blocks)
-{
-	const struct book *b = process < s->count ? s->books[process] : NULL;
-	if (!b || !b->started || !b->list.count)
-		return 0;
-	const struct site_book *k = known_site(b, site);
-	const uint32_t count = site_bucket(b) + 1;
-	for (uint32_t i = 0; x && i < count && i < STEPS_BUCKETS; i++)
-		x[i] = bucket_x(b, i);
-	if (k->state == SITE_FRESH && !k->live && !k->blocks) /* as most are */
-		return count;
-	uint32_t i = k->history || k->state == SITE_FRESH ? 0 : k->bucket;
-	for (; k->state != SITE_FRESH && i <= k->bucket && i < STEPS_BUCKETS; i++) {
-		const struct low low = site_low(k, i);
-		bytes[i] += weight * (double)low.bytes;
-		blocks[i] += weight * (double)low.blocks;
-	}
-	for (; i < count && i < STEPS_BUCKETS; i++) {
-		bytes[i] += weight * (double)k->live;
-		blocks[i] += weight * (double)k->blocks;
-	}
-	return count;
-}
-
-/* Now, or when the last bucket began: before the program freed what it has. */
-static uint64_t held(const struct book *b, uint32_t site)
-{
-	const struct site_book *k = known_site(b, site);
-	return k->history && k->bucket ? higher(k->live, k->history[k->bucket - 1].bytes) : k->live;
-}
-
-size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most)
-{
-	const struct book *b = process < s->count ? s->books[process] : NULL;
-	size_t count = 0;
-	for (uint32_t i = 0; b && i < b->number_count; i++) {
-		uint64_t live = held(b, i);
-		size_t at = count;
-		while (at > 0 && held(b, sites[at - 1]) < live)
-			at--;
-		if (!live || at == most)
-			continue;
-		count += count < most;
-		memmove(sites + at + 1, sites + at, (count - 1 - at) * sizeof(*sites));
-		sites[at] = i;
-	}
-	return count;
-}
-
-double steps_site_kept(const struct steps *s, unsigned process, uint32_t site)
-{
-	const struct book *b = process < s->count ? s->books[process] : NULL;
-	const struct site_book *k = b ? known_site(b, site) : NULL;
-	return k ? kept_of(b, &k->ages, k->live) : INFINITY;
-}
-
-struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since)
-{
-	const struct book *b = process < s->count ? s->books[process] : NULL;
-	size_t entry = 0;
-	while (b && entry + 1 < b->list.count && step_x(&b->list, entry) < since)
-		entry++;
-	return lifetimes_since(b ? known_site(b, site)->lives : NULL,
-			       b ? (uint32_t)(entry << b->shift >> b->site_shift) : 0);
-}
-
-double steps_track_kept(const struct step_list *p, const struct step_track *t)
-{
-	return kept_of((const struct book *)p, &t->ages, t->live); /* it is the first member */
-}
-
-/* What happens behind an overdue last step isn't in it. */
-double steps_site_last(const struct steps *s, unsigned process, uint32_t site)
-{
-	const struct book *b = process < s->count ? s->books[process] : NULL;
-	if (!b)
-		return 0;
-	const struct site_book *k = known_site(b, site);
-	return (double)(k->last_step == (uint32_t)b->index + 1 ? k->last_low : k->live);
 }

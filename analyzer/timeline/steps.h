@@ -8,17 +8,16 @@
  * last step.
  *
  * Memory: steps are joined in twos when there are more than STEPS_MOST, so that every entry of the list stands for the
- * same number of them; of each site that changes in the loop, low points in at most STEPS_BUCKETS stretches of it.
+ * same number of them.
  */
 #ifndef MT_TIMELINE_STEPS_H
 #define MT_TIMELINE_STEPS_H
 
-#include "analyzer/model/lifetimes.h"
-#include "analyzer/model/work.h"
+#include "analyzer/timeline/cohorts.h"
 #include "analyzer/timeline/loop_finder.h"
 #include "analyzer/timeline/step_shape.h"
 
-enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256, STEPS_BUCKETS = LIFETIMES_STRETCHES };
+enum { STEPS_MOST = 4096, STEPS_WINDOWS = 256 };
 
 /* One step, or `count` neighbours. */
 struct step {
@@ -29,14 +28,6 @@ struct step {
 	uint32_t count;
 	uint32_t rare; /* how many of them are rare: they allocate far more than others (an evaluation, a checkpoint) */
 	bool partial;  /* it was not finished: the process died, or runs */
-};
-
-/* Live bytes by age in steps. Young: allocated in the current step or in the one before. Old: all others. */
-struct step_ages {
-	uint64_t young[2];    /* made in the step `step`, and in the one before */
-	uint32_t step, since; /* since: the first that it changed in */
-	bool begun, settled;  /* `first` is known */
-	uint64_t first, most; /* old bytes after the first few steps, and the most there were */
 };
 
 /* What one process has of one kind on one device, by step. Lists may be shorter than that of the steps: 0 before
@@ -51,7 +42,6 @@ struct step_track {
 	struct step_shapes *shapes; /* of a pool; NULL = none */
 	bool leveled;               /* points come from folded blocks, since their changes are not complete */
 	double doubt;               /* bytes by which points may be too high: model_doubt() */
-	struct step_ages ages;
 };
 
 struct step_list {
@@ -63,8 +53,7 @@ struct step_list {
 	size_t count;
 	uint64_t total;                       /* steps, joined ones counted singly */
 	uint64_t rare, rare_first, rare_last; /* how many were rare; the numbers of the first and the last */
-	uint64_t made, freed;                 /* bytes of the heap, within steps */
-	bool thinned;                         /* ... of which a part was not seen: it was folded */
+	bool thinned;                         /* a part of its events was folded */
 	struct step_track *tracks;
 	size_t track_count;
 };
@@ -80,10 +69,16 @@ void steps_free(struct steps *s);
 void steps_event(struct steps *s, const struct process *p, const struct mt_event *slot, uint32_t thread);
 void steps_change(struct steps *s, const struct model_change *c);
 void steps_level(struct steps *s, const struct model_level_change *l);
-void steps_finish(struct steps *s, const struct work *w);
+void steps_finish(struct steps *s, const struct cohorts *c);
 
 /* Sets the tracks' `doubt` by what this model knows of lost events. */
 void steps_doubt(struct steps *s, const struct model *m);
+
+/* When the running step and the one before it began, of a process in the middle of the pass; 0 without steps. */
+struct steps_now {
+	uint64_t begin_ns, before_ns;
+};
+struct steps_now steps_now(const struct steps *s, unsigned process);
 
 /* NULL: that process did nothing. */
 const struct step_list *steps_of(const struct steps *s, unsigned process);
@@ -100,26 +95,5 @@ double step_x(const struct step_list *p, size_t entry);
 
 /* The entry that holds the step of this number, or p->count. */
 size_t step_find(const struct step_list *p, uint64_t number);
-
-/* Low points of a site, by its index in the process: up to STEPS_BUCKETS points. Returns how many. Adds them, times
- * `weight`, to what is in `bytes` and `blocks`, so that sites of one process can be summed; x may be NULL. */
-size_t steps_site(const struct steps *s, unsigned process, uint32_t site, double weight, double *x, double *bytes,
-		  double *blocks);
-
-/* The sites that hold most, or did so a moment ago, by their index in the process, the largest first. Returns how many.
- * */
-size_t steps_largest(const struct steps *s, unsigned process, uint32_t *sites, size_t most);
-
-/* Bytes by which blocks older than a step have grown during the loop, of a site or of a whole track. Infinite without
- * steps. Younger blocks are not counted: what a step needs may grow by plan (longer inputs), and results of the last
- * step are alive at the low point, but neither stays. */
-double steps_site_kept(const struct steps *s, unsigned process, uint32_t site);
-double steps_track_kept(const struct step_list *p, const struct step_track *t);
-
-/* How old blocks of a site on a device get. The site has grown since place `since` on the axis (step_x()). */
-struct lifetimes_found steps_site_lives(const struct steps *s, unsigned process, uint32_t site, double since);
-
-/* Its low point in the last step (the last points of steps_site() may be of several): bytes. */
-double steps_site_last(const struct steps *s, unsigned process, uint32_t site);
 
 #endif

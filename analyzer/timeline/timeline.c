@@ -1,5 +1,6 @@
 #include "analyzer/timeline/timeline.h"
 
+#include "analyzer/timeline/cohorts.h"
 #include "analyzer/util/error.h"
 #include "analyzer/util/minmax.h"
 #include "analyzer/util/output.h"
@@ -9,16 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define YOUNG 0.3 /* of what grew: less of it is older than a step */
-/* times what grew, by which steps rise higher: what is made anew, only larger, is there twice for a moment */
-#define NEEDS 1.5
-
 struct timeline {
 	struct loop_finder *finder;
 	struct phases *phases;
 	struct steps *steps;
 	struct samples *samples;
-	struct work *work;
+	struct cohorts *cohorts;
 	struct reader *first, *reader; /* of passes of its own; results point to the second's processes */
 	/* Whom the query called before. */
 	void (*on_event)(void *arg, const struct process *p, const struct mt_event *slot, uint32_t ring,
@@ -42,8 +39,8 @@ struct timeline *timeline_new(void)
 	c->finder = loop_finder_new();
 	c->phases = phases_new();
 	c->steps = c->finder ? steps_new(c->finder) : NULL;
-	c->work = work_new();
-	if (c->steps && c->phases && c->work)
+	c->cohorts = cohorts_new();
+	if (c->steps && c->phases && c->cohorts)
 		return c;
 	timeline_free(c);
 	return NULL;
@@ -54,7 +51,7 @@ void timeline_free(struct timeline *c)
 	if (!c)
 		return;
 	steps_free(c->steps);
-	work_free(c->work);
+	cohorts_free(c->cohorts);
 	phases_free(c->phases);
 	loop_finder_free(c->finder);
 	samples_close(c->samples);
@@ -79,6 +76,7 @@ static void first_change(void *arg, const struct model_change *change)
 	if (c->on_change)
 		c->on_change(c->arg, change);
 	loop_finder_change(c->finder, change);
+	cohorts_count(c->cohorts, change);
 	phases_first_change(c->phases, change);
 }
 
@@ -123,7 +121,8 @@ static void second_change(void *arg, const struct model_change *change)
 	for (unsigned i = 0; i < c->watcher_count; i++)
 		c->watchers[i].on_change(c->watchers[i].arg, change);
 	steps_change(c->steps, change);
-	work_change(c->work, change);
+	const struct steps_now now = steps_now(c->steps, change->process->id);
+	cohorts_change(c->cohorts, change, now.begin_ns, now.before_ns);
 	phases_change(c->phases, change);
 }
 
@@ -134,18 +133,24 @@ static void second_level(void *arg, const struct model_level_change *l)
 	phases_level(c->phases, l);
 }
 
-void timeline_attach_second(struct timeline *c, struct model_query *q)
+static void attach_second(struct timeline *c, struct model_query *q, bool goes_on)
 {
 	loop_finder_settle(c->finder);
+	cohorts_begin(c->cohorts, goes_on);
 	q->on_event = second_event;
 	q->on_change = second_change;
 	q->on_level = second_level;
 	q->arg = c;
 }
 
+void timeline_attach_second(struct timeline *c, struct model_query *q)
+{
+	attach_second(c, q, true);
+}
+
 void timeline_finish(struct timeline *c)
 {
-	steps_finish(c->steps, c->work);
+	steps_finish(c->steps, c->cohorts);
 	phases_finish(c->phases);
 }
 
@@ -166,7 +171,7 @@ static int run_again(struct timeline *c, const struct selection *v, const struct
 {
 	struct model *m;
 	struct model_query q = query_of(v);
-	timeline_attach_second(c, &q);
+	attach_second(c, &q, false);
 	q.numbers = first;
 	/* each process's decoded block was among what the model has kept; another thread's arena would not find it */
 #ifdef __GLIBC__
@@ -239,9 +244,9 @@ const struct samples *timeline_samples(const struct timeline *c)
 {
 	return c->samples;
 }
-const struct work *timeline_work(const struct timeline *c)
+const struct cohorts *timeline_cohorts(const struct timeline *c)
 {
-	return c->work;
+	return c->cohorts;
 }
 
 static uint64_t highest(const struct step_list *p)
@@ -283,27 +288,10 @@ size_t timeline_points(const struct step_list *p, const struct step_track *t, do
 	return n;
 }
 
-/* The median of how far the entries [from, to) rise above their low points. */
-static double rise_of(const struct step_track *t, size_t from, size_t to)
+bool timeline_steps_are_sure(const struct step_list *p)
 {
-	double *rises = calloc(to - from + 1, sizeof(*rises)), median = 0;
-	for (size_t i = from; rises && i < to; i++)
-		rises[i - from] = (double)(step_high(t, i) - step_low(t, i));
-	if (rises)
-		median = median_of(rises, to - from);
-	free(rises);
-	return median;
-}
-
-bool timeline_is_needed(const struct step_list *p, const struct step_track *t, const struct growth *g, double kept)
-{
-	size_t from = 0, end = p->count && p->steps[p->count - 1].partial ? p->count - 1 : p->count;
-	if (p->source == LOOP_NONE || g->bytes <= 0 || kept >= YOUNG * g->bytes)
-		return false;
-	while (from + 1 < end && step_x(p, from) < g->since_x)
-		from++;
-	size_t part = (end - from) / 4;
-	return part && rise_of(t, end - part, end) - rise_of(t, from, from + part) >= NEEDS * g->bytes;
+	return p->source == LOOP_MARKS || p->source == LOOP_NVTX || p->source == LOOP_MSTX ||
+	       p->source == LOOP_OPTIMIZER || p->whole;
 }
 
 struct growth timeline_growth(const struct step_list *p, const struct step_track *t)
@@ -312,8 +300,6 @@ struct growth timeline_growth(const struct step_list *p, const struct step_track
 	double *x = points, *low = points + p->count, *high = low + p->count;
 	struct growth g = growth_of(x, low, points ? timeline_points(p, t, x, low, high) : 0);
 	free(points);
-	if (growth_is_steady(&g) && timeline_is_needed(p, t, &g, steps_track_kept(p, t)))
-		g.kind = GROWTH_NONE;
 	growth_doubt(&g, t->doubt);
 	return g;
 }

@@ -11,8 +11,8 @@
 #define MT_TIMELINE_TIMELINE_H
 
 #include "analyzer/model/selection.h"
-#include "analyzer/model/work.h"
 #include "analyzer/reader/samples.h"
+#include "analyzer/timeline/cohorts.h"
 #include "analyzer/timeline/growth.h"
 #include "analyzer/timeline/phases.h"
 #include "analyzer/timeline/steps.h"
@@ -51,7 +51,7 @@ int timeline_make(struct timeline **out, const struct selection *v);
 const struct step_list *timeline_step_list(const struct timeline *c, unsigned process); /* NULL: it did nothing */
 const struct phases *timeline_phases(const struct timeline *c);
 const struct steps *timeline_steps(const struct timeline *c);
-const struct work *timeline_work(const struct timeline *c);
+const struct cohorts *timeline_cohorts(const struct timeline *c);
 const struct samples *timeline_samples(const struct timeline *c); /* NULL: none could be read */
 
 /* The process whose steps stand for the run: by how its steps are known, then by its memory. NULL: no process has
@@ -62,11 +62,10 @@ const struct step_list *timeline_main(const struct timeline *c, const struct sel
  * Returns how many. */
 size_t timeline_points(const struct step_list *p, const struct step_track *t, double *x, double *low, double *high);
 
-/* Whether what grew is what single steps need, as that grew itself (inputs get longer by plan): hardly any of it is
- * older than a step (`kept`, of steps_site_kept()), and how far steps rise grew by more. */
-bool timeline_is_needed(const struct step_list *p, const struct step_track *t, const struct growth *g, double kept);
+/* Whether steps are known to be steps: marked, of an optimizer, or each calls a whole model. */
+bool timeline_steps_are_sure(const struct step_list *p);
 
-/* Growth of the low points of one track, but for what steps need themselves. */
+/* How the low points of one track rise: shape and rate. Whether that goes on owner_growth.h tells. */
 struct growth timeline_growth(const struct step_list *p, const struct step_track *t);
 
 /* How far steps usually rise above their low points: the median of the last ones. */

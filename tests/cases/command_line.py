@@ -487,6 +487,7 @@ def case_utf8_gets_bars(locale):
 def case_same_shape_in_ascii():
     """A character for each: nothing moves."""
     for words in DRAWN[:3]:
+        words = ("report", "--all") if words == ("report",) else words  # a summary of a leak has no bars
         trace = device() if words == ("frag",) else ordinary()
         wide, narrow = run(*words, trace, LANG="C.UTF-8").out, run(*words, trace, LANG="C").out
         mt.equal([len(line) for line in wide.splitlines()], [len(line) for line in narrow.splitlines()], "columns of %s" % (words,))

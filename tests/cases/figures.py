@@ -72,7 +72,8 @@ def case_incident1():
             seen.take(line, row, group, want, "copies")
         mt.equal(set(re.findall(r"incident1\.py:\d+", row[5])), made, "lines that made them")
     trained = "incident1.py:" + line_of("incident1", "optimizer.step()")
-    seen.claim(r"^  no leak +(FIGURE) came at once \((PLACE) train\) and stayed$", said["kinds"]["optimizer"], trained, what="no leak")
+    seen.claim(r"^  no leak +what grew \((PLACE) half, (FIGURE)\) did so while it began, and not", "incident1.py:" + line_of("incident1", "return nn.Parameter(torch.empty(shape, dtype=torch.float16"), 2 * copy,
+               what="no leak")
     seen.claim(r"^  no phase peak +(PLACE) Model.forward needed no more than (PLACE) \((FIGURE)\)$",
                lambda place: places.source(place) == "inference(words, answer=True)",
                "incident1.py:" + line_of("incident1", "words = torch.zeros("), account["t5"] + 512 * 16, what="no phase peak")
@@ -124,6 +125,9 @@ def case_incident2():
     seen.claim(r"^  2 phase peak +(FIGURE)   medium   (PLACE) evaluate of neighbour (\d+) takes (FIGURE) \(else at most (FIGURE)\)", peaks[-1] - peaks[-2],
                evaluate, first["pid"], peaks[-1], peaks[-2], what="the neighbour's phase")
     mt.check(2 * peaks[-1] > total, "two runs do not fit beside each other then")
+    layers = 14 * (4096 * 4096 + 4096) * 4
+    seen.claim(r"^  no leak +what grew \((PLACE) Model.__init__.<genexpr>, (FIGURE)\) did so while it began", "incident2.py:" + line_of("incident2", "nn.ModuleList("),
+               layers, what="no leak")
     seen.claim(r"^  no fragmentation +unused in our pool: (FIGURE) in all, largest hole (FIGURE); with the (FIGURE) free that is less than (FIGURE)"
                r" \((FIGURE) are for other streams or sizes\)$", said["unused_large_bytes"], said["large_hole_bytes"], said["free_bytes"], said["tried_bytes"],
                said["unused_small_bytes"], what="no fragmentation")
@@ -132,6 +136,9 @@ def case_incident2():
     seen.claim(r"^  2 two runs must not be in (PLACE) evaluate together", evaluate, what="advice", section="WHAT TO DO")
     kinds = {name: said["kinds"][name] + first["kinds"][name] for name in said["kinds"]}
     seen.alive(kinds, outside=sum(account["libraries"].values()), either=2 * account["batch_bytes"])
+    seen.by_line({"account.py:" + line_of("account", "return torch.empty(int(count)"): ((kinds["rest"] - (1 << 29), kinds["rest"]), lambda text: int(text) >= 2),
+                  "incident2.py:" + line_of("incident2", "optimizer.step()"): (kinds["optimizer"], 58),
+                  "incident2.py:" + line_of("incident2", "nn.ModuleList("): (2 * layers, 56)})
     seen.largest(sorted(said["largest_blocks"] + first["largest_blocks"], reverse=True)[:5])
     seen.finish()
     exact(done)
@@ -165,6 +172,9 @@ def case_incident5(layers):
         one = device(done, number)
         mt.equal((one["uuid"], one["pool"]["peak_allocated_bytes"], one["pool"]["peak_reserved_bytes"]),
                  ("GPU-" + account["uuids"][number], facts["peak_allocated_bytes"], facts["peak_reserved_bytes"]), "cuda:%d" % number)
+    seen.claim(r"^nothing failed: (PLACE) bytes_of only grew, (FIGURE) on each of (\d+) devices ",
+               "account.py:" + line_of("account", "return torch.empty(int(count)"),
+               (account["pools"][0]["allocated_bytes"], account["pools"][0]["peak_allocated_bytes"]), len(account["pools"]), what="what only loads")
     # what infers is a block of its own, which may be called an activation
     seen.alive_well({"parameters": account["pools"][0]["allocated_bytes"]})
     seen.finish()

@@ -50,12 +50,12 @@ def grown(seen):
     stretch = 1
     while count > STRETCHES * stretch:
         stretch *= 2
-    begin = (count - 1) // stretch * stretch  # the low point of the last stretch
+    begin = (count - 1) // stretch * stretch  # the low point of the last stretch; counted is up to there or up to the failure
     seen.claim(r"^WHAT GROWS \(since step (\d+)\)$", (0, stretch), what="since when")
     total = kept[count] * block  # the failing step is at its low point when it begins; nothing was kept at first
-    a_step = kept[begin] / begin
+    a_step = [kept[at] / at for at in (begin, count)]
     seen.claim(r"^ +(\d+) %  main.save_activation  PLACE +(FIGURE)  ([\d.]+) blocks more a step, (FIGURE) each$", 100, total,
-               (0.999 * a_step, 1.001 * a_step), block, what="what grows")
+               (0.999 * min(a_step), 1.001 * max(a_step)), block, what="what grows")
     return total, rate, block
 
 

@@ -17,7 +17,7 @@ from cgroup import Cgroup
 from growing import SICK, limited, opinions_of, record
 from trace import Trace
 
-LONG = 26  # seconds of growth: more than analyzer/timeline/outlook.h asks for
+LONG = 6  # seconds of growth
 
 
 @functools.lru_cache(None)
@@ -66,12 +66,10 @@ def case_figures(language, form):
 
 
 def case_in_bursts():
-    """A line through what a vector had when it was full, which is the rate of what is put into it, and through the stages' beginnings."""
+    """A vector is filled until it moves again: the rate is that of what is put into it."""
     done = run("c++", "block")
     rate = done.account["kept_bytes"] / done.account["seconds"]
     mt.between(0.95 * rate, of_site(done)["slope_bytes_per_s"], 1.05 * rate, "bytes a second that are put into the vector")
-    for language, form in (("c++", "block"), ("c", "stages")):
-        mt.check(" bursts, " in leak_of(run(language, form))["evidence"], leak_of(run(language, form))["evidence"])
 
 
 def case_moves():
@@ -95,7 +93,9 @@ def case_several_processes():
     mt.equal(site["growing_processes"], 4, "processes")
     mt.check("each of 4 processes" in done.trace.tool("leaks").out, "leaks does not say how many")
     said = done.trace.tool("live").out.strip().splitlines()[-1]
-    mt.check("host grows by 390.7 KiB a step in 4 processes together" in said or "host grows by 390.6 KiB a step in 4 processes together" in said, said)
+    rate = re.search(r"host grows by ([\d.]+) KiB a step in 4 processes together", said)
+    mt.check(rate, said)  # who follows a run does not know how long it will be: its stretches are coarser
+    mt.between(0.97 * 390.6, float(rate[1]), 1.03 * 390.7, "KiB a step")
 
 
 def case_extension():
@@ -219,9 +219,9 @@ def case_little(units, leak):
     mt.equal(", too little or uncertain for a verdict" in kept.tool("leaks").out, not leak, "leaks says that it is little")
 
 
-@mt.variants((0.03, True), (0.3, False))
-def case_too_short(seconds, short):
-    """What is over in a moment has no windows to tell growth from, which is why none is ruled out."""
+@mt.variants(0.03, 0.3, 30)
+def case_as_fast_or_slow(seconds):
+    """The same events, however long they take, get the same answer: it fills, and nothing is freed."""
     made = Trace(os.path.join(mt.scratch("made"), "t"))
     p = made.process(100, ["fill"])
     fill = p.stack(("fill.py", "<module>", 3), ("fill.py", "fill", 10))
@@ -230,18 +230,17 @@ def case_too_short(seconds, short):
         p.malloc(100_000, fill)
     made.save()
     done = mt.Trace(made.path)
-    why, = [r["evidence"] for r in done.report["ruled_out"] if r["kind"] == "leak"]
-    mt.equal(re.fullmatch(r"only 0\.03\d? s were recorded: too short to tell growth", why) is not None, short, why)
+    fact, = done.report["facts"]
+    mt.equal((fact["kind"], fact["bytes"], done.report["verdicts"]), ("grows", 60_000_000, []), "what is said of %g s" % seconds)
 
 
 def case_why_not():
     """The screens say which it is, and what would tell them apart."""
-    for form, said in (("fill", "to the end of only"), ("warmup", "while it began, and not since")):
+    for form, said in (("fill", "hardly anything else was freed"), ("warmup", "while it began, and not since")):
         why, = [r["evidence"] for r in run("c", form).trace.report["ruled_out"] if r["kind"] == "leak"]
         mt.check(said in why and "grows.c" in why, "%s: report says %r" % (form, why))
         text = " ".join(run("c", form).trace.tool("leaks").out.split())
-        mt.check("no site grew steadily" in text and said in text, "%s: leaks says %r" % (form, text[:600]))
-    mt.check("would tell" in " ".join(run("c", "fill").trace.tool("leaks").out.split()), "what would tell it")
+        mt.check("no site leaks" in text and said in text, "%s: leaks says %r" % (form, text[:600]))
 
 
 PIECES = 150
@@ -263,16 +262,17 @@ def case_one_large_piece_of_work():
     mt.equal(set(opinions_of(done.trace.settle()).values()), {False}, "opinions")
 
 
-def case_very_long():
-    """Nothing else is freed, but it goes on: a leak, of medium certainty. That its list is now and then full makes no steps."""
+def case_only_fills():
+    """Nothing else is freed, however long it goes on: a fact, and no leak. That its list is now and then full makes no steps."""
     done = run("python", "long")
-    verdict, site, kept = leak_of(done), of_site(done), done.account["kept_bytes"]
-    mt.equal((verdict["certainty"], site["outlook"]), ("medium", "lasts"), "certainty, outlook")
-    mt.check("may only fill" in verdict["evidence"] and "more each second" in verdict["evidence"], verdict["evidence"])
-    mt.between(0.98 * kept, verdict["bytes"], 1.02 * kept, "bytes")
+    site, kept = of_site(done), done.account["kept_bytes"]
+    fact, = done.trace.report["facts"]
+    mt.equal((fact["kind"], site["outlook"]), ("grows", "grows"), "kind, outlook")
+    mt.check("hardly anything else was freed" in fact["evidence"] and "more each second" in fact["evidence"], fact["evidence"])
+    mt.between(0.98 * kept, fact["bytes"], 1.02 * kept, "bytes")
     mt.between(0.95 * kept / LONG, site["slope_bytes_per_s"], 1.05 * kept / LONG, "bytes a second")
     mt.equal(done.trace.report["steps"], None, "steps")
-    mt.equal(set(opinions_of(done.trace).values()), {True}, "opinions")
+    mt.equal(set(opinions_of(done.trace).values()), {False}, "opinions")
 
 
 mt.main(at_once=4)

@@ -28,7 +28,7 @@ def compare_healthy(done, seen, *sick):
     """None of the sick verdicts, and a screen without a failure or a cause."""
     mt.equal((done.status, done.trace.report["status"], certain(done)), (0, "ok", []), "status, the report's and its verdicts")
     held, _ = seen.why()
-    mt.check(re.search(r"^healthy: nothing grew; ", done.trace.summary(), re.M), "it does not hear that it is healthy: %s" % done.trace.summary())
+    mt.check(re.search(r"^healthy: nothing goes on growing; ", done.trace.summary(), re.M), "it does not hear that it is healthy: %s" % done.trace.summary())
     mt.equal((held, seen.has("OUT OF MEMORY"), seen.has("WHAT TO DO$")), ([], False, False), "causes, a failure, advice")
     kinds = {v["kind"] for v in done.trace.report["verdicts"]}
     mt.check(not kinds & set(sick), "verdicts of the sick twin: %s" % kinds)

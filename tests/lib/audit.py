@@ -103,11 +103,14 @@ class Audit(Host, Devices):
                    what="the first cause's bytes", count=(0, 1))
         alive = sum(p.heap.live_bytes for p in kept.process.values()) - self.done.trace.asked("leaks", "-n", "1")["benign_bytes"]
         self.claim(r"(FIGURE) of the program's own alive(?: at exit)?$", alive, what="what is alive at exit", count=(0, 1))
-        # a twin that is well may keep a list of its own
-        for line, row in self.each(r"^no cause for alarm: (\d+) sites? grew by (FIGURE) \(memtrace leaks\); ")[:1]:
-            growing = [s for s in self.done.trace.asked("leaks", "-n", "100000", "--by", "site")["sites"] if s["group"] is not None]
-            self.take(line, row, 1, str(len(growing)), "how many grow, as memtrace leaks has it")
-            self.take(line, row, 2, sum(s["grown_bytes"] for s in growing), "what they grew by")
+        # a twin that is well may keep a list of its own, or its heap may rise
+        for line, row in self.each(r"^nothing failed: .* keeps more and more, (FIGURE)(?:, and (\d+) more sites?)?"):
+            growing = [s for s in self.done.trace.asked("leaks", "-n", "100000", "--by", "site")["sites"] if s["outlook"] in ("leaks", "grows", "backlog")]
+            self.take(line, row, 1, max(s["grown_bytes"] for s in growing), "what the largest grew by, as memtrace leaks has it")
+            if row[2]:
+                self.take(line, row, 2, lambda text: int(text) < len(growing), "how many grow")
+        self.claim(r"^nothing failed: the heap of (\d+) rose to its end, by (FIGURE) in the second half", lambda text: int(text) in kept.process,
+                   (0.1 * kept.host.peak_bytes, kept.host.peak_bytes), what="the heap that rose", count=(0, 1))
 
     def processes(self):
         return len(self.done.books.process)

@@ -232,7 +232,7 @@ class Host(Claims):
         alone, sums, rows = lines.get(NO_LINE, nothing), {}, self.each(r"^ +(FIGURE) +([\d.]+) %  +(?:([\d,]+) blocks?  )?(.*?)(?:  (PLACE))?$", section)
         for line, row in rows:
             figure = Figure(row[1])
-            self.take(line, row, 2, (100 * (figure.value - figure.half) / total - 0.001, 100 * (figure.value + figure.half) / (total - near) + 0.001), "its part")
+            self.take(line, row, 2, (100 * (figure.value - figure.half) / total - 0.001, 100 * (figure.value + figure.half) / max(total - near, 1) + 0.001), "its part")
             if row[5]:
                 key = self.key(row[5])
                 mt.check(lines.get(key, nothing).high_blocks or alone.high_blocks, "nothing was alive of %s" % row[5])

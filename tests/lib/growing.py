@@ -21,7 +21,12 @@ FORMS = {"fill": "fills an array and ends", "map": "fills a table by key and end
          "moves": "mappings grow, half-way made anew by another caller",
          "layers": "one line makes, another keeps", "values": "one line makes, another keeps a number of it"}
 COMMON = ("fill", "map", "works", "warmup", "keeps", "cache")
-SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs", "cleans", "dozes", "memo", "layers", "moves"}
+SICK = {"keeps", "cache", "block", "shared", "private", "forks", "stages", "turns", "piles", "waits", "pairs", "cleans", "computes", "dozes", "memo", "layers", "moves"}
+# The same in the words of tests/lib/strangers.py.
+TRUTH = {form: "leak" for form in (*SICK, "computes")} | {"fill": "grows", "map": "grows", "loads": "grows", "pushes": "grows", "works": "stopped", "warmup": "stopped",
+         "file": "passes", "renews": "passes", "epochs": "stopped", "starts": "stopped", "filled": "stopped", "recalls": "stopped",
+         "values": "passes", "closes": "passes", "pooled": "passes", "frees": "passes"}
+PROCESSES = {"forks": 4, "starts": 4}  # of which each accounts for itself
 RATE = "100K/s"  # growth that leaks --fail-over does not allow; a busy machine makes all of them slow
 
 

@@ -1,7 +1,9 @@
-/* A generated program, the truth about its steps as it counts them itself, and the two passes that find them. */
+/* A generated program, the truth about its steps as it counts them itself, and the two passes that find them and its
+ * cohorts. */
 #ifndef MT_TEST_PROGRAM_H
 #define MT_TEST_PROGRAM_H
 
+#include "analyzer/timeline/outlook.h"
 #include "analyzer/timeline/steps.h"
 #include "tests/lib/synth.h"
 #include "tests/unit/random.h"
@@ -100,6 +102,7 @@ static SYNTH_UNUSED void mark(enum mt_mark what, uint64_t value, const char *nam
 struct passes {
 	struct loop_finder *finder;
 	struct steps *steps;
+	struct cohorts *cohorts;
 	struct reader *reader[2];
 };
 
@@ -118,10 +121,14 @@ static void on_change(void *arg, const struct model_change *c)
 	struct passes *s = arg;
 	if (s->steps && before_change)
 		before_change(s->steps, c);
-	if (s->steps)
-		steps_change(s->steps, c);
-	else
+	if (!s->steps) {
 		loop_finder_change(s->finder, c);
+		cohorts_count(s->cohorts, c);
+		return;
+	}
+	steps_change(s->steps, c);
+	const struct steps_now now = steps_now(s->steps, c->process->id);
+	cohorts_change(s->cohorts, c, now.begin_ns, now.before_ns);
 }
 
 static void run_pass(struct passes *s, int i)
@@ -139,22 +146,24 @@ static void run_pass(struct passes *s, int i)
 
 static SYNTH_UNUSED void run(struct passes *s)
 {
-	*s = (struct passes){ .finder = loop_finder_new() };
+	*s = (struct passes){ .finder = loop_finder_new(), .cohorts = cohorts_new() };
 	if (!prog.p->info.exit_kind)
 		prog.p->info.exit_kind = MT_EXIT_CODE;
 	prog.p->info.end_ticks = prog.now;
 	synth_write(prog.p, SYNTH_BLOCKS);
 	run_pass(s, 0);
+	cohorts_begin(s->cohorts, false);
 	s->steps = steps_new(s->finder);
 	run_pass(s, 1);
-	struct work *none = work_new(); /* that was noted: nobody rests */
+	struct cohorts *none = cohorts_new(); /* nobody is known to clean up */
 	steps_finish(s->steps, none);
-	work_free(none);
+	cohorts_free(none);
 }
 
 static SYNTH_UNUSED void end(struct passes *s)
 {
 	steps_free(s->steps);
+	cohorts_free(s->cohorts);
 	loop_finder_free(s->finder);
 	reader_close(s->reader[0]);
 	reader_close(s->reader[1]);
@@ -167,6 +176,16 @@ static SYNTH_UNUSED const struct step_track *heap_of(const struct step_list *p)
 		if (p->tracks[i].kind == MODEL_HEAP)
 			return &p->tracks[i];
 	return NULL;
+}
+
+/* Of what the first process's site has on the heap; its sites are numbered as they come. */
+static SYNTH_UNUSED struct outlook_found outlook_of_site(const struct passes *s, uint32_t number)
+{
+	static struct cohort_table table;
+	const struct cohort_clock clock = cohorts_clock(s->cohorts, 0, MODEL_HEAP, MODEL_NO_DEVICE);
+	table = (struct cohort_table){ 0 };
+	cohorts_add_site(s->cohorts, 0, number, 1, &table);
+	return outlook_of(&table, &clock, 1);
 }
 
 #endif

@@ -208,11 +208,21 @@ TEST(a_leak_matters_by_what_it_cost)
 	growths[0].bytes = 8 * MIB - 1; /* little, whatever part it is */
 	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "is little and far from the limit"));
 	growths[0].works = false;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "no site of the heap grows"));
-	growths[0].bytes = 8 * MIB; /* much, but nothing else happens */
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so too briefly"));
-	growths[0].sure = true;
-	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so while hardly anything was freed"));
+	growths[0].outlook = OUTLOOK_GROWS;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
+	growths[0].bytes = 8 * MIB; /* much, but no leak */
+	CHECK(!now(VERDICT_LEAK) &&
+	      says(why_not(VERDICT_LEAK), "8.0 MiB) did so while hardly anything else was freed"));
+	growths[0].outlook = OUTLOOK_SHORT;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so too seldom to say"));
+	growths[0].outlook = OUTLOOK_STOPPED;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so while it began, and not since"));
+	growths[0].outlook = OUTLOOK_PASSES;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by blocks that come and go"));
+	growths[0].outlook = OUTLOOK_BACKLOG;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by blocks that wait ever longer"));
+	growths[0].outlook = OUTLOOK_GIVES_WAY;
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "8.0 MiB) did so by pages of files"));
 }
 
 TEST(whose_memory_it_is)
@@ -298,16 +308,16 @@ TEST(why_nothing_leaks_on_a_host)
 {
 	idle_host();
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "no site of the heap grows steadily"));
+	CHECK(says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
 	evidence.host.copied = 64 * MIB;
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "no site of the heap grows steadily"));
+	CHECK(says(why_not(VERDICT_LEAK), "nothing that one line makes goes on growing"));
 	evidence.host.copied = 65 * MIB;
 	judge();
 	CHECK(says(why_not(VERDICT_LEAK), "workers copied"));
 	host_growth(GROWTH_SATURATING, 2);
 	judge();
-	CHECK(says(why_not(VERDICT_LEAK), "levels off"));
+	CHECK(says(why_not(VERDICT_LEAK), "while it began, and not since"));
 	host_growth(GROWTH_LINEAR, 2);
 	growths[0].file_backed = true;
 	judge();
@@ -318,7 +328,7 @@ TEST(why_nothing_leaks_on_a_host)
 	CHECK(says(why_not(VERDICT_LEAK), "is one of the copies"));
 	host_growth(GROWTH_LINEAR, 2);
 	growths[0].fit.certainty = CERTAINTY_LOW;
-	CHECK(!now(VERDICT_LEAK));
+	CHECK(!now(VERDICT_LEAK) && says(why_not(VERDICT_LEAK), "2.00 GiB) is too uncertain"));
 }
 
 /* Where the host itself ran out, what tensors need of it is a cause. */
@@ -341,6 +351,47 @@ TEST(the_heap_of_a_device_leak_counts_where_the_host_ran_out)
 	evidence.host.oom_kills = 1;
 	judge();
 	CHECK_EQ(found.held_count, 2);
+}
+
+/* ---- facts ----------------------------------------------------------------------------------------------- */
+
+static const struct verdict *fact(enum verdict_kind kind)
+{
+	for (size_t i = 0; i < found.fact_count; i++)
+		if (found.facts[i].kind == kind)
+			return &found.facts[i];
+	return NULL;
+}
+
+/* What grows while nothing else is freed, and what waits, is told; nobody is accused of it. */
+TEST(what_may_only_fill_is_a_fact)
+{
+	static const struct {
+		enum outlook outlook;
+		enum verdict_kind kind;
+		const char *why;
+	} rows[] = {
+		{ OUTLOOK_GROWS, VERDICT_GROWS, "while hardly anything else was freed" },
+		{ OUTLOOK_BACKLOG, VERDICT_BACKLOG, "more comes than goes" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		idle_host();
+		host_growth(GROWTH_LINEAR, 2);
+		growths[0].works = false;
+		growths[0].outlook = rows[i].outlook;
+		judge();
+		CHECK_EQ(found.held_count, 0);
+		CHECK_EQ(found.fact_count, 1);
+		CHECK(out(VERDICT_LEAK) && fact(rows[i].kind) && says(fact(rows[i].kind)->evidence, rows[i].why));
+		CHECK(fact(rows[i].kind) && fact(rows[i].kind)->bytes == G(2) && !fact(rows[i].kind)->advice);
+		growths[0].bytes = 8 * MIB - 1;
+		judge();
+		CHECK_EQ(found.fact_count, 0);
+		growths[0].bytes = G(2);
+		growths[0].fit.certainty = CERTAINTY_LOW;
+		judge();
+		CHECK_EQ(found.fact_count, 0);
+	}
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ static const struct step_track *track(const struct step_list *p, enum model_kind
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-/* An entry stands at the mean number of its steps, and so does a site's stretch of them. */
+/* An entry stands at the mean number of its steps. */
 TEST(joined_steps_are_at_their_middle)
 {
 	static const uint64_t totals[] = { 100, 5000, 9000 };
@@ -44,22 +44,12 @@ TEST(joined_steps_are_at_their_middle)
 		CHECK_EQ(at, 11 + totals[k]);
 		CHECK_EQ(step_find(p, at), p->count);
 		CHECK_EQ(step_find(p, 10), p->count);
-		double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
-		size_t n = steps_site(s.steps, 0, 0, 2, x, bytes, blocks), width = 1;
-		while (totals[k] > width * STEPS_BUCKETS)
-			width *= 2;
-		CHECK_EQ(n, (totals[k] + width - 1) / width);
-		for (size_t i = 0; i < n; i++)
-			wrong += x[i] != 11 + (double)(i * width) + ((double)width - 1) / 2 ||
-				 blocks[i] != 2.0 * (double)(i * width);
-		CHECK_EQ(wrong, 0);
-		CHECK_EQ(steps_site(s.steps, 1, 0, 1, x, bytes, blocks), 0);
 		CHECK(!steps_of(s.steps, 1));
 		end(&s);
 	}
 }
 
-/* Without steps places are seconds since the start: of entries their ends, of a site's stretches their middles. */
+/* Without steps places are seconds since the start: of entries their ends. */
 TEST(windows_are_at_their_time)
 {
 	struct passes s;
@@ -75,12 +65,6 @@ TEST(windows_are_at_their_time)
 	for (size_t i = 0; i + 1 < p->count; i++)
 		CHECK(fabs(step_x(p, i) - (double)p->steps[i].end_ns / 1e9) < 1e-9 &&
 		      p->steps[i].end_ns == p->steps[i + 1].begin_ns);
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 },
-				 run_s = (double)(prog.now - SYNTH_START) / 1e9;
-	size_t n = steps_site(s.steps, 0, 0, 1, x, bytes, blocks);
-	double width = x[1] - x[0];
-	CHECK(n > 20 && fabs(x[0] - width / 2) < 1e-9 && fabs(x[n - 1] - run_s) <= width);
-	CHECK(blocks[n - 1] > 150 && blocks[n - 1] <= 200);
 	end(&s);
 }
 
@@ -252,7 +236,6 @@ TEST(cleaning_up_is_no_step)
 		drop(all[i]);
 	run(&s);
 	CHECK_EQ(step_low(heap_of(steps_of(s.steps, 0)), 19), 19 * 9000);
-	CHECK_EQ(steps_site_last(s.steps, 0, 0), 19 * 9000);
 	end(&s);
 }
 
@@ -314,47 +297,45 @@ TEST(marked_steps_may_begin_with_0)
 	end(&s);
 }
 
-/* ---- ages ------------------------------------------------------------------------------------------------ */
+/* ---- what stays ------------------------------------------------------------------------------------------------ */
 
 /* 60 steps: what the last one made is freed in each behind what it makes itself, which is larger every ten steps;
  * `kept` bytes stay. What the whole loop needs is made before it, or in its first step. */
-static void by_plan(uint64_t kept, double *of_site, double *of_track)
+static void by_plan(uint64_t kept, struct outlook_found *results, struct outlook_found *list)
 {
 	struct passes s;
 	struct held last = { 0, 0 };
 	begin(13);
-	uint32_t results = site(0x1000), work = site(0x2000), list = site(0x3000);
-	take(results, 700000);
+	uint32_t result = site(0x1000), work = site(0x2000), entry = site(0x3000);
+	take(result, 700000);
 	for (uint64_t i = 0; i < 60; i++) {
 		next_step(i + 1);
-		struct held now = take(results, 50000 + i / 10 * 90000), more = take(work, 3 * now.size);
+		struct held now = take(result, 50000 + i / 10 * 90000), more = take(work, 3 * now.size);
 		if (last.addr)
 			drop(last);
 		last = now;
 		if (!i)
 			take(work, 300000);
 		if (kept)
-			take(list, kept);
+			take(entry, kept);
 		drop(more);
 	}
 	run(&s);
-	*of_site = steps_site_kept(s.steps, 0, 0);
-	*of_track = steps_track_kept(steps_of(s.steps, 0), heap_of(steps_of(s.steps, 0)));
-	if (kept)
-		/* the first are what the loop begins with, the last are young */
-		CHECK_EQ(steps_site_kept(s.steps, 0, 2), (60 - 3 - 1) * kept);
+	*results = outlook_of_site(&s, 0);
+	*list = outlook_of_site(&s, 2);
 	end(&s);
 }
 
 TEST(what_steps_need_is_not_kept)
 {
-	double site, track;
-	by_plan(0, &site, &track);
-	CHECK_EQ(site, 0);
-	CHECK_EQ(track, 0);
-	by_plan(5000, &site, &track);
-	CHECK_EQ(site, 0);
-	CHECK(track >= (60 - 5) * 5000 && track <= 60 * 5000);
+	struct outlook_found results, list;
+	by_plan(0, &results, &list);
+	CHECK(!outlook_goes_on(results.outlook));
+	CHECK_EQ(list.outlook, OUTLOOK_NONE);
+	by_plan(5000, &results, &list);
+	CHECK(!outlook_goes_on(results.outlook));
+	CHECK_EQ(list.outlook, OUTLOOK_LEAKS);
+	CHECK_EQ(list.bytes, 59 * 5000); /* the last one comes behind the highest moment of its step */
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------------------- */

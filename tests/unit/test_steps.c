@@ -212,45 +212,20 @@ TEST(many_steps_are_joined_and_a_leak_stays_exact)
 	CHECK(p && p->count <= STEPS_MOST && p->count > STEPS_MOST / 4);
 	if (p)
 		check_points(p, N);
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
-	size_t n = steps_site(s.steps, 0, 2, 1, x, bytes, blocks);
-	CHECK(n > STEPS_BUCKETS / 4 && n <= STEPS_BUCKETS);
-	struct growth g = growth_of(x, bytes, n);
+	const struct step_track *t = p ? heap_of(p) : NULL;
+	double x[STEPS_MOST], low[STEPS_MOST];
+	size_t n = 0;
+	for (; t && n < p->count; n++) {
+		x[n] = step_x(p, n);
+		low[n] = (double)step_low(t, n);
+	}
+	struct growth g = growth_of(x, low, n);
 	CHECK_EQ(g.kind, GROWTH_LINEAR);
 	CHECK(fabs(g.rate - 1024) < 11);
-	CHECK_EQ(bytes[0], 0);
-	CHECK_EQ(bytes[n - 1], 1024 * blocks[n - 1]);
-	CHECK_EQ(steps_site_last(s.steps, 0, 2), 1024 * (N - 1));
-	end(&s);
-}
-
-/* The lowest is what stays in a bucket whatever goes on in it, also where the site does not change for a while. */
-TEST(low_points_of_sites)
-{
-	struct passes s;
-	begin(66);
-	uint32_t wave = site(0x1000), rest = site(0x2000);
-	struct held kept = { 0, 0 };
-	for (uint64_t i = 0; i < 100; i++) {
-		mark(MT_MARK_STEP, 1 + i, NULL, MT_MARK_PROGRAM);
-		struct held a = take(rest, 100);
-		if (i == 20)
-			kept = take(wave, 10000);
-		if (i >= 40 && i < 60) {
-			struct held b = take(wave, 5000);
-			drop(b);
-		}
-		if (i == 70)
-			drop(kept);
-		drop(a);
-	}
-	run(&s);
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
-	size_t n = steps_site(s.steps, 0, 1, 1, x, bytes, blocks), wrong = 0;
-	for (size_t i = 0; i < n; i++)
-		wrong += bytes[i] != (i > 20 && i < 70 ? 10000 : 0);
-	CHECK_EQ(n, 100);
-	CHECK_EQ(wrong, 0);
+	CHECK_EQ(cohorts_live(s.cohorts, 0, 2, NULL), 1024 * N);
+	struct outlook_found f = outlook_of_site(&s, 2);
+	CHECK_EQ(f.outlook, OUTLOOK_LEAKS);
+	CHECK_EQ(f.bytes, 1024 * N);
 	end(&s);
 }
 
@@ -269,12 +244,11 @@ TEST(what_grows_between_steps_grows)
 		drop(take(rest, 100));
 	}
 	run(&s);
-	double x[STEPS_BUCKETS], bytes[STEPS_BUCKETS] = { 0 }, blocks[STEPS_BUCKETS] = { 0 };
-	size_t n = steps_site(s.steps, 0, 0, 1, x, bytes, blocks), wrong = 0;
-	for (size_t i = 0; i < n; i++)
-		wrong += bytes[i] != (double)(400000 * (i / 20 + 1));
-	CHECK_EQ(n, 100);
-	CHECK_EQ(wrong, 0);
+	struct outlook_found f = outlook_of_site(&s, 0);
+	CHECK(outlook_goes_on(f.outlook));
+	CHECK_EQ(f.bytes, 2000000);
+	CHECK_EQ(f.blocks, 100);
+	CHECK(f.members >= 5);
 	end(&s);
 }
 

@@ -68,7 +68,8 @@ static inline void growth(int i, enum growth_kind kind, enum growth_certainty ce
 					       .fit = { kind, certainty },
 					       .bytes = G(gib),
 					       .per_step = 7e6,
-					       .works = true };
+					       .outlook = kind == GROWTH_SATURATING ? OUTLOOK_STOPPED : OUTLOOK_LEAKS,
+					       .works = kind != GROWTH_SATURATING };
 	device.growth.items = growths;
 	device.growth.count = (size_t)i + 1;
 }

@@ -1,0 +1,805 @@
+#include "analyzer/timeline/cohorts.h"
+
+#include "analyzer/util/minmax.h"
+#include "analyzer/util/vec.h"
+
+#include <math.h>
+
+#define LAST_PART 32 /* of the work, in which a track's end is looked for */
+#define COPIES    8  /* to each block whose place a smaller one took: of fewer none are containers' */
+
+/* Levels of a track by their size: 16 to each doubling, from 64 KiB on. */
+enum { PARTS = 16, FIRST_OCTAVE = 16, OCTAVES = 40, ALIVE = 0xff };
+
+/* When a level was reached last, and how much had been made by then. */
+struct reached {
+	uint64_t ns, bytes;
+	float blocks;
+};
+
+/* Bytes and blocks that were made in stretch `made` and are alive, or were freed in stretch `freed`. */
+struct cell {
+	uint64_t bytes;
+	uint32_t blocks;
+	uint8_t made, freed;
+};
+
+struct cells {
+	struct cell *list; /* sorted */
+	uint32_t count, room;
+};
+
+/* What one site, or all of a track, has. */
+struct history {
+	struct cells alive, dead;
+	uint64_t passing;
+	uint64_t now_bytes; /* made in stretch `now`, and alive */
+	uint32_t now_blocks;
+	uint8_t now;
+	uint8_t room_from, room_until;   /* in which the room of the container that moved last is filled */
+	uint64_t room;                   /* bytes of it; 0 = none moved */
+	uint64_t last_addr, last_bytes;  /* of the block that was made by the latest change; 0 = that freed one */
+	uint64_t made_addr, before_addr; /* of the blocks that were made last, and before that */
+	uint32_t larger,
+		smaller; /* so often a block was freed right behind one that could be it, grown, or could not */
+};
+
+struct clock {
+	uint32_t device;
+	uint64_t all_bytes, all_blocks; /* of the first pass */
+	uint64_t bytes, blocks;
+	uint64_t step_ns; /* when the step began that was running at the latest change */
+	unsigned now;
+	uint64_t begin_ns[COHORTS];
+	struct cohort_sum made[COHORTS];
+};
+
+struct track {
+	uint32_t kind, clock;
+	uint64_t live, end_ns;
+	struct reached *octaves[OCTAVES]; /* PARTS of them each; of the first pass */
+	struct history all;
+};
+
+struct site {
+	struct history history;
+	uint32_t track;
+	uint32_t next_unused;
+};
+
+struct ledger {
+	bool runs, begun; /* its process had not ended when the first pass saw it last; the second pass has begun */
+	struct clock *clocks;
+	size_t clock_count, clock_room;
+	struct track *tracks;
+	size_t track_count, track_room;
+	struct site *sites; /* of those that hold something or have cells; 0 stands for all others */
+	size_t site_count, site_room;
+	uint32_t *numbers; /* by the site's number: in `sites` */
+	size_t number_count, number_room;
+	uint32_t unused;
+	/* bytes of the block that realloc is at, by cohort: freed, and there again with the next change */
+	struct cell *moving;
+	size_t moving_count, moving_room;
+	uint64_t moving_bytes, moving_ns;
+	uint64_t moved_bytes; /* that the latest change freed only to move them */
+};
+
+struct cohorts {
+	struct ledger **list; /* by process */
+	size_t count, room;
+};
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+struct cohorts *cohorts_new(void)
+{
+	return calloc(1, sizeof(struct cohorts));
+}
+
+static void free_history(struct history *h)
+{
+	free(h->alive.list);
+	free(h->dead.list);
+}
+
+static void free_octaves(struct track *t)
+{
+	for (unsigned i = 0; i < OCTAVES; i++)
+		free(t->octaves[i]);
+	memset(t->octaves, 0, sizeof(t->octaves));
+}
+
+static void free_ledger(struct ledger *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->track_count; i++) {
+		free_octaves(&l->tracks[i]);
+		free_history(&l->tracks[i].all);
+	}
+	for (size_t i = 0; i < l->site_count; i++)
+		free_history(&l->sites[i].history);
+	free(l->clocks);
+	free(l->tracks);
+	free(l->sites);
+	free(l->numbers);
+	free(l->moving);
+	free(l);
+}
+
+void cohorts_free(struct cohorts *c)
+{
+	for (size_t i = 0; c && i < c->count; i++)
+		free_ledger(c->list[i]);
+	if (c)
+		free(c->list);
+	free(c);
+}
+
+static struct ledger *ledger_of(struct cohorts *c, uint32_t process)
+{
+	if (process >= c->count && vec_extend(c->list, c->count, c->room, process + 1ul))
+		return NULL;
+	if (!c->list[process])
+		c->list[process] = calloc(1, sizeof(*c->list[process]));
+	return c->list[process];
+}
+
+static const struct ledger *known_ledger(const struct cohorts *c, uint32_t process)
+{
+	return process < c->count ? c->list[process] : NULL;
+}
+
+static struct clock *clock_of(struct ledger *l, uint32_t device)
+{
+	for (size_t i = 0; i < l->clock_count; i++)
+		if (l->clocks[i].device == device)
+			return &l->clocks[i];
+	if (vec_reserve(l->clocks, l->clock_room, l->clock_count + 1))
+		return NULL;
+	l->clocks[l->clock_count] = (struct clock){ .device = device };
+	return &l->clocks[l->clock_count++];
+}
+
+static const struct track *known_track(const struct ledger *l, uint32_t kind, uint32_t device)
+{
+	for (size_t i = 0; l && i < l->track_count; i++)
+		if (l->tracks[i].kind == kind && l->clocks[l->tracks[i].clock].device == device)
+			return &l->tracks[i];
+	return NULL;
+}
+
+static struct track *track_of(struct ledger *l, uint32_t kind, uint32_t device)
+{
+	const struct track *known = known_track(l, kind, device);
+	struct clock *clock = known ? NULL : clock_of(l, device);
+	if (known)
+		return &l->tracks[known - l->tracks];
+	if (!clock || vec_reserve(l->tracks, l->track_room, l->track_count + 1))
+		return NULL;
+	l->tracks[l->track_count] =
+		(struct track){ .kind = kind, .clock = (uint32_t)(clock - l->clocks), .end_ns = UINT64_MAX };
+	return &l->tracks[l->track_count++];
+}
+
+/* ---- the first pass ------------------------------------------------------------------------------------ */
+
+static void note_level(struct track *t, const struct clock *k, uint64_t ns)
+{
+	unsigned octave = t->live >> FIRST_OCTAVE ? 63 - (unsigned)__builtin_clzll(t->live) - FIRST_OCTAVE : OCTAVES;
+	if (octave >= OCTAVES)
+		return;
+	if (!t->octaves[octave] && !(t->octaves[octave] = calloc(PARTS, sizeof(struct reached))))
+		return;
+	t->octaves[octave][t->live >> (octave + FIRST_OCTAVE - 4) & (PARTS - 1)] =
+		(struct reached){ ns, k->all_bytes, (float)k->all_blocks };
+}
+
+/* What was moved is not made again. */
+static uint64_t new_bytes(const struct ledger *l, const struct model_change *change)
+{
+	return less((uint64_t)change->bytes, change->moves ? l->moved_bytes : 0);
+}
+
+/* Behind each change of both passes. */
+static void note_move(struct ledger *l, const struct model_change *change)
+{
+	l->moved_bytes = change->moves && change->bytes < 0 ? (uint64_t)-change->bytes : 0;
+}
+
+void cohorts_count(struct cohorts *c, const struct model_change *change)
+{
+	struct ledger *l = ledger_of(c, change->process->id);
+	struct track *t = l ? track_of(l, change->kind, change->device) : NULL;
+	if (!t)
+		return;
+	struct clock *k = &l->clocks[t->clock];
+	l->runs = change->process->state == PROCESS_RUNNING;
+	t->live += (uint64_t)change->bytes;
+	if (change->bytes > 0) {
+		k->all_bytes += new_bytes(l, change);
+		k->all_blocks++;
+		note_level(t, k, change->ns);
+	}
+	note_move(l, change);
+}
+
+/* What part of all work is behind. */
+static double place_of(const struct clock *k, double bytes, double blocks)
+{
+	return (bytes / ((double)k->all_bytes + 1) + blocks / ((double)k->all_blocks + 1)) / 2;
+}
+
+static uint64_t end_of(const struct track *t, const struct clock *k)
+{
+	for (unsigned i = OCTAVES; i-- > 0;)
+		for (unsigned p = PARTS; t->octaves[i] && p-- > 0;) {
+			const struct reached *r = &t->octaves[i][p];
+			if (r->ns && place_of(k, (double)r->bytes, (double)r->blocks) >= 1 - 1.0 / LAST_PART)
+				return r->ns;
+		}
+	return UINT64_MAX;
+}
+
+static void begin(struct ledger *l, bool goes_on)
+{
+	l->begun = true;
+	l->moved_bytes = 0;
+	for (size_t k = 0; k < l->track_count; k++) {
+		struct track *t = &l->tracks[k];
+		t->end_ns = goes_on && l->runs ? UINT64_MAX : end_of(t, &l->clocks[t->clock]);
+		t->live = 0;
+		free_octaves(t);
+	}
+}
+
+void cohorts_begin(struct cohorts *c, bool goes_on)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->list[i] && !c->list[i]->begun)
+			begin(c->list[i], goes_on);
+}
+
+/* ---- cells --------------------------------------------------------------------------------------------- */
+
+static bool is_before(const struct cell *a, uint8_t made, uint8_t freed)
+{
+	return a->made != made ? a->made < made : a->freed < freed;
+}
+
+/* The cell, or where it belongs. */
+static uint32_t place_in(const struct cells *s, uint8_t made, uint8_t freed)
+{
+	uint32_t low = 0, high = s->count;
+	if (high && is_before(&s->list[high - 1], made, freed))
+		return high;
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+		if (is_before(&s->list[middle], made, freed))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void put(struct cells *s, uint8_t made, uint8_t freed, uint64_t bytes, uint32_t blocks)
+{
+	uint32_t at = place_in(s, made, freed);
+	if (at < s->count && s->list[at].made == made && s->list[at].freed == freed) {
+		s->list[at].bytes += bytes;
+		s->list[at].blocks += blocks;
+		return;
+	}
+	if (s->count == s->room) {
+		uint32_t room = s->room ? 2 * s->room : 1; /* most sites have one */
+		struct cell *list = realloc(s->list, room * sizeof(*list));
+		if (!list)
+			return;
+		s->list = list;
+		s->room = room;
+	}
+	memmove(s->list + at + 1, s->list + at, (s->count - at) * sizeof(*s->list));
+	s->list[at] = (struct cell){ bytes, blocks, made, freed };
+	s->count++;
+}
+
+static void settle(struct history *h, uint8_t now)
+{
+	if (h->now == now)
+		return;
+	if (h->now_bytes || h->now_blocks)
+		put(&h->alive, h->now, ALIVE, h->now_bytes, h->now_blocks);
+	h->now_bytes = h->now_blocks = 0;
+	h->now = now;
+}
+
+static void make(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, uint32_t blocks)
+{
+	settle(h, now);
+	if (made == now) {
+		h->now_bytes += bytes;
+		h->now_blocks += blocks;
+	} else {
+		put(&h->alive, made, ALIVE, bytes, blocks);
+	}
+}
+
+/* Takes from cell i; true: nothing is left of it, and it is gone. */
+static bool take_cell(struct history *h, uint32_t i, uint64_t *bytes, uint32_t *blocks,
+		      void (*f)(void *arg, uint8_t made, uint64_t bytes), void *arg)
+{
+	struct cell *a = &h->alive.list[i];
+	const uint64_t part = lower(*bytes, a->bytes);
+	a->bytes -= part;
+	*bytes -= part;
+	if (a->blocks && *blocks) {
+		a->blocks--;
+		*blocks = 0;
+	}
+	if (part)
+		f(arg, a->made, part);
+	if (a->bytes || a->blocks)
+		return false;
+	memmove(a, a + 1, (h->alive.count - i - 1) * sizeof(*a));
+	h->alive.count--;
+	return true;
+}
+
+/* Takes bytes that were made until `made`, the youngest first: those of a block that has moved are older than itself.
+ * Calls `f` for each cohort. */
+static void take(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, uint32_t blocks,
+		 void (*f)(void *arg, uint8_t made, uint64_t bytes), void *arg)
+{
+	settle(h, now);
+	if (made == now) {
+		uint64_t part = lower(bytes, h->now_bytes);
+		h->now_bytes -= part;
+		bytes -= part;
+		if (h->now_blocks && blocks) {
+			h->now_blocks--;
+			blocks = 0;
+		}
+		f(arg, now, part);
+	}
+	for (uint32_t i = place_in(&h->alive, made, ALIVE) + 1; (bytes || blocks) && i-- > 0;)
+		if (i < h->alive.count && h->alive.list[i].made <= made)
+			take_cell(h, i, &bytes, &blocks, f, arg);
+	/* what a mapping has grown by is younger than itself */
+	for (uint32_t i = 0; bytes && i < h->alive.count; i++)
+		if (h->alive.list[i].made > made)
+			i -= take_cell(h, i, &bytes, &blocks, f, arg);
+	const uint64_t part = made < now ? lower(bytes, h->now_bytes) : 0;
+	h->now_bytes -= part;
+	if (part)
+		f(arg, now, part);
+}
+
+struct dying {
+	struct history *history;
+	uint8_t now;
+};
+
+static void die(void *arg, uint8_t made, uint64_t bytes)
+{
+	struct dying *d = arg;
+	if (made == d->now)
+		d->history->passing += bytes;
+	else
+		put(&d->history->dead, made, d->now, bytes, 0);
+}
+
+static void end_block(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, uint32_t blocks)
+{
+	take(h, made, now, bytes, blocks, die, &(struct dying){ h, now });
+}
+
+/* ---- containers ---------------------------------------------------------------------------------------- */
+
+static void spread(struct history *h, uint8_t from, uint8_t to, uint8_t now, uint64_t bytes)
+{
+	const unsigned n = to - from + 1u;
+	for (unsigned i = 0; i < n; i++)
+		make(h, (uint8_t)(from + i), now, bytes * (i + 1) / n - bytes * i / n, 0);
+}
+
+static void ignore(void *arg, uint8_t made, uint64_t bytes)
+{
+	(void)arg, (void)made, (void)bytes;
+}
+
+/* A block of `old` bytes that was made in stretch `made` has become one of `bytes`, more than that; its bytes are in
+ * `h` already, those that it has grown by in stretch `now`. What it had grown by when it was made has been filled since
+ * then. */
+static void grow(struct history *h, uint8_t made, uint8_t now, uint64_t old, uint64_t bytes)
+{
+	const uint64_t more = bytes - old;
+	uint64_t filled = 0;
+	settle(h, now);
+	if (made < now) {
+		const uint32_t at = place_in(&h->alive, made, ALIVE);
+		const bool there = at < h->alive.count && h->alive.list[at].made == made;
+		filled = there ? lower(h->alive.list[at].bytes, (uint64_t)((double)more * (double)old / (double)bytes))
+			       : 0;
+		if (filled) {
+			take(h, made, now, filled, 0, ignore, NULL);
+			spread(h, made, now, now, filled);
+		}
+	}
+	const double lasts = (double)(now - made + 1) * (double)bytes / (double)old;
+	h->room = more;
+	h->room_from = now;
+	h->room_until = (uint8_t)(now + lasts < COHORTS ? now + lasts : COHORTS - 1);
+}
+
+/* ---- the second pass ----------------------------------------------------------------------------------- */
+
+static uint8_t stretch_of(const struct clock *k, uint64_t ns)
+{
+	unsigned low = 0, high = k->now;
+	if (ns >= k->begin_ns[high])
+		return (uint8_t)high;
+	while (low < high) { /* the last one that begins by then */
+		unsigned middle = (low + high + 1) / 2;
+		if (k->begin_ns[middle] <= ns)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return (uint8_t)low;
+}
+
+static struct cells halved(const struct cells *s, uint64_t *passing)
+{
+	struct cells half = { 0 };
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct cell *a = &s->list[i];
+		const uint8_t freed = a->freed == ALIVE ? ALIVE : a->freed / 2;
+		if (freed == a->made / 2)
+			*passing += a->bytes;
+		else
+			put(&half, a->made / 2, freed, a->bytes, a->blocks);
+	}
+	free(s->list);
+	return half;
+}
+
+static void halve_history(struct history *h)
+{
+	h->alive = halved(&h->alive, &h->passing);
+	h->dead = halved(&h->dead, &h->passing);
+	h->now /= 2;
+	h->room_from /= 2;
+	h->room_until /= 2;
+}
+
+/* There is more than the first pass has seen: stretches are twice as long from now on. */
+static void halve(struct ledger *l, struct clock *k)
+{
+	const uint32_t which = (uint32_t)(k - l->clocks);
+	for (unsigned i = 0; i < COHORTS; i++) {
+		const bool whole = i < COHORTS / 2;
+		k->begin_ns[i] = whole ? k->begin_ns[2 * i] : 0;
+		const struct cohort_sum *a = &k->made[2 * i % COHORTS], *b = a + 1;
+		k->made[i] = whole ? (struct cohort_sum){ a->bytes + b->bytes, a->blocks + b->blocks }
+				   : (struct cohort_sum){ 0, 0 };
+	}
+	k->all_bytes = 2 * k->all_bytes + 1; /* the first pass may have seen nothing */
+	k->all_blocks = 2 * k->all_blocks + 1;
+	k->now /= 2;
+	for (size_t i = 0; i < l->track_count; i++)
+		if (l->tracks[i].clock == which)
+			halve_history(&l->tracks[i].all);
+	for (size_t i = 0; i < l->site_count; i++)
+		if (l->tracks && l->sites[i].track < l->track_count && l->tracks[l->sites[i].track].clock == which)
+			halve_history(&l->sites[i].history);
+}
+
+static void advance(struct ledger *l, struct clock *k, const struct model_change *change, uint64_t step_ns)
+{
+	const uint64_t bytes = new_bytes(l, change);
+	k->bytes += bytes;
+	k->blocks++;
+	while (place_of(k, (double)k->bytes, (double)k->blocks) >= 1)
+		halve(l, k);
+	const double place = COHORTS * place_of(k, (double)k->bytes, (double)k->blocks);
+	const unsigned now = place < COHORTS ? (unsigned)place : COHORTS - 1;
+	const bool begins = step_ns != k->step_ns || place >= k->now + 2;
+	k->step_ns = step_ns;
+	if (now > k->now && (!step_ns || begins))
+		while (k->now < now)
+			k->begin_ns[++k->now] = change->ns;
+	k->made[k->now].bytes += (double)bytes;
+	k->made[k->now].blocks += !change->moves;
+}
+
+static struct site *site_of(struct ledger *l, uint32_t number, uint32_t track)
+{
+	if (number >= l->number_count && vec_extend(l->numbers, l->number_count, l->number_room, number + 1ul))
+		return NULL;
+	uint32_t *at = &l->numbers[number];
+	if (*at)
+		return &l->sites[*at];
+	if (l->unused) {
+		*at = l->unused;
+		l->unused = l->sites[*at].next_unused;
+	} else {
+		size_t count = l->site_count ? l->site_count : 1;
+		if (vec_extend(l->sites, l->site_count, l->site_room, count + 1))
+			return NULL;
+		*at = (uint32_t)count;
+	}
+	l->sites[*at] = (struct site){ .track = track };
+	return &l->sites[*at];
+}
+
+/* Nearly all sites of a program hold something for a moment, once. */
+static void drop_empty(struct ledger *l, uint32_t number, struct site *s)
+{
+	const struct history *h = &s->history;
+	if (h->now_bytes || h->now_blocks || h->alive.count || h->dead.count)
+		return;
+	free(h->alive.list);
+	free(h->dead.list);
+	*s = (struct site){ .next_unused = l->unused, .track = s->track };
+	l->unused = l->numbers[number];
+	l->numbers[number] = 0;
+}
+
+static void keep_moving(void *arg, uint8_t made, uint64_t bytes)
+{
+	struct ledger *l = arg;
+	if (vec_reserve(l->moving, l->moving_room, l->moving_count + 1) == 0)
+		l->moving[l->moving_count++] = (struct cell){ .bytes = bytes, .made = made };
+}
+
+/* The old block of a realloc goes, but its bytes do not die. */
+static void begin_move(struct ledger *l, struct track *t, struct history *h, const struct model_change *c, uint8_t made,
+		       uint8_t now)
+{
+	l->moving_count = 0;
+	l->moving_bytes = (uint64_t)-c->bytes;
+	l->moving_ns = c->made_ns;
+	take(&t->all, made, now, l->moving_bytes, 1, ignore, NULL);
+	take(h, made, now, l->moving_bytes, 1, keep_moving, l);
+}
+
+static void end_move(struct ledger *l, struct track *t, struct history *h, const struct model_change *c, uint8_t made,
+		     uint8_t now)
+{
+	const struct clock *k = &l->clocks[t->clock];
+	const uint64_t bytes = (uint64_t)c->bytes;
+	uint64_t kept = 0;
+	make(h, made, now, 0, 1);
+	make(&t->all, made, now, 0, 1);
+	for (size_t i = 0; i < l->moving_count; i++) { /* the youngest first; of a block that shrinks the oldest stay */
+		const struct cell *m = &l->moving[l->moving_count - 1 - i];
+		const uint64_t part = lower(m->bytes, bytes - kept);
+		kept += part;
+		make(h, m->made, now, part, 0);
+		make(&t->all, m->made, now, part, 0);
+		if (part < m->bytes) {
+			die(&(struct dying){ h, now }, m->made, m->bytes - part);
+			die(&(struct dying){ &t->all, now }, m->made, m->bytes - part);
+		}
+	}
+	make(h, made, now, bytes - kept, 0);
+	make(&t->all, made, now, bytes - kept, 0);
+	if (bytes > l->moving_bytes && l->moving_bytes) {
+		const uint8_t then = stretch_of(k, l->moving_ns);
+		grow(h, then, now, l->moving_bytes, bytes);
+		grow(&t->all, then, now, l->moving_bytes, bytes);
+	}
+	l->moving_count = 0;
+	l->moving_bytes = 0;
+}
+
+/* What is freed right behind a larger block of the same site has been copied into it, if it is older than a step. But a
+ * cache or a queue may put in first and then drop: what takes a block's place there is often smaller, or hardly larger.
+ * Where a site has one block it grows by any part; where it has many each grows by at least an eighth. */
+static bool was_copied(struct history *h, const struct model_change *c, uint64_t before_ns)
+{
+	const uint64_t bytes = (uint64_t)-c->bytes, more = less(h->last_bytes, bytes);
+	const bool apart = c->addr < h->last_addr || c->addr >= h->last_addr + h->last_bytes;
+	if (!h->last_addr || !apart || (before_ns && c->made_ns >= before_ns))
+		return false;
+	const bool grown = more && (c->addr == h->before_addr || more >= bytes / 8);
+	*(grown ? &h->larger : &h->smaller) += 1;
+	return grown && h->larger / COPIES >= h->smaller;
+}
+
+static void end_copied(struct history *h, uint8_t made, uint8_t now, uint64_t bytes, uint64_t larger)
+{
+	/* the new one has only grown: its bytes but for that are the old one's */
+	take(h, now, now, bytes, 1, ignore, NULL);
+	grow(h, made, now, bytes, larger);
+}
+
+static void change_site(struct ledger *l, struct track *t, const struct model_change *c, uint64_t before_ns)
+{
+	struct clock *k = &l->clocks[t->clock];
+	const uint8_t made = stretch_of(k, c->bytes > 0 ? c->ns : c->made_ns), now = (uint8_t)k->now;
+	const uint64_t bytes = (uint64_t)(c->bytes > 0 ? c->bytes : -c->bytes);
+	struct history none = { 0 };
+	struct site *s = c->site == UINT32_MAX ? NULL : site_of(l, c->site, (uint32_t)(t - l->tracks));
+	struct history *h = s ? &s->history : &none;
+	if (c->bytes > 0 && c->moves) {
+		end_move(l, t, h, c, made, now);
+	} else if (c->bytes > 0) {
+		make(h, made, now, bytes, 1);
+		make(&t->all, made, now, bytes, 1);
+	} else if (c->moves) {
+		begin_move(l, t, h, c, made, now);
+	} else if (was_copied(h, c, before_ns)) {
+		k->made[now].bytes = fmax(k->made[now].bytes - (double)bytes, 0);
+		k->made[now].blocks = fmax(k->made[now].blocks - 1, 0);
+		end_copied(h, made, now, bytes, h->last_bytes);
+		end_copied(&t->all, made, now, bytes, h->last_bytes);
+	} else {
+		end_block(h, made, now, bytes, 1);
+		end_block(&t->all, made, now, bytes, 1);
+	}
+	if (c->bytes > 0) {
+		h->before_addr = h->made_addr;
+		h->made_addr = c->addr;
+	}
+	h->last_addr = c->bytes > 0 ? c->addr : 0;
+	h->last_bytes = c->bytes > 0 ? bytes : 0;
+	if (s)
+		drop_empty(l, c->site, s);
+	else
+		free_history(&none);
+}
+
+void cohorts_change(struct cohorts *c, const struct model_change *change, uint64_t step_ns, uint64_t before_ns)
+{
+	struct ledger *l = ledger_of(c, change->process->id);
+	struct track *t = l ? track_of(l, change->kind, change->device) : NULL;
+	if (!t)
+		return;
+	if (change->bytes > 0)
+		advance(l, &l->clocks[t->clock], change, step_ns);
+	if (change->ns <= t->end_ns)
+		change_site(l, t, change, before_ns);
+	note_move(l, change);
+}
+
+/* ---- what was found ------------------------------------------------------------------------------------ */
+
+static void add_history(const struct history *h, double weight, struct cohort_table *t)
+{
+	for (uint32_t i = 0; i < h->alive.count; i++) {
+		t->alive[h->alive.list[i].made] += weight * (double)h->alive.list[i].bytes;
+		t->blocks[h->alive.list[i].made] += weight * h->alive.list[i].blocks;
+	}
+	t->alive[h->now] += weight * (double)h->now_bytes;
+	t->blocks[h->now] += weight * h->now_blocks;
+	for (uint32_t i = 0; i < h->dead.count; i++)
+		t->died[h->dead.list[i].made][h->dead.list[i].freed] += weight * (double)h->dead.list[i].bytes;
+	t->passing += weight * (double)h->passing;
+	/* the room of the container that moved last is filled by and by */
+	double room = h->room ? weight * (double)h->room : 0;
+	room = room < t->alive[h->room_from] ? room : t->alive[h->room_from];
+	t->alive[h->room_from] -= room;
+	for (unsigned i = h->room_from; room > 0 && i <= h->room_until; i++)
+		t->alive[i] += room / (h->room_until - h->room_from + 1);
+}
+
+static uint64_t live_of(const struct history *h)
+{
+	uint64_t sum = h->now_bytes;
+	for (uint32_t i = 0; i < h->alive.count; i++)
+		sum += h->alive.list[i].bytes;
+	return sum;
+}
+
+/* Its stack has made one block in all. */
+static bool is_single(const struct history *h)
+{
+	const uint32_t cells = h->alive.count + (h->now_bytes > 0);
+	const uint64_t blocks = h->alive.count ? h->alive.list[0].blocks : h->now_blocks;
+	return cells == 1 && blocks == 1 && !h->dead.count && !h->passing;
+}
+
+static const struct site *known_site(const struct ledger *l, uint32_t site)
+{
+	return l && site < l->number_count && l->numbers[site] ? &l->sites[l->numbers[site]] : NULL;
+}
+
+void cohorts_add_site(const struct cohorts *c, unsigned process, uint32_t site, double weight, struct cohort_table *t)
+{
+	const struct site *s = known_site(known_ledger(c, process), site);
+	if (!s)
+		return;
+	add_history(&s->history, weight, t);
+	if (is_single(&s->history))
+		t->single[s->history.alive.count ? s->history.alive.list[0].made : s->history.now] +=
+			weight * (double)live_of(&s->history);
+}
+
+void cohorts_add_track(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device,
+		       struct cohort_table *t)
+{
+	const struct track *k = known_track(known_ledger(c, process), kind, device);
+	if (k)
+		add_history(&k->all, 1, t);
+}
+
+struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)
+{
+	const struct ledger *l = known_ledger(c, process);
+	const struct track *t = known_track(l, kind, device);
+	struct cohort_clock clock = { 0 };
+	if (!t)
+		return clock;
+	const struct clock *k = &l->clocks[t->clock];
+	clock.end_ns = t->end_ns;
+	clock.count = stretch_of(k, t->end_ns) + 1u;
+	memcpy(clock.begin_ns, k->begin_ns, sizeof(clock.begin_ns));
+	memcpy(clock.made, k->made, sizeof(clock.made));
+	for (size_t i = 0; i < l->track_count; i++)
+		if (l->tracks[i].clock == t->clock) {
+			struct cohort_table all = { 0 };
+			add_history(&l->tracks[i].all, 1, &all);
+			for (unsigned b = 0; b < COHORTS; b++) {
+				clock.kept[b].bytes += all.alive[b];
+				clock.kept[b].blocks += all.blocks[b];
+			}
+		}
+	return clock;
+}
+
+uint64_t cohorts_end_ns(const struct cohorts *c, unsigned process)
+{
+	const struct ledger *l = known_ledger(c, process);
+	uint64_t last = 0;
+	for (size_t i = 0; l && i < l->track_count; i++)
+		last = higher(last, l->tracks[i].end_ns);
+	return last ? last : UINT64_MAX;
+}
+
+uint64_t cohorts_track_live(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)
+{
+	const struct track *t = known_track(known_ledger(c, process), kind, device);
+	return t ? live_of(&t->all) : 0;
+}
+
+uint32_t cohorts_sites(const struct cohorts *c, unsigned process)
+{
+	const struct ledger *l = known_ledger(c, process);
+	return l ? (uint32_t)l->number_count : 0;
+}
+
+uint64_t cohorts_live(const struct cohorts *c, unsigned process, uint32_t site, uint32_t *blocks)
+{
+	const struct site *s = known_site(known_ledger(c, process), site);
+	if (blocks)
+		*blocks = s ? s->history.now_blocks : 0;
+	for (uint32_t i = 0; s && blocks && i < s->history.alive.count; i++)
+		*blocks += s->history.alive.list[i].blocks;
+	return s ? live_of(&s->history) : 0;
+}
+
+size_t cohorts_largest(const struct cohorts *c, unsigned process, uint32_t *sites, size_t most)
+{
+	const struct ledger *l = known_ledger(c, process);
+	uint64_t *bytes = calloc(most + 1, sizeof(*bytes));
+	size_t count = 0;
+	for (uint32_t i = 0; l && bytes && i < l->number_count; i++) {
+		const struct site *s = known_site(l, i);
+		const uint64_t live = s ? live_of(&s->history) : 0;
+		size_t at = count;
+		while (at > 0 && bytes[at - 1] < live)
+			at--;
+		if (!live || at == most)
+			continue;
+		count += count < most;
+		memmove(sites + at + 1, sites + at, (count - 1 - at) * sizeof(*sites));
+		memmove(bytes + at + 1, bytes + at, (count - 1 - at) * sizeof(*bytes));
+		sites[at] = i;
+		bytes[at] = live;
+	}
+	free(bytes);
+	return count;
+}

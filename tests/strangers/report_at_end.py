@@ -1,0 +1,17 @@
+# truth: passes write_report 40.0M; at its end the program builds one large report
+# pauses: 0 0.001
+import os
+import time
+
+PAUSE = float(os.environ.get("PAUSE", 0))
+
+
+def write_report():
+    lines = [bytearray(4000) for _ in range(10_000)]
+    return sum(map(len, lines))
+
+
+for request in range(1500):
+    reply = [bytearray(60_000) for _ in range(10)]
+    time.sleep(PAUSE)
+write_report()
