@@ -285,7 +285,7 @@ void run_rows_put(struct reduction *r)
 				    k->main->stacks < sizeof(modes) / sizeof(*modes)
 					    ? json_string(modes[k->main->stacks])
 					    : json_null());
-		json_object_set_new(o, "sites", json_bytes(sites_count(r->sites, i)));
+		json_object_set_new(o, "site_count", json_bytes(sites_count(r->sites, i)));
 		rows_put(&r->rows, TABLE_run, o);
 	}
 	for (size_t i = 0; i < all->held_count; i++)
