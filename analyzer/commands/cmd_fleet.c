@@ -37,7 +37,7 @@ static const struct option_row rows[] = {
 	FLEET_ROW("sql", 0, "QUERY", sql, "a query of the tables (docs/fleet.md); - reads it"),
 	FLEET_ROW("role", 0, "KEYS", role, "tags by which peers are told apart: pp,tp"),
 	FLEET_ROW("job", 0, "JOB", job, "where there are several"),
-	OPTIONS_ROW_JSON,
+	OPTIONS_ROW("json", 0, NULL, OPTION_FLAG, json, "print JSON; docs/fleet.md has its keys"),
 	OPTIONS_ROW("quiet", 'q', NULL, OPTION_FLAG, quiet, "say nothing on stderr but errors"),
 	OPTIONS_END,
 };

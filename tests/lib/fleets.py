@@ -7,13 +7,13 @@ wrong with some of them planted by a plan that a seed makes.
 """
 import concurrent.futures
 import ctypes
+import functools
 import json
 import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 
 import mt
 
@@ -99,7 +99,7 @@ def record(folder, p, job="4711", at_once=4):
         for name in os.listdir(os.path.join(folder, str(r))):
             if name.endswith((".trace", ".ring")):
                 path = os.path.join(folder, str(r), name)
-                os.truncate(path, os.path.getsize(path) * 2 // 3)
+                os.truncate(path, min(20000, os.path.getsize(path) // 2))
     for r in p.damaged:
         for name in os.listdir(os.path.join(folder, str(r))):
             with open(os.path.join(folder, str(r), name), "r+b") as file:
@@ -122,21 +122,79 @@ def settle(folder):
         mt.Trace(os.path.join(folder, name)).settle()
 
 
-def environment(python=None, **more):
-    """With the interpreter that has DuckDB and the engines first in PATH."""
+CONSUMERS = os.environ.get("CONSUMERS", os.path.join(mt.VENV, "consumers"))
+
+
+@functools.lru_cache(None)
+def interpreter(*modules):
+    """(python, PYTHONPATH) with DuckDB and these modules: the tests' environment with what scripts/setup put beside it, or that of `long`."""
+    for python, path in ((os.environ.get("FLEET_PYTHON", ""), ""), (os.path.join(mt.VENV, "bin/python3"), os.path.join(CONSUMERS, "python")),
+                         (os.path.join(mt.TOP, "build/venv-reach/bin/python3"), "")):
+        code = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(m) is None for m in %r))" % (["duckdb", *modules],)
+        if os.path.exists(python) and subprocess.run([python, "-c", code], env=mt.clean_env(PYTHONPATH=path), check=False).returncode == 0:
+            return python, path
+    return None
+
+
+def environment(*modules, **more):
+    """In which `python3` is that one; skips where there is none."""
+    found = interpreter(*modules)
+    if not found:
+        mt.skip("no Python with duckdb%s (scripts/setup check)" % "".join(", " + m for m in modules))
     env = mt.clean_env(**more)
-    folder = os.path.dirname(python or sys.executable)
-    env["PATH"] = folder + ":" + env.get("PATH", "/usr/bin:/bin")
-    env.update(COLUMNS="80", LINES="24", NO_COLOR="1")
+    env.update(PATH=os.path.dirname(found[0]) + ":" + env.get("PATH", "/usr/bin:/bin"), PYTHONPATH=found[1], PYTHONDONTWRITEBYTECODE="1", COLUMNS="80", LINES="24")
     return env
 
 
-def tool(*words, python=None, timeout=600, **options):
-    return mt.execute([mt.MEMTRACE, *words], env=environment(python), timeout=timeout, **options)
+def tool(*words, modules=(), timeout=600, env=None, **options):
+    return mt.execute([mt.MEMTRACE, *words], env=dict(environment(*modules), **(env or {})), timeout=timeout, **options)
 
 
-def report(fleet, *words, python=None):
-    done = tool("fleet", "report", "--json", *words, fleet, python=python)
+def connect(fleet):
+    """In another process, since this one may lack DuckDB: rows of a query, as objects."""
+    def ask(query):
+        done = tool("fleet", "report", "--json", "--sql", query, fleet)
+        mt.equal(done.status, 0, "%s: %s" % (query, done.err))
+        return json.loads(done.out)
+    return ask
+
+
+DUMP = """
+import json, sys
+from libmemtrace.fleet.store import Fleet
+fleet = Fleet(sys.argv[1], sys.argv[2])
+con, found = fleet.connect(), {}
+def ask(query):
+    cursor = con.execute(query)
+    names = [d[0] for d in cursor.description]
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+for table in fleet.schema:
+    found[table] = ask("SELECT DISTINCT * FROM stack" if table == "stack" else "SELECT path, r.* EXCLUDE trace FROM %s r JOIN trace USING (trace)" % table)
+found["trace"] = ask("SELECT path, state, error FROM trace")
+json.dump(found, sys.stdout)
+"""
+
+
+def tables(fleet):
+    """{table: rows}, each row with the path of its trace, in an order that is the fleet's whatever made it. Times to some microseconds: clocks
+    of raw traces are calibrated as they are read."""
+    env = environment()
+    env["PYTHONPATH"] = os.path.join(mt.TOP, "python") + ":" + env["PYTHONPATH"]
+    done = mt.execute(["python3", "-c", DUMP, fleet, mt.MEMTRACE], env=env)
+    mt.equal(done.status, 0, done.err)
+    found = json.loads(done.out)
+    for rows in found.values():
+        for row in rows:
+            for key, value in row.items():
+                if key.endswith("_ns") and isinstance(value, int):
+                    row[key] = (value + 5000) // 10000
+                elif isinstance(value, float):
+                    row[key] = float("%.3g" % value)
+    return {table: sorted(json.dumps(row, sort_keys=True) for row in rows) for table, rows in found.items()}
+
+
+def report(fleet, *words):
+    done = tool("fleet", "report", "--json", *words, fleet)
     mt.equal(done.status, 0, "memtrace fleet report (%s)" % done.err)
     return json.loads(done.out)
 
@@ -147,4 +205,4 @@ def found(said):
     for f in said["findings"]:
         own = [f["figures"]["group"]] if f["kind"] == "stage_imbalance" else f["figures"]["missing"] if f["kind"] == "coverage" else f["ranks"]
         kinds.setdefault(f["kind"], []).extend(own)
-    return {k: sorted(v, key=str) for k, v in kinds.items()}
+    return {k: sorted(v, key=lambda r: (isinstance(r, str), r)) for k, v in kinds.items()}

@@ -3,6 +3,7 @@ import argparse
 import collections
 import json
 import sys
+import textwrap
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import members, verdicts
@@ -93,7 +94,8 @@ def notable(c: Change) -> bool:
 
 def as_text(paths: Tuple[str, str], changes: List[Change], of_stacks: List[Change], news: List[Tuple[str, str, int]], everything: bool) -> List[str]:
     lines = ["memtrace fleet diff %s %s" % paths]
-    lines.append("FINDINGS  " + (", ".join("%s %s" % (kind.replace("_", " "), what) for kind, what, _ in news) or "none in either"))
+    said = ", ".join("%s %s" % (kind.replace("_", " "), what) for kind, what, _ in news) or "none in either"
+    lines += textwrap.wrap("FINDINGS  " + said, columns(), subsequent_indent=" " * 10)
     shown = [c for c in changes if everything or notable(c)]
     if not shown:
         lines.append("MEDIANS   no role needs another amount, within 1 %")

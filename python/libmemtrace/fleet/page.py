@@ -78,7 +78,7 @@ def data_of(path: str, e: Evidence, findings: Sequence[Finding]) -> Dict[str, An
         whole = [joined([ended(rows.get(m.number, [None] * COLUMNS), m, span) for m in group]) for group in groups]
         most = max((b for row in whole for b in row if b is not None), default=0)
         if most:
-            maps.append({"name": title, "most": most, "cells": base64.b64encode(packed(whole, most)).decode()})
+            maps.append({"title": title, "most": most, "cells": base64.b64encode(packed(whole, most)).decode()})
     marked = {m.number: f.kind for f in reversed(findings) for m in f.members}
     return {"report": as_json(path, e, findings), "start_ns": start, "seconds": (end - start) / 1e9, "columns": COLUMNS, "maps": maps,
             "rows": [{"name": group[0].name if len(group) == 1 else "%s to %s" % (group[0].name, group[-1].name), "host": group[0].host, "role": group[0].role,

@@ -40,7 +40,7 @@ def head(path: str, job: Job) -> List[str]:
     parts = [command, "%s on %s" % (of, some(hosts, "node")), *(["job %s" % job.job] if job.job else []), day(begin) + " UTC", seconds(end - begin)]
     while len("   ".join(parts)) > columns():
         parts.pop()
-    return ["memtrace fleet report %s" % path, "   ".join(parts)]
+    return ["memtrace fleet report %s" % printable(path), printable("   ".join(parts))]
 
 
 def cut(lines: List[str], most: int, width: int) -> List[str]:

@@ -68,11 +68,19 @@ def own_cause(how: str, run: Dict[str, Any], fatal: Optional[Dict[str, Any]]) ->
     return how if how in OWN_SIGNALS else None
 
 
+def only_cut(e: Evidence, m: Member) -> bool:
+    """It ended without a word as far as its trace goes, but that is not all of it: files are damaged, or the others ended well without it."""
+    if lossy(m):
+        return True
+    well = [x for x in e.job.members if how_ended(x.run) == "exit 0" and x.run["end_ns"] > m.run["end_ns"]]
+    return 2 * len(well) > len(e.job.members)
+
+
 def deaths_of(e: Evidence) -> List[Death]:
     found = []
     for m in e.job.members:
         run, how, fatal = m.run, how_ended(m.run), e.fatal.get(m.number)
-        if run["state"] == "running" or how == "exit 0":
+        if run["state"] == "running" or how == "exit 0" or (how == "no word" and not fatal and only_cut(e, m)):
             continue
         at = min(run["end_ns"], fatal["at_ns"]) if fatal else run["end_ns"]
         exact = fatal is not None or run["end_error_ns"] is not None
@@ -256,7 +264,10 @@ def grows_apart(e: Evidence, m: Member, growers: Sequence[Member]) -> bool:
     inside = {g.number for g in growers}
     have = e.at_stack(top.stack, top.kind)
     peers = [have.get(p.number, 0) for p in e.job.by_role()[m.role] if p.number not in inside]
-    return not peers or top.peak - median(peers) >= 0.5 * top.grown
+    if not peers:
+        return True
+    middle = median(peers)
+    return top.peak - middle >= max(0.5 * top.grown, 3 * max(deviation(peers, middle), NOISE_PART * middle))
 
 
 def top_stack(e: Evidence, growers: Sequence[Member]) -> Optional[Tuple[Growth, List[Member]]]:
@@ -348,8 +359,8 @@ def lossy(m: Member) -> bool:
 
 def coverage(e: Evidence) -> List[Finding]:
     job = e.job
-    cut = [m for m in job.members if m.run["cut_off"]]
-    lost = [m for m in job.members if lossy(m) and not m.run["cut_off"]]
+    cut = [m for m in job.members if m.run["cut_off"] or (how_ended(m.run) == "no word" and m.run["state"] != "running" and only_cut(e, m) and not lossy(m))]
+    lost = [m for m in job.members if lossy(m) and m not in cut]
     running = [m for m in job.members if m.run["state"] == "running"]
     parts = []
     if job.missing:
