@@ -1,6 +1,6 @@
-/* memtrace fleet: its options and its help. The work is done by the Python package libmemtrace.fleet, which this becomes:
- * beside the program in a source tree, in share/memtrace where it was installed, in the interpreter's own packages where
- * it came as a wheel. */
+/* memtrace fleet: its options and its help. The work is done by the Python package libmemtrace.fleet, which this
+ * becomes: beside the program in a source tree, in share/memtrace where it was installed, in the interpreter's own
+ * packages where it came as a wheel. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/recorder/launch_options.h"
 #include "analyzer/util/error.h"

@@ -16,7 +16,8 @@ const struct option_spec cmd_record_spec = { "memtrace record DIR",
 					     NULL,
 					     NULL };
 
-/* Becomes `memtrace reduce`, whom nobody waits for. Where the trace goes on under another recorder that one does it again. */
+/* Becomes `memtrace reduce`, whom nobody waits for. Where the trace goes on under another recorder that one does it
+ * again. */
 static void reduce_if_wanted(char *dir)
 {
 	const char *wanted = getenv("MEMTRACE_REDUCE");

@@ -70,7 +70,8 @@ static int answer(struct selection *v)
 	return e;
 }
 
-/* --columns needs no trace, so that is asked before the newest one is looked for. Parsing moves words: that of a copy. */
+/* --columns needs no trace, so that is asked before the newest one is looked for. Parsing moves words: those of a
+ * copy. */
 static int ask_columns(int argc, char **argv, bool *columns)
 {
 	struct reduce_options o = { 0 };
