@@ -112,7 +112,7 @@ def case_figures_are_the_reports():
         mt.equal(sum(s["peak"] for s in r["site"] if s["kind"] == kind), run[key], "sites add up to the peak of " + kind)
     line = [t for t in r["timeline"] if t["what"] == "heap"][0]
     mt.equal(max(line["high"]), run["heap_peak"], "highest of the timeline")
-    mt.between(run["start_ns"], line["begin_ns"], run["start_ns"], "begin")
+    mt.between(run["start_ns"] - 1000, line["begin_ns"], run["start_ns"] + 1000, "begin, by clocks that are calibrated as they are read")
 
 
 def case_growth_is_what_leaks_says():
@@ -234,6 +234,7 @@ def case_still_running():
     child = subprocess.Popen([mt.python(), "-c", "import time; x = bytearray(5000000); print(1, flush=True); time.sleep(60)"], env=env, stdout=subprocess.PIPE)
     try:
         child.stdout.readline()
+        time.sleep(1)  # reports of a trace that is some milliseconds old lack its latest events, too
         r = reduced(trace)
         mt.equal([r["run"][0]["state"], r["run"][0]["exit_code"], r["run"][0]["cut_off"]], ["running", None, False])
         mt.check(r["run"][0]["heap_peak"] + r["run"][0]["map_peak"] >= 5000000, r["run"][0])
