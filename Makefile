@@ -274,6 +274,9 @@ bench: setup-bench
 LIBDIR    ?= lib
 INSTALLED = bin/memtrace:$(B)/memtrace $(LIBDIR)/libmemtrace.so:$(B)/libmemtrace.so $(LIBDIR)/$(POOL_SHIM):$(B)/libmemtrace.so \
             include/memtrace.h:memtrace.h share/memtrace/memtrace.py:scripts/memtrace.py
+# The part of the Python package that memtrace fleet becomes.
+INSTALLED += $(foreach file,$(wildcard $(addprefix python/libmemtrace/,__init__.py marks.py trace.py py.typed fleet/*.*)), \
+             share/memtrace/$(file):$(file))
 # Man pages and completions, which the program writes itself. RUN_BUILT runs a program of another machine.
 COMMANDS  = $(shell sed -n '/""/!s/^COMMAND.\([a-z]*\),.*/\1/p' analyzer/commands/commands.def)
 MANUAL    = share/man/man1/memtrace.1 $(COMMANDS:%=share/man/man1/memtrace-%.1)
@@ -305,6 +308,7 @@ install: all manual
 	$(if $(DESTDIR),,@$(LDCONFIG))
 uninstall:
 	@for file in $(INSTALLED); do rm -fv "$(TO)/$${file%%:*}" || exit 1; done
+	@rm -rf "$(TO)/share/memtrace/python"
 	@rmdir "$(TO)/share/memtrace" 2>/dev/null || true
 	$(if $(DESTDIR),,@PATH=$$PATH:/sbin:/usr/sbin; ldconfig 2>/dev/null || true)
 

@@ -93,6 +93,7 @@ static pid_t start_recorder(const char *dir)
 		let_go_of_files();
 		setsid();
 		unsetenv("LD_PRELOAD");
+		unsetenv("MEMTRACE_REDUCE"); /* we do that, who wait for it */
 		execl("/proc/self/exe", "memtrace", "record", dir, (char *)NULL);
 		_exit(127);
 	}
@@ -130,6 +131,29 @@ static void symbolize_quietly(const char *dir)
 	pid = fork();
 	if (pid == 0)
 		_exit(symbolize(dir, &(struct symbolize_options){ .force = true, .quiet = true }) < 0);
+	if (pid > 0)
+		wait_for(pid);
+}
+
+/* Likewise. */
+static void reduce_quietly(const char *dir)
+{
+	const char *wanted = getenv("MEMTRACE_REDUCE");
+	char *argv[] = { "reduce", "--quiet", (char *)dir, NULL };
+	pid_t pid;
+
+	if (!wanted || strcmp(wanted, "1") != 0)
+		return;
+	print_flush();
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+		int e = null < 0 || dup2(null, STDOUT_FILENO) < 0 ? 0 : cmd_reduce(3, argv);
+		if (e < 0)
+			error_print();
+		print_flush();
+		_exit(e != 0);
+	}
 	if (pid > 0)
 		wait_for(pid);
 }
@@ -249,6 +273,7 @@ int cmd_run(int argc, char **argv)
 		return status;
 	}
 	symbolize_quietly(dir);
+	reduce_quietly(dir);
 	if (!o.no_report && report_when_quiet(dir) < 0)
 		error_print();
 	if (o.html && write_page(dir, o.html) < 0)

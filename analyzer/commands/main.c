@@ -28,12 +28,11 @@ static const struct option_command commands[] = {
 
 static int help(void)
 {
-	print("usage: memtrace COMMAND [options] [DIR...]\n");
+	print("usage: memtrace COMMAND [options] [DIR...]   without DIR: the newest here\n");
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
 			print("  %-10s %s\n", c->name, c->help);
-	print("\nBegin: memtrace run -- PROGRAM; then memtrace report. Without DIR: the newest here.\n"
-	      "More:  memtrace help COMMAND; help words: those of reports; memtrace --version.\n");
+	print("Begin: memtrace run -- PROGRAM; more: memtrace help COMMAND, help words, --version\n");
 	return 0;
 }
 

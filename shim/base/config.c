@@ -145,9 +145,9 @@ static uint64_t number_of(enum mt_setting which)
 {
 	uint64_t value;
 
-	_Static_assert(MT_SETTINGS <= 32, "a bit of `unreadable` each");
+	_Static_assert(MT_SETTINGS <= 64, "a bit of `unreadable` each");
 	if (mt_setting_read(which, mt_environ_get(mt_settings[which].name), &value))
-		mt_config.unreadable |= 1u << which;
+		mt_config.unreadable |= 1ull << which;
 	return value;
 }
 
