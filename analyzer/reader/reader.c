@@ -166,6 +166,8 @@ bool reader_ended(const struct reader *r)
 
 void reader_release(struct reader *r)
 {
+	if (r->ahead)
+		ahead_stop(r->ahead); /* a pass may have ended before its streams did */
 	codec_rest(r->codec);
 }
 
