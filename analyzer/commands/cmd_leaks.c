@@ -280,13 +280,13 @@ static int grew_more(const void *a, const void *b)
 }
 
 /* All groups, those that grew most first. */
-static struct leak_group *list_groups(const struct leaks *l, bool (*which)(const struct leak *), size_t *count)
+static struct leak_group *list_groups(const struct leaks *l, size_t *count)
 {
 	struct leak_group *list = calloc((size_t)l->groups * MODEL_KINDS + 1, sizeof(*list));
 	*count = 0;
 	for (unsigned group = 1; list && group <= l->groups; group++)
 		for (int kind = 0; kind < MODEL_KINDS; kind++)
-			if ((list[*count] = leaks_group(l, group, kind, which)).sites)
+			if ((list[*count] = leaks_group(l, group, kind)).sites)
 				++*count;
 	if (*count)
 		qsort(list, *count, sizeof(*list), grew_more);
@@ -365,7 +365,7 @@ static void print_growing(const struct leaks *l)
 	enum { MOST = 5 };
 	size_t count, sites = 0;
 	bool little = true;
-	struct leak_group *list = list_groups(l, leak_leaks, &count);
+	struct leak_group *list = list_groups(l, &count);
 	for (size_t i = 0; i < count; i++) {
 		sites += list[i].sites;
 		little = little && list[i].little;
@@ -629,12 +629,12 @@ static int check_pile(const struct leaks *l, const struct limits *limits, struct
 		     NULL);
 }
 
-/* The fastest group, of all that goes on: the limit is the user's own. */
+/* The fastest group. */
 static int check_rates(const struct leaks *l, const struct limits *limits, struct ci *ci)
 {
 	struct leak_group second = { 0 }, step = { 0 };
 	size_t count;
-	struct leak_group *list = list_groups(l, leak_grows, &count);
+	struct leak_group *list = list_groups(l, &count);
 	for (size_t i = 0; i < count; i++) {
 		second = list[i].per_second > second.per_second ? list[i] : second;
 		step = list[i].most->owner_growth->stepped && list[i].rate > step.rate ? list[i] : step;
@@ -676,7 +676,7 @@ static int check_limits(const struct leaks *l, const struct limits *limits, stru
 static void add_growing(const struct leaks *l, struct ci *ci)
 {
 	size_t count;
-	struct leak_group *list = list_groups(l, leak_leaks, &count);
+	struct leak_group *list = list_groups(l, &count);
 	for (size_t i = 0; i < count && i < selection_rows(l->selection, DEFAULT_ROWS); i++) {
 		const struct owner_growth *t = list[i].most->owner_growth;
 		char *name = group_name(l, &list[i]);

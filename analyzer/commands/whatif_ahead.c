@@ -104,7 +104,7 @@ int whatif_leak(struct whatif_ahead *w, unsigned long number, uint32_t **stacks,
 	size_t found = 0, room = 0;
 	int e = groups ? 0 : error_memory();
 	for (unsigned group = 1; group <= l->groups && !e; group++)
-		if ((groups[found] = leaks_group(l, group, MODEL_POOL, leak_leaks)).sites)
+		if ((groups[found] = leaks_group(l, group, MODEL_POOL)).sites)
 			found++;
 	if (found)
 		qsort(groups, found, sizeof(*groups), grew_more);

@@ -305,15 +305,14 @@ static bool is_little(const struct leaks *l, const struct leak_group *g, double 
 	return certainty == CERTAINTY_LOW || !part || !growth_matters(&l->scale, part, is_foreseen(l, g));
 }
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind,
-			      bool (*which)(const struct leak *))
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind)
 {
 	struct leak_group g = { 0 };
 	enum growth_certainty certainty = CERTAINTY_LOW;
 	double part = 0;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct leak *leak = &l->list[i];
-		if (!which(leak) || leak->suppressed || leak->kind != kind || leak->owner_growth->group != group)
+		if (!leak_leaks(leak) || leak->suppressed || leak->kind != kind || leak->owner_growth->group != group)
 			continue;
 		g.sites++;
 		g.rate += leak->owner_growth->growth.rate;

@@ -52,7 +52,7 @@ bool leak_grows(const struct leak *leak);  /* and goes on */
 bool leak_leaks(const struct leak *leak);  /* ... while other memory is freed */
 bool leak_counts(const struct leak *leak); /* neither benign nor suppressed */
 
-/* Sites of one kind of memory that grow at the same pace, without suppressed ones: those of which `which` holds. */
+/* Sites of one kind of memory that leak at the same pace, without suppressed ones. */
 struct leak_group {
 	const struct leak *most; /* the one that grew most; NULL: there are none */
 	size_t sites;
@@ -62,7 +62,6 @@ struct leak_group {
 	bool little; /* on the host: too little for a verdict (growth_matters.h) */
 };
 
-struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind,
-			      bool (*which)(const struct leak *));
+struct leak_group leaks_group(const struct leaks *l, unsigned group, enum model_kind kind);
 
 #endif

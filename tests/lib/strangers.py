@@ -23,7 +23,7 @@ FOLDER = os.path.join(mt.TOP, "tests/strangers")
 BUILT = os.path.join(mt.BUILD, "tests/strangers")
 SICK = ("leak", "grows", "backlog")
 NEAR = {("leak", "grows"), ("leak", "backlog"), ("backlog", "leak"), ("backlog", "grows")}  # seen, under another name
-BYTES_OFF = 0.15  # of what is said to grow, before it counts as wrong
+BYTES_OFF = 0.2  # of what is said to grow, before it counts as wrong: a line may also make blocks that pass
 
 # ---- truth --------------------------------------------------------------------------------------------------------
 
