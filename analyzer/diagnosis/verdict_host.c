@@ -210,10 +210,8 @@ static char *why_no_leak(const struct evidence_growth *g)
 static char *why_not_growing(const struct evidence *e)
 {
 	const struct evidence_host *h = &e->host;
-	if (evidence_or(h->copied, 0) > LEAST_KEPT)
-		return output_format(
-			"workers copied %s of their parent's pages by touching them; they allocated nothing",
-			BYTES(h->copied));
+	const bool copied =
+		evidence_or(h->copied, 0) > LEAST_KEPT; /* a better reason than what is stated as a fact anyhow */
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g) && kept_with(e, g))
 			return output_format("what grows on the heap (%s) belongs to what %s keeps on %s",
@@ -227,7 +225,8 @@ static char *why_not_growing(const struct evidence *e)
 			return output_format("what grew (%s, %s) is one of the copies", g->site ? g->site : "?",
 					     BYTES(g->bytes));
 	LIST_EACH (struct evidence_growth, g, h->growth)
-		if (g->outlook != OUTLOOK_LEAKS && g->bytes && matters(e, g))
+		if (g->outlook != OUTLOOK_LEAKS && !(copied && outlook_goes_on(g->outlook)) && g->bytes &&
+		    matters(e, g))
 			return why_no_leak(g);
 	LIST_EACH (struct evidence_growth, g, h->growth)
 		if (evidence_is_leak(g))
@@ -238,6 +237,10 @@ static char *why_not_growing(const struct evidence *e)
 			return output_format(
 				"what grows (%s, %s) is too uncertain: lost events may have made most of it",
 				g->site ? g->site : "?", BYTES(g->bytes));
+	if (copied)
+		return output_format(
+			"workers copied %s of their parent's pages by touching them; they allocated nothing",
+			BYTES(h->copied));
 	return output_format("nothing that one line makes goes on growing");
 }
 
