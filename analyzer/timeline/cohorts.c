@@ -702,6 +702,12 @@ static bool is_single(const struct history *h)
 	return cells == 1 && blocks == 1 && !h->dead.count && !h->passing;
 }
 
+static void add_single(const struct history *h, double weight, struct cohort_table *t)
+{
+	if (is_single(h))
+		t->single[h->alive.count ? h->alive.list[0].made : h->now] += weight * (double)live_of(h);
+}
+
 static const struct site *known_site(const struct ledger *l, uint32_t site)
 {
 	return l && site < l->number_count && l->numbers[site] ? &l->sites[l->numbers[site]] : NULL;
@@ -713,17 +719,20 @@ void cohorts_add_site(const struct cohorts *c, unsigned process, uint32_t site, 
 	if (!s)
 		return;
 	add_history(&s->history, weight, t);
-	if (is_single(&s->history))
-		t->single[s->history.alive.count ? s->history.alive.list[0].made : s->history.now] +=
-			weight * (double)live_of(&s->history);
+	add_single(&s->history, weight, t);
 }
 
 void cohorts_add_track(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device,
 		       struct cohort_table *t)
 {
-	const struct track *k = known_track(known_ledger(c, process), kind, device);
-	if (k)
-		add_history(&k->all, 1, t);
+	const struct ledger *l = known_ledger(c, process);
+	const struct track *k = known_track(l, kind, device);
+	if (!k)
+		return;
+	add_history(&k->all, 1, t);
+	for (size_t i = 1; i < l->site_count; i++)
+		if (l->sites[i].track == (uint32_t)(k - l->tracks))
+			add_single(&l->sites[i].history, 1, t);
 }
 
 struct cohort_clock cohorts_clock(const struct cohorts *c, unsigned process, enum model_kind kind, uint32_t device)

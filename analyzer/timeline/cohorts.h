@@ -47,7 +47,7 @@ void cohorts_change(struct cohorts *c, const struct model_change *change, uint64
 /* Bytes and blocks of one site, or of several added up. Ages are in stretches. */
 struct cohort_table {
 	double alive[COHORTS], blocks[COHORTS]; /* at the track's end, by the stretch in which they were made */
-	/* bytes, part of alive: of stacks that have made one block in all. No loop's; none of a track */
+	/* bytes, part of alive: of stacks that have made one block in all. No loop's */
 	double single[COHORTS];
 	double died[COHORTS][COHORTS]; /* bytes: [made][freed], made < freed */
 	double passing;                /* bytes that were made and freed within one stretch */
