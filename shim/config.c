@@ -144,9 +144,9 @@ static uint64_t number_of(enum mt_setting which)
 {
 	uint64_t value;
 
-	_Static_assert(MT_SETTINGS <= 32, "a bit of `unreadable` each");
+	_Static_assert(MT_SETTINGS <= 64, "a bit of `unreadable` each");
 	if (mt_setting_read(which, mt_environ_get(mt_settings[which].name), &value))
-		mt_config.unreadable |= 1u << which;
+		mt_config.unreadable |= 1ull << which;
 	return value;
 }
 
@@ -188,6 +188,7 @@ void mt_config_read(void)
 	c->depth = (uint32_t)number_of(MT_SET_DEPTH);
 	c->limit_bytes = number_of(MT_SET_LIMIT);
 	c->keep_free_bytes = number_of(MT_SET_KEEP_FREE);
+	c->holders = number_of(MT_SET_HOLDERS) != 0;
 	c->ascend_pool = number_of(MT_SET_ASCEND_POOL) != 0;
 	mt_put(c->session, c->session + sizeof(c->session), text_of(MT_SET_SESSION));
 	if (*ring_dir && (*ring_dir == '/' || !mt_sys_quiet()))

@@ -14,6 +14,7 @@
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/device.h"
+#include "shim/holders.h"
 #include "shim/hooks.h"
 #include "shim/libc.h"
 #include "shim/lines.h"
@@ -626,6 +627,14 @@ void mt_process_switch(int on)
 	info->stopped_ticks = 0;
 }
 
+static void obey(uint32_t asked, uint32_t changed)
+{
+	if (changed & ~MT_ASKED_HOLDERS)
+		mt_process_switch(asked & 1);
+	if (changed & MT_ASKED_HOLDERS)
+		mt_holders_ask(MT_HOLD_REQUEST, NULL);
+}
+
 void mt_process_obey(void)
 {
 	uint32_t seen = __atomic_load_n(&mt_process.asked, __ATOMIC_RELAXED);
@@ -633,7 +642,7 @@ void mt_process_obey(void)
 
 	if (asked != seen &&
 	    __atomic_compare_exchange_n(&mt_process.asked, &seen, asked, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		mt_process_switch(asked & 1);
+		obey(asked, asked ^ seen);
 }
 
 /* What was asked of the session since this process or its parent looked, holds for who begins. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/config.h"
+#include "shim/holders.h"
 #include "shim/pyfind.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -134,6 +135,7 @@ static void set_runtime(const struct mt_symbols *s, void *this_state)
 		mt_say("a Python without frames: ", "its version is not known");
 		return;
 	}
+	mt_holders_meet(s, new.version, &new.at);
 	found = new;
 	/* release: who sees the pointer sees the layout */
 	__atomic_store_n(&mt_pyruntime, &found, __ATOMIC_RELEASE);
@@ -153,6 +155,8 @@ void mt_pyfind_meet(const struct dl_phdr_info *info)
 
 void mt_pyfind_forget(uint64_t start, uint64_t end)
 {
-	if (found.code_type >= start && found.code_type < end)
-		__atomic_store_n(&mt_pyruntime, NULL, __ATOMIC_RELAXED);
+	if (found.code_type < start || found.code_type >= end)
+		return;
+	mt_holders_forget();
+	__atomic_store_n(&mt_pyruntime, NULL, __ATOMIC_RELAXED);
 }

@@ -5,6 +5,7 @@
 
 #include "shim/clock.h"
 #include "shim/config.h"
+#include "shim/holders.h"
 #include "shim/process.h"
 #include "shim/pyframes.h"
 #include "shim/record.h"
@@ -261,6 +262,7 @@ void mt_record_fail(unsigned hook, unsigned kind, size_t bytes, const void *call
 
 	if (!(kind & MT_TRIAL) && self.busy == self.idle) {
 		mt_process_note_refusal();
+		mt_holders_want(MT_HOLD_HOST, NULL);
 		mt_recorder_hurry(); /* what the machine had is for the recorder to see */
 	}
 	record(&e, 1, caller);
