@@ -125,12 +125,12 @@ enum mt_stacks { MT_STACKS_ALL = 0, MT_STACKS_SAMPLE = 1, MT_STACKS_NONE = 2 };
 
 #define MT_NO_PARENT UINT32_MAX
 
-/* First 4096 bytes of PID-N.info. Fields from `exit_kind` on change while the process lives; each counter
- * only grows and is written with a relaxed atomic add. */
 /* A bit of mt_info.asked that changes when a snapshot of what holds the memory is wanted (holders.h). The rest says
  * whether recording is to go on. */
 #define MT_ASKED_HOLDERS 0x80000000u
 
+/* First 4096 bytes of PID-N.info. Fields from `exit_kind` on change while the process lives; each counter
+ * only grows and is written with a relaxed atomic add. */
 struct mt_info {
 	char magic[8];
 	uint32_t version;

@@ -44,12 +44,14 @@ struct mt_hold_head {
 } __attribute__((packed));
 
 enum mt_hold {
-	MT_HOLD_TYPE = 1,   /* flags (1 = it has instances' dicts), text: name */
+	MT_HOLD_TYPE = 1,   /* address, flags (tp_flags), length and bytes of its name */
 	MT_HOLD_TEXT = 2,   /* length, bytes (UTF-8) */
 	MT_HOLD_OBJECT = 3, /* see below */
-	MT_HOLD_FRAME = 4,  /* address, thread, line, texts of file and function, edges, maybe edges */
+	/* a function that runs: address, thread, line, texts of file and function (number plus 1), edges (name, address),
+	 * candidates (addresses) */
+	MT_HOLD_FRAME = 4,
 	MT_HOLD_BLOCK = 5,  /* address, first word, words: memory of C or C++ that an object points to */
-	MT_HOLD_FAULT = 6,  /* text: name of a type that was left out */
+	MT_HOLD_FAULT = 6,  /* length and bytes of the name of a type whose tp_traverse broke off */
 };
 
 /* OBJECT: bits, type, address, then as its bits say. */

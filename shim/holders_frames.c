@@ -73,10 +73,20 @@ static int line_of(uintptr_t frame, uintptr_t code)
 	return mt_holders_python.line_of ? mt_holders_python.line_of((void *)code, (int)offset) : 0;
 }
 
+/* Function, code and namespace are references of a frame, too, in places that changed with each version. */
+static uint64_t add_candidate(uintptr_t *at, uint64_t count, uintptr_t slot)
+{
+	uintptr_t value = mt_hold_readable(slot, 8) ? untag(mt_word(slot)) : 0;
+
+	if (value && mt_hold_is_object(value))
+		at[count++] = value;
+	return count;
+}
+
 static void put_frame(uintptr_t frame, uintptr_t code, uint32_t thread)
 {
 	const struct mt_holders_python *p = &mt_holders_python;
-	uintptr_t slot = frame + p->frame_locals, names[MAX_LOCALS > 512 ? 512 : MAX_LOCALS], at[512];
+	uintptr_t slot = frame + p->frame_locals, names[512], at[512];
 	uint64_t n = locals_of(code), count = 0, stack = *(const uint32_t *)(code + p->code_stack), candidates = 0;
 	uint32_t file = mt_hold_text_of(mt_word(code + mt_pyruntime->at.code_filename));
 	uint32_t function = mt_hold_text_of(mt_word(code + mt_pyruntime->at.code_name));
@@ -100,11 +110,10 @@ static void put_frame(uintptr_t frame, uintptr_t code, uint32_t thread)
 		mt_hold_number(names[i]);
 		mt_hold_address(at[i]);
 	}
-	for (uint64_t i = n; i < n + stack && candidates < 512; i++) {
-		uintptr_t value = untag(mt_word(slot + 8 * i));
-		if (mt_hold_readable(slot + 8 * i, 8) && mt_hold_is_object(value))
-			at[candidates++] = value;
-	}
+	for (uintptr_t i = frame; i < frame + p->frame_locals && candidates < 64; i += 8)
+		candidates = add_candidate(at, candidates, i);
+	for (uint64_t i = n; i < n + stack && candidates < 512; i++)
+		candidates = add_candidate(at, candidates, slot + 8 * i);
 	mt_hold_number(candidates);
 	for (uint64_t i = 0; i < candidates; i++)
 		mt_hold_address(at[i]);

@@ -191,6 +191,7 @@ static struct type *add_type(uintptr_t t)
 			(new->flags & (IS_LONG | IS_BYTES | IS_TEXT)) != 0;
 	new->scan = t != p->dict && t != p->list && strncmp(name, "set", 4) && strncmp(name, "frozenset", 10);
 	mt_hold_number(MT_HOLD_TYPE);
+	mt_hold_address(t);
 	mt_hold_number(new->flags);
 	mt_hold_number(strlen(name) < MAX_TEXT ? strlen(name) : MAX_TEXT);
 	mt_hold_bytes(name, strlen(name) < MAX_TEXT ? strlen(name) : MAX_TEXT);
