@@ -147,6 +147,15 @@ void mt_hold_frames(void)
 			walk_thread((uintptr_t)state, thread++);
 }
 
+static void name_locals(uintptr_t frame, uintptr_t code)
+{
+	for (uint64_t i = 0; i < locals_of(code); i++) {
+		uintptr_t value = untag(mt_word(frame + mt_holders_python.frame_locals + 8 * i));
+		if (value)
+			mt_hold_name(value, mt_hold_text_of(name_of(code, i)));
+	}
+}
+
 /* A generator (coroutine, ...) has its frame within, a word of which is its code; of two it is the last. */
 uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes)
 {
@@ -162,7 +171,22 @@ uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes)
 	}
 	if (!code)
 		return 0;
-	for (uint64_t i = 0; !CLASSIC(p) && i < locals_of(code); i++)
-		mt_hold_name(untag(mt_word(frame + p->frame_locals + 8 * i)), mt_hold_text_of(name_of(code, i)));
+	if (!CLASSIC(p))
+		name_locals(frame, code);
+	return mt_hold_code_label(code);
+}
+
+/* PyFrameObject since 3.11: the frame that it stands for is behind f_back. */
+uint32_t mt_hold_frame_object(uintptr_t object)
+{
+	const struct mt_holders_python *p = &mt_holders_python;
+	uintptr_t frame = CLASSIC(p) ? object : mt_word(object + p->head + 8), code;
+
+	if (!mt_hold_readable(frame, p->frame_locals))
+		return 0;
+	code = untag(mt_word(frame + mt_pyruntime->at.frame_code));
+	if (!mt_hold_is_object(code) || mt_word(code + mt_pyruntime->at.object_type) != mt_pyruntime->code_type)
+		return 0;
+	name_locals(frame, code);
 	return mt_hold_code_label(code);
 }

@@ -35,10 +35,12 @@ extern struct mt_holders_python mt_holders_python;
 /* ---- holders_out.c: the file ---- */
 
 struct mt_holders_shared {      /* one page that parent and child share */
-	volatile uint64_t type; /* whose tp_traverse is being called, 0 = none */
+	volatile uint64_t type; /* of the object that is being looked at, or one of the two below; 0 = none */
 	volatile uint64_t bytes; /* of the whole snapshot, 0 = not finished */
 	volatile uint64_t cut;
 };
+#define MT_HOLDERS_BLOCKS 1
+#define MT_HOLDERS_FRAMES 2
 extern struct mt_holders_shared *mt_holders_shared;
 
 /* Nonzero = the file is open at `offset`, behind what is there to stay. */
@@ -92,6 +94,8 @@ void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head);
 void mt_hold_frames(void);
 /* Names the edges to a generator's local variables. Its label, or 0. `bytes`: of its head. */
 uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes);
+/* The same of a frame that is an object. */
+uint32_t mt_hold_frame_object(uintptr_t object);
 
 /* for holders_frames.c: what an item of a frame is made of */
 uint32_t mt_hold_text(const char *text, size_t bytes);

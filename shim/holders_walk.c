@@ -187,9 +187,9 @@ static struct type *add_type(uintptr_t t)
 	new->items = items_kind(new, name);
 	new->traverse = (int (*)(void *, mt_visit *, void *))mt_word(t + field(TP_TRAVERSE));
 	new->no_words = is_weak(t) || t == p->tuple || new->flags & IS_TYPE || t == p->function || t == p->module ||
-			t == p->frame || t == p->cell || t == mt_pyruntime->code_type ||
+			t == p->frame || t == p->cell ||
 			(new->flags & (IS_LONG | IS_BYTES | IS_TEXT)) != 0;
-	new->scan = t != p->dict && t != p->list && strncmp(name, "set", 4) && strncmp(name, "frozenset", 10);
+	new->scan = t != p->dict && t != p->list && t != mt_pyruntime->code_type && strncmp(name, "set", 4) && strncmp(name, "frozenset", 10);
 	mt_hold_number(MT_HOLD_TYPE);
 	mt_hold_address(t);
 	mt_hold_number(new->flags);
@@ -287,10 +287,16 @@ static int is_type(uintptr_t t)
 	return !(t & 7) && mt_hold_readable(t, 424) && (mt_hold_map_has(&types, t) || type_of(t) == mt_holders_python.type);
 }
 
+/* Some types keep objects that have died for the next one. */
+static int is_dead(uintptr_t object)
+{
+	return mt_holders_python.head == 16 && !(uint32_t)mt_word(object);
+}
+
 int mt_hold_is_object(uintptr_t at)
 {
 	return !(at & 7) && mt_hold_place(at) == MT_PLACE_HEAP && mt_hold_readable(at, mt_holders_python.head) &&
-	       !(references(at) >> 40) && is_type(type_of(at));
+	       !is_dead(at) && !(references(at) >> 40) && is_type(type_of(at));
 }
 
 /* ---- references ---- */
@@ -443,7 +449,7 @@ uint32_t mt_hold_code_label(uintptr_t code)
 	const char *base, *slash;
 	const struct mt_pylayout *l = &mt_pyruntime->at;
 
-	if (code & 7 || type_of(code) != mt_pyruntime->code_type)
+	if (!code || code & 7 || type_of(code) != mt_pyruntime->code_type)
 		return 0;
 	mt_pycode_text(mt_pyruntime, mt_word(code + l->code_name), part);
 	at = mt_put(at, end, part);
@@ -488,6 +494,8 @@ static uint32_t label_of(uintptr_t object, const struct type *t)
 		name = (const char *)mt_word(object + field(TP_NAME));
 		return mt_hold_text(name, strlen(name));
 	}
+	if (t->at == p->frame)
+		return edges.count ? mt_hold_frame_object(object) : 0;
 	return t->is_generator ? mt_hold_generator(object, (uintptr_t)t->basic) : 0;
 }
 
@@ -615,10 +623,8 @@ static int may_traverse(uintptr_t object, const struct type *t)
 
 static void traverse(uintptr_t object, const struct type *t)
 {
-	mt_holders_shared->type = t->at;
 	to_check = !is_tracked(object, t);
 	t->traverse((void *)object, on_reference, NULL);
-	mt_holders_shared->type = 0;
 }
 
 static void visit(uintptr_t object)
@@ -669,6 +675,7 @@ static void visit_block(uintptr_t at)
 	uint64_t bytes = chunk_of(at);
 
 	words.count = edges.count = 0;
+	mt_holders_shared->type = MT_HOLDERS_BLOCKS;
 	current = at;
 	current_type = 0;
 	blocks_scanned++;
@@ -691,7 +698,9 @@ static void visit_blocks(void)
 static void put_faults(void)
 {
 	for (unsigned i = 0; i < skips; i++) {
-		const char *name = (const char *)mt_word(skip[i] + field(TP_NAME));
+		const char *name = skip[i] == MT_HOLDERS_BLOCKS   ? "(blocks of C++)"
+				   : skip[i] == MT_HOLDERS_FRAMES ? "(frames)"
+								  : (const char *)mt_word(skip[i] + field(TP_NAME));
 		mt_hold_number(MT_HOLD_FAULT);
 		mt_hold_number(strlen(name) < MAX_TEXT ? strlen(name) : MAX_TEXT);
 		mt_hold_bytes(name, strlen(name) < MAX_TEXT ? strlen(name) : MAX_TEXT);
@@ -709,7 +718,11 @@ void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *broken, unsigned c
 		visit_pending();
 	}
 	edges.count = names.count = 0;
-	mt_hold_frames();
+	mt_holders_shared->type = MT_HOLDERS_FRAMES;
+	if (!is_skipped(MT_HOLDERS_FRAMES))
+		mt_hold_frames();
+	mt_holders_shared->type = 0;
 	visit_pending();
-	visit_blocks();
+	if (!is_skipped(MT_HOLDERS_BLOCKS))
+		visit_blocks();
 }

@@ -73,7 +73,7 @@ static char *start_text(const struct hold_graph *g, uint32_t node)
 }
 
 /* From `by` to `node`; "" where a reader would see no step. Allocated. */
-static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, uint32_t edge, bool first)
+static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, uint32_t edge)
 {
 	const struct hold_item *i = hold_item(g, by);
 	const char *name = edge_name(g, edge), *type = hold_type(g, node);
@@ -81,16 +81,17 @@ static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, u
 		return strdup(i && i->kind == HOLD_BLOCK && *type ? " (C++)" : "");
 	if (i->kind == HOLD_FRAME)
 		return strdup(*name ? name : type);
-	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || (!strcmp(name, "closure") && !first))
+	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || 
+	    !strcmp(type, "cell"))
 		return strdup("");
-	if (is_attributes(g, by) || g->module[by] != HOLD_NONE)
+	if (g->module[by] != HOLD_NONE || (is_attributes(g, by) && *name))
 		return output_format(".%s", *name ? name : "?");
 	if (is_dict(g, by))
 		return *name ? output_format("['%s']", name) : strdup("[...]");
 	if (!strcmp(hold_type(g, by), "set") || !strcmp(hold_type(g, by), "frozenset"))
 		return strdup("{...}");
 	if (hold_is_sequence(g, by))
-		return strdup(!strcmp(type, "cell") ? "" : "[...]");
+		return strdup("[...]");
 	if (!strcmp(hold_type(g, by), "function"))
 		return output_format(" %s", *name ? name : type);
 	return *name ? output_format(".%s", name) : output_format(" -> %s", type);
@@ -204,7 +205,7 @@ char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t
 	if (!e && w.count)
 		e = take(&t, start_text(g, w.nodes[w.count - 1]));
 	for (size_t i = w.count; !e && i-- > 1;)
-		e = take(&t, step_text(g, w.nodes[i], w.nodes[i - 1], w.edges[i - 1], i + 1 == w.count));
+		e = take(&t, step_text(g, w.nodes[i], w.nodes[i - 1], w.edges[i - 1]));
 	if (!e)
 		e = settle(&t);
 	if (!e && w.count)

@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-#define BIG        100 /* an answer is worth a row from this part of all on */
+#define BIG        1000/* an answer is worth a row from this part of all on */
 #define NEARLY_ALL 0.95
 #define FEW        8 /* an object with so many large parts is split among them */
+#define CHAIN      4 /* more of one type one behind the other are a list */
 #define NO_ROW     UINT32_MAX
 
 struct finding {
@@ -119,25 +120,36 @@ static struct holder *add_row(struct finding *f, enum holder_what what, uint32_t
 	return row;
 }
 
-/* Nodes of a list that is linked through objects of one type are held by the first. */
-static bool is_chained(const struct hold_graph *g, uint32_t node, uint32_t next)
+/* Of a list that is linked through objects of one type the first one holds the others. */
+struct chain {
+	const char *type;
+	uint32_t first;
+	unsigned length, apart;
+};
+
+static bool is_chain(const struct hold_graph *g, struct chain *c, uint32_t node)
 {
-	const char *type = hold_type(g, next);
-	uint32_t before = g->dominator[node];
-	if (!*type || !strcmp(type, "dict") || hold_is_sequence(g, next))
-		return false;
-	return !strcmp(type, hold_type(g, node)) || (before != HOLD_NONE && !strcmp(type, hold_type(g, before)));
+	const char *type = hold_type(g, node);
+	if (*type && c->type && !strcmp(type, c->type)) {
+		c->length++;
+		c->apart = 0;
+	} else if ((!c->type || ++c->apart > 1) && *type && strcmp(type, "dict") != 0) {
+		*c = (struct chain){ type, node, 1, 0 };
+	}
+	return c->length > CHAIN;
 }
 
 /* The innermost that still holds nearly all of what `start` does. */
 static uint32_t descend(const struct finding *f, uint32_t start)
 {
-	uint32_t node = start;
-	for (;;) {
+	struct chain chain = { .first = start };
+	for (uint32_t node = start;;) {
 		size_t n;
 		const uint32_t *next = children(f, node, &n);
-		if (!n || (double)f->held[next[0]] < NEARLY_ALL * (double)f->held[start] || is_chained(f->g, node, *next) ||
-		    (f->g->module[node] == HOLD_NONE && !hold_type(f->g, *next)[0] && hold_type(f->g, node)[0]))
+		if (is_chain(f->g, &chain, node))
+			return chain.first;
+		if (!n || (double)f->held[next[0]] < NEARLY_ALL * (double)f->held[start] ||
+		    (hold_type(f->g, node)[0] && !hold_type(f->g, *next)[0]))
 			return node;
 		node = next[0];
 	}
@@ -154,7 +166,7 @@ static bool is_split(const struct finding *f, uint32_t node)
 	if (hold_is_sequence(f->g, node) || n < 2 || n > FEW)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!hold_type(f->g, next[i])[0] || is_chained(f->g, node, next[i]))
+		if (!hold_type(f->g, next[i])[0] || !strcmp(hold_type(f->g, node), hold_type(f->g, next[i])))
 			return false;
 		sum += f->held[next[i]];
 	}
@@ -351,25 +363,36 @@ static int sum_rows(struct finding *f)
 	return 0;
 }
 
-/* A reference beside that of the shortest way: its edge, or UINT32_MAX. */
+/* Where the shortest way to it begins: a module's name counts, not the module. */
+static uint32_t start_of(const struct hold_graph *g, uint32_t node, uint32_t edge)
+{
+	uint32_t start = edge;
+	for (; node < g->count && g->parent[node] < g->count; node = g->parent[node])
+		start = g->parent_edge[node];
+	return start;
+}
+
+/* A reference beside that of the shortest way, if there is one from elsewhere. */
 static bool other_reference(const struct hold_graph *g, uint32_t node, uint32_t *by, uint32_t *edge, unsigned *more)
 {
-	bool found = false;
-	uint32_t to;
-	*more = 0;
+	uint32_t to, own = start_of(g, node, g->parent_edge[node]);
+	unsigned found = 0;
+	bool elsewhere = false;
 	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++) {
 		uint32_t p = g->from[k];
 		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) || hold_item(g, p)->kind == HOLD_BLOCK)
 			continue;
-		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++)
-			if (to == node && x != UINT32_MAX && x != g->parent_edge[node] && p != node) {
-				if (found)
-					++*more;
-				*by = found ? *by : p;
-				*edge = found ? *edge : x;
-				found = true;
+		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
+			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
+				continue;
+			if (!found++ || (!elsewhere && start_of(g, p, x) != own)) {
+				*by = p;
+				*edge = x;
+				elsewhere = start_of(g, p, x) != own;
 			}
+		}
 	}
+	*more = found ? found - 1 : 0;
 	return found;
 }
 
@@ -378,14 +401,18 @@ static int describe(struct finding *f, struct holder *row)
 	const struct hold_graph *g = f->g;
 	uint32_t by, edge;
 	const struct hold_item *item = hold_item(g, row->node);
+	/* what holds it all: nobody but the namespace above is on all ways to that */
+	uint32_t top = row->node;
+	while (row->what == HOLDER_OBJECT && g->dominator[top] < g->count && !f->split[g->dominator[top]])
+		top = g->dominator[top];
 	row->type = hold_type(g, row->node);
 	row->items = item ? item->items : UINT64_MAX;
 	row->path = hold_path(g, row->node, HOLD_NONE, UINT32_MAX);
 	if (row->what == HOLDER_SHARED && row->objects)
 		row->also = hold_path(g, (uint32_t)row->objects - 1, HOLD_NONE, UINT32_MAX);
-	else if (row->what == HOLDER_OBJECT && item && item->kind == HOLD_OBJECT && !hold_is_namespace(g, row->node) &&
-		 other_reference(g, row->node, &by, &edge, &row->also_more))
-		row->also = hold_path(g, row->node, by, edge);
+	else if (row->what == HOLDER_OBJECT && hold_item(g, top) && hold_item(g, top)->kind == HOLD_OBJECT &&
+		 !hold_is_namespace(g, top) && other_reference(g, top, &by, &edge, &row->also_more))
+		row->also = hold_path(g, top, by, edge);
 	if (row->what == HOLDER_SHARED)
 		row->objects = 0;
 	for (uint32_t n = row->node; row->what == HOLDER_OBJECT && n < g->count; n = g->dominator[n])

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Which object of Python keeps the memory: every way to hold it by its name, with a twin that let go, on each CPython that is found; random
+graphs; and that nothing of the program changes."""
+# timeout: 600
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import holders_graph
+import mt
+import python as frames
+
+PROGRAM = os.path.join(mt.TOP, "tests/programs/holders.py")
+RANDOM = os.path.join(mt.TOP, "tests/programs/holders_random.py")
+UNIT = 345 * 1024
+# how much it holds in units, and how: a pattern of the whole path
+WAYS = [
+    (1, r"__main__\.global_list\[\.\.\.\]"),
+    (2, r"__main__\.global_dict\['key'\]"),
+    (3, r"__main__\.instance\.attribute"),
+    (4, r"__main__\.slots\.inside"),
+    (5, r"__main__\.Plain\.attached"),
+    (6, r"__main__\.closure closure"),
+    (7, r"__main__\.with_default default\[\.\.\.\]"),
+    (8, r"__main__\.generator(\.gi_frame)?\.suspended"),
+    (9, r"__main__\.error -> traceback \(x2\)\.tb_frame\.in_traceback"),
+    (10, r"__main__\.handler\.records"),
+    (11, r"__main__\.cached\[\.\.\.\]"),
+    (14, r"__main__\.second_name"),
+    (15, r"__main__\.waiting\.queue\[\.\.\.\]"),
+    (16, r"in_thread of work \(holders\.py:\d+\)"),
+    (17, r"__main__\.nested\['outer'\]\[\.\.\.\]\['inner'\]\[\.\.\.\]"),
+    (18, r"__main__\.ring\[\.\.\.\]"),
+    (19, r"__main__\.Meta\.kept"),
+    (20, r"__main__\.Derived\.own"),
+    (21, r"__main__\.partial\.args\[\.\.\.\]"),
+    (22, r"__main__\.shared_[ab]\[\.\.\.\]"),
+    (23, r"__main__\.ordered\['last'\]"),
+    (24, r"__main__\.method\.__self__\.held_by_method"),
+    (25, r"__main__\.suspended_coroutine(\.cr_frame)?\.awaiting"),
+    (26, r"__main__\.chain"),
+    (27, r"local\[\.\.\.\] of in_frame \(holders\.py:\d+\)"),
+]
+CYCLE = 13
+FRAMES = (16, 27)  # the twin has them, too
+
+
+def record(python, *arguments, **env):
+    done = mt.shimmed([python, *arguments], env=dict(MEMTRACE_HOLDERS="1", HOLDERS=mt.SHIM, **env))
+    mt.equal(done.status, 0, "status of %s" % done)
+    return done
+
+
+def heap_of(trace, *options):
+    root = trace.json("holders", "--snapshot", "1", "-n", "0", *options)
+    mt.check(root["complete"], "a snapshot that is not whole: %s" % root["left_out_types"])
+    return root, next(m for m in root["memory"] if m["kind"] == "heap")
+
+
+def pythons():
+    return [("%d.%d" % version, path) for version, path in frames.interpreters()]
+
+
+@mt.variants(*pythons())
+def case_ways(version, python):
+    trace = record(python, PROGRAM).trace.settle()
+    root, heap = heap_of(trace)
+    mt.equal(root["python"], int(version.split(".")[0]) << 8 | int(version.split(".")[1]), "version")
+    for units, path in WAYS:
+        found = [h for h in heap["holders"] if h["path"] and re.fullmatch(path, h["path"])]
+        mt.equal(len(found), 1, "%s: rows of %s in %s" % (version, path, [h["path"] for h in heap["holders"]]))
+        mt.between(units * UNIT, found[0]["bytes"], units * UNIT + UNIT // 4, "%s: bytes of %s" % (version, path))
+    shared = next(h for h in heap["holders"] if "shared_" in h["path"])
+    mt.check(re.fullmatch(r"__main__\.shared_[ab]\[\.\.\.\]", shared["also"] or "") and shared["also"] != shared["path"], "who else: %s" % shared["also"])
+    mt.between(CYCLE * UNIT, heap["cycle_bytes"], CYCLE * UNIT + UNIT // 4, "%s: bytes of cycles" % version)
+    mt.check([h for h in heap["holders"] if h["held_by"] == "cycle" and "Cycle" in h["path"]], "the cycle has no row")
+    mt.check(not [h for h in heap["holders"] if h["path"] and "weak_target" in h["path"]], "a weak reference holds")
+    mt.check(root["gc_enabled"] is False, "gc.disable() is not said")
+
+
+@mt.variants(*pythons())
+def case_let_go(version, python):
+    _, heap = heap_of(record(python, PROGRAM, "let-go").trace.settle())
+    for units, path in WAYS:
+        found = [h for h in heap["holders"] if h["path"] and re.fullmatch(path, h["path"])]
+        mt.equal(len(found), int(units in FRAMES), "%s: rows of %s" % (version, path))
+    mt.equal(heap["cycle_bytes"], 0, "bytes of cycles after gc.collect()")
+    mt.check(heap["bytes"] < (sum(FRAMES) + 8) * UNIT, "%s: %d bytes are left" % (version, heap["bytes"]))
+
+
+def score(trace, seed):
+    """(bytes that have the right holder, all)"""
+    _, heap = heap_of(trace)
+    alone, shared, lost = holders_graph.expected(seed)
+    roots = holders_graph.make(seed)[1]
+
+    def root_of(path):
+        if re.search(r"_args\b", path or ""):
+            return "thread0"
+        words = re.match(r"(?:__main__\.)?(g\d|local\d|thread0)\b", path or "")
+        return words.group(1) if words and words.group(1) in roots else None
+    got, got_shared, got_lost = dict.fromkeys(roots, 0), 0, 0
+    for h in heap["holders"]:
+        root, other = root_of(h["path"]), root_of(h["also"])
+        if h["held_by"] == "cycle":
+            got_lost += h["bytes"]
+        elif root and other and other != root:
+            got_shared += h["bytes"]
+        elif root:
+            got[root] += h["bytes"]
+    right = sum(min(got[n], alone[n]) for n in roots) + min(got_shared, shared) + min(got_lost, lost)
+    return right, sum(alone.values()) + shared + lost
+
+
+def try_seeds(seeds, python):
+    for seed in seeds:
+        trace = record(python, RANDOM, os.path.join(mt.TOP, "tests/lib"), str(seed), mt.SHIM).trace.settle()
+        right, whole = score(trace, seed)
+        mt.check(right >= 0.95 * whole, "seed %d: %.1f %% of %d bytes have the right holder" % (seed, 100 * right / max(whole, 1), whole))
+
+
+def case_random():
+    try_seeds(range(1, 11), mt.python())
+
+
+if __name__ == "__main__":
+    mt.main()
