@@ -268,6 +268,18 @@ static void spread(struct hold_graph *g, uint32_t *stack, uint32_t node)
 	}
 }
 
+/* What waits for the collector holds nothing that lives: it is gone with the next collection. */
+static void let_go(struct hold_graph *g, uint32_t node)
+{
+	struct hold_item *item = &g->snapshot->items[node];
+	for (size_t e = item->first; e < item->first + item->edges + item->words; e++)
+		if (g->target[e] != HOLD_NONE && g->place[g->target[e]] != HOLD_NONE)
+			g->target[e] = HOLD_NONE;
+	if (item->kind == HOLD_OBJECT && g->type_node[item->type] != HOLD_NONE &&
+	    g->place[g->type_node[item->type]] != HOLD_NONE)
+		item->bits &= (uint8_t)~MT_HOLD_OF_TYPE;
+}
+
 static void find_roots(struct hold_graph *g, uint32_t *stack)
 {
 	for (uint32_t i = 0; i < g->items; i++)
@@ -277,8 +289,11 @@ static void find_roots(struct hold_graph *g, uint32_t *stack)
 		if (g->place[g->roots[i]] == HOLD_NONE)
 			spread(g, stack, g->roots[i]);
 	for (uint32_t i = 0; i < g->items; i++)
-		if (g->place[i] == HOLD_NONE && hold_item(g, i)->kind == HOLD_OBJECT)
-			g->garbage[g->garbage_count++] = i;
+		if (g->place[i] == HOLD_NONE) {
+			if (hold_item(g, i)->kind == HOLD_OBJECT)
+				g->garbage[g->garbage_count++] = i;
+			let_go(g, i);
+		}
 	memset(g->place, 0xff, (g->count + 2ul) * sizeof(*g->place));
 }
 

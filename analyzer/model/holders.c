@@ -9,6 +9,7 @@
 #define NEARLY_ALL 0.95
 #define FEW        8 /* an object with so many large parts is split among them */
 #define CHAIN      4 /* more of one type one behind the other are a list */
+#define AROUND     256 /* objects around one that are looked at for another way to it */
 #define NO_ROW     UINT32_MAX
 
 struct finding {
@@ -372,38 +373,67 @@ static uint32_t start_of(const struct hold_graph *g, uint32_t node, uint32_t edg
 	return start;
 }
 
-/* A reference beside that of the shortest way, if there is one from elsewhere. */
-static bool other_reference(const struct hold_graph *g, uint32_t node, uint32_t *by, uint32_t *edge, unsigned *more)
+static bool is_scope(const struct hold_graph *g, uint32_t node)
 {
-	uint32_t to, own = start_of(g, node, g->parent_edge[node]);
-	unsigned found = 0;
-	bool elsewhere = false;
-	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1]; k++) {
+	const struct hold_item *i = hold_item(g, node);
+	return node >= g->count || (i && (g->module[node] != HOLD_NONE || i->kind == HOLD_FRAME));
+}
+
+/* How another way comes to `node`: through `through` by the edge, which is not on the shortest way. */
+struct other_way {
+	uint32_t through, edge, to;
+	unsigned more;
+	bool elsewhere; /* it begins elsewhere */
+};
+
+static void look_at_references(const struct hold_graph *g, uint32_t node, uint32_t own, struct other_way *w)
+{
+	uint32_t to;
+	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && !w->elsewhere; k++) {
 		uint32_t p = g->from[k];
 		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) || hold_item(g, p)->kind == HOLD_BLOCK)
 			continue;
 		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
 			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)
 				continue;
-			if (!found++ || (!elsewhere && start_of(g, p, x) != own)) {
-				*by = p;
-				*edge = x;
-				elsewhere = start_of(g, p, x) != own;
-			}
+			bool elsewhere = start_of(g, p, x) != own;
+			w->more += w->through != HOLD_NONE;
+			if (w->through == HOLD_NONE || (elsewhere && !w->elsewhere))
+				*w = (struct other_way){ p, x, node, w->more, elsewhere };
 		}
 	}
-	*more = found ? found - 1 : 0;
-	return found;
+}
+
+/* A reference from elsewhere, to it or to what leads to it; else any other one to it. Looks at some few around it. */
+static bool find_other_way(const struct hold_graph *g, uint32_t node, struct other_way *w)
+{
+	uint32_t queue[AROUND] = { node }, count = 1, own = start_of(g, node, g->parent_edge[node]);
+	*w = (struct other_way){ .through = HOLD_NONE };
+	look_at_references(g, node, own, w);
+	for (uint32_t i = 0; i < count && w->through != HOLD_NONE && !w->elsewhere; i++)
+		for (uint32_t k = g->from_first[queue[i]]; k < g->from_first[queue[i] + 1] && count < AROUND; k++) {
+			struct other_way found = { .through = HOLD_NONE };
+			uint32_t p = g->from[k], seen = 0;
+			while (seen < count && queue[seen] != p)
+				seen++;
+			if (is_scope(g, p) || seen < count)
+				continue;
+			queue[count++] = p;
+			look_at_references(g, p, own, &found);
+			if (found.elsewhere && !w->elsewhere)
+				*w = found;
+		}
+	return w->through != HOLD_NONE;
 }
 
 static int describe(struct finding *f, struct holder *row)
 {
 	const struct hold_graph *g = f->g;
-	uint32_t by, edge;
+	struct other_way other;
 	const struct hold_item *item = hold_item(g, row->node);
-	/* what holds it all: nobody but the namespace above is on all ways to that */
+	/* what holds it all: only a module or a running function, if anything, is on all ways to that */
 	uint32_t top = row->node;
-	while (row->what == HOLDER_OBJECT && g->dominator[top] < g->count && !f->split[g->dominator[top]])
+	while (row->what == HOLDER_OBJECT && !is_scope(g, g->dominator[top]))
 		top = g->dominator[top];
 	row->type = hold_type(g, row->node);
 	row->items = item ? item->items : UINT64_MAX;
@@ -411,8 +441,10 @@ static int describe(struct finding *f, struct holder *row)
 	if (row->what == HOLDER_SHARED && row->objects)
 		row->also = hold_path(g, (uint32_t)row->objects - 1, HOLD_NONE, UINT32_MAX);
 	else if (row->what == HOLDER_OBJECT && hold_item(g, top) && hold_item(g, top)->kind == HOLD_OBJECT &&
-		 !hold_is_namespace(g, top) && other_reference(g, top, &by, &edge, &row->also_more))
-		row->also = hold_path(g, top, by, edge);
+		 !hold_is_namespace(g, top) && find_other_way(g, top, &other)) {
+		row->also = hold_path(g, other.to, other.through, other.edge);
+		row->also_more = other.more;
+	}
 	if (row->what == HOLDER_SHARED)
 		row->objects = 0;
 	for (uint32_t n = row->node; row->what == HOLDER_OBJECT && n < g->count; n = g->dominator[n])
