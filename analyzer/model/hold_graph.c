@@ -280,6 +280,48 @@ static void let_go(struct hold_graph *g, uint32_t node)
 		item->bits &= (uint8_t)~MT_HOLD_OF_TYPE;
 }
 
+/* The nodes of what nothing reaches, in the order in which a search is done with them; the marks are as before. */
+static uint32_t finish(struct hold_graph *g, uint32_t *stack, uint32_t *at, uint32_t *done)
+{
+	uint32_t count = 0, to, edge;
+	for (uint32_t i = 0; i < g->items; i++) {
+		uint32_t depth = 0;
+		if (g->place[i] != HOLD_NONE || hold_item(g, i)->kind != HOLD_OBJECT)
+			continue;
+		g->place[i] = 1;
+		at[i] = 0;
+		for (stack[depth++] = i; depth;) {
+			uint32_t node = stack[depth - 1];
+			if (!hold_next(g, node, at[node]++, &to, &edge)) {
+				done[count++] = node;
+				depth--;
+			} else if (to != HOLD_NONE && g->place[to] == HOLD_NONE) {
+				g->place[to] = 1;
+				at[to] = 0;
+				stack[depth++] = to;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		g->place[done[i]] = HOLD_NONE;
+	return count;
+}
+
+/* Of what waits for the collector those from which all else of it can be reached: who is done last comes first. */
+static void find_garbage(struct hold_graph *g, uint32_t *stack)
+{
+	uint32_t *done = g->dominator, count = finish(g, stack, g->order, done);
+	while (count) {
+		uint32_t node = done[--count];
+		if (g->place[node] == HOLD_NONE) {
+			g->garbage[g->garbage_count++] = node;
+			spread(g, stack, node);
+		}
+	}
+	memset(g->dominator, 0xff, (g->count + 2ul) * sizeof(*g->dominator));
+	memset(g->order, 0xff, (g->count + 2ul) * sizeof(*g->order));
+}
+
 static void find_roots(struct hold_graph *g, uint32_t *stack)
 {
 	for (uint32_t i = 0; i < g->items; i++)
@@ -289,11 +331,9 @@ static void find_roots(struct hold_graph *g, uint32_t *stack)
 		if (g->place[g->roots[i]] == HOLD_NONE)
 			spread(g, stack, g->roots[i]);
 	for (uint32_t i = 0; i < g->items; i++)
-		if (g->place[i] == HOLD_NONE) {
-			if (hold_item(g, i)->kind == HOLD_OBJECT)
-				g->garbage[g->garbage_count++] = i;
+		if (g->place[i] == HOLD_NONE)
 			let_go(g, i);
-		}
+	find_garbage(g, stack);
 	memset(g->place, 0xff, (g->count + 2ul) * sizeof(*g->place));
 }
 

