@@ -24,6 +24,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -92,6 +93,26 @@ static int find_layout(struct mt_holders_python *p, const struct mt_pylayout *l)
 	return 0;
 }
 
+/* Made early, since there may be no room in the address space (RLIMIT_AS) when memory has run out: a page that parent and
+ * child share, and what the child gives back to have room for its tables. */
+static void *reserve;
+#define RESERVE (4u << 20)
+
+static int set_aside(void)
+{
+	long page;
+
+	if (mt_holders_shared)
+		return 1;
+	page = MT_SYS6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (mt_sys_failed(page))
+		return 0;
+	mt_holders_shared = (struct mt_holders_shared *)page;
+	page = MT_SYS6(SYS_mmap, 0, RESERVE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	reserve = mt_sys_failed(page) ? NULL : (void *)page;
+	return 1;
+}
+
 void mt_holders_meet(const struct mt_symbols *s, uint32_t version, const struct mt_pylayout *layout)
 {
 	struct mt_holders_python p = { .version = version };
@@ -127,6 +148,8 @@ void mt_holders_meet(const struct mt_symbols *s, uint32_t version, const struct 
 	}
 	mt_holders_python = p;
 	mt_holders_on = mt_config.holders;
+	if (mt_holders_on)
+		set_aside();
 }
 
 void mt_holders_forget(void)
@@ -224,6 +247,8 @@ static _Noreturn void walk(struct job *j)
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 
 	catch_faults();
+	if (reserve)
+		mt_sys_unmap(reserve, RESERVE);
 	MT_SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 	MT_SYS2(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
 	offer_self();
@@ -396,10 +421,8 @@ static int on_pending(void *unused)
 		owner = mt_sys_pid();
 		offset = not_before = 0;
 	}
-	if (!mt_holders_shared)
-		mt_holders_shared = (void *)MT_SYS6(SYS_mmap, 0, 4096, 3, 0x21 /* shared, anonymous */, -1, 0);
-	if (mt_sys_failed((long)mt_holders_shared))
-		mt_holders_shared = NULL;
+	if (!set_aside())
+		mt_say("no holders: ", "no memory");
 	else if (why & 1u << MT_HOLD_REQUEST)
 		take(MT_HOLD_REQUEST);
 	else if (why & 1u << MT_HOLD_DEVICE)

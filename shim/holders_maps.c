@@ -7,13 +7,11 @@
 #include "shim/holders_internal.h"
 #include "shim/sys.h"
 
-#define MAX_RANGES (1u << 18)
-
 static struct range {
 	uintptr_t start, end;
 	enum mt_hold_place place;
 } *ranges;
-static size_t count;
+static size_t count, room;
 
 static uint64_t hex(const char **at)
 {
@@ -28,6 +26,24 @@ static uint64_t hex(const char **at)
 		else
 			return value;
 	}
+}
+
+static int make_room(void)
+{
+	size_t more = room ? room * 2 : 512;
+	struct range *new;
+
+	if (count < room)
+		return 1;
+	new = mt_sys_pages(more * sizeof(*new));
+	if (!new)
+		return 0;
+	memcpy(new, ranges, count * sizeof(*new));
+	if (room)
+		mt_sys_unmap(ranges, room * sizeof(*new));
+	ranges = new;
+	room = more;
+	return 1;
 }
 
 /* start-end rwxp offset device inode path */
@@ -56,7 +72,7 @@ static void add(const char *line)
 		r.place = rights[0] == 'r' ? MT_PLACE_FILE : MT_PLACE_NONE;
 	if (count && ranges[count - 1].end == r.start && ranges[count - 1].place == r.place)
 		ranges[count - 1].end = r.end;
-	else if (count < MAX_RANGES)
+	else if (make_room())
 		ranges[count++] = r;
 }
 
@@ -66,8 +82,7 @@ int mt_hold_maps(void)
 	size_t held = 0;
 	long fd = mt_sys_open("/proc/self/maps", O_RDONLY), n;
 
-	ranges = mt_sys_pages(MAX_RANGES * sizeof(*ranges));
-	if (!ranges || mt_sys_failed(fd))
+	if (mt_sys_failed(fd))
 		return 0;
 	while ((n = MT_SYS3(SYS_read, fd, text + held, sizeof(text) - 1 - held)) > 0) {
 		char *line = text, *end;

@@ -11,8 +11,8 @@
 #include "shim/process.h"
 #include "shim/sys.h"
 
-#define BUFFER (1u << 20)
-#define START  (1u << 12)
+#define BUFFER (1u << 18)
+#define START  (1u << 10)
 
 static uint8_t *buffer;
 static size_t used;

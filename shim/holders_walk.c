@@ -166,7 +166,7 @@ static struct type *add_type(uintptr_t t)
 	struct type *new;
 
 	if (type_count == type_room) {
-		size_t room = type_room ? type_room * 2 : 4096;
+		size_t room = type_room ? type_room * 2 : 256;
 		new = mt_sys_pages(room * sizeof(*new));
 		if (!new) {
 			mt_hold_cut();

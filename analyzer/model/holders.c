@@ -164,7 +164,9 @@ static bool is_split(const struct finding *f, uint32_t node)
 	uint64_t sum = 0;
 	if (hold_is_namespace(f->g, node))
 		return true;
-	if (hold_is_sequence(f->g, node) || n < 2 || n > FEW)
+	if (n && !strcmp(hold_type(f->g, next[0]), "module"))
+		return true; /* sys.modules */
+	if (hold_is_sequence(f->g, node) || !n || n > FEW)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (!hold_type(f->g, next[i])[0] || !strcmp(hold_type(f->g, node), hold_type(f->g, next[i])))

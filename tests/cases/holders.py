@@ -5,10 +5,8 @@ graphs; and that nothing of the program changes."""
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import holders_graph
 import mt
@@ -125,6 +123,106 @@ def try_seeds(seeds, python):
 
 def case_random():
     try_seeds(range(1, 11), mt.python())
+
+
+SAME = os.path.join(mt.TOP, "tests/programs/holders_same.py")
+
+
+@mt.variants(*pythons())
+def case_same(version, python):
+    """Counts of references, the collector's counters and objects, weak references, descriptors, children; -X dev, too."""
+    pid = os.path.join(mt.scratch(), "pid")
+    for options in (["-W", "ignore"], ["-X", "dev", "-W", "ignore"]):
+        want = mt.plain([python, *options, SAME])
+        got = record(python, *options, SAME, pid)
+        mt.equal(got.err, "", "%s: what it says on stderr" % version)
+        mt.equal(got.out, want.out, "%s: what it finds changed" % version)
+        mt.check("became" not in got.out and "counters True True True" in got.out, got.out)
+        names = [s["name"] for s in got.trace.settle().json("holders", "--process", open(pid, encoding="ascii").read())["snapshots"]]
+        mt.check("same" in names and "asyncio" in names, "%s: snapshots %s" % (version, names))
+
+
+BROKEN = """
+import ctypes, gc, os, sys
+gc.disable()
+class Broken: pass
+kept = [Broken() for _ in range(5)]
+good = [bytearray(1 << 20)]
+at = ctypes.c_void_p.from_address(id(Broken) + 184)
+old = at.value
+at.value = int(sys.argv[1], 0) if sys.argv[1] != "abort" else ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+ctypes.CDLL(os.environ["HOLDERS"]).memtrace_holders(b"broken")
+for _ in range(5): pass
+at.value = old
+print("alive")
+"""
+
+
+@mt.variants("0x10", "abort")
+def case_broken(where):
+    """An extension's tp_traverse that faults, or gives up."""
+    done = record(mt.python(), "-c", BROKEN, where)
+    mt.equal((done.out, done.err), ("alive\n", ""), "output")
+    root = done.trace.settle().json("holders", "--snapshot", "1")
+    mt.equal(root["left_out_types"], ["Broken"], "types that were left out")
+    mt.check(not root["complete"], "it is said to be complete")
+    mt.check([h for h in root["memory"][0]["holders"] if h["path"] == "__main__.good[...]"], "what is good has no row")
+
+
+def case_memory_error():
+    """Nobody catches it: what held the memory is still there."""
+    code = ("import resource\nresource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))\ndef fill():\n    kept = []\n    while True:\n"
+            "        kept.append(bytearray(20 << 20))\nfill()")
+    for python in [p for _, p in pythons()]:
+        done = mt.shimmed([python, "-c", code], env={"MEMTRACE_HOLDERS": "1", "MEMTRACE_VERBOSE": "1"})
+        mt.equal(done.status, 1, "status of %s" % done)
+        root = done.trace.settle().json("holders")
+        why = [s["why"] for s in root["snapshots"]]
+        mt.check(root["snapshots"] and root["snapshots"][0]["why"] == "the host had no memory", "%s: snapshots %s" % (python, why))
+        top = root["memory"][0]["holders"][0]
+        mt.check("kept" in top["path"], "%s: held by %s" % (python, top["path"]))
+
+
+@mt.variants((["-c", "x = bytearray(5 << 20)"],), (["-m", "holders_module"],), (["holders_module.py"],))
+def case_end(arguments):
+    """What a module still has when the program ends."""
+    folder = mt.scratch("module")
+    with open(os.path.join(folder, "holders_module.py"), "w", encoding="ascii") as file:
+        file.write("import sys\nx = bytearray(5 << 20)\nif len(sys.argv) > 1:\n    sys.exit(3)\n")
+    for python in [p for _, p in pythons()]:
+        for more in ([], ["exit"]) if arguments[0] != "-c" else ([],):
+            done = mt.shimmed([python, *arguments, *more], env={"MEMTRACE_HOLDERS": "1"}, cwd=folder)
+            mt.equal((done.status, done.err), (3 if more else 0, ""), "%s: status" % python)
+            root = done.trace.settle().json("holders")
+            mt.equal([s["why"] for s in root["snapshots"]], ["at the program's end"], "%s: snapshots" % python)
+            mt.equal(root["memory"][0]["holders"][0]["path"], "__main__.x", "%s: holder" % python)
+
+
+def case_off():
+    """Nothing is taken where nobody asked for it."""
+    done = mt.shimmed([mt.python(), SAME], env={"HOLDERS": mt.SHIM})
+    mt.equal(done.status, 0, "status")
+    answer = mt.execute([mt.MEMTRACE, "holders", done.trace.settle().path])
+    mt.check(answer.status == 2 and "has no snapshot of holders" in answer.err, answer.err)
+
+
+def case_request():
+    """Of a program that runs, without MEMTRACE_HOLDERS."""
+    trace = mt.Trace(os.path.join(mt.scratch(), "t"))
+    code = "import time\nkept = [bytearray(3 << 20)]\nprint('ready', flush=True)\nfor i in range(3000): time.sleep(0.01); bytearray(100000)"
+    with subprocess.Popen([mt.python(), "-c", code], stdout=subprocess.PIPE, env=mt.shim_env(trace.path), text=True) as program:
+        try:
+            program.stdout.readline()
+            for _ in range(2):
+                done = mt.execute([mt.MEMTRACE, "holders", "--json", str(program.pid)])
+                mt.equal(done.status, 0, "status of %s" % done)
+                root = json.loads(done.out)
+                mt.equal(root["memory"][0]["holders"][0]["path"], "__main__.kept[...]", "holder")
+            mt.equal(root["snapshot"], 2, "number of the snapshot")
+            done = mt.execute([mt.MEMTRACE, "stop", str(program.pid)])
+            mt.equal(done.status, 0, "status of %s" % done)
+        finally:
+            program.kill()
 
 
 if __name__ == "__main__":
