@@ -412,7 +412,7 @@ static bool find_other_way(const struct hold_graph *g, uint32_t node, struct oth
 	uint32_t queue[AROUND] = { node }, count = 1, own = start_of(g, node, g->parent_edge[node]);
 	*w = (struct other_way){ .through = HOLD_NONE };
 	look_at_references(g, node, own, w);
-	for (uint32_t i = 0; i < count && w->through != HOLD_NONE && !w->elsewhere; i++)
+	for (uint32_t i = 0; i < count && !w->elsewhere; i++)
 		for (uint32_t k = g->from_first[queue[i]]; k < g->from_first[queue[i] + 1] && count < AROUND; k++) {
 			struct other_way found = { .through = HOLD_NONE };
 			uint32_t p = g->from[k], seen = 0;
@@ -438,12 +438,14 @@ static int describe(struct finding *f, struct holder *row)
 	while (row->what == HOLDER_OBJECT && !is_scope(g, g->dominator[top]))
 		top = g->dominator[top];
 	row->type = hold_type(g, row->node);
+	for (uint32_t n = row->node; !*row->type && n < g->count; n = g->parent[n])
+		row->type = hold_type(g, n);
 	row->items = item ? item->items : UINT64_MAX;
 	row->path = hold_path(g, row->node, HOLD_NONE, UINT32_MAX);
 	if (row->what == HOLDER_SHARED && row->objects)
 		row->also = hold_path(g, (uint32_t)row->objects - 1, HOLD_NONE, UINT32_MAX);
-	else if (row->what == HOLDER_OBJECT && hold_item(g, top) && hold_item(g, top)->kind == HOLD_OBJECT &&
-		 !hold_is_namespace(g, top) && find_other_way(g, top, &other)) {
+	else if (row->what == HOLDER_OBJECT && !hold_is_namespace(g, row->node) && !hold_is_namespace(g, top) &&
+		 find_other_way(g, top, &other)) {
 		row->also = hold_path(g, other.to, other.through, other.edge);
 		row->also_more = other.more;
 	}
