@@ -19,6 +19,7 @@ enum mt_hold_why {
 	MT_HOLD_HOST = 3,    /* the host had none */
 	MT_HOLD_MARK = 4,    /* memtrace_holders(), memtrace_mark() */
 	MT_HOLD_END = 5,     /* the interpreter is about to end */
+	MT_HOLD_POOL = 6,    /* a pool on a device had none, and the device neither */
 };
 
 enum mt_hold_flag {
@@ -50,7 +51,9 @@ enum mt_hold {
 	/* a function that runs: address, thread, line, texts of file and function (number plus 1), edges (name, address),
 	 * candidates (addresses) */
 	MT_HOLD_FRAME = 4,
-	MT_HOLD_BLOCK = 5,  /* address, first word, words: memory of C or C++ that an object points to */
+	/* memory of C or C++ that an object points to: address, the first word if it points into a library (an object of
+	 * a class of C++) or else 0, words */
+	MT_HOLD_BLOCK = 5,
 	MT_HOLD_FAULT = 6,  /* length and bytes of the name of a type whose tp_traverse broke off */
 };
 

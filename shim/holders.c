@@ -48,6 +48,7 @@
 #define EXIT_FAULT 77
 #define EXIT_FILE  78
 #define SPACING    20 /* failures and marks: the next one after so many times what the last one took */
+#define MAX_POOLS  8 /* a program may try again and again */
 #define SECOND     1000000000ull
 
 uint32_t mt_holders_on, mt_holders_ready;
@@ -55,6 +56,7 @@ struct mt_holders_python mt_holders_python;
 
 static uint32_t asked; /* bits 1 << enum mt_hold_why; taken by the pending call */
 static uint32_t under_way, over;
+static uint32_t pools; /* snapshots that were taken as a pool failed */
 static char name[64];
 static uint64_t offset; /* in the file: what is whole */
 static uint64_t not_before; /* CLOCK_MONOTONIC, for failures and marks */
@@ -373,6 +375,7 @@ static void take(enum mt_hold_why why)
 	offset += mt_holders_shared->bytes;
 	if (!mt_holders_shared->bytes)
 		mt_say("no holders: ", j.child < 0 ? "the process can't fork" : "the walk did not end");
+	pools += why == MT_HOLD_POOL;
 	not_before = mt_clock_ns(CLOCK_MONOTONIC);
 	not_before += (not_before - begun) * SPACING;
 }
@@ -409,6 +412,17 @@ static int may_take(void)
 	       mt_pyruntime->this_state();
 }
 
+/* Of what was asked for; 0 = nothing any more. */
+static uint32_t most_telling(uint32_t asked_for)
+{
+	static const uint8_t order[] = { MT_HOLD_REQUEST, MT_HOLD_POOL, MT_HOLD_DEVICE, MT_HOLD_HOST, MT_HOLD_MARK };
+
+	for (size_t i = 0; i < sizeof(order); i++)
+		if (asked_for & 1u << order[i])
+			return order[i];
+	return asked_for & 1u << MT_HOLD_END && is_ending() ? MT_HOLD_END : 0;
+}
+
 static int on_pending(void *unused)
 {
 	uint32_t why = __atomic_exchange_n(&asked, 0, __ATOMIC_ACQ_REL);
@@ -420,19 +434,12 @@ static int on_pending(void *unused)
 	if (owner != mt_sys_pid()) {
 		owner = mt_sys_pid();
 		offset = not_before = 0;
+		pools = 0;
 	}
 	if (!set_aside())
 		mt_say("no holders: ", "no memory");
-	else if (why & 1u << MT_HOLD_REQUEST)
-		take(MT_HOLD_REQUEST);
-	else if (why & 1u << MT_HOLD_DEVICE)
-		take(MT_HOLD_DEVICE);
-	else if (why & 1u << MT_HOLD_HOST)
-		take(MT_HOLD_HOST);
-	else if (why & 1u << MT_HOLD_MARK)
-		take(MT_HOLD_MARK);
-	else if (why & 1u << MT_HOLD_END && is_ending())
-		take(MT_HOLD_END);
+	else if ((why = most_telling(why)) != 0)
+		take((enum mt_hold_why)why);
 	over = over || is_ending();
 	__atomic_store_n(&under_way, 0, __ATOMIC_RELEASE);
 	errno = kept;
@@ -475,7 +482,8 @@ void mt_holders_ask(enum mt_hold_why why, const char *mark)
 		return;
 	if (is_over() || (why == MT_HOLD_END && innermost()))
 		return;
-	if (why != MT_HOLD_REQUEST && why != MT_HOLD_END && mt_clock_ns(CLOCK_MONOTONIC) < not_before)
+	if (why != MT_HOLD_REQUEST && why != MT_HOLD_END && (why != MT_HOLD_POOL || pools >= MAX_POOLS) &&
+	    mt_clock_ns(CLOCK_MONOTONIC) < not_before)
 		return;
 	if (mark)
 		mt_put(name, name + sizeof(name), mark);

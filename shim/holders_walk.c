@@ -52,6 +52,7 @@ enum {
 #define MAX_WORDS   128u /* of a body that are looked at */
 #define MAX_SCANNED (64u << 10)
 #define MAX_BLOCKS  4000000u
+#define MAX_PLAIN   3u
 #define MAX_TEXT    200u
 
 enum { NO_ITEMS, VAR_ITEMS, SET_ITEMS };
@@ -76,6 +77,7 @@ static int small_too, of_type, to_check;
 static uint64_t atom_count, atom_bytes;
 static uintptr_t current, current_type;
 static uint64_t blocks_scanned;
+static unsigned plain; /* of the block that is being scanned: how many without a class it came by, itself among them */
 
 static uintptr_t field(unsigned offset)
 {
@@ -543,7 +545,7 @@ static void add_word(uintptr_t word, int scan)
 		mt_hold_meet(word);
 	else if (scan && blocks_scanned + pending_blocks.count < MAX_BLOCKS && chunk_of(word) &&
 		 mt_hold_map_add(&blocks_seen, word, 0, &added) != UINT32_MAX && added)
-		mt_hold_push(&pending_blocks, word);
+		mt_hold_push(&pending_blocks, word | plain);
 }
 
 static void add_words(uintptr_t object, const struct type *t)
@@ -669,9 +671,11 @@ static void visit_pending(void)
 		visit(pending.at[--pending.count]);
 }
 
-/* Memory of C: its first word may say which class of C++ it is. */
-static void visit_block(uintptr_t at)
+/* Memory of C++: what begins with a pointer into a library is an object of a class. Of what doesn't, an array or a node
+ * of a container, some few are followed in a row: lists that allocators keep of their blocks lead from each to all. */
+static void visit_block(uintptr_t pending)
 {
+	uintptr_t at = pending & ~(uintptr_t)15, first = mt_word(at);
 	uint64_t bytes = chunk_of(at);
 
 	words.count = edges.count = 0;
@@ -679,11 +683,15 @@ static void visit_block(uintptr_t at)
 	current = at;
 	current_type = 0;
 	blocks_scanned++;
+	if (mt_hold_place(first) != MT_PLACE_FILE)
+		first = 0;
+	plain = first ? 0 : (unsigned)(pending & 15) + 1;
 	for (uint64_t i = 0; i + 8 <= bytes; i += 8)
-		add_word(mt_word(at + i), 1);
+		add_word(mt_word(at + i), plain < MAX_PLAIN);
+	plain = 0;
 	mt_hold_number(MT_HOLD_BLOCK);
 	mt_hold_address(at);
-	mt_hold_number(mt_word(at));
+	mt_hold_number(first);
 	put_words();
 }
 

@@ -155,13 +155,21 @@ static void resolve_edges(struct making *k)
 	}
 }
 
-static uint32_t resolve_word(struct making *k, uint64_t at)
+/* Only an object holds memory of a device: allocators keep lists of all blocks, in memory of no class. */
+static const struct hold_block *pointed_to(const struct making *k, const struct hold_item *by, uint64_t at)
+{
+	const struct hold_block *b = live_at(&k->live, at);
+	bool plain = by->kind == HOLD_BLOCK && !by->bytes;
+	return b && plain && b->device != MODEL_NO_DEVICE ? NULL : b;
+}
+
+static uint32_t resolve_word(struct making *k, const struct hold_item *by, uint64_t at)
 {
 	struct hold_graph *g = k->g;
 	uint32_t node = node_at(&k->addresses, at);
 	const struct hold_item *item = node == HOLD_NONE ? NULL : hold_item(g, node);
 	if (!item)
-		return block_node(g, &k->live, k->number, live_at(&k->live, at));
+		return block_node(g, &k->live, k->number, pointed_to(k, by, at));
 	if (item->kind == HOLD_OBJECT) {
 		if (!g->unexplained[node] || g->unexplained[node] == UINT64_MAX)
 			return HOLD_NONE;
@@ -177,7 +185,7 @@ static void resolve_words(struct making *k, enum hold_kind of)
 	for (uint32_t i = 0; i < g->items; i++) {
 		const struct hold_item *item = &s->items[i];
 		for (size_t e = item->first + item->edges; item->kind == of && e < item->first + item->edges + item->words; e++)
-			g->target[e] = resolve_word(k, s->edges[e].to);
+			g->target[e] = resolve_word(k, item, s->edges[e].to);
 	}
 }
 
@@ -339,9 +347,12 @@ static void find_roots(struct hold_graph *g, uint32_t *stack)
 
 /* ---- shortest ways ---- */
 
+/* Breadth first; what C++ refers to, and values of a running function that have no name, only when all else has been
+ * found. */
 struct ways {
 	struct hold_graph *g;
 	uint32_t *queue, head, tail;
+	uint32_t late; /* nodes before are through with that, too */
 };
 
 static void put(struct ways *w, uint32_t node, uint32_t parent, uint32_t edge)
@@ -359,14 +370,28 @@ static bool is_by_way(const struct hold_graph *g, uint32_t edge)
 	return edge != UINT32_MAX && !strcmp(g->snapshot->texts[g->snapshot->edges[edge].name], "globals");
 }
 
+/* `late`: what was left out before. */
+static void expand(struct ways *w, uint32_t node, bool late)
+{
+	const struct hold_item *item = hold_item(w->g, node);
+	uint32_t to, edge;
+	for (uint32_t k = 0; hold_next(w->g, node, k, &to, &edge); k++) {
+		if (to == HOLD_NONE || is_by_way(w->g, edge))
+			continue;
+		bool waits = item && (item->kind == HOLD_BLOCK || (item->kind == HOLD_FRAME && k >= item->edges) ||
+				      (hold_item(w->g, to) && hold_item(w->g, to)->kind == HOLD_BLOCK));
+		if (waits == late)
+			put(w, to, node, edge);
+	}
+}
+
 static void go_on(struct ways *w)
 {
-	uint32_t to, edge;
-	while (w->head < w->tail) {
-		uint32_t node = w->queue[w->head++];
-		for (uint32_t k = 0; hold_next(w->g, node, k, &to, &edge); k++)
-			if (to != HOLD_NONE && !is_by_way(w->g, edge))
-				put(w, to, node, edge);
+	while (w->head < w->tail || w->late < w->tail) {
+		if (w->head < w->tail)
+			expand(w, w->queue[w->head++], false);
+		else
+			expand(w, w->queue[w->late++], true);
 	}
 }
 

@@ -46,7 +46,7 @@ bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
 	if (!i)
 		return node >= g->count;
 	return i->kind == HOLD_FRAME || g->module[node] != HOLD_NONE || (i->kind == HOLD_OBJECT && is_attributes(g, node)) ||
-	       !strcmp(hold_type(g, node), "module");
+	       !strcmp(hold_type(g, node), "module") || !strcmp(hold_type(g, node), "frame");
 }
 
 /* ---- steps ---- */

@@ -131,6 +131,8 @@ struct chain {
 static bool is_chain(const struct hold_graph *g, struct chain *c, uint32_t node)
 {
 	const char *type = hold_type(g, node);
+	if (!strcmp(type, "traceback") || !strcmp(type, "frame"))
+		return false;
 	if (*type && c->type && !strcmp(type, c->type)) {
 		c->length++;
 		c->apart = 0;

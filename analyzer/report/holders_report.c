@@ -15,6 +15,8 @@ const char *holders_why(const struct mt_hold_head *head)
 		return "on request";
 	case MT_HOLD_DEVICE:
 		return "a device had no memory";
+	case MT_HOLD_POOL:
+		return "out of memory on a device";
 	case MT_HOLD_HOST:
 		return "the host had no memory";
 	case MT_HOLD_MARK:
@@ -105,20 +107,32 @@ static int add_parts(struct holders_report *r)
 	return e;
 }
 
-int holders_report_make(struct holders_report *r, struct selection *v, int number)
+static int open_snapshot(struct holders_report *r, struct selection *v)
 {
-	*r = (struct holders_report){ .selection = v };
-	int e = pick_process(r);
-	e = e ? e : pick_snapshot(r, number);
-	e = e ? e : holders_read(r->process, r->number, &r->snapshot);
+	int e = holders_read(r->process, r->number, &r->snapshot);
 	if (e)
 		return e;
 	struct model_query q = MODEL_QUERY_ALL;
 	r->ns = process_ns(r->process, r->snapshot.head.ticks);
 	q.until_ns = r->ns;
 	e = selection_run(v, &q);
-	if (!e)
-		e = hold_graph_make(&r->graph, &r->snapshot, v->model, r->process->id);
+	return e ? e : hold_graph_make(&r->graph, &r->snapshot, v->model, r->process->id);
+}
+
+int holders_report_open(struct holders_report *r, struct selection *v, int (*pick)(const struct holders_report *r))
+{
+	*r = (struct holders_report){ .selection = v };
+	int e = pick_process(r);
+	e = e ? e : pick_snapshot(r, pick(r));
+	return e ? e : open_snapshot(r, v);
+}
+
+int holders_report_make(struct holders_report *r, struct selection *v, int number)
+{
+	*r = (struct holders_report){ .selection = v };
+	int e = pick_process(r);
+	e = e ? e : pick_snapshot(r, number);
+	e = e ? e : open_snapshot(r, v);
 	return e ? e : add_parts(r);
 }
 

@@ -30,6 +30,8 @@ struct holders_report {
 /* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or an
  * error; holders_report_fini() in any case. */
 int holders_report_make(struct holders_report *r, struct selection *v, int number);
+/* The same without parts, of the snapshot whose number `pick` returns when it is given all heads. */
+int holders_report_open(struct holders_report *r, struct selection *v, int (*pick)(const struct holders_report *r));
 void holders_report_fini(struct holders_report *r);
 
 void holders_print(const struct holders_report *r);

@@ -58,8 +58,11 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 							  more ? more : ""));
 		free(more);
 	}
-	if (site)
-		output_fit_line(STYLE_FAINT, output_format("%*smade by %s", INDENT, "", site));
+	if (site) {
+		char *made = output_format("%*smade by %s", INDENT, "", site);
+		output_line(STYLE_FAINT, made ? output_cut(made, output_width()) : NULL);
+		free(made);
+	}
 	free(fitted);
 	free(line);
 	free(type);
