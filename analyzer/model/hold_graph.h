@@ -61,7 +61,7 @@ struct hold_graph {
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process);
 void hold_graph_free(struct hold_graph *g);
 
-/* The k-th node that `node` refers to, and the edge of the snapshot (UINT32_MAX = none); HOLD_NONE: there is none in this
+/* hold_next.c. The k-th node that `node` refers to, and the edge of the snapshot (UINT32_MAX = none); HOLD_NONE: there is none in this
  * place. False: there are no more. */
 bool hold_next(const struct hold_graph *g, uint32_t node, uint32_t k, uint32_t *to, uint32_t *edge);
 

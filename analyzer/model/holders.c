@@ -128,10 +128,16 @@ struct chain {
 	unsigned length, apart;
 };
 
+/* Tracebacks and frames are always linked, and what each has is of interest. */
+static bool is_linkage(const char *type)
+{
+	return !strcmp(type, "traceback") || !strcmp(type, "frame");
+}
+
 static bool is_chain(const struct hold_graph *g, struct chain *c, uint32_t node)
 {
 	const char *type = hold_type(g, node);
-	if (!strcmp(type, "traceback") || !strcmp(type, "frame"))
+	if (is_linkage(type))
 		return false;
 	if (*type && c->type && !strcmp(type, c->type)) {
 		c->length++;
@@ -171,7 +177,8 @@ static bool is_split(const struct finding *f, uint32_t node)
 	if (hold_is_sequence(f->g, node) || !n || n > FEW)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!hold_type(f->g, next[i])[0] || !strcmp(hold_type(f->g, node), hold_type(f->g, next[i])))
+		const char *type = hold_type(f->g, next[i]);
+		if (!*type || (!is_linkage(type) && !strcmp(hold_type(f->g, node), type)))
 			return false;
 		sum += f->held[next[i]];
 	}

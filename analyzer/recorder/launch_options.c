@@ -117,7 +117,8 @@ void record_unknown_variables(void)
 	X(OUTPUT, "--output", o->output) X(STACKS, "--stacks", o->stacks) X(SAMPLE, "--sample", o->sample) X(DEPTH, "--depth", o->depth) \
 	X(LIMIT, "--limit", o->limit) X(KEEP_FREE, "--keep-free", o->keep_free) X(RING_DIR, "--ring-dir", o->ring_dir) \
 	X(CHILDREN, "--children", o->children) X(EXCLUDE, "--exclude", o->exclude) X(PAUSED, "--paused", o->paused ? "1" : NULL) \
-	X(PYTHON_ALLOCATORS, "--python-allocators", o->python_allocators ? "1" : NULL) X(VERBOSE, "--verbose", o->verbose ? "1" : NULL)
+	X(PYTHON_ALLOCATORS, "--python-allocators", o->python_allocators ? "1" : NULL) \
+	X(HOLDERS, "--holders", o->holders ? "1" : NULL) X(VERBOSE, "--verbose", o->verbose ? "1" : NULL)
 /* clang-format on */
 
 const char *const record_variables[] = {
