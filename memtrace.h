@@ -63,7 +63,7 @@ MEMTRACE_CALL_(memtrace_label, (const void *block, const char *text), (block, te
 #define memtrace_label memtrace_label_
 
 /* Which object of Python keeps the memory just now, where MEMTRACE_HOLDERS=1: a snapshot is taken as soon as the main
- * thread runs Python code again, and is called `name`. It takes about 0.3 s for a million objects. */
+ * thread runs Python code again, and is called `name`. It takes about 0.2 s for a million objects. */
 MEMTRACE_CALL_(memtrace_holders, (const char *name), (name))
 #define memtrace_holders memtrace_holders_
 

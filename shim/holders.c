@@ -48,7 +48,7 @@
 #define EXIT_FAULT 77
 #define EXIT_FILE  78
 #define SPACING    20 /* failures and marks: the next one after so many times what the last one took */
-#define MAX_POOLS  8 /* a program may try again and again */
+#define MAX_POOLS  8  /* a program may try again and again */
 #define SECOND     1000000000ull
 
 uint32_t mt_holders_on, mt_holders_ready;
@@ -58,15 +58,15 @@ static uint32_t asked; /* bits 1 << enum mt_hold_why; taken by the pending call 
 static uint32_t under_way, over;
 static uint32_t pools; /* snapshots that were taken as a pool failed */
 static char name[64];
-static uint64_t offset; /* in the file: what is whole */
+static uint64_t offset;     /* in the file: what is whole */
 static uint64_t not_before; /* CLOCK_MONOTONIC, for failures and marks */
-static uint32_t owner; /* pid of the process that all of this is of */
+static uint32_t owner;      /* pid of the process that all of this is of */
 
 /* ---- the interpreter ---- */
 
-#define WORD_NAMES_313 41
+#define WORD_NAMES_313  41
 #define WORD_LOCALS_313 32
-#define WORD_NAMES_314 46
+#define WORD_NAMES_314  46
 #define WORD_LOCALS_314 35
 
 /* Where a frame's locals are, and their names. */
@@ -74,7 +74,11 @@ static int find_layout(struct mt_holders_python *p, const struct mt_pylayout *l)
 {
 	static const struct {
 		uint32_t version, locals, names, keys;
-	} rows[] = { { 0x308, 360, 0, 0 }, { 0x309, 360, 0, 0 }, { 0x30a, 352, 0, 0 }, { 0x30b, 72, 96, 872 }, { 0x30c, 72, 96, 880 } };
+	} rows[] = { { 0x308, 360, 0, 0 },
+		     { 0x309, 360, 0, 0 },
+		     { 0x30a, 352, 0, 0 },
+		     { 0x30b, 72, 96, 872 },
+		     { 0x30c, 72, 96, 880 } };
 	const uint64_t *words = (const uint64_t *)p->runtime;
 
 	p->head = l->object_type + 8u;
@@ -144,7 +148,8 @@ void mt_holders_meet(const struct mt_symbols *s, uint32_t version, const struct 
 	FIND(cell, "PyCell_Type");
 #undef FIND
 	if (!p.add_pending || !p.interp_head || !p.interp_next || !p.thread_head || !p.thread_next || !p.dict_next ||
-	    !p.type || !p.runtime || !p.is_initialized || !find_layout(&p, layout) || (version >= 0x30c && !p.visit_objects)) {
+	    !p.type || !p.runtime || !p.is_initialized || !find_layout(&p, layout) ||
+	    (version >= 0x30c && !p.visit_objects)) {
 		mt_say("no holders: ", "this Python is not known");
 		return;
 	}
@@ -356,9 +361,11 @@ static void take(enum mt_hold_why why)
 	uint64_t signals, begun = mt_clock_ns(CLOCK_MONOTONIC);
 	int status, again = 1;
 
-	mt_put(j.head.name, j.head.name + sizeof(j.head.name), why == MT_HOLD_MARK || why == MT_HOLD_REQUEST ? name : "");
+	mt_put(j.head.name, j.head.name + sizeof(j.head.name),
+	       why == MT_HOLD_MARK || why == MT_HOLD_REQUEST ? name : "");
 	name[0] = 0;
-	j.head.flags = (has_own_small_blocks() ? MT_HOLD_SMALL_TOO : 0) | (mt_holders_python.head == 32 ? MT_HOLD_NO_GIL : 0);
+	j.head.flags =
+		(has_own_small_blocks() ? MT_HOLD_SMALL_TOO : 0) | (mt_holders_python.head == 32 ? MT_HOLD_NO_GIL : 0);
 	if (mt_holders_python.gc_is_enabled && !mt_holders_python.gc_is_enabled())
 		j.head.flags |= MT_HOLD_GC_OFF;
 	mt_sys_block_signals(&signals);
@@ -408,8 +415,8 @@ static int is_ending(void)
 
 static int may_take(void)
 {
-	return mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && !mt_process_sandboxed() && mt_pyruntime &&
-	       mt_pyruntime->this_state();
+	return mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner() && !mt_process_sandboxed() &&
+	       mt_pyruntime && mt_pyruntime->this_state();
 }
 
 /* Of what was asked for; 0 = nothing any more. */
@@ -458,7 +465,8 @@ void mt_holders_note_main(uintptr_t code)
 	if (!copy_name(code, mt_pyruntime->at.code_name, text))
 		return;
 	if (!strcmp(text, "_run_module_as_main") ||
-	    (!strcmp(text, "<module>") && copy_name(code, mt_pyruntime->at.code_filename, text) && strncmp(text, "<frozen", 7)))
+	    (!strcmp(text, "<module>") && copy_name(code, mt_pyruntime->at.code_filename, text) &&
+	     strncmp(text, "<frozen", 7)))
 		mt_holders_ready = 1;
 }
 
@@ -478,7 +486,8 @@ void mt_holders_ask(enum mt_hold_why why, const char *mark)
 {
 	int kept = errno;
 
-	if (!mt_pyruntime || !mt_holders_python.version || !(mt_holders_ready || is_begun(why)) || mt_process_state() != MT_STATE_ACTIVE || __atomic_load_n(&under_way, __ATOMIC_RELAXED))
+	if (!mt_pyruntime || !mt_holders_python.version || !(mt_holders_ready || is_begun(why)) ||
+	    mt_process_state() != MT_STATE_ACTIVE || __atomic_load_n(&under_way, __ATOMIC_RELAXED))
 		return;
 	if (is_over() || (why == MT_HOLD_END && innermost()))
 		return;
@@ -488,7 +497,8 @@ void mt_holders_ask(enum mt_hold_why why, const char *mark)
 	if (mark)
 		mt_put(name, name + sizeof(name), mark);
 	/* the call is in the queue already where nobody has taken what was asked for */
-	if (!__atomic_fetch_or(&asked, 1u << why, __ATOMIC_ACQ_REL) && mt_holders_python.add_pending(on_pending, NULL) != 0)
+	if (!__atomic_fetch_or(&asked, 1u << why, __ATOMIC_ACQ_REL) &&
+	    mt_holders_python.add_pending(on_pending, NULL) != 0)
 		__atomic_store_n(&asked, 0, __ATOMIC_RELEASE); /* the queue is full */
 	errno = kept;
 }

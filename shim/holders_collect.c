@@ -22,7 +22,8 @@ static int is_head(uintptr_t at)
 /* Where the generations are, or 0. */
 static uintptr_t find_generations(uintptr_t from)
 {
-	for (uintptr_t at = from + 3 * GENERATION; at < from + MAX_STATE && mt_hold_readable(at, 8 + GENERATION); at += 8) {
+	for (uintptr_t at = from + 3 * GENERATION; at < from + MAX_STATE && mt_hold_readable(at, 8 + GENERATION);
+	     at += 8) {
 		uintptr_t first = at - 3 * GENERATION;
 		if (mt_word(at) == first && is_head(first) && is_head(first + GENERATION) &&
 		    is_head(first + 2 * GENERATION) && is_head(at + 8))
@@ -50,7 +51,8 @@ static int on_object(void *object, void *out)
 void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head)
 {
 	const struct mt_holders_python *p = &mt_holders_python;
-	uintptr_t first = p->head != 16 ? 0 : find_generations(p->version < 0x309 ? p->runtime : (uintptr_t)p->interp_head());
+	uintptr_t first =
+		p->head != 16 ? 0 : find_generations(p->version < 0x309 ? p->runtime : (uintptr_t)p->interp_head());
 
 	if (first)
 		head->frozen = collect_list(first + 3 * GENERATION + 8, NULL);

@@ -10,10 +10,10 @@
 #include "shim/holders_internal.h"
 #include "shim/pycode.h"
 
-#define MAX_FRAMES  100000u
-#define MAX_STATES  100000u
-#define MAX_LOCALS  4096u
-#define CLASSIC(p)  ((p)->version < 0x30b)
+#define MAX_FRAMES 100000u
+#define MAX_STATES 100000u
+#define MAX_LOCALS 4096u
+#define CLASSIC(p) ((p)->version < 0x30b)
 
 /* Of code before 3.11. */
 enum { CODE_LOCALS = 28, CODE_STACK = 32, CODE_VARS = 72, CODE_FREE = 80, CODE_CELLS = 88 };
@@ -41,7 +41,8 @@ static uint64_t locals_of(uintptr_t code)
 
 	if (!CLASSIC(p))
 		return length(mt_word(code + p->code_names));
-	return length(mt_word(code + CODE_VARS)) + length(mt_word(code + CODE_CELLS)) + length(mt_word(code + CODE_FREE));
+	return length(mt_word(code + CODE_VARS)) + length(mt_word(code + CODE_CELLS)) +
+	       length(mt_word(code + CODE_FREE));
 }
 
 static uintptr_t name_of(uintptr_t code, uint64_t i)
@@ -164,7 +165,8 @@ uint32_t mt_hold_generator(uintptr_t object, uintptr_t bytes)
 
 	for (uintptr_t at = object + p->head; at < object + bytes; at += 8) {
 		uintptr_t word = untag(mt_word(at));
-		if (word && mt_hold_is_object(word) && mt_word(word + mt_pyruntime->at.object_type) == mt_pyruntime->code_type) {
+		if (word && mt_hold_is_object(word) &&
+		    mt_word(word + mt_pyruntime->at.object_type) == mt_pyruntime->code_type) {
 			code = word;
 			frame = at - mt_pyruntime->at.frame_code;
 		}

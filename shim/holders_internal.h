@@ -14,7 +14,7 @@ typedef int mt_visit(void *object, void *arg);
  * lock. NULL = this version has none. */
 struct mt_holders_python {
 	uint32_t version;
-	uint32_t head;      /* bytes of PyObject: 16, without the GIL 32 */
+	uint32_t head; /* bytes of PyObject: 16, without the GIL 32 */
 	int (*add_pending)(int (*)(void *), void *);
 	void (*visit_objects)(mt_visit *, void *); /* PyUnstable_GC_VisitObjects, since 3.12 */
 	void *(*interp_head)(void);
@@ -34,8 +34,8 @@ extern struct mt_holders_python mt_holders_python;
 
 /* ---- holders_out.c: the file ---- */
 
-struct mt_holders_shared {      /* one page that parent and child share */
-	volatile uint64_t type; /* of the object that is being looked at, or one of the two below; 0 = none */
+struct mt_holders_shared {       /* one page that parent and child share */
+	volatile uint64_t type;  /* of the object that is being looked at, or one of the two below; 0 = none */
 	volatile uint64_t bytes; /* of the whole snapshot, 0 = not finished */
 	volatile uint64_t cut;
 };
@@ -85,7 +85,8 @@ int mt_hold_readable(uintptr_t at, size_t bytes);
 
 /* ---- holders_walk.c ---- */
 
-void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *skip, unsigned skips, const uintptr_t *tracked, size_t count);
+void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *skip, unsigned skips, const uintptr_t *tracked,
+		  size_t count);
 /* All that the collector tracks, into `out`. */
 void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head);
 

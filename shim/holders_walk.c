@@ -34,9 +34,9 @@ enum {
 	TP_BASE = 256,
 };
 enum {
-	HAS_INLINE_VALUES = 1 << 2, /* 3.13 */
+	HAS_INLINE_VALUES = 1 << 2,   /* 3.13 */
 	HAS_MANAGED_WEAKREF = 1 << 3, /* 3.12 */
-	HAS_MANAGED_DICT = 1 << 4, /* 3.11 */
+	HAS_MANAGED_DICT = 1 << 4,    /* 3.11 */
 	IS_HEAP = 1 << 9,
 	HAVE_GC = 1 << 14,
 	IS_LONG = 1 << 24,
@@ -188,10 +188,10 @@ static struct type *add_type(uintptr_t t)
 	new->is_generator = (uint8_t)is_one_of(name, generators);
 	new->items = items_kind(new, name);
 	new->traverse = (int (*)(void *, mt_visit *, void *))mt_word(t + field(TP_TRAVERSE));
-	new->no_words = is_weak(t) || t == p->tuple || new->flags & IS_TYPE || t == p->function || t == p->module ||
-			t == p->frame || t == p->cell ||
-			(new->flags & (IS_LONG | IS_BYTES | IS_TEXT)) != 0;
-	new->scan = t != p->dict && t != p->list && t != mt_pyruntime->code_type && strncmp(name, "set", 4) && strncmp(name, "frozenset", 10);
+	new->no_words = is_weak(t) || t == p->tuple || new->flags &IS_TYPE || t == p->function || t == p->module ||
+			t == p->frame || t == p->cell || (new->flags &(IS_LONG | IS_BYTES | IS_TEXT)) != 0;
+	new->scan = t != p->dict &&t != p->list &&t != mt_pyruntime->code_type &&strncmp(name, "set", 4) &&
+		    strncmp(name, "frozenset", 10);
 	mt_hold_number(MT_HOLD_TYPE);
 	mt_hold_address(t);
 	mt_hold_number(new->flags);
@@ -220,7 +220,7 @@ static int is_tracked(uintptr_t object, const struct type *t)
 	if (mt_holders_python.head == 32)
 		return *(const uint8_t *)(object + 11) & 1; /* ob_gc_bits, _PyGC_BITS_TRACKED */
 	if (t->flags & IS_TYPE && !(mt_word(object + field(TP_FLAGS)) & IS_HEAP))
-		return 0; /* it has no head */
+		return 0;                 /* it has no head */
 	return mt_word(object - 16) != 0; /* _gc_next */
 }
 
@@ -252,7 +252,8 @@ static uint64_t text_bytes(uintptr_t object)
 	for (shift = 2; shift <= 16; shift = shift == 2 ? 8 : shift + 8) {
 		uint32_t kind = state >> shift & 7, ascii = state >> shift & 16;
 		if ((state >> shift & 8) && (kind == 1 || kind == 2 || kind == 4))
-			return (ascii ? mt_pyruntime->at.text_ascii : mt_pyruntime->at.text_other) + (length + 1) * kind;
+			return (ascii ? mt_pyruntime->at.text_ascii : mt_pyruntime->at.text_other) +
+			       (length + 1) * kind;
 	}
 	return mt_pyruntime->at.text_other;
 }
@@ -274,7 +275,8 @@ static int64_t items_of(uintptr_t object, const struct type *t)
 {
 	if (t->items == NO_ITEMS)
 		return -1;
-	return t->items == VAR_ITEMS ? var_size(object) : (int64_t)mt_word(object + mt_holders_python.head + 8); /* used */
+	return t->items == VAR_ITEMS ? var_size(object)
+				     : (int64_t)mt_word(object + mt_holders_python.head + 8); /* used */
 }
 
 static int is_plain(const struct type *t)
@@ -286,7 +288,8 @@ static int is_plain(const struct type *t)
 
 static int is_type(uintptr_t t)
 {
-	return !(t & 7) && mt_hold_readable(t, 424) && (mt_hold_map_has(&types, t) || type_of(t) == mt_holders_python.type);
+	return !(t & 7) && mt_hold_readable(t, 424) &&
+	       (mt_hold_map_has(&types, t) || type_of(t) == mt_holders_python.type);
 }
 
 /* Some types keep objects that have died for the next one. */
@@ -469,7 +472,9 @@ static void name_function(uintptr_t object)
 	static const struct {
 		const char *name;
 		unsigned old, new;
-	} fields[] = { { "default", 32, 56 }, { "keyword default", 40, 64 }, { "closure", 48, 72 }, { "globals", 24, 16 } };
+	} fields[] = {
+		{ "default", 32, 56 }, { "keyword default", 40, 64 }, { "closure", 48, 72 }, { "globals", 24, 16 }
+	};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		unsigned at = mt_holders_python.version < 0x30a ? fields[i].old : fields[i].new;
@@ -477,7 +482,7 @@ static void name_function(uintptr_t object)
 		uint32_t id = mt_hold_map_add(&texts, (uintptr_t)fields[i].name, text_count + 1, &added);
 		if (id != UINT32_MAX)
 			mt_hold_name(mt_word(object + field(at)),
-				 added ? mt_hold_text(fields[i].name, strlen(fields[i].name)) : id);
+				     added ? mt_hold_text(fields[i].name, strlen(fields[i].name)) : id);
 	}
 }
 
@@ -715,7 +720,8 @@ static void put_faults(void)
 	}
 }
 
-void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *broken, unsigned count, const uintptr_t *tracked, size_t n)
+void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *broken, unsigned count, const uintptr_t *tracked,
+		  size_t n)
 {
 	skip = broken;
 	skips = count;

@@ -10,7 +10,7 @@
 
 #define START_SLOTS (1u << 12)
 #define MAX_CODES   (1u << 20)
-#define MAX_TABLE   65535u /* bytes of a line table; what is beyond has no lines */
+#define MAX_TABLE   65535u               /* bytes of a line table; what is beyond has no lines */
 #define MAX_TEXT    (MT_PYCODE_TEXT - 1) /* bytes of a file's or a function's name */
 
 /* Entries are never removed, their ids are set to 0; a table that has become too small is replaced, and who still

@@ -111,7 +111,7 @@ static int ask(const char *dir, const char *pid)
 	const struct process *p = running(r, pid);
 	struct asking a = { .pid = p ? p->pid : 0 };
 	int before = p ? holders_heads(p, NULL, 0) : 0;
-	e = !p		? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
+	e = !p           ? error_set(MT_EUSAGE, pid, ERROR_NO_OFFSET, "runs no longer")
 	    : before < 0 ? before
 			 : reader_files(r, ask_one, &a);
 	if (!e && !a.done)

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define NEAR 64 /* bytes in front of what a pointer to a block points to: a debugging allocator's, or an object's head */
+#define NEAR \
+	64 /* bytes in front of what a pointer to a block points to: a debugging allocator's, or an object's head */
 
 /* ---- addresses ---- */
 
@@ -184,7 +185,8 @@ static void resolve_words(struct making *k, enum hold_kind of)
 	const struct hold_snapshot *s = g->snapshot;
 	for (uint32_t i = 0; i < g->items; i++) {
 		const struct hold_item *item = &s->items[i];
-		for (size_t e = item->first + item->edges; item->kind == of && e < item->first + item->edges + item->words; e++)
+		for (size_t e = item->first + item->edges;
+		     item->kind == of && e < item->first + item->edges + item->words; e++)
 			g->target[e] = resolve_word(k, item, s->edges[e].to);
 	}
 }
@@ -413,8 +415,8 @@ static int make_room(struct hold_graph *g, size_t live)
 	g->order = numbers(most);
 	g->parent = numbers(most);
 	g->parent_edge = numbers(most);
-	return g->blocks && g->target && g->own && g->module && g->type_node && g->unexplained && g->roots && g->garbage &&
-			       g->dominator && g->place && g->order && g->parent && g->parent_edge
+	return g->blocks && g->target && g->own && g->module && g->type_node && g->unexplained && g->roots &&
+			       g->garbage && g->dominator && g->place && g->order && g->parent && g->parent_edge
 		       ? 0
 		       : error_memory();
 }

@@ -45,8 +45,9 @@ bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
 	const struct hold_item *i = hold_item(g, node);
 	if (!i)
 		return node >= g->count;
-	return i->kind == HOLD_FRAME || g->module[node] != HOLD_NONE || (i->kind == HOLD_OBJECT && is_attributes(g, node)) ||
-	       !strcmp(hold_type(g, node), "module") || !strcmp(hold_type(g, node), "frame");
+	return i->kind == HOLD_FRAME || g->module[node] != HOLD_NONE ||
+	       (i->kind == HOLD_OBJECT && is_attributes(g, node)) || !strcmp(hold_type(g, node), "module") ||
+	       !strcmp(hold_type(g, node), "frame");
 }
 
 /* ---- steps ---- */
@@ -81,8 +82,7 @@ static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, u
 		return strdup(i && i->kind == HOLD_BLOCK && *type ? " (C++)" : "");
 	if (i->kind == HOLD_FRAME)
 		return strdup(*name ? name : type);
-	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || 
-	    !strcmp(type, "cell"))
+	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || !strcmp(type, "cell"))
 		return strdup("");
 	if (g->module[by] != HOLD_NONE || (is_attributes(g, by) && *name))
 		return output_format(".%s", *name ? name : "?");

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#define BIG        1000/* an answer is worth a row from this part of all on */
+#define BIG        1000 /* an answer is worth a row from this part of all on */
 #define NEARLY_ALL 0.95
-#define FEW        8 /* an object with so many large parts is split among them */
-#define CHAIN      4 /* more of one type one behind the other are a list */
+#define FEW        8   /* an object with so many large parts is split among them */
+#define CHAIN      4   /* more of one type one behind the other are a list */
 #define AROUND     256 /* objects around one that are looked at for another way to it */
 #define NO_ROW     UINT32_MAX
 
@@ -233,7 +233,8 @@ static bool next_sharer(const struct finding *f, uint32_t node, uint32_t *k, uin
 	const struct hold_graph *g = f->g;
 	for (; *k < g->from_first[node + 1]; ++*k) {
 		*by = g->from[*k];
-		if (*by != g->dominator[node] && *by < g->count && (*k == g->from_first[node] || g->from[*k - 1] != *by)) {
+		if (*by != g->dominator[node] && *by < g->count &&
+		    (*k == g->from_first[node] || g->from[*k - 1] != *by)) {
 			++*k;
 			return true;
 		}
@@ -402,7 +403,8 @@ static void look_at_references(const struct hold_graph *g, uint32_t node, uint32
 	uint32_t to;
 	for (uint32_t k = g->from_first[node]; k < g->from_first[node + 1] && !w->elsewhere; k++) {
 		uint32_t p = g->from[k];
-		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) || hold_item(g, p)->kind == HOLD_BLOCK)
+		if (p >= g->count || (k > g->from_first[node] && g->from[k - 1] == p) ||
+		    hold_item(g, p)->kind == HOLD_BLOCK)
 			continue;
 		for (uint32_t i = 0, x; hold_next(g, p, i, &to, &x); i++) {
 			if (to != node || x == UINT32_MAX || x == g->parent_edge[node] || p == node)

@@ -21,15 +21,15 @@ enum holder_what {
 
 struct holder {
 	enum holder_what what;
-	uint32_t node;        /* HOLDER_C: one of them */
+	uint32_t node; /* HOLDER_C: one of them */
 	uint64_t bytes, blocks;
-	uint64_t objects;     /* HOLDER_C: how many */
-	char *path;           /* "__main__.history", "x of main (train.py:31)" */
-	char *also;           /* NULL = none */
-	unsigned also_more;   /* other references that are not named */
-	const char *type;     /* "list", "" = it is no object */
-	uint64_t items;       /* UINT64_MAX = it is no container */
-	uint32_t site;        /* of the process: made most of it; UINT32_MAX = not known */
+	uint64_t objects;   /* HOLDER_C: how many */
+	char *path;         /* "__main__.history", "x of main (train.py:31)" */
+	char *also;         /* NULL = none */
+	unsigned also_more; /* other references that are not named */
+	const char *type;   /* "list", "" = it is no object */
+	uint64_t items;     /* UINT64_MAX = it is no container */
+	uint32_t site;      /* of the process: made most of it; UINT32_MAX = not known */
 	uint64_t site_bytes;
 };
 
@@ -43,8 +43,8 @@ struct holders {
 };
 
 struct holders_query {
-	unsigned kind;      /* enum model_kind, or HOLDERS_SMALL */
-	uint32_t device;    /* MODEL_NO_DEVICE = any */
+	unsigned kind;   /* enum model_kind, or HOLDERS_SMALL */
+	uint32_t device; /* MODEL_NO_DEVICE = any */
 	/* which blocks; NULL = all */
 	bool (*wants)(void *arg, const struct hold_block *b);
 	void *arg;

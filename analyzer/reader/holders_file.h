@@ -20,13 +20,13 @@ struct hold_item {
 	uint64_t bytes;      /* of its own memory; BLOCK: its first word, which may be a class's table of C++ */
 	uint64_t items;      /* UINT64_MAX = it is no container */
 	uint64_t atom_count, atom_bytes;
-	size_t first;        /* of its edges, in snapshot.edges; then come its words */
+	size_t first; /* of its edges, in snapshot.edges; then come its words */
 	uint32_t edges, words;
-	uint32_t type;       /* OBJECT; FRAME: the line */
-	uint32_t label;      /* number of a text, 0 = none; FRAME: of its file */
-	uint32_t function;   /* FRAME: text of its function */
-	uint32_t thread;     /* FRAME: 0, 1, ... in the interpreter's order */
-	uint8_t kind, bits;  /* enum hold_kind, enum mt_hold_bit */
+	uint32_t type;      /* OBJECT; FRAME: the line */
+	uint32_t label;     /* number of a text, 0 = none; FRAME: of its file */
+	uint32_t function;  /* FRAME: text of its function */
+	uint32_t thread;    /* FRAME: 0, 1, ... in the interpreter's order */
+	uint8_t kind, bits; /* enum hold_kind, enum mt_hold_bit */
 };
 
 struct hold_edge {

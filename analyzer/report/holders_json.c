@@ -87,6 +87,5 @@ int holders_print_json(const struct holders_report *r)
 	for (size_t i = 0; i < r->part_count; i++)
 		json_array_append_new(parts, json_part(r, &r->parts[i]));
 	json_object_set_new(root, "memory", parts);
-	json_object_set_new(root, "unread", json_unread(r->selection->stacks));
 	return json_print(root);
 }

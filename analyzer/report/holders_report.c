@@ -159,7 +159,8 @@ char *holder_site_text(const struct holders_report *r, const struct holder *h)
 	const struct selection *v = r->selection;
 	const struct model_site *s = h->site == UINT32_MAX ? NULL : model_site(v->model, r->process->id, h->site);
 	const struct frame *frames[2];
-	unsigned n = s ? selection_telling_frames(v, stacks_of(v->stacks, r->process, s->node, s->node2), frames, 2) : 0;
+	unsigned n =
+		s ? selection_telling_frames(v, stacks_of(v->stacks, r->process, s->node, s->node2), frames, 2) : 0;
 	char *inner = n ? frame_place(frames[0]) : NULL, *outer = n > 1 ? frame_place(frames[1]) : NULL;
 	char *text = inner ? output_format("%s%s%s", inner, outer ? "  < " : "", outer ? outer : "") : NULL;
 	free(inner);

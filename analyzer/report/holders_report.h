@@ -8,7 +8,7 @@
 
 /* Memory of one kind, on one device where it is a device's. */
 struct holders_part {
-	unsigned kind; /* enum model_kind, or HOLDERS_SMALL */
+	unsigned kind;                     /* enum model_kind, or HOLDERS_SMALL */
 	const struct model_device *device; /* NULL = the host's */
 	struct holders *holders;
 };

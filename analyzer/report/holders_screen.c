@@ -12,16 +12,17 @@ static void print_head(const struct holders_report *r)
 	const struct mt_hold_head *head = &r->snapshot.head;
 	const struct process *p = r->process;
 	char *number = r->snapshots > 1 ? output_format("   snapshot %d of %d", r->number + 1, r->snapshots) : NULL;
-	output_fit_line(STYLE_HEAD, output_format("%s   pid %u   Python %u.%u   at %s, %s%s%s%s", p->name, p->pid,
-						  head->python >> 8, head->python & 255, DURATION(r->ns), holders_why(head),
-						  *head->name ? " " : "", head->name, number ? number : ""));
+	output_fit_line(STYLE_HEAD,
+			output_format("%s   pid %u   Python %u.%u   at %s, %s%s%s%s", p->name, p->pid,
+				      head->python >> 8, head->python & 255, DURATION(r->ns), holders_why(head),
+				      *head->name ? " " : "", head->name, number ? number : ""));
 	free(number);
-	output_line(STYLE_FAINT, output_format("%s objects and blocks of C++, looked at for %s",
-					       COUNT(r->snapshot.count),
-					       DURATION(process_ns(p, head->end_ticks) - r->ns)));
+	output_line(STYLE_FAINT,
+		    output_format("%s objects and blocks of C++, looked at for %s", COUNT(r->snapshot.count),
+				  DURATION(process_ns(p, head->end_ticks) - r->ns)));
 	if (head->flags & MT_HOLD_CUT)
-		print("%sINCOMPLETE: it ended before all objects were seen (disk limit, memory)%s\n", output_begin(STYLE_BAD),
-		      output_end(STYLE_BAD));
+		print("%sINCOMPLETE: it ended before all objects were seen (disk limit, memory)%s\n",
+		      output_begin(STYLE_BAD), output_end(STYLE_BAD));
 	for (size_t i = 0; i < r->snapshot.fault_count; i++)
 		print("%sLEFT OUT: what objects of type %s refer to; their tp_traverse broke off%s\n",
 		      output_begin(STYLE_BAD), r->snapshot.faults[i], output_end(STYLE_BAD));
@@ -54,8 +55,8 @@ static void print_row(const struct holders_report *r, const struct holders_part 
 	if (h->also) {
 		char *more = h->also_more ? output_format(" and %u more", h->also_more) : NULL;
 		output_fit_line(STYLE_NONE, output_format("%*s%s %s%s", INDENT, "",
-							  h->what == HOLDER_SHARED ? "together with" : "also held by", h->also,
-							  more ? more : ""));
+							  h->what == HOLDER_SHARED ? "together with" : "also held by",
+							  h->also, more ? more : ""));
 		free(more);
 	}
 	if (site) {
@@ -86,8 +87,8 @@ static void print_part(const struct holders_report *r, const struct holders_part
 		print("%12s %6s %%           by smaller holders%s\n", BYTES(rest), PERCENT(rest, h->bytes),
 		      h->count > most ? ": -n ROWS" : "");
 	if (h->bytes > h->held)
-		print("%12s %6s %%           by no object of Python: C and C++ alone have it\n", BYTES(h->bytes - h->held),
-		      PERCENT(h->bytes - h->held, h->bytes));
+		print("%12s %6s %%           by no object of Python: C and C++ alone have it\n",
+		      BYTES(h->bytes - h->held), PERCENT(h->bytes - h->held, h->bytes));
 }
 
 static void print_cycles(const struct holders_report *r)
@@ -114,6 +115,6 @@ void holders_print(const struct holders_report *r)
 		print_part(r, &r->parts[i]);
 	print_cycles(r);
 	for (unsigned i = 0; i < r->other_count; i++)
-		print("%salso pid %u %s: --process %u%s\n", output_begin(STYLE_FAINT), r->others[i]->pid, r->others[i]->name,
-		      r->others[i]->pid, output_end(STYLE_FAINT));
+		print("%salso pid %u %s: --process %u%s\n", output_begin(STYLE_FAINT), r->others[i]->pid,
+		      r->others[i]->name, r->others[i]->pid, output_end(STYLE_FAINT));
 }

@@ -30,7 +30,7 @@ struct report {
 	bool brief;                              /* the summary, without --all: parts print less */
 	struct report_leaks leaks;               /* known only if nothing is wrong */
 	struct report_holders holders;
-	const bool *listed;                      /* processes in the JSON, by id; NULL = all. Borrowed */
+	const bool *listed; /* processes in the JSON, by id; NULL = all. Borrowed */
 };
 
 #define REPORT_MAPS 2 /* how many of the largest mappings are shown */

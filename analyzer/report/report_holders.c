@@ -53,9 +53,10 @@ static uint32_t sites_end(const struct hold_graph *g)
 static char *sentence(const struct holder *h, const struct holders *all)
 {
 	char *type = holder_type_text(h);
-	char *text = output_format("%s%s%s %s: %s of %s%s%s", h->what == HOLDER_CYCLE ? "a cycle that waits for gc, " : "",
-				   h->path, *type ? "" : "", type, BYTES(h->bytes), BYTES(all->bytes),
-				   h->also ? "; also held by " : "", h->also ? h->also : "");
+	char *text =
+		output_format("%s%s%s %s: %s of %s%s%s", h->what == HOLDER_CYCLE ? "a cycle that waits for gc, " : "",
+			      h->path, *type ? "" : "", type, BYTES(h->bytes), BYTES(all->bytes),
+			      h->also ? "; also held by " : "", h->also ? h->also : "");
 	free(type);
 	return text;
 }
@@ -92,8 +93,8 @@ static int ask_all(struct report_holders *out, const struct holders_report *r, c
 	static const unsigned device[] = { MODEL_POOL, MODEL_DEVICE }, host[] = { MODEL_HEAP, MODEL_PINNED };
 	int e = 0;
 	for (size_t i = 0; i < v->held_count; i++)
-		for (int k = 0; !e && k < 2 && verdict_has(v->held[i].kind, VERDICT_TELLS_GROWTH) && v->held[i].sites[0] &&
-				!out->held_by[i];
+		for (int k = 0; !e && k < 2 && verdict_has(v->held[i].kind, VERDICT_TELLS_GROWTH) &&
+				v->held[i].sites[0] && !out->held_by[i];
 		     k++)
 			e = ask(out, i, r, &v->held[i], v->held[i].device ? device[k] : host[k]);
 	return e;
@@ -122,7 +123,8 @@ int report_holders_find(struct report_holders *h, const struct selection *v, con
 	bool asked = false;
 	*h = (struct report_holders){ .count = verdicts->held_count };
 	for (size_t i = 0; i < verdicts->held_count; i++)
-		asked = asked || (verdict_has(verdicts->held[i].kind, VERDICT_TELLS_GROWTH) && verdicts->held[i].sites[0]);
+		asked = asked ||
+			(verdict_has(verdicts->held[i].kind, VERDICT_TELLS_GROWTH) && verdicts->held[i].sites[0]);
 	if (!asked || v->options->at.kind != WHEN_UNSET || !has_snapshot(v))
 		return 0;
 	h->held_by = calloc(h->count + 1, sizeof(*h->held_by));
