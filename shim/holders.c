@@ -3,21 +3,21 @@
  *
  * Whoever finds that one is wanted (a failed allocation, a mark, a request) asks the interpreter for a pending call:
  * Py_AddPendingCall() (Python/ceval_gil.c) takes the interpreter's lock of its queue for some instructions, allocates
- * nothing and runs nothing. The main thread runs the call between two instructions of Python code, with the GIL, in the
- * state in which the collector may run, too. Py_FinalizeEx() (Python/pylifecycle.c) runs what is pending before it ends
- * anything. So a failure that ends the program is seen: sys.last_traceback has its frames by then.
+ * nothing and runs nothing. The main thread runs the call between two instructions of Python code, with the GIL, in
+ * the state in which the collector may run, too. Py_FinalizeEx() (Python/pylifecycle.c) runs what is pending before it
+ * ends anything. So a failure that ends the program is seen: sys.last_traceback has its frames by then.
  *
- * The end of a program that nothing happened to is known by the first thread's being in C without a Python frame: when the
- * code of its main module dies, or something is allocated there. A call that was asked for so is for nothing where Python
- * runs again by then, as it does in the middle of the start.
+ * The end of a program that nothing happened to is known by the first thread's being in C without a Python frame: when
+ * the code of its main module dies, or something is allocated there. A call that was asked for so is for nothing where
+ * Python runs again by then, as it does in the middle of the start.
  *
  * The call forks. What forks is clone() without a signal at the child's end, so nobody but a wait that asks for such
- * children hears of it, and no handler of pthread_atfork() runs. The child has the same memory, where nothing moves; it
- * can't spoil anything of the program's, and ends with its parent. Fork handlers and threads are no matter to it: it calls
- * nothing that takes a lock. A fault ends it, and another one is made which leaves that type out.
+ * children hears of it, and no handler of pthread_atfork() runs. The child has the same memory, where nothing moves;
+ * it can't spoil anything of the program's, and ends with its parent. Fork handlers and threads are no matter to it:
+ * it calls nothing that takes a lock. A fault ends it, and another one is made which leaves that type out.
  *
- * A build without the GIL is brought to a stop first: PyUnstable_GC_VisitObjects() (Python/gc_free_threading.c) stops all
- * threads while it visits, so the fork is made in its first callback.
+ * A build without the GIL is brought to a stop first: PyUnstable_GC_VisitObjects() (Python/gc_free_threading.c) stops
+ * all threads while it visits, so the fork is made in its first callback.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -99,8 +99,8 @@ static int find_layout(struct mt_holders_python *p, const struct mt_pylayout *l)
 	return 0;
 }
 
-/* Made early, since there may be no room in the address space (RLIMIT_AS) when memory has run out: a page that parent and
- * child share, and what the child gives back to have room for its tables. */
+/* Made early, since there may be no room in the address space (RLIMIT_AS) when memory has run out: a page that parent
+ * and child share, and what the child gives back to have room for its tables. */
 static void *reserve;
 #define RESERVE (4u << 20)
 

@@ -2,9 +2,10 @@
  * Which object keeps the memory: snapshots of what refers to what, in PID-N.holders (docs/design/holders.md).
  *
  * Opt-in (MEMTRACE_HOLDERS). A snapshot is asked for at any moment, also inside an allocation, and taken later: at the
- * main thread's next safe point (a pending call of the interpreter), where it holds the GIL. There the process forks. The
- * child alone walks: it reads, calls tp_traverse, writes the file and exits. The program waits for it, for at most
- * MT_HOLDERS_SECONDS. So nothing of the program's memory changes, and a fault in somebody's tp_traverse is the child's.
+ * main thread's next safe point (a pending call of the interpreter), where it holds the GIL. There the process forks.
+ * The child alone walks: it reads, calls tp_traverse, writes the file and exits. The program waits for it, for at most
+ * MT_HOLDERS_SECONDS. So nothing of the program's memory changes, and a fault in somebody's tp_traverse is the
+ * child's.
  */
 #ifndef MT_SHIM_HOLDERS_H
 #define MT_SHIM_HOLDERS_H
@@ -21,9 +22,9 @@
 void mt_holders_meet(const struct mt_symbols *s, uint32_t version, const struct mt_pylayout *layout);
 void mt_holders_forget(void);
 
-/* Asks for a snapshot. Keeps errno; async-signal-safe but for the interpreter's own lock of pending calls, which is held
- * for some instructions at a time. Nothing where holders are off or no interpreter is there. `name`: of a mark, or NULL.
- * */
+/* Asks for a snapshot. Keeps errno; async-signal-safe but for the interpreter's own lock of pending calls, which is
+ * held for some instructions at a time. Nothing where holders are off or no interpreter is there. `name`: of a mark,
+ * or NULL. */
 extern uint32_t mt_holders_on;
 void mt_holders_ask(enum mt_hold_why why, const char *name);
 

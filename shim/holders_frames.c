@@ -1,11 +1,11 @@
 /*
- * What running functions hold. To the collector an object that only a local variable of a running frame refers to has no
- * referrer: since 3.11 such a frame is no object, and before that it is not tracked.
+ * What running functions hold. To the collector an object that only a local variable of a running frame refers to has
+ * no referrer: since 3.11 such a frame is no object, and before that it is not tracked.
  *
- * Offsets: Include/internal/pycore_frame.h and Include/cpython/code.h of 3.11 and 3.12; of 3.13 and later those that the
- * interpreter says of itself (Include/internal/pycore_debug_offsets.h, in the table that pyfind.c reads); before 3.11
- * Include/cpython/frameobject.h. The values above the locals (arguments of a call that is under way) are candidates: how
- * many there are is not kept while a frame runs.
+ * Offsets: Include/internal/pycore_frame.h and Include/cpython/code.h of 3.11 and 3.12; of 3.13 and later those that
+ * the interpreter says of itself (Include/internal/pycore_debug_offsets.h, in the table that pyfind.c reads); before
+ * 3.11 Include/cpython/frameobject.h. The values above the locals (arguments of a call that is under way) are
+ * candidates: how many there are is not kept while a frame runs.
  */
 #include "shim/holders_internal.h"
 #include "shim/pycode.h"

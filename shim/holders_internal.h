@@ -10,8 +10,8 @@
 
 typedef int mt_visit(void *object, void *arg);
 
-/* What is used of the interpreter. Functions are its public ones, and none of them allocates, runs Python code or takes a
- * lock. NULL = this version has none. */
+/* What is used of the interpreter. Functions are its public ones, and none of them allocates, runs Python code or takes
+ * a lock. NULL = this version has none. */
 struct mt_holders_python {
 	uint32_t version;
 	uint32_t head; /* bytes of PyObject: 16, without the GIL 32 */

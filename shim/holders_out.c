@@ -1,5 +1,5 @@
-/* The file of a snapshot, and what its tables are made of. The child's alone: no locks, memory from mmap, which is never
- * given back, as the child exits. */
+/* The file of a snapshot, and what its tables are made of. The child's alone: no locks, memory from mmap, which is
+ * never given back, as the child exits. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>

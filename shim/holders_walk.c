@@ -1,6 +1,6 @@
 /*
- * The walk over all objects, in the child. Each object is an item with its references, as tp_traverse tells them. Beside
- * these an object has words that no reference explains: a list's array, an array's data, a C++ object. They are
+ * The walk over all objects, in the child. Each object is an item with its references, as tp_traverse tells them.
+ * Beside these an object has words that no reference explains: a list's array, an array's data, a C++ object. They are
  * candidates: the analyzer knows which of them are blocks that the program allocated.
  *
  * Objects that the collector does not track (strings, numbers, arrays, tuples of such) come when something refers to
@@ -516,7 +516,8 @@ static int is_edge(uintptr_t word)
 	return 0;
 }
 
-/* Size of glibc's chunk whose memory begins here, as it and the next chunk say; 0 = it is none, or not to be scanned. */
+/* Size of glibc's chunk whose memory begins here, as it and the next chunk say; 0 = it is none, or not to be scanned.
+ */
 static uint64_t chunk_of(uintptr_t at)
 {
 	uint64_t size, next;

@@ -32,7 +32,7 @@ static int help(void)
 	for (const struct option_command *c = commands; c->name; c++)
 		if (*c->help)
 			print("  %-10s %s\n", c->name, c->help);
-	print("\nBegin: memtrace run -- PROGRAM; then memtrace report. Without DIR: the newest here.\n"
+	print("Begin: memtrace run -- PROGRAM; then memtrace report. Without DIR: the newest here.\n"
 	      "More:  memtrace help COMMAND; help words: those of reports; memtrace --version.\n");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Immediate dominators by the algorithm SEMI-NCA (Georgiadis, Linear-Time Algorithms for Dominators and Related Problems,
- * 2005): semidominators as Lengauer and Tarjan find them, then nearest common ancestors in the order of the search. No
- * recursion: a list linked over ten million objects is as deep.
+ * Immediate dominators by the algorithm SEMI-NCA (Georgiadis, Linear-Time Algorithms for Dominators and Related
+ * Problems, 2005): semidominators as Lengauer and Tarjan find them, then nearest common ancestors in the order of the
+ * search. No recursion: a list linked over ten million objects is as deep.
  */
 #include "analyzer/model/hold_graph.h"
 

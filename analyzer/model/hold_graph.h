@@ -1,9 +1,10 @@
 /*
  * The graph of a snapshot (reader/holders_file.h) with the blocks that the trace knew to be alive then.
  *
- * Nodes are the snapshot's items, then the blocks that one of them points to, then two roots: HOLD_ROOT() refers to what
- * lives by itself, HOLD_CYCLES() to what only waits for the garbage collector. What lives by itself: running functions,
- * what never dies, and objects that have more references than the snapshot explains: those of the interpreter and of C.
+ * Nodes are the snapshot's items, then the blocks that one of them points to, then two roots: HOLD_ROOT() refers to
+ * what lives by itself, HOLD_CYCLES() to what only waits for the garbage collector. What lives by itself: running
+ * functions, what never dies, and objects that have more references than the snapshot explains: those of the
+ * interpreter and of C.
  *
  * A reference that tp_traverse tells is certain. A word that happens to be the address of an object is taken for a
  * reference only as long as that object has references that nothing explains. A word that is the address of a block is
@@ -61,8 +62,8 @@ struct hold_graph {
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process);
 void hold_graph_free(struct hold_graph *g);
 
-/* hold_next.c. The k-th node that `node` refers to, and the edge of the snapshot (UINT32_MAX = none); HOLD_NONE: there is none in this
- * place. False: there are no more. */
+/* hold_next.c. The k-th node that `node` refers to, and the edge of the snapshot (UINT32_MAX = none); HOLD_NONE:
+ * there is none in this place. False: there are no more. */
 bool hold_next(const struct hold_graph *g, uint32_t node, uint32_t k, uint32_t *to, uint32_t *edge);
 
 /* hold_dominators.c. 0 or -MT_EMEMORY. */

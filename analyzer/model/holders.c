@@ -148,14 +148,15 @@ static bool is_chain(const struct hold_graph *g, struct chain *c, uint32_t node)
 	return c->length > CHAIN;
 }
 
-/* The innermost that still holds nearly all of what `start` does. */
-static uint32_t descend(const struct finding *f, uint32_t start)
+/* The innermost that still holds nearly all of what `start` does; or the first of a list, which sets *chained. */
+static uint32_t descend(const struct finding *f, uint32_t start, bool *chained)
 {
 	struct chain chain = { .first = start };
 	for (uint32_t node = start;;) {
 		size_t n;
 		const uint32_t *next = children(f, node, &n);
-		if (is_chain(f->g, &chain, node))
+		*chained = is_chain(f->g, &chain, node);
+		if (*chained)
 			return chain.first;
 		if (!n || (double)f->held[next[0]] < NEARLY_ALL * (double)f->held[start] ||
 		    (hold_type(f->g, node)[0] && !hold_type(f->g, *next)[0]))
@@ -197,11 +198,12 @@ static uint32_t object_of(const struct hold_graph *g, uint32_t node)
 static int follow(struct finding *f, uint32_t start)
 {
 	const struct hold_graph *g = f->g;
-	uint32_t node = start >= g->count ? start : descend(f, start);
+	bool chained = false;
+	uint32_t node = start >= g->count ? start : descend(f, start, &chained);
 	size_t n;
 	const uint32_t *next = children(f, node, &n);
 	int e = 0;
-	if (is_split(f, node)) {
+	if (!chained && is_split(f, node)) {
 		uint64_t rest = f->held[node];
 		f->split[node] = true;
 		for (size_t i = 0; !e && i < n; i++) {

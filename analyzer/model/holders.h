@@ -54,8 +54,8 @@ struct holders_query {
 int holders_find(struct holders **out, const struct hold_graph *g, const struct holders_query *q);
 void holders_free(struct holders *h);
 
-/* hold_path.c. The way to a node as text; `by` one that refers to it, or HOLD_NONE for the shortest way; the edge of that
- * one, or UINT32_MAX. Allocated, NULL = no memory. */
+/* hold_path.c. The way to a node as text; `by` one that refers to it, or HOLD_NONE for the shortest way; the edge of
+ * that one, or UINT32_MAX. Allocated, NULL = no memory. */
 char *hold_path(const struct hold_graph *g, uint32_t node, uint32_t by, uint32_t edge);
 
 /* Does it name what it refers to: a module, a running function, an object's attributes? */

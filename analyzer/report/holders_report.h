@@ -1,5 +1,5 @@
-/* What memtrace holders shows: one snapshot of one process, gathered by holders_report_make(), printed as a screen or as
- * JSON; and what memtrace report says of the holders of a site. */
+/* What memtrace holders shows: one snapshot of one process, gathered by holders_report_make(), printed as a screen or
+ * as JSON; and what memtrace report says of the holders of a site. */
 #ifndef MT_REPORT_HOLDERS_REPORT_H
 #define MT_REPORT_HOLDERS_REPORT_H
 
@@ -27,8 +27,8 @@ struct holders_report {
 	uint64_t ns; /* when it was taken */
 };
 
-/* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or an
- * error; holders_report_fini() in any case. */
+/* The snapshot of this number (from 0; below 0: from the last one back, -1 is that). Runs the selection's model. 0 or
+ * an error; holders_report_fini() in any case. */
 int holders_report_make(struct holders_report *r, struct selection *v, int number);
 /* The same without parts, of the snapshot whose number `pick` returns when it is given all heads. */
 int holders_report_open(struct holders_report *r, struct selection *v, int (*pick)(const struct holders_report *r));
