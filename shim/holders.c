@@ -476,7 +476,8 @@ static int is_over(void)
 	       (mt_holders_python.version == 0x308 && *(const int *)(mt_holders_python.runtime + FINISH_308));
 }
 
-/* Who asks from outside needs no MEMTRACE_HOLDERS, without which it isn't known whether the program itself has begun. */
+/* Who asks from outside needs no MEMTRACE_HOLDERS, without which it isn't known whether the program itself has begun.
+ */
 static int is_begun(enum mt_hold_why why)
 {
 	return why == MT_HOLD_REQUEST && mt_holders_python.is_initialized();

@@ -49,8 +49,8 @@ struct hold_graph {
 	uint32_t reached;
 	/* by node: the first of those that refer to it, in `from`, which has them back to back */
 	uint32_t *from_first, *from;
-	/* by node: the one before on the shortest way from a module or a running function, else from a root; and the edge
-	 * of the snapshot, UINT32_MAX = none */
+	/* by node: the one before on the shortest way from a module or a running function, else from a root; and the
+	 * edge of the snapshot, UINT32_MAX = none */
 	uint32_t *parent;
 	uint32_t *parent_edge;
 };
@@ -58,7 +58,8 @@ struct hold_graph {
 #define HOLD_ROOT(g)   ((g)->count)
 #define HOLD_CYCLES(g) ((g)->count + 1)
 
-/* `m` was run until the snapshot's moment, with the process's blocks. 0 or -MT_EMEMORY; hold_graph_free() in any case. */
+/* `m` was run until the snapshot's moment, with the process's blocks. 0 or -MT_EMEMORY; hold_graph_free() in any case.
+ */
 int hold_graph_make(struct hold_graph **out, const struct hold_snapshot *s, const struct model *m, unsigned process);
 void hold_graph_free(struct hold_graph *g);
 
