@@ -32,7 +32,8 @@ static uint64_t length(uintptr_t tuple)
 
 static uintptr_t item(uintptr_t tuple, uint64_t i)
 {
-	return mt_word(tuple + mt_holders_python.head + 8 + 8 * i);
+	/* behind its size; since 3.14 its hash comes first (Include/cpython/tupleobject.h) */
+	return mt_word(tuple + mt_holders_python.head + (mt_holders_python.version >= 0x30e ? 16 : 8) + 8 * i);
 }
 
 static uint64_t locals_of(uintptr_t code)

@@ -106,7 +106,7 @@ uint32_t mt_hold_text_of(uintptr_t object)
 	uint32_t id;
 	int added;
 
-	if (!object || object & 7 || type_of(object) != mt_holders_python.text)
+	if (object & 7 || !mt_hold_readable(object, 64) || type_of(object) != mt_holders_python.text)
 		return 0;
 	id = mt_hold_map_add(&texts, object, text_count + 1, &added);
 	if (!added)
@@ -663,7 +663,7 @@ static void visit(uintptr_t object)
 			name_attributes(object, t);
 		}
 	}
-	label = label_of(object, t);
+	label = t->skipped ? 0 : label_of(object, t);
 	if (!t->skipped)
 		add_words(object, t);
 	t = &type[index];

@@ -43,8 +43,8 @@ struct hold_graph {
 	uint64_t *unexplained;      /* by item: references that nothing explains; UINT64_MAX = it never dies */
 	uint32_t *roots, *garbage;
 	uint32_t root_count, garbage_count;
-	/* by node: its immediate dominator, its place in the order of the search (HOLD_NONE = not reached); the nodes in
-	 * that order */
+	/* by node: its immediate dominator, its place in the order of the search (HOLD_NONE = not reached); the nodes
+	 * in that order */
 	uint32_t *dominator, *place, *order;
 	uint32_t reached;
 	/* by node: the first of those that refer to it, in `from`, which has them back to back */
