@@ -25,7 +25,6 @@ enum mt_hold_why {
 enum mt_hold_flag {
 	MT_HOLD_CUT = 1,       /* the disk limit, memory or time ended it */
 	MT_HOLD_GC_OFF = 2,    /* gc.disable() */
-	MT_HOLD_NO_GIL = 4,    /* a build without the GIL */
 	MT_HOLD_SMALL_TOO = 8, /* each small object is a block of its own: PYTHONMALLOC=malloc */
 };
 

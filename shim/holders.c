@@ -16,8 +16,7 @@
  * it can't spoil anything of the program's, and ends with its parent. Fork handlers and threads are no matter to it:
  * it calls nothing that takes a lock. A fault ends it, and another one is made which leaves that type out.
  *
- * A build without the GIL is brought to a stop first: PyUnstable_GC_VisitObjects() (Python/gc_free_threading.c) stops
- * all threads while it visits, so the fork is made in its first callback.
+ * Builds without the GIL were not to be had for a test, and are left alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +81,8 @@ static int find_layout(struct mt_holders_python *p, const struct mt_pylayout *l)
 	const uint64_t *words = (const uint64_t *)p->runtime;
 
 	p->head = l->object_type + 8u;
+	if (p->head != 16)
+		return 0; /* a build without the GIL */
 	p->code_stack = p->version < 0x30b ? 32 : l->code_first_line - 4u;
 	p->cached_keys = 880;
 	if (p->version == 0x30d || p->version == 0x30e) {
@@ -228,7 +229,7 @@ struct job {
 	struct mt_hold_head head;
 	uintptr_t skip[MAX_FAULTS];
 	unsigned skips;
-	struct mt_hold_words tracked; /* of a build without the GIL, whose threads stand still: made by the child */
+	struct mt_hold_words tracked;
 	int child;
 	int is_child;
 };
@@ -266,8 +267,7 @@ static _Noreturn void walk(struct job *j)
 	}
 	if (!mt_hold_maps() || !mt_hold_open(offset, &j->head))
 		end_child(EXIT_FILE);
-	if (!j->tracked.count)
-		mt_hold_collect(&j->tracked, &j->head);
+	mt_hold_collect(&j->tracked, &j->head);
 	j->head.tracked = j->tracked.count;
 	mt_hold_walk(&j->head, j->skip, j->skips, j->tracked.at, j->tracked.count);
 	mt_hold_close(&j->head);
@@ -302,31 +302,11 @@ static void fork_child(struct job *j)
 	j->is_child = j->child == 0;
 }
 
-static int on_stopped(void *object, void *arg)
-{
-	struct job *j = arg;
-	int kept = errno;
-
-	if (!j->is_child) {
-		fork_child(j);
-		errno = kept;
-		if (j->child)
-			return 0; /* threads go on */
-		if (!mt_hold_maps())
-			end_child(EXIT_FILE);
-	}
-	mt_hold_push(&j->tracked, (uintptr_t)object);
-	return 1;
-}
-
 static void start_child(struct job *j)
 {
 	j->is_child = 0;
 	j->child = -1;
-	if (mt_holders_python.head == 32)
-		mt_holders_python.visit_objects(on_stopped, j);
-	else
-		fork_child(j);
+	fork_child(j);
 	if (j->is_child)
 		walk(j);
 }
@@ -364,8 +344,7 @@ static void take(enum mt_hold_why why)
 	mt_put(j.head.name, j.head.name + sizeof(j.head.name),
 	       why == MT_HOLD_MARK || why == MT_HOLD_REQUEST ? name : "");
 	name[0] = 0;
-	j.head.flags =
-		(has_own_small_blocks() ? MT_HOLD_SMALL_TOO : 0) | (mt_holders_python.head == 32 ? MT_HOLD_NO_GIL : 0);
+	j.head.flags = has_own_small_blocks() ? MT_HOLD_SMALL_TOO : 0;
 	if (mt_holders_python.gc_is_enabled && !mt_holders_python.gc_is_enabled())
 		j.head.flags |= MT_HOLD_GC_OFF;
 	mt_sys_block_signals(&signals);

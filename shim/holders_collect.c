@@ -51,8 +51,7 @@ static int on_object(void *object, void *out)
 void mt_hold_collect(struct mt_hold_words *out, struct mt_hold_head *head)
 {
 	const struct mt_holders_python *p = &mt_holders_python;
-	uintptr_t first =
-		p->head != 16 ? 0 : find_generations(p->version < 0x309 ? p->runtime : (uintptr_t)p->interp_head());
+	uintptr_t first = find_generations(p->version < 0x309 ? p->runtime : (uintptr_t)p->interp_head());
 
 	if (first)
 		head->frozen = collect_list(first + 3 * GENERATION + 8, NULL);

@@ -120,7 +120,7 @@ static void put_frame(uintptr_t frame, uintptr_t code, uint32_t thread)
 	for (uint64_t i = 0; i < candidates; i++)
 		mt_hold_address(at[i]);
 	for (uint64_t i = 0; i < candidates; i++)
-		mt_hold_meet(at[i]);
+		mt_hold_meet_maybe(at[i]);
 }
 
 static void walk_thread(uintptr_t state, uint32_t thread)

@@ -14,7 +14,7 @@ typedef int mt_visit(void *object, void *arg);
  * a lock. NULL = this version has none. */
 struct mt_holders_python {
 	uint32_t version;
-	uint32_t head; /* bytes of PyObject: 16, without the GIL 32 */
+	uint32_t head; /* bytes of PyObject */
 	int (*add_pending)(int (*)(void *), void *);
 	void (*visit_objects)(mt_visit *, void *); /* PyUnstable_GC_VisitObjects, since 3.12 */
 	void *(*interp_head)(void);
@@ -102,7 +102,8 @@ uint32_t mt_hold_frame_object(uintptr_t object);
 uint32_t mt_hold_text(const char *text, size_t bytes);
 uint32_t mt_hold_text_of(uintptr_t object); /* of a str; number + 1, or 0 */
 void mt_hold_edge(uint32_t name, uintptr_t to);
-void mt_hold_meet(uintptr_t object); /* so that it gets an item if it is none that is tracked */
+void mt_hold_meet(uintptr_t object);       /* so that it gets an item if it is none that is tracked */
+void mt_hold_meet_maybe(uintptr_t object); /* the same of what only a word points to */
 int mt_hold_is_object(uintptr_t at);
 void mt_hold_name(uintptr_t value, uint32_t name); /* of the edge to this value */
 uint32_t mt_hold_code_label(uintptr_t code);

@@ -66,14 +66,15 @@ struct type {
 	uint8_t items; /* enum: what says how many it has */
 };
 
-static struct mt_hold_map types, texts, seen, blocks_seen;
+static struct mt_hold_map types, texts, seen, maybe_seen, blocks_seen;
 static struct type *type;
 static size_t type_count, type_room;
 static uint32_t text_count;
-static struct mt_hold_words edges, names, pending, words, pending_blocks;
+static struct mt_hold_words edges, names, pending, maybes, words, pending_blocks;
 static const uintptr_t *skip;
 static unsigned skips;
 static int small_too, of_type, to_check;
+static int is_guess; /* only a word says that there is an object */
 static uint64_t atom_count, atom_bytes;
 static uintptr_t current, current_type;
 static uint64_t blocks_scanned;
@@ -217,8 +218,6 @@ static int is_tracked(uintptr_t object, const struct type *t)
 {
 	if (!(t->flags & HAVE_GC))
 		return 0;
-	if (mt_holders_python.head == 32)
-		return *(const uint8_t *)(object + 11) & 1; /* ob_gc_bits, _PyGC_BITS_TRACKED */
 	if (t->flags & IS_TYPE && !(mt_word(object + field(TP_FLAGS)) & IS_HEAP))
 		return 0;                 /* it has no head */
 	return mt_word(object - 16) != 0; /* _gc_next */
@@ -229,10 +228,8 @@ static uint64_t references(uintptr_t object)
 {
 	uint64_t count = mt_word(object);
 
-	if (mt_holders_python.head == 32) {
-		uint32_t local = *(const uint32_t *)(object + 12);
-		return local == UINT32_MAX ? 0 : local + (uint64_t)((int64_t)mt_word(object + 16) >> 2);
-	}
+	if (mt_holders_python.version >= 0x30e) /* flags are above */
+		count = (uint32_t)count;
 	return mt_holders_python.version >= 0x30c && (int32_t)count < 0 ? 0 : count;
 }
 
@@ -260,7 +257,7 @@ static uint64_t text_bytes(uintptr_t object)
 
 static uint64_t bytes_of(uintptr_t object, const struct type *t)
 {
-	uint64_t bytes = (uint64_t)t->basic + (t->flags & HAVE_GC && mt_holders_python.head == 16 ? 16 : 0);
+	uint64_t bytes = (uint64_t)t->basic + (t->flags & HAVE_GC ? 16 : 0);
 
 	if (t->flags & IS_TEXT)
 		return text_bytes(object);
@@ -292,16 +289,18 @@ static int is_type(uintptr_t t)
 	       (mt_hold_map_has(&types, t) || type_of(t) == mt_holders_python.type);
 }
 
-/* Some types keep objects that have died for the next one. */
+/* Some types keep objects that have died for the next one; the first word of free memory points to the next. */
 static int is_dead(uintptr_t object)
 {
-	return mt_holders_python.head == 16 && !(uint32_t)mt_word(object);
+	uint64_t count = mt_word(object);
+
+	return !(uint32_t)count || (mt_holders_python.version >= 0x30e ? count >> 32 & 0xffff : count >> 40) != 0;
 }
 
 int mt_hold_is_object(uintptr_t at)
 {
 	return !(at & 7) && mt_hold_place(at) == MT_PLACE_HEAP && mt_hold_readable(at, mt_holders_python.head) &&
-	       !is_dead(at) && !(references(at) >> 40) && is_type(type_of(at));
+	       !is_dead(at) && is_type(type_of(at));
 }
 
 /* ---- references ---- */
@@ -313,6 +312,14 @@ void mt_hold_meet(uintptr_t object)
 
 	if (t && !is_tracked(object, t) && mt_hold_map_add(&seen, object, 0, &added) != UINT32_MAX && added)
 		mt_hold_push(&pending, object);
+}
+
+void mt_hold_meet_maybe(uintptr_t object)
+{
+	int added;
+
+	if (mt_hold_map_add(&maybe_seen, object, 0, &added) != UINT32_MAX && added)
+		mt_hold_push(&maybes, object);
 }
 
 void mt_hold_edge(uint32_t name, uintptr_t to)
@@ -415,7 +422,7 @@ static uintptr_t values_of(uintptr_t object, const struct type *t)
 	uint32_t version = mt_holders_python.version;
 	uintptr_t word;
 
-	if (!(t->flags & HAS_MANAGED_DICT) || mt_holders_python.head != 16)
+	if (!(t->flags & HAS_MANAGED_DICT))
 		return 0;
 	if (version == 0x30b)
 		return mt_word(object - 32);
@@ -548,7 +555,7 @@ static void add_word(uintptr_t word, int scan)
 	if (place != MT_PLACE_HEAP)
 		return;
 	if (mt_hold_is_object(word))
-		mt_hold_meet(word);
+		mt_hold_meet_maybe(word);
 	else if (scan && blocks_scanned + pending_blocks.count < MAX_BLOCKS && chunk_of(word) &&
 		 mt_hold_map_add(&blocks_seen, word, 0, &added) != UINT32_MAX && added)
 		mt_hold_push(&pending_blocks, word | plain);
@@ -566,7 +573,7 @@ static void add_words(uintptr_t object, const struct type *t)
 	for (; at < end; at += 8)
 		if (at != object + weak && !is_edge(mt_word(at)))
 			add_word(mt_word(at), t->scan);
-	if (t->flags & HAS_MANAGED_DICT && mt_holders_python.head == 16) {
+	if (t->flags & HAS_MANAGED_DICT) {
 		uintptr_t word = mt_word(object - (mt_holders_python.version == 0x30b ? 32 : 24));
 		word = (word + 7) & ~(uintptr_t)7;
 		if (!is_edge(word))
@@ -625,6 +632,8 @@ static void put_object(uintptr_t object, const struct type *t, uint32_t label)
 /* Of a static type nothing is followed: its tp_traverse ends the program for them. */
 static int may_traverse(uintptr_t object, const struct type *t)
 {
+	if (is_guess && (t->at != mt_holders_python.tuple || !mt_hold_readable(object, bytes_of(object, t))))
+		return 0;
 	return t->traverse && t->flags & HAVE_GC && !t->skipped &&
 	       (!(t->flags & IS_TYPE) || mt_word(object + field(TP_FLAGS)) & IS_HEAP);
 }
@@ -677,6 +686,22 @@ static void visit_pending(void)
 		visit(pending.at[--pending.count]);
 }
 
+/* What looks like an object where only words point to it may be one that is gone: it is told, and not followed. */
+static void visit_maybes(void)
+{
+	while (maybes.count && !mt_hold_is_cut()) {
+		uintptr_t object = maybes.at[--maybes.count];
+		struct type *t = find_type(object);
+		int added;
+		if (!t || is_tracked(object, t) || mt_hold_map_add(&seen, object, 0, &added) == UINT32_MAX || !added)
+			continue;
+		is_guess = 1;
+		visit(object);
+		is_guess = 0;
+		visit_pending();
+	}
+}
+
 /* Memory of C++: what begins with a pointer into a library is an object of a class. Of what doesn't, an array or a node
  * of a container, some few are followed in a row: lists that allocators keep of their blocks lead from each to all. */
 static void visit_block(uintptr_t pending)
@@ -705,7 +730,7 @@ static void visit_blocks(void)
 {
 	while (pending_blocks.count && !mt_hold_is_cut()) {
 		visit_block(pending_blocks.at[--pending_blocks.count]);
-		visit_pending();
+		visit_maybes();
 	}
 }
 
@@ -738,6 +763,7 @@ void mt_hold_walk(struct mt_hold_head *head, const uintptr_t *broken, unsigned c
 		mt_hold_frames();
 	mt_holders_shared->type = 0;
 	visit_pending();
+	visit_maybes();
 	if (!is_skipped(MT_HOLDERS_BLOCKS))
 		visit_blocks();
 }
