@@ -47,7 +47,7 @@ bool hold_is_namespace(const struct hold_graph *g, uint32_t node)
 		return node >= g->count;
 	return i->kind == HOLD_FRAME || g->module[node] != HOLD_NONE ||
 	       (i->kind == HOLD_OBJECT && is_attributes(g, node)) || !strcmp(hold_type(g, node), "module") ||
-	       !strcmp(hold_type(g, node), "frame");
+	       !strcmp(hold_type(g, node), "frame") || !strcmp(hold_type(g, node), "traceback");
 }
 
 /* ---- steps ---- */
@@ -82,7 +82,7 @@ static char *step_text(const struct hold_graph *g, uint32_t by, uint32_t node, u
 		return strdup(i && i->kind == HOLD_BLOCK && *type ? " (C++)" : "");
 	if (i->kind == HOLD_FRAME)
 		return strdup(*name ? name : type);
-	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || !strcmp(type, "cell"))
+	if (!strcmp(hold_type(g, by), "cell") || is_attributes(g, node) || (!*name && !strcmp(type, "cell")))
 		return strdup("");
 	if (g->module[by] != HOLD_NONE || (is_attributes(g, by) && *name))
 		return output_format(".%s", *name ? name : "?");

@@ -192,7 +192,7 @@ static uint32_t object_of(const struct hold_graph *g, uint32_t node)
 	uint32_t n = node;
 	while (n < g->count && !hold_type(g, n)[0] && !(hold_item(g, n) && hold_item(g, n)->kind == HOLD_FRAME))
 		n = g->dominator[n];
-	return n < g->count ? n : node;
+	return n < g->count && !hold_is_namespace(g, n) ? n : node;
 }
 
 static int follow(struct finding *f, uint32_t start)
