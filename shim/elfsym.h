@@ -38,6 +38,9 @@ void *mt_symbols_find(const struct mt_symbols *s, const char *name);
 /* The same of a version, as mt_symbols_search() takes it. */
 void *mt_symbols_find_version(const struct mt_symbols *s, const char *name, const char *version);
 
+/* Nonzero if the module defines `name` there, in whichever version. */
+int mt_symbols_defines(const struct mt_symbols *s, const char *name, const void *address);
+
 /* The end of a symbol's code, and *start; both 0 = this module does not define it. */
 uint64_t mt_symbols_extent(const struct mt_symbols *s, const char *name, uint64_t *start);
 

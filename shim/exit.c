@@ -24,6 +24,7 @@
 #include "shim/quiet.h"
 #include "shim/record.h"
 #include "shim/recorder.h"
+#include "shim/relocate.h"
 
 #define READY(name) (__builtin_expect(mt_real.name != NULL, 1) || (mt_boot() && mt_real.name != NULL))
 
@@ -280,6 +281,7 @@ MT_EXPORT int dlclose(void *handle)
 	kept = errno;
 	if (mt_process_state() == MT_STATE_ACTIVE && mt_process_is_owner())
 		mt_modules_check();
+	mt_relocate_later();
 	mt_wrap_forget();
 	errno = kept;
 	return ret;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "shim/attach.h"
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/environ.h"
@@ -48,10 +49,11 @@ static void set_handlers(void)
 		libc->on_exit(at_exit, NULL);
 }
 
-static void set_up(void)
+void mt_init_set_up(int late)
 {
 	mt_boot_allocator();
-	mt_unseen_boot();
+	if (!late)
+		mt_unseen_boot();
 	set_handlers();
 	mt_session_export();
 	mt_quiet_export();
@@ -68,13 +70,18 @@ __attribute__((constructor)) static void init(void)
 {
 	int kept = errno; /* 0: a program may count on it */
 
+	if (mt_attach_is_late()) {
+		mt_attach_boot();
+		errno = kept;
+		return;
+	}
 	mt_boot();
 	mt_weak_boot();
 	mt_nvtx_boot();
 	mt_record_mute(1);
 	mt_process_enter();
 	if (mt_process_state() != MT_STATE_OFF)
-		set_up();
+		mt_init_set_up(0);
 	mt_record_mute(0);
 	errno = kept;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "format/output_name.h"
+#include "shim/attach.h"
 #include "shim/clock.h"
 #include "shim/config.h"
 #include "shim/device.h"
@@ -347,6 +348,7 @@ static void fill_info(struct mt_info *info, enum mt_origin origin, uint32_t pare
 	info->fork_node = mt_process.fork_node;
 	info->fork_node2 = mt_process.fork_node2;
 	mt_process.fork_node = mt_process.fork_node2 = 0; /* who it forks without a handler has none */
+	info->attached = mt_attach_state();
 	info->stacks = mt_config.stacks;
 	info->depth = mt_config.depth;
 	info->sample_bytes = mt_config.sample_bytes;
@@ -611,12 +613,15 @@ void mt_process_switch(int on)
 	__atomic_store_n(&mt_config.paused, !on, __ATOMIC_RELAXED);
 	if (mt_process_state() != from || !mt_process_is_owner())
 		return;
+	if (on)
+		mt_attach_hook();
 	now = mt_ticks();
 	if (!__atomic_compare_exchange_n(mt_state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	if (!on) {
 		info->stopped_ticks = now;
 		info->stops++;
+		mt_attach_unhook();
 		return;
 	}
 	if (info->stops)
@@ -677,7 +682,9 @@ int mt_process_enter(void)
 					NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
-		set_state(!ok ? MT_STATE_OFF : mt_config.paused ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
+		set_state(!ok                                        ? MT_STATE_OFF
+			  : mt_config.paused || mt_process.held ? MT_STATE_PAUSED
+								: MT_STATE_ACTIVE);
 		if (ok)
 			mt_recorder_start_timer();
 	}

@@ -31,6 +31,7 @@ struct mt_process {
 	uint32_t fork_node, fork_node2; /* the forking thread's stacks then */
 	uint32_t asked, session_asked;  /* of info and session what was obeyed last */
 	uint32_t fixed;                 /* files may not be opened any more */
+	uint32_t held;                  /* recording is not to begin before hooks are in place: attach.h */
 	char session_path[PATH_MAX];    /* the trace directory */
 	char directory[PATH_MAX];       /* where raw files are: the same, or the session's ring_dir */
 	char path[PATH_MAX + 64];       /* of the raw files, up to "PID-N."; extensions are appended at path_end */
