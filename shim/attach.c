@@ -25,7 +25,10 @@ MT_EXPORT int memtrace_attach(struct mt_attach *a);
 
 int mt_attach_is_late(void)
 {
-	return mt_symbols_search(MT_BEFORE, NULL, "__libc_start_main", NULL) != NULL;
+	if (!mt_symbols_search(MT_BEFORE, NULL, "__libc_start_main", NULL))
+		return 0;
+	mt_symbols_late();
+	return 1;
 }
 
 uint32_t mt_attach_state(void)
