@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_SYMBOLS 65536u
+#define MOST_SYMBOLS (1u << 20)
+#define MOST_NAMES   (256u << 20)
 
 static int no(const struct target *t, const char *format, const char *detail)
 {
@@ -154,7 +155,7 @@ const struct target_range *target_range(const struct target *t, uint64_t at)
 /* ---- modules, as they are in memory ---- */
 
 struct tables {
-	uint64_t symbols, names, hash;
+	uint64_t bias, symbols, names, hash, name_bytes;
 };
 
 static bool find_tables(const struct target *t, uint64_t base, struct tables *out)
@@ -172,7 +173,7 @@ static bool find_tables(const struct target *t, uint64_t base, struct tables *ou
 		if (ph.p_type == PT_LOAD && ph.p_offset == 0)
 			bias = base - ph.p_vaddr;
 	}
-	*out = (struct tables){ 0 };
+	*out = (struct tables){ .bias = bias };
 	for (unsigned i = 0; dynamic && i < 256; i++) {
 		Elf64_Dyn d;
 		if (!target_read(t, bias + dynamic + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
@@ -184,6 +185,8 @@ static bool find_tables(const struct target *t, uint64_t base, struct tables *ou
 			out->names = at;
 		if (d.d_tag == DT_GNU_HASH)
 			out->hash = at;
+		if (d.d_tag == DT_STRSZ)
+			out->name_bytes = d.d_un.d_val;
 	}
 	return out->symbols && out->names && out->hash;
 }
@@ -218,19 +221,24 @@ static void read_symbols(const struct target *t, struct target_module *m, const 
 {
 	uint32_t n = count_symbols(t, at->hash);
 	Elf64_Sym *table = n ? calloc(n, sizeof(*table)) : NULL;
+	char *names = at->name_bytes < MOST_NAMES ? malloc(at->name_bytes + 1) : NULL;
 	m->symbols = n ? calloc(n, sizeof(*m->symbols)) : NULL;
-	for (uint32_t i = 1; table && m->symbols && target_read(t, at->symbols, table, n * sizeof(*table)) && i < n; i++) {
+	bool ok = table && names && m->symbols && target_read(t, at->symbols, table, n * sizeof(*table)) &&
+		  target_read(t, at->names, names, at->name_bytes);
+	for (uint32_t i = 1; ok && i < n; i++) {
 		struct target_symbol *s = &m->symbols[m->count];
 		int type = ELF64_ST_TYPE(table[i].st_info);
-		if (table[i].st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT))
+		if (table[i].st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
+		    table[i].st_name >= at->name_bytes)
 			continue;
-		if (pread(t->memory, s->name, sizeof(s->name) - 1, (off_t)(at->names + table[i].st_name)) < 2)
-			continue;
-		s->start = m->base + table[i].st_value;
+		names[at->name_bytes] = '\0';
+		snprintf(s->name, sizeof(s->name), "%s", names + table[i].st_name);
+		s->start = at->bias + table[i].st_value;
 		s->end = s->start + table[i].st_size;
 		m->count++;
 	}
 	free(table);
+	free(names);
 	if (m->count)
 		qsort(m->symbols, m->count, sizeof(*m->symbols), compare);
 }
