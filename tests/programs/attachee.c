@@ -8,6 +8,8 @@
  *   vector     registers hold values that are checked in a loop, with errno
  *   wait       all threads wait: sleep, poll, a condition, a pipe
  *   signals    a timer's signal comes every millisecond; main waits in pause()
+ *   talk       answers lines of stdin: "w" where malloc leads to and what children would get, "a N" N blocks more, "s" runs
+ *              a shell, "l" loads a library and allocates there, "q" ends
  *   leak       SIGUSR1 ends the warm-up: from then on blocks are counted as in an account (argument 3: its file)
  */
 #include <dlfcn.h>
@@ -207,6 +209,45 @@ static void keep_account(const char *path, uint64_t until)
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 }
 
+/* The word is read each time: it may be rewritten. */
+static void tell_words(void)
+{
+	void *(*volatile lead)(size_t) = malloc;
+	Dl_info info = { .dli_fname = "?" };
+	const char *preload = getenv("LD_PRELOAD"), *session = getenv("MEMTRACE_SESSION");
+	void *handle = dlsym(RTLD_DEFAULT, "calloc");
+	Dl_info other = { .dli_fname = "?" };
+
+	dladdr((void *)(uintptr_t)lead, &info);
+	dladdr(handle, &other);
+	printf("%s %s %s %s\n", strrchr(info.dli_fname, '/') + 1, strrchr(other.dli_fname, '/') + 1,
+	       preload ? preload : "-", session ? session : "-");
+}
+
+static void talk(void)
+{
+	char line[200];
+	while (fgets(line, sizeof(line), stdin)) {
+		if (*line == 'q')
+			return;
+		if (*line == 'w')
+			tell_words();
+		for (int n = *line == 'a' ? atoi(line + 1) : 0; n; n--)
+			if (!grow(10000))
+				fault("no memory");
+		if (*line == 's')
+			printf("%d\n", system("exit 3"));
+		if (*line == 'l') {
+			void *handle = dlopen("libstdc++.so.6", RTLD_NOW);
+			void *(*make)(size_t) = handle ? (void *(*)(size_t))(uintptr_t)dlsym(handle, "_Znwm") : NULL;
+			printf("%d\n", make && make(777777));
+		}
+		if (*line == 'a')
+			puts("done");
+		fflush(stdout);
+	}
+}
+
 int main(int count, char **words)
 {
 	const char *kind = count > 1 ? words[1] : "malloc";
@@ -249,6 +290,8 @@ int main(int count, char **words)
 		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { (time_t)atof(words[2]), 1 } }, NULL);
 		vectors(NULL);
 	}
+	if (!strcmp(kind, "talk"))
+		talk();
 	if (!strcmp(kind, "leak") && count > 3)
 		keep_account(words[3], until);
 	while (now_ns() < until) {
