@@ -43,6 +43,29 @@ static void set_state(enum mt_attached state)
 		__atomic_store_n(&mt_process.info->attached, state, __ATOMIC_RELEASE);
 }
 
+/* One thread at a time puts hooks in place or takes them away; another one waits, but not for ever. */
+static uint32_t changing;
+
+static int begin_change(uint64_t *signals)
+{
+	uint32_t no = 0;
+
+	mt_sys_block_signals(signals);
+	for (int tries = 0; tries < 100000; tries++, no = 0) {
+		if (__atomic_compare_exchange_n(&changing, &no, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return 1;
+		MT_SYS0(SYS_sched_yield);
+	}
+	mt_sys_restore_signals(signals);
+	return 0;
+}
+
+static void end_change(const uint64_t *signals)
+{
+	__atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+	mt_sys_restore_signals(signals);
+}
+
 /* As this library was opened, and whether it is to wait for its call. */
 static int is_to_wait(void)
 {
@@ -141,20 +164,28 @@ void mt_attach_boot(void)
 
 void mt_attach_hook(void)
 {
-	if (mt_attach_state() == MT_ATTACHED_UNDONE && mt_process_is_owner()) {
+	uint64_t signals;
+
+	if (mt_attach_state() != MT_ATTACHED_UNDONE || !mt_process_is_owner() || !begin_change(&signals))
+		return;
+	if (mt_attach_state() == MT_ATTACHED_UNDONE) {
 		mt_environ_redo();
 		hook();
 	}
+	end_change(&signals);
 }
 
 void mt_attach_unhook(void)
 {
-	if (mt_attach_state() == MT_ATTACHED_HOOKED && mt_process_is_owner()) {
-		mt_relocate_undo();
-		mt_environ_undo();
-		if (!mt_relocated)
-			set_state(MT_ATTACHED_UNDONE);
-	}
+	uint64_t signals;
+
+	if (mt_attach_state() != MT_ATTACHED_HOOKED || !mt_process_is_owner() || !begin_change(&signals))
+		return;
+	mt_relocate_undo();
+	mt_environ_undo();
+	if (!mt_relocated)
+		set_state(MT_ATTACHED_UNDONE);
+	end_change(&signals);
 }
 
 /* ---- what memtrace start calls ---- */
@@ -186,8 +217,8 @@ static enum mt_attach_result first_hook(struct mt_attach *a)
 /* Nothing is recorded before MT_ATTACH_BEGIN. */
 static enum mt_attach_result hook_again(struct mt_attach *a)
 {
-	mt_environ_redo();
-	a->words = hook();
+	mt_attach_hook();
+	a->words = mt_relocated;
 	return a->words ? MT_ATTACH_DONE : MT_ATTACH_NOTHING;
 }
 

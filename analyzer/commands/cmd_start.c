@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct option_row rows[] = { OPTIONS_END };
@@ -49,7 +50,8 @@ struct switching {
 	bool on;
 	const char *pid; /* only this one's; NULL = all */
 	unsigned done, old;
-	bool undone; /* its hooks were taken away */
+	bool attached, undone; /* hooks were put into it while it ran; and taken away */
+	bool look;             /* only */
 };
 
 /* The next number that says so, where an older writer has a place for it: 1 = it has none. */
@@ -86,13 +88,16 @@ static int switch_one(void *context, const char *name, const struct file *f)
 		return 0;
 	int e = file_read(f, session ? offsetof(struct mt_session, bytes) : offsetof(struct mt_info, bytes), &bytes,
 			  sizeof(bytes));
-	if (!e)
-		e = ask(f, session ? offsetof(struct mt_session, asked) : offsetof(struct mt_info, asked), bytes,
-			s->on);
 	uint32_t attached = 0;
 	if (!session && !e && bytes >= offsetof(struct mt_info, attached) + sizeof(attached) &&
 	    !file_read(f, offsetof(struct mt_info, attached), &attached, sizeof(attached)))
 		s->undone = attached == MT_ATTACHED_UNDONE;
+	s->attached = s->attached || attached;
+	if (s->look)
+		return 0;
+	if (!e)
+		e = ask(f, session ? offsetof(struct mt_session, asked) : offsetof(struct mt_info, asked), bytes,
+			s->on);
 	s->old += !session && e > 0;
 	s->done += !session && e == 0;
 	return e < 0 ? e : 0;
@@ -116,6 +121,26 @@ static int switch_all(const char *dir, struct switching *s)
 	return e;
 }
 
+static void look(const char *dir, struct switching *s)
+{
+	struct reader *r;
+	s->look = true;
+	if (reader_open(&r, &dir, 1, READER_FORCE) == 0) {
+		reader_files(r, switch_one, s);
+		reader_close(r);
+	}
+	s->look = false;
+}
+
+/* A process that is attached to takes its hooks away at its next allocation, and then sees no number any more. */
+static void wait_for_change(const char *dir, struct switching *s)
+{
+	for (int tries = 0; tries < (s->on ? 5 : 50) && !s->undone; tries++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		look(dir, s);
+	}
+}
+
 static int command(const struct option_spec *spec, int argc, char **argv, bool on)
 {
 	struct options o = { 0 };
@@ -134,6 +159,8 @@ static int command(const struct option_spec *spec, int argc, char **argv, bool o
 		print("%s: recording begins in process %s\n", dir, o.dirs[0]);
 	else if (!e)
 		e = switch_all(dir ? dir : o.dirs[0], &s);
+	if (!e && s.attached && s.pid)
+		wait_for_change(dir, &s);
 	if (!e && on && s.undone && s.pid) { /* nothing of it comes to the hooks any more, so it does not see the number */
 		free(dir);
 		e = attach_pid(pid_of(o.dirs[0]), &dir);
