@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define LIBRARY "libmemtrace.so"
+#define TRIES   10
 
 static int failed(const struct target *t, const char *why)
 {
@@ -199,8 +200,13 @@ static int load(struct target *t, const char *library)
 static int call(struct target *t, struct mt_attach *a, enum mt_attach_step step)
 {
 	struct target_module m;
-	uint64_t at = target_module(t, &m, LIBRARY, "") ? target_function(&m, MT_ATTACH_FUNCTION) : 0;
-	target_module_free(&m);
+	uint64_t at = 0;
+	for (int tries = 0; tries < TRIES && !at; tries++) { /* the list is not of one moment where libraries come and go */
+		if (tries && target_ranges(t))
+			break;
+		at = target_module(t, &m, LIBRARY, "") ? target_function(&m, MT_ATTACH_FUNCTION) : 0;
+		target_module_free(&m);
+	}
 	if (!at)
 		return failed(t, "has libmemtrace.so of a version that can't be attached");
 	a->bytes = sizeof(*a);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TRIES	     10
 #define MOST_SYMBOLS (1u << 20)
 #define MOST_NAMES   (256u << 20)
 
@@ -368,6 +369,15 @@ static bool is_secure(const struct target *t)
 	return secure;
 }
 
+static bool find_library(struct target *t)
+{
+	target_module_free(&t->libc);
+	target_module_free(&t->loader);
+	return (target_module(t, &t->libc, "libc.so.6", "") || target_module(t, &t->libc, "libc-2.", ".so")) &&
+	       (target_module(t, &t->loader, "ld-linux", "") || target_module(t, &t->loader, "ld-2.", ".so") ||
+		target_module(t, &t->loader, "ld64", ""));
+}
+
 static int look_at_modules(struct target *t)
 {
 	static const char *const sanitizers[] = { "/libasan.", "/libtsan.", "/liblsan.", "/libhwasan.", "/libclang_rt." };
@@ -375,9 +385,10 @@ static int look_at_modules(struct target *t)
 		for (size_t k = 0; k < sizeof(sanitizers) / sizeof(sanitizers[0]); k++)
 			if (strstr(t->ranges[i].path, sanitizers[k]))
 				return no(t, "has a sanitizer's run time: such programs are left alone%s", "");
-	if ((!target_module(t, &t->libc, "libc.so.6", "") && !target_module(t, &t->libc, "libc-2.", ".so")) ||
-	    (!target_module(t, &t->loader, "ld-linux", "") && !target_module(t, &t->loader, "ld-2.", ".so") &&
-	     !target_module(t, &t->loader, "ld64", "")))
+	bool known = find_library(t);
+	for (int tries = 0; tries < TRIES && !known && target_ranges(t) == 0; tries++)
+		known = find_library(t); /* the list is not of one moment where libraries come and go */
+	if (!known)
 		return no(t, "has no C library of GNU that is known%s", "");
 	char exe[600], path[64];
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);

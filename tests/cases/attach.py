@@ -177,5 +177,17 @@ int main(int n, char **a) { void *h = dlopen(a[1], RTLD_NOW); for (int i = 0; i 
     mt.equal(trace.report["processes"][0]["host"]["allocations"], 100)
 
 
+def case_nothing_is_hooked():
+    """Of a process that says so, whatever was in the way, nobody says that it is healthy."""
+    target = attaching.Target([mt.program("attachee"), "talk", "0"], env=dict(mt.shim_env(os.path.join(mt.scratch("unhooked"), "t"))))
+    trace = mt.Trace(target.ask("w").split()[3])
+    with open(os.path.join(trace.path, "%d-0.info" % target.pid), "r+b") as f:
+        f.seek(mt.offsets("mt_info", "attached")["attached"] if isinstance(mt.offsets("mt_info", "attached"), dict) else mt.offsets("mt_info", "attached"))
+        f.write((3).to_bytes(4, "little"))
+    mt.equal(target.end(b"q\n"), WHOLE)
+    text = trace.settle().summary()
+    mt.check("nothing is hooked" in text and "healthy" not in text, text)
+
+
 if __name__ == "__main__":
     mt.main()
