@@ -256,10 +256,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 
 void *mt_symbols_search(enum mt_where where, const void *which, const char *name, const char *version)
 {
-	struct search s = { .where = where == MT_NEXT && late ? MT_ANY : where,
-			    .which = which,
-			    .name = name,
-			    .version = version };
+	struct search s = {
+		.where = where == MT_NEXT && late ? MT_ANY : where, .which = which, .name = name, .version = version
+	};
 
 	if (!at_start) {
 		uint32_t n = 0;

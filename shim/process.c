@@ -682,9 +682,7 @@ int mt_process_enter(void)
 					NULL); /* its parent could not be either */
 		if (ok)
 			obey_session();
-		set_state(!ok                                        ? MT_STATE_OFF
-			  : mt_config.paused || mt_process.held ? MT_STATE_PAUSED
-								: MT_STATE_ACTIVE);
+		set_state(!ok ? MT_STATE_OFF : mt_config.paused || mt_process.held ? MT_STATE_PAUSED : MT_STATE_ACTIVE);
 		if (ok)
 			mt_recorder_start_timer();
 	}

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ARCH_ATTACHES    false
-#define ARCH_RED_ZONE    0
-#define ARCH_RESTORER    ""
+#define ARCH_ATTACHES       false
+#define ARCH_RED_ZONE       0
+#define ARCH_RESTORER       ""
 #define ARCH_RESTORER_BYTES 0
 
 struct arch_thread {

@@ -147,10 +147,30 @@ static inline bool arch_call(pid_t tid, int memory, const struct arch_thread *t,
 	memcpy(state + bytes, &magic2, 4);
 	fp = (top - bytes - 4) & ~63ull;
 	at = ((fp - sizeof(struct arch_frame_x86)) & ~15ull) - 8;
-	struct arch_frame_x86 f = { .restorer = restorer, .uc_flags = 7, .r8 = r.r8, .r9 = r.r9, .r10 = r.r10,
-		.r11 = r.r11, .r12 = r.r12, .r13 = r.r13, .r14 = r.r14, .r15 = r.r15, .di = r.rdi, .si = r.rsi,
-		.bp = r.rbp, .bx = r.rbx, .dx = r.rdx, .ax = r.rax, .cx = r.rcx, .sp = r.rsp, .ip = r.rip,
-		.flags = r.eflags, .cs = (uint16_t)r.cs, .ss = (uint16_t)r.ss, .fpstate = fp, .mask = t->mask };
+	struct arch_frame_x86 f = { .restorer = restorer,
+				    .uc_flags = 7,
+				    .r8 = r.r8,
+				    .r9 = r.r9,
+				    .r10 = r.r10,
+				    .r11 = r.r11,
+				    .r12 = r.r12,
+				    .r13 = r.r13,
+				    .r14 = r.r14,
+				    .r15 = r.r15,
+				    .di = r.rdi,
+				    .si = r.rsi,
+				    .bp = r.rbp,
+				    .bx = r.rbx,
+				    .dx = r.rdx,
+				    .ax = r.rax,
+				    .cx = r.rcx,
+				    .sp = r.rsp,
+				    .ip = r.rip,
+				    .flags = r.eflags,
+				    .cs = (uint16_t)r.cs,
+				    .ss = (uint16_t)r.ss,
+				    .fpstate = fp,
+				    .mask = t->mask };
 	if (!arch_write(memory, fp, state, bytes + 4) || !arch_write(memory, at, &f, sizeof(f)))
 		return false;
 	call.rsp = at;

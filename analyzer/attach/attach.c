@@ -192,8 +192,9 @@ static int load(struct target *t, const char *library)
 	if (!e)
 		e = target_ranges(t);
 	if (!e && !attach_is_loaded(t->pid))
-		e = failed(t, "its loader refused libmemtrace.so: its C library is older than the one that it was built "
-			      "with, its memory is limited, or it may not read the file");
+		e = failed(t,
+			   "its loader refused libmemtrace.so: its C library is older than the one that it was built "
+			   "with, its memory is limited, or it may not read the file");
 	return e;
 }
 
@@ -201,14 +202,16 @@ static int call(struct target *t, struct mt_attach *a, enum mt_attach_step step)
 {
 	struct target_module m;
 	uint64_t at = 0;
-	for (int tries = 0; tries < TRIES && !at; tries++) { /* the list is not of one moment where libraries come and go */
+	for (int tries = 0; tries < TRIES && !at;
+	     tries++) { /* the list is not of one moment where libraries come and go */
 		if (tries && target_ranges(t))
 			break;
 		at = target_module(t, &m, LIBRARY, "") ? target_function(&m, MT_ATTACH_FUNCTION) : 0;
 		target_module_free(&m);
 	}
 	if (!at)
-		return failed(t, "has libmemtrace.so of a version that can't be attached");
+		return failed(t, target_ranges(t) ? "has ended"
+						  : "has libmemtrace.so of a version that can't be attached");
 	a->bytes = sizeof(*a);
 	a->step = step;
 	a->result = MT_ATTACH_NONE;
@@ -216,7 +219,8 @@ static int call(struct target *t, struct mt_attach *a, enum mt_attach_step step)
 	if (e || a->result == MT_ATTACH_DONE)
 		return e;
 	return failed(t, a->result == MT_ATTACH_NO_TRACE ? "can't make a trace directory there: name another with -o"
-			 : a->result == MT_ATTACH_OFF ? "is not to be recorded (MEMTRACE_EXCLUDE, or it is memtrace itself)"
+			 : a->result == MT_ATTACH_OFF
+				 ? "is not to be recorded (MEMTRACE_EXCLUDE, or it is memtrace itself)"
 			 : a->result == MT_ATTACH_NOTHING ? "nothing in it calls what could be recorded"
 							  : "the library did not answer");
 }

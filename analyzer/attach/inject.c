@@ -15,12 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND	    1000000000ull
-#define LOOK_FOR    (15 * SECOND) /* for a safe place */
-#define STOP_WITHIN (SECOND / 2)  /* a thread in an uninterruptible call does not */
-#define CALL_WITHIN (30 * SECOND)
+#define SECOND       1000000000ull
+#define LOOK_FOR     (15 * SECOND) /* for a safe place */
+#define STOP_WITHIN  (SECOND / 2)  /* a thread in an uninterruptible call does not */
+#define CALL_WITHIN  (30 * SECOND)
 #define MOST_THREADS 4096
-#define MOST_LOOKS  2000
+#define MOST_LOOKS   2000
 
 enum { EVENT_STOP = 128 }; /* PTRACE_EVENT_STOP */
 
@@ -166,7 +166,8 @@ static int follow(const struct target *t, pid_t tid, const struct arch_thread *t
 		signal = 0;
 		if (!next_stop(tid, until, &status)) {
 			/* interrupted, it can be let go: the call returns by itself */
-			if (!ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) && next_stop(tid, ticks_mono_ns() + SECOND, &status))
+			if (!ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+			    next_stop(tid, ticks_mono_ns() + SECOND, &status))
 				ptrace(PTRACE_DETACH, tid, NULL, 0);
 			return failed(t, "does not come back from loading the library; it is left to itself");
 		}
@@ -237,7 +238,8 @@ static int rank_of(pid_t pid, pid_t tid)
 	if (!strncmp(text, "running", 7))
 		return 2;
 	long number = strtol(text, NULL, 10);
-	if (number == SYS_futex || number == SYS_read || number == SYS_wait4 || number == SYS_accept4 || number == SYS_accept)
+	if (number == SYS_futex || number == SYS_read || number == SYS_wait4 || number == SYS_accept4 ||
+	    number == SYS_accept)
 		return 0;
 #ifdef SYS_epoll_wait
 	if (number == SYS_epoll_wait || number == SYS_epoll_pwait)

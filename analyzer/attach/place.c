@@ -81,20 +81,84 @@ void place_free(struct place *p)
 /* ---- the C library's functions ---- */
 
 static const char *const unsafe[] = {
-	"dl_iterate_phdr", "dlopen",	  "dlclose",	   "dlsym",	  "dlvsym",	 "dlmopen",   "dladdr",
-	"dladdr1",	   "dlinfo",	  "dlerror",	   "fork",	  "_Fork",	 "vfork",     "clone",
-	"posix_spawn",	   "posix_spawnp", "system",	   "popen",	  "pthread_create", "pthread_exit",
-	"pthread_join",	   "pthread_timedjoin_np", "pthread_tryjoin_np", "pthread_clockjoin_np", "pthread_atfork",
-	"__register_atfork", "pthread_getattr_np", "exit",  "_exit",	  "abort",	 "quick_exit", "on_exit",
-	"__cxa_atexit",	   "__cxa_finalize", "__cxa_at_quick_exit", "__cxa_thread_atexit_impl", "setenv", "putenv",
-	"unsetenv",	   "clearenv",	  "setuid",	   "setgid",	  "seteuid",	 "setegid",   "setreuid",
-	"setregid",	   "setresuid",	  "setresgid",	   "setgroups",	  "initgroups",	 "execve",    "execvp",
-	"execv",	   "execvpe",	  "fexecve",	   "brk",	  "sbrk",	 NULL,
+	"dl_iterate_phdr",
+	"dlopen",
+	"dlclose",
+	"dlsym",
+	"dlvsym",
+	"dlmopen",
+	"dladdr",
+	"dladdr1",
+	"dlinfo",
+	"dlerror",
+	"fork",
+	"_Fork",
+	"vfork",
+	"clone",
+	"posix_spawn",
+	"posix_spawnp",
+	"system",
+	"popen",
+	"pthread_create",
+	"pthread_exit",
+	"pthread_join",
+	"pthread_timedjoin_np",
+	"pthread_tryjoin_np",
+	"pthread_clockjoin_np",
+	"pthread_atfork",
+	"__register_atfork",
+	"pthread_getattr_np",
+	"exit",
+	"_exit",
+	"abort",
+	"quick_exit",
+	"on_exit",
+	"__cxa_atexit",
+	"__cxa_finalize",
+	"__cxa_at_quick_exit",
+	"__cxa_thread_atexit_impl",
+	"setenv",
+	"putenv",
+	"unsetenv",
+	"clearenv",
+	"setuid",
+	"setgid",
+	"seteuid",
+	"setegid",
+	"setreuid",
+	"setregid",
+	"setresuid",
+	"setresgid",
+	"setgroups",
+	"initgroups",
+	"execve",
+	"execvp",
+	"execv",
+	"execvpe",
+	"fexecve",
+	"brk",
+	"sbrk",
+	NULL,
 };
 
 static const char *const allocators[] = {
-	"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
-	"malloc_usable_size", "malloc_trim", "mallinfo", "mallinfo2", "malloc_stats", "mallopt", "malloc_info", NULL,
+	"malloc",
+	"free",
+	"calloc",
+	"realloc",
+	"memalign",
+	"aligned_alloc",
+	"posix_memalign",
+	"valloc",
+	"pvalloc",
+	"malloc_usable_size",
+	"malloc_trim",
+	"mallinfo",
+	"mallinfo2",
+	"malloc_stats",
+	"mallopt",
+	"malloc_info",
+	NULL,
 };
 
 static bool is_in(const char *const *list, const char *name)
@@ -131,7 +195,8 @@ static bool is_in_malloc(const struct target_module *libc, uint64_t pc)
 /* Of a library that brings malloc, everything. */
 static bool is_allocator(const struct target_range *r)
 {
-	static const char *const names[] = { "/libjemalloc", "/libtcmalloc", "/libmimalloc", "/libtbbmalloc", "/libsnmalloc" };
+	static const char *const names[] = { "/libjemalloc", "/libtcmalloc", "/libmimalloc", "/libtbbmalloc",
+					     "/libsnmalloc" };
 	for (size_t i = 0; r && i < sizeof(names) / sizeof(names[0]); i++)
 		if (strstr(r->path, names[i]))
 			return true;
@@ -142,15 +207,56 @@ static bool is_allocator(const struct target_range *r)
 static bool may_wait_in(long call)
 {
 	static const short calls[] = {
-		SYS_read,	SYS_readv,	 SYS_pread64,	  SYS_write,	  SYS_writev,	 SYS_recvfrom, SYS_recvmsg,
-		SYS_recvmmsg,	SYS_sendto,	 SYS_sendmsg,	  SYS_ppoll,	  SYS_pselect6,	 SYS_epoll_pwait,
-		SYS_nanosleep,	SYS_clock_nanosleep, SYS_futex,	  SYS_accept,	  SYS_accept4,	 SYS_connect,  SYS_wait4,
-		SYS_waitid,	SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sched_yield, SYS_getpid, SYS_gettid,
-		SYS_io_getevents, SYS_semop,	 SYS_semtimedop,  SYS_msgrcv,	  SYS_msgsnd,	 SYS_flock,    SYS_fsync,
-		SYS_getppid,	SYS_clock_gettime, SYS_openat,	  SYS_close,	  SYS_lseek,	 SYS_fstat,    SYS_newfstatat,
-		426 /* io_uring_enter */, 441 /* epoll_pwait2 */, 449 /* futex_waitv */,
+		SYS_read,
+		SYS_readv,
+		SYS_pread64,
+		SYS_write,
+		SYS_writev,
+		SYS_recvfrom,
+		SYS_recvmsg,
+		SYS_recvmmsg,
+		SYS_sendto,
+		SYS_sendmsg,
+		SYS_ppoll,
+		SYS_pselect6,
+		SYS_epoll_pwait,
+		SYS_nanosleep,
+		SYS_clock_nanosleep,
+		SYS_futex,
+		SYS_accept,
+		SYS_accept4,
+		SYS_connect,
+		SYS_wait4,
+		SYS_waitid,
+		SYS_rt_sigsuspend,
+		SYS_rt_sigtimedwait,
+		SYS_sched_yield,
+		SYS_getpid,
+		SYS_gettid,
+		SYS_io_getevents,
+		SYS_semop,
+		SYS_semtimedop,
+		SYS_msgrcv,
+		SYS_msgsnd,
+		SYS_flock,
+		SYS_fsync,
+		SYS_getppid,
+		SYS_clock_gettime,
+		SYS_openat,
+		SYS_close,
+		SYS_lseek,
+		SYS_fstat,
+		SYS_newfstatat,
+		426 /* io_uring_enter */,
+		441 /* epoll_pwait2 */,
+		449 /* futex_waitv */,
 #ifdef SYS_epoll_wait
-		SYS_epoll_wait, SYS_poll,	 SYS_select,	  SYS_pause,	  SYS_open,	 SYS_stat,
+		SYS_epoll_wait,
+		SYS_poll,
+		SYS_select,
+		SYS_pause,
+		SYS_open,
+		SYS_stat,
 #endif
 	};
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -210,7 +316,8 @@ static const char *stack_is_unsafe(const struct target *t, const struct arch_thr
 		return "on a stack that is not known";
 	uint64_t room = thread->sp - r->start;
 	if (!strcmp(r->path, "[stack]"))
-		room = t->stack_limit - (r->end - thread->sp) < t->stack_limit ? t->stack_limit - (r->end - thread->sp) : 0;
+		room = t->stack_limit - (r->end - thread->sp) < t->stack_limit ? t->stack_limit - (r->end - thread->sp)
+									       : 0;
 	else if (thread->thread < thread->sp || thread->thread >= r->end || thread->thread - thread->sp > MOST_STACK)
 		return "on a stack of its own making";
 	if (thread->sp - r->start < (32u << 10))

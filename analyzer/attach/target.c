@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES	     10
+#define TRIES        10
 #define MOST_SYMBOLS (1u << 20)
 #define MOST_NAMES   (256u << 20)
 
@@ -250,7 +250,8 @@ bool target_module(const struct target *t, struct target_module *m, const char *
 	for (size_t i = 0; i < t->range_count; i++) {
 		const struct target_range *r = &t->ranges[i];
 		const char *name = strrchr(r->path, '/');
-		if (!m->base && !r->offset && name && !strncmp(name + 1, prefix, strlen(prefix)) && strstr(name, contains))
+		if (!m->base && !r->offset && name && !strncmp(name + 1, prefix, strlen(prefix)) &&
+		    strstr(name, contains))
 			m->base = r->start;
 		if (m->base && name && !strncmp(name + 1, prefix, strlen(prefix)) && strstr(name, contains))
 			m->end = r->end;
@@ -380,7 +381,8 @@ static bool find_library(struct target *t)
 
 static int look_at_modules(struct target *t)
 {
-	static const char *const sanitizers[] = { "/libasan.", "/libtsan.", "/liblsan.", "/libhwasan.", "/libclang_rt." };
+	static const char *const sanitizers[] = { "/libasan.", "/libtsan.", "/liblsan.", "/libhwasan.",
+						  "/libclang_rt." };
 	for (size_t i = 0; i < t->range_count; i++)
 		for (size_t k = 0; k < sizeof(sanitizers) / sizeof(sanitizers[0]); k++)
 			if (strstr(t->ranges[i].path, sanitizers[k]))
@@ -412,7 +414,8 @@ static void look_at_place(struct target *t)
 	char path[64], value[64];
 	struct stat own, other;
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)t->pid);
-	t->other_root = stat("/", &own) || stat(path, &other) || own.st_dev != other.st_dev || own.st_ino != other.st_ino;
+	t->other_root =
+		stat("/", &own) || stat(path, &other) || own.st_dev != other.st_dev || own.st_ino != other.st_ino;
 	snprintf(path, sizeof(path), "/proc/%d/limits", (int)t->pid);
 	field(path, "Max stack size", value, sizeof(value));
 	t->stack_limit = *value >= '0' && *value <= '9' ? strtoull(value, NULL, 10) : UINT64_MAX;

@@ -63,7 +63,8 @@ static int in_child(int pid, struct answer *answer)
 	int ends[2], status;
 	record_library(library, sizeof(library));
 	if (!*library)
-		return error_set(MT_ERUN, "libmemtrace.so", ERROR_NO_OFFSET, "is not beside this program nor in ../lib");
+		return error_set(MT_ERUN, "libmemtrace.so", ERROR_NO_OFFSET,
+				 "is not beside this program nor in ../lib");
 	const char *output = absolute(getenv(MT_SETTING_PREFIX "OUTPUT"), room, sizeof(room));
 	collect(settings, sizeof(settings));
 	print_flush();

@@ -161,7 +161,8 @@ static int command(const struct option_spec *spec, int argc, char **argv, bool o
 		e = switch_all(dir ? dir : o.dirs[0], &s);
 	if (!e && s.attached && s.pid)
 		wait_for_change(dir, &s);
-	if (!e && on && s.undone && s.pid) { /* nothing of it comes to the hooks any more, so it does not see the number */
+	if (!e && on && s.undone &&
+	    s.pid) { /* nothing of it comes to the hooks any more, so it does not see the number */
 		free(dir);
 		e = attach_pid(pid_of(o.dirs[0]), &dir);
 	}

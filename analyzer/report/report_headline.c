@@ -235,9 +235,11 @@ unsigned report_print_headline(const struct report *r, unsigned room)
 	free(text);
 	lines += is_mapped(r->selection) && report_main_space(r)->device == MODEL_NO_DEVICE ? print_spike(r) : 0;
 	if (is_unhooked(r))
-		return lines + output_wrapped("recording began by dlopen, and nothing is hooked: what this program allocates is "
-					      "not known; use LD_PRELOAD or memtrace run",
-					      2, 2, output_width(), NULL);
+		return lines +
+		       output_wrapped(
+			       "recording began by dlopen, and nothing is hooked: what this program allocates is "
+			       "not known; use LD_PRELOAD or memtrace run",
+			       2, 2, output_width(), NULL);
 	if (!r->leaks.known)
 		return lines;
 	text = health_text(r);

@@ -57,7 +57,7 @@ def interpreters():
 
 def targets():
     for kind in ("malloc", "dlopen", "fork", "vector", "wait", "signals"):
-        yield "C: " + kind, lambda kind=kind: attaching.attachee(kind, 1.5), attaching.WHOLE
+        yield "C: " + kind, lambda kind=kind: attaching.attachee(kind, 2.5), attaching.WHOLE
     for version, path in sorted(interpreters().items()):
         yield "Python %s, idle" % version, lambda path=path: attaching.Target([path, "-c", IDLE]), ("ended\n", "", 0)
         yield "Python %s, busy" % version, lambda path=path: attaching.Target([path, "-c", BUSY]), ("ended 1000\n", "", 0)
@@ -66,6 +66,11 @@ def targets():
     if shutil.which("node"):
         yield "node, idle", lambda: attaching.Target(["node", "-e", NODE_IDLE]), ("ended\n", "", 0)
         yield "node, busy", lambda: attaching.Target(["node", "-e", NODE_BUSY]), ("ended\n", "", 0)
+
+
+def ended(done):
+    """On a busy machine the program may be over."""
+    return any(text in done.err for text in ("nobody is recorded", "no such process", "has ended", "no program", "no memory"))
 
 
 def one(make, want, number):
@@ -77,9 +82,9 @@ def one(make, want, number):
     took = time.monotonic() - begin
     if number % 3 == 0 and done.status == 0:
         stop = target.memtrace("stop", str(target.pid))
-        mt.check(stop.status == 0 or "nobody is recorded" in stop.err, stop)
+        mt.check(stop.status == 0 or ended(stop), stop)
         again = target.memtrace("start", str(target.pid))
-        mt.check(again.status == 0 or "no such process" in again.err or "nobody is recorded" in again.err or "has ended" in again.err, again)
+        mt.check(again.status == 0 or ended(again), again)
     out, err, status = target.end()
     mt.equal((out, status), (want[0], want[2]), "what it printed and its status (%s), attached: %s" % (err, done))
     if want[1] is not None:
@@ -88,7 +93,7 @@ def one(make, want, number):
         check = target.trace().tool("check")
         mt.equal(check.status, 0, "check: %s" % check)
     else:
-        mt.check("safe place" in done.err, done)
+        mt.check("safe place" in done.err or ended(done), done)
     shutil.rmtree(target.folder, ignore_errors=True)
     return took if done.status == 0 else None
 
