@@ -182,7 +182,7 @@ def case_nothing_is_hooked():
     target = attaching.Target([mt.program("attachee"), "talk", "0"], env=dict(mt.shim_env(os.path.join(mt.scratch("unhooked"), "t"))))
     trace = mt.Trace(target.ask("w").split()[3])
     with open(os.path.join(trace.path, "%d-0.info" % target.pid), "r+b") as f:
-        f.seek(mt.offsets("mt_info", "attached")["attached"] if isinstance(mt.offsets("mt_info", "attached"), dict) else mt.offsets("mt_info", "attached"))
+        f.seek(mt.offsets("struct mt_info", "attached"))
         f.write((3).to_bytes(4, "little"))
     mt.equal(target.end(b"q\n"), WHOLE)
     text = trace.settle().summary()
